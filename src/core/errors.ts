@@ -1,0 +1,82 @@
+// The failures that are not ours: the caller's, the world's, the rule author's. docs/errors.md explains each code
+// (test/tidy/docs.test.ts holds the two lists equal).
+
+/** Codes of RequestError; all become INVALID_ARGUMENT. */
+export const REQUEST_ERROR_CODES = [
+  "REQUEST_MALFORMED",
+  "REQUEST_NOT_UTF8",
+  "REQUEST_DOMAIN_EMPTY",
+  "REQUEST_DOMAIN_TOO_LONG",
+  "REQUEST_DESCRIPTORS_EMPTY",
+  "REQUEST_DESCRIPTORS_TOO_MANY",
+  "REQUEST_ENTRIES_TOO_MANY",
+  "REQUEST_ENTRY_TOO_LONG",
+  "REQUEST_OVERRIDE_UNIT",
+  "REQUEST_TOO_LARGE",
+  "REQUEST_BODY",
+] as const;
+export type RequestErrorCode = (typeof REQUEST_ERROR_CODES)[number];
+
+/** Codes of StoreError; the rule's failure policy decides what the caller sees. */
+export const STORE_ERROR_CODES = [
+  "STORE_UNREACHABLE",
+  "STORE_TIMEOUT",
+  "STORE_TOO_LATE",
+  "STORE_BREAKER_OPEN",
+  "STORE_QUEUE_FULL",
+  "STORE_REPLY",
+  "STORE_COMMAND",
+  "STORE_CLOSED",
+] as const;
+export type StoreErrorCode = (typeof STORE_ERROR_CODES)[number];
+
+/** Codes of ServiceError: the call can't be decided, for a reason that lies in this process. */
+export const SERVICE_ERROR_CODES = [
+  "SERVICE_NO_RULES",
+  "SERVICE_OVERLOADED",
+  "SERVICE_DEADLINE",
+  "SERVICE_STORE_FAILED",
+  "SERVICE_INTERNAL",
+] as const;
+export type ServiceErrorCode = (typeof SERVICE_ERROR_CODES)[number];
+
+/** Codes of ConfigError: settings or rule files that can't be used. */
+export const CONFIG_ERROR_CODES = ["CONFIG_SETTINGS", "CONFIG_RULES", "CONFIG_RULES_DIR"] as const;
+export type ConfigErrorCode = (typeof CONFIG_ERROR_CODES)[number];
+
+/** The request can't be understood or is out of bounds. The message names what was expected and what came. */
+export class RequestError extends Error {
+  override readonly name = "RequestError";
+  readonly code: RequestErrorCode;
+
+  constructor(code: RequestErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** The store gave no usable answer. `transient`: the same take may succeed later without anybody acting. */
+export class StoreError extends Error {
+  override readonly name = "StoreError";
+  readonly code: StoreErrorCode;
+  readonly transient: boolean;
+
+  constructor(code: StoreErrorCode, message: string, options: { transient: boolean; cause?: unknown }) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.transient = options.transient;
+  }
+}
+
+/** Settings or rule files can't be used; `problems` has one line per mistake, all of them. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+  readonly code: ConfigErrorCode;
+  readonly problems: readonly string[];
+
+  constructor(code: ConfigErrorCode, message: string, problems: readonly string[] = []) {
+    super(message);
+    this.code = code;
+    this.problems = problems;
+  }
+}

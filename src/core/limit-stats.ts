@@ -1,0 +1,21 @@
+// Counters of one rule under the reference service's meanings. Plain numbers, because they move on every call;
+// telemetry reads them when it is scraped.
+
+/** What one limit has decided so far. All counters are in hits, not in calls, and only grow. */
+export class LimitStats {
+  totalHits = 0;
+  withinLimit = 0;
+  nearLimit = 0;
+  overLimit = 0;
+  overLimitWithLocalCache = 0;
+  shadowMode = 0;
+}
+
+/** Where stats of rules live over reloads. */
+export interface StatsBook {
+  /**
+   * The stats of a rule, the same object for the same arguments.
+   * `path` holds one element per level (`key`, or `key_value`), `limit` the limit's name or the empty string.
+   */
+  statsOf(domain: string, path: readonly string[], limit: string): LimitStats;
+}

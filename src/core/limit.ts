@@ -1,0 +1,61 @@
+// A limit as the decision path sees it: plain numbers, compiled once. Rule files and override requests become this.
+
+import type { LimitStats } from "./limit-stats.ts";
+
+/** How a limit counts. The number is what goes over the wire to the store's scripts. */
+export const Algorithm = { tokenBucket: 0, slidingWindow: 1, fixedWindow: 2, slidingLog: 3 } as const;
+export type Algorithm = (typeof Algorithm)[keyof typeof Algorithm];
+
+/** Names of the algorithms as rule files, keys and metadata write them; the index is the Algorithm. */
+export const ALGORITHM_NAMES = ["token_bucket", "sliding_window", "fixed_window", "sliding_log"] as const;
+
+/** Units of `RateLimitResponse.RateLimit.Unit`; the number is the wire's. */
+export const Unit = { unknown: 0, second: 1, minute: 2, hour: 3, day: 4, month: 5, year: 6, week: 7 } as const;
+export type Unit = (typeof Unit)[keyof typeof Unit];
+
+/** Seconds of each unit, by its wire number; a month is 30 days and a year 365, as in the reference service. */
+export const UNIT_SECONDS = [0, 1, 60, 3_600, 86_400, 2_592_000, 31_536_000, 604_800] as const;
+
+/** Names of the units in rule files, by wire number. */
+export const UNIT_NAMES = ["unknown", "second", "minute", "hour", "day", "month", "year", "week"] as const;
+
+/** What a call gets when the store fails. Ordered by precedence: the largest among a call's limits decides. */
+export const OnStoreFailure = { allow: 0, local: 1, deny: 2, error: 3 } as const;
+export type OnStoreFailure = (typeof OnStoreFailure)[keyof typeof OnStoreFailure];
+
+/** Names of the failure policies; the index is the OnStoreFailure. */
+export const ON_STORE_FAILURE_NAMES = ["allow", "local", "deny", "error"] as const;
+
+/**
+ * One limit. One flat shape serves all algorithms, so that the decision path stays monomorphic.
+ * Every number is whole; amounts are at most 2^32 - 1.
+ */
+export interface Limit {
+  readonly algorithm: Algorithm;
+  /** Tokens that return, or hits that fit, per window. */
+  readonly amount: number;
+  /** Most tokens a bucket holds; equal to `amount` for the window algorithms. */
+  readonly burst: number;
+  /** Length of the window in whole seconds, which is also the length of a tick in microseconds. At most 31,536,000. */
+  readonly windowSeconds: number;
+  /** Most debt in tokens that post-paid hits may run up (token bucket); at least `burst`. */
+  readonly debtMax: number;
+
+  /** What `current_limit` shows: amount and unit. A window that is no unit shows Unit.unknown. */
+  readonly shownAmount: number;
+  readonly shownUnit: Unit;
+  /** The limit's name; empty if it has none. Only characters that are safe in headers. */
+  readonly name: string;
+  /** Unique in the rule set, stable over edits of the numbers: domain, path of the rule, and the name if it has one. */
+  readonly id: string;
+  /** Path of the rule in its domain, such as `plan=enterprise/api_key`; empty for the global limit. */
+  readonly path: string;
+  /** Algorithm, window and name as they end the bucket key. */
+  readonly keySuffix: string;
+  /** Largest share of the wait that is added to Retry-After, 0 to 0.5. */
+  readonly retryAfterJitter: number;
+  readonly onStoreFailure: OnStoreFailure;
+  /** Names of limits that this one replaces when both are found in one call. */
+  readonly replaces: readonly string[];
+  readonly stats: LimitStats;
+}

@@ -1,0 +1,80 @@
+// A rate limit request as decoded from the wire. Objects are pooled: a LimitRequest is filled, decided and reset.
+// All text is "one-byte": a string whose char codes are the UTF-8 bytes, cut from the buffer without decoding.
+
+import { Unit } from "./limit.ts";
+
+/** Bounds of a request; more is INVALID_ARGUMENT. Values are long because paths are, and a refusal to count would be a hole. */
+export const DOMAIN_BYTES_MAX = 1_024;
+export const DESCRIPTORS_MAX = 256;
+export const ENTRIES_MAX = 64;
+export const ENTRY_BYTES_MAX = 65_536;
+
+/** One aspect of a request: an ordered list of entries. */
+export class Descriptor {
+  entryCount = 0;
+  /** Keys and values of the entries, one-byte text; only the first `entryCount` elements mean anything. */
+  readonly keys: string[] = [];
+  readonly values: string[] = [];
+  /** The override, if `hasOverride`. `overrideUnit` is the number as sent; it may be no Unit. */
+  hasOverride = false;
+  overrideAmount = 0;
+  overrideUnit: number = Unit.unknown;
+  /** Hits of this descriptor if `hasHits`, at most COST_ABOVE_ALL. */
+  hasHits = false;
+  hits = 0;
+  /** `is_negative_hits`: the hits are given back. */
+  isRefund = false;
+
+  addEntry(key: string, value: string): void {
+    this.keys[this.entryCount] = key;
+    this.values[this.entryCount] = value;
+    this.entryCount++;
+  }
+
+  reset(): void {
+    this.entryCount = 0;
+    this.hasOverride = false;
+    this.overrideAmount = 0;
+    this.overrideUnit = Unit.unknown;
+    this.hasHits = false;
+    this.hits = 0;
+    this.isRefund = false;
+  }
+}
+
+/** One call's question: may these descriptors of this domain take these hits? */
+export class LimitRequest {
+  /** One-byte text. */
+  domain = "";
+  descriptorCount = 0;
+  readonly descriptors: Descriptor[] = [];
+  /** Hits for every descriptor that has none of its own; 0 means 1. At most 2^32 - 1. */
+  hitsAddend = 0;
+
+  addDescriptor(): Descriptor {
+    let descriptor = this.descriptors[this.descriptorCount];
+    if (descriptor === undefined) {
+      descriptor = new Descriptor();
+      this.descriptors[this.descriptorCount] = descriptor;
+    }
+    this.descriptorCount++;
+    descriptor.reset();
+    return descriptor;
+  }
+
+  reset(): void {
+    this.domain = "";
+    this.descriptorCount = 0;
+    this.hitsAddend = 0;
+  }
+}
+
+/** Turns one-byte text into the text that it encodes. Not for the hot path. */
+export function textOf(oneByte: string): string {
+  return Buffer.from(oneByte, "latin1").toString("utf8");
+}
+
+/** Turns text into its one-byte form, as rules and requests hold it. */
+export function oneByteOf(text: string): string {
+  return Buffer.from(text, "utf8").toString("latin1");
+}

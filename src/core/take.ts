@@ -1,0 +1,104 @@
+// What a call asks of a store: one Take per limit, gathered in a TakeGroup that is settled as one.
+// Both are pooled; a store writes its answer into them.
+
+import type { StoreError } from "./errors.ts";
+import type { Limit } from "./limit.ts";
+
+/** Whether a descriptor can refuse the call: ordinary alone, quota only together with all others, shadow never. */
+export const Kind = { ordinary: 0, quota: 1, shadow: 2 } as const;
+export type Kind = (typeof Kind)[keyof typeof Kind];
+
+/** What a take does with its cost. */
+export const Mode = { pay: 0, peek: 1, refund: 2, postPaid: 3 } as const;
+export type Mode = (typeof Mode)[keyof typeof Mode];
+
+/** What a store found for one take. `over`: not now; `never`: the cost is larger than the limit can ever hold. */
+export const Outcome = { notAsked: 0, room: 1, over: 2, never: 3 } as const;
+export type Outcome = (typeof Outcome)[keyof typeof Outcome];
+
+/** What became of a whole group. */
+export const Verdict = { pending: 0, allowed: 1, refused: 2, failed: 3 } as const;
+export type Verdict = (typeof Verdict)[keyof typeof Verdict];
+
+/** Where an answer came from. */
+export const Source = { store: 0, denialMemory: 1, leaseOrPeriodic: 2, local: 3 } as const;
+export type Source = (typeof Source)[keyof typeof Source];
+
+/** The `descriptor` of a take on the domain's global limit. */
+export const GLOBAL_DESCRIPTOR = -1;
+
+/** One limit's part of a call. The caller fills the first block, the store the second. */
+export class Take {
+  limit: Limit;
+  /** One-byte text, flat; what a store keeps the bucket under. */
+  bucketKey = "";
+  /** 32-bit hash of `bucketKey` (unsigned), made while the key was built; picks tables, jitter. */
+  keyHash = 0;
+  /** Index of the descriptor in the request, GLOBAL_DESCRIPTOR for the global limit. Takes of one descriptor are adjacent. */
+  descriptor = 0;
+  kind: Kind = Kind.ordinary;
+  mode: Mode = Mode.pay;
+  /** 1 to COST_ABOVE_ALL; the cost asked about when `mode` is peek. */
+  cost = 1;
+
+  outcome: Outcome = Outcome.notAsked;
+  /** True if this take's cost was paid (or refunded). */
+  paid = false;
+  /** Cost that would still pass after the group was settled; never negative. */
+  remaining = 0;
+  /** Ticks of the limit until the same cost could pass; 0 with room; a whole window (bucket: burst / rate) if `never`. */
+  waitTicks = 0;
+  /** Ticks of the limit until the bucket is as new; 0 if it is. */
+  resetTicks = 0;
+  /** Receipt: the store's time of payment in microseconds, 0 if nothing was paid. */
+  paidAtUs = 0;
+
+  constructor(limit: Limit) {
+    this.limit = limit;
+  }
+}
+
+/** The takes of one call, settled together (design: all are paid or none). */
+export class TakeGroup {
+  readonly takes: Take[] = [];
+  size = 0;
+  /** Changes whenever the group returns to its pool; a late answer compares it before it writes. */
+  generation = 0;
+  /** When the answer is no longer of use, in microseconds of the process's Clock. */
+  deadlineUs = Number.POSITIVE_INFINITY;
+  /** True if a quota descriptor without a limit passes, so that quota descriptors alone can't refuse the call. */
+  hasSpareQuota = false;
+
+  verdict: Verdict = Verdict.pending;
+  failure: StoreError | undefined = undefined;
+  source: Source = Source.store;
+
+  /** Adds a take with its answer cleared; the caller fills in the rest. */
+  add(limit: Limit): Take {
+    let take = this.takes[this.size];
+    if (take === undefined) {
+      take = new Take(limit);
+      this.takes[this.size] = take;
+    }
+    this.size++;
+    take.limit = limit;
+    take.outcome = Outcome.notAsked;
+    take.paid = false;
+    take.remaining = 0;
+    take.waitTicks = 0;
+    take.resetTicks = 0;
+    take.paidAtUs = 0;
+    return take;
+  }
+
+  /** Empties the group for its next call. */
+  reset(): void {
+    this.size = 0;
+    this.generation++;
+    this.deadlineUs = Number.POSITIVE_INFINITY;
+    this.hasSpareQuota = false;
+    this.verdict = Verdict.pending;
+    this.failure = undefined;
+    this.source = Source.store;
+  }
+}

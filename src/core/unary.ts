@@ -1,0 +1,31 @@
+// What a transport and a service agree on for one unary call: bytes in, bytes out. Neither knows the other.
+
+/** gRPC status codes in use; the numbers are the protocol's. */
+export const GrpcStatus = {
+  ok: 0,
+  invalidArgument: 3,
+  deadlineExceeded: 4,
+  resourceExhausted: 8,
+  failedPrecondition: 9,
+  unimplemented: 12,
+  internal: 13,
+  unavailable: 14,
+} as const;
+export type GrpcStatus = (typeof GrpcStatus)[keyof typeof GrpcStatus];
+
+/** Where the answer of one call goes. Exactly one of the two is called, once. */
+export interface UnaryReply {
+  /** Sends the message with status OK. `message` belongs to the caller again when this returns: copy what is kept. */
+  ok(message: Uint8Array): void;
+  /** Ends the call with a status that is not OK. */
+  fail(status: GrpcStatus, message: string): void;
+}
+
+/** One unary method. */
+export interface UnaryHandler {
+  /**
+   * Answers one call through `reply`, before it returns or later. Never throws.
+   * `message` is valid only until this returns; `deadlineUs` is in microseconds of the process's Clock, or Infinity.
+   */
+  handle(message: Buffer, deadlineUs: number, reply: UnaryReply): void;
+}

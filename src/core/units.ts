@@ -1,0 +1,23 @@
+// Conversions between the units of time in use; each name says how it rounds.
+
+export const MICROS_PER_SECOND = 1_000_000;
+export const MICROS_PER_MILLI = 1_000;
+
+/** Ticks in one window, whatever the window (a tick is as many microseconds as the window has whole seconds). */
+export const TICKS_PER_WINDOW = 1_000_000;
+
+/** Largest amount, burst or cost; keeps every product of the algorithms below 2^53. */
+export const AMOUNT_MAX = 4_294_967_295;
+
+/** A cost above every possible limit: what a request that asks for more than AMOUNT_MAX is counted as. */
+export const COST_ABOVE_ALL = AMOUNT_MAX + 1;
+
+/** Integer division that rounds towards zero; both operands are whole, not negative, and below 2^53. */
+export function divideDown(dividend: number, divisor: number): number {
+  return Math.floor(dividend / divisor);
+}
+
+/** Integer division that rounds up; both operands are whole, not negative, and below 2^53. */
+export function divideUp(dividend: number, divisor: number): number {
+  return Math.ceil(dividend / divisor);
+}

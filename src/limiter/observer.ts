@@ -1,0 +1,20 @@
+// What the limiter reports of its work; telemetry implements it. Called on the decision path: must be cheap, must not throw.
+
+import type { StoreError } from "../core/errors.ts";
+import type { OnStoreFailure } from "../core/limit.ts";
+import type { Source } from "../core/take.ts";
+
+export interface LimiterObserver {
+  /** A call was decided, by whatever source. `elapsedUs` from decode to decision. */
+  decided(refused: boolean, source: Source, elapsedUs: number): void;
+  /** A call was answered without the store, by `policy`. */
+  degraded(policy: OnStoreFailure, failure: StoreError): void;
+  /** A request named a domain that has no rules; one call per request. */
+  domainNotFound(): void;
+  /** SHADOW_MODE let a refused call pass. */
+  globalShadow(): void;
+  /** Hits were reported on a rule that is not post-paid in a way that looks like a late report (a cost above what one call may pay). */
+  suspectedLateReport(limitId: string): void;
+  /** Post-paid hits beyond `debt_max` were not recorded. */
+  debtCapped(limitId: string, hits: number): void;
+}

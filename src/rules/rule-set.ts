@@ -1,0 +1,135 @@
+// The immutable outcome of compiling rule files: what match.ts walks and the limiter pays from.
+// All text that requests are compared with is one-byte (core/request.ts).
+
+import type { Limit } from "../core/limit.ts";
+import type { Kind } from "../core/take.ts";
+
+/** A rule's cost entry: which entry of the descriptor carries the tokens that one hit costs. */
+export interface CostEntry {
+  /** Key of the entry, one-byte. Skipped in matching and in keys throughout the domain. */
+  readonly entry: string;
+  /** Cost of one hit when the entry is absent, negative, zero or not a number. 1 to AMOUNT_MAX. */
+  readonly default: number;
+  /** Larger values count as this. 1 to AMOUNT_MAX. */
+  readonly max: number;
+}
+
+/** How a rule accepts an entry's value (the entry's key is compared first, but for `compositeWildcard`). */
+export type Pattern =
+  | { readonly kind: "exact"; readonly value: string }
+  | { readonly kind: "any" }
+  | { readonly kind: "wildcard"; readonly pieces: readonly string[] }
+  /** A star in the key: pieces are compared with `key_value`, as the reference service does. */
+  | { readonly kind: "compositeWildcard"; readonly pieces: readonly string[] }
+  | { readonly kind: "prefix"; readonly prefix: string }
+  | { readonly kind: "suffix"; readonly suffix: string }
+  /** `test` runs in linear time on decoded text. */
+  | { readonly kind: "regex"; readonly source: string; readonly test: (text: string) => boolean }
+  | { readonly kind: "cidr"; readonly ranges: readonly string[]; readonly test: (text: string) => boolean };
+
+/** A node of a rules file. */
+export interface Rule {
+  /** Key as written, one-byte. */
+  readonly key: string;
+  readonly pattern: Pattern;
+  /** What stands for this rule's value: `value`, `foo*`, `prefix:/api`, ... ; empty for `any`. One-byte. */
+  readonly patternText: string;
+  /** Element of the rule's path: `key`, `key=value`, `key=prefix:...`. One-byte, readable. */
+  readonly pathElement: string;
+  /** Path from the domain's root, elements joined by `/`. */
+  readonly path: string;
+  /** Where the rule stands, for explain: `file:line:column`. */
+  readonly where: string;
+
+  /** True if the node has a limit at all, unlimited included. */
+  readonly hasLimit: boolean;
+  readonly isUnlimited: boolean;
+  /** The unlimited rule's own name and replaces; empty otherwise. */
+  readonly unlimitedReplaces: readonly string[];
+  /** Limits to take, in the order of the file; empty if unlimited or if the node has none. */
+  readonly limits: readonly Limit[];
+  readonly kind: Kind;
+  readonly isPostPaid: boolean;
+  readonly cost: CostEntry | undefined;
+  /** All values that this rule matches share one bucket (also where a deeper rule holds the limit). */
+  readonly sharesThreshold: boolean;
+  /** Values stand in bucket keys as hashes. */
+  readonly hashesValues: boolean;
+  readonly detailedMetric: boolean;
+  readonly valueToMetric: boolean;
+  /** Returned as dynamic metadata with passing descriptors; undefined if the rule has none. */
+  readonly metadata: Readonly<Record<string, unknown>> | undefined;
+  readonly children: Level | undefined;
+}
+
+/** The rules below one node that share a key. */
+export interface KeyRules {
+  /** Rules for one value each (`value`, `one_of`). */
+  readonly exact: ReadonlyMap<string, Rule>;
+  /** Wildcards, prefixes, regexes and the rest, in the order of the file. */
+  readonly patterns: readonly Rule[];
+  /** The rule without a value: any value. */
+  readonly any: Rule | undefined;
+}
+
+/** The rules below one node. */
+export interface Level {
+  readonly byKey: ReadonlyMap<string, KeyRules>;
+  /**
+   * Empty unless a key of this level holds a star; then every pattern rule of the level, in the order of the file,
+   * to be tried in place of KeyRules.patterns.
+   */
+  readonly starKeyPatterns: readonly Rule[];
+  /** All rules in the order of the file, for explain. */
+  readonly rules: readonly Rule[];
+}
+
+/** A domain's limit that every call pays, beside the per-key ones. */
+export interface GlobalLimit {
+  readonly limit: Limit;
+  /** True: counts the call's hits_addend; false: counts calls. */
+  readonly countsHits: boolean;
+  readonly bucketKey: string;
+  readonly keyHash: number;
+}
+
+/** All rules of one domain. */
+export interface DomainRules {
+  /** One-byte. */
+  readonly domain: string;
+  /** Start of every bucket key of this domain, hash tag opened: see bucket-key.ts. */
+  readonly keyPrefix: string;
+  readonly root: Level;
+  readonly globalLimit: GlobalLimit | undefined;
+  /** Keys of all cost entries of the domain. */
+  readonly costEntries: ReadonlySet<string>;
+  /** True if any limit of the domain replaces another: spares the others the work. */
+  readonly hasReplaces: boolean;
+  /** Limits of this domain's rules and its global limit, for pages and metrics. */
+  readonly limits: readonly Limit[];
+  /** Files the domain came from, relative to the rules directory. */
+  readonly files: readonly string[];
+}
+
+/** A note about a rule file, with its place. `severity` error refuses the whole set. */
+export interface Problem {
+  readonly severity: "error" | "warning";
+  readonly file: string;
+  /** Counted from 1. */
+  readonly line: number;
+  readonly column: number;
+  readonly message: string;
+  /** What the author may have meant, as a sentence; absent if nothing comes near. */
+  readonly suggestion?: string;
+}
+
+/** Snapshot of all domains. Never changes; a reload makes a new one. */
+export interface RuleSet {
+  /** 1 for the first set of the process, one more for each reload that took effect. */
+  readonly version: number;
+  /** SHA-256 of the names and contents of the files, hex. */
+  readonly hash: string;
+  readonly domains: ReadonlyMap<string, DomainRules>;
+  readonly files: readonly string[];
+  readonly warnings: readonly Problem[];
+}

@@ -1,0 +1,27 @@
+// The contract every store keeps (test/contract/store.contract.ts). It says nothing of connections or transactions.
+
+import type { TakeGroup } from "../core/take.ts";
+
+/** Who learns that a group was settled later. */
+export interface Settled {
+  /** The group's verdict and its takes' answers are written. `generation` is the one that was current at `take`. */
+  settled(group: TakeGroup, generation: number): void;
+}
+
+/** Keeps buckets and takes from them atomically. */
+export interface Store {
+  /**
+   * Settles all takes of the group, or fails it (`verdict` failed, `failure` set); never throws.
+   * True: settled before it returned, `then` is not called. False: `then` is called once, later, never from inside.
+   */
+  take(group: TakeGroup, then: Settled): boolean;
+  /** Undoes what was paid in a settled group, by receipt. Counted; never fails towards the caller. */
+  giveBack(group: TakeGroup): void;
+  /** A bucket was reset or refunded outside `take`: wrappers drop what they remember of it. */
+  forget(bucketKey: string): void;
+  /** How many processes share this store's buckets, itself included; at least 1. */
+  processCount(): number;
+  /** Undefined while the store answers, otherwise why not, in one sentence. For health pages. */
+  trouble(): string | undefined;
+  close(): Promise<void>;
+}
