@@ -52,6 +52,8 @@ export class Take {
   resetTicks = 0;
   /** Receipt: the store's time of payment in microseconds, 0 if nothing was paid. */
   paidAtUs = 0;
+  /** Post-paid hits that exceeded what the state can hold (`debtMax`, or AMOUNT_MAX in a window) and were not recorded. */
+  cappedHits = 0;
 
   constructor(limit: Limit) {
     this.limit = limit;
@@ -88,6 +90,7 @@ export class TakeGroup {
     take.waitTicks = 0;
     take.resetTicks = 0;
     take.paidAtUs = 0;
+    take.cappedHits = 0;
     return take;
   }
 

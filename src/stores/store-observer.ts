@@ -1,0 +1,33 @@
+// What stores report of their work; telemetry implements it. Called often: must be cheap, must not throw.
+
+import type { StoreError } from "../core/errors.ts";
+
+export interface StoreObserver {
+  /** One round trip to a shared store ended well. `takes` travelled in it. */
+  answered(elapsedUs: number, takes: number): void;
+  /** A group was failed by the store. */
+  failed(error: StoreError): void;
+  /** Buckets with a wrong type or nonsense in them were treated as new. */
+  damaged(buckets: number): void;
+  /** Buckets that still meant something were dropped to stay within BUCKETS_MAX. */
+  evicted(buckets: number): void;
+  /** Answers came after the deadline although the store was in time: this process's event loop was late. */
+  loopLate(groups: number): void;
+  /** A reply was lost after its takes may have been paid; nothing is given back by guess. */
+  outcomeUnknown(groups: number): void;
+  /** Payments of calls that had been answered without the store, undone by receipt. */
+  gaveBack(takes: number): void;
+  breakerChanged(state: "closed" | "open" | "probing"): void;
+}
+
+/** Reports nothing. */
+export const SILENT_STORE_OBSERVER: StoreObserver = {
+  answered() {},
+  failed() {},
+  damaged() {},
+  evicted() {},
+  loopLate() {},
+  outcomeUnknown() {},
+  gaveBack() {},
+  breakerChanged() {},
+};
