@@ -20,14 +20,16 @@ export interface StoreObserver {
   breakerChanged(state: "closed" | "open" | "probing"): void;
 }
 
+const ignore = () => undefined;
+
 /** Reports nothing. */
 export const SILENT_STORE_OBSERVER: StoreObserver = {
-  answered() {},
-  failed() {},
-  damaged() {},
-  evicted() {},
-  loopLate() {},
-  outcomeUnknown() {},
-  gaveBack() {},
-  breakerChanged() {},
+  answered: ignore,
+  failed: ignore,
+  damaged: ignore,
+  evicted: ignore,
+  loopLate: ignore,
+  outcomeUnknown: ignore,
+  gaveBack: ignore,
+  breakerChanged: ignore,
 };
