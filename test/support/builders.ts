@@ -1,0 +1,32 @@
+// Short ways to say what a test is about; everything not named gets a harmless default.
+
+import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure, Unit } from "../../src/core/limit.ts";
+import { LimitStats } from "../../src/core/limit-stats.ts";
+import { limitKeySuffix } from "../../src/rules/bucket-key.ts";
+
+/** A limit of the given algorithm; 10 per second unless told otherwise. */
+export function makeLimit(overrides: Partial<Limit> = {}): Limit {
+  const algorithm = overrides.algorithm ?? Algorithm.tokenBucket;
+  const amount = overrides.amount ?? 10;
+  const burst = overrides.burst ?? amount;
+  const windowSeconds = overrides.windowSeconds ?? 1;
+  const name = overrides.name ?? "";
+  return {
+    algorithm,
+    amount,
+    burst,
+    windowSeconds,
+    debtMax: burst * 10,
+    shownAmount: amount,
+    shownUnit: windowSeconds === 1 ? Unit.second : Unit.unknown,
+    name,
+    id: `test/${ALGORITHM_NAMES[algorithm]}`,
+    path: "test",
+    keySuffix: limitKeySuffix(algorithm, windowSeconds, name),
+    retryAfterJitter: 0,
+    onStoreFailure: OnStoreFailure.allow,
+    replaces: [],
+    stats: new LimitStats(),
+    ...overrides,
+  };
+}
