@@ -9,6 +9,8 @@ export class LimitStats {
   overLimit = 0;
   overLimitWithLocalCache = 0;
   shadowMode = 0;
+  /** Peeks answered, in calls. A rule that is peeked at and then refuses large hits is probably reported to after the fact. */
+  peeks = 0;
 }
 
 /** Where stats of rules live over reloads. */

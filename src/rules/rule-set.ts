@@ -48,7 +48,10 @@ export interface Rule {
   readonly unlimitedReplaces: readonly string[];
   /** Limits to take, in the order of the file; empty if unlimited or if the node has none. */
   readonly limits: readonly Limit[];
+  /** Shadow if the rule is in shadow mode, else quota if it is in quota mode, else ordinary. */
   readonly kind: Kind;
+  /** `quota_mode` as written, also for a shadow rule (which then is a quota descriptor that always passes). */
+  readonly isQuota: boolean;
   readonly isPostPaid: boolean;
   readonly cost: CostEntry | undefined;
   /** All values that this rule matches share one bucket (also where a deeper rule holds the limit). */

@@ -1,0 +1,40 @@
+// What somebody may have meant who misspelt a name.
+
+/**
+ * The candidate nearest to `name`, or undefined if none comes near: at most one edit in up to four letters, two in up to
+ * nine, three in longer ones, counting a swap of neighbours as one. Case is not counted. The first of equals wins.
+ */
+export function nearestName(name: string, candidates: Iterable<string>): string | undefined {
+  const editsMax = name.length <= 4 ? 1 : name.length <= 9 ? 2 : 3;
+  let best: string | undefined;
+  let bestEdits = editsMax + 1;
+  for (const candidate of candidates) {
+    if (Math.abs(candidate.length - name.length) >= bestEdits) continue;
+    const edits = editsBetween(name.toLowerCase(), candidate.toLowerCase());
+    if (edits < bestEdits) {
+      best = candidate;
+      bestEdits = edits;
+    }
+  }
+  return best;
+}
+
+/** Fewest insertions, deletions, replacements and swaps of neighbours that turn `from` into `to`. */
+export function editsBetween(from: string, to: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: to.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= from.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const same = from[i - 1] === to[j - 1];
+      let edits = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + (same ? 0 : 1));
+      if (i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]) {
+        edits = Math.min(edits, (beforeLast[j - 2] ?? 0) + 1);
+      }
+      row.push(edits);
+    }
+    beforeLast = last;
+    last = row;
+  }
+  return last[to.length] ?? 0;
+}

@@ -1,0 +1,129 @@
+// Second half of a call: from settled takes to the decision. Per-key and global limits; the strictest is shown.
+
+import type { Decision, Status } from "../core/decision.ts";
+import { Kind, Mode, Outcome, type Take, Verdict } from "../core/take.ts";
+import { AMOUNT_MAX } from "../core/units.ts";
+import type { LimitCall } from "./call.ts";
+import { secondsOfTicks } from "./retry-after.ts";
+
+/** True if the take found no room for its cost. */
+export function isOver(take: Take): boolean {
+  return take.outcome === Outcome.over || take.outcome === Outcome.never;
+}
+
+/**
+ * Writes the decision of a settled call: one status per descriptor, in order, each showing its strictest limit, and the
+ * take that governs the reply. Under SHADOW_MODE statuses keep their codes and the call passes.
+ */
+export function combine(call: LimitCall): void {
+  const decision = call.decision;
+  const globalTake = call.globalTake;
+  const globalRefuses = globalTake !== undefined && isOver(globalTake);
+  decision.overLimit = call.group.verdict === Verdict.refused;
+  let governing: Take | undefined = globalRefuses ? globalTake : undefined;
+  for (let i = 0; i < call.request.descriptorCount; i++) {
+    const first = call.firstTakes[i] as number;
+    const end = call.firstTakes[i + 1] as number;
+    let shown: Take | undefined = globalRefuses ? globalTake : undefined;
+    for (let t = first; t < end; t++) shown = strictest(shown, call.group.takes[t] as Take);
+    const isUnlimited = call.rules[i]?.isUnlimited === true;
+    if (shown === undefined && !isUnlimited) shown = globalTake;
+    const status = decision.addStatus();
+    if (shown === undefined) {
+      status.remaining = isUnlimited ? AMOUNT_MAX : 0;
+      continue;
+    }
+    showTake(status, shown, isShadowRule(call, shown));
+    governing = strictest(governing, shown);
+  }
+  call.governing = governing;
+  if (!decision.overLimit) call.wasShadowed = anyOverShadow(call);
+}
+
+/**
+ * Tells whether a call that was settled under SHADOW_MODE would have been refused without it. `quotaMode` is QUOTA_MODE.
+ * Takes of one descriptor are adjacent; a descriptor is over when any of them is.
+ */
+export function wouldRefuse(call: LimitCall, quotaMode: boolean): boolean {
+  let quotas = 0;
+  let quotasOver = 0;
+  for (let i = 0; i <= call.request.descriptorCount; i++) {
+    const isGlobal = i === call.request.descriptorCount;
+    const first = call.firstTakes[i] as number;
+    const end = isGlobal ? call.group.size : (call.firstTakes[i + 1] as number);
+    if (first === end) continue;
+    const rule = isGlobal ? undefined : call.rules[i];
+    if (rule?.kind === Kind.shadow) continue;
+    const over = call.group.takes.slice(first, end).some(isOver);
+    if (!isGlobal && (quotaMode || rule?.isQuota === true)) {
+      quotas++;
+      if (over) quotasOver++;
+    } else if (over) return true;
+  }
+  return quotas > 0 && quotasOver === quotas && !call.group.hasSpareQuota;
+}
+
+/** Writes an answer that passes without looking at any limit: nothing is known, so nothing is shown. */
+export function allowAll(decision: Decision, call: LimitCall): void {
+  decision.overLimit = false;
+  for (let i = 0; i < call.request.descriptorCount; i++) {
+    const status = decision.addStatus();
+    if (call.rules[i]?.isUnlimited === true) status.remaining = AMOUNT_MAX;
+  }
+}
+
+/** Writes a refusal that was not the store's: descriptors with an ordinary limit show it, with nothing left and a second to wait. */
+export function denyAll(decision: Decision, call: LimitCall): void {
+  decision.overLimit = true;
+  for (let i = 0; i < call.request.descriptorCount; i++) {
+    const status = decision.addStatus();
+    const first = call.firstTakes[i] as number;
+    const take = first < (call.firstTakes[i + 1] as number) ? call.group.takes[first] : call.globalTake;
+    if (take === undefined) continue;
+    status.overLimit = asksAdmission(take) && take.kind !== Kind.shadow;
+    status.limit = take.limit;
+    status.hasReset = true;
+    status.resetSeconds = 1;
+    call.governing ??= take;
+  }
+}
+
+/** True if the take can refuse its call: it asks whether a cost may pass. */
+export function asksAdmission(take: Take): boolean {
+  return take.mode === Mode.pay || take.mode === Mode.peek;
+}
+
+function showTake(status: Status, take: Take, isShadow: boolean): void {
+  const over = isOver(take);
+  status.overLimit = over && !isShadow;
+  status.limit = take.limit;
+  status.remaining = take.remaining;
+  status.hasReset = true;
+  const seconds = secondsOfTicks(over ? take.waitTicks : take.resetTicks, take.limit);
+  status.resetSeconds = over || take.paid ? Math.max(1, seconds) : seconds;
+}
+
+/** Design §4: a refusing one before an allowing one; of refusing ones the longest wait, of allowing ones the least remaining. */
+function strictest(one: Take | undefined, other: Take): Take {
+  if (one === undefined) return other;
+  const oneOver = isOver(one);
+  if (oneOver !== isOver(other)) return oneOver ? one : other;
+  if (oneOver) return waitUs(other) > waitUs(one) ? other : one;
+  return other.remaining < one.remaining ? other : one;
+}
+
+function isShadowRule(call: LimitCall, take: Take): boolean {
+  return take.descriptor >= 0 && call.rules[take.descriptor]?.kind === Kind.shadow;
+}
+
+function waitUs(take: Take): number {
+  return take.waitTicks * take.limit.windowSeconds;
+}
+
+function anyOverShadow(call: LimitCall): boolean {
+  for (let i = 0; i < call.group.size; i++) {
+    const take = call.group.takes[i] as Take;
+    if (take.kind === Kind.shadow && isOver(take)) return true;
+  }
+  return false;
+}

@@ -1,0 +1,45 @@
+// What a settled call adds to the counters of its rules, under the reference service's meanings, in hits.
+
+import { Kind, Mode, Source, type Take } from "../core/take.ts";
+import { divideDown } from "../core/units.ts";
+import type { LimitCall } from "./call.ts";
+import { asksAdmission, isOver } from "./combine.ts";
+
+/** Counts hits before the store is asked, so that they show even if it fails. */
+export function countHits(call: LimitCall): void {
+  for (let i = 0; i < call.group.size; i++) {
+    const take = call.group.takes[i] as Take;
+    if (take.mode === Mode.pay || take.mode === Mode.postPaid) take.limit.stats.totalHits += take.cost;
+    else if (take.mode === Mode.peek) take.limit.stats.peeks++;
+  }
+}
+
+/** Counts what became of the hits. `nearLimitRatio`: a limit used above this share of its amount is near. */
+export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
+  for (let i = 0; i < call.group.size; i++) {
+    const take = call.group.takes[i] as Take;
+    if (take.mode === Mode.peek || take.mode === Mode.refund) continue;
+    if (isOver(take)) countOver(take, call.group.source);
+    else countRoom(take, nearLimitRatio);
+  }
+}
+
+/** True if this looks like hits reported after the fact on a rule that is not post-paid, which then never bites. */
+export function looksLikeLateReport(take: Take): boolean {
+  return take.mode === Mode.pay && take.cost > 1 && isOver(take) && take.limit.stats.peeks > 0 && asksAdmission(take);
+}
+
+function countOver(take: Take, source: Source): void {
+  const stats = take.limit.stats;
+  stats.overLimit += take.cost;
+  if (source === Source.denialMemory) stats.overLimitWithLocalCache += take.cost;
+  if (take.kind === Kind.shadow) stats.shadowMode += take.cost;
+}
+
+function countRoom(take: Take, nearLimitRatio: number): void {
+  const stats = take.limit.stats;
+  stats.withinLimit += take.cost;
+  const near = divideDown(take.limit.burst * nearLimitRatio, 1);
+  const used = take.limit.burst - take.remaining;
+  if (take.paid && used > near) stats.nearLimit += Math.min(take.cost, used - near);
+}

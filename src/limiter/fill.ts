@@ -1,0 +1,221 @@
+// First half of a call: finds the rule of each descriptor and fills the group with one take per limit.
+
+import { RequestError } from "../core/errors.ts";
+import { Algorithm, type Limit, type OnStoreFailure, UNIT_SECONDS, Unit } from "../core/limit.ts";
+import type { LimitStats, StatsBook } from "../core/limit-stats.ts";
+import type { Descriptor, LimitRequest } from "../core/request.ts";
+import { GLOBAL_DESCRIPTOR, Kind, Mode, type Take } from "../core/take.ts";
+import { AMOUNT_MAX } from "../core/units.ts";
+import { entryKeyPart, hashBucketKey, limitKeySuffix, sharedEntryKeyPart } from "../rules/bucket-key.ts";
+import { costOf } from "../rules/cost.ts";
+import { findRule } from "../rules/match.ts";
+import type { DomainRules, Rule } from "../rules/rule-set.ts";
+import type { LimitCall } from "./call.ts";
+
+/** Limits made of overrides that are kept per domain; more begins anew, so clients can't fill memory. */
+const OVERRIDES_KEPT_MAX = 1_000;
+
+export interface FillOptions {
+  /** SHADOW_MODE: all takes are settled as shadow. */
+  readonly shadowMode: boolean;
+  /** QUOTA_MODE: every descriptor is a quota descriptor, those without a rule pass. */
+  readonly quotaMode: boolean;
+  /** Failure policy of limits that come as overrides. */
+  readonly onStoreFailure: OnStoreFailure;
+  readonly retryAfterJitter: number;
+  readonly statsBook: StatsBook;
+}
+
+/** Fills calls. One per process; keeps what is used again from call to call. */
+export class TakeFiller {
+  readonly #options: FillOptions;
+  readonly #matched: Rule[] = [];
+  readonly #replaced = new Set<string>();
+  readonly #overrides = new WeakMap<DomainRules, Map<number, Limit>>();
+  #asksAdmission = false;
+  #hasPeek = false;
+
+  constructor(options: FillOptions) {
+    this.#options = options;
+  }
+
+  /** Adds the takes of all descriptors and of the global limit. Throws RequestError for an override unit that doesn't exist. */
+  fill(call: LimitCall, rules: DomainRules): void {
+    const request = call.request;
+    this.#asksAdmission = false;
+    this.#hasPeek = false;
+    if (rules.hasReplaces) this.#gatherReplaced(request, rules);
+    for (let i = 0; i < request.descriptorCount; i++) {
+      call.firstTakes[i] = call.group.size;
+      this.#fillDescriptor(call, rules, i);
+    }
+    call.firstTakes[request.descriptorCount] = call.group.size;
+    this.#replaced.clear();
+    this.#fillGlobal(call, rules);
+  }
+
+  #fillDescriptor(call: LimitCall, rules: DomainRules, index: number): void {
+    const descriptor = call.request.descriptors[index] as Descriptor;
+    const hits = descriptor.hasHits ? descriptor.hits : Math.max(1, call.request.hitsAddend);
+    if (descriptor.hasOverride) {
+      const limit = this.#overrideOf(descriptor, rules);
+      this.#noteAdmission(hits, descriptor.isRefund, false);
+      call.rules[index] = undefined;
+      const base = baseKey(rules, descriptor, this.#matched, false, false);
+      this.#addTake(call, limit, base + limit.keySuffix, index, hits, costOf(hits, undefined, descriptor), undefined);
+      return;
+    }
+    const rule = findRule(rules, descriptor, this.#matched);
+    this.#noteAdmission(hits, descriptor.isRefund, rule?.isPostPaid === true);
+    call.rules[index] = rule;
+    if (rule === undefined) {
+      if (this.#options.quotaMode) call.group.hasSpareQuota = true;
+      return;
+    }
+    if (rule.limits.length === 0) return;
+    const base = baseKey(rules, descriptor, this.#matched, true, rule.hashesValues);
+    const cost = costOf(hits, rule.cost, descriptor);
+    const sizeBefore = call.group.size;
+    for (let i = 0; i < rule.limits.length; i++) {
+      const limit = rule.limits[i] as Limit;
+      if (this.#replaced.size > 0 && this.#replaced.has(limit.name)) continue;
+      this.#addTake(call, limit, base + limit.keySuffix, index, hits, cost, rule);
+    }
+    if (call.group.size === sizeBefore) {
+      call.rules[index] = undefined;
+      if (this.#options.quotaMode) call.group.hasSpareQuota = true;
+    }
+  }
+
+  #addTake(
+    call: LimitCall,
+    limit: Limit,
+    bucketKey: string,
+    index: number,
+    hits: number,
+    cost: number,
+    rule: Rule | undefined,
+  ): void {
+    const isRefund = (call.request.descriptors[index] as Descriptor).isRefund;
+    const take = call.group.add(limit);
+    take.bucketKey = bucketKey;
+    take.keyHash = hashBucketKey(bucketKey);
+    take.descriptor = index;
+    take.kind = this.#kindOf(call, rule);
+    take.mode = isRefund ? Mode.refund : hits === 0 ? Mode.peek : rule?.isPostPaid ? Mode.postPaid : Mode.pay;
+    take.cost = isRefund && hits === 0 ? 0 : cost;
+  }
+
+  #kindOf(call: LimitCall, rule: Rule | undefined): Kind {
+    const isShadow = rule !== undefined && rule.kind === Kind.shadow;
+    const isQuota = this.#options.quotaMode || rule?.isQuota === true;
+    // A shadow rule always passes; as a quota descriptor it is one that passes.
+    if (isShadow && isQuota) call.group.hasSpareQuota = true;
+    if (isShadow || this.#options.shadowMode) return Kind.shadow;
+    return isQuota ? Kind.quota : Kind.ordinary;
+  }
+
+  // Design §3: a call that asks for admission pays the global limit, a call of peeks peeks at it, others leave it alone.
+  #noteAdmission(hits: number, isRefund: boolean, isPostPaid: boolean): void {
+    if (isRefund) return;
+    if (isPostPaid ? hits === 0 : hits > 0) this.#asksAdmission = true;
+    else if (!isPostPaid) this.#hasPeek = true;
+  }
+
+  #fillGlobal(call: LimitCall, rules: DomainRules): void {
+    const globalLimit = rules.globalLimit;
+    if (globalLimit === undefined || !(this.#asksAdmission || this.#hasPeek)) return;
+    const take: Take = call.group.add(globalLimit.limit);
+    take.bucketKey = globalLimit.bucketKey;
+    take.keyHash = globalLimit.keyHash;
+    take.descriptor = GLOBAL_DESCRIPTOR;
+    take.kind = this.#options.shadowMode ? Kind.shadow : Kind.ordinary;
+    take.mode = this.#asksAdmission ? Mode.pay : Mode.peek;
+    take.cost = globalLimit.countsHits ? Math.max(1, call.request.hitsAddend) : 1;
+    call.globalTake = take;
+  }
+
+  // Per call, after all look-ups and by name: one pass, no chains (reference semantics).
+  #gatherReplaced(request: LimitRequest, rules: DomainRules): void {
+    this.#replaced.clear();
+    for (let i = 0; i < request.descriptorCount; i++) {
+      const descriptor = request.descriptors[i] as Descriptor;
+      const rule = descriptor.hasOverride ? undefined : findRule(rules, descriptor, this.#matched);
+      if (rule === undefined) continue;
+      for (const name of rule.unlimitedReplaces) this.#replaced.add(name);
+      for (const limit of rule.limits) for (const name of limit.replaces) this.#replaced.add(name);
+    }
+  }
+
+  #overrideOf(descriptor: Descriptor, rules: DomainRules): Limit {
+    const unit = descriptor.overrideUnit;
+    const windowSeconds = UNIT_SECONDS[unit];
+    if (windowSeconds === undefined || unit === Unit.unknown) {
+      throw new RequestError(
+        "REQUEST_OVERRIDE_UNIT",
+        `the limit of a descriptor has unit ${unit}; expected 1 to 7 (SECOND, MINUTE, HOUR, DAY, MONTH, YEAR, WEEK)`,
+      );
+    }
+    let kept = this.#overrides.get(rules);
+    if (kept === undefined || kept.size >= OVERRIDES_KEPT_MAX) {
+      kept = new Map();
+      this.#overrides.set(rules, kept);
+    }
+    const id = unit * (AMOUNT_MAX + 1) + descriptor.overrideAmount;
+    let limit = kept.get(id);
+    if (limit === undefined) {
+      const stats = this.#options.statsBook.statsOf(rules.domain, ["override"], "");
+      limit = overrideLimit(descriptor, windowSeconds, rules, stats, this.#options);
+      kept.set(id, limit);
+    }
+    return limit;
+  }
+}
+
+function overrideLimit(
+  descriptor: Descriptor,
+  windowSeconds: number,
+  rules: DomainRules,
+  stats: LimitStats,
+  options: FillOptions,
+): Limit {
+  const amount = descriptor.overrideAmount;
+  return {
+    algorithm: Algorithm.slidingWindow,
+    amount,
+    burst: amount,
+    windowSeconds,
+    debtMax: amount,
+    shownAmount: amount,
+    shownUnit: descriptor.overrideUnit as Unit,
+    name: "",
+    id: `${rules.domain}/override`,
+    path: "override",
+    keySuffix: limitKeySuffix(Algorithm.slidingWindow, windowSeconds, ""),
+    retryAfterJitter: options.retryAfterJitter,
+    onStoreFailure: options.onStoreFailure,
+    replaces: [],
+    stats,
+  };
+}
+
+/** Start of the bucket keys of a descriptor: everything but the limit's own suffix. */
+function baseKey(
+  rules: DomainRules,
+  descriptor: Descriptor,
+  matched: readonly Rule[],
+  byRule: boolean,
+  hashesValues: boolean,
+): string {
+  let key = rules.keyPrefix;
+  let depth = 0;
+  for (let i = 0; i < descriptor.entryCount; i++) {
+    const entryKey = descriptor.keys[i] as string;
+    if (rules.costEntries.size > 0 && rules.costEntries.has(entryKey)) continue;
+    const rule = byRule ? matched[depth++] : undefined;
+    key += rule?.sharesThreshold
+      ? sharedEntryKeyPart(entryKey, rule.patternText)
+      : entryKeyPart(entryKey, descriptor.values[i] as string, hashesValues);
+  }
+  return key;
+}

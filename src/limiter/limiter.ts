@@ -1,0 +1,134 @@
+// One request in, one decision out: match, fill a group of takes, take, combine. Knows neither gRPC nor Redis.
+// With a store that answers at once the whole way is synchronous and allocates nothing per call.
+
+import type { Clock } from "../core/clock.ts";
+import { OnStoreFailure } from "../core/limit.ts";
+import { Outcome, Source, type Take, Verdict } from "../core/take.ts";
+import type { DomainRules, RuleSet } from "../rules/rule-set.ts";
+import type { Store } from "../stores/store.ts";
+import type { LimitCall } from "./call.ts";
+import { allowAll, combine, denyAll, wouldRefuse } from "./combine.ts";
+import { countHits, countOutcomes, looksLikeLateReport } from "./count.ts";
+import { type LocalFallback, policyOf } from "./failure-policy.ts";
+import { type FillOptions, TakeFiller } from "./fill.ts";
+import type { LimiterObserver } from "./observer.ts";
+
+export interface LimiterOptions extends FillOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly observer: LimiterObserver;
+  readonly fallback: LocalFallback;
+  readonly nearLimitRatio: number;
+}
+
+/** Decides calls against the rule set in force. */
+export class Limiter {
+  readonly #options: LimiterOptions;
+  readonly #filler: TakeFiller;
+  #rules: RuleSet | undefined;
+
+  constructor(options: LimiterOptions) {
+    this.#options = options;
+    this.#filler = new TakeFiller(options);
+  }
+
+  /** The rule set in force; undefined until the first one was loaded. */
+  get rules(): RuleSet | undefined {
+    return this.#rules;
+  }
+
+  /** Puts a rule set in force: calls that begin after this see all of it, earlier ones none of it. */
+  useRules(rules: RuleSet): void {
+    this.#rules = rules;
+  }
+
+  /**
+   * Decides the call's request. True: `call.decision` (or `call.failure`) is written. False: the call's finisher gets it
+   * later, once, and passes it to `conclude`. Throws RequestError; nothing was paid then.
+   */
+  decide(call: LimitCall, deadlineUs: number): boolean {
+    call.startedUs = this.#options.clock.nowUs();
+    call.group.deadlineUs = deadlineUs;
+    if (this.#rules === undefined) {
+      call.failure = { kind: "no-rules" };
+      return true;
+    }
+    const domain: DomainRules | undefined = this.#rules.domains.get(call.request.domain);
+    if (domain === undefined) {
+      this.#options.observer.domainNotFound();
+      return this.#allowUnknown(call);
+    }
+    call.domain = domain;
+    this.#filler.fill(call, domain);
+    if (call.group.size === 0) {
+      call.group.verdict = Verdict.allowed;
+      call.group.source = Source.local;
+      this.conclude(call);
+      return true;
+    }
+    countHits(call);
+    if (!this.#options.store.take(call.group, call)) return false;
+    this.conclude(call);
+    return true;
+  }
+
+  /** Turns a settled group into the call's decision and counts it. */
+  conclude(call: LimitCall): void {
+    const { observer, clock, fallback } = this.#options;
+    const nowUs = clock.nowUs();
+    if (call.group.verdict === Verdict.failed) this.#decideWithoutStore(call, nowUs);
+    else {
+      if (call.group.source === Source.store && call.group.size > 0) fallback.storeAnswered(call.group, nowUs);
+      this.#conclude(call);
+    }
+    if (call.failure === undefined)
+      observer.decided(call.decision.overLimit, call.group.source, nowUs - call.startedUs);
+  }
+
+  #conclude(call: LimitCall): void {
+    const { shadowMode, quotaMode, nearLimitRatio, observer } = this.#options;
+    combine(call);
+    countOutcomes(call, nearLimitRatio);
+    if (shadowMode && wouldRefuse(call, quotaMode)) observer.globalShadow();
+    for (let i = 0; i < call.group.size; i++) {
+      const take = call.group.takes[i] as Take;
+      if (take.cappedHits > 0) observer.debtCapped(take.limit.id, take.cappedHits);
+      else if (take.outcome !== Outcome.room && looksLikeLateReport(take)) observer.suspectedLateReport(take.limit.id);
+    }
+  }
+
+  #decideWithoutStore(call: LimitCall, nowUs: number): void {
+    const error = call.group.failure;
+    if (error === undefined) {
+      call.failure = { kind: "internal", error: new Error("a failed group carries no failure") };
+      return;
+    }
+    const policy = policyOf(call);
+    call.policy = policy;
+    call.storeFailure = error;
+    this.#options.observer.degraded(policy, error);
+    switch (policy) {
+      case OnStoreFailure.error:
+        call.failure = { kind: "store", error };
+        return;
+      case OnStoreFailure.local:
+        this.#options.fallback.settle(call.group, nowUs);
+        this.#conclude(call);
+        return;
+      case OnStoreFailure.deny:
+        denyAll(call.decision, call);
+        break;
+      case OnStoreFailure.allow:
+        allowAll(call.decision, call);
+    }
+    call.group.source = Source.local;
+  }
+
+  #allowUnknown(call: LimitCall): boolean {
+    for (let i = 0; i < call.request.descriptorCount; i++) call.rules[i] = undefined;
+    allowAll(call.decision, call);
+    call.group.source = Source.local;
+    this.#options.observer.decided(false, Source.local, 0);
+    return true;
+  }
+}

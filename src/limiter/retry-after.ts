@@ -1,0 +1,31 @@
+// How long a refused caller is told to wait: the wait, plus a jitter that is the same for the same identity.
+
+import type { Limit } from "../core/limit.ts";
+import type { Take } from "../core/take.ts";
+import { divideUp, MICROS_PER_SECOND } from "../core/units.ts";
+
+/** Whole seconds, rounded up, in `ticks` of the limit. */
+export function secondsOfTicks(ticks: number, limit: Limit): number {
+  // A tick is windowSeconds microseconds. Products above 2^53 lose digits far below a second.
+  return divideUp(ticks * limit.windowSeconds, MICROS_PER_SECOND);
+}
+
+/**
+ * Seconds for Retry-After: the take's wait, lengthened by up to `limit.retryAfterJitter` of itself, rounded up, at least 1.
+ * The share is a hash of the bucket key, so one identity always waits the same and identities spread out.
+ */
+export function retryAfterSeconds(take: Take): number {
+  const limit = take.limit;
+  const waitUs = take.waitTicks * limit.windowSeconds;
+  const share = limit.retryAfterJitter * (mixHash(take.keyHash) / 4_294_967_296);
+  return Math.max(1, Math.ceil((waitUs * (1 + share)) / MICROS_PER_SECOND));
+}
+
+// FNV-1a leaves neighbours close in the high bits; a final mix (murmur3's constants) spreads them.
+function mixHash(hash: number): number {
+  let mixed = hash ^ (hash >>> 16);
+  mixed = Math.imul(mixed, 0x85ebca6b);
+  mixed ^= mixed >>> 13;
+  mixed = Math.imul(mixed, 0xc2b2ae35);
+  return (mixed ^ (mixed >>> 16)) >>> 0;
+}

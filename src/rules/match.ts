@@ -1,0 +1,80 @@
+// From a descriptor to the rule that applies: exact before patterns before the bare key, one level per entry, no way back.
+// Hot path: no allocation. explain.ts tells the same walk in words.
+
+import type { Descriptor } from "../core/request.ts";
+import { textOf } from "../core/request.ts";
+import type { DomainRules, Level, Rule } from "./rule-set.ts";
+
+/**
+ * Finds the rule whose limits apply to the descriptor, or undefined if none does: the rule that the last entry reaches,
+ * if it has a limit. Cost entries are passed over. `matched` receives the rule of each entry that was not.
+ */
+export function findRule(rules: DomainRules, descriptor: Descriptor, matched: Rule[]): Rule | undefined {
+  let level: Level | undefined = rules.root;
+  let rule: Rule | undefined;
+  let depth = 0;
+  for (let i = 0; i < descriptor.entryCount; i++) {
+    const key = descriptor.keys[i] as string;
+    if (rules.costEntries.size > 0 && rules.costEntries.has(key)) continue;
+    if (level === undefined) return undefined;
+    rule = findChild(level, key, descriptor.values[i] as string);
+    if (rule === undefined) return undefined;
+    matched[depth++] = rule;
+    level = rule.children;
+  }
+  return rule?.hasLimit ? rule : undefined;
+}
+
+/** Finds the rule of one level that accepts the entry. Once found it stands, even if its subtree leads nowhere. */
+export function findChild(level: Level, key: string, value: string): Rule | undefined {
+  const rules = level.byKey.get(key);
+  const exact = rules?.exact.get(value);
+  if (exact !== undefined) return exact;
+  const patterns = level.starKeyPatterns.length > 0 ? level.starKeyPatterns : rules?.patterns;
+  if (patterns !== undefined) {
+    for (let i = 0; i < patterns.length; i++) {
+      const rule = patterns[i] as Rule;
+      if (accepts(rule, key, value)) return rule;
+    }
+  }
+  return rules?.any;
+}
+
+/** Tells whether the rule accepts the entry, its siblings left aside. */
+export function accepts(rule: Rule, key: string, value: string): boolean {
+  const pattern = rule.pattern;
+  if (pattern.kind === "compositeWildcard") return fitsPieces(pattern.pieces, `${key}_${value}`);
+  if (rule.key !== key) return false;
+  switch (pattern.kind) {
+    case "any":
+      return true;
+    case "exact":
+      return pattern.value === value;
+    case "wildcard":
+      return fitsPieces(pattern.pieces, value);
+    case "prefix":
+      return value.startsWith(pattern.prefix);
+    case "suffix":
+      return value.endsWith(pattern.suffix);
+    case "regex":
+    case "cidr":
+      return pattern.test(textOf(value));
+  }
+}
+
+/** Tells whether the text is the pieces in order with anything between them: first at the start, last at the end. */
+export function fitsPieces(pieces: readonly string[], text: string): boolean {
+  const first = pieces[0] ?? "";
+  const last = pieces[pieces.length - 1] ?? "";
+  if (pieces.length === 1) return text === first;
+  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) return false;
+  const end = text.length - last.length;
+  let at = first.length;
+  for (let i = 1; i < pieces.length - 1; i++) {
+    const piece = pieces[i] as string;
+    const found = text.indexOf(piece, at);
+    if (found < 0 || found + piece.length > end) return false;
+    at = found + piece.length;
+  }
+  return true;
+}
