@@ -1,0 +1,103 @@
+// From a decision to rate limit headers, one function per dialect. Every name and value that leaves here is safe to put
+// into an HTTP/1.1 response: Envoy writes what it gets, line feeds included.
+
+import type { Decision } from "../core/decision.ts";
+import { ALGORITHM_NAMES, type Limit } from "../core/limit.ts";
+import { GLOBAL_DESCRIPTOR, type Take } from "../core/take.ts";
+import { divideUp } from "../core/units.ts";
+import type { LimitCall } from "../limiter/call.ts";
+import { isOver } from "../limiter/combine.ts";
+import { retryAfterSeconds, secondsOfTicks } from "../limiter/retry-after.ts";
+
+/** Header families: the reference's triple, the structured fields of draft-ietf-httpapi-ratelimit-headers-11, X-RateLimit. */
+export type HeaderDialect = "ratelimit" | "structured" | "x-ratelimit";
+
+export interface HeaderOptions {
+  readonly dialects: readonly HeaderDialect[];
+  /** Names of the `ratelimit` dialect's headers. */
+  readonly limitHeader: string;
+  readonly remainingHeader: string;
+  readonly resetHeader: string;
+}
+
+/** Parameter letters of the structured dialect; an open proposal renames them, so they stand in one place. */
+const STRUCTURED = { quota: "q", window: "w", left: "r", seconds: "t" } as const;
+
+/** What the headers of one answer say; `limit` governs the reply. */
+interface Shown {
+  readonly limit: Limit;
+  readonly remaining: number;
+  readonly resetSeconds: number;
+}
+
+/** Adds the headers of each dialect, and on refusal Retry-After and X-RateLimit-Reason. Nothing if no limit was found. */
+export function addHeaders(call: LimitCall, options: HeaderOptions): void {
+  const take = call.governing;
+  if (take === undefined || options.dialects.length === 0) return;
+  const { decision } = call;
+  const shown = shownOf(take, call);
+  for (const dialect of options.dialects) {
+    if (dialect === "ratelimit") addTriple(decision, options, shown);
+    else if (dialect === "x-ratelimit") addTriple(decision, X_RATELIMIT, shown);
+    else addStructured(decision, shown);
+  }
+  if (!decision.overLimit) return;
+  decision.addHeader("Retry-After", String(call.policy === undefined ? retryAfterSeconds(take) : shown.resetSeconds));
+  decision.addHeader("X-RateLimit-Reason", reasonOf(take));
+}
+
+/** Why a call was refused, as one word: the algorithm of the limit that governs, or the global limit. */
+export function reasonOf(take: Take): string {
+  if (take.descriptor === GLOBAL_DESCRIPTOR) return "global_limit_exceeded";
+  return `${ALGORITHM_NAMES[take.limit.algorithm]}_exceeded`;
+}
+
+/** Seconds a status or header shows for the take: the wait if it is over, else the time until the bucket is as new. */
+export function resetSecondsOf(take: Take): number {
+  const over = isOver(take);
+  const seconds = secondsOfTicks(over ? take.waitTicks : take.resetTicks, take.limit);
+  return over || take.paid ? Math.max(1, seconds) : seconds;
+}
+
+const X_RATELIMIT = {
+  limitHeader: "X-RateLimit-Limit",
+  remainingHeader: "X-RateLimit-Remaining",
+  resetHeader: "X-RateLimit-Reset",
+} as const;
+
+function shownOf(take: Take, call: LimitCall): Shown {
+  const wasGuessed = call.policy !== undefined && call.group.failure !== undefined && take.outcome === 0;
+  return { limit: take.limit, remaining: take.remaining, resetSeconds: wasGuessed ? 1 : resetSecondsOf(take) };
+}
+
+function addTriple(
+  decision: Decision,
+  names: { readonly limitHeader: string; readonly remainingHeader: string; readonly resetHeader: string },
+  shown: Shown,
+): void {
+  decision.addHeader(names.limitHeader, String(shown.limit.shownAmount));
+  decision.addHeader(names.remainingHeader, String(shown.remaining));
+  decision.addHeader(names.resetHeader, String(shown.resetSeconds));
+}
+
+// A token bucket's quota is its burst, and its window the time in which an empty bucket fills: so `r` never exceeds `q`.
+function addStructured(decision: Decision, shown: Shown): void {
+  const { limit } = shown;
+  const name = policyName(limit);
+  const windowSeconds =
+    limit.amount === 0 ? limit.windowSeconds : divideUp(limit.burst * limit.windowSeconds, limit.amount);
+  decision.addHeader(
+    "RateLimit-Policy",
+    `${name};${STRUCTURED.quota}=${limit.burst};${STRUCTURED.window}=${Math.max(1, windowSeconds)}`,
+  );
+  decision.addHeader(
+    "RateLimit",
+    `${name};${STRUCTURED.left}=${shown.remaining};${STRUCTURED.seconds}=${shown.resetSeconds}`,
+  );
+}
+
+/** The limit's name, else its rule's path, as a quoted string of RFC 9651 with nothing left to escape. */
+function policyName(limit: Limit): string {
+  const text = limit.name !== "" ? limit.name : limit.path !== "" ? limit.path : "global";
+  return `"${text.replace(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "_")}"`;
+}

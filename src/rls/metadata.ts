@@ -1,0 +1,119 @@
+// From a decided call to the dynamic metadata of the answer: which rule refused, and where the answer came from.
+
+import { ALGORITHM_NAMES, ON_STORE_FAILURE_NAMES, UNIT_NAMES } from "../core/limit.ts";
+import { type Descriptor, textOf } from "../core/request.ts";
+import { GLOBAL_DESCRIPTOR, Outcome, Source, type Take } from "../core/take.ts";
+import type { LimitCall } from "../limiter/call.ts";
+import { isOver } from "../limiter/combine.ts";
+import { reasonOf, resetSecondsOf } from "./headers.ts";
+
+/** When metadata is sent: never; with refusals, shadowed and degraded answers; always, with the reference's fields too. */
+export type MetadataMode = "off" | "notable" | "full";
+
+const SOURCE_NAMES: Readonly<Record<Source, string>> = {
+  [Source.store]: "store",
+  [Source.denialMemory]: "denial_memory",
+  [Source.leaseOrPeriodic]: "lease",
+  [Source.local]: "local",
+};
+
+/** Writes `call.decision.metadata`. */
+export function addMetadata(call: LimitCall, mode: MetadataMode): void {
+  if (mode === "off") return;
+  const isNotable = call.decision.overLimit || call.wasShadowed || call.policy !== undefined;
+  if (mode === "notable" && !isNotable) return;
+  call.decision.metadata = { ...(mode === "full" ? referenceFields(call) : {}), ...ownFields(call) };
+}
+
+function ownFields(call: LimitCall): Record<string, unknown> {
+  const take = call.wasShadowed ? (overShadow(call) ?? call.governing) : call.governing;
+  const fields: Record<string, unknown> = { code: call.decision.overLimit ? "OVER_LIMIT" : "OK" };
+  if (take !== undefined) Object.assign(fields, fieldsOf(take));
+  if (take !== undefined && isOver(take)) fields.reason = reasonOf(take);
+  if (take?.outcome === Outcome.never) fields.can_never_pass = true;
+  if (call.wasShadowed) fields.shadowed = true;
+  fields.source = SOURCE_NAMES[call.group.source];
+  if (call.policy !== undefined) {
+    fields.source = ON_STORE_FAILURE_NAMES[call.policy] === "local" ? "local" : "policy";
+    fields.degraded = { policy: ON_STORE_FAILURE_NAMES[call.policy], failure: call.storeFailure?.code ?? "" };
+  }
+  return fields;
+}
+
+function fieldsOf(take: Take): Record<string, unknown> {
+  return {
+    rule: take.limit.id,
+    path: take.descriptor === GLOBAL_DESCRIPTOR ? "global_limit" : take.limit.path,
+    algorithm: ALGORITHM_NAMES[take.limit.algorithm],
+    remaining: take.remaining,
+    reset_seconds: take.outcome === Outcome.notAsked ? 1 : resetSecondsOf(take),
+  };
+}
+
+function overShadow(call: LimitCall): Take | undefined {
+  for (let i = 0; i < call.group.size; i++) {
+    const take = call.group.takes[i] as Take;
+    if (isOver(take)) return take;
+  }
+  return undefined;
+}
+
+// The reference service's fields: domain, descriptors, hitsAddend, and the metadata of the rules that were not over.
+function referenceFields(call: LimitCall): Record<string, unknown> {
+  const { request } = call;
+  const fields: Record<string, unknown> = {
+    domain: textOf(request.domain),
+    descriptors: request.descriptors.slice(0, request.descriptorCount).map(descriptorFields),
+  };
+  if (request.hitsAddend !== 0) fields.hitsAddend = request.hitsAddend;
+  const metadata = mergedMetadata(call);
+  if (metadata !== undefined) fields.metadata = metadata;
+  return fields;
+}
+
+function descriptorFields(descriptor: Descriptor): Record<string, unknown> {
+  const entries: string[] = [];
+  for (let i = 0; i < descriptor.entryCount; i++) {
+    entries.push(`${textOf(descriptor.keys[i] as string)}=${textOf(descriptor.values[i] as string)}`);
+  }
+  const fields: Record<string, unknown> = { entries };
+  if (descriptor.hasOverride) fields.limit = overrideText(descriptor);
+  if (descriptor.hasHits) fields.hitsAddend = descriptor.hits;
+  return fields;
+}
+
+// The text form of the override message, zero fields left out; WEEK has no name in the enum that carries it.
+function overrideText(descriptor: Descriptor): string {
+  const parts: string[] = [];
+  if (descriptor.overrideAmount !== 0) parts.push(`requests_per_unit:${descriptor.overrideAmount}`);
+  const unit = descriptor.overrideUnit;
+  if (unit !== 0) parts.push(`unit:${unit === 7 ? "7" : (UNIT_NAMES[unit]?.toUpperCase() ?? unit)}`);
+  return parts.join(" ");
+}
+
+// In request order, the first wins, nested maps merge, lists do not; the rules' own maps stay as they are.
+function mergedMetadata(call: LimitCall): Record<string, unknown> | undefined {
+  let merged: Record<string, unknown> | undefined;
+  for (let i = 0; i < call.request.descriptorCount; i++) {
+    const rule = call.rules[i];
+    if (rule?.metadata === undefined || rule.isUnlimited || call.decision.statuses[i]?.overLimit) continue;
+    merged = mergeUnder(merged ?? {}, rule.metadata);
+  }
+  return merged;
+}
+
+function mergeUnder(
+  first: Readonly<Record<string, unknown>>,
+  second: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const merged: Record<string, unknown> = { ...second, ...first };
+  for (const [key, value] of Object.entries(first)) {
+    const other = second[key];
+    if (isMap(value) && isMap(other)) merged[key] = mergeUnder(value, other);
+  }
+  return merged;
+}
+
+function isMap(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

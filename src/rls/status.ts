@@ -1,0 +1,32 @@
+// From errors to gRPC statuses; the only such place. Over limit is not among them: it is an answer.
+
+import { RequestError } from "../core/errors.ts";
+import { GrpcStatus, type UnaryReply } from "../core/unary.ts";
+import type { CallFailure } from "../limiter/call.ts";
+
+/** Ends a call whose request could not be decoded or decided. Anything but a RequestError is our fault: INTERNAL, no detail. */
+export function failWithError(reply: UnaryReply, error: unknown): void {
+  if (error instanceof RequestError) reply.fail(GrpcStatus.invalidArgument, `${error.code}: ${error.message}`);
+  else
+    reply.fail(
+      GrpcStatus.internal,
+      "SERVICE_INTERNAL: the request could not be decided; the server's log has the cause",
+    );
+}
+
+/** Ends a call that got no decision. */
+export function failWithCallFailure(reply: UnaryReply, failure: CallFailure): void {
+  switch (failure.kind) {
+    case "no-rules":
+      reply.fail(GrpcStatus.unavailable, "SERVICE_NO_RULES: no rule set has been loaded yet; see /readyz");
+      return;
+    case "store":
+      reply.fail(
+        GrpcStatus.unavailable,
+        `SERVICE_STORE_FAILED: the store did not answer (${failure.error.code}) and the rule says on_store_failure: error`,
+      );
+      return;
+    case "internal":
+      failWithError(reply, failure.error);
+  }
+}
