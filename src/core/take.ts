@@ -60,7 +60,7 @@ export class Take {
   }
 }
 
-/** The takes of one call, settled together (design: all are paid or none). */
+/** The takes of one call, settled together (docs/architecture.md: all are paid or none). */
 export class TakeGroup {
   readonly takes: Take[] = [];
   size = 0;

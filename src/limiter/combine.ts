@@ -103,7 +103,7 @@ function showTake(status: Status, take: Take, isShadow: boolean): void {
   status.resetSeconds = over || take.paid ? Math.max(1, seconds) : seconds;
 }
 
-/** Design §4: a refusing one before an allowing one; of refusing ones the longest wait, of allowing ones the least remaining. */
+/** A refusing one before an allowing one; of refusing ones the longest wait, of allowing ones the least remaining. */
 function strictest(one: Take | undefined, other: Take): Take {
   if (one === undefined) return other;
   const oneOver = isOver(one);

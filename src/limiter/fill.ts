@@ -115,7 +115,7 @@ export class TakeFiller {
     return isQuota ? Kind.quota : Kind.ordinary;
   }
 
-  // Design §3: a call that asks for admission pays the global limit, a call of peeks peeks at it, others leave it alone.
+  // A call that asks for admission pays the global limit, a call of peeks peeks at it, others leave it alone.
   #noteAdmission(hits: number, isRefund: boolean, isPostPaid: boolean): void {
     if (isRefund) return;
     if (isPostPaid ? hits === 0 : hits > 0) this.#asksAdmission = true;

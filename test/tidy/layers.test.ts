@@ -1,0 +1,108 @@
+// Which folder may import which, and which package stays behind which folder (docs/architecture.md shows the picture).
+
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+
+const SRC = resolve(import.meta.dirname, "../../src");
+
+/** Folder (or file) of src -> what it may import from src. A folder may always import itself. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  algorithms: ["core"],
+  rules: ["core"],
+  config: ["core", "rules"],
+  stores: ["core"],
+  "stores/memory": ["core", "algorithms", "stores"],
+  "stores/redis": ["core", "stores", "stores/wrappers"],
+  "stores/wrappers": ["core", "algorithms", "stores"],
+  limiter: ["core", "rules", "stores"],
+  rls: ["core", "limiter"],
+  transport: ["core"],
+  telemetry: ["core", "limiter", "stores", "rules", "config", "settings"],
+  admin: ["core", "telemetry", "rules", "config", "settings"],
+  settings: ["core"],
+  cli: ["core", "rules", "config", "settings", "transport/load-proto.ts"],
+  app: ["*"],
+  main: ["app", "cli", "core", "settings", "telemetry"],
+};
+
+/** Package -> where it may be imported. */
+const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
+  ioredis: ["stores/redis"],
+  "@grpc/grpc-js": ["transport", "cli/ask.ts"],
+  "@grpc/proto-loader": ["transport"],
+  "@grpc/reflection": ["transport"],
+  "grpc-health-check": ["transport"],
+  "@bufbuild/protobuf": ["rls/json.ts", "transport/load-proto.ts"],
+  yaml: ["config"],
+  pino: ["telemetry/logger.ts"],
+  "prom-client": ["telemetry"],
+  re2js: ["rules"],
+  "ipaddr.js": ["rules"],
+  commander: ["cli"],
+};
+
+interface Import {
+  readonly from: string;
+  readonly to: string;
+}
+
+function sourceFiles(): string[] {
+  return readdirSync(SRC, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
+}
+
+function importsOf(file: string): Import[] {
+  const text = readFileSync(join(SRC, file), "utf8");
+  const found = text.matchAll(/(?:^|\n)\s*(?:import|export)\s(?:[^;]*?\sfrom\s)?"([^"]+)"|import\("([^"]+)"\)/g);
+  return [...found].map((match) => ({ from: file, to: match[1] ?? match[2] ?? "" }));
+}
+
+/** The most specific room of the table that holds the file. */
+function roomOf(file: string): string {
+  const withoutEnding = file.replace(/\.ts$/, "");
+  const rooms = Object.keys(MAY_IMPORT).filter((room) => withoutEnding === room || file.startsWith(`${room}/`));
+  return rooms.sort((a, b) => b.length - a.length)[0] ?? file;
+}
+
+function isAllowed(from: string, to: string): boolean {
+  const allowed = MAY_IMPORT[roomOf(from)];
+  if (allowed === undefined) return false;
+  return allowed.includes("*") || roomOf(from) === roomOf(to) || allowed.includes(roomOf(to)) || allowed.includes(to);
+}
+
+describe("layers", () => {
+  const imports = sourceFiles().flatMap(importsOf);
+
+  test("every folder imports only what it may", () => {
+    const wrong = imports
+      .filter(({ to }) => to.startsWith("."))
+      .map(({ from, to }) => ({ from, to: relative(SRC, resolve(SRC, dirname(from), to)) }))
+      .filter(({ from, to }) => !isAllowed(from, to))
+      .map(({ from, to }) => `${from} imports ${to}`);
+    expect(wrong).toEqual([]);
+  });
+
+  test("every outside package stays behind its folder", () => {
+    const wrong = imports
+      .filter(({ to }) => !to.startsWith(".") && !to.startsWith("node:"))
+      .filter(({ from, to }) => {
+        const name = to
+          .split("/")
+          .slice(0, to.startsWith("@") ? 2 : 1)
+          .join("/");
+        return !(PACKAGE_HOMES[name] ?? []).some((home) => from === home || from.startsWith(`${home}/`));
+      })
+      .map(({ from, to }) => `${from} imports ${to}`);
+    expect(wrong).toEqual([]);
+  });
+
+  test("only core/clock.ts reads the time of the machine", () => {
+    const wrong = sourceFiles().filter(
+      (file) =>
+        file !== "core/clock.ts" &&
+        /Date\.now\(|performance\.now\(|hrtime|new Date\(\)/.test(readFileSync(join(SRC, file), "utf8")),
+    );
+    expect(wrong).toEqual([]);
+  });
+});

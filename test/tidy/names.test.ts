@@ -1,0 +1,63 @@
+// The rules of style that a machine can check: names, sizes, words.
+
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const FOLDERS = ["src", "test", "bench", "lua"];
+const FILE_LINES_MAX = 400;
+
+function filesOf(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .filter((file) => /\.(ts|mjs|lua)$/.test(file) && !file.includes("node_modules"))
+    .map((file) => join(folder, file));
+}
+
+const files = FOLDERS.flatMap(filesOf);
+const sources = files.filter((file) => file.startsWith("src/"));
+const textOf = (file: string) => readFileSync(join(ROOT, file), "utf8");
+
+describe("names and sizes", () => {
+  test("TypeScript files are in kebab-case, Lua files in snake_case", () => {
+    const wrong = files.filter((file) => {
+      const name = basename(file);
+      return file.endsWith(".lua")
+        ? !/^[a-z0-9_]+\.lua$/.test(name)
+        : !/^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z]+)*\.(ts|mjs)$/.test(name);
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  test("no file is named for being anything at all", () => {
+    expect(files.filter((file) => /\/(utils?|helpers?|common|misc|index)\.ts$/.test(file))).toEqual([]);
+  });
+
+  test("source files stay under 400 lines", () => {
+    const long = sources.filter((file) => textOf(file).split("\n").length > FILE_LINES_MAX + 1);
+    expect(long).toEqual([]);
+  });
+
+  test("source files open with a comment that says their job", () => {
+    expect(files.filter((file) => !/^(#!.*\n)?(\/\/|--|\/\*)/.test(textOf(file)))).toEqual([]);
+  });
+
+  test("code is ASCII; only comments may hold other letters", () => {
+    const codeOf = (file: string) => textOf(file).replace(/\/\/.*|\/\*[\s\S]*?\*\//g, "");
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the whole ASCII range is meant
+    expect(sources.filter((file) => /[^\x00-\x7f]/.test(codeOf(file)))).toEqual([]);
+  });
+
+  test("comments cite only what a reader of this repository can open", () => {
+    expect(
+      files.filter(
+        (file) => /[Dd]esign(\.md)? §|style\.md|settlement\.md|facts\//.test(textOf(file)) && !file.includes("tidy/"),
+      ),
+    ).toEqual([]);
+  });
+
+  test("no work is left behind as a note, no test is skipped or focused", () => {
+    const banned = new RegExp(["TO" + "DO", "FIX" + "ME", "\\b(it|test|describe)\\.(skip|only)\\b"].join("|"));
+    expect(files.filter((file) => banned.test(textOf(file)))).toEqual([]);
+  });
+});
