@@ -1,0 +1,202 @@
+// ShouldRateLimit between bytes and domain objects: the hot path of every call. Reads requests straight from the buffer
+// and writes answers straight into one; allocates nothing but the strings (bench/micro/codec.mjs).
+// test/property/codec.test.ts holds it equal to proto/. Leaves judging what was asked to the limiter.
+
+import type { Decision, Status } from "../core/decision.ts";
+import { RequestError } from "../core/errors.ts";
+import type { Limit } from "../core/limit.ts";
+import {
+  DESCRIPTORS_MAX,
+  type Descriptor,
+  DOMAIN_BYTES_MAX,
+  ENTRIES_MAX,
+  ENTRY_BYTES_MAX,
+  type LimitRequest,
+} from "../core/request.ts";
+import { COST_ABOVE_ALL } from "../core/units.ts";
+import { writeStruct } from "./struct.ts";
+import { WireReader, WireType } from "./wire-reader.ts";
+import type { WireWriter } from "./wire-writer.ts";
+
+const VARINT = WireType.varint;
+const BYTES = WireType.bytes;
+
+// Decoding never yields, so one reader serves all calls.
+const reader = new WireReader();
+
+/**
+ * Fills `into`, emptied first, from the wire form of a RateLimitRequest. Nothing of `message` is kept.
+ * Throws RequestError for a malformed message, text that is not UTF-8, or more than core/request.ts allows; `into` is
+ * then half filled. An empty domain or no descriptors are not looked at here.
+ */
+export function decodeRequest(message: Buffer, into: LimitRequest): void {
+  into.reset();
+  reader.open(message);
+  try {
+    while (reader.position < reader.end) {
+      const tag = reader.readTag();
+      if (tag === ((1 << 3) | BYTES)) into.domain = readDomain();
+      else if (tag === ((2 << 3) | BYTES)) readDescriptor(into);
+      else if (tag === ((3 << 3) | VARINT)) into.hitsAddend = reader.readVarint();
+      else reader.skip(tag);
+    }
+  } finally {
+    reader.close();
+  }
+}
+
+function readDomain(): string {
+  const end = reader.readEnd();
+  const length = end - reader.position;
+  if (length > DOMAIN_BYTES_MAX) {
+    throw new RequestError(
+      "REQUEST_DOMAIN_TOO_LONG",
+      `expected a domain of at most ${DOMAIN_BYTES_MAX} bytes, got ${length}`,
+    );
+  }
+  return reader.readText(end, "the domain");
+}
+
+function readDescriptor(into: LimitRequest): void {
+  const end = reader.readEnd();
+  if (into.descriptorCount === DESCRIPTORS_MAX) {
+    throw new RequestError("REQUEST_DESCRIPTORS_TOO_MANY", `expected at most ${DESCRIPTORS_MAX} descriptors, got more`);
+  }
+  const descriptor = into.addDescriptor();
+  const outerEnd = reader.end;
+  reader.end = end;
+  while (reader.position < end) {
+    const tag = reader.readTag();
+    if (tag === ((1 << 3) | BYTES)) readEntry(descriptor);
+    else if (tag === ((2 << 3) | BYTES)) readOverride(descriptor);
+    else if (tag === ((3 << 3) | BYTES)) readHits(descriptor);
+    else if (tag === ((4 << 3) | VARINT)) descriptor.isRefund = (reader.readVarint() | reader.high) !== 0;
+    else reader.skip(tag);
+  }
+  reader.end = outerEnd;
+}
+
+function readEntry(descriptor: Descriptor): void {
+  const end = reader.readEnd();
+  if (descriptor.entryCount === ENTRIES_MAX) {
+    throw new RequestError("REQUEST_ENTRIES_TOO_MANY", `expected at most ${ENTRIES_MAX} entries, got more`);
+  }
+  const outerEnd = reader.end;
+  reader.end = end;
+  let key = "";
+  let value = "";
+  while (reader.position < end) {
+    const tag = reader.readTag();
+    if (tag === ((1 << 3) | BYTES)) key = readEntryText("the key of an entry");
+    else if (tag === ((2 << 3) | BYTES)) value = readEntryText("the value of an entry");
+    else reader.skip(tag);
+  }
+  reader.end = outerEnd;
+  descriptor.addEntry(key, value);
+}
+
+function readEntryText(what: string): string {
+  const end = reader.readEnd();
+  const length = end - reader.position;
+  if (length > ENTRY_BYTES_MAX) {
+    throw new RequestError(
+      "REQUEST_ENTRY_TOO_LONG",
+      `expected ${what} in at most ${ENTRY_BYTES_MAX} bytes, got ${length}`,
+    );
+  }
+  return reader.readText(end, what);
+}
+
+// Sent twice, an embedded message is merged: what the second leaves out stays as the first had it.
+function readOverride(descriptor: Descriptor): void {
+  const end = reader.readEnd();
+  const outerEnd = reader.end;
+  reader.end = end;
+  descriptor.hasOverride = true;
+  while (reader.position < end) {
+    const tag = reader.readTag();
+    if (tag === ((1 << 3) | VARINT)) descriptor.overrideAmount = reader.readVarint();
+    // An enum is a signed number: a unit below zero comes as ten bytes.
+    else if (tag === ((2 << 3) | VARINT)) descriptor.overrideUnit = reader.readVarint() | 0;
+    else reader.skip(tag);
+  }
+  reader.end = outerEnd;
+}
+
+function readHits(descriptor: Descriptor): void {
+  const end = reader.readEnd();
+  const outerEnd = reader.end;
+  reader.end = end;
+  descriptor.hasHits = true;
+  while (reader.position < end) {
+    const tag = reader.readTag();
+    if (tag === ((1 << 3) | VARINT)) {
+      const low = reader.readVarint();
+      descriptor.hits = reader.high === 0 ? low : COST_ABOVE_ALL;
+    } else reader.skip(tag);
+  }
+  reader.end = outerEnd;
+}
+
+const CODE_OK = 1;
+const CODE_OVER_LIMIT = 2;
+const UINT32_MAX = 0xffff_ffff;
+/** Largest Duration of the protocol, 10,000 years. */
+const DURATION_SECONDS_MAX = 315_576_000_000;
+
+/**
+ * Writes the wire form of a RateLimitResponse. Returns a view into the writer's buffer, good until its next use.
+ * The overall code is OK or OVER_LIMIT, never UNKNOWN, which callers would take as allowed.
+ */
+export function encodeDecision(decision: Decision, writer: WireWriter): Uint8Array {
+  writer.clear();
+  writer.writeVarintField(1, decision.overLimit ? CODE_OVER_LIMIT : CODE_OK);
+  for (let i = 0; i < decision.statusCount; i++) writeStatus(decision.statuses[i] as Status, writer);
+  for (let i = 0; i < decision.headerCount; i++) {
+    const header = decision.headers[i];
+    if (header !== undefined) writeHeader(header.key, header.value, writer);
+  }
+  if (decision.metadata !== undefined) {
+    const at = writer.openMessage(6);
+    writeStruct(decision.metadata, writer);
+    writer.closeMessage(at);
+  }
+  return writer.view();
+}
+
+function writeStatus(status: Status, writer: WireWriter): void {
+  const at = writer.openMessage(2);
+  writer.writeVarintField(1, status.overLimit ? CODE_OVER_LIMIT : CODE_OK);
+  if (status.limit !== undefined) writeLimit(status.limit, writer);
+  const remaining = clamp(status.remaining, UINT32_MAX);
+  if (remaining !== 0) writer.writeVarintField(3, remaining);
+  if (status.hasReset) {
+    const durationAt = writer.openMessage(4);
+    const seconds = clamp(status.resetSeconds, DURATION_SECONDS_MAX);
+    if (seconds !== 0) writer.writeVarintField(1, seconds);
+    writer.closeMessage(durationAt);
+  }
+  writer.closeMessage(at);
+}
+
+function writeLimit(limit: Limit, writer: WireWriter): void {
+  const at = writer.openMessage(2);
+  const amount = clamp(limit.shownAmount, UINT32_MAX);
+  if (amount !== 0) writer.writeVarintField(1, amount);
+  if (limit.shownUnit !== 0) writer.writeVarintField(2, limit.shownUnit);
+  if (limit.name !== "") writer.writeTextField(3, limit.name);
+  writer.closeMessage(at);
+}
+
+function writeHeader(key: string, value: string, writer: WireWriter): void {
+  const at = writer.openMessage(3);
+  if (key !== "") writer.writeTextField(1, key);
+  if (value !== "") writer.writeTextField(2, value);
+  writer.closeMessage(at);
+}
+
+/** The whole number from 0 to `max` that is nearest below; 0 for what is no number. */
+function clamp(value: number, max: number): number {
+  if (value >= max) return max;
+  return value > 0 ? Math.floor(value) : 0;
+}
