@@ -1,0 +1,107 @@
+// Different buckets have different names, whatever text callers send.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { Algorithm } from "../../src/core/limit.ts";
+import { oneByteOf } from "../../src/core/request.ts";
+import {
+  domainKeyPrefix,
+  entryKeyPart,
+  globalBucketKey,
+  hashBucketKey,
+  limitKeySuffix,
+  sharedEntryKeyPart,
+  VALUE_BYTES_IN_KEY_MAX,
+} from "../../src/rules/bucket-key.ts";
+
+interface Named {
+  readonly domain: string;
+  readonly entries: readonly { readonly key: string; readonly value: string; readonly shared: boolean }[];
+  readonly algorithm: Algorithm;
+  readonly windowSeconds: number;
+  readonly name: string;
+}
+
+function keyOf(named: Named): string {
+  const entries = named.entries.map(({ key, value, shared }) =>
+    shared
+      ? sharedEntryKeyPart(oneByteOf(key), oneByteOf(value))
+      : entryKeyPart(oneByteOf(key), oneByteOf(value), false),
+  );
+  const suffix = limitKeySuffix(named.algorithm, named.windowSeconds, oneByteOf(named.name));
+  return domainKeyPrefix("", oneByteOf(named.domain)) + entries.join("") + suffix;
+}
+
+// Text made of the letters that keys are built with, so that collisions would be found if there were any.
+const trickyText = fc.oneof(
+  fc.string({
+    unit: fc.constantFrom("a", "b", "_", "|", "=", "{", "}", "%", "*", "#", "/", ":", "2", "5", " ", "\n", "é"),
+  }),
+  fc.string({ unit: "grapheme", maxLength: 8 }),
+);
+
+const named: fc.Arbitrary<Named> = fc.record({
+  domain: trickyText,
+  entries: fc.array(fc.record({ key: trickyText, value: trickyText, shared: fc.boolean() }), { maxLength: 3 }),
+  algorithm: fc.constantFrom(...Object.values(Algorithm)),
+  windowSeconds: fc.constantFrom(1, 10, 60, 3600),
+  name: trickyText,
+});
+
+describe("bucket keys", () => {
+  test("of different buckets differ", () => {
+    fc.assert(
+      fc.property(named, named, (one, other) => {
+        fc.pre(JSON.stringify(one) !== JSON.stringify(other));
+        expect(keyOf(one)).not.toBe(keyOf(other));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("of one descriptor carry one hash tag: the first pair of braces holds domain and entries", () => {
+    fc.assert(
+      fc.property(named, (bucket) => {
+        const key = keyOf(bucket);
+        const other = keyOf({ ...bucket, name: "other", windowSeconds: 7 });
+        const tag = /\{([^}]*)\}/.exec(key)?.[1];
+        expect(tag).toBeDefined();
+        expect(/\{([^}]*)\}/.exec(other)?.[1]).toBe(tag);
+        expect(tag).toContain(domainKeyPrefix("", oneByteOf(bucket.domain)).slice(1));
+      }),
+    );
+  });
+
+  test("tell a_b + c from a + b_c", () => {
+    const one = entryKeyPart("a_b", "c", false);
+    const other = entryKeyPart("a", "b_c", false);
+    expect(one).not.toBe(other);
+  });
+
+  test("hold long values as hashes of a fixed length", () => {
+    const long = entryKeyPart("path", "/".repeat(VALUE_BYTES_IN_KEY_MAX + 1), false);
+    const longer = entryKeyPart("path", "/".repeat(60_000), false);
+    expect(long).toMatch(/^\|path=%#[\w-]{43}$/);
+    expect(longer).toMatch(/^\|path=%#[\w-]{43}$/);
+    expect(long).not.toBe(longer);
+  });
+
+  test("hold secret values as hashes", () => {
+    const part = entryKeyPart("token", "s3cr3t", true);
+    expect(part).not.toContain("s3cr3t");
+    expect(part).toBe(entryKeyPart("token", "s3cr3t", true));
+  });
+
+  test("of the global limit belong to no descriptor", () => {
+    const prefix = domainKeyPrefix("", "edge");
+    const suffix = limitKeySuffix(Algorithm.slidingWindow, 1, "");
+    expect(globalBucketKey(prefix, suffix)).toBe("{edge}|global|sw/1");
+    expect(globalBucketKey(prefix, suffix)).not.toBe(prefix + suffix);
+  });
+
+  test("hash to 32 bits that spread", () => {
+    const hashes = new Set(Array.from({ length: 10_000 }, (_, i) => hashBucketKey(`{edge|user=${i}}|tb/1`)));
+    expect(hashes.size).toBeGreaterThan(9_990);
+    expect([...hashes].every((hash) => Number.isInteger(hash) && hash >= 0 && hash < 2 ** 32)).toBe(true);
+  });
+});

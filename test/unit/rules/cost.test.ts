@@ -1,0 +1,49 @@
+// What hits cost, with and without a cost entry.
+
+import { describe, expect, test } from "vitest";
+import { Descriptor, oneByteOf } from "../../../src/core/request.ts";
+import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../../src/core/units.ts";
+import { costOf, parseWeight } from "../../../src/rules/cost.ts";
+
+function descriptorWith(weight: string | undefined): Descriptor {
+  const descriptor = new Descriptor();
+  descriptor.addEntry("api_key", "k1");
+  if (weight !== undefined) descriptor.addEntry("weight", oneByteOf(weight));
+  return descriptor;
+}
+
+const COST = { entry: "weight", default: 3, max: 100 };
+
+describe("cost of hits", () => {
+  test.each([
+    { name: "is the hits without a cost entry", hits: 7, cost: undefined, weight: "5", expected: 7 },
+    { name: "is hits times the entry's value", hits: 2, cost: COST, weight: "5", expected: 10 },
+    { name: "of a peek is that of one hit", hits: 0, cost: COST, weight: "5", expected: 5 },
+    { name: "takes the default when the entry is absent", hits: 1, cost: COST, weight: undefined, expected: 3 },
+    { name: "takes the default for zero", hits: 1, cost: COST, weight: "0", expected: 3 },
+    { name: "takes the default for zero with a fraction", hits: 1, cost: COST, weight: "0.9", expected: 3 },
+    { name: "takes the default for a negative number", hits: 1, cost: COST, weight: "-4", expected: 3 },
+    { name: "takes the default for no number", hits: 1, cost: COST, weight: "many", expected: 3 },
+    { name: "takes the default for an empty value", hits: 1, cost: COST, weight: "", expected: 3 },
+    { name: "takes the default for a number with a tail", hits: 1, cost: COST, weight: "5x", expected: 3 },
+    { name: "cuts a fraction off", hits: 1, cost: COST, weight: "2.7", expected: 2 },
+    { name: "caps the entry's value at max", hits: 2, cost: COST, weight: "101", expected: 200 },
+    { name: "caps a huge entry at max", hits: 1, cost: COST, weight: "9".repeat(500), expected: 100 },
+    {
+      name: "never passes the cost above all limits",
+      hits: AMOUNT_MAX,
+      cost: COST,
+      weight: "100",
+      expected: COST_ABOVE_ALL,
+    },
+  ])("$name", ({ hits, cost, weight, expected }) => {
+    expect(costOf(hits, cost, descriptorWith(weight))).toBe(expected);
+  });
+
+  test.each(["1e3", "+5", " 5", "5 ", "0x10", ".5", "5.", "5.5.5", "Infinity", "NaN", "\u0665"])(
+    "%j is no number",
+    (text) => {
+      expect(parseWeight(oneByteOf(text))).toBe(0);
+    },
+  );
+});
