@@ -1,0 +1,29 @@
+// What the docs list is what the code has, in both directions.
+
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+import {
+  CONFIG_ERROR_CODES,
+  REQUEST_ERROR_CODES,
+  SERVICE_ERROR_CODES,
+  STORE_ERROR_CODES,
+} from "../../src/core/errors.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const readDoc = (file: string) => readFileSync(resolve(ROOT, file), "utf8");
+
+describe("docs", () => {
+  test("docs/errors.md explains every code there is, and no other", () => {
+    const listed = [...readDoc("docs/errors.md").matchAll(/^\| `([A-Z]+_[A-Z0-9_]+)` \|/gm)].map((match) => match[1]);
+    const known = [...REQUEST_ERROR_CODES, ...STORE_ERROR_CODES, ...SERVICE_ERROR_CODES, ...CONFIG_ERROR_CODES];
+    expect(listed.toSorted()).toEqual(known.toSorted());
+  });
+
+  test("docs/dependencies.md says why each package is there, and of no other", () => {
+    const manifest = JSON.parse(readDoc("package.json")) as Record<string, Record<string, string>>;
+    const listed = [...readDoc("docs/dependencies.md").matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1]);
+    const known = [...Object.keys(manifest.dependencies ?? {}), ...Object.keys(manifest.devDependencies ?? {})];
+    expect(listed.toSorted()).toEqual(known.toSorted());
+  });
+});
