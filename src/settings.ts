@@ -1,0 +1,167 @@
+// Settings of the process, from environment variables: read and checked once, all mistakes at once. The table of names
+// and defaults is settings/table.ts; what each text may look like is settings/value-types.ts.
+
+import { accessSync, constants } from "node:fs";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ConfigError } from "./core/errors.ts";
+import { findForeignNames } from "./settings/foreign-names.ts";
+import { parseRedisUrl, showRedisUrl } from "./settings/redis-address.ts";
+import { type RedisSettings, settleRedis } from "./settings/redis-settings.ts";
+import type { Setting } from "./settings/setting.ts";
+import { type HeaderDialect, SETTINGS, type TableValues } from "./settings/table.ts";
+
+export type { RedisAddress, RedisLogin } from "./settings/redis-address.ts";
+export type { RedisSettings, RedisTlsSettings } from "./settings/redis-settings.ts";
+export type { HeaderDialect, LogLevel } from "./settings/table.ts";
+
+/** All settings, complete and frozen. Durations carry their unit in the name. */
+export interface Settings extends TableValues {
+  /** Absolute path of the directory of the rule files. */
+  readonly rulesDir: string;
+  readonly backendType: "memory" | "redis";
+  /** Families of headers to send, LIMIT_RESPONSE_HEADERS_ENABLED included. */
+  readonly responseHeaders: readonly HeaderDialect[];
+  /** Where Redis is and how to reach it; undefined unless `backendType` is redis. */
+  readonly redis: RedisSettings | undefined;
+  /** What the operator should know, one line each. */
+  readonly warnings: readonly string[];
+}
+
+/** Environment variables by name, as `process.env` has them. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What stands in place of secrets. */
+export const REDACTED = "[redacted]";
+
+type AnySetting = Setting<unknown, unknown>;
+
+/** Rules that come with the package; from src/ and from dist/ alike. */
+const PACKAGE_RULES_DIR = fileURLToPath(new URL("../deploy/rules", import.meta.url));
+
+/** Envoy gives a rate limit service this long unless told otherwise. */
+const ENVOY_TIMEOUT_US = 20_000;
+
+/**
+ * Reads and checks all settings. Throws ConfigError CONFIG_SETTINGS with one line per mistake (name, what was expected,
+ * what came; secrets are not shown). Opens no file, but looks whether the named ones can be read.
+ */
+export function readSettings(env: Environment): Settings {
+  const mistakes: string[] = [];
+  const warnings: string[] = [];
+  const values = readTable(env, mistakes, warnings);
+  const foreign = findForeignNames(
+    env,
+    Object.values(SETTINGS).map((setting) => setting.name),
+  );
+  mistakes.push(...foreign.mistakes);
+  warnings.push(...foreign.warnings);
+  checkTogether(values, mistakes, warnings);
+  const { backendType, redis } = settleRedis(values, mistakes, warnings);
+  if (mistakes.length > 0) {
+    const count = mistakes.length === 1 ? "1 setting" : `${mistakes.length} settings`;
+    throw new ConfigError("CONFIG_SETTINGS", `${count} can't be used:\n${mistakes.join("\n")}`, mistakes);
+  }
+  return Object.freeze({
+    ...values,
+    rulesDir: rulesDirOf(values, env),
+    backendType,
+    responseHeaders: headersOf(values),
+    redis,
+    warnings: Object.freeze(warnings),
+  });
+}
+
+/** Every setting as it is in force, by the name of its variable, secrets redacted; "" if it has no value. */
+export function describeSettings(settings: Settings): Readonly<Record<string, string>> {
+  const shown: Record<string, string> = {};
+  for (const [field, setting] of tableRows()) {
+    const value = settings[field];
+    shown[setting.name] =
+      value === undefined ? "" : setting.secret ? showSecret(field, value) : setting.type.show(value);
+  }
+  return shown;
+}
+
+/** The rows of the table with their fields, typed for walking over them. */
+export function tableRows(): readonly (readonly [keyof TableValues, AnySetting])[] {
+  return Object.entries(SETTINGS) as unknown as (readonly [keyof TableValues, AnySetting])[];
+}
+
+function readTable(env: Environment, mistakes: string[], warnings: string[]): TableValues {
+  const values: Record<string, unknown> = {};
+  for (const [field, setting] of tableRows()) {
+    values[field] = setting.default;
+    const raw = env[setting.name];
+    if (raw === undefined) continue;
+    const text = setting.secret ? raw : raw.trim();
+    if (text.trim() === "") {
+      warnings.push(`${setting.name}: set but empty, which counts as not set`);
+      continue;
+    }
+    const value = setting.type.parse(text);
+    if (value === undefined)
+      mistakes.push(`${setting.name}: expected ${setting.type.expects}, got ${showGiven(setting, text)}`);
+    else values[field] = value;
+    if (setting.isFile && value !== undefined) checkReadable(setting.name, text, mistakes);
+  }
+  return values as unknown as TableValues;
+}
+
+function showGiven(setting: AnySetting, text: string): string {
+  if (setting.secret) return `something else (${text.length} characters, not shown)`;
+  const shown = JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text);
+  // Kubernetes names a Service's address like this: a Service called "grpc" sets GRPC_PORT.
+  const isServiceLink = /^(?:tcp|udp):\/\//.test(text);
+  return isServiceLink ? `${shown} (set by Kubernetes for a Service of that name? see enableServiceLinks)` : shown;
+}
+
+function checkReadable(name: string, path: string, mistakes: string[]): void {
+  try {
+    accessSync(path, constants.R_OK);
+  } catch (cause) {
+    const why = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
+    mistakes.push(`${name}: expected a file that can be read, got ${JSON.stringify(path)} (${why})`);
+  }
+}
+
+function checkTogether(values: TableValues, mistakes: string[], warnings: string[]): void {
+  if (
+    values.grpcUnixSocket === undefined &&
+    values.grpcPort !== 0 &&
+    values.grpcPort === values.httpPort &&
+    values.grpcHost === values.httpHost
+  ) {
+    mistakes.push(`GRPC_PORT: expected a port other than PORT, got ${values.grpcPort} for both`);
+  }
+  const headers = [values.limitHeader, values.remainingHeader, values.resetHeader];
+  if (new Set(headers.map((name) => name.toLowerCase())).size < headers.length) {
+    mistakes.push(
+      `LIMIT_LIMIT_HEADER, LIMIT_REMAINING_HEADER, LIMIT_RESET_HEADER: expected three names, got ${headers.join(", ")}`,
+    );
+  }
+  if (values.storeDeadlineUs >= ENVOY_TIMEOUT_US) {
+    warnings.push(
+      "STORE_DEADLINE: Envoy gives up after 20ms unless told otherwise, so a slow store would go unnoticed here",
+    );
+  }
+}
+
+function rulesDirOf(values: TableValues, env: Environment): string {
+  if (values.rulesDir !== undefined) return resolve(values.rulesDir);
+  const usesRuntime = [env.RUNTIME_ROOT, env.RUNTIME_SUBDIRECTORY].some(
+    (text) => text !== undefined && text.trim() !== "",
+  );
+  if (!usesRuntime) return PACKAGE_RULES_DIR;
+  return resolve(join(values.runtimeRoot, values.runtimeSubdirectory, values.runtimeAppDirectory));
+}
+
+function headersOf(values: TableValues): readonly HeaderDialect[] {
+  if (!values.limitHeadersEnabled || values.responseHeaders.includes("ratelimit")) return values.responseHeaders;
+  return Object.freeze<HeaderDialect[]>(["ratelimit", ...values.responseHeaders]);
+}
+
+function showSecret(field: keyof TableValues, value: unknown): string {
+  const url = field === "redisUrl" ? parseRedisUrl(String(value)) : undefined;
+  return url === undefined ? REDACTED : showRedisUrl(url);
+}

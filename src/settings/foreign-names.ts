@@ -1,0 +1,144 @@
+// Variables that Headgate does not read: those of envoyproxy/ratelimit that it does not honour yet, and names that look
+// like one of ours but are none.
+
+import { nearestName } from "../core/near-name.ts";
+
+interface ForeignVariable {
+  /** What to know in place of it, as the end of a sentence. */
+  readonly note: string;
+  /** Values, in lower case, that ask for what Headgate does anyway: nothing is said of them. */
+  readonly harmless: readonly string[];
+  /** True if going on without it would be unsafe or senseless: a mistake instead of a warning. */
+  readonly refused: boolean;
+}
+
+const OFF: readonly string[] = ["false", "f", "0"];
+const METRICS_NOTE = "metrics are served for Prometheus on PORT at PROMETHEUS_PATH";
+
+const FOREIGN = new Map<string, ForeignVariable>([
+  ...named("DEBUG_HOST DEBUG_PORT", "what the debug port showed is on PORT"),
+  ...named("COMPATIBILITY_MODE", "", { harmless: OFF, refused: true }),
+  ...named("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", "a refused call pays nothing anyway"),
+  ...named("CONFIG_TYPE", "rules come from files", { harmless: ["file"], refused: true }),
+  ...named(
+    "CONFIG_GRPC_XDS_NODE_ID CONFIG_GRPC_XDS_NODE_METADATA CONFIG_GRPC_XDS_SERVER_URL" +
+      " CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS" +
+      " CONFIG_GRPC_XDS_SERVER_USE_TLS CONFIG_GRPC_XDS_CLIENT_TLS_CERT CONFIG_GRPC_XDS_CLIENT_TLS_KEY" +
+      " CONFIG_GRPC_XDS_SERVER_TLS_CACERT CONFIG_GRPC_XDS_SERVER_TLS_SAN XDS_CLIENT_BACKOFF_INITIAL_INTERVAL" +
+      " XDS_CLIENT_BACKOFF_MAX_INTERVAL XDS_CLIENT_BACKOFF_RANDOM_FACTOR XDS_CLIENT_BACKOFF_JITTER" +
+      " XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES",
+    "rules come from files",
+  ),
+  ...named("GRPC_SERVER_USE_TLS", "gRPC would be served without TLS", { harmless: OFF, refused: true }),
+  ...named("GRPC_CLIENT_TLS_CACERT GRPC_CLIENT_TLS_SAN", "callers would not be checked", { refused: true }),
+  ...named("GRPC_SERVER_TLS_CERT GRPC_SERVER_TLS_KEY", "gRPC is served without TLS"),
+  ...named("USE_STATSD USE_DOG_STATSD DISABLE_STATS", METRICS_NOTE, { harmless: OFF }),
+  ...named("USE_PROMETHEUS", METRICS_NOTE, { harmless: ["true", "t", "1"] }),
+  ...named(
+    "USE_DOG_STATSD_MOGRIFIERS STATSD_HOST STATSD_PORT STATSD_PROTOCOL EXTRA_TAGS STATS_FLUSH_INTERVAL",
+    METRICS_NOTE,
+  ),
+  ...named("PROMETHEUS_ADDR PROMETHEUS_MAPPER_YAML", METRICS_NOTE),
+  ...named("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "times are in seconds", { harmless: OFF }),
+  ...named("EXPIRATION_JITTER_MAX_SECONDS", "buckets live exactly as long as they mean something"),
+  ...named("LOCAL_CACHE_SIZE_IN_BYTES", "", { harmless: ["0"] }),
+  ...named("REDIS_POOL_SIZE REDIS_POOL_ON_EMPTY_BEHAVIOR", "one connection carries all calls, many at once"),
+  ...named(
+    "REDIS_PIPELINE_WINDOW REDIS_PIPELINE_LIMIT REDIS_CLUSTER_PIPELINE_PARALLELISM",
+    "calls travel together anyway",
+  ),
+  ...named("REDIS_PERSECOND", "all limits are kept in one Redis", { harmless: OFF }),
+  ...named(
+    "REDIS_PERSECOND_SOCKET_TYPE REDIS_PERSECOND_TYPE REDIS_PERSECOND_URL REDIS_PERSECOND_POOL_SIZE REDIS_PERSECOND_AUTH" +
+      " REDIS_PERSECOND_TLS REDIS_PERSECOND_PIPELINE_WINDOW REDIS_PERSECOND_PIPELINE_LIMIT" +
+      " REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM REDIS_PERSECOND_TIMEOUT REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR" +
+      " REDIS_PERSECOND_SENTINEL_AUTH",
+    "all limits are kept in one Redis",
+  ),
+  ...named("REDIS_SENTINEL_AUTH", "Redis is a single server"),
+  ...named("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "health tells how Redis is anyway"),
+  ...named(
+    "REDIS_STARTUP_INITIAL_INTERVAL REDIS_STARTUP_MAX_INTERVAL REDIS_STARTUP_MAX_ELAPSED_TIME",
+    "Redis is waited for, without end",
+  ),
+  ...named(
+    "MEMCACHE_HOST_PORT MEMCACHE_SRV MEMCACHE_SRV_REFRESH MEMCACHE_MAX_IDLE_CONNS MEMCACHE_TLS MEMCACHE_TLS_CLIENT_CERT" +
+      " MEMCACHE_TLS_CLIENT_KEY MEMCACHE_TLS_CACERT MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION",
+    "stores are memory and redis",
+    { harmless: OFF },
+  ),
+  ...named("TRACING_ENABLED", "", { harmless: OFF }),
+  ...named(
+    "TRACING_SERVICE_NAME TRACING_SERVICE_NAMESPACE TRACING_SERVICE_INSTANCE_ID TRACING_EXPORTER_PROTOCOL TRACING_SAMPLING_RATE",
+    "",
+  ),
+]);
+
+/** Beginnings that nobody else's variables have. GRPC_ alone is not among them: gRPC libraries read GRPC_TRACE and others. */
+const OUR_PREFIXES = [
+  "RULES_",
+  "STORE_",
+  "BREAKER_",
+  "LIMIT_",
+  "RUNTIME_",
+  "REDIS_",
+  "SHUTDOWN_",
+  "RESPONSE_",
+  "GRPC_MAX_",
+];
+
+/** What Kubernetes puts into every container for a Service: REDIS_SERVICE_HOST, REDIS_PORT_6379_TCP and so on. */
+const SERVICE_LINK = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT|PORT_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)$/;
+
+/** Variables shorter than this are compared to no name: too many short ones mean something else. */
+const NEAR_NAME_LENGTH_MIN = 6;
+
+/** Looks through the environment for variables that are not settings; says what it finds in lines of text. */
+export function findForeignNames(
+  env: Readonly<Record<string, string | undefined>>,
+  known: readonly string[],
+): { readonly mistakes: readonly string[]; readonly warnings: readonly string[] } {
+  const mistakes: string[] = [];
+  const warnings: string[] = [];
+  for (const [name, text] of Object.entries(env)) {
+    if (text === undefined || known.includes(name)) continue;
+    const foreign = FOREIGN.get(name);
+    if (foreign === undefined) {
+      const warning = lookAlike(name, known);
+      if (warning !== undefined) warnings.push(warning);
+      continue;
+    }
+    const value = text.trim();
+    if (value === "" || foreign.harmless.includes(value.toLowerCase())) continue;
+    const line = `${name}: not supported yet${foreign.note === "" ? "" : `; ${foreign.note}`}`;
+    (foreign.refused ? mistakes : warnings).push(line);
+  }
+  return { mistakes, warnings };
+}
+
+/** Names of the other service's variables that are not honoured, for the docs. */
+export function foreignNames(): ReadonlyMap<string, { readonly note: string; readonly refused: boolean }> {
+  return FOREIGN;
+}
+
+function lookAlike(name: string, known: readonly string[]): string | undefined {
+  if (SERVICE_LINK.test(name)) return undefined;
+  const bare = name.replace(/^HEADGATE_/, "");
+  if (bare !== name && (known.includes(bare) || FOREIGN.has(bare))) {
+    return `${name}: no such setting; settings have no prefix, did you mean ${bare}?`;
+  }
+  if (name.length < NEAR_NAME_LENGTH_MIN || name !== name.toUpperCase()) return undefined;
+  const near = nearestName(name, known);
+  if (near !== undefined) return `${name}: no such setting; did you mean ${near}?`;
+  const isOurs = bare !== name || OUR_PREFIXES.some((prefix) => name.startsWith(prefix));
+  return isOurs ? `${name}: no such setting` : undefined;
+}
+
+function named(
+  names: string,
+  note: string,
+  extras: { readonly harmless?: readonly string[]; readonly refused?: boolean } = {},
+): [string, ForeignVariable][] {
+  const { harmless = [], refused = false } = extras;
+  return names.split(" ").map((name) => [name, { note, harmless, refused }]);
+}

@@ -1,0 +1,61 @@
+// Writes docs/settings.md from the table of settings, so that the two can't differ (test/unit/settings/page.test.ts).
+
+import { foreignNames } from "./foreign-names.ts";
+import { SETTING_GROUPS, type Setting } from "./setting.ts";
+import { SETTINGS } from "./table.ts";
+
+const INTRODUCTION = `# Settings
+
+<!-- Made from src/settings/table.ts; \`npx vitest run --project unit test/unit/settings -u\` writes it anew. -->
+
+Headgate reads its settings from environment variables, once, at start. A value that can't be used ends the start, and
+every mistake is named at once, with what was expected and what came. A variable that is set but empty counts as not set.
+A name that looks like a setting but is none gives a warning. Names and meanings are those of envoyproxy/ratelimit where
+it has them.
+
+- **boolean**: \`true\` or \`false\` (also \`1\`, \`t\`, \`0\`, \`f\`).
+- **duration**: numbers with units, such as \`10s\`, \`150us\`, \`1h30m\` (ns, us, ms, s, m, h).
+- Values marked **secret** are never printed, neither in the log nor in \`/config\`.
+`;
+
+/** The whole page, Markdown. */
+export function settingsPage(): string {
+  const rows: readonly Setting<unknown, unknown>[] = Object.values(SETTINGS) as unknown as Setting<unknown, unknown>[];
+  let page = INTRODUCTION;
+  for (const group of SETTING_GROUPS) {
+    page += `\n## ${group}\n\n| variable | type | default | meaning |\n|---|---|---|---|\n`;
+    for (const row of rows) if (row.group === group) page += tableRow(row);
+  }
+  return page + foreignTable();
+}
+
+function tableRow(row: Setting<unknown, unknown>): string {
+  const type = row.secret ? `${row.type.label}, **secret**` : row.type.label;
+  return `| \`${row.name}\` | ${cell(type)} | ${cell(defaultOf(row))} | ${cell(row.help)} |\n`;
+}
+
+function defaultOf(row: Setting<unknown, unknown>): string {
+  if (row.defaultShown !== undefined) return row.defaultShown;
+  const text = row.default === undefined ? "" : row.type.show(row.default);
+  return text === "" ? "none" : `\`${text}\``;
+}
+
+function foreignTable(): string {
+  let table = `
+## Not supported yet
+
+These variables of envoyproxy/ratelimit, and one planned of our own, are not read. Setting one gives a warning at start,
+or, where going on would be unsafe, ends the start.
+
+| variable | at start | to know |
+|---|---|---|
+`;
+  for (const [name, { note, refused }] of foreignNames()) {
+    table += `| \`${name}\` | ${refused ? "refused" : "warning"} | ${cell(note)} |\n`;
+  }
+  return table;
+}
+
+function cell(text: string): string {
+  return text.replaceAll("|", "\\|");
+}

@@ -1,0 +1,197 @@
+// How the text of an environment variable becomes a value: one SettingType per kind of value. No defaults, no names.
+
+/** Reads and shows one kind of value. */
+export interface SettingType<T> {
+  /** What the table of the docs calls it. */
+  readonly label: string;
+  /** Ends the sentence "expected ...". */
+  readonly expects: string;
+  /** Undefined if the text is not of this type. The text is trimmed and not empty. */
+  parse(text: string): T | undefined;
+  /** The value as text, the way the variable would be written. */
+  show(value: T): string;
+}
+
+const TRUE_WORDS: readonly string[] = ["1", "t", "T", "TRUE", "true", "True"];
+const FALSE_WORDS: readonly string[] = ["0", "f", "F", "FALSE", "false", "False"];
+
+/** Booleans as Go's strconv.ParseBool reads them. */
+export const BOOLEAN: SettingType<boolean> = {
+  label: "boolean",
+  expects: "true or false",
+  parse: (text) => (TRUE_WORDS.includes(text) ? true : FALSE_WORDS.includes(text) ? false : undefined),
+  show: String,
+};
+
+/** Any text of one line. */
+export const TEXT: SettingType<string> = {
+  label: "text",
+  expects: "text of one line",
+  parse: (text) => (hasControlCharacter(text) ? undefined : text),
+  show: (value) => value,
+};
+
+/** The path of a file or directory; not opened here. */
+export const PATH: SettingType<string> = { ...TEXT, label: "path", expects: "a path" };
+
+/** What every bucket key may begin with: braces would make a Redis Cluster hash tag of their own. */
+export const KEY_PREFIX: SettingType<string> = {
+  label: "text",
+  expects: "at most 64 printable ASCII characters without blanks and braces",
+  parse: (text) => (/^[!-z|~]{1,64}$/.test(text) ? text : undefined),
+  show: (value) => value,
+};
+
+/** A TCP port; 0 lets the system choose a free one. */
+export const PORT: SettingType<number> = {
+  label: "port",
+  expects: "a port number from 0 to 65535",
+  parse: (text) => parseWhole(text, 0, 65_535),
+  show: String,
+};
+
+/** A host name or an IP address to listen on. */
+export const HOST_NAME: SettingType<string> = {
+  label: "host",
+  expects: "a host name or an IP address, without a port",
+  parse: (text) =>
+    /^(?:[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(?:%[\w.-]+)?)$/.test(text) ? text : undefined,
+  show: (value) => value,
+};
+
+/** The name of an HTTP header: a token of RFC 9110, at most 256 characters. */
+export const HEADER_NAME: SettingType<string> = {
+  label: "header name",
+  expects: "a header name (letters, digits and !#$%&'*+-.^_`|~)",
+  parse: (text) => (/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(text) ? text : undefined),
+  show: (value) => value,
+};
+
+/** A path of the HTTP port. */
+export const URL_PATH: SettingType<string> = {
+  label: "URL path",
+  expects: "a path that begins with a slash, such as /metrics",
+  parse: (text) => (/^\/[\w./~-]*$/.test(text) ? text : undefined),
+  show: (value) => value,
+};
+
+/** Whole numbers within bounds. */
+export function wholeNumber(min: number, max: number): SettingType<number> {
+  return {
+    label: "whole number",
+    expects: `a whole number from ${min} to ${max}`,
+    parse: (text) => parseWhole(text, min, max),
+    show: String,
+  };
+}
+
+/** Decimal numbers within bounds. */
+export function decimalNumber(min: number, max: number): SettingType<number> {
+  return {
+    label: "number",
+    expects: `a number from ${min} to ${max}`,
+    parse: (text) => {
+      const value = /^\d{0,15}\.?\d{0,15}$/.test(text) && /\d/.test(text) ? Number(text) : Number.NaN;
+      return value >= min && value <= max ? value : undefined;
+    },
+    show: String,
+  };
+}
+
+/** One of some words, in whatever case; `aliases` maps further words to one of them. All words in lower case. */
+export function oneOf<const T extends string>(
+  words: readonly T[],
+  aliases: Readonly<Record<string, T>> = {},
+): SettingType<T> {
+  return {
+    label: words.join(", "),
+    expects: words.length === 1 ? `${words[0]}` : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`,
+    parse: (text) => words.find((word) => word === text.toLowerCase()) ?? aliases[text.toLowerCase()],
+    show: (value) => value,
+  };
+}
+
+/** Words out of a set, separated by commas, none twice. All words in lower case. */
+export function listOf<const T extends string>(words: readonly T[]): SettingType<readonly T[]> {
+  const one = oneOf(words);
+  return {
+    label: `list of ${words.join(", ")}`,
+    expects: `a comma-separated list of ${words.join(", ")}`,
+    parse: (text) => {
+      const found = text.split(",").map((word) => one.parse(word.trim()));
+      return found.every((word) => word !== undefined) ? Object.freeze([...new Set(found)]) : undefined;
+    },
+    show: (value) => value.join(","),
+  };
+}
+
+/** Durations in Go's notation, as microseconds. The bounds are microseconds too. */
+export function durationUs(minUs: number, maxUs: number): SettingType<number> {
+  return {
+    label: "duration",
+    expects: `a duration from ${showDuration(minUs)} to ${showDuration(maxUs)}, such as 10s, 150us or 1h30m`,
+    parse: (text) => {
+      const us = parseGoDuration(text);
+      return us !== undefined && us >= minUs && us <= maxUs ? us : undefined;
+    },
+    show: showDuration,
+  };
+}
+
+/** Durations in Go's notation, as whole milliseconds, parts of a millisecond rounded up. The bounds are milliseconds. */
+export function durationMs(minMs: number, maxMs: number): SettingType<number> {
+  const inUs = durationUs(minMs * 1_000, maxMs * 1_000);
+  return {
+    ...inUs,
+    parse: (text) => {
+      const us = inUs.parse(text);
+      return us === undefined ? undefined : Math.ceil(us / 1_000);
+    },
+    show: (ms) => showDuration(ms * 1_000),
+  };
+}
+
+const US_PER: Readonly<Record<string, number>> = {
+  ns: 0.001,
+  us: 1,
+  µs: 1,
+  μs: 1,
+  ms: 1_000,
+  s: 1_000_000,
+  m: 60_000_000,
+  h: 3_600_000_000,
+};
+
+/** Microseconds of a duration that is not negative, in Go's notation, rounded up; undefined if it is none. */
+export function parseGoDuration(text: string): number | undefined {
+  if (text === "0") return 0;
+  if (!/^\+?(?:(?:\d{1,15}\.?\d{0,15}|\.\d{1,15})(?:ns|us|µs|μs|ms|s|m|h))+$/.test(text)) return undefined;
+  let us = 0;
+  for (const [, amount, unit] of text.matchAll(/([\d.]+)([a-zµμ]+)/g)) us += Number(amount) * (US_PER[unit ?? ""] ?? 0);
+  // Thousandths are kept while rounding, so that 0.1ms is 100 and not 101 microseconds.
+  return Math.ceil(Math.round(us * 1_000) / 1_000);
+}
+
+/** A duration in Go's notation, without needless zeros: 90000000 becomes 1m30s. */
+export function showDuration(us: number): string {
+  if (us === 0) return "0s";
+  let left = us;
+  let shown = "";
+  for (const unit of ["h", "m", "s", "ms", "us"]) {
+    const unitUs = US_PER[unit] ?? 1;
+    const count = Math.floor(left / unitUs);
+    if (count > 0) shown += `${count}${unit}`;
+    left -= count * unitUs;
+  }
+  return shown;
+}
+
+function parseWhole(text: string, min: number, max: number): number | undefined {
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  return value >= min && value <= max ? value : undefined;
+}
+
+function hasControlCharacter(text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) < 0x20 || text.charCodeAt(i) === 0x7f) return true;
+  return false;
+}

@@ -1,0 +1,266 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { ConfigError } from "../../../src/core/errors.ts";
+import { describeSettings, type Environment, readSettings, tableRows } from "../../../src/settings.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "headgate-settings-"));
+const file = join(directory, "secret.txt");
+writeFileSync(file, "x");
+afterAll(() => rmSync(directory, { recursive: true }));
+
+function mistakesOf(env: Environment): readonly string[] {
+  try {
+    readSettings(env);
+  } catch (error) {
+    if (error instanceof ConfigError && error.code === "CONFIG_SETTINGS") return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe("without any variable", () => {
+  test("listens on the reference's ports with the memory store and the rules of the package", () => {
+    const settings = readSettings({});
+    expect(settings).toMatchObject({
+      httpPort: 8080,
+      grpcPort: 8081,
+      backendType: "memory",
+      redis: undefined,
+      warnings: [],
+    });
+    expect(settings.rulesDir).toMatch(/deploy\/rules$/);
+  });
+
+  test("gives every setting of the table a value of its type, or none", () => {
+    const shown = describeSettings(readSettings({}));
+    expect(Object.keys(shown)).toEqual(tableRows().map(([, setting]) => setting.name));
+    expect(Object.values(shown).every((text) => typeof text === "string" && !text.includes("undefined"))).toBe(true);
+  });
+
+  test("is frozen, lists included", () => {
+    const settings = readSettings({ RESPONSE_HEADERS: "ratelimit", REDIS_URL: "redis:6379" });
+    expect([settings, settings.responseHeaders, settings.redis, settings.warnings].every(Object.isFrozen)).toBe(true);
+  });
+});
+
+test("every default, written as its variable, reads back as itself", () => {
+  const shown = describeSettings(readSettings({}));
+  const skipped = new Set(["BACKEND_TYPE"]);
+  const env = Object.fromEntries(Object.entries(shown).filter(([name, text]) => text !== "" && !skipped.has(name)));
+  expect(describeSettings(readSettings(env))).toEqual(shown);
+});
+
+test("names every mistake at once", () => {
+  const mistakes = mistakesOf({
+    PORT: "http",
+    GRPC_PORT: "70000",
+    SHADOW_MODE: "yes",
+    STORE_DEADLINE: "10",
+    NEAR_LIMIT_RATIO: "1.5",
+    LIMIT_RESET_HEADER: "Rate Limit",
+    CACHE_KEY_PREFIX: "{x}",
+    ON_STORE_FAILURE: "open",
+    RESPONSE_HEADERS: "ratelimit,draft",
+    RETRY_AFTER_JITTER: "0.6",
+    BACKEND_TYPE: "memcache",
+  });
+  expect(mistakes.map((line) => line.split(":")[0])).toEqual([
+    "GRPC_PORT",
+    "PORT",
+    "BACKEND_TYPE",
+    "ON_STORE_FAILURE",
+    "STORE_DEADLINE",
+    "CACHE_KEY_PREFIX",
+    "SHADOW_MODE",
+    "RESPONSE_HEADERS",
+    "LIMIT_RESET_HEADER",
+    "RETRY_AFTER_JITTER",
+    "NEAR_LIMIT_RATIO",
+  ]);
+  expect(mistakes[1]).toBe('PORT: expected a port number from 0 to 65535, got "http"');
+});
+
+test("counts a variable that is set but empty as not set, and says so", () => {
+  const settings = readSettings({ PORT: "", SHADOW_MODE: "  " });
+  expect(settings.httpPort).toBe(8080);
+  expect(settings.warnings).toEqual([
+    "PORT: set but empty, which counts as not set",
+    "SHADOW_MODE: set but empty, which counts as not set",
+  ]);
+});
+
+describe("secrets", () => {
+  const env = { REDIS_URL: "redis://ann:hunter2@redis.example:6380/3", LOG_LEVEL: "WARNING" };
+
+  test("stay out of the description", () => {
+    const shown = describeSettings(readSettings(env));
+    expect(shown.REDIS_URL).toBe("redis://[redacted]@redis.example:6380/3");
+    expect(JSON.stringify(describeSettings(readSettings({ REDIS_URL: "r:1", REDIS_AUTH: "hunter2" })))).not.toContain(
+      "hunter2",
+    );
+  });
+
+  test("stay out of the mistakes", () => {
+    const mistakes = mistakesOf({
+      REDIS_URL: "redis://ann:hunter2@redis.example:6380/3/x",
+      REDIS_AUTH: "hunter2\nhunter2",
+    });
+    expect(mistakes).toHaveLength(2);
+    expect(mistakes.join()).not.toContain("hunter2");
+  });
+
+  test("reach the store", () => {
+    expect(readSettings(env).redis).toMatchObject({
+      address: { kind: "tcp", host: "redis.example", port: 6380 },
+      database: 3,
+      login: { username: "ann", password: "hunter2" },
+      tls: undefined,
+    });
+  });
+});
+
+describe("the Redis settings together", () => {
+  test.each([
+    { name: "a host and port", url: "redis.example:7000", address: { kind: "tcp", host: "redis.example", port: 7000 } },
+    { name: "a host alone", url: "redis.example", address: { kind: "tcp", host: "redis.example", port: 6379 } },
+    { name: "an IPv6 address", url: "[::1]:7000", address: { kind: "tcp", host: "::1", port: 7000 } },
+    { name: "an IPv6 URL", url: "redis://[::1]:7000", address: { kind: "tcp", host: "::1", port: 7000 } },
+    { name: "a socket", url: "/run/redis.sock", address: { kind: "unix", path: "/run/redis.sock" } },
+    { name: "a socket's URL", url: "unix:///run/redis.sock?db=2", address: { kind: "unix", path: "/run/redis.sock" } },
+  ])("take $name", ({ url, address }) => {
+    expect(readSettings({ REDIS_URL: url })).toMatchObject({ backendType: "redis", redis: { address } });
+  });
+
+  test.each([
+    { name: "a list of servers", env: { REDIS_URL: "a:1,b:2" } },
+    { name: "a port out of range", env: { REDIS_URL: "a:70000" } },
+    { name: "another scheme", env: { REDIS_URL: "http://a:1" } },
+    { name: "a user without a password", env: { REDIS_URL: "redis://ann@a:1" } },
+    { name: "a socket type that does not fit", env: { REDIS_URL: "a:1", REDIS_SOCKET_TYPE: "unix" } },
+    { name: "two logins", env: { REDIS_URL: "redis://:x@a:1", REDIS_AUTH: "y" } },
+    { name: "a certificate without its key", env: { REDIS_URL: "rediss://a:1", REDIS_TLS_CLIENT_CERT: file } },
+    { name: "a file that is not there", env: { REDIS_URL: "a:1", REDIS_AUTH_FILE: join(directory, "none") } },
+    { name: "redis without a URL", env: { BACKEND_TYPE: "redis" } },
+    { name: "a cluster", env: { REDIS_URL: "a:1", REDIS_TYPE: "CLUSTER" } },
+  ])("refuse $name with one line", ({ env }) => {
+    expect(mistakesOf(env)).toHaveLength(1);
+  });
+
+  test("split REDIS_AUTH at its first colon", () => {
+    expect(readSettings({ REDIS_URL: "a:1", REDIS_AUTH: "ann:b:c" }).redis?.login).toEqual({
+      username: "ann",
+      password: "b:c",
+    });
+    expect(readSettings({ REDIS_URL: "a:1", REDIS_AUTH: "b" }).redis?.login).toEqual({
+      username: undefined,
+      password: "b",
+    });
+  });
+
+  test("turn TLS on for rediss:// and for REDIS_TLS", () => {
+    expect(readSettings({ REDIS_URL: "rediss://a:1" }).redis?.tls).toMatchObject({ skipsHostName: false });
+    expect(readSettings({ REDIS_URL: "a:1", REDIS_TLS: "true", REDIS_TLS_CACERT: file }).redis?.tls).toMatchObject({
+      caFile: file,
+    });
+  });
+
+  test("say that a URL is not used when the store is memory", () => {
+    const settings = readSettings({ REDIS_URL: "a:1", BACKEND_TYPE: "memory" });
+    expect(settings).toMatchObject({ backendType: "memory", redis: undefined });
+    expect(settings.warnings).toEqual(["REDIS_URL: without effect, because BACKEND_TYPE is memory"]);
+  });
+});
+
+describe("the rules directory", () => {
+  test.each([
+    { name: "RULES_DIR before all", env: { RULES_DIR: "/a", RUNTIME_ROOT: "/b" }, expected: "/a" },
+    { name: "the RUNTIME_ path", env: { RUNTIME_ROOT: "/b", RUNTIME_SUBDIRECTORY: "rl" }, expected: "/b/rl/config" },
+    {
+      name: "the RUNTIME_ path's own root",
+      env: { RUNTIME_SUBDIRECTORY: "rl" },
+      expected: "/srv/runtime_data/current/rl/config",
+    },
+    {
+      name: "another app directory",
+      env: { RUNTIME_ROOT: "/b", RUNTIME_APPDIRECTORY: "limits" },
+      expected: "/b/limits",
+    },
+  ])("is $name", ({ env, expected }) => {
+    expect(readSettings(env).rulesDir).toBe(expected);
+  });
+});
+
+test("LIMIT_RESPONSE_HEADERS_ENABLED adds the ratelimit family once", () => {
+  expect(readSettings({ LIMIT_RESPONSE_HEADERS_ENABLED: "true" }).responseHeaders).toEqual(["ratelimit"]);
+  const both = { LIMIT_RESPONSE_HEADERS_ENABLED: "1", RESPONSE_HEADERS: "x-ratelimit, ratelimit" };
+  expect(readSettings(both).responseHeaders).toEqual(["x-ratelimit", "ratelimit"]);
+});
+
+test("equal ports and equal header names are refused", () => {
+  expect(mistakesOf({ PORT: "9000", GRPC_PORT: "9000" })).toHaveLength(1);
+  expect(mistakesOf({ LIMIT_RESET_HEADER: "ratelimit-limit" })).toHaveLength(1);
+});
+
+describe("variables that are no settings", () => {
+  test.each([
+    {
+      name: "a misspelt name",
+      env: { REDIS_ULR: "a:1" },
+      warning: "REDIS_ULR: no such setting; did you mean REDIS_URL?",
+    },
+    {
+      name: "a missing letter",
+      env: { GRPC_PROT: "1" },
+      warning: "GRPC_PROT: no such setting; did you mean GRPC_PORT?",
+    },
+    {
+      name: "a prefix of ours",
+      env: { BREAKER_COLOUR_OF_LAMP: "1" },
+      warning: "BREAKER_COLOUR_OF_LAMP: no such setting",
+    },
+    {
+      name: "a setting with our name before it",
+      env: { HEADGATE_PORT: "1", HEADGATE_SHADOW_MODE: "true" },
+      warning: "HEADGATE_SHADOW_MODE: no such setting; settings have no prefix, did you mean SHADOW_MODE?",
+    },
+    {
+      name: "one of the other service",
+      env: { REDIS_POOL_SIZE: "20" },
+      warning: "REDIS_POOL_SIZE: not supported yet; one connection carries all calls, many at once",
+    },
+  ])("warn of $name", ({ env, warning }) => {
+    expect(readSettings(env).warnings).toEqual([warning]);
+  });
+
+  test.each([
+    {
+      name: "everybody's",
+      env: { HOME: "/root", PATH: "/bin", HOSTNAME: "pod-1", SHELL: "sh", GRPC_TRACE: "all", LOGNAME: "ann" },
+    },
+    {
+      name: "Kubernetes's",
+      env: { REDIS_SERVICE_HOST: "10.0.0.1", REDIS_PORT: "tcp://10.0.0.1:6379", REDIS_PORT_6379_TCP_ADDR: "10.0.0.1" },
+    },
+    {
+      name: "those that ask for nothing else",
+      env: { USE_STATSD: "false", USE_PROMETHEUS: "true", CONFIG_TYPE: "FILE", TRACING_ENABLED: "false" },
+    },
+  ])("say nothing of $name", ({ env }) => {
+    expect(readSettings(env).warnings).toEqual([]);
+  });
+
+  test.each([
+    { name: "TLS", env: { GRPC_SERVER_USE_TLS: "true" } },
+    { name: "client certificates", env: { GRPC_CLIENT_TLS_CACERT: "/ca.pem" } },
+    { name: "rules from xDS", env: { CONFIG_TYPE: "GRPC_XDS_SOTW" } },
+    { name: "the compatibility mode", env: { COMPATIBILITY_MODE: "true" } },
+  ])("end the start when they ask for $name, which would silently be missing", ({ env }) => {
+    expect(mistakesOf(env)).toHaveLength(1);
+  });
+});
+
+test("a port set by Kubernetes for a Service is recognised", () => {
+  expect(mistakesOf({ GRPC_PORT: "tcp://10.0.0.1:8081" })[0]).toContain("enableServiceLinks");
+});
