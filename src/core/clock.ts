@@ -17,3 +17,11 @@ export class SystemClock implements Clock {
     return Math.floor((this.#originMs + performance.now()) * 1000);
   }
 }
+
+/**
+ * Puts a deadline that others set by the wall clock, in milliseconds, on `clock`, in its microseconds.
+ * Infinity stays Infinity; a deadline that has passed comes out in the past.
+ */
+export function deadlineOn(clock: Clock, wallDeadlineMs: number): number {
+  return clock.nowUs() + (wallDeadlineMs - Date.now()) * 1000;
+}

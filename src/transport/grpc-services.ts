@@ -1,0 +1,93 @@
+// Puts all services of this process on one grpc-js server that listens nowhere yet. grpc-server.ts binds it to a port;
+// a transport with a listener of its own hands it connections through `createConnectionInjector`.
+
+import { toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { Server, type ServiceDefinition } from "@grpc/grpc-js";
+import type { MessageTypeDefinition, PackageDefinition } from "@grpc/proto-loader";
+import { ReflectionService } from "@grpc/reflection";
+import type { Clock } from "../core/clock.ts";
+import type { HealthState } from "../core/health.ts";
+import { HealthService } from "./health-service.ts";
+import { HEALTH_SERVICE, loadProto } from "./load-proto.ts";
+import { resolveDescriptors } from "./proto-descriptors.ts";
+import {
+  CallContext,
+  passThroughDefinition,
+  type TransportObserver,
+  type UnaryMethod,
+  unaryImplementation,
+} from "./unary-call.ts";
+
+export interface ServicesOptions {
+  readonly methods: readonly UnaryMethod[];
+  readonly clock: Clock;
+  readonly health: HealthState;
+  readonly reflection: boolean;
+  /** After this long a connection is asked to go, give or take a tenth, so that load moves. Infinity: never. */
+  readonly maxConnectionAgeMs: number;
+  /** How long the calls of such a connection may go on. */
+  readonly maxConnectionAgeGraceMs: number;
+  /** Quiet connections are pinged this often. Infinity: never. */
+  readonly keepaliveMs: number;
+  readonly maxConcurrentStreams: number;
+  /** Longer requests get RESOURCE_EXHAUSTED. */
+  readonly maxMessageBytes: number;
+  /** Calls that may wait for their answer at once, all connections together; more get RESOURCE_EXHAUSTED. */
+  readonly inFlightMax: number;
+  readonly observer: TransportObserver;
+}
+
+/** A grpc-js server with everything registered, and the service that must let go of its streams at shutdown. */
+export interface GrpcServices {
+  readonly server: Server;
+  readonly health: HealthService;
+  readonly context: CallContext;
+}
+
+const KEEPALIVE_TIMEOUT_MS = 20_000;
+/** The name that users of the reference service probe. */
+const HEALTH_NAME = "ratelimit";
+
+/** Registers the methods, health and, if asked for, reflection. */
+export function createGrpcServices(options: ServicesOptions): GrpcServices {
+  const server = new Server({
+    "grpc.max_concurrent_streams": options.maxConcurrentStreams,
+    "grpc.max_receive_message_length": options.maxMessageBytes,
+    ...(Number.isFinite(options.maxConnectionAgeMs) && {
+      "grpc.max_connection_age_ms": options.maxConnectionAgeMs,
+      "grpc.max_connection_age_grace_ms": options.maxConnectionAgeGraceMs,
+    }),
+    ...(Number.isFinite(options.keepaliveMs) && {
+      "grpc.keepalive_time_ms": options.keepaliveMs,
+      "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
+    }),
+  });
+  const context = new CallContext(options);
+  for (const method of options.methods) {
+    const name = nameOf(method.path);
+    server.addService({ [name]: passThroughDefinition(method.path) }, { [name]: unaryImplementation(method, context) });
+  }
+  const proto = loadProto();
+  const serviceNames = options.methods.map((method) => serviceOf(method.path));
+  const health = new HealthService(options.health, ["", HEALTH_NAME, ...serviceNames]);
+  server.addService(proto[HEALTH_SERVICE] as ServiceDefinition, health.implementation());
+  if (options.reflection) {
+    new ReflectionService(wholeFiles(proto), { services: [...serviceNames, HEALTH_SERVICE] }).addToServer(server);
+  }
+  return { server, health, context };
+}
+
+// Reflection reads nothing but the file descriptors of a package definition.
+function wholeFiles(proto: PackageDefinition): PackageDefinition {
+  const files = resolveDescriptors(proto).file.map((file) => Buffer.from(toBinary(FileDescriptorProtoSchema, file)));
+  return { files: { fileDescriptorProtos: files } as MessageTypeDefinition<object, object> };
+}
+
+function serviceOf(path: string): string {
+  return path.slice(1, path.lastIndexOf("/"));
+}
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}

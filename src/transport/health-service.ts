@@ -1,0 +1,96 @@
+// grpc.health.v1: says of each known name what HealthState says of the process. Names unknown to us cost nothing.
+
+import {
+  type handleServerStreamingCall,
+  type handleUnaryCall,
+  type ServerWritableStream,
+  status,
+  type UntypedServiceImplementation,
+} from "@grpc/grpc-js";
+import type { HealthState } from "../core/health.ts";
+
+interface HealthRequest {
+  readonly service: string;
+}
+interface HealthResponse {
+  readonly status: "SERVING" | "NOT_SERVING" | "SERVICE_UNKNOWN";
+}
+interface HealthList {
+  readonly statuses: Readonly<Record<string, HealthResponse>>;
+}
+type WatchCall = ServerWritableStream<HealthRequest, HealthResponse>;
+
+/** Streams that one server keeps for Watch; more are turned away. */
+export const HEALTH_WATCHERS_MAX = 1_000;
+/** Changes that may wait for a watcher that does not read; then it is cut off. */
+const UNREAD_CHANGES_MAX = 16;
+
+/** The health service of one server. */
+export class HealthService {
+  readonly #health: HealthState;
+  readonly #names: ReadonlySet<string>;
+  readonly #watchers = new Map<WatchCall, boolean>();
+  readonly #stopWatching: () => void;
+
+  /** `names` are those answered truthfully; the empty name stands for the whole server. */
+  constructor(health: HealthState, names: Iterable<string>) {
+    this.#health = health;
+    this.#names = new Set(names);
+    this.#stopWatching = health.watch(() => this.#tellWatchers());
+  }
+
+  /** The methods as grpc-js takes them. */
+  implementation(): UntypedServiceImplementation {
+    return { Check: this.#check, Watch: this.#watch, List: this.#list };
+  }
+
+  /** Ends every Watch, so that none holds up a shutdown: NOT_SERVING first, then UNAVAILABLE. */
+  close(): void {
+    this.#stopWatching();
+    for (const [call, isKnown] of this.#watchers) {
+      if (isKnown) call.write({ status: "NOT_SERVING" } satisfies HealthResponse);
+      endWith(call, status.UNAVAILABLE, "the server is shutting down");
+    }
+    this.#watchers.clear();
+  }
+
+  readonly #check: handleUnaryCall<HealthRequest, HealthResponse> = (call, respond) => {
+    if (this.#names.has(call.request.service)) respond(null, this.#response());
+    else respond({ code: status.NOT_FOUND, details: "unknown service name" });
+  };
+
+  readonly #list: handleUnaryCall<unknown, HealthList> = (_call, respond) => {
+    const response = this.#response();
+    respond(null, { statuses: Object.fromEntries([...this.#names].map((name) => [name, response])) });
+  };
+
+  readonly #watch: handleServerStreamingCall<HealthRequest, HealthResponse> = (call) => {
+    if (this.#watchers.size >= HEALTH_WATCHERS_MAX) {
+      endWith(call, status.RESOURCE_EXHAUSTED, `more than ${HEALTH_WATCHERS_MAX} watchers`);
+      return;
+    }
+    const isKnown = this.#names.has(call.request.service);
+    this.#watchers.set(call, isKnown);
+    call.on("cancelled", () => this.#watchers.delete(call));
+    call.on("close", () => this.#watchers.delete(call));
+    call.write(isKnown ? this.#response() : ({ status: "SERVICE_UNKNOWN" } satisfies HealthResponse));
+  };
+
+  #tellWatchers(): void {
+    const response = this.#response();
+    for (const [call, isKnown] of this.#watchers) {
+      if (!isKnown) continue;
+      if (call.writableLength < UNREAD_CHANGES_MAX) call.write(response);
+      else endWith(call, status.RESOURCE_EXHAUSTED, "the watcher does not read");
+    }
+  }
+
+  #response(): HealthResponse {
+    return { status: this.#health.isServing() ? "SERVING" : "NOT_SERVING" };
+  }
+}
+
+// grpc-js ends a stream with a status other than OK when it emits an error that carries one.
+function endWith(call: WatchCall, code: status, details: string): void {
+  call.emit("error", Object.assign(new Error(details), { code, details }));
+}

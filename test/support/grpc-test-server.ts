@@ -1,0 +1,75 @@
+// A gRPC server on a free port with a handler of the test's choice, and clients for it.
+
+import * as grpc from "@grpc/grpc-js";
+import { SystemClock } from "../../src/core/clock.ts";
+import { HealthState } from "../../src/core/health.ts";
+import type { UnaryHandler } from "../../src/core/unary.ts";
+import { type GrpcServer, type GrpcServerOptions, startGrpcServer } from "../../src/transport/grpc-server.ts";
+import { loadProto, SHOULD_RATE_LIMIT_PATH } from "../../src/transport/load-proto.ts";
+
+/** A server under test and what it reported. */
+export interface TestServer {
+  readonly server: GrpcServer;
+  readonly health: HealthState;
+  readonly failures: unknown[];
+  readonly target: string;
+}
+
+/** Starts a server on a free port of the loopback; options not named are harmless. */
+export async function startTestServer(
+  handler: UnaryHandler,
+  options: Partial<GrpcServerOptions> = {},
+): Promise<TestServer> {
+  const health = options.health ?? new HealthState();
+  const failures: unknown[] = [];
+  const server = await startGrpcServer({
+    host: "127.0.0.1",
+    port: 0,
+    methods: [{ path: SHOULD_RATE_LIMIT_PATH, handler }],
+    clock: new SystemClock(),
+    health,
+    reflection: true,
+    maxConnectionAgeMs: Number.POSITIVE_INFINITY,
+    maxConnectionAgeGraceMs: 1_000,
+    keepaliveMs: Number.POSITIVE_INFINITY,
+    maxConcurrentStreams: 1_024,
+    maxMessageBytes: 1_048_576,
+    inFlightMax: 10_000,
+    observer: { handlerFailed: (_path, error) => failures.push(error), overloaded: () => undefined },
+    ...options,
+  });
+  return { server, health, failures, target: `127.0.0.1:${server.port}` };
+}
+
+/** What a call came to: the bytes of an answer, or the error's code and text. */
+export interface RawOutcome {
+  readonly code: grpc.status;
+  readonly details: string;
+  readonly message: Buffer | undefined;
+}
+
+/** Sends bytes to a unary method of `client` as they are. */
+export function callRaw(
+  client: grpc.Client,
+  message: Buffer,
+  { path = SHOULD_RATE_LIMIT_PATH, deadlineMs = 10_000 } = {},
+): Promise<RawOutcome> {
+  const same = (bytes: Buffer): Buffer => bytes;
+  const options = { deadline: Date.now() + deadlineMs };
+  return new Promise((resolve) => {
+    client.makeUnaryRequest(path, same, same, message, new grpc.Metadata(), options, (error, answer) => {
+      if (error === null) resolve({ code: grpc.status.OK, details: "", message: answer });
+      else resolve({ code: error.code, details: error.details, message: undefined });
+    });
+  });
+}
+
+/** A client for a service of proto/, as grpc-js makes it. */
+export function clientFor(
+  service: string,
+  target: string,
+): grpc.Client & Record<string, grpc.requestCallback<unknown>> {
+  const definition = loadProto()[service] as grpc.ServiceDefinition;
+  const Client = grpc.makeClientConstructor(definition, service);
+  return new Client(target, grpc.credentials.createInsecure()) as unknown as ReturnType<typeof clientFor>;
+}
