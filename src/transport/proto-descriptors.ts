@@ -1,5 +1,5 @@
 // Makes the file descriptors that proto-loader gives whole: it names types relative to where they are used and leaves
-// out which file needs which, and both the JSON mapping and reflection clients need to know.
+// out which file needs which and what fields are called in JSON. The JSON mapping and reflection clients need all three.
 
 import { create, fromBinary } from "@bufbuild/protobuf";
 import {
@@ -13,7 +13,7 @@ import {
 import type { PackageDefinition } from "@grpc/proto-loader";
 import { invariant } from "../core/invariant.ts";
 
-/** All files behind a package definition, types named in full, each file after those it depends on. */
+/** All files behind a package definition, types named in full, fields with their JSON names, each file after those it depends on. */
 export function resolveDescriptors(definition: PackageDefinition): FileDescriptorSet {
   const files = readFiles(definition);
   const fileOfType = new Map<string, FileDescriptorProto>();
@@ -59,6 +59,7 @@ function resolveFile(file: FileDescriptorProto, fileOfType: ReadonlyMap<string, 
   };
   const resolveField = (field: FieldDescriptorProto, scope: string): void => {
     if (field.typeName !== "") field.typeName = resolve(field.typeName, scope);
+    field.jsonName = field.name.replace(/_+(.?)/g, (_match, next: string) => next.toUpperCase());
   };
   const resolveMessage = (type: DescriptorProto, outer: string): void => {
     const scope = `${outer}.${type.name}`;
