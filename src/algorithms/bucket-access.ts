@@ -1,0 +1,36 @@
+// How a settlement reaches the buckets of whoever keeps them. Everything here is synchronous.
+
+import { Algorithm } from "../core/limit.ts";
+import type { LogState } from "./log-state.ts";
+import { BucketState } from "./step.ts";
+
+/** A bucket while a group is settled: a copy of its numbers, or its log, which changes only by `commit`. */
+export class WorkingBucket {
+  bucketKey = "";
+  keyHash = 0;
+  algorithm: Algorithm = Algorithm.tokenBucket;
+  /** Numbers of the bucket; of no meaning for a sliding log. */
+  readonly state = new BucketState();
+  /** Entries of a sliding log; of no meaning for the others. */
+  log: LogState | undefined = undefined;
+
+  /** What was used when the bucket was opened and brought to now; the bucket is written if it ends up different. */
+  openedUsed = 0;
+  openedPrevious = 0;
+  /** How long the state means something, in microseconds from now. */
+  lifetimeUs = 0;
+
+  /** For the access alone: where it found the bucket, and what tells whether that still holds. */
+  place = -1;
+  placeVersion = 0;
+}
+
+/** Keeps buckets by key. */
+export interface BucketAccess {
+  /** Fills `state`, or sets `log`, from what is kept under `bucketKey`. False, and neither touched, if there is none. */
+  load(bucket: WorkingBucket): boolean;
+  /** Keeps the bucket. It means nothing after `expiresAtUs`, unless its limit is edited or time steps back. */
+  save(bucket: WorkingBucket, expiresAtUs: number): void;
+  /** Keeps the bucket no longer; there may be none. */
+  remove(bucket: WorkingBucket): void;
+}

@@ -1,0 +1,96 @@
+// Fixed window: one count per clock-aligned window.
+
+import type { Limit } from "../core/limit.ts";
+import { Outcome } from "../core/take.ts";
+import { AMOUNT_MAX, TICKS_PER_WINDOW } from "../core/units.ts";
+import { type BucketState, type Judgement, type Report, type Step, skewMaxUs, ticksUntil } from "./step.ts";
+import { windowStartUs } from "./window-start.ts";
+
+function advance(state: BucketState, limit: Limit, nowUs: number): void {
+  const startUs = windowStartUs(limit, nowUs);
+  if (state.atUs === startUs) return;
+  if (state.atUs > nowUs) {
+    if (state.atUs > nowUs + skewMaxUs(limit)) state.atUs = startUs;
+    return;
+  }
+  state.used = 0;
+  state.atUs = startUs;
+}
+
+function clear(state: BucketState, limit: Limit, nowUs: number): void {
+  state.atUs = windowStartUs(limit, nowUs);
+  state.used = 0;
+  state.previous = 0;
+}
+
+/** Ticks until the next window opens. */
+function ticksToNext(state: BucketState, limit: Limit, nowUs: number): number {
+  return TICKS_PER_WINDOW + ticksUntil(state.atUs, nowUs, limit);
+}
+
+function judge(state: BucketState, limit: Limit, cost: number, nowUs: number, judgement: Judgement): void {
+  if (cost > limit.amount) {
+    judgement.outcome = Outcome.never;
+    judgement.waitTicks = TICKS_PER_WINDOW;
+  } else if (state.used + cost <= limit.amount) {
+    judgement.outcome = Outcome.room;
+    judgement.waitTicks = 0;
+  } else {
+    judgement.outcome = Outcome.over;
+    judgement.waitTicks = ticksToNext(state, limit, nowUs);
+  }
+}
+
+function pay(state: BucketState, cost: number): void {
+  state.used += cost;
+}
+
+function undo(state: BucketState, cost: number): void {
+  state.used -= cost;
+}
+
+function postPay(state: BucketState, _limit: Limit, cost: number): number {
+  const used = state.used + cost;
+  state.used = Math.min(used, AMOUNT_MAX);
+  return used - state.used;
+}
+
+function refund(state: BucketState, cost: number): void {
+  state.used = Math.max(0, state.used - cost);
+}
+
+function giveBack(state: BucketState, limit: Limit, cost: number, paidAtUs: number): void {
+  if (windowStartUs(limit, paidAtUs) === state.atUs) refund(state, cost);
+}
+
+function paidAtUs(state: BucketState, nowUs: number): number {
+  return Math.max(state.atUs, nowUs);
+}
+
+function report(state: BucketState, limit: Limit, nowUs: number, into: Report): void {
+  into.remaining = Math.max(0, limit.amount - state.used);
+  into.resetTicks = state.used > 0 ? ticksToNext(state, limit, nowUs) : 0;
+}
+
+function isAsNew(state: BucketState): boolean {
+  return state.used === 0;
+}
+
+/**
+ * Has room while count + cost <= amount in the clock-aligned window that holds now.
+ * Grants at most `amount` per aligned window, so up to twice that around a boundary.
+ * Post-paid hits count past the limit, to AMOUNT_MAX.
+ */
+export const fixedWindow: Step<BucketState> = {
+  advance,
+  clear,
+  judge,
+  pay,
+  undo,
+  postPay,
+  refund,
+  giveBack,
+  paidAtUs,
+  report,
+  isAsNew,
+};

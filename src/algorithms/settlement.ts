@@ -1,0 +1,189 @@
+// Settles the takes of one call as one (design: a refused call costs nobody anything), over buckets that somebody else
+// keeps. The memory store and the reference of the tests both settle here; lua/take_all.lua does the same in Redis.
+// Settlement is an interface because another way to settle, each limit alone and charged always, has its place beside
+// the one below.
+
+import type { Limit } from "../core/limit.ts";
+import { Kind, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../core/take.ts";
+import type { BucketAccess, WorkingBucket } from "./bucket-access.ts";
+import type { Report } from "./step.ts";
+import {
+  giveBackTake,
+  hasBucketChanged,
+  isBucketAsNew,
+  judgeTake,
+  paidAtUsOf,
+  payTake,
+  postPayTake,
+  refundTake,
+  reportBucket,
+  undoTake,
+} from "./steps.ts";
+import { WorkingSet } from "./working-set.ts";
+
+/** Buckets are kept at most this long, whatever their wait. */
+const LIFETIME_MAX_US = 10 * 365 * 86_400 * 1_000_000;
+const LIFETIME_MIN_US = 1_000;
+
+/** A way to settle groups. Runs to its end before it returns, and never throws. */
+export interface Settlement {
+  /** Writes the group's verdict and the answer of each take, and keeps the buckets that changed. */
+  settle(group: TakeGroup, nowUs: number): void;
+  /** Undoes what the group paid, each payment in the window it was paid in. Returns how many takes had paid. */
+  giveBack(group: TakeGroup, nowUs: number): number;
+}
+
+/**
+ * All or nothing: the limits of a descriptor are paid together or not at all, and so are the descriptors of a call.
+ * Post-paid hits and refunds stand in any case. A refusal without them writes nothing.
+ */
+export class JointSettlement implements Settlement {
+  readonly #access: BucketAccess;
+  readonly #working: WorkingSet;
+  /** The bucket of each take of the group, by the take's index. */
+  readonly #bucketOf: WorkingBucket[] = [];
+  /** How a bucket stands after a giving back, which leaves the take's own answer alone. */
+  readonly #standing: Report = { remaining: 0, resetTicks: 0 };
+
+  constructor(access: BucketAccess) {
+    this.#access = access;
+    this.#working = new WorkingSet(access);
+  }
+
+  settle(group: TakeGroup, nowUs: number): void {
+    this.#working.reset();
+    const refused = this.#judge(group, nowUs);
+    if (refused) this.#undo(group, 0, group.size);
+    this.#refund(group, nowUs);
+    this.#report(group, nowUs);
+    this.#save(nowUs);
+    group.verdict = refused ? Verdict.refused : Verdict.allowed;
+    group.source = Source.store;
+  }
+
+  giveBack(group: TakeGroup, nowUs: number): number {
+    this.#working.reset();
+    let paidTakes = 0;
+    for (let i = 0; i < group.size; i++) {
+      const take = takeAt(group, i);
+      if (!take.paid || (take.mode !== Mode.pay && take.mode !== Mode.postPaid)) continue;
+      paidTakes++;
+      const bucket = this.#working.open(take, nowUs);
+      giveBackTake(bucket, take, take.cost - take.cappedHits);
+      reportBucket(bucket, take.limit, nowUs, this.#standing);
+      keepFor(bucket, take.limit, this.#standing.resetTicks);
+    }
+    this.#save(nowUs);
+    return paidTakes;
+  }
+
+  /** Judges each descriptor on what those before it left and pays it tentatively. True if the call is refused. */
+  #judge(group: TakeGroup, nowUs: number): boolean {
+    let isRefused = false;
+    let quotaDescriptors = 0;
+    let quotaOver = 0;
+    let start = 0;
+    while (start < group.size) {
+      const first = takeAt(group, start);
+      let end = start;
+      let isOver = false;
+      while (end < group.size && takeAt(group, end).descriptor === first.descriptor) {
+        if (this.#judgeTake(takeAt(group, end), end, nowUs)) isOver = true;
+        end++;
+      }
+      if (isOver) this.#undo(group, start, end);
+      if (first.kind === Kind.ordinary) isRefused = isRefused || isOver;
+      else if (first.kind === Kind.quota) {
+        quotaDescriptors++;
+        if (isOver) quotaOver++;
+      }
+      start = end;
+    }
+    return isRefused || (quotaDescriptors > 0 && quotaOver === quotaDescriptors && !group.hasSpareQuota);
+  }
+
+  /** True if the take puts its descriptor over. */
+  #judgeTake(take: Take, index: number, nowUs: number): boolean {
+    const bucket = this.#working.open(take, nowUs);
+    this.#bucketOf[index] = bucket;
+    take.paid = false;
+    take.paidAtUs = 0;
+    take.cappedHits = 0;
+    if (take.mode === Mode.refund || take.mode === Mode.postPaid) {
+      take.outcome = Outcome.room;
+      take.waitTicks = 0;
+      if (take.mode === Mode.postPaid) {
+        take.cappedHits = postPayTake(bucket, take);
+        markPaid(take, bucket, nowUs);
+      }
+      return false;
+    }
+    judgeTake(bucket, take, nowUs);
+    if (take.outcome !== Outcome.room) return true;
+    if (take.mode === Mode.pay) {
+      payTake(bucket, take);
+      markPaid(take, bucket, nowUs);
+    }
+    return false;
+  }
+
+  /** Undoes the tentative payments of the takes from `start` to `end`; post-paid ones stay. */
+  #undo(group: TakeGroup, start: number, end: number): void {
+    for (let i = start; i < end; i++) {
+      const take = takeAt(group, i);
+      const bucket = this.#bucketOf[i];
+      if (bucket === undefined || !take.paid || take.mode !== Mode.pay) continue;
+      undoTake(bucket, take);
+      take.paid = false;
+      take.paidAtUs = 0;
+    }
+  }
+
+  /** Applies refunds, last of all, so that no take of the same call passes because of them. */
+  #refund(group: TakeGroup, nowUs: number): void {
+    for (let i = 0; i < group.size; i++) {
+      const take = takeAt(group, i);
+      const bucket = this.#bucketOf[i];
+      if (bucket === undefined || take.mode !== Mode.refund) continue;
+      refundTake(bucket, take);
+      markPaid(take, bucket, nowUs);
+    }
+  }
+
+  #report(group: TakeGroup, nowUs: number): void {
+    for (let i = 0; i < group.size; i++) {
+      const take = takeAt(group, i);
+      const bucket = this.#bucketOf[i];
+      if (bucket === undefined) continue;
+      reportBucket(bucket, take.limit, nowUs, take);
+      keepFor(bucket, take.limit, take.resetTicks);
+    }
+  }
+
+  #save(nowUs: number): void {
+    const { buckets, size } = this.#working;
+    for (let i = 0; i < size; i++) {
+      const bucket = buckets[i];
+      if (bucket === undefined || !hasBucketChanged(bucket)) continue;
+      bucket.log?.commit();
+      if (isBucketAsNew(bucket)) this.#access.remove(bucket);
+      else this.#access.save(bucket, nowUs + Math.min(Math.max(bucket.lifetimeUs, LIFETIME_MIN_US), LIFETIME_MAX_US));
+    }
+  }
+}
+
+/** Limits that share a bucket may differ in amount (an override and a rule): the longest keeps it. */
+function keepFor(bucket: WorkingBucket, limit: Limit, resetTicks: number): void {
+  bucket.lifetimeUs = Math.max(bucket.lifetimeUs, resetTicks * limit.windowSeconds);
+}
+
+function markPaid(take: Take, bucket: WorkingBucket, nowUs: number): void {
+  take.paid = true;
+  take.paidAtUs = paidAtUsOf(bucket, nowUs);
+}
+
+function takeAt(group: TakeGroup, index: number): Take {
+  const take = group.takes[index];
+  if (take === undefined) throw new RangeError(`take ${index} of a group of ${group.size}`);
+  return take;
+}

@@ -1,0 +1,86 @@
+// Sliding log: every payment with its time, so that the limit holds in any rolling window, exactly.
+
+import type { Limit } from "../core/limit.ts";
+import { Outcome } from "../core/take.ts";
+import { AMOUNT_MAX, TICKS_PER_WINDOW } from "../core/units.ts";
+import type { LogState } from "./log-state.ts";
+import { type Judgement, type Report, type Step, skewMaxUs, ticksUntil, windowUsOf } from "./step.ts";
+
+function advance(log: LogState, limit: Limit, nowUs: number): void {
+  const newestUs = log.newestKeptUs;
+  const effectiveUs = newestUs > nowUs + skewMaxUs(limit) ? nowUs : Math.max(nowUs, newestUs);
+  log.view(effectiveUs, effectiveUs - windowUsOf(limit));
+}
+
+function clear(log: LogState, _limit: Limit, nowUs: number): void {
+  log.clear(nowUs);
+}
+
+function judge(log: LogState, limit: Limit, cost: number, nowUs: number, judgement: Judgement): void {
+  const excess = log.total + cost - limit.amount;
+  if (cost > limit.amount) {
+    judgement.outcome = Outcome.never;
+    judgement.waitTicks = TICKS_PER_WINDOW;
+  } else if (excess <= 0) {
+    judgement.outcome = Outcome.room;
+    judgement.waitTicks = 0;
+  } else {
+    judgement.outcome = Outcome.over;
+    judgement.waitTicks = ticksUntil(log.timeThatFrees(excess) + windowUsOf(limit), nowUs, limit);
+  }
+}
+
+function pay(log: LogState, cost: number): void {
+  log.pending += cost;
+}
+
+function undo(log: LogState, cost: number): void {
+  log.pending -= cost;
+}
+
+function postPay(log: LogState, _limit: Limit, cost: number): number {
+  const kept = Math.min(cost, AMOUNT_MAX - log.total);
+  log.pending += kept;
+  return cost - kept;
+}
+
+function refund(log: LogState, cost: number): void {
+  log.takeOffNewest(cost);
+}
+
+function giveBack(log: LogState, _limit: Limit, cost: number, paidAtUs: number): void {
+  if (cost > 0) log.takeOffAt(paidAtUs, cost);
+}
+
+function paidAtUs(log: LogState): number {
+  return log.effectiveUs;
+}
+
+function report(log: LogState, limit: Limit, nowUs: number, into: Report): void {
+  const total = log.total;
+  into.remaining = Math.max(0, limit.amount - total);
+  into.resetTicks = total > 0 ? ticksUntil(log.newestUs + windowUsOf(limit), nowUs, limit) : 0;
+}
+
+function isAsNew(log: LogState): boolean {
+  return log.total === 0;
+}
+
+/**
+ * Has room while the costs paid in the last window's length + cost <= amount. An entry counts until it is a whole
+ * window old. Grants at most `amount` in any rolling window, exactly.
+ * Beyond SLIDING_LOG_MAX entries payments join the newest entry and move it to now: that refuses more, never less.
+ */
+export const slidingLog: Step<LogState> = {
+  advance,
+  clear,
+  judge,
+  pay,
+  undo,
+  postPay,
+  refund,
+  giveBack,
+  paidAtUs,
+  report,
+  isAsNew,
+};

@@ -1,0 +1,116 @@
+// Sliding window: the count of the current clock-aligned window, and that of the window before, weighted by how much of
+// it the last window's length still covers.
+
+import type { Limit } from "../core/limit.ts";
+import { Outcome } from "../core/take.ts";
+import { AMOUNT_MAX, divideDown, TICKS_PER_WINDOW } from "../core/units.ts";
+import { type BucketState, type Judgement, type Report, type Step, skewMaxUs, ticksUntil, windowUsOf } from "./step.ts";
+import { windowStartUs } from "./window-start.ts";
+
+function advance(state: BucketState, limit: Limit, nowUs: number): void {
+  const startUs = windowStartUs(limit, nowUs);
+  if (state.atUs === startUs) return;
+  if (state.atUs > nowUs) {
+    if (state.atUs > nowUs + skewMaxUs(limit)) state.atUs = startUs;
+    return;
+  }
+  state.previous = state.atUs === startUs - windowUsOf(limit) ? state.used : 0;
+  state.used = 0;
+  state.atUs = startUs;
+}
+
+function clear(state: BucketState, limit: Limit, nowUs: number): void {
+  state.atUs = windowStartUs(limit, nowUs);
+  state.used = 0;
+  state.previous = 0;
+}
+
+/** Ticks of the current window that have passed: 0 to 999,999. */
+function elapsedTicks(state: BucketState, limit: Limit, nowUs: number): number {
+  return nowUs > state.atUs ? divideDown(nowUs - state.atUs, limit.windowSeconds) : 0;
+}
+
+function judge(state: BucketState, limit: Limit, cost: number, nowUs: number, judgement: Judgement): void {
+  const { amount } = limit;
+  const room = amount - state.used - cost;
+  if (cost > amount) {
+    judgement.outcome = Outcome.never;
+    judgement.waitTicks = TICKS_PER_WINDOW;
+  } else if (state.previous * (TICKS_PER_WINDOW - elapsedTicks(state, limit, nowUs)) <= room * TICKS_PER_WINDOW) {
+    judgement.outcome = Outcome.room;
+    judgement.waitTicks = 0;
+  } else {
+    judgement.outcome = Outcome.over;
+    judgement.waitTicks = firstTickWithRoom(state, amount - cost, room) + ticksUntil(state.atUs, nowUs, limit);
+  }
+}
+
+/** Ticks from the window's start until a cost fits that does not fit now; `room` is what it leaves, `left` all it may. */
+function firstTickWithRoom(state: BucketState, left: number, room: number): number {
+  // With room beside the current count, the previous one has to fade; it is above 0, or the cost would have fitted.
+  if (room >= 0) return TICKS_PER_WINDOW - divideDown(room * TICKS_PER_WINDOW, state.previous);
+  // Otherwise the current count becomes the previous one and has to fade in turn.
+  return TICKS_PER_WINDOW + Math.max(0, TICKS_PER_WINDOW - divideDown(left * TICKS_PER_WINDOW, state.used));
+}
+
+function pay(state: BucketState, cost: number): void {
+  state.used += cost;
+}
+
+function undo(state: BucketState, cost: number): void {
+  state.used -= cost;
+}
+
+function postPay(state: BucketState, _limit: Limit, cost: number): number {
+  const used = state.used + cost;
+  state.used = Math.min(used, AMOUNT_MAX);
+  return used - state.used;
+}
+
+function refund(state: BucketState, cost: number): void {
+  const fromCurrent = Math.min(state.used, cost);
+  state.used -= fromCurrent;
+  state.previous = Math.max(0, state.previous - (cost - fromCurrent));
+}
+
+function giveBack(state: BucketState, limit: Limit, cost: number, paidAtUs: number): void {
+  const startUs = windowStartUs(limit, paidAtUs);
+  if (startUs === state.atUs) state.used = Math.max(0, state.used - cost);
+  else if (startUs === state.atUs - windowUsOf(limit)) state.previous = Math.max(0, state.previous - cost);
+}
+
+function paidAtUs(state: BucketState, nowUs: number): number {
+  return Math.max(state.atUs, nowUs);
+}
+
+function report(state: BucketState, limit: Limit, nowUs: number, into: Report): void {
+  const weighted = state.previous * (TICKS_PER_WINDOW - elapsedTicks(state, limit, nowUs));
+  const left = (limit.amount - state.used) * TICKS_PER_WINDOW - weighted;
+  into.remaining = left > 0 ? divideDown(left, TICKS_PER_WINDOW) : 0;
+  if (state.used > 0) into.resetTicks = 2 * TICKS_PER_WINDOW + ticksUntil(state.atUs, nowUs, limit);
+  else if (state.previous > 0) into.resetTicks = TICKS_PER_WINDOW + ticksUntil(state.atUs, nowUs, limit);
+  else into.resetTicks = 0;
+}
+
+function isAsNew(state: BucketState): boolean {
+  return state.used === 0 && state.previous === 0;
+}
+
+/**
+ * Has room while previous x (1e6 - elapsed ticks) <= (amount - current - cost) x 1e6.
+ * Grants at most `amount` per aligned window, and up to twice that in the worst rolling one.
+ * Post-paid hits count past the limit, to AMOUNT_MAX.
+ */
+export const slidingWindow: Step<BucketState> = {
+  advance,
+  clear,
+  judge,
+  pay,
+  undo,
+  postPay,
+  refund,
+  giveBack,
+  paidAtUs,
+  report,
+  isAsNew,
+};

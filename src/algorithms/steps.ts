@@ -1,0 +1,125 @@
+// Picks the step of a bucket's algorithm. Plain branches rather than a table of functions, because the compiler then
+// sees through them; a table costs a call that can't be inlined for each part of a take.
+
+import { Algorithm, type Limit } from "../core/limit.ts";
+import type { Take } from "../core/take.ts";
+import type { WorkingBucket } from "./bucket-access.ts";
+import { fixedWindow } from "./fixed-window.ts";
+import { LogState } from "./log-state.ts";
+import { slidingLog } from "./sliding-log.ts";
+import { slidingWindow } from "./sliding-window.ts";
+import type { Report } from "./step.ts";
+import { tokenBucket } from "./token-bucket.ts";
+
+function logOf(bucket: WorkingBucket): LogState {
+  let log = bucket.log;
+  if (log === undefined) {
+    log = new LogState();
+    bucket.log = log;
+  }
+  return log;
+}
+
+/** Makes the bucket a new one. */
+export function clearBucket(bucket: WorkingBucket, limit: Limit, nowUs: number): void {
+  if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.clear(bucket.state, limit, nowUs);
+  else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.clear(bucket.state, limit, nowUs);
+  else if (bucket.algorithm === Algorithm.fixedWindow) fixedWindow.clear(bucket.state, limit, nowUs);
+  else slidingLog.clear(logOf(bucket), limit, nowUs);
+}
+
+/** Brings the bucket to `nowUs`. */
+export function advanceBucket(bucket: WorkingBucket, limit: Limit, nowUs: number): void {
+  if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.advance(bucket.state, limit, nowUs);
+  else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.advance(bucket.state, limit, nowUs);
+  else if (bucket.algorithm === Algorithm.fixedWindow) fixedWindow.advance(bucket.state, limit, nowUs);
+  else slidingLog.advance(logOf(bucket), limit, nowUs);
+}
+
+/** Writes `outcome` and `waitTicks` of the take. */
+export function judgeTake(bucket: WorkingBucket, take: Take, nowUs: number): void {
+  if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.judge(bucket.state, take.limit, take.cost, nowUs, take);
+  else if (bucket.algorithm === Algorithm.slidingWindow)
+    slidingWindow.judge(bucket.state, take.limit, take.cost, nowUs, take);
+  else if (bucket.algorithm === Algorithm.fixedWindow)
+    fixedWindow.judge(bucket.state, take.limit, take.cost, nowUs, take);
+  else slidingLog.judge(logOf(bucket), take.limit, take.cost, nowUs, take);
+}
+
+/** Pays the cost of a take that found room. */
+export function payTake(bucket: WorkingBucket, take: Take): void {
+  if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.pay(bucket.state, take.cost);
+  else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.pay(bucket.state, take.cost);
+  else if (bucket.algorithm === Algorithm.fixedWindow) fixedWindow.pay(bucket.state, take.cost);
+  else slidingLog.pay(logOf(bucket), take.cost);
+}
+
+/** Takes back what `payTake` did. */
+export function undoTake(bucket: WorkingBucket, take: Take): void {
+  if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.undo(bucket.state, take.cost);
+  else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.undo(bucket.state, take.cost);
+  else if (bucket.algorithm === Algorithm.fixedWindow) fixedWindow.undo(bucket.state, take.cost);
+  else slidingLog.undo(logOf(bucket), take.cost);
+}
+
+/** Pays the cost of a post-paid take; returns the hits that could not be recorded. */
+export function postPayTake(bucket: WorkingBucket, take: Take): number {
+  if (bucket.algorithm === Algorithm.tokenBucket) return tokenBucket.postPay(bucket.state, take.limit, take.cost);
+  if (bucket.algorithm === Algorithm.slidingWindow) return slidingWindow.postPay(bucket.state, take.limit, take.cost);
+  if (bucket.algorithm === Algorithm.fixedWindow) return fixedWindow.postPay(bucket.state, take.limit, take.cost);
+  return slidingLog.postPay(logOf(bucket), take.limit, take.cost);
+}
+
+/** Gives the cost of the take back, never below nothing used. */
+export function refundTake(bucket: WorkingBucket, take: Take): void {
+  if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.refund(bucket.state, take.cost);
+  else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.refund(bucket.state, take.cost);
+  else if (bucket.algorithm === Algorithm.fixedWindow) fixedWindow.refund(bucket.state, take.cost);
+  else slidingLog.refund(logOf(bucket), take.cost);
+}
+
+/** Gives `cost` back by the receipt of the take. */
+export function giveBackTake(bucket: WorkingBucket, take: Take, cost: number): void {
+  if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.giveBack(bucket.state, take.limit, cost, take.paidAtUs);
+  else if (bucket.algorithm === Algorithm.slidingWindow)
+    slidingWindow.giveBack(bucket.state, take.limit, cost, take.paidAtUs);
+  else if (bucket.algorithm === Algorithm.fixedWindow)
+    fixedWindow.giveBack(bucket.state, take.limit, cost, take.paidAtUs);
+  else slidingLog.giveBack(logOf(bucket), take.limit, cost, take.paidAtUs);
+}
+
+/** Time under which a payment is kept. */
+export function paidAtUsOf(bucket: WorkingBucket, nowUs: number): number {
+  if (bucket.algorithm === Algorithm.tokenBucket) return tokenBucket.paidAtUs(bucket.state, nowUs);
+  if (bucket.algorithm === Algorithm.slidingWindow) return slidingWindow.paidAtUs(bucket.state, nowUs);
+  if (bucket.algorithm === Algorithm.fixedWindow) return fixedWindow.paidAtUs(bucket.state, nowUs);
+  return slidingLog.paidAtUs(logOf(bucket), nowUs);
+}
+
+/** Writes how the bucket stands under `limit`. */
+export function reportBucket(bucket: WorkingBucket, limit: Limit, nowUs: number, report: Report): void {
+  if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.report(bucket.state, limit, nowUs, report);
+  else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.report(bucket.state, limit, nowUs, report);
+  else if (bucket.algorithm === Algorithm.fixedWindow) fixedWindow.report(bucket.state, limit, nowUs, report);
+  else slidingLog.report(logOf(bucket), limit, nowUs, report);
+}
+
+/** True if the bucket means the same as none. */
+export function isBucketAsNew(bucket: WorkingBucket): boolean {
+  if (bucket.algorithm === Algorithm.tokenBucket) return tokenBucket.isAsNew(bucket.state);
+  if (bucket.algorithm === Algorithm.slidingWindow) return slidingWindow.isAsNew(bucket.state);
+  if (bucket.algorithm === Algorithm.fixedWindow) return fixedWindow.isAsNew(bucket.state);
+  return slidingLog.isAsNew(logOf(bucket));
+}
+
+/** Remembers what is used, for `hasBucketChanged`. */
+export function markBucketOpened(bucket: WorkingBucket): void {
+  bucket.openedUsed = bucket.algorithm === Algorithm.slidingLog ? logOf(bucket).total : bucket.state.used;
+  bucket.openedPrevious = bucket.state.previous;
+}
+
+/** True if what is used is no longer what it was when the bucket was opened. The passing of time is no change. */
+export function hasBucketChanged(bucket: WorkingBucket): boolean {
+  if (bucket.algorithm === Algorithm.slidingLog) return logOf(bucket).total !== bucket.openedUsed;
+  return bucket.state.used !== bucket.openedUsed || bucket.state.previous !== bucket.openedPrevious;
+}

@@ -1,0 +1,73 @@
+// The buckets of the group being settled, each once, however many of its takes name it. Reused from group to group.
+
+import type { Take } from "../core/take.ts";
+import { type BucketAccess, WorkingBucket } from "./bucket-access.ts";
+import { advanceBucket, clearBucket, markBucketOpened } from "./steps.ts";
+
+/** Above this many buckets a group's takes are told apart through a Map rather than by looking at each. */
+const SCAN_MAX = 16;
+
+/** Working buckets of one group. */
+export class WorkingSet {
+  readonly #access: BucketAccess;
+  /** Pooled; the first `size` belong to the group. */
+  readonly buckets: WorkingBucket[] = [];
+  size = 0;
+  readonly #byKey = new Map<string, WorkingBucket>();
+
+  constructor(access: BucketAccess) {
+    this.#access = access;
+  }
+
+  /** Forgets the group before. */
+  reset(): void {
+    if (this.size > SCAN_MAX) this.#byKey.clear();
+    this.size = 0;
+  }
+
+  /** The bucket of the take, loaded and brought to `nowUs` when it is seen first. */
+  open(take: Take, nowUs: number): WorkingBucket {
+    return this.#find(take) ?? this.#load(take, nowUs);
+  }
+
+  #find(take: Take): WorkingBucket | undefined {
+    if (this.size > SCAN_MAX) return this.#byKey.get(take.bucketKey);
+    for (let i = 0; i < this.size; i++) {
+      const bucket = this.buckets[i];
+      if (bucket !== undefined && bucket.keyHash === take.keyHash && bucket.bucketKey === take.bucketKey) return bucket;
+    }
+    return undefined;
+  }
+
+  #load(take: Take, nowUs: number): WorkingBucket {
+    const bucket = this.#nextBucket();
+    bucket.bucketKey = take.bucketKey;
+    bucket.keyHash = take.keyHash;
+    bucket.algorithm = take.limit.algorithm;
+    bucket.log = undefined;
+    bucket.lifetimeUs = 0;
+    if (this.#access.load(bucket)) advanceBucket(bucket, take.limit, nowUs);
+    else clearBucket(bucket, take.limit, nowUs);
+    markBucketOpened(bucket);
+    if (this.size > SCAN_MAX) this.#index();
+    return bucket;
+  }
+
+  #nextBucket(): WorkingBucket {
+    let bucket = this.buckets[this.size];
+    if (bucket === undefined) {
+      bucket = new WorkingBucket();
+      this.buckets[this.size] = bucket;
+    }
+    this.size++;
+    return bucket;
+  }
+
+  /** Adds to the Map what it lacks: all buckets when the group has just outgrown looking at each, else the last one. */
+  #index(): void {
+    for (let i = this.#byKey.size; i < this.size; i++) {
+      const bucket = this.buckets[i];
+      if (bucket !== undefined) this.#byKey.set(bucket.bucketKey, bucket);
+    }
+  }
+}
