@@ -21,3 +21,12 @@ export interface StatsBook {
    */
   statsOf(domain: string, path: readonly string[], limit: string): LimitStats;
 }
+
+/** Where stats of single values live (`detailed_metric`, `value_to_metric`), in bounded number. */
+export interface ValueStatsBook {
+  /**
+   * The stats of a rule for the values of one call: the same object for the same arguments, or those of `other` when
+   * the rule has METRIC_VALUES_MAX values already. `ruleStats` are the rule's own; `path` is what `statsOf` would take.
+   */
+  statsOfValues(ruleStats: LimitStats, domain: string, path: readonly string[], limit: string): LimitStats;
+}

@@ -1,0 +1,29 @@
+// Counts durations in fixed buckets, on plain numbers: cheap enough for every call. prometheus.ts exports it.
+
+/** Upper bounds of the buckets in microseconds; 20 ms is the patience of Envoy. */
+export const LATENCY_BOUNDS_US: readonly number[] = [
+  10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 20_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
+  2_500_000,
+];
+
+/** A histogram of durations. */
+export class LatencyHistogram {
+  /** One count per bound, not cumulative, and one more for what is longer than all. */
+  readonly counts = new Float64Array(LATENCY_BOUNDS_US.length + 1);
+  sumUs = 0;
+  readonly #boundsUs = Float64Array.from(LATENCY_BOUNDS_US);
+
+  /** Adds one duration; a negative one counts as 0. Costs some 10 ns (bench: test/unit/telemetry/latency-histogram.test.ts). */
+  observe(us: number): void {
+    const bounds = this.#boundsUs;
+    let i = 0;
+    while (i < bounds.length && us > (bounds[i] as number)) i++;
+    this.counts[i] = (this.counts[i] as number) + 1;
+    if (us > 0) this.sumUs += us;
+  }
+
+  /** How many durations there were. */
+  count(): number {
+    return this.counts.reduce((sum, count) => sum + count, 0);
+  }
+}

@@ -1,0 +1,136 @@
+// Every metric that Headgate exports: name, kind, help, labels. docs/metrics.md explains them; prometheus.ts fills them.
+// Names of envoyproxy/ratelimit where it has them, so that dashboards keep working.
+
+/** One row of the table. */
+export interface MetricRow {
+  readonly name: string;
+  readonly kind: "counter" | "gauge" | "histogram";
+  readonly help: string;
+  readonly labels: readonly string[];
+}
+
+/** Labels of the counters per rule. `rule` is the whole path; `key1` and `key2` are its first two elements. */
+export const RULE_LABELS = ["domain", "key1", "key2", "rule", "limit"] as const;
+
+const METHOD = ["grpc_method"] as const;
+
+/** Counters per rule, in hits; the key is the field of LimitStats. */
+export const RULE_METRICS = {
+  totalHits: counter("ratelimit_service_rate_limit_total_hits", "Hits asked for on the rule.", RULE_LABELS),
+  overLimit: counter(
+    "ratelimit_service_rate_limit_over_limit",
+    "Hits that found the rule over its limit.",
+    RULE_LABELS,
+  ),
+  nearLimit: counter(
+    "ratelimit_service_rate_limit_near_limit",
+    "Hits within the limit but above NEAR_LIMIT_RATIO of it.",
+    RULE_LABELS,
+  ),
+  withinLimit: counter("ratelimit_service_rate_limit_within_limit", "Hits within the rule's limit.", RULE_LABELS),
+  shadowMode: counter(
+    "ratelimit_service_rate_limit_shadow_mode",
+    "Hits over the limit that passed because of shadow mode.",
+    RULE_LABELS,
+  ),
+  overLimitWithLocalCache: counter(
+    "ratelimit_service_rate_limit_over_limit_with_local_cache",
+    "Hits refused from what this process remembers of refusals, without the store.",
+    RULE_LABELS,
+  ),
+} as const;
+
+/** Everything else. */
+export const METRICS = {
+  totalRequests: counter("ratelimit_service_total_requests", "Calls, whatever came of them.", METHOD),
+  responseTime: histogram(
+    "ratelimit_service_response_time_seconds",
+    "Time from the first byte decoded to the decision, the wait for the store included.",
+    METHOD,
+  ),
+  requestErrors: counter(
+    "ratelimit_service_should_rate_limit_error",
+    "Calls that got no decision: redis_error for the store's failures, service_error for all others.",
+    ["err_type"],
+  ),
+  globalShadow: counter("ratelimit_service_global_shadow_mode", "Calls that passed only because of SHADOW_MODE."),
+  domainNotFound: counter("ratelimit_service_domain_not_found", "Calls that named a domain without rules."),
+  configLoadSuccess: counter("ratelimit_service_config_load_success", "Loads of the rule files that took effect."),
+  configLoadError: counter(
+    "ratelimit_service_config_load_error",
+    "Loads of the rule files that changed nothing for their errors.",
+  ),
+
+  decisions: counter("headgate_decisions_total", "Decisions by outcome and by where they came from.", [
+    "outcome",
+    "source",
+  ]),
+  degraded: counter(
+    "headgate_degraded_total",
+    "Calls answered without the store, by policy and by what the store did.",
+    ["policy", "reason"],
+  ),
+  refusedRequests: counter("headgate_request_errors_total", "Requests that could not be understood, by code.", [
+    "code",
+  ]),
+  internalErrors: counter("headgate_internal_errors_total", "Calls that failed by a fault of Headgate itself."),
+  suspectedLateReports: counter(
+    "headgate_suspected_late_reports_total",
+    "Refused hits that look like a report after the fact on a rule that is not post-paid: the limit does not bite.",
+  ),
+  debtCapped: counter("headgate_debt_capped_hits_total", "Post-paid hits beyond debt_max that were not recorded."),
+  inFlight: gauge("headgate_calls_in_flight", "Calls that wait for their decision."),
+
+  storeTime: histogram("headgate_store_seconds", "Time of one round trip to the shared store."),
+  storeTakes: counter("headgate_store_takes_total", "Takes that travelled to the shared store."),
+  storeFailures: counter("headgate_store_failures_total", "Calls that the store failed, by code.", ["code"]),
+  storeDamaged: counter(
+    "headgate_store_damaged_buckets_total",
+    "Buckets with nonsense in them that were treated as new.",
+  ),
+  storeEvicted: counter(
+    "headgate_store_evicted_buckets_total",
+    "Buckets that still meant something and were dropped to stay within BUCKETS_MAX.",
+  ),
+  loopLate: counter("headgate_loop_late_total", "Calls answered late because this process was busy, not the store."),
+  outcomeUnknown: counter(
+    "headgate_store_outcome_unknown_total",
+    "Calls whose reply was lost after they may have been paid.",
+  ),
+  gaveBack: counter(
+    "headgate_store_gave_back_total",
+    "Takes given back because their call had been answered without the store.",
+  ),
+  breakerState: gauge("headgate_store_breaker_state", "1 for the state that the breaker is in, 0 for the others.", [
+    "state",
+  ]),
+  breakerChanges: counter("headgate_store_breaker_changes_total", "Changes of the breaker's state, by the new state.", [
+    "state",
+  ]),
+  buckets: gauge("headgate_buckets", "Buckets that live in this process."),
+
+  rulesInfo: gauge("headgate_rules_info", "1 for the rule set in force.", ["version", "hash"]),
+  rulesAge: gauge("headgate_rules_age_seconds", "Seconds since the rule set in force was loaded."),
+  rulesLimits: gauge("headgate_rules_limits", "Limits of the rule set in force."),
+  rulesLastLoadOk: gauge(
+    "headgate_rules_last_load_success",
+    "1 if the last load took effect, 0 if its errors kept the old rules.",
+  ),
+  ready: gauge("headgate_ready", "1 while this process says that it is ready."),
+  buildInfo: gauge("headgate_build_info", "1, with the versions of Headgate and of Node.js.", [
+    "version",
+    "node_version",
+  ]),
+} as const;
+
+function counter(name: string, help: string, labels: readonly string[] = []): MetricRow {
+  return { name, kind: "counter", help, labels };
+}
+
+function gauge(name: string, help: string, labels: readonly string[] = []): MetricRow {
+  return { name, kind: "gauge", help, labels };
+}
+
+function histogram(name: string, help: string, labels: readonly string[] = []): MetricRow {
+  return { name, kind: "histogram", help, labels };
+}

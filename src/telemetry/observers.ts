@@ -1,0 +1,200 @@
+// What limiter, stores, the gRPC edge and the reload report, as plain numbers that prometheus.ts reads when it is scraped.
+// Troubles are also logged, each kind at most once a second.
+
+import { type RequestErrorCode, STORE_ERROR_CODES, type StoreError, type StoreErrorCode } from "../core/errors.ts";
+import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../core/limit.ts";
+import type { Source } from "../core/take.ts";
+import type { LimiterObserver } from "../limiter/observer.ts";
+import type { StoreObserver } from "../stores/store-observer.ts";
+import { LatencyHistogram } from "./latency-histogram.ts";
+import type { RateLimitedLog } from "./rate-limited-log.ts";
+
+/** Names of Source in metrics; the index is the Source. */
+export const SOURCE_NAMES = ["store", "denial_memory", "lease", "local"] as const;
+export const BREAKER_STATES = ["closed", "open", "probing"] as const;
+export type BreakerState = (typeof BREAKER_STATES)[number];
+
+/** Counts by store error code; a typed map that never grows beyond the codes. */
+type CodeCounts = Map<StoreErrorCode, number>;
+
+/** Decisions and calls. */
+export class CallCounts implements LimiterObserver {
+  readonly responseTime = new LatencyHistogram();
+  /** Calls by `source`, allowed ones and refused ones. */
+  readonly allowed = new Float64Array(SOURCE_NAMES.length);
+  readonly refused = new Float64Array(SOURCE_NAMES.length);
+  /** One for each policy, by OnStoreFailure. */
+  readonly degradedByPolicy: readonly CodeCounts[] = ON_STORE_FAILURE_NAMES.map(zeroCodes);
+  readonly requestErrors = new Map<RequestErrorCode, number>();
+  domainsNotFound = 0;
+  globalShadows = 0;
+  lateReports = 0;
+  cappedHits = 0;
+  internalErrors = 0;
+  readonly #log: RateLimitedLog;
+
+  constructor(log: RateLimitedLog) {
+    this.#log = log;
+  }
+
+  decided(refused: boolean, source: Source, elapsedUs: number): void {
+    const counts = refused ? this.refused : this.allowed;
+    counts[source] = (counts[source] as number) + 1;
+    this.responseTime.observe(elapsedUs);
+  }
+
+  degraded(policy: OnStoreFailure, failure: StoreError): void {
+    const counts = this.degradedByPolicy[policy] as CodeCounts;
+    counts.set(failure.code, (counts.get(failure.code) ?? 0) + 1);
+    this.#log.warn(`degraded ${policy} ${failure.code}`, "answered without the store", () => ({
+      policy: ON_STORE_FAILURE_NAMES[policy],
+      reason: failure.code,
+      cause: failure.message,
+    }));
+  }
+
+  domainNotFound(): void {
+    this.domainsNotFound++;
+  }
+
+  globalShadow(): void {
+    this.globalShadows++;
+  }
+
+  suspectedLateReport(limitId: string): void {
+    this.lateReports++;
+    this.#log.warn(
+      "late report",
+      "hits beyond the limit on a rule that is also peeked at: if they are reported after the fact, the rule needs post_paid: true",
+      () => ({ limit: limitId }),
+    );
+  }
+
+  debtCapped(limitId: string, hits: number): void {
+    this.cappedHits += hits;
+    this.#log.warn("debt capped", "post-paid hits beyond debt_max were not recorded", () => ({ limit: limitId, hits }));
+  }
+
+  /** A request could not be understood. */
+  requestFailed(code: RequestErrorCode): void {
+    this.requestErrors.set(code, (this.requestErrors.get(code) ?? 0) + 1);
+  }
+
+  /** A call failed by a fault of ours. */
+  internalFailed(error: unknown): void {
+    this.internalErrors++;
+    this.#log.error("internal error", "a call failed by a fault of Headgate itself", () => ({ err: error }));
+  }
+
+  /** Calls that the store's failure left without a decision. */
+  storeErrors(): number {
+    return sumOf((this.degradedByPolicy[OnStoreFailure.error] as CodeCounts).values());
+  }
+
+  /** Calls left without a decision for another reason. */
+  serviceErrors(): number {
+    return sumOf(this.requestErrors.values()) + this.internalErrors;
+  }
+}
+
+/** What stores report. */
+export class StoreCounts implements StoreObserver {
+  readonly roundTrip = new LatencyHistogram();
+  readonly failures: CodeCounts = zeroCodes();
+  readonly breakerChanges = new Map<BreakerState, number>(BREAKER_STATES.map((state) => [state, 0]));
+  breakerState: BreakerState = "closed";
+  takes = 0;
+  damagedBuckets = 0;
+  evictedBuckets = 0;
+  lateGroups = 0;
+  unknownOutcomes = 0;
+  givenBack = 0;
+  readonly #log: RateLimitedLog;
+
+  constructor(log: RateLimitedLog) {
+    this.#log = log;
+  }
+
+  answered(elapsedUs: number, takes: number): void {
+    this.roundTrip.observe(elapsedUs);
+    this.takes += takes;
+  }
+
+  failed(error: StoreError): void {
+    this.failures.set(error.code, (this.failures.get(error.code) ?? 0) + 1);
+    this.#log.warn(`store ${error.code}`, "the store failed calls", () => ({
+      code: error.code,
+      reason: error.message,
+      ...(error.cause instanceof Error ? { cause: error.cause.message } : {}),
+    }));
+  }
+
+  damaged(buckets: number): void {
+    this.damagedBuckets += buckets;
+    this.#log.warn("damaged", "buckets with nonsense in them were treated as new", () => ({ buckets }));
+  }
+
+  evicted(buckets: number): void {
+    this.evictedBuckets += buckets;
+    this.#log.warn("evicted", "buckets were dropped to stay within BUCKETS_MAX", () => ({ buckets }));
+  }
+
+  loopLate(groups: number): void {
+    this.lateGroups += groups;
+    this.#log.warn("loop late", "this process was too busy to read answers of the store in time", () => ({
+      calls: groups,
+    }));
+  }
+
+  outcomeUnknown(groups: number): void {
+    this.unknownOutcomes += groups;
+    this.#log.warn("outcome unknown", "replies of the store were lost; their calls may have been charged", () => ({
+      calls: groups,
+    }));
+  }
+
+  gaveBack(takes: number): void {
+    this.givenBack += takes;
+  }
+
+  breakerChanged(state: BreakerState): void {
+    this.breakerState = state;
+    this.breakerChanges.set(state, (this.breakerChanges.get(state) ?? 0) + 1);
+    const message = {
+      closed: "the store answers again; the breaker is closed",
+      open: "the store is left alone for a while; the breaker is open",
+      probing: "the breaker lets one call probe the store",
+    }[state];
+    if (state === "probing") this.#log.info("breaker probing", message, () => ({}));
+    else this.#log.warn(`breaker ${state}`, message, () => ({}));
+  }
+}
+
+/** What the reload of rule files reports. */
+export class ReloadCounts {
+  loads = 0;
+  failedLoads = 0;
+  lastLoadOk = true;
+
+  /** A load took effect. */
+  loaded(): void {
+    this.loads++;
+    this.lastLoadOk = true;
+  }
+
+  /** A load changed nothing because of its errors. */
+  loadFailed(): void {
+    this.failedLoads++;
+    this.lastLoadOk = false;
+  }
+}
+
+function zeroCodes(): CodeCounts {
+  return new Map(STORE_ERROR_CODES.map((code) => [code, 0]));
+}
+
+function sumOf(counts: Iterable<number>): number {
+  let sum = 0;
+  for (const count of counts) sum += count;
+  return sum;
+}

@@ -1,0 +1,217 @@
+// Metrics as Prometheus scrapes them, by prom-client. Nothing here runs on the decision path: every number is read from
+// its plain counter when somebody asks.
+
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { ON_STORE_FAILURE_NAMES } from "../core/limit.ts";
+import type { LimitStats } from "../core/limit-stats.ts";
+import { LATENCY_BOUNDS_US, type LatencyHistogram } from "./latency-histogram.ts";
+import { METRICS, type MetricRow, RULE_METRICS } from "./metrics.ts";
+import { BREAKER_STATES, type CallCounts, type ReloadCounts, SOURCE_NAMES, type StoreCounts } from "./observers.ts";
+import type { LimitStatsBook } from "./stats-book.ts";
+
+/** The rule set in force, as metrics show it. */
+export interface RulesGauge {
+  readonly version: number;
+  readonly hash: string;
+  readonly limits: number;
+  readonly ageSeconds: number;
+}
+
+/** Where the numbers are. Functions are called once per scrape. */
+export interface MetricSources {
+  readonly calls: CallCounts;
+  readonly store: StoreCounts;
+  readonly reloads: ReloadCounts;
+  readonly statsBook: LimitStatsBook;
+  /** Undefined before the first rule set. */
+  readonly rules: () => RulesGauge | undefined;
+  /** Buckets that live in this process; undefined if the store keeps them elsewhere. */
+  readonly buckets: () => number | undefined;
+  readonly inFlight: () => number;
+  readonly isReady: () => boolean;
+  readonly version: string;
+}
+
+type Value = readonly [number, Readonly<Record<string, string>>?];
+
+const METHOD = { grpc_method: "ShouldRateLimit" };
+
+/** Exports everything of metrics.ts, and how the process itself fares. */
+export class PrometheusExporter {
+  readonly #registry = new Registry();
+  readonly #statsBook: LimitStatsBook;
+
+  /** `withProcess` adds the metrics of Node.js and the process (on by default; they keep a probe of the event loop running). */
+  constructor(sources: MetricSources, withProcess = true) {
+    this.#statsBook = sources.statsBook;
+    if (withProcess) collectDefaultMetrics({ register: this.#registry });
+    registerCalls(this.#registry, sources);
+    registerStore(this.#registry, sources);
+    registerRules(this.#registry, sources);
+  }
+
+  /** The Content-Type of `metricsText`. */
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  /** All metrics in Prometheus's text format. Other work gets its turn between the metrics of rules, which may be many. */
+  async metricsText(): Promise<string> {
+    const parts = [await this.#registry.metrics()];
+    const entries = [...this.#statsBook.entries()];
+    for (const [field, row] of Object.entries(RULE_METRICS)) {
+      await nextTurn();
+      parts.push(ruleMetricText(row, entries, (stats) => stats[field as keyof typeof RULE_METRICS]));
+    }
+    return parts.join("");
+  }
+}
+
+function ruleMetricText(
+  row: MetricRow,
+  entries: Iterable<{ readonly labels: string; readonly stats: LimitStats }>,
+  read: (stats: LimitStats) => number,
+): string {
+  let text = `\n# HELP ${row.name} ${row.help}\n# TYPE ${row.name} ${row.kind}\n`;
+  for (const { labels, stats } of entries) text += `${row.name}{${labels}} ${read(stats)}\n`;
+  return text;
+}
+
+function registerCalls(registry: Registry, { calls, inFlight }: MetricSources): void {
+  const register = registerIn(registry);
+  register(METRICS.totalRequests, () => [
+    [calls.responseTime.count() + calls.storeErrors() + calls.serviceErrors(), METHOD],
+  ]);
+  registerHistogram(registry, METRICS.responseTime, calls.responseTime, METHOD);
+  register(METRICS.requestErrors, () => [
+    [calls.storeErrors(), { err_type: "redis_error" }],
+    [calls.serviceErrors(), { err_type: "service_error" }],
+  ]);
+  register(METRICS.globalShadow, () => [[calls.globalShadows]]);
+  register(METRICS.domainNotFound, () => [[calls.domainsNotFound]]);
+  register(METRICS.decisions, () =>
+    SOURCE_NAMES.flatMap((source, i): Value[] => [
+      [calls.allowed[i] ?? 0, { outcome: "allowed", source }],
+      [calls.refused[i] ?? 0, { outcome: "refused", source }],
+    ]),
+  );
+  register(METRICS.degraded, () =>
+    ON_STORE_FAILURE_NAMES.flatMap((policy, i) => byCode(calls.degradedByPolicy[i] ?? [], "reason", { policy })),
+  );
+  register(METRICS.refusedRequests, () => byCode(calls.requestErrors, "code"));
+  register(METRICS.internalErrors, () => [[calls.internalErrors]]);
+  register(METRICS.suspectedLateReports, () => [[calls.lateReports]]);
+  register(METRICS.debtCapped, () => [[calls.cappedHits]]);
+  register(METRICS.inFlight, () => [[inFlight()]]);
+}
+
+function registerStore(registry: Registry, { store, buckets }: MetricSources): void {
+  const register = registerIn(registry);
+  registerHistogram(registry, METRICS.storeTime, store.roundTrip, {});
+  register(METRICS.storeTakes, () => [[store.takes]]);
+  register(METRICS.storeFailures, () => byCode(store.failures, "code"));
+  register(METRICS.storeDamaged, () => [[store.damagedBuckets]]);
+  register(METRICS.storeEvicted, () => [[store.evictedBuckets]]);
+  register(METRICS.loopLate, () => [[store.lateGroups]]);
+  register(METRICS.outcomeUnknown, () => [[store.unknownOutcomes]]);
+  register(METRICS.gaveBack, () => [[store.givenBack]]);
+  register(METRICS.breakerState, () =>
+    BREAKER_STATES.map((state): Value => [state === store.breakerState ? 1 : 0, { state }]),
+  );
+  register(METRICS.breakerChanges, () => byCode(store.breakerChanges, "state"));
+  register(METRICS.buckets, () => optional(buckets()));
+}
+
+function registerRules(registry: Registry, { reloads, rules, isReady, version }: MetricSources): void {
+  const register = registerIn(registry);
+  register(METRICS.configLoadSuccess, () => [[reloads.loads]]);
+  register(METRICS.configLoadError, () => [[reloads.failedLoads]]);
+  register(METRICS.rulesInfo, () => {
+    const set = rules();
+    return set === undefined ? [] : [[1, { version: String(set.version), hash: set.hash }]];
+  });
+  register(METRICS.rulesAge, () => optional(rules()?.ageSeconds));
+  register(METRICS.rulesLimits, () => optional(rules()?.limits));
+  register(METRICS.rulesLastLoadOk, () => [[reloads.lastLoadOk ? 1 : 0]]);
+  register(METRICS.ready, () => [[isReady() ? 1 : 0]]);
+  register(METRICS.buildInfo, () => [[1, { version, node_version: process.version }]]);
+}
+
+function optional(value: number | undefined): Value[] {
+  return value === undefined ? [] : [[value]];
+}
+
+function byCode(
+  counts: Iterable<readonly [string, number]>,
+  label: string,
+  labels: Readonly<Record<string, string>> = {},
+): Value[] {
+  return [...counts].map(([code, count]): Value => [count, { ...labels, [label]: code }]);
+}
+
+/** Registers counters and gauges whose values are read at each scrape. */
+function registerIn(registry: Registry): (row: MetricRow, read: () => readonly Value[]) => void {
+  return (row, read) => {
+    const options = { name: row.name, help: row.help, labelNames: row.labels, registers: [registry] };
+    if (row.kind === "counter") {
+      const metric: Counter = new Counter({
+        ...options,
+        collect() {
+          metric.reset();
+          for (const [value, labels = {}] of read()) metric.inc(labels, value);
+        },
+      });
+    } else {
+      const metric: Gauge = new Gauge({
+        ...options,
+        collect() {
+          metric.reset();
+          if (row.labels.length === 0) metric.remove();
+          for (const [value, labels = {}] of read()) metric.set(labels, value);
+        },
+      });
+    }
+  };
+}
+
+function registerHistogram(
+  registry: Registry,
+  row: MetricRow,
+  latency: LatencyHistogram,
+  labels: Readonly<Record<string, string>>,
+): void {
+  const metric = new LatencyMetric(row, latency, labels);
+  registry.registerMetric(metric);
+}
+
+/** A histogram of prom-client whose numbers live in a LatencyHistogram. */
+class LatencyMetric extends Histogram {
+  readonly #row: MetricRow;
+  readonly #latency: LatencyHistogram;
+  readonly #labels: Readonly<Record<string, string>>;
+
+  constructor(row: MetricRow, latency: LatencyHistogram, labels: Readonly<Record<string, string>>) {
+    super({ name: row.name, help: row.help, labelNames: [...row.labels], registers: [] });
+    this.#row = row;
+    this.#latency = latency;
+    this.#labels = labels;
+  }
+
+  /** What the registry writes down: prom-client's own way for histograms, though its types leave it out. */
+  async getForPromString(): Promise<object> {
+    const { name, help } = this.#row;
+    const { counts, sumUs } = this.#latency;
+    const labels = this.#labels;
+    let sum = 0;
+    const values: object[] = Array.from(counts, (count, i) => {
+      sum += count;
+      const boundUs = LATENCY_BOUNDS_US[i];
+      const le = boundUs === undefined ? "+Inf" : String(boundUs / 1_000_000);
+      return { metricName: `${name}_bucket`, value: sum, labels: { ...labels, le } };
+    });
+    values.push({ metricName: `${name}_sum`, value: sumUs / 1_000_000, labels });
+    values.push({ metricName: `${name}_count`, value: sum, labels });
+    return { name, help, type: "histogram", values };
+  }
+}

@@ -1,0 +1,116 @@
+// Counters of every rule, over reloads. Bounded: text of callers makes at most METRIC_VALUES_MAX entries per rule.
+
+import { LimitStats, type StatsBook, type ValueStatsBook } from "../core/limit-stats.ts";
+import { textOf } from "../core/request.ts";
+
+/** Most entries that hold text of callers, in all; whatever METRIC_VALUES_MAX says. */
+export const VALUE_ENTRIES_MAX = 20_000;
+
+/** What stands for all further values of a rule. */
+export const OTHER_VALUES = "other";
+
+/** The counters of one rule, or of one value of it, with their labels as they are exported: `domain="edge",key1=...`. */
+export interface StatsEntry {
+  readonly labels: string;
+  readonly stats: LimitStats;
+}
+
+interface RuleEntry extends StatsEntry {
+  readonly path: readonly string[];
+  /** Entries of this rule's values by path; `other` is not among them. */
+  readonly values: Map<string, StatsEntry>;
+  other: StatsEntry | undefined;
+}
+
+/** Keeps LimitStats by rule. All text it is given is one-byte (core/request.ts). */
+export class LimitStatsBook implements StatsBook, ValueStatsBook {
+  readonly #valuesMax: number;
+  readonly #rules = new Map<string, RuleEntry>();
+  readonly #ruleOf = new Map<LimitStats, RuleEntry>();
+  #valueEntries = 0;
+
+  /** `valuesMax`: most values of callers kept per rule (METRIC_VALUES_MAX). */
+  constructor(valuesMax: number) {
+    this.#valuesMax = valuesMax;
+  }
+
+  statsOf(domain: string, path: readonly string[], limit: string): LimitStats {
+    const key = joined([domain, limit, ...path]);
+    let entry = this.#rules.get(key);
+    if (entry === undefined) {
+      entry = {
+        path: [...path],
+        labels: labelsOf(domain, path, limit),
+        stats: new LimitStats(),
+        values: new Map(),
+        other: undefined,
+      };
+      this.#rules.set(key, entry);
+      this.#ruleOf.set(entry.stats, entry);
+    }
+    return entry.stats;
+  }
+
+  statsOfValues(ruleStats: LimitStats, domain: string, path: readonly string[], limit: string): LimitStats {
+    const rule = this.#ruleOf.get(ruleStats);
+    // A rule that a reload has dropped while this call was under way: its numbers are shown nowhere any more.
+    if (rule === undefined) return ruleStats;
+    const key = joined(path);
+    const known = rule.values.get(key);
+    if (known !== undefined) return known.stats;
+    if (rule.values.size >= this.#valuesMax || this.#valueEntries >= VALUE_ENTRIES_MAX) {
+      rule.other ??= { labels: labelsOf(domain, otherPath(rule.path), limit), stats: new LimitStats() };
+      return rule.other.stats;
+    }
+    const entry = { labels: labelsOf(domain, path, limit), stats: new LimitStats() };
+    rule.values.set(key, entry);
+    this.#valueEntries++;
+    return entry.stats;
+  }
+
+  /** Drops the counters of rules that are not among `inUse`, with those of their values. For after a reload. */
+  retainOnly(inUse: ReadonlySet<LimitStats>): void {
+    for (const [key, entry] of this.#rules) {
+      if (inUse.has(entry.stats)) continue;
+      this.#valueEntries -= entry.values.size;
+      this.#rules.delete(key);
+      this.#ruleOf.delete(entry.stats);
+    }
+  }
+
+  /** All counters, in the order in which they came to be. */
+  *entries(): Generator<StatsEntry> {
+    for (const rule of this.#rules.values()) {
+      yield rule;
+      yield* rule.values.values();
+      if (rule.other !== undefined) yield rule.other;
+    }
+  }
+}
+
+function otherPath(path: readonly string[]): readonly string[] {
+  return [...path.slice(0, -1), `${path.at(-1) ?? ""}_${OTHER_VALUES}`];
+}
+
+// Lengths before the parts: no two lists of parts give the same text.
+function joined(parts: readonly string[]): string {
+  let text = "";
+  for (const part of parts) text += `${part.length}:${part}`;
+  return text;
+}
+
+function labelsOf(domain: string, path: readonly string[], limit: string): string {
+  const label = (name: string, oneByte: string) => `${name}="${escapeLabel(textOf(oneByte))}"`;
+  return [
+    label("domain", domain),
+    label("key1", path[0] ?? ""),
+    label("key2", path[1] ?? ""),
+    label("rule", path.join("/")),
+    label("limit", limit),
+  ].join(",");
+}
+
+/** Text as it stands between the quotes of a Prometheus label. */
+export function escapeLabel(text: string): string {
+  return text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+}

@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { LATENCY_BOUNDS_US, LatencyHistogram } from "../../../src/telemetry/latency-histogram.ts";
+
+test("counts each duration in the first bucket whose bound holds it", () => {
+  const histogram = new LatencyHistogram();
+  for (const us of [0, 10, 11, 20_000, 20_001, 9_999_999]) histogram.observe(us);
+  const byBound = Object.fromEntries(LATENCY_BOUNDS_US.map((bound, i) => [bound, histogram.counts[i]]));
+  expect(byBound).toMatchObject({ 10: 2, 25: 1, 20000: 1, 50000: 1 });
+  expect(histogram.counts.at(-1)).toBe(1);
+  expect(histogram.count()).toBe(6);
+  expect(histogram.sumUs).toBe(10_040_021);
+});
+
+test("counts a negative duration as none", () => {
+  const histogram = new LatencyHistogram();
+  histogram.observe(-5);
+  expect([histogram.counts[0], histogram.sumUs]).toEqual([1, 0]);
+});
+
+test("bounds rise", () => {
+  expect(LATENCY_BOUNDS_US.every((bound, i) => i === 0 || bound > (LATENCY_BOUNDS_US[i - 1] ?? 0))).toBe(true);
+});
+
+// The goal is 50 ns; the bound here is ten times that, because the machine may be busy. Read by the process's own CPU time.
+test("observing costs next to nothing", () => {
+  const histogram = new LatencyHistogram();
+  const observed = 1_000_000;
+  for (let i = 0; i < observed; i++) histogram.observe(i % 3_000);
+  const before = process.cpuUsage();
+  for (let i = 0; i < observed; i++) histogram.observe(i % 3_000);
+  const spentUs = process.cpuUsage(before).user;
+  expect(histogram.count()).toBe(2 * observed);
+  expect((spentUs * 1_000) / observed).toBeLessThan(500);
+});

@@ -1,0 +1,75 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { oneByteOf } from "../../../src/core/request.ts";
+import { LimitStatsBook, VALUE_ENTRIES_MAX } from "../../../src/telemetry/stats-book.ts";
+
+describe("counters of rules", () => {
+  test("are the same object for the same rule, over reloads", () => {
+    const book = new LimitStatsBook(200);
+    expect(book.statsOf("edge", ["tenant"], "")).toBe(book.statsOf("edge", ["tenant"], ""));
+  });
+
+  test("are told apart by domain, path and limit, however the texts are cut", () => {
+    const part = fc.string({ unit: fc.constantFrom("a", ":", "1", "/"), maxLength: 3 });
+    const rule = fc.tuple(part, fc.array(part, { maxLength: 3 }), part);
+    fc.assert(
+      fc.property(rule, rule, (a, b) => {
+        const book = new LimitStatsBook(200);
+        const same = JSON.stringify(a) === JSON.stringify(b);
+        expect(book.statsOf(...a) === book.statsOf(...b)).toBe(same);
+      }),
+    );
+  });
+
+  test("carry the labels that dashboards know", () => {
+    const book = new LimitStatsBook(200);
+    book.statsOf("edge", ["plan_free", "api_key", "path"], "per-day");
+    expect([...book.entries()].map((entry) => entry.labels)).toEqual([
+      'domain="edge",key1="plan_free",key2="api_key",rule="plan_free/api_key/path",limit="per-day"',
+    ]);
+  });
+
+  test("escape their labels and show text as it was sent", () => {
+    const book = new LimitStatsBook(200);
+    book.statsOf("edge", [oneByteOf('a"\\\nü')], "");
+    expect([...book.entries()][0]?.labels).toContain('key1="a\\"\\\\\\nü"');
+  });
+
+  test("go when a reload no longer has their rule, with those of its values", () => {
+    const book = new LimitStatsBook(200);
+    const kept = book.statsOf("edge", ["a"], "");
+    const gone = book.statsOf("edge", ["b"], "");
+    book.statsOfValues(gone, "edge", ["b_1"], "");
+    book.retainOnly(new Set([kept]));
+    expect([...book.entries()].map((entry) => entry.stats)).toEqual([kept]);
+    expect(book.statsOfValues(gone, "edge", ["b_2"], "")).toBe(gone);
+  });
+});
+
+describe("counters of values", () => {
+  test("are one per value up to the bound, then those of other", () => {
+    const book = new LimitStatsBook(2);
+    const rule = book.statsOf("edge", ["tenant"], "");
+    const of = (value: string) => book.statsOfValues(rule, "edge", [`tenant_${value}`], "");
+    const [acme, blue, carp, dune] = [of("acme"), of("blue"), of("carp"), of("dune")];
+    expect(new Set([rule, acme, blue, carp]).size).toBe(4);
+    expect(dune).toBe(carp);
+    expect(of("acme")).toBe(acme);
+    expect([...book.entries()].map((entry) => entry.labels.split(",")[1])).toEqual([
+      'key1="tenant"',
+      'key1="tenant_acme"',
+      'key1="tenant_blue"',
+      'key1="tenant_other"',
+    ]);
+  });
+
+  test("are bounded for each rule by itself, and in all", () => {
+    const book = new LimitStatsBook(VALUE_ENTRIES_MAX * 2);
+    const first = book.statsOf("edge", ["a"], "");
+    for (let i = 0; i < VALUE_ENTRIES_MAX + 10; i++) book.statsOfValues(first, "edge", [`a_${i}`], "");
+    const second = book.statsOf("edge", ["b"], "");
+    const other = book.statsOfValues(second, "edge", ["b_1"], "");
+    expect(book.statsOfValues(second, "edge", ["b_2"], "")).toBe(other);
+    expect([...book.entries()]).toHaveLength(VALUE_ENTRIES_MAX + 2 + 2);
+  });
+});
