@@ -3,6 +3,7 @@
 
 import type { StoreError } from "./errors.ts";
 import type { Limit } from "./limit.ts";
+import type { LimitStats } from "./limit-stats.ts";
 
 /** Whether a descriptor can refuse the call: ordinary alone, quota only together with all others, shadow never. */
 export const Kind = { ordinary: 0, quota: 1, shadow: 2 } as const;
@@ -40,6 +41,8 @@ export class Take {
   mode: Mode = Mode.pay;
   /** 1 to COST_ABOVE_ALL; the cost asked about when `mode` is peek. */
   cost = 1;
+  /** Where this take is counted: the limit's own stats, or those of one value (`value_to_metric`, `detailed_metric`). */
+  stats: LimitStats;
 
   outcome: Outcome = Outcome.notAsked;
   /** True if this take's cost was paid (or refunded). */
@@ -57,6 +60,7 @@ export class Take {
 
   constructor(limit: Limit) {
     this.limit = limit;
+    this.stats = limit.stats;
   }
 }
 
@@ -84,6 +88,7 @@ export class TakeGroup {
     }
     this.size++;
     take.limit = limit;
+    take.stats = limit.stats;
     take.outcome = Outcome.notAsked;
     take.paid = false;
     take.remaining = 0;

@@ -9,7 +9,7 @@ import { asksAdmission, isOver } from "./combine.ts";
 export function countHits(call: LimitCall): void {
   for (let i = 0; i < call.group.size; i++) {
     const take = call.group.takes[i] as Take;
-    if (take.mode === Mode.pay || take.mode === Mode.postPaid) take.limit.stats.totalHits += take.cost;
+    if (take.mode === Mode.pay || take.mode === Mode.postPaid) take.stats.totalHits += take.cost;
     else if (take.mode === Mode.peek) take.limit.stats.peeks++;
   }
 }
@@ -30,14 +30,14 @@ export function looksLikeLateReport(take: Take): boolean {
 }
 
 function countOver(take: Take, source: Source): void {
-  const stats = take.limit.stats;
+  const { stats } = take;
   stats.overLimit += take.cost;
   if (source === Source.denialMemory) stats.overLimitWithLocalCache += take.cost;
   if (take.kind === Kind.shadow) stats.shadowMode += take.cost;
 }
 
 function countRoom(take: Take, nearLimitRatio: number): void {
-  const stats = take.limit.stats;
+  const { stats } = take;
   stats.withinLimit += take.cost;
   const near = divideDown(take.limit.burst * nearLimitRatio, 1);
   const used = take.limit.burst - take.remaining;

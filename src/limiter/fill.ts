@@ -2,7 +2,7 @@
 
 import { RequestError } from "../core/errors.ts";
 import { Algorithm, type Limit, type OnStoreFailure, UNIT_SECONDS, Unit } from "../core/limit.ts";
-import type { LimitStats, StatsBook } from "../core/limit-stats.ts";
+import type { LimitStats, StatsBook, ValueStatsBook } from "../core/limit-stats.ts";
 import type { Descriptor, LimitRequest } from "../core/request.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, type Take } from "../core/take.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
@@ -23,7 +23,7 @@ export interface FillOptions {
   /** Failure policy of limits that come as overrides. */
   readonly onStoreFailure: OnStoreFailure;
   readonly retryAfterJitter: number;
-  readonly statsBook: StatsBook;
+  readonly statsBook: StatsBook & ValueStatsBook;
 }
 
 /** Fills calls. One per process; keeps what is used again from call to call. */
@@ -81,6 +81,7 @@ export class TakeFiller {
       if (this.#replaced.size > 0 && this.#replaced.has(limit.name)) continue;
       this.#addTake(call, limit, base + limit.keySuffix, index, hits, cost, rule);
     }
+    if (countsValues(rule, this.#matched, descriptor)) this.#countByValue(call, rules, descriptor, sizeBefore);
     if (call.group.size === sizeBefore) {
       call.rules[index] = undefined;
       if (this.#options.quotaMode) call.group.hasSpareQuota = true;
@@ -104,6 +105,14 @@ export class TakeFiller {
     take.kind = this.#kindOf(call, rule);
     take.mode = isRefund ? Mode.refund : hits === 0 ? Mode.peek : rule?.isPostPaid ? Mode.postPaid : Mode.pay;
     take.cost = isRefund && hits === 0 ? 0 : cost;
+  }
+
+  #countByValue(call: LimitCall, rules: DomainRules, descriptor: Descriptor, firstTake: number): void {
+    const path = valuePath(rules, descriptor, this.#matched);
+    for (let i = firstTake; i < call.group.size; i++) {
+      const take = call.group.takes[i] as Take;
+      take.stats = this.#options.statsBook.statsOfValues(take.limit.stats, rules.domain, path, take.limit.name);
+    }
   }
 
   #kindOf(call: LimitCall, rule: Rule | undefined): Kind {
@@ -197,6 +206,42 @@ function overrideLimit(
     replaces: [],
     stats,
   };
+}
+
+/** True if the rule or one on the way to it puts the values of callers into metric labels. */
+function countsValues(rule: Rule, matched: readonly Rule[], descriptor: Descriptor): boolean {
+  if (rule.detailedMetric) return true;
+  // `matched` may hold rules of an earlier, deeper descriptor behind this one's: the rule itself is the last of its own.
+  for (let i = 0; i < descriptor.entryCount; i++) {
+    if (matched[i]?.valueToMetric) return true;
+    if (matched[i] === rule) return false;
+  }
+  return false;
+}
+
+/** The path under which hits are counted by value, one element per level. A shared threshold shows its pattern. */
+function valuePath(rules: DomainRules, descriptor: Descriptor, matched: readonly Rule[]): string[] {
+  const path: string[] = [];
+  const last = lastRuleOf(rules, descriptor, matched);
+  for (let i = 0; i < descriptor.entryCount; i++) {
+    const key = descriptor.keys[i] as string;
+    if (rules.costEntries.has(key)) continue;
+    const rule = matched[path.length] as Rule;
+    const value = descriptor.values[i] as string;
+    if (rule.sharesThreshold) path.push(`${key}_${rule.patternText}`);
+    else if (last?.detailedMetric) path.push(`${key}_${value}`);
+    else if (rule.valueToMetric) path.push(value === "" ? key : `${key}_${value}`);
+    else path.push(rule.patternText === "" ? rule.key : `${rule.key}_${rule.patternText}`);
+  }
+  return path;
+}
+
+function lastRuleOf(rules: DomainRules, descriptor: Descriptor, matched: readonly Rule[]): Rule | undefined {
+  let depth = 0;
+  for (let i = 0; i < descriptor.entryCount; i++) {
+    if (!rules.costEntries.has(descriptor.keys[i] as string)) depth++;
+  }
+  return matched[depth - 1];
 }
 
 /** Start of the bucket keys of a descriptor: everything but the limit's own suffix. */

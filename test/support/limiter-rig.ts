@@ -1,0 +1,184 @@
+// A limiter with rules from text, a store in a test's hands and time moved by hand.
+
+import type { StoreError } from "../../src/core/errors.ts";
+import { type OnStoreFailure, OnStoreFailure as Policy } from "../../src/core/limit.ts";
+import {
+  type LimitStats,
+  LimitStats as Stats,
+  type StatsBook,
+  type ValueStatsBook,
+} from "../../src/core/limit-stats.ts";
+import { oneByteOf } from "../../src/core/request.ts";
+import { Verdict } from "../../src/core/take.ts";
+import { type CallFinisher, LimitCall } from "../../src/limiter/call.ts";
+import { LocalFallback } from "../../src/limiter/failure-policy.ts";
+import { Limiter } from "../../src/limiter/limiter.ts";
+import type { LimiterObserver } from "../../src/limiter/observer.ts";
+import { ManualClock } from "./manual-clock.ts";
+import { rulesFrom } from "./rules.ts";
+import { ScriptedStore } from "./scripted-store.ts";
+
+/** A descriptor as tests write it: entries, and what else it carries. */
+export interface AskedDescriptor {
+  readonly entries: Readonly<Record<string, string>>;
+  readonly hits?: number;
+  readonly refund?: boolean;
+  readonly override?: { readonly amount: number; readonly unit: number };
+}
+
+/** What a call came to, copied out of the pooled call. */
+export interface Answer {
+  readonly over: boolean;
+  readonly statuses: readonly {
+    readonly over: boolean;
+    readonly limit: string | undefined;
+    readonly amount: number | undefined;
+    readonly remaining: number;
+    readonly reset: number | undefined;
+  }[];
+  readonly governing: string | undefined;
+  readonly policy: OnStoreFailure | undefined;
+  readonly failure: string | undefined;
+  readonly wasShadowed: boolean;
+}
+
+export class CountingStatsBook implements StatsBook, ValueStatsBook {
+  readonly stats = new Map<string, LimitStats>();
+
+  statsOf(domain: string, path: readonly string[], limit: string): LimitStats {
+    const key = [domain, ...path, limit].join("|");
+    const known = this.stats.get(key) ?? new Stats();
+    this.stats.set(key, known);
+    return known;
+  }
+
+  statsOfValues(_ruleStats: LimitStats, domain: string, path: readonly string[], limit: string): LimitStats {
+    return this.statsOf(domain, path, limit);
+  }
+}
+
+export class RecordingObserver implements LimiterObserver {
+  readonly events: string[] = [];
+
+  decided(refused: boolean): void {
+    this.events.push(refused ? "refused" : "allowed");
+  }
+  degraded(policy: OnStoreFailure, failure: StoreError): void {
+    this.events.push(`degraded ${policy} ${failure.code}`);
+  }
+  domainNotFound(): void {
+    this.events.push("domain not found");
+  }
+  globalShadow(): void {
+    this.events.push("global shadow");
+  }
+  suspectedLateReport(limitId: string): void {
+    this.events.push(`late report ${limitId}`);
+  }
+  debtCapped(limitId: string, hits: number): void {
+    this.events.push(`capped ${limitId} ${hits}`);
+  }
+}
+
+export interface RigOptions {
+  readonly shadowMode?: boolean;
+  readonly quotaMode?: boolean;
+  readonly onStoreFailure?: OnStoreFailure;
+}
+
+export class LimiterRig implements CallFinisher {
+  readonly clock = new ManualClock();
+  readonly store = new ScriptedStore(this.clock);
+  readonly local: ScriptedStore[] = [];
+  readonly observer = new RecordingObserver();
+  readonly statsBook = new CountingStatsBook();
+  readonly limiter: Limiter;
+  readonly late: Answer[] = [];
+
+  constructor(rules: string, options: RigOptions = {}) {
+    this.limiter = new Limiter({
+      store: this.store,
+      clock: this.clock,
+      observer: this.observer,
+      fallback: new LocalFallback(
+        () => {
+          const store = new ScriptedStore(this.clock);
+          this.local.push(store);
+          return store;
+        },
+        () => this.store.processCount(),
+      ),
+      nearLimitRatio: 0.8,
+      shadowMode: options.shadowMode ?? false,
+      quotaMode: options.quotaMode ?? false,
+      onStoreFailure: options.onStoreFailure ?? Policy.allow,
+      retryAfterJitter: 0,
+      statsBook: this.statsBook,
+    });
+    this.useRules(rules);
+  }
+
+  useRules(rules: string): void {
+    this.limiter.useRules(rulesFrom(rules, { statsBook: this.statsBook }));
+  }
+
+  /** Asks and gets the answer at once; throws if the store answers later. */
+  ask(descriptors: readonly AskedDescriptor[], hitsAddend = 0, domain = "edge"): Answer {
+    const call = this.begin(descriptors, hitsAddend, domain);
+    if (!this.limiter.decide(call, Number.POSITIVE_INFINITY)) throw new Error("expected an answer at once");
+    return answerOf(call);
+  }
+
+  /** Asks a store that holds its answers back; they arrive in `late`. */
+  askLater(descriptors: readonly AskedDescriptor[], hitsAddend = 0): LimitCall {
+    const call = this.begin(descriptors, hitsAddend, "edge");
+    if (this.limiter.decide(call, Number.POSITIVE_INFINITY)) throw new Error("expected no answer yet");
+    return call;
+  }
+
+  /** Asks for one hit on one descriptor. */
+  hit(entries: Readonly<Record<string, string>>, hits?: number): Answer {
+    return this.ask([hits === undefined ? { entries } : { entries, hits }]);
+  }
+
+  finish(call: LimitCall): void {
+    this.limiter.conclude(call);
+    this.late.push(answerOf(call));
+  }
+
+  begin(descriptors: readonly AskedDescriptor[], hitsAddend: number, domain: string): LimitCall {
+    const call = new LimitCall(this);
+    call.request.domain = oneByteOf(domain);
+    call.request.hitsAddend = hitsAddend;
+    for (const asked of descriptors) {
+      const descriptor = call.request.addDescriptor();
+      for (const [key, value] of Object.entries(asked.entries)) descriptor.addEntry(oneByteOf(key), oneByteOf(value));
+      descriptor.isRefund = asked.refund ?? false;
+      descriptor.hasHits = asked.hits !== undefined;
+      descriptor.hits = asked.hits ?? 0;
+      if (asked.override === undefined) continue;
+      descriptor.hasOverride = true;
+      descriptor.overrideAmount = asked.override.amount;
+      descriptor.overrideUnit = asked.override.unit;
+    }
+    return call;
+  }
+}
+
+function answerOf(call: LimitCall): Answer {
+  const { decision } = call;
+  return {
+    over: decision.overLimit,
+    statuses: decision.statuses.slice(0, decision.statusCount).map((status) => ({
+      over: status.overLimit,
+      limit: status.limit?.id,
+      amount: status.limit?.shownAmount,
+      remaining: status.remaining,
+      reset: status.hasReset ? status.resetSeconds : undefined,
+    })),
+    governing: call.governing?.limit.id,
+    policy: call.policy,
+    failure: call.failure?.kind ?? (call.group.verdict === Verdict.pending ? "pending" : undefined),
+    wasShadowed: call.wasShadowed,
+  };
+}

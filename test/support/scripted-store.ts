@@ -1,0 +1,111 @@
+// A store whose answers a test decides: settles from a map, fails, or answers later when told.
+
+import type { BucketAccess, WorkingBucket } from "../../src/algorithms/bucket-access.ts";
+import { JointSettlement } from "../../src/algorithms/settlement.ts";
+import type { Clock } from "../../src/core/clock.ts";
+import type { StoreError } from "../../src/core/errors.ts";
+import { type TakeGroup, Verdict } from "../../src/core/take.ts";
+import type { Settled, Store } from "../../src/stores/store.ts";
+
+interface Kept {
+  readonly atUs: number;
+  readonly used: number;
+  readonly previous: number;
+  readonly log: WorkingBucket["log"];
+}
+
+class MapAccess implements BucketAccess {
+  readonly buckets = new Map<string, Kept>();
+
+  load(bucket: WorkingBucket): boolean {
+    const kept = this.buckets.get(bucket.bucketKey);
+    if (kept === undefined) return false;
+    bucket.state.atUs = kept.atUs;
+    bucket.state.used = kept.used;
+    bucket.state.previous = kept.previous;
+    bucket.log = kept.log;
+    return true;
+  }
+
+  save(bucket: WorkingBucket): void {
+    const { atUs, used, previous } = bucket.state;
+    this.buckets.set(bucket.bucketKey, { atUs, used, previous, log: bucket.log });
+  }
+
+  remove(bucket: WorkingBucket): void {
+    this.buckets.delete(bucket.bucketKey);
+  }
+}
+
+/** Answers at once from a map, unless told to fail or to hold answers back. */
+export class ScriptedStore implements Store {
+  /** When set, every take fails with it. */
+  failure: StoreError | undefined;
+  /** When true, answers wait for `release`. */
+  holdsBack = false;
+  /** How many processes it says there are. */
+  processes = 1;
+  /** Groups seen, as the keys of their takes. */
+  readonly seen: string[][] = [];
+
+  readonly #access = new MapAccess();
+  readonly #settlement = new JointSettlement(this.#access);
+  readonly #clock: Clock;
+  readonly #held: { group: TakeGroup; generation: number; then: Settled }[] = [];
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  take(group: TakeGroup, then: Settled): boolean {
+    this.seen.push(group.takes.slice(0, group.size).map((take) => take.bucketKey));
+    if (this.holdsBack) {
+      this.#held.push({ group, generation: group.generation, then });
+      return false;
+    }
+    this.#settle(group);
+    return true;
+  }
+
+  /** Lets all answers go that were held back. */
+  release(): void {
+    for (const { group, generation, then } of this.#held.splice(0)) {
+      this.#settle(group);
+      then.settled(group, generation);
+    }
+  }
+
+  /** How many buckets hold anything. */
+  bucketCount(): number {
+    return this.#access.buckets.size;
+  }
+
+  giveBack(group: TakeGroup): void {
+    this.#settlement.giveBack(group, this.#clock.nowUs());
+  }
+
+  forget(): void {
+    // Nothing is remembered beside the buckets.
+  }
+
+  processCount(): number {
+    return this.processes;
+  }
+
+  trouble(): string | undefined {
+    return this.failure?.message;
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  #settle(group: TakeGroup): void {
+    if (this.failure === undefined) {
+      this.#settlement.settle(group, this.#clock.nowUs());
+      return;
+    }
+    group.verdict = Verdict.failed;
+    group.failure = this.failure;
+  }
+}

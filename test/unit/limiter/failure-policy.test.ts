@@ -1,0 +1,117 @@
+// What a call gets when the store does not answer, by the rules involved.
+
+import { describe, expect, test } from "vitest";
+import { StoreError } from "../../../src/core/errors.ts";
+import { OnStoreFailure } from "../../../src/core/limit.ts";
+import { LimiterRig } from "../../support/limiter-rig.ts";
+
+const RULES = `
+domain: edge
+descriptors:
+  - { key: open, rate_limit: { requests_per_unit: 4, unit: hour } }
+  - { key: deny, on_store_failure: deny, rate_limit: { requests_per_unit: 4, unit: hour } }
+  - { key: local, on_store_failure: local, rate_limit: { requests_per_unit: 4, unit: hour } }
+  - { key: error, on_store_failure: error, rate_limit: { requests_per_unit: 4, unit: hour } }
+  - { key: report, post_paid: true, on_store_failure: deny, rate_limit: { requests_per_unit: 4, unit: hour } }
+`;
+const DOWN = new StoreError("STORE_TIMEOUT", "no reply", { transient: true });
+
+function brokenRig(): LimiterRig {
+  const rig = new LimiterRig(RULES);
+  rig.store.failure = DOWN;
+  return rig;
+}
+
+describe("when the store fails", () => {
+  test.each([
+    { name: "allow lets the call pass", key: "open", over: false, policy: OnStoreFailure.allow },
+    { name: "deny refuses it", key: "deny", over: true, policy: OnStoreFailure.deny },
+    { name: "local decides from memory", key: "local", over: false, policy: OnStoreFailure.local },
+  ])("$name, and it is counted once", ({ key, over, policy }) => {
+    const rig = brokenRig();
+    expect(rig.hit({ [key]: "x" })).toMatchObject({ over, policy });
+    expect(rig.observer.events).toEqual([`degraded ${policy} STORE_TIMEOUT`, over ? "refused" : "allowed"]);
+  });
+
+  test("error ends the call without a decision", () => {
+    const rig = brokenRig();
+    expect(rig.hit({ error: "x" })).toMatchObject({ failure: "store" });
+    expect(rig.observer.events).toEqual([`degraded ${OnStoreFailure.error} STORE_TIMEOUT`]);
+  });
+
+  test.each([
+    { keys: ["open", "local", "deny", "error"], policy: OnStoreFailure.error },
+    { keys: ["open", "local", "deny"], policy: OnStoreFailure.deny },
+    { keys: ["open", "local"], policy: OnStoreFailure.local },
+  ])("of $keys the strictest policy decides", ({ keys, policy }) => {
+    const rig = brokenRig();
+    expect(rig.ask(keys.map((key) => ({ entries: { [key]: "x" } }))).policy).toBe(policy);
+  });
+
+  test("reports and refunds are let pass, whatever the policy: they never refuse", () => {
+    const rig = brokenRig();
+    expect(rig.hit({ report: "x" }, 3).over).toBe(false);
+    expect(rig.ask([{ entries: { deny: "x" }, hits: 1, refund: true }]).over).toBe(false);
+  });
+
+  test("a call that meets no limit is answered as ever", () => {
+    const rig = brokenRig();
+    expect(rig.hit({ none: "x" })).toMatchObject({ over: false, policy: undefined });
+  });
+});
+
+describe("on_store_failure: local", () => {
+  test("grants each process its share of the limit, at least one", () => {
+    const rig = brokenRig();
+    rig.store.processes = 2;
+    expect([1, 2, 3].map(() => rig.hit({ local: "x" }).over)).toEqual([false, false, true]);
+    const crowded = brokenRig();
+    crowded.store.processes = 100;
+    expect([1, 2].map(() => crowded.hit({ local: "x" }).over)).toEqual([false, true]);
+  });
+
+  test("starts from what the store said last", () => {
+    const rig = new LimiterRig(RULES);
+    rig.hit({ local: "x" }, 3);
+    rig.store.failure = DOWN;
+    expect([1, 2].map(() => rig.hit({ local: "x" }).over)).toEqual([false, true]);
+    expect(rig.hit({ local: "y" }).statuses[0]?.remaining).toBe(3);
+  });
+
+  test("shows the limit as written, not the share", () => {
+    const rig = brokenRig();
+    rig.store.processes = 2;
+    expect(rig.hit({ local: "x" }).statuses[0]).toMatchObject({ amount: 4, remaining: 1 });
+  });
+
+  test("forgets its own counts when the store is back", () => {
+    const rig = brokenRig();
+    for (let i = 0; i < 5; i++) rig.hit({ local: "x" });
+    rig.store.failure = undefined;
+    expect(rig.hit({ local: "x" }).statuses[0]?.remaining).toBe(3);
+    rig.store.failure = DOWN;
+    rig.hit({ local: "z" });
+    expect(rig.local).toHaveLength(2);
+  });
+});
+
+describe("an answer that comes later", () => {
+  test("finishes its call once", () => {
+    const rig = new LimiterRig(RULES);
+    rig.store.holdsBack = true;
+    rig.askLater([{ entries: { open: "x" } }]);
+    expect(rig.late).toEqual([]);
+    rig.store.release();
+    expect(rig.late).toHaveLength(1);
+    expect(rig.late[0]).toMatchObject({ over: false });
+  });
+
+  test("does not touch a call that has moved on", () => {
+    const rig = new LimiterRig(RULES);
+    rig.store.holdsBack = true;
+    const call = rig.askLater([{ entries: { open: "x" } }]);
+    call.reset();
+    rig.store.release();
+    expect(rig.late).toEqual([]);
+  });
+});

@@ -1,0 +1,350 @@
+// One request in, one decision out: rules from text, a store that settles at once, time by hand.
+
+import { describe, expect, test } from "vitest";
+import { Unit } from "../../../src/core/limit.ts";
+import { AMOUNT_MAX } from "../../../src/core/units.ts";
+import { LimiterRig } from "../../support/limiter-rig.ts";
+
+const GLOBAL_AND_KEYS = `
+domain: edge
+global_limit: { requests_per_unit: 5, unit: second, algorithm: fixed_window }
+descriptors:
+  - key: user
+    rate_limit: { requests_per_unit: 3, unit: minute, algorithm: fixed_window }
+  - key: free
+    rate_limit: { unlimited: true }
+`;
+
+describe("a per-key limit", () => {
+  test("denies the fourth hit of three, each identity by itself", () => {
+    const rig = new LimiterRig(GLOBAL_AND_KEYS);
+    const codes = [1, 2, 3, 4].map(() => rig.hit({ user: "a" }).over);
+    expect(codes).toEqual([false, false, false, true]);
+    expect(rig.hit({ user: "b" }).over).toBe(false);
+  });
+
+  test("shows amount, what remains and whole seconds until the reset", () => {
+    const rig = new LimiterRig(GLOBAL_AND_KEYS);
+    rig.clock.advanceMs(1_500);
+    const [status] = rig.hit({ user: "a" }).statuses;
+    expect(status).toMatchObject({ over: false, amount: 3, remaining: 2, reset: 59 });
+  });
+
+  test("of a tier has that tier's numbers, other values get the default rule", () => {
+    const rig = new LimiterRig(`
+domain: edge
+descriptors:
+  - key: plan
+    value: enterprise
+    descriptors: [{ key: api_key, rate_limit: { requests_per_unit: 100, unit: minute } }]
+  - key: plan
+    descriptors: [{ key: api_key, rate_limit: { requests_per_unit: 2, unit: minute } }]
+`);
+    expect(rig.hit({ plan: "enterprise", api_key: "k" }).statuses[0]?.amount).toBe(100);
+    expect(rig.hit({ plan: "basic", api_key: "k" }).statuses[0]?.amount).toBe(2);
+  });
+});
+
+describe("the global limit", () => {
+  test("can't be passed by many keys together, and stands behind every descriptor when it refuses", () => {
+    const rig = new LimiterRig(GLOBAL_AND_KEYS);
+    const allowed = Array.from({ length: 20 }, (_, i) => rig.hit({ user: `u${i}` })).filter(({ over }) => !over);
+    expect(allowed).toHaveLength(5);
+    const refused = rig.ask([{ entries: { user: "new" } }, { entries: { other: "x" } }]);
+    expect(refused.over).toBe(true);
+    expect(refused.statuses.map(({ over, amount }) => ({ over, amount }))).toEqual([
+      { over: true, amount: 5 },
+      { over: true, amount: 5 },
+    ]);
+  });
+
+  test("is shown by a descriptor without a rule", () => {
+    const rig = new LimiterRig(GLOBAL_AND_KEYS);
+    expect(rig.hit({ other: "x" }).statuses[0]).toMatchObject({ over: false, amount: 5, remaining: 4 });
+  });
+
+  test("still counts what an unlimited rule exempts", () => {
+    const rig = new LimiterRig(GLOBAL_AND_KEYS);
+    const answers = Array.from({ length: 6 }, () => rig.hit({ free: "x" }));
+    expect(answers.map(({ over }) => over)).toEqual([false, false, false, false, false, true]);
+    expect(answers[0]?.statuses[0]).toMatchObject({ remaining: AMOUNT_MAX, amount: undefined });
+  });
+
+  test("is not paid when a per-key limit refuses", () => {
+    const rig = new LimiterRig(GLOBAL_AND_KEYS);
+    for (let i = 0; i < 3; i++) rig.hit({ user: "a" });
+    for (let i = 0; i < 10; i++) expect(rig.hit({ user: "a" }).over).toBe(true);
+    expect(rig.hit({ other: "x" }).statuses[0]?.remaining).toBe(1);
+  });
+
+  test.each([
+    { name: "counts one per call however many hits", hits: 4, count: "calls", left: 9 },
+    { name: "counts the call's hits with count: hits", hits: 4, count: "hits", left: 6 },
+  ])("$name", ({ hits, count, left }) => {
+    const rig = new LimiterRig(`
+domain: edge
+global_limit: { requests_per_unit: 10, unit: hour, count: ${count} }
+`);
+    expect(rig.ask([{ entries: { a: "1" } }], hits).statuses[0]?.remaining).toBe(left);
+  });
+
+  test("is peeked at by calls of peeks, and left alone by refunds", () => {
+    const rig = new LimiterRig(GLOBAL_AND_KEYS);
+    rig.ask([{ entries: { user: "a" }, hits: 0 }]);
+    rig.ask([{ entries: { user: "a" }, hits: 1, refund: true }]);
+    expect(rig.hit({ other: "x" }).statuses[0]?.remaining).toBe(4);
+    expect(rig.ask([{ entries: { none: "a" }, hits: 1, refund: true }]).statuses[0]?.amount).toBeUndefined();
+  });
+});
+
+describe("several limits of one rule", () => {
+  const RULES = `
+domain: edge
+descriptors:
+  - key: tenant
+    rate_limits:
+      - { name: per-second, requests_per_unit: 2, unit: second, algorithm: fixed_window }
+      - { name: per-day, requests_per_unit: 3, unit: day, algorithm: fixed_window }
+`;
+
+  test("let the strictest decide and show: refusing before allowing, the longest wait, the least remaining", () => {
+    const rig = new LimiterRig(RULES);
+    expect(rig.hit({ tenant: "t" }).statuses[0]).toMatchObject({ amount: 2, remaining: 1 });
+    rig.hit({ tenant: "t" });
+    expect(rig.hit({ tenant: "t" }).statuses[0]).toMatchObject({ over: true, amount: 2, reset: 1 });
+    rig.clock.advanceSeconds(1);
+    expect(rig.hit({ tenant: "t" }).statuses[0]).toMatchObject({ over: false, amount: 3, remaining: 0 });
+    expect(rig.hit({ tenant: "t" }).statuses[0]).toMatchObject({ over: true, amount: 3 });
+  });
+
+  test("are paid together or not at all", () => {
+    const rig = new LimiterRig(RULES);
+    for (let i = 0; i < 10; i++) rig.hit({ tenant: "t" });
+    rig.clock.advanceSeconds(1);
+    expect(rig.hit({ tenant: "t" }).over).toBe(false);
+  });
+});
+
+describe("a refused call", () => {
+  const RULES = `
+domain: edge
+descriptors:
+  - { key: small, rate_limit: { requests_per_unit: 1, unit: hour } }
+  - { key: large, rate_limit: { requests_per_unit: 100, unit: hour } }
+`;
+
+  test("charges none of its descriptors and shows what really remains", () => {
+    const rig = new LimiterRig(RULES);
+    const both = [{ entries: { large: "x" } }, { entries: { small: "x" } }];
+    rig.ask(both);
+    const refused = rig.ask(both);
+    expect(refused.over).toBe(true);
+    expect(refused.statuses.map(({ over, remaining }) => ({ over, remaining }))).toEqual([
+      { over: false, remaining: 99 },
+      { over: true, remaining: 0 },
+    ]);
+    expect(rig.hit({ large: "x" }).statuses[0]?.remaining).toBe(98);
+  });
+});
+
+describe("peek, refund, post-paid", () => {
+  const RULES = `
+domain: edge
+descriptors:
+  - { key: k, rate_limit: { requests_per_unit: 2, unit: hour } }
+  - { key: llm, post_paid: true, rate_limit: { tokens_per_second: 1, burst: 10 } }
+  - { key: late, rate_limit: { tokens_per_second: 1, burst: 10 } }
+`;
+
+  test("a peek pays nothing and refuses at exactly the limit", () => {
+    const rig = new LimiterRig(RULES);
+    for (let i = 0; i < 5; i++) expect(rig.hit({ k: "a" }, 0).statuses[0]).toMatchObject({ over: false, remaining: 2 });
+    rig.hit({ k: "a" }, 2);
+    expect(rig.hit({ k: "a" }, 0)).toMatchObject({ over: true });
+  });
+
+  test("a refund is never refused and makes room", () => {
+    const rig = new LimiterRig(RULES);
+    rig.hit({ k: "a" }, 2);
+    expect(rig.ask([{ entries: { k: "a" }, hits: 1, refund: true }])).toMatchObject({ over: false });
+    expect(rig.hit({ k: "a" }).over).toBe(false);
+    expect(rig.hit({ k: "a" }).over).toBe(true);
+  });
+
+  test("a refund of zero hits changes nothing", () => {
+    const rig = new LimiterRig(RULES);
+    rig.hit({ k: "a" }, 2);
+    rig.ask([{ entries: { k: "a" }, hits: 0, refund: true }]);
+    expect(rig.hit({ k: "a" }).over).toBe(true);
+  });
+
+  test("a report on a post-paid rule is always paid, and peeks are refused until the debt is worked off", () => {
+    const rig = new LimiterRig(RULES);
+    expect(rig.hit({ llm: "a" }, 0).over).toBe(false);
+    expect(rig.hit({ llm: "a" }, 25).over).toBe(false);
+    expect(rig.hit({ llm: "a" }, 0).over).toBe(true);
+    rig.clock.advanceSeconds(15);
+    expect(rig.hit({ llm: "a" }, 0).over).toBe(true);
+    rig.clock.advanceSeconds(1);
+    expect(rig.hit({ llm: "a" }, 0).over).toBe(false);
+  });
+
+  test("ten peeks, each followed by a report larger than what is left: one report passes beyond the limit", () => {
+    const rig = new LimiterRig(RULES);
+    let reports = 0;
+    for (let i = 0; i < 10; i++) {
+      if (rig.hit({ llm: "a" }, 0).over) continue;
+      rig.hit({ llm: "a" }, 12);
+      reports++;
+    }
+    expect(reports).toBe(1);
+  });
+
+  test("without post_paid the same misuse is noticed", () => {
+    const rig = new LimiterRig(RULES);
+    rig.hit({ late: "a" }, 0);
+    rig.hit({ late: "a" }, 12);
+    expect(rig.observer.events).toContainEqual(expect.stringMatching(/^late report .*late/));
+  });
+
+  test("hits beyond debt_max are counted as not recorded", () => {
+    const rig = new LimiterRig(RULES);
+    rig.hit({ llm: "a" }, 150);
+    expect(rig.observer.events).toContainEqual(expect.stringMatching(/^capped .*llm.* 50$/));
+  });
+
+  test("hits beyond every number are refused, not wrapped", () => {
+    const rig = new LimiterRig(RULES);
+    expect(rig.hit({ k: "a" }, AMOUNT_MAX + 1).over).toBe(true);
+    expect(rig.hit({ k: "a" }).statuses[0]?.remaining).toBe(1);
+  });
+});
+
+describe("kinds of descriptors", () => {
+  const RULES = `
+domain: edge
+descriptors:
+  - { key: q1, quota_mode: true, rate_limit: { requests_per_unit: 1, unit: hour } }
+  - { key: q2, quota_mode: true, rate_limit: { requests_per_unit: 2, unit: hour } }
+  - { key: s, shadow_mode: true, rate_limit: { requests_per_unit: 1, unit: hour } }
+  - { key: k, rate_limit: { requests_per_unit: 1, unit: hour } }
+`;
+  const quotas = [{ entries: { q1: "a" } }, { entries: { q2: "a" } }];
+
+  test("quota descriptors refuse a call only when all of them are over", () => {
+    const rig = new LimiterRig(RULES);
+    expect([1, 2, 3].map(() => rig.ask(quotas).over)).toEqual([false, false, true]);
+  });
+
+  test("under QUOTA_MODE a descriptor without a rule is a quota that passes", () => {
+    const rig = new LimiterRig(RULES, { quotaMode: true });
+    rig.hit({ k: "a" });
+    expect(rig.hit({ k: "a" }).over).toBe(true);
+    expect(rig.ask([{ entries: { k: "a" } }, { entries: { none: "a" } }]).over).toBe(false);
+  });
+
+  test("a shadow rule counts, says so, and never refuses", () => {
+    const rig = new LimiterRig(RULES);
+    rig.hit({ s: "a" });
+    const answer = rig.hit({ s: "a" });
+    expect(answer).toMatchObject({ over: false, wasShadowed: true });
+    expect(answer.statuses[0]).toMatchObject({ over: false, remaining: 0 });
+    expect(rig.statsBook.stats.get("edge|s|")).toMatchObject({ shadowMode: 1, overLimit: 1, totalHits: 2 });
+  });
+
+  test("SHADOW_MODE lets all pass, keeps the codes of the statuses, and counts what it let pass", () => {
+    const rig = new LimiterRig(RULES, { shadowMode: true });
+    rig.hit({ k: "a" });
+    const answer = rig.hit({ k: "a" });
+    expect(answer.over).toBe(false);
+    expect(answer.statuses[0]?.over).toBe(true);
+    expect(rig.observer.events.filter((event) => event === "global shadow")).toHaveLength(1);
+  });
+});
+
+describe("replaces", () => {
+  const RULES = `
+domain: edge
+descriptors:
+  - { key: a, rate_limit: { name: base, requests_per_unit: 1, unit: hour } }
+  - { key: b, rate_limit: { requests_per_unit: 5, unit: hour, replaces: [{ name: base }] } }
+`;
+
+  test("puts the named limit out of force in a call that finds both", () => {
+    const rig = new LimiterRig(RULES);
+    const both = [{ entries: { a: "x" } }, { entries: { b: "x" } }];
+    expect([1, 2, 3].map(() => rig.ask(both).over)).toEqual([false, false, false]);
+    expect(rig.ask(both).statuses[0]).toMatchObject({ amount: undefined, remaining: 0, reset: undefined });
+  });
+
+  test("leaves the named limit in force in other calls", () => {
+    const rig = new LimiterRig(RULES);
+    expect([1, 2].map(() => rig.hit({ a: "x" }).over)).toEqual([false, true]);
+  });
+});
+
+describe("overrides", () => {
+  const RULES = "domain: edge\ndescriptors:\n  - { key: a, rate_limit: { requests_per_unit: 5, unit: hour } }\n";
+
+  test("limit a descriptor by the numbers of the request, sharing the bucket of a rule with the same entries and window", () => {
+    const rig = new LimiterRig(RULES);
+    rig.hit({ a: "x" }, 3);
+    const answer = rig.ask([{ entries: { a: "x" }, override: { amount: 4, unit: Unit.hour } }]);
+    expect(answer.statuses[0]).toMatchObject({ over: false, amount: 4, remaining: 0 });
+  });
+
+  test.each([0, 8, 99, -1])("with unit %d are a request error", (unit) => {
+    const rig = new LimiterRig(RULES);
+    const descriptor = { entries: { a: "x" }, override: { amount: 4, unit } };
+    expect(() => rig.ask([descriptor])).toThrow(expect.objectContaining({ code: "REQUEST_OVERRIDE_UNIT" }));
+  });
+
+  test("of an unknown domain mean nothing", () => {
+    const rig = new LimiterRig(RULES);
+    const answer = rig.ask([{ entries: { a: "x" }, override: { amount: 0, unit: Unit.hour } }], 0, "elsewhere");
+    expect(answer.over).toBe(false);
+    expect(rig.observer.events).toContain("domain not found");
+  });
+});
+
+describe("cost entries", () => {
+  const RULES = `
+domain: edge
+descriptors:
+  - key: api_key
+    cost: { entry: weight, default: 2, max: 5 }
+    rate_limit: { tokens_per_second: 1, burst: 10 }
+  - key: plain
+    rate_limit: { requests_per_unit: 10, unit: hour }
+`;
+
+  test.each([
+    { name: "the number in the entry", weight: "4", remaining: 6 },
+    { name: "the default for what is no number", weight: "lots", remaining: 8 },
+    { name: "at most max", weight: "900", remaining: 5 },
+  ])("make a hit cost $name", ({ weight, remaining }) => {
+    const rig = new LimiterRig(RULES);
+    expect(rig.hit({ api_key: "k", weight }).statuses[0]?.remaining).toBe(remaining);
+  });
+
+  test("take no part in matching and keys, throughout the domain", () => {
+    const rig = new LimiterRig(RULES);
+    rig.hit({ weight: "3", api_key: "k" });
+    expect(rig.hit({ api_key: "k", weight: "1" }).statuses[0]?.remaining).toBe(6);
+    expect(rig.hit({ plain: "p", weight: "1" }).statuses[0]?.remaining).toBe(9);
+  });
+});
+
+describe("editing rules", () => {
+  const perMinute = (amount: number) =>
+    `domain: edge\ndescriptors:\n  - { key: a, rate_limit: { requests_per_unit: ${amount}, unit: minute } }\n`;
+
+  test("from 100 to 50 per minute keeps the count; from minute to hour starts anew", () => {
+    const rig = new LimiterRig(perMinute(100));
+    rig.hit({ a: "x" }, 40);
+    rig.useRules(perMinute(50));
+    expect(rig.hit({ a: "x" }).statuses[0]).toMatchObject({ amount: 50, remaining: 9 });
+    rig.useRules(perMinute(50).replace("minute", "hour"));
+    expect(rig.hit({ a: "x" }).statuses[0]?.remaining).toBe(49);
+  });
+});
