@@ -15,7 +15,7 @@ export function writeStruct(members: Readonly<Record<string, unknown>>, writer: 
   for (const [key, value] of Object.entries(members)) {
     if (value === undefined) continue;
     const entryAt = writer.openMessage(1);
-    if (key !== "") writer.writeTextField(1, key);
+    writer.writeTextField(1, key);
     const valueAt = writer.openMessage(2);
     writeValue(value, writer, depth);
     writer.closeMessage(valueAt);

@@ -1,0 +1,116 @@
+// Generated RateLimitRequest messages: as fields on the wire in any order, and what they mean in plain form.
+
+import fc from "fast-check";
+import { type LimitRequest, textOf } from "../../src/core/request.ts";
+import { bytesField, fixedField, groupField, varintField } from "./wire.ts";
+
+/** A request in the form that every decoder's result is brought to. */
+export interface PlainRequest {
+  readonly domain: string;
+  readonly hitsAddend: number;
+  readonly descriptors: readonly {
+    readonly entries: readonly (readonly [key: string, value: string])[];
+    readonly override: { readonly amount: number; readonly unit: number } | undefined;
+    readonly hits: number | undefined;
+    readonly isRefund: boolean;
+  }[];
+}
+
+export function plainOf(request: LimitRequest): PlainRequest {
+  return {
+    domain: textOf(request.domain),
+    hitsAddend: request.hitsAddend,
+    descriptors: request.descriptors.slice(0, request.descriptorCount).map((descriptor) => ({
+      entries: descriptor.keys
+        .slice(0, descriptor.entryCount)
+        .map((key, i) => [textOf(key), textOf(descriptor.values[i] ?? "")] as const),
+      override: descriptor.hasOverride
+        ? { amount: descriptor.overrideAmount, unit: descriptor.overrideUnit }
+        : undefined,
+      hits: descriptor.hasHits ? descriptor.hits : undefined,
+      isRefund: descriptor.isRefund,
+    })),
+  };
+}
+
+/** Text of all kinds: empty, ASCII, other scripts, longer than a short loop reads. */
+export const text = fc.oneof(
+  fc.constantFrom("", "remote_address", "10.0.0.1", "schlüssel", "鍵", "🗝️", "\u0000", "x".repeat(200), "ü".repeat(100)),
+  fc.string({ unit: "binary", maxLength: 20 }),
+);
+
+const uint64 = fc.oneof(
+  fc.constantFrom(0n, 1n, 127n, 128n, 2n ** 32n - 1n, 2n ** 32n, 2n ** 53n, 2n ** 63n, 2n ** 64n - 1n),
+  fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
+);
+const uint32 = fc.oneof(fc.constantFrom(0, 1, 2 ** 31, 2 ** 32 - 1), fc.nat());
+const int32 = fc.oneof(fc.constantFrom(0, 1, 4, 6, 7, 8, -1, -(2 ** 31), 2 ** 31 - 1), fc.nat(7));
+
+// Numbers that no message of the request uses.
+const unknownNumber = fc.constantFrom(5, 15, 16, 1_000, 536_870_911);
+const flatUnknown = fc.oneof(
+  fc.tuple(unknownNumber, uint64).map(([field, value]) => varintField(field, value)),
+  fc.tuple(unknownNumber, fc.uint8Array({ minLength: 8, maxLength: 8 })).map(([field, b]) => fixedField(field, b)),
+  fc.tuple(unknownNumber, fc.uint8Array({ minLength: 4, maxLength: 4 })).map(([field, b]) => fixedField(field, b)),
+  fc.tuple(unknownNumber, fc.uint8Array({ maxLength: 5 })).map(([field, b]) => bytesField(field, b)),
+);
+const unknownField = fc.oneof(
+  flatUnknown,
+  fc.tuple(unknownNumber, flatUnknown).map(([field, inner]) => groupField(field, groupField(1, inner))),
+);
+
+function fields(...known: fc.Arbitrary<Buffer>[]): fc.Arbitrary<Buffer[]> {
+  return fc.array(
+    fc.oneof(...known.map((arbitrary) => ({ weight: 3, arbitrary })), { weight: 1, arbitrary: unknownField }),
+    {
+      maxLength: 6,
+    },
+  );
+}
+
+function joined(parts: fc.Arbitrary<Buffer[]>): fc.Arbitrary<Buffer> {
+  return parts.map((buffers) => Buffer.concat(buffers));
+}
+
+const entry = joined(
+  fields(
+    text.map((key) => bytesField(1, key)),
+    text.map((value) => bytesField(2, value)),
+  ),
+);
+const override = joined(
+  fields(
+    uint32.map((amount) => varintField(1, amount)),
+    int32.map((unit) => varintField(2, unit)),
+  ),
+);
+const hits = joined(fields(uint64.map((value) => varintField(1, value))));
+const entryField = entry.map((bytes) => bytesField(1, bytes));
+const refundField = fc.constantFrom(0, 1).map((value) => varintField(4, value));
+const overrideField = override.map((bytes) => bytesField(2, bytes));
+const hitsField = hits.map((bytes) => bytesField(3, bytes));
+
+// One embedded message of each kind at most, at any place.
+const descriptorWithoutRepeats = fc
+  .tuple(fields(entryField, refundField), fc.option(overrideField), fc.option(hitsField), fc.nat(6), fc.nat(6))
+  .map(([parts, limit, addend, limitAt, addendAt]) => {
+    const placed = [...parts];
+    if (limit !== null) placed.splice(limitAt, 0, limit);
+    if (addend !== null) placed.splice(addendAt, 0, addend);
+    return Buffer.concat(placed);
+  });
+const descriptorWithRepeats = joined(fields(entryField, refundField, overrideField, hitsField));
+
+function request(descriptor: fc.Arbitrary<Buffer>): fc.Arbitrary<Buffer[]> {
+  return fields(
+    text.map((domain) => bytesField(1, domain)),
+    descriptor.map((bytes) => bytesField(2, bytes)),
+    uint32.map((value) => varintField(3, value)),
+  );
+}
+
+/** Fields of a request: any order, scalars repeated, unknown fields between them; embedded messages at most once each. */
+export const requestFields = request(descriptorWithoutRepeats);
+
+/** The same with embedded messages repeated too, which proto3 merges. */
+export const requestFieldsWithMerges = request(descriptorWithRepeats);

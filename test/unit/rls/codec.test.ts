@@ -1,0 +1,168 @@
+import { expect, test } from "vitest";
+import { Decision } from "../../../src/core/decision.ts";
+import { RequestError } from "../../../src/core/errors.ts";
+import {
+  DESCRIPTORS_MAX,
+  DOMAIN_BYTES_MAX,
+  ENTRIES_MAX,
+  ENTRY_BYTES_MAX,
+  LimitRequest,
+} from "../../../src/core/request.ts";
+import { COST_ABOVE_ALL } from "../../../src/core/units.ts";
+import { decodeRequest, encodeDecision } from "../../../src/rls/codec.ts";
+import { WireWriter } from "../../../src/rls/wire-writer.ts";
+import { makeLimit } from "../../support/builders.ts";
+import { bytesField, groupField, tag, varint, varintField } from "../../support/wire.ts";
+
+function decode(message: Buffer): LimitRequest {
+  const request = new LimitRequest();
+  decodeRequest(message, request);
+  return request;
+}
+
+function refusal(message: Buffer): string {
+  try {
+    decode(message);
+  } catch (error) {
+    if (error instanceof RequestError) return `${error.code}: ${error.message}`;
+    throw error;
+  }
+  return "read";
+}
+
+function times(count: number, part: Buffer): Buffer {
+  return Buffer.concat(new Array<Buffer>(count).fill(part));
+}
+
+test("keeps text as one char per byte", () => {
+  const message = bytesField(2, bytesField(1, Buffer.concat([bytesField(1, "k"), bytesField(2, "é")])));
+  expect(decode(message).descriptors[0]?.values[0]).toBe("\u00c3\u00a9");
+});
+
+test("empties the request it fills", () => {
+  const request = new LimitRequest();
+  decodeRequest(Buffer.concat([bytesField(1, "a"), bytesField(2, ""), varintField(3, 9)]), request);
+  decodeRequest(Buffer.alloc(0), request);
+  expect(request).toMatchObject({ domain: "", descriptorCount: 0, hitsAddend: 0 });
+});
+
+test.each([
+  { name: "2^32 - 1", sent: 2n ** 32n - 1n, hits: 2 ** 32 - 1 },
+  { name: "2^32", sent: 2n ** 32n, hits: COST_ABOVE_ALL },
+  { name: "2^32 + 1", sent: 2n ** 32n + 1n, hits: COST_ABOVE_ALL },
+  { name: "2^63", sent: 2n ** 63n, hits: COST_ABOVE_ALL },
+  { name: "2^64 - 1", sent: 2n ** 64n - 1n, hits: COST_ABOVE_ALL },
+])("reads $name hits of a descriptor as $hits", ({ sent, hits }) => {
+  const message = bytesField(2, bytesField(3, varintField(1, sent)));
+  expect(decode(message).descriptors[0]).toMatchObject({ hasHits: true, hits });
+});
+
+test("tells hits of zero from no hits", () => {
+  const request = decode(Buffer.concat([bytesField(2, bytesField(3, "")), bytesField(2, "")]));
+  expect(request.descriptors.map(({ hasHits }) => hasHits)).toEqual([true, false]);
+});
+
+test("tells an override of nothing from no override", () => {
+  const request = decode(Buffer.concat([bytesField(2, bytesField(2, "")), bytesField(2, "")]));
+  expect(request.descriptors.map(({ hasOverride }) => hasOverride)).toEqual([true, false]);
+});
+
+test("reads a unit below zero from ten bytes", () => {
+  const message = bytesField(2, bytesField(2, varintField(2, -1)));
+  expect(decode(message).descriptors[0]?.overrideUnit).toBe(-1);
+});
+
+test("reads any bit of a flag as set", () => {
+  const message = bytesField(2, varintField(4, 2n ** 40n));
+  expect(decode(message).descriptors[0]?.isRefund).toBe(true);
+});
+
+test("passes over a known field number with another wire type", () => {
+  const message = Buffer.concat([bytesField(1, "a"), varintField(1, 7), bytesField(3, "xyz")]);
+  expect(decode(message)).toMatchObject({ domain: "a", hitsAddend: 0 });
+});
+
+test("passes over groups inside groups with their content", () => {
+  const inside = Buffer.concat([varintField(1, 5), groupField(2, bytesField(1, "not the domain"))]);
+  expect(decode(Buffer.concat([groupField(9, inside), bytesField(1, "a")])).domain).toBe("a");
+});
+
+const entry = bytesField(1, bytesField(1, "k"));
+test.each([
+  { name: "DOMAIN_TOO_LONG", max: DOMAIN_BYTES_MAX, message: (n: number) => bytesField(1, "d".repeat(n)) },
+  { name: "DESCRIPTORS_TOO_MANY", max: DESCRIPTORS_MAX, message: (n: number) => times(n, bytesField(2, "")) },
+  { name: "ENTRIES_TOO_MANY", max: ENTRIES_MAX, message: (n: number) => bytesField(2, times(n, entry)) },
+  {
+    name: "ENTRY_TOO_LONG",
+    max: ENTRY_BYTES_MAX,
+    message: (n: number) => bytesField(2, bytesField(1, bytesField(1, "k".repeat(n)))),
+  },
+  {
+    name: "ENTRY_TOO_LONG",
+    max: ENTRY_BYTES_MAX,
+    message: (n: number) => bytesField(2, bytesField(1, bytesField(2, "v".repeat(n)))),
+  },
+])("reads $max and refuses one more with REQUEST_$name", ({ name, max, message }) => {
+  expect(refusal(message(max))).toBe("read");
+  expect(refusal(message(max + 1))).toContain(`REQUEST_${name}: expected`);
+});
+
+test.each([
+  { name: "a lone continuation byte", bytes: [0x61, 0x80] },
+  { name: "an overlong form", bytes: [0xc0, 0xaf] },
+  { name: "half a surrogate pair", bytes: [0xed, 0xa0, 0x80] },
+  { name: "a character cut short", bytes: [0xe2, 0x82] },
+])("refuses $name in text, short or long", ({ bytes }) => {
+  const padded = [...new Array<number>(300).fill(0x61), ...bytes];
+  expect(refusal(bytesField(1, Buffer.from(bytes)))).toMatch(/^REQUEST_NOT_UTF8: .* the domain .* at byte 2$/);
+  expect(refusal(bytesField(1, Buffer.from(padded)))).toMatch(/^REQUEST_NOT_UTF8: /);
+});
+
+test.each([
+  { name: "field number zero", message: Buffer.from([0x00]), at: 0 },
+  { name: "a field number above 2^29 - 1", message: varint(2n ** 32n), at: 0 },
+  { name: "wire type six", message: Buffer.from([0x0e]), at: 1 },
+  { name: "the end of no group", message: tag(5, 4), at: 1 },
+  { name: "a group that ends as another", message: Buffer.concat([tag(5, 3), tag(6, 4)]), at: 1 },
+  { name: "a group without end", message: tag(5, 3), at: 1 },
+  { name: "a number of eleven bytes", message: Buffer.concat([tag(3, 0), Buffer.alloc(10, 0xff)]), at: 1 },
+  { name: "a length beyond the message", message: Buffer.from([0x0a, 0x02, 0x61]), at: 1 },
+  { name: "a length of 2^32", message: Buffer.concat([tag(1, 2), varint(2n ** 32n)]), at: 1 },
+  {
+    name: "an entry that leaves its descriptor",
+    message: Buffer.concat([bytesField(2, Buffer.from([0x0a, 0x05])), bytesField(1, "domain")]),
+    at: 3,
+  },
+])("refuses $name and names the byte", ({ message, at }) => {
+  expect(refusal(message)).toMatch(new RegExp(`^REQUEST_MALFORMED: expected .* at byte ${at} of the message$`));
+});
+
+test("refuses 101 groups inside each other without going deeper", () => {
+  let group: Buffer = Buffer.alloc(0);
+  for (let i = 0; i < 100; i++) group = groupField(5, group);
+  expect(refusal(group)).toBe("read");
+  expect(refusal(groupField(5, group))).toMatch(/^REQUEST_MALFORMED: expected at most 100 groups/);
+});
+
+test("says OK in the bytes of an answer without anything else", () => {
+  expect([...encodeDecision(new Decision(), new WireWriter())]).toEqual([0x08, 0x01]);
+});
+
+test.each([
+  { name: "Infinity", remaining: Number.POSITIVE_INFINITY, sent: [0x18, 0xff, 0xff, 0xff, 0xff, 0x0f] },
+  { name: "2^53", remaining: 2 ** 53, sent: [0x18, 0xff, 0xff, 0xff, 0xff, 0x0f] },
+  { name: "a negative number", remaining: -1, sent: [] },
+  { name: "no number", remaining: Number.NaN, sent: [] },
+])("sends $name remaining within 32 bits", ({ remaining, sent }) => {
+  const decision = new Decision();
+  decision.addStatus().remaining = remaining;
+  expect([...encodeDecision(decision, new WireWriter())].slice(6)).toEqual(sent);
+});
+
+test("sends a limit of zero, and a reset of zero, as present", () => {
+  const decision = new Decision();
+  const status = decision.addStatus();
+  status.limit = makeLimit({ shownAmount: 0, shownUnit: 0 });
+  status.hasReset = true;
+  expect([...encodeDecision(decision, new WireWriter())]).toEqual([8, 1, 0x12, 6, 8, 1, 0x12, 0, 0x22, 0]);
+});

@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import { WireWriter } from "../../../src/rls/wire-writer.ts";
+import { bytesField, varintField } from "../../support/wire.ts";
+
+function written(write: (writer: WireWriter) => void): Buffer {
+  const writer = new WireWriter();
+  write(writer);
+  return Buffer.from(writer.view());
+}
+
+test.each([0, 1, 127, 128, 16_383, 16_384, 2 ** 32 - 1, 2 ** 32, 2 ** 53 - 1])("writes %d as a varint", (value) => {
+  expect(written((writer) => writer.writeVarintField(3, value))).toEqual(varintField(3, value));
+});
+
+test.each([
+  { name: "nothing", text: "" },
+  { name: "ASCII", text: "RateLimit-Limit" },
+  { name: "ASCII that a loop no longer writes", text: "a".repeat(65) },
+  { name: "short text of another script", text: "日本語" },
+  { name: "text whose length takes two bytes only by its widest form", text: "é".repeat(50) },
+  { name: "long text of another script", text: "日本語".repeat(2_000) },
+])("writes $name as UTF-8", ({ text }) => {
+  expect(written((writer) => writer.writeTextField(1, text))).toEqual(bytesField(1, text));
+});
+
+test("writes half a surrogate pair as a replacement character", () => {
+  expect(written((writer) => writer.writeTextField(1, "a\ud800b"))).toEqual(bytesField(1, "a\ufffdb"));
+});
+
+test.each([0, 126, 127, 128, 16_383, 16_384, 3_000_000])("closes a message of %d bytes", (length) => {
+  const inner = bytesField(1, "a".repeat(length));
+  const bytes = written((writer) => {
+    const outer = writer.openMessage(2);
+    const at = writer.openMessage(3);
+    writer.writeTextField(1, "a".repeat(length));
+    writer.closeMessage(at);
+    writer.closeMessage(outer);
+  });
+  expect(bytes.equals(bytesField(2, bytesField(3, inner)))).toBe(true);
+});
+
+test("grows and keeps what was written", () => {
+  const bytes = written((writer) => {
+    for (let i = 0; i < 10_000; i++) writer.writeVarintField(1, 5);
+  });
+  expect(bytes.length).toBe(20_000);
+  expect(bytes.subarray(0, 4)).toEqual(Buffer.from([8, 5, 8, 5]));
+});
+
+test("starts over when cleared", () => {
+  const writer = new WireWriter();
+  writer.writeVarintField(1, 5);
+  writer.clear();
+  writer.writeVarintField(2, 1);
+  expect([...writer.view()]).toEqual([16, 1]);
+});
