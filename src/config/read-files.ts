@@ -1,0 +1,144 @@
+// Reads the files of a rules directory as they stand at one moment. What is in them is left to load.ts.
+
+import { createHash } from "node:crypto";
+import { readdir, readFile, realpath, stat } from "node:fs/promises";
+import { join } from "node:path";
+
+/** Bounds of a rules directory; beyond them it is refused, not cut. */
+export const FILES_MAX = 10_000;
+export const FILE_BYTES_MAX = 16 * 1024 * 1024;
+export const FOLDER_DEPTH_MAX = 32;
+
+// A swap of a ConfigMap in the middle of reading mixes two states; reading until twice the same is read avoids it.
+const READS_MAX = 5;
+
+/** Which files of the directory are rule files. */
+export interface FileChoice {
+  /** True: every regular file, as the reference service does. False: *.yaml, *.yml and *.json. */
+  readonly everyFile?: boolean;
+  /** True: also files and folders whose name begins with a dot. A ConfigMap's ..data would then be read twice. */
+  readonly dotFiles?: boolean;
+}
+
+/** A file as read. `name` is relative to the directory, with forward slashes. */
+export interface ReadFile {
+  readonly name: string;
+  readonly bytes: Buffer;
+}
+
+/** A file or directory that could not be read, and why, as a sentence. */
+export interface ReadFailure {
+  readonly name: string;
+  readonly message: string;
+}
+
+export interface RuleFiles {
+  /** In the order of their names. */
+  readonly files: readonly ReadFile[];
+  readonly failures: readonly ReadFailure[];
+  /** SHA-256 over names, contents and failures, hex. Equal hashes mean equal rules. */
+  readonly hash: string;
+}
+
+/** Reads all rule files of a directory, its folders included. Never rejects: what can't be read is a failure. */
+export async function readRuleFiles(directory: string, choice: FileChoice = {}): Promise<RuleFiles> {
+  let last = await readOnce(directory, choice);
+  for (let reads = 2; reads <= READS_MAX; reads++) {
+    const again = await readOnce(directory, choice);
+    if (again.hash === last.hash) return again;
+    last = again;
+  }
+  return last;
+}
+
+/** The hash that `readRuleFiles` would give, from one reading. For noticing changes. */
+export async function hashRuleFiles(directory: string, choice: FileChoice = {}): Promise<string> {
+  return (await readOnce(directory, choice)).hash;
+}
+
+async function readOnce(directory: string, choice: FileChoice): Promise<RuleFiles> {
+  const names: string[] = [];
+  const failures: ReadFailure[] = [];
+  await listInto({ names, failures, choice, directory, folders: [] }, "");
+  names.sort(compareText);
+  const files: ReadFile[] = [];
+  for (const name of names) {
+    try {
+      files.push({ name, bytes: await readFile(join(directory, name)) });
+    } catch (error) {
+      failures.push({ name, message: `can't read the file: ${reasonOf(error)}` });
+    }
+  }
+  failures.sort((a, b) => compareText(a.name, b.name));
+  return { files, failures, hash: hashOf(files, failures) };
+}
+
+interface Listing {
+  readonly directory: string;
+  readonly choice: FileChoice;
+  readonly names: string[];
+  readonly failures: ReadFailure[];
+  /** Real paths of the folders that the current one lies in: a link back to one of them is a loop. */
+  readonly folders: string[];
+}
+
+async function listInto(listing: Listing, folder: string): Promise<void> {
+  const { directory, failures, folders } = listing;
+  const path = join(directory, folder);
+  try {
+    const real = await realpath(path);
+    if (folders.includes(real)) return;
+    if (folders.length >= FOLDER_DEPTH_MAX) {
+      failures.push({ name: folder, message: `folders are nested deeper than ${FOLDER_DEPTH_MAX}` });
+      return;
+    }
+    folders.push(real);
+    for (const name of await readdir(path)) await listEntry(listing, folder === "" ? name : `${folder}/${name}`, name);
+    folders.pop();
+  } catch (error) {
+    const what = folder === "" ? "the rules directory" : "the folder";
+    failures.push({ name: folder === "" ? directory : folder, message: `can't read ${what}: ${reasonOf(error)}` });
+  }
+}
+
+async function listEntry(listing: Listing, name: string, baseName: string): Promise<void> {
+  const { choice, directory, failures, names } = listing;
+  if (baseName.startsWith(".") && choice.dotFiles !== true) return;
+  const isRuleName = choice.everyFile === true || /\.(yaml|yml|json)$/.test(baseName);
+  try {
+    // Follows links, because a ConfigMap's files are links.
+    const entry = await stat(join(directory, name));
+    if (entry.isDirectory()) return await listInto(listing, name);
+    if (!entry.isFile() || !isRuleName) return;
+    if (entry.size > FILE_BYTES_MAX) {
+      failures.push({ name, message: `the file is larger than ${FILE_BYTES_MAX} bytes` });
+    } else if (names.length < FILES_MAX) names.push(name);
+    else if (names.length === FILES_MAX) failures.push({ name, message: `more than ${FILES_MAX} files` });
+  } catch (error) {
+    if (isRuleName) failures.push({ name, message: `can't read the file: ${reasonOf(error)}` });
+  }
+}
+
+function hashOf(files: readonly ReadFile[], failures: readonly ReadFailure[]): string {
+  const hash = createHash("sha256");
+  for (const { name, bytes } of files)
+    hash.update(`file ${Buffer.byteLength(name)} ${bytes.length} ${name}`).update(bytes);
+  for (const { name, message } of failures) hash.update(`failure ${JSON.stringify([name, message])}`);
+  return hash.digest("hex");
+}
+
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const known: Readonly<Record<string, string>> = {
+    ENOENT: "it does not exist",
+    ENOTDIR: "it is not a directory",
+    EACCES: "permission denied",
+    EISDIR: "it is a directory",
+    ELOOP: "its links lead in a circle",
+  };
+  return known[code] ?? (error instanceof Error ? error.message : String(error));
+}
+
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,86 @@
+// From a limit's draft to the Limit that the decision path pays from.
+
+import { ALGORITHM_NAMES, type Limit, OnStoreFailure } from "../core/limit.ts";
+import type { StatsBook } from "../core/limit-stats.ts";
+import { limitKeySuffix } from "./bucket-key.ts";
+import type { LimitDraft } from "./draft.ts";
+import type { SafeNames } from "./names.ts";
+
+/** What limits are built with, besides their drafts. */
+export interface CompileOptions {
+  /** Start of every bucket key; CACHE_KEY_PREFIX. */
+  readonly cacheKeyPrefix?: string;
+  /** True: files of the same domain are joined at the root; false: they are an error. */
+  readonly mergeDomains?: boolean;
+  /** Policy of limits that name none. Allow unless given. */
+  readonly defaultOnStoreFailure?: OnStoreFailure;
+  /** Jitter of limits that name none, 0 to 0.5. None unless given. */
+  readonly defaultRetryAfterJitter?: number;
+  readonly statsBook: StatsBook;
+  /** Version and hash that the rule set carries; 1 and empty unless given. */
+  readonly version?: number;
+  readonly hash?: string;
+}
+
+/** The rule a limit belongs to. */
+export interface LimitOwner {
+  /** One-byte. */
+  readonly domain: string;
+  readonly path: string;
+  /** Elements of the reference's stat key, one per level. */
+  readonly statPath: readonly string[];
+  readonly onStoreFailure: OnStoreFailure | undefined;
+  /** True if the limits need a label each, because there may be several. */
+  readonly isList: boolean;
+}
+
+/** Makes limits of one domain; ids are unique across everything that shares `ids`. */
+export class LimitBuilder {
+  readonly #options: CompileOptions;
+  readonly #names: SafeNames;
+  readonly #ids: Set<string>;
+
+  constructor(options: CompileOptions, names: SafeNames, ids: Set<string>) {
+    this.#options = options;
+    this.#names = names;
+    this.#ids = ids;
+  }
+
+  build(draft: LimitDraft, owner: LimitOwner): Limit {
+    const name = this.#names.safe(draft.name);
+    const { algorithm, amount, burst, windowSeconds, debtMax, unit } = draft;
+    const label = name !== "" || !owner.isList ? name : `${ALGORITHM_NAMES[algorithm]}/${windowSeconds}`;
+    const { defaultOnStoreFailure, defaultRetryAfterJitter, statsBook } = this.#options;
+    return {
+      algorithm,
+      amount,
+      burst,
+      windowSeconds,
+      debtMax,
+      shownAmount: amount,
+      shownUnit: unit,
+      name,
+      id: this.#uniqueId(idOf(owner, label)),
+      path: owner.path,
+      keySuffix: limitKeySuffix(algorithm, windowSeconds, name),
+      retryAfterJitter: draft.retryAfterJitter ?? defaultRetryAfterJitter ?? 0,
+      onStoreFailure: draft.onStoreFailure ?? owner.onStoreFailure ?? defaultOnStoreFailure ?? OnStoreFailure.allow,
+      replaces: draft.replaces.map((replaced) => this.#names.safe(replaced.name)),
+      stats: statsBook.statsOf(owner.domain, owner.statPath, label),
+    };
+  }
+
+  // Paths are made to be read and could meet: {key: a, value: b/c} and {key: a, value: b} above {key: c}.
+  #uniqueId(wanted: string): string {
+    let id = wanted;
+    for (let number = 2; this.#ids.has(id); number++) id = `${wanted}~${number}`;
+    this.#ids.add(id);
+    return id;
+  }
+}
+
+// edge/plan/api_key#per-day; the global limit, which has no path, is edge#global unless it has a name.
+function idOf({ domain, path }: LimitOwner, label: string): string {
+  if (path === "") return `${domain}#${label === "" ? "global" : label}`;
+  return label === "" ? `${domain}/${path}` : `${domain}/${path}#${label}`;
+}

@@ -1,0 +1,172 @@
+// From drafts to the rules and levels that matching walks; finds duplicates and rules that nothing can reach.
+
+import type { Limit } from "../core/limit.ts";
+import { textOf } from "../core/request.ts";
+import { limitKeySuffix } from "./bucket-key.ts";
+import type { LimitBuilder, LimitOwner } from "./build-limit.ts";
+import type { LimitDraft, PatternDraft, RuleDraft } from "./draft.ts";
+import type { SafeNames } from "./names.ts";
+import { formatPlace, type ProblemLog } from "./problems.ts";
+import { warnUnreachable } from "./reach.ts";
+import { patternIdentity } from "./read-pattern.ts";
+import type { KeyRules, Level, Rule } from "./rule-set.ts";
+import { RULES_MAX } from "./schema.ts";
+import type { Place } from "./source.ts";
+
+/** What the rules of one domain are built with. */
+export interface DomainContext {
+  /** One-byte. */
+  readonly domain: string;
+  readonly names: SafeNames;
+  readonly limitBuilder: LimitBuilder;
+  readonly log: ProblemLog;
+  /** Every limit built, in the order of the files. */
+  readonly limits: Limit[];
+  /** Rules built so far; bounded by RULES_MAX. */
+  ruleCount: number;
+}
+
+/** Where a level hangs. */
+interface Parent {
+  readonly path: string;
+  readonly statPath: readonly string[];
+}
+
+/** The root level of a domain. */
+export function buildRoot(drafts: readonly RuleDraft[], context: DomainContext): Level {
+  return buildLevel(drafts, { path: "", statPath: [] }, context);
+}
+
+interface MutableKeyRules {
+  readonly exact: Map<string, Rule>;
+  readonly patterns: Rule[];
+  any: Rule | undefined;
+}
+
+function buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: DomainContext): Level {
+  const byKey = new Map<string, MutableKeyRules>();
+  const rules: Rule[] = [];
+  const patterns: Rule[] = [];
+  let hasStarKey = false;
+  for (const [draft, pattern] of distinctPatterns(drafts, context)) {
+    const rule = buildRule(draft, pattern, parent, context);
+    rules.push(rule);
+    const { kind } = rule.pattern;
+    if (kind === "compositeWildcard") {
+      hasStarKey = true;
+      patterns.push(rule);
+      continue;
+    }
+    let keyRules = byKey.get(rule.key);
+    if (keyRules === undefined) {
+      keyRules = { exact: new Map(), patterns: [], any: undefined };
+      byKey.set(rule.key, keyRules);
+    }
+    if (kind === "any") keyRules.any = rule;
+    else if (kind === "exact") keyRules.exact.set(rule.patternText, rule);
+    else {
+      keyRules.patterns.push(rule);
+      patterns.push(rule);
+      // A value that is the wildcard's own text takes the exact way, as in the reference.
+      if (kind === "wildcard") keyRules.exact.set(rule.patternText, rule);
+    }
+  }
+  warnUnreachable(rules, context.log);
+  const frozen: ReadonlyMap<string, KeyRules> = byKey;
+  return { byKey: frozen, starKeyPatterns: hasStarKey ? patterns : [], rules };
+}
+
+// Every value of `one_of` is a rule of its own. Of two rules with the same key and pattern the second is an error.
+function distinctPatterns(drafts: readonly RuleDraft[], context: DomainContext): [RuleDraft, PatternDraft][] {
+  const seen = new Map<string, Place>();
+  const distinct: [RuleDraft, PatternDraft][] = [];
+  for (const draft of drafts) {
+    for (const pattern of draft.patterns) {
+      const identity = JSON.stringify([draft.key, patternIdentity(pattern)]);
+      const first = seen.get(identity);
+      if (first === undefined) {
+        seen.set(identity, pattern.pattern.kind === "any" ? draft.at : pattern.at);
+        distinct.push([draft, pattern]);
+        continue;
+      }
+      const what = textOf(
+        pattern.text === "" ? `key '${draft.key}'` : `key '${draft.key}' and value '${pattern.text}'`,
+      );
+      const at = pattern.pattern.kind === "any" ? draft.keyAt : pattern.at;
+      context.log.error(
+        at,
+        `duplicate rule: ${what} stands at ${formatPlace(first)} already, in domain '${textOf(context.domain)}'`,
+      );
+    }
+  }
+  return distinct;
+}
+
+function buildRule(draft: RuleDraft, patternDraft: PatternDraft, parent: Parent, context: DomainContext): Rule {
+  context.ruleCount++;
+  if (context.ruleCount === RULES_MAX + 1)
+    context.log.error(draft.at, `more than ${RULES_MAX} rules, values of one_of counted`);
+  const { pattern, text } = patternDraft;
+  const pathElement = visible(text === "" ? draft.key : `${draft.key}=${text}`);
+  const path = parent.path === "" ? pathElement : `${parent.path}/${pathElement}`;
+  const statPath = [...parent.statPath, text === "" ? draft.key : `${draft.key}_${text}`];
+  const owner = {
+    domain: context.domain,
+    path,
+    statPath,
+    onStoreFailure: draft.onStoreFailure,
+    isList: draft.limits.isList,
+  };
+  const isFull = context.ruleCount > RULES_MAX;
+  return {
+    key: draft.key,
+    pattern,
+    patternText: text,
+    pathElement,
+    path,
+    where: formatPlace(draft.at),
+    hasLimit: draft.limits.hasLimit,
+    isUnlimited: draft.limits.isUnlimited,
+    unlimitedReplaces: draft.limits.unlimitedReplaces.map(({ name }) => context.names.safe(name)),
+    limits: isFull ? [] : buildLimits(draft.limits.limits, owner, context),
+    kind: draft.kind,
+    isQuota: draft.isQuota,
+    isPostPaid: draft.isPostPaid,
+    cost: draft.cost,
+    sharesThreshold: draft.sharesThreshold,
+    hashesValues: draft.hashesValues,
+    detailedMetric: draft.detailedMetric,
+    valueToMetric: draft.valueToMetric,
+    metadata: draft.metadata,
+    children:
+      isFull || draft.children.length === 0 ? undefined : buildLevel(draft.children, { path, statPath }, context),
+  };
+}
+
+function buildLimits(drafts: readonly LimitDraft[], owner: LimitOwner, context: DomainContext): Limit[] {
+  const seen = new Map<string, Place>();
+  const limits: Limit[] = [];
+  for (const draft of drafts) {
+    const suffix = limitKeySuffix(draft.algorithm, draft.windowSeconds, draft.name);
+    const first = seen.get(suffix);
+    if (first !== undefined) {
+      const message = `a limit with the same algorithm, window and name stands at ${formatPlace(first)} already`;
+      context.log.error(draft.nameAt, message, "Give each a 'name' of its own.");
+      continue;
+    }
+    seen.set(suffix, draft.at);
+    limits.push(context.limitBuilder.build(draft, owner));
+  }
+  context.limits.push(...limits);
+  return limits;
+}
+
+// Paths stand in metadata, logs and pages: a line feed in a value must not break them.
+function visible(text: string): string {
+  let shown = "";
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    shown += code < 0x20 || code === 0x7f ? `%${code.toString(16).padStart(2, "0")}` : text.charAt(i);
+  }
+  return shown;
+}

@@ -1,0 +1,57 @@
+// Ranges of addresses. IPv4 addresses that come dressed as IPv6 (::ffff:10.0.0.1) are taken as IPv4, in rules and in values.
+
+import ipaddr from "ipaddr.js";
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
+/** A range of IPv4 or IPv6 addresses. */
+export interface Range {
+  /** `address/bits`, as matched. */
+  readonly text: string;
+  readonly network: Address;
+  readonly bits: number;
+}
+
+// The longest IPv6 address with an IPv4 tail and a zone; longer text is no address and not worth parsing.
+const ADDRESS_CHARS_MAX = 64;
+const MAPPED_BITS = 96;
+
+/** Reads `10.0.0.0/8`, `2001:db8::/32` or a single address. Returns a sentence if it is none. */
+export function parseRange(text: string): Range | string {
+  const [addressText = "", bitsText, ...rest] = text.split("/");
+  const written = parseWritten(addressText);
+  if (written === undefined || rest.length > 0)
+    return "expected a range of addresses such as 10.0.0.0/8 or 2001:db8::/32";
+  const bitsMax = written.kind() === "ipv4" ? 32 : 128;
+  const bits = bitsText === undefined ? bitsMax : /^\d{1,3}$/.test(bitsText) ? Number(bitsText) : Number.NaN;
+  if (!(bits <= bitsMax)) return `expected 0 to ${bitsMax} bits after the slash`;
+  const isMapped = written instanceof ipaddr.IPv6 && written.isIPv4MappedAddress() && bits >= MAPPED_BITS;
+  const network = isMapped ? (written as ipaddr.IPv6).toIPv4Address() : written;
+  const networkBits = isMapped ? bits - MAPPED_BITS : bits;
+  const first = firstOf(network, networkBits);
+  if (first !== network.toString()) return `expected the first address of the range, which is ${first}/${networkBits}`;
+  return { text: `${first}/${networkBits}`, network, bits: networkBits };
+}
+
+/** True if `text` is an address within one of the ranges. */
+export function testRanges(ranges: readonly Range[], text: string): boolean {
+  const written = parseWritten(text);
+  if (written === undefined) return false;
+  const address = written instanceof ipaddr.IPv6 && written.isIPv4MappedAddress() ? written.toIPv4Address() : written;
+  const kind = address.kind();
+  return ranges.some((range) => range.network.kind() === kind && address.match([range.network, range.bits] as never));
+}
+
+// Four decimal parts or IPv6; the old forms (127.1, 0x7f.1) are read differently by different programs.
+function parseWritten(text: string): Address | undefined {
+  if (text.length > ADDRESS_CHARS_MAX) return undefined;
+  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);
+  return text.includes(":") && ipaddr.IPv6.isValid(text) ? ipaddr.IPv6.parse(text) : undefined;
+}
+
+function firstOf(network: Address, bits: number): string {
+  const cidr = `${network.toString()}/${bits}`;
+  const first =
+    network.kind() === "ipv4" ? ipaddr.IPv4.networkAddressFromCIDR(cidr) : ipaddr.IPv6.networkAddressFromCIDR(cidr);
+  return first.toString();
+}

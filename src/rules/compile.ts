@@ -1,0 +1,155 @@
+// Parsed files to a RuleSet, or to every problem found in them. No I/O: config/load.ts reads and parses.
+
+import { textOf } from "../core/request.ts";
+import { domainKeyPrefix, globalBucketKey, hashBucketKey } from "./bucket-key.ts";
+import { type CompileOptions, LimitBuilder } from "./build-limit.ts";
+import { buildRoot, type DomainContext } from "./build-rule.ts";
+import type { FileDraft, GlobalLimitDraft, PlacedName, RuleDraft } from "./draft.ts";
+import { SafeNames } from "./names.ts";
+import { formatPlace, ProblemLog } from "./problems.ts";
+import { readFile } from "./read-rule.ts";
+import type { DomainRules, GlobalLimit, Problem, Rule, RuleSet } from "./rule-set.ts";
+import type { Place, SourceFile } from "./source.ts";
+
+export type { CompileOptions } from "./build-limit.ts";
+
+/** What became of a set of files. */
+export interface CompileResult {
+  /** Undefined if any problem is an error. */
+  readonly ruleSet: RuleSet | undefined;
+  /** All problems, warnings included, in the order of files and lines. */
+  readonly problems: readonly Problem[];
+}
+
+/** Compiles files, in the order given, to an immutable rule set. One error anywhere refuses the whole set. */
+export function compileRules(files: readonly SourceFile[], options: CompileOptions): CompileResult {
+  const log = new ProblemLog();
+  const drafts = files.map((file) => readFile(file, log)).filter((draft) => draft !== undefined);
+  const domains = new Map<string, DomainRules>();
+  const ids = new Set<string>();
+  const counter = { ruleCount: 0 };
+  for (const parts of groupByDomain(drafts, options.mergeDomains ?? false, log)) {
+    const domain = buildDomain(parts, options, { ids, counter, log });
+    domains.set(domain.domain, domain);
+  }
+  const problems = log.sorted();
+  if (log.hasErrors) return { ruleSet: undefined, problems };
+  const ruleSet: RuleSet = {
+    version: options.version ?? 1,
+    hash: options.hash ?? "",
+    domains,
+    files: files.map((file) => file.name),
+    warnings: problems,
+  };
+  return { ruleSet, problems };
+}
+
+function groupByDomain(drafts: readonly FileDraft[], mergeDomains: boolean, log: ProblemLog): FileDraft[][] {
+  const groups = new Map<string, FileDraft[]>();
+  for (const draft of drafts) {
+    const group = groups.get(draft.domain);
+    const [first] = group ?? [];
+    if (group === undefined || first === undefined) {
+      groups.set(draft.domain, [draft]);
+    } else if (mergeDomains) {
+      group.push(draft);
+    } else {
+      const message = `domain '${textOf(draft.domain)}' stands at ${formatPlace(first.domainAt)} already`;
+      log.error(draft.domainAt, message, "Give it another domain, or set MERGE_DOMAIN_CONFIG=true to join the files.");
+    }
+  }
+  return [...groups.values()];
+}
+
+/** What all domains of one set share. */
+interface SetContext {
+  readonly ids: Set<string>;
+  readonly counter: { ruleCount: number };
+  readonly log: ProblemLog;
+}
+
+function buildDomain(parts: readonly FileDraft[], options: CompileOptions, shared: SetContext): DomainRules {
+  const { log, counter } = shared;
+  const domain = parts[0]?.domain ?? "";
+  const rules = parts.flatMap((part) => part.rules);
+  const globalLimits = parts.flatMap((part) => (part.globalLimit === undefined ? [] : [part.globalLimit]));
+  const names = new SafeNames(namesOf(rules, globalLimits), log);
+  const limitBuilder = new LimitBuilder(options, names, shared.ids);
+  const context: DomainContext = { domain, names, limitBuilder, log, limits: [], ruleCount: counter.ruleCount };
+  const keyPrefix = domainKeyPrefix(options.cacheKeyPrefix ?? "", domain);
+  const root = buildRoot(rules, context);
+  const globalLimit = buildGlobalLimit(globalLimits, keyPrefix, context);
+  counter.ruleCount = context.ruleCount;
+  warnUnknownReplaces(rules, names, log);
+  return {
+    domain,
+    keyPrefix,
+    root,
+    globalLimit,
+    costEntries: checkCostEntries(rules, log),
+    hasReplaces: context.limits.some((limit) => limit.replaces.length > 0) || root.rules.some(replacesWhileUnlimited),
+    limits: context.limits,
+    files: parts.map((part) => part.file),
+  };
+}
+
+function buildGlobalLimit(
+  drafts: readonly GlobalLimitDraft[],
+  keyPrefix: string,
+  context: DomainContext,
+): GlobalLimit | undefined {
+  const [draft, second] = drafts;
+  if (draft === undefined) return undefined;
+  if (second !== undefined) {
+    context.log.error(second.limit.at, `the domain has a global_limit at ${formatPlace(draft.limit.at)} already`);
+  }
+  const owner = { domain: context.domain, path: "", statPath: [], onStoreFailure: undefined, isList: false };
+  const limit = context.limitBuilder.build(draft.limit, owner);
+  context.limits.push(limit);
+  const bucketKey = globalBucketKey(keyPrefix, limit.keySuffix);
+  return { limit, countsHits: draft.countsHits, bucketKey, keyHash: hashBucketKey(bucketKey) };
+}
+
+function replacesWhileUnlimited(rule: Rule): boolean {
+  return rule.unlimitedReplaces.length > 0 || (rule.children?.rules.some(replacesWhileUnlimited) ?? false);
+}
+
+function* namesOf(rules: readonly RuleDraft[], globalLimits: readonly GlobalLimitDraft[]): Generator<PlacedName> {
+  for (const { limit } of globalLimits) if (limit.name !== "") yield { name: limit.name, at: limit.nameAt };
+  for (const rule of eachRule(rules)) {
+    const { limits, unlimitedName } = rule.limits;
+    if (unlimitedName !== "") yield { name: unlimitedName, at: rule.at };
+    for (const limit of limits) if (limit.name !== "") yield { name: limit.name, at: limit.nameAt };
+  }
+}
+
+function* eachRule(rules: readonly RuleDraft[]): Generator<RuleDraft> {
+  for (const rule of rules) {
+    yield rule;
+    yield* eachRule(rule.children);
+  }
+}
+
+function warnUnknownReplaces(rules: readonly RuleDraft[], names: SafeNames, log: ProblemLog): void {
+  for (const rule of eachRule(rules)) {
+    const replaced = [...rule.limits.unlimitedReplaces, ...rule.limits.limits.flatMap((limit) => limit.replaces)];
+    for (const { name, at } of replaced) {
+      if (!names.has(name))
+        log.warn(at, `replaces: no limit of this domain is named '${textOf(name)}', so nothing is replaced`);
+    }
+  }
+}
+
+function checkCostEntries(rules: readonly RuleDraft[], log: ProblemLog): ReadonlySet<string> {
+  const firstUse = new Map<string, Place>();
+  for (const { cost, at } of eachRule(rules)) {
+    if (cost !== undefined && !firstUse.has(cost.entry)) firstUse.set(cost.entry, at);
+  }
+  for (const rule of firstUse.size === 0 ? [] : eachRule(rules)) {
+    const use = firstUse.get(rule.key);
+    if (use === undefined) continue;
+    const message = `'${textOf(rule.key)}' carries the cost of the rule at ${formatPlace(use)} and is skipped in matching, so it can't be a key`;
+    log.error(rule.keyAt, message, "Rename the cost entry or the key.");
+  }
+  return new Set(firstUse.keys());
+}

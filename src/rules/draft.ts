@@ -1,0 +1,87 @@
+// Rules between reading and building: typed, with defaults still open and with their places, so that checks which
+// need the whole domain can name the line. Text is one-byte.
+
+import type { Algorithm, OnStoreFailure, Unit } from "../core/limit.ts";
+import type { Kind } from "../core/take.ts";
+import type { CostEntry, Pattern } from "./rule-set.ts";
+import type { Place } from "./source.ts";
+
+/** A name as written, and where. */
+export interface PlacedName {
+  readonly name: string;
+  readonly at: Place;
+}
+
+/** The numbers of one limit. */
+export interface LimitDraft {
+  readonly at: Place;
+  /** As written; empty if it has none. */
+  readonly name: string;
+  readonly nameAt: Place;
+  readonly algorithm: Algorithm;
+  readonly amount: number;
+  readonly burst: number;
+  readonly windowSeconds: number;
+  readonly debtMax: number;
+  /** Where `debt_max` stands, if it does. */
+  readonly debtMaxAt: Place | undefined;
+  readonly unit: Unit;
+  readonly retryAfterJitter: number | undefined;
+  readonly onStoreFailure: OnStoreFailure | undefined;
+  readonly replaces: readonly PlacedName[];
+}
+
+/** What the limits of a rule come to. */
+export interface LimitsDraft {
+  /** True if the rule has a limit at all, unlimited included. */
+  readonly hasLimit: boolean;
+  readonly isUnlimited: boolean;
+  /** Name and replaces of the unlimited rule. */
+  readonly unlimitedName: string;
+  readonly unlimitedReplaces: readonly PlacedName[];
+  readonly limits: readonly LimitDraft[];
+  /** True if they come from `rate_limits`, whose limits need a label each. */
+  readonly isList: boolean;
+}
+
+/** One way in which a rule accepts values; `one_of` has many. */
+export interface PatternDraft {
+  readonly pattern: Pattern;
+  /** What stands for the value in paths and shared keys; empty for `any`. */
+  readonly text: string;
+  readonly at: Place;
+}
+
+export interface RuleDraft {
+  readonly at: Place;
+  readonly key: string;
+  readonly keyAt: Place;
+  readonly patterns: readonly PatternDraft[];
+  readonly limits: LimitsDraft;
+  readonly kind: Kind;
+  /** `quota_mode` as written, also beside shadow_mode. */
+  readonly isQuota: boolean;
+  readonly isPostPaid: boolean;
+  readonly cost: CostEntry | undefined;
+  readonly onStoreFailure: OnStoreFailure | undefined;
+  readonly sharesThreshold: boolean;
+  readonly hashesValues: boolean;
+  readonly detailedMetric: boolean;
+  readonly valueToMetric: boolean;
+  readonly metadata: Readonly<Record<string, unknown>> | undefined;
+  readonly children: readonly RuleDraft[];
+}
+
+export interface GlobalLimitDraft {
+  readonly limit: LimitDraft;
+  readonly countsHits: boolean;
+}
+
+/** One file's part of a domain. */
+export interface FileDraft {
+  readonly file: string;
+  readonly domain: string;
+  readonly domainAt: Place;
+  readonly globalLimit: GlobalLimitDraft | undefined;
+  readonly rules: readonly RuleDraft[];
+}

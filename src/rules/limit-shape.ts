@@ -1,0 +1,78 @@
+// From the numbers of a limit as written to the numbers that algorithms count with.
+
+import { UNIT_SECONDS, Unit } from "../core/limit.ts";
+import { AMOUNT_MAX } from "../core/units.ts";
+import { WINDOW_SECONDS_MAX } from "./schema.ts";
+
+/** So much per window of whole seconds, and the unit that people see. */
+export interface Rate {
+  readonly amount: number;
+  readonly windowSeconds: number;
+  readonly unit: Unit;
+}
+
+// The windows tried for a rate, shortest first: the shorter the window, the finer the ticks that tokens return in.
+const RATE_UNITS: readonly Unit[] = [Unit.second, Unit.minute, Unit.hour, Unit.day];
+
+/**
+ * Turns tokens per second, written in decimal, into a whole amount per window: per second, minute, hour or day,
+ * whichever is the first to be whole, else the shortest window in seconds. Returns a sentence if there is none.
+ */
+export function rateOfDecimal(text: string): Rate | string {
+  const fraction = parseDecimal(text);
+  if (fraction === undefined) return "expected a number above 0, such as 10 or 0.5";
+  const { numerator, denominator } = fraction;
+  if (numerator <= 0n) return "expected a number above 0";
+  for (const unit of RATE_UNITS) {
+    const windowSeconds = UNIT_SECONDS[unit];
+    const product = numerator * BigInt(windowSeconds);
+    if (product % denominator === 0n) return boundRate(product / denominator, windowSeconds, unit);
+  }
+  if (denominator > BigInt(WINDOW_SECONDS_MAX))
+    return "too many decimals: no window up to a year makes it a whole number";
+  return boundRate(numerator, Number(denominator), Unit.unknown);
+}
+
+function boundRate(amount: bigint, windowSeconds: number, unit: Unit): Rate | string {
+  if (amount <= BigInt(AMOUNT_MAX)) return { amount: Number(amount), windowSeconds, unit };
+  return `too large: at most ${AMOUNT_MAX} tokens per ${windowSeconds} s can be counted`;
+}
+
+/** A window such as 30s, 5m, 12h or 7d in seconds; undefined if it is none or beyond a year. */
+export function parseWindow(text: string): number | undefined {
+  const parts = /^([1-9][0-9]{0,7})(s|m|h|d)$/.exec(text);
+  if (parts === null) return undefined;
+  const seconds = Number(parts[1]) * { s: 1, m: 60, h: 3_600, d: 86_400 }[parts[2] as "s" | "m" | "h" | "d"];
+  return seconds <= WINDOW_SECONDS_MAX ? seconds : undefined;
+}
+
+/** The unit that is as long as the window, or unknown. */
+export function unitOfWindow(windowSeconds: number): Unit {
+  const unit = UNIT_SECONDS.findIndex((seconds) => seconds === windowSeconds);
+  return (unit < 0 ? Unit.unknown : unit) as Unit;
+}
+
+/** Tokens per second, rounded up to a whole token. */
+export function tokensPerSecondUp(rate: Rate): number {
+  return Math.ceil(rate.amount / rate.windowSeconds);
+}
+
+// Exact, because 0.1 has no exact double. The bounds keep hostile exponents from making huge numbers.
+function parseDecimal(text: string): { numerator: bigint; denominator: bigint } | undefined {
+  const parts = /^\+?([0-9]{0,20})(?:\.([0-9]{0,20}))?(?:[eE]([-+]?[0-9]{1,2}))?$/.exec(text.replaceAll("_", ""));
+  const [, whole = "", decimals = "", exponent = "0"] = parts ?? [];
+  if (parts === null || whole + decimals === "") return undefined;
+  const shift = Number(exponent) - decimals.length;
+  if (Math.abs(shift) > 40) return undefined;
+  const digits = BigInt(whole + decimals);
+  const numerator = shift > 0 ? digits * 10n ** BigInt(shift) : digits;
+  const denominator = shift < 0 ? 10n ** BigInt(-shift) : 1n;
+  const divisor = greatestCommonDivisor(numerator, denominator);
+  return { numerator: numerator / divisor, denominator: denominator / divisor };
+}
+
+function greatestCommonDivisor(a: bigint, b: bigint): bigint {
+  let [x, y] = [a, b];
+  while (y > 0n) [x, y] = [y, x % y];
+  return x === 0n ? 1n : x;
+}

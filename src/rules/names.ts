@@ -1,0 +1,47 @@
+// Limit names go into headers, keys and labels, so they come out of the compiler safe: other characters are replaced,
+// and two names that differ as written never become one.
+
+import { textOf } from "../core/request.ts";
+import type { ProblemLog } from "./problems.ts";
+import type { Place } from "./source.ts";
+
+const UNSAFE = /[^A-Za-z0-9_.:/-]/g;
+
+/** The safe names of one domain. */
+export class SafeNames {
+  readonly #safeOf = new Map<string, string>();
+  readonly #taken = new Set<string>();
+
+  /** `names` are all names written in the domain, in the order of the files; those safe already stay as they are. */
+  constructor(names: Iterable<{ name: string; at: Place }>, log: ProblemLog) {
+    const unsafe = new Map<string, Place>();
+    for (const { name, at } of names) {
+      if (textOf(name).search(UNSAFE) < 0) {
+        this.#safeOf.set(name, name);
+        this.#taken.add(name);
+      } else if (!unsafe.has(name)) unsafe.set(name, at);
+    }
+    for (const [name, at] of unsafe) {
+      const safe = this.#firstFree(textOf(name).replace(UNSAFE, "_"));
+      this.#safeOf.set(name, safe);
+      const message = `name ${JSON.stringify(textOf(name))} holds characters that are not safe in headers; it appears as '${safe}'`;
+      log.warn(at, message, "Use letters, digits and _ . : / - only.");
+    }
+  }
+
+  /** The safe form of a name as written. A name that no limit has matches nothing and stays as it is. */
+  safe(name: string): string {
+    return this.#safeOf.get(name) ?? name;
+  }
+
+  has(name: string): boolean {
+    return this.#safeOf.has(name);
+  }
+
+  #firstFree(wanted: string): string {
+    let name = wanted;
+    for (let number = 2; this.#taken.has(name); number++) name = `${wanted}_${number}`;
+    this.#taken.add(name);
+    return name;
+  }
+}

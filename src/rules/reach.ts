@@ -1,0 +1,60 @@
+// Finds rules that no value can reach, because an earlier pattern of the same key takes all that they would match.
+
+import { textOf } from "../core/request.ts";
+import { fitsPieces } from "./match.ts";
+import type { ProblemLog } from "./problems.ts";
+import type { Pattern, Rule } from "./rule-set.ts";
+
+// Every pattern is held against all before it; beyond this the check would cost more than it tells.
+const PATTERNS_CHECKED_MAX = 500;
+
+/** Warns of each rule of a level that an earlier one hides. Says nothing where it can't be sure. */
+export function warnUnreachable(rules: readonly Rule[], log: ProblemLog): void {
+  const patternsByKey = new Map<string, Rule[]>();
+  for (const rule of rules) {
+    const { kind } = rule.pattern;
+    if (kind === "exact" || kind === "any" || kind === "compositeWildcard") continue;
+    const earlier = patternsByKey.get(rule.key) ?? [];
+    patternsByKey.set(rule.key, earlier);
+    if (earlier.length >= PATTERNS_CHECKED_MAX) continue;
+    const hiding = earlier.find((candidate) => covers(candidate.pattern, rule.pattern));
+    if (hiding !== undefined) warn(rule, hiding, log);
+    earlier.push(rule);
+  }
+  // The rule without a value is tried last, wherever it stands.
+  for (const rule of rules) {
+    if (rule.pattern.kind !== "any") continue;
+    const hiding = patternsByKey.get(rule.key)?.find((candidate) => covers(candidate.pattern, rule.pattern));
+    if (hiding !== undefined) warn(rule, hiding, log);
+  }
+}
+
+function warn(rule: Rule, hiding: Rule, log: ProblemLog): void {
+  const [file = "", line, column] = splitWhere(rule.where);
+  const message = `nothing reaches this rule: '${textOf(hiding.pathElement)}' at ${hiding.where} takes every value it would match`;
+  log.warn({ file, line, column }, message, "Move it before that rule, or remove it.");
+}
+
+function splitWhere(where: string): [string, number, number] {
+  const parts = where.split(":");
+  const column = Number(parts.pop());
+  const line = Number(parts.pop());
+  return [parts.join(":"), line, column];
+}
+
+/** True if `first` surely matches every value that `second` matches. */
+function covers(first: Pattern, second: Pattern): boolean {
+  const glob = globOf(first);
+  if (glob === undefined) return false;
+  if (glob.every((piece) => piece === "") && glob.length > 1) return true;
+  const text = globOf(second)?.join("*");
+  // A star in the text can only be taken by a star of the glob, because no literal piece holds one.
+  return text !== undefined && fitsPieces(glob, text);
+}
+
+function globOf(pattern: Pattern): readonly string[] | undefined {
+  if (pattern.kind === "wildcard") return pattern.pieces;
+  if (pattern.kind === "prefix" && !pattern.prefix.includes("*")) return [pattern.prefix, ""];
+  if (pattern.kind === "suffix" && !pattern.suffix.includes("*")) return ["", pattern.suffix];
+  return undefined;
+}

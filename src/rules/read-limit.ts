@@ -1,0 +1,222 @@
+// Reads one limit: its shape picks the algorithm (design §3), its numbers become whole amounts per window.
+
+import {
+  ALGORITHM_NAMES,
+  Algorithm,
+  ON_STORE_FAILURE_NAMES,
+  type OnStoreFailure,
+  UNIT_NAMES,
+  UNIT_SECONDS,
+  type Unit,
+} from "../core/limit.ts";
+import { textOf } from "../core/request.ts";
+import { AMOUNT_MAX } from "../core/units.ts";
+import type { LimitDraft, PlacedName } from "./draft.ts";
+import { type Field, type Fields, readFields } from "./fields.ts";
+import { parseWindow, type Rate, rateOfDecimal, tokensPerSecondUp, unitOfWindow } from "./limit-shape.ts";
+import { describeNode, type ProblemLog } from "./problems.ts";
+import { readMappings, readNumber, readText, readWhole, readWord } from "./readers.ts";
+import { DEBT_BURSTS_DEFAULT, RETRY_AFTER_JITTER_MAX, SLIDING_LOG_AMOUNT_MAX } from "./schema.ts";
+import { suggest } from "./suggest.ts";
+
+const UNIT_WORDS = UNIT_NAMES.slice(1);
+const RATE_KEYS = ["tokens_per_second", "rps"];
+const BUCKET_KEYS = ["burst", "debt_max"];
+
+/** Reads a limit that is not unlimited; undefined if its numbers can't be understood. */
+export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefined {
+  const chosen = readWord(fields, "algorithm", ALGORITHM_NAMES, log) as Algorithm | undefined;
+  const rateField = fields.firstGiven(RATE_KEYS);
+  const rate = rateField === undefined ? readWindowRate(fields, log) : readTokenRate(fields, rateField, chosen, log);
+  const algorithm = chosen ?? (rateField === undefined ? Algorithm.slidingWindow : Algorithm.tokenBucket);
+  const name = readText(fields, "name", log) ?? "";
+  const onStoreFailure = readOnStoreFailure(fields, log);
+  const retryAfterJitter = readNumber(fields, "retry_after_jitter", { min: 0, max: RETRY_AFTER_JITTER_MAX }, log);
+  const replaces = readReplaces(fields, name, log);
+  if (algorithm === Algorithm.slidingLog && rate !== undefined && rate.amount > SLIDING_LOG_AMOUNT_MAX) {
+    const message = `a sliding_log keeps the time of each hit and holds at most ${SLIDING_LOG_AMOUNT_MAX}, got ${rate.amount}`;
+    log.error(fields.get("requests_per_unit")?.value.at ?? fields.at, message, "Use algorithm: sliding_window.");
+  }
+  const bucket = readBucket(fields, algorithm, rate, log);
+  if (rate === undefined) return undefined;
+  return {
+    at: fields.at,
+    name,
+    nameAt: fields.get("name")?.value.at ?? fields.at,
+    algorithm,
+    amount: rate.amount,
+    burst: bucket.burst,
+    windowSeconds: rate.windowSeconds,
+    debtMax: bucket.debtMax,
+    debtMaxAt: fields.given("debt_max")?.keyAt,
+    unit: rate.unit,
+    retryAfterJitter,
+    onStoreFailure,
+    replaces,
+  };
+}
+
+/** The failure policy of a limit or a rule; undefined if none is given. */
+export function readOnStoreFailure(fields: Fields, log: ProblemLog): OnStoreFailure | undefined {
+  return readWord(fields, "on_store_failure", ON_STORE_FAILURE_NAMES, log) as OnStoreFailure | undefined;
+}
+
+/** The names a limit replaces. `ownName` may not be among them. */
+export function readReplaces(fields: Fields, ownName: string, log: ProblemLog): PlacedName[] {
+  const names: PlacedName[] = [];
+  for (const mapping of readMappings(fields.get("replaces"), log)) {
+    const name = readText(readFields("replaces item", [mapping], log), "name", log) ?? "";
+    if (name === "") log.error(mapping.at, "replaces: an item needs the 'name' of another limit");
+    else if (name === ownName) log.error(mapping.at, `replaces: '${textOf(name)}' is the limit's own name`);
+    else names.push({ name, at: mapping.at });
+  }
+  return names;
+}
+
+/** Reads `unit` of an unlimited rule, which may hold anything but a unit. */
+export function checkUnlimited(fields: Fields, log: ProblemLog): void {
+  const unit = readText(fields, "unit", log);
+  const requests = readWhole(fields, "requests_per_unit", { min: 0 }, log);
+  const unitAt = fields.get("unit")?.value.at ?? fields.at;
+  if (unit !== undefined && UNIT_WORDS.includes(unit.toLowerCase() as (typeof UNIT_WORDS)[number])) {
+    log.error(unitAt, "an unlimited rule takes no unit", "Remove 'unit', or 'unlimited'.");
+  } else if (unit !== undefined && unit !== "") {
+    log.warn(unitAt, `unit '${textOf(unit)}' is ignored: the rule is unlimited`);
+  }
+  if (requests !== undefined) {
+    const at = fields.get("requests_per_unit")?.keyAt ?? fields.at;
+    log.warn(at, "requests_per_unit is ignored: the rule is unlimited");
+  }
+  const own = [...RATE_KEYS, ...BUCKET_KEYS, "window", "algorithm", "retry_after_jitter", "on_store_failure"];
+  for (const name of own) {
+    const field = fields.given(name);
+    if (field !== undefined) log.error(field.keyAt, `an unlimited rule takes no ${name}`, "Remove it, or 'unlimited'.");
+  }
+}
+
+function readTokenRate(
+  fields: Fields,
+  field: Field,
+  algorithm: Algorithm | undefined,
+  log: ProblemLog,
+): Rate | undefined {
+  for (const other of ["requests_per_unit", "unit", "window", "rps"]) {
+    const extra = fields.given(other);
+    if (extra === undefined || other === field.name) continue;
+    log.error(
+      extra.keyAt,
+      `'${other}' can't stand beside '${field.name}', which is a rate by itself`,
+      "Keep one of the two.",
+    );
+  }
+  if (algorithm !== undefined && algorithm !== Algorithm.tokenBucket) {
+    const name = ALGORITHM_NAMES[algorithm];
+    log.error(
+      field.keyAt,
+      `'${field.name}' is the rate of a token bucket, but algorithm is ${name}`,
+      `Give ${name} its requests_per_unit and unit.`,
+    );
+  }
+  const node = field.value;
+  const isNumber = node.kind === "scalar" && (node.value.type === "integer" || node.value.type === "float");
+  const rate = isNumber ? rateOfDecimal(decimalText(node)) : "expected a number above 0, such as 10 or 0.5";
+  if (typeof rate !== "string") return rate;
+  log.error(node.at, `${field.name}: ${rate}, got ${describeNode(node)}`);
+  return undefined;
+}
+
+// 0x10 and 010 are numbers too; what is no plain decimal goes by its value.
+function decimalText(node: { text: string; value: { type: string; number?: number } }): string {
+  const isPlainDecimal = /^[-+]?(0|[1-9_][0-9_]*)?(\.[0-9_]*)?([eE][-+]?[0-9]+)?$/.test(node.text);
+  return isPlainDecimal || node.value.type === "float" ? node.text : String(node.value.number);
+}
+
+function readWindowRate(fields: Fields, log: ProblemLog): Rate | undefined {
+  const amount = readWhole(fields, "requests_per_unit", { min: 0 }, log);
+  if (fields.given("requests_per_unit") === undefined) {
+    log.warn(fields.at, "requests_per_unit is missing, which counts as 0: every hit is refused");
+  }
+  const window = fields.given("window");
+  const unit = fields.given("unit");
+  if (window !== undefined) {
+    if (unit !== undefined) log.error(unit.keyAt, "'unit' can't stand beside 'window'", "Keep one of the two.");
+    const windowSeconds = readWindow(window, log);
+    if (windowSeconds === undefined) return undefined;
+    return { amount: amount ?? 0, windowSeconds, unit: unitOfWindow(windowSeconds) };
+  }
+  const known = readUnit(fields, log);
+  return known === undefined ? undefined : { amount: amount ?? 0, windowSeconds: UNIT_SECONDS[known], unit: known };
+}
+
+function readUnit(fields: Fields, log: ProblemLog): Unit | undefined {
+  const field = fields.get("unit");
+  const text = readText(fields, "unit", log) ?? "";
+  const index = UNIT_WORDS.indexOf(text.toLowerCase() as (typeof UNIT_WORDS)[number]);
+  if (index >= 0) return (index + 1) as Unit;
+  const expected = `expected one of ${UNIT_WORDS.join(", ")}`;
+  if (field === undefined || text === "") {
+    const hint = "Add 'unit', or 'window: 30s', or use tokens_per_second.";
+    if (field === undefined || field.value.kind === "scalar")
+      log.error(field?.value.at ?? fields.at, `unit is missing: ${expected}`, hint);
+  } else {
+    log.error(field.value.at, `unit: ${expected}, got ${describeNode(field.value)}`, suggest(textOf(text), UNIT_WORDS));
+  }
+  return undefined;
+}
+
+function readWindow(field: Field, log: ProblemLog): number | undefined {
+  const seconds = field.value.kind === "scalar" ? parseWindow(field.value.text) : undefined;
+  if (seconds !== undefined) return seconds;
+  const isNumber = field.value.kind === "scalar" && field.value.value.type === "integer";
+  log.error(
+    field.value.at,
+    `window: expected a whole number of s, m, h or d up to a year, such as 30s, 5m, 12h or 7d, got ${describeNode(field.value)}`,
+    isNumber ? "Add the letter of the unit." : undefined,
+  );
+  return undefined;
+}
+
+function readBucket(
+  fields: Fields,
+  algorithm: Algorithm,
+  rate: Rate | undefined,
+  log: ProblemLog,
+): { burst: number; debtMax: number } {
+  const amount = rate?.amount ?? 0;
+  const written = readWhole(fields, "burst", { min: 1 }, log);
+  const writtenDebt = readWhole(fields, "debt_max", { min: 1 }, log);
+  if (algorithm !== Algorithm.tokenBucket) {
+    for (const name of BUCKET_KEYS) {
+      const field = fields.given(name);
+      if (field === undefined) continue;
+      const hint = "Add 'algorithm: token_bucket', or use tokens_per_second.";
+      log.error(
+        field.keyAt,
+        `'${name}' belongs to a token bucket, but this limit is a ${ALGORITHM_NAMES[algorithm]}`,
+        hint,
+      );
+    }
+    return { burst: amount, debtMax: debtDefault(amount) };
+  }
+  const rateUp = rate === undefined ? 1 : tokensPerSecondUp(rate);
+  const isTokenRate = fields.firstGiven(RATE_KEYS) !== undefined;
+  const burst = written ?? (isTokenRate ? rateUp : amount);
+  const burstAt = fields.get("burst")?.value.at ?? fields.at;
+  if (rate !== undefined && written !== undefined && amount === 0) {
+    log.error(burstAt, "burst: a bucket of 0 per unit never refills", "Leave 'burst' out to refuse every hit.");
+  } else if (rate !== undefined && written !== undefined && burst * rate.windowSeconds < amount) {
+    log.error(burstAt, `burst: expected at least the rate of ${rateUp} tokens per second, got ${burst}`);
+  }
+  const debtMax = writtenDebt ?? debtDefault(burst);
+  if (debtMax < burst) {
+    log.error(
+      fields.get("debt_max")?.value.at ?? fields.at,
+      `debt_max: expected at least the burst of ${burst}, got ${debtMax}`,
+    );
+  }
+  return { burst, debtMax };
+}
+
+function debtDefault(burst: number): number {
+  return Math.min(burst * DEBT_BURSTS_DEFAULT, AMOUNT_MAX);
+}

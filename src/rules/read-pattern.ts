@@ -1,0 +1,107 @@
+// Reads how a rule accepts values: `value`, with stars or without, or `match`.
+
+import { RE2JS } from "re2js";
+import { oneByteOf, textOf } from "../core/request.ts";
+import { parseRange, type Range, testRanges } from "./cidr.ts";
+import type { PatternDraft } from "./draft.ts";
+import { type Field, type Fields, readFields } from "./fields.ts";
+import { describeNode, type ProblemLog } from "./problems.ts";
+import { readScalars, readSection, readText, textOfNode } from "./readers.ts";
+import type { Pattern } from "./rule-set.ts";
+import { REGEX_CHARS_MAX, SECTION_KEYS } from "./schema.ts";
+import type { Place } from "./source.ts";
+
+/** The patterns of a rule with that key: one, or as many as `one_of` has values. Empty if they can't be understood. */
+export function readPatterns(key: string, fields: Fields, log: ProblemLog): PatternDraft[] {
+  const value = readText(fields, "value", log) ?? "";
+  const match = readSection(fields.get("match"), log);
+  if (match === undefined) return [valuePattern(key, value, fields.get("value")?.value.at ?? fields.at)];
+  const matchFields = readFields("match", match, log);
+  if (value !== "")
+    log.error(fields.get("value")?.keyAt ?? fields.at, "'value' can't stand beside 'match'", "Keep one of the two.");
+  if (key.includes("*")) log.error(matchFields.at, "'match' can't stand beside a key with a star in it");
+  const given = SECTION_KEYS.match.map((name) => matchFields.given(name)).filter((field) => field !== undefined);
+  const [first, second] = given;
+  if (first === undefined) {
+    log.error(matchFields.at, `match: expected one of ${SECTION_KEYS.match.join(", ")}`);
+    return [];
+  }
+  if (second !== undefined) {
+    log.error(second.keyAt, `match: '${second.name}' can't stand beside '${first.name}'`, "Make them two rules.");
+  }
+  return readMatch(first, log);
+}
+
+/** Identity of a pattern within its level: two rules with the same key and the same identity are duplicates. */
+export function patternIdentity(pattern: PatternDraft): string {
+  const { kind } = pattern.pattern;
+  return `${kind === "compositeWildcard" ? "wildcard" : kind} ${pattern.text}`;
+}
+
+function valuePattern(key: string, value: string, at: Place): PatternDraft {
+  if (key.includes("*")) {
+    const composite = value === "" ? key : `${key}_${value}`;
+    return { pattern: { kind: "compositeWildcard", pieces: composite.split("*") }, text: value, at };
+  }
+  if (value === "") return { pattern: { kind: "any" }, text: "", at };
+  if (value.includes("*")) return { pattern: { kind: "wildcard", pieces: value.split("*") }, text: value, at };
+  return { pattern: { kind: "exact", value }, text: value, at };
+}
+
+function readMatch(field: Field, log: ProblemLog): PatternDraft[] {
+  const scalars = readScalars(field, log);
+  if (field.name === "cidr") return readCidr(field, log);
+  if (field.name !== "one_of" && field.value.kind === "sequence") {
+    log.error(field.value.at, `${field.name}: expected one text, got a list`, "Make one rule of each.");
+    return [];
+  }
+  const patterns: PatternDraft[] = [];
+  for (const scalar of scalars) {
+    const text = textOfNode(field.name, scalar, log);
+    const pattern = text === undefined ? undefined : makePattern(field.name, text, scalar.at, log);
+    if (pattern === undefined) continue;
+    const stands = pattern.kind === "exact" ? pattern.value : `${field.name}:${text}`;
+    patterns.push({ pattern, text: stands, at: scalar.at });
+  }
+  return patterns;
+}
+
+function makePattern(name: string, text: string, at: Place, log: ProblemLog): Pattern | undefined {
+  if (name === "one_of") return { kind: "exact", value: text };
+  if (text === "") {
+    log.error(at, `${name}: the text is empty, so every value would match`, "Leave 'match' out to match every value.");
+    return undefined;
+  }
+  if (name === "prefix") return { kind: "prefix", prefix: text };
+  if (name === "suffix") return { kind: "suffix", suffix: text };
+  return makeRegex(textOf(text), at, log);
+}
+
+// Matches anywhere in the value unless anchored: a limit that takes in too much is seen, one that misses is not.
+function makeRegex(source: string, at: Place, log: ProblemLog): Pattern | undefined {
+  if (source.length > REGEX_CHARS_MAX) {
+    log.error(at, `regex: expected at most ${REGEX_CHARS_MAX} characters, got ${source.length}`);
+    return undefined;
+  }
+  try {
+    const compiled = RE2JS.compile(source);
+    return { kind: "regex", source: oneByteOf(source), test: (text) => compiled.test(text) };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    log.error(at, `regex: ${reason}`, "The syntax is RE2's: no look-around, no back-references.");
+    return undefined;
+  }
+}
+
+function readCidr(field: Field, log: ProblemLog): PatternDraft[] {
+  const ranges: Range[] = [];
+  for (const scalar of readScalars(field, log)) {
+    const range = parseRange(scalar.text);
+    if (typeof range !== "string") ranges.push(range);
+    else log.error(scalar.at, `cidr: ${range}, got ${describeNode(scalar)}`);
+  }
+  if (ranges.length === 0) return [];
+  const texts = ranges.map((range) => range.text);
+  const pattern: Pattern = { kind: "cidr", ranges: texts, test: (text) => testRanges(ranges, text) };
+  return [{ pattern, text: `cidr:${texts.join(",")}`, at: field.value.at }];
+}

@@ -1,0 +1,198 @@
+// Reads one file's tree into drafts: rules with their patterns, limits and settings. Checks that need more than the
+// rule itself (duplicates, unreachable rules, names) are left to the builder.
+
+import { textOf } from "../core/request.ts";
+import { Kind } from "../core/take.ts";
+import { AMOUNT_MAX } from "../core/units.ts";
+import type { FileDraft, GlobalLimitDraft, LimitDraft, LimitsDraft, RuleDraft } from "./draft.ts";
+import { type Fields, isNull, readFields } from "./fields.ts";
+import { describeNode, type ProblemLog } from "./problems.ts";
+import { checkUnlimited, readLimit, readOnStoreFailure, readReplaces } from "./read-limit.ts";
+import { readMetadata } from "./read-metadata.ts";
+import { readPatterns } from "./read-pattern.ts";
+import { readMappings, readSection, readSwitch, readText, readWhole, readWord } from "./readers.ts";
+import type { CostEntry } from "./rule-set.ts";
+import type { MappingNode, SourceFile } from "./source.ts";
+
+/** Reads a parsed file; undefined if it has no usable domain. */
+export function readFile(file: SourceFile, log: ProblemLog): FileDraft | undefined {
+  log.addAll(file.problems);
+  const { root } = file;
+  if (root === undefined) return undefined;
+  const top = { file: file.name, line: 1, column: 1 };
+  if (isNull(root)) {
+    log.error(top, "the file is empty: expected a 'domain' and its 'descriptors'");
+    return undefined;
+  }
+  if (root.kind !== "mapping") {
+    log.error(root.at, `expected a mapping with 'domain' and 'descriptors', got ${describeNode(root)}`);
+    return undefined;
+  }
+  const fields = readFields("file", [root], log);
+  const field = fields.get("domain");
+  const domain = readText(fields, "domain", log) ?? "";
+  if (domain === "" && (field === undefined || field.value.kind === "scalar")) {
+    log.error(field?.value.at ?? top, "the domain is missing or empty; every file needs one, as callers name it");
+  }
+  const globalLimit = readGlobalLimit(fields, log);
+  const rules = readRules(fields, log);
+  if (domain === "") return undefined;
+  return { file: file.name, domain, domainAt: field?.value.at ?? top, globalLimit, rules };
+}
+
+function readRules(fields: Fields, log: ProblemLog): RuleDraft[] {
+  const rules: RuleDraft[] = [];
+  for (const mapping of readMappings(fields.get("descriptors"), log)) {
+    const rule = readRule(mapping, log);
+    if (rule !== undefined) rules.push(rule);
+  }
+  return rules;
+}
+
+function readRule(mapping: MappingNode, log: ProblemLog): RuleDraft | undefined {
+  const fields = readFields("rule", [mapping], log);
+  const keyField = fields.get("key");
+  const key = readText(fields, "key", log) ?? "";
+  if (key === "" && (keyField === undefined || keyField.value.kind === "scalar")) {
+    log.error(keyField?.value.at ?? mapping.at, "the rule's key is missing or empty");
+  }
+  const patterns = readPatterns(key, fields, log);
+  const limits = readLimits(fields, log);
+  const modes = readModes(fields, log);
+  const draft: RuleDraft = {
+    at: mapping.at,
+    key,
+    keyAt: keyField?.value.at ?? mapping.at,
+    patterns,
+    limits,
+    kind: modes.kind,
+    isQuota: modes.isQuota,
+    isPostPaid: readSwitch(fields, "post_paid", log),
+    cost: readCost(fields, log),
+    onStoreFailure: readOnStoreFailure(fields, log),
+    sharesThreshold: readSwitch(fields, "share_threshold", log),
+    hashesValues: readSwitch(fields, "hash_values", log),
+    detailedMetric: readSwitch(fields, "detailed_metric", log),
+    valueToMetric: readSwitch(fields, "value_to_metric", log),
+    metadata: readMetadata(fields.get("metadata"), log),
+    children: readRules(fields, log),
+  };
+  checkSharing(draft, fields, log);
+  checkSettings(draft, fields, log);
+  return key === "" ? undefined : draft;
+}
+
+function readModes(fields: Fields, log: ProblemLog): { kind: Kind; isQuota: boolean } {
+  const isShadow = readSwitch(fields, "shadow_mode", log);
+  const isQuota = readSwitch(fields, "quota_mode", log);
+  return { kind: isShadow ? Kind.shadow : isQuota ? Kind.quota : Kind.ordinary, isQuota };
+}
+
+function readCost(fields: Fields, log: ProblemLog): CostEntry | undefined {
+  const section = readSection(fields.get("cost"), log);
+  if (section === undefined) return undefined;
+  const cost = readFields("cost", section, log);
+  const entry = readText(cost, "entry", log) ?? "";
+  if (entry === "") log.error(cost.at, "cost: 'entry' is missing; it names the entry that carries the cost");
+  const max = readWhole(cost, "max", { min: 1 }, log) ?? AMOUNT_MAX;
+  const byDefault = readWhole(cost, "default", { min: 1 }, log) ?? 1;
+  if (byDefault > max) {
+    log.error(cost.get("default")?.value.at ?? cost.at, `cost: default ${byDefault} is above max ${max}`);
+  }
+  return { entry, default: byDefault, max };
+}
+
+function readLimits(fields: Fields, log: ProblemLog): LimitsDraft {
+  const one = readSection(fields.get("rate_limit"), log);
+  const listField = fields.given("rate_limits");
+  const sections = one === undefined ? readMappings(listField, log).map((mapping) => [mapping]) : [one];
+  const isList = one === undefined && listField !== undefined;
+  if (one !== undefined && listField !== undefined) {
+    log.error(listField.keyAt, "'rate_limits' can't stand beside 'rate_limit'", "Move the one limit into the list.");
+  }
+  if (isList && listField.value.kind === "sequence" && listField.value.items.length === 0) {
+    log.error(listField.value.at, "rate_limits: the list is empty", "Leave it out if the rule has no limit.");
+  }
+  const limits: LimitDraft[] = [];
+  let unlimited: Fields | undefined;
+  for (const section of sections) {
+    const limitFields = readFields("limit", section, log);
+    if (readSwitch(limitFields, "unlimited", log)) unlimited = limitFields;
+    else {
+      const limit = readLimit(limitFields, log);
+      if (limit !== undefined) limits.push(limit);
+    }
+  }
+  if (unlimited === undefined) {
+    return {
+      hasLimit: sections.length > 0,
+      isUnlimited: false,
+      unlimitedName: "",
+      unlimitedReplaces: [],
+      limits,
+      isList,
+    };
+  }
+  if (sections.length > 1) log.error(unlimited.at, "an unlimited rule takes no other limits");
+  checkUnlimited(unlimited, log);
+  const unlimitedName = readText(unlimited, "name", log) ?? "";
+  const unlimitedReplaces = readReplaces(unlimited, unlimitedName, log);
+  return { hasLimit: true, isUnlimited: true, unlimitedName, unlimitedReplaces, limits: [], isList };
+}
+
+function readGlobalLimit(fields: Fields, log: ProblemLog): GlobalLimitDraft | undefined {
+  const section = readSection(fields.get("global_limit"), log);
+  if (section === undefined) return undefined;
+  const limitFields = readFields("global limit", section, log);
+  const limit = readLimit(limitFields, log);
+  const countsHits = readWord(limitFields, "count", ["calls", "hits"], log) === 1;
+  return limit === undefined ? undefined : { limit, countsHits };
+}
+
+const SHARING_HINT = "Remove it, or put a '*' into the value or use match with prefix, suffix, regex or cidr.";
+
+function checkSharing(draft: RuleDraft, fields: Fields, log: ProblemLog): void {
+  if (!draft.sharesThreshold) return;
+  const unshared = draft.patterns.find(({ pattern }) => pattern.kind === "exact" || pattern.kind === "any");
+  if (unshared === undefined) return;
+  const at = fields.get("share_threshold")?.keyAt ?? fields.at;
+  log.error(at, "share_threshold needs a pattern that several values match", SHARING_HINT);
+}
+
+// What stands beside no limit, or beside the wrong one, would do nothing. Keys of the reference get a warning, because
+// files that it accepts must load; our own get an error.
+function checkSettings(draft: RuleDraft, fields: Fields, log: ProblemLog): void {
+  const { limits } = draft;
+  const reason = !limits.hasLimit ? "a rule without a limit" : limits.isUnlimited ? "an unlimited rule" : undefined;
+  if (reason === undefined) {
+    if (!draft.isPostPaid) warnDebt(limits.limits, log);
+    return;
+  }
+  const isOn = (name: string) => {
+    const value = fields.given(name)?.value;
+    return value !== undefined && !(value.kind === "scalar" && value.value.type === "boolean" && !value.value.boolean);
+  };
+  for (const name of ["shadow_mode", "quota_mode", "detailed_metric", "metadata"]) {
+    if (!isOn(name)) continue;
+    log.warn(
+      fields.get(name)?.keyAt ?? fields.at,
+      `'${name}' means nothing on ${reason}: it reaches neither rules above nor below`,
+    );
+  }
+  for (const name of ["cost", "post_paid", "on_store_failure"]) {
+    if (!isOn(name)) continue;
+    log.error(
+      fields.get(name)?.keyAt ?? fields.at,
+      `'${name}' means nothing on ${reason}`,
+      "Move it to the rule that has the limit.",
+    );
+  }
+}
+
+function warnDebt(limits: readonly LimitDraft[], log: ProblemLog): void {
+  for (const { debtMaxAt, name } of limits) {
+    const which = name === "" ? "" : ` of '${textOf(name)}'`;
+    if (debtMaxAt !== undefined)
+      log.warn(debtMaxAt, `debt_max${which} means nothing without 'post_paid: true' on the rule`);
+  }
+}

@@ -1,0 +1,136 @@
+// What an unquoted or tagged scalar means: YAML 1.1 as the reference service's parser reads it, so that files written
+// for it mean the same here. Text stays text; who reads the value decides what it accepts.
+
+/** The meaning of a scalar. Numbers beyond 2^53 are rounded; `bytes` is one-byte text. */
+export type ScalarValue =
+  | { readonly type: "null" }
+  | { readonly type: "text" }
+  | { readonly type: "boolean"; readonly boolean: boolean }
+  | { readonly type: "integer"; readonly number: number }
+  /** A whole number above the signed 64-bit range that still fits 64 bits. */
+  | { readonly type: "large integer"; readonly number: number }
+  | { readonly type: "float"; readonly number: number }
+  | { readonly type: "binary"; readonly bytes: string };
+
+const TAG_PREFIX = "tag:yaml.org,2002:";
+const RESOLVED_TAGS = new Set(["str", "bool", "int", "float", "null", "timestamp"]);
+
+const NULL: ScalarValue = { type: "null" };
+const TEXT: ScalarValue = { type: "text" };
+const WORDS: ReadonlyMap<string, ScalarValue> = new Map<string, ScalarValue>([
+  ...["", "~", "null", "Null", "NULL"].map((word): [string, ScalarValue] => [word, NULL]),
+  ...["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"].map(booleanWord(true)),
+  ...["n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"].map(booleanWord(false)),
+  ...[".nan", ".NaN", ".NAN"].map(floatWord(Number.NaN)),
+  ...[".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"].map(floatWord(Number.POSITIVE_INFINITY)),
+  ...["-.inf", "-.Inf", "-.INF"].map(floatWord(Number.NEGATIVE_INFINITY)),
+]);
+
+const INT64_MAX = 2n ** 63n - 1n;
+const UINT64_MAX = 2n ** 64n - 1n;
+// Longer digits can't be a 64-bit number in any base; the bound keeps hostile files from making huge ones.
+const INTEGER_CHARS_MAX = 80;
+
+/**
+ * Reads a scalar. `tag` is the full tag, empty if none is written; `isQuoted` covers block scalars.
+ * Returns a sentence instead if text and tag contradict each other.
+ */
+export function resolveScalar(text: string, tag: string, isQuoted: boolean): ScalarValue | string {
+  // The non-specific tag `!` means: read it as if it were plain.
+  if (tag === "") return isQuoted ? TEXT : resolvePlain(text);
+  if (tag === "!") return resolvePlain(text);
+  if (!tag.startsWith(TAG_PREFIX)) return TEXT;
+  const name = tag.slice(TAG_PREFIX.length);
+  if (name === "binary") return decodeBinary(text);
+  if (!RESOLVED_TAGS.has(name) || name === "str") return TEXT;
+  return fitToTag(text, name);
+}
+
+function fitToTag(text: string, tagName: string): ScalarValue | string {
+  const value = resolvePlain(text);
+  if (tagName === "timestamp") {
+    return isTimestamp(text) ? TEXT : `expected a date for the tag !!timestamp, got '${text}'`;
+  }
+  if (tagName === "float" && value.type === "integer") return { type: "float", number: value.number };
+  if (TAG_OF_TYPE[value.type] === tagName) return value;
+  return `'${text}' is not what its tag !!${tagName} says`;
+}
+
+const TAG_OF_TYPE: Readonly<Record<ScalarValue["type"], string>> = {
+  null: "null",
+  text: "str",
+  boolean: "bool",
+  integer: "int",
+  "large integer": "int",
+  float: "float",
+  binary: "binary",
+};
+
+/** Reads a scalar without tag and quotes. */
+export function resolvePlain(text: string): ScalarValue {
+  const word = WORDS.get(text);
+  if (word !== undefined) return word;
+  const first = text.charCodeAt(0);
+  const isDigit = first >= 0x30 && first <= 0x39;
+  if (first === 0x2e) return /^\.[0-9]+([eE][-+]?[0-9]+)?$/.test(text) ? floatOrText(text) : TEXT;
+  if (!isDigit && first !== 0x2b && first !== 0x2d) return TEXT;
+  return resolveNumber(text.replaceAll("_", ""));
+}
+
+function resolveNumber(text: string): ScalarValue {
+  if (text.length > INTEGER_CHARS_MAX) return decimalOrText(text);
+  const parts = /^([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))$/.exec(text);
+  if (parts === null) return decimalOrText(text);
+  const [, sign, hex, binary, octal, decimal] = parts;
+  const digits =
+    hex !== undefined
+      ? `0x${hex}`
+      : binary !== undefined
+        ? `0b${binary}`
+        : octal !== undefined
+          ? `0o${octal}`
+          : decimal;
+  const magnitude = BigInt(digits ?? "0");
+  const signed = sign === "-" ? -magnitude : magnitude;
+  if (signed >= -INT64_MAX - 1n && signed <= INT64_MAX) return { type: "integer", number: Number(signed) };
+  if (sign === "" && signed <= UINT64_MAX) return { type: "large integer", number: Number(signed) };
+  return decimalOrText(text);
+}
+
+function decimalOrText(text: string): ScalarValue {
+  return /^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$/.test(text) ? floatOrText(text) : TEXT;
+}
+
+// A number too large for a double is no number to the reference's parser, so it stays text.
+function floatOrText(text: string): ScalarValue {
+  const number = Number(text);
+  return Number.isFinite(number) ? { type: "float", number } : TEXT;
+}
+
+function decodeBinary(text: string): ScalarValue | string {
+  const base64 = text.replace(/[\r\n]/g, "");
+  if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(base64)) {
+    return "expected base64 text for the tag !!binary";
+  }
+  return { type: "binary", bytes: Buffer.from(base64, "base64").toString("latin1") };
+}
+
+function isTimestamp(text: string): boolean {
+  const parts =
+    /^(\d{4})-(\d{1,2})-(\d{1,2})(?:(?:[Tt]| )(\d{1,2}):(\d{1,2}):(\d{1,2})(?:[.,]\d+)?(?:Z|[-+]\d\d:\d\d)?)?$/.exec(
+      text,
+    );
+  if (parts === null) return false;
+  const [year, month, day, hour, minute, second] = parts.slice(1).map((part) => Number(part ?? 0));
+  const daysInMonth = new Date(Date.UTC(year ?? 0, month ?? 0, 0)).getUTCDate();
+  const isDay = (month ?? 0) >= 1 && (month ?? 0) <= 12 && (day ?? 0) >= 1 && (day ?? 0) <= daysInMonth;
+  return isDay && (hour ?? 0) < 24 && (minute ?? 0) < 60 && (second ?? 0) < 60;
+}
+
+function booleanWord(boolean: boolean): (word: string) => [string, ScalarValue] {
+  return (word) => [word, { type: "boolean", boolean }];
+}
+
+function floatWord(number: number): (word: string) => [string, ScalarValue] {
+  return (word) => [word, { type: "float", number }];
+}

@@ -1,0 +1,130 @@
+// Shape of a rules file: which key may stand where, and the bounds of what it holds. The compiler reads it for its
+// checks and its messages; docs/rules-file.md shows it to people.
+
+/** The mappings that a rules file is made of. */
+export type Section = "file" | "rule" | "limit" | "global limit" | "replaces item" | "cost" | "match";
+
+/** How messages name a section. */
+export const SECTION_TITLES: Readonly<Record<Section, string>> = {
+  file: "the top of the file",
+  rule: "a rule of 'descriptors'",
+  limit: "a rate limit",
+  "global limit": "'global_limit'",
+  "replaces item": "an item of 'replaces'",
+  cost: "'cost'",
+  match: "'match'",
+};
+
+/** Where to put a key that stands in the wrong section, as the end of a sentence. */
+export const SECTION_HOMES: Readonly<Record<Section, string>> = {
+  file: "at the top of the file, beside 'domain'",
+  rule: "in the rule itself, beside 'key'",
+  limit: "inside 'rate_limit'",
+  "global limit": "inside 'global_limit'",
+  "replaces item": "inside an item of 'replaces'",
+  cost: "inside 'cost'",
+  match: "inside 'match'",
+};
+
+/** Keys of each section. */
+export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
+  file: ["domain", "descriptors", "global_limit"],
+  rule: [
+    "key",
+    "value",
+    "match",
+    "rate_limit",
+    "rate_limits",
+    "descriptors",
+    "shadow_mode",
+    "quota_mode",
+    "detailed_metric",
+    "value_to_metric",
+    "share_threshold",
+    "metadata",
+    "cost",
+    "post_paid",
+    "on_store_failure",
+    "hash_values",
+  ],
+  limit: [
+    "requests_per_unit",
+    "unit",
+    "unlimited",
+    "name",
+    "replaces",
+    "tokens_per_second",
+    "rps",
+    "burst",
+    "window",
+    "algorithm",
+    "debt_max",
+    "retry_after_jitter",
+    "on_store_failure",
+  ],
+  "global limit": [
+    "requests_per_unit",
+    "unit",
+    "name",
+    "tokens_per_second",
+    "rps",
+    "burst",
+    "window",
+    "algorithm",
+    "retry_after_jitter",
+    "on_store_failure",
+    "count",
+  ],
+  "replaces item": ["name"],
+  cost: ["entry", "default", "max"],
+  match: ["one_of", "prefix", "suffix", "regex", "cidr"],
+};
+
+/** Keys that the reference service knows. It takes them at any level and ignores them at the wrong one; so do we, with a warning. */
+export const REFERENCE_KEYS: ReadonlySet<string> = new Set([
+  "domain",
+  "key",
+  "value",
+  "descriptors",
+  "rate_limit",
+  "unit",
+  "requests_per_unit",
+  "unlimited",
+  "shadow_mode",
+  "quota_mode",
+  "name",
+  "replaces",
+  "detailed_metric",
+  "value_to_metric",
+  "share_threshold",
+  "metadata",
+]);
+
+/** Sections in which the reference's keys can stand by mistake; the others are ours alone and take only their own keys. */
+export const REFERENCE_SECTIONS: ReadonlySet<Section> = new Set<Section>(["file", "rule", "limit", "replaces item"]);
+
+/** The section a key belongs to, or undefined if no section knows it. */
+export function homeOf(key: string): Section | undefined {
+  for (const section of ["file", "rule", "limit", "global limit", "cost", "match"] as const) {
+    if (SECTION_KEYS[section].includes(key)) return section;
+  }
+  return undefined;
+}
+
+/** Longest window, a year. */
+export const WINDOW_SECONDS_MAX = 31_536_000;
+
+/** Most hits of a sliding log, which keeps each hit's time. */
+export const SLIDING_LOG_AMOUNT_MAX = 10_000;
+
+/** Largest share of the wait that may be added to Retry-After. */
+export const RETRY_AFTER_JITTER_MAX = 0.5;
+
+/** Debt of a post-paid bucket unless the limit says otherwise, in bursts. */
+export const DEBT_BURSTS_DEFAULT = 10;
+
+/** Longest regular expression. */
+export const REGEX_CHARS_MAX = 1_000;
+
+/** Most rules of a rule set, each value of `one_of` counted. */
+export const RULES_MAX = 500_000;

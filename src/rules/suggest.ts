@@ -1,0 +1,72 @@
+// Finds what a misspelt word of a rules file may have meant.
+
+import { nearestName } from "../core/near-name.ts";
+
+// Words that people carry over from other limiters, and what they are called here.
+const KNOWN_MISTAKES: ReadonlyMap<string, string> = new Map([
+  ["limit", "rate_limit"],
+  ["limits", "rate_limits"],
+  ["ratelimit", "rate_limit"],
+  ["rate", "tokens_per_second"],
+  ["requests", "requests_per_unit"],
+  ["requestsperunit", "requests_per_unit"],
+  ["capacity", "burst"],
+  ["period", "window"],
+  ["unitmultiplier", "window"],
+  ["interval", "window"],
+  ["duration", "window"],
+  ["shadow", "shadow_mode"],
+  ["dryrun", "shadow_mode"],
+  ["quota", "quota_mode"],
+  ["hitsaddend", "cost"],
+  ["weight", "cost"],
+  ["failopen", "on_store_failure"],
+  ["failuremode", "on_store_failure"],
+  ["rules", "descriptors"],
+  ["namespace", "domain"],
+  ["in", "one_of"],
+  ["oneof", "one_of"],
+  ["ip", "cidr"],
+  ["sec", "second"],
+  ["secs", "second"],
+  ["s", "second"],
+  ["min", "minute"],
+  ["mins", "minute"],
+  ["m", "minute"],
+  ["h", "hour"],
+  ["hr", "hour"],
+  ["d", "day"],
+  ["w", "week"],
+  ["mo", "month"],
+  ["y", "year"],
+  ["tokenbucket", "token_bucket"],
+  ["bucket", "token_bucket"],
+  ["gcra", "token_bucket"],
+  ["leakybucket", "token_bucket"],
+  ["slidingwindowcounter", "sliding_window"],
+  ["slidingwindowlog", "sliding_log"],
+  ["fixed", "fixed_window"],
+]);
+
+/** A sentence that names the nearest of `words`, or undefined if nothing comes near. */
+export function suggest(word: string, words: Iterable<string>): string | undefined {
+  const nearest = nearestWord(word, [...words]);
+  return nearest === undefined ? undefined : `Did you mean '${nearest}'?`;
+}
+
+// Nothing that long is a slip of the finger, and comparing it would cost more than it tells.
+const WORD_CHARS_MAX = 40;
+
+function nearestWord(word: string, words: readonly string[]): string | undefined {
+  if (word.length === 0 || word.length > WORD_CHARS_MAX) return undefined;
+  const folded = fold(word);
+  const known = KNOWN_MISTAKES.get(folded);
+  if (known !== undefined && words.includes(known)) return known;
+  // Compared without case, dashes and underscores: tokensPerSecond is tokens_per_second.
+  const foldedWords = new Map(words.map((candidate) => [fold(candidate), candidate]));
+  return foldedWords.get(nearestName(folded, foldedWords.keys()) ?? "");
+}
+
+function fold(word: string): string {
+  return word.toLowerCase().replace(/[^a-z0-9]/g, "");
+}
