@@ -15,7 +15,7 @@ import { LocalFallback } from "../../src/limiter/failure-policy.ts";
 import { Limiter } from "../../src/limiter/limiter.ts";
 import type { LimiterObserver } from "../../src/limiter/observer.ts";
 import { ManualClock } from "./manual-clock.ts";
-import { rulesFrom } from "./rules.ts";
+import { rulesFromYaml } from "./rules.ts";
 import { ScriptedStore } from "./scripted-store.ts";
 
 /** A descriptor as tests write it: entries, and what else it carries. */
@@ -119,7 +119,7 @@ export class LimiterRig implements CallFinisher {
   }
 
   useRules(rules: string): void {
-    this.limiter.useRules(rulesFrom(rules, { statsBook: this.statsBook }));
+    this.limiter.useRules(rulesFromYaml(rules, { statsBook: this.statsBook }));
   }
 
   /** Asks and gets the answer at once; throws if the store answers later. */

@@ -71,7 +71,7 @@ describe("headers", () => {
 
   test.each([
     { key: "bucket", hits: 10, reason: "token_bucket_exceeded", retryAfter: "1" },
-    { key: "window", hits: 1, reason: "sliding_window_exceeded", retryAfter: "60" },
+    { key: "window", hits: 1, reason: "sliding_window_exceeded", retryAfter: "120" },
     { key: "fixed", hits: 1, reason: "fixed_window_exceeded", retryAfter: "60" },
     { key: "log", hits: 1, reason: "sliding_log_exceeded", retryAfter: "60" },
   ])("of a refusal carry Retry-After and the reason $reason", ({ key, hits, reason, retryAfter }) => {
@@ -131,7 +131,7 @@ describe("metadata", () => {
       path: "window",
       algorithm: "sliding_window",
       remaining: 0,
-      reset_seconds: 60,
+      reset_seconds: 120,
       reason: "sliding_window_exceeded",
       source: "store",
     });
