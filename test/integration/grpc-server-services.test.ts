@@ -1,0 +1,238 @@
+// What the gRPC server offers beside the hot method: health, reflection, listening, shutdown.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as grpc from "@grpc/grpc-js";
+import { afterEach, describe, expect, test } from "vitest";
+import type { UnaryHandler, UnaryReply } from "../../src/core/unary.ts";
+import type { GrpcServerOptions } from "../../src/transport/grpc-server.ts";
+import { HEALTH_SERVICE, RATE_LIMIT_SERVICE } from "../../src/transport/load-proto.ts";
+import { callRaw, clientFor, startTestServer, type TestServer } from "../support/grpc-test-server.ts";
+import { bytesField } from "../support/wire.ts";
+
+const open: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+const HELLO = Buffer.from("hello");
+const echo: UnaryHandler = { handle: (message, _deadlineUs, reply) => reply.ok(message) };
+
+async function serve(options: Partial<GrpcServerOptions> = {}, handler = echo): Promise<TestServer> {
+  const running = await startTestServer(handler, options);
+  open.push(() => running.server.drain(0));
+  return running;
+}
+
+function plainClient(target: string): grpc.Client {
+  const client = new grpc.Client(target, grpc.credentials.createInsecure());
+  open.push(() => client.close());
+  return client;
+}
+
+function healthClient(target: string): ReturnType<typeof clientFor> {
+  const client = clientFor(HEALTH_SERVICE, target);
+  open.push(() => client.close());
+  return client;
+}
+
+type AnyCall = (this: unknown, request: object, done: grpc.requestCallback<unknown>) => void;
+
+/** The status of a name, or the code of the error. */
+function check(client: ReturnType<typeof clientFor>, service: string): Promise<string | grpc.status> {
+  return new Promise((resolve) => {
+    (client.Check as unknown as AnyCall).call(client, { service }, (error, answer) =>
+      resolve(error === null ? (answer as { status: string }).status : error.code),
+    );
+  });
+}
+
+/** A Watch as the list of what it has said so far, its end included. */
+function watch(client: ReturnType<typeof clientFor>, service: string): { heard(count: number): Promise<unknown[]> } {
+  const said: unknown[] = [];
+  let notify = (): void => undefined;
+  const say = (what: unknown): void => {
+    said.push(what);
+    notify();
+  };
+  const method = client.Watch as unknown as (request: object) => grpc.ClientReadableStream<{ status: string }>;
+  const stream = method.call(client, { service });
+  stream.on("data", ({ status }) => say(status));
+  stream.on("error", (error: grpc.ServiceError) => say(error.code));
+  open.push(() => stream.cancel());
+  return {
+    heard: (count) =>
+      new Promise((resolve) => {
+        notify = () => (said.length >= count ? resolve([...said]) : undefined);
+        notify();
+      }),
+  };
+}
+
+describe("health", () => {
+  test.each([{ name: "" }, { name: "ratelimit" }, { name: RATE_LIMIT_SERVICE }])(
+    "of '$name' is that of the process",
+    async ({ name }) => {
+      const { health, target } = await serve();
+      const client = healthClient(target);
+      expect(await check(client, name)).toBe("SERVING");
+      health.setTrouble("rules", "no rules are loaded");
+      expect(await check(client, name)).toBe("NOT_SERVING");
+      health.setTrouble("rules", undefined);
+      expect(await check(client, name)).toBe("SERVING");
+    },
+  );
+
+  test("of a name that means nothing is NOT_FOUND", async () => {
+    const { target } = await serve();
+    expect(await check(healthClient(target), "other")).toBe(grpc.status.NOT_FOUND);
+  });
+
+  test("of all names is listed", async () => {
+    const { target, health } = await serve();
+    health.setTrouble("store", "it does not answer");
+    const client = healthClient(target);
+    const list = new Promise((resolve, reject) => {
+      (client.List as unknown as AnyCall).call(client, {}, (error, answer) =>
+        error ? reject(error) : resolve(answer),
+      );
+    });
+    const status = { status: "NOT_SERVING" };
+    expect(await list).toEqual({ statuses: { "": status, ratelimit: status, [RATE_LIMIT_SERVICE]: status } });
+  });
+
+  test("watched says what is and then every change", async () => {
+    const { target, health } = await serve();
+    const watching = watch(healthClient(target), "ratelimit");
+    expect(await watching.heard(1)).toEqual(["SERVING"]);
+    health.setTrouble("store", "it does not answer");
+    expect(await watching.heard(2)).toEqual(["SERVING", "NOT_SERVING"]);
+    health.setTrouble("rules", "none");
+    health.setTrouble("store", undefined);
+    health.setTrouble("rules", undefined);
+    expect(await watching.heard(3)).toEqual(["SERVING", "NOT_SERVING", "SERVING"]);
+  });
+
+  test("watched of a name that means nothing is SERVICE_UNKNOWN and the stream stays", async () => {
+    const { target, server } = await serve();
+    const watching = watch(healthClient(target), "other");
+    expect(await watching.heard(1)).toEqual(["SERVICE_UNKNOWN"]);
+    const draining = server.drain(1_000);
+    expect(await watching.heard(2)).toEqual(["SERVICE_UNKNOWN", grpc.status.UNAVAILABLE]);
+    await draining;
+  });
+});
+
+describe("reflection", () => {
+  const LIST_SERVICES = bytesField(7, "*");
+
+  // Reads one answer of the stream as bytes; the names in it are ASCII.
+  function reflect(target: string, version: string, request: Buffer): Promise<string> {
+    const same = (bytes: Buffer): Buffer => bytes;
+    const path = `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`;
+    const stream = plainClient(target).makeBidiStreamRequest(path, same, same);
+    return new Promise((resolve, reject) => {
+      stream.on("data", (bytes: Buffer) => resolve(bytes.toString("latin1")));
+      stream.on("error", reject);
+      stream.end(request);
+    });
+  }
+
+  test.each(["v1", "v1alpha"])("%s lists the services", async (version) => {
+    const { target } = await serve();
+    const answer = await reflect(target, version, LIST_SERVICES);
+    expect(answer).toContain(RATE_LIMIT_SERVICE);
+    expect(answer).toContain(HEALTH_SERVICE);
+  });
+
+  test("describes the service with types named in full", async () => {
+    const { target } = await serve();
+    const answer = await reflect(target, "v1", bytesField(4, RATE_LIMIT_SERVICE));
+    expect(answer).toContain(".envoy.extensions.common.ratelimit.v3.RateLimitDescriptor");
+  });
+
+  test("is UNIMPLEMENTED when it is off", async () => {
+    const { target } = await serve({ reflection: false });
+    await expect(reflect(target, "v1", LIST_SERVICES)).rejects.toMatchObject({ code: grpc.status.UNIMPLEMENTED });
+  });
+});
+
+describe("listening", () => {
+  test("on a port in use fails with one sentence that names address and settings", async () => {
+    const { server } = await serve();
+    await expect(startTestServer(echo, { port: server.port })).rejects.toMatchObject({
+      code: "CONFIG_SETTINGS",
+      message: `gRPC can't listen on 127.0.0.1:${server.port} (GRPC_HOST and GRPC_PORT): something else listens there`,
+    });
+  });
+
+  test("on an address of another machine fails with one sentence", async () => {
+    await expect(startTestServer(echo, { host: "192.0.2.1" })).rejects.toMatchObject({
+      message: "gRPC can't listen on 192.0.2.1:0 (GRPC_HOST and GRPC_PORT): this machine has no such address",
+    });
+  });
+
+  test("works on an IPv6 address", async () => {
+    const { server } = await serve({ host: "::1" });
+    expect((await callRaw(plainClient(`[::1]:${server.port}`), HELLO)).code).toBe(grpc.status.OK);
+  });
+
+  test("works on a Unix socket", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "grpc-"));
+    open.push(() => rmSync(folder, { recursive: true }));
+    const unixSocket = join(folder, "headgate.sock");
+    const { server } = await serve({ unixSocket });
+    expect(server.port).toBe(0);
+    expect((await callRaw(plainClient(`unix:${unixSocket}`), HELLO)).code).toBe(grpc.status.OK);
+  });
+});
+
+describe("drain", () => {
+  function heldHandler(): { handler: UnaryHandler; reply: Promise<UnaryReply> } {
+    let arrived = (_reply: UnaryReply): void => undefined;
+    const reply = new Promise<UnaryReply>((resolve) => {
+      arrived = resolve;
+    });
+    return { handler: { handle: (_message, _deadlineUs, given) => arrived(given) }, reply };
+  }
+
+  test("lets the running call finish and takes no new connection", async () => {
+    const { handler, reply } = heldHandler();
+    const { server, target } = await serve({}, handler);
+    const running = callRaw(plainClient(target), HELLO);
+    const held = await reply;
+    const drained = server.drain(10_000);
+    expect((await callRaw(plainClient(target), HELLO, { deadlineMs: 500 })).code).not.toBe(grpc.status.OK);
+    held.ok(HELLO);
+    expect((await running).message).toEqual(HELLO);
+    await drained;
+  });
+
+  test("cuts what is not done at its bound, and a reply after that harms nobody", async () => {
+    const { handler, reply } = heldHandler();
+    const { server, target, failures } = await serve({}, handler);
+    const running = callRaw(plainClient(target), HELLO);
+    const held = await reply;
+    await server.drain(50);
+    expect((await running).code).not.toBe(grpc.status.OK);
+    held.ok(HELLO);
+    expect(failures).toEqual([]);
+  });
+
+  test("is not held up by a Watch, which hears NOT_SERVING first", async () => {
+    const { server, target } = await serve();
+    const watching = watch(healthClient(target), "");
+    await watching.heard(1);
+    const startedAt = performance.now();
+    await server.drain(10_000);
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(await watching.heard(3)).toEqual(["SERVING", "NOT_SERVING", grpc.status.UNAVAILABLE]);
+  });
+
+  test("waits for the same end when asked twice", async () => {
+    const { server } = await serve();
+    await Promise.all([server.drain(1_000), server.drain(1_000)]);
+    await server.drain(0);
+  });
+});

@@ -1,0 +1,307 @@
+// The gRPC server over real sockets: what callers see of replies, failures, deadlines, bounds and bad input.
+
+import { connect } from "node:http2";
+import * as grpc from "@grpc/grpc-js";
+import fc from "fast-check";
+import { afterEach, describe, expect, test } from "vitest";
+import { SystemClock } from "../../src/core/clock.ts";
+import { RequestError } from "../../src/core/errors.ts";
+import { LimitRequest } from "../../src/core/request.ts";
+import { GrpcStatus, type UnaryHandler, type UnaryReply } from "../../src/core/unary.ts";
+import { decodeRequest } from "../../src/rls/codec.ts";
+import type { GrpcServerOptions } from "../../src/transport/grpc-server.ts";
+import { SHOULD_RATE_LIMIT_PATH } from "../../src/transport/load-proto.ts";
+import { callRaw, startTestServer, type TestServer } from "../support/grpc-test-server.ts";
+import { requestFields } from "../support/request-arbitrary.ts";
+
+const open: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+interface Rig extends TestServer {
+  readonly client: grpc.Client;
+}
+
+async function serve(handle: UnaryHandler["handle"], options: Partial<GrpcServerOptions> = {}): Promise<Rig> {
+  const running = await startTestServer({ handle }, options);
+  const client = new grpc.Client(running.target, grpc.credentials.createInsecure());
+  open.push(
+    () => running.server.drain(0),
+    () => client.close(),
+  );
+  return { ...running, client };
+}
+
+/** A handler that leaves its calls unanswered until the test answers them. */
+function heldReplies(): {
+  replies: UnaryReply[];
+  handle: UnaryHandler["handle"];
+  arrived(count: number): Promise<void>;
+} {
+  const replies: UnaryReply[] = [];
+  let notify = (): void => undefined;
+  return {
+    replies,
+    handle: (_message, _deadlineUs, reply) => {
+      replies.push(reply);
+      notify();
+    },
+    arrived: (count) =>
+      new Promise((resolve) => {
+        notify = () => (replies.length >= count ? resolve() : undefined);
+        notify();
+      }),
+  };
+}
+
+const HELLO = Buffer.from("hello");
+
+describe("replies", () => {
+  test("pass the bytes through both ways, empty ones too", async () => {
+    const { client } = await serve((message, _deadlineUs, reply) => reply.ok(message));
+    expect((await callRaw(client, HELLO)).message).toEqual(HELLO);
+    expect((await callRaw(client, Buffer.alloc(0))).message).toEqual(Buffer.alloc(0));
+  });
+
+  test("may use their buffer again as soon as they are given", async () => {
+    const shared = Buffer.from("first");
+    const { client } = await serve((_message, _deadlineUs, reply) => {
+      shared.write("first");
+      reply.ok(shared);
+      shared.fill(0);
+    });
+    expect((await callRaw(client, HELLO)).message?.toString()).toBe("first");
+  });
+
+  test.each([
+    { name: "plain", message: "expected at most 64 entries, got 65" },
+    { name: "outside ASCII and with percent signs and line ends", message: "100 % größer\r\nals 鍵" },
+  ])("that fail carry code and message: $name", async ({ message }) => {
+    const { client } = await serve((_bytes, _deadlineUs, reply) => reply.fail(GrpcStatus.invalidArgument, message));
+    expect(await callRaw(client, HELLO)).toMatchObject({ code: grpc.status.INVALID_ARGUMENT, details: message });
+  });
+
+  test("that fail with text no header can hold still carry the code", async () => {
+    const text = `\ud800${"x".repeat(100_000)}`;
+    const { client } = await serve((_bytes, _deadlineUs, reply) => reply.fail(GrpcStatus.unavailable, text));
+    const { code, details } = await callRaw(client, HELLO);
+    expect(code).toBe(grpc.status.UNAVAILABLE);
+    expect(details).toBe(`\ufffd${"x".repeat(1_023)}`);
+  });
+
+  test("count once: a second one is dropped and reported", async () => {
+    const { client, failures, server } = await serve((message, _deadlineUs, reply) => {
+      reply.ok(message);
+      reply.fail(GrpcStatus.internal, "second");
+    });
+    expect((await callRaw(client, HELLO)).code).toBe(grpc.status.OK);
+    expect(failures.map(String)).toEqual(["InvariantError: a call is replied to once"]);
+    expect(server.inFlight()).toBe(0);
+  });
+
+  test("of a handler that throws are INTERNAL, reported, and the next call is answered", async () => {
+    const fault = new Error("secret detail");
+    const { client, failures } = await serve((message, _deadlineUs, reply) => {
+      if (message.length === 0) throw fault;
+      reply.ok(message);
+    });
+    expect(await callRaw(client, Buffer.alloc(0))).toMatchObject({
+      code: grpc.status.INTERNAL,
+      details: "internal error",
+    });
+    expect((await callRaw(client, HELLO)).code).toBe(grpc.status.OK);
+    expect(failures).toEqual([fault]);
+  });
+
+  test("to calls that were cancelled are dropped", async () => {
+    const held = heldReplies();
+    const { client, failures, server } = await serve(held.handle);
+    const same = (bytes: Buffer): Buffer => bytes;
+    const ended = new Promise<grpc.ServiceError | null>((resolve) => {
+      const call = client.makeUnaryRequest(SHOULD_RATE_LIMIT_PATH, same, same, HELLO, resolve);
+      held.arrived(1).then(() => call.cancel());
+    });
+    expect((await ended)?.code).toBe(grpc.status.CANCELLED);
+    // A round trip on the same connection: the server has read the cancellation by then.
+    const second = callRaw(client, HELLO);
+    await held.arrived(2);
+    expect(server.inFlight()).toBe(2);
+    for (const reply of held.replies) reply.ok(HELLO);
+    expect((await second).code).toBe(grpc.status.OK);
+    expect(server.inFlight()).toBe(0);
+    expect(failures).toEqual([]);
+  });
+});
+
+describe("deadlines", () => {
+  test("reach the handler on the process's clock", async () => {
+    const clock = new SystemClock();
+    let leftUs = 0;
+    const { client } = await serve(
+      (message, deadlineUs, reply) => {
+        leftUs = deadlineUs - clock.nowUs();
+        reply.ok(message);
+      },
+      { clock },
+    );
+    await callRaw(client, HELLO, { deadlineMs: 5_000 });
+    expect(leftUs).toBeGreaterThan(3_000_000);
+    expect(leftUs).toBeLessThanOrEqual(5_001_000);
+  });
+
+  test("are Infinity where the caller set none", async () => {
+    let seen = 0;
+    const { target } = await serve((message, deadlineUs, reply) => {
+      seen = deadlineUs;
+      reply.ok(message);
+    });
+    expect((await callHttp2(target, framed(HELLO))).status).toBe("0");
+    expect(seen).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  test("that have passed end the call before the handler sees it", async () => {
+    let calls = 0;
+    const { target } = await serve((message, _deadlineUs, reply) => {
+      calls++;
+      reply.ok(message);
+    });
+    const { status } = await callHttp2(target, framed(HELLO), { "grpc-timeout": "1n" });
+    expect(status).toBe(String(grpc.status.DEADLINE_EXCEEDED));
+    expect(calls).toBe(0);
+  });
+
+  test("that pass while the handler works end the call; the late reply harms nobody", async () => {
+    const held = heldReplies();
+    const { client, failures } = await serve(held.handle);
+    const late = await callRaw(client, HELLO, { deadlineMs: 30 });
+    expect(late.code).toBe(grpc.status.DEADLINE_EXCEEDED);
+    const second = callRaw(client, HELLO);
+    await held.arrived(2);
+    for (const reply of held.replies) reply.ok(HELLO);
+    expect((await second).code).toBe(grpc.status.OK);
+    expect(failures).toEqual([]);
+  });
+});
+
+describe("bounds", () => {
+  test("one call more than may be in flight is RESOURCE_EXHAUSTED at once, until one is answered", async () => {
+    const held = heldReplies();
+    let overloads = 0;
+    const observer = { handlerFailed: () => undefined, overloaded: () => overloads++ };
+    const { client } = await serve(held.handle, { inFlightMax: 2, observer });
+    const running = [callRaw(client, HELLO), callRaw(client, HELLO)];
+    await held.arrived(2);
+    expect(await callRaw(client, HELLO)).toMatchObject({ code: grpc.status.RESOURCE_EXHAUSTED });
+    expect(overloads).toBe(1);
+    for (const reply of held.replies) reply.ok(HELLO);
+    expect((await Promise.all(running)).map(({ code }) => code)).toEqual([0, 0]);
+    const next = callRaw(client, HELLO);
+    await held.arrived(3);
+    held.replies[2]?.ok(HELLO);
+    expect((await next).code).toBe(grpc.status.OK);
+  });
+
+  test("a message above the largest size is RESOURCE_EXHAUSTED, one of that size passes", async () => {
+    const { client } = await serve((_message, _deadlineUs, reply) => reply.ok(HELLO), { maxMessageBytes: 1_000 });
+    expect((await callRaw(client, Buffer.alloc(1_000))).code).toBe(grpc.status.OK);
+    expect((await callRaw(client, Buffer.alloc(1_001))).code).toBe(grpc.status.RESOURCE_EXHAUSTED);
+  });
+
+  test("a method that does not exist is UNIMPLEMENTED", async () => {
+    const { client } = await serve((message, _deadlineUs, reply) => reply.ok(message));
+    const { code } = await callRaw(client, HELLO, {
+      path: "/envoy.service.ratelimit.v2.RateLimitService/ShouldRateLimit",
+    });
+    expect(code).toBe(grpc.status.UNIMPLEMENTED);
+  });
+});
+
+// What a service does with a message: decode, then answer or refuse.
+function decodingHandler(): UnaryHandler["handle"] {
+  const request = new LimitRequest();
+  return (message, _deadlineUs, reply) => {
+    try {
+      decodeRequest(message, request);
+      reply.ok(HELLO);
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      reply.fail(GrpcStatus.invalidArgument, error.message);
+    }
+  };
+}
+
+describe("bad input", () => {
+  test("10,000 generated byte strings are each answered OK or INVALID_ARGUMENT", async () => {
+    const { client, failures } = await serve(decodingHandler());
+    const damaged = fc.tuple(requestFields, fc.nat(), fc.nat(255)).map(([fields, at, byte]) => {
+      const message = Buffer.concat(fields);
+      if (message.length > 0) message[at % message.length] = byte;
+      return message;
+    });
+    const random = fc.uint8Array({ maxLength: 64 }).map((bytes) => Buffer.from(bytes));
+    const messages = fc.sample(fc.oneof(random, damaged), 10_000);
+    const counts = new Map<grpc.status, number>();
+    for (let at = 0; at < messages.length; at += 500) {
+      const outcomes = await Promise.all(messages.slice(at, at + 500).map((message) => callRaw(client, message)));
+      for (const { code } of outcomes) counts.set(code, (counts.get(code) ?? 0) + 1);
+    }
+    expect(failures).toEqual([]);
+    expect([...counts.keys()].sort()).toEqual([grpc.status.OK, grpc.status.INVALID_ARGUMENT]);
+    expect((counts.get(grpc.status.OK) ?? 0) + (counts.get(grpc.status.INVALID_ARGUMENT) ?? 0)).toBe(10_000);
+  });
+
+  test.each([
+    { name: "no message", body: Buffer.alloc(0) },
+    { name: "a message cut short", body: framed(HELLO).subarray(0, 7) },
+    { name: "a header cut short", body: Buffer.from([0, 0]) },
+    { name: "two messages", body: Buffer.concat([framed(HELLO), framed(HELLO)]) },
+    { name: "a length of 4 GiB", body: Buffer.from([0, 0xff, 0xff, 0xff, 0xff]) },
+    { name: "a compressed message without saying how", body: framed(HELLO, 1) },
+    { name: "a compressed message that is not", body: framed(HELLO, 1), headers: { "grpc-encoding": "gzip" } },
+    { name: "an unknown compression", body: framed(HELLO, 1), headers: { "grpc-encoding": "lzw" } },
+    { name: "a flag of 255", body: framed(HELLO, 255) },
+    { name: "a timeout that is none", body: framed(HELLO), headers: { "grpc-timeout": "soon" } },
+    { name: "another content type", body: framed(HELLO), headers: { "content-type": "text/html" } },
+  ])("a stream with $name leaves the server able to answer", async ({ body, headers }) => {
+    const { client, target, failures } = await serve((message, _deadlineUs, reply) => reply.ok(message));
+    await callHttp2(target, body, headers);
+    expect((await callRaw(client, HELLO)).code).toBe(grpc.status.OK);
+    expect(failures).toEqual([]);
+  });
+});
+
+/** A message with gRPC's five bytes in front. */
+function framed(message: Buffer, flag = 0): Buffer {
+  const head = Buffer.alloc(5);
+  head[0] = flag;
+  head.writeUInt32BE(message.length, 1);
+  return Buffer.concat([head, message]);
+}
+
+/** Sends bytes as the body of a gRPC request, whatever they are. Ends with the gRPC status or, without one, undefined. */
+function callHttp2(target: string, body: Buffer, headers = {}): Promise<{ status: string | undefined }> {
+  return new Promise((resolve, reject) => {
+    const session = connect(`http://${target}`);
+    session.on("error", reject);
+    const stream = session.request({
+      ":method": "POST",
+      ":path": SHOULD_RATE_LIMIT_PATH,
+      "content-type": "application/grpc",
+      te: "trailers",
+      ...headers,
+    });
+    let status: string | undefined;
+    const note = (received: object): void => {
+      status = (received as Record<string, string>)["grpc-status"] ?? status;
+    };
+    stream.on("response", note).on("trailers", note);
+    stream.on("error", () => undefined);
+    stream.on("close", () => {
+      session.close();
+      resolve({ status });
+    });
+    stream.resume();
+    stream.end(body);
+  });
+}
