@@ -17,6 +17,8 @@ export class WorkingBucket {
   /** What was used when the bucket was opened and brought to now; the bucket is written if it ends up different. */
   openedUsed = 0;
   openedPrevious = 0;
+  /** The bucket was dated much later than now and is dated now since it was opened. It is written for that, too. */
+  isRedated = false;
   /** How long the state means something, in microseconds from now. */
   lifetimeUs = 0;
 

@@ -157,10 +157,10 @@ export class LogState {
     return this.count >= SLIDING_LOG_MAX || this.#timeOf(this.#end - 1) === this.effectiveUs;
   }
 
-  /** Moves the entries to the front, of larger arrays if they fill more than half. Sums start from 0 again. */
+  /** Moves the entries to the front, of larger arrays if they fill half or more. Sums start from 0 again. */
   #makeRoom(): void {
     const count = this.#end - this.#head;
-    const isTight = count * 2 > this.#times.length;
+    const isTight = count * 2 >= this.#times.length;
     const capacity = isTight ? Math.max(CAPACITY_MIN, this.#times.length * 2) : this.#times.length;
     const times = isTight ? new Float64Array(capacity) : this.#times;
     const sums = isTight ? new Float64Array(capacity) : this.#sums;

@@ -6,10 +6,12 @@ import { AMOUNT_MAX, TICKS_PER_WINDOW } from "../core/units.ts";
 import type { LogState } from "./log-state.ts";
 import { type Judgement, type Report, type Step, skewMaxUs, ticksUntil, windowUsOf } from "./step.ts";
 
-function advance(log: LogState, limit: Limit, nowUs: number): void {
+function advance(log: LogState, limit: Limit, nowUs: number): boolean {
   const newestUs = log.newestKeptUs;
-  const effectiveUs = newestUs > nowUs + skewMaxUs(limit) ? nowUs : Math.max(nowUs, newestUs);
+  const isRedated = newestUs > nowUs + skewMaxUs(limit);
+  const effectiveUs = isRedated ? nowUs : Math.max(nowUs, newestUs);
   log.view(effectiveUs, effectiveUs - windowUsOf(limit));
+  return isRedated;
 }
 
 function clear(log: LogState, _limit: Limit, nowUs: number): void {

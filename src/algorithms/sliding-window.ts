@@ -7,16 +7,18 @@ import { AMOUNT_MAX, divideDown, TICKS_PER_WINDOW } from "../core/units.ts";
 import { type BucketState, type Judgement, type Report, type Step, skewMaxUs, ticksUntil, windowUsOf } from "./step.ts";
 import { windowStartUs } from "./window-start.ts";
 
-function advance(state: BucketState, limit: Limit, nowUs: number): void {
+function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
   const startUs = windowStartUs(limit, nowUs);
-  if (state.atUs === startUs) return;
+  if (state.atUs === startUs) return false;
   if (state.atUs > nowUs) {
-    if (state.atUs > nowUs + skewMaxUs(limit)) state.atUs = startUs;
-    return;
+    const isRedated = state.atUs > nowUs + skewMaxUs(limit);
+    if (isRedated) state.atUs = startUs;
+    return isRedated;
   }
   state.previous = state.atUs === startUs - windowUsOf(limit) ? state.used : 0;
   state.used = 0;
   state.atUs = startUs;
+  return false;
 }
 
 function clear(state: BucketState, limit: Limit, nowUs: number): void {

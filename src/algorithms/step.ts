@@ -36,8 +36,12 @@ export interface Report {
 
 /** One algorithm. `advance` comes first; all other functions take a state that was advanced to the same `nowUs`. */
 export interface Step<State> {
-  /** Brings the state to `nowUs`: works off debt, turns windows. Time that steps back changes nothing. */
-  advance(state: State, limit: Limit, nowUs: number): void;
+  /**
+   * Brings the state to `nowUs`: works off debt, turns windows. Time that steps back changes nothing used.
+   * True if the state was dated so much later than now that it is now dated now. That has to be kept even if nothing is
+   * paid, or the bucket would stand still until the clock has caught up.
+   */
+  advance(state: State, limit: Limit, nowUs: number): boolean;
   /** Makes the state that of a new bucket. */
   clear(state: State, limit: Limit, nowUs: number): void;
   /** Writes whether `cost` could be paid, and if not the ticks after which it could. Leaves the state as it is. */

@@ -28,12 +28,12 @@ export function clearBucket(bucket: WorkingBucket, limit: Limit, nowUs: number):
   else slidingLog.clear(logOf(bucket), limit, nowUs);
 }
 
-/** Brings the bucket to `nowUs`. */
-export function advanceBucket(bucket: WorkingBucket, limit: Limit, nowUs: number): void {
-  if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.advance(bucket.state, limit, nowUs);
-  else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.advance(bucket.state, limit, nowUs);
-  else if (bucket.algorithm === Algorithm.fixedWindow) fixedWindow.advance(bucket.state, limit, nowUs);
-  else slidingLog.advance(logOf(bucket), limit, nowUs);
+/** Brings the bucket to `nowUs`. True if it was dated so much later that it is now dated now. */
+export function advanceBucket(bucket: WorkingBucket, limit: Limit, nowUs: number): boolean {
+  if (bucket.algorithm === Algorithm.tokenBucket) return tokenBucket.advance(bucket.state, limit, nowUs);
+  if (bucket.algorithm === Algorithm.slidingWindow) return slidingWindow.advance(bucket.state, limit, nowUs);
+  if (bucket.algorithm === Algorithm.fixedWindow) return fixedWindow.advance(bucket.state, limit, nowUs);
+  return slidingLog.advance(logOf(bucket), limit, nowUs);
 }
 
 /** Writes `outcome` and `waitTicks` of the take. */
@@ -118,8 +118,12 @@ export function markBucketOpened(bucket: WorkingBucket): void {
   bucket.openedPrevious = bucket.state.previous;
 }
 
-/** True if what is used is no longer what it was when the bucket was opened. The passing of time is no change. */
+/**
+ * True if what is used is no longer what it was when the bucket was opened, or the bucket was dated anew.
+ * The passing of time alone is no change.
+ */
 export function hasBucketChanged(bucket: WorkingBucket): boolean {
+  if (bucket.isRedated) return true;
   if (bucket.algorithm === Algorithm.slidingLog) return logOf(bucket).total !== bucket.openedUsed;
   return bucket.state.used !== bucket.openedUsed || bucket.state.previous !== bucket.openedPrevious;
 }

@@ -9,8 +9,9 @@ import { type BucketState, type Judgement, type Report, type Step, skewMaxUs, ti
 /** Debt of one token: `amount` of these come off per tick, which makes `amount` tokens per window. */
 const DEBT_PER_TOKEN = 1_000_000;
 
-function advance(state: BucketState, limit: Limit, nowUs: number): void {
-  if (state.atUs > nowUs + skewMaxUs(limit)) state.atUs = nowUs;
+function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
+  const isRedated = state.atUs > nowUs + skewMaxUs(limit);
+  if (isRedated) state.atUs = nowUs;
   if (nowUs > state.atUs) {
     const ticks = divideDown(nowUs - state.atUs, limit.windowSeconds);
     if (limit.amount > 0 && ticks >= divideUp(state.used, limit.amount)) {
@@ -23,6 +24,7 @@ function advance(state: BucketState, limit: Limit, nowUs: number): void {
     }
   }
   if (state.used === 0) state.atUs = Math.max(state.atUs, nowUs);
+  return isRedated;
 }
 
 function clear(state: BucketState, _limit: Limit, nowUs: number): void {

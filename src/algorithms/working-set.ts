@@ -46,7 +46,8 @@ export class WorkingSet {
     bucket.algorithm = take.limit.algorithm;
     bucket.log = undefined;
     bucket.lifetimeUs = 0;
-    if (this.#access.load(bucket)) advanceBucket(bucket, take.limit, nowUs);
+    bucket.isRedated = false;
+    if (this.#access.load(bucket)) bucket.isRedated = advanceBucket(bucket, take.limit, nowUs);
     else clearBucket(bucket, take.limit, nowUs);
     markBucketOpened(bucket);
     if (this.size > SCAN_MAX) this.#index();

@@ -1,0 +1,23 @@
+// The memory store under a clock moved by hand.
+
+import type { TakeGroup } from "../../src/core/take.ts";
+import { MemoryStore, type MemoryStoreOptions } from "../../src/stores/memory/memory-store.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { START_US, type StoreHarness } from "./store-harness.ts";
+
+/** A fresh memory store. */
+export function memoryHarness(options: Omit<MemoryStoreOptions, "clock"> = {}): StoreHarness {
+  const clock = new ManualClock(START_US);
+  const store = new MemoryStore({ clock, ...options });
+  return {
+    store,
+    keyPrefix: "",
+    nowUs: () => clock.nowUs(),
+    setUs: (nowUs) => clock.setUs(nowUs),
+    settle: async (group: TakeGroup) => {
+      store.take(group);
+    },
+    giveBack: async (group: TakeGroup) => store.giveBack(group),
+    close: () => store.close(),
+  };
+}

@@ -1,0 +1,6 @@
+import { describeAlgorithmContract } from "./algorithm.contract.ts";
+import { memoryHarness } from "./memory-harness.ts";
+import { describeStoreContract } from "./store.contract.ts";
+
+describeStoreContract("memory store", () => memoryHarness());
+describeAlgorithmContract("memory store", () => memoryHarness());

@@ -1,0 +1,356 @@
+// What every store does with groups: all or nothing, kinds, modes, receipts. algorithm.contract.ts has the numbers.
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
+import { GLOBAL_DESCRIPTOR, Kind, Mode, Outcome, Source, Verdict } from "../../src/core/take.ts";
+import { COST_ABOVE_ALL } from "../../src/core/units.ts";
+import { makeLimit } from "../support/builders.ts";
+import {
+  advance,
+  ask,
+  askOne,
+  type HarnessFactory,
+  look,
+  SECOND_US,
+  type StoreHarness,
+  takeOf,
+} from "./store-harness.ts";
+
+const perMinute = makeLimit({ algorithm: Algorithm.slidingWindow, amount: 10, windowSeconds: 60 });
+const perHour = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 20, windowSeconds: 3_600 });
+const bucket = makeLimit({ algorithm: Algorithm.tokenBucket, amount: 10, burst: 10, windowSeconds: 60 });
+const log = makeLimit({ algorithm: Algorithm.slidingLog, amount: 10, windowSeconds: 60 });
+const full = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 0, windowSeconds: 60, name: "full" });
+const ALL = [bucket, perMinute, perHour, log].map((limit) => ({ limit, name: ALGORITHM_NAMES[limit.algorithm] }));
+
+/** Runs the contract of stores. `factory` makes a fresh one for each test. */
+export function describeStoreContract(name: string, factory: HarnessFactory): void {
+  describe(`contract of the ${name}`, () => {
+    let harness: StoreHarness;
+    beforeEach(async () => {
+      harness = await factory();
+    });
+    afterEach(() => harness.close());
+
+    const open = () => harness;
+    describeGroups(open);
+    describeKinds(open);
+    describeModes(open);
+    describeGivingBack(open);
+    describeStore(open);
+  });
+}
+
+function describeGroups(open: () => StoreHarness): void {
+  describe("groups", () => {
+    test("an empty group is allowed", async () => {
+      expect(await ask(open(), [])).toMatchObject({
+        verdict: Verdict.allowed,
+        source: Source.store,
+        failure: undefined,
+      });
+    });
+
+    test("pays all limits of a descriptor when each has room", async () => {
+      const group = await ask(
+        open(),
+        ALL.map(({ limit }) => ({ limit, descriptor: 0, cost: 3 })),
+      );
+      expect(group.verdict).toBe(Verdict.allowed);
+      expect(group.takes.map(({ paid, remaining }) => [paid, remaining])).toEqual([
+        [true, 7],
+        [true, 7],
+        [true, 17],
+        [true, 7],
+      ]);
+    });
+
+    test("pays none when one limit of the descriptor is over", async () => {
+      const group = await ask(open(), [
+        ...ALL.map(({ limit }) => ({ limit, descriptor: 0 })),
+        { limit: full, descriptor: 0 },
+      ]);
+      expect(group.verdict).toBe(Verdict.refused);
+      expect(group.takes.map(({ outcome, paid }) => [outcome, paid])).toEqual([
+        [Outcome.room, false],
+        [Outcome.room, false],
+        [Outcome.room, false],
+        [Outcome.room, false],
+        [Outcome.never, false],
+      ]);
+      for (const { limit } of ALL) expect((await look(open(), limit)).resetTicks).toBe(0);
+    });
+
+    test("a refusal by the last descriptor costs the first ones nothing", async () => {
+      await ask(open(), [{ limit: perHour, cost: 20 }]);
+      const group = await ask(open(), [{ limit: bucket }, { limit: perMinute }, { limit: log }, { limit: perHour }]);
+      expect(group).toMatchObject({ verdict: Verdict.refused, source: Source.store });
+      expect(takeOf(group, 0)).toMatchObject({ outcome: Outcome.room, paid: false, remaining: 10, paidAtUs: 0 });
+      for (const limit of [bucket, perMinute, log]) expect((await look(open(), limit)).remaining).toBe(10);
+    });
+
+    test("the global limit refuses like an ordinary descriptor", async () => {
+      await ask(open(), [{ limit: perHour, cost: 20 }]);
+      const group = await ask(open(), [{ limit: bucket }, { limit: perHour, descriptor: GLOBAL_DESCRIPTOR }]);
+      expect(group.verdict).toBe(Verdict.refused);
+      expect((await look(open(), bucket)).remaining).toBe(10);
+    });
+
+    test("identities have buckets of their own", async () => {
+      await ask(open(), [{ limit: bucket, identity: "a", cost: 10 }]);
+      expect((await ask(open(), [{ limit: bucket, identity: "b", cost: 10 }])).verdict).toBe(Verdict.allowed);
+    });
+
+    test.each(ALL)("a $name named twice needs room for the sum", async ({ limit }) => {
+      const cost = limit.amount / 2;
+      const both = await ask(open(), [
+        { limit, cost },
+        { limit, cost },
+      ]);
+      expect(both.verdict).toBe(Verdict.allowed);
+      expect(both.takes.map(({ remaining }) => remaining)).toEqual([0, 0]);
+      const second = await ask(open(), [
+        { limit, identity: "b", cost: cost + 1 },
+        { limit, identity: "b", cost },
+      ]);
+      expect(second.verdict).toBe(Verdict.refused);
+      expect(second.takes.map(({ outcome }) => outcome)).toEqual([Outcome.room, Outcome.over]);
+      expect((await look(open(), limit, "b")).remaining).toBe(limit.amount);
+    });
+
+    test("a cost above every limit is refused and answered", async () => {
+      const group = await ask(
+        open(),
+        ALL.map(({ limit }) => ({ limit, cost: COST_ABOVE_ALL })),
+      );
+      expect(group.verdict).toBe(Verdict.refused);
+      expect(group.takes.map(({ outcome }) => outcome)).toEqual(ALL.map(() => Outcome.never));
+    });
+
+    test("settles a group of many takes", async () => {
+      const asks = Array.from({ length: 60 }, (_, i) => ({ limit: bucket, identity: `user-${i % 40}`, cost: 5 }));
+      const group = await ask(open(), asks);
+      expect(group.verdict).toBe(Verdict.allowed);
+      expect(group.takes.filter(({ remaining }) => remaining === 0)).toHaveLength(40);
+      expect((await ask(open(), asks)).verdict).toBe(Verdict.refused);
+      expect((await look(open(), bucket, "user-39")).remaining).toBe(5);
+    });
+  });
+}
+
+function describeKinds(open: () => StoreHarness): void {
+  describe("kinds", () => {
+    test("a shadow descriptor never refuses and pays only with room", async () => {
+      const group = await ask(open(), [
+        { limit: full, kind: Kind.shadow },
+        { limit: bucket, kind: Kind.shadow, cost: 4 },
+        { limit: perMinute, cost: 4 },
+      ]);
+      expect(group.verdict).toBe(Verdict.allowed);
+      expect(group.takes.map(({ paid }) => paid)).toEqual([false, true, true]);
+    });
+
+    test("a shadow descriptor pays nothing when another refuses", async () => {
+      await ask(open(), [{ limit: bucket, kind: Kind.shadow }, { limit: full }]);
+      expect((await look(open(), bucket)).remaining).toBe(10);
+    });
+
+    test("one quota descriptor with room lets the call pass", async () => {
+      const group = await ask(open(), [
+        { limit: full, kind: Kind.quota },
+        { limit: bucket, kind: Kind.quota },
+      ]);
+      expect(group.verdict).toBe(Verdict.allowed);
+      expect(group.takes.map(({ paid }) => paid)).toEqual([false, true]);
+    });
+
+    test("quota descriptors refuse when all of them are over", async () => {
+      const group = await ask(open(), [{ limit: perMinute }, { limit: full, kind: Kind.quota }]);
+      expect(group.verdict).toBe(Verdict.refused);
+      expect((await look(open(), perMinute)).remaining).toBe(10);
+    });
+
+    test("spare quota keeps quota descriptors from refusing", async () => {
+      const group = await ask(open(), [{ limit: perMinute }, { limit: full, kind: Kind.quota }], true);
+      expect(group.verdict).toBe(Verdict.allowed);
+      expect(takeOf(group, 0).paid).toBe(true);
+    });
+
+    test("spare quota does not help an ordinary descriptor", async () => {
+      const group = await ask(open(), [{ limit: full }, { limit: bucket, kind: Kind.quota }], true);
+      expect(group.verdict).toBe(Verdict.refused);
+      expect((await look(open(), bucket)).remaining).toBe(10);
+    });
+
+    test("a descriptor that is over leaves its bucket to the next one", async () => {
+      const group = await ask(open(), [
+        { limit: bucket, descriptor: 0, kind: Kind.shadow, cost: 8 },
+        { limit: full, descriptor: 0, kind: Kind.shadow },
+        { limit: bucket, descriptor: 1, cost: 8 },
+      ]);
+      expect(group.verdict).toBe(Verdict.allowed);
+      expect(group.takes.map(({ paid }) => paid)).toEqual([false, false, true]);
+    });
+  });
+}
+
+function describeModes(open: () => StoreHarness): void {
+  describe("modes", () => {
+    test("a peek that finds no room refuses the call", async () => {
+      await ask(open(), [{ limit: bucket, cost: 10 }]);
+      const group = await ask(open(), [{ limit: perMinute }, { limit: bucket, mode: Mode.peek }]);
+      expect(group.verdict).toBe(Verdict.refused);
+      expect((await look(open(), perMinute)).remaining).toBe(10);
+    });
+
+    test("a peek sees what the call's own takes have paid so far", async () => {
+      const group = await ask(open(), [
+        { limit: bucket, cost: 10 },
+        { limit: bucket, mode: Mode.peek, kind: Kind.shadow },
+      ]);
+      expect(takeOf(group, 1)).toMatchObject({ outcome: Outcome.over, paid: false });
+    });
+
+    test.each(ALL)("a refund reaches a $name although the call is refused", async ({ limit }) => {
+      await ask(open(), [{ limit, cost: 4 }]);
+      const group = await ask(open(), [{ limit, mode: Mode.refund, cost: 3 }, { limit: full }]);
+      expect(group.verdict).toBe(Verdict.refused);
+      expect(takeOf(group, 0)).toMatchObject({ outcome: Outcome.room, paid: true, remaining: limit.amount - 1 });
+      expect((await look(open(), limit)).remaining).toBe(limit.amount - 1);
+    });
+
+    test("a refund helps no take of the same call", async () => {
+      await ask(open(), [{ limit: bucket, cost: 10 }]);
+      const group = await ask(open(), [
+        { limit: bucket, mode: Mode.refund, cost: 5 },
+        { limit: bucket, kind: Kind.shadow },
+      ]);
+      expect(takeOf(group, 1)).toMatchObject({ outcome: Outcome.over, remaining: 5 });
+    });
+
+    test.each(ALL)("a refund of an unknown $name does nothing", async ({ limit }) => {
+      const group = await ask(open(), [{ limit, mode: Mode.refund, cost: 3 }]);
+      expect(group.verdict).toBe(Verdict.allowed);
+      expect(takeOf(group, 0)).toMatchObject({ outcome: Outcome.room, remaining: limit.amount, resetTicks: 0 });
+    });
+
+    test.each(ALL)("post-paid hits on a $name stand although the call is refused", async ({ limit }) => {
+      const group = await ask(open(), [{ limit, mode: Mode.postPaid, cost: 25 }, { limit: full }]);
+      expect(group.verdict).toBe(Verdict.refused);
+      expect(takeOf(group, 0)).toMatchObject({ outcome: Outcome.room, paid: true, remaining: 0, cappedHits: 0 });
+      expect((await look(open(), limit)).outcome).toBe(Outcome.over);
+    });
+
+    test.each(ALL)("post-paid hits on a $name stand although a payment before them is undone", async ({ limit }) => {
+      await ask(open(), [{ limit, cost: 4 }, { limit, mode: Mode.postPaid, cost: 3 }, { limit: full }]);
+      expect((await look(open(), limit)).remaining).toBe(limit.amount - 3);
+    });
+
+    test("a descriptor of refunds counts as a quota descriptor with room", async () => {
+      const group = await ask(open(), [
+        { limit: bucket, mode: Mode.refund, kind: Kind.quota },
+        { limit: full, kind: Kind.quota },
+      ]);
+      expect(group.verdict).toBe(Verdict.allowed);
+    });
+  });
+}
+
+function describeGivingBack(open: () => StoreHarness): void {
+  describe("giving back", () => {
+    test.each(ALL)("undoes what a $name was paid", async ({ limit }) => {
+      await ask(open(), [{ limit, cost: 2 }]);
+      const group = await ask(open(), [{ limit, cost: 3 }]);
+      await open().giveBack(group);
+      expect((await look(open(), limit)).remaining).toBe(limit.amount - 2);
+    });
+
+    test("leaves peeks, refunds and what was not paid alone", async () => {
+      await ask(open(), [{ limit: bucket, cost: 5 }]);
+      const group = await ask(open(), [
+        { limit: bucket, mode: Mode.peek },
+        { limit: bucket, mode: Mode.refund, cost: 1 },
+        { limit: bucket, kind: Kind.shadow, cost: 9 },
+      ]);
+      await open().giveBack(group);
+      expect((await look(open(), bucket)).remaining).toBe(6);
+    });
+
+    test("gives back only the post-paid hits that were recorded", async () => {
+      const limit = makeLimit({ algorithm: Algorithm.tokenBucket, windowSeconds: 60, debtMax: 20 });
+      await ask(open(), [{ limit, cost: 15, mode: Mode.postPaid }]);
+      const capped = await ask(open(), [{ limit, cost: 15, mode: Mode.postPaid }]);
+      expect(takeOf(capped, 0).cappedHits).toBe(10);
+      await open().giveBack(capped);
+      expect((await look(open(), limit)).resetTicks).toBe(1_500_000);
+    });
+
+    test("a sliding window gives back to the window that was paid", async () => {
+      const group = await ask(open(), [{ limit: perMinute, cost: 4 }]);
+      advance(open(), 60 * SECOND_US);
+      await ask(open(), [{ limit: perMinute, cost: 4 }]);
+      await open().giveBack(group);
+      expect(await look(open(), perMinute)).toMatchObject({ remaining: 6, resetTicks: 2_000_000 });
+    });
+
+    test("a sliding window gives nothing back of a window long past", async () => {
+      const group = await ask(open(), [{ limit: perMinute, cost: 4 }]);
+      advance(open(), 120 * SECOND_US);
+      await ask(open(), [{ limit: perMinute, cost: 4 }]);
+      await open().giveBack(group);
+      expect((await look(open(), perMinute)).remaining).toBe(6);
+    });
+
+    test("a fixed window gives nothing back of a window before", async () => {
+      const group = await ask(open(), [{ limit: perHour, cost: 4 }]);
+      advance(open(), 3_600 * SECOND_US);
+      await ask(open(), [{ limit: perHour, cost: 5 }]);
+      await open().giveBack(group);
+      expect((await look(open(), perHour)).remaining).toBe(15);
+    });
+
+    test("a sliding log gives back the payment of that time", async () => {
+      const group = await ask(open(), [{ limit: log, cost: 4 }]);
+      advance(open(), 10 * SECOND_US);
+      await ask(open(), [{ limit: log, cost: 5 }]);
+      await open().giveBack(group);
+      expect((await look(open(), log)).remaining).toBe(5);
+      advance(open(), 50 * SECOND_US);
+      expect((await look(open(), log)).remaining).toBe(5);
+    });
+
+    test("a sliding log gives nothing back of a payment that has left it", async () => {
+      const group = await ask(open(), [{ limit: log, cost: 4 }]);
+      advance(open(), 60 * SECOND_US);
+      await ask(open(), [{ limit: log, cost: 5 }]);
+      await open().giveBack(group);
+      expect((await look(open(), log)).remaining).toBe(5);
+    });
+
+    test("undoes each of a call's takes once", async () => {
+      const group = await ask(open(), [
+        { limit: bucket, cost: 2 },
+        { limit: bucket, cost: 3 },
+        { limit: log, cost: 2 },
+        { limit: log, cost: 3 },
+      ]);
+      await open().giveBack(group);
+      for (const limit of [bucket, log]) expect((await look(open(), limit)).resetTicks).toBe(0);
+    });
+  });
+}
+
+function describeStore(open: () => StoreHarness): void {
+  describe("store", () => {
+    test("has no trouble, and at least itself to share with", () => {
+      expect(open().store.trouble()).toBeUndefined();
+      expect(open().store.processCount()).toBeGreaterThanOrEqual(1);
+    });
+
+    test("forgetting a bucket that is remembered nowhere does no harm", async () => {
+      await ask(open(), [{ limit: bucket, cost: 10 }]);
+      open().store.forget("{nobody}|tb/60");
+      expect((await askOne(open(), { limit: bucket })).outcome).toBe(Outcome.over);
+    });
+  });
+}
