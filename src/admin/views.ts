@@ -1,0 +1,159 @@
+// What the HTTP pages show, as plain objects and text: pure functions of what they are given.
+
+import { RequestError } from "../core/errors.ts";
+import { ALGORITHM_NAMES, type Limit, UNIT_NAMES } from "../core/limit.ts";
+import { DESCRIPTORS_MAX, DOMAIN_BYTES_MAX, ENTRIES_MAX, ENTRY_BYTES_MAX, textOf } from "../core/request.ts";
+import { Kind } from "../core/take.ts";
+import type { DomainRules, Level, Problem, Rule, RuleSet } from "../rules/rule-set.ts";
+
+/** A load of the rule files that changed nothing. */
+export interface FailedLoad {
+  /** When, in microseconds since the epoch. */
+  readonly atUs: number;
+  readonly message: string;
+  readonly problems: readonly Problem[];
+}
+
+/** The rules as they stand. */
+export interface RulesState {
+  readonly directory: string;
+  /** Undefined until the first load took effect. */
+  readonly rules: RuleSet | undefined;
+  /** When `rules` took effect, in microseconds since the epoch. */
+  readonly loadedAtUs: number | undefined;
+  /** The last load, if it failed; undefined once a later one took effect. */
+  readonly lastFailure: FailedLoad | undefined;
+}
+
+/** What `POST /explain` asks. All text as people write it. */
+export interface ExplainQuestion {
+  readonly domain: string;
+  readonly descriptors: readonly (readonly ExplainEntry[])[];
+}
+
+export interface ExplainEntry {
+  readonly key: string;
+  readonly value: string;
+}
+
+/** The JSON of `/config`. `settings` come redacted. */
+export function configView(state: RulesState, settings: Readonly<Record<string, string>>): object {
+  const { rules, lastFailure } = state;
+  return {
+    rules: {
+      directory: state.directory,
+      version: rules?.version ?? null,
+      hash: rules?.hash ?? null,
+      loaded_at: state.loadedAtUs === undefined ? null : isoTime(state.loadedAtUs),
+      files: rules?.files ?? [],
+      domains: rules === undefined ? [] : [...rules.domains.values()].map(domainView),
+      warnings: rules?.warnings ?? [],
+      last_error:
+        lastFailure === undefined
+          ? null
+          : { at: isoTime(lastFailure.atUs), message: lastFailure.message, problems: lastFailure.problems },
+    },
+    settings,
+  };
+}
+
+/** The JSON of `/readyz`: the reasons by part, none if ready. */
+export function readinessView(troubles: ReadonlyMap<string, string>): object {
+  return { status: troubles.size === 0 ? "ready" : "not ready", reasons: Object.fromEntries(troubles) };
+}
+
+/** The text of `/rlconfig`: a line per limit, in the order of the files; the reference's fields come first. */
+export function limitsText(rules: RuleSet | undefined): string {
+  let text = "";
+  for (const domain of rules?.domains.values() ?? []) {
+    const name = textOf(domain.domain);
+    text += levelLines(domain.root, name);
+    if (domain.globalLimit !== undefined) {
+      text += `${name}: ${limitText(domain.globalLimit.limit)}, shadow_mode: false, quota_mode: false, global_limit: true`;
+      text += `${ownText(domain.globalLimit.limit)}\n`;
+    }
+  }
+  return text;
+}
+
+/** Reads the body of `POST /explain`; throws RequestError REQUEST_BODY, saying where, if it is not of the right shape. */
+export function readExplainQuestion(body: Buffer): ExplainQuestion {
+  const question = asRecord(parseJson(body), "the body");
+  const domain = asText(question.domain, "domain", DOMAIN_BYTES_MAX);
+  const descriptors = asList(question.descriptors, "descriptors", DESCRIPTORS_MAX);
+  return {
+    domain,
+    descriptors: descriptors.map((descriptor, i) => {
+      const at = `descriptors[${i}]`;
+      const entries = asList(asRecord(descriptor, at).entries ?? [], `${at}.entries`, ENTRIES_MAX);
+      return entries.map((entry, j) => readEntry(entry, `${at}.entries[${j}]`));
+    }),
+  };
+}
+
+function readEntry(entry: unknown, at: string): ExplainEntry {
+  const { key, value } = asRecord(entry, at);
+  return { key: asText(key, `${at}.key`, ENTRY_BYTES_MAX), value: asText(value ?? "", `${at}.value`, ENTRY_BYTES_MAX) };
+}
+
+function parseJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString("utf8"));
+  } catch (cause) {
+    if (cause instanceof SyntaxError) throw new RequestError("REQUEST_BODY", "expected JSON in the body");
+    throw cause;
+  }
+}
+
+function asRecord(value: unknown, at: string): Record<string, unknown> {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  throw new RequestError("REQUEST_BODY", `expected an object as ${at}`);
+}
+
+function asList(value: unknown, at: string, lengthMax: number): readonly unknown[] {
+  if (Array.isArray(value) && value.length <= lengthMax) return value;
+  throw new RequestError("REQUEST_BODY", `expected a list of at most ${lengthMax} as ${at}`);
+}
+
+function asText(value: unknown, at: string, bytesMax: number): string {
+  if (typeof value === "string" && Buffer.byteLength(value) <= bytesMax) return value;
+  throw new RequestError("REQUEST_BODY", `expected text of at most ${bytesMax} bytes as ${at}`);
+}
+
+function domainView(domain: DomainRules): object {
+  return {
+    domain: textOf(domain.domain),
+    files: domain.files,
+    limits: domain.limits.length,
+    global_limit: domain.globalLimit !== undefined,
+    cost_entries: [...domain.costEntries].map(textOf),
+  };
+}
+
+function levelLines(level: Level, parent: string): string {
+  let text = "";
+  for (const rule of level.rules) {
+    const name = `${parent}.${textOf(rule.key)}${rule.patternText === "" ? "" : `_${textOf(rule.patternText)}`}`;
+    const modes = `shadow_mode: ${rule.kind === Kind.shadow}, quota_mode: ${rule.isQuota}`;
+    if (rule.isUnlimited) text += `${name}: unit=UNKNOWN requests_per_unit=0, ${modes}, unlimited: true\n`;
+    for (const limit of rule.limits) text += `${name}: ${limitText(limit)}, ${modes}${ownText(limit, rule)}\n`;
+    if (rule.children !== undefined) text += levelLines(rule.children, name);
+  }
+  return text;
+}
+
+function limitText(limit: Limit): string {
+  return `unit=${UNIT_NAMES[limit.shownUnit].toUpperCase()} requests_per_unit=${limit.shownAmount}`;
+}
+
+function ownText(limit: Limit, rule?: Rule): string {
+  const parts = [`algorithm: ${ALGORITHM_NAMES[limit.algorithm]}`, `window: ${limit.windowSeconds}s`];
+  if (limit.burst !== limit.amount) parts.push(`burst: ${limit.burst}`);
+  if (limit.name !== "") parts.push(`name: ${limit.name}`);
+  if (rule?.isPostPaid === true) parts.push("post_paid: true");
+  return parts.map((part) => `, ${part}`).join("");
+}
+
+function isoTime(us: number): string {
+  return new Date(us / 1_000).toISOString();
+}

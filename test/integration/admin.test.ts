@@ -1,0 +1,293 @@
+import { request as httpRequest } from "node:http";
+import { connect } from "node:net";
+import { afterEach, describe, expect, test } from "vitest";
+import { AdminServer, type AdminSources, type HttpAnswer } from "../../src/admin/server.ts";
+import { RequestError } from "../../src/core/errors.ts";
+import { HealthState } from "../../src/core/health.ts";
+
+const servers: AdminServer[] = [];
+afterEach(() => Promise.all(servers.splice(0).map((server) => server.close(0))));
+
+async function startServer(overrides: Partial<AdminSources> = {}) {
+  const health = new HealthState();
+  const errors: unknown[] = [];
+  const server = new AdminServer(
+    { host: "127.0.0.1", port: 0, metricsPath: "/metrics", bodyBytesMax: 1_000 },
+    {
+      answerJson: async (body) => answer(200, `got ${body.toString()}`),
+      health,
+      metricsText: async () => "up 1\n",
+      metricsContentType: "text/plain; version=0.0.4",
+      rulesState: () => ({ directory: "/rules", rules: undefined, loadedAtUs: undefined, lastFailure: undefined }),
+      settings: { PORT: "8080" },
+      explain: (question) => question,
+      onError: (error) => errors.push(error),
+      ...overrides,
+    },
+  );
+  servers.push(server);
+  const port = await server.listen();
+  return { server, port, health, errors, url: `http://127.0.0.1:${port}` };
+}
+
+function answer(status: number, body: string, headers: Record<string, string> = {}): HttpAnswer {
+  return { status, headers: { "content-type": "application/json", ...headers }, body };
+}
+
+/** A promise and the function that resolves it. */
+function deferred<T>() {
+  const holder: { resolve: (value: T) => void } = { resolve: () => undefined };
+  const promise = new Promise<T>((resolve) => {
+    holder.resolve = resolve;
+  });
+  return { promise, resolve: (value: T) => holder.resolve(value) };
+}
+
+async function get(url: string, init?: RequestInit) {
+  const response = await fetch(url, init);
+  return { status: response.status, body: await response.text(), headers: response.headers };
+}
+
+describe("/json", () => {
+  test.each(["POST", "PUT", "DELETE"])("passes the body of a %s on and the answer back", async (method) => {
+    const { url } = await startServer({
+      answerJson: async (body) => answer(429, body.toString().toUpperCase(), { "retry-after": "3" }),
+    });
+    const reply = await get(`${url}/json`, { method, body: "abc" });
+    expect([reply.status, reply.body, reply.headers.get("retry-after")]).toEqual([429, "ABC", "3"]);
+  });
+
+  test("takes a GET with a body", async () => {
+    const { port } = await startServer();
+    const body = await new Promise<string>((resolve, reject) => {
+      const request = httpRequest({
+        port,
+        host: "127.0.0.1",
+        path: "/json",
+        method: "GET",
+        headers: { "content-length": 3 },
+      });
+      request.on("response", (response) => {
+        response.setEncoding("utf8").on("data", resolve);
+      });
+      request.on("error", reject).end("abc");
+    });
+    expect(body).toBe("got abc");
+  });
+
+  test("refuses a body beyond the bound, announced or not", async () => {
+    const { url } = await startServer();
+    const announced = await get(`${url}/json`, { method: "POST", body: "x".repeat(1_001) });
+    const chunks = new ReadableStream({
+      start(controller) {
+        for (let i = 0; i < 11; i++) controller.enqueue(new TextEncoder().encode("x".repeat(100)));
+        controller.close();
+      },
+    });
+    const streamed = await get(`${url}/json`, { method: "POST", body: chunks, duplex: "half" } as RequestInit);
+    expect([announced.status, streamed.status]).toEqual([413, 413]);
+    expect(announced.body).toBe("REQUEST_TOO_LARGE: expected a body of at most 1000 bytes\n");
+  });
+
+  test("takes a body of exactly the bound", async () => {
+    const { url } = await startServer();
+    expect((await get(`${url}/json`, { method: "POST", body: "x".repeat(1_000) })).status).toBe(200);
+  });
+
+  test("hides the cause of a fault and reports it inside", async () => {
+    const fault = new Error("secret detail");
+    const { url, errors } = await startServer({ answerJson: () => Promise.reject(fault) });
+    const reply = await get(`${url}/json`, { method: "POST", body: "{}" });
+    expect([reply.status, reply.body]).toEqual([500, "Internal Server Error\n"]);
+    expect(errors).toEqual([fault]);
+  });
+});
+
+describe("health", () => {
+  test("is well on all three paths while nothing is wrong", async () => {
+    const { url } = await startServer();
+    const replies = await Promise.all(["/healthcheck", "/livez", "/readyz"].map((path) => get(url + path)));
+    expect(replies.map((reply) => reply.status)).toEqual([200, 200, 200]);
+    expect(replies[0]?.body).toBe("OK");
+  });
+
+  test("tells what is wrong and stays alive", async () => {
+    const { url, health } = await startServer();
+    health.setTrouble("rules", "no rule set has been loaded");
+    const [check, live, ready] = await Promise.all(
+      ["/healthcheck", "/livez", "/readyz"].map((path) => get(url + path)),
+    );
+    expect([check?.status, check?.body, live?.status, ready?.status]).toEqual([500, "", 200, 503]);
+    expect(JSON.parse(ready?.body ?? "")).toEqual({
+      status: "not ready",
+      reasons: { rules: "no rule set has been loaded" },
+    });
+  });
+
+  test("/healthcheck answers any method, as the reference does", async () => {
+    const { url } = await startServer();
+    expect((await get(`${url}/healthcheck`, { method: "POST", body: "x" })).status).toBe(200);
+  });
+});
+
+describe("pages", () => {
+  test("/metrics comes with its own content type", async () => {
+    const { url } = await startServer();
+    const reply = await get(`${url}/metrics`);
+    expect([reply.body, reply.headers.get("content-type")]).toEqual(["up 1\n", "text/plain; version=0.0.4"]);
+  });
+
+  test("/config shows rules and settings even before the first load", async () => {
+    const { url } = await startServer();
+    const config: unknown = JSON.parse((await get(`${url}/config`)).body);
+    expect(config).toMatchObject({
+      rules: { directory: "/rules", version: null, last_error: null },
+      settings: { PORT: "8080" },
+    });
+  });
+
+  test("/ lists every path", async () => {
+    const { url } = await startServer();
+    const { body } = await get(`${url}/`);
+    const paths = body.split("\n").map((line) => line.split(" ")[0]);
+    expect(paths).toEqual([
+      "/",
+      "/json",
+      "/explain",
+      "/healthcheck",
+      "/livez",
+      "/readyz",
+      "/metrics",
+      "/config",
+      "/rlconfig",
+      "",
+    ]);
+  });
+
+  test("an unknown path is 404, a wrong method 405 with the right ones", async () => {
+    const { url } = await startServer();
+    const [unknown, unclean, wrong] = await Promise.all([
+      get(`${url}/jsonx`),
+      get(`${url}/config/`),
+      get(`${url}/config`, { method: "DELETE" }),
+    ]);
+    expect([unknown?.status, unclean?.status, wrong?.status]).toEqual([404, 404, 405]);
+    expect(wrong?.headers.get("allow")).toBe("GET, HEAD");
+  });
+
+  test("a query does not change the path", async () => {
+    const { url } = await startServer();
+    expect((await get(`${url}/livez?verbose`)).status).toBe(200);
+  });
+});
+
+describe("POST /explain", () => {
+  const question = { domain: "edge", descriptors: [{ entries: [{ key: "a", value: "b" }, { key: "c" }] }] };
+
+  test("passes the question on and shows the report", async () => {
+    const { url } = await startServer();
+    const reply = await get(`${url}/explain`, { method: "POST", body: JSON.stringify(question) });
+    expect(JSON.parse(reply.body)).toEqual({
+      domain: "edge",
+      descriptors: [
+        [
+          { key: "a", value: "b" },
+          { key: "c", value: "" },
+        ],
+      ],
+    });
+  });
+
+  test.each([
+    { name: "no JSON", body: "{", says: "expected JSON in the body" },
+    { name: "a list", body: "[]", says: "expected an object as the body" },
+    { name: "no domain", body: '{"descriptors":[]}', says: "as domain" },
+    {
+      name: "a number as key",
+      body: '{"domain":"d","descriptors":[{"entries":[{"key":1}]}]}',
+      says: "descriptors[0].entries[0].key",
+    },
+  ])("says where a body with $name is wrong", async ({ body, says }) => {
+    const { url } = await startServer();
+    const reply = await get(`${url}/explain`, { method: "POST", body });
+    expect(reply.status).toBe(400);
+    expect(reply.body).toContain(says);
+  });
+
+  test("turns a request error of the explaining side into 400", async () => {
+    const { url, errors } = await startServer({
+      explain: () => {
+        throw new RequestError("REQUEST_DOMAIN_EMPTY", "no domain");
+      },
+    });
+    const reply = await get(`${url}/explain`, { method: "POST", body: JSON.stringify(question) });
+    expect([reply.status, reply.body, errors]).toEqual([400, "REQUEST_DOMAIN_EMPTY: no domain\n", []]);
+  });
+});
+
+describe("the connection", () => {
+  test("bytes that are no HTTP get a 400 and nothing else", async () => {
+    const { port, errors } = await startServer();
+    const received = await new Promise<string>((resolve) => {
+      let all = "";
+      const socket = connect(port, "127.0.0.1", () => socket.write("\x00\x01nonsense\r\n\r\n"));
+      socket.on("data", (data) => {
+        all += data.toString();
+      });
+      socket.on("close", () => resolve(all));
+    });
+    expect(received.split("\r\n")[0]).toBe("HTTP/1.1 400 Bad Request");
+    expect(errors).toEqual([]);
+  });
+
+  test("a caller that hangs up in the middle of its body is no fault", async () => {
+    const { port, errors, url } = await startServer();
+    await new Promise<void>((resolve) => {
+      const socket = connect(port, "127.0.0.1", () => {
+        socket.write("POST /json HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nabc", () => socket.destroy());
+      });
+      socket.on("close", () => resolve());
+    });
+    expect((await get(`${url}/livez`)).status).toBe(200);
+    expect(errors).toEqual([]);
+  });
+
+  test("close lets an answer under way finish", async () => {
+    const late = deferred<HttpAnswer>();
+    const underWay = deferred<undefined>();
+    const { server, url } = await startServer({
+      answerJson: () => {
+        underWay.resolve(undefined);
+        return late.promise;
+      },
+    });
+    const reply = get(`${url}/json`, { method: "POST", body: "{}" });
+    await underWay.promise;
+    const closed = server.close(10_000);
+    late.resolve(answer(200, "late"));
+    expect((await reply).body).toBe("late");
+    await closed;
+    await expect(get(`${url}/livez`)).rejects.toThrow();
+  });
+
+  test("close cuts off what takes longer than the grace", async () => {
+    const { server, url } = await startServer({ answerJson: () => new Promise(() => undefined) });
+    const reply = get(`${url}/json`, { method: "POST", body: "{}" }).then(
+      () => "answered",
+      () => "cut off",
+    );
+    // The request must be under way before the server closes; a second answer on another connection says that it is.
+    await get(`${url}/livez`);
+    await server.close(20);
+    expect(await reply).toBe("cut off");
+  });
+});
+
+test("listen rejects when the port is taken", async () => {
+  const { port } = await startServer();
+  const second = new AdminServer(
+    { host: "127.0.0.1", port, metricsPath: "/metrics", bodyBytesMax: 1 },
+    {} as unknown as AdminSources & { health: HealthState },
+  );
+  await expect(second.listen()).rejects.toThrow(/EADDRINUSE/);
+});
