@@ -1,5 +1,6 @@
 // Parsed files to a RuleSet, or to every problem found in them. No I/O: config/load.ts reads and parses.
 
+import { LimitStats } from "../core/limit-stats.ts";
 import { textOf } from "../core/request.ts";
 import { domainKeyPrefix, globalBucketKey, hashBucketKey } from "./bucket-key.ts";
 import { type CompileOptions, LimitBuilder } from "./build-limit.ts";
@@ -26,10 +27,12 @@ export function compileRules(files: readonly SourceFile[], options: CompileOptio
   const log = new ProblemLog();
   const drafts = files.map((file) => readFile(file, log)).filter((draft) => draft !== undefined);
   const domains = new Map<string, DomainRules>();
+  // A set that is refused already must leave no stats behind; it's built all the same, for the rest of its problems.
+  const statsBook = log.hasErrors ? { statsOf: () => new LimitStats() } : options.statsBook;
   const ids = new Set<string>();
   const counter = { ruleCount: 0 };
   for (const parts of groupByDomain(drafts, options.mergeDomains ?? false, log)) {
-    const domain = buildDomain(parts, options, { ids, counter, log });
+    const domain = buildDomain(parts, { ...options, statsBook }, { ids, counter, log });
     domains.set(domain.domain, domain);
   }
   const problems = log.sorted();
