@@ -1,0 +1,75 @@
+-- Fixed window: counts within one clock-aligned window and forgets at its end.
+-- state     string "start_us current"
+-- lifetime  until the window ends
+-- Each function takes the state as `open` made it; nothing here calls Redis, take_all.lua reads and writes.
+local fixed_window = {}
+
+-- State from what is saved (false: nothing), advanced to now. Nil if the text is nonsense.
+function fixed_window.open(saved, limit, now_us)
+  local aligned_us = floor(now_us / limit.window_us) * limit.window_us
+  local start_us, current = aligned_us, 0
+  if saved then
+    local start_text, current_text = string.match(saved, '^(%d+) (%d+)$')
+    start_us, current = whole(start_text, EXACT_MAX), whole(current_text, AMOUNT_MAX)
+    if not start_us or not current or start_us % limit.window_us ~= 0 then return nil end
+  end
+  if start_us > now_us then
+    if start_us - now_us > limit.skew_us then start_us = aligned_us end
+  elseif start_us ~= aligned_us then
+    start_us, current = aligned_us, 0
+  end
+  return { start_us = start_us, current = current }
+end
+
+function fixed_window.judge(state, limit, cost, now_us)
+  if cost > limit.amount then return OUTCOME_NEVER, TICKS end
+  if state.current + cost <= limit.amount then return OUTCOME_ROOM, 0 end
+  return OUTCOME_OVER, ticks_until(TICKS, state.start_us, limit, now_us)
+end
+
+function fixed_window.pay(state, cost)
+  state.current = state.current + cost
+end
+
+function fixed_window.undo(state, cost)
+  state.current = state.current - cost
+end
+
+-- Counts past the limit; returns the hits that no count can hold.
+function fixed_window.post_pay(state, _, cost)
+  local excess = max(0, state.current + cost - AMOUNT_MAX)
+  state.current = state.current + cost - excess
+  return excess
+end
+
+function fixed_window.refund(state, cost)
+  state.current = max(0, state.current - cost)
+end
+
+function fixed_window.give_back(state, cost, limit, paid_at_us)
+  local paid_in_us = floor(paid_at_us / limit.window_us) * limit.window_us
+  if paid_in_us ~= state.start_us or state.current == 0 or cost == 0 then return false end
+  state.current = max(0, state.current - cost)
+  return true
+end
+
+function fixed_window.paid_at_us(state, now_us)
+  return max(now_us, state.start_us)
+end
+
+function fixed_window.remaining(state, limit)
+  return max(0, limit.amount - state.current)
+end
+
+function fixed_window.reset_ticks(state, limit, now_us)
+  if state.current == 0 then return 0 end
+  return ticks_until(TICKS, state.start_us, limit, now_us)
+end
+
+function fixed_window.is_as_new(state)
+  return state.current == 0
+end
+
+function fixed_window.text(state)
+  return digits(state.start_us) .. ' ' .. digits(state.current)
+end

@@ -1,0 +1,205 @@
+-- Sliding log: every payment of the last window with its time, so the limit holds in any rolling window.
+-- state     list: the total of all entries, then the entries "at_us cost", oldest first
+-- lifetime  until the newest entry is a window old
+-- A log may hold ten thousand entries. It is never read whole: expired entries are read once, when they go, and a wait
+-- is found by walking from the oldest. What a call pays stays in `pending` until it is saved, so undoing it is exact.
+local sliding_log = {}
+
+local LOG_ENTRIES_MAX = 10000
+local CHUNK_MIN, CHUNK_MAX = 16, 512
+
+-- Reads the entries `from` to `to` (the first entry is 1, as in the list). Nonsense marks the log as broken.
+local function log_load(state, from, to)
+  local texts = redis.pcall('LRANGE', state.key, digits(from), digits(to))
+  for i = from, to do
+    local at_text, cost_text = string.match(texts[i - from + 1] or '', '^(%d+) (%d+)$')
+    local at_us, cost = whole(at_text, EXACT_MAX), whole(cost_text, AMOUNT_MAX)
+    if not at_us or not cost then
+      state.is_broken = true
+      at_us, cost = 0, 0
+    end
+    state.at[i], state.cost[i] = at_us, cost
+  end
+end
+
+-- Time of entry `i`, reading on towards the newest (`step` 1) or the oldest (-1) if it isn't known yet.
+local function log_time(state, i, step)
+  if not state.at[i] then
+    if step > 0 then
+      log_load(state, i, min(state.count, i + state.chunk - 1))
+    else
+      log_load(state, max(state.first, i - state.chunk + 1), i)
+    end
+    state.chunk = min(CHUNK_MAX, state.chunk * 2)
+  end
+  return min(state.at[i], state.effective_us)
+end
+
+-- Whether `pending` joins the newest entry: it has the same time, or there is no place for one more.
+local function log_merges(state)
+  if state.first > state.count then return false end
+  return state.count - state.first + 1 >= LOG_ENTRIES_MAX or log_time(state, state.count, -1) == state.effective_us
+end
+
+-- Makes what is pending an entry.
+local function log_commit(state)
+  if state.pending == 0 then return end
+  if log_merges(state) then
+    state.at[state.count] = state.effective_us
+    state.cost[state.count] = state.cost[state.count] + state.pending
+    state.kept = min(state.kept, state.count - 1)
+  else
+    state.count = state.count + 1
+    state.at[state.count], state.cost[state.count] = state.effective_us, state.pending
+  end
+  state.total = state.total + state.pending
+  state.pending = 0
+end
+
+local function log_new(key, now_us)
+  -- Entries first .. count count; those up to `kept` stand in the list as they are.
+  return {
+    key = key, at = {}, cost = {}, first = 1, count = 0, kept = 0, stored = 0, total = 0, pending = 0,
+    effective_us = now_us, chunk = CHUNK_MIN,
+  }
+end
+
+-- State under `key`, advanced to now. Nil if it is no list or holds nonsense where it is read.
+function sliding_log.open(key, limit, now_us)
+  local state = log_new(key, now_us)
+  local head = redis.pcall('LRANGE', key, '0', digits(CHUNK_MIN))
+  if head.err then return nil end
+  if #head == 0 then return state end
+  state.count = #head <= CHUNK_MIN and #head - 1 or redis.call('LLEN', key) - 1
+  state.kept, state.stored, state.total = state.count, state.count, whole(head[1], AMOUNT_MAX)
+  if not state.total or state.count < 1 then return nil end
+
+  state.effective_us = EXACT_MAX
+  local newest_us = log_time(state, state.count, -1)
+  state.effective_us = newest_us > now_us + limit.skew_us and now_us or max(now_us, newest_us)
+  local oldest_us = state.effective_us - limit.window_us
+  while state.first <= state.count and log_time(state, state.first, 1) <= oldest_us do
+    state.total = state.total - state.cost[state.first]
+    state.first = state.first + 1
+  end
+  if state.is_broken or state.total < 0 then return nil end
+  if state.first > state.count and state.total > 0 then return nil end
+  return state
+end
+
+function sliding_log.judge(state, limit, cost, now_us)
+  if cost > limit.amount then return OUTCOME_NEVER, TICKS end
+  local excess = state.total + state.pending + cost - limit.amount
+  if excess <= 0 then return OUTCOME_ROOM, 0 end
+  local i, frees_us = state.first, state.effective_us
+  while i <= state.count do
+    local at_us = log_time(state, i, 1)
+    excess = excess - state.cost[i]
+    if excess <= 0 then
+      local is_moved = i == state.count and state.pending > 0 and log_merges(state)
+      frees_us = is_moved and state.effective_us or at_us
+      break
+    end
+    i = i + 1
+  end
+  return OUTCOME_OVER, ticks_until(0, frees_us + limit.window_us, limit, now_us)
+end
+
+function sliding_log.pay(state, cost)
+  state.pending = state.pending + cost
+end
+
+function sliding_log.undo(state, cost)
+  state.pending = state.pending - cost
+end
+
+-- Counts past the limit; returns the hits that the total can't hold.
+function sliding_log.post_pay(state, _, cost)
+  local kept = min(cost, AMOUNT_MAX - state.total - state.pending)
+  state.pending = state.pending + kept
+  return cost - kept
+end
+
+-- Takes up to `cost` off, newest entries first.
+function sliding_log.refund(state, cost)
+  log_commit(state)
+  local left = cost
+  while left > 0 and state.count >= state.first do
+    local i = state.count
+    log_time(state, i, -1)
+    local off = min(left, state.cost[i])
+    state.cost[i] = state.cost[i] - off
+    state.total = state.total - off
+    left = left - off
+    if state.cost[i] == 0 then
+      state.at[i], state.cost[i] = nil, nil
+      state.count = i - 1
+    end
+    state.kept = min(state.kept, i - 1)
+  end
+end
+
+-- Takes up to `cost` off the newest entry of that time, if there is one.
+function sliding_log.give_back(state, cost, _, paid_at_us)
+  log_commit(state)
+  local i = state.count
+  while i >= state.first and log_time(state, i, -1) > paid_at_us do i = i - 1 end
+  if cost == 0 or i < state.first or log_time(state, i, -1) ~= paid_at_us then return false end
+  local off = min(cost, state.cost[i])
+  state.cost[i] = state.cost[i] - off
+  state.total = state.total - off
+  if state.cost[i] == 0 then
+    for later = i, state.count do
+      state.at[later], state.cost[later] = state.at[later + 1], state.cost[later + 1]
+    end
+    state.count = state.count - 1
+  end
+  state.kept = min(state.kept, i - 1)
+  return true
+end
+
+function sliding_log.paid_at_us(state)
+  return state.effective_us
+end
+
+function sliding_log.remaining(state, limit)
+  return max(0, limit.amount - state.total - state.pending)
+end
+
+function sliding_log.reset_ticks(state, limit, now_us)
+  if state.total + state.pending == 0 then return 0 end
+  local newest_us = state.pending > 0 and state.effective_us or log_time(state, state.count, -1)
+  return ticks_until(0, newest_us + limit.window_us, limit, now_us)
+end
+
+function sliding_log.is_as_new(state)
+  return state.total + state.pending == 0
+end
+
+-- Writes what changed: expired entries go at the front, the entries after `kept` are written anew.
+function sliding_log.write(state)
+  log_commit(state)
+  for i = state.count, state.first, -1 do
+    if state.at[i] and state.at[i] <= state.effective_us then break end
+    state.at[i] = log_time(state, i, -1)
+    state.kept = min(state.kept, i - 1)
+  end
+  local dropped = state.first - 1
+  local kept = max(dropped, min(state.kept, state.count))
+  local total = digits(state.total)
+  if state.stored == 0 then
+    redis.call('RPUSH', state.key, total)
+  else
+    -- The total's place is taken by the last entry that goes, which is then overwritten.
+    if dropped > 0 or kept < state.stored then redis.call('LTRIM', state.key, digits(dropped), digits(kept)) end
+    redis.call('LSET', state.key, '0', total)
+  end
+  local added = {}
+  for i = kept + 1, state.count do
+    added[#added + 1] = digits(state.at[i]) .. ' ' .. digits(state.cost[i])
+    if #added == CHUNK_MAX or i == state.count then
+      redis.call('RPUSH', state.key, unpack(added))
+      added = {}
+    end
+  end
+end

@@ -1,0 +1,98 @@
+-- Sliding window: the count of this window plus the share of the previous one that a window ending now still covers.
+-- state     string "start_us current previous": start of the clock-aligned window that `current` counts in
+-- lifetime  until both counts have left the window
+-- Each function takes the state as `open` made it; nothing here calls Redis, take_all.lua reads and writes.
+local sliding_window = {}
+
+-- Share of the window that has passed, in ticks.
+local function elapsed_ticks(state, limit, now_us)
+  return max(0, floor((now_us - state.start_us) / limit.tick_us))
+end
+
+-- State from what is saved (false: nothing), advanced to now. Nil if the text is nonsense.
+function sliding_window.open(saved, limit, now_us)
+  local aligned_us = floor(now_us / limit.window_us) * limit.window_us
+  local start_us, current, previous = aligned_us, 0, 0
+  if saved then
+    local start_text, current_text, previous_text = string.match(saved, '^(%d+) (%d+) (%d+)$')
+    start_us, current, previous = whole(start_text, EXACT_MAX), whole(current_text, AMOUNT_MAX), whole(previous_text, AMOUNT_MAX)
+    if not start_us or not current or not previous or start_us % limit.window_us ~= 0 then return nil end
+  end
+  if start_us > now_us then
+    if start_us - now_us > limit.skew_us then start_us = aligned_us end
+  elseif start_us == aligned_us - limit.window_us then
+    start_us, current, previous = aligned_us, 0, current
+  elseif start_us ~= aligned_us then
+    start_us, current, previous = aligned_us, 0, 0
+  end
+  return { start_us = start_us, current = current, previous = previous }
+end
+
+function sliding_window.judge(state, limit, cost, now_us)
+  if cost > limit.amount then return OUTCOME_NEVER, TICKS end
+  local room = limit.amount - state.current - cost
+  if state.previous * (TICKS - elapsed_ticks(state, limit, now_us)) <= room * TICKS then return OUTCOME_ROOM, 0 end
+  local ticks
+  if room >= 0 then
+    ticks = TICKS - floor(room * TICKS / state.previous)
+  else
+    ticks = TICKS + max(0, TICKS - floor((limit.amount - cost) * TICKS / state.current))
+  end
+  return OUTCOME_OVER, ticks_until(ticks, state.start_us, limit, now_us)
+end
+
+function sliding_window.pay(state, cost)
+  state.current = state.current + cost
+end
+
+function sliding_window.undo(state, cost)
+  state.current = state.current - cost
+end
+
+-- Counts past the limit; returns the hits that no count can hold.
+function sliding_window.post_pay(state, _, cost)
+  local excess = max(0, state.current + cost - AMOUNT_MAX)
+  state.current = state.current + cost - excess
+  return excess
+end
+
+function sliding_window.refund(state, cost)
+  local from_current = min(cost, state.current)
+  state.current = state.current - from_current
+  state.previous = max(0, state.previous - (cost - from_current))
+end
+
+function sliding_window.give_back(state, cost, limit, paid_at_us)
+  local paid_in_us = floor(paid_at_us / limit.window_us) * limit.window_us
+  if paid_in_us == state.start_us and state.current > 0 then
+    state.current = max(0, state.current - cost)
+    return cost > 0
+  elseif paid_in_us == state.start_us - limit.window_us and state.previous > 0 then
+    state.previous = max(0, state.previous - cost)
+    return cost > 0
+  end
+  return false
+end
+
+function sliding_window.paid_at_us(state, now_us)
+  return max(now_us, state.start_us)
+end
+
+function sliding_window.remaining(state, limit, now_us)
+  local covered = state.previous * (TICKS - elapsed_ticks(state, limit, now_us))
+  return max(0, floor(((limit.amount - state.current) * TICKS - covered) / TICKS))
+end
+
+function sliding_window.reset_ticks(state, limit, now_us)
+  if state.current > 0 then return ticks_until(2 * TICKS, state.start_us, limit, now_us) end
+  if state.previous > 0 then return ticks_until(TICKS, state.start_us, limit, now_us) end
+  return 0
+end
+
+function sliding_window.is_as_new(state)
+  return state.current == 0 and state.previous == 0
+end
+
+function sliding_window.text(state)
+  return digits(state.start_us) .. ' ' .. digits(state.current) .. ' ' .. digits(state.previous)
+end

@@ -1,0 +1,249 @@
+-- Takes for a list of groups, each settled as a whole and one after another, in one call. The only entry script.
+-- KEYS     every bucket's key, once
+-- ARGV     1  time in microseconds, or 0 for the server's own
+--          2  limits as a JSON array, per limit: algorithm, amount, burst, window in seconds, most debt
+--          3  receipts to give back before anything is taken, as a JSON array, per receipt:
+--             key, limit, cost, time of payment
+--          4  groups as a JSON array, per group: takes, latest time at which it may still pay (0: any),
+--             1 if a quota descriptor without a limit has room, and per take: key, limit, descriptor, kind, mode, cost
+--             Keys and limits are given by their place, counted from 1.
+-- reply    time, damaged buckets, then per group its verdict, unless that is VERDICT_TOO_LATE followed per take by:
+--          outcome (plus 4 if paid), remaining, wait in ticks, reset in ticks, time of payment, capped hits
+-- state    as each algorithm's file says; damaged state (a wrong type, nonsense) is deleted and counts as none
+-- lifetime set with every write, by the algorithm's reset time; a minute more if the time is given
+-- All reads come before the first write, so that no fault of one key leaves another half written. A refusal writes nothing.
+
+local injected_us, limit_numbers, receipts, groups =
+  tonumber(ARGV[1]), cjson.decode(ARGV[2]), cjson.decode(ARGV[3]), cjson.decode(ARGV[4])
+
+local ALGORITHMS = { [0] = token_bucket, [1] = sliding_window, [2] = fixed_window, [3] = sliding_log }
+local KEYS_PER_READ = 1000
+
+local now_us, lifetime_extra_ms = injected_us, 60000
+if now_us == 0 then
+  local time = redis.call('TIME')
+  now_us, lifetime_extra_ms = tonumber(time[1]) * 1000000 + tonumber(time[2]), 0
+end
+
+local limits = {}
+for i = 1, #limit_numbers, 5 do
+  local seconds = limit_numbers[i + 3]
+  limits[#limits + 1] = {
+    algorithm = ALGORITHMS[limit_numbers[i]], amount = limit_numbers[i + 1], burst = limit_numbers[i + 2],
+    debt_max = limit_numbers[i + 4], tick_us = seconds, window_us = seconds * 1000000,
+    skew_us = min(seconds * 1000000, SKEW_US_MAX),
+  }
+end
+
+-- A key that holds no string reads as nothing here and is found out when it is written.
+local saved = {}
+for from = 1, #KEYS, KEYS_PER_READ do
+  local texts = redis.call('MGET', unpack(KEYS, from, min(#KEYS, from + KEYS_PER_READ - 1)))
+  for i = 1, #texts do saved[from + i - 1] = texts[i] end
+end
+
+local states = {}
+local damaged = 0
+
+-- The state of a key, opened once and shared by all takes of the call.
+local function state_of(key_index, limit)
+  local state = states[key_index]
+  if state then return state end
+  local algorithm = limit.algorithm
+  if algorithm == sliding_log then
+    state = sliding_log.open(KEYS[key_index], limit, now_us)
+  else
+    state = algorithm.open(saved[key_index], limit, now_us)
+  end
+  if not state then
+    damaged = damaged + 1
+    state = algorithm == sliding_log and log_new(KEYS[key_index], now_us) or algorithm.open(false, limit, now_us)
+    state.is_damaged = true
+  end
+  state.algorithm, state.changes, state.lifetime_us = algorithm, 0, 0
+  states[key_index] = state
+  return state
+end
+
+local out = {}
+local size_of_out = 2
+-- What the current group found, by the take's place in it.
+local taken, outcome, wait, paid_at, capped = {}, {}, {}, {}, {}
+-- Takes of the group that are paid for now, but undone if their descriptor or the group is over.
+local tentative = {}
+local tentative_count = 0
+
+local function undo_down_to(count)
+  for i = tentative_count, count + 1, -1 do
+    local take = tentative[i]
+    local state = taken[take]
+    state.algorithm.undo(state, groups[take + 5])
+    state.changes = state.changes - 1
+    paid_at[take] = 0
+  end
+  tentative_count = count
+end
+
+-- Judges and pays one take for now; true if it is over. `take` is the place of its numbers in `groups`.
+local function try_take(take)
+  local limit, mode, cost = limits[groups[take + 1]], groups[take + 4], groups[take + 5]
+  local state = state_of(groups[take], limit)
+  local algorithm = limit.algorithm
+  taken[take], outcome[take], wait[take], paid_at[take], capped[take] = state, OUTCOME_ROOM, 0, 0, 0
+  if mode == MODE_REFUND then return false end
+  if mode == MODE_POST_PAID then
+    paid_at[take] = algorithm.paid_at_us(state, now_us)
+    capped[take] = algorithm.post_pay(state, limit, cost)
+    state.changes = state.changes + 1
+    return false
+  end
+  outcome[take], wait[take] = algorithm.judge(state, limit, cost, now_us)
+  if outcome[take] ~= OUTCOME_ROOM then return true end
+  if mode == MODE_PAY then
+    paid_at[take] = algorithm.paid_at_us(state, now_us)
+    algorithm.pay(state, cost)
+    state.changes = state.changes + 1
+    tentative_count = tentative_count + 1
+    tentative[tentative_count] = take
+  end
+  return false
+end
+
+-- Tries all takes of a group, descriptor by descriptor; true if the group is refused.
+local function try_all(first, last, has_spare_quota)
+  local is_refused, has_quota, has_quota_room = false, false, has_spare_quota
+  local take = first
+  while take <= last do
+    local descriptor, kind, base, is_over = groups[take + 2], groups[take + 3], tentative_count, false
+    while take <= last and groups[take + 2] == descriptor do
+      if try_take(take) then is_over = true end
+      take = take + 6
+    end
+    if is_over then undo_down_to(base) end
+    if kind == KIND_QUOTA then
+      has_quota = true
+      has_quota_room = has_quota_room or not is_over
+    elseif kind == KIND_ORDINARY and is_over then
+      is_refused = true
+    end
+  end
+  return is_refused or (has_quota and not has_quota_room)
+end
+
+local function refund_all(first, last)
+  for take = first, last, 6 do
+    if groups[take + 4] == MODE_REFUND then
+      local state = taken[take]
+      paid_at[take] = state.algorithm.paid_at_us(state, now_us)
+      state.algorithm.refund(state, groups[take + 5])
+      state.changes = state.changes + 1
+    end
+  end
+end
+
+-- Ticks until the state is as new. Keeps its key at least as long: limits that share a bucket may differ in amount.
+local function reset_ticks_of(state, limit)
+  local ticks = limit.algorithm.reset_ticks(state, limit, now_us)
+  state.lifetime_us = max(state.lifetime_us, ticks * limit.tick_us)
+  return ticks
+end
+
+local function answer(verdict, first, last)
+  out[size_of_out + 1] = verdict
+  size_of_out = size_of_out + 1
+  for take = first, last, 6 do
+    local state, limit, at = taken[take], limits[groups[take + 1]], size_of_out
+    out[at + 1] = outcome[take] + (paid_at[take] > 0 and 4 or 0)
+    out[at + 2] = limit.algorithm.remaining(state, limit, now_us)
+    out[at + 3] = wait[take]
+    out[at + 4] = reset_ticks_of(state, limit)
+    out[at + 5] = paid_at[take]
+    out[at + 6] = capped[take]
+    size_of_out = at + 6
+  end
+end
+
+-- Settles the group whose numbers start at `at`; returns where the next one starts.
+local function settle(at)
+  local latest_us, first, next_at = groups[at + 1], at + 3, at + 3 + groups[at] * 6
+  if latest_us > 0 and now_us > latest_us then
+    size_of_out = size_of_out + 1
+    out[size_of_out] = VERDICT_TOO_LATE
+    return next_at
+  end
+  tentative_count = 0
+  local is_refused = try_all(first, next_at - 1, groups[at + 2] == 1)
+  if is_refused then undo_down_to(0) end
+  refund_all(first, next_at - 1)
+  answer(is_refused and VERDICT_REFUSED or VERDICT_ALLOWED, first, next_at - 1)
+  return next_at
+end
+
+local function lifetime_ms(state)
+  return digits(max(1, min(LIFETIME_MS_MAX, ceil(state.lifetime_us / 1000))) + lifetime_extra_ms)
+end
+
+local function write_log(state)
+  if state.is_damaged then redis.call('DEL', state.key) end
+  if state.is_broken then
+    -- Nonsense between the ends of the log showed only now: it was judged as it stood, for the last time.
+    damaged = damaged + 1
+    redis.call('DEL', state.key)
+  elseif state.changes > 0 then
+    if sliding_log.is_as_new(state) then
+      redis.call('DEL', state.key)
+      return
+    end
+    sliding_log.write(state)
+    redis.call('PEXPIRE', state.key, lifetime_ms(state))
+  end
+end
+
+-- A key that read as nothing is written only if it does not exist; if it does, it holds a wrong type.
+local function write_string(state, key, was_there)
+  local is_as_new = state.algorithm.is_as_new(state)
+  if was_there then
+    if is_as_new and (state.changes > 0 or state.is_damaged) then
+      redis.call('DEL', key)
+    elseif state.changes > 0 then
+      redis.call('SET', key, state.algorithm.text(state), 'PX', lifetime_ms(state))
+    end
+  elseif is_as_new then
+    if redis.call('EXISTS', key) == 1 then
+      damaged = damaged + 1
+      redis.call('DEL', key)
+    end
+  else
+    local text, ms = state.algorithm.text(state), lifetime_ms(state)
+    if not redis.call('SET', key, text, 'PX', ms, 'NX') then
+      damaged = damaged + 1
+      redis.call('SET', key, text, 'PX', ms)
+    end
+  end
+end
+
+for receipt = 1, #receipts, 4 do
+  local limit = limits[receipts[receipt + 1]]
+  local state = state_of(receipts[receipt], limit)
+  if limit.algorithm.give_back(state, receipts[receipt + 2], limit, receipts[receipt + 3]) then
+    state.changes = state.changes + 1
+    reset_ticks_of(state, limit)
+  end
+end
+
+local at = 1
+while at <= #groups do at = settle(at) end
+
+for key_index = 1, #KEYS do
+  local state = states[key_index]
+  if state then
+    if state.algorithm == sliding_log then
+      write_log(state)
+    else
+      write_string(state, KEYS[key_index], saved[key_index])
+    end
+  end
+end
+
+out[1], out[2] = now_us, damaged
+return out

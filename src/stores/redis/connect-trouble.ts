@@ -1,0 +1,100 @@
+// Says in one sentence why Redis can't be used. Never quotes a password: of what Redis says only known texts are used.
+
+import { isReplyError, type RedisTarget, SilenceError } from "./connect.ts";
+
+/** Where Redis is, for messages: host and port, or the socket's path. No login. */
+export function nameOfTarget(target: RedisTarget): string {
+  const { address } = target;
+  if (address.kind === "unix") return `Redis at ${address.path}`;
+  return `Redis at ${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
+}
+
+/** The problem as a sentence without its full stop. `error` is what connecting, logging in or a command threw. */
+export function describeTrouble(error: unknown, target: RedisTarget): string {
+  const name = nameOfTarget(target);
+  if (isReplyError(error)) return `${name} ${describeReply(error.message, target)}`;
+  if (error instanceof SilenceError) return `${name} accepts connections but does not answer (${error.message})`;
+  if (!(error instanceof Error)) return `${name} can't be used`;
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  if ("syscall" in error && error.syscall === "open" && "path" in error) {
+    return `${name} can't be used, because ${String(error.path)} can't be read (${code})`;
+  }
+  const known = CONNECT_TROUBLES[code];
+  if (known !== undefined) return `${name} ${known}`;
+  if (/Protocol error|Unknown RESP type/i.test(error.message))
+    return `${name} is no Redis: its answer is in no form that Redis uses`;
+  if (code.startsWith("ERR_SSL") || code.startsWith("ERR_OSSL")) {
+    return `${name} can't be reached by TLS (${code}); perhaps it does not speak TLS there`;
+  }
+  if (/certificate/i.test(error.message))
+    return `${name} shows a certificate that is not trusted (${code || "no code"})`;
+  if (error.message.startsWith("Connection is closed")) return `${name} closed the connection`;
+  return `${name} can't be used (${code || error.name})`;
+}
+
+/** True if Redis answers but takes no writes for now; refusals and peeks still work then. */
+export function refusesWritesForNow(error: unknown): boolean {
+  return isReplyError(error) && /\b(OOM|MISCONF|NOREPLICAS)\b/.test(error.message);
+}
+
+/** True if the server is a replica that was a primary, or was taken for one. */
+export function isReadOnlyReply(error: unknown): boolean {
+  return isReplyError(error) && /\bREADONLY\b/.test(error.message);
+}
+
+const CONNECT_TROUBLES: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "refuses connections: nothing listens there",
+  ENOTFOUND: "can't be found: its host name has no address",
+  EAI_AGAIN: "can't be found: the name service does not answer",
+  ETIMEDOUT: "can't be reached in time",
+  EHOSTUNREACH: "can't be reached: there is no route to its host",
+  ENETUNREACH: "can't be reached: there is no route to its network",
+  ECONNRESET: "closed the connection",
+  EPIPE: "closed the connection",
+  ENOENT: "can't be reached: the socket does not exist",
+  EACCES: "can't be reached: this process has no permission for the socket",
+  SELF_SIGNED_CERT_IN_CHAIN: "shows a certificate that is not trusted: it is signed by an unknown authority",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "shows a certificate that is not trusted: it is signed by itself",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "shows a certificate that is not trusted: it is signed by an unknown authority",
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "shows a certificate that is not trusted: it is signed by an unknown authority",
+  CERT_HAS_EXPIRED: "shows a certificate that has expired",
+  ERR_TLS_CERT_ALTNAME_INVALID: "shows a certificate for another host name",
+};
+
+const REPLY_TROUBLES: readonly (readonly [RegExp, string])[] = [
+  [/\bWRONGPASS\b|invalid password/, "refuses the password or the user name"],
+  [/\bNOAUTH\b/, "wants a password, and none is set"],
+  [/wrong number of arguments for 'auth'/i, "knows no user names (it is older than version 6), but one is set"],
+  [/\bOOM\b/, "has reached its maxmemory and refuses writes"],
+  [/\bMISCONF\b/, "refuses writes because it can't save its data to disk"],
+  [/\bNOREPLICAS\b/, "refuses writes because it has too few replicas"],
+  [/\bREADONLY\b/, "is a read-only replica"],
+  [/\bLOADING\b/, "is still loading its data"],
+  [/\bMASTERDOWN\b/, "is a replica that lost its primary"],
+  [/\bBUSY\b/, "is busy running another script"],
+  [/\bCLUSTERDOWN\b|\bMOVED\b|\bASK\b|\bCROSSSLOT\b/, "is part of a cluster, which needs to be set up as one"],
+  [/DB index is out of range|invalid DB index/i, "has no database of the number that is set"],
+  [/max number of clients/i, "has reached its largest number of clients"],
+  [/\bDENIED\b/, "runs in protected mode and refuses connections from other hosts"],
+];
+
+function describeReply(message: string, target: RedisTarget): string {
+  if (/\bNOPERM\b|No permissions? to|can't run this command or subcommand/i.test(message)) {
+    const command = /'([a-z|]+)'/i.exec(message)?.[1];
+    const what = /key/i.test(message)
+      ? "touch our keys"
+      : command === undefined
+        ? "run our commands"
+        : `run ${command.toUpperCase()}`;
+    return `does not permit the user ${target.login?.username ?? "we log in as"} to ${what}`;
+  }
+  const unknown = /unknown command [`']?([a-z]+)/i.exec(message)?.[1];
+  if (unknown !== undefined) return `does not know the command ${unknown.toUpperCase()}`;
+  const known = REPLY_TROUBLES.find(([pattern]) => pattern.test(message));
+  if (known !== undefined) return known[1];
+  // Redis names the line of the script, never its arguments.
+  const inScript = /user_script:\d+: [^@]{1,120}/.exec(message)?.[0];
+  if (inScript !== undefined) return `failed in our script (${inScript.trim()})`;
+  const word = /^[A-Z]+/.exec(message)?.[0] ?? "ERR";
+  return `answers with an error (${word})`;
+}

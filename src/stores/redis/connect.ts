@@ -1,0 +1,153 @@
+// Opens one connection to Redis and logs in. The store sees a RedisConnection and nothing of ioredis; another set-up of
+// servers (Sentinel, Cluster) is another function that returns one. Whoever opens it decides what to do when it is lost.
+
+import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
+import type { ConnectionOptions } from "node:tls";
+import { Redis, type RedisOptions } from "ioredis";
+
+/** Where one Redis server listens. */
+export type RedisAddress =
+  | { readonly kind: "tcp"; readonly host: string; readonly port: number }
+  | { readonly kind: "unix"; readonly path: string };
+
+/** Where Redis is and how to reach it. */
+export interface RedisTarget {
+  readonly address: RedisAddress;
+  readonly database: number;
+  /** Name and password for AUTH; without a username it is the default user's password. */
+  readonly login: { readonly username: string | undefined; readonly password: string } | undefined;
+  /** A file that holds the password, or `user:password`; read at every connect, so that it can change. */
+  readonly loginFile: string | undefined;
+  /** Undefined: no TLS. Files are PEM and read at every connect. */
+  readonly tls:
+    | {
+        readonly certFile: string | undefined;
+        readonly keyFile: string | undefined;
+        readonly caFile: string | undefined;
+        readonly skipsHostName: boolean;
+      }
+    | undefined;
+  /** How long connecting may take, and after it the login and each answer before the connection is put to use. */
+  readonly connectTimeoutMs: number;
+}
+
+/** An open connection. Commands are sent once, in order, many at a time, and never sent again. */
+export interface RedisConnection {
+  /** Sends a command. Rejects with a ReplyError when Redis refuses it, with another Error when its fate is unknown. */
+  command(name: string, args: readonly (string | Buffer)[]): Promise<unknown>;
+  /** Closes it without waiting for anything; `onLost` is not called for it. */
+  drop(): void;
+}
+
+/** What came instead of an answer within the time allowed. */
+export class SilenceError extends Error {
+  override readonly name = "SilenceError";
+}
+
+/** True if Redis itself answered with an error: the command ran, or was refused, but is not under way. */
+export function isReplyError(error: unknown): error is Error {
+  return error instanceof Error && error.name === "ReplyError";
+}
+
+/** True if the command never left this process. */
+export function wasNeverSent(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith("Stream isn't writeable");
+}
+
+/**
+ * Connects, logs in and selects the database. Rejects with what went wrong (connect-trouble.ts makes a sentence of it).
+ * `onLost` is called once if the connection ends by itself afterwards.
+ */
+export async function openConnection(target: RedisTarget, onLost: () => void): Promise<RedisConnection> {
+  const redis = new Redis(optionsOf(target));
+  let firstError: Error | undefined;
+  redis.on("error", (error: Error) => {
+    firstError ??= error;
+  });
+  const connection: RedisConnection = {
+    command: (name, args) => redis.callBuffer(name, [...args]),
+    drop: () => {
+      redis.off("end", onLost);
+      redis.disconnect();
+    },
+  };
+  try {
+    await within(target.connectTimeoutMs * 2, redis.connect());
+    await within(target.connectTimeoutMs, logIn(connection, target));
+  } catch (error) {
+    connection.drop();
+    throw isReplyError(error) || error instanceof SilenceError ? error : (firstError ?? error);
+  }
+  redis.on("end", onLost);
+  return connection;
+}
+
+/** Rejects with a SilenceError when `promise` takes longer than `ms`. */
+export async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const silence = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new SilenceError(`no answer within ${ms} ms`)), ms);
+  });
+  try {
+    return await Promise.race([promise, silence]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The login to use now. Throws when the file can't be read. */
+export function currentLogin(target: RedisTarget): RedisTarget["login"] {
+  if (target.loginFile === undefined) return target.login;
+  const text = readFileSync(target.loginFile, "utf8").replace(/\r?\n$/, "");
+  const colon = text.indexOf(":");
+  if (colon < 0) return { username: undefined, password: text };
+  return { username: colon === 0 ? undefined : text.slice(0, colon), password: text.slice(colon + 1) };
+}
+
+// A take is paid at most once: nothing is queued while disconnected, nothing is sent a second time. Reconnecting is the
+// link's business, which opens a new connection. Logging in is ours, because ioredis would write its own warnings.
+function optionsOf(target: RedisTarget): RedisOptions & { replyMapping: "legacy" } {
+  const { address } = target;
+  return {
+    ...(address.kind === "unix" ? { path: address.path } : { host: address.host, port: address.port }),
+    ...(target.tls === undefined ? {} : { tls: tlsOptionsOf(target.tls, address) }),
+    protocol: 2,
+    replyMapping: "legacy",
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    enableReadyCheck: false,
+    autoResendUnfulfilledCommands: false,
+    autoResubscribe: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+    disableClientInfo: true,
+    connectTimeout: target.connectTimeoutMs,
+    keepAlive: 10_000,
+    noDelay: true,
+  };
+}
+
+function tlsOptionsOf(tls: NonNullable<RedisTarget["tls"]>, address: RedisAddress): ConnectionOptions {
+  const options: ConnectionOptions = {};
+  if (tls.caFile !== undefined) options.ca = readFileSync(tls.caFile);
+  if (tls.certFile !== undefined) options.cert = readFileSync(tls.certFile);
+  if (tls.keyFile !== undefined) options.key = readFileSync(tls.keyFile);
+  if (address.kind === "tcp" && isIP(address.host) === 0) options.servername = address.host;
+  if (tls.skipsHostName) options.checkServerIdentity = () => undefined;
+  return options;
+}
+
+async function logIn(connection: RedisConnection, target: RedisTarget): Promise<void> {
+  const login = currentLogin(target);
+  if (login !== undefined) {
+    const args = login.username === undefined ? [login.password] : [login.username, login.password];
+    try {
+      await connection.command("auth", args);
+    } catch (error) {
+      // A password for a server that wants none does no harm.
+      if (!isReplyError(error) || !/without any password|no password is set/.test(error.message)) throw error;
+    }
+  }
+  if (target.database !== 0) await connection.command("select", [String(target.database)]);
+}

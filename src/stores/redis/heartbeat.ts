@@ -1,0 +1,72 @@
+// How many processes share the Redis: each reports itself every few seconds in one sorted set, scored by the server's
+// time, and counts those that reported lately. One set rather than a key for each process: counting keys by pattern
+// walks the whole key space, and in a cluster the keys would lie on all nodes; a set is one key, read in one step.
+
+import { randomUUID } from "node:crypto";
+import type { RedisConnection } from "./connect.ts";
+
+const BEAT_MS = 3_000;
+/** A process that has missed three beats is taken as gone. */
+const GONE_AFTER_MS = 10_000;
+const KEY_LIFETIME_MS = 60_000;
+
+export interface HeartbeatOptions {
+  readonly key: string;
+  /** The connection, if there is one now. */
+  readonly connection: () => RedisConnection | undefined;
+  /** The server's time in milliseconds. */
+  readonly serverTimeMs: () => number;
+}
+
+/** Reports this process once started. Failures are not reported: the count stays what it was. */
+export class Heartbeat {
+  readonly #options: HeartbeatOptions;
+  readonly #id = randomUUID();
+  #timer: NodeJS.Timeout | undefined;
+  #count = 1;
+
+  constructor(options: HeartbeatOptions) {
+    this.#options = options;
+  }
+
+  /** Live processes by the last count, this one included. */
+  get count(): number {
+    return this.#count;
+  }
+
+  get isStarted(): boolean {
+    return this.#timer !== undefined;
+  }
+
+  start(): void {
+    if (this.#timer !== undefined) return;
+    this.#timer = setInterval(() => void this.beat(), BEAT_MS);
+    this.#timer.unref();
+    void this.beat();
+  }
+
+  /** Reports this process and counts. Does nothing while not started or not connected. */
+  async beat(): Promise<void> {
+    const connection = this.#options.connection();
+    if (connection === undefined || !this.isStarted) return;
+    const { key } = this.#options;
+    const nowMs = this.#options.serverTimeMs();
+    const replies = await Promise.allSettled([
+      connection.command("zadd", [key, String(nowMs), this.#id]),
+      connection.command("zremrangebyscore", [key, "-inf", String(nowMs - GONE_AFTER_MS)]),
+      connection.command("zcard", [key]),
+      connection.command("pexpire", [key, String(KEY_LIFETIME_MS)]),
+    ]);
+    const counted = replies[2];
+    if (counted.status === "fulfilled" && typeof counted.value === "number") this.#count = Math.max(1, counted.value);
+  }
+
+  /** Takes this process out of the set, so that the others need not wait for its absence to show. */
+  async stop(): Promise<void> {
+    if (this.#timer === undefined) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    const connection = this.#options.connection();
+    if (connection !== undefined) await Promise.allSettled([connection.command("zrem", [this.#options.key, this.#id])]);
+  }
+}

@@ -1,0 +1,86 @@
+// Reads what lua/take_all.lua replies: whole numbers only, in the order of the call's groups and takes.
+
+import type { Outcome, TakeGroup, Verdict } from "../../core/take.ts";
+import type { Batch, BatchedGroup } from "./batch.ts";
+
+const HEAD_NUMBERS = 2;
+const TAKE_NUMBERS = 6;
+/** Added to a take's outcome if it was paid. */
+const PAID = 4;
+
+/** The verdict of a group that came after its latest time of payment; nothing follows it. Verdict.failed's number. */
+export const TOO_LATE = 3;
+
+/** Whether `reply` is one to a call with these groups. What passes can be read without further checks. */
+export function isReplyTo(batch: Batch, reply: unknown): reply is readonly number[] {
+  if (!Array.isArray(reply)) return false;
+  let at = HEAD_NUMBERS;
+  for (const batched of batch.groups) {
+    const verdict: unknown = reply[at];
+    at++;
+    if (verdict === 1 || verdict === 2) at += batched.size * TAKE_NUMBERS;
+    else if (verdict !== TOO_LATE) return false;
+  }
+  if (reply.length !== at) return false;
+  return reply.every((number) => typeof number === "number");
+}
+
+/** The server's time at the call, in microseconds. */
+export function serverTimeOf(reply: readonly number[]): number {
+  return reply[0] ?? 0;
+}
+
+/** Buckets that were treated as new because their key held something else. */
+export function damagedOf(reply: readonly number[]): number {
+  return reply[1] ?? 0;
+}
+
+/** Walks a reply's groups in the order of the batch. */
+export class ReplyReader {
+  readonly #reply: readonly number[];
+  #at = HEAD_NUMBERS;
+
+  constructor(reply: readonly number[]) {
+    this.#reply = reply;
+  }
+
+  /** The verdict of the group whose turn it is: allowed, refused, or TOO_LATE. */
+  get verdict(): number {
+    return this.#reply[this.#at] ?? TOO_LATE;
+  }
+
+  /** Writes the answer of the group whose turn it is, and goes on to the next. Not for TOO_LATE. */
+  writeTo(group: TakeGroup, batched: BatchedGroup): void {
+    const reply = this.#reply;
+    group.verdict = this.verdict as Verdict;
+    let at = this.#at + 1;
+    for (let i = 0; i < batched.size; i++) {
+      const take = group.takes[i];
+      if (take === undefined) break;
+      const status = reply[at] ?? 0;
+      take.outcome = (status & (PAID - 1)) as Outcome;
+      take.paid = status >= PAID;
+      take.remaining = reply[at + 1] ?? 0;
+      take.waitTicks = reply[at + 2] ?? 0;
+      take.resetTicks = reply[at + 3] ?? 0;
+      take.paidAtUs = reply[at + 4] ?? 0;
+      take.cappedHits = reply[at + 5] ?? 0;
+      at += TAKE_NUMBERS;
+    }
+    this.skip(batched);
+  }
+
+  /** Calls `each` with every take of the group whose turn it is that was paid. Does not go on. */
+  eachPaid(batched: BatchedGroup, each: (index: number, paidAtUs: number, cappedHits: number) => void): void {
+    if (this.verdict === TOO_LATE) return;
+    for (let i = 0; i < batched.size; i++) {
+      const at = this.#at + 1 + i * TAKE_NUMBERS;
+      if ((this.#reply[at] ?? 0) >= PAID) each(i, this.#reply[at + 4] ?? 0, this.#reply[at + 5] ?? 0);
+    }
+  }
+
+  /** Goes on to the next group. */
+  skip(batched: BatchedGroup): void {
+    this.#at += 1 + (this.verdict === TOO_LATE ? 0 : batched.size * TAKE_NUMBERS);
+  }
+}
