@@ -1,8 +1,9 @@
 // Reads the protocol buffer wire format from a buffer, one value at a time, without copying and without allocating.
 // Knows no messages: src/rls/codec.ts does. Every fault is a RequestError that names the byte it was found at.
 
+import { isUtf8 } from "node:buffer";
 import { RequestError } from "../core/errors.ts";
-import { isUtf8At } from "./utf8.ts";
+import { SHORT_TEXT_BYTES_MAX, ShortTexts } from "./short-texts.ts";
 
 /** Types of a field's encoding, the low three bits of its tag. */
 export const WireType = { varint: 0, fixed64: 1, bytes: 2, startGroup: 3, endGroup: 4, fixed32: 5 } as const;
@@ -25,6 +26,7 @@ export class WireReader {
   /** Upper 32 bits of the varint read last, unsigned. */
   high = 0;
   // Field numbers of the groups that are open while one is skipped.
+  readonly #short = new ShortTexts();
   readonly #groups = new Uint32Array(GROUP_DEPTH_MAX);
 
   /** Starts at the first byte of `message`, which is not kept longer than until `close`. */
@@ -93,11 +95,15 @@ export class WireReader {
   readText(end: number, what: string): string {
     const start = this.position;
     if (start === end) return "";
-    if (!isUtf8At(this.#bytes, start, end)) {
-      throw new RequestError("REQUEST_NOT_UTF8", `expected ${what} in UTF-8, got other bytes at byte ${start}`);
-    }
     this.position = end;
-    return this.#bytes.latin1Slice(start, end);
+    const text =
+      end - start <= SHORT_TEXT_BYTES_MAX ? this.#short.read(this.#bytes, start, end) : this.#cut(start, end);
+    if (text !== undefined) return text;
+    throw new RequestError("REQUEST_NOT_UTF8", `expected ${what} in UTF-8, got other bytes at byte ${start}`);
+  }
+
+  #cut(start: number, end: number): string | undefined {
+    return isUtf8(this.#bytes.subarray(start, end)) ? this.#bytes.latin1Slice(start, end) : undefined;
   }
 
   /** Passes over the value of the field whose tag was just read. */
