@@ -1,5 +1,7 @@
 // gRPC on a port or a Unix socket, by grpc-js: binds, drains, stops. What is served is built in grpc-services.ts.
 
+import { rm } from "node:fs/promises";
+import { connect } from "node:net";
 import { ServerCredentials } from "@grpc/grpc-js";
 import { ConfigError } from "../core/errors.ts";
 import { createGrpcServices, type GrpcServices, type ServicesOptions } from "./grpc-services.ts";
@@ -28,6 +30,7 @@ export interface GrpcServer {
 /** Starts to listen. Throws ConfigError with one sentence that names address and setting if it can't. */
 export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
   const services = createGrpcServices(options);
+  if (options.unixSocket !== undefined) await removeAbandonedSocket(options.unixSocket);
   const port = await bind(services, options);
   let drained: Promise<void> | undefined;
   return {
@@ -38,6 +41,18 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
       return drained;
     },
   };
+}
+
+// A process that was killed leaves its socket file behind, and nobody can listen on it until it is gone.
+async function removeAbandonedSocket(path: string): Promise<void> {
+  const isAbandoned = await new Promise<boolean>((resolve) => {
+    const probe = connect(path, () => {
+      probe.destroy();
+      resolve(false);
+    });
+    probe.on("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"));
+  });
+  if (isAbandoned) await rm(path, { force: true });
 }
 
 function bind(services: GrpcServices, options: GrpcServerOptions): Promise<number> {

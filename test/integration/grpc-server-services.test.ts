@@ -1,6 +1,7 @@
 // What the gRPC server offers beside the hot method: health, reflection, listening, shutdown.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as grpc from "@grpc/grpc-js";
@@ -184,6 +185,32 @@ describe("listening", () => {
     const unixSocket = join(folder, "headgate.sock");
     const { server } = await serve({ unixSocket });
     expect(server.port).toBe(0);
+    expect((await callRaw(plainClient(`unix:${unixSocket}`), HELLO)).code).toBe(grpc.status.OK);
+  });
+});
+
+describe("listening on a Unix socket", () => {
+  function socketPath(): string {
+    const folder = mkdtempSync(join(tmpdir(), "grpc-"));
+    open.push(() => rmSync(folder, { recursive: true }));
+    return join(folder, "headgate.sock");
+  }
+
+  test("takes the place of a process that was killed", async () => {
+    const unixSocket = socketPath();
+    const script = `require("node:net").createServer().listen(${JSON.stringify(unixSocket)}, () => process.kill(process.pid, 9))`;
+    spawnSync(process.execPath, ["-e", script]);
+    expect(existsSync(unixSocket)).toBe(true);
+    await serve({ unixSocket });
+    expect((await callRaw(plainClient(`unix:${unixSocket}`), HELLO)).code).toBe(grpc.status.OK);
+  });
+
+  test("fails with one sentence when a living process has it, and leaves that one alone", async () => {
+    const unixSocket = socketPath();
+    await serve({ unixSocket });
+    await expect(startTestServer(echo, { unixSocket })).rejects.toMatchObject({
+      message: `gRPC can't listen on unix:${unixSocket} (GRPC_UDS): something else listens there`,
+    });
     expect((await callRaw(plainClient(`unix:${unixSocket}`), HELLO)).code).toBe(grpc.status.OK);
   });
 });
