@@ -6,8 +6,8 @@ import { type CompileOptions, compileRules } from "../rules/compile.ts";
 import { formatProblem, makeProblem } from "../rules/problems.ts";
 import type { Problem, RuleSet } from "../rules/rule-set.ts";
 import type { SourceFile } from "../rules/source.ts";
+import { parseYaml } from "./parse-yaml.ts";
 import { type FileChoice, type ReadFile, type RuleFiles, readRuleFiles } from "./read-files.ts";
-import { parseYaml } from "./yaml-tree.ts";
 
 /** How rules are loaded: which files, and what they are compiled with (the hash is made here). */
 export type LoadOptions = FileChoice & Omit<CompileOptions, "hash">;

@@ -125,15 +125,12 @@ export function readSection(field: Field | undefined, log: ProblemLog): MappingN
 
 /** The mappings of a list; empty if absent or null. Items that are no mapping are reported and left out. */
 export function readMappings(field: Field | undefined, log: ProblemLog): MappingNode[] {
-  if (field === undefined || isNull(field.value)) return [];
-  if (field.value.kind !== "sequence") {
-    log.error(
-      field.value.at,
-      `${field.name}: expected a list, got ${describeNode(field.value)}`,
-      hintDash(field.value),
-    );
-    return [];
+  if (field === undefined) return [];
+  for (const node of [...field.overridden, field.value]) {
+    if (node.kind === "sequence" || isNull(node)) continue;
+    log.error(node.at, `${field.name}: expected a list, got ${describeNode(node)}`, hintDash(node));
   }
+  if (field.value.kind !== "sequence") return [];
   const mappings: MappingNode[] = [];
   for (const item of field.value.items) {
     if (item.kind === "mapping") mappings.push(item);

@@ -36,9 +36,7 @@ const INTEGER_CHARS_MAX = 80;
  * Returns a sentence instead if text and tag contradict each other.
  */
 export function resolveScalar(text: string, tag: string, isQuoted: boolean): ScalarValue | string {
-  // The non-specific tag `!` means: read it as if it were plain.
   if (tag === "") return isQuoted ? TEXT : resolvePlain(text);
-  if (tag === "!") return resolvePlain(text);
   if (!tag.startsWith(TAG_PREFIX)) return TEXT;
   const name = tag.slice(TAG_PREFIX.length);
   if (name === "binary") return decodeBinary(text);
