@@ -83,6 +83,12 @@ export function describeSettings(settings: Settings): Readonly<Record<string, st
   return shown;
 }
 
+/** Texts that must not be seen anywhere. */
+export function secretsOf(settings: Settings): readonly string[] {
+  const texts = [settings.redis?.login?.password, settings.redisAuth].filter((text) => text !== undefined);
+  return [...new Set(texts)];
+}
+
 /** The rows of the table with their fields, typed for walking over them. */
 export function tableRows(): readonly (readonly [keyof TableValues, AnySetting])[] {
   return Object.entries(SETTINGS) as unknown as (readonly [keyof TableValues, AnySetting])[];

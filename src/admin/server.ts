@@ -155,7 +155,7 @@ export class AdminServer {
     );
     add("/livez", "200 as long as the process works at all", READ, () => text(200, "OK\n"));
     add("/readyz", "200, or 503 with the reasons", READ, () =>
-      json(health.isServing() ? 200 : 503, readinessView(health.troubles())),
+      json(health.isServing() ? 200 : 503, readinessView(health.troubles(), health.notes())),
     );
     add(this.#options.metricsPath, "metrics for Prometheus", READ, async () => ({
       status: 200,

@@ -57,9 +57,11 @@ export function configView(state: RulesState, settings: Readonly<Record<string, 
   };
 }
 
-/** The JSON of `/readyz`: the reasons by part, none if ready. */
-export function readinessView(troubles: ReadonlyMap<string, string>): object {
-  return { status: troubles.size === 0 ? "ready" : "not ready", reasons: Object.fromEntries(troubles) };
+/** The JSON of `/readyz`: why not ready, by part, and what is amiss although ready. */
+export function readinessView(troubles: ReadonlyMap<string, string>, notes: ReadonlyMap<string, string>): object {
+  const status = troubles.size > 0 ? "not ready" : notes.size > 0 ? "ready, degraded" : "ready";
+  const degraded = Object.fromEntries([...notes].filter(([part]) => !troubles.has(part)));
+  return { status, reasons: Object.fromEntries(troubles), degraded };
 }
 
 /** The text of `/rlconfig`: a line per limit, in the order of the files; the reference's fields come first. */

@@ -3,6 +3,7 @@
 /** Gathers what is wrong with the parts of the process; nothing wrong means serving. */
 export class HealthState {
   readonly #troubles = new Map<string, string>();
+  readonly #notes = new Map<string, string>();
   readonly #watchers = new Set<(isServing: boolean) => void>();
 
   /** Says in one sentence what is wrong with a part (`rules`, `store`, `shutdown`); undefined takes it back. */
@@ -12,6 +13,17 @@ export class HealthState {
     else this.#troubles.set(part, reason);
     const isServing = this.isServing();
     if (isServing !== wasServing) for (const watcher of this.#watchers) watcher(isServing);
+  }
+
+  /** Says what is wrong with a part without keeping the process from serving; undefined takes it back. */
+  setNote(part: string, note: string | undefined): void {
+    if (note === undefined) this.#notes.delete(part);
+    else this.#notes.set(part, note);
+  }
+
+  /** What is wrong but does not matter for serving, by part. */
+  notes(): ReadonlyMap<string, string> {
+    return this.#notes;
   }
 
   isServing(): boolean {

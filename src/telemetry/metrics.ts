@@ -74,6 +74,7 @@ export const METRICS = {
     "code",
   ]),
   internalErrors: counter("headgate_internal_errors_total", "Calls that failed by a fault of Headgate itself."),
+  overloaded: counter("headgate_overloaded_total", "Calls turned away because more were under way than IN_FLIGHT_MAX."),
   suspectedLateReports: counter(
     "headgate_suspected_late_reports_total",
     "Refused hits that look like a report after the fact on a rule that is not post-paid: the limit does not bite.",

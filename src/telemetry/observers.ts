@@ -1,4 +1,4 @@
-// What limiter, stores, the gRPC edge and the reload report, as plain numbers that prometheus.ts reads when it is scraped.
+// What limiter, stores and the gRPC edge report, as plain numbers that prometheus.ts reads when it is scraped.
 // Troubles are also logged, each kind at most once a second.
 
 import { type RequestErrorCode, STORE_ERROR_CODES, type StoreError, type StoreErrorCode } from "../core/errors.ts";
@@ -31,6 +31,7 @@ export class CallCounts implements LimiterObserver {
   lateReports = 0;
   cappedHits = 0;
   internalErrors = 0;
+  overloadedCalls = 0;
   readonly #log: RateLimitedLog;
 
   constructor(log: RateLimitedLog) {
@@ -80,6 +81,12 @@ export class CallCounts implements LimiterObserver {
     this.requestErrors.set(code, (this.requestErrors.get(code) ?? 0) + 1);
   }
 
+  /** A call was turned away because too many were under way. */
+  overloaded(): void {
+    this.overloadedCalls++;
+    this.#log.warn("overloaded", "calls were turned away: more are under way than IN_FLIGHT_MAX", () => ({}));
+  }
+
   /** A call failed by a fault of ours. */
   internalFailed(error: unknown): void {
     this.internalErrors++;
@@ -93,7 +100,7 @@ export class CallCounts implements LimiterObserver {
 
   /** Calls left without a decision for another reason. */
   serviceErrors(): number {
-    return sumOf(this.requestErrors.values()) + this.internalErrors;
+    return sumOf(this.requestErrors.values()) + this.internalErrors + this.overloadedCalls;
   }
 }
 
@@ -167,25 +174,6 @@ export class StoreCounts implements StoreObserver {
     }[state];
     if (state === "probing") this.#log.info("breaker probing", message, () => ({}));
     else this.#log.warn(`breaker ${state}`, message, () => ({}));
-  }
-}
-
-/** What the reload of rule files reports. */
-export class ReloadCounts {
-  loads = 0;
-  failedLoads = 0;
-  lastLoadOk = true;
-
-  /** A load took effect. */
-  loaded(): void {
-    this.loads++;
-    this.lastLoadOk = true;
-  }
-
-  /** A load changed nothing because of its errors. */
-  loadFailed(): void {
-    this.failedLoads++;
-    this.lastLoadOk = false;
   }
 }
 

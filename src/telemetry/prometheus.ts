@@ -7,7 +7,7 @@ import { ON_STORE_FAILURE_NAMES } from "../core/limit.ts";
 import type { LimitStats } from "../core/limit-stats.ts";
 import { LATENCY_BOUNDS_US, type LatencyHistogram } from "./latency-histogram.ts";
 import { METRICS, type MetricRow, RULE_METRICS } from "./metrics.ts";
-import { BREAKER_STATES, type CallCounts, type ReloadCounts, SOURCE_NAMES, type StoreCounts } from "./observers.ts";
+import { BREAKER_STATES, type CallCounts, SOURCE_NAMES, type StoreCounts } from "./observers.ts";
 import type { LimitStatsBook } from "./stats-book.ts";
 
 /** The rule set in force, as metrics show it. */
@@ -18,11 +18,18 @@ export interface RulesGauge {
   readonly ageSeconds: number;
 }
 
+/** Attempts to load the rule files: those that took effect, those that were refused, and what refused the last one. */
+export interface ReloadNumbers {
+  readonly loads: number;
+  readonly failures: number;
+  readonly lastError: unknown;
+}
+
 /** Where the numbers are. Functions are called once per scrape. */
 export interface MetricSources {
   readonly calls: CallCounts;
   readonly store: StoreCounts;
-  readonly reloads: ReloadCounts;
+  readonly reloads: () => ReloadNumbers;
   readonly statsBook: LimitStatsBook;
   /** Undefined before the first rule set. */
   readonly rules: () => RulesGauge | undefined;
@@ -101,6 +108,7 @@ function registerCalls(registry: Registry, { calls, inFlight }: MetricSources): 
   );
   register(METRICS.refusedRequests, () => byCode(calls.requestErrors, "code"));
   register(METRICS.internalErrors, () => [[calls.internalErrors]]);
+  register(METRICS.overloaded, () => [[calls.overloadedCalls]]);
   register(METRICS.suspectedLateReports, () => [[calls.lateReports]]);
   register(METRICS.debtCapped, () => [[calls.cappedHits]]);
   register(METRICS.inFlight, () => [[inFlight()]]);
@@ -125,15 +133,15 @@ function registerStore(registry: Registry, { store, buckets }: MetricSources): v
 
 function registerRules(registry: Registry, { reloads, rules, isReady, version }: MetricSources): void {
   const register = registerIn(registry);
-  register(METRICS.configLoadSuccess, () => [[reloads.loads]]);
-  register(METRICS.configLoadError, () => [[reloads.failedLoads]]);
+  register(METRICS.configLoadSuccess, () => [[reloads().loads]]);
+  register(METRICS.configLoadError, () => [[reloads().failures]]);
   register(METRICS.rulesInfo, () => {
     const set = rules();
     return set === undefined ? [] : [[1, { version: String(set.version), hash: set.hash }]];
   });
   register(METRICS.rulesAge, () => optional(rules()?.ageSeconds));
   register(METRICS.rulesLimits, () => optional(rules()?.limits));
-  register(METRICS.rulesLastLoadOk, () => [[reloads.lastLoadOk ? 1 : 0]]);
+  register(METRICS.rulesLastLoadOk, () => [[reloads().lastError === undefined ? 1 : 0]]);
   register(METRICS.ready, () => [[isReady() ? 1 : 0]]);
   register(METRICS.buildInfo, () => [[1, { version, node_version: process.version }]]);
 }

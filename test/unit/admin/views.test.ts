@@ -110,10 +110,17 @@ describe("/config", () => {
   });
 });
 
-test("readiness names every reason", () => {
-  expect(readinessView(new Map([["store", "no connection"]]))).toEqual({
+test("readiness names every reason, and what is amiss although ready", () => {
+  const down = new Map([["store", "no connection"]]);
+  expect(readinessView(down, down)).toEqual({
     status: "not ready",
     reasons: { store: "no connection" },
+    degraded: {},
+  });
+  expect(readinessView(new Map(), down)).toEqual({
+    status: "ready, degraded",
+    reasons: {},
+    degraded: { store: "no connection" },
   });
 });
 

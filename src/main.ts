@@ -1,0 +1,52 @@
+#!/usr/bin/env node
+// Process entry: hands the command line its `serve`, and turns signals into reloads and an orderly end.
+
+import { readFileSync } from "node:fs";
+import { type App, startApp } from "./app.ts";
+import { buildProgram } from "./cli/program.ts";
+import { SystemClock } from "./core/clock.ts";
+import { ConfigError } from "./core/errors.ts";
+import { readSettings, secretsOf } from "./settings.ts";
+import { createLogger, type Logger } from "./telemetry/logger.ts";
+
+const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+  version: string;
+};
+
+/** Serves until SIGTERM or SIGINT. A second signal ends the process at once. */
+async function serve(): Promise<void> {
+  const settings = readSettings(process.env);
+  const clock = new SystemClock();
+  const logger = createLogger({
+    level: settings.logLevel,
+    format: settings.logFormat,
+    clock,
+    secrets: secretsOf(settings),
+  });
+  for (const warning of settings.warnings) logger.warn(warning);
+  const app = await startApp({ settings, clock, logger, version });
+  process.on("SIGHUP", () => {
+    logger.info("SIGHUP: reading the rule files again");
+    void app.reload();
+  });
+  await endOf(app, logger);
+}
+
+async function endOf(app: App, logger: Logger): Promise<void> {
+  const signal = await new Promise<string>((resolve) => {
+    process.once("SIGTERM", () => resolve("SIGTERM"));
+    process.once("SIGINT", () => resolve("SIGINT"));
+  });
+  logger.info({ signal }, "shutting down");
+  for (const again of ["SIGTERM", "SIGINT"] as const) process.once(again, () => process.exit(1));
+  await app.stop();
+  logger.info("done");
+}
+
+try {
+  await buildProgram({ serve, version }).parseAsync(process.argv);
+} catch (error) {
+  if (!(error instanceof ConfigError)) throw error;
+  process.stderr.write(`${error.code}: ${error.message}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,139 @@
+// The whole service on the memory store, over real sockets: decisions, the side door, pages, reload, bad input.
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startTestApp, type TestApp } from "../support/test-app.ts";
+
+const RULES = `
+domain: edge
+descriptors:
+  - key: user
+    rate_limit: { name: per-user, tokens_per_second: 1, burst: 2 }
+  - key: plan
+    value: gold
+    rate_limit: { requests_per_unit: 100, unit: minute }
+`;
+
+describe("the service on the memory store", () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp(RULES, { RESPONSE_HEADERS: "ratelimit,structured,x-ratelimit" });
+  });
+  afterAll(() => app.stop());
+
+  test("allows up to the burst, then refuses and says why", async () => {
+    const replies = [await app.hit({ user: "a" }), await app.hit({ user: "a" }), await app.hit({ user: "a" })];
+    expect(replies.map((reply) => reply.overall_code)).toEqual(["OK", "OK", "OVER_LIMIT"]);
+    expect(replies[2]?.statuses[0]).toMatchObject({
+      code: "OVER_LIMIT",
+      current_limit: { name: "per-user", requests_per_unit: 1, unit: "SECOND" },
+      limit_remaining: 0,
+      duration_until_reset: { seconds: "1", nanos: 0 },
+    });
+    const headers = Object.fromEntries(
+      (replies[2]?.response_headers_to_add ?? []).map(({ key, value }) => [key, value]),
+    );
+    expect(headers).toMatchObject({
+      "RateLimit-Limit": "1",
+      "X-RateLimit-Remaining": "0",
+      RateLimit: '"per-user";r=0;t=1',
+      "Retry-After": "1",
+      "X-RateLimit-Reason": "token_bucket_exceeded",
+    });
+    expect(JSON.stringify(replies[2]?.dynamic_metadata)).toContain("edge/user");
+  });
+
+  test("answers /json with the same decision as an HTTP status and headers", async () => {
+    const body = JSON.stringify({ domain: "edge", descriptors: [{ entries: [{ key: "user", value: "json" }] }] });
+    const answers = [];
+    for (let i = 0; i < 3; i++) answers.push(await app.http("/json", { method: "POST", body }));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
+    expect(answers[2]?.headers.get("retry-after")).toBe("1");
+    expect(answers[2]?.headers.get("x-ratelimit-limit")).toBe("1");
+    expect(await answers[0]?.json()).toMatchObject({ overallCode: "OK", statuses: [{ limitRemaining: 1 }] });
+  });
+
+  test.each([
+    { name: "an empty domain", request: { domain: "", descriptors: [{}] }, code: "REQUEST_DOMAIN_EMPTY" },
+    { name: "no descriptors", request: { domain: "edge" }, code: "REQUEST_DESCRIPTORS_EMPTY" },
+    {
+      name: "an override without a unit",
+      request: { domain: "edge", descriptors: [{ limit: { requests_per_unit: 1, unit: 0 } }] },
+      code: "REQUEST_OVERRIDE_UNIT",
+    },
+  ])("answers $name with INVALID_ARGUMENT", async ({ request, code }) => {
+    await expect(app.ask(request)).rejects.toMatchObject({ code: 3, details: expect.stringContaining(code) });
+  });
+
+  test("passes a descriptor without entries: it matches nothing", async () => {
+    expect(await app.ask({ domain: "edge", descriptors: [{}] })).toMatchObject({
+      overall_code: "OK",
+      statuses: [{ code: "OK", current_limit: null }],
+    });
+  });
+
+  test("refuses hits of 2^63 and more without handing any back", async () => {
+    const entries = [{ key: "plan", value: "gold" }];
+    const huge = { domain: "edge", descriptors: [{ entries, hits_addend: { value: "18446744073709551615" } }] };
+    const before = await app.ask({ domain: "edge", descriptors: [{ entries, hits_addend: { value: 0 } }] });
+    expect((await app.ask(huge)).overall_code).toBe("OVER_LIMIT");
+    const after = await app.ask({ domain: "edge", descriptors: [{ entries, hits_addend: { value: 0 } }] });
+    expect(after.statuses[0]?.limit_remaining).toBe(before.statuses[0]?.limit_remaining);
+  });
+
+  test("is alive and ready, and shows rules, metrics and explanations", async () => {
+    expect((await app.http("/livez")).status).toBe(200);
+    expect(await (await app.http("/readyz")).json()).toMatchObject({ status: "ready" });
+    expect(await (await app.http("/config")).json()).toMatchObject({ rules: { version: 1, files: ["rules.yaml"] } });
+    expect(await (await app.http("/rlconfig")).text()).toContain("edge.plan_gold: unit=MINUTE requests_per_unit=100");
+    const metrics = await (await app.http("/metrics")).text();
+    expect(metrics).toMatch(/^ratelimit_service_rate_limit_over_limit\{.*limit="per-user".*\} [1-9]/m);
+    const question = { domain: "edge", descriptors: [{ entries: [{ key: "user", value: "x" }] }] };
+    const explained = await app.http("/explain", { method: "POST", body: JSON.stringify(question) });
+    expect(JSON.stringify(await explained.json())).toContain("{edge|user=x}|tb/1/per-user");
+  });
+});
+
+describe("reload", () => {
+  test("keeps the count when the amount changes, keeps the old rules when the new ones are wrong, and shows both", async () => {
+    const perMinute = (amount: number) =>
+      `domain: edge\ndescriptors:\n  - { key: u, rate_limit: { requests_per_unit: ${amount}, unit: hour } }\n`;
+    const app = await startTestApp(perMinute(100));
+    try {
+      await app.ask({
+        domain: "edge",
+        descriptors: [{ entries: [{ key: "u", value: "a" }], hits_addend: { value: 40 } }],
+      });
+      await app.writeRules({ "rules.yaml": perMinute(50) });
+      await app.app.reload();
+      expect((await app.hit({ u: "a" })).statuses[0]?.limit_remaining).toBe(9);
+      await app.writeRules({ "rules.yaml": "domain: edge\ndescriptors:\n  - { kye: u }\n" });
+      await app.app.reload();
+      expect((await app.hit({ u: "a" })).statuses[0]?.limit_remaining).toBe(8);
+      const config = (await (await app.http("/config")).json()) as { rules: { version: number; last_error: unknown } };
+      expect(config.rules.version).toBe(2);
+      expect(JSON.stringify(config.rules.last_error)).toContain("rules.yaml");
+      expect(await (await app.http("/metrics")).text()).toMatch(/^ratelimit_service_config_load_error 1$/m);
+      expect((await app.http("/readyz")).status).toBe(200);
+    } finally {
+      await app.stop();
+    }
+  });
+
+  test("a first rule set that is wrong is loud, not ready, and UNAVAILABLE, until it is mended", async () => {
+    const app = await startTestApp("domain: edge\ndescriptors: 5\n");
+    try {
+      expect((await app.http("/readyz")).status).toBe(503);
+      expect((await app.http("/healthcheck")).status).toBe(500);
+      await expect(app.hit({ u: "a" })).rejects.toMatchObject({
+        code: 14,
+        details: expect.stringContaining("SERVICE_NO_RULES"),
+      });
+      await app.writeRules({ "rules.yaml": "domain: edge\n" });
+      await app.app.reload();
+      expect((await app.http("/readyz")).status).toBe(200);
+      expect((await app.hit({ u: "a" })).overall_code).toBe("OK");
+    } finally {
+      await app.stop();
+    }
+  });
+});

@@ -1,0 +1,133 @@
+// The whole service in this process, on free ports, with rules from text and a gRPC client beside it.
+
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { credentials, loadPackageDefinition, Metadata, type ServiceError } from "@grpc/grpc-js";
+import { type App, startApp } from "../../src/app.ts";
+import { type Clock, SystemClock } from "../../src/core/clock.ts";
+import { readSettings } from "../../src/settings.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { loadProto } from "../../src/transport/load-proto.ts";
+
+/** A request in proto field names. */
+export interface AskedRequest {
+  readonly domain?: string;
+  readonly descriptors?: readonly {
+    readonly entries?: readonly { readonly key: string; readonly value?: string }[];
+    readonly limit?: { readonly requests_per_unit: number; readonly unit: string | number };
+    readonly hits_addend?: { readonly value: number | string };
+    readonly is_negative_hits?: boolean;
+  }[];
+  readonly hits_addend?: number;
+}
+
+/** An answer in proto field names, as far as tests look at it. */
+export interface Reply {
+  readonly overall_code: string;
+  readonly statuses: readonly {
+    readonly code: string;
+    readonly current_limit: { readonly requests_per_unit: number; readonly unit: string; readonly name: string } | null;
+    readonly limit_remaining: number;
+    readonly duration_until_reset: { readonly seconds: string; readonly nanos: number } | null;
+  }[];
+  readonly response_headers_to_add: readonly { readonly key: string; readonly value: string }[];
+  readonly dynamic_metadata: unknown;
+}
+
+interface RateLimitClient {
+  shouldRateLimit(
+    request: AskedRequest,
+    metadata: Metadata,
+    options: { deadline: Date },
+    callback: (error: ServiceError | null, reply?: Reply) => void,
+  ): void;
+  close(): void;
+}
+
+export interface TestApp {
+  readonly app: App;
+  readonly grpcPort: number;
+  readonly httpPort: number;
+  readonly rulesDir: string;
+  readonly log: readonly string[];
+  ask(request: AskedRequest, deadlineMs?: number): Promise<Reply>;
+  /** Asks about one descriptor of domain `edge`. */
+  hit(entries: Readonly<Record<string, string>>, deadlineMs?: number): Promise<Reply>;
+  http(path: string, init?: RequestInit): Promise<Response>;
+  writeRules(files: Readonly<Record<string, string>>): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const DEADLINE_MS = 5_000;
+
+/** Starts the service; `env` overrides its settings. The log is silent but kept. */
+export async function startTestApp(
+  rules: string | Readonly<Record<string, string>>,
+  env: Readonly<Record<string, string>> = {},
+  clock: Clock = new SystemClock(),
+): Promise<TestApp> {
+  const rulesDir = await mkdtemp(join(tmpdir(), "headgate-rules-"));
+  const writeRules = async (files: Readonly<Record<string, string>>) => {
+    for (const [name, text] of Object.entries(files)) await writeFile(join(rulesDir, name), text);
+  };
+  await writeRules(typeof rules === "string" ? { "rules.yaml": rules } : rules);
+  const log: string[] = [];
+  const settings = readSettings({
+    HOST: "127.0.0.1",
+    GRPC_HOST: "127.0.0.1",
+    PORT: "0",
+    GRPC_PORT: "0",
+    RULES_DIR: rulesDir,
+    SHUTDOWN_DELAY: "0s",
+    SHUTDOWN_GRACE: "1s",
+    ...env,
+  });
+  const logger = createLogger({ level: "info", format: "json", clock, secrets: [], write: (line) => log.push(line) });
+  const app = await startApp({ settings, clock, logger, version: "0.0.0-test" });
+  const client = openClient(`127.0.0.1:${app.grpcPort}`);
+  const ask: TestApp["ask"] = (request, deadlineMs) => askOnce(client, request, deadlineMs);
+  return {
+    app,
+    grpcPort: app.grpcPort,
+    httpPort: app.httpPort,
+    rulesDir,
+    log,
+    ask,
+    hit: (entries, deadlineMs) =>
+      ask(
+        { domain: "edge", descriptors: [{ entries: Object.entries(entries).map(([key, value]) => ({ key, value })) }] },
+        deadlineMs,
+      ),
+    http: (path, init) => fetch(`http://127.0.0.1:${app.httpPort}${path}`, init),
+    writeRules,
+    async stop() {
+      client.close();
+      await app.stop();
+      await rm(rulesDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A gRPC client of the RLS at `address`. */
+export function openClient(address: string): RateLimitClient {
+  const services = loadPackageDefinition(loadProto()) as unknown as {
+    envoy: {
+      service: {
+        ratelimit: { v3: { RateLimitService: new (address: string, credentials: unknown) => RateLimitClient } };
+      };
+    };
+  };
+  return new services.envoy.service.ratelimit.v3.RateLimitService(address, credentials.createInsecure());
+}
+
+/** One call; rejects with the ServiceError of a call that failed. */
+export function askOnce(client: RateLimitClient, request: AskedRequest, deadlineMs = DEADLINE_MS): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const options = { deadline: new Date(Date.now() + deadlineMs) };
+    client.shouldRateLimit(request, new Metadata(), options, (error, reply) => {
+      if (error !== null) reject(error);
+      else resolve(reply as Reply);
+    });
+  });
+}
