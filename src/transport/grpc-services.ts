@@ -1,16 +1,13 @@
 // Puts all services of this process on one grpc-js server that listens nowhere yet. grpc-server.ts binds it to a port;
 // a transport with a listener of its own hands it connections through `createConnectionInjector`.
 
-import { toBinary } from "@bufbuild/protobuf";
-import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Server, type ServiceDefinition } from "@grpc/grpc-js";
 import type { MessageTypeDefinition, PackageDefinition } from "@grpc/proto-loader";
 import { ReflectionService } from "@grpc/reflection";
 import type { Clock } from "../core/clock.ts";
 import type { HealthState } from "../core/health.ts";
 import { HealthService } from "./health-service.ts";
-import { HEALTH_SERVICE, loadProto } from "./load-proto.ts";
-import { resolveDescriptors } from "./proto-descriptors.ts";
+import { HEALTH_SERVICE, loadFileDescriptors, loadProto } from "./load-proto.ts";
 import {
   CallContext,
   passThroughDefinition,
@@ -73,15 +70,14 @@ export function createGrpcServices(options: ServicesOptions): GrpcServices {
   const health = new HealthService(options.health, ["", HEALTH_NAME, ...serviceNames]);
   server.addService(proto[HEALTH_SERVICE] as ServiceDefinition, health.implementation());
   if (options.reflection) {
-    new ReflectionService(wholeFiles(proto), { services: [...serviceNames, HEALTH_SERVICE] }).addToServer(server);
+    new ReflectionService(wholeFiles(), { services: [...serviceNames, HEALTH_SERVICE] }).addToServer(server);
   }
   return { server, health, context };
 }
 
 // Reflection reads nothing but the file descriptors of a package definition.
-function wholeFiles(proto: PackageDefinition): PackageDefinition {
-  const files = resolveDescriptors(proto).file.map((file) => Buffer.from(toBinary(FileDescriptorProtoSchema, file)));
-  return { files: { fileDescriptorProtos: files } as MessageTypeDefinition<object, object> };
+function wholeFiles(): PackageDefinition {
+  return { files: { fileDescriptorProtos: loadFileDescriptors() } as MessageTypeDefinition<object, object> };
 }
 
 function serviceOf(path: string): string {

@@ -1,9 +1,16 @@
 // Loads proto/ for everything that is not hot: health, reflection, the command line client, the JSON side door, tests.
 
 import { fileURLToPath } from "node:url";
-import { createFileRegistry, type FileRegistry } from "@bufbuild/protobuf";
+import { create, createFileRegistry, type FileRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";
+import {
+  type DescriptorProto,
+  type FieldDescriptorProto,
+  type FileDescriptorProto,
+  FileDescriptorProtoSchema,
+  FileDescriptorSetSchema,
+} from "@bufbuild/protobuf/wkt";
 import { loadSync, type PackageDefinition } from "@grpc/proto-loader";
-import { resolveDescriptors } from "./proto-descriptors.ts";
+import { invariant } from "../core/invariant.ts";
 
 /** Full name of the rate limit service. */
 export const RATE_LIMIT_SERVICE = "envoy.service.ratelimit.v3.RateLimitService";
@@ -37,5 +44,96 @@ export function loadProto(): PackageDefinition {
 
 /** The types of proto/ in the form that reads and writes proto3 JSON. */
 export function loadRegistry(): FileRegistry {
-  return createFileRegistry(resolveDescriptors(loadProto()));
+  return createFileRegistry(create(FileDescriptorSetSchema, { file: loadFiles() }));
+}
+
+/** The files of proto/ as encoded FileDescriptorProtos: types named in full, each file after those it depends on. */
+export function loadFileDescriptors(): Buffer[] {
+  return loadFiles().map((file) => Buffer.from(toBinary(FileDescriptorProtoSchema, file)));
+}
+
+// proto-loader's descriptors name types relative to where they are used, and leave out which file needs which and what
+// fields are called in JSON. The JSON mapping and reflection clients need all three.
+function loadFiles(): FileDescriptorProto[] {
+  const files = readFiles(loadProto());
+  const fileOfType = new Map<string, FileDescriptorProto>();
+  for (const file of files) {
+    for (const type of file.enumType) fileOfType.set(`${file.package}.${type.name}`, file);
+    for (const type of file.messageType) indexMessage(type, file.package, file, fileOfType);
+  }
+  for (const file of files) resolveFile(file, fileOfType);
+  return inOrderOfDependency(files);
+}
+
+function readFiles(definition: PackageDefinition): FileDescriptorProto[] {
+  const byName = new Map<string, FileDescriptorProto>();
+  for (const type of Object.values(definition)) {
+    if (!("fileDescriptorProtos" in type) || !Array.isArray(type.fileDescriptorProtos)) continue;
+    for (const bytes of type.fileDescriptorProtos) {
+      const file = fromBinary(FileDescriptorProtoSchema, bytes);
+      if (!byName.has(file.name)) byName.set(file.name, file);
+    }
+  }
+  return [...byName.values()];
+}
+
+function indexMessage(
+  type: DescriptorProto,
+  scope: string,
+  file: FileDescriptorProto,
+  fileOfType: Map<string, FileDescriptorProto>,
+): void {
+  const name = `${scope}.${type.name}`;
+  fileOfType.set(name, file);
+  for (const inner of type.enumType) fileOfType.set(`${name}.${inner.name}`, file);
+  for (const inner of type.nestedType) indexMessage(inner, name, file, fileOfType);
+}
+
+function resolveFile(file: FileDescriptorProto, fileOfType: ReadonlyMap<string, FileDescriptorProto>): void {
+  const resolve = (reference: string, scope: string): string => {
+    const name = fullName(reference, scope, fileOfType);
+    const home = fileOfType.get(name);
+    invariant(home !== undefined, `proto/ defines ${reference}, used in ${scope}`);
+    if (home !== file && !file.dependency.includes(home.name)) file.dependency.push(home.name);
+    return `.${name}`;
+  };
+  const resolveField = (field: FieldDescriptorProto, scope: string): void => {
+    if (field.typeName !== "") field.typeName = resolve(field.typeName, scope);
+    field.jsonName = field.name.replace(/_+(.?)/g, (_match, next: string) => next.toUpperCase());
+  };
+  const resolveMessage = (type: DescriptorProto, outer: string): void => {
+    const scope = `${outer}.${type.name}`;
+    for (const field of type.field) resolveField(field, scope);
+    for (const inner of type.nestedType) resolveMessage(inner, scope);
+  };
+  for (const type of file.messageType) resolveMessage(type, file.package);
+  for (const service of file.service) {
+    for (const method of service.method) {
+      method.inputType = resolve(method.inputType, file.package);
+      method.outputType = resolve(method.outputType, file.package);
+    }
+  }
+}
+
+// A relative name means the nearest type of that name, searched from the inside out.
+function fullName(reference: string, scope: string, known: ReadonlyMap<string, unknown>): string {
+  if (reference.startsWith(".")) return reference.slice(1);
+  for (let at = scope; at !== ""; at = at.slice(0, Math.max(0, at.lastIndexOf(".")))) {
+    if (known.has(`${at}.${reference}`)) return `${at}.${reference}`;
+  }
+  return reference;
+}
+
+function inOrderOfDependency(files: readonly FileDescriptorProto[]): FileDescriptorProto[] {
+  const byName = new Map(files.map((file) => [file.name, file]));
+  const ordered = new Set<FileDescriptorProto>();
+  const visit = (file: FileDescriptorProto): void => {
+    for (const name of file.dependency) {
+      const needed = byName.get(name);
+      if (needed !== undefined && !ordered.has(needed)) visit(needed);
+    }
+    ordered.add(file);
+  };
+  for (const file of files) visit(file);
+  return [...ordered];
 }

@@ -1,3 +1,5 @@
+// When the process counts as serving, and who hears of it.
+
 import { expect, test } from "vitest";
 import { HealthState } from "../../../src/core/health.ts";
 

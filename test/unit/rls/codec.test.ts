@@ -1,3 +1,5 @@
+// What the codec makes of single messages: edges of numbers, bounds, and the words of its refusals.
+
 import { expect, test } from "vitest";
 import { Decision } from "../../../src/core/decision.ts";
 import { RequestError } from "../../../src/core/errors.ts";

@@ -1,3 +1,5 @@
+// The JSON side door: what it reads, what it refuses, and which HTTP status each answer becomes.
+
 import type { MessageTypeDefinition } from "@grpc/proto-loader";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { RequestError } from "../../../src/core/errors.ts";

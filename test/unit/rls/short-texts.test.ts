@@ -1,3 +1,5 @@
+// Remembered texts are always those of the bytes asked about.
+
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { SHORT_TEXT_BYTES_MAX, ShortTexts } from "../../../src/rls/short-texts.ts";

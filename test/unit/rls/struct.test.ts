@@ -1,3 +1,5 @@
+// What becomes of metadata that a Struct can hold only in part.
+
 import { fromBinary } from "@bufbuild/protobuf";
 import { StructSchema } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";

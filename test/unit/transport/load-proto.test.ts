@@ -1,6 +1,15 @@
+// The files of proto/ agree with the public protocol in paths and numbers, and are whole.
+
+import { fromBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
-import { HEALTH_SERVICE, loadProto, loadRegistry, RATE_LIMIT_SERVICE } from "../../../src/transport/load-proto.ts";
-import { resolveDescriptors } from "../../../src/transport/proto-descriptors.ts";
+import {
+  HEALTH_SERVICE,
+  loadFileDescriptors,
+  loadProto,
+  loadRegistry,
+  RATE_LIMIT_SERVICE,
+} from "../../../src/transport/load-proto.ts";
 
 test("loads both services with their public paths", () => {
   const proto = loadProto();
@@ -48,7 +57,8 @@ test("numbers the fields and enum values as the protocol does", () => {
 
 test("names every type in full and puts files after those they depend on", () => {
   const seen = new Set<string>();
-  for (const file of resolveDescriptors(loadProto()).file) {
+  for (const bytes of loadFileDescriptors()) {
+    const file = fromBinary(FileDescriptorProtoSchema, bytes);
     expect(file.dependency.filter((name) => !seen.has(name))).toEqual([]);
     seen.add(file.name);
     const references = file.messageType.flatMap((type) => type.field.map((field) => field.typeName));
