@@ -7,18 +7,19 @@ local fixed_window = {}
 -- State from what is saved (false: nothing), advanced to now. Nil if the text is nonsense.
 function fixed_window.open(saved, limit, now_us)
   local aligned_us = floor(now_us / limit.window_us) * limit.window_us
-  local start_us, current = aligned_us, 0
+  local start_us, current, is_redated = aligned_us, 0, false
   if saved then
     local start_text, current_text = string.match(saved, '^(%d+) (%d+)$')
     start_us, current = whole(start_text, EXACT_MAX), whole(current_text, AMOUNT_MAX)
     if not start_us or not current or start_us % limit.window_us ~= 0 then return nil end
   end
   if start_us > now_us then
-    if start_us - now_us > limit.skew_us then start_us = aligned_us end
+    is_redated = start_us - now_us > limit.skew_us
+    if is_redated then start_us = aligned_us end
   elseif start_us ~= aligned_us then
     start_us, current = aligned_us, 0
   end
-  return { start_us = start_us, current = current }
+  return { start_us = start_us, current = current, noted_current = current, is_changed = is_redated }
 end
 
 function fixed_window.judge(state, limit, cost, now_us)
@@ -47,10 +48,9 @@ function fixed_window.refund(state, cost)
 end
 
 function fixed_window.give_back(state, cost, limit, paid_at_us)
-  local paid_in_us = floor(paid_at_us / limit.window_us) * limit.window_us
-  if paid_in_us ~= state.start_us or state.current == 0 or cost == 0 then return false end
-  state.current = max(0, state.current - cost)
-  return true
+  if floor(paid_at_us / limit.window_us) * limit.window_us == state.start_us then
+    state.current = max(0, state.current - cost)
+  end
 end
 
 function fixed_window.paid_at_us(state, now_us)
@@ -64,6 +64,12 @@ end
 function fixed_window.reset_ticks(state, limit, now_us)
   if state.current == 0 then return 0 end
   return ticks_until(TICKS, state.start_us, limit, now_us)
+end
+
+-- Marks the state as changed if it is not what it was when last noted.
+function fixed_window.note(state)
+  if state.current == state.noted_current then return end
+  state.noted_current, state.is_changed = state.current, true
 end
 
 function fixed_window.is_as_new(state)

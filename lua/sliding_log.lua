@@ -60,7 +60,7 @@ local function log_new(key, now_us)
   -- Entries first .. count count; those up to `kept` stand in the list as they are.
   return {
     key = key, at = {}, cost = {}, first = 1, count = 0, kept = 0, stored = 0, total = 0, pending = 0,
-    effective_us = now_us, chunk = CHUNK_MIN,
+    noted_total = 0, effective_us = now_us, chunk = CHUNK_MIN, is_changed = false,
   }
 end
 
@@ -76,7 +76,8 @@ function sliding_log.open(key, limit, now_us)
 
   state.effective_us = EXACT_MAX
   local newest_us = log_time(state, state.count, -1)
-  state.effective_us = newest_us > now_us + limit.skew_us and now_us or max(now_us, newest_us)
+  state.is_changed = newest_us > now_us + limit.skew_us
+  state.effective_us = state.is_changed and now_us or max(now_us, newest_us)
   local oldest_us = state.effective_us - limit.window_us
   while state.first <= state.count and log_time(state, state.first, 1) <= oldest_us do
     state.total = state.total - state.cost[state.first]
@@ -84,6 +85,7 @@ function sliding_log.open(key, limit, now_us)
   end
   if state.is_broken or state.total < 0 then return nil end
   if state.first > state.count and state.total > 0 then return nil end
+  state.noted_total = state.total
   return state
 end
 
@@ -144,7 +146,7 @@ function sliding_log.give_back(state, cost, _, paid_at_us)
   log_commit(state)
   local i = state.count
   while i >= state.first and log_time(state, i, -1) > paid_at_us do i = i - 1 end
-  if cost == 0 or i < state.first or log_time(state, i, -1) ~= paid_at_us then return false end
+  if i < state.first or log_time(state, i, -1) ~= paid_at_us then return end
   local off = min(cost, state.cost[i])
   state.cost[i] = state.cost[i] - off
   state.total = state.total - off
@@ -155,7 +157,6 @@ function sliding_log.give_back(state, cost, _, paid_at_us)
     state.count = state.count - 1
   end
   state.kept = min(state.kept, i - 1)
-  return true
 end
 
 function sliding_log.paid_at_us(state)
@@ -172,6 +173,13 @@ function sliding_log.reset_ticks(state, limit, now_us)
   return ticks_until(0, newest_us + limit.window_us, limit, now_us)
 end
 
+-- Marks the state as changed if it is not what it was when last noted.
+function sliding_log.note(state)
+  local total = state.total + state.pending
+  if total == state.noted_total then return end
+  state.noted_total, state.is_changed = total, true
+end
+
 function sliding_log.is_as_new(state)
   return state.total + state.pending == 0
 end
@@ -180,8 +188,9 @@ end
 function sliding_log.write(state)
   log_commit(state)
   for i = state.count, state.first, -1 do
-    if state.at[i] and state.at[i] <= state.effective_us then break end
-    state.at[i] = log_time(state, i, -1)
+    local at_us = log_time(state, i, -1)
+    if state.at[i] == at_us then break end
+    state.at[i] = at_us
     state.kept = min(state.kept, i - 1)
   end
   local dropped = state.first - 1

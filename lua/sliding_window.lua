@@ -12,20 +12,24 @@ end
 -- State from what is saved (false: nothing), advanced to now. Nil if the text is nonsense.
 function sliding_window.open(saved, limit, now_us)
   local aligned_us = floor(now_us / limit.window_us) * limit.window_us
-  local start_us, current, previous = aligned_us, 0, 0
+  local start_us, current, previous, is_redated = aligned_us, 0, 0, false
   if saved then
     local start_text, current_text, previous_text = string.match(saved, '^(%d+) (%d+) (%d+)$')
     start_us, current, previous = whole(start_text, EXACT_MAX), whole(current_text, AMOUNT_MAX), whole(previous_text, AMOUNT_MAX)
     if not start_us or not current or not previous or start_us % limit.window_us ~= 0 then return nil end
   end
   if start_us > now_us then
-    if start_us - now_us > limit.skew_us then start_us = aligned_us end
+    is_redated = start_us - now_us > limit.skew_us
+    if is_redated then start_us = aligned_us end
   elseif start_us == aligned_us - limit.window_us then
     start_us, current, previous = aligned_us, 0, current
   elseif start_us ~= aligned_us then
     start_us, current, previous = aligned_us, 0, 0
   end
-  return { start_us = start_us, current = current, previous = previous }
+  return {
+    start_us = start_us, current = current, previous = previous,
+    noted_current = current, noted_previous = previous, is_changed = is_redated,
+  }
 end
 
 function sliding_window.judge(state, limit, cost, now_us)
@@ -64,14 +68,11 @@ end
 
 function sliding_window.give_back(state, cost, limit, paid_at_us)
   local paid_in_us = floor(paid_at_us / limit.window_us) * limit.window_us
-  if paid_in_us == state.start_us and state.current > 0 then
+  if paid_in_us == state.start_us then
     state.current = max(0, state.current - cost)
-    return cost > 0
-  elseif paid_in_us == state.start_us - limit.window_us and state.previous > 0 then
+  elseif paid_in_us == state.start_us - limit.window_us then
     state.previous = max(0, state.previous - cost)
-    return cost > 0
   end
-  return false
 end
 
 function sliding_window.paid_at_us(state, now_us)
@@ -87,6 +88,12 @@ function sliding_window.reset_ticks(state, limit, now_us)
   if state.current > 0 then return ticks_until(2 * TICKS, state.start_us, limit, now_us) end
   if state.previous > 0 then return ticks_until(TICKS, state.start_us, limit, now_us) end
   return 0
+end
+
+-- Marks the state as changed if it is not what it was when last noted.
+function sliding_window.note(state)
+  if state.current == state.noted_current and state.previous == state.noted_previous then return end
+  state.noted_current, state.noted_previous, state.is_changed = state.current, state.previous, true
 end
 
 function sliding_window.is_as_new(state)

@@ -60,7 +60,7 @@ local function state_of(key_index, limit)
     state = algorithm == sliding_log and log_new(KEYS[key_index], now_us) or algorithm.open(false, limit, now_us)
     state.is_damaged = true
   end
-  state.algorithm, state.changes, state.lifetime_us = algorithm, 0, 0
+  state.algorithm, state.lifetime_us = algorithm, 0
   states[key_index] = state
   return state
 end
@@ -76,9 +76,7 @@ local tentative_count = 0
 local function undo_down_to(count)
   for i = tentative_count, count + 1, -1 do
     local take = tentative[i]
-    local state = taken[take]
-    state.algorithm.undo(state, groups[take + 5])
-    state.changes = state.changes - 1
+    taken[take].algorithm.undo(taken[take], groups[take + 5])
     paid_at[take] = 0
   end
   tentative_count = count
@@ -94,7 +92,6 @@ local function try_take(take)
   if mode == MODE_POST_PAID then
     paid_at[take] = algorithm.paid_at_us(state, now_us)
     capped[take] = algorithm.post_pay(state, limit, cost)
-    state.changes = state.changes + 1
     return false
   end
   outcome[take], wait[take] = algorithm.judge(state, limit, cost, now_us)
@@ -102,7 +99,6 @@ local function try_take(take)
   if mode == MODE_PAY then
     paid_at[take] = algorithm.paid_at_us(state, now_us)
     algorithm.pay(state, cost)
-    state.changes = state.changes + 1
     tentative_count = tentative_count + 1
     tentative[tentative_count] = take
   end
@@ -136,13 +132,14 @@ local function refund_all(first, last)
       local state = taken[take]
       paid_at[take] = state.algorithm.paid_at_us(state, now_us)
       state.algorithm.refund(state, groups[take + 5])
-      state.changes = state.changes + 1
     end
   end
 end
 
--- Ticks until the state is as new. Keeps its key at least as long: limits that share a bucket may differ in amount.
-local function reset_ticks_of(state, limit)
+-- Notes what a group or receipt did to the state; returns the ticks until it is as new. Its key is kept at least as
+-- long: limits that share a bucket may differ in amount.
+local function conclude(state, limit)
+  limit.algorithm.note(state)
   local ticks = limit.algorithm.reset_ticks(state, limit, now_us)
   state.lifetime_us = max(state.lifetime_us, ticks * limit.tick_us)
   return ticks
@@ -156,7 +153,7 @@ local function answer(verdict, first, last)
     out[at + 1] = outcome[take] + (paid_at[take] > 0 and 4 or 0)
     out[at + 2] = limit.algorithm.remaining(state, limit, now_us)
     out[at + 3] = wait[take]
-    out[at + 4] = reset_ticks_of(state, limit)
+    out[at + 4] = conclude(state, limit)
     out[at + 5] = paid_at[take]
     out[at + 6] = capped[take]
     size_of_out = at + 6
@@ -189,7 +186,7 @@ local function write_log(state)
     -- Nonsense between the ends of the log showed only now: it was judged as it stood, for the last time.
     damaged = damaged + 1
     redis.call('DEL', state.key)
-  elseif state.changes > 0 then
+  elseif state.is_changed then
     if sliding_log.is_as_new(state) then
       redis.call('DEL', state.key)
       return
@@ -203,9 +200,9 @@ end
 local function write_string(state, key, was_there)
   local is_as_new = state.algorithm.is_as_new(state)
   if was_there then
-    if is_as_new and (state.changes > 0 or state.is_damaged) then
+    if is_as_new and (state.is_changed or state.is_damaged) then
       redis.call('DEL', key)
-    elseif state.changes > 0 then
+    elseif state.is_changed then
       redis.call('SET', key, state.algorithm.text(state), 'PX', lifetime_ms(state))
     end
   elseif is_as_new then
@@ -225,10 +222,8 @@ end
 for receipt = 1, #receipts, 4 do
   local limit = limits[receipts[receipt + 1]]
   local state = state_of(receipts[receipt], limit)
-  if limit.algorithm.give_back(state, receipts[receipt + 2], limit, receipts[receipt + 3]) then
-    state.changes = state.changes + 1
-    reset_ticks_of(state, limit)
-  end
+  limit.algorithm.give_back(state, receipts[receipt + 2], limit, receipts[receipt + 3])
+  conclude(state, limit)
 end
 
 local at = 1

@@ -12,7 +12,8 @@ function token_bucket.open(saved, limit, now_us)
     debt, at_us = whole(debt_text, EXACT_MAX), whole(at_text, EXACT_MAX)
     if not debt or not at_us then return nil end
   end
-  if at_us - now_us > limit.skew_us then at_us = now_us end
+  local is_redated = at_us - now_us > limit.skew_us
+  if is_redated then at_us = now_us end
   local passed = now_us > at_us and floor((now_us - at_us) / limit.tick_us) or 0
   if limit.amount > 0 and passed >= ceil(debt / limit.amount) then
     debt, at_us = 0, max(at_us, now_us)
@@ -20,7 +21,7 @@ function token_bucket.open(saved, limit, now_us)
     debt, at_us = debt - passed * limit.amount, at_us + passed * limit.tick_us
   end
   if debt == 0 then at_us = max(at_us, now_us) end
-  return { debt = debt, at_us = at_us }
+  return { debt = debt, at_us = at_us, noted_debt = debt, is_changed = is_redated }
 end
 
 function token_bucket.judge(state, limit, cost, now_us)
@@ -55,9 +56,7 @@ function token_bucket.refund(state, cost)
 end
 
 function token_bucket.give_back(state, cost)
-  if state.debt == 0 or cost == 0 then return false end
   token_bucket.refund(state, cost)
-  return true
 end
 
 function token_bucket.paid_at_us(state, now_us)
@@ -72,6 +71,12 @@ function token_bucket.reset_ticks(state, limit, now_us)
   if state.debt == 0 then return 0 end
   if limit.amount == 0 then return TICKS end
   return ticks_until(ceil(state.debt / limit.amount), state.at_us, limit, now_us)
+end
+
+-- Marks the state as changed if it is not what it was when last noted.
+function token_bucket.note(state)
+  if state.debt == state.noted_debt then return end
+  state.noted_debt, state.is_changed = state.debt, true
 end
 
 function token_bucket.is_as_new(state)

@@ -1,0 +1,14 @@
+import { afterAll, beforeAll } from "vitest";
+import { RedisServer } from "../support/redis-server.ts";
+import { describeAlgorithmContract } from "./algorithm.contract.ts";
+import { redisHarness } from "./redis-harness.ts";
+import { describeStoreContract } from "./store.contract.ts";
+
+let server: RedisServer;
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterAll(() => server.stop());
+
+describeStoreContract("Redis store", () => redisHarness(server));
+describeAlgorithmContract("Redis store", () => redisHarness(server));

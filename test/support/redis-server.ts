@@ -1,0 +1,156 @@
+// A real redis-server of a test's own: on a free port, without files that outlive it, to be stopped, killed and paused.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Redis } from "ioredis";
+import type { RedisTarget } from "../../src/stores/redis/connect.ts";
+
+const START_MS_MAX = 10_000;
+const running = new Set<ChildProcess>();
+
+// A test run that ends early leaves no server behind.
+process.on("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
+/** One server. `start` resolves when it answers. */
+export class RedisServer {
+  readonly port: number;
+  /** Its working directory: sockets and certificates of a test may lie there too. */
+  readonly directory: string;
+  readonly #args: readonly string[];
+  readonly #password: string | undefined;
+  #child: ChildProcess | undefined;
+  #admin: Redis | undefined;
+
+  private constructor(port: number, directory: string, args: readonly string[], password: string | undefined) {
+    this.port = port;
+    this.directory = directory;
+    this.#args = args;
+    this.#password = password;
+  }
+
+  /** Starts a server on a free port; `args` are added to its command line, such as `--maxmemory 2mb`. */
+  static async start(args: readonly string[] = [], password?: string): Promise<RedisServer> {
+    const directory = mkdtempSync(join(tmpdir(), "headgate-redis-"));
+    const server = new RedisServer(await freePort(), directory, args, password);
+    await server.restart();
+    return server;
+  }
+
+  /** How a store reaches it. */
+  target(overrides: Partial<RedisTarget> = {}): RedisTarget {
+    return {
+      address: { kind: "tcp", host: "127.0.0.1", port: this.port },
+      database: 0,
+      login: undefined,
+      loginFile: undefined,
+      tls: undefined,
+      connectTimeoutMs: 2_000,
+      ...overrides,
+    };
+  }
+
+  /** Sends one command and resolves with its reply; text as strings. */
+  async command(...args: readonly (string | number | Buffer)[]): Promise<unknown> {
+    const [name = "PING", ...rest] = args;
+    return await this.#client().call(String(name), [...rest]);
+  }
+
+  /** Empties it. */
+  async flush(): Promise<void> {
+    await this.command("FLUSHALL");
+  }
+
+  /** Stops it from running, connections stay open: it hangs. */
+  pause(): void {
+    this.#child?.kill("SIGSTOP");
+  }
+
+  /** Lets it run on after `pause`. */
+  resume(): void {
+    this.#child?.kill("SIGCONT");
+  }
+
+  /** Ends it at once, as a crash does. */
+  async kill(): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    this.#admin?.disconnect();
+    this.#admin = undefined;
+    if (child === undefined) return;
+    const exited = once(child, "exit");
+    child.kill("SIGKILL");
+    await exited;
+    running.delete(child);
+  }
+
+  /** Starts it again on the same port, empty. */
+  async restart(): Promise<void> {
+    await this.kill();
+    const child = spawn("redis-server", this.#commandLine(), { stdio: "ignore" });
+    running.add(child);
+    this.#child = child;
+    await this.#whenAnswering(child);
+  }
+
+  /** Ends it and removes its directory. */
+  async stop(): Promise<void> {
+    await this.kill();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  #commandLine(): string[] {
+    const { port, directory } = this;
+    const line = `--port ${port} --bind 127.0.0.1 --dir ${directory} --appendonly no --loglevel warning`.split(" ");
+    return [
+      ...line,
+      "--save",
+      "",
+      ...(this.#password === undefined ? [] : ["--requirepass", this.#password]),
+      ...this.#args,
+    ];
+  }
+
+  #client(): Redis {
+    if (this.#admin === undefined || this.#admin.status === "end") {
+      const login = this.#password === undefined ? {} : { password: this.#password };
+      this.#admin = new Redis({ port: this.port, host: "127.0.0.1", protocol: 2, retryStrategy: () => null, ...login });
+      // Commands report the failure themselves.
+      this.#admin.on("error", () => undefined);
+    }
+    return this.#admin;
+  }
+
+  async #whenAnswering(child: ChildProcess): Promise<void> {
+    const endMs = performance.now() + START_MS_MAX;
+    while (performance.now() < endMs) {
+      if (child.exitCode !== null)
+        throw new Error(`redis-server ended with code ${child.exitCode}: ${this.#commandLine()}`);
+      try {
+        if ((await this.command("PING")) === "PONG") return;
+      } catch {
+        // Not listening yet, or still loading: asked again in a moment.
+        await sleep(20);
+      }
+    }
+    throw new Error(`redis-server on port ${this.port} did not answer within ${START_MS_MAX} ms`);
+  }
+}
+
+/** A port that nobody listens on. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no port from the system");
+  return address.port;
+}
