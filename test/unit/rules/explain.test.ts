@@ -1,0 +1,313 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { OnStoreFailure } from "../../../src/core/limit.ts";
+import { oneByteOf, textOf } from "../../../src/core/request.ts";
+import { LimitCall } from "../../../src/limiter/call.ts";
+import { TakeFiller } from "../../../src/limiter/fill.ts";
+import { type AskedEntry, explainRequest, TRIED_MAX } from "../../../src/rules/explain.ts";
+import { findRule } from "../../../src/rules/match.ts";
+import type { DomainRules, Rule, RuleSet } from "../../../src/rules/rule-set.ts";
+import { LimitStatsBook } from "../../../src/telemetry/stats-book.ts";
+import { rulesFromYaml } from "../../support/rules.ts";
+
+function entriesOf(...pairs: readonly string[]): AskedEntry[] {
+  return pairs.map((pair) => {
+    const [key = "", value = ""] = pair.split("=", 2);
+    return { key, value };
+  });
+}
+
+function explainOne(rules: RuleSet, ...pairs: readonly string[]) {
+  const report = explainRequest(rules, "edge", [entriesOf(...pairs)]).descriptors[0];
+  if (report === undefined) throw new Error("one descriptor gives one report");
+  return report;
+}
+
+const RULES = rulesFromYaml(`
+domain: edge
+global_limit: { requests_per_unit: 20000, unit: second }
+descriptors:
+  - key: plan
+    value: enterprise
+    descriptors:
+      - key: api_key
+        cost: { entry: weight, default: 3 }
+        rate_limit: { tokens_per_second: 1000, burst: 2000 }
+  - key: plan
+    value: free*
+    rate_limit: { requests_per_unit: 5, unit: minute, name: free }
+  - key: plan
+    value: fr*
+    rate_limit: { requests_per_unit: 6, unit: minute }
+  - key: plan
+    rate_limits:
+      - { name: per-second, requests_per_unit: 50, unit: second }
+      - { name: per-day, requests_per_unit: 100000, unit: day, algorithm: fixed_window }
+  - key: office
+    value: hq
+    rate_limit: { unlimited: true, replaces: [{ name: free }] }
+  - key: path
+    match: { prefix: /api/ }
+    share_threshold: true
+    rate_limit: { requests_per_unit: 7, unit: hour }
+  - key: address
+    match: { cidr: 10.0.0.0/8 }
+    rate_limit: { requests_per_unit: 7, unit: hour }
+  - key: listed
+    value: friend
+`);
+
+describe("a descriptor that has a limit", () => {
+  test("names the rule, the limit in words and the bucket", () => {
+    const report = explainOne(RULES, "plan=enterprise", "api_key=abc");
+    expect(report).toMatchObject({
+      outcome: "limited",
+      says: "the rule 'plan=enterprise/api_key' applies",
+      rule: { path: "plan=enterprise/api_key", kind: "ordinary" },
+      cost: 3,
+      limits: [
+        {
+          says: "1000 tokens per second, burst 2000, token bucket",
+          bucketKey: "{edge|plan=enterprise|api_key=abc}|tb/1",
+        },
+      ],
+    });
+    expect(report.rule?.where).toMatch(/^a\.yaml:\d+:\d+$/);
+  });
+
+  test("lists all limits of the rule", () => {
+    const { limits } = explainOne(RULES, "plan=basic");
+    expect(limits.map((limit) => [limit.name, limit.says])).toEqual([
+      ["per-second", "50 hits per second, sliding window"],
+      ["per-day", "100000 hits per day, fixed window"],
+    ]);
+  });
+
+  test("shows the shared bucket of a rule that shares it", () => {
+    expect(explainOne(RULES, "path=/api/users").limits[0]?.bucketKey).toBe("{edge|path=%*prefix:/api/}|sw/3600");
+  });
+});
+
+describe("why a rule was taken or not", () => {
+  const why = (index: number, ...pairs: string[]) =>
+    explainOne(RULES, ...pairs).entries[index]?.tried.map(({ rule, outcome, why }) => [rule, outcome, why]);
+
+  test("an exact value leaves the patterns and the bare key untried", () => {
+    expect(why(0, "plan=enterprise")).toEqual([
+      ["plan=enterprise", "matched", "value is 'enterprise'"],
+      ["plan=free*", "not tried", "'plan=enterprise' matched exactly, so this pattern was not tried"],
+      ["plan=fr*", "not tried", "'plan=enterprise' matched exactly, so this pattern was not tried"],
+      ["plan", "not tried", "'plan=enterprise' matched exactly, so the rule for any value was not tried"],
+    ]);
+  });
+
+  test("patterns count in their order, before the bare key", () => {
+    expect(why(0, "plan=freemium")).toEqual([
+      ["plan=enterprise", "passed over", "value 'freemium' is not 'enterprise'"],
+      ["plan=free*", "matched", "'freemium' fits 'free*'"],
+      ["plan=fr*", "not tried", "'plan=free*' matched before, so this pattern was not tried, although it would fit"],
+      ["plan", "not tried", "'plan=free*' matched before, so the rule for any value was not tried"],
+    ]);
+  });
+
+  test("a pattern's own text counts as an exact value", () => {
+    expect(why(0, "plan=fr*")?.map(([rule, outcome]) => [rule, outcome])).toEqual([
+      ["plan=enterprise", "passed over"],
+      ["plan=free*", "not tried"],
+      ["plan=fr*", "matched"],
+      ["plan", "not tried"],
+    ]);
+  });
+
+  test.each([
+    { name: "the bare key", pair: "plan=x", says: "takes any value of 'plan'" },
+    { name: "a prefix", pair: "path=/api/x", says: "'/api/x' begins with '/api/'" },
+    { name: "a wrong prefix", pair: "path=/web", says: "'/web' does not begin with '/api/'" },
+    { name: "an address", pair: "address=10.1.2.3", says: "'10.1.2.3' is an address in 10.0.0.0/8" },
+    { name: "another address", pair: "address=11.1.2.3", says: "'11.1.2.3' is no address in 10.0.0.0/8" },
+  ])("says it of $name", ({ pair, says }) => {
+    expect(why(0, pair)?.at(-1)?.[2]).toBe(says);
+  });
+
+  test("a level of thousands of values names a few of them, the right one first", () => {
+    const values = Array.from(
+      { length: 2_000 },
+      (_, i) => `  - { key: k, value: v${i}, rate_limit: { requests_per_unit: 1, unit: day } }`,
+    );
+    const many = rulesFromYaml(`domain: edge\ndescriptors:\n${values.join("\n")}\n`);
+    const entry = explainOne(many, "k=v1999").entries[0];
+    expect(entry?.tried[0]).toMatchObject({ rule: "k=v1999", outcome: "matched" });
+    expect(entry?.tried.length).toBeLessThanOrEqual(TRIED_MAX);
+    expect((entry?.tried.length ?? 0) + (entry?.leftOut ?? 0)).toBe(2_000);
+  });
+});
+
+describe("a descriptor without a limit", () => {
+  test.each([
+    {
+      name: "a misspelt key",
+      pairs: ["pln=x"],
+      says: "no rule has key 'pln' at this level; keys here: 'plan', 'office', 'path', 'address', 'listed'",
+      suggestion: "Did you mean 'plan'?",
+    },
+    {
+      name: "a misspelt value",
+      pairs: ["office=hg"],
+      says: "no rule for key 'office' accepts value 'hg'; values here: 'hq'",
+      suggestion: "Did you mean 'hq'?",
+    },
+    {
+      name: "entries in the wrong order",
+      pairs: ["api_key=abc", "plan=enterprise"],
+      says: "no rule has key 'api_key' at this level; keys here: 'plan', 'office', 'path', 'address', 'listed'",
+      suggestion: "Entries count in their order; a rule with key 'api_key' stands at 'plan=enterprise/api_key'.",
+    },
+    {
+      name: "more entries than rules",
+      pairs: ["plan=basic", "path=/"],
+      says: "the path of rules ends at 'plan', which has no rules below it; its own limit is not applied, because more entries follow",
+      suggestion: undefined,
+    },
+    {
+      name: "too few entries",
+      pairs: ["plan=enterprise"],
+      says: "the rule 'plan=enterprise' has no limit of its own; rules below it want one more entry: 'api_key'",
+      suggestion: undefined,
+    },
+    {
+      name: "a rule without a limit",
+      pairs: ["listed=friend"],
+      says: "the rule 'listed=friend' has no limit and no rules below it: the descriptor always passes",
+      suggestion: undefined,
+    },
+    {
+      name: "no entries",
+      pairs: [],
+      says: "the descriptor has no entries to match, so it has no limit",
+      suggestion: undefined,
+    },
+  ])("says so of $name", ({ pairs, says, suggestion }) => {
+    const report = explainOne(RULES, ...pairs);
+    expect([report.outcome, report.limits, report.says, report.suggestion]).toEqual(["no limit", [], says, suggestion]);
+  });
+
+  test("tells an unlimited rule from none", () => {
+    expect(explainOne(RULES, "office=hq")).toMatchObject({ outcome: "unlimited", limits: [] });
+  });
+
+  test("names the domains and the nearest when the domain is unknown", () => {
+    const report = explainRequest(RULES, "egde", [entriesOf("plan=x")]);
+    expect([report.says, report.suggestion, report.descriptors]).toEqual([
+      "no rules are for domain 'egde', so every call passes; domains: 'edge'",
+      "Did you mean 'edge'?",
+      [],
+    ]);
+  });
+});
+
+test("a cost entry is skipped wherever it stands", () => {
+  const report = explainOne(RULES, "weight=5", "plan=enterprise", "api_key=abc");
+  expect(report.entries.map((entry) => entry.outcome)).toEqual(["cost", "matched", "matched"]);
+  expect(report.cost).toBe(5);
+});
+
+test("a limit that another descriptor replaces is marked", () => {
+  const report = explainRequest(RULES, "edge", [entriesOf("plan=free"), entriesOf("office=hq")]);
+  expect(report.descriptors[0]?.limits).toMatchObject([{ name: "free", isReplaced: true }]);
+});
+
+test("the global limit is shown with its bucket", () => {
+  expect(explainRequest(RULES, "edge", []).globalLimit).toMatchObject({
+    amount: 20_000,
+    bucketKey: "{edge}|global|sw/1",
+  });
+});
+
+describe("agreement with what calls meet", () => {
+  const value = fc.constantFrom("a", "b", "ab", "aab", "b*", "ü", "", "10.0.0.1");
+  const accepted = fc.oneof(
+    fc.record({ value: fc.constantFrom("a", "b", "ü", "") }),
+    fc.record({ value: fc.constantFrom("b*", "*", "a*b"), share_threshold: fc.boolean() }),
+    fc.record({
+      match: fc.constantFrom<object>(
+        { prefix: "a" },
+        { suffix: "b" },
+        { regex: "^a+b$" },
+        { one_of: ["a", "ab"] },
+        { cidr: "10.0.0.0/8" },
+      ),
+      share_threshold: fc.boolean(),
+    }),
+  );
+  const limit = fc.constantFrom<object>(
+    { rate_limit: { requests_per_unit: 5, unit: "minute" } },
+    { rate_limit: { tokens_per_second: 5, burst: 9 }, cost: { entry: "w" } },
+    { rate_limit: { unlimited: true } },
+    { hash_values: true, rate_limit: { requests_per_unit: 5, window: "30s" } },
+    {},
+  );
+  const key = fc.constantFrom("a", "b", "ü");
+  const { level } = fc.letrec<{ level: object[]; rule: object }>((tie) => ({
+    level: fc.array(tie("rule"), { minLength: 1, maxLength: 4 }),
+    rule: fc.oneof(
+      { depthSize: "medium" },
+      fc.tuple(key, accepted, limit).map(([key, accepts, limits]) => ({ key, ...accepts, ...limits })),
+      fc.tuple(key, accepted, limit, tie("level")).map(([key, accepts, limits, descriptors]) => ({
+        key,
+        ...accepts,
+        ...limits,
+        descriptors,
+      })),
+      limit.map((limits) => ({ key: "a*", ...limits })),
+    ),
+  }));
+  const entry = fc.record({ key: fc.constantFrom("a", "a", "b", "ü", "w"), value });
+
+  test("finds the rule that the limiter finds, and the same buckets", () => {
+    const filler = new TakeFiller({
+      shadowMode: false,
+      quotaMode: false,
+      onStoreFailure: OnStoreFailure.allow,
+      retryAfterJitter: 0,
+      statsBook: new LimitStatsBook(200),
+    });
+    let limited = 0;
+    const compare = (rules: RuleSet, domain: DomainRules, entries: readonly AskedEntry[]) => {
+      const call = new LimitCall({ finish: () => undefined });
+      call.request.domain = "edge";
+      const descriptor = call.request.addDescriptor();
+      for (const { key, value } of entries) descriptor.addEntry(oneByteOf(key), oneByteOf(value));
+      const matched: Rule[] = [];
+      const found = findRule(domain, descriptor, matched);
+      filler.fill(call, domain);
+      const report = explainRequest(rules, "edge", [entries]).descriptors[0];
+      const buckets = call.group.takes.slice(0, call.group.size).map((take) => textOf(take.bucketKey));
+      const walked = report?.entries.flatMap((shown) => shown.tried.filter((rule) => rule.outcome === "matched"));
+      expect(report?.rule?.where).toBe(found?.where);
+      expect(report?.outcome === "no limit").toBe(found === undefined);
+      expect(report?.limits.map((limit) => limit.bucketKey)).toEqual(buckets);
+      expect(walked?.map((rule) => rule.where)).toEqual(matched.map((rule) => rule.where));
+      limited += buckets.length;
+    };
+    const descriptors = fc.array(fc.array(entry, { minLength: 1, maxLength: 3 }), { minLength: 20, maxLength: 20 });
+    fc.assert(
+      fc.property(level, descriptors, (rootRules, asked) => {
+        const rules = tryRules({ domain: "edge", descriptors: rootRules });
+        const domain = rules?.domains.get("edge");
+        fc.pre(rules !== undefined && domain !== undefined);
+        for (const entries of asked) if (rules !== undefined && domain !== undefined) compare(rules, domain, entries);
+      }),
+      { numRuns: 80 },
+    );
+    expect(limited).toBeGreaterThan(50);
+  });
+});
+
+function tryRules(file: object): RuleSet | undefined {
+  try {
+    return rulesFromYaml(JSON.stringify(file));
+  } catch (error) {
+    if (error instanceof Error && error.message.startsWith("the test's rules don't compile")) return undefined;
+    throw error;
+  }
+}
