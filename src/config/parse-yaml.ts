@@ -1,10 +1,11 @@
 // YAML text to a document, read as the reference service's parser reads it: first document only, and nothing that it would
 // refuse before it looks at a single key. What the document means is left to yaml-tree.ts.
 
-import { Composer, type Document, isMap, isSeq, Lexer, LineCounter, Parser, type YAMLError } from "yaml";
+import { Composer, type Document, isMap, isSeq, LineCounter, Parser, type YAMLError } from "yaml";
 import { makeProblem } from "../rules/problems.ts";
 import type { Problem } from "../rules/rule-set.ts";
 import type { Place, SourceFile } from "../rules/source.ts";
+import { checkText } from "./yaml-text.ts";
 import { emptyScalar, TreeConverter } from "./yaml-tree.ts";
 
 /** Parses one file. Never throws: what can't be parsed is in `problems`, and `root` is undefined then. */
@@ -15,42 +16,28 @@ export function parseYaml(name: string, text: string): SourceFile {
     return { file: name, line: Math.max(1, line), column: Math.max(1, col) };
   };
   const fail = (problems: Problem[]): SourceFile => ({ name, root: undefined, problems });
-  const control = findControlCharacter(text);
-  if (control !== undefined) {
-    const code = text.charCodeAt(control).toString(16).padStart(2, "0");
-    return fail([
-      makeProblem(
-        "error",
-        placeInText(name, text, control),
-        `a control character (0x${code}) can't stand in YAML`,
-        undefined,
-      ),
-    ]);
+  const unreadable = checkText(name, text);
+  if (unreadable !== undefined) return fail([unreadable]);
+  let document: Document.Parsed | undefined;
+  try {
+    document = composeFirst(text, lines);
+  } catch (cause) {
+    // The parser collects errors and is not known to throw; if it does, that must not end the process.
+    const message = `YAML: ${sentence(cause instanceof Error ? cause.message : String(cause))}`;
+    return fail([makeProblem("error", placeOf(0), message, undefined)]);
   }
-  const tab = findTabIndent(text);
-  if (tab !== undefined) {
-    return fail([makeProblem("error", placeInText(name, text, tab), "a tab can't indent a line", "Use spaces.")]);
-  }
-  const directive = findUnknownDirective(text);
-  if (directive !== undefined) {
-    const hint = "Remove the line.";
-    return fail([
-      makeProblem("error", placeInText(name, text, directive), "expected no directive but %YAML 1.1 or %TAG", hint),
-    ]);
-  }
-  const document = composeFirst(text, lines);
   if (document === undefined) return { name, root: emptyScalar(placeOf(0)), problems: [] };
-  const problems = document.errors.map((error) => problemOf(error, document, placeOf));
+  const { contents } = document;
+  const problems = document.errors.map((error) => problemOf(error, contents, placeOf));
   if (problems.some(({ severity }) => severity === "error")) return fail(problems);
   const converter = new TreeConverter(placeOf);
-  const root = converter.convertRoot(document.contents);
+  const root = converter.convertRoot(contents);
   return converter.problems.length > 0 ? fail(converter.problems) : { name, root, problems };
 }
 
 // The reference stops reading where the first document ends, even if what follows makes no sense.
-function problemOf(error: YAMLError, document: Document.Parsed, placeOf: (offset: number) => Place): Problem {
+function problemOf(error: YAMLError, root: Document.Parsed["contents"], placeOf: (offset: number) => Place): Problem {
   const at = placeOf(error.pos[0]);
-  const root = document.contents;
   if (root === null || error.code !== "UNEXPECTED_TOKEN") {
     return makeProblem("error", at, `YAML: ${sentence(error.message)}`, undefined);
   }
@@ -88,60 +75,7 @@ function composeFirst(text: string, lines: LineCounter): Document.Parsed | undef
 }
 
 function sentence(message: string): string {
+  // The composer recurses and runs out of stack on hostile nesting, before DEPTH_MAX can be applied.
+  if (message.includes("call stack")) return "nested too deeply";
   return message.charAt(0).toLowerCase() + message.slice(1);
-}
-
-// Tab, line feed, carriage return, NEL and everything printable; surrogates come in pairs because the bytes were UTF-8.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: finding these is the purpose
-const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f\ufffe\uffff]/;
-
-function findControlCharacter(text: string): number | undefined {
-  const found = text.search(CONTROL);
-  return found < 0 ? undefined : found;
-}
-
-// Directives stand before the first line of content; yaml only warns of those it doesn't know.
-function findUnknownDirective(text: string): number | undefined {
-  let offset = 0;
-  let versions = 0;
-  for (const line of text.split("\n", DIRECTIVE_LINES_MAX)) {
-    if (/^%YAML[ \t]+1\.1[ \t\r]*(#.*)?$/.test(line)) versions++;
-    else if (line.startsWith("%") && !/^%TAG[ \t]/.test(line)) return offset;
-    else if (!/^%|^[ \t\r]*(#|$)/.test(line)) return undefined;
-    if (versions > 1) return offset;
-    offset += line.length + 1;
-  }
-  return undefined;
-}
-
-// The reference takes no tab before the content of a line outside brackets and quotes, even on an empty line. The lexer
-// tells what is inside: quoted, plain and block text are one piece each.
-function findTabIndent(text: string): number | undefined {
-  if (!/^ *\t/m.test(text)) return undefined;
-  let offset = 0;
-  let brackets = 0;
-  let isLineStart = true;
-  let hasDocument = false;
-  for (const piece of new Lexer().lex(text)) {
-    if (piece === "[" || piece === "{") brackets++;
-    else if (piece === "]" || piece === "}") brackets--;
-    else if (piece === "---" || piece === "...") {
-      if (hasDocument) return undefined;
-    } else if (isLineStart && brackets === 0 && /^ *\t/.test(piece)) return offset;
-    if (CONTROL_PIECES.has(piece)) continue;
-    if (/[^\s#]/.test(piece[0] ?? " ")) hasDocument = true;
-    isLineStart = piece.endsWith("\n") || (isLineStart && /^ *$/.test(piece));
-    offset += piece.length;
-  }
-  return undefined;
-}
-
-// The lexer's own marks (document, flow error end, scalar follows), which are no part of the text.
-const CONTROL_PIECES: ReadonlySet<string> = new Set(["\u0002", "\u0018", "\u001f"]);
-
-const DIRECTIVE_LINES_MAX = 1_000;
-
-function placeInText(file: string, text: string, offset: number): Place {
-  const before = text.slice(0, offset).split(/\r\n|\r|\n/);
-  return { file, line: before.length, column: (before.at(-1) ?? "").length + 1 };
 }

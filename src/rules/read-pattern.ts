@@ -8,7 +8,7 @@ import { type Field, type Fields, readFields } from "./fields.ts";
 import { describeNode, type ProblemLog } from "./problems.ts";
 import { readScalars, readSection, readText, textOfNode } from "./readers.ts";
 import type { Pattern } from "./rule-set.ts";
-import { REGEX_CHARS_MAX, SECTION_KEYS } from "./schema.ts";
+import { REGEX_CHARS_MAX, REGEX_INSTRUCTIONS_MAX, REGEX_VALUE_CHARS_MAX, SECTION_KEYS } from "./schema.ts";
 import type { Place } from "./source.ts";
 
 /** The patterns of a rule with that key: one, or as many as `one_of` has values. Empty if they can't be understood. */
@@ -85,10 +85,20 @@ function makeRegex(source: string, at: Place, log: ProblemLog): Pattern | undefi
   }
   try {
     const compiled = RE2JS.compile(source);
-    return { kind: "regex", source: oneByteOf(source), test: (text) => compiled.test(text) };
+    const size = compiled.programSize();
+    if (size > REGEX_INSTRUCTIONS_MAX) {
+      const message = `regex: too expensive, ${size} steps where ${REGEX_INSTRUCTIONS_MAX} are allowed`;
+      log.error(at, message, "Lower the counts in { }.");
+    }
+    const test = (text: string) => compiled.test(text.slice(0, REGEX_VALUE_CHARS_MAX));
+    return { kind: "regex", source: oneByteOf(source), test };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    log.error(at, `regex: ${reason}`, "The syntax is RE2's: no look-around, no back-references.");
+    log.error(
+      at,
+      `regex: ${reason.replace(/^error parsing regexp: /, "")}`,
+      "The syntax is RE2's: no look-around, no back-references.",
+    );
     return undefined;
   }
 }
