@@ -1,30 +1,36 @@
-// All buckets of the memory store: picks the table by hash, bounds their number and counts what that costs. Time and
-// settlement stay outside.
+// All buckets of the memory store by key: bounds their number, drops what has expired, counts what had to go before.
+// Settlement and time stay outside.
 
 import type { BucketAccess, WorkingBucket } from "../../algorithms/bucket-access.ts";
 import { Algorithm } from "../../core/limit.ts";
-import { BucketTable, expirySeconds } from "./bucket-table.ts";
+import { divideUp, MICROS_PER_SECOND } from "../../core/units.ts";
+import { BucketEntries } from "./bucket-entries.ts";
+import { KeyTable, PROBE_MAX } from "./key-table.ts";
 
-/** Buckets per table when the store is full: a table of that size grows in well under a millisecond. */
-const BUCKETS_PER_TABLE = 2_048;
+/** Keys per table when the store is full: a table of that size grows in well under a millisecond. */
+const KEYS_PER_TABLE = 2_048;
 const TABLES_MIN = 16;
 const TABLES_MAX = 65_536;
-/** How many times its part of the buckets one table may hold, however its keys were chosen. */
+/** How many times its part of the keys one table may hold, however they were chosen. */
 const CROWDING_MAX = 4;
 /** Buckets looked at to find the one that is as new soonest. */
 const EVICT_LOOKS = 8;
-/** Slots of the same table that a new bucket sweeps, once the table is half full. */
-const SWEEP_PER_INSERT = 8;
+/** Buckets that are swept when a new one comes. */
+const SWEEP_PER_ADD = 4;
+const EXPIRES_S_MAX = 0xffff_ffff;
 
 /** Buckets by key, at most `bucketsMax`; beyond that one goes for each that comes. */
 export class Buckets implements BucketAccess {
   readonly #bucketsMax: number;
-  readonly #tableBucketsMax: number;
+  readonly #tableKeysMax: number;
   readonly #onEvicted: (buckets: number) => void;
-  /** Tables come into being with their first bucket. */
-  readonly #tables: (BucketTable | undefined)[];
-  #count = 0;
-  #sweptTable = 0;
+  readonly #entries = new BucketEntries();
+  /** Tables come into being with their first key. */
+  readonly #tables: (KeyTable | undefined)[];
+  #sweepNext = 0;
+  #evictNext = 0;
+  /** Changes whenever an entry number may have come to stand for another bucket. */
+  #version = 0;
 
   /** The second in which the current take happens. */
   nowS = 0;
@@ -32,106 +38,131 @@ export class Buckets implements BucketAccess {
   /** `onEvicted` learns of buckets that still meant something when they were dropped for want of room. */
   constructor(bucketsMax: number, onEvicted: (buckets: number) => void) {
     let tables = TABLES_MIN;
-    while (tables * BUCKETS_PER_TABLE < bucketsMax && tables < TABLES_MAX) tables *= 2;
+    while (tables * KEYS_PER_TABLE < bucketsMax && tables < TABLES_MAX) tables *= 2;
     this.#bucketsMax = bucketsMax;
-    this.#tableBucketsMax = Math.max(BUCKETS_PER_TABLE, Math.ceil(bucketsMax / tables)) * CROWDING_MAX;
+    this.#tableKeysMax = Math.max(KEYS_PER_TABLE, divideUp(bucketsMax, tables)) * CROWDING_MAX;
     this.#onEvicted = onEvicted;
-    this.#tables = new Array<BucketTable | undefined>(tables).fill(undefined);
+    this.#tables = new Array<KeyTable | undefined>(tables).fill(undefined);
   }
 
   /** Buckets in memory, expired ones that were not swept yet included. */
   get count(): number {
-    return this.#count;
+    return this.#entries.count;
   }
 
   load(bucket: WorkingBucket): boolean {
     const hash = spread(bucket.keyHash);
     const table = this.#tables[hash & (this.#tables.length - 1)];
-    bucket.place = table === undefined ? -1 : table.find(hash, bucket.bucketKey);
-    if (table === undefined || bucket.place < 0) return false;
-    bucket.placeVersion = table.version;
-    const log = table.logAt(bucket.place);
+    const entry = table === undefined ? -1 : table.find(hash, bucket.bucketKey);
+    bucket.place = entry;
+    bucket.placeVersion = this.#version;
+    if (entry < 0) return false;
+    const log = this.#entries.logOf(entry);
+    // A key names its algorithm, so this does not happen; but numbers must never be read as a log.
     if ((log !== undefined) !== (bucket.algorithm === Algorithm.slidingLog)) return false;
-    if (log === undefined) table.read(bucket.place, bucket.state);
+    if (log === undefined) this.#entries.read(entry, bucket.state);
     else bucket.log = log;
     return true;
   }
 
   save(bucket: WorkingBucket, expiresAtUs: number): void {
-    const hash = spread(bucket.keyHash);
-    const table = this.#tableOf(hash);
-    let place = placeIn(table, hash, bucket);
-    if (place < 0) place = this.#insert(table, hash, bucket.bucketKey);
-    const expiresS = expirySeconds(expiresAtUs);
-    if (bucket.log === undefined) table.write(place, bucket.state, expiresS);
-    else table.writeLog(place, bucket.log, expiresS);
+    const entry = this.#entryOf(bucket) ?? this.#add(spread(bucket.keyHash), bucket.bucketKey);
+    const expiresS = Math.min(divideUp(expiresAtUs, MICROS_PER_SECOND), EXPIRES_S_MAX);
+    if (bucket.log === undefined) this.#entries.write(entry, bucket.state, expiresS);
+    else this.#entries.writeLog(entry, bucket.log, expiresS);
   }
 
   remove(bucket: WorkingBucket): void {
-    const hash = spread(bucket.keyHash);
-    const table = this.#tableOf(hash);
-    const place = placeIn(table, hash, bucket);
-    if (place < 0) return;
-    table.remove(place);
-    this.#count--;
+    const entry = this.#entryOf(bucket);
+    if (entry !== undefined) this.#drop(entry);
   }
 
-  /** Looks at the next `slots` slots of all tables in turn and removes what has expired. Returns how many went. */
-  sweep(slots: number, nowS: number): number {
-    let left = slots;
-    let removed = 0;
-    for (let i = 0; i < this.#tables.length && left > 0; i++) {
-      const table = this.#tables[this.#sweptTable];
-      if (table !== undefined) {
-        left -= table.capacity;
-        removed += table.sweep(table.capacity, nowS);
-      }
-      this.#sweptTable = (this.#sweptTable + 1) & (this.#tables.length - 1);
+  /** Looks at the next `entries` entries and drops those that have expired by `nowS`. */
+  sweep(entries: number, nowS: number): void {
+    const end = this.#entries.end;
+    for (let i = 0; i < entries && i < end; i++) {
+      if (this.#sweepNext >= end) this.#sweepNext = 0;
+      const expiresS = this.#entries.expiresS(this.#sweepNext);
+      if (expiresS !== 0 && expiresS <= nowS) this.#drop(this.#sweepNext);
+      this.#sweepNext++;
     }
-    this.#count -= removed;
-    return removed;
   }
 
-  #tableOf(hash: number): BucketTable {
+  /** Where the bucket is: where it was loaded from, if nothing was dropped since. */
+  #entryOf(bucket: WorkingBucket): number | undefined {
+    let entry = bucket.place;
+    if (entry < 0 || bucket.placeVersion !== this.#version) {
+      const hash = spread(bucket.keyHash);
+      entry = this.#tableOf(hash).find(hash, bucket.bucketKey);
+    }
+    return entry < 0 ? undefined : entry;
+  }
+
+  #add(hash: number, key: string): number {
+    this.sweep(SWEEP_PER_ADD, this.nowS);
+    if (this.#entries.count >= this.#bucketsMax) this.#evict(this.#soonestOfNext());
+    const table = this.#tableOf(hash);
+    if (table.count >= this.#tableKeysMax) this.#evict(table.soonestNear(hash, EVICT_LOOKS));
+    if (table.makeRoom(hash)) {
+      const entry = this.#entries.add(hash, key);
+      table.add(hash, entry);
+      return entry;
+    }
+    const victim = table.soonestNear(hash, PROBE_MAX);
+    this.#countEvicted(victim);
+    this.#entries.drop(victim);
+    this.#version++;
+    const entry = this.#entries.add(hash, key);
+    table.replace(victim, hash, entry);
+    return entry;
+  }
+
+  /** Of the next few buckets in memory, wherever they are, the one that is as new soonest. */
+  #soonestOfNext(): number {
+    let soonest = -1;
+    let soonestS = Number.POSITIVE_INFINITY;
+    let seen = 0;
+    for (let i = 0; i < this.#entries.end && seen < EVICT_LOOKS; i++) {
+      if (this.#evictNext >= this.#entries.end) this.#evictNext = 0;
+      const expiresS = this.#entries.expiresS(this.#evictNext);
+      if (expiresS !== 0) {
+        seen++;
+        if (expiresS < soonestS) {
+          soonest = this.#evictNext;
+          soonestS = expiresS;
+        }
+      }
+      this.#evictNext++;
+    }
+    return soonest;
+  }
+
+  #evict(entry: number): void {
+    if (entry < 0) return;
+    this.#countEvicted(entry);
+    this.#drop(entry);
+  }
+
+  #countEvicted(entry: number): void {
+    if (this.#entries.expiresS(entry) > this.nowS) this.#onEvicted(1);
+  }
+
+  #drop(entry: number): void {
+    const hash = this.#entries.hashOf(entry);
+    this.#tableOf(hash).remove(hash, entry);
+    this.#entries.drop(entry);
+    this.#version++;
+  }
+
+  #tableOf(hash: number): KeyTable {
     const index = hash & (this.#tables.length - 1);
     let table = this.#tables[index];
     if (table === undefined) {
-      table = new BucketTable((expiresS) => this.#evicted(expiresS));
+      table = new KeyTable(this.#entries);
       this.#tables[index] = table;
     }
     return table;
   }
-
-  #insert(table: BucketTable, hash: number, bucketKey: string): number {
-    if (this.#count >= this.#bucketsMax) this.#evict(hash);
-    else if (table.count >= this.#tableBucketsMax) this.#count -= table.evictNear(hash, EVICT_LOOKS) ? 1 : 0;
-    if (table.count * 2 > table.capacity) this.#count -= table.sweep(SWEEP_PER_INSERT, this.nowS);
-    const before = table.count;
-    const place = table.insert(hash, bucketKey);
-    this.#count += table.count - before;
-    return place;
-  }
-
-  /** Makes room for one bucket: in the table where it comes, or in the next that has one to give. */
-  #evict(hash: number): void {
-    for (let i = 0; i < this.#tables.length; i++) {
-      const table = this.#tables[(hash + i) & (this.#tables.length - 1)];
-      if (table?.evictNear(hash, EVICT_LOOKS)) {
-        this.#count--;
-        return;
-      }
-    }
-  }
-
-  #evicted(expiresS: number): void {
-    if (expiresS > this.nowS) this.#onEvicted(1);
-  }
-}
-
-/** Where the bucket is: where it was loaded from, if nothing has moved since. */
-function placeIn(table: BucketTable, hash: number, bucket: WorkingBucket): number {
-  if (bucket.place >= 0 && bucket.placeVersion === table.version) return bucket.place;
-  return table.find(hash, bucket.bucketKey);
 }
 
 /** Spreads every bit of a key's hash over all 32: the lower ones pick the table, the upper ones the slot. */
