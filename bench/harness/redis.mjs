@@ -7,11 +7,17 @@ import { createServer } from "node:net";
 /** Starts redis-server on a free loopback port; resolves once it accepts connections. */
 export async function startRedis() {
   const port = await freePort();
-  const child = spawn("redis-server", ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const child = spawn(
+    "redis-server",
+    ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
   await new Promise((resolve, reject) => {
-    child.once("error", () => reject(new Error("redis-server was not found on the PATH; install it (Debian: redis-server)")));
+    child.once("error", () =>
+      reject(new Error("redis-server was not found on the PATH; install it (Debian: redis-server)")),
+    );
     child.once("exit", (code) => reject(new Error(`redis-server ended with ${code} before it was ready`)));
     let seen = "";
     child.stdout.on("data", (chunk) => {

@@ -2,8 +2,8 @@
 // and how many too many each grants. Run by `npm run bench:store`.
 
 import Redis from "ioredis";
-import { median, printTable, progress, writeResults } from "../harness/report.mjs";
 import { startRedis } from "../harness/redis.mjs";
+import { median, printTable, progress, writeResults } from "../harness/report.mjs";
 import { headgateLua, readThenWrite, watchMultiExec } from "./ways.mjs";
 
 const CALLERS = [1, 16, 64, 256];
@@ -28,7 +28,10 @@ try {
   await redis.stop();
 }
 printTable("Token bucket on one Redis: time and calls per take", speed);
-printTable(`Over-grant: burst ${STRICT.burst}, ${STRICT.ratePerSecond}/s, ${STRICT.seconds} s, ${STRICT.callers} callers on one key`, overGrant);
+printTable(
+  `Over-grant: burst ${STRICT.burst}, ${STRICT.ratePerSecond}/s, ${STRICT.seconds} s, ${STRICT.callers} callers on one key`,
+  overGrant,
+);
 const file = writeResults("token-bucket-ways", "npm run bench:store", { speed, overGrant });
 process.stdout.write(`\nwritten to ${file.slice(file.indexOf("bench/"))}\n`);
 

@@ -76,6 +76,7 @@ export const headgateLua = {
 function refillAndTake([savedTokens, savedAt], { ratePerSecond, burst }) {
   const at = Date.now();
   const elapsedMs = savedAt === null ? 0 : Math.max(0, at - Number(savedAt));
-  const tokens = savedTokens === null ? burst : Math.min(burst, Number(savedTokens) + (elapsedMs * ratePerSecond) / 1000);
+  const tokens =
+    savedTokens === null ? burst : Math.min(burst, Number(savedTokens) + (elapsedMs * ratePerSecond) / 1000);
   return { allowed: tokens >= 1, tokens: tokens - 1, at };
 }

@@ -33,7 +33,6 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "@grpc/grpc-js": ["transport", "cli/ask.ts"],
   "@grpc/proto-loader": ["transport"],
   "@grpc/reflection": ["transport"],
-  "grpc-health-check": ["transport"],
   "@bufbuild/protobuf": ["rls/json.ts", "transport/load-proto.ts"],
   yaml: ["config"],
   pino: ["telemetry/logger.ts"],

@@ -1,0 +1,82 @@
+// The built service as a process of its own, as an operator starts it, on free ports.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { createInterface } from "node:readline";
+
+const MAIN = resolve(import.meta.dirname, "../../dist/main.js");
+const START_MS = 15_000;
+
+export interface ServiceProcess {
+  readonly pid: number;
+  readonly grpcPort: number;
+  readonly httpPort: number;
+  /** Lines of the log so far. */
+  readonly log: readonly string[];
+  /** Sends SIGTERM and resolves to the exit code. */
+  stop(): Promise<number | null>;
+  signal(signal: NodeJS.Signals): void;
+}
+
+/** Starts `node dist/main.js serve`; resolves when it listens. `npm test` builds dist first. */
+export async function startService(env: Readonly<Record<string, string>>): Promise<ServiceProcess> {
+  if (!existsSync(MAIN)) throw new Error("dist/main.js is missing: run `npm run build` first (npm test does)");
+  const child = spawn(process.execPath, [MAIN, "serve"], {
+    env: {
+      PATH: process.env.PATH ?? "",
+      HOST: "127.0.0.1",
+      GRPC_HOST: "127.0.0.1",
+      PORT: "0",
+      GRPC_PORT: "0",
+      LOG_FORMAT: "json",
+      SHUTDOWN_DELAY: "0s",
+      ...env,
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const log: string[] = [];
+  const { grpcPort, httpPort } = await listening(child, log);
+  return {
+    pid: child.pid ?? -1,
+    grpcPort,
+    httpPort,
+    log,
+    async stop() {
+      if (child.exitCode !== null) return child.exitCode;
+      child.kill("SIGTERM");
+      const [code] = (await once(child, "exit")) as [number | null];
+      return code;
+    },
+    signal: (signal) => child.kill(signal),
+  };
+}
+
+function listening(child: ChildProcess, log: string[]): Promise<{ grpcPort: number; httpPort: number }> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (why: string) => reject(new Error(`the service ${why}; its log:\n${log.join("\n")}`));
+    const timer = setTimeout(() => {
+      child.kill("SIGKILL");
+      giveUp(`did not listen within ${START_MS} ms`);
+    }, START_MS);
+    child.once("exit", (code) => {
+      clearTimeout(timer);
+      giveUp(`ended with ${code} before it listened`);
+    });
+    const read = (line: string) => {
+      log.push(line);
+      const ports = portsOf(line);
+      if (ports === undefined) return;
+      clearTimeout(timer);
+      resolve(ports);
+    };
+    if (child.stdout !== null) createInterface({ input: child.stdout }).on("line", read);
+    if (child.stderr !== null) createInterface({ input: child.stderr }).on("line", (line) => log.push(line));
+  });
+}
+
+function portsOf(line: string): { grpcPort: number; httpPort: number } | undefined {
+  const match = /"grpc":"[^"]*:(\d+)","http":"[^"]*:(\d+)"/.exec(line);
+  return match === null ? undefined : { grpcPort: Number(match[1]), httpPort: Number(match[2]) };
+}
