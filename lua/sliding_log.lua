@@ -6,31 +6,30 @@
 local sliding_log = {}
 
 local LOG_ENTRIES_MAX = 10000
-local CHUNK_MIN, CHUNK_MAX = 16, 512
+local HEAD_ENTRIES, CHUNK_MAX = 16, 512
 
--- Reads the entries `from` to `to` (the first entry is 1, as in the list). Nonsense marks the log as broken.
-local function log_load(state, from, to)
+-- Reads the entries `from` to `to`; the first entry is 1, as in the list, whose first element is the total.
+local function log_read(state, from, to)
   local texts = redis.pcall('LRANGE', state.key, digits(from), digits(to))
-  for i = from, to do
-    local at_text, cost_text = string.match(texts[i - from + 1] or '', '^(%d+) (%d+)$')
+  for i = from, to do state.texts[i] = texts[i - from + 1] or '' end
+end
+
+-- Time of entry `i`, reading on towards the newest (`step` 1) or the oldest (-1) if it isn't known yet. Nonsense marks
+-- the log as broken.
+local function log_time(state, i, step)
+  if not state.at[i] then
+    if not state.texts[i] then
+      local last = i + step * (state.chunk - 1)
+      log_read(state, step > 0 and i or max(state.first, last), step > 0 and min(state.stored, last) or i)
+      state.chunk = min(CHUNK_MAX, state.chunk * 2)
+    end
+    local at_text, cost_text = string.match(state.texts[i], '^(%d+) (%d+)$')
     local at_us, cost = whole(at_text, EXACT_MAX), whole(cost_text, AMOUNT_MAX)
     if not at_us or not cost then
       state.is_broken = true
       at_us, cost = 0, 0
     end
     state.at[i], state.cost[i] = at_us, cost
-  end
-end
-
--- Time of entry `i`, reading on towards the newest (`step` 1) or the oldest (-1) if it isn't known yet.
-local function log_time(state, i, step)
-  if not state.at[i] then
-    if step > 0 then
-      log_load(state, i, min(state.count, i + state.chunk - 1))
-    else
-      log_load(state, max(state.first, i - state.chunk + 1), i)
-    end
-    state.chunk = min(CHUNK_MAX, state.chunk * 2)
   end
   return min(state.at[i], state.effective_us)
 end
@@ -59,20 +58,21 @@ end
 local function log_new(key, now_us)
   -- Entries first .. count count; those up to `kept` stand in the list as they are.
   return {
-    key = key, at = {}, cost = {}, first = 1, count = 0, kept = 0, stored = 0, total = 0, pending = 0,
-    noted_total = 0, effective_us = now_us, chunk = CHUNK_MIN, is_changed = false,
+    key = key, texts = {}, at = {}, cost = {}, first = 1, count = 0, kept = 0, stored = 0, total = 0, pending = 0,
+    noted_total = 0, effective_us = now_us, chunk = 1, is_changed = false,
   }
 end
 
 -- State under `key`, advanced to now. Nil if it is no list or holds nonsense where it is read.
 function sliding_log.open(key, limit, now_us)
   local state = log_new(key, now_us)
-  local head = redis.pcall('LRANGE', key, '0', digits(CHUNK_MIN))
+  local head = redis.pcall('LRANGE', key, '0', digits(HEAD_ENTRIES))
   if head.err then return nil end
   if #head == 0 then return state end
-  state.count = #head <= CHUNK_MIN and #head - 1 or redis.call('LLEN', key) - 1
+  state.count = #head <= HEAD_ENTRIES and #head - 1 or redis.call('LLEN', key) - 1
   state.kept, state.stored, state.total = state.count, state.count, whole(head[1], AMOUNT_MAX)
   if not state.total or state.count < 1 then return nil end
+  for i = 1, #head - 1 do state.texts[i] = head[i + 1] end
 
   state.effective_us = EXACT_MAX
   local newest_us = log_time(state, state.count, -1)
@@ -134,7 +134,6 @@ function sliding_log.refund(state, cost)
     state.total = state.total - off
     left = left - off
     if state.cost[i] == 0 then
-      state.at[i], state.cost[i] = nil, nil
       state.count = i - 1
     end
     state.kept = min(state.kept, i - 1)

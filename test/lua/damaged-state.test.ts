@@ -1,0 +1,102 @@
+// Keys that hold something else than the state they should: deleted, treated as new, counted, and nobody else's business.
+
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
+import { Mode, Outcome, Verdict } from "../../src/core/take.ts";
+import { RedisServer } from "../support/redis-server.ts";
+import { runOne, runScript, START_US } from "./script-rig.ts";
+
+const EACH = ALGORITHM_NAMES.map((name, algorithm) => ({ name, algorithm }));
+
+let server: RedisServer;
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterEach(() => server.flush());
+afterAll(() => server.stop());
+
+const RUBBISH: readonly { what: string; put: (key: string) => Promise<unknown> }[] = [
+  { what: "a hash", put: (key) => server.command("HSET", key, "tokens", "3") },
+  { what: "a set", put: (key) => server.command("SADD", key, "x") },
+  { what: "a sorted set", put: (key) => server.command("ZADD", key, 1, "x") },
+  { what: "a stream", put: (key) => server.command("XADD", key, "*", "a", "b") },
+  { what: "text", put: (key) => server.command("SET", key, "hello world and more") },
+  { what: "empty text", put: (key) => server.command("SET", key, "") },
+  { what: "bytes", put: (key) => server.command("SET", key, Buffer.from([0, 255, 10, 13, 32, 49])) },
+  { what: "a negative number", put: (key) => server.command("SET", key, "-5 1767225600000000") },
+  { what: "a fraction", put: (key) => server.command("SET", key, "1.5 1767225600000000 0") },
+  { what: "a number beyond 2^53", put: (key) => server.command("SET", key, "9999999999999999 99999999999999999 1") },
+  { what: "a list of text", put: (key) => server.command("RPUSH", key, "one", "two") },
+  { what: "a list with a wrong total", put: (key) => server.command("RPUSH", key, "-3", `${START_US} 1`) },
+  {
+    what: "a list with nonsense in its first entry",
+    put: (key) => server.command("RPUSH", key, "3", "x", `${START_US} 1`),
+  },
+  { what: "a list of a total alone", put: (key) => server.command("RPUSH", key, "3") },
+];
+
+const CASES = EACH.flatMap(({ name, algorithm }) => RUBBISH.map(({ what, put }) => ({ name, algorithm, what, put })));
+
+test.each(CASES)("$name on $what: a new bucket, counted, written over", async ({ algorithm, put }) => {
+  await put("k");
+  const call = { keys: ["k"], limits: [{ algorithm, amount: 10 }], groups: [{ takes: [{ cost: 4 }] }] };
+  const { damaged, groups } = await runScript(server, call);
+  expect(damaged).toBe(1);
+  expect(groups[0]?.answers[0]).toMatchObject({ outcome: Outcome.room, isPaid: true, remaining: 6 });
+  const again = await runScript(server, call);
+  expect(again.damaged).toBe(0);
+  expect(again.groups[0]?.answers[0]).toMatchObject({ remaining: 2 });
+  expect(Number(await server.command("PTTL", "k"))).toBeGreaterThan(0);
+});
+
+test.each(CASES)("$name on $what: a peek deletes it and counts it", async ({ algorithm, put }) => {
+  await put("k");
+  const call = { keys: ["k"], limits: [{ algorithm, amount: 10 }], groups: [{ takes: [{ mode: Mode.peek }] }] };
+  const { damaged, groups } = await runScript(server, call);
+  expect(damaged).toBe(1);
+  expect(groups[0]?.answers[0]).toMatchObject({ outcome: Outcome.room, remaining: 10, reset: 0 });
+  expect(await server.command("EXISTS", "k")).toBe(0);
+});
+
+describe("neighbours", () => {
+  test.each(EACH)("a damaged $name disturbs no other group of the call", async ({ algorithm }) => {
+    await server.command("HSET", "bad", "x", "y");
+    const limits = [{ algorithm, amount: 10 }];
+    const groups = [
+      { takes: [{ key: 1, cost: 2 }] },
+      { takes: [{ key: 2, cost: 3 }] },
+      { takes: [{ key: 3, cost: 4 }] },
+    ];
+    const reply = await runScript(server, { keys: ["a", "bad", "c"], limits, groups });
+    expect(reply.damaged).toBe(1);
+    expect(reply.groups.map(({ verdict }) => verdict)).toEqual([Verdict.allowed, Verdict.allowed, Verdict.allowed]);
+    expect(reply.groups.map(({ answers }) => answers[0]?.remaining)).toEqual([8, 7, 6]);
+  });
+});
+
+test("a log with nonsense between its ends is judged as it stands once, then is new", async () => {
+  const entries = Array.from({ length: 60 }, (_, index) => `${START_US + index} 1`);
+  entries[40] = "nonsense";
+  await server.command("RPUSH", "log", "60", ...entries);
+  const limits = [{ algorithm: Algorithm.slidingLog, amount: 60 }];
+  const call = { keys: ["log"], limits, groups: [{ takes: [{ cost: 50 }] }], timeUs: START_US + 100 };
+  const { damaged, groups } = await runScript(server, call);
+  expect(damaged).toBe(1);
+  expect(groups[0]?.verdict).toBe(Verdict.refused);
+  expect(await server.command("EXISTS", "log")).toBe(0);
+  expect(await runOne(server, call)).toMatchObject({ outcome: Outcome.room, remaining: 10 });
+});
+
+test("a state of a missing key is a new bucket and no damage", async () => {
+  const limits = EACH.map(({ algorithm }) => ({ algorithm, amount: 10 }));
+  const takes = EACH.map((_, index) => ({ key: index + 1, limit: index + 1 }));
+  const { damaged } = await runScript(server, { keys: ["a", "b", "c", "d"], limits, groups: [{ takes }] });
+  expect(damaged).toBe(0);
+});
+
+test("a refund on a missing key leaves it missing", async () => {
+  const limits = EACH.map(({ algorithm }) => ({ algorithm, amount: 10 }));
+  const takes = EACH.map((_, index) => ({ key: index + 1, limit: index + 1, mode: Mode.refund, cost: 5 }));
+  await runScript(server, { keys: ["a", "b", "c", "d"], limits, groups: [{ takes }] });
+  expect(await server.command("DBSIZE")).toBe(0);
+});

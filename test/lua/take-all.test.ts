@@ -1,0 +1,249 @@
+// What lua/take_all.lua does to a real server: arguments, replies, lifetimes, and what it leaves untouched. That its
+// numbers are those of the algorithms is the contract's business (test/contract, test/property).
+
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
+import { Mode, Outcome, Verdict } from "../../src/core/take.ts";
+import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/core/units.ts";
+import { RedisServer } from "../support/redis-server.ts";
+import { argumentsOf, runOne, runScript, type ScriptCall, START_US, TAKE_ALL } from "./script-rig.ts";
+
+const TOO_LATE = 3;
+const EACH = ALGORITHM_NAMES.map((name, algorithm) => ({ name, algorithm }));
+
+let server: RedisServer;
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterEach(() => server.flush());
+afterAll(() => server.stop());
+
+function payCall(algorithm: number, amount: number, cost = 1, overrides: Partial<ScriptCall> = {}): ScriptCall {
+  return { keys: ["k"], limits: [{ algorithm, amount }], groups: [{ takes: [{ cost }] }], ...overrides };
+}
+
+/** Commands that the server has run since `CONFIG RESETSTAT`, by name. */
+async function commandCounts(): Promise<Record<string, number>> {
+  const info = String(await server.command("INFO", "commandstats"));
+  const counts = [...info.matchAll(/cmdstat_([a-z|]+):calls=(\d+)/g)].map(([, name = "", calls]) => [
+    name,
+    Number(calls),
+  ]);
+  return Object.fromEntries(counts);
+}
+
+describe("replies", () => {
+  test("a call without groups replies with the time and no damage", async () => {
+    const reply = await runScript(server, { keys: [], limits: [], groups: [], timeUs: 0 });
+    expect(reply).toMatchObject({ damaged: 0, groups: [] });
+    const [seconds] = (await server.command("TIME")) as string[];
+    expect(Math.abs(reply.timeUs / 1_000_000 - Number(seconds))).toBeLessThan(5);
+  });
+
+  test.each(EACH)("$name answers a payment with what remains, the reset and the receipt", async ({ algorithm }) => {
+    const { timeUs, groups } = await runScript(server, payCall(algorithm, 10, 3));
+    expect(timeUs).toBe(START_US);
+    expect(groups[0]?.verdict).toBe(Verdict.allowed);
+    expect(groups[0]?.answers[0]).toMatchObject({
+      outcome: Outcome.room,
+      isPaid: true,
+      remaining: 7,
+      wait: 0,
+      paidAtUs: START_US,
+      capped: 0,
+    });
+    expect(groups[0]?.answers[0]?.reset).toBeGreaterThan(0);
+  });
+
+  test.each(EACH)("$name answers with its own time when none is given", async ({ algorithm }) => {
+    const { timeUs, groups } = await runScript(server, payCall(algorithm, 10, 3, { timeUs: 0 }));
+    expect(groups[0]?.answers[0]).toMatchObject({ isPaid: true, paidAtUs: timeUs });
+  });
+
+  test("a group that comes after its latest time pays nothing and says so; its neighbours are settled", async () => {
+    const call = payCall(Algorithm.fixedWindow, 10, 1, {
+      groups: [
+        { takes: [{ cost: 2 }], latestUs: START_US },
+        { takes: [{ cost: 3 }], latestUs: START_US - 1 },
+        { takes: [{ cost: 4 }] },
+      ],
+    });
+    const { groups } = await runScript(server, call);
+    expect(groups.map(({ verdict }) => verdict)).toEqual([Verdict.allowed, TOO_LATE, Verdict.allowed]);
+    expect(await runOne(server, payCall(Algorithm.fixedWindow, 10))).toMatchObject({ remaining: 10 - 2 - 4 - 1 });
+  });
+});
+
+describe("numbers", () => {
+  test.each(EACH)("$name keeps every digit of the largest amounts", async ({ algorithm }) => {
+    const half = 2_147_483_648;
+    const seconds = 31_536_000;
+    const limits = [{ algorithm, amount: AMOUNT_MAX, seconds, debtMax: AMOUNT_MAX }];
+    const run = (cost: number, mode: Mode) =>
+      runOne(server, { keys: ["k"], limits, groups: [{ takes: [{ cost, mode }] }] });
+    expect(await run(half, Mode.pay)).toMatchObject({ outcome: Outcome.room, remaining: AMOUNT_MAX - half });
+    expect(await run(half - 2, Mode.pay)).toMatchObject({ outcome: Outcome.room, remaining: 1 });
+    expect(await run(1, Mode.pay)).toMatchObject({ outcome: Outcome.room, remaining: 0 });
+    expect(await run(1, Mode.pay)).toMatchObject({ outcome: Outcome.over, remaining: 0 });
+    expect(await run(AMOUNT_MAX, Mode.postPaid)).toMatchObject({ isPaid: true, capped: AMOUNT_MAX });
+    expect(await run(COST_ABOVE_ALL, Mode.peek)).toMatchObject({ outcome: Outcome.never });
+    expect(await run(AMOUNT_MAX - 1, Mode.refund)).toMatchObject({ isPaid: true, remaining: AMOUNT_MAX - 1 });
+  });
+
+  test("keeps sixteen digits of a time", async () => {
+    const timeUs = START_US + 123_457;
+    const call = payCall(Algorithm.tokenBucket, 7, 3, { timeUs });
+    expect(await runOne(server, call)).toMatchObject({ paidAtUs: timeUs });
+    expect(await server.command("GET", "k")).toBe(`3000000 ${timeUs}`);
+    await runScript(server, payCall(Algorithm.slidingLog, 7, 3, { timeUs, keys: ["log"] }));
+    expect(await server.command("LRANGE", "log", 0, -1)).toEqual(["3", `${timeUs} 3`]);
+  });
+});
+
+describe("lifetimes", () => {
+  // A minute is added because the time is given.
+  test.each([
+    { algorithm: Algorithm.tokenBucket, cost: 6, timeUs: START_US, ms: 36_000 },
+    { algorithm: Algorithm.slidingWindow, cost: 6, timeUs: START_US + 15_000_000, ms: 105_000 },
+    { algorithm: Algorithm.fixedWindow, cost: 6, timeUs: START_US + 15_000_000, ms: 45_000 },
+    { algorithm: Algorithm.slidingLog, cost: 6, timeUs: START_US + 15_000_000, ms: 60_000 },
+  ])(
+    "algorithm $algorithm keeps its key for $ms ms, until its state means nothing",
+    async ({ algorithm, cost, timeUs, ms }) => {
+      const limits = [{ algorithm, amount: 10, seconds: 60 }];
+      await runScript(server, { keys: ["k"], limits, groups: [{ takes: [{ cost }] }], timeUs });
+      const lifetimeMs = Number(await server.command("PTTL", "k"));
+      expect(lifetimeMs).toBeLessThanOrEqual(ms + 60_000);
+      expect(lifetimeMs).toBeGreaterThan(ms + 60_000 - 2_000);
+    },
+  );
+
+  test.each(EACH)("$name adds nothing when the time is the server's own", async ({ algorithm }) => {
+    const limits = [{ algorithm, amount: 10, seconds: 60 }];
+    await runScript(server, { keys: ["k"], limits, groups: [{ takes: [{ cost: 10 }] }], timeUs: 0 });
+    const lifetimeMs = Number(await server.command("PTTL", "k"));
+    expect(lifetimeMs).toBeGreaterThan(0);
+    expect(lifetimeMs).toBeLessThanOrEqual(120_000);
+  });
+
+  test("a debt that takes longer than ten years is kept ten years", async () => {
+    const limits = [{ algorithm: Algorithm.tokenBucket, amount: 1, burst: AMOUNT_MAX, seconds: 31_536_000 }];
+    await runScript(server, { keys: ["k"], limits, groups: [{ takes: [{ cost: AMOUNT_MAX }] }], timeUs: 0 });
+    const tenYearsMs = 315_360_000_000;
+    expect(Number(await server.command("PTTL", "k"))).toBeGreaterThan(tenYearsMs - 10_000);
+    expect(Number(await server.command("PTTL", "k"))).toBeLessThanOrEqual(tenYearsMs);
+  });
+
+  test("every key of a mixed call has a lifetime", async () => {
+    const keys = ["a", "b", "c", "d"];
+    const takes = keys.map((_, index) => ({ key: index + 1, limit: index + 1 }));
+    const limits = EACH.map(({ algorithm }) => ({ algorithm, amount: 5 }));
+    await runScript(server, { keys, limits, groups: [{ takes }], timeUs: 0 });
+    const lifetimes = await Promise.all(keys.map((key) => server.command("PTTL", key)));
+    expect(lifetimes.filter((ms) => Number(ms) > 0)).toHaveLength(keys.length);
+  });
+
+  test.each(EACH)("$name deletes a state that is as new", async ({ algorithm }) => {
+    await runScript(server, payCall(algorithm, 10, 3));
+    await runScript(server, payCall(algorithm, 10, 1, { groups: [{ takes: [{ mode: Mode.refund, cost: 9 }] }] }));
+    expect(await server.command("EXISTS", "k")).toBe(0);
+  });
+});
+
+describe("writes", () => {
+  test.each(EACH)("a refusal by $name writes nothing", async ({ algorithm }) => {
+    await runScript(server, payCall(algorithm, 10, 8));
+    const before = await server.command("DUMP", "k");
+    const beforeMs = Number(await server.command("PTTL", "k"));
+    await server.command("CONFIG", "RESETSTAT");
+    const { groups } = await runScript(server, payCall(algorithm, 10, 5));
+    expect(groups[0]?.verdict).toBe(Verdict.refused);
+    expect(await server.command("DUMP", "k")).toEqual(before);
+    expect(Number(await server.command("PTTL", "k"))).toBeLessThanOrEqual(beforeMs);
+    expect(Object.keys(await commandCounts())).not.toEqual(expect.arrayContaining(["set"]));
+    expect(
+      Object.keys(await commandCounts()).filter((name) => /^(set|del|rpush|lset|ltrim|pexpire)$/.test(name)),
+    ).toEqual([]);
+  });
+
+  test("one over among many undoes what was paid for the others", async () => {
+    const keys = ["a", "b", "c", "d", "full"];
+    const limits = [
+      ...EACH.map(({ algorithm }) => ({ algorithm, amount: 5 })),
+      { algorithm: Algorithm.fixedWindow, amount: 0 },
+    ];
+    const takes = keys.map((_, index) => ({ key: index + 1, limit: index + 1, descriptor: index }));
+    const { groups } = await runScript(server, { keys, limits, groups: [{ takes }] });
+    expect(groups[0]?.verdict).toBe(Verdict.refused);
+    expect(await server.command("DBSIZE")).toBe(0);
+  });
+
+  test("a hundred groups on one key cost one read and one write", async () => {
+    const groups = Array.from({ length: 100 }, () => ({ takes: [{}] }));
+    await server.command("CONFIG", "RESETSTAT");
+    const reply = await runScript(server, payCall(Algorithm.tokenBucket, 1_000, 1, { groups, timeUs: 0 }));
+    expect(reply.groups.filter(({ verdict }) => verdict === Verdict.allowed)).toHaveLength(100);
+    const { mget, set, time, eval: calls, ...others } = await commandCounts();
+    expect({ mget, set, time, calls }).toEqual({ mget: 1, set: 1, time: 1, calls: 1 });
+    expect(Object.keys(others).filter((name) => !/^(config\|resetstat|info)$/.test(name))).toEqual([]);
+  });
+
+  test("a log of ten thousand entries is not read whole", async () => {
+    const limit = { algorithm: Algorithm.slidingLog, amount: 10_000, seconds: 3_600 };
+    const entries = Array.from({ length: 9_000 }, (_, index) => `${START_US + index} 1`);
+    await server.command("RPUSH", "log", "9000", ...entries);
+    await server.command("CONFIG", "RESETSTAT");
+    await server.command("CONFIG", "SET", "slowlog-log-slower-than", "0");
+    const answer = await runOne(server, {
+      keys: ["log"],
+      limits: [limit],
+      groups: [{ takes: [{}] }],
+      timeUs: START_US + 10_000,
+    });
+    expect(answer).toMatchObject({ remaining: 999, paidAtUs: START_US + 10_000 });
+    const { lrange, llen, rpush, lset } = await commandCounts();
+    expect({ lrange, llen, rpush, lset }).toEqual({ lrange: 2, llen: 1, rpush: 1, lset: 1 });
+    expect(await server.command("LLEN", "log")).toBe(9_002);
+    expect(await server.command("LINDEX", "log", 0)).toBe("9001");
+  });
+
+  test("a log drops what has left its window, and only that", async () => {
+    const limit = { algorithm: Algorithm.slidingLog, amount: 10_000, seconds: 1 };
+    const entries = Array.from({ length: 2_000 }, (_, index) => `${START_US + index * 1_000} 2`);
+    await server.command("RPUSH", "log", "4000", ...entries);
+    const timeUs = START_US + 1_999_500;
+    await runScript(server, { keys: ["log"], limits: [limit], groups: [{ takes: [{ cost: 3 }] }], timeUs });
+    const list = (await server.command("LRANGE", "log", 0, -1)) as string[];
+    expect(list).toEqual([String(1_000 * 2 + 3), ...entries.slice(1_000), `${timeUs} 3`]);
+  });
+
+  test("receipts are given back before the takes of the same call, into the window they were paid in", async () => {
+    const limits = EACH.map(({ algorithm }) => ({ algorithm, amount: 10 }));
+    const keys = ["a", "b", "c", "d"];
+    const takes = keys.map((_, index) => ({ key: index + 1, limit: index + 1, cost: 10 }));
+    await runScript(server, { keys, limits, groups: [{ takes }] });
+    const receipts = keys.map((_, index) => [index + 1, index + 1, 4, START_US] as const);
+    const { groups } = await runScript(server, {
+      keys,
+      limits,
+      receipts,
+      groups: [{ takes: takes.map((take) => ({ ...take, cost: 4 })) }],
+    });
+    expect(groups[0]?.verdict).toBe(Verdict.allowed);
+    expect(groups[0]?.answers.map(({ remaining }) => remaining)).toEqual([0, 0, 0, 0]);
+  });
+});
+
+describe("concurrency", () => {
+  test.each(EACH)("64 callers on one key are granted what $name allows, and not one more", async ({ algorithm }) => {
+    const sha = await server.command("SCRIPT", "LOAD", TAKE_ALL.text);
+    const args = argumentsOf(
+      payCall(algorithm, 10, 1, { timeUs: 0, limits: [{ algorithm, amount: 10, seconds: 3_600 }] }),
+    );
+    const replies = await Promise.all(
+      Array.from({ length: 64 }, () => server.command("EVALSHA", String(sha), ...args)),
+    );
+    const allowed = replies.filter((reply) => Array.isArray(reply) && reply[2] === Verdict.allowed);
+    expect(allowed).toHaveLength(10);
+  });
+});
