@@ -1,0 +1,149 @@
+// Writes an answer of ShouldRateLimit as a person reads it, or as JSON for machines.
+
+import type { TypedEntry } from "./arguments.ts";
+import { paint, type Terminal, visible } from "./terminal.ts";
+
+/** What the service answered, as proto-loader gives it. */
+export interface RateLimitAnswer {
+  readonly overall_code: string;
+  readonly statuses: readonly AnswerStatus[];
+  readonly response_headers_to_add: readonly AnswerHeader[];
+  readonly request_headers_to_add: readonly AnswerHeader[];
+  readonly dynamic_metadata: WireStruct | null;
+}
+
+interface AnswerStatus {
+  readonly code: string;
+  readonly current_limit: { readonly requests_per_unit: number; readonly unit: string; readonly name: string } | null;
+  readonly limit_remaining: number;
+  readonly duration_until_reset: { readonly seconds: string; readonly nanos: number } | null;
+}
+
+interface AnswerHeader {
+  readonly key: string;
+  readonly value: string;
+}
+
+interface WireStruct {
+  readonly fields: Readonly<Record<string, WireValue>>;
+}
+
+/** `kind` names the member that is set. */
+interface WireValue {
+  readonly kind: string;
+  readonly number_value?: number;
+  readonly string_value?: string;
+  readonly bool_value?: boolean;
+  readonly struct_value?: WireStruct;
+  readonly list_value?: { readonly values: readonly WireValue[] };
+}
+
+/** An answer and what it answers. */
+export interface ShownAnswer {
+  readonly answer: RateLimitAnswer;
+  readonly elapsedMs: number;
+  readonly number: number;
+  readonly options: {
+    readonly domain: string;
+    readonly server: string;
+    readonly descriptors: readonly (readonly TypedEntry[])[];
+  };
+}
+
+/** What an unlimited descriptor shows as its rest. */
+const UNLIMITED = 4_294_967_295;
+
+/** The whole answer, over several lines. */
+export function answerText({ answer, elapsedMs, options }: ShownAnswer, terminal: Terminal): string {
+  const where = `domain ${visible(options.domain)} at ${visible(options.server)}, ${elapsedMs.toFixed(1)} ms`;
+  let text = `${codeText(answer.overall_code, terminal)}  ${paint(terminal, "dim", where)}\n`;
+  answer.statuses.forEach((status, i) => {
+    const descriptor = (options.descriptors[i] ?? []).map(({ key, value }) => `${key}=${value}`).join(", ");
+    text += `\n${paint(terminal, "bold", visible(descriptor === "" ? "(no entries)" : descriptor))}\n`;
+    text += `  ${codeText(status.code, terminal)}  ${statusText(status)}\n`;
+  });
+  text += section("headers for the client", headerLines(answer.response_headers_to_add), terminal);
+  text += section("headers for the upstream", headerLines(answer.request_headers_to_add), terminal);
+  return text + section("metadata", metadataLines(answer), terminal);
+}
+
+/** The answer in one line, for many of them. */
+export function answerLine({ answer, elapsedMs, number }: ShownAnswer, terminal: Terminal): string {
+  const rest = answer.statuses.map(shortStatus).join(" | ");
+  const code = codeText(answer.overall_code.padEnd("OVER_LIMIT".length), terminal);
+  return `${String(number).padStart(4)}  ${code}  ${elapsedMs.toFixed(1).padStart(6)} ms  ${rest}\n`;
+}
+
+/** The answer for machines. */
+export function answerJson({ answer, elapsedMs, options }: ShownAnswer): object {
+  return {
+    code: answer.overall_code,
+    elapsed_ms: Math.round(elapsedMs * 1_000) / 1_000,
+    statuses: answer.statuses.map((status, i) => ({
+      descriptor: options.descriptors[i] ?? [],
+      code: status.code,
+      limit: status.current_limit,
+      remaining: status.limit_remaining,
+      reset_seconds: status.duration_until_reset === null ? null : Number(status.duration_until_reset.seconds),
+    })),
+    response_headers: answer.response_headers_to_add.map(({ key, value }) => ({ key, value })),
+    request_headers: answer.request_headers_to_add.map(({ key, value }) => ({ key, value })),
+    metadata: answer.dynamic_metadata === null ? null : plainStruct(answer.dynamic_metadata),
+  };
+}
+
+/** How many calls passed and how many did not. */
+export function totalsText(totals: { readonly passed: number; readonly refused: number }, terminal: Terminal): string {
+  const refused = `${totals.refused} over limit`;
+  return `\n${paint(terminal, "green", `${totals.passed} passed`)}, ${totals.refused === 0 ? refused : paint(terminal, "red", refused)}\n`;
+}
+
+function codeText(code: string, terminal: Terminal): string {
+  return paint(terminal, code.trim() === "OVER_LIMIT" ? "red" : code.trim() === "OK" ? "green" : "yellow", code);
+}
+
+function statusText(status: AnswerStatus): string {
+  const limit = status.current_limit;
+  if (limit === null) return status.limit_remaining === UNLIMITED ? "unlimited" : "no limit applies";
+  const name = limit.name === "" ? "" : `${visible(limit.name)}: `;
+  const unit = limit.unit === "UNKNOWN" ? "window" : limit.unit.toLowerCase();
+  const reset = resetText(status);
+  return `${name}${limit.requests_per_unit} per ${unit}, ${status.limit_remaining} left${reset}`;
+}
+
+function resetText({ code, duration_until_reset: reset }: AnswerStatus): string {
+  if (reset === null) return "";
+  return code === "OVER_LIMIT" ? `, room again in ${reset.seconds} s` : `, as new in ${reset.seconds} s`;
+}
+
+function shortStatus(status: AnswerStatus): string {
+  if (status.current_limit === null) return status.limit_remaining === UNLIMITED ? "unlimited" : "no limit";
+  return `${status.limit_remaining} left${status.duration_until_reset === null ? "" : `, ${status.duration_until_reset.seconds} s`}`;
+}
+
+function headerLines(headers: readonly AnswerHeader[]): string[] {
+  return headers.map(({ key, value }) => `${visible(key)}: ${visible(value)}`);
+}
+
+function metadataLines({ dynamic_metadata: metadata }: RateLimitAnswer): string[] {
+  if (metadata === null) return [];
+  return Object.entries(plainStruct(metadata)).map(([key, value]) => {
+    return `${visible(key)}: ${visible(typeof value === "string" ? value : JSON.stringify(value))}`;
+  });
+}
+
+function section(title: string, lines: readonly string[], terminal: Terminal): string {
+  if (lines.length === 0) return "";
+  return `\n${paint(terminal, "bold", title)}\n${lines.map((line) => `  ${line}\n`).join("")}`;
+}
+
+function plainStruct(struct: WireStruct): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(struct.fields).map(([key, value]) => [key, plainValue(value)]));
+}
+
+function plainValue(value: WireValue): unknown {
+  if (value.struct_value != null) return plainStruct(value.struct_value);
+  if (value.list_value != null) return value.list_value.values.map(plainValue);
+  if (value.kind === "null_value") return null;
+  return value.string_value ?? value.number_value ?? value.bool_value ?? null;
+}

@@ -1,0 +1,96 @@
+// `headgate ask`: sends real ShouldRateLimit requests over gRPC. How an answer looks is left to answer-text.ts.
+
+import { Client, credentials, type MethodDefinition, type ServiceError, status } from "@grpc/grpc-js";
+import type { ServiceDefinition } from "@grpc/proto-loader";
+import { type Clock, SystemClock } from "../core/clock.ts";
+import { loadProto, RATE_LIMIT_SERVICE } from "../transport/load-proto.ts";
+import { answerJson, answerLine, answerText, type RateLimitAnswer, totalsText } from "./answer-text.ts";
+import type { TypedEntry } from "./arguments.ts";
+import { paint, type Terminal, visible } from "./terminal.ts";
+
+export interface AskOptions {
+  readonly domain: string;
+  readonly descriptors: readonly (readonly TypedEntry[])[];
+  /** `host:port`. */
+  readonly server: string;
+  /** Undefined: as the protocol has it, one. 0: a peek. */
+  readonly hits: number | undefined;
+  readonly isRefund: boolean;
+  readonly times: number;
+  readonly timeoutMs: number;
+  readonly asJson: boolean;
+}
+
+/** Sends the request `times` times. Exit code 0 if all passed, 1 if one was over limit, 2 at the first error. */
+export async function ask(options: AskOptions, terminal: Terminal): Promise<void> {
+  const client = new Client(options.server, credentials.createInsecure());
+  const clock = new SystemClock();
+  const totals = { passed: 0, refused: 0 };
+  try {
+    for (let i = 0; i < options.times; i++) {
+      const startedUs = clock.nowUs();
+      const answer = await send(client, options, clock);
+      const elapsedMs = (clock.nowUs() - startedUs) / 1_000;
+      if (answer.overall_code === "OVER_LIMIT") totals.refused++;
+      else totals.passed++;
+      const shown = { answer, elapsedMs, options, number: i + 1 };
+      if (options.asJson) terminal.out(`${JSON.stringify(answerJson(shown))}\n`);
+      else terminal.out(options.times > 1 ? answerLine(shown, terminal) : answerText(shown, terminal));
+    }
+    if (options.times > 1 && !options.asJson) terminal.out(totalsText(totals, terminal));
+    terminal.setExitCode(totals.refused > 0 ? 1 : 0);
+  } catch (error) {
+    if (!isServiceError(error)) throw error;
+    terminal.err(`${paint(terminal, "red", errorText(error, options))}\n`);
+    terminal.setExitCode(2);
+  } finally {
+    client.close();
+  }
+}
+
+function send(client: Client, options: AskOptions, clock: Clock): Promise<RateLimitAnswer> {
+  const method = shouldRateLimit();
+  const deadline = clock.nowUs() / 1_000 + options.timeoutMs;
+  return new Promise((resolve, reject) => {
+    client.makeUnaryRequest(
+      method.path,
+      method.requestSerialize,
+      method.responseDeserialize,
+      requestOf(options),
+      { deadline },
+      (error, answer) => {
+        if (error !== null) reject(error);
+        else resolve(answer as RateLimitAnswer);
+      },
+    );
+  });
+}
+
+function requestOf({ domain, descriptors, hits, isRefund }: AskOptions): object {
+  // A request's own hits of 0 count as 1, so a peek is said on every descriptor.
+  const onDescriptor = hits === 0 || isRefund ? { hits_addend: { value: hits ?? 1 } } : {};
+  return {
+    domain,
+    descriptors: descriptors.map((entries) => ({ entries, ...onDescriptor, is_negative_hits: isRefund })),
+    hits_addend: hits ?? 0,
+  };
+}
+
+function shouldRateLimit(): MethodDefinition<object, object> {
+  const service = loadProto()[RATE_LIMIT_SERVICE] as ServiceDefinition;
+  return service.ShouldRateLimit as MethodDefinition<object, object>;
+}
+
+function errorText(error: ServiceError, { server, timeoutMs }: AskOptions): string {
+  const name = status[error.code] ?? String(error.code);
+  if (error.code === status.DEADLINE_EXCEEDED)
+    return `${name}: no answer from ${visible(server)} within ${timeoutMs} ms`;
+  const hint = /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|No connection/.test(error.details)
+    ? `\nIs the service running there? --server says where to ask; its gRPC port is 8081 by default.`
+    : "";
+  return `${name}: ${visible(error.details)}${hint}`;
+}
+
+function isServiceError(error: unknown): error is ServiceError {
+  return error instanceof Error && "code" in error && "details" in error;
+}

@@ -1,0 +1,74 @@
+// `headgate check`: every problem of rule files, one line each, and a summary.
+
+import type { LoadResult } from "../config/load.ts";
+import { formatProblem } from "../rules/problems.ts";
+import type { Level, Problem, RuleSet } from "../rules/rule-set.ts";
+import { loadPath } from "./rules-source.ts";
+import { count, paint, type Terminal, visible } from "./terminal.ts";
+
+export interface CheckOptions {
+  readonly path: string;
+  readonly mergesDomains: boolean;
+  /** Warnings count as errors. */
+  readonly isStrict: boolean;
+  readonly asJson: boolean;
+}
+
+/** Checks a directory or file. Exit code 0 if it can be used, else 1. */
+export async function checkRules(options: CheckOptions, terminal: Terminal): Promise<void> {
+  const result = await loadPath(options.path, options);
+  const errors = result.problems.filter((problem) => problem.severity === "error").length;
+  const warnings = result.problems.length - errors;
+  const isGood = errors === 0 && (warnings === 0 || !options.isStrict);
+  terminal.setExitCode(isGood ? 0 : 1);
+  if (options.asJson) {
+    const summary = result.ruleSet === undefined ? null : summaryOf(result.ruleSet);
+    terminal.out(
+      `${JSON.stringify({ ok: isGood, files: result.files, summary, problems: result.problems }, null, 2)}\n`,
+    );
+    return;
+  }
+  for (const problem of result.problems) terminal.out(`${problemLine(problem, terminal)}\n`);
+  terminal.out(`${lastLine(result, { errors, warnings, isGood }, terminal)}\n`);
+}
+
+function problemLine(problem: Problem, terminal: Terminal): string {
+  const line = visible(formatProblem(problem));
+  const colour = problem.severity === "error" ? "red" : "yellow";
+  return line.replace(`: ${problem.severity}: `, `: ${paint(terminal, colour, problem.severity)}: `);
+}
+
+function lastLine(
+  { ruleSet, files }: LoadResult,
+  found: { readonly errors: number; readonly warnings: number; readonly isGood: boolean },
+  terminal: Terminal,
+): string {
+  const troubles = [
+    ...(found.errors > 0 ? [count(found.errors, "error")] : []),
+    ...(found.warnings > 0 ? [count(found.warnings, "warning")] : []),
+  ].join(", ");
+  const where = `in ${count(files.length, "file")}`;
+  if (ruleSet === undefined) return paint(terminal, "red", `${troubles} ${where}`);
+  const { domains, rules, limits } = summaryOf(ruleSet);
+  const holds = `${count(domains, "domain")}, ${count(rules, "rule")}, ${count(limits, "limit")} ${where}`;
+  const verdict = found.isGood ? "ok" : "refused";
+  return paint(
+    terminal,
+    found.isGood ? "green" : "red",
+    `${verdict}: ${holds}${troubles === "" ? "" : `; ${troubles}`}`,
+  );
+}
+
+function summaryOf(ruleSet: RuleSet): { readonly domains: number; readonly rules: number; readonly limits: number } {
+  let rules = 0;
+  let limits = 0;
+  for (const domain of ruleSet.domains.values()) {
+    rules += countRules(domain.root);
+    limits += domain.limits.length;
+  }
+  return { domains: ruleSet.domains.size, rules, limits };
+}
+
+function countRules(level: Level): number {
+  return level.rules.reduce((sum, { children }) => sum + 1 + (children === undefined ? 0 : countRules(children)), 0);
+}

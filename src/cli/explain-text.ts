@@ -1,0 +1,72 @@
+// Writes an explain report the way a person reads it: entry by entry, what was tried, what it comes to.
+
+import type { DescriptorReport, EntryReport, ExplainReport, LimitReport, TriedRule } from "../rules/explain.ts";
+import { type Colour, count, paint, type Terminal, visible, wrap } from "./terminal.ts";
+
+const MARKS: Readonly<Record<TriedRule["outcome"], readonly [string, Colour]>> = {
+  matched: ["✓", "green"],
+  "passed over": ["✗", "dim"],
+  "not tried": ["·", "dim"],
+};
+
+/** The report as text, ending in a line feed. */
+export function explainText(report: ExplainReport, terminal: Terminal): string {
+  const blocks = report.descriptors.map((descriptor) => descriptorText(descriptor, terminal));
+  if (report.descriptors.length !== 1) blocks.unshift(verdictText(report.says, report.suggestion, terminal));
+  if (report.globalLimit !== undefined && report.descriptors.length > 0) {
+    const head = "Every call of the domain also pays its global limit:";
+    blocks.push(`${head}\n${limitText(report.globalLimit, terminal)}`);
+  }
+  const title = `domain ${visible(report.domain)}, rules version ${report.version}`;
+  const hash = report.hash === "" ? "" : ` (${report.hash.slice(0, 12)})`;
+  return `${paint(terminal, "bold", title)}${paint(terminal, "dim", hash)}\n\n${blocks.join("\n")}`;
+}
+
+function descriptorText(report: DescriptorReport, terminal: Terminal): string {
+  let text = report.entries.map((entry) => entryText(entry, terminal)).join("");
+  text += verdictText(report.says, report.suggestion, terminal);
+  const { rule } = report;
+  if (rule === undefined) return text;
+  const notes = [
+    ...(rule.kind === "ordinary" ? [] : [`${rule.kind} mode`]),
+    ...(rule.postPaid ? ["post-paid"] : []),
+    ...(report.cost === 1 ? [] : [`one hit costs ${report.cost}`]),
+  ];
+  text += `  ${paint(terminal, "dim", `${rule.where}${notes.map((note) => `, ${note}`).join("")}`)}\n`;
+  return text + report.limits.map((limit) => limitText(limit, terminal)).join("");
+}
+
+function entryText(entry: EntryReport, terminal: Terminal): string {
+  const name = paint(terminal, "bold", visible(`${entry.key}=${entry.value}`));
+  if (entry.tried.length === 0) return `${name}  ${paint(terminal, "dim", visible(entry.says))}\n`;
+  const lines = entry.tried.map((tried) => triedText(tried, terminal));
+  if (entry.leftOut > 0) lines.push(`  ${paint(terminal, "dim", `  and ${count(entry.leftOut, "more rule")}`)}\n`);
+  return `${name}\n${lines.join("")}`;
+}
+
+function triedText(tried: TriedRule, terminal: Terminal): string {
+  const [mark, colour] = MARKS[tried.outcome];
+  const text = `${visible(tried.rule)}: ${visible(tried.why)}`;
+  return `${paintLines(terminal, colour, wrap(text, terminal.columns, `  ${mark} `, "      "))}\n`;
+}
+
+function verdictText(says: string, suggestion: string | undefined, terminal: Terminal): string {
+  const lines = wrap(visible(says), terminal.columns, "=> ", "   ");
+  const hint = suggestion === undefined ? "" : `${wrap(visible(suggestion), terminal.columns, "   ")}\n`;
+  return `${paintLines(terminal, "cyan", lines)}\n${paintLines(terminal, "yellow", hint)}`;
+}
+
+function limitText(limit: LimitReport, terminal: Terminal): string {
+  const name = limit.name === "" ? "" : `${visible(limit.name)}: `;
+  const failure = limit.onStoreFailure === "allow" ? "" : `; if the store fails: ${limit.onStoreFailure}`;
+  const says = wrap(`${name}${visible(limit.says)}${failure}`, terminal.columns, "  ", "    ");
+  return `${says}\n    ${paint(terminal, "dim", `bucket ${visible(limit.bucketKey)}`)}\n`;
+}
+
+// A colour that crosses a line end confuses pagers.
+function paintLines(terminal: Terminal, colour: Colour, text: string): string {
+  return text
+    .split("\n")
+    .map((line) => paint(terminal, colour, line))
+    .join("\n");
+}

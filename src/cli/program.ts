@@ -1,0 +1,216 @@
+// The command line: names, options and help of every command. What they do is in a file each.
+
+import { Command } from "commander";
+import { collect, parseDescriptor, parseEntry, parseWhole, type TypedEntry } from "./arguments.ts";
+import { ask } from "./ask.ts";
+import { checkRules } from "./check-rules.ts";
+import { explainRules } from "./explain-rules.ts";
+import { defaultRulesPath } from "./rules-source.ts";
+import { processTerminal, type Terminal } from "./terminal.ts";
+
+export interface ProgramOptions {
+  /** Runs the service until it is told to stop. */
+  readonly serve: () => Promise<void>;
+  readonly version: string;
+  /** The process's own unless given. */
+  readonly terminal?: Terminal;
+}
+
+/** Builds the `headgate` program, ready for `parseAsync`. */
+export function buildProgram(options: ProgramOptions): Command {
+  const terminal = options.terminal ?? processTerminal();
+  const program = new Command("headgate")
+    .description("Rate limit decision service for Envoy, Istio and any gRPC caller.")
+    .version(options.version, "-V, --version", "print the version")
+    .helpOption("-h, --help", "print this help")
+    .helpCommand("help [command]", "print the help of a command")
+    .configureHelp({ helpWidth: terminal.columns })
+    .configureOutput({ writeOut: (text) => terminal.out(text), writeErr: (text) => terminal.err(text) })
+    .showHelpAfterError("(--help says more)")
+    .addHelpText("after", PROGRAM_EXAMPLES);
+  addServe(program, options.serve);
+  addCheck(program, terminal);
+  addExplain(program, terminal);
+  addAsk(program, terminal);
+  return program;
+}
+
+const PROGRAM_EXAMPLES = `
+Examples:
+  headgate serve                                 run the service
+  headgate check deploy/rules                    find every mistake in rule files
+  headgate explain --domain edge plan=free       see which rule applies, and why
+  headgate ask --domain edge plan=free           ask a running service
+`;
+
+function addServe(program: Command, serve: () => Promise<void>): void {
+  program
+    .command("serve")
+    .summary("run the service")
+    .description(
+      "Runs the service: gRPC on port 8081, HTTP on port 8080. Settings come from environment variables;" +
+        " docs/settings.md lists them all.",
+    )
+    .addHelpText(
+      "after",
+      `
+Most used settings:
+  RULES_DIR      directory of the rule files
+  REDIS_URL      keep buckets in this Redis, shared by all processes
+  GRPC_PORT      port of gRPC (8081)
+  PORT           port of HTTP: /json, health, metrics (8080)
+  LOG_LEVEL      fatal, error, warn, info, debug or trace (info)
+  LOG_FORMAT     json or text (json)
+
+Signals:
+  SIGTERM        stop taking calls, finish those under way, exit
+  SIGHUP         read the rule files again
+
+Examples:
+  headgate serve
+  RULES_DIR=/etc/headgate LOG_FORMAT=text headgate serve
+  REDIS_URL=redis://localhost:6379 headgate serve
+`,
+    )
+    .action(serve);
+}
+
+function addCheck(program: Command, terminal: Terminal): void {
+  program
+    .command("check")
+    .summary("find every mistake in rule files")
+    .description(
+      "Checks rule files without running anything. Prints every problem as file:line:column and ends with 1 if the" +
+        " service would refuse the files, with 0 otherwise.",
+    )
+    .argument("[path]", "directory or file (default: RULES_DIR, else the rules that come with Headgate)")
+    .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does")
+    .option("--strict", "end with 1 on warnings too")
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headgate check
+  headgate check /etc/headgate
+  headgate check --strict --json rules/edge.yaml
+`,
+    )
+    .action((path: string | undefined, options: { mergeDomains?: true; strict?: true; json?: true }) =>
+      checkRules(
+        {
+          path: path ?? defaultRulesPath(terminal.env),
+          mergesDomains: options.mergeDomains ?? false,
+          isStrict: options.strict ?? false,
+          asJson: options.json ?? false,
+        },
+        terminal,
+      ),
+    );
+}
+
+interface ExplainFlags {
+  readonly domain: string;
+  readonly rules?: string;
+  readonly server?: string;
+  readonly mergeDomains?: true;
+  readonly json?: true;
+}
+
+function addExplain(program: Command, terminal: Terminal): void {
+  program
+    .command("explain")
+    .summary("see which rule applies to a descriptor, and why")
+    .description(
+      "Shows for one descriptor which rules are tried at each entry, which one matches and why the others don't, the" +
+        " limits that apply and the buckets they are counted in.",
+    )
+    .argument("[entries...]", "entries in their order, as key=value; values may hold = and ,", collect(parseEntry))
+    .requiredOption("-d, --domain <name>", "domain of the call")
+    .option("-r, --rules <path>", "directory or file with the rules (default: RULES_DIR, else those of Headgate)")
+    .option("-s, --server <url>", "ask a running server's HTTP port instead, such as localhost:8080")
+    .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does")
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headgate explain --domain edge plan=free api_key=abc
+  headgate explain --domain edge --rules rules/ path=/search?q=a,b
+  headgate explain --domain edge --server localhost:8080 tenant=acme
+`,
+    )
+    .action((entries: readonly TypedEntry[] | undefined, flags: ExplainFlags) =>
+      explainRules(
+        {
+          domain: flags.domain,
+          entries: entries ?? [],
+          path: flags.rules ?? defaultRulesPath(terminal.env),
+          mergesDomains: flags.mergeDomains ?? false,
+          server: flags.server,
+          asJson: flags.json ?? false,
+        },
+        terminal,
+      ),
+    );
+}
+
+interface AskFlags {
+  readonly domain: string;
+  readonly server: string;
+  readonly hits?: number;
+  readonly peek?: true;
+  readonly refund?: true;
+  readonly times: number;
+  readonly timeout: number;
+  readonly json?: true;
+}
+
+const HITS_MAX = 4_294_967_295;
+
+function addAsk(program: Command, terminal: Terminal): void {
+  program
+    .command("ask")
+    .summary("send a request to a running service")
+    .description(
+      "Sends a ShouldRateLimit request and prints the answer. Ends with 0 if every call passed, with 1 if one was over" +
+        " limit, with 2 on an error.",
+    )
+    .argument(
+      "<descriptors...>",
+      "descriptors as key=value,key2=value2; \\, is a comma in a value",
+      collect(parseDescriptor),
+    )
+    .requiredOption("-d, --domain <name>", "domain of the call")
+    .option("-s, --server <host:port>", "gRPC address of the service", "localhost:8081")
+    .option("--hits <n>", "hits that the call stands for", parseWhole(1, HITS_MAX))
+    .option("--peek", "pay nothing, only ask whether one more would pass")
+    .option("--refund", "give the hits back")
+    .option("-n, --times <n>", "send it so many times, one after another", parseWhole(1, 1_000_000), 1)
+    .option("--timeout <ms>", "wait this long for each answer", parseWhole(1, 3_600_000), 1_000)
+    .option("--json", "print one JSON object per answer")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headgate ask --domain edge plan=free,api_key=abc
+  headgate ask --domain edge tenant=acme path=/search -n 20
+  headgate ask --domain edge --server ratelimit:8081 --hits 5 tenant=acme
+`,
+    )
+    .action((descriptors: readonly (readonly TypedEntry[])[], flags: AskFlags) =>
+      ask(
+        {
+          domain: flags.domain,
+          descriptors,
+          server: flags.server,
+          hits: flags.peek ? 0 : flags.hits,
+          isRefund: flags.refund ?? false,
+          times: flags.times,
+          timeoutMs: flags.timeout,
+          asJson: flags.json ?? false,
+        },
+        terminal,
+      ),
+    );
+}

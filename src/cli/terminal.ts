@@ -1,0 +1,71 @@
+// Where the commands write, and how text looks there: colour for people only, lines broken at the edge.
+
+/** What a command may do to the outside besides its job. */
+export interface Terminal {
+  out(text: string): void;
+  err(text: string): void;
+  /** The exit code of the process once the command is done. */
+  setExitCode(code: number): void;
+  readonly isColoured: boolean;
+  /** Width that lines are broken to. */
+  readonly columns: number;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+const COLUMNS_DEFAULT = 80;
+const COLUMNS_MIN = 40;
+const COLUMNS_MAX = 100;
+
+/** The terminal of this process. No colour unless it is one, nor with NO_COLOR. */
+export function processTerminal(): Terminal {
+  const { stdout, stderr, env } = process;
+  return {
+    out: (text) => stdout.write(text),
+    err: (text) => stderr.write(text),
+    setExitCode: (code) => {
+      process.exitCode = code;
+    },
+    isColoured: stdout.isTTY === true && (env.NO_COLOR ?? "") === "" && env.TERM !== "dumb",
+    columns: Math.min(COLUMNS_MAX, Math.max(COLUMNS_MIN, stdout.columns ?? COLUMNS_DEFAULT)),
+    env,
+  };
+}
+
+const CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const;
+export type Colour = keyof typeof CODES;
+
+/** Text in a colour, if the terminal has any. */
+export function paint(terminal: Terminal, colour: Colour, text: string): string {
+  return terminal.isColoured && text !== "" ? `\x1b[${CODES[colour]}m${text}\x1b[0m` : text;
+}
+
+/** Text from elsewhere with its control characters made visible, so that it can't move the cursor or break lines. */
+export function visible(text: string): string {
+  let shown = "";
+  for (const char of text) {
+    const code = char.codePointAt(0) ?? 0;
+    const isControl = code < 0x20 || (code >= 0x7f && code < 0xa0);
+    shown += isControl ? `\\x${code.toString(16).padStart(2, "0")}` : char;
+  }
+  return shown;
+}
+
+/** Breaks text at blanks to lines of at most `width`, begun with `first`, the further ones with `hang`. Longer words stay whole. */
+export function wrap(text: string, width: number, first = "", hang = first): string {
+  const lines: string[] = [];
+  let line = first;
+  let isFresh = true;
+  for (const word of text.split(" ")) {
+    if (!isFresh && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = `${hang}${word}`;
+    } else line += isFresh ? word : ` ${word}`;
+    isFresh = false;
+  }
+  return [...lines, line].join("\n");
+}
+
+/** `1 rule`, `2 rules`. */
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
