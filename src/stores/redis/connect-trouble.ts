@@ -19,6 +19,9 @@ export function describeTrouble(error: unknown, target: RedisTarget): string {
   if ("syscall" in error && error.syscall === "open" && "path" in error) {
     return `${name} can't be used, because ${String(error.path)} can't be read (${code})`;
   }
+  if (code === "ETIMEDOUT" && target.tls !== undefined) {
+    return `${name} can't be reached by TLS in time; perhaps it does not speak TLS there`;
+  }
   const known = CONNECT_TROUBLES[code];
   if (known !== undefined) return `${name} ${known}`;
   if (/Protocol error|Unknown RESP type/i.test(error.message))
@@ -84,7 +87,7 @@ function describeReply(message: string, target: RedisTarget): string {
     const what = /key/i.test(message)
       ? "touch our keys"
       : command === undefined
-        ? "run our commands"
+        ? "run the commands of our script"
         : `run ${command.toUpperCase()}`;
     return `does not permit the user ${target.login?.username ?? "we log in as"} to ${what}`;
   }

@@ -1,0 +1,108 @@
+// Redis killed, and Redis hanging, under load: every take is answered in time, none is paid after it was answered.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Verdict } from "../../src/core/take.ts";
+import { openRedisStore, type RedisStore } from "../../src/stores/redis/redis-store.ts";
+import { RedisServer } from "../support/redis-server.ts";
+import { groupOn, Load, openRig, settle, until } from "./store-rig.ts";
+
+const DEADLINE_MS = 20;
+/** What a busy machine may add to a deadline: the event loop of the test itself is late now and then. */
+const LATE_MS_MAX = 60;
+const KEYS = 10;
+
+let server: RedisServer;
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterAll(() => server.stop());
+
+async function answersAgain(store: RedisStore): Promise<boolean> {
+  return (await settle(store, groupOn("probe"))).verdict === Verdict.allowed;
+}
+
+/** What the buckets of the load hold, by key. */
+async function debts(): Promise<Map<string, number>> {
+  const found = new Map<string, number>();
+  for (let i = 0; i < KEYS; i++) {
+    const text = await server.command("GET", `load:${i}`);
+    if (text !== null) found.set(`load:${i}`, Number(String(text).split(" ")[0]) / 1_000_000);
+  }
+  return found;
+}
+
+test("a Redis that hangs for two seconds costs no call more than its deadline, and no bucket a call", async () => {
+  const { store, reports } = await openRig({ target: server.target(), deadlineMs: DEADLINE_MS });
+  const load = new Load(store, { perTick: 4, keys: KEYS });
+  await sleep(300); // so that takes are under way when it stops
+  server.pause();
+  await sleep(2_000); // how long it hangs
+  const failedWhilePaused = load.failed;
+  server.resume();
+  await until("it answers again", () => answersAgain(store), 2_000);
+  await sleep(300); // so that the load runs on what has healed
+  await load.stop();
+
+  expect(load.slowestMs).toBeLessThan(DEADLINE_MS + LATE_MS_MAX);
+  expect(failedWhilePaused).toBeGreaterThan(100);
+  expect(load.allowed).toBeGreaterThan(100);
+  expect(load.allowed + load.failed).toBe(load.sent);
+  expect(reports.breakerStates.slice(0, 2)).toEqual(["open", "probing"]);
+  expect(reports.breakerStates.at(-1)).toBe("closed");
+  expect(reports.unknownGroups).toBe(0);
+  expect(store.trouble()).toBeUndefined();
+  // What came late and was paid is given back; then the buckets hold what was answered as paid, to the token.
+  await until("the buckets hold what was answered as paid", async () => {
+    const found = await debts();
+    return [...load.paid].every(([key, paid]) => found.get(key) === paid);
+  });
+  await store.close();
+});
+
+test("a killed Redis costs no call more than its deadline, and is found again", async () => {
+  await server.flush();
+  const { store, reports } = await openRig({ target: server.target(), deadlineMs: DEADLINE_MS });
+  const load = new Load(store, { perTick: 4, keys: KEYS });
+  await sleep(300); // so that takes are under way when it dies
+  await server.kill();
+  await sleep(1_000); // how long it is away
+  const trouble = store.trouble();
+  const failedWhileAway = load.failed;
+  await server.restart();
+  await until("it answers again", () => answersAgain(store), 3_000);
+  await sleep(200); // so that the load runs on what has healed
+  await load.stop();
+
+  expect(trouble).toContain(`Redis at 127.0.0.1:${server.port}`);
+  expect(failedWhileAway).toBeGreaterThan(100);
+  expect(load.slowestMs).toBeLessThan(DEADLINE_MS + LATE_MS_MAX);
+  expect(load.allowed + load.failed).toBe(load.sent);
+  expect(reports.failures.length).toBeGreaterThanOrEqual(load.failed);
+  expect(reports.breakerStates[0]).toBe("open");
+  expect(reports.breakerStates.at(-1)).toBe("closed");
+  expect(store.trouble()).toBeUndefined();
+  await store.close();
+});
+
+test("a store started before its Redis waits for it and says so", async () => {
+  await server.kill();
+  const store = openRedisStore({ target: server.target() });
+  expect(await store.whenUp(200)).toBe(false);
+  expect(store.trouble()).toBe(`Redis at 127.0.0.1:${server.port} refuses connections: nothing listens there`);
+  expect((await settle(store, groupOn("early"))).failure?.code).toBe("STORE_UNREACHABLE");
+  await server.restart();
+  expect(await store.whenUp(3_000)).toBe(true);
+  expect(store.trouble()).toBeUndefined();
+  expect(await answersAgain(store)).toBe(true);
+  await store.close();
+});
+
+test("a closed store answers takes that are under way, then refuses", async () => {
+  const { store } = await openRig({ target: server.target(), deadlineMs: 2_000 });
+  const underWay = settle(store, groupOn("closing"));
+  const closed = store.close();
+  expect((await underWay).verdict).toBe(Verdict.allowed);
+  await closed;
+  expect((await settle(store, groupOn("closing"))).failure?.code).toBe("STORE_CLOSED");
+});

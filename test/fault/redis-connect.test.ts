@@ -1,0 +1,188 @@
+// Ways to reach Redis, and what is said when it can't be used: one sentence, never a password.
+
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { connect, createServer, type Server } from "node:net";
+import { join, resolve } from "node:path";
+import { createServer as createTlsServer } from "node:tls";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { Verdict } from "../../src/core/take.ts";
+import type { RedisTarget } from "../../src/stores/redis/connect.ts";
+import { openRedisStore, type RedisStore } from "../../src/stores/redis/redis-store.ts";
+import { freePort, RedisServer } from "../support/redis-server.ts";
+import { groupOn, settle, until } from "./store-rig.ts";
+
+const PASSWORD = "s3cret:of-the-test";
+const TLS = resolve(import.meta.dirname, "../fixtures/tls");
+
+let server: RedisServer;
+let guarded: RedisServer;
+const stores: RedisStore[] = [];
+const listeners: Server[] = [];
+
+beforeAll(async () => {
+  server = await RedisServer.start(["--maxclients", "50"]);
+  guarded = await RedisServer.start(["--unixsocket", "redis.sock"], PASSWORD);
+});
+afterEach(async () => {
+  await Promise.all(stores.splice(0).map((store) => store.close()));
+  for (const listener of listeners.splice(0)) listener.close();
+});
+afterAll(() => Promise.all([server.stop(), guarded.stop()]));
+
+function open(target: RedisTarget): RedisStore {
+  const store = openRedisStore({ target, deadlineMs: 5_000 });
+  stores.push(store);
+  return store;
+}
+
+async function works(target: RedisTarget): Promise<boolean> {
+  const store = open(target);
+  if (!(await store.whenUp(3_000))) throw new Error(store.trouble());
+  return (await settle(store, groupOn("k"))).verdict === Verdict.allowed;
+}
+
+/** What the store says once its first attempt to connect has ended. */
+async function troubleWith(target: RedisTarget): Promise<string> {
+  const store = open(target);
+  await until("the first attempt has ended", () => store.trouble()?.includes("not connected yet") === false);
+  return store.trouble() ?? "nothing";
+}
+
+async function listen(listener: Server): Promise<RedisTarget["address"]> {
+  listeners.push(listener);
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const address = listener.address();
+  if (address === null || typeof address === "string") throw new Error("no address");
+  return { kind: "tcp", host: "127.0.0.1", port: address.port };
+}
+
+describe("ways", () => {
+  test("by host and port, by password, by user and password", async () => {
+    await guarded.command("ACL", "SETUSER", "alice", "on", `>${PASSWORD}`, "~*", "+@all");
+    expect(await works(server.target())).toBe(true);
+    expect(await works(guarded.target({ login: { username: undefined, password: PASSWORD } }))).toBe(true);
+    expect(await works(guarded.target({ login: { username: "alice", password: PASSWORD } }))).toBe(true);
+  });
+
+  test("by a Unix socket", async () => {
+    const path = join(guarded.directory, "redis.sock");
+    const login = { username: undefined, password: PASSWORD };
+    expect(await works(guarded.target({ address: { kind: "unix", path }, login }))).toBe(true);
+  });
+
+  test("into a database of its own", async () => {
+    expect(await works(server.target({ database: 3 }))).toBe(true);
+    expect(await server.command("INFO", "keyspace")).toContain("db3:");
+  });
+
+  test("with a password that Redis does not ask for", async () => {
+    expect(await works(server.target({ login: { username: undefined, password: PASSWORD } }))).toBe(true);
+  });
+
+  test("by TLS, with the authority's file and without its host's name being checked", async () => {
+    const cert = readFileSync(join(TLS, "localhost.pem"));
+    const key = readFileSync(join(TLS, "localhost-key.pem"));
+    const listener = createTlsServer({ cert, key }, (client) => {
+      const upstream = connect(server.port, "127.0.0.1");
+      client.pipe(upstream).pipe(client);
+      client.on("error", () => upstream.destroy());
+      upstream.on("error", () => client.destroy());
+    });
+    const address = await listen(listener);
+    const port = address.kind === "tcp" ? address.port : 0;
+    const tls = { certFile: undefined, keyFile: undefined, caFile: join(TLS, "localhost.pem"), skipsHostName: false };
+    expect(await works(server.target({ address: { kind: "tcp", host: "localhost", port }, tls }))).toBe(true);
+    expect(await works(server.target({ address, tls: { ...tls, skipsHostName: true } }))).toBe(true);
+    expect(await troubleWith(server.target({ address, tls }))).toMatch(/shows a certificate for another host name$/);
+    expect(await troubleWith(server.target({ address, tls: { ...tls, caFile: undefined } }))).toMatch(
+      /shows a certificate that is not trusted: it is signed by itself$/,
+    );
+    expect(await troubleWith(server.target({ tls, connectTimeoutMs: 300 }))).toMatch(/can't be reached by TLS/);
+  });
+
+  test("by a password file that is read again at every connect", async () => {
+    const loginFile = join(guarded.directory, "login");
+    writeFileSync(loginFile, "bob:first\n");
+    await guarded.command("ACL", "SETUSER", "bob", "on", ">first", "~*", "+@all");
+    const store = open(guarded.target({ loginFile }));
+    expect(await store.whenUp(3_000)).toBe(true);
+    await guarded.command("ACL", "SETUSER", "bob", "resetpass", ">second");
+    writeFileSync(loginFile, "bob:second\n");
+    await guarded.command("CLIENT", "KILL", "USER", "bob");
+    await until("the connection is lost", () => store.trouble() !== undefined);
+    expect(await store.whenUp(3_000)).toBe(true);
+  });
+});
+
+describe("troubles", () => {
+  test("nothing listens", async () => {
+    const address = { kind: "tcp", host: "127.0.0.1", port: await freePort() } as const;
+    expect(await troubleWith(server.target({ address }))).toBe(
+      `Redis at 127.0.0.1:${address.port} refuses connections: nothing listens there`,
+    );
+  });
+
+  test("the host has no address", async () => {
+    const address = { kind: "tcp", host: "no-such-host.invalid", port: 1 } as const;
+    expect(await troubleWith(server.target({ address }))).toMatch(/^Redis at no-such-host.invalid:1 can't be found: /);
+  });
+
+  test("the socket does not exist", async () => {
+    const address = { kind: "unix", path: "/nowhere/redis.sock" } as const;
+    expect(await troubleWith(server.target({ address }))).toBe(
+      "Redis at /nowhere/redis.sock can't be reached: the socket does not exist",
+    );
+  });
+
+  test.each([
+    { what: "a wrong password", login: { username: undefined, password: `${PASSWORD}-not` } },
+    { what: "an unknown user", login: { username: "nobody", password: PASSWORD } },
+  ])("$what", async ({ login }) => {
+    const trouble = await troubleWith(guarded.target({ login }));
+    expect(trouble).toBe(`Redis at 127.0.0.1:${guarded.port} refuses the password or the user name`);
+  });
+
+  test("no password where one is wanted", async () => {
+    expect(await troubleWith(guarded.target())).toBe(
+      `Redis at 127.0.0.1:${guarded.port} wants a password, and none is set`,
+    );
+  });
+
+  test("a password file that is not there", async () => {
+    expect(await troubleWith(guarded.target({ loginFile: "/nowhere/login" }))).toBe(
+      `Redis at 127.0.0.1:${guarded.port} can't be used, because /nowhere/login can't be read (ENOENT)`,
+    );
+  });
+
+  test("a database that does not exist", async () => {
+    expect(await troubleWith(server.target({ database: 900 }))).toBe(
+      `Redis at 127.0.0.1:${server.port} has no database of the number that is set`,
+    );
+  });
+
+  test.each([
+    { what: "scripts", rights: ["~*", "+@all", "-@scripting"], can: "run EVALSHA" },
+    { what: "what scripts write with", rights: ["~*", "+@all", "-set"], can: "run the commands of our script" },
+    { what: "our keys", rights: ["~other:*", "+@all"], can: "touch our keys" },
+  ])("no permission for $what", async ({ rights, can }) => {
+    await guarded.command("ACL", "SETUSER", "carol", "reset", "on", `>${PASSWORD}`, ...rights);
+    const trouble = await troubleWith(guarded.target({ login: { username: "carol", password: PASSWORD } }));
+    expect(trouble).toBe(`Redis at 127.0.0.1:${guarded.port} does not permit the user carol to ${can}`);
+    expect(trouble).not.toContain(PASSWORD);
+  });
+
+  test("something that is no Redis", async () => {
+    const address = await listen(createServer((socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n")));
+    expect(await troubleWith(server.target({ address, login: { username: undefined, password: PASSWORD } }))).toMatch(
+      /is no Redis: its answer is in no form that Redis uses$|closed the connection$/,
+    );
+  });
+
+  test("something that says nothing", async () => {
+    const address = await listen(createServer((socket) => socket.on("error", () => socket.destroy())));
+    const trouble = await troubleWith(server.target({ address, connectTimeoutMs: 100 }));
+    expect(trouble).toMatch(/accepts connections but does not answer \(no answer within 100 ms\)$/);
+  });
+});

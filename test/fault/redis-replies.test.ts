@@ -1,0 +1,155 @@
+// Replies that are late, cut or lost: nothing is paid twice, what was answered without the store is given back.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { SystemClock } from "../../src/core/clock.ts";
+import { Mode, Verdict } from "../../src/core/take.ts";
+import type { RedisStore } from "../../src/stores/redis/redis-store.ts";
+import { FaultProxy } from "../support/fault-proxy.ts";
+import { RedisServer } from "../support/redis-server.ts";
+import { groupOn, LEDGER, openRig, type Reports, settle, until } from "./store-rig.ts";
+
+const DEADLINE_MS = 30;
+
+let server: RedisServer;
+let proxy: FaultProxy;
+let store: RedisStore;
+let reports: Reports;
+
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+beforeEach(async () => {
+  await server.flush();
+  proxy = await FaultProxy.start(server.port);
+  const target = server.target({ address: { kind: "tcp", host: "127.0.0.1", port: proxy.port } });
+  ({ store, reports } = await openRig({ target, deadlineMs: DEADLINE_MS }));
+});
+afterEach(async () => {
+  proxy.release();
+  await store.close();
+  await proxy.stop();
+});
+afterAll(() => server.stop());
+
+async function debtOf(key: string): Promise<number> {
+  const text = await server.command("GET", key);
+  return text === null ? 0 : Number(String(text).split(" ")[0]) / 1_000_000;
+}
+
+test("a payment whose reply comes after the call was answered is given back", async () => {
+  await settle(store, groupOn("k", LEDGER, 5));
+  proxy.hold();
+  const group = await settle(store, groupOn("k", LEDGER, 7));
+  expect(group.failure?.code).toBe("STORE_TIMEOUT");
+  expect(await debtOf("k")).toBe(12);
+  proxy.release();
+  await until("it is given back", async () => (await debtOf("k")) === 5);
+  expect(reports.takesGivenBack).toBe(1);
+  expect(reports.unknownGroups).toBe(0);
+});
+
+test("a late reply of a peek or a refund gives nothing back", async () => {
+  await settle(store, groupOn("k", LEDGER, 5));
+  proxy.hold();
+  const refund = groupOn("k", LEDGER, 2);
+  const peek = groupOn("k", LEDGER, 2);
+  for (const [group, mode] of [
+    [refund, Mode.refund],
+    [peek, Mode.peek],
+  ] as const) {
+    const take = group.takes[0];
+    if (take !== undefined) take.mode = mode;
+  }
+  await Promise.all([settle(store, refund), settle(store, peek)]);
+  proxy.release();
+  await settle(store, groupOn("other"));
+  expect(await debtOf("k")).toBe(3);
+  expect(reports.takesGivenBack).toBe(0);
+});
+
+test("a late reply never writes into a group that serves another call", async () => {
+  proxy.hold();
+  const group = groupOn("k", LEDGER, 7);
+  const ended = settle(store, group);
+  await sleep(5); // so that the take is sent before its group changes hands
+  group.reset();
+  const take = group.add(LEDGER);
+  take.bucketKey = "next";
+  proxy.release();
+  await until("it is given back", () => reports.takesGivenBack === 1);
+  expect(take).toMatchObject({ paid: false, outcome: 0, remaining: 0 });
+  expect(group.verdict).toBe(Verdict.pending);
+  expect(await debtOf("k")).toBe(0);
+  await Promise.race([ended, sleep(DEADLINE_MS * 2)]);
+  expect(group.verdict).toBe(Verdict.pending);
+});
+
+test("a reply that is cut is counted as unknown, not repeated and not given back", async () => {
+  proxy.cutAfter(20);
+  const group = await settle(store, groupOn("k", LEDGER, 7));
+  expect(group).toMatchObject({ verdict: Verdict.failed, failure: { code: "STORE_UNREACHABLE" } });
+  expect(await store.whenUp(2_000)).toBe(true);
+  expect((await settle(store, groupOn("k", LEDGER, 1))).verdict).toBe(Verdict.allowed);
+  expect(await debtOf("k")).toBe(8);
+  expect(reports.unknownGroups).toBe(1);
+  expect(reports.takesGivenBack).toBe(0);
+});
+
+test("connections cut with takes under way fail them at once, and nothing is sent again", async () => {
+  proxy.hold();
+  const settled = Promise.all(Array.from({ length: 10 }, () => settle(store, groupOn("k"))));
+  await until("all were paid", async () => (await debtOf("k")) === 10, 1_000);
+  proxy.cutAll();
+  const groups = await settled;
+  expect(groups.every(({ failure }) => failure !== undefined)).toBe(true);
+  expect(reports.unknownGroups).toBe(10);
+  proxy.release();
+  expect(await store.whenUp(2_000)).toBe(true);
+  await settle(store, groupOn("other"));
+  expect(await debtOf("k")).toBe(10);
+});
+
+test("an event loop that is late does not make an answered take look lost", async () => {
+  // Not through the proxy, which lives in this process and would be late as well.
+  const direct = await openRig({ target: server.target(), deadlineMs: DEADLINE_MS });
+  const settled = settle(direct.store, groupOn("k"));
+  // One turn further the take has been written; then this process is busy until long after its deadline.
+  setImmediate(() => {
+    const endMs = performance.now() + DEADLINE_MS * 3;
+    while (performance.now() < endMs);
+  });
+  expect(await settled).toMatchObject({ verdict: Verdict.allowed, failure: undefined });
+  expect(direct.reports.lateGroups).toBe(1);
+  expect(direct.reports.failures).toEqual([]);
+  await direct.store.close();
+});
+
+test("a call whose deadline passed before it could be sent pays nothing", async () => {
+  const group = groupOn("k");
+  group.deadlineUs = 1;
+  expect((await settle(store, group)).failure?.code).toBe("STORE_TOO_LATE");
+  await settle(store, groupOn("other"));
+  expect(await debtOf("k")).toBe(0);
+});
+
+test("a call's own deadline counts if it is shorter than the store's", async () => {
+  proxy.hold();
+  const group = groupOn("k");
+  const startMs = performance.now();
+  group.deadlineUs = new SystemClock().nowUs() + 5_000;
+  expect((await settle(store, group)).failure?.code).toBe("STORE_TIMEOUT");
+  expect(performance.now() - startMs).toBeLessThan(DEADLINE_MS);
+});
+
+test("too many takes under way are refused at once", async () => {
+  const target = server.target({ address: { kind: "tcp", host: "127.0.0.1", port: proxy.port } });
+  const bounded = await openRig({ target, deadlineMs: DEADLINE_MS, takesInFlightMax: 10 });
+  proxy.hold();
+  const groups = await Promise.all(Array.from({ length: 15 }, () => settle(bounded.store, groupOn("k"))));
+  const codes = groups.map(({ failure }) => failure?.code);
+  expect(codes.filter((code) => code === "STORE_QUEUE_FULL")).toHaveLength(5);
+  expect(codes.filter((code) => code === "STORE_TIMEOUT")).toHaveLength(10);
+  proxy.release();
+  await bounded.store.close();
+});

@@ -1,0 +1,133 @@
+// Redis loses its scripts, its data or its memory, or somebody writes into our keys: answered, counted, healed.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { Verdict } from "../../src/core/take.ts";
+import type { RedisStore } from "../../src/stores/redis/redis-store.ts";
+import { makeLimit } from "../support/builders.ts";
+import { RedisServer } from "../support/redis-server.ts";
+import { groupOn, Load, openRig, type Reports, settle } from "./store-rig.ts";
+
+let server: RedisServer;
+let store: RedisStore;
+let reports: Reports;
+
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+beforeEach(async () => {
+  await server.flush();
+  // Nothing here is about time: a deadline that no busy machine reaches.
+  ({ store, reports } = await openRig({ target: server.target(), deadlineMs: 5_000 }));
+});
+afterEach(() => store.close());
+afterAll(() => server.stop());
+
+test("scripts flushed under load are loaded again, and every take is paid once", async () => {
+  const load = new Load(store, { perTick: 4, keys: 1 });
+  for (let i = 0; i < 5; i++) {
+    await sleep(40); // so that takes are under way at each flush
+    await server.command("SCRIPT", "FLUSH");
+  }
+  await load.stop();
+  expect(load.failed).toBe(0);
+  expect(await server.command("GET", "load:0")).toMatch(new RegExp(`^${load.sent}000000 `));
+});
+
+test("data flushed under load costs no call: buckets are new", async () => {
+  const load = new Load(store, { perTick: 4, keys: 5 });
+  for (let i = 0; i < 3; i++) {
+    await sleep(40); // so that there is something to flush
+    await server.flush();
+  }
+  await load.stop();
+  expect(load.failed).toBe(0);
+  expect(reports.damagedBuckets).toBe(0);
+});
+
+test.each([
+  { what: "text", command: ["SET", "k", "rubbish"] },
+  { what: "a hash", command: ["HSET", "k", "a", "b"] },
+  { what: "a list", command: ["RPUSH", "k", "a", "b"] },
+])("a key overwritten with $what is counted and new, and its neighbours are answered", async ({ command }) => {
+  const limit = makeLimit({ amount: 10, windowSeconds: 60 });
+  await settle(store, groupOn("k", limit, 9));
+  await server.command("DEL", "k");
+  await server.command(...command);
+  const [damaged, neighbour] = await Promise.all([
+    settle(store, groupOn("k", limit, 4)),
+    settle(store, groupOn("neighbour", limit, 4)),
+  ]);
+  expect(damaged.takes[0]).toMatchObject({ paid: true, remaining: 6 });
+  expect(neighbour.takes[0]).toMatchObject({ paid: true, remaining: 6 });
+  expect(reports.damagedBuckets).toBe(1);
+  expect(reports.failures).toEqual([]);
+});
+
+test("a Redis that is full refuses writes: counted and said; refusals are still answered, and it heals", async () => {
+  const limit = makeLimit({ amount: 10, windowSeconds: 3_600 });
+  await settle(store, groupOn("full", limit, 10));
+  await server.command("CONFIG", "SET", "maxmemory", "1");
+  const paying = await settle(store, groupOn("k", limit));
+  expect(paying.failure).toMatchObject({ code: "STORE_COMMAND" });
+  expect(paying.failure?.message).toBe(
+    `Redis at 127.0.0.1:${server.port} has reached its maxmemory and refuses writes`,
+  );
+  expect(store.trouble()).toBe(paying.failure?.message);
+  expect((await settle(store, groupOn("full", limit, 1))).verdict).toBe(Verdict.refused);
+
+  const { store: late } = await openRig({ target: server.target() });
+  expect(late.trouble()).toBe(paying.failure?.message);
+  await server.command("CONFIG", "SET", "maxmemory", "0");
+  for (const each of [store, late]) {
+    expect((await settle(each, groupOn("k", limit))).verdict).toBe(Verdict.allowed);
+    expect(each.trouble()).toBeUndefined();
+  }
+  await late.close();
+});
+
+test("a primary that becomes a replica is left and asked again", async () => {
+  await server.command("REPLICAOF", "127.0.0.1", "1");
+  expect((await settle(store, groupOn("k"))).failure).toMatchObject({ code: "STORE_COMMAND" });
+  expect(store.trouble()).toBe(`Redis at 127.0.0.1:${server.port} is a read-only replica`);
+  await server.command("REPLICAOF", "NO", "ONE");
+  expect(await store.whenUp(3_000)).toBe(true);
+  expect((await settle(store, groupOn("k"))).verdict).toBe(Verdict.allowed);
+});
+
+test("keys of all bytes reach Redis as those bytes", async () => {
+  const bytes = Buffer.from("prefix:Jürgen/\u65e5\u672c", "utf8");
+  await settle(store, groupOn(bytes.toString("latin1")));
+  expect(await server.command("EXISTS", bytes)).toBe(1);
+});
+
+test("the breaker opens when half of twenty takes fail, lets one batch through after its pause, and closes", async () => {
+  await server.command("CONFIG", "SET", "maxmemory", "1");
+  const codesOf = async (count: number) => {
+    const groups = await Promise.all(Array.from({ length: count }, () => settle(store, groupOn("k"))));
+    return new Set(groups.map(({ failure }) => failure?.code));
+  };
+  expect(await codesOf(20)).toEqual(new Set(["STORE_COMMAND"]));
+  expect(await codesOf(5)).toEqual(new Set(["STORE_BREAKER_OPEN"]));
+  await sleep(300); // the breaker's pause
+  expect(await codesOf(1)).toEqual(new Set(["STORE_COMMAND"]));
+  expect(await codesOf(1)).toEqual(new Set(["STORE_BREAKER_OPEN"]));
+  await server.command("CONFIG", "SET", "maxmemory", "0");
+  await sleep(300); // the breaker's pause
+  expect(await codesOf(30)).toEqual(new Set([undefined]));
+  expect(reports.breakerStates).toEqual(["open", "probing", "open", "probing", "closed"]);
+});
+
+test("processes that share a Redis count each other, and one that closes is gone at once", async () => {
+  const { store: second } = await openRig({ target: server.target(), trackProcesses: true });
+  expect(store.processCount()).toBe(1);
+  await sleep(50); // the first beat
+  const { store: third } = await openRig({ target: server.target(), trackProcesses: true });
+  await sleep(50); // the third one's first beat
+  expect(third.processCount()).toBe(3);
+  expect(await server.command("ZCARD", "headgate:processes")).toBe(3);
+  expect(Number(await server.command("PTTL", "headgate:processes"))).toBeGreaterThan(0);
+  await second.close();
+  await third.close();
+  expect(await server.command("ZCARD", "headgate:processes")).toBe(1);
+});

@@ -1,0 +1,206 @@
+// The whole service while its Redis hangs, dies and comes back, under load: answered by the rules' policies, counted, and
+// nobody charged for an answer that was given without the store.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { RedisServer } from "../support/redis-server.ts";
+import { type Reply, startTestApp, type TestApp } from "../support/test-app.ts";
+
+const AMOUNT = 1_000_000;
+const RULES = `
+domain: edge
+descriptors:
+  - { key: open, rate_limit: { requests_per_unit: ${AMOUNT}, unit: year, algorithm: fixed_window } }
+  - { key: deny, on_store_failure: deny, rate_limit: { requests_per_unit: ${AMOUNT}, unit: year } }
+  - { key: local, on_store_failure: local, rate_limit: { requests_per_unit: 5, unit: year } }
+  - { key: error, on_store_failure: error, rate_limit: { requests_per_unit: ${AMOUNT}, unit: year } }
+`;
+const STORE_DEADLINE_MS = 60;
+/** The callers' deadline: far above the store's, so that a call that waits for a dead store would be found out. */
+const CALL_DEADLINE_MS = 1_000;
+const CALLERS = 16;
+
+interface LoadResult {
+  readonly calls: number;
+  readonly failed: number;
+  readonly degraded: number;
+  readonly slowestMs: number;
+}
+
+function isDegraded(reply: Reply): boolean {
+  return JSON.stringify(reply.dynamic_metadata ?? {}).includes("degraded");
+}
+
+/** Callers one after another on one key until `until` is settled. */
+async function load(app: TestApp, until: Promise<unknown>): Promise<LoadResult> {
+  let isOver = false;
+  void until.then(() => {
+    isOver = true;
+  });
+  const result = { calls: 0, failed: 0, degraded: 0, slowestMs: 0 };
+  const caller = async () => {
+    while (!isOver) {
+      const started = performance.now();
+      result.calls++;
+      try {
+        if (isDegraded(await app.hit({ open: "x" }, CALL_DEADLINE_MS))) result.degraded++;
+      } catch {
+        result.failed++;
+      }
+      result.slowestMs = Math.max(result.slowestMs, performance.now() - started);
+    }
+  };
+  await Promise.all(Array.from({ length: CALLERS }, caller));
+  return result;
+}
+
+async function metric(app: TestApp, pattern: RegExp): Promise<number> {
+  const text = await (await app.http("/metrics")).text();
+  let sum = 0;
+  for (const match of text.matchAll(new RegExp(pattern, "gm"))) sum += Number(match[1]);
+  return sum;
+}
+
+async function paid(app: TestApp): Promise<number> {
+  const entries = [{ key: "open", value: "x" }];
+  const reply = await app.ask({ domain: "edge", descriptors: [{ entries, hits_addend: { value: 0 } }] });
+  return AMOUNT - (reply.statuses[0]?.limit_remaining ?? 0);
+}
+
+/** Waits until the store answers again; the breaker lets a probe through every now and then. */
+async function untilHealed(app: TestApp): Promise<void> {
+  const end = performance.now() + 5_000;
+  while (performance.now() < end) {
+    if (!isDegraded(await app.hit({ open: "healing" }))) return;
+    await sleep(20);
+  }
+  throw new Error("the store was not used again within 5 s");
+}
+
+describe("the service on Redis", () => {
+  let redis: RedisServer;
+  let app: TestApp;
+  beforeEach(async () => {
+    redis = await RedisServer.start();
+    app = await startTestApp(RULES, {
+      REDIS_URL: `127.0.0.1:${redis.port}`,
+      STORE_DEADLINE: `${STORE_DEADLINE_MS}ms`,
+    });
+  });
+  afterEach(async () => {
+    redis.resume();
+    await app.stop();
+    await redis.stop();
+  });
+
+  test("stopped for two seconds under load: every call is answered, counted, and charged only if the store answered", async () => {
+    const faults = (async () => {
+      await sleep(300);
+      redis.pause();
+      await sleep(2_000);
+      redis.resume();
+      await sleep(1_200);
+    })();
+    const result = await load(app, faults);
+    await untilHealed(app);
+    expect(result.failed).toBe(0);
+    expect(result.slowestMs).toBeLessThan(CALL_DEADLINE_MS);
+    expect(result.degraded).toBeGreaterThan(0);
+    expect(result.degraded).toBeLessThan(result.calls);
+    expect(await paid(app)).toBe(result.calls - result.degraded);
+    expect(await metric(app, /^headgate_degraded_total\{.*policy="allow".*\} (\d+)/)).toBeGreaterThanOrEqual(
+      result.degraded,
+    );
+    expect(await metric(app, /^headgate_store_breaker_changes_total\{state="open"\} (\d+)/)).toBeGreaterThan(0);
+    expect(await metric(app, /^headgate_store_breaker_changes_total\{state="closed"\} (\d+)/)).toBeGreaterThan(0);
+    expect(app.log.filter((line) => line.includes("answered without the store")).length).toBeLessThan(20);
+  });
+
+  test("killed and started again under load: every call is answered, and the store is used again", async () => {
+    const faults = (async () => {
+      await sleep(300);
+      await redis.kill();
+      await sleep(700);
+      await redis.restart();
+      await sleep(1_500);
+    })();
+    const result = await load(app, faults);
+    await untilHealed(app);
+    expect(result.failed).toBe(0);
+    expect(result.slowestMs).toBeLessThan(CALL_DEADLINE_MS);
+    expect(result.degraded).toBeGreaterThan(0);
+    const decided = await metric(app, /^headgate_decisions_total\{.*\} (\d+)/);
+    expect(decided).toBeGreaterThanOrEqual(result.calls);
+  });
+
+  test("gone: each rule's policy decides, and the answer says so", async () => {
+    await app.hit({ local: "a" });
+    await redis.kill();
+    expect(await app.hit({ open: "a" })).toMatchObject({ overall_code: "OK" });
+    const denied = await app.hit({ deny: "a" });
+    expect(denied.overall_code).toBe("OVER_LIMIT");
+    expect(isDegraded(denied)).toBe(true);
+    const local = [];
+    for (let i = 0; i < 5; i++) local.push((await app.hit({ local: "a" })).overall_code);
+    expect(local).toEqual(["OK", "OK", "OK", "OK", "OVER_LIMIT"]);
+    await expect(app.hit({ error: "a" })).rejects.toMatchObject({
+      code: 14,
+      details: expect.stringContaining("SERVICE_STORE_FAILED"),
+    });
+    const body = JSON.stringify({ domain: "edge", descriptors: [{ entries: [{ key: "error", value: "a" }] }] });
+    expect((await app.http("/json", { method: "POST", body })).status).toBe(503);
+    const ready = (await (await app.http("/readyz")).json()) as { status: string };
+    expect(ready.status).toBe("ready, degraded");
+  });
+
+  test("flushed, without its scripts, or with rubbish in a bucket: answered, counted and healed", async () => {
+    await app.hit({ open: "x" });
+    await redis.command("SCRIPT", "FLUSH");
+    expect(isDegraded(await app.hit({ open: "x" }))).toBe(false);
+    expect(await paid(app)).toBe(2);
+    await redis.flush();
+    expect(isDegraded(await app.hit({ open: "x" }))).toBe(false);
+    expect(await paid(app)).toBe(1);
+    await redis.flush();
+    await app.hit({ open: "x" });
+    const [key] = (await redis.command("KEYS", "*open*")) as string[];
+    await redis.command("SET", key ?? "", "rubbish");
+    expect(isDegraded(await app.hit({ open: "x" }))).toBe(false);
+    expect(await paid(app)).toBe(1);
+    expect(await metric(app, /^headgate_store_damaged_buckets_total (\d+)/)).toBe(1);
+  });
+});
+
+test("a Redis that is not up yet is waited for: answered by policy, not ready, then ready", async () => {
+  const redis = await RedisServer.start();
+  await redis.kill();
+  const app = await startTestApp(RULES, { REDIS_URL: `127.0.0.1:${redis.port}` });
+  try {
+    const before = await app.http("/readyz");
+    expect(before.status).toBe(503);
+    expect(await before.text()).toContain("store");
+    expect((await app.hit({ open: "a" })).overall_code).toBe("OK");
+    await redis.restart();
+    await expect.poll(async () => (await app.http("/readyz")).status, { timeout: 5_000 }).toBe(200);
+  } finally {
+    await app.stop();
+    await redis.stop();
+  }
+});
+
+test("an old and a new process with different amounts on one Redis agree on the count", async () => {
+  const redis = await RedisServer.start();
+  const perHour = (amount: number) =>
+    `domain: edge\ndescriptors:\n  - { key: u, rate_limit: { requests_per_unit: ${amount}, unit: hour } }\n`;
+  const env = { REDIS_URL: `127.0.0.1:${redis.port}`, STORE_DEADLINE: "1s" };
+  const [older, newer] = [await startTestApp(perHour(100), env), await startTestApp(perHour(50), env)];
+  try {
+    for (let i = 0; i < 10; i++) await older.hit({ u: "a" });
+    expect((await newer.hit({ u: "a" })).statuses[0]?.limit_remaining).toBe(39);
+    expect((await older.hit({ u: "a" })).statuses[0]?.limit_remaining).toBe(88);
+  } finally {
+    await older.stop();
+    await newer.stop();
+    await redis.stop();
+  }
+});

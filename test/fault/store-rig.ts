@@ -1,0 +1,126 @@
+// A Redis store whose every report is counted, short ways to take from it, and a steady load that remembers all answers.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type { StoreError } from "../../src/core/errors.ts";
+import type { Limit } from "../../src/core/limit.ts";
+import { TakeGroup, Verdict } from "../../src/core/take.ts";
+import { hashBucketKey } from "../../src/rules/bucket-key.ts";
+import { openRedisStore, type RedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
+import type { StoreObserver } from "../../src/stores/store-observer.ts";
+import { makeLimit } from "../support/builders.ts";
+
+/** A bucket that never refills: its debt is the sum of all that was ever paid. */
+export const LEDGER = makeLimit({ amount: 0, burst: 4_000_000_000, debtMax: 4_000_000_000, windowSeconds: 3_600 });
+
+/** Counts what a store reports. */
+export class Reports implements StoreObserver {
+  answers = 0;
+  readonly failures: StoreError[] = [];
+  damagedBuckets = 0;
+  lateGroups = 0;
+  unknownGroups = 0;
+  takesGivenBack = 0;
+  readonly breakerStates: string[] = [];
+
+  answered(): void {
+    this.answers++;
+  }
+  failed(error: StoreError): void {
+    this.failures.push(error);
+  }
+  damaged(buckets: number): void {
+    this.damagedBuckets += buckets;
+  }
+  evicted(): void {
+    throw new Error("a Redis store evicts nothing");
+  }
+  loopLate(groups: number): void {
+    this.lateGroups += groups;
+  }
+  outcomeUnknown(groups: number): void {
+    this.unknownGroups += groups;
+  }
+  gaveBack(takes: number): void {
+    this.takesGivenBack += takes;
+  }
+  breakerChanged(state: string): void {
+    this.breakerStates.push(state);
+  }
+}
+
+/** A store, what it reports, and its connection awaited. */
+export async function openRig(
+  options: Omit<RedisStoreOptions, "observer">,
+): Promise<{ store: RedisStore; reports: Reports }> {
+  const reports = new Reports();
+  const store = openRedisStore({ ...options, observer: reports });
+  if (!(await store.whenUp(5_000))) throw new Error(store.trouble());
+  return { store, reports };
+}
+
+/** A group of one take of cost 1 on `bucketKey`. */
+export function groupOn(bucketKey: string, limit: Limit = LEDGER, cost = 1): TakeGroup {
+  const group = new TakeGroup();
+  const take = group.add(limit);
+  take.bucketKey = bucketKey;
+  take.keyHash = hashBucketKey(bucketKey);
+  take.cost = cost;
+  return group;
+}
+
+/** Takes, and resolves with the group once it is settled. */
+export async function settle(store: RedisStore, group: TakeGroup): Promise<TakeGroup> {
+  await new Promise<void>((resolve) => {
+    if (store.take(group, { settled: () => resolve() })) resolve();
+  });
+  return group;
+}
+
+/** Waits until `isSo`, looking every few milliseconds; throws after `ms`. */
+export async function until(what: string, isSo: () => boolean | Promise<boolean>, ms = 5_000): Promise<void> {
+  const endMs = performance.now() + ms;
+  while (!(await isSo())) {
+    if (performance.now() > endMs) throw new Error(`not within ${ms} ms: ${what}`);
+    await sleep(5);
+  }
+}
+
+/** Takes at a steady pace, whatever becomes of them. */
+export class Load {
+  readonly #store: RedisStore;
+  readonly #timer: NodeJS.Timeout;
+  #number = 0;
+  sent = 0;
+  allowed = 0;
+  failed = 0;
+  slowestMs = 0;
+  /** What was answered as paid, by bucket key. */
+  readonly paid = new Map<string, number>();
+
+  /** `perTick` takes every two milliseconds on `keys` keys named `load:0` and on. */
+  constructor(store: RedisStore, options: { readonly perTick: number; readonly keys: number }) {
+    this.#store = store;
+    this.#timer = setInterval(() => {
+      for (let i = 0; i < options.perTick; i++) this.#takeOne(`load:${this.#number++ % options.keys}`);
+    }, 2);
+  }
+
+  /** Stops, and resolves once every take was answered. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await until("every take is answered", () => this.allowed + this.failed === this.sent);
+  }
+
+  #takeOne(key: string): void {
+    const group = groupOn(key);
+    const startMs = performance.now();
+    const settled = () => {
+      this.slowestMs = Math.max(this.slowestMs, performance.now() - startMs);
+      if (group.verdict === Verdict.failed) this.failed++;
+      else this.allowed++;
+      if (group.takes[0]?.paid === true) this.paid.set(key, (this.paid.get(key) ?? 0) + 1);
+    };
+    this.sent++;
+    if (this.#store.take(group, { settled })) settled();
+  }
+}
