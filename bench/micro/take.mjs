@@ -48,9 +48,11 @@ function residentPerBucket(algorithm) {
   const limit = limitOf(algorithm, 100);
   const group = new TakeGroup();
   const warmUp = new MemoryStore({ clock });
-  // A few keys only, but as much garbage as later, so that the process has grown to its working size before.
+  // A few keys only, but garbage as later, some of it long-lived: the process has its working size before it starts.
+  const recent = [];
   for (let i = 0; i < MILLION; i++) {
     const key = keyOf(i % 1_000, limit);
+    recent[i % 50_000] = key;
     takeFrom(warmUp, group, limit, key, hashBucketKey(key));
   }
   void warmUp.close();

@@ -1,9 +1,9 @@
 // Bytes of bucket keys in blocks of typed arrays, outside the garbage collector's heap: millions of live key strings
 // would cost 24 bytes more each, and would stop the process whenever they are moved. Bytes never move here.
 
-const GRANULE = 8;
+const GRANULE = 4;
 const BLOCK_BYTES = 65_536;
-const GRANULE_BITS = 13;
+const GRANULE_BITS = 14;
 const GRANULES_PER_BLOCK = BLOCK_BYTES / GRANULE;
 /** Longer keys get a block of their own. */
 const SHARED_BYTES_MAX = 2_048;
