@@ -1,0 +1,212 @@
+// What holds for every limit and every history, one bucket at a time.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
+import { Mode, Outcome } from "../../src/core/take.ts";
+import { modelOf } from "./exact-models.ts";
+import { ALGORITHMS, type History, type HistoryShape, histories, type LimitNumbers } from "./histories.ts";
+import { replayOnReference } from "./replay.ts";
+import { REPLAYED_HISTORIES } from "./replayed.ts";
+import { SingleBucket } from "./single-bucket.ts";
+
+const RUNS = { numRuns: 150 };
+const GOES_BACK_FAR = 400_000_000;
+
+interface Grant {
+  readonly atUs: number;
+  readonly cost: number;
+}
+
+/** What a history was granted: when, and how much. */
+function grantsOf(history: History): Grant[] {
+  const answers = replayOnReference(history);
+  let nowUs = history.startUs;
+  return history.steps.flatMap((step, index) => {
+    nowUs += step.advanceUs;
+    return step.takes.flatMap((take, takeIndex) =>
+      answers[index]?.takes[takeIndex]?.paid === true ? [{ atUs: nowUs, cost: take.cost }] : [],
+    );
+  });
+}
+
+/** True if some stretch of time was granted more than its bound. */
+function exceeds(grants: readonly Grant[], isOver: (cost: bigint, fromUs: number, toUs: number) => boolean): boolean {
+  return grants.some((first, start) => {
+    let sum = 0n;
+    return grants.slice(start).some(({ atUs, cost }) => {
+      sum += BigInt(cost);
+      return isOver(sum, first.atUs, atUs);
+    });
+  });
+}
+
+function bound(numbers: LimitNumbers): (cost: bigint, fromUs: number, toUs: number) => boolean {
+  const windowUs = numbers.windowSeconds * 1_000_000;
+  const amount = BigInt(numbers.amount);
+  const indexOf = (atUs: number) => Math.floor(atUs / windowUs);
+  return (cost, fromUs, toUs) => {
+    if (numbers.algorithm === Algorithm.tokenBucket) {
+      return cost * BigInt(windowUs) > BigInt(numbers.burst) * BigInt(windowUs) + amount * BigInt(toUs - fromUs);
+    }
+    const isWithinWindow = toUs - fromUs < windowUs;
+    if (numbers.algorithm === Algorithm.slidingLog) return isWithinWindow && cost > amount;
+    const isOverAligned = indexOf(fromUs) === indexOf(toUs) && cost > amount;
+    return isOverAligned || (isWithinWindow && cost > 2n * amount);
+  };
+}
+
+describe.each(ALGORITHMS.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[algorithm] })))(
+  "$name",
+  ({ algorithm }) => {
+    const anyHistory = (shape: HistoryShape = {}) => histories({ algorithms: [algorithm], ...shape });
+    const hold = (history: fc.Arbitrary<History>, check: (history: History) => void) =>
+      fc.assert(fc.property(history, check), {
+        ...RUNS,
+        examples: REPLAYED_HISTORIES.filter(({ limits }) => limits[0]?.algorithm === algorithm).map((known) => [known]),
+      });
+
+    test("no stretch of time grants more than the kind allows", () => {
+      fc.assert(
+        fc.property(anyHistory({ modes: [Mode.pay], stepsMax: 40 }), (history) => {
+          const [numbers] = history.limits;
+          expect(numbers !== undefined && exceeds(grantsOf(history), bound(numbers))).toBe(false);
+        }),
+        RUNS,
+      );
+    });
+
+    test("answers as the exact model does", () => {
+      hold(anyHistory(), (history) => {
+        const [numbers] = history.limits;
+        const model = numbers === undefined ? undefined : modelOf(numbers);
+        let nowUs = history.startUs;
+        const expected = history.steps.map(({ advanceUs, takes: [take] }) => {
+          nowUs += advanceUs;
+          return take === undefined ? undefined : model?.take(nowUs, take.cost, take.mode);
+        });
+        const answers = replayOnReference(history).map(({ takes: [take] }) => ({
+          outcome: take?.outcome,
+          remaining: take?.remaining,
+        }));
+        expect(answers).toEqual(expected);
+      });
+    });
+
+    test("exactly what remains would still pass", () => {
+      hold(anyHistory(), (history) => {
+        const bucket = new SingleBucket(history);
+        const { remaining } = bucket.peek();
+        expect(remaining).toBeGreaterThanOrEqual(0);
+        expect(remaining).toBeLessThanOrEqual(bucket.limit.burst);
+        expect(bucket.peek(remaining + 1).outcome).not.toBe(Outcome.room);
+        expect(remaining === 0 || bucket.peek(remaining).outcome === Outcome.room).toBe(true);
+      });
+    });
+
+    test("after the wait the same cost passes, and one tick earlier it does not", () => {
+      const cost = fc.integer({ min: 1, max: 1_000_000 });
+      fc.assert(
+        fc.property(anyHistory({ amountMin: 1 }), cost, (history, costSeed) => {
+          const bucket = new SingleBucket(history);
+          const asked = 1 + (costSeed % bucket.limit.burst);
+          const { waitTicks, outcome } = bucket.peek(asked);
+          expect(outcome).not.toBe(Outcome.never);
+          expect(waitTicks > 0).toBe(outcome === Outcome.over);
+          fc.pre(waitTicks * bucket.limit.windowSeconds < 2 ** 52);
+          bucket.clock.advanceUs(Math.max(0, waitTicks - 1) * bucket.limit.windowSeconds);
+          expect(bucket.peek(asked).outcome).toBe(outcome);
+          bucket.clock.advanceUs(waitTicks > 0 ? bucket.limit.windowSeconds : 0);
+          expect(bucket.peek(asked).outcome).toBe(Outcome.room);
+        }),
+        RUNS,
+      );
+    });
+
+    test("a refusal and a peek change nothing", () => {
+      hold(anyHistory(), (history) => {
+        const answers = replayOnReference(history);
+        const isIdle = (index: number) => answers[index]?.takes.every(({ paid }) => !paid) === true;
+        let skippedUs = 0;
+        const steps = history.steps.flatMap((step, index) => {
+          const advanceUs = step.advanceUs + skippedUs;
+          skippedUs = isIdle(index) ? advanceUs : 0;
+          return isIdle(index) ? [] : [{ ...step, advanceUs }];
+        });
+        expect(replayOnReference({ ...history, steps })).toEqual(answers.filter((_, index) => !isIdle(index)));
+      });
+    });
+
+    test("an idle bucket equals a new one", () => {
+      const both = fc.tuple(
+        anyHistory({ amountMin: 1, stepsMax: 10 }),
+        fc.array(fc.nat({ max: 20 }), { maxLength: 6 }),
+      );
+      fc.assert(
+        fc.property(both, ([history, costs]) => {
+          const bucket = new SingleBucket(history);
+          const { resetTicks } = bucket.peek();
+          fc.pre(resetTicks * bucket.limit.windowSeconds < 2 ** 52);
+          bucket.clock.advanceUs(resetTicks * bucket.limit.windowSeconds);
+          for (const cost of costs) {
+            const idle = bucket.pay(cost + 1);
+            const fresh = bucket.pay(cost + 1, "new");
+            expect({ ...idle, bucketKey: "", keyHash: 0 }).toEqual({ ...fresh, bucketKey: "", keyHash: 0 });
+            bucket.clock.advanceUs(bucket.limit.windowSeconds * 1_234);
+          }
+        }),
+        RUNS,
+      );
+    });
+
+    test("a small step back in time grants nothing", () => {
+      fc.assert(
+        fc.property(anyHistory(), fc.nat({ max: 10_000_000 }), (history, stepUs) => {
+          const bucket = new SingleBucket(history);
+          const before = bucket.peek().remaining;
+          bucket.clock.advanceUs(0 - Math.min(stepUs, bucket.limit.windowSeconds * 1_000_000));
+          expect(bucket.peek().remaining).toBeLessThanOrEqual(before);
+        }),
+        RUNS,
+      );
+    });
+
+    test("a bucket never stands still for longer than its reset, however far time steps back", () => {
+      fc.assert(
+        fc.property(anyHistory({ amountMin: 1 }), fc.nat({ max: GOES_BACK_FAR }), (history, stepUs) => {
+          const bucket = new SingleBucket(history);
+          bucket.clock.advanceUs(0 - stepUs);
+          const { resetTicks } = bucket.pay(1);
+          fc.pre(resetTicks * bucket.limit.windowSeconds < 2 ** 52);
+          bucket.clock.advanceUs(resetTicks * bucket.limit.windowSeconds);
+          expect(bucket.peek()).toMatchObject({ remaining: bucket.limit.burst, resetTicks: 0 });
+        }),
+        RUNS,
+      );
+    });
+
+    test("what is given back at once was never paid", () => {
+      hold(anyHistory(), (history) => {
+        const bucket = new SingleBucket(history);
+        const before = { ...bucket.peek() };
+        bucket.payAndGiveBack(Math.max(1, before.remaining));
+        expect({ ...bucket.peek() }).toEqual(before);
+      });
+    });
+  },
+);
+
+describe("every algorithm but the sliding window", () => {
+  test("a step back of any distance grants nothing", () => {
+    const algorithms = [Algorithm.tokenBucket, Algorithm.fixedWindow, Algorithm.slidingLog] as const;
+    fc.assert(
+      fc.property(histories({ algorithms }), fc.nat({ max: GOES_BACK_FAR }), (history, stepUs) => {
+        const bucket = new SingleBucket(history);
+        const before = bucket.peek().remaining;
+        bucket.clock.advanceUs(0 - stepUs);
+        expect(bucket.peek().remaining).toBeLessThanOrEqual(before);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,184 @@
+// Generated histories of takes: any limits, any groups, time that passes and, if wanted, steps back. What reads them is
+// in replay.ts; histories that failed once are kept in replayed.ts.
+
+import fc from "fast-check";
+import { Algorithm, type Limit } from "../../src/core/limit.ts";
+import { Kind, Mode } from "../../src/core/take.ts";
+import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/core/units.ts";
+import { makeLimit } from "../support/builders.ts";
+
+/** The numbers of a limit. Limits of one algorithm and window share their buckets, as an edited rule does. */
+export interface LimitNumbers {
+  readonly algorithm: Algorithm;
+  readonly amount: number;
+  readonly burst: number;
+  readonly windowSeconds: number;
+  readonly debtMax: number;
+}
+
+export interface HistoryTake {
+  /** Index in the history's limits. */
+  readonly limit: number;
+  readonly identity: string;
+  readonly descriptor: number;
+  readonly kind: Kind;
+  readonly mode: Mode;
+  readonly cost: number;
+}
+
+/** One group, `advanceUs` after the one before. */
+export interface HistoryStep {
+  readonly advanceUs: number;
+  readonly takes: readonly HistoryTake[];
+  readonly hasSpareQuota: boolean;
+  /** The group is given back as soon as it is settled. */
+  readonly isGivenBack: boolean;
+}
+
+export interface History {
+  readonly startUs: number;
+  readonly limits: readonly LimitNumbers[];
+  readonly steps: readonly HistoryStep[];
+}
+
+/** What histories may hold. */
+export interface HistoryShape {
+  readonly algorithms?: readonly Algorithm[];
+  readonly limitsMax?: number;
+  readonly identities?: number;
+  readonly stepsMax?: number;
+  readonly takesMax?: number;
+  readonly modes?: readonly Mode[];
+  readonly kinds?: readonly Kind[];
+  readonly amountMin?: number;
+  /** Farthest step back, in microseconds; 0 for none. */
+  readonly stepBackMaxUs?: number;
+  readonly givesBack?: boolean;
+}
+
+export const ALGORITHMS = [
+  Algorithm.tokenBucket,
+  Algorithm.slidingWindow,
+  Algorithm.fixedWindow,
+  Algorithm.slidingLog,
+] as const;
+
+/** The compiler of rule files keeps sliding logs below this. */
+const LOG_AMOUNT_MAX = 10_000;
+
+/** The limit of those numbers. */
+export function limitOf(numbers: LimitNumbers): Limit {
+  return makeLimit(numbers);
+}
+
+/** Any limit that a rule file can name. */
+export function limitNumbers(algorithms: readonly Algorithm[] = ALGORITHMS, amountMin = 0): fc.Arbitrary<LimitNumbers> {
+  const small = fc.integer({ min: amountMin, max: 20 });
+  const large = fc.oneof(fc.integer({ min: amountMin, max: AMOUNT_MAX }), fc.constant(AMOUNT_MAX));
+  const windowSeconds = fc.oneof(
+    { weight: 3, arbitrary: fc.constantFrom(1, 7, 60) },
+    { weight: 1, arbitrary: fc.constantFrom(3_600, 86_400, 604_800, 2_592_000, 31_536_000) },
+    { weight: 1, arbitrary: fc.integer({ min: 1, max: 31_536_000 }) },
+  );
+  return fc
+    .record({
+      algorithm: fc.constantFrom(...algorithms),
+      small,
+      large,
+      isLarge: fc.boolean(),
+      windowSeconds,
+      burstShare: fc.integer({ min: 1, max: 4 }),
+      debtShare: fc.integer({ min: 1, max: 10 }),
+    })
+    .map(({ algorithm, small, large, isLarge, windowSeconds, burstShare, debtShare }) => {
+      const isLog = algorithm === Algorithm.slidingLog;
+      const amount = isLarge ? (isLog ? Math.max(amountMin, large % (LOG_AMOUNT_MAX + 1)) : large) : small;
+      const burst = algorithm === Algorithm.tokenBucket ? Math.min(amount * burstShare, AMOUNT_MAX) : amount;
+      return { algorithm, amount, burst, windowSeconds, debtMax: Math.min(burst * debtShare, AMOUNT_MAX) };
+    });
+}
+
+/** Any history of that shape. */
+export function histories(shape: HistoryShape = {}): fc.Arbitrary<History> {
+  const limits = fc.array(limitNumbers(shape.algorithms, shape.amountMin), {
+    minLength: 1,
+    maxLength: shape.limitsMax ?? 1,
+  });
+  // Starts near a boundary of windows as often as not.
+  const startUs = fc.integer({ min: 0, max: 120_000_000 }).map((offset) => Date.UTC(2026, 0, 1) * 1000 + offset);
+  return fc
+    .tuple(limits, startUs)
+    .chain(([limits, startUs]) =>
+      fc
+        .array(historyStep(limits, shape), { minLength: 1, maxLength: shape.stepsMax ?? 25 })
+        .map((steps) => ({ startUs, limits, steps })),
+    );
+}
+
+function historyStep(limits: readonly LimitNumbers[], shape: HistoryShape): fc.Arbitrary<HistoryStep> {
+  return fc.record({
+    advanceUs: advances(limits, shape.stepBackMaxUs ?? 0),
+    takes: fc
+      .array(historyTake(limits, shape), { minLength: 1, maxLength: shape.takesMax ?? 1 })
+      .map((takes) => numberDescriptors(takes)),
+    hasSpareQuota: fc.boolean(),
+    isGivenBack: shape.givesBack === true ? fc.integer({ min: 0, max: 5 }).map((n) => n === 0) : fc.constant(false),
+  });
+}
+
+/** Time between two groups: nothing, ticks, parts of a window, whole windows. */
+function advances(limits: readonly LimitNumbers[], stepBackMaxUs: number): fc.Arbitrary<number> {
+  const forward = fc
+    .constantFrom(...limits)
+    .chain(({ windowSeconds }) =>
+      fc.oneof(
+        { weight: 2, arbitrary: fc.constantFrom(0, 1, windowSeconds - 1, windowSeconds, windowSeconds * 1_000_000) },
+        { weight: 2, arbitrary: fc.integer({ min: 0, max: windowSeconds * 100_000 }) },
+        { weight: 2, arbitrary: fc.integer({ min: 0, max: windowSeconds * 1_000_000 }) },
+        { weight: 1, arbitrary: fc.integer({ min: 0, max: windowSeconds * 3_000_000 }) },
+      ),
+    );
+  if (stepBackMaxUs === 0) return forward;
+  const back = fc.oneof(
+    fc.integer({ min: 0, max: Math.min(stepBackMaxUs, 10_000_001) }),
+    fc.integer({ min: 0, max: stepBackMaxUs }),
+  );
+  return fc.oneof({ weight: 4, arbitrary: forward }, { weight: 1, arbitrary: back.map((us) => 0 - us) });
+}
+
+interface LooseTake extends HistoryTake {
+  /** Joins the descriptor of the take before. */
+  readonly joins: boolean;
+}
+
+function historyTake(limits: readonly LimitNumbers[], shape: HistoryShape): fc.Arbitrary<LooseTake> {
+  const modes = shape.modes ?? [Mode.pay, Mode.pay, Mode.pay, Mode.pay, Mode.peek, Mode.refund, Mode.postPaid];
+  return fc.nat({ max: limits.length - 1 }).chain((limit) => {
+    const burst = limits[limit]?.burst ?? 0;
+    return fc.record({
+      limit: fc.constant(limit),
+      identity: fc.nat({ max: (shape.identities ?? 1) - 1 }).map(String),
+      descriptor: fc.constant(0),
+      kind: fc.constantFrom(...(shape.kinds ?? [Kind.ordinary])),
+      mode: fc.constantFrom(...modes),
+      cost: fc.oneof(
+        { weight: 4, arbitrary: fc.integer({ min: 1, max: 3 }) },
+        { weight: 4, arbitrary: fc.integer({ min: 1, max: Math.max(1, Math.ceil(burst / 3)) }) },
+        { weight: 2, arbitrary: fc.integer({ min: 1, max: Math.min(burst + 2, AMOUNT_MAX) }) },
+        { weight: 1, arbitrary: fc.constantFrom(Math.max(1, burst), AMOUNT_MAX, COST_ABOVE_ALL) },
+      ),
+      joins: fc.boolean(),
+    });
+  });
+}
+
+/** Takes of one descriptor are adjacent and of one kind, and the last descriptor may be the global limit. */
+function numberDescriptors(takes: readonly LooseTake[]): HistoryTake[] {
+  const numbered: HistoryTake[] = [];
+  for (const { joins, ...take } of takes) {
+    const last = numbered.at(-1);
+    if (last !== undefined && joins) numbered.push({ ...take, descriptor: last.descriptor, kind: last.kind });
+    else numbered.push({ ...take, descriptor: last === undefined ? 0 : last.descriptor + 1 });
+  }
+  return numbered;
+}

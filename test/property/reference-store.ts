@@ -1,0 +1,73 @@
+// The settlement over a plain Map: what memory and Redis are compared with. It never sweeps and never evicts, so it
+// answers right also after time has stepped back.
+
+import type { BucketAccess, WorkingBucket } from "../../src/algorithms/bucket-access.ts";
+import type { LogState } from "../../src/algorithms/log-state.ts";
+import { JointSettlement } from "../../src/algorithms/settlement.ts";
+import type { Clock } from "../../src/core/clock.ts";
+import type { TakeGroup } from "../../src/core/take.ts";
+import type { Store } from "../../src/stores/store.ts";
+
+interface Numbers {
+  readonly atUs: number;
+  readonly used: number;
+  readonly previous: number;
+}
+
+class MapAccess implements BucketAccess {
+  readonly #numbers = new Map<string, Numbers>();
+  readonly #logs = new Map<string, LogState>();
+
+  load(bucket: WorkingBucket): boolean {
+    const numbers = this.#numbers.get(bucket.bucketKey);
+    const log = this.#logs.get(bucket.bucketKey);
+    if (numbers !== undefined) Object.assign(bucket.state, numbers);
+    if (log !== undefined) bucket.log = log;
+    return numbers !== undefined || log !== undefined;
+  }
+
+  save(bucket: WorkingBucket): void {
+    if (bucket.log === undefined) this.#numbers.set(bucket.bucketKey, { ...bucket.state });
+    else this.#logs.set(bucket.bucketKey, bucket.log);
+  }
+
+  remove(bucket: WorkingBucket): void {
+    this.#numbers.delete(bucket.bucketKey);
+    this.#logs.delete(bucket.bucketKey);
+  }
+}
+
+/** A store that is as simple as one can be. */
+export class ReferenceStore implements Store {
+  readonly #clock: Clock;
+  readonly #settlement = new JointSettlement(new MapAccess());
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  take(group: TakeGroup): boolean {
+    this.#settlement.settle(group, this.#clock.nowUs());
+    return true;
+  }
+
+  giveBack(group: TakeGroup): void {
+    this.#settlement.giveBack(group, this.#clock.nowUs());
+  }
+
+  forget(): void {
+    // Nothing is remembered beside the buckets.
+  }
+
+  processCount(): number {
+    return 1;
+  }
+
+  trouble(): string | undefined {
+    return undefined;
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}

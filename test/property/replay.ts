@@ -1,0 +1,104 @@
+// Plays a history against a store and tells all its answers, so that two stores can be held equal step by step.
+
+import type { Outcome, Verdict } from "../../src/core/take.ts";
+import { TakeGroup } from "../../src/core/take.ts";
+import type { Store } from "../../src/stores/store.ts";
+import { type Ask, fillGroup } from "../contract/store-harness.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { type History, type HistoryStep, limitOf } from "./histories.ts";
+import { ReferenceStore } from "./reference-store.ts";
+
+/** Everything a store tells of one take. */
+export interface TakeAnswer {
+  readonly outcome: Outcome;
+  readonly paid: boolean;
+  readonly remaining: number;
+  readonly waitTicks: number;
+  readonly resetTicks: number;
+  readonly paidAtUs: number;
+  readonly cappedHits: number;
+}
+
+export interface GroupAnswer {
+  readonly verdict: Verdict;
+  readonly takes: readonly TakeAnswer[];
+}
+
+/** A store as a replay needs it; a StoreHarness of the contract suites is one. */
+export interface ReplayTarget {
+  setUs(nowUs: number): void;
+  settle(group: TakeGroup): Promise<void>;
+  giveBack(group: TakeGroup): Promise<void>;
+}
+
+/** Answers of the store to each step. Keys begin with `keyPrefix`: give each replay on a shared server its own. */
+export async function replayHistory(target: ReplayTarget, history: History, keyPrefix = ""): Promise<GroupAnswer[]> {
+  const limits = history.limits.map(limitOf);
+  const answers: GroupAnswer[] = [];
+  let nowUs = history.startUs;
+  for (const step of history.steps) {
+    nowUs += step.advanceUs;
+    target.setUs(nowUs);
+    const group = new TakeGroup();
+    fillGroup(group, asksOf(step, limits), keyPrefix, step.hasSpareQuota);
+    await target.settle(group);
+    answers.push(answerOf(group));
+    if (step.isGivenBack) await target.giveBack(group);
+  }
+  return answers;
+}
+
+/** The same for a store that settles at once, quick enough for many histories. Ends with the clock at the last step. */
+export function replayAtOnce(store: Store, clock: ManualClock, history: History): GroupAnswer[] {
+  const limits = history.limits.map(limitOf);
+  const group = new TakeGroup();
+  let nowUs = history.startUs;
+  return history.steps.map((step) => {
+    nowUs += step.advanceUs;
+    clock.setUs(nowUs);
+    group.reset();
+    fillGroup(group, asksOf(step, limits), "", step.hasSpareQuota);
+    store.take(group, MUST_SETTLE_AT_ONCE);
+    const answer = answerOf(group);
+    if (step.isGivenBack) store.giveBack(group);
+    return answer;
+  });
+}
+
+/** What the reference answers: the project's own settlement over a plain Map that forgets nothing. */
+export function replayOnReference(history: History): GroupAnswer[] {
+  const clock = new ManualClock();
+  return replayAtOnce(new ReferenceStore(clock), clock, history);
+}
+
+const MUST_SETTLE_AT_ONCE = {
+  settled: () => {
+    throw new Error("expected a store that settles before `take` returns");
+  },
+};
+
+function asksOf(step: HistoryStep, limits: readonly Ask["limit"][]): Ask[] {
+  return step.takes.map(({ limit, ...take }) => {
+    const compiled = limits[limit];
+    if (compiled === undefined) throw new RangeError(`no limit ${limit} in the history`);
+    return { ...take, limit: compiled };
+  });
+}
+
+/** The answer as plain data. -0 stays -0, which `toEqual` tells from 0. */
+export function answerOf(group: TakeGroup): GroupAnswer {
+  return {
+    verdict: group.verdict,
+    takes: group.takes
+      .slice(0, group.size)
+      .map(({ outcome, paid, remaining, waitTicks, resetTicks, paidAtUs, cappedHits }) => ({
+        outcome,
+        paid,
+        remaining,
+        waitTicks,
+        resetTicks,
+        paidAtUs,
+        cappedHits,
+      })),
+  };
+}
