@@ -83,11 +83,15 @@ export class App {
     await this.#parts.reloader.reload();
   }
 
-  /** Says goodbye to load balancers, serves on for SHUTDOWN_DELAY, finishes what is under way for SHUTDOWN_GRACE at most. */
-  async stop(): Promise<void> {
+  /**
+   * Says goodbye to load balancers, serves on for SHUTDOWN_DELAY if `delays`, finishes what is under way for
+   * SHUTDOWN_GRACE at most.
+   */
+  async stop({ delays }: { readonly delays: boolean } = { delays: true }): Promise<void> {
     const { settings, health, reloader, store } = this.#parts;
     health.setTrouble("shutdown", "the process is shutting down");
-    if (settings.shutdownDelayMs > 0) await new Promise((resolve) => setTimeout(resolve, settings.shutdownDelayMs));
+    if (delays && settings.shutdownDelayMs > 0)
+      await new Promise((resolve) => setTimeout(resolve, settings.shutdownDelayMs));
     reloader.close();
     await this.#grpc.drain(settings.shutdownGraceMs);
     await this.#admin.close(settings.shutdownGraceMs);

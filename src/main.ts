@@ -39,7 +39,8 @@ async function endOf(app: App, logger: Logger): Promise<void> {
   });
   logger.info({ signal }, "shutting down");
   for (const again of ["SIGTERM", "SIGINT"] as const) process.once(again, () => process.exit(1));
-  await app.stop();
+  // A person at a terminal does not wait for load balancers to notice.
+  await app.stop({ delays: signal === "SIGTERM" });
   logger.info("done");
 }
 
