@@ -19,6 +19,8 @@ export type { HeaderDialect, LogLevel } from "./settings/table.ts";
 export interface Settings extends TableValues {
   /** Absolute path of the directory of the rule files. */
   readonly rulesDir: string;
+  /** True for the RUNTIME_* directory: every file in it is a rule file, whatever its name ends in. */
+  readonly readsEveryFile: boolean;
   readonly backendType: "memory" | "redis";
   /** Families of headers to send, LIMIT_RESPONSE_HEADERS_ENABLED included. */
   readonly responseHeaders: readonly HeaderDialect[];
@@ -64,7 +66,7 @@ export function readSettings(env: Environment): Settings {
   }
   return Object.freeze({
     ...values,
-    rulesDir: rulesDirOf(values, env),
+    ...rulesPlace(values, env),
     backendType,
     responseHeaders: headersOf(values),
     redis,
@@ -153,13 +155,12 @@ function checkTogether(values: TableValues, mistakes: string[], warnings: string
   }
 }
 
-function rulesDirOf(values: TableValues, env: Environment): string {
-  if (values.rulesDir !== undefined) return resolve(values.rulesDir);
-  const usesRuntime = [env.RUNTIME_ROOT, env.RUNTIME_SUBDIRECTORY].some(
-    (text) => text !== undefined && text.trim() !== "",
-  );
-  if (!usesRuntime) return PACKAGE_RULES_DIR;
-  return resolve(join(values.runtimeRoot, values.runtimeSubdirectory, values.runtimeAppDirectory));
+function rulesPlace(values: TableValues, env: Environment): Pick<Settings, "rulesDir" | "readsEveryFile"> {
+  if (values.rulesDir !== undefined) return { rulesDir: resolve(values.rulesDir), readsEveryFile: false };
+  const usesRuntime = [env.RUNTIME_ROOT, env.RUNTIME_SUBDIRECTORY].some((text) => (text ?? "").trim() !== "");
+  if (!usesRuntime) return { rulesDir: PACKAGE_RULES_DIR, readsEveryFile: false };
+  const directory = join(values.runtimeRoot, values.runtimeSubdirectory, values.runtimeAppDirectory);
+  return { rulesDir: resolve(directory), readsEveryFile: true };
 }
 
 function headersOf(values: TableValues): readonly HeaderDialect[] {

@@ -1,7 +1,13 @@
 // `headgate ask`: sends real ShouldRateLimit requests over gRPC. How an answer looks is left to answer-text.ts.
 
-import { Client, credentials, type MethodDefinition, type ServiceError, status } from "@grpc/grpc-js";
-import type { ServiceDefinition } from "@grpc/proto-loader";
+import {
+  Client,
+  connectivityState,
+  credentials,
+  type MethodDefinition,
+  type ServiceError,
+  status,
+} from "@grpc/grpc-js";
 import { type Clock, SystemClock } from "../core/clock.ts";
 import { loadProto, RATE_LIMIT_SERVICE } from "../transport/load-proto.ts";
 import { answerJson, answerLine, answerText, type RateLimitAnswer, totalsText } from "./answer-text.ts";
@@ -27,6 +33,7 @@ export async function ask(options: AskOptions, terminal: Terminal): Promise<void
   const clock = new SystemClock();
   const totals = { passed: 0, refused: 0 };
   try {
+    await connect(client, clock.nowUs() / 1_000 + options.timeoutMs);
     for (let i = 0; i < options.times; i++) {
       const startedUs = clock.nowUs();
       const answer = await send(client, options, clock);
@@ -45,6 +52,19 @@ export async function ask(options: AskOptions, terminal: Terminal): Promise<void
     terminal.setExitCode(2);
   } finally {
     client.close();
+  }
+}
+
+/** Waits until the connection stands or has failed once, so that times shown are those of calls; the call tells why it failed. */
+async function connect(client: Client, deadlineMs: number): Promise<void> {
+  const channel = client.getChannel();
+  let state = channel.getConnectivityState(true);
+  while (state === connectivityState.IDLE || state === connectivityState.CONNECTING) {
+    const isOver = await new Promise<boolean>((resolve) => {
+      channel.watchConnectivityState(state, deadlineMs, (error) => resolve(error !== undefined));
+    });
+    if (isOver) return;
+    state = channel.getConnectivityState(true);
   }
 }
 
@@ -77,8 +97,8 @@ function requestOf({ domain, descriptors, hits, isRefund }: AskOptions): object 
 }
 
 function shouldRateLimit(): MethodDefinition<object, object> {
-  const service = loadProto()[RATE_LIMIT_SERVICE] as ServiceDefinition;
-  return service.ShouldRateLimit as MethodDefinition<object, object>;
+  const service = loadProto()[RATE_LIMIT_SERVICE] as unknown as { ShouldRateLimit: MethodDefinition<object, object> };
+  return service.ShouldRateLimit;
 }
 
 function errorText(error: ServiceError, { server, timeoutMs }: AskOptions): string {

@@ -3,12 +3,10 @@
 import type { LoadResult } from "../config/load.ts";
 import { formatProblem } from "../rules/problems.ts";
 import type { Level, Problem, RuleSet } from "../rules/rule-set.ts";
-import { loadPath } from "./rules-source.ts";
+import { loadChosen, type RulesChoice } from "./rules-source.ts";
 import { count, paint, type Terminal, visible } from "./terminal.ts";
 
-export interface CheckOptions {
-  readonly path: string;
-  readonly mergesDomains: boolean;
+export interface CheckOptions extends RulesChoice {
   /** Warnings count as errors. */
   readonly isStrict: boolean;
   readonly asJson: boolean;
@@ -16,7 +14,7 @@ export interface CheckOptions {
 
 /** Checks a directory or file. Exit code 0 if it can be used, else 1. */
 export async function checkRules(options: CheckOptions, terminal: Terminal): Promise<void> {
-  const result = await loadPath(options.path, options);
+  const result = await loadChosen(options, terminal.env);
   const errors = result.problems.filter((problem) => problem.severity === "error").length;
   const warnings = result.problems.length - errors;
   const isGood = errors === 0 && (warnings === 0 || !options.isStrict);

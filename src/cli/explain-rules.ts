@@ -4,15 +4,13 @@ import { type ExplainReport, explainRequest } from "../rules/explain.ts";
 import { formatProblem } from "../rules/problems.ts";
 import type { TypedEntry } from "./arguments.ts";
 import { explainText } from "./explain-text.ts";
-import { loadPath } from "./rules-source.ts";
+import { loadChosen, type RulesChoice } from "./rules-source.ts";
 import { paint, type Terminal, visible } from "./terminal.ts";
 
-export interface ExplainOptions {
+/** The rules are not looked at if `server` is given. */
+export interface ExplainOptions extends RulesChoice {
   readonly domain: string;
   readonly entries: readonly TypedEntry[];
-  /** Directory or file with the rules; not looked at if `server` is given. */
-  readonly path: string;
-  readonly mergesDomains: boolean;
   /** `http://host:port` or `host:port` of a running server's HTTP port. */
   readonly server: string | undefined;
   readonly asJson: boolean;
@@ -32,7 +30,7 @@ export async function explainRules(options: ExplainOptions, terminal: Terminal):
 }
 
 async function fromFiles(options: ExplainOptions, terminal: Terminal): Promise<ExplainReport | undefined> {
-  const { ruleSet, problems } = await loadPath(options.path, options);
+  const { ruleSet, problems } = await loadChosen(options, terminal.env);
   if (ruleSet !== undefined) return explainRequest(ruleSet, options.domain, [options.entries]);
   for (const problem of problems) terminal.err(`${visible(formatProblem(problem))}\n`);
   terminal.err(`${paint(terminal, "red", "the rules can't be used")}\n`);

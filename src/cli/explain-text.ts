@@ -3,10 +3,11 @@
 import type { DescriptorReport, EntryReport, ExplainReport, LimitReport, TriedRule } from "../rules/explain.ts";
 import { type Colour, count, paint, type Terminal, visible, wrap } from "./terminal.ts";
 
+// A check mark, a cross, a middle dot.
 const MARKS: Readonly<Record<TriedRule["outcome"], readonly [string, Colour]>> = {
-  matched: ["✓", "green"],
-  "passed over": ["✗", "dim"],
-  "not tried": ["·", "dim"],
+  matched: ["\u2713", "green"],
+  "passed over": ["\u2717", "dim"],
+  "not tried": ["\u00b7", "dim"],
 };
 
 /** The report as text, ending in a line feed. */

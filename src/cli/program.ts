@@ -5,7 +5,6 @@ import { collect, parseDescriptor, parseEntry, parseWhole, type TypedEntry } fro
 import { ask } from "./ask.ts";
 import { checkRules } from "./check-rules.ts";
 import { explainRules } from "./explain-rules.ts";
-import { defaultRulesPath } from "./rules-source.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
 
 export interface ProgramOptions {
@@ -83,7 +82,7 @@ function addCheck(program: Command, terminal: Terminal): void {
       "Checks rule files without running anything. Prints every problem as file:line:column and ends with 1 if the" +
         " service would refuse the files, with 0 otherwise.",
     )
-    .argument("[path]", "directory or file (default: RULES_DIR, else the rules that come with Headgate)")
+    .argument("[path]", "directory or file (default: what the service would read)")
     .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does")
     .option("--strict", "end with 1 on warnings too")
     .option("--json", "print JSON")
@@ -99,8 +98,8 @@ Examples:
     .action((path: string | undefined, options: { mergeDomains?: true; strict?: true; json?: true }) =>
       checkRules(
         {
-          path: path ?? defaultRulesPath(terminal.env),
-          mergesDomains: options.mergeDomains ?? false,
+          path,
+          mergesDomains: options.mergeDomains,
           isStrict: options.strict ?? false,
           asJson: options.json ?? false,
         },
@@ -127,7 +126,7 @@ function addExplain(program: Command, terminal: Terminal): void {
     )
     .argument("[entries...]", "entries in their order, as key=value; values may hold = and ,", collect(parseEntry))
     .requiredOption("-d, --domain <name>", "domain of the call")
-    .option("-r, --rules <path>", "directory or file with the rules (default: RULES_DIR, else those of Headgate)")
+    .option("-r, --rules <path>", "directory or file with the rules (default: what the service would read)")
     .option("-s, --server <url>", "ask a running server's HTTP port instead, such as localhost:8080")
     .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does")
     .option("--json", "print JSON")
@@ -145,8 +144,8 @@ Examples:
         {
           domain: flags.domain,
           entries: entries ?? [],
-          path: flags.rules ?? defaultRulesPath(terminal.env),
-          mergesDomains: flags.mergeDomains ?? false,
+          path: flags.rules,
+          mergesDomains: flags.mergeDomains,
           server: flags.server,
           asJson: flags.json ?? false,
         },

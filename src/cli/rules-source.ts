@@ -2,33 +2,37 @@
 
 import { readFile, stat } from "node:fs/promises";
 import { basename } from "node:path";
-import { fileURLToPath } from "node:url";
 import { compileFiles, type LoadResult, loadRules } from "../config/load.ts";
 import { LimitStats, type StatsBook } from "../core/limit-stats.ts";
+import { readSettings } from "../settings.ts";
 
-/** What decides which rules are loaded and how. */
+/** Which rules to load. */
 export interface RulesChoice {
-  readonly mergesDomains: boolean;
+  /** A directory or a file; undefined: where the service would look. */
+  readonly path: string | undefined;
+  /** Joins files of the same domain; undefined: as the service would. */
+  readonly mergesDomains: true | undefined;
 }
 
-/** Rules that come with the package; from src/ and from dist/ alike. */
-const PACKAGE_RULES_DIR = fileURLToPath(new URL("../../deploy/rules", import.meta.url));
+type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Nobody reads the counters of rules that only a command looks at. */
 const NO_STATS: StatsBook = { statsOf: () => new LimitStats() };
 
-/** Where the rules are if nobody says: where the service would look. */
-export function defaultRulesPath(env: Readonly<Record<string, string | undefined>>): string {
-  const given = env.RULES_DIR?.trim();
-  return given === undefined || given === "" ? PACKAGE_RULES_DIR : given;
-}
+/** The settings that say where rules are; mistakes in others are none of these commands' business. */
+const RULES_SETTINGS = /^(?:RULES_DIR|RUNTIME_[A-Z]+|MERGE_DOMAIN_CONFIG)$/;
 
-/** Loads a directory or one file. Never rejects for what it finds there: that is among the result's problems. */
-export async function loadPath(path: string, choice: RulesChoice): Promise<LoadResult> {
-  const options = { mergeDomains: choice.mergesDomains, statsBook: NO_STATS };
-  if (!(await isFile(path))) return loadRules(path, options);
-  const files = [{ name: basename(path), bytes: await readFile(path) }];
-  return compileFiles(path, { files, failures: [], hash: "" }, options);
+/** Loads what the choice names. What is found there, or not found, is among the result's problems. */
+export async function loadChosen(choice: RulesChoice, env: Environment): Promise<LoadResult> {
+  const settings = readSettings(Object.fromEntries(Object.entries(env).filter(([name]) => RULES_SETTINGS.test(name))));
+  const mergeDomains = choice.mergesDomains ?? settings.mergesDomains;
+  const options = { mergeDomains, dotFiles: !settings.ignoresDotFiles, statsBook: NO_STATS };
+  if (choice.path === undefined) {
+    return loadRules(settings.rulesDir, { ...options, everyFile: settings.readsEveryFile });
+  }
+  if (!(await isFile(choice.path))) return loadRules(choice.path, options);
+  const files = [{ name: basename(choice.path), bytes: await readFile(choice.path) }];
+  return compileFiles(choice.path, { files, failures: [], hash: "" }, options);
 }
 
 async function isFile(path: string): Promise<boolean> {

@@ -70,12 +70,12 @@ export function whyPassedOver(rule: Rule, key: string, value: string): string {
   }
 }
 
-/** What the limit allows, in words: `10 tokens per second, burst 20`. */
-export function limitWords(limit: Limit): string {
+/** What the limit allows, in words: `10 tokens per second, burst 20`. `counted` is what a window counts. */
+export function limitWords(limit: Limit, counted: "hit" | "call" = "hit"): string {
   const amount = limit.shownAmount;
   const per = `per ${windowWords(limit.windowSeconds)}`;
   if (limit.algorithm !== Algorithm.tokenBucket) {
-    return `${amount} ${amount === 1 ? "hit" : "hits"} ${per}, ${algorithmWords(limit.algorithm)}`;
+    return `${amount} ${counted}${amount === 1 ? "" : "s"} ${per}, ${algorithmWords(limit.algorithm)}`;
   }
   const rate = `${limit.amount} ${limit.amount === 1 ? "token" : "tokens"} ${per}`;
   return `${rate}, burst ${limit.burst}, token bucket`;

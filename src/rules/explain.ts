@@ -9,7 +9,7 @@ import { entryKeyPart, sharedEntryKeyPart } from "./bucket-key.ts";
 import { costOf } from "./cost.ts";
 import { limitWords, listed, quoted, whyAccepted, whyPassedOver } from "./explain-words.ts";
 import { accepts, findChild } from "./match.ts";
-import type { DomainRules, Level, Rule, RuleSet } from "./rule-set.ts";
+import type { DomainRules, GlobalLimit, Level, Rule, RuleSet } from "./rule-set.ts";
 
 /** An entry as people write it. */
 export interface AskedEntry {
@@ -123,7 +123,7 @@ export function explainRequest(
     hash,
     says,
     descriptors: reports,
-    ...(globalLimit === undefined ? {} : { globalLimit: limitReport(globalLimit.limit, globalLimit.bucketKey, false) }),
+    ...(globalLimit === undefined ? {} : { globalLimit: globalReport(globalLimit) }),
   };
 }
 
@@ -307,6 +307,10 @@ function limitReport(limit: Limit, bucketKey: string, isReplaced: boolean): Limi
     isReplaced,
     says: `${limitWords(limit)}${isReplaced ? " (replaced by another limit of this call)" : ""}`,
   };
+}
+
+function globalReport({ limit, bucketKey, countsHits }: GlobalLimit): LimitReport {
+  return { ...limitReport(limit, bucketKey, false), says: limitWords(limit, countsHits ? "hit" : "call") };
 }
 
 // As the limiter gathers them: by name, over all descriptors of the call, in one pass.

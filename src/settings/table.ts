@@ -33,7 +33,7 @@ export const SETTINGS = {
     rulesDir: optional(
       "RULES_DIR",
       PATH,
-      "Directory of the rule files (`*.yaml`, `*.yml`), searched with its subdirectories.",
+      "Directory of the rule files (`*.yaml`, `*.yml`, `*.json`), searched with its subdirectories. In the RUNTIME_* directory every file counts.",
       {
         defaultShown:
           "the RUNTIME_* directory if RUNTIME_ROOT or RUNTIME_SUBDIRECTORY is set, else the `deploy/rules` that comes with Headgate",
@@ -41,9 +41,9 @@ export const SETTINGS = {
     ),
     rulesPollIntervalMs: setting(
       "RULES_POLL_INTERVAL",
-      durationMs(0, DAY_MS),
-      5_000,
-      "How often the content of the rule files is compared, beside watching for changes. 0 turns the comparison off.",
+      durationMs(100, DAY_MS),
+      2_000,
+      "How often the content of the rule files is compared, beside watching for changes.",
     ),
     runtimeRoot: setting(
       "RUNTIME_ROOT",
@@ -75,7 +75,7 @@ export const SETTINGS = {
       "FORCE_START_WITHOUT_INITIAL_CONFIG",
       BOOLEAN,
       false,
-      "Starts, without being ready, when the first rule files are in error; otherwise the process ends.",
+      "Accepted and without effect: the process always starts, and is not ready until its rule files can be used.",
     ),
     readyNeedsDomain: setting(
       "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED",
@@ -162,13 +162,13 @@ export const SETTINGS = {
     storeQueueMax: setting(
       "STORE_QUEUE_MAX",
       wholeNumber(1, 1_000_000),
-      10_000,
-      "Most calls waiting for the store; further ones count as a store failure at once.",
+      16_384,
+      "Most takes (one per limit of a call) under way to the store; further ones count as a store failure at once.",
     ),
     breakerWindowMs: setting(
       "BREAKER_WINDOW",
       durationMs(100, 600_000),
-      10_000,
+      1_000,
       "Stretch of time over which the breaker counts failures.",
     ),
     breakerCallsMin: setting(
@@ -186,7 +186,7 @@ export const SETTINGS = {
     breakerProbeIntervalMs: setting(
       "BREAKER_PROBE_INTERVAL",
       durationMs(10, 600_000),
-      500,
+      250,
       "How long the open breaker waits before one store call probes whether the store is back.",
     ),
     cacheKeyPrefix: setting("CACHE_KEY_PREFIX", KEY_PREFIX, "", "Put before every bucket key in the store."),

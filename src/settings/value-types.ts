@@ -154,8 +154,9 @@ export function durationMs(minMs: number, maxMs: number): SettingType<number> {
 const US_PER: Readonly<Record<string, number>> = {
   ns: 0.001,
   us: 1,
-  µs: 1,
-  μs: 1,
+  // Go takes the micro sign and the Greek letter.
+  "\u00b5s": 1,
+  "\u03bcs": 1,
   ms: 1_000,
   s: 1_000_000,
   m: 60_000_000,
@@ -165,9 +166,10 @@ const US_PER: Readonly<Record<string, number>> = {
 /** Microseconds of a duration that is not negative, in Go's notation, rounded up; undefined if it is none. */
 export function parseGoDuration(text: string): number | undefined {
   if (text === "0") return 0;
-  if (!/^\+?(?:(?:\d{1,15}\.?\d{0,15}|\.\d{1,15})(?:ns|us|µs|μs|ms|s|m|h))+$/.test(text)) return undefined;
+  if (!/^\+?(?:(?:\d{1,15}\.?\d{0,15}|\.\d{1,15})(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+$/.test(text)) return undefined;
   let us = 0;
-  for (const [, amount, unit] of text.matchAll(/([\d.]+)([a-zµμ]+)/g)) us += Number(amount) * (US_PER[unit ?? ""] ?? 0);
+  for (const [, amount, unit] of text.matchAll(/([\d.]+)([a-z\u00b5\u03bc]+)/g))
+    us += Number(amount) * (US_PER[unit ?? ""] ?? 0);
   // Thousandths are kept while rounding, so that 0.1ms is 100 and not 101 microseconds.
   return Math.ceil(Math.round(us * 1_000) / 1_000);
 }

@@ -1,3 +1,5 @@
+// The HTTP port over real sockets: every path, bad input, faults inside, the end of the server.
+
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";

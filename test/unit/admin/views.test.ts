@@ -1,3 +1,5 @@
+// What the HTTP pages show, from rule sets made by hand.
+
 import { describe, expect, test } from "vitest";
 import { configView, limitsText, readExplainQuestion, readinessView } from "../../../src/admin/views.ts";
 import { Algorithm, Unit } from "../../../src/core/limit.ts";

@@ -1,3 +1,5 @@
+// Guesses for misspelt names.
+
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { editsBetween, nearestName } from "../../../src/core/near-name.ts";

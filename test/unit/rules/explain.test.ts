@@ -1,3 +1,5 @@
+// Explain in words, and held equal to what the limiter does with generated rules and descriptors.
+
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { OnStoreFailure } from "../../../src/core/limit.ts";

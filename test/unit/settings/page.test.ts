@@ -1,3 +1,5 @@
+// docs/settings.md is what the code says.
+
 import { expect, test } from "vitest";
 import { settingsPage } from "../../../src/settings/page.ts";
 

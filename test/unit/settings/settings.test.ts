@@ -1,9 +1,11 @@
+// Settings from the environment: defaults, mistakes all at once, secrets, what fits together, look-alikes.
+
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { ConfigError } from "../../../src/core/errors.ts";
-import { describeSettings, type Environment, readSettings, tableRows } from "../../../src/settings.ts";
+import { describeSettings, type Environment, readSettings, secretsOf, tableRows } from "../../../src/settings.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "headgate-settings-"));
 const file = join(directory, "secret.txt");
@@ -111,6 +113,11 @@ describe("secrets", () => {
     expect(mistakes.join()).not.toContain("hunter2");
   });
 
+  test("are listed for the log to take out", () => {
+    expect(secretsOf(readSettings(env))).toContain("hunter2");
+    expect(secretsOf(readSettings({ REDIS_URL: "r:1", REDIS_AUTH: "ann:hunter2" }))).toContain("hunter2");
+  });
+
   test("reach the store", () => {
     expect(readSettings(env).redis).toMatchObject({
       address: { kind: "tcp", host: "redis.example", port: 6380 },
@@ -190,6 +197,12 @@ describe("the rules directory", () => {
   ])("is $name", ({ env, expected }) => {
     expect(readSettings(env).rulesDir).toBe(expected);
   });
+});
+
+test("every file counts in the RUNTIME_ directory only", () => {
+  expect(readSettings({ RUNTIME_ROOT: "/b" }).readsEveryFile).toBe(true);
+  expect(readSettings({ RUNTIME_ROOT: "/b", RULES_DIR: "/a" }).readsEveryFile).toBe(false);
+  expect(readSettings({}).readsEveryFile).toBe(false);
 });
 
 test("LIMIT_RESPONSE_HEADERS_ENABLED adds the ratelimit family once", () => {

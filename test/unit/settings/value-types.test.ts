@@ -1,3 +1,5 @@
+// How the text of a variable becomes a value.
+
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {

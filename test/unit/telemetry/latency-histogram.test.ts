@@ -1,3 +1,5 @@
+// Durations counted in buckets.
+
 import { expect, test } from "vitest";
 import { LATENCY_BOUNDS_US, LatencyHistogram } from "../../../src/telemetry/latency-histogram.ts";
 

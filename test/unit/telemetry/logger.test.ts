@@ -1,3 +1,5 @@
+// Lines of the log in both formats, without secrets.
+
 import { expect, test } from "vitest";
 import { createLogger, type LoggerOptions } from "../../../src/telemetry/logger.ts";
 import { ManualClock } from "../../support/manual-clock.ts";

@@ -1,3 +1,5 @@
+// What a scrape shows of what observers were told.
+
 import { describe, expect, test } from "vitest";
 import { StoreError } from "../../../src/core/errors.ts";
 import { OnStoreFailure } from "../../../src/core/limit.ts";

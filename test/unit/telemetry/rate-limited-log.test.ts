@@ -1,3 +1,5 @@
+// Each kind of line once a second.
+
 import { expect, test } from "vitest";
 import { LOG_KINDS_MAX, RateLimitedLog } from "../../../src/telemetry/rate-limited-log.ts";
 import { ManualClock } from "../../support/manual-clock.ts";

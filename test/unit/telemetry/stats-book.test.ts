@@ -1,3 +1,5 @@
+// Counters of rules over reloads, and the bounds on those of values.
+
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { oneByteOf } from "../../../src/core/request.ts";
