@@ -9,6 +9,7 @@ import {
   SERVICE_ERROR_CODES,
   STORE_ERROR_CODES,
 } from "../../src/core/errors.ts";
+import { METRICS, RULE_METRICS } from "../../src/telemetry/metrics.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const readDoc = (file: string) => readFileSync(resolve(ROOT, file), "utf8");
@@ -18,6 +19,15 @@ describe("docs", () => {
     const listed = [...readDoc("docs/errors.md").matchAll(/^\| `([A-Z]+_[A-Z0-9_]+)` \|/gm)].map((match) => match[1]);
     const known = [...REQUEST_ERROR_CODES, ...STORE_ERROR_CODES, ...SERVICE_ERROR_CODES, ...CONFIG_ERROR_CODES];
     expect(listed.toSorted()).toEqual(known.toSorted());
+  });
+
+  test("docs/metrics.md has every metric with its kind and labels, and no other", () => {
+    const rows = [...readDoc("docs/metrics.md").matchAll(/^\| `(\w+)` \| (counter|gauge|histogram) \| ([\w, ]*) \|/gm)];
+    const listed = rows.map(([, name, kind, labels]) => `${name} ${kind} ${labels?.trim()}`);
+    const known = [...Object.values(METRICS), ...Object.values(RULE_METRICS)];
+    expect(listed.toSorted()).toEqual(
+      known.map(({ name, kind, labels }) => `${name} ${kind} ${labels.join(", ")}`).toSorted(),
+    );
   });
 
   test("docs/dependencies.md says why each package is there, and of no other", () => {
