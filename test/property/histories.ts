@@ -45,6 +45,8 @@ export interface History {
 export interface HistoryShape {
   readonly algorithms?: readonly Algorithm[];
   readonly limitsMax?: number;
+  /** False: no two limits have both algorithm and window in common, so that none share buckets. */
+  readonly sharesBuckets?: boolean;
   readonly identities?: number;
   readonly stepsMax?: number;
   readonly takesMax?: number;
@@ -100,9 +102,11 @@ export function limitNumbers(algorithms: readonly Algorithm[] = ALGORITHMS, amou
 
 /** Any history of that shape. */
 export function histories(shape: HistoryShape = {}): fc.Arbitrary<History> {
-  const limits = fc.array(limitNumbers(shape.algorithms, shape.amountMin), {
+  const limits = fc.uniqueArray(limitNumbers(shape.algorithms, shape.amountMin), {
     minLength: 1,
     maxLength: shape.limitsMax ?? 1,
+    selector: ({ algorithm, windowSeconds, amount }) =>
+      shape.sharesBuckets === false ? `${algorithm}/${windowSeconds}` : `${algorithm}/${windowSeconds}/${amount}`,
   });
   // Starts near a boundary of windows as often as not.
   const startUs = fc.integer({ min: 0, max: 120_000_000 }).map((offset) => Date.UTC(2026, 0, 1) * 1000 + offset);

@@ -1,5 +1,54 @@
-// Histories that a property failed on once. They run first, before any that is generated.
+// Histories that a test failed on once, and the turns of a window. They run first, before any that is generated.
 
-import type { History } from "./histories.ts";
+import { Algorithm } from "../../src/core/limit.ts";
+import { Kind, Mode } from "../../src/core/take.ts";
+import type { History, HistoryStep, LimitNumbers } from "./histories.ts";
 
-export const REPLAYED_HISTORIES: readonly History[] = [];
+const START_US = 1_767_225_600_000_024;
+
+function history(numbers: LimitNumbers, ...steps: (readonly [advanceUs: number, mode: Mode, cost: number])[]): History {
+  return {
+    startUs: START_US,
+    limits: [numbers],
+    steps: steps.map(([advanceUs, mode, cost]) => step(advanceUs, mode, cost)),
+  };
+}
+
+function step(advanceUs: number, mode: Mode, cost: number): HistoryStep {
+  const take = { limit: 0, identity: "0", descriptor: 0, kind: Kind.ordinary, mode, cost };
+  return { advanceUs, takes: [take], hasSpareQuota: false, isGivenBack: false };
+}
+
+const minute = { windowSeconds: 60, amount: 10, burst: 10, debtMax: 100 } as const;
+
+export const REPLAYED_HISTORIES: readonly History[] = [
+  // The first entry of a log was written to an array without room for it.
+  history(
+    { ...minute, algorithm: Algorithm.slidingLog },
+    [0, Mode.pay, 4],
+    [20_000_000, Mode.pay, 6],
+    [1, Mode.pay, 1],
+  ),
+  // Post-paid hits that reach the largest debt in the middle of a token.
+  history(
+    { windowSeconds: 7, amount: 6, burst: 18, debtMax: 126, algorithm: Algorithm.tokenBucket },
+    [0, Mode.pay, 1],
+    [7, Mode.postPaid, 4_294_967_295],
+    [7, Mode.peek, 1],
+  ),
+  // A refund that empties the current window and reaches into the previous one.
+  history(
+    { ...minute, algorithm: Algorithm.slidingWindow },
+    [0, Mode.pay, 8],
+    [60_000_000, Mode.pay, 2],
+    [1, Mode.refund, 5],
+    [59, Mode.pay, 5],
+  ),
+  history(
+    { ...minute, algorithm: Algorithm.fixedWindow },
+    [59_999_975, Mode.pay, 10],
+    [1, Mode.pay, 10],
+    [59_999_999, Mode.pay, 1],
+    [1, Mode.pay, 1],
+  ),
+];
