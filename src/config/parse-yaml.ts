@@ -28,28 +28,49 @@ export function parseYaml(name: string, text: string): SourceFile {
   }
   if (document === undefined) return { name, root: emptyScalar(placeOf(0)), problems: [] };
   const { contents } = document;
-  const problems = document.errors.map((error) => problemOf(error, contents, placeOf));
+  const problems = problemsOf(document.errors, contents, placeOf);
   if (problems.some(({ severity }) => severity === "error")) return fail(problems);
-  const converter = new TreeConverter(placeOf);
+  const converter = new TreeConverter(placeOf, text.endsWith("\n") ? Number.POSITIVE_INFINITY : text.length);
   const root = converter.convertRoot(contents);
   return converter.problems.length > 0 ? fail(converter.problems) : { name, root, problems };
 }
 
-// The reference stops reading where the first document ends, even if what follows makes no sense.
-function problemOf(error: YAMLError, root: Document.Parsed["contents"], placeOf: (offset: number) => Place): Problem {
-  const at = placeOf(error.pos[0]);
-  if (root === null || error.code !== "UNEXPECTED_TOKEN") {
-    return makeProblem("error", at, `YAML: ${sentence(error.message)}`, undefined);
+// One mistake makes the parser stumble over much that follows it.
+const SYNTAX_ERRORS_MAX = 3;
+
+const INDENT_CODES: ReadonlySet<string> = new Set(["BAD_INDENT", "BLOCK_AS_IMPLICIT_KEY", "MULTILINE_IMPLICIT_KEY"]);
+
+function problemsOf(
+  errors: readonly YAMLError[],
+  root: Document.Parsed["contents"],
+  placeOf: (offset: number) => Place,
+): Problem[] {
+  const problems: Problem[] = [];
+  for (const error of errors) {
+    const at = placeOf(error.pos[0]);
+    if (root !== null && isBehind(error, root, placeOf)) {
+      // The reference stops reading where the first document ends, even if what follows makes no sense.
+      const message = "the document ends before this; nothing from here on is read";
+      problems.push(makeProblem("warning", at, message, "Check the indentation and the brackets."));
+      break;
+    }
+    // The first thing said about a place is the plainest.
+    if (problems.some(({ line, column }) => line === at.line && column === at.column)) continue;
+    const hint = INDENT_CODES.has(error.code) ? "Check the indentation, the quotes and the brackets." : undefined;
+    problems.push(makeProblem("error", at, `YAML: ${sentence(error.message)}`, hint));
+    if (problems.length === SYNTAX_ERRORS_MAX) break;
   }
+  return problems;
+}
+
+function isBehind(
+  error: YAMLError,
+  root: NonNullable<Document.Parsed["contents"]>,
+  placeOf: (offset: number) => Place,
+): boolean {
+  if (error.code !== "UNEXPECTED_TOKEN" || error.pos[0] < root.range[1]) return false;
   const isBlock = (isMap(root) || isSeq(root)) && root.flow !== true;
-  const isBehind = error.pos[0] >= root.range[1] && (!isBlock || at.column < placeOf(root.range[0]).column);
-  if (!isBehind) return makeProblem("error", at, `YAML: ${sentence(error.message)}`, undefined);
-  return makeProblem(
-    "warning",
-    at,
-    "the document ends before this; what follows is not read",
-    "Check the indentation.",
-  );
+  return !isBlock || placeOf(error.pos[0]).column < placeOf(root.range[0]).column;
 }
 
 const END_OF_DOCUMENT: ReadonlySet<string> = new Set(["document", "directive", "doc-end"]);

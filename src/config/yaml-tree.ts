@@ -1,7 +1,7 @@
 // A YAML document to the tree that rules/ compiles: scalars resolved, aliases followed, merge keys applied in the order
 // written. Bounded against files made to be expensive.
 
-import { type Alias, isAlias, isMap, isScalar, isSeq, type Node, type YAMLMap } from "yaml";
+import { type Alias, isAlias, isMap, isScalar, isSeq, type Node, type Scalar, type YAMLMap } from "yaml";
 import { makeProblem } from "../rules/problems.ts";
 import type { Problem } from "../rules/rule-set.ts";
 import { resolveScalar } from "../rules/scalar.ts";
@@ -25,11 +25,14 @@ export class TreeConverter {
   readonly #placeOf: (offset: number) => Place;
   /** What each anchor means so far; undefined while its own node is being converted. */
   readonly #anchors = new Map<string, Converted | undefined>();
+  readonly #openEnd: number;
   #size = 0;
   #flowDepth = 0;
 
-  constructor(placeOf: (offset: number) => Place) {
+  /** `openEnd`: the length of the text if it does not end in a line feed, else Infinity. */
+  constructor(placeOf: (offset: number) => Place, openEnd: number) {
     this.#placeOf = placeOf;
+    this.#openEnd = openEnd;
   }
 
   convertRoot(contents: unknown): SourceNode {
@@ -62,7 +65,7 @@ export class TreeConverter {
       return converted;
     }
     if (!isScalar(node)) return emptyScalar(at);
-    const text = node.source ?? "";
+    const text = this.#textOf(node);
     if (this.#flowDepth > 0 && node.type === "PLAIN" && text.includes("?")) {
       this.#error(at, "inside [ ] or { }, text with a question mark needs quotes");
     }
@@ -71,6 +74,13 @@ export class TreeConverter {
     if (typeof value !== "string") return { kind: "scalar", at, text, isQuoted, value };
     this.#error(at, value);
     return emptyScalar(at);
+  }
+
+  // A block that the file ends in without a line feed has none at its end.
+  #textOf(node: Scalar): string {
+    const text = node.source ?? "";
+    const isCut = node.type?.startsWith("BLOCK") === true && (node.range?.[1] ?? 0) >= this.#openEnd;
+    return isCut && text.endsWith("\n") ? text.slice(0, -1) : text;
   }
 
   #entriesOf(map: YAMLMap, depth: number): MappingEntry[] {
@@ -91,7 +101,9 @@ export class TreeConverter {
 
   // Earlier mappings of a list take precedence over later ones, so they are applied last.
   #merge(value: unknown, offset: number, entries: MappingEntry[], depth: number): void {
+    const problemsBefore = this.problems.length;
     const merged = this.#convert(value, offset, depth + 1);
+    if (this.problems.length > problemsBefore) return;
     const isList = isSeq(value);
     const mappings = merged.kind === "sequence" && isList ? merged.items.toReversed() : [merged];
     for (const mapping of mappings) {

@@ -10,7 +10,6 @@ import { formatPlace, type ProblemLog } from "./problems.ts";
 import { warnUnreachable } from "./reach.ts";
 import { patternIdentity } from "./read-pattern.ts";
 import type { KeyRules, Level, Rule } from "./rule-set.ts";
-import { RULES_MAX } from "./schema.ts";
 import type { Place } from "./source.ts";
 
 /** What the rules of one domain are built with. */
@@ -22,8 +21,6 @@ export interface DomainContext {
   readonly log: ProblemLog;
   /** Every limit built, in the order of the files. */
   readonly limits: Limit[];
-  /** Rules built so far; bounded by RULES_MAX. */
-  ruleCount: number;
 }
 
 /** Where a level hangs. */
@@ -32,7 +29,14 @@ interface Parent {
   readonly statPath: readonly string[];
 }
 
-/** The root level of a domain. */
+/** How many rules the drafts come to: every value of `one_of` has all rules below it for itself. */
+export function countRules(drafts: readonly RuleDraft[]): number {
+  let count = 0;
+  for (const draft of drafts) count += draft.patterns.length * (1 + countRules(draft.children));
+  return count;
+}
+
+/** The root level of a domain. The drafts must come to at most RULES_MAX rules. */
 export function buildRoot(drafts: readonly RuleDraft[], context: DomainContext): Level {
   return buildLevel(drafts, { path: "", statPath: [] }, context);
 }
@@ -103,9 +107,6 @@ function distinctPatterns(drafts: readonly RuleDraft[], context: DomainContext):
 }
 
 function buildRule(draft: RuleDraft, patternDraft: PatternDraft, parent: Parent, context: DomainContext): Rule {
-  context.ruleCount++;
-  if (context.ruleCount === RULES_MAX + 1)
-    context.log.error(draft.at, `more than ${RULES_MAX} rules, values of one_of counted`);
   const { pattern, text } = patternDraft;
   const pathElement = visible(text === "" ? draft.key : `${draft.key}=${text}`);
   const path = parent.path === "" ? pathElement : `${parent.path}/${pathElement}`;
@@ -117,7 +118,6 @@ function buildRule(draft: RuleDraft, patternDraft: PatternDraft, parent: Parent,
     onStoreFailure: draft.onStoreFailure,
     isList: draft.limits.isList,
   };
-  const isFull = context.ruleCount > RULES_MAX;
   return {
     key: draft.key,
     pattern,
@@ -128,7 +128,7 @@ function buildRule(draft: RuleDraft, patternDraft: PatternDraft, parent: Parent,
     hasLimit: draft.limits.hasLimit,
     isUnlimited: draft.limits.isUnlimited,
     unlimitedReplaces: draft.limits.unlimitedReplaces.map(({ name }) => context.names.safe(name)),
-    limits: isFull ? [] : buildLimits(draft.limits.limits, owner, context),
+    limits: buildLimits(draft.limits.limits, owner, context),
     kind: draft.kind,
     isQuota: draft.isQuota,
     isPostPaid: draft.isPostPaid,
@@ -138,8 +138,7 @@ function buildRule(draft: RuleDraft, patternDraft: PatternDraft, parent: Parent,
     detailedMetric: draft.detailedMetric,
     valueToMetric: draft.valueToMetric,
     metadata: draft.metadata,
-    children:
-      isFull || draft.children.length === 0 ? undefined : buildLevel(draft.children, { path, statPath }, context),
+    children: draft.children.length === 0 ? undefined : buildLevel(draft.children, { path, statPath }, context),
   };
 }
 

@@ -4,12 +4,13 @@ import { LimitStats } from "../core/limit-stats.ts";
 import { textOf } from "../core/request.ts";
 import { domainKeyPrefix, globalBucketKey, hashBucketKey } from "./bucket-key.ts";
 import { type CompileOptions, LimitBuilder } from "./build-limit.ts";
-import { buildRoot, type DomainContext } from "./build-rule.ts";
+import { buildRoot, countRules, type DomainContext } from "./build-rule.ts";
 import type { FileDraft, GlobalLimitDraft, PlacedName, RuleDraft } from "./draft.ts";
 import { SafeNames } from "./names.ts";
 import { formatPlace, ProblemLog } from "./problems.ts";
 import { readFile } from "./read-rule.ts";
 import type { DomainRules, GlobalLimit, Problem, Rule, RuleSet } from "./rule-set.ts";
+import { RULES_MAX } from "./schema.ts";
 import type { Place, SourceFile } from "./source.ts";
 
 export type { CompileOptions } from "./build-limit.ts";
@@ -30,9 +31,17 @@ export function compileRules(files: readonly SourceFile[], options: CompileOptio
   // A set that is refused already must leave no stats behind; it's built all the same, for the rest of its problems.
   const statsBook = log.hasErrors ? { statsOf: () => new LimitStats() } : options.statsBook;
   const ids = new Set<string>();
-  const counter = { ruleCount: 0 };
+  let ruleCount = 0;
   for (const parts of groupByDomain(drafts, options.mergeDomains ?? false, log)) {
-    const domain = buildDomain(parts, { ...options, statsBook }, { ids, counter, log });
+    ruleCount += countRules(parts.flatMap((part) => part.rules));
+    if (ruleCount > RULES_MAX) {
+      log.error(
+        parts[0].domainAt,
+        `more than ${RULES_MAX} rules in all, each value of one_of counted with all below it`,
+      );
+      break;
+    }
+    const domain = buildDomain(parts, { ...options, statsBook }, { ids, log });
     domains.set(domain.domain, domain);
   }
   const problems = log.sorted();
@@ -47,17 +56,19 @@ export function compileRules(files: readonly SourceFile[], options: CompileOptio
   return { ruleSet, problems };
 }
 
-function groupByDomain(drafts: readonly FileDraft[], mergeDomains: boolean, log: ProblemLog): FileDraft[][] {
-  const groups = new Map<string, FileDraft[]>();
+/** The files of one domain, at least one. */
+type DomainFiles = [FileDraft, ...FileDraft[]];
+
+function groupByDomain(drafts: readonly FileDraft[], mergeDomains: boolean, log: ProblemLog): DomainFiles[] {
+  const groups = new Map<string, DomainFiles>();
   for (const draft of drafts) {
     const group = groups.get(draft.domain);
-    const [first] = group ?? [];
-    if (group === undefined || first === undefined) {
+    if (group === undefined) {
       groups.set(draft.domain, [draft]);
     } else if (mergeDomains) {
       group.push(draft);
     } else {
-      const message = `domain '${textOf(draft.domain)}' stands at ${formatPlace(first.domainAt)} already`;
+      const message = `domain '${textOf(draft.domain)}' stands at ${formatPlace(group[0].domainAt)} already`;
       log.error(draft.domainAt, message, "Give it another domain, or set MERGE_DOMAIN_CONFIG=true to join the files.");
     }
   }
@@ -67,22 +78,20 @@ function groupByDomain(drafts: readonly FileDraft[], mergeDomains: boolean, log:
 /** What all domains of one set share. */
 interface SetContext {
   readonly ids: Set<string>;
-  readonly counter: { ruleCount: number };
   readonly log: ProblemLog;
 }
 
-function buildDomain(parts: readonly FileDraft[], options: CompileOptions, shared: SetContext): DomainRules {
-  const { log, counter } = shared;
-  const domain = parts[0]?.domain ?? "";
+function buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetContext): DomainRules {
+  const { log } = shared;
+  const { domain } = parts[0];
   const rules = parts.flatMap((part) => part.rules);
   const globalLimits = parts.flatMap((part) => (part.globalLimit === undefined ? [] : [part.globalLimit]));
   const names = new SafeNames(namesOf(rules, globalLimits), log);
   const limitBuilder = new LimitBuilder(options, names, shared.ids);
-  const context: DomainContext = { domain, names, limitBuilder, log, limits: [], ruleCount: counter.ruleCount };
+  const context: DomainContext = { domain, names, limitBuilder, log, limits: [] };
   const keyPrefix = domainKeyPrefix(options.cacheKeyPrefix ?? "", domain);
   const root = buildRoot(rules, context);
   const globalLimit = buildGlobalLimit(globalLimits, keyPrefix, context);
-  counter.ruleCount = context.ruleCount;
   warnUnknownReplaces(rules, names, log);
   return {
     domain,

@@ -185,7 +185,7 @@ function walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): Walk {
       entries.push({ ...entry, outcome: "not reached", tried: [], leftOut: 0, says: "not reached" });
     } else if (level === undefined) {
       end = pathEnded(matched.at(-1)?.rule);
-      entries.push({ ...entry, outcome: "no match", tried: [], leftOut: 0, says: end.says });
+      entries.push({ ...entry, outcome: "no match", tried: [], leftOut: 0, says: "no rules are left to try" });
     } else {
       const rule = findChild(level, key, value);
       entries.push(entryReport(entry, level, rule));

@@ -26,10 +26,13 @@ export interface Field {
 export class Fields {
   /** Where the section begins. */
   readonly at: Place;
+  /** True if a key was refused. What then seems to be missing may be just that key, so it isn't worth a word. */
+  readonly hasRefused: boolean;
   readonly #fields: ReadonlyMap<string, Field>;
 
-  constructor(at: Place, fields: ReadonlyMap<string, Field>) {
+  constructor(at: Place, fields: ReadonlyMap<string, Field>, hasRefused: boolean) {
     this.at = at;
+    this.hasRefused = hasRefused;
     this.#fields = fields;
   }
 
@@ -59,6 +62,7 @@ export class Fields {
  */
 export function readFields(section: Section, mappings: readonly MappingNode[], log: ProblemLog): Fields {
   const fields = new Map<string, Field>();
+  const errorsBefore = log.errorCount;
   for (const mapping of mappings) {
     const writtenHere = new Set<string>();
     for (const entry of mapping.entries) {
@@ -74,7 +78,7 @@ export function readFields(section: Section, mappings: readonly MappingNode[], l
       fields.set(name, { name, keyAt: entry.key.at, value: entry.value, overridden });
     }
   }
-  return new Fields(mappings.at(-1)?.at ?? { file: "", line: 1, column: 1 }, fields);
+  return new Fields(mappings.at(-1)?.at ?? { file: "", line: 1, column: 1 }, fields, log.errorCount > errorsBefore);
 }
 
 /** True for null in any spelling. */
@@ -99,18 +103,22 @@ function isKeyOf(section: Section, name: string, entry: MappingEntry, log: Probl
   const at = entry.key.at;
   if (REFERENCE_KEYS.has(name) && REFERENCE_SECTIONS.has(section)) {
     const move = home === undefined ? "" : `; it belongs ${SECTION_HOMES[home]}`;
-    log.warn(at, `'${name}' means nothing in ${SECTION_TITLES[section]} and is ignored${move}`);
+    log.warn(at, `'${name}' means nothing ${SECTION_TITLES[section]} and is ignored${move}`);
     if (name !== "metadata") checkIgnored(entry.value, log);
     return false;
   }
   const known = SECTION_KEYS[section];
   if (home !== undefined && home !== section) {
-    log.error(at, `'${name}' can't stand in ${SECTION_TITLES[section]}`, `It belongs ${SECTION_HOMES[home]}.`);
+    log.error(at, `'${name}' can't stand ${SECTION_TITLES[section]}`, `It belongs ${SECTION_HOMES[home]}.`);
   } else if (name === "sync") {
     log.error(at, "'sync' is not part of this version: every take is exact", "Remove it.");
   } else {
     const words = known.join(", ");
-    log.error(at, `unknown key '${name}' in ${SECTION_TITLES[section]}, which takes ${words}`, suggest(name, known));
+    log.error(
+      at,
+      `unknown key '${name}' ${SECTION_TITLES[section]}, where these are known: ${words}`,
+      suggest(name, known),
+    );
   }
   return false;
 }

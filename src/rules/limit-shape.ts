@@ -48,7 +48,7 @@ export function parseWindow(text: string): number | undefined {
 
 /** The unit that is as long as the window, or unknown. */
 export function unitOfWindow(windowSeconds: number): Unit {
-  const unit = UNIT_SECONDS.findIndex((seconds) => seconds === windowSeconds);
+  const unit = (UNIT_SECONDS as readonly number[]).indexOf(windowSeconds);
   return (unit < 0 ? Unit.unknown : unit) as Unit;
 }
 

@@ -16,6 +16,11 @@ export class ProblemLog {
     return this.#errors > 0;
   }
 
+  /** Errors so far. */
+  get errorCount(): number {
+    return this.#errors;
+  }
+
   error(at: Place, message: string, suggestion?: string): void {
     this.#errors++;
     this.add(makeProblem("error", at, message, suggestion));

@@ -32,7 +32,13 @@ export function warnUnreachable(rules: readonly Rule[], log: ProblemLog): void {
 function warn(rule: Rule, hiding: Rule, log: ProblemLog): void {
   const [file = "", line, column] = splitWhere(rule.where);
   const message = `nothing reaches this rule: '${textOf(hiding.pathElement)}' at ${hiding.where} takes every value it would match`;
-  log.warn({ file, line, column }, message, "Move it before that rule, or remove it.");
+  // The rule without a value is tried last wherever it stands, so moving it would not help.
+  const isLast = rule.pattern.kind === "any";
+  log.warn(
+    { file, line, column },
+    message,
+    isLast ? "Remove one of the two." : "Move it before that rule, or remove it.",
+  );
 }
 
 function splitWhere(where: string): [string, number, number] {

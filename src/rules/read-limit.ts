@@ -1,4 +1,4 @@
-// Reads one limit: its shape picks the algorithm (design §3), its numbers become whole amounts per window.
+// Reads one limit: its shape picks the algorithm, its numbers become whole amounts per window.
 
 import {
   ALGORITHM_NAMES,
@@ -133,7 +133,7 @@ function decimalText(node: { text: string; value: { type: string; number?: numbe
 
 function readWindowRate(fields: Fields, log: ProblemLog): Rate | undefined {
   const amount = readWhole(fields, "requests_per_unit", { min: 0 }, log);
-  if (fields.given("requests_per_unit") === undefined) {
+  if (fields.given("requests_per_unit") === undefined && !fields.hasRefused) {
     log.warn(fields.at, "requests_per_unit is missing, which counts as 0: every hit is refused");
   }
   const window = fields.given("window");
@@ -156,8 +156,10 @@ function readUnit(fields: Fields, log: ProblemLog): Unit | undefined {
   const expected = `expected one of ${UNIT_WORDS.join(", ")}`;
   if (field === undefined || text === "") {
     const hint = "Add 'unit', or 'window: 30s', or use tokens_per_second.";
-    if (field === undefined || field.value.kind === "scalar")
+    const isMissing = field === undefined ? !fields.hasRefused : field.value.kind === "scalar";
+    if (isMissing) {
       log.error(field?.value.at ?? fields.at, `unit is missing: ${expected}`, hint);
+    }
   } else {
     log.error(field.value.at, `unit: ${expected}, got ${describeNode(field.value)}`, suggest(textOf(text), UNIT_WORDS));
   }

@@ -23,7 +23,7 @@ export function readPatterns(key: string, fields: Fields, log: ProblemLog): Patt
   const given = SECTION_KEYS.match.map((name) => matchFields.given(name)).filter((field) => field !== undefined);
   const [first, second] = given;
   if (first === undefined) {
-    log.error(matchFields.at, `match: expected one of ${SECTION_KEYS.match.join(", ")}`);
+    if (!matchFields.hasRefused) log.error(matchFields.at, `match: expected one of ${SECTION_KEYS.match.join(", ")}`);
     return [];
   }
   if (second !== undefined) {

@@ -93,7 +93,8 @@ function readCost(fields: Fields, log: ProblemLog): CostEntry | undefined {
   if (section === undefined) return undefined;
   const cost = readFields("cost", section, log);
   const entry = readText(cost, "entry", log) ?? "";
-  if (entry === "") log.error(cost.at, "cost: 'entry' is missing; it names the entry that carries the cost");
+  if (entry === "" && !cost.hasRefused)
+    log.error(cost.at, "cost: 'entry' is missing; it names the entry that carries the cost");
   const max = readWhole(cost, "max", { min: 1 }, log) ?? AMOUNT_MAX;
   const byDefault = readWhole(cost, "default", { min: 1 }, log) ?? 1;
   if (byDefault > max) {

@@ -4,15 +4,15 @@
 /** The mappings that a rules file is made of. */
 export type Section = "file" | "rule" | "limit" | "global limit" | "replaces item" | "cost" | "match";
 
-/** How messages name a section. */
+/** How messages name a section, as the end of a sentence. */
 export const SECTION_TITLES: Readonly<Record<Section, string>> = {
-  file: "the top of the file",
-  rule: "a rule of 'descriptors'",
-  limit: "a rate limit",
-  "global limit": "'global_limit'",
-  "replaces item": "an item of 'replaces'",
-  cost: "'cost'",
-  match: "'match'",
+  file: "at the top of the file",
+  rule: "in a rule of 'descriptors'",
+  limit: "in a rate limit",
+  "global limit": "in 'global_limit'",
+  "replaces item": "in an item of 'replaces'",
+  cost: "in 'cost'",
+  match: "in 'match'",
 };
 
 /** Where to put a key that stands in the wrong section, as the end of a sentence. */
@@ -105,7 +105,7 @@ export const REFERENCE_SECTIONS: ReadonlySet<Section> = new Set<Section>(["file"
 
 /** The section a key belongs to, or undefined if no section knows it. */
 export function homeOf(key: string): Section | undefined {
-  for (const section of ["file", "rule", "limit", "global limit", "cost", "match"] as const) {
+  for (const section of ["rule", "limit", "file", "global limit", "cost", "match"] as const) {
     if (SECTION_KEYS[section].includes(key)) return section;
   }
   return undefined;

@@ -1,0 +1,70 @@
+// Rule sets as plain values that a fixture can hold: what people would write down of them, without stats and functions.
+
+import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, UNIT_NAMES } from "../../src/core/limit.ts";
+import type { Rule, RuleSet } from "../../src/rules/rule-set.ts";
+
+const KIND_NAMES = ["ordinary", "quota", "shadow"] as const;
+
+/** All domains of a set. */
+export function summarise(ruleSet: RuleSet): unknown {
+  return [...ruleSet.domains.values()].map(({ domain, globalLimit, root, costEntries, hasReplaces }) => ({
+    domain,
+    ...(globalLimit === undefined
+      ? {}
+      : {
+          globalLimit: {
+            ...summariseLimit(globalLimit.limit),
+            counts: globalLimit.countsHits ? "hits" : "calls",
+            bucketKey: globalLimit.bucketKey,
+          },
+        }),
+    ...(costEntries.size === 0 ? {} : { costEntries: [...costEntries] }),
+    ...(hasReplaces ? { hasReplaces } : {}),
+    rules: root.rules.map(summariseRule),
+  }));
+}
+
+function summariseRule(rule: Rule): unknown {
+  const { path, pattern, patternText, where, limits, kind, cost, metadata, children } = rule;
+  const switches = [
+    "isUnlimited",
+    "isQuota",
+    "isPostPaid",
+    "sharesThreshold",
+    "hashesValues",
+    "detailedMetric",
+    "valueToMetric",
+  ] as const;
+  return {
+    path,
+    where,
+    pattern: pattern.kind,
+    ...(patternText === "" ? {} : { patternText }),
+    ...Object.fromEntries(switches.filter((name) => rule[name]).map((name) => [name, true])),
+    ...(kind === 0 ? {} : { kind: KIND_NAMES[kind] }),
+    ...(rule.unlimitedReplaces.length === 0 ? {} : { unlimitedReplaces: rule.unlimitedReplaces }),
+    ...(limits.length === 0 ? {} : { limits: limits.map(summariseLimit) }),
+    ...(cost === undefined ? {} : { cost }),
+    ...(metadata === undefined ? {} : { metadata }),
+    ...(children === undefined ? {} : { children: children.rules.map(summariseRule) }),
+  };
+}
+
+function summariseLimit(limit: Limit): object {
+  const { algorithm, amount, burst, windowSeconds, debtMax, shownAmount, shownUnit, retryAfterJitter, replaces } =
+    limit;
+  return {
+    id: limit.id,
+    ...(limit.name === "" ? {} : { name: limit.name }),
+    algorithm: ALGORITHM_NAMES[algorithm],
+    amount,
+    windowSeconds,
+    burst,
+    debtMax,
+    shown: `${shownAmount}/${UNIT_NAMES[shownUnit]}`,
+    keySuffix: limit.keySuffix,
+    ...(retryAfterJitter === 0 ? {} : { retryAfterJitter }),
+    ...(limit.onStoreFailure === 0 ? {} : { onStoreFailure: ON_STORE_FAILURE_NAMES[limit.onStoreFailure] }),
+    ...(replaces.length === 0 ? {} : { replaces }),
+  };
+}

@@ -1,0 +1,169 @@
+// Rule files made by chance and by malice: compiling never throws, never hangs, and what is refused has a place.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { loadError } from "../../../src/config/load.ts";
+import { DEPTH_MAX, NODES_MAX } from "../../../src/config/yaml-tree.ts";
+import { RULES_MAX, SECTION_KEYS } from "../../../src/rules/schema.ts";
+import { compileYaml } from "../../support/rules.ts";
+
+const GOOD = `domain: shop
+global_limit: { requests_per_unit: 100, unit: second, count: hits }
+descriptors:
+  - &base
+    key: plan
+    value: "gold*"
+    share_threshold: on
+    rate_limits:
+      - { name: fast, tokens_per_second: 0.5, burst: 3, debt_max: 9 }
+      - { name: slow, requests_per_unit: 0x10, window: 7d, algorithm: fixed_window, replaces: [{ name: fast }] }
+    post_paid: true
+    metadata: { a: [1, { b: ~ }], 1.5: |
+      text
+      }
+    descriptors:
+      - { key: ip, match: { cidr: [10.0.0.0/8, "::1"] }, rate_limit: { unlimited: true } }
+  - { <<: *base, key: path, value: ~, match: { regex: "^/v[0-9]+" } }
+`;
+
+function compileSafely(bytes: string | Buffer) {
+  const result = compileYaml({ "a.yaml": bytes as string });
+  const errors = result.problems.filter(({ severity }) => severity === "error");
+  expect(result.ruleSet === undefined).toBe(errors.length > 0);
+  for (const { line, column, message } of result.problems) {
+    expect(line >= 1 && column >= 1 && message.length > 0).toBe(true);
+  }
+  return result;
+}
+
+const scalar = fc.oneof(
+  fc.constantFrom(
+    "a",
+    "*",
+    "10",
+    "0.5",
+    "0x10",
+    "~",
+    "true",
+    "'q'",
+    '"d"',
+    "30s",
+    "day",
+    "[",
+    "{",
+    "*base",
+    "&b x",
+    "!!int 5",
+    "|",
+    "1e999",
+  ),
+  fc.string({ maxLength: 12 }),
+);
+const keys = [...new Set(Object.values(SECTION_KEYS).flat())];
+const tree = fc.letrec<{ node: string; map: string; list: string }>((tie) => ({
+  node: fc.oneof({ maxDepth: 4, withCrossShrink: true }, scalar, tie("map"), tie("list")),
+  map: fc
+    .array(fc.tuple(fc.constantFrom(...keys, "<<", "bad", "5"), tie("node")), { maxLength: 6 })
+    .map((entries) => `{${entries.map(([key, value]) => `${key}: ${value}`).join(", ")}}`),
+  list: fc.array(tie("node"), { maxLength: 4 }).map((items) => `[${items.join(", ")}]`),
+}));
+
+describe("chance", () => {
+  test("any text", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary", maxLength: 200 }), (text) => void compileSafely(text)),
+      { numRuns: 300 },
+    );
+  });
+
+  test("any bytes", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => void compileSafely(Buffer.from(bytes))),
+      { numRuns: 200 },
+    );
+  });
+
+  test("keys and values of rule files in any arrangement", () => {
+    fc.assert(
+      fc.property(
+        tree.map,
+        (text) => void compileSafely(`domain: d\ndescriptors:\n  - ${text}\n  - {key: a, rate_limit: ${text}}\n`),
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  test("a good file with pieces cut out, doubled or replaced", () => {
+    const cut = fc.tuple(
+      fc.nat(GOOD.length),
+      fc.nat(12),
+      fc.constantFrom("", "\n", " ", "{", "]", ":", "- ", "\t", "*", "&x ", "é", '"'),
+    );
+    compileSafely(GOOD);
+    fc.assert(
+      fc.property(fc.array(cut, { minLength: 1, maxLength: 4 }), (cuts) => {
+        compileSafely(cuts.reduce((text, [at, length, by]) => text.slice(0, at) + by + text.slice(at + length), GOOD));
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe("malice", () => {
+  const list = (item: string, count: number) => Array.from({ length: count }, () => item).join(",");
+
+  test("aliases of aliases are bounded", () => {
+    let text = "domain: d\nmetadata:\n  a0: &a0 [x]\n";
+    for (let i = 1; i <= 12; i++) text += `  a${i}: &a${i} [${list(`*a${i - 1}`, 10)}]\n`;
+    expect(compileSafely(text).problems[0]?.message).toContain(`more than ${NODES_MAX} nodes`);
+  });
+
+  test("merges of merges are bounded", () => {
+    let text = "domain: d\nmetadata:\n  a0: &a0 { k: 1, l: 2, m: 3 }\n";
+    for (let i = 1; i <= 12; i++) text += `  a${i}: &a${i} { <<: [${list(`*a${i - 1}`, 10)}] }\n`;
+    expect(compileSafely(text).problems[0]?.message).toContain(`more than ${NODES_MAX} nodes`);
+  });
+
+  test.each([
+    { name: "lists", text: `domain: ${"[".repeat(20_000)}` },
+    { name: "closed lists", text: `domain: ${"[".repeat(5_000)}${"]".repeat(5_000)}` },
+    { name: "mappings", text: `domain: ${"{a: ".repeat(20_000)}` },
+    { name: "dashes", text: "- ".repeat(10_000) },
+    {
+      name: "blocks",
+      text: `domain: d\nmetadata:\n${Array.from({ length: 1_000 }, (_, i) => `${" ".repeat(i + 1)}a:\n`).join("")}`,
+    },
+  ])("deep nesting of $name is refused", ({ text }) => {
+    expect(compileSafely(text).ruleSet).toBeUndefined();
+  });
+
+  test("nesting within the bound is fine", () => {
+    const depth = DEPTH_MAX / 4;
+    const text = `domain: d\nmetadata: ${"[".repeat(depth)}${"]".repeat(depth)}\n`;
+    expect(compileSafely(text).ruleSet).toBeDefined();
+  });
+
+  test("values of one_of below values of one_of are bounded", () => {
+    const values = Array.from({ length: 800 }, (_, i) => `v${i}`).join(",");
+    const text = `domain: d
+descriptors:
+  - { key: a, match: { one_of: [${values}] }, descriptors: [{ key: b, match: { one_of: [${values}] } }] }
+`;
+    expect(compileSafely(text).problems[0]?.message).toContain(`more than ${RULES_MAX} rules`);
+  });
+
+  test("a key named like a property of every object is only a key", () => {
+    const text =
+      "domain: __proto__\ndescriptors:\n  - { key: constructor, value: toString, rate_limit: { rps: 1 }, metadata: { __proto__: { x: 1 } } }\n";
+    const rule = compileSafely(text).ruleSet?.domains.get("__proto__")?.root.rules[0];
+    expect(Object.keys(rule?.metadata ?? {})).toEqual(["__proto__"]);
+    expect(({} as { x?: number }).x).toBeUndefined();
+  });
+});
+
+test("an error of many problems stays readable", () => {
+  const { problems } = compileSafely(`domain: d\n${"bad: 1\n".repeat(2_000)}`);
+  const error = loadError("rules", { ruleSet: undefined, problems, hash: "", files: [] });
+  expect(error.problems).toHaveLength(500);
+  expect(error.message).toBe("the rules in rules can't be used: 500 errors");
+});

@@ -1,0 +1,178 @@
+// What concerns whole sets: domains over files, names and ids, defaults, stats, all problems at once.
+
+import { describe, expect, test } from "vitest";
+import { OnStoreFailure } from "../../../src/core/limit.ts";
+import { LimitStats } from "../../../src/core/limit-stats.ts";
+import { PROBLEMS_MAX, ProblemLog } from "../../../src/rules/problems.ts";
+import { compileYaml, PlainStatsBook, rulesFromYaml } from "../../support/rules.ts";
+
+const LIMIT = "rate_limit: { requests_per_unit: 5, unit: minute }";
+
+function errorsOf(texts: Parameters<typeof compileYaml>[0], options = {}): string[] {
+  const { problems } = compileYaml(texts, options);
+  return problems
+    .filter(({ severity }) => severity === "error")
+    .map(({ file, line, column }) => `${file}:${line}:${column}`);
+}
+
+describe("domains", () => {
+  const one = `domain: d\ndescriptors:\n  - { key: a, value: "x*", ${LIMIT} }\n`;
+  const two = `domain: d\nglobal_limit: { rps: 5 }\ndescriptors:\n  - { key: a, value: "xy*", ${LIMIT} }\n  - { key: b }\n`;
+
+  test("two files of one domain are an error that names the first", () => {
+    const { problems, ruleSet } = compileYaml([one, two]);
+    expect(ruleSet).toBeUndefined();
+    expect(problems.map(({ file, message }) => [file, message])).toEqual([
+      ["b.yaml", "domain 'd' stands at a.yaml:1:9 already"],
+    ]);
+  });
+
+  test("merging joins the files at the root, in their order", () => {
+    const domain = rulesFromYaml([one, two], { mergeDomains: true }).domains.get("d");
+    expect(domain?.files).toEqual(["a.yaml", "b.yaml"]);
+    expect(domain?.root.rules.map(({ path }) => path)).toEqual(["a=x*", "a=xy*", "b"]);
+    expect(domain?.globalLimit?.limit.amount).toBe(5);
+  });
+
+  test("merging refuses the same rule and a second global limit", () => {
+    expect(errorsOf([two, two], { mergeDomains: true })).toEqual(["b.yaml:2:15", "b.yaml:4:22", "b.yaml:5:12"]);
+  });
+
+  test("rules whose key and value only meet when joined are different rules", () => {
+    const domain = rulesFromYaml(
+      "domain: d\ndescriptors: [{ key: a_b }, { key: a, value: b }, { key: a, value: b_c }]\n",
+    );
+    expect(domain.domains.get("d")?.root.rules).toHaveLength(3);
+  });
+
+  test("no files make an empty set", () => {
+    expect(rulesFromYaml({}).domains.size).toBe(0);
+  });
+});
+
+describe("limits of a set", () => {
+  test("defaults come from the options, then the rule, then the limit", () => {
+    const domain = rulesFromYaml(
+      `domain: d
+descriptors:
+  - { key: a, rate_limit: { rps: 1 } }
+  - { key: b, on_store_failure: deny, rate_limit: { rps: 1, retry_after_jitter: 0.1 } }
+  - { key: c, on_store_failure: deny, rate_limits: [{ rps: 1, on_store_failure: local }] }
+`,
+      { defaultOnStoreFailure: OnStoreFailure.error, defaultRetryAfterJitter: 0.3, cacheKeyPrefix: "p:" },
+    ).domains.get("d");
+    expect(domain?.keyPrefix).toBe("p:{d");
+    expect(domain?.limits.map((limit) => [limit.onStoreFailure, limit.retryAfterJitter])).toEqual([
+      [OnStoreFailure.error, 0.3],
+      [OnStoreFailure.deny, 0.1],
+      [OnStoreFailure.local, 0.3],
+    ]);
+  });
+
+  test("ids are unique even where paths read the same", () => {
+    const domain = rulesFromYaml(
+      `domain: d
+descriptors:
+  - { key: a, value: b/c, ${LIMIT} }
+  - { key: a, value: b, descriptors: [{ key: c, ${LIMIT} }] }
+`,
+    ).domains.get("d");
+    expect(domain?.limits.map(({ id }) => id)).toEqual(["d/a=b/c", "d/a=b/c~2"]);
+  });
+
+  test("stats are asked for by the reference's stat path", () => {
+    const statsBook = new PlainStatsBook();
+    const rules = rulesFromYaml(
+      `domain: d
+global_limit: { rps: 9 }
+descriptors:
+  - key: a
+    value: x
+    descriptors: [{ key: b, value: "y*", rate_limits: [{ rps: 1, name: n }, { rps: 2 }] }]
+`,
+      { statsBook },
+    );
+    expect([...statsBook.stats.keys()]).toEqual([
+      '["d","a_x","b_y*","n"]',
+      '["d","a_x","b_y*","token_bucket/1"]',
+      '["d",""]',
+    ]);
+    expect(rules.domains.get("d")?.limits[0]?.stats).toBe(statsBook.stats.get('["d","a_x","b_y*","n"]'));
+  });
+
+  test("a refused set asks for no stats of rules that were read before the mistake", () => {
+    const asked: string[] = [];
+    const statsBook = {
+      statsOf(domain: string) {
+        asked.push(domain);
+        return new LimitStats();
+      },
+    };
+    compileYaml([`domain: d\ndescriptors: [{ key: a, ${LIMIT} }]\n`, "domain: [x]\n"], { statsBook });
+    expect(asked).toEqual([]);
+  });
+
+  test("names that differ as written differ as shown, and replaces follows them", () => {
+    const domain = rulesFromYaml(
+      `domain: d
+descriptors:
+  - { key: a, rate_limit: { rps: 1, name: a b } }
+  - { key: b, rate_limit: { rps: 1, name: a_b } }
+  - { key: c, rate_limit: { rps: 1, name: c, replaces: [{ name: a b }] } }
+`,
+    ).domains.get("d");
+    expect(domain?.limits.map(({ name }) => name)).toEqual(["a_b_2", "a_b", "c"]);
+    expect(domain?.limits[2]?.replaces).toEqual(["a_b_2"]);
+    expect(domain?.hasReplaces).toBe(true);
+  });
+
+  test("an unlimited rule deep in the tree is enough for hasReplaces", () => {
+    const text = `domain: d
+descriptors:
+  - { key: a, descriptors: [{ key: b, rate_limit: { unlimited: true, replaces: [{ name: n }] } }] }
+  - { key: c, rate_limit: { rps: 1, name: n } }
+`;
+    expect(rulesFromYaml(text).domains.get("d")?.hasReplaces).toBe(true);
+  });
+
+  test("version and hash come from whoever loads", () => {
+    const { ruleSet } = compileYaml("domain: d\n", { version: 7, hash: "abc" });
+    expect(ruleSet).toMatchObject({ version: 7, hash: "abc", files: ["a.yaml"] });
+  });
+});
+
+describe("problems", () => {
+  test("all mistakes of all files are reported at once, in order", () => {
+    const bad = (key: string) =>
+      `domain: ${key}\nlimits: 1\ndescriptors:\n  - { key: "", ${LIMIT} }\n  - { key: b, ${LIMIT}, valu: x }\n`;
+    expect(errorsOf([bad("d"), bad("e")])).toEqual([
+      "a.yaml:2:1",
+      "a.yaml:4:12",
+      "a.yaml:5:67",
+      "b.yaml:2:1",
+      "b.yaml:4:12",
+      "b.yaml:5:67",
+    ]);
+  });
+
+  test("a set with warnings only is in force and carries them", () => {
+    const { ruleSet, problems } = compileYaml("domain: d\nunit: hour\n");
+    expect(ruleSet?.warnings).toEqual(problems);
+    expect(problems.map(({ severity }) => severity)).toEqual(["warning"]);
+  });
+
+  test("a mistake in an anchor is told once, however often it is used", () => {
+    const text =
+      "domain: d\ndescriptors:\n  - &a { key: a, rate_limit: { unit: eon, requests_per_unit: 1 } }\n  - { <<: *a, key: b }\n";
+    expect(errorsOf(text)).toEqual(["a.yaml:3:38"]);
+  });
+
+  test("a file of rubbish has a bounded number of problems, errors before warnings", () => {
+    const log = new ProblemLog();
+    for (let line = 1; line <= PROBLEMS_MAX * 3; line++) log.warn({ file: "f", line, column: 1 }, "w");
+    for (let line = 1; line <= 10; line++) log.error({ file: "f", line: line * 50, column: 2 }, "e");
+    const sorted = log.sorted();
+    expect(sorted).toHaveLength(PROBLEMS_MAX);
+    expect(sorted.filter(({ severity }) => severity === "error")).toHaveLength(10);
+  });
+});

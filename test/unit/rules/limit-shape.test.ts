@@ -1,0 +1,82 @@
+// Rates and windows as written become whole numbers, exactly or not at all.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { UNIT_NAMES } from "../../../src/core/limit.ts";
+import { AMOUNT_MAX } from "../../../src/core/units.ts";
+import { parseWindow, rateOfDecimal, unitOfWindow } from "../../../src/rules/limit-shape.ts";
+import { WINDOW_SECONDS_MAX } from "../../../src/rules/schema.ts";
+
+describe("rates in decimal", () => {
+  test.each([
+    { text: "10", amount: 10, windowSeconds: 1, unit: "second" },
+    { text: "0.5", amount: 30, windowSeconds: 60, unit: "minute" },
+    { text: "2.25", amount: 135, windowSeconds: 60, unit: "minute" },
+    { text: "0.01", amount: 36, windowSeconds: 3600, unit: "hour" },
+    { text: "0.0625", amount: 225, windowSeconds: 3600, unit: "hour" },
+    { text: "0.03125", amount: 2700, windowSeconds: 86400, unit: "day" },
+    { text: "0.001", amount: 1, windowSeconds: 1000, unit: "unknown" },
+    { text: "1e2", amount: 100, windowSeconds: 1, unit: "second" },
+    { text: ".1", amount: 6, windowSeconds: 60, unit: "minute" },
+    { text: "1_000.5", amount: 60030, windowSeconds: 60, unit: "minute" },
+    { text: "4294967295", amount: AMOUNT_MAX, windowSeconds: 1, unit: "second" },
+  ])("$text per second is $amount per $windowSeconds s", ({ text, amount, windowSeconds, unit }) => {
+    expect(rateOfDecimal(text)).toEqual({
+      amount,
+      windowSeconds,
+      unit: (UNIT_NAMES as readonly string[]).indexOf(unit),
+    });
+  });
+
+  test.each(["", "0", "0.0", "-1", "x", "1e999", "0.00000001", "4294967296", "4294967295.5", ".", "1.2.3"])(
+    "'%s' is no rate",
+    (text) => {
+      expect(rateOfDecimal(text)).toBeTypeOf("string");
+    },
+  );
+
+  test("amount / window is the rate to the last digit", () => {
+    const decimal = fc.tuple(fc.integer({ min: 0, max: 100_000 }), fc.integer({ min: 0, max: 999 }));
+    fc.assert(
+      fc.property(decimal, ([whole, thousandths]) => {
+        fc.pre(whole + thousandths > 0);
+        const rate = rateOfDecimal(`${whole}.${String(thousandths).padStart(3, "0")}`);
+        const { amount, windowSeconds } = rate as Exclude<typeof rate, string>;
+        expect(amount * 1000).toBe((whole * 1000 + thousandths) * windowSeconds);
+        expect(windowSeconds).toBeLessThanOrEqual(WINDOW_SECONDS_MAX);
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe("windows", () => {
+  test.each([
+    ["1s", 1],
+    ["30s", 30],
+    ["5m", 300],
+    ["12h", 43_200],
+    ["7d", 604_800],
+    ["365d", WINDOW_SECONDS_MAX],
+  ])("%s is %d s", (text, seconds) => {
+    expect(parseWindow(text)).toBe(seconds);
+  });
+
+  test.each(["", "0s", "30", "s", "1.5h", "-1s", "1w", "366d", "99999999999s", "1h30m", " 1s"])(
+    "'%s' is no window",
+    (text) => {
+      expect(parseWindow(text)).toBeUndefined();
+    },
+  );
+
+  test("a window as long as a unit shows that unit", () => {
+    expect([1, 60, 3600, 86_400, 604_800, 90].map((seconds) => UNIT_NAMES[unitOfWindow(seconds)])).toEqual([
+      "second",
+      "minute",
+      "hour",
+      "day",
+      "week",
+      "unknown",
+    ]);
+  });
+});

@@ -1,0 +1,94 @@
+// How rule files say which values they mean, by what the compiled patterns accept.
+
+import { describe, expect, test } from "vitest";
+import { oneByteOf } from "../../../src/core/request.ts";
+import { compileYaml, rulesFromYaml } from "../../support/rules.ts";
+
+function patternOf(match: string) {
+  const rules = rulesFromYaml(`domain: d\ndescriptors: [{ key: k, match: ${match} }]\n`);
+  const pattern = rules.domains.get("d")?.root.rules[0]?.pattern;
+  if (pattern === undefined || !("test" in pattern)) throw new Error("no pattern with a test");
+  return pattern;
+}
+
+describe("regex", () => {
+  test.each([
+    { regex: "^/v[0-9]+/", value: "/v12/x", fits: true },
+    { regex: "^/v[0-9]+/", value: "/a/v12/x", fits: false },
+    { regex: "admin", value: "/an/admin/page", fits: true },
+    { regex: "^Grü.e$", value: "Grüße", fits: true },
+    { regex: "^a*$", value: "aab", fits: false },
+  ])("$regex on $value: $fits", ({ regex, value, fits }) => {
+    expect(patternOf(`{ regex: "${regex}" }`).test(value)).toBe(fits);
+  });
+
+  test("looks at a bounded part of the value", () => {
+    expect(patternOf("{ regex: needle }").test(`${"x".repeat(4_090)}needle`)).toBe(true);
+    expect(patternOf("{ regex: needle }").test(`${"x".repeat(5_000)}needle`)).toBe(false);
+  });
+});
+
+describe("cidr", () => {
+  test.each([
+    { cidr: "10.0.0.0/8", value: "10.255.0.1", fits: true },
+    { cidr: "10.0.0.0/8", value: "11.0.0.1", fits: false },
+    { cidr: "10.0.0.0/8", value: "::ffff:10.1.2.3", fits: true },
+    { cidr: "10.0.0.0/8", value: "::ffff:a01:203", fits: true },
+    { cidr: '"::ffff:10.0.0.0/104"', value: "10.1.2.3", fits: true },
+    { cidr: '"2001:db8::/32"', value: "2001:DB8:0:0::1", fits: true },
+    { cidr: '"2001:db8::/32"', value: "2001:db9::1", fits: false },
+    { cidr: '"::/0"', value: "10.0.0.1", fits: false },
+    { cidr: "0.0.0.0/0", value: "203.0.113.9", fits: true },
+    { cidr: "127.0.0.1", value: "127.0.0.1", fits: true },
+    { cidr: "127.0.0.1", value: "127.1", fits: false },
+    { cidr: "0.0.0.0/0", value: "0x7f.1", fits: false },
+    { cidr: "0.0.0.0/0", value: "010.0.0.1", fits: false },
+    { cidr: "0.0.0.0/0", value: "10.0.0.1:443", fits: false },
+    { cidr: "0.0.0.0/0", value: "", fits: false },
+    { cidr: "[10.0.0.0/8, 192.168.0.0/16]", value: "192.168.3.4", fits: true },
+  ])("$cidr takes $value: $fits", ({ cidr, value, fits }) => {
+    expect(patternOf(`{ cidr: ${cidr} }`).test(value)).toBe(fits);
+  });
+
+  test.each(["10.0.0.0/33", "10.0.0.1/8", "10.0.0", "10.0.0.0/8/8", "10.0.0.0/x", '"::1/129"', "host", '""'])(
+    "%s is refused",
+    (cidr) => {
+      expect(compileYaml(`domain: d\ndescriptors: [{ key: k, match: { cidr: ${cidr} } }]\n`).ruleSet).toBeUndefined();
+    },
+  );
+});
+
+describe("levels", () => {
+  const level = rulesFromYaml(
+    `domain: d
+descriptors:
+  - { key: k, value: "a*" }
+  - { key: k, value: ü }
+  - { key: k, match: { prefix: b } }
+  - { key: k }
+`,
+  ).domains.get("d")?.root;
+  const keyRules = level?.byKey.get("k");
+
+  test("values are found by their one-byte text", () => {
+    expect(keyRules?.exact.get(oneByteOf("ü"))?.where).toBe("a.yaml:4:5");
+  });
+
+  test("patterns keep the order of the file, the rule without a value stands apart", () => {
+    expect(keyRules?.patterns.map(({ patternText }) => patternText)).toEqual(["a*", "prefix:b"]);
+    expect(keyRules?.any?.path).toBe("k");
+  });
+
+  test("a value that is the wildcard's own text finds the wildcard before any other pattern", () => {
+    expect(keyRules?.exact.get("a*")).toBe(keyRules?.patterns[0]);
+  });
+
+  test("a key with a star lists all patterns of its level, and only then", () => {
+    expect(level?.starKeyPatterns).toEqual([]);
+    const mixed = rulesFromYaml(
+      `domain: d\ndescriptors: [{ key: k, value: "a*" }, { key: "pa*" }, { key: j, value: x }]\n`,
+    ).domains.get("d")?.root;
+    expect(mixed?.starKeyPatterns.map(({ path }) => path)).toEqual(["k=a*", "pa*"]);
+    expect([...(mixed?.byKey.keys() ?? [])]).toEqual(["k", "j"]);
+  });
+});
