@@ -113,7 +113,7 @@ function statusText(status: AnswerStatus): string {
 
 function resetText({ code, duration_until_reset: reset }: AnswerStatus): string {
   if (reset === null) return "";
-  return code === "OVER_LIMIT" ? `, room again in ${reset.seconds} s` : `, as new in ${reset.seconds} s`;
+  return code === "OVER_LIMIT" ? `, room again in ${reset.seconds} s` : `, full again in ${reset.seconds} s`;
 }
 
 function shortStatus(status: AnswerStatus): string {

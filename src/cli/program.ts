@@ -36,10 +36,10 @@ export function buildProgram(options: ProgramOptions): Command {
 
 const PROGRAM_EXAMPLES = `
 Examples:
-  headgate serve                                 run the service
-  headgate check deploy/rules                    find every mistake in rule files
-  headgate explain --domain edge plan=free       see which rule applies, and why
-  headgate ask --domain edge plan=free           ask a running service
+  headgate serve                               run the service
+  headgate check deploy/rules                  find every mistake in rule files
+  headgate explain --domain edge plan=free     see which rule applies, and why
+  headgate ask --domain edge plan=free         ask a running service
 `;
 
 function addServe(program: Command, serve: () => Promise<void>): void {

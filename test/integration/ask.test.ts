@@ -1,0 +1,91 @@
+// `headgate ask` and `headgate explain --server` against a real service on free ports.
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { runProgram } from "../support/run-program.ts";
+import { startTestApp, type TestApp } from "../support/test-app.ts";
+
+let app: TestApp;
+let at: readonly string[];
+beforeAll(async () => {
+  app = await startTestApp(
+    `domain: edge
+descriptors:
+  - key: tenant
+    rate_limit: { name: per-tenant, requests_per_unit: 3, unit: year }
+  - key: path
+    rate_limit: { requests_per_unit: 100, window: 90s }
+`,
+    { RESPONSE_HEADERS: "ratelimit" },
+  );
+  at = ["-d", "edge", "-s", `127.0.0.1:${app.grpcPort}`];
+});
+afterAll(() => app.stop());
+
+test("prints the answer and ends with 0 when the call passes", async () => {
+  const { out, exitCode } = await runProgram(["ask", ...at, "tenant=a", "path=/x"]);
+  expect(exitCode).toBe(0);
+  expect(out).toMatch(/^OK {2}domain edge at 127/);
+  expect(out).toContain("tenant=a\n  OK  per-tenant: 3 per year, 2 left");
+  expect(out).toContain("path=/x\n  OK  100 per window, 99 left");
+  expect(out).toContain("RateLimit-Remaining: 2");
+});
+
+test("ends with 1 when a call is over its limit, and names the rule", async () => {
+  const { out, exitCode } = await runProgram(["ask", ...at, "--hits", "4", "tenant=b"]);
+  expect(exitCode).toBe(1);
+  expect(out).toMatch(/^OVER_LIMIT/);
+  expect(out).toContain("Retry-After:");
+  expect(out).toMatch(/metadata\n(?: {2}.*\n)* {2}\w*rule\w*: /);
+});
+
+test("repeats and sums up", async () => {
+  const { out, exitCode } = await runProgram(["ask", ...at, "-n", "5", "tenant=c"]);
+  expect(exitCode).toBe(1);
+  expect(out.split("\n").filter((line) => /^ +\d+ {2}(?:OK|OVER_LIMIT)/.test(line))).toHaveLength(5);
+  expect(out).toMatch(/\n3 passed, 2 over limit\n$/);
+});
+
+test("peeks without paying and gives back what was paid", async () => {
+  const left = async (...args: string[]) => {
+    const { out } = await runProgram(["ask", ...at, "--json", ...args, "tenant=d"]);
+    return (JSON.parse(out) as { statuses: { remaining: number }[] }).statuses[0]?.remaining;
+  };
+  expect([await left("--hits", "2"), await left("--peek"), await left("--refund"), await left("--peek")]).toEqual([
+    1, 1, 2, 2,
+  ]);
+});
+
+test("prints one JSON object per answer", async () => {
+  const { out } = await runProgram(["ask", ...at, "--json", "-n", "2", "path=/json"]);
+  const answers = out
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { code: string });
+  expect(answers.map((answer) => answer.code)).toEqual(["OK", "OK"]);
+});
+
+test("ends with 2 and says so when nobody listens", async () => {
+  const { err, exitCode } = await runProgram(["ask", "-d", "edge", "-s", "127.0.0.1:1", "tenant=a"]);
+  expect(exitCode).toBe(2);
+  expect(err).toMatch(/^UNAVAILABLE: .*ECONNREFUSED/);
+  expect(err).toContain("Is the service running there?");
+});
+
+test("ends with 2 on an error of the service, in its words", async () => {
+  const { err, exitCode } = await runProgram(["ask", "-d", "", "-s", `127.0.0.1:${app.grpcPort}`, "tenant=a"]);
+  expect(exitCode).toBe(2);
+  expect(err).toMatch(/^INVALID_ARGUMENT: REQUEST_DOMAIN_EMPTY/);
+});
+
+test("explain asks a running server for the rules in force", async () => {
+  const { out, exitCode } = await runProgram(["explain", "-d", "edge", "-s", `127.0.0.1:${app.httpPort}`, "tenant=a"]);
+  expect(exitCode).toBe(0);
+  expect(out).toContain("=> the rule 'tenant' applies");
+});
+
+test("explain ends with 2 when the server is not there or is something else", async () => {
+  const gone = await runProgram(["explain", "-d", "edge", "-s", "127.0.0.1:1", "tenant=a"]);
+  const other = await runProgram(["explain", "-d", "edge", "-s", `127.0.0.1:${app.httpPort}/livez?`, "tenant=a"]);
+  expect([gone.exitCode, other.exitCode]).toEqual([2, 2]);
+  expect(gone.err).toMatch(/^can't ask http:\/\/127\.0\.0\.1:1\/explain: /);
+});

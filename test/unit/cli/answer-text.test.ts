@@ -1,0 +1,111 @@
+// Answers as people read them.
+
+import { describe, expect, test } from "vitest";
+import { answerJson, answerLine, answerText, type RateLimitAnswer, totalsText } from "../../../src/cli/answer-text.ts";
+import { RecordedTerminal } from "../../support/recorded-terminal.ts";
+
+const REFUSED: RateLimitAnswer = {
+  overall_code: "OVER_LIMIT",
+  statuses: [
+    {
+      code: "OVER_LIMIT",
+      current_limit: { requests_per_unit: 5, unit: "MINUTE", name: "free" },
+      limit_remaining: 0,
+      duration_until_reset: { seconds: "12", nanos: 0 },
+    },
+    {
+      code: "OK",
+      current_limit: { requests_per_unit: 7, unit: "UNKNOWN", name: "" },
+      limit_remaining: 6,
+      duration_until_reset: { seconds: "30", nanos: 0 },
+    },
+    { code: "OK", current_limit: null, limit_remaining: 4_294_967_295, duration_until_reset: null },
+    { code: "OK", current_limit: null, limit_remaining: 0, duration_until_reset: null },
+  ],
+  response_headers_to_add: [{ key: "Retry-After", value: "12" }],
+  request_headers_to_add: [],
+  dynamic_metadata: {
+    fields: {
+      rule: { kind: "string_value", string_value: "shop/tier" },
+      reset: { kind: "number_value", number_value: 0 },
+      nested: {
+        kind: "struct_value",
+        struct_value: {
+          fields: { list: { kind: "list_value", list_value: { values: [{ kind: "bool_value", bool_value: false }] } } },
+        },
+      },
+      nothing: { kind: "null_value" },
+    },
+  },
+};
+const SHOWN = {
+  answer: REFUSED,
+  elapsedMs: 1.84,
+  number: 3,
+  options: {
+    domain: "shop",
+    server: "localhost:8081",
+    descriptors: [
+      [{ key: "tier", value: "free" }],
+      [
+        { key: "a", value: "1" },
+        { key: "b", value: "2" },
+      ],
+      [],
+      [],
+    ],
+  },
+};
+
+test("says code, limits, what is left, headers and metadata", () => {
+  expect(answerText(SHOWN, new RecordedTerminal())).toBe(`OVER_LIMIT  domain shop at localhost:8081, 1.8 ms
+
+tier=free
+  OVER_LIMIT  free: 5 per minute, 0 left, room again in 12 s
+
+a=1, b=2
+  OK  7 per window, 6 left, full again in 30 s
+
+(no entries)
+  OK  unlimited
+
+(no entries)
+  OK  no limit applies
+
+headers for the client
+  Retry-After: 12
+
+metadata
+  rule: shop/tier
+  reset: 0
+  nested: {"list":[false]}
+  nothing: null
+`);
+});
+
+test("takes one line where there are many", () => {
+  expect(answerLine(SHOWN, new RecordedTerminal())).toBe(
+    "   3  OVER_LIMIT     1.8 ms  0 left, 12 s | 6 left, 30 s | unlimited | no limit\n",
+  );
+});
+
+test("shows what a hostile server sends instead of obeying it", () => {
+  const answer = { ...REFUSED, response_headers_to_add: [{ key: "a\x1b[2J", value: "b\r\nc" }] };
+  expect(answerText({ ...SHOWN, answer }, new RecordedTerminal())).toContain("  a\\x1b[2J: b\\x0d\\x0ac\n");
+});
+
+describe("for machines", () => {
+  test("is plain JSON with numbers as numbers", () => {
+    expect(answerJson(SHOWN)).toMatchObject({
+      code: "OVER_LIMIT",
+      elapsed_ms: 1.84,
+      statuses: [{ code: "OVER_LIMIT", remaining: 0, reset_seconds: 12 }, {}, { limit: null, reset_seconds: null }, {}],
+      response_headers: [{ key: "Retry-After", value: "12" }],
+      metadata: { rule: "shop/tier", nested: { list: [false] }, nothing: null },
+    });
+  });
+});
+
+test("sums up", () => {
+  expect(totalsText({ passed: 2, refused: 1 }, new RecordedTerminal())).toBe("\n2 passed, 1 over limit\n");
+});

@@ -1,0 +1,225 @@
+// The command line as a whole: help, usage errors, check and explain on real files.
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buildProgram } from "../../../src/cli/program.ts";
+import { describeSettings, readSettings } from "../../../src/settings.ts";
+import { RecordedTerminal } from "../../support/recorded-terminal.ts";
+import { runProgram } from "../../support/run-program.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "headgate-cli-"));
+const good = join(directory, "good");
+const bad = join(directory, "bad");
+
+const GOOD = `domain: shop
+descriptors:
+  - key: tier
+    value: free
+    descriptors:
+      - key: user
+        rate_limit: { requests_per_unit: 5, unit: minute, name: free }
+  - key: tier
+    rate_limit: { tokens_per_second: 10, burst: 20 }
+`;
+const BAD = `domain: shop
+descriptors:
+  - key: tier
+    rate_limit: { requests_per_unit: many, unit: minute }
+  - ky: user
+`;
+
+beforeAll(() => {
+  mkdirSync(good);
+  mkdirSync(bad);
+  writeFileSync(join(good, "shop.yaml"), GOOD);
+  writeFileSync(join(bad, "shop.yaml"), BAD);
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+describe("help", () => {
+  const commands = buildProgram({
+    serve: async () => undefined,
+    version: "1",
+    terminal: new RecordedTerminal(),
+  }).commands;
+  const names = commands.map((command) => command.name());
+
+  test("lists the four commands", () => {
+    expect(names).toEqual(["serve", "check", "explain", "ask"]);
+  });
+
+  test.each([[""], ["serve"], ["check"], ["explain"], ["ask"]])(
+    "of headgate %s fits 80 columns and has examples",
+    async (command) => {
+      const { out, exitCode } = await runProgram(command === "" ? ["--help"] : [command, "--help"]);
+      expect(exitCode).toBe(0);
+      expect(out).toContain("Examples:");
+      expect(out.split("\n").filter((line) => line.length > 80)).toEqual([]);
+    },
+  );
+
+  test("of a command comes from `help` too", async () => {
+    const [byOption, byCommand] = [await runProgram(["check", "--help"]), await runProgram(["help", "check"])];
+    expect(byCommand.out).toBe(byOption.out);
+  });
+
+  test("of serve names settings that exist, with their defaults", async () => {
+    const shown = describeSettings(readSettings({}));
+    const { out } = await runProgram(["serve", "--help"]);
+    const named = [...out.matchAll(/^ {2}([A-Z_]+) {2,}.*?(?:\((\w+)\))?$/gm)].filter(
+      (match) => !match[1]?.startsWith("SIG"),
+    );
+    expect(named.length).toBeGreaterThan(4);
+    for (const [, name = "", value] of named) expect([name, value ?? shown[name]]).toEqual([name, shown[name]]);
+  });
+});
+
+test("the version is printed", async () => {
+  expect((await runProgram(["--version"])).out).toBe("1.2.3\n");
+});
+
+test("serve runs the service", async () => {
+  let served = 0;
+  await runProgram(["serve"], { onServe: () => served++ });
+  expect(served).toBe(1);
+});
+
+test.each([
+  { name: "an unknown command", args: ["chek"], says: "Did you mean check?" },
+  { name: "an unknown option", args: ["check", "--jsn"], says: "Did you mean --json?" },
+  { name: "a missing domain", args: ["explain", "a=b"], says: "--domain" },
+  { name: "no descriptor", args: ["ask", "--domain", "d"], says: "descriptors" },
+  { name: "an entry without a key", args: ["explain", "-d", "d", "=x"], says: "Expected key=value, got '=x'." },
+  { name: "hits that are no number", args: ["ask", "-d", "d", "--hits", "-1", "a=b"], says: "whole number" },
+])("$name is refused with a word of help", async ({ args, says }) => {
+  const { err, exitCode } = await runProgram(args);
+  expect(exitCode).not.toBe(0);
+  expect(err).toContain(says);
+});
+
+describe("check", () => {
+  test("sums up good files in one line", async () => {
+    const run = await runProgram(["check", good]);
+    expect(run).toEqual({ out: "ok: 1 domain, 3 rules, 2 limits in 1 file\n", err: "", exitCode: 0 });
+  });
+
+  test("takes a single file", async () => {
+    expect((await runProgram(["check", join(good, "shop.yaml")])).out).toMatch(/^ok: 1 domain/);
+  });
+
+  test("prints every problem with its place and ends with 1", async () => {
+    const { out, exitCode } = await runProgram(["check", bad]);
+    const lines = out.trimEnd().split("\n");
+    expect(exitCode).toBe(1);
+    expect(lines.slice(0, -1).every((line) => /^shop\.yaml:\d+:\d+: error: .+/.test(line))).toBe(true);
+    expect(lines.slice(0, -1).map((line) => line.split(":")[1])).toEqual(expect.arrayContaining(["4", "5"]));
+    expect(lines.at(-1)).toBe(`${lines.length - 1} errors in 1 file`);
+  });
+
+  test("says that a directory is missing", async () => {
+    const { out, exitCode } = await runProgram(["check", join(directory, "none")]);
+    expect(exitCode).toBe(1);
+    expect(out).toContain("it does not exist");
+  });
+
+  test("lets warnings pass, unless it is to be strict", async () => {
+    const empty = mkdtempSync(join(directory, "empty-"));
+    const [lenient, strict] = [await runProgram(["check", empty]), await runProgram(["check", "--strict", empty])];
+    expect([lenient.exitCode, strict.exitCode]).toEqual([0, 1]);
+    expect(lenient.out).toContain("; 1 warning");
+  });
+
+  test("looks where the service would without a path", async () => {
+    const run = await runProgram(["check"], { env: { RULES_DIR: good } });
+    expect(run.out).toMatch(/^ok: 1 domain, 3 rules/);
+  });
+
+  test("joins files of one domain only when told to", async () => {
+    const twice = mkdtempSync(join(directory, "twice-"));
+    writeFileSync(
+      join(twice, "a.yaml"),
+      "domain: d\ndescriptors: [{ key: a, rate_limit: { requests_per_unit: 1, unit: day } }]\n",
+    );
+    writeFileSync(
+      join(twice, "b.yaml"),
+      "domain: d\ndescriptors: [{ key: b, rate_limit: { requests_per_unit: 1, unit: day } }]\n",
+    );
+    const byFlag = await runProgram(["check", "--merge-domains", twice]);
+    const bySetting = await runProgram(["check", twice], { env: { MERGE_DOMAIN_CONFIG: "true" } });
+    expect([(await runProgram(["check", twice])).exitCode, byFlag.exitCode, bySetting.exitCode]).toEqual([1, 0, 0]);
+  });
+
+  test("prints JSON for machines", async () => {
+    const report: unknown = JSON.parse((await runProgram(["check", "--json", good])).out);
+    expect(report).toEqual({
+      ok: true,
+      files: ["shop.yaml"],
+      summary: { domains: 1, rules: 3, limits: 2 },
+      problems: [],
+    });
+    const refused: unknown = JSON.parse((await runProgram(["check", "--json", bad])).out);
+    expect(refused).toMatchObject({
+      ok: false,
+      summary: null,
+      problems: expect.arrayContaining([expect.objectContaining({ severity: "error", file: "shop.yaml", line: 4 })]),
+    });
+  });
+
+  test("colours for terminals only", async () => {
+    expect((await runProgram(["check", bad], { isColoured: true })).out).toContain("\x1b[31merror\x1b[0m");
+    expect((await runProgram(["check", bad])).out).not.toContain("\x1b");
+  });
+});
+
+describe("explain", () => {
+  test("prints what was tried, what applies and where it is counted", async () => {
+    const { out, exitCode } = await runProgram([
+      "explain",
+      "-d",
+      "shop",
+      "-r",
+      join(good, "shop.yaml"),
+      "tier=free",
+      "user=ann",
+    ]);
+    expect(exitCode).toBe(0);
+    expect(out).toBe(`domain shop, rules version 1
+
+tier=free
+  \u2713 tier=free: value is 'free'
+  \u00b7 tier: 'tier=free' matched exactly, so the rule for any value was not tried
+user=ann
+  \u2713 user: takes any value of 'user'
+=> the rule 'tier=free/user' applies
+  shop.yaml:6:9
+  free: 5 hits per minute, sliding window
+    bucket {shop|tier=free|user=ann}|sw/60/free
+`);
+  });
+
+  test("takes values with = and , in them", async () => {
+    const { out } = await runProgram(["explain", "-d", "shop", "-r", good, "--json", "tier=a=b,c"]);
+    const report = JSON.parse(out) as { descriptors: { entries: { key: string; value: string }[] }[] };
+    expect(report.descriptors[0]?.entries[0]).toMatchObject({ key: "tier", value: "a=b,c" });
+  });
+
+  test("keeps within 80 columns but for bucket names", async () => {
+    const { out } = await runProgram(["explain", "-d", "shop", "-r", good, `tier=${"x ".repeat(60)}`, "nobody=x"]);
+    const long = out.split("\n").filter((line) => line.length > 80 && !line.includes("bucket "));
+    expect(long.filter((line) => !line.startsWith("tier="))).toEqual([]);
+  });
+
+  test("shows control characters instead of sending them to the terminal", async () => {
+    const { out } = await runProgram(["explain", "-d", "shop", "-r", good, "tier=\x1b[2J"]);
+    expect(out).not.toContain("\x1b");
+    expect(out).toContain("\\x1b[2J");
+  });
+
+  test("prints the problems of rules that can't be used, and ends with 2", async () => {
+    const { out, err, exitCode } = await runProgram(["explain", "-d", "shop", "-r", bad, "tier=free"]);
+    expect([out, exitCode]).toEqual(["", 2]);
+    expect(err).toMatch(/shop\.yaml:4:\d+: error: /);
+  });
+});

@@ -1,0 +1,31 @@
+// How text looks on a terminal.
+
+import { expect, test } from "vitest";
+import { count, paint, visible, wrap } from "../../../src/cli/terminal.ts";
+import { RecordedTerminal } from "../../support/recorded-terminal.ts";
+
+test.each([
+  { name: "short text as it is", text: "a b", width: 10, expected: "a b" },
+  { name: "long text at blanks", text: "aaa bbb ccc", width: 7, expected: "aaa bbb\nccc" },
+  { name: "a long word whole", text: "a bbbbbbbbbb c", width: 4, expected: "a\nbbbbbbbbbb\nc" },
+  { name: "empty text as it is", text: "", width: 4, expected: "" },
+])("wrap leaves or breaks $name", ({ text, width, expected }) => {
+  expect(wrap(text, width)).toBe(expected);
+});
+
+test("wrap begins the first line and the others as told", () => {
+  expect(wrap("aaa bbb ccc", 8, "- ", "  ")).toBe("- aaa\n  bbb\n  ccc");
+});
+
+test("control characters are shown, other letters stay", () => {
+  expect(visible("a\n\x1b[1m\u009bü✓")).toBe("a\\x0a\\x1b[1m\\x9bü✓");
+});
+
+test("colours are there for terminals that have them", () => {
+  expect(paint(new RecordedTerminal({ isColoured: true }), "red", "x")).toBe("\x1b[31mx\x1b[0m");
+  expect(paint(new RecordedTerminal(), "red", "x")).toBe("x");
+});
+
+test("nouns agree with their number", () => {
+  expect([count(0, "rule"), count(1, "rule"), count(2, "rule")]).toEqual(["0 rules", "1 rule", "2 rules"]);
+});
