@@ -40,8 +40,14 @@ local function log_merges(state)
   return state.count - state.first + 1 >= LOG_ENTRIES_MAX or log_time(state, state.count, -1) == state.effective_us
 end
 
--- Makes what is pending an entry.
+-- Dates entries that are later than `effective_us` then, and makes what is pending an entry.
 local function log_commit(state)
+  for i = state.count, state.first, -1 do
+    local at_us = log_time(state, i, -1)
+    if state.at[i] == at_us then break end
+    state.at[i] = at_us
+    state.kept = min(state.kept, i - 1)
+  end
   if state.pending == 0 then return end
   if log_merges(state) then
     state.at[state.count] = state.effective_us
@@ -186,12 +192,6 @@ end
 -- Writes what changed: expired entries go at the front, the entries after `kept` are written anew.
 function sliding_log.write(state)
   log_commit(state)
-  for i = state.count, state.first, -1 do
-    local at_us = log_time(state, i, -1)
-    if state.at[i] == at_us then break end
-    state.at[i] = at_us
-    state.kept = min(state.kept, i - 1)
-  end
   local dropped = state.first - 1
   local kept = max(dropped, min(state.kept, state.count))
   local total = digits(state.total)

@@ -45,23 +45,42 @@ end
 local states = {}
 local damaged = 0
 
--- The state of a key, opened once and shared by all takes of the call.
+local group_at = 0 -- where the group that is being settled begins; 0 while receipts are given back
+
+local function keep_state(key_index, limit, state)
+  state.algorithm, state.amount, state.lifetime_us, state.group_at = limit.algorithm, limit.amount, 0, group_at
+  states[key_index] = state
+  return state
+end
+
+-- A new bucket in place of what is saved, which goes.
+local function new_state(key_index, limit)
+  local is_log = limit.algorithm == sliding_log
+  local state = is_log and log_new(KEYS[key_index], now_us) or limit.algorithm.open(false, limit, now_us)
+  state.is_void = true
+  return keep_state(key_index, limit, state)
+end
+
+local function open_state(key_index, limit)
+  local is_log = limit.algorithm == sliding_log
+  local state = limit.algorithm.open(is_log and KEYS[key_index] or saved[key_index], limit, now_us)
+  if state then return keep_state(key_index, limit, state) end
+  damaged = damaged + 1
+  return new_state(key_index, limit)
+end
+
+-- The state of a key, opened once and shared by all groups of the call, as if each had read what the one before wrote.
 local function state_of(key_index, limit)
   local state = states[key_index]
-  if state then return state end
-  local algorithm = limit.algorithm
-  if algorithm == sliding_log then
-    state = sliding_log.open(KEYS[key_index], limit, now_us)
-  else
-    state = algorithm.open(saved[key_index], limit, now_us)
+  if not state then return open_state(key_index, limit) end
+  if state.group_at == group_at then return state end
+  if state.is_changed then
+    if state.algorithm.is_as_new(state) then return new_state(key_index, limit) end
+  elseif state.amount ~= limit.amount and not state.is_void and limit.algorithm == token_bucket then
+    -- Opened for a rule of another amount (an edited rule, an override), it has refilled by that amount.
+    return open_state(key_index, limit)
   end
-  if not state then
-    damaged = damaged + 1
-    state = algorithm == sliding_log and log_new(KEYS[key_index], now_us) or algorithm.open(false, limit, now_us)
-    state.is_damaged = true
-  end
-  state.algorithm, state.lifetime_us = algorithm, 0
-  states[key_index] = state
+  state.group_at = group_at
   return state
 end
 
@@ -168,7 +187,7 @@ local function settle(at)
     out[size_of_out] = VERDICT_TOO_LATE
     return next_at
   end
-  tentative_count = 0
+  group_at, tentative_count = at, 0
   local is_refused = try_all(first, next_at - 1, groups[at + 2] == 1)
   if is_refused then undo_down_to(0) end
   refund_all(first, next_at - 1)
@@ -181,7 +200,7 @@ local function lifetime_ms(state)
 end
 
 local function write_log(state)
-  if state.is_damaged then redis.call('DEL', state.key) end
+  if state.is_void then redis.call('DEL', state.key) end
   if state.is_broken then
     -- Nonsense between the ends of the log showed only now: it was judged as it stood, for the last time.
     damaged = damaged + 1
@@ -200,7 +219,7 @@ end
 local function write_string(state, key, was_there)
   local is_as_new = state.algorithm.is_as_new(state)
   if was_there then
-    if is_as_new and (state.is_changed or state.is_damaged) then
+    if is_as_new and (state.is_changed or state.is_void) then
       redis.call('DEL', key)
     elseif state.is_changed then
       redis.call('SET', key, state.algorithm.text(state), 'PX', lifetime_ms(state))

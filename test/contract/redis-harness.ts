@@ -30,6 +30,7 @@ export async function redisHarness(
     await new Promise<void>((resolve) => {
       if (store.take(group, { settled: () => resolve() })) resolve();
     });
+    if (group.failure !== undefined) throw group.failure;
   };
   return {
     store,

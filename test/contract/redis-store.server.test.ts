@@ -1,3 +1,5 @@
+// The contract of stores and of the algorithms, held by the Redis store on a real server.
+
 import { afterAll, beforeAll } from "vitest";
 import { RedisServer } from "../support/redis-server.ts";
 import { describeAlgorithmContract } from "./algorithm.contract.ts";

@@ -1,3 +1,5 @@
+// The table of scripts and the folder lua/ agree, and no script loses digits of a number.
+
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";

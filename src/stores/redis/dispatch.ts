@@ -17,6 +17,8 @@ import type { ServerTime } from "./server-time.ts";
 const SILENCE_US_MAX = 5_000_000;
 /** A latest time of payment that lies in the past of every server. */
 const NEVER_PAY_US = 1;
+/** What the script takes as no latest time. */
+const ANY_TIME = 0;
 
 export interface DispatchOptions {
   readonly script: Script;
@@ -123,8 +125,9 @@ export class Dispatch {
   #latestOf(batched: BatchedGroup): number {
     if (batched.isAnswered) return NEVER_PAY_US;
     const { injectedTime, serverTime } = this.#options;
-    const latestUs = injectedTime === undefined ? serverTime.latestFor(batched.deadlineUs) : batched.deadlineUs;
-    return Math.max(NEVER_PAY_US, Math.floor(latestUs));
+    // Time that is passed in is the same whenever the call arrives: it can't be late.
+    if (injectedTime !== undefined) return ANY_TIME;
+    return Math.max(NEVER_PAY_US, Math.floor(serverTime.latestFor(batched.deadlineUs)));
   }
 
   #arm(batch: Batch): void {

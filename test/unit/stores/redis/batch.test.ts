@@ -1,0 +1,144 @@
+// What a batch sends, how much it holds, and how its reply is read.
+
+import { describe, expect, test } from "vitest";
+import { Kind, Mode, TakeGroup } from "../../../../src/core/take.ts";
+import { BATCH_BYTES_MAX, BATCH_TAKES_MAX, Batch } from "../../../../src/stores/redis/batch.ts";
+import { isReplyTo, ReplyReader } from "../../../../src/stores/redis/reply.ts";
+import { makeLimit } from "../../../support/builders.ts";
+
+const perSecond = makeLimit({ amount: 7, burst: 9, debtMax: 90 });
+const perMinute = makeLimit({ algorithm: 1, amount: 5, windowSeconds: 60, debtMax: 50 });
+const nobody = { settled: () => undefined };
+
+function groupOf(...keys: string[]): TakeGroup {
+  const group = new TakeGroup();
+  keys.forEach((key, index) => {
+    const take = group.add(index % 2 === 0 ? perSecond : perMinute);
+    take.bucketKey = key;
+    take.descriptor = index;
+    take.cost = index + 1;
+    take.kind = Kind.quota;
+    take.mode = Mode.peek;
+  });
+  return group;
+}
+
+describe("arguments", () => {
+  test("name each key and each limit once", () => {
+    const batch = new Batch();
+    batch.add(groupOf("a", "b"), nobody);
+    batch.add(groupOf("b", "a"), nobody);
+    const args = batch.encode(0, () => 77);
+    expect(args.slice(0, 4)).toEqual(["2", "a", "b", "0"]);
+    expect(JSON.parse(String(args[4]))).toEqual([0, 7, 9, 1, 90, 1, 5, 5, 60, 50]);
+    expect(JSON.parse(String(args[5]))).toEqual([]);
+    expect(JSON.parse(String(args[6]))).toEqual([
+      ...[2, 77, 0, 1, 1, 0, 1, 1, 1, 2, 2, 1, 1, 1, 2],
+      ...[2, 77, 0, 2, 1, 0, 1, 1, 1, 1, 2, 1, 1, 1, 2],
+    ]);
+  });
+
+  test("keep what a group asked after the group serves another call", () => {
+    const batch = new Batch();
+    const group = groupOf("a");
+    batch.add(group, nobody);
+    group.reset();
+    group.add(perMinute).bucketKey = "other";
+    expect(batch.encode(0, () => 0)[1]).toBe("a");
+    const [batched] = batch.groups;
+    expect(batched && batch.takeOf(batched, 0)).toEqual({ bucketKey: "a", limit: perSecond, mode: Mode.peek, cost: 1 });
+  });
+
+  test("hold receipts beside the groups", () => {
+    const batch = new Batch();
+    batch.add(groupOf("a"), nobody);
+    batch.receipts.push({ bucketKey: "z", limit: perMinute, cost: 3, paidAtUs: 1_767_225_600_123_456 });
+    const args = batch.encode(0, () => 0);
+    expect(args.slice(0, 3)).toEqual(["2", "a", "z"]);
+    expect(args[5]).toBe("[2,2,3,1767225600123456]");
+  });
+
+  test("send bytes above ASCII as they are", () => {
+    const batch = new Batch();
+    batch.add(groupOf("caf\u00c3\u00a9"), nobody);
+    expect(batch.encode(0, () => 0)[1]).toEqual(Buffer.from("caf\u00e9", "utf8"));
+  });
+
+  test("carry spare quota and an injected time", () => {
+    const batch = new Batch();
+    const group = groupOf("a");
+    group.hasSpareQuota = true;
+    batch.add(group, nobody);
+    const args = batch.encode(1_767_225_600_000_000, () => 0);
+    expect(args[2]).toBe("1767225600000000");
+    expect(JSON.parse(String(args[5])).slice(0, 3)).toEqual([1, 0, 1]);
+  });
+});
+
+describe("bounds", () => {
+  test("a batch holds so many takes and not one more", () => {
+    const batch = new Batch();
+    for (let i = 0; i < BATCH_TAKES_MAX; i++) {
+      expect(batch.hasRoomFor(groupOf("a"))).toBe(true);
+      batch.add(groupOf("a"), nobody);
+    }
+    expect(batch.hasRoomFor(groupOf("a"))).toBe(false);
+  });
+
+  test("long keys fill a batch sooner", () => {
+    const batch = new Batch();
+    const key = "k".repeat(1_000);
+    let groups = 0;
+    while (batch.hasRoomFor(groupOf(key))) {
+      batch.add(groupOf(key), nobody);
+      groups++;
+    }
+    expect(groups).toBeLessThanOrEqual(BATCH_BYTES_MAX / 1_000);
+    expect(groups).toBeGreaterThan(10);
+  });
+
+  test("a group above all bounds travels alone", () => {
+    const keys = Array.from({ length: BATCH_TAKES_MAX + 1 }, (_, index) => `k${index}`);
+    const batch = new Batch();
+    expect(batch.hasRoomFor(groupOf(...keys))).toBe(true);
+    batch.add(groupOf(...keys), nobody);
+    expect(batch.hasRoomFor(groupOf("a"))).toBe(false);
+  });
+});
+
+describe("replies", () => {
+  function batchOf(...groups: TakeGroup[]): Batch {
+    const batch = new Batch();
+    for (const group of groups) batch.add(group, nobody);
+    return batch;
+  }
+
+  test.each([
+    { name: "too short", reply: [1, 0, 1, 5, 0, 0, 0, 0] },
+    { name: "too long", reply: [1, 0, 1, 5, 0, 0, 0, 0, 0, 0] },
+    { name: "with an unknown verdict", reply: [1, 0, 9, 5, 0, 0, 0, 0, 0] },
+    { name: "with text", reply: [1, 0, 1, 5, 0, 0, "0", 0, 0] },
+    { name: "with nothing in it", reply: [1, 0, 1, 5, 0, 0, null, 0, 0] },
+    { name: "that is no list", reply: "OK" },
+  ])("one $name is none", ({ reply }) => {
+    expect(isReplyTo(batchOf(groupOf("a")), reply)).toBe(false);
+  });
+
+  test("are read group by group, past those that came too late", () => {
+    const [first, late, second] = [groupOf("a"), groupOf("b"), groupOf("c")];
+    const batch = batchOf(first, late, second);
+    const reply = [5, 0, 1, 5, 4, 0, 100, 5, 0, 3, 2, 2, 0, 9, 200, 0, 0];
+    expect(isReplyTo(batch, reply)).toBe(true);
+    const reader = new ReplyReader(reply);
+    for (const [index, group] of [first, late, second].entries()) {
+      const batched = batch.groups[index];
+      if (batched === undefined) throw new RangeError("no such group");
+      if (group === late) reader.skip(batched);
+      else reader.writeTo(group, batched);
+    }
+    expect(first).toMatchObject({ verdict: 1 });
+    expect(first.takes[0]).toMatchObject({ outcome: 1, paid: true, remaining: 4, resetTicks: 100, paidAtUs: 5 });
+    expect(late).toMatchObject({ verdict: 0 });
+    expect(second.takes[0]).toMatchObject({ outcome: 2, paid: false, remaining: 0, waitTicks: 9, resetTicks: 200 });
+  });
+});
