@@ -1,0 +1,74 @@
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { TakeGroup } from "../../../../src/core/take.ts";
+import { MemoryStore } from "../../../../src/stores/memory/memory-store.ts";
+import { SILENT_STORE_OBSERVER } from "../../../../src/stores/store-observer.ts";
+import { type Ask, fillGroup, takeOf } from "../../../contract/store-harness.ts";
+import { makeLimit } from "../../../support/builders.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
+
+const limit = makeLimit({ amount: 10, burst: 10 });
+
+function take(store: MemoryStore, ...asks: readonly Ask[]): TakeGroup {
+  const group = new TakeGroup();
+  fillGroup(group, asks, "", false);
+  store.take(group);
+  return group;
+}
+
+describe("memory store", () => {
+  afterEach(() => vi.useRealTimers());
+
+  test("settles before take returns", () => {
+    const store = new MemoryStore({ clock: new ManualClock() });
+    const group = new TakeGroup();
+    fillGroup(group, [{ limit }], "", false);
+    expect(store.take(group)).toBe(true);
+    void store.close();
+  });
+
+  test("counts what it had to evict", () => {
+    let evicted = 0;
+    const observer = { ...SILENT_STORE_OBSERVER, evicted: (buckets: number) => (evicted += buckets) };
+    const store = new MemoryStore({ clock: new ManualClock(), bucketsMax: 100, observer });
+    for (let i = 0; i < 130; i++) take(store, { limit, identity: `user${i}` });
+    expect([store.bucketCount, evicted]).toEqual([100, 30]);
+    void store.close();
+  });
+
+  test("reports how many takes it gave back", () => {
+    let gaveBack = 0;
+    const observer = { ...SILENT_STORE_OBSERVER, gaveBack: (takes: number) => (gaveBack += takes) };
+    const store = new MemoryStore({ clock: new ManualClock(), observer });
+    const group = take(store, { limit, cost: 4 }, { limit, identity: "b", cost: 4 });
+    store.giveBack(group);
+    expect([gaveBack, store.bucketCount]).toEqual([2, 0]);
+    void store.close();
+  });
+
+  test("sweeps idle buckets in the background, and rests when none is left", () => {
+    vi.useFakeTimers();
+    const clock = new ManualClock();
+    const store = new MemoryStore({ clock });
+    for (let i = 0; i < 1_000; i++) take(store, { limit, identity: `user${i}` });
+    expect(vi.getTimerCount()).toBe(1);
+    clock.advanceSeconds(2);
+    vi.advanceTimersByTime(50);
+    expect([store.bucketCount, vi.getTimerCount()]).toEqual([0, 0]);
+    take(store, { limit });
+    expect(vi.getTimerCount()).toBe(1);
+    void store.close();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("64 callers on one key are granted burst and refill, no more", () => {
+    const clock = new ManualClock();
+    const store = new MemoryStore({ clock });
+    let allowed = 0;
+    for (let turn = 0; turn < 3_000; turn++) {
+      for (let caller = 0; caller < 64; caller++) if (takeOf(take(store, { limit }), 0).paid) allowed++;
+      clock.advanceMs(1);
+    }
+    expect(allowed).toBe(39);
+    void store.close();
+  });
+});
