@@ -1,6 +1,7 @@
 // A rules directory to a RuleSet: reads the files, parses them, has them compiled. The only way from disk to rules.
 
 import { isUtf8 } from "node:buffer";
+import { setImmediate } from "node:timers/promises";
 import { ConfigError } from "../core/errors.ts";
 import { type CompileOptions, compileRules } from "../rules/compile.ts";
 import { formatProblem, makeProblem } from "../rules/problems.ts";
@@ -25,15 +26,30 @@ export interface LoadResult {
 
 /** Loads all rules of a directory. Never rejects: a directory or file that can't be read is an error among the problems. */
 export async function loadRules(directory: string, options: LoadOptions): Promise<LoadResult> {
-  return compileFiles(directory, await readRuleFiles(directory, options), options);
+  const read = await readRuleFiles(directory, options);
+  const sources: SourceFile[] = [];
+  for (const file of read.files) {
+    sources.push(parseFile(file));
+    // Parsing takes about a millisecond per dozen rules; calls get their turn between two files.
+    await setImmediate();
+  }
+  return compileSources(directory, read, sources, options);
 }
 
 /** Compiles files that were read already. */
 export function compileFiles(directory: string, read: RuleFiles, options: LoadOptions): LoadResult {
+  return compileSources(directory, read, read.files.map(parseFile), options);
+}
+
+function compileSources(
+  directory: string,
+  read: RuleFiles,
+  sources: readonly SourceFile[],
+  options: LoadOptions,
+): LoadResult {
   const failures = read.failures.map(({ name, message }) =>
     makeProblem("error", { file: name, line: 1, column: 1 }, message, undefined),
   );
-  const sources = read.files.map(parseFile);
   const { ruleSet, problems } = compileRules(sources, { ...options, hash: read.hash });
   const files = read.files.map((file) => file.name);
   if (failures.length > 0) return { ruleSet: undefined, problems: [...failures, ...problems], hash: read.hash, files };

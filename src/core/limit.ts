@@ -46,12 +46,14 @@ export interface Limit {
   readonly shownUnit: Unit;
   /** The limit's name; empty if it has none. Only characters that are safe in headers. */
   readonly name: string;
-  /** Unique in the rule set, stable over edits of the numbers: domain, path of the rule, and the name if it has one. */
+  /** Unique in the rule set, stable over edits of the numbers: domain, path of the rule, and the name if it has one. One-byte. */
   readonly id: string;
   /** Path of the rule in its domain, such as `plan=enterprise/api_key`; empty for the global limit. */
   readonly path: string;
   /** Algorithm, window and name as they end the bucket key. */
   readonly keySuffix: string;
+  /** True: kept as a counter of envoyproxy/ratelimit's under its own key (COMPATIBILITY_MODE); see Mode.charge. */
+  readonly isCounter: boolean;
   /** Largest share of the wait that is added to Retry-After, 0 to 0.5. */
   readonly retryAfterJitter: number;
   readonly onStoreFailure: OnStoreFailure;

@@ -72,7 +72,7 @@ function buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: Domai
       keyRules.patterns.push(rule);
       patterns.push(rule);
       // A value that is the wildcard's own text takes the exact way, as in the reference.
-      if (kind === "wildcard") keyRules.exact.set(rule.patternText, rule);
+      if (kind === "wildcard" && !keyRules.exact.has(rule.patternText)) keyRules.exact.set(rule.patternText, rule);
     }
   }
   warnUnreachable(rules, context.log);

@@ -10,7 +10,7 @@ import type { CostEntry } from "./rule-set.ts";
  */
 export function costOf(hits: number, cost: CostEntry | undefined, descriptor: Descriptor): number {
   const askedHits = hits === 0 ? 1 : hits;
-  if (cost === undefined) return askedHits;
+  if (cost === undefined) return Math.min(askedHits, COST_ABOVE_ALL);
   return Math.min(askedHits * weightOf(cost, descriptor), COST_ABOVE_ALL);
 }
 

@@ -9,7 +9,7 @@ import { entryKeyPart, sharedEntryKeyPart } from "./bucket-key.ts";
 import { costOf } from "./cost.ts";
 import { limitWords, listed, quoted, whyAccepted, whyPassedOver } from "./explain-words.ts";
 import { accepts, findChild } from "./match.ts";
-import type { DomainRules, GlobalLimit, Level, Rule, RuleSet } from "./rule-set.ts";
+import type { DomainRules, GlobalLimit, KeyRules, Level, Rule, RuleSet } from "./rule-set.ts";
 
 /** An entry as people write it. */
 export interface AskedEntry {
@@ -89,6 +89,8 @@ export interface ExplainReport {
 export const TRIED_MAX = 30;
 /** Most exact values named before the other rules of a level. */
 const EXACT_MAX = 10;
+/** Most names compared with a misspelt one. Bounds the time that one question may take, however many rules there are. */
+const COMPARED_MAX = 200;
 /** Rules looked through for a key that stands at another level. */
 const SEARCHED_MAX = 10_000;
 
@@ -218,14 +220,19 @@ function triedRules(level: Level, key: string, value: string, matched: Rule | un
   const keyRules = level.byKey.get(key);
   const patterns = level.starKeyPatterns.length > 0 ? level.starKeyPatterns : (keyRules?.patterns ?? []);
   const isPattern = new Set(patterns);
-  const exact = [...(keyRules?.exact.values() ?? [])].filter((rule) => !isPattern.has(rule) && rule !== matched);
-  const any = keyRules?.any === undefined ? [] : [keyRules.any];
   const isExact = matched !== undefined && keyRules?.exact.get(value) === matched;
+  const any = keyRules?.any === undefined ? [] : [keyRules.any];
   // The one exact value that fits stands before those that don't; of a thousand others a few will do.
-  const first = isExact && !isPattern.has(matched) ? [matched] : [];
-  const ordered = [...first, ...exact.slice(0, EXACT_MAX), ...patterns, ...any];
-  const shown = ordered.slice(0, TRIED_MAX);
+  const exact = isExact && !isPattern.has(matched) ? [matched] : [];
+  for (const rule of keyRules?.exact.values() ?? []) {
+    if (exact.length >= EXACT_MAX) break;
+    if (rule !== matched && !isPattern.has(rule)) exact.push(rule);
+  }
+  const shown = [...exact, ...patterns, ...any].slice(0, TRIED_MAX);
   if (matched !== undefined && !shown.includes(matched)) shown.splice(TRIED_MAX - 1, 1, matched);
+  // Wildcards stand among the exact values too, under their own text.
+  const wildcards = keyRules?.patterns.filter((rule) => rule.pattern.kind === "wildcard").length ?? 0;
+  const all = (keyRules?.exact.size ?? 0) - wildcards + patterns.length + any.length;
   const tried: TriedRule[] = [];
   let isDecided = isExact;
   for (const rule of shown) {
@@ -239,7 +246,7 @@ function triedRules(level: Level, key: string, value: string, matched: Rule | un
       tried.push({ ...at, outcome: "not tried", why: whyNotTried(rule, matched, isExact, accepts(rule, key, value)) });
     }
   }
-  return { tried, leftOut: first.length + exact.length + patterns.length + any.length - tried.length };
+  return { tried, leftOut: all - tried.length };
 }
 
 function whyNotTried(rule: Rule, matched: Rule | undefined, isExact: boolean, wouldFit: boolean): string {
@@ -258,19 +265,18 @@ function pathEnded(rule: Rule | undefined): Ending {
 }
 
 function noMatch(domain: DomainRules, level: Level, key: string, value: string): Ending {
-  const keys = [...new Set(level.rules.map((rule) => rule.key))];
-  const ofKey = level.rules.filter((rule) => rule.key === key);
-  if (ofKey.length > 0) {
-    const values = ofKey.map((rule) => rule.patternText);
+  const ofKey = level.byKey.get(key);
+  if (ofKey !== undefined) {
+    const values = firstOf(patternTexts(ofKey), COMPARED_MAX);
+    const more = ofKey.exact.size + ofKey.patterns.length > values.length ? " among others" : "";
     return {
-      says: `no rule for key ${quoted(key)} accepts value ${quoted(value)}; values here: ${listed(values)}`,
+      says: `no rule for key ${quoted(key)} accepts value ${quoted(value)}; values here: ${listed(values)}${more}`,
       ...didYouMean(nearestName(textOf(value), values.map(textOf))),
     };
   }
-  const says =
-    keys.length === 0
-      ? "the domain has no rules for descriptors"
-      : `no rule has key ${quoted(key)} at this level; keys here: ${listed(keys)}`;
+  const keys = keysOf(level);
+  if (keys.length === 0) return { says: "the domain has no rules for descriptors" };
+  const says = `no rule has key ${quoted(key)} at this level; keys here: ${listed(keys)}`;
   const near = nearestName(textOf(key), keys.map(textOf));
   if (near !== undefined) return { says, ...didYouMean(near) };
   const elsewhere = findKey(domain.root, key);
@@ -281,6 +287,29 @@ function noMatch(domain: DomainRules, level: Level, key: string, value: string):
   };
 }
 
+/** The first keys of a level, those with stars last. */
+function keysOf(level: Level): readonly string[] {
+  const starKeys = level.starKeyPatterns
+    .filter((rule) => rule.pattern.kind === "compositeWildcard")
+    .map((rule) => rule.key);
+  return [...new Set([...firstOf(level.byKey.keys(), COMPARED_MAX), ...starKeys.slice(0, COMPARED_MAX)])];
+}
+
+/** What the rules of a key accept, as written. */
+function* patternTexts(rules: KeyRules): Generator<string> {
+  for (const rule of rules.exact.values()) yield rule.patternText;
+  for (const rule of rules.patterns) if (rule.pattern.kind !== "wildcard") yield rule.patternText;
+}
+
+function firstOf<T>(items: Iterable<T>, most: number): readonly T[] {
+  const first: T[] = [];
+  for (const item of items) {
+    if (first.length >= most) break;
+    first.push(item);
+  }
+  return first;
+}
+
 function reached(rule: Rule | undefined): Ending {
   if (rule === undefined) return { says: "the descriptor has no entries to match, so it has no limit" };
   if (rule.isUnlimited) return { says: `the rule ${quoted(rule.path)} is unlimited: the descriptor always passes` };
@@ -288,7 +317,7 @@ function reached(rule: Rule | undefined): Ending {
   if (rule.children === undefined) {
     return { says: `the rule ${quoted(rule.path)} has no limit and no rules below it: the descriptor always passes` };
   }
-  const keys = new Set(rule.children.rules.map((child) => child.key));
+  const keys = keysOf(rule.children);
   return {
     says: `the rule ${quoted(rule.path)} has no limit of its own; rules below it want one more entry: ${listed(keys)}`,
   };

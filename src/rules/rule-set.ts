@@ -60,7 +60,7 @@ export interface Rule {
   readonly hashesValues: boolean;
   readonly detailedMetric: boolean;
   readonly valueToMetric: boolean;
-  /** Returned as dynamic metadata with passing descriptors; undefined if the rule has none. */
+  /** Returned as dynamic metadata with passing descriptors, in ordinary text; undefined if the rule has none. */
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
   readonly children: Level | undefined;
 }
