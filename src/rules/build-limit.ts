@@ -63,6 +63,7 @@ export class LimitBuilder {
       id: this.#uniqueId(idOf(owner, label)),
       path: owner.path,
       keySuffix: limitKeySuffix(algorithm, windowSeconds, name),
+      isCounter: false,
       retryAfterJitter: draft.retryAfterJitter ?? defaultRetryAfterJitter ?? 0,
       onStoreFailure: draft.onStoreFailure ?? owner.onStoreFailure ?? defaultOnStoreFailure ?? OnStoreFailure.allow,
       replaces: draft.replaces.map((replaced) => this.#names.safe(replaced.name)),
