@@ -10,6 +10,12 @@ import { advance, askOne, type HarnessFactory, look, SECOND_US, START_US, type S
 const ALL = [Algorithm.tokenBucket, Algorithm.slidingWindow, Algorithm.fixedWindow, Algorithm.slidingLog] as const;
 const MONTH_SECONDS = 2_592_000;
 
+type Open = () => StoreHarness;
+
+function askerOf(open: Open) {
+  return (limit: Limit, cost = 1, mode: Mode = Mode.pay) => askOne(open(), { limit, cost, mode });
+}
+
 /** Runs the contract of the algorithms against a store. */
 export function describeAlgorithmContract(name: string, factory: HarnessFactory): void {
   describe(`algorithms of the ${name}`, () => {
@@ -18,291 +24,312 @@ export function describeAlgorithmContract(name: string, factory: HarnessFactory)
       harness = await factory();
     });
     afterEach(() => harness.close());
-    const askNow = (limit: Limit, cost = 1, mode: Mode = Mode.pay) => askOne(harness, { limit, cost, mode });
+    const open = () => harness;
 
     describe.each(ALL.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[algorithm] })))(
       "$name",
       ({ algorithm }) => {
-        test("allows ten hits of ten and denies the eleventh", async () => {
-          const limit = makeLimit({ algorithm, windowSeconds: 60 });
-          const remaining: number[] = [];
-          for (let i = 0; i < 10; i++) remaining.push((await askNow(limit)).remaining);
-          expect(remaining).toEqual([9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
-          expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, paid: false, remaining: 0, paidAtUs: 0 });
-        });
-
-        test("pays a whole burst at once, and says when it was paid", async () => {
-          const limit = makeLimit({ algorithm, windowSeconds: 60 });
-          advance(harness, 1_234_567);
-          const paid = await askNow(limit, 10);
-          expect(paid).toMatchObject({ outcome: Outcome.room, paid: true, remaining: 0, waitTicks: 0 });
-          expect(paid.paidAtUs).toBe(START_US + 1_234_567);
-        });
-
-        test("never has room for a cost above the limit", async () => {
-          const limit = makeLimit({ algorithm });
-          expect(await askNow(limit, 11)).toMatchObject({
-            outcome: Outcome.never,
-            waitTicks: 1_000_000,
-            remaining: 10,
-          });
-          expect(await askNow(limit, COST_ABOVE_ALL)).toMatchObject({ outcome: Outcome.never, paid: false });
-          expect(await look(harness, limit)).toMatchObject({ remaining: 10, resetTicks: 0 });
-        });
-
-        test("never has room in a limit of nothing", async () => {
-          const limit = makeLimit({ algorithm, amount: 0 });
-          const answer = { outcome: Outcome.never, waitTicks: 1_000_000, remaining: 0, resetTicks: 0, paid: false };
-          expect(await askNow(limit)).toMatchObject(answer);
-        });
-
-        test("passes after the wait and not one tick earlier", async () => {
-          const limit = makeLimit({ algorithm, windowSeconds: 60 });
-          advance(harness, 17_000_001);
-          await askNow(limit, 4);
-          advance(harness, 5_000_007);
-          await askNow(limit, 6);
-          const { waitTicks, outcome } = await askNow(limit, 3);
-          expect(outcome).toBe(Outcome.over);
-          advance(harness, (waitTicks - 1) * 60);
-          expect((await askNow(limit, 3)).outcome).toBe(Outcome.over);
-          advance(harness, 60);
-          expect((await askNow(limit, 3)).outcome).toBe(Outcome.room);
-        });
-
-        test("is as new when reset has passed", async () => {
-          const limit = makeLimit({ algorithm, windowSeconds: 60 });
-          advance(harness, 7_000_003);
-          const { resetTicks } = await askNow(limit, 7);
-          advance(harness, resetTicks * 60);
-          expect(await look(harness, limit)).toMatchObject({ remaining: 10, resetTicks: 0 });
-        });
-
-        test("grants nothing when time steps back a little", async () => {
-          const limit = makeLimit({ algorithm, windowSeconds: 60 });
-          await askNow(limit, 10);
-          for (const stepUs of [1, 1_000_000, 8_999_999]) {
-            advance(harness, -stepUs);
-            expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, remaining: 0 });
-          }
-        });
-
-        test("keeps what was used when time steps back by days", async () => {
-          const limit = makeLimit({ algorithm, windowSeconds: 60 });
-          await askNow(limit, 10);
-          advance(harness, -3 * 86_400 * SECOND_US);
-          const refused = await askNow(limit);
-          expect(refused).toMatchObject({ outcome: Outcome.over, remaining: 0 });
-          expect(refused.waitTicks).toBeLessThanOrEqual(2_000_000);
-          advance(harness, refused.waitTicks * 60);
-          expect((await askNow(limit)).outcome).toBe(Outcome.room);
-        });
-
-        test("stays at the time of a state that is dated a little later than now", async () => {
-          const limit = makeLimit({ algorithm, windowSeconds: 60 });
-          await askNow(limit, 4);
-          advance(harness, -5 * SECOND_US);
-          expect(await askNow(limit)).toMatchObject({ outcome: Outcome.room, remaining: 5, paidAtUs: START_US });
-        });
-
-        test("keeps the count when the rule is edited from 100 to 50 per minute", async () => {
-          const old = makeLimit({ algorithm, amount: 100, windowSeconds: 60 });
-          const edited = makeLimit({ algorithm, amount: 50, windowSeconds: 60 });
-          await askNow(old, 30);
-          expect((await look(harness, edited)).remaining).toBe(20);
-          await askNow(old, 40);
-          expect(await askNow(edited)).toMatchObject({ outcome: Outcome.over, remaining: 0 });
-          expect((await look(harness, old)).remaining).toBe(30);
-        });
-
-        test("starts anew when the rule is edited from minute to hour", async () => {
-          await askNow(makeLimit({ algorithm, windowSeconds: 60 }), 10);
-          expect((await look(harness, makeLimit({ algorithm, windowSeconds: 3_600 }))).remaining).toBe(10);
-        });
-
-        test("refunds what was used, and not more", async () => {
-          const limit = makeLimit({ algorithm, windowSeconds: 60 });
-          await askNow(limit, 8);
-          expect(await askNow(limit, 3, Mode.refund)).toMatchObject({
-            outcome: Outcome.room,
-            paid: true,
-            remaining: 5,
-          });
-          expect(await askNow(limit, 99, Mode.refund)).toMatchObject({ remaining: 10, resetTicks: 0 });
-          expect(await askNow(limit, 99, Mode.refund)).toMatchObject({ remaining: 10, resetTicks: 0 });
-        });
-
-        test("peeks without paying", async () => {
-          const limit = makeLimit({ algorithm, windowSeconds: 60 });
-          await askNow(limit, 9);
-          const answer = { outcome: Outcome.room, paid: false, paidAtUs: 0, remaining: 1 };
-          expect(await askNow(limit, 1, Mode.peek)).toMatchObject(answer);
-          expect(await askNow(limit, 1, Mode.peek)).toMatchObject(answer);
-          expect(await askNow(limit, 2, Mode.peek)).toMatchObject({ outcome: Outcome.over, paid: false });
-        });
-
-        test("takes post-paid hits past the limit and refuses until they are worked off", async () => {
-          const limit = makeLimit({ algorithm, windowSeconds: 60 });
-          const reported = await askNow(limit, 25, Mode.postPaid);
-          expect(reported).toMatchObject({ outcome: Outcome.room, paid: true, remaining: 0, cappedHits: 0 });
-          const peeked = await look(harness, limit);
-          expect(peeked.outcome).toBe(Outcome.over);
-          advance(harness, peeked.waitTicks * 60);
-          expect((await look(harness, limit)).outcome).toBe(Outcome.room);
-        });
-
-        test("holds over a month", async () => {
-          const limit = makeLimit({ algorithm, amount: 1_000, windowSeconds: MONTH_SECONDS });
-          await askNow(limit, 1_000);
-          const { waitTicks, outcome } = await askNow(limit, 1_000);
-          expect(outcome).toBe(Outcome.over);
-          advance(harness, (waitTicks - 1) * MONTH_SECONDS);
-          expect((await askNow(limit, 1_000)).outcome).toBe(Outcome.over);
-          advance(harness, MONTH_SECONDS);
-          expect((await askNow(limit, 1_000)).outcome).toBe(Outcome.room);
-        });
+        testTakes(open, algorithm);
+        testTime(open, algorithm);
+        testModes(open, algorithm);
       },
     );
+    describe("token bucket", () => testTokenBucket(open));
+    describe("sliding window", () => testSlidingWindow(open));
+    describe("fixed window", () => testFixedWindow(open));
+    describe("sliding log", () => testSlidingLog(open));
+  });
+}
 
-    describe("token bucket", () => {
-      test("refills a token each tenth of a second at ten per second", async () => {
-        const limit = makeLimit({ amount: 10, burst: 20 });
-        await askNow(limit, 20);
-        expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 100_000, resetTicks: 2_000_000 });
-        advance(harness, 99_999);
-        expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 1, remaining: 0 });
-        advance(harness, 1);
-        expect(await askNow(limit)).toMatchObject({ outcome: Outcome.room, paid: true, remaining: 0 });
-      });
+function testTakes(open: Open, algorithm: Algorithm): void {
+  const askNow = askerOf(open);
+  test("allows ten hits of ten and denies the eleventh", async () => {
+    const limit = makeLimit({ algorithm, windowSeconds: 60 });
+    const remaining: number[] = [];
+    for (let i = 0; i < 10; i++) remaining.push((await askNow(limit)).remaining);
+    expect(remaining).toEqual([9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
+    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, paid: false, remaining: 0, paidAtUs: 0 });
+  });
 
-      test("loses no part of a token between takes", async () => {
-        const limit = makeLimit({ amount: 3, burst: 3, windowSeconds: 7 });
-        await askNow(limit, 3);
-        let passed = 0;
-        for (let i = 0; i < 700; i++) {
-          advance(harness, 100_000);
-          if ((await askNow(limit)).paid) passed++;
-        }
-        expect(passed).toBe(30);
-      });
+  test("pays a whole burst at once, and says when it was paid", async () => {
+    const limit = makeLimit({ algorithm, windowSeconds: 60 });
+    advance(open(), 1_234_567);
+    const paid = await askNow(limit, 10);
+    expect(paid).toMatchObject({ outcome: Outcome.room, paid: true, remaining: 0, waitTicks: 0 });
+    expect(paid.paidAtUs).toBe(START_US + 1_234_567);
+  });
 
-      test("a cost above the burst waits a whole burst", async () => {
-        const limit = makeLimit({ amount: 10, burst: 25 });
-        expect(await askNow(limit, 26)).toMatchObject({ outcome: Outcome.never, waitTicks: 2_500_000, remaining: 25 });
-      });
-
-      test("caps the debt of post-paid hits and counts what was not recorded", async () => {
-        const limit = makeLimit({ amount: 10, burst: 10, debtMax: 40 });
-        expect(await askNow(limit, 30, Mode.postPaid)).toMatchObject({ cappedHits: 0, resetTicks: 3_000_000 });
-        expect(await askNow(limit, 30, Mode.postPaid)).toMatchObject({ cappedHits: 20, resetTicks: 4_000_000 });
-        expect(await askNow(limit, 7, Mode.postPaid)).toMatchObject({ cappedHits: 7, resetTicks: 4_000_000 });
-        advance(harness, 50_000);
-        expect(await askNow(limit, 1, Mode.postPaid)).toMatchObject({ cappedHits: 1, resetTicks: 4_000_000 });
-      });
-
-      test("keeps a debt above a debt_max that was lowered", async () => {
-        await askNow(makeLimit({ debtMax: 90 }), 90, Mode.postPaid);
-        const lowered = makeLimit({ debtMax: 20 });
-        expect(await askNow(lowered, 5, Mode.postPaid)).toMatchObject({ cappedHits: 5, resetTicks: 9_000_000 });
-      });
-
-      test("is exact with the largest numbers there are", async () => {
-        const year = 31_536_000;
-        const limit = makeLimit({ amount: AMOUNT_MAX, burst: AMOUNT_MAX, debtMax: AMOUNT_MAX, windowSeconds: year });
-        expect(await askNow(limit, AMOUNT_MAX)).toMatchObject({ paid: true, remaining: 0, resetTicks: 1_000_000 });
-        expect(await askNow(limit, AMOUNT_MAX)).toMatchObject({ outcome: Outcome.over, waitTicks: 1_000_000 });
-        expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 1 });
-        advance(harness, year);
-        expect(await look(harness, limit)).toMatchObject({ remaining: 4_294, resetTicks: 999_999 });
-        expect(await askNow(limit, AMOUNT_MAX, Mode.postPaid)).toMatchObject({ cappedHits: AMOUNT_MAX - 4_294 });
-      });
+  test("never has room for a cost above the limit", async () => {
+    const limit = makeLimit({ algorithm });
+    expect(await askNow(limit, 11)).toMatchObject({
+      outcome: Outcome.never,
+      waitTicks: 1_000_000,
+      remaining: 10,
     });
+    expect(await askNow(limit, COST_ABOVE_ALL)).toMatchObject({ outcome: Outcome.never, paid: false });
+    expect(await look(open(), limit)).toMatchObject({ remaining: 10, resetTicks: 0 });
+  });
 
-    describe("sliding window", () => {
-      const limit = makeLimit({ algorithm: Algorithm.slidingWindow, windowSeconds: 60 });
+  test("never has room in a limit of nothing", async () => {
+    const limit = makeLimit({ algorithm, amount: 0 });
+    const answer = { outcome: Outcome.never, waitTicks: 1_000_000, remaining: 0, resetTicks: 0, paid: false };
+    expect(await askNow(limit)).toMatchObject(answer);
+  });
 
-      test("weighs the previous window by what is left of it", async () => {
-        await askNow(limit, 10);
-        advance(harness, 75 * SECOND_US);
-        expect(await look(harness, limit)).toMatchObject({ remaining: 2, resetTicks: 750_000 });
-        expect((await askNow(limit, 2)).paid).toBe(true);
-        expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 50_000, resetTicks: 1_750_000 });
-      });
+  test("passes after the wait and not one tick earlier", async () => {
+    const limit = makeLimit({ algorithm, windowSeconds: 60 });
+    advance(open(), 17_000_001);
+    await askNow(limit, 4);
+    advance(open(), 5_000_007);
+    await askNow(limit, 6);
+    const { waitTicks, outcome } = await askNow(limit, 3);
+    expect(outcome).toBe(Outcome.over);
+    advance(open(), (waitTicks - 1) * 60);
+    expect((await askNow(limit, 3)).outcome).toBe(Outcome.over);
+    advance(open(), 60);
+    expect((await askNow(limit, 3)).outcome).toBe(Outcome.room);
+  });
 
-      test("waits for its own count to fade when that fills the limit", async () => {
-        advance(harness, 15 * SECOND_US);
-        await askNow(limit, 10);
-        expect(await askNow(limit, 5)).toMatchObject({ waitTicks: 1_250_000, resetTicks: 1_750_000 });
-      });
+  test("is as new when reset has passed", async () => {
+    const limit = makeLimit({ algorithm, windowSeconds: 60 });
+    advance(open(), 7_000_003);
+    const { resetTicks } = await askNow(limit, 7);
+    advance(open(), resetTicks * 60);
+    expect(await look(open(), limit)).toMatchObject({ remaining: 10, resetTicks: 0 });
+  });
+}
 
-      test("refunds the current window first, then the previous one", async () => {
-        await askNow(limit, 8);
-        advance(harness, 60 * SECOND_US);
-        await askNow(limit, 2);
-        expect(await askNow(limit, 5, Mode.refund)).toMatchObject({ remaining: 5, resetTicks: 1_000_000 });
-      });
+function testTime(open: Open, algorithm: Algorithm): void {
+  const askNow = askerOf(open);
+  test("grants nothing when time steps back a little", async () => {
+    const limit = makeLimit({ algorithm, windowSeconds: 60 });
+    await askNow(limit, 10);
+    for (const stepUs of [1, 1_000_000, 8_999_999]) {
+      advance(open(), -stepUs);
+      expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, remaining: 0 });
+    }
+  });
 
-      test("is exact with the largest numbers there are", async () => {
-        const large = makeLimit({ algorithm: Algorithm.slidingWindow, amount: AMOUNT_MAX, windowSeconds: 60 });
-        await askNow(large, AMOUNT_MAX);
-        advance(harness, 60 * SECOND_US + 60);
-        expect((await look(harness, large)).remaining).toBe(4_294);
-        expect(await askNow(large, 4_295)).toMatchObject({ outcome: Outcome.over, waitTicks: 1 });
-        expect(await askNow(large, 4_294)).toMatchObject({ paid: true, remaining: 0 });
-        expect(await askNow(large, AMOUNT_MAX, Mode.postPaid)).toMatchObject({ cappedHits: 4_294 });
-      });
+  test("keeps what was used when time steps back by days", async () => {
+    const limit = makeLimit({ algorithm, windowSeconds: 60 });
+    await askNow(limit, 10);
+    advance(open(), -3 * 86_400 * SECOND_US);
+    const refused = await askNow(limit);
+    expect(refused).toMatchObject({ outcome: Outcome.over, remaining: 0 });
+    expect(refused.waitTicks).toBeLessThanOrEqual(2_000_000);
+    advance(open(), refused.waitTicks * 60);
+    expect((await askNow(limit)).outcome).toBe(Outcome.room);
+  });
+
+  test("stays at the time of a state that is dated a little later than now", async () => {
+    const limit = makeLimit({ algorithm, windowSeconds: 60 });
+    await askNow(limit, 4);
+    advance(open(), -5 * SECOND_US);
+    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.room, remaining: 5, paidAtUs: START_US });
+  });
+
+  test("keeps the count when the rule is edited from 100 to 50 per minute", async () => {
+    const old = makeLimit({ algorithm, amount: 100, windowSeconds: 60 });
+    const edited = makeLimit({ algorithm, amount: 50, windowSeconds: 60 });
+    await askNow(old, 30);
+    expect((await look(open(), edited)).remaining).toBe(20);
+    await askNow(old, 40);
+    expect(await askNow(edited)).toMatchObject({ outcome: Outcome.over, remaining: 0 });
+    expect((await look(open(), old)).remaining).toBe(30);
+  });
+
+  test("starts anew when the rule is edited from minute to hour", async () => {
+    await askNow(makeLimit({ algorithm, windowSeconds: 60 }), 10);
+    expect((await look(open(), makeLimit({ algorithm, windowSeconds: 3_600 }))).remaining).toBe(10);
+  });
+}
+
+function testModes(open: Open, algorithm: Algorithm): void {
+  const askNow = askerOf(open);
+  test("refunds what was used, and not more", async () => {
+    const limit = makeLimit({ algorithm, windowSeconds: 60 });
+    await askNow(limit, 8);
+    expect(await askNow(limit, 3, Mode.refund)).toMatchObject({
+      outcome: Outcome.room,
+      paid: true,
+      remaining: 5,
     });
+    expect(await askNow(limit, 99, Mode.refund)).toMatchObject({ remaining: 10, resetTicks: 0 });
+    expect(await askNow(limit, 99, Mode.refund)).toMatchObject({ remaining: 10, resetTicks: 0 });
+  });
 
-    describe("fixed window", () => {
-      const limit = makeLimit({ algorithm: Algorithm.fixedWindow, windowSeconds: 60 });
+  test("peeks without paying", async () => {
+    const limit = makeLimit({ algorithm, windowSeconds: 60 });
+    await askNow(limit, 9);
+    const answer = { outcome: Outcome.room, paid: false, paidAtUs: 0, remaining: 1 };
+    expect(await askNow(limit, 1, Mode.peek)).toMatchObject(answer);
+    expect(await askNow(limit, 1, Mode.peek)).toMatchObject(answer);
+    expect(await askNow(limit, 2, Mode.peek)).toMatchObject({ outcome: Outcome.over, paid: false });
+  });
 
-      test("opens again with the next clock-aligned window", async () => {
-        advance(harness, 45 * SECOND_US);
-        await askNow(limit, 10);
-        expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 250_000, resetTicks: 250_000 });
-        advance(harness, 15 * SECOND_US - 1);
-        expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 1 });
-        advance(harness, 1);
-        expect(await askNow(limit)).toMatchObject({ paid: true, remaining: 9, resetTicks: 1_000_000 });
-      });
+  test("takes post-paid hits past the limit and refuses until they are worked off", async () => {
+    const limit = makeLimit({ algorithm, windowSeconds: 60 });
+    const reported = await askNow(limit, 25, Mode.postPaid);
+    expect(reported).toMatchObject({ outcome: Outcome.room, paid: true, remaining: 0, cappedHits: 0 });
+    const peeked = await look(open(), limit);
+    expect(peeked.outcome).toBe(Outcome.over);
+    advance(open(), peeked.waitTicks * 60);
+    expect((await look(open(), limit)).outcome).toBe(Outcome.room);
+  });
 
-      test("counts post-paid hits to the largest number there is", async () => {
-        expect(await askNow(limit, AMOUNT_MAX, Mode.postPaid)).toMatchObject({ cappedHits: 0 });
-        expect(await askNow(limit, 5, Mode.postPaid)).toMatchObject({ cappedHits: 5, remaining: 0 });
-      });
-    });
+  test("holds over a month", async () => {
+    const limit = makeLimit({ algorithm, amount: 1_000, windowSeconds: MONTH_SECONDS });
+    await askNow(limit, 1_000);
+    const { waitTicks, outcome } = await askNow(limit, 1_000);
+    expect(outcome).toBe(Outcome.over);
+    advance(open(), (waitTicks - 1) * MONTH_SECONDS);
+    expect((await askNow(limit, 1_000)).outcome).toBe(Outcome.over);
+    advance(open(), MONTH_SECONDS);
+    expect((await askNow(limit, 1_000)).outcome).toBe(Outcome.room);
+  });
+}
 
-    describe("sliding log", () => {
-      const limit = makeLimit({ algorithm: Algorithm.slidingLog, windowSeconds: 60 });
+function testTokenBucket(open: Open): void {
+  const askNow = askerOf(open);
+  test("refills a token each tenth of a second at ten per second", async () => {
+    const limit = makeLimit({ amount: 10, burst: 20 });
+    await askNow(limit, 20);
+    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 100_000, resetTicks: 2_000_000 });
+    advance(open(), 99_999);
+    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 1, remaining: 0 });
+    advance(open(), 1);
+    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.room, paid: true, remaining: 0 });
+  });
 
-      test("frees each payment a whole window after it was made", async () => {
-        await askNow(limit, 6);
-        advance(harness, 20 * SECOND_US);
-        await askNow(limit, 4);
-        advance(harness, 10 * SECOND_US);
-        expect(await askNow(limit, 6)).toMatchObject({ waitTicks: 500_000, resetTicks: 833_334 });
-        expect(await askNow(limit, 7)).toMatchObject({ waitTicks: 833_334 });
-        advance(harness, 30 * SECOND_US - 1);
-        expect(await look(harness, limit)).toMatchObject({ outcome: Outcome.over, remaining: 0 });
-        advance(harness, 1);
-        expect(await look(harness, limit)).toMatchObject({ outcome: Outcome.room, remaining: 6 });
-      });
+  test("loses no part of a token between takes", async () => {
+    const limit = makeLimit({ amount: 3, burst: 3, windowSeconds: 7 });
+    await askNow(limit, 3);
+    let passed = 0;
+    for (let i = 0; i < 700; i++) {
+      advance(open(), 100_000);
+      if ((await askNow(limit)).paid) passed++;
+    }
+    expect(passed).toBe(30);
+  });
 
-      test("refunds the newest payments first", async () => {
-        await askNow(limit, 6);
-        advance(harness, 20 * SECOND_US);
-        await askNow(limit, 4);
-        await askNow(limit, 5, Mode.refund);
-        advance(harness, 40 * SECOND_US - 1);
-        expect((await look(harness, limit)).remaining).toBe(5);
-        advance(harness, 1);
-        expect(await look(harness, limit)).toMatchObject({ remaining: 10, resetTicks: 0 });
-      });
+  test("a cost above the burst waits a whole burst", async () => {
+    const limit = makeLimit({ amount: 10, burst: 25 });
+    expect(await askNow(limit, 26)).toMatchObject({ outcome: Outcome.never, waitTicks: 2_500_000, remaining: 25 });
+  });
 
-      test("counts post-paid hits to the largest number there is", async () => {
-        expect(await askNow(limit, AMOUNT_MAX, Mode.postPaid)).toMatchObject({ cappedHits: 0 });
-        expect(await askNow(limit, 5, Mode.postPaid)).toMatchObject({ cappedHits: 5, remaining: 0 });
-      });
-    });
+  test("caps the debt of post-paid hits and counts what was not recorded", async () => {
+    const limit = makeLimit({ amount: 10, burst: 10, debtMax: 40 });
+    expect(await askNow(limit, 30, Mode.postPaid)).toMatchObject({ cappedHits: 0, resetTicks: 3_000_000 });
+    expect(await askNow(limit, 30, Mode.postPaid)).toMatchObject({ cappedHits: 20, resetTicks: 4_000_000 });
+    expect(await askNow(limit, 7, Mode.postPaid)).toMatchObject({ cappedHits: 7, resetTicks: 4_000_000 });
+    advance(open(), 50_000);
+    expect(await askNow(limit, 1, Mode.postPaid)).toMatchObject({ cappedHits: 1, resetTicks: 4_000_000 });
+  });
+
+  test("keeps a debt above a debt_max that was lowered", async () => {
+    await askNow(makeLimit({ debtMax: 90 }), 90, Mode.postPaid);
+    const lowered = makeLimit({ debtMax: 20 });
+    expect(await askNow(lowered, 5, Mode.postPaid)).toMatchObject({ cappedHits: 5, resetTicks: 9_000_000 });
+  });
+
+  test("is exact with the largest numbers there are", async () => {
+    const year = 31_536_000;
+    const limit = makeLimit({ amount: AMOUNT_MAX, burst: AMOUNT_MAX, debtMax: AMOUNT_MAX, windowSeconds: year });
+    expect(await askNow(limit, AMOUNT_MAX)).toMatchObject({ paid: true, remaining: 0, resetTicks: 1_000_000 });
+    expect(await askNow(limit, AMOUNT_MAX)).toMatchObject({ outcome: Outcome.over, waitTicks: 1_000_000 });
+    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 1 });
+    advance(open(), year);
+    expect(await look(open(), limit)).toMatchObject({ remaining: 4_294, resetTicks: 999_999 });
+    expect(await askNow(limit, AMOUNT_MAX, Mode.postPaid)).toMatchObject({ cappedHits: AMOUNT_MAX - 4_294 });
+  });
+}
+
+function testSlidingWindow(open: Open): void {
+  const askNow = askerOf(open);
+  const limit = makeLimit({ algorithm: Algorithm.slidingWindow, windowSeconds: 60 });
+
+  test("weighs the previous window by what is left of it", async () => {
+    await askNow(limit, 10);
+    advance(open(), 75 * SECOND_US);
+    expect(await look(open(), limit)).toMatchObject({ remaining: 2, resetTicks: 750_000 });
+    expect((await askNow(limit, 2)).paid).toBe(true);
+    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 50_000, resetTicks: 1_750_000 });
+  });
+
+  test("waits for its own count to fade when that fills the limit", async () => {
+    advance(open(), 15 * SECOND_US);
+    await askNow(limit, 10);
+    expect(await askNow(limit, 5)).toMatchObject({ waitTicks: 1_250_000, resetTicks: 1_750_000 });
+  });
+
+  test("refunds the current window first, then the previous one", async () => {
+    await askNow(limit, 8);
+    advance(open(), 60 * SECOND_US);
+    await askNow(limit, 2);
+    expect(await askNow(limit, 5, Mode.refund)).toMatchObject({ remaining: 5, resetTicks: 1_000_000 });
+  });
+
+  test("is exact with the largest numbers there are", async () => {
+    const large = makeLimit({ algorithm: Algorithm.slidingWindow, amount: AMOUNT_MAX, windowSeconds: 60 });
+    await askNow(large, AMOUNT_MAX);
+    advance(open(), 60 * SECOND_US + 60);
+    expect((await look(open(), large)).remaining).toBe(4_294);
+    expect(await askNow(large, 4_295)).toMatchObject({ outcome: Outcome.over, waitTicks: 1 });
+    expect(await askNow(large, 4_294)).toMatchObject({ paid: true, remaining: 0 });
+    expect(await askNow(large, AMOUNT_MAX, Mode.postPaid)).toMatchObject({ cappedHits: 4_294 });
+  });
+}
+
+function testFixedWindow(open: Open): void {
+  const askNow = askerOf(open);
+  const limit = makeLimit({ algorithm: Algorithm.fixedWindow, windowSeconds: 60 });
+
+  test("opens again with the next clock-aligned window", async () => {
+    advance(open(), 45 * SECOND_US);
+    await askNow(limit, 10);
+    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 250_000, resetTicks: 250_000 });
+    advance(open(), 15 * SECOND_US - 1);
+    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 1 });
+    advance(open(), 1);
+    expect(await askNow(limit)).toMatchObject({ paid: true, remaining: 9, resetTicks: 1_000_000 });
+  });
+
+  test("counts post-paid hits to the largest number there is", async () => {
+    expect(await askNow(limit, AMOUNT_MAX, Mode.postPaid)).toMatchObject({ cappedHits: 0 });
+    expect(await askNow(limit, 5, Mode.postPaid)).toMatchObject({ cappedHits: 5, remaining: 0 });
+  });
+}
+
+function testSlidingLog(open: Open): void {
+  const askNow = askerOf(open);
+  const limit = makeLimit({ algorithm: Algorithm.slidingLog, windowSeconds: 60 });
+
+  test("frees each payment a whole window after it was made", async () => {
+    await askNow(limit, 6);
+    advance(open(), 20 * SECOND_US);
+    await askNow(limit, 4);
+    advance(open(), 10 * SECOND_US);
+    expect(await askNow(limit, 6)).toMatchObject({ waitTicks: 500_000, resetTicks: 833_334 });
+    expect(await askNow(limit, 7)).toMatchObject({ waitTicks: 833_334 });
+    advance(open(), 30 * SECOND_US - 1);
+    expect(await look(open(), limit)).toMatchObject({ outcome: Outcome.over, remaining: 0 });
+    advance(open(), 1);
+    expect(await look(open(), limit)).toMatchObject({ outcome: Outcome.room, remaining: 6 });
+  });
+
+  test("refunds the newest payments first", async () => {
+    await askNow(limit, 6);
+    advance(open(), 20 * SECOND_US);
+    await askNow(limit, 4);
+    await askNow(limit, 5, Mode.refund);
+    advance(open(), 40 * SECOND_US - 1);
+    expect((await look(open(), limit)).remaining).toBe(5);
+    advance(open(), 1);
+    expect(await look(open(), limit)).toMatchObject({ remaining: 10, resetTicks: 0 });
+  });
+
+  test("counts post-paid hits to the largest number there is", async () => {
+    expect(await askNow(limit, AMOUNT_MAX, Mode.postPaid)).toMatchObject({ cappedHits: 0 });
+    expect(await askNow(limit, 5, Mode.postPaid)).toMatchObject({ cappedHits: 5, remaining: 0 });
   });
 }

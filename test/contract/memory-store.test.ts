@@ -1,3 +1,5 @@
+// The memory store keeps the contracts of stores and of algorithms.
+
 import { describeAlgorithmContract } from "./algorithm.contract.ts";
 import { memoryHarness } from "./memory-harness.ts";
 import { describeStoreContract } from "./store.contract.ts";

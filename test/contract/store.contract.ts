@@ -34,9 +34,11 @@ export function describeStoreContract(name: string, factory: HarnessFactory): vo
 
     const open = () => harness;
     describeGroups(open);
+    describeBuckets(open);
     describeKinds(open);
     describeModes(open);
     describeGivingBack(open);
+    describeReceipts(open);
     describeStore(open);
   });
 }
@@ -95,7 +97,11 @@ function describeGroups(open: () => StoreHarness): void {
       expect(group.verdict).toBe(Verdict.refused);
       expect((await look(open(), bucket)).remaining).toBe(10);
     });
+  });
+}
 
+function describeBuckets(open: () => StoreHarness): void {
+  describe("buckets of a group", () => {
     test("identities have buckets of their own", async () => {
       await ask(open(), [{ limit: bucket, identity: "a", cost: 10 }]);
       expect((await ask(open(), [{ limit: bucket, identity: "b", cost: 10 }])).verdict).toBe(Verdict.allowed);
@@ -284,7 +290,11 @@ function describeGivingBack(open: () => StoreHarness): void {
       await open().giveBack(capped);
       expect((await look(open(), limit)).resetTicks).toBe(1_500_000);
     });
+  });
+}
 
+function describeReceipts(open: () => StoreHarness): void {
+  describe("receipts", () => {
     test("a sliding window gives back to the window that was paid", async () => {
       const group = await ask(open(), [{ limit: perMinute, cost: 4 }]);
       advance(open(), 60 * SECOND_US);

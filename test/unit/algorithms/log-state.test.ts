@@ -1,3 +1,5 @@
+// Entries of a sliding log: what counts, what is freed when, what merges.
+
 import { describe, expect, test } from "vitest";
 import { LogState, SLIDING_LOG_MAX } from "../../../src/algorithms/log-state.ts";
 

@@ -1,3 +1,5 @@
+// How a token bucket works off its debt. What it answers is in the contract of the algorithms.
+
 import { describe, expect, test } from "vitest";
 import { BucketState } from "../../../src/algorithms/step.ts";
 import { tokenBucket } from "../../../src/algorithms/token-bucket.ts";

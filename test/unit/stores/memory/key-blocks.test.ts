@@ -1,3 +1,5 @@
+// Bytes of keys: kept apart, freed, used again.
+
 import { describe, expect, test } from "vitest";
 import { KeyBlocks } from "../../../../src/stores/memory/key-blocks.ts";
 

@@ -1,3 +1,5 @@
+// What the memory store adds to settlement and buckets: bounds, reports, the sweep in the background.
+
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { TakeGroup } from "../../../../src/core/take.ts";
 import { MemoryStore } from "../../../../src/stores/memory/memory-store.ts";
