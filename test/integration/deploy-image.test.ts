@@ -1,0 +1,169 @@
+// What the container image holds, built into a folder by the same script and started from there by nobody in particular.
+
+import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { chmod, lstat, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { askOnce, openClient } from "../support/test-app.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+/** The user that the image names. */
+const NOBODY = 65_534;
+const BUILD_MS = 120_000;
+const isRoot = process.getuid?.() === 0;
+const asNobody = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
+
+let folder: string;
+let digest: string;
+
+async function build(): Promise<{ folder: string; digest: string }> {
+  const out = await mkdtemp(join(tmpdir(), "headgate-image-"));
+  const script = join(ROOT, "deploy/build-image-folder.mjs");
+  const { stdout } = await promisify(execFile)(process.execPath, [script, out], { cwd: ROOT });
+  return { folder: out, digest: /sha256:[0-9a-f]{64}/.exec(stdout)?.[0] ?? stdout };
+}
+
+/** Every path below `root` with what must not change while the service runs from it. */
+async function listing(root: string): Promise<string[]> {
+  const paths = ["", ...(await readdir(root, { recursive: true, encoding: "utf8" }))];
+  return Promise.all(
+    paths.sort().map(async (path) => {
+      const { mode, size, mtimeMs, uid } = await lstat(join(root, path));
+      return `${mode.toString(8)} ${uid} ${size} ${mtimeMs} ${path}`;
+    }),
+  );
+}
+
+beforeAll(async () => {
+  ({ folder, digest } = await build());
+}, BUILD_MS);
+afterAll(async () => {
+  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+});
+
+describe("the image's folder", () => {
+  test(
+    "is the same whenever it is built from the same sources",
+    async () => {
+      const again = await build();
+      await rm(again.folder, { recursive: true, force: true });
+      expect(again.digest).toBe(digest);
+    },
+    BUILD_MS,
+  );
+
+  test("holds production dependencies only, and nothing that others may write or that gains rights", async () => {
+    const manifest = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")) as Record<string, object>;
+    for (const name of Object.keys(manifest.dependencies ?? {})) {
+      await expect(lstat(join(folder, "app/node_modules", name)), name).resolves.toBeDefined();
+    }
+    for (const name of Object.keys(manifest.devDependencies ?? {}).filter((name) => !name.startsWith("@types/"))) {
+      await expect(lstat(join(folder, "app/node_modules", name)), name).rejects.toThrow("ENOENT");
+    }
+    const modes = new Set((await listing(folder)).map((line) => line.split(" ")[0]));
+    expect([...modes].toSorted()).toEqual(["100644", "100755", "120777", "40755"]);
+  });
+
+  test("checks rules when /bin/ratelimit is given a command", () => {
+    const { status, stdout } = spawnSync(join(folder, "bin/ratelimit"), ["check"], { encoding: "utf8", ...asNobody });
+    expect(`${status} ${stdout}`).toMatch(/^0 /);
+  });
+});
+
+describe("the service started from the folder by /bin/ratelimit, as a user who can write nothing there", () => {
+  let child: ChildProcess;
+  let ports: { grpc: string; http: string };
+  let before: string[];
+
+  beforeAll(async () => {
+    // Not even the owner needs to write; only root could all the same, and then another user runs the service.
+    if (!isRoot) await promisify(execFile)("chmod", ["-R", "a-w", folder]);
+    before = await listing(folder);
+    child = spawn(join(folder, "bin/ratelimit"), {
+      cwd: "/",
+      env: {
+        PATH: process.env.PATH ?? "",
+        NODE_ENV: "production",
+        HOST: "127.0.0.1",
+        GRPC_HOST: "127.0.0.1",
+        PORT: "0",
+        GRPC_PORT: "0",
+        SHUTDOWN_DELAY: "0s",
+      },
+      stdio: ["ignore", "pipe", "inherit"],
+      ...asNobody,
+    });
+    ports = await listeningPorts(child);
+  });
+  afterAll(async () => {
+    child.kill("SIGKILL");
+    if (!isRoot) await chmod(folder, 0o755).then(() => promisify(execFile)("chmod", ["-R", "u+w", folder]));
+  });
+
+  test("limits by the rules that come with it, over gRPC and over HTTP", async () => {
+    const client = openClient(`127.0.0.1:${ports.grpc}`);
+    const descriptors = [{ entries: [{ key: "remote_address", value: "203.0.113.7" }] }];
+    const reply = await askOnce(client, { domain: "edge", descriptors });
+    client.close();
+    expect(reply).toMatchObject({ overall_code: "OK", statuses: [{ limit_remaining: 49 }] });
+    const body = JSON.stringify({ domain: "edge", descriptors, hits_addend: 50 });
+    const answer = await fetch(`http://127.0.0.1:${ports.http}/json`, { method: "POST", body });
+    expect(answer.status).toBe(429);
+  });
+
+  test("passes its health check, and a service that is not there fails it", async () => {
+    const check = join(folder, "app/bin/health-check.mjs");
+    const run = (env: Record<string, string>, ...args: string[]) =>
+      spawnSync(process.execPath, [check, ...args], { encoding: "utf8", env, ...asNobody });
+    expect(run({ PORT: ports.http }).status).toBe(0);
+    expect(run({ PORT: ports.http }, "/readyz").status).toBe(0);
+    expect(run({ PORT: ports.http }, "/nothing")).toMatchObject({ status: 1, stderr: expect.stringContaining("404") });
+    expect(run({ PORT: "9" })).toMatchObject({ status: 1, stderr: expect.stringContaining("did not answer") });
+  });
+
+  test("ends with 0 on SIGTERM, and has left the folder as it was", async () => {
+    const end = once(child, "exit");
+    child.kill("SIGTERM");
+    expect(await end).toEqual([0, null]);
+    expect(await listing(folder)).toEqual(before);
+  });
+});
+
+describe("the Dockerfile", () => {
+  test("builds by the same script, runs as the same user, and starts the same program", async () => {
+    const dockerfile = await readFile(join(ROOT, "deploy/Dockerfile"), "utf8");
+    expect(dockerfile).toMatch(/^RUN node deploy\/build-image-folder\.mjs \/image$/m);
+    expect(dockerfile).toMatch(/^COPY --from=build \/image\/app \/app$/m);
+    expect(dockerfile).toMatch(/ln -s \/app\/bin\/ratelimit \/bin\/ratelimit$/m);
+    expect(dockerfile).toMatch(new RegExp(`^USER ${NOBODY}:${NOBODY}$`, "m"));
+    expect(dockerfile).toMatch(/^CMD \["\/bin\/ratelimit"\]$/m);
+    expect(dockerfile).toMatch(/^EXPOSE 8081 8080$/m);
+  });
+
+  test("gets everything that the script reads, and .dockerignore lets nothing else in", async () => {
+    const ignore = await readFile(join(ROOT, ".dockerignore"), "utf8");
+    const allowed = [...ignore.matchAll(/^!(.+)$/gm)].map((match) => match[1]);
+    const { files } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")) as { files: string[] };
+    const copied = files.filter((path) => path !== "dist");
+    const needed = ["package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json", "src"];
+    const own = ["deploy/build-image-folder.mjs", "deploy/image"];
+    expect(allowed.toSorted()).toEqual([...copied, ...needed, ...own].toSorted());
+  });
+});
+
+function listeningPorts(child: ChildProcess): Promise<{ grpc: string; http: string }> {
+  return new Promise((resolve, reject) => {
+    const log: string[] = [];
+    child.once("exit", (code) => reject(new Error(`ended with ${code} before it listened:\n${log.join("\n")}`)));
+    if (child.stdout === null) return;
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      log.push(line);
+      const match = /"grpc":"[^"]*:(\d+)","http":"[^"]*:(\d+)"/.exec(line);
+      if (match !== null) resolve({ grpc: match[1] ?? "", http: match[2] ?? "" });
+    });
+  });
+}
