@@ -207,6 +207,18 @@ describe("writes", () => {
     expect(await server.command("LINDEX", "log", 0)).toBe("9001");
   });
 
+  test("a log of ten thousand entries takes no more: what is paid joins the newest and moves it to now", async () => {
+    const limit = { algorithm: Algorithm.slidingLog, amount: 10_000, seconds: 3_600 };
+    const entries = Array.from({ length: 10_000 }, (_, index) => `${START_US + index} 1`);
+    await server.command("RPUSH", "log", "10000", ...entries);
+    const timeUs = START_US + 20_000;
+    const takes = [{ mode: Mode.postPaid, cost: 5 }];
+    await runScript(server, { keys: ["log"], limits: [limit], groups: [{ takes }], timeUs });
+    expect(await server.command("LLEN", "log")).toBe(10_001);
+    expect(await server.command("LRANGE", "log", -2, -1)).toEqual([entries[9_998], `${timeUs} 6`]);
+    expect(await server.command("LINDEX", "log", 0)).toBe("10005");
+  });
+
   test("a log drops what has left its window, and only that", async () => {
     const limit = { algorithm: Algorithm.slidingLog, amount: 10_000, seconds: 1 };
     const entries = Array.from({ length: 2_000 }, (_, index) => `${START_US + index * 1_000} 2`);
