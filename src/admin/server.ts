@@ -3,13 +3,15 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { pipeline } from "node:stream/promises";
 import { RequestError } from "../core/errors.ts";
 import type { HealthState } from "../core/health.ts";
+import { inTurns } from "../telemetry/in-turns.ts";
 import { BodyTooLargeError, readBody } from "./body.ts";
 import {
   configView,
   type ExplainQuestion,
-  limitsText,
+  limitLines,
   type RulesState,
   readExplainQuestion,
   readinessView,
@@ -19,7 +21,8 @@ import {
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Uint8Array;
+  /** Long texts come in pieces, which are made as the caller reads them. */
+  readonly body: string | Uint8Array | AsyncIterable<string>;
 }
 
 /** Where the pages get what they show. */
@@ -27,7 +30,7 @@ export interface AdminSources {
   /** Decides a request in proto3 JSON. Never rejects for what callers send. */
   readonly answerJson: (body: Buffer) => Promise<HttpAnswer>;
   readonly health: HealthState;
-  readonly metricsText: () => Promise<string>;
+  readonly metricsText: () => AsyncIterable<string>;
   readonly metricsContentType: string;
   readonly rulesState: () => RulesState;
   /** Every setting by name, secrets redacted. */
@@ -59,6 +62,8 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 /** Connections held at once; more are closed as they come. */
 const CONNECTIONS_MAX = 4_096;
+/** Longest question to /explain. */
+const EXPLAIN_BYTES_MAX = 262_144;
 const READ = ["GET", "HEAD"] as const;
 
 /** The HTTP server of one process. */
@@ -114,18 +119,23 @@ export class AdminServer {
     // A caller that went away while its answer was written is no fault of anybody's.
     response.on("error", () => response.destroy());
     try {
-      const answer = await this.#answer(request);
+      const answer = await this.#answer(request).catch((error: unknown) => this.#answerTo(error, request));
+      if (answer === undefined) return;
       // A connection kept alive would hold up the end of the server.
-      send(response, this.#isClosing ? withHeaders(answer, { connection: "close" }) : answer);
+      await send(response, this.#isClosing ? withHeaders(answer, { connection: "close" }) : answer);
     } catch (error) {
-      if (request.destroyed && !request.complete) return;
-      if (error instanceof BodyTooLargeError) send(response, tooLarge(error));
-      else if (error instanceof RequestError) send(response, text(400, `${error.code}: ${error.message}\n`));
-      else {
-        this.#sources.onError(error);
-        send(response, text(500, "Internal Server Error\n"));
-      }
+      if (!isHangUp(error)) this.#sources.onError(error);
+      response.destroy();
     }
+  }
+
+  /** The answer to a failed request; undefined if nobody waits for one. */
+  #answerTo(error: unknown, request: IncomingMessage): HttpAnswer | undefined {
+    if (request.destroyed && !request.complete) return undefined;
+    if (error instanceof BodyTooLargeError) return tooLarge(error);
+    if (error instanceof RequestError) return text(400, `${error.code}: ${error.message}\n`);
+    this.#sources.onError(error);
+    return text(500, "Internal Server Error\n");
   }
 
   async #answer(request: IncomingMessage): Promise<HttpAnswer> {
@@ -139,16 +149,16 @@ export class AdminServer {
 
   #makePages(): ReadonlyMap<string, Page> {
     const { answerJson, health, explain, rulesState, settings, metricsText, metricsContentType } = this.#sources;
-    const body = (request: IncomingMessage) => readBody(request, this.#options.bodyBytesMax);
+    const { bodyBytesMax } = this.#options;
     const pages = new Map<string, Page>();
     const add = (path: string, help: string, methods: Page["methods"], answer: Page["answer"]) =>
       pages.set(path, { help, methods, answer });
     add("/", "this list", READ, () => text(200, index(pages)));
     add("/json", "POST a RateLimitRequest as JSON, get a decision", undefined, async (request) =>
-      answerJson(await body(request)),
+      answerJson(await readBody(request, bodyBytesMax)),
     );
     add("/explain", "POST a domain and descriptors, learn which rules match and why", ["POST"], async (request) =>
-      json(200, explain(readExplainQuestion(await body(request)))),
+      json(200, explain(readExplainQuestion(await readBody(request, Math.min(bodyBytesMax, EXPLAIN_BYTES_MAX))))),
     );
     add("/healthcheck", "200 OK or 500", undefined, () =>
       health.isServing() ? text(200, "OK") : { status: 500, headers: {}, body: "" },
@@ -157,15 +167,15 @@ export class AdminServer {
     add("/readyz", "200, or 503 with the reasons", READ, () =>
       json(health.isServing() ? 200 : 503, readinessView(health.troubles(), health.notes())),
     );
-    add(this.#options.metricsPath, "metrics for Prometheus", READ, async () => ({
+    add(this.#options.metricsPath, "metrics for Prometheus", READ, () => ({
       status: 200,
       headers: { "content-type": metricsContentType },
-      body: await metricsText(),
+      body: metricsText(),
     }));
     add("/config", "rule files, hash, last error, warnings, settings", READ, () =>
       json(200, configView(rulesState(), settings)),
     );
-    add("/rlconfig", "one line per limit in force", READ, () => text(200, limitsText(rulesState().rules)));
+    add("/rlconfig", "one line per limit in force", READ, () => text(200, inTurns(limitLines(rulesState().rules))));
     return pages;
   }
 }
@@ -174,19 +184,22 @@ function index(pages: ReadonlyMap<string, Page>): string {
   return [...pages].map(([path, page]) => `${path.padEnd(14)} ${page.help}\n`).join("");
 }
 
-function send(response: ServerResponse, answer: HttpAnswer): void {
-  if (response.headersSent || response.destroyed) {
-    response.destroy();
+async function send(response: ServerResponse, answer: HttpAnswer): Promise<void> {
+  if (response.destroyed) return;
+  const { body } = answer;
+  const headers = { "cache-control": "no-store", "x-content-type-options": "nosniff", ...answer.headers };
+  if (typeof body === "string" || body instanceof Uint8Array) {
+    response.writeHead(answer.status, { ...headers, "content-length": Buffer.byteLength(body) });
+    response.end(body);
     return;
   }
-  const body = typeof answer.body === "string" ? Buffer.from(answer.body) : answer.body;
-  response.writeHead(answer.status, {
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-    ...answer.headers,
-    "content-length": body.byteLength,
-  });
-  response.end(body);
+  response.writeHead(answer.status, headers);
+  if (response.req.method === "HEAD") response.end();
+  else await pipeline(body, response);
+}
+
+function isHangUp(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ERR_STREAM_PREMATURE_CLOSE";
 }
 
 function tooLarge(error: BodyTooLargeError): HttpAnswer {
@@ -197,7 +210,7 @@ function withHeaders(answer: HttpAnswer, headers: Readonly<Record<string, string
   return { ...answer, headers: { ...answer.headers, ...headers } };
 }
 
-function text(status: number, body: string): HttpAnswer {
+function text(status: number, body: HttpAnswer["body"]): HttpAnswer {
   return { status, headers: { "content-type": "text/plain; charset=utf-8" }, body };
 }
 

@@ -2,7 +2,7 @@
 
 import { RequestError } from "../core/errors.ts";
 import { ALGORITHM_NAMES, type Limit, UNIT_NAMES } from "../core/limit.ts";
-import { DESCRIPTORS_MAX, DOMAIN_BYTES_MAX, ENTRIES_MAX, ENTRY_BYTES_MAX, textOf } from "../core/request.ts";
+import { DOMAIN_BYTES_MAX, ENTRIES_MAX, textOf } from "../core/request.ts";
 import { Kind } from "../core/take.ts";
 import type { DomainRules, Level, Problem, Rule, RuleSet } from "../rules/rule-set.ts";
 
@@ -36,6 +36,10 @@ export interface ExplainEntry {
   readonly value: string;
 }
 
+/** Bounds of a question, lower than those of calls: an answer names many rules for each entry. */
+const EXPLAINED_DESCRIPTORS_MAX = 32;
+const EXPLAINED_TEXT_BYTES_MAX = 4_096;
+
 /** The JSON of `/config`. `settings` come redacted. */
 export function configView(state: RulesState, settings: Readonly<Record<string, string>>): object {
   const { rules, lastFailure } = state;
@@ -64,25 +68,22 @@ export function readinessView(troubles: ReadonlyMap<string, string>, notes: Read
   return { status, reasons: Object.fromEntries(troubles), degraded };
 }
 
-/** The text of `/rlconfig`: a line per limit, in the order of the files; the reference's fields come first. */
-export function limitsText(rules: RuleSet | undefined): string {
-  let text = "";
+/** The lines of `/rlconfig`: one per limit, in the order of the files; the reference's fields come first. */
+export function* limitLines(rules: RuleSet | undefined): Generator<string> {
   for (const domain of rules?.domains.values() ?? []) {
     const name = textOf(domain.domain);
-    text += levelLines(domain.root, name);
-    if (domain.globalLimit !== undefined) {
-      text += `${name}: ${limitText(domain.globalLimit.limit)}, shadow_mode: false, quota_mode: false, global_limit: true`;
-      text += `${ownText(domain.globalLimit.limit)}\n`;
-    }
+    yield* levelLines(domain.root, name);
+    if (domain.globalLimit === undefined) continue;
+    const { limit } = domain.globalLimit;
+    yield `${name}: ${limitText(limit)}, shadow_mode: false, quota_mode: false, global_limit: true${ownText(limit)}\n`;
   }
-  return text;
 }
 
 /** Reads the body of `POST /explain`; throws RequestError REQUEST_BODY, saying where, if it is not of the right shape. */
 export function readExplainQuestion(body: Buffer): ExplainQuestion {
   const question = asRecord(parseJson(body), "the body");
   const domain = asText(question.domain, "domain", DOMAIN_BYTES_MAX);
-  const descriptors = asList(question.descriptors, "descriptors", DESCRIPTORS_MAX);
+  const descriptors = asList(question.descriptors, "descriptors", EXPLAINED_DESCRIPTORS_MAX);
   return {
     domain,
     descriptors: descriptors.map((descriptor, i) => {
@@ -95,7 +96,10 @@ export function readExplainQuestion(body: Buffer): ExplainQuestion {
 
 function readEntry(entry: unknown, at: string): ExplainEntry {
   const { key, value } = asRecord(entry, at);
-  return { key: asText(key, `${at}.key`, ENTRY_BYTES_MAX), value: asText(value ?? "", `${at}.value`, ENTRY_BYTES_MAX) };
+  return {
+    key: asText(key, `${at}.key`, EXPLAINED_TEXT_BYTES_MAX),
+    value: asText(value ?? "", `${at}.value`, EXPLAINED_TEXT_BYTES_MAX),
+  };
 }
 
 function parseJson(body: Buffer): unknown {
@@ -132,16 +136,14 @@ function domainView(domain: DomainRules): object {
   };
 }
 
-function levelLines(level: Level, parent: string): string {
-  let text = "";
+function* levelLines(level: Level, parent: string): Generator<string> {
   for (const rule of level.rules) {
     const name = `${parent}.${textOf(rule.key)}${rule.patternText === "" ? "" : `_${textOf(rule.patternText)}`}`;
     const modes = `shadow_mode: ${rule.kind === Kind.shadow}, quota_mode: ${rule.isQuota}`;
-    if (rule.isUnlimited) text += `${name}: unit=UNKNOWN requests_per_unit=0, ${modes}, unlimited: true\n`;
-    for (const limit of rule.limits) text += `${name}: ${limitText(limit)}, ${modes}${ownText(limit, rule)}\n`;
-    if (rule.children !== undefined) text += levelLines(rule.children, name);
+    if (rule.isUnlimited) yield `${name}: unit=UNKNOWN requests_per_unit=0, ${modes}, unlimited: true\n`;
+    for (const limit of rule.limits) yield `${name}: ${limitText(limit)}, ${modes}${ownText(limit, rule)}\n`;
+    if (rule.children !== undefined) yield* levelLines(rule.children, name);
   }
-  return text;
 }
 
 function limitText(limit: Limit): string {

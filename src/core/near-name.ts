@@ -1,13 +1,17 @@
 // What somebody may have meant who misspelt a name.
 
+/** Nothing longer is a slip of the finger, and comparing it would cost more than it tells. */
+const NAME_LENGTH_MAX = 40;
+
 /**
  * The candidate nearest to `name`, or undefined if none comes near: at most one edit in up to four letters, two in up to
- * nine, three in longer ones, counting a swap of neighbours as one. Case is not counted. The first of equals wins.
+ * nine, three in longer ones, counting a swap of neighbours as one. Case is not counted. The first of equals wins. Names over 40 letters have none.
  */
 export function nearestName(name: string, candidates: Iterable<string>): string | undefined {
   const editsMax = name.length <= 4 ? 1 : name.length <= 9 ? 2 : 3;
   let best: string | undefined;
   let bestEdits = editsMax + 1;
+  if (name.length > NAME_LENGTH_MAX) return undefined;
   for (const candidate of candidates) {
     if (Math.abs(candidate.length - name.length) >= bestEdits) continue;
     const edits = editsBetween(name.toLowerCase(), candidate.toLowerCase());

@@ -7,6 +7,7 @@ import { Descriptor, oneByteOf, textOf } from "../core/request.ts";
 import { Kind } from "../core/take.ts";
 import { entryKeyPart, sharedEntryKeyPart } from "./bucket-key.ts";
 import { costOf } from "./cost.ts";
+import { counterKey } from "./counter-key.ts";
 import { limitWords, listed, quoted, whyAccepted, whyPassedOver } from "./explain-words.ts";
 import { accepts, findChild } from "./match.ts";
 import type { DomainRules, GlobalLimit, KeyRules, Level, Rule, RuleSet } from "./rule-set.ts";
@@ -141,7 +142,11 @@ export function explainDescriptor(
   if (rule === undefined) return { outcome: "no limit", ...walk.end, entries: walk.entries, cost, limits: [] };
   const base = walk.keyParts(rule.hashesValues);
   const isReplaced = (limit: Limit) => limit.name !== "" && replaced.has(limit.name);
-  const limits = rule.limits.map((limit) => limitReport(limit, base + limit.keySuffix, isReplaced(limit)));
+  const keyOf = (limit: Limit) =>
+    limit.isCounter
+      ? `${counterKey(domain.counterPrefix ?? "", domain, descriptorOf(entries), walk.matched)}<start of the window>`
+      : base + limit.keySuffix;
+  const limits = rule.limits.map((limit) => limitReport(limit, keyOf(limit), isReplaced(limit)));
   const kind = rule.kind === Kind.shadow ? "shadow" : rule.isQuota ? "quota" : "ordinary";
   return {
     outcome: rule.isUnlimited ? "unlimited" : "limited",
@@ -165,6 +170,8 @@ interface Walk {
   readonly end: Ending;
   /** Bucket key of the entries, without a limit's suffix. */
   readonly keyParts: (hashesValues: boolean) => string;
+  /** The rule of each entry that was matched. */
+  readonly matched: readonly Rule[];
 }
 
 function walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): Walk {
@@ -206,7 +213,13 @@ function walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): Walk {
         (rule.sharesThreshold ? sharedEntryKeyPart(key, rule.patternText) : entryKeyPart(key, value, hashesValues)),
       domain.keyPrefix,
     );
-  return { entries, rule: last?.hasLimit ? last : undefined, end: end ?? reached(last), keyParts };
+  return {
+    entries,
+    rule: last?.hasLimit ? last : undefined,
+    end: end ?? reached(last),
+    keyParts,
+    matched: matched.map(({ rule }) => rule),
+  };
 }
 
 function entryReport(entry: AskedEntry, level: Level, matched: Rule | undefined): EntryReport {

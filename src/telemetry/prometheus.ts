@@ -1,14 +1,13 @@
 // Metrics as Prometheus scrapes them, by prom-client. Nothing here runs on the decision path: every number is read from
 // its plain counter when somebody asks.
 
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { ON_STORE_FAILURE_NAMES } from "../core/limit.ts";
-import type { LimitStats } from "../core/limit-stats.ts";
+import { inTurns } from "./in-turns.ts";
 import { LATENCY_BOUNDS_US, type LatencyHistogram } from "./latency-histogram.ts";
 import { METRICS, type MetricRow, RULE_METRICS } from "./metrics.ts";
 import { BREAKER_STATES, type CallCounts, SOURCE_NAMES, type StoreCounts } from "./observers.ts";
-import type { LimitStatsBook } from "./stats-book.ts";
+import type { LimitStatsBook, StatsEntry } from "./stats-book.ts";
 
 /** The rule set in force, as metrics show it. */
 export interface RulesGauge {
@@ -63,26 +62,22 @@ export class PrometheusExporter {
     return this.#registry.contentType;
   }
 
-  /** All metrics in Prometheus's text format. Other work gets its turn between the metrics of rules, which may be many. */
-  async metricsText(): Promise<string> {
-    const parts = [await this.#registry.metrics()];
-    const entries = [...this.#statsBook.entries()];
+  /** All metrics in Prometheus's text format, piece by piece: there may be many rules. */
+  async *metricsText(): AsyncGenerator<string> {
+    yield await this.#registry.metrics();
     for (const [field, row] of Object.entries(RULE_METRICS)) {
-      await nextTurn();
-      parts.push(ruleMetricText(row, entries, (stats) => stats[field as keyof typeof RULE_METRICS]));
+      yield* inTurns(ruleMetricLines(row, this.#statsBook.entries(), field as keyof typeof RULE_METRICS));
     }
-    return parts.join("");
   }
 }
 
-function ruleMetricText(
+function* ruleMetricLines(
   row: MetricRow,
-  entries: Iterable<{ readonly labels: string; readonly stats: LimitStats }>,
-  read: (stats: LimitStats) => number,
-): string {
-  let text = `\n# HELP ${row.name} ${row.help}\n# TYPE ${row.name} ${row.kind}\n`;
-  for (const { labels, stats } of entries) text += `${row.name}{${labels}} ${read(stats)}\n`;
-  return text;
+  entries: Iterable<StatsEntry>,
+  field: keyof typeof RULE_METRICS,
+): Generator<string> {
+  yield `\n# HELP ${row.name} ${row.help}\n# TYPE ${row.name} ${row.kind}\n`;
+  for (const { labels, stats } of entries) yield `${row.name}{${labels}} ${stats[field]}\n`;
 }
 
 function registerCalls(registry: Registry, { calls, inFlight }: MetricSources): void {

@@ -10,15 +10,18 @@ import { HealthState } from "../../src/core/health.ts";
 const servers: AdminServer[] = [];
 afterEach(() => Promise.all(servers.splice(0).map((server) => server.close(0))));
 
-async function startServer(overrides: Partial<AdminSources> = {}) {
+async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax = 1_000) {
   const health = new HealthState();
   const errors: unknown[] = [];
   const server = new AdminServer(
-    { host: "127.0.0.1", port: 0, metricsPath: "/metrics", bodyBytesMax: 1_000 },
+    { host: "127.0.0.1", port: 0, metricsPath: "/metrics", bodyBytesMax },
     {
       answerJson: async (body) => answer(200, `got ${body.toString()}`),
       health,
-      metricsText: async () => "up 1\n",
+      metricsText: async function* () {
+        yield "up 1\n";
+        yield "down 0\n";
+      },
       metricsContentType: "text/plain; version=0.0.4",
       rulesState: () => ({ directory: "/rules", rules: undefined, loadedAtUs: undefined, lastFailure: undefined }),
       settings: { PORT: "8080" },
@@ -120,7 +123,7 @@ describe("health", () => {
       ["/healthcheck", "/livez", "/readyz"].map((path) => get(url + path)),
     );
     expect([check?.status, check?.body, live?.status, ready?.status]).toEqual([500, "", 200, 503]);
-    expect(JSON.parse(ready?.body ?? "")).toEqual({
+    expect(JSON.parse(ready?.body ?? "")).toMatchObject({
       status: "not ready",
       reasons: { rules: "no rule set has been loaded" },
     });
@@ -136,7 +139,43 @@ describe("pages", () => {
   test("/metrics comes with its own content type", async () => {
     const { url } = await startServer();
     const reply = await get(`${url}/metrics`);
-    expect([reply.body, reply.headers.get("content-type")]).toEqual(["up 1\n", "text/plain; version=0.0.4"]);
+    expect([reply.body, reply.headers.get("content-type")]).toEqual(["up 1\ndown 0\n", "text/plain; version=0.0.4"]);
+  });
+
+  test("/metrics answers HEAD without a body", async () => {
+    const { url } = await startServer();
+    const reply = await get(`${url}/metrics`, { method: "HEAD" });
+    expect([reply.status, reply.body]).toEqual([200, ""]);
+  });
+
+  test("a page that fails in the middle breaks off and is reported", async () => {
+    const fault = new Error("no more");
+    const { url, errors } = await startServer({
+      metricsText: async function* () {
+        yield "x".repeat(100_000);
+        throw fault;
+      },
+    });
+    await expect(get(`${url}/metrics`)).rejects.toThrow();
+    expect(errors).toEqual([fault]);
+  });
+
+  test("a caller that stops reading a long page is no fault", async () => {
+    const stopped = deferred<undefined>();
+    const { port, errors, url } = await startServer({
+      metricsText: async function* () {
+        try {
+          for (;;) yield "x".repeat(100_000);
+        } finally {
+          stopped.resolve(undefined);
+        }
+      },
+    });
+    const socket = connect(port, "127.0.0.1", () => socket.write("GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n"));
+    socket.once("data", () => socket.destroy());
+    await stopped.promise;
+    expect((await get(`${url}/livez`)).status).toBe(200);
+    expect(errors).toEqual([]);
   });
 
   test("/config shows rules and settings even before the first load", async () => {
@@ -225,6 +264,12 @@ describe("POST /explain", () => {
     const reply = await get(`${url}/explain`, { method: "POST", body: JSON.stringify(question) });
     expect([reply.status, reply.body, errors]).toEqual([400, "REQUEST_DOMAIN_EMPTY: no domain\n", []]);
   });
+});
+
+test("a question to /explain is shorter than a call may be", async () => {
+  const { url } = await startServer({}, 10_000_000);
+  const reply = await get(`${url}/explain`, { method: "POST", body: " ".repeat(300_000) });
+  expect(reply.status).toBe(413);
 });
 
 describe("the connection", () => {

@@ -29,6 +29,12 @@ function makeExporter() {
   return { ...sources, exporter: new PrometheusExporter(sources, false) };
 }
 
+async function textOf(exporter: PrometheusExporter): Promise<string> {
+  let text = "";
+  for await (const piece of exporter.metricsText()) text += piece;
+  return text;
+}
+
 /** The line of a metric with exactly these labels, in any order. */
 function sampleOf(text: string, name: string, labels = ""): string | undefined {
   const sorted = (list: string) => list.split(",").sort().join(",");
@@ -40,7 +46,7 @@ function sampleOf(text: string, name: string, labels = ""): string | undefined {
 }
 
 test("exports every metric of the table with its help and kind, once", async () => {
-  const text = await makeExporter().exporter.metricsText();
+  const text = await textOf(makeExporter().exporter);
   for (const row of [...Object.values(METRICS), ...Object.values(RULE_METRICS)]) {
     expect(text.split(`# HELP ${row.name} ${row.help}\n`)).toHaveLength(2);
     expect(text.split(`# TYPE ${row.name} ${row.kind}\n`)).toHaveLength(2);
@@ -50,7 +56,7 @@ test("exports every metric of the table with its help and kind, once", async () 
 test("every line is a comment or a sample", async () => {
   const { exporter, statsBook } = makeExporter();
   statsBook.statsOf("edge", ["tenant"], "");
-  const lines = (await exporter.metricsText()).split("\n").filter((line) => line !== "");
+  const lines = (await textOf(exporter)).split("\n").filter((line) => line !== "");
   expect(
     lines.filter((line) => !/^(?:# (?:HELP|TYPE) \w+ .+|\w+(?:\{(?:\w+="[^"]*",?)*\})? -?[\d.e+-]+)$/.test(line)),
   ).toEqual([]);
@@ -61,7 +67,7 @@ test("counts calls by outcome and source", async () => {
   calls.decided(false, Source.store, 40);
   calls.decided(true, Source.denialMemory, 12);
   calls.requestFailed("REQUEST_DOMAIN_EMPTY");
-  const text = await exporter.metricsText();
+  const text = await textOf(exporter);
   expect(sampleOf(text, "headgate_decisions_total", 'outcome="allowed",source="store"')).toBe("1");
   expect(sampleOf(text, "headgate_decisions_total", 'outcome="refused",source="denial_memory"')).toBe("1");
   expect(sampleOf(text, "ratelimit_service_total_requests", 'grpc_method="ShouldRateLimit"')).toBe("3");
@@ -72,7 +78,7 @@ test("counts calls by outcome and source", async () => {
 test("exports durations as a cumulative histogram in seconds", async () => {
   const { calls, exporter } = makeExporter();
   for (const us of [5, 40, 40, 9_000_000]) calls.decided(false, Source.store, us);
-  const text = await exporter.metricsText();
+  const text = await textOf(exporter);
   const name = "ratelimit_service_response_time_seconds";
   const bucket = (le: string) => sampleOf(text, `${name}_bucket`, `grpc_method="ShouldRateLimit",le="${le}"`);
   expect([bucket("0.00001"), bucket("0.00005"), bucket("0.02"), bucket("+Inf")]).toEqual(["1", "3", "3", "4"]);
@@ -85,7 +91,7 @@ test("counts degraded answers by policy and reason, and failures without an answ
   const failure = new StoreError("STORE_TIMEOUT", "late", { transient: true });
   calls.degraded(OnStoreFailure.allow, failure);
   calls.degraded(OnStoreFailure.error, failure);
-  const text = await exporter.metricsText();
+  const text = await textOf(exporter);
   expect(sampleOf(text, "headgate_degraded_total", 'policy="allow",reason="STORE_TIMEOUT"')).toBe("1");
   expect(sampleOf(text, "headgate_degraded_total", 'policy="deny",reason="STORE_TIMEOUT"')).toBe("0");
   expect(sampleOf(text, "ratelimit_service_should_rate_limit_error", 'err_type="redis_error"')).toBe("1");
@@ -101,7 +107,7 @@ test("shows the store's troubles and the breaker's state", async () => {
   store.outcomeUnknown(5);
   store.gaveBack(6);
   store.breakerChanged("open");
-  const text = await exporter.metricsText();
+  const text = await textOf(exporter);
   expect(sampleOf(text, "headgate_store_takes_total")).toBe("7");
   expect(sampleOf(text, "headgate_store_seconds_count")).toBe("1");
   expect(sampleOf(text, "headgate_store_failures_total", 'code="STORE_TIMEOUT"')).toBe("1");
@@ -117,7 +123,7 @@ test("shows the store's troubles and the breaker's state", async () => {
 
 test("shows the rules in force and how the last load went", async () => {
   const { exporter } = makeExporter();
-  const text = await exporter.metricsText();
+  const text = await textOf(exporter);
   expect(sampleOf(text, "headgate_rules_info", 'hash="abc",version="3"')).toBe("1");
   expect(sampleOf(text, "headgate_rules_age_seconds")).toBe("90");
   expect(sampleOf(text, "headgate_rules_last_load_success")).toBe("0");
@@ -129,7 +135,7 @@ test("shows the rules in force and how the last load went", async () => {
 test("has no sample for what is not known, rather than a zero", async () => {
   const sources = makeExporter();
   const exporter = new PrometheusExporter({ ...sources, rules: () => undefined, buckets: () => undefined }, false);
-  const text = await exporter.metricsText();
+  const text = await textOf(exporter);
   expect(["headgate_buckets", "headgate_rules_age_seconds"].map((name) => sampleOf(text, name))).toEqual([
     undefined,
     undefined,
@@ -144,16 +150,16 @@ describe("counters of rules", () => {
     stats.overLimit = 2;
     stats.shadowMode = 1;
     const labels = 'domain="edge",key1="tenant",key2="",rule="tenant",limit=""';
-    const text = await exporter.metricsText();
+    const text = await textOf(exporter);
     expect(sampleOf(text, "ratelimit_service_rate_limit_total_hits", labels)).toBe("9");
     expect(sampleOf(text, "ratelimit_service_rate_limit_over_limit", labels)).toBe("2");
     expect(sampleOf(text, "ratelimit_service_rate_limit_shadow_mode", labels)).toBe("1");
     stats.totalHits++;
-    expect(sampleOf(await exporter.metricsText(), "ratelimit_service_rate_limit_total_hits", labels)).toBe("10");
+    expect(sampleOf(await textOf(exporter), "ratelimit_service_rate_limit_total_hits", labels)).toBe("10");
   });
 });
 
 test("adds the process's own metrics when asked to", async () => {
-  const text = await new PrometheusExporter(makeExporter()).metricsText();
+  const text = await textOf(new PrometheusExporter(makeExporter()));
   expect(text).toContain("process_resident_memory_bytes");
 });
