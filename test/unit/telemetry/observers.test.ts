@@ -1,0 +1,77 @@
+// What observers count and what they say in the log.
+
+import { expect, test } from "vitest";
+import { StoreError } from "../../../src/core/errors.ts";
+import { OnStoreFailure } from "../../../src/core/limit.ts";
+import { Source } from "../../../src/core/take.ts";
+import { CallCounts, StoreCounts } from "../../../src/telemetry/observers.ts";
+import { RateLimitedLog } from "../../../src/telemetry/rate-limited-log.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+
+function makeObservers() {
+  const clock = new ManualClock();
+  const lines: Record<string, unknown>[] = [];
+  const write = (level: string) => (fields: object, message: string) => lines.push({ level, message, ...fields });
+  const log = new RateLimitedLog({ info: write("info"), warn: write("warn"), error: write("error") }, clock);
+  return { clock, lines, calls: new CallCounts(log), store: new StoreCounts(log) };
+}
+
+const TIMEOUT = new StoreError("STORE_TIMEOUT", "no reply within 10 ms", { transient: true, cause: new Error("late") });
+
+test("a store that fails a thousand calls in a second is one line, and every call is counted", () => {
+  const { lines, calls, store } = makeObservers();
+  for (let i = 0; i < 1_000; i++) {
+    store.failed(TIMEOUT);
+    calls.degraded(OnStoreFailure.allow, TIMEOUT);
+  }
+  expect(lines).toEqual([
+    {
+      level: "warn",
+      message: "the store failed calls",
+      code: "STORE_TIMEOUT",
+      reason: "no reply within 10 ms",
+      cause: "late",
+    },
+    {
+      level: "warn",
+      message: "answered without the store",
+      policy: "allow",
+      reason: "STORE_TIMEOUT",
+      cause: "no reply within 10 ms",
+    },
+  ]);
+  expect(store.failures.get("STORE_TIMEOUT")).toBe(1_000);
+  expect(calls.degradedByPolicy[OnStoreFailure.allow]?.get("STORE_TIMEOUT")).toBe(1_000);
+});
+
+test("calls that were decided say nothing", () => {
+  const { lines, calls } = makeObservers();
+  calls.decided(true, Source.store, 10);
+  calls.domainNotFound();
+  calls.requestFailed("REQUEST_MALFORMED");
+  expect(lines).toEqual([]);
+});
+
+test("a suspected late report tells what to change", () => {
+  const { lines, calls } = makeObservers();
+  calls.suspectedLateReport("edge/llm");
+  expect(calls.lateReports).toBe(1);
+  expect(lines).toMatchObject([
+    { level: "warn", limit: "edge/llm", message: expect.stringContaining("post_paid: true") },
+  ]);
+});
+
+test("a fault of ours is logged with its error", () => {
+  const { lines, calls } = makeObservers();
+  const fault = new Error("bug");
+  calls.internalFailed(fault);
+  expect(lines).toMatchObject([{ level: "error", err: fault }]);
+});
+
+test("the breaker's changes are counted and said, the probe quietly", () => {
+  const { lines, store } = makeObservers();
+  for (const state of ["open", "probing", "closed"] as const) store.breakerChanged(state);
+  expect(store.breakerState).toBe("closed");
+  expect(Object.fromEntries(store.breakerChanges)).toEqual({ open: 1, probing: 1, closed: 1 });
+  expect(lines.map((line) => line.level)).toEqual(["warn", "info", "warn"]);
+});
