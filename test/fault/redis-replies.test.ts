@@ -142,6 +142,22 @@ test("a call's own deadline counts if it is shorter than the store's", async () 
   expect(performance.now() - startMs).toBeLessThan(DEADLINE_MS);
 });
 
+test("a connection that is silent for too long is given up, and a new one answers", async () => {
+  const target = server.target({ address: { kind: "tcp", host: "127.0.0.1", port: proxy.port } });
+  const impatient = await openRig({ target, deadlineMs: DEADLINE_MS, silenceMsMax: 100 });
+  proxy.hold();
+  await until("it is given up", async () => {
+    await settle(impatient.store, groupOn("k"));
+    return impatient.store.trouble()?.endsWith("has not answered for 0.1 seconds") === true;
+  });
+  proxy.release();
+  expect(await impatient.store.whenUp(3_000)).toBe(true);
+  expect((await settle(impatient.store, groupOn("k"))).verdict).toBe(Verdict.allowed);
+  expect(impatient.reports.unknownGroups).toBeGreaterThan(0);
+  expect(impatient.reports.takesGivenBack).toBe(0);
+  await impatient.store.close();
+});
+
 test("too many takes under way are refused at once", async () => {
   const target = server.target({ address: { kind: "tcp", host: "127.0.0.1", port: proxy.port } });
   const bounded = await openRig({ target, deadlineMs: DEADLINE_MS, takesInFlightMax: 10 });

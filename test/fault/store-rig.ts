@@ -1,5 +1,6 @@
 // A Redis store whose every report is counted, short ways to take from it, and a steady load that remembers all answers.
 
+import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { StoreError } from "../../src/core/errors.ts";
 import type { Limit } from "../../src/core/limit.ts";
@@ -89,6 +90,7 @@ export async function until(what: string, isSo: () => boolean | Promise<boolean>
 export class Load {
   readonly #store: RedisStore;
   readonly #timer: NodeJS.Timeout;
+  readonly #loopDelay: IntervalHistogram = monitorEventLoopDelay({ resolution: 1 });
   #number = 0;
   sent = 0;
   allowed = 0;
@@ -100,9 +102,15 @@ export class Load {
   /** `perTick` takes every two milliseconds on `keys` keys named `load:0` and on. */
   constructor(store: RedisStore, options: { readonly perTick: number; readonly keys: number }) {
     this.#store = store;
+    this.#loopDelay.enable();
     this.#timer = setInterval(() => {
       for (let i = 0; i < options.perTick; i++) this.#takeOne(`load:${this.#number++ % options.keys}`);
     }, 2);
+  }
+
+  /** How late this process itself was at worst: no answer can be quicker than the event loop that reads it. */
+  get loopLateMs(): number {
+    return this.#loopDelay.max / 1_000_000;
   }
 
   /** Stops, and resolves once every take was answered. */

@@ -13,8 +13,6 @@ import { damagedOf, isReplyTo, ReplyReader, serverTimeOf, TOO_LATE } from "./rep
 import type { Script } from "./scripts.ts";
 import type { ServerTime } from "./server-time.ts";
 
-/** A connection that owes an answer for longer than this is given up. */
-const SILENCE_US_MAX = 5_000_000;
 /** A latest time of payment that lies in the past of every server. */
 const NEVER_PAY_US = 1;
 /** What the script takes as no latest time. */
@@ -27,6 +25,8 @@ export interface DispatchOptions {
   /** Time that is passed in instead of the server's own; tests only. */
   readonly injectedTime: Clock | undefined;
   readonly deadlineUs: number;
+  /** A connection that owes an answer for longer than this is given up. */
+  readonly silenceUsMax: number;
   readonly observer: StoreObserver;
   readonly breaker: Breaker;
   /** What was paid for groups that had been answered without the store. */
@@ -148,7 +148,7 @@ export class Dispatch {
 
   readonly #expire = (batch: Batch): void => {
     if (batch.isDone) return;
-    const { clock, deadlineUs, onTrouble } = this.#options;
+    const { clock, deadlineUs } = this.#options;
     const nowUs = clock.nowUs();
     let error: StoreError | undefined;
     let failed = 0;
@@ -166,12 +166,17 @@ export class Dispatch {
     }
     this.#record(batch, 0, failed);
     if (batch.waiting > 0) this.#arm(batch);
-    for (const oldest of this.#underWay) {
-      if (nowUs - oldest.sentUs > SILENCE_US_MAX)
-        onTrouble(`has not answered for ${SILENCE_US_MAX / 1_000_000} seconds`);
-      break;
-    }
+    this.#checkSilence(nowUs);
   };
+
+  // A connection can be gone without anybody saying so: then it is given up, and its takes with it.
+  #checkSilence(nowUs: number): void {
+    const { silenceUsMax, onTrouble } = this.#options;
+    for (const oldest of this.#underWay) {
+      if (nowUs - oldest.sentUs > silenceUsMax) onTrouble(`has not answered for ${silenceUsMax / 1_000_000} seconds`);
+      return;
+    }
+  }
 
   #onReply(batch: Batch, reply: unknown): void {
     if (batch.isDone) return;
@@ -285,7 +290,15 @@ export class Dispatch {
   #answer(batch: Batch, batched: BatchedGroup): void {
     batched.isAnswered = true;
     batch.waiting--;
-    if (batched.group.generation === batched.generation) batched.then.settled(batched.group, batched.generation);
+    if (batched.group.generation !== batched.generation) return;
+    try {
+      batched.then.settled(batched.group, batched.generation);
+    } catch (error) {
+      // The caller's mistake is not the other groups': they are settled, then it shows as what it is.
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
   }
 
   #record(batch: Batch, succeeded: number, failed: number): void {

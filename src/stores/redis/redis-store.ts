@@ -25,6 +25,8 @@ export interface RedisStoreOptions {
   readonly keyPrefix?: string;
   /** How long a take may wait for Redis; a call's own deadline counts if it is shorter. Default: 15. */
   readonly deadlineMs?: number;
+  /** A connection that owes an answer for longer than this is given up. Default: 5,000. */
+  readonly silenceMsMax?: number;
   /** Takes whose outcome is not known yet; beyond them takes fail at once. Default: 16,384. */
   readonly takesInFlightMax?: number;
   readonly breaker?: BreakerOptions;
@@ -38,6 +40,7 @@ export interface RedisStoreOptions {
 }
 
 const DEADLINE_MS = 15;
+const SILENCE_MS_MAX = 5_000;
 const TAKES_IN_FLIGHT_MAX = 16_384;
 /** Closing waits for answers at least this long. */
 const CLOSE_MS_MIN = 250;
@@ -101,6 +104,7 @@ export class RedisStore implements Store {
       serverTime: this.#serverTime,
       injectedTime: options.injectedTime,
       deadlineUs: this.#deadlineUs,
+      silenceUsMax: (options.silenceMsMax ?? SILENCE_MS_MAX) * MICROS_PER_MILLI,
       observer: this.#observer,
       breaker: this.#breaker,
       giveBack: (receipt) => this.#addReceipt(receipt),
