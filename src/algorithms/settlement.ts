@@ -1,11 +1,12 @@
 // Settles the takes of one call as one (design: a refused call costs nobody anything), over buckets that somebody else
 // keeps. The memory store and the reference of the tests both settle here; lua/take_all.lua does the same in Redis.
-// Settlement is an interface because another way to settle, each limit alone and charged always, has its place beside
-// the one below.
+// Counters of envoyproxy/ratelimit's kind are charged each for itself, by counters.ts.
 
+import { InvariantError } from "../core/invariant.ts";
 import type { Limit } from "../core/limit.ts";
 import { Kind, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../core/take.ts";
 import type { BucketAccess, WorkingBucket } from "./bucket-access.ts";
+import { chargeCounters } from "./counters.ts";
 import type { Report } from "./step.ts";
 import {
   giveBackTake,
@@ -35,7 +36,7 @@ export interface Settlement {
 
 /**
  * All or nothing: the limits of a descriptor are paid together or not at all, and so are the descriptors of a call.
- * Post-paid hits and refunds stand in any case. A refusal without them writes nothing.
+ * Post-paid hits, refunds and charged counters stand in any case. A refusal without them writes nothing.
  */
 export class JointSettlement implements Settlement {
   readonly #access: BucketAccess;
@@ -52,6 +53,7 @@ export class JointSettlement implements Settlement {
 
   settle(group: TakeGroup, nowUs: number): void {
     this.#working.reset();
+    if (group.hasCounters) chargeCounters(group, this.#working, nowUs);
     const refused = this.#judge(group, nowUs);
     if (refused) this.#undo(group, 0, group.size);
     this.#refund(group, nowUs);
@@ -104,6 +106,7 @@ export class JointSettlement implements Settlement {
 
   /** True if the take puts its descriptor over. */
   #judgeTake(take: Take, index: number, nowUs: number): boolean {
+    if (take.mode >= Mode.charge) return take.outcome === Outcome.over;
     const bucket = this.#working.open(take, nowUs);
     this.#bucketOf[index] = bucket;
     take.paid = false;
@@ -154,7 +157,7 @@ export class JointSettlement implements Settlement {
     for (let i = 0; i < group.size; i++) {
       const take = takeAt(group, i);
       const bucket = this.#bucketOf[i];
-      if (bucket === undefined) continue;
+      if (bucket === undefined || take.mode >= Mode.charge) continue;
       reportBucket(bucket, take.limit, nowUs, take);
       keepFor(bucket, take.limit, take.resetTicks);
     }
@@ -184,6 +187,6 @@ function markPaid(take: Take, bucket: WorkingBucket, nowUs: number): void {
 
 function takeAt(group: TakeGroup, index: number): Take {
   const take = group.takes[index];
-  if (take === undefined) throw new RangeError(`take ${index} of a group of ${group.size}`);
+  if (take === undefined) throw new InvariantError(`a group of ${group.size} has a take ${index}`);
   return take;
 }

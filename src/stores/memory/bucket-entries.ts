@@ -3,6 +3,7 @@
 
 import type { LogState } from "../../algorithms/log-state.ts";
 import type { BucketState } from "../../algorithms/step.ts";
+import { InvariantError } from "../../core/invariant.ts";
 import { KeyBlocks } from "./key-blocks.ts";
 
 const BLOCK_BITS = 11;
@@ -133,7 +134,7 @@ export class BucketEntries {
 
   #blockOf(entry: number): Block {
     const block = this.#blocks[entry >>> BLOCK_BITS];
-    if (block === undefined) throw new RangeError(`no entry ${entry}`);
+    if (block === undefined) throw new InvariantError(`entry ${entry} has a block`);
     return block;
   }
 }

@@ -1,6 +1,8 @@
 // Bytes of bucket keys in blocks of typed arrays, outside the garbage collector's heap: millions of live key strings
 // would cost 24 bytes more each, and would stop the process whenever they are moved. Bytes never move here.
 
+import { invariant } from "../../core/invariant.ts";
+
 const GRANULE = 4;
 const BLOCK_BYTES = 65_536;
 const GRANULE_BITS = 14;
@@ -23,7 +25,7 @@ export class KeyBlocks {
   put(key: string): number {
     const address = this.#placeFor(key.length);
     const bytes = this.#bytes[address >>> GRANULE_BITS];
-    if (bytes === undefined) throw new RangeError(`no block at ${address}`);
+    invariant(bytes !== undefined, `a key has a block, also the one at ${address}`);
     const offset = offsetOf(address);
     for (let i = 0; i < key.length; i++) bytes[offset + i] = key.charCodeAt(i);
     return address;

@@ -1,6 +1,7 @@
 // One of the memory store's small hash tables: hash to entry number, open addressing with linear probing. Small, so that
 // growing one never holds a take for long. Keys and what stands behind them are in bucket-entries.ts.
 
+import { InvariantError } from "../../core/invariant.ts";
 import type { BucketEntries } from "./bucket-entries.ts";
 
 // A slot is two words; one without an entry is empty.
@@ -68,16 +69,14 @@ export class KeyTable {
 
   /** Puts an entry in the slot of another that `soonestNear` found near the hash's home slot. */
   replace(victim: number, hash: number, entry: number): void {
-    let slot = this.#homeOf(hash);
-    while (this.#words[slot * WORDS + ENTRY] !== victim + 1) slot = this.#after(slot);
+    const slot = this.#slotOf(hash, victim);
     this.#words[slot * WORDS + HASH] = hash;
     this.#words[slot * WORDS + ENTRY] = entry + 1;
   }
 
   /** Removes an entry that is here, and closes the gap so that no probe ends too early. */
   remove(hash: number, entry: number): void {
-    let hole = this.#homeOf(hash);
-    while (this.#words[hole * WORDS + ENTRY] !== entry + 1) hole = this.#after(hole);
+    let hole = this.#slotOf(hash, entry);
     let next = this.#after(hole);
     while (this.#words[next * WORDS + ENTRY] !== 0) {
       const home = this.#homeOf(this.#words[next * WORDS + HASH] ?? 0);
@@ -115,6 +114,16 @@ export class KeyTable {
       slot = this.#after(slot);
     }
     return soonest;
+  }
+
+  /** Slot of an entry that lies within reach of the hash's home slot. */
+  #slotOf(hash: number, entry: number): number {
+    let slot = this.#homeOf(hash);
+    for (let probes = 0; probes < PROBE_MAX; probes++) {
+      if (this.#words[slot * WORDS + ENTRY] === entry + 1) return slot;
+      slot = this.#after(slot);
+    }
+    throw new InvariantError(`entry ${entry} lies within ${PROBE_MAX} slots of its home`);
   }
 
   #emptySlotFor(hash: number): number {

@@ -91,6 +91,16 @@ describe("buckets", () => {
     expect([buckets.count <= 1_000, evicted]).toEqual([true, []]);
   });
 
+  test("that have expired go first and uncounted, wherever the sweep stands", () => {
+    for (let expired = 0; expired < 8; expired++) {
+      const { buckets, evicted } = bucketsOf(8);
+      for (let i = 0; i < 8; i++) keep(buckets, `user-${i}`, 1, i === expired ? 10 : 5_000);
+      buckets.nowS = 10;
+      keep(buckets, "new", 1, 5_000);
+      expect([buckets.count, evicted, find(buckets, `user-${expired}`)]).toEqual([8, [], undefined]);
+    }
+  });
+
   test("whose keys all collide evict each other and cost no long search", () => {
     const { buckets, evicted } = bucketsOf(100_000);
     for (let i = 0; i < 5_000; i++) keep(buckets, `colliding-${i}`, i, 100 + i, 12_345);

@@ -10,6 +10,7 @@ describe("key blocks", () => {
     expect(keys.equals(address, "{edge|user=\xff}")).toBe(true);
     expect(keys.equals(address, "{edge|user=\xfe}")).toBe(false);
     expect(keys.equals(address, "{Edge|user=\xff}")).toBe(false);
+    expect(keys.equals(address, "[edge|user=\xff}")).toBe(false);
   });
 
   test("keeps many keys of many lengths, and gives freed places to keys of their size only", () => {
