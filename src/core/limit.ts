@@ -38,7 +38,7 @@ export interface Limit {
   readonly burst: number;
   /** Length of the window in whole seconds, which is also the length of a tick in microseconds. At most 31,536,000. */
   readonly windowSeconds: number;
-  /** Most debt in tokens that post-paid hits may run up (token bucket); at least `burst`. */
+  /** Most debt in tokens that post-paid hits may run up (token bucket); at least `burst`, at most AMOUNT_MAX. */
   readonly debtMax: number;
 
   /** What `current_limit` shows: amount and unit. A window that is no unit shows Unit.unknown. */

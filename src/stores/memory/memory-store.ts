@@ -9,7 +9,7 @@ import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts"
 import { Buckets } from "./buckets.ts";
 import { ExpirySweep } from "./expiry-sweep.ts";
 
-/** Most live buckets unless told otherwise; about 500 MB with keys of 40 bytes. */
+/** Most live buckets unless told otherwise; about 400 MB with keys of 40 bytes. */
 export const BUCKETS_MAX_DEFAULT = 4_000_000;
 
 /** What a memory store is made of. */
