@@ -3,7 +3,7 @@
 import { AdminServer } from "./admin/server.ts";
 import type { ExplainQuestion, RulesState } from "./admin/views.ts";
 import { Reloader } from "./config/reload.ts";
-import type { Clock } from "./core/clock.ts";
+import { type Clock, SystemClock, WallClock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
 import { HealthState } from "./core/health.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "./core/limit.ts";
@@ -11,6 +11,7 @@ import type { LimitStats } from "./core/limit-stats.ts";
 import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "./core/units.ts";
 import { LocalFallback } from "./limiter/failure-policy.ts";
 import { Limiter } from "./limiter/limiter.ts";
+import { LocalCache } from "./limiter/local-cache.ts";
 import type { HeaderDialect } from "./rls/headers.ts";
 import { createJsonDoor } from "./rls/json.ts";
 import type { MetadataMode } from "./rls/metadata.ts";
@@ -175,6 +176,7 @@ function buildParts(options: AppOptions): Parts {
     onStoreFailure,
     retryAfterJitter: settings.retryAfterJitter,
     statsBook,
+    ...compatibleLimiting(options),
   });
   const reloader = new Reloader({
     directory: settings.rulesDir,
@@ -184,6 +186,9 @@ function buildParts(options: AppOptions): Parts {
       defaultOnStoreFailure: onStoreFailure,
       defaultRetryAfterJitter: settings.retryAfterJitter,
       statsBook,
+      compatible: settings.compatibilityMode,
+      everyFile: settings.readsEveryFile,
+      dotFiles: !settings.ignoresDotFiles,
     },
     clock,
     log: logger,
@@ -202,6 +207,17 @@ function buildParts(options: AppOptions): Parts {
   };
   reloader.subscribe((rules) => putInForce(parts, rules));
   return parts;
+}
+
+// Counters in Redis are cut by the host's own clock, as the reference service cuts them; in memory nobody else counts.
+function compatibleLimiting({ settings, clock }: AppOptions) {
+  const { compatibilityMode, stopsAtOver, localCacheBytes } = settings;
+  return {
+    compatible: compatibilityMode,
+    stopsAtOver,
+    windowClock: settings.redis !== undefined && clock instanceof SystemClock ? new WallClock() : clock,
+    localCache: compatibilityMode && localCacheBytes > 0 ? new LocalCache(localCacheBytes) : undefined,
+  };
 }
 
 function openStore({ settings, clock }: AppOptions, observer: StoreCounts): Store {
@@ -280,14 +296,15 @@ function serviceOptions({ limiter, calls, settings }: Parts, dialects: readonly 
   const { limitHeader, remainingHeader, resetHeader } = settings;
   return {
     limiter,
-    headers: { dialects, limitHeader, remainingHeader, resetHeader },
+    headers: { dialects, limitHeader, remainingHeader, resetHeader, explainsRefusals: !settings.compatibilityMode },
     metadata: metadataMode(settings),
     onInternalError: (error) => calls.internalFailed(error),
     onRequestError: (error) => calls.requestFailed(error.code),
   };
 }
 
-function metadataMode({ responseDynamicMetadata }: Settings): MetadataMode {
+function metadataMode({ responseDynamicMetadata, compatibilityMode }: Settings): MetadataMode {
+  if (compatibilityMode) return responseDynamicMetadata === true ? "reference" : "off";
   if (responseDynamicMetadata === undefined) return "notable";
   return responseDynamicMetadata ? "full" : "off";
 }
@@ -300,7 +317,7 @@ function adminSources(parts: Parts): ConstructorParameters<typeof AdminServer>[1
   const { settings, calls, health } = parts;
   // Callers over HTTP get headers even if none are configured for Envoy: there is nobody else to make them.
   const dialects: readonly HeaderDialect[] =
-    settings.responseHeaders.length > 0 ? settings.responseHeaders : ["x-ratelimit"];
+    settings.responseHeaders.length > 0 || settings.compatibilityMode ? settings.responseHeaders : ["x-ratelimit"];
   const options = serviceOptions(parts, dialects);
   const door = createJsonDoor({
     handler: new RateLimitService(options),

@@ -9,7 +9,7 @@ import { findForeignNames } from "./settings/foreign-names.ts";
 import { parseRedisUrl, showRedisUrl } from "./settings/redis-address.ts";
 import { type RedisSettings, settleRedis } from "./settings/redis-settings.ts";
 import type { Setting } from "./settings/setting.ts";
-import { type HeaderDialect, SETTINGS, type TableValues } from "./settings/table.ts";
+import { type HeaderDialect, type OnStoreFailureName, SETTINGS, type TableValues } from "./settings/table.ts";
 
 export type { RedisAddress, RedisLogin } from "./settings/redis-address.ts";
 export type { RedisSettings, RedisTlsSettings } from "./settings/redis-settings.ts";
@@ -22,6 +22,8 @@ export interface Settings extends TableValues {
   /** True for the RUNTIME_* directory: every file in it is a rule file, whatever its name ends in. */
   readonly readsEveryFile: boolean;
   readonly backendType: "memory" | "redis";
+  readonly onStoreFailure: OnStoreFailureName;
+  readonly ignoresDotFiles: boolean;
   /** Families of headers to send, LIMIT_RESPONSE_HEADERS_ENABLED included. */
   readonly responseHeaders: readonly HeaderDialect[];
   /** Where Redis is and how to reach it; undefined unless `backendType` is redis. */
@@ -68,6 +70,9 @@ export function readSettings(env: Environment): Settings {
     ...values,
     ...rulesPlace(values, env),
     backendType,
+    // What the reference service does, where nobody says otherwise.
+    onStoreFailure: values.onStoreFailure ?? (values.compatibilityMode ? "error" : "allow"),
+    ignoresDotFiles: values.ignoresDotFiles ?? !values.compatibilityMode,
     responseHeaders: headersOf(values),
     redis,
     warnings: Object.freeze(warnings),
@@ -146,6 +151,11 @@ function checkTogether(values: TableValues, mistakes: string[], warnings: string
   if (new Set(headers.map((name) => name.toLowerCase())).size < headers.length) {
     mistakes.push(
       `LIMIT_LIMIT_HEADER, LIMIT_REMAINING_HEADER, LIMIT_RESET_HEADER: expected three names, got ${headers.join(", ")}`,
+    );
+  }
+  if (!values.compatibilityMode && (values.stopsAtOver || values.localCacheBytes > 0)) {
+    warnings.push(
+      "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, LOCAL_CACHE_SIZE_IN_BYTES: without effect, because COMPATIBILITY_MODE is false",
     );
   }
   if (values.storeDeadlineUs >= ENVOY_TIMEOUT_US) {

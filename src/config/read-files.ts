@@ -16,7 +16,7 @@ const READS_MAX = 5;
 export interface FileChoice {
   /** True: every regular file, as the reference service does. False: *.yaml, *.yml and *.json. */
   readonly everyFile?: boolean;
-  /** True: also files and folders whose name begins with a dot. A ConfigMap's ..data would then be read twice. */
+  /** True: also files and folders whose name begins with a dot; with two dots, as a ConfigMap's ..data, never. */
   readonly dotFiles?: boolean;
 }
 
@@ -103,7 +103,7 @@ async function listInto(listing: Listing, folder: string): Promise<void> {
 
 async function listEntry(listing: Listing, name: string, baseName: string): Promise<void> {
   const { choice, directory, failures, names } = listing;
-  if (baseName.startsWith(".") && choice.dotFiles !== true) return;
+  if (baseName.startsWith("..") || (baseName.startsWith(".") && choice.dotFiles !== true)) return;
   const isRuleName = choice.everyFile === true || /\.(yaml|yml|json)$/.test(baseName);
   try {
     // Follows links, because a ConfigMap's files are links.

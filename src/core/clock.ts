@@ -18,6 +18,13 @@ export class SystemClock implements Clock {
   }
 }
 
+/** The wall clock itself: it steps when the host's clock is set. For windows that other processes cut at the same seconds. */
+export class WallClock implements Clock {
+  nowUs(): number {
+    return Date.now() * 1000;
+  }
+}
+
 /**
  * Puts a deadline that others set by the wall clock, in milliseconds, on `clock`, in its microseconds.
  * Infinity stays Infinity; a deadline that has passed comes out in the past.

@@ -19,7 +19,7 @@ export class Descriptor {
   hasOverride = false;
   overrideAmount = 0;
   overrideUnit: number = Unit.unknown;
-  /** Hits of this descriptor if `hasHits`, at most COST_ABOVE_ALL. */
+  /** Hits of this descriptor if `hasHits`: up to 2^64, exact below 2^53. */
   hasHits = false;
   hits = 0;
   /** `is_negative_hits`: the hits are given back. */

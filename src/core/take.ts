@@ -9,8 +9,12 @@ import type { LimitStats } from "./limit-stats.ts";
 export const Kind = { ordinary: 0, quota: 1, shadow: 2 } as const;
 export type Kind = (typeof Kind)[keyof typeof Kind];
 
-/** What a take does with its cost. */
-export const Mode = { pay: 0, peek: 1, refund: 2, postPaid: 3 } as const;
+/**
+ * What a take does with its cost. `charge` is the reference service's way with a counter: paid in any case, for itself
+ * alone, and over if the count then exceeds the limit; its cost may be 0 and larger than COST_ABOVE_ALL. `denied` is a
+ * charge that the local cache has answered: over, and no store touches it. The larger numbers are those of counters.
+ */
+export const Mode = { pay: 0, peek: 1, refund: 2, postPaid: 3, charge: 4, denied: 5 } as const;
 export type Mode = (typeof Mode)[keyof typeof Mode];
 
 /** What a store found for one take. `over`: not now; `never`: the cost is larger than the limit can ever hold. */
@@ -41,6 +45,8 @@ export class Take {
   mode: Mode = Mode.pay;
   /** 1 to COST_ABOVE_ALL; the cost asked about when `mode` is peek. */
   cost = 1;
+  /** Of a counter: seconds until its window ends, 1 to the window's length; 0 for all other limits. */
+  windowSecondsLeft = 0;
   /** Where this take is counted: the limit's own stats, or those of one value (`value_to_metric`, `detailed_metric`). */
   stats: LimitStats;
 
@@ -57,6 +63,8 @@ export class Take {
   paidAtUs = 0;
   /** Post-paid hits that exceeded what the state can hold (`debtMax`, or AMOUNT_MAX in a window) and were not recorded. */
   cappedHits = 0;
+  /** Mode.charge: the count after this take; exact below 2^53. */
+  counted = 0;
 
   constructor(limit: Limit) {
     this.limit = limit;
@@ -74,6 +82,10 @@ export class TakeGroup {
   deadlineUs = Number.POSITIVE_INFINITY;
   /** True if a quota descriptor without a limit passes, so that quota descriptors alone can't refuse the call. */
   hasSpareQuota = false;
+  /** True if any take is a counter's. */
+  hasCounters = false;
+  /** True: when a counter is over, only those that are over are charged (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT). */
+  stopsAtOver = false;
 
   verdict: Verdict = Verdict.pending;
   failure: StoreError | undefined = undefined;
@@ -96,6 +108,7 @@ export class TakeGroup {
     take.resetTicks = 0;
     take.paidAtUs = 0;
     take.cappedHits = 0;
+    take.windowSecondsLeft = 0;
     return take;
   }
 
@@ -105,6 +118,8 @@ export class TakeGroup {
     this.generation++;
     this.deadlineUs = Number.POSITIVE_INFINITY;
     this.hasSpareQuota = false;
+    this.hasCounters = false;
+    this.stopsAtOver = false;
     this.verdict = Verdict.pending;
     this.failure = undefined;
     this.source = Source.store;

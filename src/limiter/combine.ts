@@ -4,7 +4,7 @@ import type { Decision, Status } from "../core/decision.ts";
 import { Kind, Mode, Outcome, type Take, Verdict } from "../core/take.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
 import type { LimitCall } from "./call.ts";
-import { secondsOfTicks } from "./retry-after.ts";
+import { resetSecondsOf, waitUsOf } from "./retry-after.ts";
 
 /** True if the take found no room for its cost. */
 export function isOver(take: Take): boolean {
@@ -63,6 +63,27 @@ export function wouldRefuse(call: LimitCall, quotaMode: boolean): boolean {
   return quotas > 0 && quotasOver === quotas && !call.group.hasSpareQuota;
 }
 
+/**
+ * Picks the take that governs the reply as the reference service picks its headers' descriptor: the first one with the
+ * least remaining, but any that refuses and is no quota descriptor takes over, so of several the last. Where the global
+ * limit refuses, it governs. To be called after `combine`, in place of its choice.
+ */
+export function governAsReference(call: LimitCall, quotaMode: boolean): void {
+  if (call.globalTake !== undefined && isOver(call.globalTake)) return;
+  call.governing = undefined;
+  let least = AMOUNT_MAX;
+  for (let i = 0; i < call.request.descriptorCount; i++) {
+    let shown: Take | undefined;
+    const end = call.firstTakes[i + 1] as number;
+    for (let t = call.firstTakes[i] as number; t < end; t++) shown = strictest(shown, call.group.takes[t] as Take);
+    if (shown === undefined) continue;
+    const takesOver = call.decision.statuses[i]?.overLimit === true && !quotaMode && call.rules[i]?.isQuota !== true;
+    if (!takesOver && shown.remaining >= least) continue;
+    call.governing = shown;
+    least = takesOver ? 0 : shown.remaining;
+  }
+}
+
 /** Writes an answer that passes without looking at any limit: nothing is known, so nothing is shown. */
 export function allowAll(decision: Decision, call: LimitCall): void {
   decision.overLimit = false;
@@ -90,7 +111,7 @@ export function denyAll(decision: Decision, call: LimitCall): void {
 
 /** True if the take can refuse its call: it asks whether a cost may pass. */
 export function asksAdmission(take: Take): boolean {
-  return take.mode === Mode.pay || take.mode === Mode.peek;
+  return take.mode === Mode.pay || take.mode === Mode.peek || take.mode >= Mode.charge;
 }
 
 function showTake(status: Status, take: Take, isShadow: boolean): void {
@@ -99,8 +120,7 @@ function showTake(status: Status, take: Take, isShadow: boolean): void {
   status.limit = take.limit;
   status.remaining = take.remaining;
   status.hasReset = true;
-  const seconds = secondsOfTicks(over ? take.waitTicks : take.resetTicks, take.limit);
-  status.resetSeconds = over || take.paid ? Math.max(1, seconds) : seconds;
+  status.resetSeconds = resetSecondsOf(take);
 }
 
 /** A refusing one before an allowing one; of refusing ones the longest wait, of allowing ones the least remaining. */
@@ -108,16 +128,12 @@ function strictest(one: Take | undefined, other: Take): Take {
   if (one === undefined) return other;
   const oneOver = isOver(one);
   if (oneOver !== isOver(other)) return oneOver ? one : other;
-  if (oneOver) return waitUs(other) > waitUs(one) ? other : one;
+  if (oneOver) return waitUsOf(other) > waitUsOf(one) ? other : one;
   return other.remaining < one.remaining ? other : one;
 }
 
 function isShadowRule(call: LimitCall, take: Take): boolean {
   return take.descriptor >= 0 && call.rules[take.descriptor]?.kind === Kind.shadow;
-}
-
-function waitUs(take: Take): number {
-  return take.waitTicks * take.limit.windowSeconds;
 }
 
 function anyOverShadow(call: LimitCall): boolean {

@@ -4,12 +4,14 @@ import { Kind, Mode, Source, type Take } from "../core/take.ts";
 import { divideDown } from "../core/units.ts";
 import type { LimitCall } from "./call.ts";
 import { asksAdmission, isOver } from "./combine.ts";
+import { countCounter } from "./count-counter.ts";
 
 /** Counts hits before the store is asked, so that they show even if it fails. */
 export function countHits(call: LimitCall): void {
   for (let i = 0; i < call.group.size; i++) {
     const take = call.group.takes[i] as Take;
-    if (take.mode === Mode.pay || take.mode === Mode.postPaid) take.stats.totalHits += take.cost;
+    if (take.mode === Mode.pay || take.mode === Mode.postPaid || take.mode === Mode.charge)
+      take.stats.totalHits += take.cost;
     else if (take.mode === Mode.peek) take.limit.stats.peeks++;
   }
 }
@@ -19,7 +21,8 @@ export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
   for (let i = 0; i < call.group.size; i++) {
     const take = call.group.takes[i] as Take;
     if (take.mode === Mode.peek || take.mode === Mode.refund) continue;
-    if (isOver(take)) countOver(take, call.group.source);
+    if (take.mode >= Mode.charge) countCounter(take, call.rules[take.descriptor]?.kind === Kind.shadow, nearLimitRatio);
+    else if (isOver(take)) countOver(take, call.group.source);
     else countRoom(take, nearLimitRatio);
   }
 }

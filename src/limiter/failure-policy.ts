@@ -4,7 +4,7 @@
 import { invariant } from "../core/invariant.ts";
 import { type Limit, OnStoreFailure } from "../core/limit.ts";
 import { Mode, Source, type Take, TakeGroup, Verdict } from "../core/take.ts";
-import { divideDown } from "../core/units.ts";
+import { divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 import type { Settled, Store } from "../stores/store.ts";
 import type { LimitCall } from "./call.ts";
 import { asksAdmission, isOver } from "./combine.ts";
@@ -81,7 +81,7 @@ export class LocalFallback {
 
   #remember(take: Take, nowUs: number): void {
     const resetTicks = isOver(take) ? Math.max(take.waitTicks, take.resetTicks) : take.resetTicks;
-    const asNewAtUs = nowUs + resetTicks * take.limit.windowSeconds;
+    const asNewAtUs = nowUs + resetTicks * take.limit.windowSeconds + take.windowSecondsLeft * MICROS_PER_SECOND;
     // Re-inserting moves the bucket to the end, so the first one is the one not heard of longest.
     this.#lastKnown.delete(take.bucketKey);
     this.#lastKnown.set(take.bucketKey, { remaining: take.remaining, asNewAtUs });

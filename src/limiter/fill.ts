@@ -1,16 +1,19 @@
 // First half of a call: finds the rule of each descriptor and fills the group with one take per limit.
 
+import type { Clock } from "../core/clock.ts";
 import { RequestError } from "../core/errors.ts";
 import { Algorithm, type Limit, type OnStoreFailure, UNIT_SECONDS, Unit } from "../core/limit.ts";
 import type { LimitStats, StatsBook, ValueStatsBook } from "../core/limit-stats.ts";
 import type { Descriptor, LimitRequest } from "../core/request.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, type Take } from "../core/take.ts";
-import { AMOUNT_MAX } from "../core/units.ts";
+import { AMOUNT_MAX, divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 import { entryKeyPart, hashBucketKey, limitKeySuffix, sharedEntryKeyPart } from "../rules/bucket-key.ts";
 import { costOf } from "../rules/cost.ts";
+import { counterKey } from "../rules/counter-key.ts";
 import { findRule } from "../rules/match.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import type { LimitCall } from "./call.ts";
+import { addCounter, asCounter } from "./fill-counter.ts";
 
 /** Limits made of overrides that are kept per domain; more begins anew, so clients can't fill memory. */
 const OVERRIDES_KEPT_MAX = 1_000;
@@ -23,6 +26,10 @@ export interface FillOptions {
   /** Failure policy of limits that come as overrides. */
   readonly onStoreFailure: OnStoreFailure;
   readonly retryAfterJitter: number;
+  /** What windows of counters are cut by: the clock that other services on the same counters see. */
+  readonly windowClock: Clock;
+  /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a call that is over charges only the counters that are. Default: false. */
+  readonly stopsAtOver?: boolean;
   readonly statsBook: StatsBook & ValueStatsBook;
 }
 
@@ -34,6 +41,8 @@ export class TakeFiller {
   readonly #overrides = new WeakMap<DomainRules, Map<number, Limit>>();
   #asksAdmission = false;
   #hasPeek = false;
+  /** Second of the call, for domains with counters. */
+  #nowS = 0;
 
   constructor(options: FillOptions) {
     this.#options = options;
@@ -44,6 +53,11 @@ export class TakeFiller {
     const request = call.request;
     this.#asksAdmission = false;
     this.#hasPeek = false;
+    if (rules.counterPrefix !== undefined) {
+      const { windowClock, stopsAtOver } = this.#options;
+      this.#nowS = divideDown(windowClock.nowUs(), MICROS_PER_SECOND);
+      call.group.stopsAtOver = stopsAtOver === true;
+    }
     if (rules.hasReplaces) this.#gatherReplaced(request, rules);
     for (let i = 0; i < request.descriptorCount; i++) {
       call.firstTakes[i] = call.group.size;
@@ -61,6 +75,17 @@ export class TakeFiller {
       const limit = this.#overrideOf(descriptor, rules);
       this.#noteAdmission(hits, descriptor.isRefund, false);
       call.rules[index] = undefined;
+      if (rules.counterPrefix !== undefined) {
+        this.#addCounter(
+          call,
+          limit,
+          counterKey(rules.counterPrefix, rules, descriptor, undefined),
+          index,
+          hits,
+          undefined,
+        );
+        return;
+      }
       const base = baseKey(rules, descriptor, this.#matched, false, false);
       this.#addTake(call, limit, base + limit.keySuffix, index, hits, costOf(hits, undefined, descriptor), undefined);
       return;
@@ -73,13 +98,17 @@ export class TakeFiller {
       return;
     }
     if (rule.limits.length === 0) return;
-    const base = baseKey(rules, descriptor, this.#matched, true, rule.hashesValues);
+    const countsAlone = rules.counterPrefix !== undefined && (rule.limits[0] as Limit).isCounter;
+    const base = countsAlone
+      ? counterKey(rules.counterPrefix, rules, descriptor, this.#matched)
+      : baseKey(rules, descriptor, this.#matched, true, rule.hashesValues);
     const cost = costOf(hits, rule.cost, descriptor);
     const sizeBefore = call.group.size;
     for (let i = 0; i < rule.limits.length; i++) {
       const limit = rule.limits[i] as Limit;
       if (this.#replaced.size > 0 && this.#replaced.has(limit.name)) continue;
-      this.#addTake(call, limit, base + limit.keySuffix, index, hits, cost, rule);
+      if (countsAlone) this.#addCounter(call, limit, base, index, hits, rule);
+      else this.#addTake(call, limit, base + limit.keySuffix, index, hits, cost, rule);
     }
     if (countsValues(rule, this.#matched, descriptor)) this.#countByValue(call, rules, descriptor, sizeBefore);
     if (call.group.size === sizeBefore) {
@@ -105,6 +134,13 @@ export class TakeFiller {
     take.kind = this.#kindOf(call, rule);
     take.mode = isRefund ? Mode.refund : hits === 0 ? Mode.peek : rule?.isPostPaid ? Mode.postPaid : Mode.pay;
     take.cost = isRefund && hits === 0 ? 0 : cost;
+  }
+
+  #addCounter(call: LimitCall, limit: Limit, key: string, index: number, hits: number, rule: Rule | undefined): void {
+    const descriptor = call.request.descriptors[index] as Descriptor;
+    const take = addCounter(call.group, limit, descriptor, { key, hits, nowS: this.#nowS });
+    take.descriptor = index;
+    take.kind = this.#kindOf(call, rule);
   }
 
   #countByValue(call: LimitCall, rules: DomainRules, descriptor: Descriptor, firstTake: number): void {
@@ -175,6 +211,7 @@ export class TakeFiller {
     if (limit === undefined) {
       const stats = this.#options.statsBook.statsOf(rules.domain, ["override"], "");
       limit = overrideLimit(descriptor, windowSeconds, rules, stats, this.#options);
+      if (rules.counterPrefix !== undefined) limit = asCounter(limit);
       kept.set(id, limit);
     }
     return limit;
@@ -201,6 +238,7 @@ function overrideLimit(
     id: `${rules.domain}/override`,
     path: "override",
     keySuffix: limitKeySuffix(Algorithm.slidingWindow, windowSeconds, ""),
+    isCounter: false,
     retryAfterJitter: options.retryAfterJitter,
     onStoreFailure: options.onStoreFailure,
     replaces: [],

@@ -4,21 +4,29 @@
 import type { Clock } from "../core/clock.ts";
 import { OnStoreFailure } from "../core/limit.ts";
 import { Outcome, Source, type Take, Verdict } from "../core/take.ts";
+import { divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 import type { DomainRules, RuleSet } from "../rules/rule-set.ts";
 import type { Store } from "../stores/store.ts";
 import type { LimitCall } from "./call.ts";
-import { allowAll, combine, denyAll, wouldRefuse } from "./combine.ts";
+import { allowAll, combine, denyAll, governAsReference, wouldRefuse } from "./combine.ts";
 import { countHits, countOutcomes, looksLikeLateReport } from "./count.ts";
 import { type LocalFallback, policyOf } from "./failure-policy.ts";
 import { type FillOptions, TakeFiller } from "./fill.ts";
+import type { LocalCache } from "./local-cache.ts";
 import type { LimiterObserver } from "./observer.ts";
 
-export interface LimiterOptions extends FillOptions {
+export interface LimiterOptions extends Omit<FillOptions, "windowClock"> {
+  /** What windows of counters are cut by; default: `clock`. */
+  readonly windowClock?: Clock;
   readonly store: Store;
   readonly clock: Clock;
   readonly observer: LimiterObserver;
   readonly fallback: LocalFallback;
   readonly nearLimitRatio: number;
+  /** COMPATIBILITY_MODE: headers show the descriptor that the reference service would show. Default: false. */
+  readonly compatible?: boolean;
+  /** LOCAL_CACHE_SIZE_IN_BYTES; default: none. */
+  readonly localCache?: LocalCache | undefined;
 }
 
 /** Decides calls against the rule set in force. */
@@ -29,7 +37,7 @@ export class Limiter {
 
   constructor(options: LimiterOptions) {
     this.#options = options;
-    this.#filler = new TakeFiller(options);
+    this.#filler = new TakeFiller({ ...options, windowClock: options.windowClock ?? options.clock });
   }
 
   /** The rule set in force; undefined until the first one was loaded. */
@@ -67,6 +75,10 @@ export class Limiter {
       return true;
     }
     countHits(call);
+    if (call.group.hasCounters && this.#denyLocally(call)) {
+      this.conclude(call);
+      return true;
+    }
     if (!this.#options.store.take(call.group, call)) return false;
     this.conclude(call);
     return true;
@@ -87,7 +99,11 @@ export class Limiter {
 
   #conclude(call: LimitCall): void {
     const { shadowMode, quotaMode, nearLimitRatio, observer } = this.#options;
+    if (call.group.hasCounters && call.group.source === Source.store) {
+      this.#options.localCache?.learn(call.group, divideDown(call.startedUs, MICROS_PER_SECOND));
+    }
     combine(call);
+    if (this.#options.compatible === true) governAsReference(call, quotaMode);
     countOutcomes(call, nearLimitRatio);
     if (shadowMode && wouldRefuse(call, quotaMode)) observer.globalShadow();
     for (let i = 0; i < call.group.size; i++) {
@@ -95,6 +111,15 @@ export class Limiter {
       if (take.cappedHits > 0) observer.debtCapped(take.limit.id, take.cappedHits);
       else if (take.outcome !== Outcome.room && looksLikeLateReport(take)) observer.suspectedLateReport(take.limit.id);
     }
+  }
+
+  // True if the local cache answers the whole call.
+  #denyLocally(call: LimitCall): boolean {
+    const { localCache, shadowMode, quotaMode } = this.#options;
+    if (localCache === undefined || !localCache.deny(call.group)) return false;
+    call.group.verdict = !shadowMode && wouldRefuse(call, quotaMode) ? Verdict.refused : Verdict.allowed;
+    call.group.source = Source.denialMemory;
+    return true;
   }
 
   #decideWithoutStore(call: LimitCall, nowUs: number): void {

@@ -1,7 +1,7 @@
 // How long a refused caller is told to wait: the wait, plus a jitter that is the same for the same identity.
 
 import type { Limit } from "../core/limit.ts";
-import type { Take } from "../core/take.ts";
+import { Outcome, type Take } from "../core/take.ts";
 import { divideUp, MICROS_PER_SECOND } from "../core/units.ts";
 
 /** Whole seconds, rounded up, in `ticks` of the limit. */
@@ -10,13 +10,30 @@ export function secondsOfTicks(ticks: number, limit: Limit): number {
   return divideUp(ticks * limit.windowSeconds, MICROS_PER_SECOND);
 }
 
+/** Microseconds until the take's cost could pass; of a counter, until its window ends. */
+export function waitUsOf(take: Take): number {
+  if (take.limit.isCounter) return take.windowSecondsLeft * MICROS_PER_SECOND;
+  return take.waitTicks * take.limit.windowSeconds;
+}
+
+/**
+ * Seconds a status or header shows for the take: the wait if it is over, else the time until the bucket is as new; of a
+ * counter always what is left of its window.
+ */
+export function resetSecondsOf(take: Take): number {
+  if (take.limit.isCounter) return take.windowSecondsLeft;
+  const over = take.outcome === Outcome.over || take.outcome === Outcome.never;
+  const seconds = secondsOfTicks(over ? take.waitTicks : take.resetTicks, take.limit);
+  return over || take.paid ? Math.max(1, seconds) : seconds;
+}
+
 /**
  * Seconds for Retry-After: the take's wait, lengthened by up to `limit.retryAfterJitter` of itself, rounded up, at least 1.
  * The share is a hash of the bucket key, so one identity always waits the same and identities spread out.
  */
 export function retryAfterSeconds(take: Take): number {
   const limit = take.limit;
-  const waitUs = take.waitTicks * limit.windowSeconds;
+  const waitUs = waitUsOf(take);
   const share = limit.retryAfterJitter * (mixHash(take.keyHash) / 4_294_967_296);
   return Math.max(1, Math.ceil((waitUs * (1 + share)) / MICROS_PER_SECOND));
 }

@@ -13,7 +13,6 @@ import {
   ENTRY_BYTES_MAX,
   type LimitRequest,
 } from "../core/request.ts";
-import { COST_ABOVE_ALL } from "../core/units.ts";
 import { writeStruct } from "./struct.ts";
 import { WireReader, WireType } from "./wire-reader.ts";
 import type { WireWriter } from "./wire-writer.ts";
@@ -132,7 +131,7 @@ function readHits(descriptor: Descriptor): void {
     const tag = reader.readTag();
     if (tag === ((1 << 3) | VARINT)) {
       const low = reader.readVarint();
-      descriptor.hits = reader.high === 0 ? low : COST_ABOVE_ALL;
+      descriptor.hits = reader.high === 0 ? low : reader.high * 4_294_967_296 + low;
     } else reader.skip(tag);
   }
   reader.end = outerEnd;

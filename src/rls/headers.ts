@@ -6,8 +6,7 @@ import { ALGORITHM_NAMES, type Limit } from "../core/limit.ts";
 import { GLOBAL_DESCRIPTOR, type Take } from "../core/take.ts";
 import { divideUp } from "../core/units.ts";
 import type { LimitCall } from "../limiter/call.ts";
-import { isOver } from "../limiter/combine.ts";
-import { retryAfterSeconds, secondsOfTicks } from "../limiter/retry-after.ts";
+import { resetSecondsOf, retryAfterSeconds } from "../limiter/retry-after.ts";
 
 /** Header families: the reference's triple, the structured fields of draft-ietf-httpapi-ratelimit-headers-11, X-RateLimit. */
 export type HeaderDialect = "ratelimit" | "structured" | "x-ratelimit";
@@ -18,6 +17,8 @@ export interface HeaderOptions {
   readonly limitHeader: string;
   readonly remainingHeader: string;
   readonly resetHeader: string;
+  /** False: no Retry-After and X-RateLimit-Reason on refusal. Default: true. */
+  readonly explainsRefusals?: boolean;
 }
 
 /** Parameter letters of the structured dialect; an open proposal renames them, so they stand in one place. */
@@ -41,7 +42,7 @@ export function addHeaders(call: LimitCall, options: HeaderOptions): void {
     else if (dialect === "x-ratelimit") addTriple(decision, X_RATELIMIT, shown);
     else addStructured(decision, shown);
   }
-  if (!decision.overLimit) return;
+  if (!decision.overLimit || options.explainsRefusals === false) return;
   decision.addHeader("Retry-After", String(call.policy === undefined ? retryAfterSeconds(take) : shown.resetSeconds));
   decision.addHeader("X-RateLimit-Reason", reasonOf(take));
 }
@@ -50,13 +51,6 @@ export function addHeaders(call: LimitCall, options: HeaderOptions): void {
 export function reasonOf(take: Take): string {
   if (take.descriptor === GLOBAL_DESCRIPTOR) return "global_limit_exceeded";
   return `${ALGORITHM_NAMES[take.limit.algorithm]}_exceeded`;
-}
-
-/** Seconds a status or header shows for the take: the wait if it is over, else the time until the bucket is as new. */
-export function resetSecondsOf(take: Take): number {
-  const over = isOver(take);
-  const seconds = secondsOfTicks(over ? take.waitTicks : take.resetTicks, take.limit);
-  return over || take.paid ? Math.max(1, seconds) : seconds;
 }
 
 const X_RATELIMIT = {

@@ -5,10 +5,14 @@ import { type Descriptor, textOf } from "../core/request.ts";
 import { GLOBAL_DESCRIPTOR, Outcome, Source, type Take } from "../core/take.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { isOver } from "../limiter/combine.ts";
-import { reasonOf, resetSecondsOf } from "./headers.ts";
+import { resetSecondsOf } from "../limiter/retry-after.ts";
+import { reasonOf } from "./headers.ts";
 
-/** When metadata is sent: never; with refusals, shadowed and degraded answers; always, with the reference's fields too. */
-export type MetadataMode = "off" | "notable" | "full";
+/**
+ * When metadata is sent: never; with refusals, shadowed and degraded answers; always, with the reference's fields too;
+ * always, with the reference's fields alone.
+ */
+export type MetadataMode = "off" | "notable" | "full" | "reference";
 
 const SOURCE_NAMES: Readonly<Record<Source, string>> = {
   [Source.store]: "store",
@@ -20,6 +24,10 @@ const SOURCE_NAMES: Readonly<Record<Source, string>> = {
 /** Writes `call.decision.metadata`. */
 export function addMetadata(call: LimitCall, mode: MetadataMode): void {
   if (mode === "off") return;
+  if (mode === "reference") {
+    call.decision.metadata = referenceFields(call);
+    return;
+  }
   const isNotable = call.decision.overLimit || call.wasShadowed || call.policy !== undefined;
   if (mode === "notable" && !isNotable) return;
   call.decision.metadata = { ...(mode === "full" ? referenceFields(call) : {}), ...ownFields(call) };
@@ -42,8 +50,8 @@ function ownFields(call: LimitCall): Record<string, unknown> {
 
 function fieldsOf(take: Take): Record<string, unknown> {
   return {
-    rule: take.limit.id,
-    path: take.descriptor === GLOBAL_DESCRIPTOR ? "global_limit" : take.limit.path,
+    rule: textOf(take.limit.id),
+    path: take.descriptor === GLOBAL_DESCRIPTOR ? "global_limit" : textOf(take.limit.path),
     algorithm: ALGORITHM_NAMES[take.limit.algorithm],
     remaining: take.remaining,
     reset_seconds: take.outcome === Outcome.notAsked ? 1 : resetSecondsOf(take),

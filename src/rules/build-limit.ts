@@ -1,6 +1,6 @@
 // From a limit's draft to the Limit that the decision path pays from.
 
-import { ALGORITHM_NAMES, type Limit, OnStoreFailure } from "../core/limit.ts";
+import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure } from "../core/limit.ts";
 import type { StatsBook } from "../core/limit-stats.ts";
 import { limitKeySuffix } from "./bucket-key.ts";
 import type { LimitDraft } from "./draft.ts";
@@ -17,6 +17,8 @@ export interface CompileOptions {
   /** Jitter of limits that name none, 0 to 0.5. None unless given. */
   readonly defaultRetryAfterJitter?: number;
   readonly statsBook: StatsBook;
+  /** COMPATIBILITY_MODE: rules are matched, and limits of the reference's kind are counted, as envoyproxy/ratelimit does. */
+  readonly compatible?: boolean;
   /** Version and hash that the rule set carries; 1 and empty unless given. */
   readonly version?: number;
   readonly hash?: string;
@@ -32,6 +34,8 @@ export interface LimitOwner {
   readonly onStoreFailure: OnStoreFailure | undefined;
   /** True if the limits need a label each, because there may be several. */
   readonly isList: boolean;
+  /** True if the rule asks for what only Headgate knows, so that its limits are no counters of the reference's. */
+  readonly isOwnKind: boolean;
 }
 
 /** Makes limits of one domain; ids are unique across everything that shares `ids`. */
@@ -48,7 +52,9 @@ export class LimitBuilder {
 
   build(draft: LimitDraft, owner: LimitOwner): Limit {
     const name = this.#names.safe(draft.name);
-    const { algorithm, amount, burst, windowSeconds, debtMax, unit } = draft;
+    const { amount, burst, windowSeconds, debtMax, unit } = draft;
+    const isCounter = this.#options.compatible === true && draft.isPlain && !owner.isOwnKind;
+    const algorithm = isCounter ? Algorithm.fixedWindow : draft.algorithm;
     const label = name !== "" || !owner.isList ? name : `${ALGORITHM_NAMES[algorithm]}/${windowSeconds}`;
     const { defaultOnStoreFailure, defaultRetryAfterJitter, statsBook } = this.#options;
     return {
@@ -63,7 +69,7 @@ export class LimitBuilder {
       id: this.#uniqueId(idOf(owner, label)),
       path: owner.path,
       keySuffix: limitKeySuffix(algorithm, windowSeconds, name),
-      isCounter: false,
+      isCounter,
       retryAfterJitter: draft.retryAfterJitter ?? defaultRetryAfterJitter ?? 0,
       onStoreFailure: draft.onStoreFailure ?? owner.onStoreFailure ?? defaultOnStoreFailure ?? OnStoreFailure.allow,
       replaces: draft.replaces.map((replaced) => this.#names.safe(replaced.name)),

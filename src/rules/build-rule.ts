@@ -4,6 +4,7 @@ import type { Limit } from "../core/limit.ts";
 import { textOf } from "../core/request.ts";
 import { limitKeySuffix } from "./bucket-key.ts";
 import type { LimitBuilder, LimitOwner } from "./build-limit.ts";
+import { buildCompositeIndex } from "./composite.ts";
 import type { LimitDraft, PatternDraft, RuleDraft } from "./draft.ts";
 import type { SafeNames } from "./names.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
@@ -18,6 +19,8 @@ export interface DomainContext {
   readonly domain: string;
   readonly names: SafeNames;
   readonly limitBuilder: LimitBuilder;
+  /** COMPATIBILITY_MODE. */
+  readonly compatible: boolean;
   readonly log: ProblemLog;
   /** Every limit built, in the order of the files. */
   readonly limits: Limit[];
@@ -77,7 +80,12 @@ function buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: Domai
   }
   warnUnreachable(rules, context.log);
   const frozen: ReadonlyMap<string, KeyRules> = byKey;
-  return { byKey: frozen, starKeyPatterns: hasStarKey ? patterns : [], rules };
+  return {
+    byKey: frozen,
+    starKeyPatterns: hasStarKey ? patterns : [],
+    composite: context.compatible ? buildCompositeIndex(rules) : undefined,
+    rules,
+  };
 }
 
 // Every value of `one_of` is a rule of its own. Of two rules with the same key and pattern the second is an error.
@@ -117,6 +125,7 @@ function buildRule(draft: RuleDraft, patternDraft: PatternDraft, parent: Parent,
     statPath,
     onStoreFailure: draft.onStoreFailure,
     isList: draft.limits.isList,
+    isOwnKind: draft.limits.isList || draft.isPostPaid || draft.cost !== undefined || draft.hashesValues,
   };
   return {
     key: draft.key,

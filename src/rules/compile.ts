@@ -5,6 +5,7 @@ import { textOf } from "../core/request.ts";
 import { domainKeyPrefix, globalBucketKey, hashBucketKey } from "./bucket-key.ts";
 import { type CompileOptions, LimitBuilder } from "./build-limit.ts";
 import { buildRoot, countRules, type DomainContext } from "./build-rule.ts";
+import { counterKeyPrefix } from "./counter-key.ts";
 import type { FileDraft, GlobalLimitDraft, PlacedName, RuleDraft } from "./draft.ts";
 import { SafeNames } from "./names.ts";
 import { formatPlace, ProblemLog } from "./problems.ts";
@@ -88,14 +89,16 @@ function buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetCon
   const globalLimits = parts.flatMap((part) => (part.globalLimit === undefined ? [] : [part.globalLimit]));
   const names = new SafeNames(namesOf(rules, globalLimits), log);
   const limitBuilder = new LimitBuilder(options, names, shared.ids);
-  const context: DomainContext = { domain, names, limitBuilder, log, limits: [] };
-  const keyPrefix = domainKeyPrefix(options.cacheKeyPrefix ?? "", domain);
+  const { cacheKeyPrefix = "", compatible = false } = options;
+  const context: DomainContext = { domain, names, limitBuilder, compatible, log, limits: [] };
+  const keyPrefix = domainKeyPrefix(cacheKeyPrefix, domain);
   const root = buildRoot(rules, context);
   const globalLimit = buildGlobalLimit(globalLimits, keyPrefix, context);
   warnUnknownReplaces(rules, names, log);
   return {
     domain,
     keyPrefix,
+    counterPrefix: compatible ? counterKeyPrefix(cacheKeyPrefix, domain) : undefined,
     root,
     globalLimit,
     costEntries: checkCostEntries(rules, log),
@@ -115,7 +118,14 @@ function buildGlobalLimit(
   if (second !== undefined) {
     context.log.error(second.limit.at, `the domain has a global_limit at ${formatPlace(draft.limit.at)} already`);
   }
-  const owner = { domain: context.domain, path: "", statPath: [], onStoreFailure: undefined, isList: false };
+  const owner = {
+    domain: context.domain,
+    path: "",
+    statPath: [],
+    onStoreFailure: undefined,
+    isList: false,
+    isOwnKind: true,
+  };
   const limit = context.limitBuilder.build(draft.limit, owner);
   context.limits.push(limit);
   const bucketKey = globalBucketKey(keyPrefix, limit.keySuffix);

@@ -19,6 +19,8 @@ export interface LimitDraft {
   readonly name: string;
   readonly nameAt: Place;
   readonly algorithm: Algorithm;
+  /** True if it is written as envoyproxy/ratelimit reads it too: `requests_per_unit` and `unit`, no algorithm, no window. */
+  readonly isPlain: boolean;
   readonly amount: number;
   readonly burst: number;
   readonly windowSeconds: number;

@@ -3,7 +3,7 @@
 
 import type { Descriptor } from "../core/request.ts";
 import { textOf } from "../core/request.ts";
-import type { DomainRules, Level, Rule } from "./rule-set.ts";
+import type { CompositeIndex, CompositePattern, DomainRules, Level, Rule } from "./rule-set.ts";
 
 /**
  * Finds the rule whose limits apply to the descriptor, or undefined if none does: the rule that the last entry reaches,
@@ -27,6 +27,7 @@ export function findRule(rules: DomainRules, descriptor: Descriptor, matched: Ru
 
 /** Finds the rule of one level that accepts the entry. Once found it stands, even if its subtree leads nowhere. */
 export function findChild(level: Level, key: string, value: string): Rule | undefined {
+  if (level.composite !== undefined) return findComposite(level.composite, key, value);
   const rules = level.byKey.get(key);
   const exact = rules?.exact.get(value);
   if (exact !== undefined) return exact;
@@ -38,6 +39,18 @@ export function findChild(level: Level, key: string, value: string): Rule | unde
     }
   }
   return rules?.any;
+}
+
+// The text of the entry, then patterns in order, then the bare key.
+function findComposite(index: CompositeIndex, key: string, value: string): Rule | undefined {
+  const text = `${key}_${value}`;
+  const exact = index.byText.get(text);
+  if (exact !== undefined) return exact;
+  for (let i = 0; i < index.patterns.length; i++) {
+    const { rule, pieces } = index.patterns[i] as CompositePattern;
+    if (pieces === undefined ? accepts(rule, key, value) : fitsPieces(pieces, text)) return rule;
+  }
+  return index.byText.get(key);
 }
 
 /** Tells whether the rule accepts the entry, its siblings left aside. */

@@ -44,6 +44,7 @@ export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefin
     name,
     nameAt: fields.get("name")?.value.at ?? fields.at,
     algorithm,
+    isPlain: chosen === undefined && rateField === undefined && fields.given("window") === undefined,
     amount: rate.amount,
     burst: bucket.burst,
     windowSeconds: rate.windowSeconds,

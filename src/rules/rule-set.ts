@@ -75,6 +75,21 @@ export interface KeyRules {
   readonly any: Rule | undefined;
 }
 
+/** A rule that is tried on an entry's whole text. */
+export interface CompositePattern {
+  readonly rule: Rule;
+  /** What `key_value` has to be made of; undefined if the rule looks at key and value apart. */
+  readonly pieces: readonly string[] | undefined;
+}
+
+/** The rules of one level as envoyproxy/ratelimit looks them up (composite.ts). */
+export interface CompositeIndex {
+  /** By `key_value`, or by the key alone where the rule has no value. */
+  readonly byText: ReadonlyMap<string, Rule>;
+  /** In the order of the file. */
+  readonly patterns: readonly CompositePattern[];
+}
+
 /** The rules below one node. */
 export interface Level {
   readonly byKey: ReadonlyMap<string, KeyRules>;
@@ -83,6 +98,8 @@ export interface Level {
    * to be tried in place of KeyRules.patterns.
    */
   readonly starKeyPatterns: readonly Rule[];
+  /** Set under COMPATIBILITY_MODE only; entries are then looked up in it and nowhere else. */
+  readonly composite: CompositeIndex | undefined;
   /** All rules in the order of the file, for explain. */
   readonly rules: readonly Rule[];
 }
@@ -102,6 +119,8 @@ export interface DomainRules {
   readonly domain: string;
   /** Start of every bucket key of this domain, hash tag opened: see bucket-key.ts. */
   readonly keyPrefix: string;
+  /** Start of every counter's key (counter-key.ts); undefined unless COMPATIBILITY_MODE is on. */
+  readonly counterPrefix: string | undefined;
   readonly root: Level;
   readonly globalLimit: GlobalLimit | undefined;
   /** Keys of all cost entries of the domain. */

@@ -17,8 +17,6 @@ const METRICS_NOTE = "metrics are served for Prometheus on PORT at PROMETHEUS_PA
 
 const FOREIGN = new Map<string, ForeignVariable>([
   ...named("DEBUG_HOST DEBUG_PORT", "what the debug port showed is on PORT"),
-  ...named("COMPATIBILITY_MODE", "", { harmless: OFF, refused: true }),
-  ...named("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", "a refused call pays nothing anyway"),
   ...named("CONFIG_TYPE", "rules come from files", { harmless: ["file"], refused: true }),
   ...named(
     "CONFIG_GRPC_XDS_NODE_ID CONFIG_GRPC_XDS_NODE_METADATA CONFIG_GRPC_XDS_SERVER_URL" +
@@ -29,9 +27,6 @@ const FOREIGN = new Map<string, ForeignVariable>([
       " XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES",
     "rules come from files",
   ),
-  ...named("GRPC_SERVER_USE_TLS", "gRPC would be served without TLS", { harmless: OFF, refused: true }),
-  ...named("GRPC_CLIENT_TLS_CACERT GRPC_CLIENT_TLS_SAN", "callers would not be checked", { refused: true }),
-  ...named("GRPC_SERVER_TLS_CERT GRPC_SERVER_TLS_KEY", "gRPC is served without TLS"),
   ...named("USE_STATSD USE_DOG_STATSD DISABLE_STATS", METRICS_NOTE, { harmless: OFF }),
   ...named("USE_PROMETHEUS", METRICS_NOTE, { harmless: ["true", "t", "1"] }),
   ...named(
@@ -40,8 +35,6 @@ const FOREIGN = new Map<string, ForeignVariable>([
   ),
   ...named("PROMETHEUS_ADDR PROMETHEUS_MAPPER_YAML", METRICS_NOTE),
   ...named("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "times are in seconds", { harmless: OFF }),
-  ...named("EXPIRATION_JITTER_MAX_SECONDS", "buckets live exactly as long as they mean something"),
-  ...named("LOCAL_CACHE_SIZE_IN_BYTES", "", { harmless: ["0"] }),
   ...named("REDIS_POOL_SIZE REDIS_POOL_ON_EMPTY_BEHAVIOR", "one connection carries all calls, many at once"),
   ...named(
     "REDIS_PIPELINE_WINDOW REDIS_PIPELINE_LIMIT REDIS_CLUSTER_PIPELINE_PARALLELISM",

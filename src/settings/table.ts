@@ -25,6 +25,7 @@ const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"
 
 /** The families of rate limit headers that answers may carry. */
 export type HeaderDialect = (typeof HEADER_DIALECTS)[number];
+export type OnStoreFailureName = (typeof ON_STORE_FAILURE_NAMES)[number];
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** The table: field of Settings -> its variable. */
@@ -53,11 +54,11 @@ export const SETTINGS = {
     ),
     runtimeSubdirectory: setting("RUNTIME_SUBDIRECTORY", PATH, "", "Second part of the rules directory."),
     runtimeAppDirectory: setting("RUNTIME_APPDIRECTORY", PATH, "config", "Third part of the rules directory."),
-    ignoresDotFiles: setting(
+    ignoresDotFiles: optional(
       "RUNTIME_IGNOREDOTFILES",
       BOOLEAN,
-      true,
-      "Leaves out files and directories whose name begins with a dot (a mounted ConfigMap holds each file a second time under `..data`).",
+      "Leaves out files and directories whose name begins with a dot; those whose name begins with two are left out in any case (a mounted ConfigMap holds each file a second time under `..data`).",
+      { defaultShown: "`true`, under COMPATIBILITY_MODE `false`" },
     ),
     runtimeWatchRoot: setting(
       "RUNTIME_WATCH_ROOT",
@@ -92,6 +93,38 @@ export const SETTINGS = {
       PATH,
       "Path of a Unix socket to serve gRPC on in place of GRPC_HOST and GRPC_PORT.",
     ),
+    grpcUsesTls: setting("GRPC_SERVER_USE_TLS", BOOLEAN, false, "Serves gRPC over TLS."),
+    grpcTlsCertFile: optional(
+      "GRPC_SERVER_TLS_CERT",
+      PATH,
+      "File of the certificate chain (PEM); read again when it changes.",
+      {
+        isFile: true,
+      },
+    ),
+    grpcTlsKeyFile: optional(
+      "GRPC_SERVER_TLS_KEY",
+      PATH,
+      "File of the certificate's key (PEM); read again when it changes.",
+      {
+        isFile: true,
+      },
+    ),
+    grpcClientCaFile: optional(
+      "GRPC_CLIENT_TLS_CACERT",
+      PATH,
+      "File of the authorities (PEM) that clients must have a certificate of; no others are trusted.",
+      { isFile: true, defaultShown: "clients need no certificate" },
+    ),
+    grpcGatewayCaFile: optional(
+      "GRPC_SERVER_TLS_CA_CERT",
+      PATH,
+      "The same, under the name that Envoy Gateway sets; GRPC_CLIENT_TLS_CACERT goes first.",
+      { isFile: true },
+    ),
+    grpcClientName: optional("GRPC_CLIENT_TLS_SAN", TEXT, "DNS name that client certificates must carry.", {
+      defaultShown: "any name",
+    }),
     grpcReflection: setting("GRPC_REFLECTION", BOOLEAN, true, "Answers gRPC server reflection."),
     grpcMaxConnectionAgeMs: setting(
       "GRPC_MAX_CONNECTION_AGE",
@@ -147,11 +180,11 @@ export const SETTINGS = {
       1_000_000,
       "Most buckets that the memory store holds; the ones nearest to being as new give way.",
     ),
-    onStoreFailure: setting(
+    onStoreFailure: optional(
       "ON_STORE_FAILURE",
       oneOf(ON_STORE_FAILURE_NAMES),
-      "allow",
       "What a call gets when the store fails, where its rule does not say: allow it, deny it, decide locally, or answer an error.",
+      { defaultShown: "`allow`, under COMPATIBILITY_MODE `error`" },
     ),
     storeDeadlineUs: setting(
       "STORE_DEADLINE",
@@ -188,6 +221,18 @@ export const SETTINGS = {
       durationMs(10, 600_000),
       250,
       "How long the open breaker waits before one store call probes whether the store is back.",
+    ),
+    expirationJitterSecondsMax: setting(
+      "EXPIRATION_JITTER_MAX_SECONDS",
+      wholeNumber(0, 86_400),
+      300,
+      "Counters of COMPATIBILITY_MODE live in Redis for their window and up to this many seconds more. Headgate's own buckets live exactly as long as they mean something.",
+    ),
+    localCacheBytes: setting(
+      "LOCAL_CACHE_SIZE_IN_BYTES",
+      wholeNumber(0, 17_179_869_184),
+      0,
+      "Under COMPATIBILITY_MODE: room for counters that are over their limit, which are then refused without the store until their window ends. 0 is none; less than 524288 counts as that.",
     ),
     cacheKeyPrefix: setting("CACHE_KEY_PREFIX", KEY_PREFIX, "", "Put before every bucket key in the store."),
     redisUrl: optional(
@@ -242,6 +287,18 @@ export const SETTINGS = {
     ),
   }),
   ...under("Answers", {
+    compatibilityMode: setting(
+      "COMPATIBILITY_MODE",
+      BOOLEAN,
+      false,
+      "Matches, counts and answers as envoyproxy/ratelimit does, on the same counters in Redis (docs/migrating.md).",
+    ),
+    stopsAtOver: setting(
+      "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
+      BOOLEAN,
+      false,
+      "Under COMPATIBILITY_MODE: a call that exceeds a limit charges only the limits it exceeds. Otherwise a refused call pays nothing anyway.",
+    ),
     shadowMode: setting("SHADOW_MODE", BOOLEAN, false, "Decides and counts, but lets every call pass."),
     quotaMode: setting(
       "QUOTA_MODE",

@@ -7,7 +7,6 @@ import { expect, test } from "vitest";
 import { RequestError } from "../../src/core/errors.ts";
 import { UNIT_NAMES } from "../../src/core/limit.ts";
 import { LimitRequest } from "../../src/core/request.ts";
-import { COST_ABOVE_ALL } from "../../src/core/units.ts";
 import { decodeRequest } from "../../src/rls/codec.ts";
 import { loadProto, loadRegistry } from "../../src/transport/load-proto.ts";
 import { type PlainRequest, plainOf, requestFields, requestFieldsWithMerges } from "../support/request-arbitrary.ts";
@@ -33,10 +32,6 @@ function decode(message: Buffer): PlainRequest {
   return plainOf(pooled);
 }
 
-function clampHits(value: string | bigint): number {
-  return BigInt(value) >= 2n ** 32n ? COST_ABOVE_ALL : Number(value);
-}
-
 function decodeByLoader(message: Buffer): PlainRequest {
   const request = loaderType.deserialize(message) as LoadedRequest;
   return {
@@ -47,7 +42,7 @@ function decodeByLoader(message: Buffer): PlainRequest {
       override: descriptor.limit
         ? { amount: descriptor.limit.requests_per_unit, unit: unitNumber(descriptor.limit.unit) }
         : undefined,
-      hits: descriptor.hits_addend ? clampHits(descriptor.hits_addend.value) : undefined,
+      hits: descriptor.hits_addend ? Number(descriptor.hits_addend.value) : undefined,
       isRefund: descriptor.is_negative_hits,
     })),
   };
@@ -77,7 +72,7 @@ function decodeByRegistry(message: Buffer): PlainRequest {
     descriptors: request.descriptors.map((descriptor) => ({
       entries: descriptor.entries.map(({ key, value }) => [key, value] as const),
       override: descriptor.limit && { amount: descriptor.limit.requestsPerUnit, unit: descriptor.limit.unit },
-      hits: descriptor.hitsAddend === undefined ? undefined : clampHits(descriptor.hitsAddend),
+      hits: descriptor.hitsAddend === undefined ? undefined : Number(descriptor.hitsAddend),
       isRefund: descriptor.isNegativeHits,
     })),
   };

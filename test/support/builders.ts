@@ -23,6 +23,7 @@ export function makeLimit(overrides: Partial<Limit> = {}): Limit {
     id: `test/${ALGORITHM_NAMES[algorithm]}`,
     path: "test",
     keySuffix: limitKeySuffix(algorithm, windowSeconds, name),
+    isCounter: false,
     retryAfterJitter: 0,
     onStoreFailure: OnStoreFailure.allow,
     replaces: [],

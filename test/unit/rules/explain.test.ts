@@ -10,6 +10,7 @@ import { type AskedEntry, explainRequest, TRIED_MAX } from "../../../src/rules/e
 import { findRule } from "../../../src/rules/match.ts";
 import type { DomainRules, Rule, RuleSet } from "../../../src/rules/rule-set.ts";
 import { LimitStatsBook } from "../../../src/telemetry/stats-book.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 
 function entriesOf(...pairs: readonly string[]): AskedEntry[] {
@@ -271,6 +272,7 @@ describe("agreement with what calls meet", () => {
       quotaMode: false,
       onStoreFailure: OnStoreFailure.allow,
       retryAfterJitter: 0,
+      windowClock: new ManualClock(),
       statsBook: new LimitStatsBook(200),
     });
     let limited = 0;

@@ -268,7 +268,6 @@ describe("variables that are no settings", () => {
     { name: "TLS", env: { GRPC_SERVER_USE_TLS: "true" } },
     { name: "client certificates", env: { GRPC_CLIENT_TLS_CACERT: "/ca.pem" } },
     { name: "rules from xDS", env: { CONFIG_TYPE: "GRPC_XDS_SOTW" } },
-    { name: "the compatibility mode", env: { COMPATIBILITY_MODE: "true" } },
   ])("end the start when they ask for $name, which would silently be missing", ({ env }) => {
     expect(mistakesOf(env)).toHaveLength(1);
   });
