@@ -1,5 +1,5 @@
-// Picks the step of a bucket's algorithm. Plain branches rather than a table of functions, because the compiler then
-// sees through them; a table costs a call that can't be inlined for each part of a take.
+// Picks the step of a bucket's algorithm. Plain branches rather than a table of functions, so that the compiler can
+// inline what they lead to.
 
 import { Algorithm, type Limit } from "../core/limit.ts";
 import type { Take } from "../core/take.ts";
