@@ -193,7 +193,6 @@ describe("writes", () => {
     const entries = Array.from({ length: 9_000 }, (_, index) => `${START_US + index} 1`);
     await server.command("RPUSH", "log", "9000", ...entries);
     await server.command("CONFIG", "RESETSTAT");
-    await server.command("CONFIG", "SET", "slowlog-log-slower-than", "0");
     const answer = await runOne(server, {
       keys: ["log"],
       limits: [limit],
