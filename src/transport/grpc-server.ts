@@ -5,6 +5,8 @@ import { connect } from "node:net";
 import { ServerCredentials } from "@grpc/grpc-js";
 import { ConfigError } from "../core/errors.ts";
 import { createGrpcServices, type GrpcServices, type ServicesOptions } from "./grpc-services.ts";
+import { clientNameInterceptor, FileCredentials } from "./tls-credentials.ts";
+import type { TlsFiles } from "./tls-files.ts";
 
 export interface GrpcServerOptions extends ServicesOptions {
   readonly host: string;
@@ -12,6 +14,8 @@ export interface GrpcServerOptions extends ServicesOptions {
   readonly port: number;
   /** Path of a Unix socket to listen on in place of host and port. */
   readonly unixSocket?: string | undefined;
+  /** Certificates to serve TLS with; undefined serves plaintext. */
+  readonly tls?: TlsFiles | undefined;
 }
 
 /** A listening server. */
@@ -29,7 +33,11 @@ export interface GrpcServer {
 
 /** Starts to listen. Throws ConfigError with one sentence that names address and setting if it can't. */
 export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
-  const services = createGrpcServices(options);
+  const clientName = options.tls?.names.clientName;
+  const services = createGrpcServices({
+    ...options,
+    ...(clientName === undefined ? {} : { interceptors: [clientNameInterceptor(clientName)] }),
+  });
   if (options.unixSocket !== undefined) await removeAbandonedSocket(options.unixSocket);
   const port = await bind(services, options);
   let drained: Promise<void> | undefined;
@@ -59,11 +67,15 @@ function bind(services: GrpcServices, options: GrpcServerOptions): Promise<numbe
   const host = options.host.includes(":") ? `[${options.host}]` : options.host;
   const address = options.unixSocket === undefined ? `${host}:${options.port}` : `unix:${options.unixSocket}`;
   return new Promise((resolve, reject) => {
-    services.server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {
+    services.server.bindAsync(address, credentialsOf(options), (error, port) => {
       if (error === null) resolve(port);
       else reject(cannotListen(address, options, error));
     });
   });
+}
+
+function credentialsOf({ tls }: GrpcServerOptions): ServerCredentials {
+  return tls === undefined ? ServerCredentials.createInsecure() : new FileCredentials(tls);
 }
 
 const REASONS: readonly (readonly [code: string, reason: string])[] = [

@@ -1,7 +1,7 @@
 // Puts all services of this process on one grpc-js server that listens nowhere yet. grpc-server.ts binds it to a port;
 // a transport with a listener of its own hands it connections through `createConnectionInjector`.
 
-import { Server, type ServiceDefinition } from "@grpc/grpc-js";
+import { Server, type ServerInterceptor, type ServiceDefinition } from "@grpc/grpc-js";
 import type { MessageTypeDefinition, PackageDefinition } from "@grpc/proto-loader";
 import { ReflectionService } from "@grpc/reflection";
 import type { Clock } from "../core/clock.ts";
@@ -33,6 +33,8 @@ export interface ServicesOptions {
   /** Calls that may wait for their answer at once, all connections together; more get RESOURCE_EXHAUSTED. */
   readonly inFlightMax: number;
   readonly observer: TransportObserver;
+  /** See every call before it is read. */
+  readonly interceptors?: readonly ServerInterceptor[];
 }
 
 /** A grpc-js server with everything registered, and the service that must let go of its streams at shutdown. */
@@ -59,6 +61,7 @@ export function createGrpcServices(options: ServicesOptions): GrpcServices {
       "grpc.keepalive_time_ms": options.keepaliveMs,
       "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
     }),
+    interceptors: [...(options.interceptors ?? [])],
   });
   const context = new CallContext(options);
   for (const method of options.methods) {

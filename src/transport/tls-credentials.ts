@@ -1,0 +1,50 @@
+// TLS for grpc-js with certificates that change while it serves, and a required name in client certificates.
+
+import { X509Certificate } from "node:crypto";
+import type { SecureContextOptions } from "node:tls";
+import {
+  ServerCredentials,
+  ServerInterceptingCall,
+  type ServerInterceptor,
+  ServerListenerBuilder,
+  status,
+} from "@grpc/grpc-js";
+import { carriesName, type TlsFiles, type TlsMaterial } from "./tls-files.ts";
+
+/** Credentials that follow `files`; clients must show a certificate if there are authorities for them. */
+export class FileCredentials extends ServerCredentials {
+  readonly #files: TlsFiles;
+
+  constructor(files: TlsFiles) {
+    const asksClients = files.names.clientCaFile !== undefined;
+    super({ requestCert: asksClients, rejectUnauthorized: asksClients }, contextOf(files.material));
+    this.#files = files;
+    files.subscribe((material) => this.updateSecureContextOptions(contextOf(material)));
+  }
+
+  _equals(other: ServerCredentials): boolean {
+    return other instanceof FileCredentials && other.#files === this.#files;
+  }
+}
+
+/** Turns calls away whose client certificate does not carry `name`: UNAUTHENTICATED, before anything is decoded. */
+export function clientNameInterceptor(name: string): ServerInterceptor {
+  return (_method, call) => {
+    const raw = call.getAuthContext().sslPeerCertificate?.raw;
+    if (raw !== undefined && carriesName(new X509Certificate(raw), name)) return new ServerInterceptingCall(call);
+    return new ServerInterceptingCall(call, {
+      start: (next) => {
+        next(new ServerListenerBuilder().build());
+        call.sendStatus({
+          code: status.UNAUTHENTICATED,
+          details: `the client certificate does not carry the name ${name} (GRPC_CLIENT_TLS_SAN)`,
+        });
+      },
+    });
+  };
+}
+
+// Only the authorities that were named: with `ca` set, Node trusts no others.
+function contextOf({ cert, key, clientCa }: TlsMaterial): SecureContextOptions {
+  return { cert, key, ...(clientCa === undefined ? {} : { ca: clientCa }), minVersion: "TLSv1.2" };
+}

@@ -1,0 +1,115 @@
+// TLS and mutual TLS on the gRPC port: who gets in, and certificates that change while it serves.
+
+import { copyFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Client, credentials, status } from "@grpc/grpc-js";
+import { afterEach, describe, expect, test } from "vitest";
+import type { UnaryHandler } from "../../src/core/unary.ts";
+import { type TlsFileNames, TlsFiles } from "../../src/transport/tls-files.ts";
+import { Authority, type Pair } from "../support/certificates.ts";
+import { callRaw, startTestServer, type TestServer } from "../support/grpc-test-server.ts";
+
+const ECHO: UnaryHandler = { handle: (message, _deadlineUs, reply) => reply.ok(message) };
+const authority = new Authority();
+const stranger = new Authority("stranger");
+
+interface Running {
+  readonly test: TestServer;
+  readonly files: TlsFiles;
+  readonly renewed: string[];
+  readonly refused: string[];
+}
+
+const running: Running[] = [];
+
+async function serve(names: Partial<TlsFileNames> = {}): Promise<Running> {
+  const pair = authority.issue("headgate.test");
+  const certFile = join(authority.directory, `live-${running.length}.crt`);
+  const keyFile = join(authority.directory, `live-${running.length}.key`);
+  copyFileSync(pair.certFile, certFile);
+  copyFileSync(pair.keyFile, keyFile);
+  const renewed: string[] = [];
+  const refused: string[] = [];
+  const files = new TlsFiles(
+    { certFile, keyFile, clientCaFile: undefined, clientName: undefined, ...names },
+    { renewed: (validTo) => renewed.push(validTo), refused: (why) => refused.push(why) },
+  );
+  const started = { test: await startTestServer(ECHO, { tls: files }), files, renewed, refused };
+  running.push(started);
+  return started;
+}
+
+/** The status of one call by a client with this certificate, trusting this authority. */
+async function codeOf({ test: { target } }: Running, client?: Pair, trusted = authority): Promise<number> {
+  const secure = credentials.createSsl(trusted.cert, client?.key, client?.cert);
+  const connection = new Client(target, secure, { "grpc.ssl_target_name_override": "headgate.test" });
+  const { code } = await callRaw(connection, Buffer.from("x"), { deadlineMs: 2_000 });
+  connection.close();
+  return code;
+}
+
+afterEach(async () => {
+  for (const { test: started, files } of running.splice(0)) {
+    files.close();
+    await started.server.drain(100);
+  }
+});
+
+describe("TLS", () => {
+  test("serves clients that trust the authority, and no plaintext", async () => {
+    const server = await serve();
+    expect(await codeOf(server)).toBe(status.OK);
+    const plain = new Client(server.test.target, credentials.createInsecure());
+    expect((await callRaw(plain, Buffer.from("x"), { deadlineMs: 1_000 })).code).not.toBe(status.OK);
+    plain.close();
+  });
+
+  test("puts renewed files in force for new connections", async () => {
+    const server = await serve();
+    const renewed = stranger.issue("headgate.test");
+    copyFileSync(renewed.keyFile, server.files.names.keyFile);
+    copyFileSync(renewed.certFile, server.files.names.certFile);
+    server.files.refresh();
+    expect(server.renewed).toHaveLength(1);
+    expect(await codeOf(server, undefined, stranger)).toBe(status.OK);
+    expect(await codeOf(server)).not.toBe(status.OK);
+  });
+
+  test("keeps the old pair while the new one is half written, and says so once", async () => {
+    const server = await serve();
+    writeFileSync(server.files.names.certFile, stranger.issue("headgate.test").cert);
+    server.files.refresh();
+    server.files.refresh();
+    expect(server.refused).toHaveLength(1);
+    expect(await codeOf(server)).toBe(status.OK);
+  });
+
+  test("names file and reason when the first pair can't be used", () => {
+    const pair = authority.issue("headgate.test");
+    const names = {
+      certFile: pair.certFile,
+      keyFile: "/nowhere/tls.key",
+      clientCaFile: undefined,
+      clientName: undefined,
+    };
+    const observer = { renewed: () => undefined, refused: () => undefined };
+    expect(() => new TlsFiles(names, observer)).toThrow(/certificates can't be used: .*\/nowhere\/tls\.key/);
+  });
+});
+
+describe("mutual TLS", () => {
+  test("lets in clients of the named authority only", async () => {
+    const server = await serve({ clientCaFile: authority.certFile });
+    expect(await codeOf(server, authority.issue("envoy.test"))).toBe(status.OK);
+    expect(await codeOf(server, stranger.issue("envoy.test"))).not.toBe(status.OK);
+    expect(await codeOf(server)).not.toBe(status.OK);
+  });
+
+  test.each([
+    { name: "lets in the client that carries the name", carried: ["other.test", "envoy.test"], code: status.OK },
+    { name: "turns other clients away", carried: ["other.test"], code: status.UNAUTHENTICATED },
+  ])("with a required name $name", async ({ carried, code }) => {
+    const server = await serve({ clientCaFile: authority.certFile, clientName: "envoy.test" });
+    expect(await codeOf(server, authority.issue(...carried))).toBe(code);
+  });
+});

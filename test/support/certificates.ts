@@ -1,0 +1,52 @@
+// Certificates of a test's own, made by openssl: an authority, and what it vouches for.
+
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export interface Pair {
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+/** Signs certificates; each test's authorities are strangers to each other. */
+export class Authority {
+  readonly directory = mkdtempSync(join(tmpdir(), "headgate-tls-"));
+  readonly certFile = join(this.directory, "ca.crt");
+  readonly #keyFile = join(this.directory, "ca.key");
+  #serial = 1;
+
+  constructor(name = "test authority") {
+    openssl([
+      ..."req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2".split(" "),
+      ...["-subj", `/CN=${name}`, "-keyout", this.#keyFile, "-out", this.certFile],
+    ]);
+  }
+
+  get cert(): Buffer {
+    return readFileSync(this.certFile);
+  }
+
+  /** A certificate for the DNS names, and for 127.0.0.1. */
+  issue(...names: readonly string[]): Pair {
+    const stem = join(this.directory, `pair-${this.#serial}`);
+    const [keyFile, requestFile, certFile, extFile] = [`${stem}.key`, `${stem}.csr`, `${stem}.crt`, `${stem}.ext`];
+    openssl([
+      ..."req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes".split(" "),
+      ...["-subj", `/CN=${names[0] ?? "nobody"}`, "-keyout", keyFile, "-out", requestFile],
+    ]);
+    writeFileSync(extFile, `subjectAltName=${[...names.map((name) => `DNS:${name}`), "IP:127.0.0.1"].join(",")}\n`);
+    openssl([
+      ...["x509", "-req", "-in", requestFile, "-CA", this.certFile, "-CAkey", this.#keyFile, "-days", "1"],
+      ...["-set_serial", String(this.#serial++), "-extfile", extFile, "-out", certFile],
+    ]);
+    return { certFile, keyFile, cert: readFileSync(certFile), key: readFileSync(keyFile) };
+  }
+}
+
+function openssl(args: readonly string[]): void {
+  execFileSync("openssl", args, { stdio: ["ignore", "ignore", "pipe"] });
+}
