@@ -10,7 +10,7 @@
 import { createHash } from "node:crypto";
 import { ALGORITHM_NAMES, type Algorithm } from "../core/limit.ts";
 
-/** Longer values stand in keys as their SHA-256, so that keys stay small whatever callers send. */
+/** Longer keys and values of entries stand in bucket keys as their SHA-256, so that these stay small whatever callers send. */
 export const VALUE_BYTES_IN_KEY_MAX = 256;
 
 const ALGORITHM_TAGS: readonly string[] = ALGORITHM_NAMES.map((name) => name.replace(/^(.)[a-z]*_(.)[a-z]*$/, "$1$2"));
@@ -60,6 +60,7 @@ function escapeValue(text: string): string {
 }
 
 function escapeKey(text: string): string {
+  if (text.length > VALUE_BYTES_IN_KEY_MAX) return hashOf(text);
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
     if (code === 0x3d || isSpecial(code)) return escapeFrom(text, true);

@@ -84,6 +84,7 @@ describe("bucket keys", () => {
     expect(long).toMatch(/^\|path=%#[\w-]{43}$/);
     expect(longer).toMatch(/^\|path=%#[\w-]{43}$/);
     expect(long).not.toBe(longer);
+    expect(entryKeyPart("k".repeat(60_000), "v", false)).toMatch(/^\|%#[\w-]{43}=v$/);
   });
 
   test("hold secret values as hashes", () => {
