@@ -1,0 +1,336 @@
+// What kustomize and helm render from deploy/: the same objects, valid to Kubernetes, and fit for Headgate as it is.
+
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { SETTINGS } from "../../src/settings/table.ts";
+import { readSettings, type Settings } from "../../src/settings.ts";
+import { FETCH_MS } from "../support/deploy-tools.ts";
+import {
+  type KubeObject,
+  type Labels,
+  renderChart,
+  renderOverlay,
+  SETUPS,
+  type Setup,
+  schemaErrors,
+  templateChart,
+} from "../support/rendered-objects.ts";
+import { compileYaml } from "../support/rules.ts";
+import { startTestApp } from "../support/test-app.ts";
+
+interface Container {
+  readonly name: string;
+  readonly image: string;
+  readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly env?: readonly { readonly name: string; readonly value?: string }[];
+  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string; readonly subPath?: string }[];
+  readonly resources: { readonly requests?: Labels; readonly limits?: Labels };
+  readonly securityContext: object;
+  readonly [probe: `${string}Probe`]: { readonly httpGet?: { readonly path: string; readonly port: string } };
+}
+interface PodSpec {
+  readonly containers: readonly Container[];
+  readonly volumes: readonly Record<string, { readonly name?: string; readonly secretName?: string }>[];
+  readonly terminationGracePeriodSeconds: number;
+  readonly topologySpreadConstraints: readonly { readonly labelSelector: { readonly matchLabels: Labels } }[];
+  readonly [field: string]: unknown;
+}
+interface Deployment extends KubeObject {
+  readonly spec: {
+    readonly replicas?: number;
+    readonly selector: { readonly matchLabels: Labels };
+    readonly template: { readonly metadata: { readonly labels: Labels }; readonly spec: PodSpec };
+  };
+}
+interface Port {
+  readonly name: string;
+  readonly port: number;
+  readonly targetPort: string;
+}
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const CHART_LABELS = ["app.kubernetes.io/managed-by", "helm.sh/chart"];
+/** Oldest version that Chart.yaml admits, and the newest that the schemas know. */
+const KUBERNETES = ["1.27", "1.37"];
+const REDIS_FILES = mkdtempSync(join(tmpdir(), "headgate-redis-"));
+
+const overlays = new Map<Setup, KubeObject[]>();
+const charts = new Map<Setup, KubeObject[]>();
+
+beforeAll(async () => {
+  for (const setup of SETUPS) {
+    overlays.set(setup, await renderOverlay(setup));
+    charts.set(setup, await renderChart(setup));
+  }
+  for (const file of ["auth", "ca.crt"]) writeFileSync(join(REDIS_FILES, file), "user:password");
+}, FETCH_MS);
+afterAll(() => rmSync(REDIS_FILES, { recursive: true }));
+
+const objectsOf = (setup: Setup) => overlays.get(setup) ?? [];
+const named = (objects: readonly KubeObject[], kind: string, name = "headgate") =>
+  objects.find((object) => object.kind === kind && object.metadata.name === name);
+const deployments = (objects: readonly KubeObject[]) =>
+  objects.filter((object) => object.kind === "Deployment") as Deployment[];
+const headgateOf = (setup: Setup) => named(objectsOf(setup), "Deployment") as Deployment;
+const containerOf = (deployment: Deployment) => deployment.spec.template.spec.containers[0] as Container;
+
+/** Settings as the container's environment gives them, the Secret's values and files filled in. */
+function settingsOf(setup: Setup): Settings {
+  const env = (containerOf(headgateOf(setup)).env ?? []).map(({ name, value }): [string, string] => [
+    name,
+    value?.replace("/etc/headgate/redis", REDIS_FILES) ?? "rediss://redis.example.com:6380",
+  ]);
+  return readSettings(Object.fromEntries(env));
+}
+
+/** The object as both tools would write it: without the chart's own labels, things with names in the order of those. */
+function comparable(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    const items = value.map(comparable);
+    const nameOf = (item: unknown) => (item as { name?: unknown } | null)?.name;
+    if (!items.every((item) => typeof nameOf(item) === "string")) return items;
+    return items.toSorted((a, b) => String(nameOf(a)).localeCompare(String(nameOf(b))));
+  }
+  if (typeof value !== "object" || value === null) return value;
+  const kept = Object.entries(value).filter(([key]) => !CHART_LABELS.includes(key));
+  return Object.fromEntries(kept.map(([key, inner]) => [key, comparable(inner)]));
+}
+
+function selects(selector: Labels, labels: Labels): boolean {
+  return Object.entries(selector).every(([key, value]) => labels[key] === value);
+}
+
+describe.each(SETUPS)("the set-up %s", (setup) => {
+  test("is the same from kustomize and from helm, apart from the namespace itself", () => {
+    const sorted = (objects: readonly KubeObject[]) =>
+      objects
+        .filter(({ kind }) => kind !== "Namespace")
+        .map((object) => [`${object.kind}/${object.metadata.name}`, comparable(object)])
+        .toSorted(([a], [b]) => String(a).localeCompare(String(b)));
+    expect(sorted(charts.get(setup) ?? [])).toEqual(sorted(objectsOf(setup)));
+  });
+
+  test.each(KUBERNETES)("has only objects that Kubernetes %s knows, without unknown fields", async (version) => {
+    const known = objectsOf(setup).filter(({ kind }) => kind !== "ServiceMonitor");
+    expect(await schemaErrors(known, version)).toEqual([]);
+  });
+
+  test("puts everything into the namespace headgate, which admits restricted pods only", () => {
+    const others = objectsOf(setup).filter(({ kind }) => kind !== "Namespace");
+    expect(new Set(others.map(({ metadata }) => metadata.namespace))).toEqual(new Set(["headgate"]));
+    expect(named(objectsOf(setup), "Namespace")?.metadata.labels).toMatchObject({
+      "pod-security.kubernetes.io/enforce": "restricted",
+    });
+  });
+
+  test("runs no container as root, with rights it could gain, a root it could write, or a token", () => {
+    for (const { metadata, spec } of deployments(objectsOf(setup))) {
+      const { spec: pod } = spec.template;
+      expect(pod, metadata.name).toMatchObject({
+        automountServiceAccountToken: false,
+        enableServiceLinks: false,
+        securityContext: { runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } },
+      });
+      expect((pod.securityContext as { runAsUser: number }).runAsUser).toBeGreaterThan(0);
+      expect(["hostNetwork", "hostPID", "hostIPC"].filter((field) => field in pod)).toEqual([]);
+      for (const container of pod.containers) {
+        expect(container.securityContext, container.name).toEqual({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ["ALL"] },
+        });
+      }
+    }
+  });
+
+  test("gives every container three probes, resources, and an image with a version", () => {
+    for (const container of deployments(objectsOf(setup)).flatMap(({ spec }) => spec.template.spec.containers)) {
+      expect(Object.keys(container), container.name).toEqual(
+        expect.arrayContaining(["startupProbe", "readinessProbe", "livenessProbe"]),
+      );
+      expect(container.resources).toMatchObject({
+        requests: { cpu: expect.any(String), memory: expect.any(String) },
+        limits: { memory: expect.any(String) },
+      });
+      expect(container.image).toMatch(/:\d[\w.-]*$/);
+    }
+  });
+
+  test("selects with every selector exactly the pods that it means", () => {
+    const pods = deployments(objectsOf(setup)).map(({ metadata, spec }) => ({
+      name: metadata.name,
+      labels: spec.template.metadata.labels,
+    }));
+    const hit = (selector: Labels) => pods.filter(({ labels }) => selects(selector, labels)).map(({ name }) => name);
+    for (const object of objectsOf(setup)) {
+      const spec = object.spec as Record<string, { matchLabels?: Labels }> | undefined;
+      const selector =
+        object.kind === "Service" ? (spec?.selector as Labels) : (spec?.podSelector ?? spec?.selector)?.matchLabels;
+      if (selector === undefined) continue;
+      if (object.kind === "ServiceMonitor") {
+        expect(selects(selector, named(objectsOf(setup), "Service")?.metadata.labels ?? {})).toBe(true);
+      } else expect(hit(selector), `${object.kind} ${object.metadata.name}`).toEqual([baseName(object)]);
+    }
+    for (const { labelSelector } of headgateOf(setup).spec.template.spec.topologySpreadConstraints) {
+      expect(hit(labelSelector.matchLabels)).toEqual(["headgate"]);
+    }
+  });
+
+  test("uses the ports that Headgate has by default, by the same names everywhere", () => {
+    const expected = { grpc: SETTINGS.grpcPort.default, http: SETTINGS.httpPort.default };
+    const ports = Object.fromEntries(
+      containerOf(headgateOf(setup)).ports.map(({ name, containerPort }) => [name, containerPort]),
+    );
+    expect(ports).toEqual(expected);
+    const services = objectsOf(setup).filter(
+      ({ kind, metadata }) => kind === "Service" && !/redis/.test(metadata.name),
+    );
+    for (const { spec } of services) {
+      for (const { name, port, targetPort } of (spec as { ports: Port[] }).ports) {
+        expect({ name, port, targetPort }).toEqual({ name, port: expected[name as "grpc" | "http"], targetPort: name });
+      }
+    }
+    const policy = named(objectsOf(setup), "NetworkPolicy")?.spec as { ingress: { ports: { port: string }[] }[] };
+    expect(policy.ingress.flatMap((rule) => rule.ports.map(({ port }) => port))).toEqual(["grpc", "http"]);
+    expect(settingsOf(setup)).toMatchObject({ grpcPort: expected.grpc, httpPort: expected.http });
+  });
+
+  test("sets only variables that Headgate reads, and waits for its shutdown to end", () => {
+    const settings = settingsOf(setup);
+    expect(settings.warnings).toEqual([]);
+    expect(settings.backendType).toBe(setup === "memory" ? "memory" : "redis");
+    const { terminationGracePeriodSeconds } = headgateOf(setup).spec.template.spec;
+    const longestMs = settings.shutdownDelayMs + 2 * settings.shutdownGraceMs;
+    expect(terminationGracePeriodSeconds * 1_000).toBeGreaterThan(longestMs);
+  });
+
+  test("mounts the rules as a directory where Headgate looks for them, and they compile without a warning", () => {
+    const { volumes, containers } = headgateOf(setup).spec.template.spec;
+    const mount = containers[0]?.volumeMounts.find(({ mountPath }) => mountPath === settingsOf(setup).rulesDir);
+    expect(mount).toBeDefined();
+    expect(mount?.subPath).toBeUndefined();
+    const volume = volumes.find(({ name }) => (name as unknown as string) === mount?.name);
+    const map = named(objectsOf(setup), "ConfigMap", volume?.configMap?.name);
+    const { ruleSet, problems } = compileYaml(map?.data as Record<string, string>);
+    expect(problems).toEqual([]);
+    expect([...(ruleSet?.domains.keys() ?? [])]).toEqual(["edge"]);
+  });
+
+  test("names the version of package.json", () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
+    const ours = objectsOf(setup).filter(
+      ({ metadata }) => metadata.labels?.["app.kubernetes.io/component"] === "rate-limit",
+    );
+    expect(ours.length).toBeGreaterThan(5);
+    expect(new Set(ours.map(({ metadata }) => metadata.labels?.["app.kubernetes.io/version"]))).toEqual(
+      new Set([version]),
+    );
+    expect(containerOf(headgateOf(setup)).image).toBe(`headgate:${version}`);
+  });
+});
+
+describe("the set-ups among each other", () => {
+  test("memory is one process, the others are as many as the load asks for", () => {
+    expect(headgateOf("memory").spec.replicas).toBe(1);
+    expect(named(objectsOf("memory"), "HorizontalPodAutoscaler")).toBeUndefined();
+    for (const setup of ["redis", "production"] as const) {
+      expect(headgateOf(setup).spec.replicas).toBeUndefined();
+      expect(named(objectsOf(setup), "HorizontalPodAutoscaler")?.spec).toMatchObject({
+        scaleTargetRef: { apiVersion: "apps/v1", kind: "Deployment", name: "headgate" },
+      });
+    }
+  });
+
+  test("redis reaches the Redis that it brings, production the one of the Secret over TLS", () => {
+    const service = named(objectsOf("redis"), "Service", "headgate-redis")?.spec as { ports: Port[] };
+    expect(settingsOf("redis").redis?.address).toMatchObject({ host: "headgate-redis", port: service.ports[0]?.port });
+    expect(settingsOf("production").redis?.address).toMatchObject({ host: "redis.example.com", port: 6380 });
+    expect(settingsOf("production").redis?.tls).toBeDefined();
+  });
+
+  test("production is scraped where Headgate serves its metrics", () => {
+    expect(named(objectsOf("production"), "ServiceMonitor")).toEqual({
+      apiVersion: "monitoring.coreos.com/v1",
+      kind: "ServiceMonitor",
+      metadata: { name: "headgate", namespace: "headgate", labels: expect.any(Object) },
+      spec: {
+        selector: { matchLabels: headgateOf("production").spec.selector.matchLabels },
+        endpoints: [{ port: "http", path: SETTINGS.prometheusPath.default, interval: "15s", scrapeTimeout: "5s" }],
+      },
+    });
+  });
+
+  test("one Service is headless, and both say that the port speaks gRPC", () => {
+    const services = ["headgate", "headgate-headless"].map((name) => named(objectsOf("redis"), "Service", name)?.spec);
+    expect(services).toMatchObject([
+      { type: "ClusterIP", ports: [{ name: "grpc", appProtocol: "grpc" }, { name: "http" }] },
+      { clusterIP: "None", ports: [{ name: "grpc", appProtocol: "grpc" }] },
+    ]);
+  });
+
+  test("the probes ask for pages that a healthy service answers with 200", async () => {
+    const app = await startTestApp("domain: edge\n");
+    try {
+      const { startupProbe, readinessProbe, livenessProbe } = containerOf(headgateOf("memory"));
+      const paths = [startupProbe, readinessProbe, livenessProbe].map((probe) => probe?.httpGet?.path ?? "");
+      expect(paths).toEqual(["/livez", "/readyz", "/livez"]);
+      for (const path of paths) expect((await app.http(path)).status, path).toBe(200);
+    } finally {
+      await app.stop();
+    }
+  });
+});
+
+describe("the chart", () => {
+  test.each([
+    { name: "a misspelt value", args: ["--set", "replica=2"], says: /'replica'/ },
+    { name: "an unknown store", args: ["--set", "store=memcache"], says: /store/ },
+    { name: "several processes without a shared store", args: ["--set", "replicas=3"], says: /once per process/ },
+    { name: "Redis without an address", args: ["--set", "store=redis"], says: /redis\.url/ },
+    { name: "keys of no Secret", args: ["--set", "redis.secretKeys.auth=true"], says: /existingSecret/ },
+    { name: "a password in the address", args: ["--set", "redis.url=redis://u:p@r:6379"], says: /url/ },
+    {
+      name: "a port that probes and Services would not know",
+      args: ["--set-string", "settings.PORT=80"],
+      says: /PORT/,
+    },
+    { name: "a setting that is no text", args: ["--set", "settings.BUCKETS_MAX=5"], says: /want string/ },
+    { name: "a rule file that Headgate would not read", args: ["--set-string", "rules.edge=x"], says: /rules/ },
+  ])("refuses $name", async ({ args, says }) => {
+    await expect(templateChart("headgate", ...args)).rejects.toThrow(says);
+  });
+
+  test("names objects after a release of another name, and their selectors too", async () => {
+    const objects = await templateChart("edge", "--set", "store=redis,redis.bundled.enabled=true");
+    expect(deployments(objects).map(({ metadata }) => metadata.name)).toEqual(["edge-headgate", "edge-headgate-redis"]);
+    const [headgate, redis] = deployments(objects) as [Deployment, Deployment];
+    expect(containerOf(headgate).env).toContainEqual({ name: "REDIS_URL", value: "edge-headgate-redis:6379" });
+    for (const { metadata, spec } of [headgate, redis]) {
+      expect(selects(spec.selector.matchLabels, spec.template.metadata.labels), metadata.name).toBe(true);
+      const service = named(objects, "Service", metadata.name)?.spec as { selector: Labels };
+      expect(service.selector).toEqual(spec.selector.matchLabels);
+    }
+  });
+
+  test("passes settings on as text, and rules and Secrets of the reader's own by name", async () => {
+    const given = ["settings.BUCKETS_MAX=500000", "existingRules=my-rules", "redis.existingSecret=s"];
+    const args = given.flatMap((pair) => ["--set-string", pair]);
+    const objects = await templateChart("headgate", ...args, "--set", "store=redis,redis.secretKeys.url=true");
+    const headgate = named(objects, "Deployment") as Deployment;
+    expect(containerOf(headgate).env).toEqual(
+      expect.arrayContaining([
+        { name: "BUCKETS_MAX", value: "500000" },
+        { name: "REDIS_URL", valueFrom: { secretKeyRef: { name: "s", key: "url" } } },
+      ]),
+    );
+    expect(headgate.spec.template.spec.volumes).toEqual([{ name: "rules", configMap: { name: "my-rules" } }]);
+    expect(named(objects, "ConfigMap", "headgate-rules")).toBeUndefined();
+  });
+});
+
+/** The Deployment that an object belongs to, by its name. */
+function baseName({ metadata }: KubeObject): string {
+  return metadata.name.replace(/-headless$/, "");
+}

@@ -1,0 +1,61 @@
+// Kubernetes objects as kustomize and helm render them from deploy/, in a form that tests can compare and walk through.
+
+import { join, resolve } from "node:path";
+import { parseAllDocuments } from "yaml";
+import { goTool, pythonPackage, runPython, runTool } from "./deploy-tools.ts";
+
+const DEPLOY = resolve(import.meta.dirname, "../../deploy");
+export const CHART = join(DEPLOY, "helm/headgate");
+/** The oldest Kubernetes that the chart names would do; helm asks for one when it talks to no cluster. */
+const KUBE_VERSION = "1.31.0";
+
+/** The set-ups that exist both as an overlay and as example values of the chart. */
+export const SETUPS = ["memory", "redis", "production"] as const;
+export type Setup = (typeof SETUPS)[number];
+
+export interface KubeObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string; readonly labels?: Labels };
+  readonly [field: string]: unknown;
+}
+export type Labels = Readonly<Record<string, string>>;
+
+export async function renderOverlay(setup: Setup): Promise<KubeObject[]> {
+  return objectsIn(await runTool(await goTool("kustomize"), ["build", join(DEPLOY, "kubernetes/overlays", setup)]));
+}
+
+export async function renderChart(setup: Setup): Promise<KubeObject[]> {
+  return templateChart("headgate", "-f", join(CHART, "examples", `${setup}.yaml`));
+}
+
+/** Renders the chart as a release in namespace `headgate`; rejects with helm's words for values that it refuses. */
+export async function templateChart(release: string, ...args: readonly string[]): Promise<KubeObject[]> {
+  const fixed = ["template", release, CHART, "--namespace", "headgate", "--kube-version", KUBE_VERSION];
+  return objectsIn(await runTool(await goTool("helm"), [...fixed, ...args]));
+}
+
+/** What the schemas of Kubernetes `version` find wrong in the objects, unknown fields included. */
+export async function schemaErrors(objects: readonly KubeObject[], version: string): Promise<string[]> {
+  const folder = await pythonPackage("kubernetes-validate");
+  return (await runPython(folder, VALIDATE, { objects, version })) as string[];
+}
+
+const VALIDATE = `
+import json, sys
+import kubernetes_validate as k
+asked = json.load(sys.stdin)
+found = []
+for thing in asked["objects"]:
+    try:
+        k.validate(thing, asked["version"], strict=True)
+    except (k.ValidationError, k.SchemaNotFoundError) as error:
+        found.append(f"{thing['kind']} {thing['metadata']['name']}: {error}"[:500])
+print(json.dumps(found))
+`;
+
+function objectsIn(text: string): KubeObject[] {
+  return parseAllDocuments(text)
+    .map((document) => document.toJS() as KubeObject | null)
+    .filter((object) => object !== null);
+}
