@@ -5,6 +5,8 @@ import { collect, parseDescriptor, parseEntry, parseWhole, type TypedEntry } fro
 import { ask } from "./ask.ts";
 import { checkRules } from "./check-rules.ts";
 import { explainRules } from "./explain-rules.ts";
+import { addMirror } from "./mirror.ts";
+import { addReferenceCommands } from "./reference-commands.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
 
 export interface ProgramOptions {
@@ -13,6 +15,8 @@ export interface ProgramOptions {
   readonly version: string;
   /** The process's own unless given. */
   readonly terminal?: Terminal;
+  /** Resolves when a command that runs on shall end; at SIGTERM or SIGINT unless given. */
+  readonly untilStopped?: (() => Promise<void>) | undefined;
 }
 
 /** Builds the `headgate` program, ready for `parseAsync`. */
@@ -31,6 +35,8 @@ export function buildProgram(options: ProgramOptions): Command {
   addCheck(program, terminal);
   addExplain(program, terminal);
   addAsk(program, terminal);
+  addMirror(program, terminal, options.untilStopped);
+  addReferenceCommands(program, terminal);
   return program;
 }
 

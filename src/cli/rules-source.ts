@@ -12,6 +12,8 @@ export interface RulesChoice {
   readonly path: string | undefined;
   /** Joins files of the same domain; undefined: as the service would. */
   readonly mergesDomains: true | undefined;
+  /** Reads files of a named directory whatever their ending, as the reference service does; not unless given. */
+  readonly everyFile?: boolean;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -30,7 +32,7 @@ export async function loadChosen(choice: RulesChoice, env: Environment): Promise
   if (choice.path === undefined) {
     return loadRules(settings.rulesDir, { ...options, everyFile: settings.readsEveryFile });
   }
-  if (!(await isFile(choice.path))) return loadRules(choice.path, options);
+  if (!(await isFile(choice.path))) return loadRules(choice.path, { ...options, everyFile: choice.everyFile ?? false });
   const files = [{ name: basename(choice.path), bytes: await readFile(choice.path) }];
   return compileFiles(choice.path, { files, failures: [], hash: "" }, options);
 }

@@ -22,7 +22,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   telemetry: ["core", "limiter", "stores", "rules", "config", "settings"],
   admin: ["core", "telemetry", "rules", "config", "settings"],
   settings: ["core"],
-  cli: ["core", "rules", "config", "settings", "transport/load-proto.ts"],
+  mirror: ["core", "transport", "telemetry"],
+  cli: ["core", "rules", "config", "settings", "mirror", "telemetry", "transport/load-proto.ts"],
   app: ["*"],
   main: ["app", "cli", "core", "settings", "telemetry"],
 };

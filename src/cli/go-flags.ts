@@ -1,0 +1,51 @@
+// Reads flags as Go programs take them: -name value, -name=value, one dash or two, bare -name for booleans, `--` ends them.
+
+/** A flag by its name: `text` may be given once (the last counts), `list` adds up, `boolean` needs no value. */
+export type FlagKinds = Readonly<Record<string, "text" | "list" | "boolean">>;
+
+/** What was given, and everything after the flags. */
+export interface GoFlags {
+  /** The last value of a `text` flag, `true` or `false` of a `boolean` one. */
+  readonly values: ReadonlyMap<string, string>;
+  readonly lists: ReadonlyMap<string, readonly string[]>;
+  readonly rest: readonly string[];
+}
+
+/** The flags are not as they should be; the message is one line for a person. */
+export class FlagError extends Error {
+  override readonly name = "FlagError";
+}
+
+const TRUE_WORDS = ["1", "t", "T", "true", "TRUE", "True"];
+const FALSE_WORDS = ["0", "f", "F", "false", "FALSE", "False"];
+
+/** Reads all flags up to the first other argument. Throws FlagError. */
+export function parseGoFlags(args: readonly string[], kinds: FlagKinds): GoFlags {
+  const values = new Map<string, string>();
+  const lists = new Map<string, string[]>();
+  let i = 0;
+  while (i < args.length) {
+    const arg = args[i] ?? "";
+    if (!/^-./.test(arg)) break;
+    i++;
+    if (arg === "--") break;
+    const [, name = "", given] = /^--?([^=]*)(?:=(.*))?$/s.exec(arg) ?? [];
+    const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
+    if (kind === undefined) throw new FlagError(`there is no flag -${name}`);
+    if (kind === "boolean") {
+      values.set(name, booleanText(name, given ?? "true"));
+      continue;
+    }
+    const value = given ?? args[i++];
+    if (value === undefined) throw new FlagError(`flag -${name} needs a value`);
+    if (kind === "text") values.set(name, value);
+    else lists.set(name, [...(lists.get(name) ?? []), value]);
+  }
+  return { values, lists, rest: args.slice(i) };
+}
+
+function booleanText(name: string, text: string): string {
+  if (TRUE_WORDS.includes(text)) return "true";
+  if (FALSE_WORDS.includes(text)) return "false";
+  throw new FlagError(`flag -${name} takes true or false, got '${text}'`);
+}

@@ -1,0 +1,239 @@
+// `headgate mirror` and `headgate mirror replay`: options in, report out. What they do is in src/mirror.
+
+import { type Command, InvalidArgumentError } from "commander";
+import { type Clock, SystemClock } from "../core/clock.ts";
+import { type CompareOptions, IGNORABLE_FIELDS, type IgnorableField } from "../mirror/compare.ts";
+import { replay } from "../mirror/replay.ts";
+import { type Report, reportText, troubleShare } from "../mirror/report.ts";
+import { type ListenAddress, runMirror } from "../mirror/run-mirror.ts";
+import { VALUE_MODES, type ValueMode } from "../mirror/value-guard.ts";
+import { durationMs, HOST_NAME, listOf, oneOf, PORT, type SettingType } from "../settings/value-types.ts";
+import { createLogger } from "../telemetry/logger.ts";
+import { parseWhole } from "./arguments.ts";
+import type { Terminal } from "./terminal.ts";
+
+interface SharedFlags {
+  readonly compareWith?: string;
+  readonly ignore: readonly IgnorableField[];
+  readonly remainingTolerance: number;
+  readonly durationTolerance: number;
+  readonly values: ValueMode;
+  readonly json?: true;
+}
+
+interface MirrorFlags extends SharedFlags {
+  readonly answerFrom?: string;
+  readonly listen: ListenAddress;
+  readonly http: ListenAddress;
+  readonly compareTimeout: number;
+  readonly comparisonsMax: number;
+  readonly memoryMax: number;
+  readonly record?: string;
+  readonly recordMax: number;
+}
+
+interface ReplayFlags extends SharedFlags {
+  readonly target: string;
+  readonly speed: number;
+  readonly inFlight?: number;
+  readonly timeout: number;
+  readonly tolerate: number;
+}
+
+const MEBIBYTE = 1_048_576;
+const HOUR_MS = 3_600_000;
+/** Calls under way at once where the recording sets the pace. */
+const PACED_IN_FLIGHT = 256;
+
+/** Adds `mirror` with `replay` below it. `untilStopped` resolves when a running mirror shall end. */
+export function addMirror(program: Command, terminal: Terminal, untilStopped = untilSignal): void {
+  const mirror = program
+    .command("mirror")
+    .summary("answer from one service and compare another with it")
+    .description(
+      "Stands where the service stands: sends each call to two services, answers from one of them and tells what the" +
+        " other would have answered differently, by rule, on GET /report and when it is stopped.",
+    )
+    // So that `replay` may have options of the same names.
+    .enablePositionalOptions()
+    .option("--answer-from <host:port>", "gRPC address of the service whose answers callers get", parseAuthority);
+  addSharedOptions(mirror)
+    .option("--listen <host:port>", "take calls here", parseListen, { host: "0.0.0.0", port: 8081 })
+    .option("--http <host:port>", "show report and metrics here", parseListen, { host: "0.0.0.0", port: 8080 })
+    .option("--compare-timeout <time>", "give up on the compared service after this", duration(1, HOUR_MS), 1_000)
+    .option("--comparisons-max <n>", "calls under comparison at once", parseWhole(1, 100_000), 1_000)
+    .option("--memory-max <MiB>", "most that they may hold", parseWhole(1, 4_096), 64)
+    .option("--record <file>", "record the calls too; gzip if the name ends in .gz")
+    .option("--record-max <MiB>", "longest recording", parseWhole(1, 1_048_576), 256)
+    .addHelpText("after", MIRROR_EXAMPLES)
+    .action((flags: MirrorFlags) => runUntilStopped(mirror, flags, terminal, untilStopped));
+  addReplay(mirror, terminal);
+}
+
+const MIRROR_EXAMPLES = `
+Examples:
+  headgate mirror --answer-from ratelimit:8081 --compare-with headgate:8081
+  headgate mirror --answer-from ratelimit:8081 --compare-with headgate:8081 --ignore headers,metadata
+  headgate mirror --answer-from ratelimit:8081 --record calls.jsonl.gz
+`;
+
+function addReplay(mirror: Command, terminal: Terminal): void {
+  const command = mirror
+    .command("replay")
+    .summary("send recorded calls again and compare")
+    .description(
+      "Sends the calls of a recording to one service, or to two that are compared, and prints the report. Ends with 1 if" +
+        " more than --tolerate differed or could not be compared.",
+    )
+    .argument("<file>", "a recording of `headgate mirror --record`")
+    .requiredOption("--target <host:port>", "gRPC address of the service", parseAuthority);
+  addSharedOptions(command)
+    .option("--speed <factor>", "2x is twice as fast as recorded, max as fast as answers come", parseSpeed, 1)
+    .option("--in-flight <n>", "calls under way at once (default: 1 at max, else 256)", parseWhole(1, 10_000))
+    .option("--timeout <time>", "longest wait for an answer", duration(1, HOUR_MS), 1_000)
+    .option("--tolerate <share>", "share of calls that may differ, such as 0.5%", parseShare, 0)
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headgate mirror replay calls.jsonl.gz --target headgate:8081 --compare-with ratelimit:8081
+  headgate mirror replay calls.jsonl --target new:8081 --compare-with old:8081 --speed max --tolerate 1%
+`,
+    )
+    .action((file: string, flags: ReplayFlags) => replayFile(file, flags, terminal));
+}
+
+function addSharedOptions(command: Command): Command {
+  return command
+    .option("--compare-with <host:port>", "gRPC address of the service to compare", parseAuthority)
+    .option(
+      "--ignore <parts>",
+      `what need not be equal: ${IGNORABLE_FIELDS.join(",")}`,
+      readAs(listOf(IGNORABLE_FIELDS)),
+      [],
+    )
+    .option("--remaining-tolerance <n>", "remaining may differ by this much", parseWhole(0, 4_294_967_295), 0)
+    .option("--duration-tolerance <time>", "time until reset may differ by this much", duration(0, HOUR_MS), 1_000)
+    .option(
+      "--values <mode>",
+      `values of entries in reports: ${VALUE_MODES.join(", ")}`,
+      readAs(oneOf(VALUE_MODES)),
+      "hide",
+    )
+    .option("--json", "print the report as JSON");
+}
+
+async function runUntilStopped(
+  command: Command,
+  flags: MirrorFlags,
+  terminal: Terminal,
+  untilStopped: () => Promise<void>,
+): Promise<void> {
+  const { answerFrom, compareWith, record } = flags;
+  // Not a required option: `replay` below would ask for it too.
+  if (answerFrom === undefined)
+    return command.error("error: required option '--answer-from <host:port>' not specified");
+  if (compareWith === undefined && record === undefined) {
+    return command.error("error: nothing to do: give --compare-with, --record or both");
+  }
+  const clock: Clock = new SystemClock();
+  // The report alone goes to standard output.
+  const write = (line: string) => terminal.err(line);
+  const running = await runMirror({
+    answerFrom,
+    compareWith,
+    grpc: flags.listen,
+    http: flags.http,
+    compare: compareOptions(flags),
+    values: flags.values,
+    comparisonsMax: flags.comparisonsMax,
+    heldBytesMax: flags.memoryMax * MEBIBYTE,
+    compareTimeoutMs: flags.compareTimeout,
+    record: record === undefined ? undefined : { file: record, bytesMax: flags.recordMax * MEBIBYTE },
+    clock,
+    logger: createLogger({ level: "info", format: "text", clock, secrets: [], write }),
+  });
+  await untilStopped();
+  printReport(await running.stop(), flags, terminal);
+}
+
+async function replayFile(file: string, flags: ReplayFlags, terminal: Terminal): Promise<void> {
+  const isPaced = Number.isFinite(flags.speed);
+  const report = await replay({
+    file,
+    target: flags.target,
+    compareWith: flags.compareWith,
+    speed: flags.speed,
+    inFlightMax: flags.inFlight ?? (isPaced ? PACED_IN_FLIGHT : 1),
+    timeoutMs: flags.timeout,
+    compare: compareOptions(flags),
+    values: flags.values,
+    clock: new SystemClock(),
+  });
+  printReport(report, flags, terminal);
+  terminal.setExitCode(troubleShare(report) > flags.tolerate ? 1 : 0);
+}
+
+function printReport(report: Report, flags: SharedFlags, terminal: Terminal): void {
+  terminal.out(flags.json === true ? `${JSON.stringify(report, null, 2)}\n` : reportText(report));
+}
+
+function compareOptions(flags: SharedFlags): CompareOptions {
+  return {
+    ignored: new Set(flags.ignore),
+    remainingTolerance: flags.remainingTolerance,
+    durationToleranceSeconds: flags.durationTolerance / 1_000,
+  };
+}
+
+async function untilSignal(): Promise<void> {
+  const signals = ["SIGTERM", "SIGINT"] as const;
+  await new Promise<void>((resolve) => {
+    for (const signal of signals) process.once(signal, () => resolve());
+  });
+  // The second one ends the process at once.
+  for (const signal of signals) process.once(signal, () => process.exit(1));
+}
+
+function readAs<T>(type: SettingType<T>): (text: string) => T {
+  return (text) => {
+    const value = type.parse(text);
+    if (value === undefined) throw new InvalidArgumentError(`Expected ${type.expects}.`);
+    return value;
+  };
+}
+
+function duration(minMs: number, maxMs: number): (text: string) => number {
+  return readAs(durationMs(minMs, maxMs));
+}
+
+/** Reads `host:port`; the host may be `[::1]`. */
+function parseAuthority(text: string): string {
+  const { host, port } = parseListen(text);
+  if (port === 0 || host === "") throw new InvalidArgumentError("Expected host:port.");
+  return text;
+}
+
+/** Reads `host:port` or `:port`, which is every address. */
+function parseListen(text: string): ListenAddress {
+  const at = text.lastIndexOf(":");
+  const host = text.slice(0, at).replace(/^\[(.*)\]$/, "$1");
+  const port = at < 0 ? undefined : PORT.parse(text.slice(at + 1));
+  const isHost = host === "" || HOST_NAME.parse(host) !== undefined;
+  if (port === undefined || !isHost) throw new InvalidArgumentError("Expected host:port.");
+  return { host: host === "" ? "0.0.0.0" : host, port };
+}
+
+function parseSpeed(text: string): number {
+  if (text === "max") return Number.POSITIVE_INFINITY;
+  const speed = /^\d{1,6}(?:\.\d{1,3})?x?$/.test(text) ? Number.parseFloat(text) : 0;
+  if (speed > 0) return speed;
+  throw new InvalidArgumentError("Expected a factor such as 2x or 0.5x, or max.");
+}
+
+/** Reads a share in percent as 0 to 1. */
+function parseShare(text: string): number {
+  const percent = /^\d{1,3}(?:\.\d{1,6})?%?$/.test(text) ? Number.parseFloat(text) : Number.NaN;
+  if (percent <= 100) return percent / 100;
+  throw new InvalidArgumentError("Expected a share such as 1%.");
+}

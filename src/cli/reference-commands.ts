@@ -1,0 +1,122 @@
+// `config_check` and `client`: the companions of envoyproxy/ratelimit under their own flags, done by `check` and `ask`.
+// docs/migrating.md says where they differ.
+
+import { type Command, InvalidArgumentError } from "commander";
+import { parseDescriptor } from "./arguments.ts";
+import { ask } from "./ask.ts";
+import { checkRules } from "./check-rules.ts";
+import { FlagError, parseGoFlags } from "./go-flags.ts";
+import type { Terminal } from "./terminal.ts";
+
+const TIMEOUT_MS = 10_000;
+const DIAL_DEFAULT = "localhost:8081";
+/** What Go programs end with when their flags are wrong. */
+const EXIT_FLAGS = 2;
+
+/** Adds both commands. */
+export function addReferenceCommands(program: Command, terminal: Terminal): void {
+  addConfigCheck(program, terminal);
+  addClient(program, terminal);
+}
+
+function addConfigCheck(program: Command, terminal: Terminal): void {
+  program
+    .command("config_check")
+    .summary("`check` under the flags of envoyproxy/ratelimit")
+    .description(
+      "Checks rule files. Flags: -config_dir DIR [-merge_domain_configs]. Ends with 0 if they can be used, with 1 if" +
+        " not, with 2 if the flags are wrong.",
+    )
+    .argument("[flags...]")
+    .allowUnknownOption()
+    .addHelpText("after", "\nExample:\n  headgate config_check -config_dir /data/ratelimit/config\n")
+    .action((args: readonly string[]) =>
+      withFlags(terminal, async () => {
+        const { values, rest } = parseGoFlags(args, { config_dir: "text", merge_domain_configs: "boolean" });
+        const path = values.get("config_dir") ?? "";
+        if (path === "") throw new FlagError("flag -config_dir is needed: the directory of the rule files");
+        refuseRest(rest);
+        const mergesDomains = values.get("merge_domain_configs") === "true" ? true : undefined;
+        await checkRules({ path, mergesDomains, everyFile: true, isStrict: false, asJson: false }, terminal);
+      }),
+    );
+}
+
+function addClient(program: Command, terminal: Terminal): void {
+  program
+    .command("client")
+    .summary("`ask` under the flags of envoyproxy/ratelimit")
+    .description(
+      "Sends one request. Flags: [-dial_string HOST:PORT] -domain DOMAIN -descriptors k=v,k2=v2 (repeatable). Ends with" +
+        " 0 on every answer, OVER_LIMIT too, with 1 without one, with 2 if the flags are wrong.",
+    )
+    .argument("[flags...]")
+    .allowUnknownOption()
+    .addHelpText(
+      "after",
+      "\nExample:\n  headgate client -dial_string localhost:8081 -domain edge -descriptors user=a,plan=b\n",
+    )
+    .action((args: readonly string[]) =>
+      withFlags(terminal, async () => {
+        const { values, lists, rest } = parseGoFlags(args, {
+          dial_string: "text",
+          domain: "text",
+          descriptors: "list",
+        });
+        const domain = values.get("domain") ?? "";
+        const descriptors = (lists.get("descriptors") ?? []).map(readDescriptor);
+        if (domain === "") throw new FlagError("flag -domain is needed");
+        if (descriptors.length === 0) throw new FlagError("flag -descriptors is needed, as key=value,key2=value2");
+        refuseRest(rest);
+        await ask(
+          {
+            domain,
+            descriptors,
+            server: values.get("dial_string") ?? DIAL_DEFAULT,
+            hits: 1,
+            isRefund: false,
+            times: 1,
+            timeoutMs: TIMEOUT_MS,
+            asJson: false,
+          },
+          { ...boundTerminal(terminal), setExitCode: (code) => terminal.setExitCode(code === 2 ? 1 : 0) },
+        );
+      }),
+    );
+}
+
+// A terminal may be a class, whose methods a spread would lose.
+function boundTerminal(terminal: Terminal): Terminal {
+  return {
+    out: (text) => terminal.out(text),
+    err: (text) => terminal.err(text),
+    setExitCode: (code) => terminal.setExitCode(code),
+    isColoured: terminal.isColoured,
+    columns: terminal.columns,
+    env: terminal.env,
+  };
+}
+
+function readDescriptor(text: string): ReturnType<typeof parseDescriptor> {
+  try {
+    return parseDescriptor(text);
+  } catch (error) {
+    if (error instanceof InvalidArgumentError) throw new FlagError(`flag -descriptors: ${error.message}`);
+    throw error;
+  }
+}
+
+function refuseRest(rest: readonly string[]): void {
+  const [first] = rest;
+  if (first !== undefined) throw new FlagError(`expected flags only, got '${first}'`);
+}
+
+async function withFlags(terminal: Terminal, run: () => Promise<void>): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    if (!(error instanceof FlagError)) throw error;
+    terminal.err(`${error.message} (--help says more)\n`);
+    terminal.setExitCode(EXIT_FLAGS);
+  }
+}

@@ -1,0 +1,205 @@
+// Finds where two answers to one call differ. Pure; what is done with the differences is left to book.ts.
+
+import type { ShownAnswer, ShownHeader, ShownLimit, ShownStatus } from "./answer.ts";
+
+/** What can differ; the names stand in reports, metrics and `--ignore`. */
+export const DIFFERENCE_FIELDS = [
+  "grpc_code",
+  "overall_code",
+  "status_count",
+  "status_code",
+  "limit",
+  "remaining",
+  "duration",
+  "headers",
+  "metadata",
+  "body",
+] as const;
+export type DifferenceField = (typeof DIFFERENCE_FIELDS)[number];
+
+/** What need not be equal on request. */
+export const IGNORABLE_FIELDS = ["metadata", "headers", "remaining", "duration"] as const;
+export type IgnorableField = (typeof IGNORABLE_FIELDS)[number];
+
+export interface CompareOptions {
+  readonly ignored: ReadonlySet<IgnorableField>;
+  /** Largest distance of `limit_remaining` that counts as equal. */
+  readonly remainingTolerance: number;
+  /** Largest distance of `duration_until_reset` that counts as equal, in seconds. */
+  readonly durationToleranceSeconds: number;
+}
+
+/**
+ * One place where two answers differ. Values are as the answers have them, undefined where one has none; of metadata that
+ * only one has, `true` stands for the whole.
+ */
+export interface Difference {
+  readonly field: DifferenceField;
+  /** Index of the descriptor, -1 for the answer as a whole. */
+  readonly descriptor: number;
+  /** Name of the header, or path in the metadata; empty for all others. */
+  readonly path: string;
+  readonly answering: unknown;
+  readonly compared: unknown;
+}
+
+/** Differences kept of one part of one answer. */
+const PATHS_MAX = 20;
+const WHOLE_CALL = -1;
+
+/**
+ * Every difference between the answers; none means equal. What follows from another difference is not told again: an
+ * error has no statuses to compare, and where limits differ so do their remaining and reset.
+ */
+export function compareAnswers(answering: ShownAnswer, compared: ShownAnswer, options: CompareOptions): Difference[] {
+  const found: Difference[] = [];
+  const add: Add = (field, descriptor, a, b, path = "") =>
+    found.push({ field, descriptor, path, answering: a, compared: b });
+  if (answering.grpcCode !== compared.grpcCode) {
+    add("grpc_code", WHOLE_CALL, answering.grpcCode, compared.grpcCode);
+    return found;
+  }
+  if (answering.code !== compared.code) add("overall_code", WHOLE_CALL, answering.code, compared.code);
+  if (answering.statuses.length !== compared.statuses.length) {
+    add("status_count", WHOLE_CALL, answering.statuses.length, compared.statuses.length);
+  } else {
+    answering.statuses.forEach((status, i) => {
+      compareStatuses(status, compared.statuses[i] as ShownStatus, i, options, add);
+    });
+  }
+  if (!options.ignored.has("headers")) {
+    compareHeaders(answering.responseHeaders, compared.responseHeaders, "response", options, add);
+    compareHeaders(answering.requestHeaders, compared.requestHeaders, "request", options, add);
+  }
+  if (!options.ignored.has("metadata")) compareMetadata(answering.metadata, compared.metadata, options, add);
+  if (answering.rawBody !== compared.rawBody) {
+    const shown = (body: string) => (body === "" ? undefined : body);
+    add("body", WHOLE_CALL, shown(answering.rawBody), shown(compared.rawBody));
+  }
+  return found;
+}
+
+type Add = (field: DifferenceField, descriptor: number, answering: unknown, compared: unknown, path?: string) => void;
+
+function compareStatuses(a: ShownStatus, b: ShownStatus, descriptor: number, options: CompareOptions, add: Add): void {
+  if (a.code !== b.code) add("status_code", descriptor, a.code, b.code);
+  if (!isSameLimit(a.limit, b.limit)) {
+    add("limit", descriptor, limitText(a.limit), limitText(b.limit));
+    return;
+  }
+  if (!isNear("remaining", a.remaining, b.remaining, options)) add("remaining", descriptor, a.remaining, b.remaining);
+  if (!isNear("duration", a.resetSeconds, b.resetSeconds, options)) {
+    add("duration", descriptor, a.resetSeconds, b.resetSeconds);
+  }
+}
+
+/** A limit as people write it, such as `per-user 10/MINUTE`; "no limit" for none. */
+export function limitText(limit: ShownLimit | undefined): string {
+  if (limit === undefined) return "no limit";
+  return `${limit.name === "" ? "" : `${limit.name} `}${limit.requestsPerUnit}/${limit.unit}`;
+}
+
+function isSameLimit(a: ShownLimit | undefined, b: ShownLimit | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return a.name === b.name && a.requestsPerUnit === b.requestsPerUnit && a.unit === b.unit;
+}
+
+function isNear(
+  what: "remaining" | "duration",
+  a: number | undefined,
+  b: number | undefined,
+  options: CompareOptions,
+): boolean {
+  if (options.ignored.has(what)) return true;
+  if (a === undefined || b === undefined) return a === b;
+  const tolerance = what === "remaining" ? options.remainingTolerance : options.durationToleranceSeconds;
+  return Math.abs(a - b) <= tolerance;
+}
+
+function compareHeaders(
+  a: readonly ShownHeader[],
+  b: readonly ShownHeader[],
+  side: string,
+  options: CompareOptions,
+  add: Add,
+): void {
+  const left = byName(a);
+  const right = byName(b);
+  for (const name of [...new Set([...left.keys(), ...right.keys()])].slice(0, PATHS_MAX)) {
+    const one = left.get(name);
+    const other = right.get(name);
+    if (isSameLeaf(name, one, other, options) || isSameStructured(one, other, options)) continue;
+    add("headers", WHOLE_CALL, one, other, `${side} ${name}`);
+  }
+}
+
+// The structured header holds remaining and reset together: `"name";r=87;t=1`.
+const STRUCTURED = /^(".*");r=(\d{1,15});t=(\d{1,15})$/;
+
+function isSameStructured(a: string | undefined, b: string | undefined, options: CompareOptions): boolean {
+  const left = STRUCTURED.exec(a ?? "");
+  const right = STRUCTURED.exec(b ?? "");
+  if (left === null || right === null || left[1] !== right[1]) return false;
+  const isNearAt = (what: "remaining" | "duration", i: number) =>
+    isNear(what, Number(left[i]), Number(right[i]), options);
+  return isNearAt("remaining", 2) && isNearAt("duration", 3);
+}
+
+// Names of headers know no case, and one header may be sent in several parts.
+function byName(headers: readonly ShownHeader[]): Map<string, string> {
+  const values = new Map<string, string>();
+  for (const { key, value } of headers) {
+    const name = key.toLowerCase();
+    const before = values.get(name);
+    values.set(name, before === undefined ? value : `${before}, ${value}`);
+  }
+  return values;
+}
+
+function compareMetadata(a: unknown, b: unknown, options: CompareOptions, add: Add): void {
+  if (a === undefined || b === undefined) {
+    if (a !== b) add("metadata", WHOLE_CALL, a === undefined ? undefined : true, b === undefined ? undefined : true);
+    return;
+  }
+  const left = leavesOf(a);
+  const right = leavesOf(b);
+  let count = 0;
+  for (const path of new Set([...left.keys(), ...right.keys()])) {
+    const one = left.get(path);
+    const other = right.get(path);
+    if (isSameLeaf(path, one, other, options)) continue;
+    add("metadata", WHOLE_CALL, one, other, path);
+    if (++count === PATHS_MAX) return;
+  }
+}
+
+// Everything that holds nothing further, by its path; an empty object or list is a leaf.
+function leavesOf(root: unknown): Map<string, unknown> {
+  const leaves = new Map<string, unknown>();
+  const visit = (value: unknown, path: string): void => {
+    const inner = typeof value === "object" && value !== null ? Object.entries(value) : [];
+    for (const [key, child] of inner) visit(child, path === "" ? key : `${path}.${key}`);
+    if (inner.length > 0 || value === undefined) return;
+    leaves.set(path, typeof value === "object" && value !== null ? JSON.stringify(value) : value);
+  };
+  visit(root, "");
+  return leaves;
+}
+
+// Headers and metadata repeat remaining and reset under names of their own; the same tolerance holds for them.
+function isSameLeaf(name: string, a: unknown, b: unknown, options: CompareOptions): boolean {
+  if (Object.is(a, b)) return true;
+  const what = /remaining$/i.test(name)
+    ? "remaining"
+    : /(?:reset|reset_seconds|retry-after|retry_after|wait)$/i.test(name)
+      ? "duration"
+      : undefined;
+  const left = numberOf(a);
+  const right = numberOf(b);
+  return what !== undefined && left !== undefined && right !== undefined && isNear(what, left, right, options);
+}
+
+function numberOf(value: unknown): number | undefined {
+  if (typeof value === "number") return value;
+  return typeof value === "string" && /^\d{1,15}(?:\.\d+)?$/.test(value) ? Number(value) : undefined;
+}

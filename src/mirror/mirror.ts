@@ -1,0 +1,289 @@
+// Sends each call to two targets: answers its caller from the one as soon as that has answered, and compares the other's
+// answer beside it, within bounds. Knows no sockets; run-mirror.ts joins it to them.
+
+import type { Clock } from "../core/clock.ts";
+import { LatencyHistogram } from "../telemetry/latency-histogram.ts";
+import type { RelayedCall } from "../transport/relay/relay-server.ts";
+import {
+  type FailureReason,
+  grpcStatusOf,
+  type RelayedRequest,
+  type SentCall,
+  type UnaryOutcome,
+  type UnaryTarget,
+} from "../transport/relay/unary-exchange.ts";
+import { messageOf, readAnswer, readRequest, UnreadableError } from "./answer.ts";
+import type { DifferenceBook } from "./book.ts";
+import { type CompareOptions, compareAnswers } from "./compare.ts";
+
+/** Why a call was not compared. */
+export const NOT_COMPARED_REASONS = [
+  "busy",
+  "answering_failed",
+  "caller_gone",
+  "compared_unreachable",
+  "compared_too_slow",
+  "compared_broken",
+  "too_large",
+  "unreadable",
+  "ended",
+] as const;
+export type NotComparedReason = (typeof NOT_COMPARED_REASONS)[number];
+
+/** Keeps a call for later; must not throw. */
+export interface CallRecorder {
+  record(message: Buffer): void;
+}
+
+export interface MirrorOptions {
+  readonly answering: UnaryTarget;
+  /** Undefined: calls are only passed on and recorded. */
+  readonly compared: UnaryTarget | undefined;
+  readonly compare: CompareOptions;
+  readonly book: DifferenceBook;
+  readonly recorder: CallRecorder | undefined;
+  readonly clock: Clock;
+  /** Calls that may be under comparison at once. */
+  readonly comparisonsMax: number;
+  /** Bytes of requests and answers that they may hold together. */
+  readonly heldBytesMax: number;
+  /** How long the compared target may take. */
+  readonly compareTimeoutUs: number;
+  /** Told whenever a call is under comparison no more; must not throw. */
+  readonly onSettled?: (() => void) | undefined;
+}
+
+/** A call under comparison. */
+interface Comparison {
+  readonly request: RelayedRequest;
+  readonly startedUs: number;
+  heldBytes: number;
+  sent: SentCall | undefined;
+  sentUs: number;
+  answering: UnaryOutcome | undefined;
+  compared: UnaryOutcome | undefined;
+}
+
+/** Comparisons that are worked out between two looks at the sockets; each may cost a tenth of a millisecond. */
+const COMPARISONS_PER_TURN = 4;
+const PEEKS_AT_TIMEOUTS_MS = 20;
+
+/** The mirror itself, and what it has counted. */
+export class Mirror {
+  readonly #options: MirrorOptions;
+  /** In the order in which they began. */
+  readonly #open = new Set<Comparison>();
+  #toSend: Comparison[] = [];
+  #toCompare: Comparison[] = [];
+  #turn: NodeJS.Immediate | undefined;
+  #timeouts: NodeJS.Timeout | undefined;
+  #heldBytes = 0;
+  /** Calls passed on to the answering target. */
+  relayed = 0;
+  readonly answeringFailures = new Map<FailureReason, number>();
+  readonly notCompared: Record<NotComparedReason, number>;
+  readonly answeringLatency = new LatencyHistogram();
+  readonly comparedLatency = new LatencyHistogram();
+
+  constructor(options: MirrorOptions) {
+    this.#options = options;
+    this.notCompared = Object.fromEntries(NOT_COMPARED_REASONS.map((reason) => [reason, 0])) as Record<
+      NotComparedReason,
+      number
+    >;
+  }
+
+  /** Calls under comparison. */
+  get comparisons(): number {
+    return this.#open.size;
+  }
+
+  /** Bytes that they hold. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /** Answers one call from the answering target; everything else waits until that call is on its way. */
+  handle(call: RelayedCall): void {
+    const { answering, clock } = this.#options;
+    const { request } = call;
+    this.relayed++;
+    const sentUs = clock.nowUs();
+    let comparison: Comparison | undefined;
+    const sent = answering.send(request, {}, (outcome) => {
+      call.answer(outcome);
+      this.#noteAnswering(outcome, sentUs);
+      if (comparison !== undefined) this.#answered(comparison, outcome);
+    });
+    call.onGone(() => sent.cancel("cancelled"));
+    this.#record(request);
+    comparison = this.#begin(request, sentUs);
+  }
+
+  /** Waits until nothing is under comparison any more; what then still is counts as `ended`. */
+  async finish(timeoutMs: number): Promise<void> {
+    const endUs = this.#options.clock.nowUs() + timeoutMs * 1_000;
+    while (this.#open.size > 0 && this.#options.clock.nowUs() < endUs) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    for (const comparison of [...this.#open]) this.#drop(comparison, "ended");
+    clearInterval(this.#timeouts);
+  }
+
+  #noteAnswering(outcome: UnaryOutcome, sentUs: number): void {
+    if (outcome.kind === "answer") this.answeringLatency.observe(this.#options.clock.nowUs() - sentUs);
+    else this.answeringFailures.set(outcome.reason, (this.answeringFailures.get(outcome.reason) ?? 0) + 1);
+  }
+
+  #record(request: RelayedRequest): void {
+    const { recorder } = this.#options;
+    if (recorder === undefined) return;
+    try {
+      recorder.record(messageOf(request.body, request.headers));
+    } catch (error) {
+      // Not a message; the answering target will say so to its caller.
+      if (!(error instanceof UnreadableError)) throw error;
+    }
+  }
+
+  #begin(request: RelayedRequest, startedUs: number): Comparison | undefined {
+    const { compared, comparisonsMax } = this.#options;
+    if (compared === undefined) return undefined;
+    if (this.#open.size >= comparisonsMax || !this.#hasRoom(request.body.length)) {
+      this.notCompared.busy++;
+      return undefined;
+    }
+    const comparison: Comparison = {
+      request,
+      startedUs,
+      heldBytes: 0,
+      sent: undefined,
+      sentUs: 0,
+      answering: undefined,
+      compared: undefined,
+    };
+    this.#open.add(comparison);
+    this.#hold(comparison, request.body.length);
+    this.#toSend.push(comparison);
+    this.#schedule();
+    return comparison;
+  }
+
+  #hasRoom(bytes: number): boolean {
+    return this.#heldBytes + bytes <= this.#options.heldBytesMax;
+  }
+
+  #hold(comparison: Comparison, bytes: number): void {
+    comparison.heldBytes += bytes;
+    this.#heldBytes += bytes;
+  }
+
+  // A turn of its own: by then every call that was read from the sockets is on its way to the answering target.
+  #schedule(): void {
+    this.#turn ??= setImmediate(() => {
+      this.#turn = undefined;
+      this.#work();
+    });
+  }
+
+  #work(): void {
+    const toSend = this.#toSend;
+    this.#toSend = [];
+    for (const comparison of toSend) if (this.#open.has(comparison)) this.#send(comparison);
+    for (const comparison of this.#toCompare.splice(0, COMPARISONS_PER_TURN)) this.#settle(comparison);
+    if (this.#toCompare.length > 0) this.#schedule();
+  }
+
+  #send(comparison: Comparison): void {
+    const { compared, clock } = this.#options;
+    comparison.sentUs = clock.nowUs();
+    const admits = (bytes: number): boolean => {
+      if (!this.#open.has(comparison)) return true;
+      if (!this.#hasRoom(bytes)) return false;
+      this.#hold(comparison, bytes);
+      return true;
+    };
+    comparison.sent = compared?.send(comparison.request, { admits }, (outcome) => {
+      if (outcome.kind === "answer") this.comparedLatency.observe(clock.nowUs() - comparison.sentUs);
+      comparison.compared = outcome;
+      this.#advance(comparison);
+    });
+    this.#timeouts ??= setInterval(() => this.#endSlow(), PEEKS_AT_TIMEOUTS_MS).unref();
+  }
+
+  #answered(comparison: Comparison, outcome: UnaryOutcome): void {
+    if (!this.#open.has(comparison)) return;
+    if (outcome.kind === "failure") {
+      this.#drop(comparison, outcome.reason === "cancelled" ? "caller_gone" : "answering_failed");
+    } else if (!this.#hasRoom(outcome.body.length)) this.#drop(comparison, "busy");
+    else {
+      this.#hold(comparison, outcome.body.length);
+      comparison.answering = outcome;
+      this.#advance(comparison);
+    }
+  }
+
+  #advance(comparison: Comparison): void {
+    if (!this.#open.has(comparison)) return;
+    const { answering, compared } = comparison;
+    if (compared?.kind === "failure") this.#drop(comparison, reasonOf(compared.reason));
+    else if (answering !== undefined && compared !== undefined) {
+      this.#toCompare.push(comparison);
+      this.#schedule();
+    }
+  }
+
+  #settle(comparison: Comparison): void {
+    const { answering, compared } = comparison;
+    if (!this.#open.has(comparison) || answering?.kind !== "answer" || compared?.kind !== "answer") return;
+    this.#close(comparison);
+    const { book, compare } = this.#options;
+    if (isByteEqual(answering, compared)) {
+      book.same++;
+      return;
+    }
+    try {
+      const a = readAnswer(answering);
+      const b = readAnswer(compared);
+      const differences = compareAnswers(a, b, compare);
+      const request = readRequest(messageOf(comparison.request.body, comparison.request.headers));
+      book.enter({ request, answering: a, compared: b, differences, atUs: comparison.startedUs });
+    } catch (error) {
+      if (!(error instanceof UnreadableError)) throw error;
+      this.notCompared.unreadable++;
+    }
+  }
+
+  // All wait equally long, so the oldest is always the first to have waited too long.
+  #endSlow(): void {
+    const nowUs = this.#options.clock.nowUs();
+    for (const comparison of this.#open) {
+      if (comparison.sentUs + this.#options.compareTimeoutUs > nowUs) return;
+      if (comparison.compared === undefined) comparison.sent?.cancel("too_slow");
+    }
+  }
+
+  #drop(comparison: Comparison, reason: NotComparedReason): void {
+    this.notCompared[reason]++;
+    this.#close(comparison);
+    // Whoever nobody waits for must not pile up. The target has seen the call by then, so it has counted it.
+    comparison.sent?.cancel("cancelled");
+  }
+
+  #close(comparison: Comparison): void {
+    this.#open.delete(comparison);
+    this.#heldBytes -= comparison.heldBytes;
+    comparison.heldBytes = 0;
+    this.#options.onSettled?.();
+  }
+}
+
+function reasonOf(reason: FailureReason): NotComparedReason {
+  if (reason === "unreachable" || reason === "refused") return "compared_unreachable";
+  if (reason === "too_slow") return "compared_too_slow";
+  return reason === "too_large" ? "too_large" : "compared_broken";
+}
+
+function isByteEqual(a: UnaryOutcome & { kind: "answer" }, b: UnaryOutcome & { kind: "answer" }): boolean {
+  return a.body.equals(b.body) && a.body.length > 0 && grpcStatusOf(a)?.code === 0 && grpcStatusOf(b)?.code === 0;
+}

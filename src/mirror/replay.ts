@@ -1,0 +1,156 @@
+// Sends the calls of a recording again, at their own pace, a multiple of it, or as fast as answers come, to one target or
+// to two that are compared. The comparing itself is the mirror's.
+
+import type { Clock } from "../core/clock.ts";
+import { SHOULD_RATE_LIMIT_PATH } from "../transport/load-proto.ts";
+import { Http2Target } from "../transport/relay/http2-target.ts";
+import type { RelayedRequest } from "../transport/relay/unary-exchange.ts";
+import { framed } from "./answer.ts";
+import { DifferenceBook } from "./book.ts";
+import type { CompareOptions } from "./compare.ts";
+import { Mirror } from "./mirror.ts";
+import { type RecordedCall, readRecording } from "./recording.ts";
+import { makeReport, type Report } from "./report.ts";
+import { ValueGuard, type ValueMode } from "./value-guard.ts";
+
+export interface ReplayOptions {
+  readonly file: string;
+  /** `host:port`, as the next one. */
+  readonly target: string;
+  readonly compareWith: string | undefined;
+  /** How many times faster than recorded; Infinity: as fast as answers come. */
+  readonly speed: number;
+  /** Calls under way at once. With 1 both targets see the calls in the order of the file. */
+  readonly inFlightMax: number;
+  /** How long a call may take. */
+  readonly timeoutMs: number;
+  readonly compare: CompareOptions;
+  readonly values: ValueMode;
+  readonly clock: Clock;
+  /** Ends the replay early; the report is of what was sent until then. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+const MESSAGE_BYTES_MAX = 4_194_304;
+const HELD_BYTES_MAX = 67_108_864;
+
+/** Replays the whole file. Throws ConfigError if it can't be read. */
+export async function replay(options: ReplayOptions): Promise<Report> {
+  const { clock, compare, file, compareWith } = options;
+  const openTarget = (authority: string) => new Http2Target({ authority, messageBytesMax: MESSAGE_BYTES_MAX, clock });
+  const answering = openTarget(options.target);
+  const compared = compareWith === undefined ? undefined : openTarget(compareWith);
+  const book = new DifferenceBook(new ValueGuard(options.values));
+  const sender = new Sender(options);
+  const mirror = new Mirror({
+    answering,
+    compared,
+    compare,
+    book,
+    recorder: undefined,
+    clock,
+    comparisonsMax: options.inFlightMax,
+    heldBytesMax: HELD_BYTES_MAX,
+    compareTimeoutUs: options.timeoutMs * 1_000,
+    onSettled: () => sender.wake(),
+  });
+  const startUs = clock.nowUs();
+  try {
+    await sender.sendAll(readRecording(file), mirror);
+    await mirror.finish(options.timeoutMs + 1_000);
+  } finally {
+    answering.close();
+    compared?.close();
+  }
+  const seconds = (clock.nowUs() - startUs) / 1_000_000;
+  return makeReport({
+    answerFrom: options.target,
+    compareWith,
+    mirror,
+    book,
+    compare,
+    recording: undefined,
+    seconds,
+  });
+}
+
+/** Paces the calls, and keeps at most so many under way. */
+class Sender {
+  readonly #options: ReplayOptions;
+  readonly #headers: RelayedRequest["headers"];
+  #inFlight = 0;
+  #wake: (() => void) | undefined;
+
+  constructor(options: ReplayOptions) {
+    this.#options = options;
+    this.#headers = headersOf(options.timeoutMs);
+  }
+
+  /** Sends all calls and waits until each is answered. */
+  async sendAll(calls: AsyncIterable<RecordedCall>, mirror: Mirror): Promise<void> {
+    const { clock, speed, signal, inFlightMax } = this.#options;
+    const startUs = clock.nowUs();
+    for await (const call of calls) {
+      await sleepUntil(startUs + call.atUs / speed, clock, signal);
+      // A call is under way until both targets have answered it.
+      while (Math.max(this.#inFlight, mirror.comparisons) >= inFlightMax) await this.#someEnd();
+      if (signal?.aborted === true) break;
+      this.#send(call.message, mirror);
+    }
+    while (this.#inFlight > 0) await this.#someEnd();
+  }
+
+  /** Says that fewer calls are under way now. */
+  wake(): void {
+    this.#wake?.();
+    this.#wake = undefined;
+  }
+
+  #someEnd(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  #send(message: Buffer, mirror: Mirror): void {
+    this.#inFlight++;
+    let giveUp: NodeJS.Timeout | undefined;
+    mirror.handle({
+      request: { headers: this.#headers, body: framed(message) },
+      answer: () => {
+        clearTimeout(giveUp);
+        this.#inFlight--;
+        this.wake();
+      },
+      // A target that hangs would hold up the replay for ever.
+      onGone: (gone) => {
+        giveUp = setTimeout(gone, this.#options.timeoutMs);
+      },
+    });
+  }
+}
+
+function headersOf(timeoutMs: number): RelayedRequest["headers"] {
+  return {
+    ":method": "POST",
+    ":path": SHOULD_RATE_LIMIT_PATH,
+    "content-type": "application/grpc",
+    te: "trailers",
+    "grpc-timeout": `${timeoutMs}m`,
+    "user-agent": "headgate-replay",
+  };
+}
+
+async function sleepUntil(atUs: number, clock: Clock, signal: AbortSignal | undefined): Promise<void> {
+  const waitMs = Math.floor((atUs - clock.nowUs()) / 1_000);
+  if (waitMs <= 0 || signal?.aborted === true) return;
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, waitMs);
+    signal?.addEventListener("abort", done);
+  });
+}

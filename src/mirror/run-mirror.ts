@@ -1,0 +1,156 @@
+// Joins the parts of a running mirror: the port it takes calls on, the two targets, the recording, the HTTP pages.
+// When to start and stop is left to the command line.
+
+import type { Clock } from "../core/clock.ts";
+import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../core/units.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { MirrorExporter } from "../telemetry/mirror-metrics.ts";
+import { SHOULD_RATE_LIMIT_PATH } from "../transport/load-proto.ts";
+import { Http2Target } from "../transport/relay/http2-target.ts";
+import { RelayServer } from "../transport/relay/relay-server.ts";
+import { DifferenceBook } from "./book.ts";
+import type { CompareOptions } from "./compare.ts";
+import { Mirror } from "./mirror.ts";
+import { openPages } from "./pages.ts";
+import { Recording } from "./recording.ts";
+import { makeReport, type Report } from "./report.ts";
+import { ValueGuard, type ValueMode } from "./value-guard.ts";
+
+export interface ListenAddress {
+  readonly host: string;
+  /** 0 picks a free one. */
+  readonly port: number;
+}
+
+export interface RunMirrorOptions {
+  /** `host:port` of the target whose answers callers get. */
+  readonly answerFrom: string;
+  /** `host:port` of the target that is compared; undefined: calls are only passed on and recorded. */
+  readonly compareWith: string | undefined;
+  readonly grpc: ListenAddress;
+  readonly http: ListenAddress;
+  readonly compare: CompareOptions;
+  readonly values: ValueMode;
+  readonly comparisonsMax: number;
+  readonly heldBytesMax: number;
+  readonly compareTimeoutMs: number;
+  readonly record: { readonly file: string; readonly bytesMax: number } | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** A running mirror. */
+export interface RunningMirror {
+  readonly grpcPort: number;
+  readonly httpPort: number;
+  /** What was found so far. */
+  report(): Report;
+  /** Lets calls under way finish, closes everything and gives the last report. */
+  stop(): Promise<Report>;
+}
+
+const MESSAGE_BYTES_MAX = 4_194_304;
+const COMPARED_BYTES_MAX = 1_048_576;
+const IN_FLIGHT_MAX = 20_000;
+const GRACE_MS = 5_000;
+
+/** Starts a mirror. Targets that are away don't keep it from starting. Throws ConfigError if it can't listen or record. */
+export async function runMirror(options: RunMirrorOptions): Promise<RunningMirror> {
+  const { clock, logger, compare, compareWith, record } = options;
+  const recording = record === undefined ? undefined : await Recording.open({ ...record, clock });
+  const answering = new Http2Target({ authority: options.answerFrom, messageBytesMax: MESSAGE_BYTES_MAX, clock });
+  const compared =
+    compareWith === undefined
+      ? undefined
+      : new Http2Target({ authority: compareWith, messageBytesMax: COMPARED_BYTES_MAX, clock });
+  const book = new DifferenceBook(new ValueGuard(options.values));
+  const mirror = new Mirror({
+    answering,
+    compared,
+    compare,
+    book,
+    recorder: recording,
+    clock,
+    comparisonsMax: options.comparisonsMax,
+    heldBytesMax: options.heldBytesMax,
+    compareTimeoutUs: options.compareTimeoutMs * MICROS_PER_MILLI,
+  });
+  const startUs = clock.nowUs();
+  const report = () =>
+    makeReport({
+      answerFrom: options.answerFrom,
+      compareWith,
+      mirror,
+      book,
+      compare,
+      recording,
+      seconds: (clock.nowUs() - startUs) / MICROS_PER_SECOND,
+    });
+  const closeTargets = () => {
+    answering.close();
+    compared?.close();
+  };
+  const relay = new RelayServer({
+    ...options.grpc,
+    path: SHOULD_RATE_LIMIT_PATH,
+    handle: (call) => mirror.handle(call),
+    passOn: answering,
+    messageBytesMax: MESSAGE_BYTES_MAX,
+    inFlightMax: IN_FLIGHT_MAX,
+  });
+  const pages = await openPages({
+    ...options.http,
+    report,
+    exporter: new MirrorExporter(metricSources(mirror, book, recording)),
+    isReady: () => {
+      answering.connect();
+      return answering.isConnected;
+    },
+    onError: (error) => logger.error({ err: error }, "a page failed"),
+  });
+  const grpcPort = await relay.listen().catch(async (error: unknown) => {
+    await pages.close();
+    await recording?.close();
+    throw error;
+  });
+  answering.connect();
+  compared?.connect();
+  logger.info(
+    { grpc: `${options.grpc.host}:${grpcPort}`, http: `${options.http.host}:${pages.port}`, from: options.answerFrom },
+    "mirroring",
+  );
+  return {
+    grpcPort,
+    httpPort: pages.port,
+    report,
+    async stop() {
+      await relay.close(GRACE_MS);
+      await mirror.finish(options.compareTimeoutMs);
+      closeTargets();
+      await recording?.close();
+      await pages.close();
+      return report();
+    },
+  };
+}
+
+function metricSources(
+  mirror: Mirror,
+  book: DifferenceBook,
+  recording: Recording | undefined,
+): ConstructorParameters<typeof MirrorExporter>[0] {
+  return {
+    relayed: () => mirror.relayed,
+    same: () => book.same,
+    different: () => book.different,
+    notCompared: () => mirror.notCompared,
+    notAnswered: () => mirror.answeringFailures,
+    differencesByField: () => book.fields,
+    rules: () =>
+      book.rules().map(({ domain, keys, answeringLimit, calls }) => ({ domain, keys, limit: answeringLimit, calls })),
+    comparisons: () => mirror.comparisons,
+    heldBytes: () => mirror.heldBytes,
+    recorded: () => ({ calls: recording?.calls ?? 0, leftOut: recording?.leftOut ?? 0 }),
+    latency: { answering: mirror.answeringLatency, compared: mirror.comparedLatency },
+  };
+}

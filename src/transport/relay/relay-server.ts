@@ -1,0 +1,202 @@
+// A port that takes gRPC over HTTP/2 and hands on what it gets, bytes untouched: unary calls of one method whole to a
+// handler, every other stream straight to the target that answers. Knows no messages.
+
+import {
+  constants,
+  createServer,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
+import type { AddressInfo } from "node:net";
+import { ConfigError } from "../../core/errors.ts";
+import { GrpcStatus } from "../../core/unary.ts";
+import type { Http2Target } from "./http2-target.ts";
+import { FRAME_HEADER_BYTES, type RelayedRequest, type UnaryOutcome } from "./unary-exchange.ts";
+
+/** A call that waits for its answer. */
+export interface RelayedCall {
+  readonly request: RelayedRequest;
+  /** Sends the outcome to the caller, once; nothing happens if the caller is gone. */
+  answer(outcome: UnaryOutcome): void;
+  /** Called once if the caller goes away before the answer. */
+  onGone(gone: () => void): void;
+}
+
+export interface RelayServerOptions {
+  readonly host: string;
+  /** 0 picks a free one. */
+  readonly port: number;
+  /** The method whose calls the handler gets, as `/package.Service/Method`. */
+  readonly path: string;
+  readonly handle: (call: RelayedCall) => void;
+  /** Where all other streams go. */
+  readonly passOn: Http2Target;
+  readonly messageBytesMax: number;
+  /** Calls that may wait for their answer; more get RESOURCE_EXHAUSTED. */
+  readonly inFlightMax: number;
+}
+
+const STREAMS_MAX = 4_096;
+const WINDOW_BYTES = 1_048_576;
+const SESSION_MEGABYTES_MAX = 64;
+const HTTP_OK = 200;
+
+/** The listening side of a relay. */
+export class RelayServer {
+  readonly #options: RelayServerOptions;
+  readonly #server: Http2Server;
+  readonly #sessions = new Set<ServerHttp2Session>();
+  #inFlight = 0;
+
+  constructor(options: RelayServerOptions) {
+    this.#options = options;
+    this.#server = createServer({
+      maxSessionMemory: SESSION_MEGABYTES_MAX,
+      settings: { maxConcurrentStreams: STREAMS_MAX, initialWindowSize: WINDOW_BYTES },
+    });
+    this.#server.on("session", (session) => {
+      this.#sessions.add(session);
+      session.once("close", () => this.#sessions.delete(session));
+    });
+    // A caller's broken connection ends its own streams and nothing else.
+    this.#server.on("sessionError", (_error, session) => session?.destroy());
+    this.#server.on("stream", (stream, headers) => this.#take(stream, headers));
+  }
+
+  /** Calls that wait for their answer. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** Starts to listen; resolves to the port. Throws ConfigError if it can't. */
+  listen(): Promise<number> {
+    const { host, port } = this.#options;
+    return new Promise((resolve, reject) => {
+      this.#server.once("error", (cause: NodeJS.ErrnoException) => {
+        const why = cause.code === "EADDRINUSE" ? "something else listens there" : cause.message;
+        reject(new ConfigError("CONFIG_SETTINGS", `gRPC can't listen on ${host}:${port}: ${why}`));
+      });
+      this.#server.listen(port, host, () => resolve((this.#server.address() as AddressInfo).port));
+    });
+  }
+
+  /** Takes no new connections and calls, lets the running ones finish, and after `graceMs` cuts what is left. */
+  close(graceMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cut = setTimeout(() => {
+        for (const session of this.#sessions) session.destroy();
+      }, graceMs);
+      this.#server.close(() => {
+        clearTimeout(cut);
+        resolve();
+      });
+      for (const session of this.#sessions) session.close();
+    });
+  }
+
+  #take(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+    // What goes wrong with a caller's stream shows in its close.
+    stream.on("error", () => stream.close());
+    if (headers[":path"] !== this.#options.path) {
+      passStreamOn(stream, headers, this.#options.passOn);
+      return;
+    }
+    if (this.#inFlight >= this.#options.inFlightMax) {
+      failStream(stream, GrpcStatus.resourceExhausted, `more than ${this.#options.inFlightMax} calls in flight`);
+      return;
+    }
+    this.#inFlight++;
+    stream.once("close", () => {
+      this.#inFlight--;
+    });
+    this.#collect(stream, headers);
+  }
+
+  #collect(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+    const { messageBytesMax, handle } = this.#options;
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    stream.on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= messageBytesMax + FRAME_HEADER_BYTES) chunks.push(chunk);
+      else if (!stream.headersSent) {
+        chunks.length = 0;
+        failStream(stream, GrpcStatus.resourceExhausted, `expected a message of at most ${messageBytesMax} bytes`);
+      }
+    });
+    stream.once("end", () => {
+      if (stream.headersSent || stream.destroyed) return;
+      const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, bytes);
+      handle({
+        request: { headers, body },
+        answer: (outcome) => answerStream(stream, outcome),
+        onGone: (gone) => stream.once("close", gone),
+      });
+    });
+  }
+}
+
+function answerStream(stream: ServerHttp2Stream, outcome: UnaryOutcome): void {
+  if (stream.destroyed || stream.closed) return;
+  if (outcome.kind === "failure") {
+    failStream(stream, GrpcStatus.unavailable, outcome.message);
+    return;
+  }
+  const { headers, body, trailers } = outcome;
+  if (trailers === undefined && body.length === 0) {
+    stream.respond(headers, { endStream: true });
+    return;
+  }
+  stream.respond(headers, { waitForTrailers: trailers !== undefined });
+  if (trailers !== undefined) stream.once("wantTrailers", () => sendTrailers(stream, trailers));
+  stream.end(body);
+}
+
+function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders): void {
+  if (!stream.destroyed && !stream.closed) stream.sendTrailers(trailers);
+}
+
+function failStream(stream: ServerHttp2Stream, status: GrpcStatus, message: string): void {
+  if (stream.destroyed || stream.closed || stream.headersSent) return;
+  stream.respond(
+    {
+      ":status": HTTP_OK,
+      "content-type": "application/grpc",
+      "grpc-status": String(status),
+      "grpc-message": encodeURIComponent(message).replaceAll("%20", " "),
+    },
+    { endStream: true },
+  );
+}
+
+// Streams both ways, at the pace of the slower side.
+function passStreamOn(caller: ServerHttp2Stream, headers: IncomingHttpHeaders, target: Http2Target): void {
+  const onward = target.open(headers, caller.endAfterHeaders);
+  if (onward === undefined) {
+    failStream(caller, GrpcStatus.unavailable, `no connection to ${target.authority}`);
+    return;
+  }
+  let trailers: IncomingHttpHeaders | undefined;
+  onward.on("response", (responseHeaders, flags) => {
+    if (caller.destroyed || caller.closed) return;
+    const endStream = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
+    caller.respond(responseHeaders, endStream ? { endStream } : { waitForTrailers: true });
+  });
+  onward.on("trailers", (received) => {
+    trailers = received;
+  });
+  caller.on("wantTrailers", () => sendTrailers(caller, trailers ?? {}));
+  // Its close tells what to do.
+  onward.on("error", () => onward.close());
+  onward.once("close", () => {
+    if (caller.headersSent) {
+      if (onward.rstCode !== 0) caller.close(onward.rstCode);
+    } else failStream(caller, GrpcStatus.unavailable, `${target.authority} broke off the call`);
+  });
+  caller.once("close", () => onward.close(constants.NGHTTP2_CANCEL));
+  if (!caller.endAfterHeaders) caller.pipe(onward);
+  onward.pipe(caller);
+}

@@ -1,0 +1,330 @@
+// `headgate mirror` between real Headgates and targets that fail: what callers get, what is found, what is bounded.
+
+import { createHash } from "node:crypto";
+import { createServer } from "node:http2";
+import { Metadata, Server, ServerCredentials, status } from "@grpc/grpc-js";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import type { Report } from "../../src/mirror/report.ts";
+import type { RunningMirror } from "../../src/mirror/run-mirror.ts";
+import { SHOULD_RATE_LIMIT_PATH } from "../../src/transport/load-proto.ts";
+import { passThroughDefinition } from "../../src/transport/unary-call.ts";
+import { startTestServer } from "../support/grpc-test-server.ts";
+import {
+  answerBytes,
+  callBytes,
+  NOBODY,
+  openRawClient,
+  requestBytes,
+  startMirror,
+  startSlowTarget,
+  until,
+} from "../support/mirror-rig.ts";
+import { askOnce, openClient, type Reply, startTestApp, type TestApp } from "../support/test-app.ts";
+
+const rulesWith = (perUser: number) => `
+domain: edge
+descriptors:
+  - key: user
+    rate_limit: { name: per-user, requests_per_unit: ${perUser}, unit: year }
+  - key: plan
+    rate_limit: { name: per-plan, requests_per_unit: 2, unit: year }
+`;
+
+const closers: (() => Promise<unknown> | unknown)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+async function open(...args: Parameters<typeof startMirror>): Promise<RunningMirror> {
+  const mirror = await startMirror(...args);
+  closers.push(() => mirror.stop());
+  return mirror;
+}
+
+function hit(mirror: RunningMirror, entries: Readonly<Record<string, string>>): Promise<Reply> {
+  const client = openClient(`127.0.0.1:${mirror.grpcPort}`);
+  const descriptors = [{ entries: Object.entries(entries).map(([key, value]) => ({ key, value })) }];
+  return askOnce(client, { domain: "edge", descriptors }).finally(() => client.close());
+}
+
+const settledCalls = ({ calls }: Report) =>
+  calls.same + calls.different + Object.values(calls.not_compared).reduce((sum, count) => sum + count, 0);
+
+describe("between two Headgates that differ in one rule", () => {
+  let a: TestApp;
+  let b: TestApp;
+  beforeAll(async () => {
+    [a, b] = await Promise.all([startTestApp(rulesWith(2)), startTestApp(rulesWith(3))]);
+  });
+  afterAll(() => Promise.all([a.stop(), b.stop()]));
+
+  test("answers from the one named, and names the rule that differs and no other", async () => {
+    const mirror = await open(`127.0.0.1:${a.grpcPort}`, `127.0.0.1:${b.grpcPort}`);
+    const codes = [];
+    for (let i = 0; i < 3; i++) codes.push((await hit(mirror, { user: "secret-value" })).overall_code);
+    for (let i = 0; i < 3; i++) codes.push((await hit(mirror, { plan: "gold" })).overall_code);
+    expect(codes).toEqual(["OK", "OK", "OVER_LIMIT", "OK", "OK", "OVER_LIMIT"]);
+    await until(() => settledCalls(mirror.report()) === 6);
+    const report = mirror.report();
+    expect(report.calls).toMatchObject({ relayed: 6, same: 3, different: 3, not_compared: {} });
+    expect(report.rules).toHaveLength(1);
+    expect(report.rules[0]).toMatchObject({
+      domain: "edge",
+      keys: "user",
+      answeringLimit: "per-user 2/YEAR",
+      comparedLimit: "per-user 3/YEAR",
+      calls: 3,
+      overOnlyAnswering: 1,
+      overOnlyCompared: 0,
+    });
+    expect(report.first_differences.at(-1)?.differences).toContainEqual({
+      field: "overall_code",
+      answering: "OVER_LIMIT",
+      compared: "OK",
+    });
+    expect(JSON.stringify(report)).not.toContain("secret-value");
+  });
+
+  test("shows report and metrics over HTTP", async () => {
+    const mirror = await open(`127.0.0.1:${a.grpcPort}`, `127.0.0.1:${b.grpcPort}`);
+    await hit(mirror, { user: "http" });
+    await until(() => settledCalls(mirror.report()) === 1);
+    const get = (path: string, headers = {}) => fetch(`http://127.0.0.1:${mirror.httpPort}${path}`, { headers });
+    expect(await (await get("/report")).text()).toContain("edge: user  [per-user 2/YEAR, compared: per-user 3/YEAR]");
+    expect(await (await get("/report?format=json")).json()).toMatchObject({ calls: { different: 1 } });
+    expect(await (await get("/report", { accept: "application/json" })).json()).toMatchObject({
+      calls: { relayed: 1 },
+    });
+    const metrics = await (await get("/metrics")).text();
+    expect(metrics).toContain('headgate_mirror_compared_total{result="different"} 1');
+    expect(metrics).toContain(
+      'headgate_mirror_rule_differences_total{domain="edge",keys="user",limit="per-user 2/YEAR"} 1',
+    );
+    expect((await get("/healthcheck")).status).toBe(200);
+    expect((await get("/nowhere")).status).toBe(404);
+  });
+
+  test("finds nothing between equal ones, though thousands of calls differ in nothing but bytes of time", async () => {
+    const c = await startTestApp(rulesWith(2));
+    closers.push(() => c.stop());
+    const mirror = await open(`127.0.0.1:${b.grpcPort}`, `127.0.0.1:${c.grpcPort}`, {});
+    const client = openRawClient(mirror.grpcPort);
+    closers.push(() => client.close());
+    await Promise.all(
+      Array.from({ length: 2_000 }, (_, i) => callBytes(client, requestBytes({ plan: `equal-${i % 900}` }))),
+    );
+    await until(() => settledCalls(mirror.report()) === 2_000);
+    expect(mirror.report().calls).toMatchObject({ different: 0 });
+    expect(mirror.report().calls.same).toBeGreaterThanOrEqual(900);
+  });
+});
+
+describe("what passes through", () => {
+  test("the answer's very bytes, fields that no definition knows included, and gRPC errors with their text", async () => {
+    const odd = Buffer.concat([answerBytes({ overall_code: "OK" }), Buffer.from([0xfa, 0x3f, 3, 1, 2, 3])]);
+    const target = await startTestServer({
+      handle: (message, _deadlineUs, reply) => {
+        if (message.length > 40) reply.fail(9, "no such thing: 50 % off");
+        else reply.ok(odd);
+      },
+    });
+    closers.push(() => target.server.drain(0));
+    const mirror = await open(target.target, target.target);
+    const client = openRawClient(mirror.grpcPort);
+    closers.push(() => client.close());
+    const answer = await callBytes(client, requestBytes({ a: "b" }));
+    expect([answer.code, answer.message]).toEqual([status.OK, odd]);
+    const failed = await callBytes(client, requestBytes({ a: "b".repeat(50) }));
+    expect([failed.code, failed.details]).toEqual([status.FAILED_PRECONDITION, "no such thing: 50 % off"]);
+    await until(() => mirror.report().calls.same === 2);
+  });
+
+  test("the caller's deadline and metadata to both targets, the target's metadata to the caller", async () => {
+    const seen: { readonly timeoutMs: number; readonly who: unknown }[] = [];
+    const server = new Server();
+    server.addService(
+      { ShouldRateLimit: passThroughDefinition(SHOULD_RATE_LIMIT_PATH) },
+      {
+        ShouldRateLimit: (
+          call: { metadata: Metadata; getDeadline(): Date | number; sendMetadata(metadata: Metadata): void },
+          respond: (error: null, message: Buffer, trailers: Metadata) => void,
+        ) => {
+          seen.push({ timeoutMs: Number(call.getDeadline()) - Date.now(), who: call.metadata.get("x-who")[0] });
+          const headers = new Metadata();
+          headers.set("x-head-bin", Buffer.from([0, 255]));
+          call.sendMetadata(headers);
+          const trailers = new Metadata();
+          trailers.set("x-tail", "end");
+          respond(null, answerBytes({ overall_code: "OK" }), trailers);
+        },
+      },
+    );
+    const port = await new Promise<number>((resolve, reject) => {
+      server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
+        error === null ? resolve(bound) : reject(error),
+      );
+    });
+    closers.push(() => server.forceShutdown());
+    const mirror = await open(`127.0.0.1:${port}`, `127.0.0.1:${port}`);
+    const client = openRawClient(mirror.grpcPort);
+    closers.push(() => client.close());
+    const metadata = new Metadata();
+    metadata.set("x-who", "me");
+    const answer = await callBytes(client, requestBytes({ a: "b" }), { metadata, deadlineMs: 3_000 });
+    await until(() => seen.length === 2);
+    expect(seen.map(({ who }) => who)).toEqual(["me", "me"]);
+    for (const { timeoutMs } of seen) {
+      expect(timeoutMs).toBeGreaterThan(1_000);
+      expect(timeoutMs).toBeLessThan(3_100);
+    }
+    expect(answer.metadata?.get("x-head-bin")).toEqual([Buffer.from([0, 255])]);
+    expect(answer.trailers?.get("x-tail")).toEqual(["end"]);
+  });
+});
+
+describe("the compared target in trouble is unseen by callers", () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp(rulesWith(1_000_000));
+  });
+  afterAll(() => app.stop());
+
+  /** Latencies of calls one after another, in milliseconds, sorted; every answer must be OK. */
+  async function latencies(port: number, count: number): Promise<number[]> {
+    const client = openRawClient(port);
+    const found: number[] = [];
+    for (let i = 0; i < count; i++) {
+      const started = performance.now();
+      expect((await callBytes(client, requestBytes({ user: "latency" }))).code).toBe(status.OK);
+      found.push(performance.now() - started);
+    }
+    client.close();
+    return found.sort((a, b) => a - b);
+  }
+
+  test.each([
+    { name: "down", start: async () => NOBODY, reason: "compared_unreachable" },
+    {
+      name: "slow",
+      start: async () => {
+        const target = await startSlowTarget(400);
+        closers.push(() => target.server.drain(0));
+        return target.target;
+      },
+      reason: "compared_too_slow",
+    },
+    {
+      name: "hanging",
+      start: async () => {
+        const target = await startSlowTarget(undefined);
+        closers.push(() => target.server.drain(0));
+        return target.target;
+      },
+      reason: "compared_too_slow",
+    },
+  ])("when it is $name", async ({ start, reason }) => {
+    const compareWith = await start();
+    const alone = await open(`127.0.0.1:${app.grpcPort}`, `127.0.0.1:${app.grpcPort}`);
+    const mirror = await open(`127.0.0.1:${app.grpcPort}`, compareWith, { compareTimeoutMs: 200 });
+    await latencies(alone.grpcPort, 50);
+    await latencies(mirror.grpcPort, 50);
+    const good = await latencies(alone.grpcPort, 150);
+    const troubled = await latencies(mirror.grpcPort, 150);
+    // Its trouble lasts 200 ms and more; half of the callers, and nearly all of them, must not notice.
+    expect(troubled[75]).toBeLessThan((good[75] ?? 0) * 3 + 5);
+    expect(troubled[142]).toBeLessThan((good[142] ?? 0) * 3 + 50);
+    await until(() => settledCalls(mirror.report()) === 200);
+    const { calls } = mirror.report();
+    expect(calls.not_compared).toEqual({ [reason]: 200 });
+    expect(calls.not_answered).toEqual({});
+  });
+
+  test("when it breaks off every call", async () => {
+    const server = createServer((_request, response) => response.stream.close(2));
+    const port = await new Promise<number>((resolve) => {
+      server.listen(0, "127.0.0.1", () => resolve((server.address() as { port: number }).port));
+    });
+    closers.push(() => server.close());
+    const mirror = await open(`127.0.0.1:${app.grpcPort}`, `127.0.0.1:${port}`);
+    await latencies(mirror.grpcPort, 20);
+    await until(() => settledCalls(mirror.report()) === 20);
+    expect(mirror.report().calls.not_compared).toEqual({ compared_broken: 20 });
+  });
+
+  test("holds at most so many calls and bytes, and passes on all the others", async () => {
+    const target = await startSlowTarget(undefined);
+    closers.push(() => target.server.drain(0));
+    const few = await open(`127.0.0.1:${app.grpcPort}`, target.target, { comparisonsMax: 10 });
+    const client = openRawClient(few.grpcPort);
+    closers.push(() => client.close());
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, () => callBytes(client, requestBytes({ user: "few" }))),
+    );
+    expect(answers.every(({ code }) => code === status.OK)).toBe(true);
+    expect(few.report().calls.not_compared.busy).toBe(90);
+    expect(target.calls()).toBeLessThanOrEqual(10);
+
+    const small = await open(`127.0.0.1:${app.grpcPort}`, target.target, { heldBytesMax: 1_000 });
+    const other = openRawClient(small.grpcPort);
+    closers.push(() => other.close());
+    expect((await callBytes(other, requestBytes({ user: "x".repeat(2_000) }))).code).toBe(status.OK);
+    expect(small.report().calls.not_compared).toEqual({ busy: 1 });
+  });
+});
+
+describe("the answering target in trouble", () => {
+  test("is UNAVAILABLE while it is down, and found again by itself", async () => {
+    const first = await startTestApp(rulesWith(10));
+    const port = first.grpcPort;
+    const mirror = await open(`127.0.0.1:${port}`, NOBODY);
+    const client = openRawClient(mirror.grpcPort);
+    closers.push(() => client.close());
+    expect((await callBytes(client, requestBytes({ user: "a" }))).code).toBe(status.OK);
+    await first.stop();
+    expect((await callBytes(client, requestBytes({ user: "a" }))).code).toBe(status.UNAVAILABLE);
+    const second = await startTestApp(rulesWith(10), { GRPC_PORT: String(port) });
+    closers.push(() => second.stop());
+    let code = status.UNAVAILABLE;
+    for (let i = 0; i < 50 && code !== status.OK; i++) {
+      // The mirror tries again after a pause.
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      code = (await callBytes(client, requestBytes({ user: "a" }))).code;
+    }
+    expect(code).toBe(status.OK);
+    expect(mirror.report().calls.not_answered).toHaveProperty("unreachable");
+  });
+
+  test("keeps its caller waiting no longer than the caller wants, and lets go of the call", async () => {
+    const target = await startSlowTarget(undefined);
+    closers.push(() => target.server.drain(0));
+    const mirror = await open(target.target, target.target);
+    const client = openRawClient(mirror.grpcPort);
+    closers.push(() => client.close());
+    const answer = await callBytes(client, requestBytes({ user: "a" }), { deadlineMs: 100 });
+    expect(answer.code).toBe(status.DEADLINE_EXCEEDED);
+    // The target may be the first to act on the deadline that it got too.
+    await until(() => settledCalls(mirror.report()) === 1);
+    const { not_answered, not_compared } = mirror.report().calls;
+    expect(Object.entries(not_answered)).toHaveLength(1);
+    expect(Object.entries(not_compared)).toHaveLength(1);
+  });
+});
+
+test("hashes or shows values when asked to", async () => {
+  const [a, b] = await Promise.all([startTestApp(rulesWith(2)), startTestApp(rulesWith(3))]);
+  closers.push(
+    () => a.stop(),
+    () => b.stop(),
+  );
+  for (const [values, expected] of [
+    ["show", /^user=alice$/],
+    ["hash", /^user=#[0-9a-f]{10}$/],
+  ] as const) {
+    const mirror = await open(`127.0.0.1:${a.grpcPort}`, `127.0.0.1:${b.grpcPort}`, { values });
+    await hit(mirror, { user: "alice" });
+    await until(() => mirror.report().calls.different === 1);
+    const [shown = ""] = mirror.report().first_differences[0]?.descriptors ?? [];
+    expect(shown).toMatch(expected);
+    expect(shown).not.toContain(createHash("sha256").update("alice").digest("hex").slice(0, 10));
+  }
+});

@@ -1,0 +1,128 @@
+// A mirror in front of two targets, on free ports, with a client; and targets whose answers a test chooses.
+
+import * as grpc from "@grpc/grpc-js";
+import { type Client, credentials, type MethodDefinition } from "@grpc/grpc-js";
+import { SystemClock } from "../../src/core/clock.ts";
+import type { UnaryHandler } from "../../src/core/unary.ts";
+import type { CompareOptions } from "../../src/mirror/compare.ts";
+import { type RunMirrorOptions, type RunningMirror, runMirror } from "../../src/mirror/run-mirror.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { loadProto, RATE_LIMIT_SERVICE } from "../../src/transport/load-proto.ts";
+import { startTestServer, type TestServer } from "./grpc-test-server.ts";
+import type { AskedRequest, Reply } from "./test-app.ts";
+
+/** Nothing ignored, a second of tolerance for times. */
+export const STRICT: CompareOptions = { ignored: new Set(), remainingTolerance: 0, durationToleranceSeconds: 1 };
+
+/** A port of the loopback that nobody listens on. */
+export const NOBODY = "127.0.0.1:1";
+
+/** Starts a mirror between targets given as `host:port`. */
+export function startMirror(
+  answerFrom: string,
+  compareWith: string | undefined,
+  options: Partial<RunMirrorOptions> = {},
+): Promise<RunningMirror> {
+  const clock = new SystemClock();
+  return runMirror({
+    answerFrom,
+    compareWith,
+    grpc: { host: "127.0.0.1", port: 0 },
+    http: { host: "127.0.0.1", port: 0 },
+    compare: STRICT,
+    values: "hide",
+    comparisonsMax: 1_000,
+    heldBytesMax: 67_108_864,
+    compareTimeoutMs: 1_000,
+    record: undefined,
+    clock,
+    logger: createLogger({ level: "silent", format: "json", clock, secrets: [] }),
+    ...options,
+  });
+}
+
+/** Waits until `ready` is true; fails after five seconds. */
+export async function until(ready: () => boolean): Promise<void> {
+  for (let waitedMs = 0; !ready(); waitedMs += 5) {
+    if (waitedMs > 5_000) throw new Error("it did not come to pass within 5 s");
+    // Nothing tells when a comparison is done.
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** The method's messages as proto-loader writes and reads them. */
+export function shouldRateLimit(): MethodDefinition<AskedRequest, Partial<Reply>> {
+  const service = loadProto()[RATE_LIMIT_SERVICE] as unknown as {
+    ShouldRateLimit: MethodDefinition<AskedRequest, Partial<Reply>>;
+  };
+  return service.ShouldRateLimit;
+}
+
+/** A request's message for one descriptor of domain `edge`. */
+export function requestBytes(entries: Readonly<Record<string, string>>): Buffer {
+  const descriptor = { entries: Object.entries(entries).map(([key, value]) => ({ key, value })) };
+  return shouldRateLimit().requestSerialize({ domain: "edge", descriptors: [descriptor] });
+}
+
+/** An answer's message. */
+export function answerBytes(answer: object): Buffer {
+  return shouldRateLimit().responseSerialize(answer as Partial<Reply>);
+}
+
+/** A target that answers every call OK, `delayMs` late; never if that is undefined. */
+export function startSlowTarget(delayMs: number | undefined): Promise<TestServer & { readonly calls: () => number }> {
+  let calls = 0;
+  const bytes = answerBytes({ overall_code: "OK" });
+  const handler: UnaryHandler = {
+    handle(_message, _deadlineUs, reply) {
+      calls++;
+      if (delayMs !== undefined) setTimeout(() => reply.ok(bytes), delayMs);
+    },
+  };
+  return startTestServer(handler).then((server) => ({ ...server, calls: () => calls }));
+}
+
+/** What one call through raw gRPC came to. */
+export interface RawReply {
+  readonly code: grpc.status;
+  readonly details: string;
+  readonly message: Buffer | undefined;
+  readonly metadata: grpc.Metadata | undefined;
+  readonly trailers: grpc.Metadata | undefined;
+}
+
+/** A client that sends and gets bytes. */
+export function openRawClient(port: number): Client {
+  return new grpc.Client(`127.0.0.1:${port}`, credentials.createInsecure());
+}
+
+/** Sends bytes to ShouldRateLimit. */
+export function callBytes(
+  client: Client,
+  message: Buffer,
+  { metadata = new grpc.Metadata(), deadlineMs = 5_000 } = {},
+): Promise<RawReply> {
+  const same = (bytes: Buffer): Buffer => bytes;
+  return new Promise((resolve) => {
+    let headers: grpc.Metadata | undefined;
+    let body: Buffer | undefined;
+    const options = { deadline: new Date(Date.now() + deadlineMs) };
+    const call = client.makeUnaryRequest(
+      shouldRateLimit().path,
+      same,
+      same,
+      message,
+      metadata,
+      options,
+      (_error, answer) => {
+        body = answer;
+      },
+    );
+    call.on("metadata", (received: grpc.Metadata) => {
+      headers = received;
+    });
+    call.on("status", ({ code, details, metadata: trailers }: grpc.StatusObject) => {
+      setImmediate(() => resolve({ code, details, message: body, metadata: headers, trailers }));
+    });
+  });
+}
