@@ -147,6 +147,7 @@ function checkTogether(values: TableValues, mistakes: string[], warnings: string
   ) {
     mistakes.push(`GRPC_PORT: expected a port other than PORT, got ${values.grpcPort} for both`);
   }
+  checkTls(values, mistakes);
   const headers = [values.limitHeader, values.remainingHeader, values.resetHeader];
   if (new Set(headers.map((name) => name.toLowerCase())).size < headers.length) {
     mistakes.push(
@@ -163,6 +164,19 @@ function checkTogether(values: TableValues, mistakes: string[], warnings: string
       "STORE_DEADLINE: Envoy gives up after 20ms unless told otherwise, so a slow store would go unnoticed here",
     );
   }
+}
+
+function checkTls(values: TableValues, mistakes: string[]): void {
+  const files = { GRPC_SERVER_TLS_CERT: values.grpcTlsCertFile, GRPC_SERVER_TLS_KEY: values.grpcTlsKeyFile };
+  for (const [name, file] of Object.entries(files)) {
+    if (values.grpcUsesTls && file === undefined)
+      mistakes.push(`${name}: expected a file, because GRPC_SERVER_USE_TLS is true; got nothing`);
+  }
+  const clientCa = values.grpcClientCaFile ?? values.grpcGatewayCaFile;
+  if (clientCa !== undefined && !values.grpcUsesTls)
+    mistakes.push("GRPC_CLIENT_TLS_CACERT: callers would not be checked, because GRPC_SERVER_USE_TLS is not true");
+  if (values.grpcClientName !== undefined && clientCa === undefined)
+    mistakes.push("GRPC_CLIENT_TLS_SAN: callers would not be checked, because GRPC_CLIENT_TLS_CACERT is not set");
 }
 
 function rulesPlace(values: TableValues, env: Environment): Pick<Settings, "rulesDir" | "readsEveryFile"> {

@@ -2,6 +2,7 @@
 
 import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure, Unit } from "../../src/core/limit.ts";
 import { LimitStats } from "../../src/core/limit-stats.ts";
+import { AMOUNT_MAX } from "../../src/core/units.ts";
 import { limitKeySuffix } from "../../src/rules/bucket-key.ts";
 
 /** A limit of the given algorithm; 10 per second unless told otherwise. */
@@ -16,7 +17,7 @@ export function makeLimit(overrides: Partial<Limit> = {}): Limit {
     amount,
     burst,
     windowSeconds,
-    debtMax: burst * 10,
+    debtMax: Math.min(burst * 10, AMOUNT_MAX),
     shownAmount: amount,
     shownUnit: windowSeconds === 1 ? Unit.second : Unit.unknown,
     name,

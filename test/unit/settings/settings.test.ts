@@ -265,12 +265,27 @@ describe("variables that are no settings", () => {
   });
 
   test.each([
-    { name: "TLS", env: { GRPC_SERVER_USE_TLS: "true" } },
-    { name: "client certificates", env: { GRPC_CLIENT_TLS_CACERT: "/ca.pem" } },
-    { name: "rules from xDS", env: { CONFIG_TYPE: "GRPC_XDS_SOTW" } },
-  ])("end the start when they ask for $name, which would silently be missing", ({ env }) => {
-    expect(mistakesOf(env)).toHaveLength(1);
+    { name: "no certificate", env: { GRPC_SERVER_USE_TLS: "true" }, says: "GRPC_SERVER_TLS_CERT: expected a file" },
+    {
+      name: "client certificates without TLS",
+      env: { GRPC_CLIENT_TLS_CACERT: import.meta.filename },
+      says: "GRPC_CLIENT_TLS_CACERT: callers would not be checked",
+    },
+    {
+      name: "a client name without authorities",
+      env: { GRPC_CLIENT_TLS_SAN: "envoy" },
+      says: "GRPC_CLIENT_TLS_SAN: callers would not be checked",
+    },
+  ])("end the start when TLS is half set up: $name", ({ env, says }) => {
+    expect(() => readSettings(env)).toThrow(says);
   });
+
+  test.each([{ name: "rules from xDS", env: { CONFIG_TYPE: "GRPC_XDS_SOTW" } }])(
+    "end the start when they ask for $name, which would silently be missing",
+    ({ env }) => {
+      expect(mistakesOf(env)).toHaveLength(1);
+    },
+  );
 });
 
 test("a port set by Kubernetes for a Service is recognised", () => {

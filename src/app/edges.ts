@@ -1,0 +1,172 @@
+// What listens: the gRPC port with the rate limit service, the HTTP port with its pages, and the certificates.
+
+import { AdminServer } from "../admin/server.ts";
+import type { ExplainQuestion, RulesState } from "../admin/views.ts";
+import { ConfigError } from "../core/errors.ts";
+import { MICROS_PER_SECOND } from "../core/units.ts";
+import type { HeaderDialect } from "../rls/headers.ts";
+import { createJsonDoor } from "../rls/json.ts";
+import type { MetadataMode } from "../rls/metadata.ts";
+import { RateLimitService, type ServiceOptions } from "../rls/service.ts";
+import { explainRequest } from "../rules/explain.ts";
+import { describeSettings, type Settings } from "../settings.ts";
+import { MemoryStore } from "../stores/memory/memory-store.ts";
+import { PrometheusExporter } from "../telemetry/prometheus.ts";
+import { type GrpcServer, startGrpcServer } from "../transport/grpc-server.ts";
+import { loadRegistry, SHOULD_RATE_LIMIT_PATH } from "../transport/load-proto.ts";
+import { TlsFiles } from "../transport/tls-files.ts";
+import type { Parts } from "./parts.ts";
+
+const KEEPALIVE_MS = 60_000;
+const CONCURRENT_STREAMS_MAX = 4_096;
+
+/** Has the HTTP port listen. Throws ConfigError if it can't. */
+export async function openAdmin(parts: Parts): Promise<{ readonly admin: AdminServer; readonly httpPort: number }> {
+  const { settings } = parts;
+  const admin = new AdminServer(
+    {
+      host: settings.httpHost,
+      port: settings.httpPort,
+      metricsPath: settings.prometheusPath,
+      bodyBytesMax: settings.requestBytesMax,
+    },
+    adminSources(parts),
+  );
+  return { admin, httpPort: await listenOrExplain(admin, settings) };
+}
+
+/** Has the gRPC port listen. Throws ConfigError if it can't, or if its certificates can't be used. */
+export async function openGrpc(parts: Parts): Promise<GrpcServer> {
+  const { settings, calls } = parts;
+  parts.running.tls = openTls(parts);
+  const handler = new RateLimitService(serviceOptions(parts, settings.responseHeaders));
+  const grpc = await startGrpcServer({
+    host: settings.grpcHost,
+    port: settings.grpcPort,
+    unixSocket: settings.grpcUnixSocket,
+    tls: parts.running.tls,
+    methods: [{ path: SHOULD_RATE_LIMIT_PATH, handler }],
+    clock: parts.clock,
+    health: parts.health,
+    reflection: settings.grpcReflection,
+    maxConnectionAgeMs: settings.grpcMaxConnectionAgeMs,
+    maxConnectionAgeGraceMs: settings.grpcMaxConnectionAgeGraceMs,
+    keepaliveMs: KEEPALIVE_MS,
+    maxConcurrentStreams: CONCURRENT_STREAMS_MAX,
+    maxMessageBytes: settings.requestBytesMax,
+    inFlightMax: settings.inFlightMax,
+    observer: {
+      handlerFailed: (path, error) =>
+        calls.internalFailed(new Error(`the handler of ${path} failed`, { cause: error })),
+      overloaded: () => calls.overloaded(),
+    },
+  });
+  parts.running.grpc = grpc;
+  return grpc;
+}
+
+function serviceOptions({ limiter, calls, settings }: Parts, dialects: readonly HeaderDialect[]): ServiceOptions {
+  const { limitHeader, remainingHeader, resetHeader } = settings;
+  return {
+    limiter,
+    headers: { dialects, limitHeader, remainingHeader, resetHeader, explainsRefusals: !settings.compatibilityMode },
+    metadata: metadataMode(settings),
+    onInternalError: (error) => calls.internalFailed(error),
+    onRequestError: (error) => calls.requestFailed(error.code),
+  };
+}
+
+function metadataMode({ responseDynamicMetadata, compatibilityMode }: Settings): MetadataMode {
+  if (compatibilityMode) return responseDynamicMetadata === true ? "reference" : "off";
+  if (responseDynamicMetadata === undefined) return "notable";
+  return responseDynamicMetadata ? "full" : "off";
+}
+
+function adminSources(parts: Parts): ConstructorParameters<typeof AdminServer>[1] {
+  const { settings, calls, health } = parts;
+  // Callers over HTTP get headers even if none are configured for Envoy: there is nobody else to make them.
+  const dialects: readonly HeaderDialect[] =
+    settings.responseHeaders.length > 0 || settings.compatibilityMode ? settings.responseHeaders : ["x-ratelimit"];
+  const options = serviceOptions(parts, dialects);
+  const door = createJsonDoor({
+    handler: new RateLimitService(options),
+    registry: loadRegistry(),
+    onInternalError: options.onInternalError,
+    onRequestError: options.onRequestError,
+  });
+  const exporter = new PrometheusExporter(metricSources(parts));
+  return {
+    answerJson: (body) => door.answer(body),
+    health,
+    metricsText: () => exporter.metricsText(),
+    metricsContentType: exporter.contentType,
+    rulesState: () => rulesState(parts),
+    settings: describeSettings(settings),
+    explain: (question) => explainQuestion(parts, question),
+    onError: (error) => calls.internalFailed(error),
+  };
+}
+
+function metricSources(parts: Parts): ConstructorParameters<typeof PrometheusExporter>[0] {
+  const { calls, storeCounts, statsBook, store, reloader, clock, health, version, running } = parts;
+  return {
+    calls,
+    store: storeCounts,
+    reloads: () => reloader.status(),
+    statsBook,
+    rules: () => {
+      const { current } = reloader;
+      const loadedAtUs = reloader.status().loadedAtUs;
+      if (current === undefined || loadedAtUs === undefined) return undefined;
+      let limits = 0;
+      for (const domain of current.domains.values()) limits += domain.limits.length;
+      return {
+        version: current.version,
+        hash: current.hash,
+        limits,
+        ageSeconds: (clock.nowUs() - loadedAtUs) / MICROS_PER_SECOND,
+      };
+    },
+    buckets: () => (store instanceof MemoryStore ? store.bucketCount : undefined),
+    inFlight: () => running.grpc?.inFlight() ?? 0,
+    isReady: () => health.isServing(),
+    version,
+  };
+}
+
+function rulesState({ reloader, settings }: Parts): RulesState {
+  const { loadedAtUs, lastError } = reloader.status();
+  return { directory: settings.rulesDir, rules: reloader.current, loadedAtUs, lastFailure: lastError };
+}
+
+function explainQuestion({ reloader }: Parts, question: ExplainQuestion): unknown {
+  const rules = reloader.current;
+  if (rules === undefined) return { says: "no rules are in force; /config says why" };
+  return explainRequest(rules, question.domain, question.descriptors);
+}
+
+function openTls({ settings, logger }: Parts): TlsFiles | undefined {
+  const { grpcTlsCertFile: certFile, grpcTlsKeyFile: keyFile } = settings;
+  if (!settings.grpcUsesTls || certFile === undefined || keyFile === undefined) return undefined;
+  const clientCaFile = settings.grpcClientCaFile ?? settings.grpcGatewayCaFile;
+  return new TlsFiles(
+    { certFile, keyFile, clientCaFile, clientName: settings.grpcClientName },
+    {
+      renewed: (validTo) => logger.info({ certFile, validTo }, "renewed certificates are in force"),
+      refused: (why) =>
+        logger.error({ certFile, why }, "changed certificates can't be used; the old ones stay in force"),
+    },
+  );
+}
+
+async function listenOrExplain(admin: AdminServer, { httpHost, httpPort }: Settings): Promise<number> {
+  try {
+    return await admin.listen();
+  } catch (cause) {
+    const why =
+      cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE"
+        ? "something else listens there"
+        : String(cause);
+    throw new ConfigError("CONFIG_SETTINGS", `HTTP can't listen on ${httpHost}:${httpPort} (HOST and PORT): ${why}`);
+  }
+}

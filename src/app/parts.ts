@@ -1,0 +1,159 @@
+// Picks the store, joins it with limiter, rules and counters, and puts rules in force. What listens is edges.ts.
+
+import { Reloader } from "../config/reload.ts";
+import { type Clock, SystemClock, WallClock } from "../core/clock.ts";
+import { HealthState } from "../core/health.ts";
+import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../core/limit.ts";
+import type { LimitStats } from "../core/limit-stats.ts";
+import { MICROS_PER_MILLI } from "../core/units.ts";
+import { LocalFallback } from "../limiter/failure-policy.ts";
+import { Limiter } from "../limiter/limiter.ts";
+import { LocalCache } from "../limiter/local-cache.ts";
+import type { RuleSet } from "../rules/rule-set.ts";
+import type { Settings } from "../settings.ts";
+import { MemoryStore } from "../stores/memory/memory-store.ts";
+import { openRedisStore } from "../stores/redis/redis-store.ts";
+import type { Store } from "../stores/store.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { CallCounts, StoreCounts } from "../telemetry/observers.ts";
+import { RateLimitedLog } from "../telemetry/rate-limited-log.ts";
+import { LimitStatsBook } from "../telemetry/stats-book.ts";
+import type { GrpcServer } from "../transport/grpc-server.ts";
+import type { TlsFiles } from "../transport/tls-files.ts";
+
+export interface AppOptions {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly version: string;
+}
+
+/** What the parts of a process share. */
+export interface Parts extends AppOptions {
+  readonly health: HealthState;
+  readonly calls: CallCounts;
+  readonly storeCounts: StoreCounts;
+  readonly statsBook: LimitStatsBook;
+  readonly store: Store;
+  readonly limiter: Limiter;
+  readonly reloader: Reloader;
+  readonly rareLog: RateLimitedLog;
+  /** What is there only once the process listens. */
+  readonly running: { grpc?: GrpcServer; tls?: TlsFiles | undefined };
+}
+
+/** Builds everything that does not listen. Rules come in force as soon as they are loaded. */
+export function buildParts(options: AppOptions): Parts {
+  const { settings, clock, logger } = options;
+  const rareLog = new RateLimitedLog(logger, clock);
+  const calls = new CallCounts(rareLog);
+  const storeCounts = new StoreCounts(rareLog);
+  const statsBook = new LimitStatsBook(settings.metricValuesMax);
+  const store = openStore(options, storeCounts);
+  const openLocalStore = () => new MemoryStore({ clock, observer: storeCounts, bucketsMax: settings.bucketsMax });
+  const onStoreFailure = policyOf(settings);
+  const limiter = new Limiter({
+    store,
+    clock,
+    observer: calls,
+    fallback: new LocalFallback(openLocalStore, () => store.processCount()),
+    nearLimitRatio: settings.nearLimitRatio,
+    shadowMode: settings.shadowMode,
+    quotaMode: settings.quotaMode,
+    onStoreFailure,
+    retryAfterJitter: settings.retryAfterJitter,
+    statsBook,
+    ...compatibleLimiting(options),
+  });
+  const reloader = new Reloader({
+    directory: settings.rulesDir,
+    load: {
+      cacheKeyPrefix: settings.cacheKeyPrefix,
+      mergeDomains: settings.mergesDomains,
+      defaultOnStoreFailure: onStoreFailure,
+      defaultRetryAfterJitter: settings.retryAfterJitter,
+      statsBook,
+      compatible: settings.compatibilityMode,
+      everyFile: settings.readsEveryFile,
+      dotFiles: !settings.ignoresDotFiles,
+    },
+    clock,
+    log: logger,
+    pollIntervalMs: settings.rulesPollIntervalMs,
+  });
+  const parts: Parts = {
+    ...options,
+    health: new HealthState(),
+    calls,
+    storeCounts,
+    statsBook,
+    store,
+    limiter,
+    reloader,
+    rareLog,
+    running: {},
+  };
+  reloader.subscribe((rules) => putInForce(parts, rules));
+  return parts;
+}
+
+// Counters in Redis are cut by the host's own clock, as the reference service cuts them; in memory nobody else counts.
+function compatibleLimiting({ settings, clock }: AppOptions) {
+  const { compatibilityMode, stopsAtOver, localCacheBytes } = settings;
+  return {
+    compatible: compatibilityMode,
+    stopsAtOver,
+    windowClock: settings.redis !== undefined && clock instanceof SystemClock ? new WallClock() : clock,
+    localCache: compatibilityMode && localCacheBytes > 0 ? new LocalCache(localCacheBytes) : undefined,
+  };
+}
+
+function openStore({ settings, clock }: AppOptions, observer: StoreCounts): Store {
+  if (settings.redis === undefined) return new MemoryStore({ clock, observer, bucketsMax: settings.bucketsMax });
+  return openRedisStore({
+    target: settings.redis,
+    keyPrefix: settings.cacheKeyPrefix,
+    jitterSecondsMax: settings.expirationJitterSecondsMax,
+    deadlineMs: settings.storeDeadlineUs / MICROS_PER_MILLI,
+    takesInFlightMax: settings.storeQueueMax,
+    breaker: {
+      windowUs: settings.breakerWindowMs * MICROS_PER_MILLI,
+      outcomesMin: settings.breakerCallsMin,
+      failureShare: settings.breakerFailureRatio,
+      pauseUs: settings.breakerProbeIntervalMs * MICROS_PER_MILLI,
+    },
+    observer,
+    clock,
+  });
+}
+
+function putInForce(parts: Parts, rules: RuleSet): void {
+  parts.limiter.useRules(rules);
+  const inUse = new Set<LimitStats>();
+  let needsProcessCount = false;
+  for (const domain of rules.domains.values()) {
+    for (const limit of domain.limits) {
+      inUse.add(limit.stats);
+      if (limit.onStoreFailure === OnStoreFailure.local) needsProcessCount = true;
+    }
+  }
+  parts.statsBook.retainOnly(inUse);
+  // The first question makes the store begin to count processes; `local` needs the number when it is too late to ask.
+  if (needsProcessCount) parts.store.processCount();
+  showRulesHealth(parts);
+}
+
+/** Says on the health pages whether there are rules to decide by. */
+export function showRulesHealth({ health, reloader, settings }: Parts): void {
+  const { current } = reloader;
+  if (current === undefined) {
+    const why = reloader.status().lastError?.message ?? "the rule files have not been read yet";
+    health.setTrouble("rules", `no rules are in force: ${why}; see /config`);
+  } else if (settings.readyNeedsDomain && current.domains.size === 0) {
+    health.setTrouble("rules", "no domain is configured, and HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED asks for one");
+  } else health.setTrouble("rules", undefined);
+}
+
+function policyOf(settings: Settings): OnStoreFailure {
+  return ON_STORE_FAILURE_NAMES.indexOf(settings.onStoreFailure) as OnStoreFailure;
+}
