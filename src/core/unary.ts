@@ -5,11 +5,13 @@ export const GrpcStatus = {
   ok: 0,
   invalidArgument: 3,
   deadlineExceeded: 4,
+  notFound: 5,
   resourceExhausted: 8,
   failedPrecondition: 9,
   unimplemented: 12,
   internal: 13,
   unavailable: 14,
+  unauthenticated: 16,
 } as const;
 export type GrpcStatus = (typeof GrpcStatus)[keyof typeof GrpcStatus];
 

@@ -51,8 +51,8 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
   };
 }
 
-// A process that was killed leaves its socket file behind, and nobody can listen on it until it is gone.
-async function removeAbandonedSocket(path: string): Promise<void> {
+/** Removes the socket file that a killed process left behind: nobody can listen on it until it is gone. */
+export async function removeAbandonedSocket(path: string): Promise<void> {
   const isAbandoned = await new Promise<boolean>((resolve) => {
     const probe = connect(path, () => {
       probe.destroy();
@@ -86,7 +86,12 @@ const REASONS: readonly (readonly [code: string, reason: string])[] = [
   ["Name resolution failed", "the host name is unknown"],
 ];
 
-function cannotListen(address: string, options: GrpcServerOptions, error: Error): ConfigError {
+/** Why `address` can't be listened on, in one sentence that names the setting. */
+export function cannotListen(
+  address: string,
+  options: { readonly unixSocket?: string | undefined },
+  error: Error,
+): ConfigError {
   const reason = REASONS.find(([code]) => error.message.includes(code))?.[1] ?? error.message;
   const setting = options.unixSocket === undefined ? "GRPC_HOST and GRPC_PORT" : "GRPC_UDS";
   return new ConfigError("CONFIG_SETTINGS", `gRPC can't listen on ${address} (${setting}): ${reason}`);

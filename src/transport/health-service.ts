@@ -44,6 +44,11 @@ export class HealthService {
     return { Check: this.#check, Watch: this.#watch, List: this.#list };
   }
 
+  /** Whether the named service may be sent calls; undefined for a name that nobody knows. */
+  isServing(service: string): boolean | undefined {
+    return this.#names.has(service) ? this.#health.isServing() : undefined;
+  }
+
   /** Ends every Watch, so that none holds up a shutdown: NOT_SERVING first, then UNAVAILABLE. */
   close(): void {
     this.#stopWatching();

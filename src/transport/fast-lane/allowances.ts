@@ -1,0 +1,68 @@
+// How many frames that carry no work a peer may send. Each kind has a stock; time refills it, and so does every call that
+// was served: a busy peer may ping and cancel more than an idle one.
+
+import type { LaneCounts, Trouble } from "./bounds.ts";
+import { ConnectionError, ErrorCode } from "./protocol.ts";
+
+interface Allowance {
+  readonly trouble: Trouble;
+  readonly stockMax: number;
+  readonly perSecond: number;
+  readonly perCall: number;
+}
+
+/** Kinds of such frames; the number is the index in ALLOWANCES. */
+export const Frill = { reset: 0, ping: 1, settings: 2, other: 3, refused: 4 } as const;
+export type Frill = (typeof Frill)[keyof typeof Frill];
+
+// A proxy that gives up on a thousand calls at once, because the store behind us is slow, is no attacker.
+const ALLOWANCES: readonly Allowance[] = [
+  { trouble: "reset_flood", stockMax: 4_096, perSecond: 400, perCall: 1 },
+  { trouble: "ping_flood", stockMax: 256, perSecond: 32, perCall: 1 },
+  { trouble: "settings_flood", stockMax: 64, perSecond: 4, perCall: 0 },
+  { trouble: "frame_flood", stockMax: 8_192, perSecond: 1_024, perCall: 8 },
+  { trouble: "stream_flood", stockMax: 4_096, perSecond: 400, perCall: 1 },
+];
+
+export class Allowances {
+  readonly #counts: LaneCounts;
+  readonly #left = ALLOWANCES.map(({ stockMax }) => stockMax);
+  // Served calls that have not refilled the stocks yet.
+  #served = 0;
+
+  constructor(counts: LaneCounts) {
+    this.#counts = counts;
+  }
+
+  /** Notes a served call. */
+  noteCall(): void {
+    this.#served++;
+  }
+
+  /** Takes one frame from its stock. Throws ConnectionError when there is none left. */
+  spend(frill: Frill): void {
+    const left = this.#left[frill] as number;
+    if (left === 0) this.#refill(0);
+    this.#left[frill] = (this.#left[frill] as number) - 1;
+    if ((this.#left[frill] as number) >= 0) return;
+    const { trouble } = ALLOWANCES[frill] as Allowance;
+    this.#counts.troubles[trouble]++;
+    throw new FloodError(ErrorCode.enhanceYourCalm, trouble);
+  }
+
+  /** Lets `seconds` of time refill the stocks. */
+  refill(seconds: number): void {
+    this.#refill(seconds);
+  }
+
+  #refill(seconds: number): void {
+    for (let i = 0; i < ALLOWANCES.length; i++) {
+      const { stockMax, perSecond, perCall } = ALLOWANCES[i] as Allowance;
+      this.#left[i] = Math.min(stockMax, (this.#left[i] as number) + seconds * perSecond + this.#served * perCall);
+    }
+    this.#served = 0;
+  }
+}
+
+/** A connection ended by a bound whose counter has already moved. */
+export class FloodError extends ConnectionError {}

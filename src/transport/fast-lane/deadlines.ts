@@ -1,0 +1,46 @@
+// One timer for the deadlines of all calls that wait for their handler. Calls answered at once never come here.
+
+import type { Clock } from "../../core/clock.ts";
+import { MICROS_PER_MILLI } from "../../core/units.ts";
+
+/** Ends what is due at `nowUs`; returns when the next is due, or Infinity. */
+type Expire = (nowUs: number) => number;
+
+const TIMER_MS_MAX = 2_147_483_647;
+
+export class Deadlines {
+  readonly #clock: Clock;
+  readonly #expire: Expire;
+  #timer: NodeJS.Timeout | undefined;
+  #nextUs = Number.POSITIVE_INFINITY;
+
+  constructor(clock: Clock, expire: Expire) {
+    this.#clock = clock;
+    this.#expire = expire;
+  }
+
+  /** Notes that something is due at `dueUs`. */
+  note(dueUs: number): void {
+    if (dueUs < this.#nextUs) this.#arm(dueUs);
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#nextUs = Number.NEGATIVE_INFINITY;
+  }
+
+  #arm(dueUs: number): void {
+    clearTimeout(this.#timer);
+    this.#nextUs = dueUs;
+    if (dueUs === Number.POSITIVE_INFINITY) return;
+    const waitMs = Math.ceil((dueUs - this.#clock.nowUs()) / MICROS_PER_MILLI);
+    this.#timer = setTimeout(() => this.#ring(), Math.min(Math.max(waitMs, 1), TIMER_MS_MAX)).unref();
+  }
+
+  // Most calls are answered before they are due, so what rings is mostly the deadline of a call that is long gone.
+  #ring(): void {
+    this.#nextUs = Number.POSITIVE_INFINITY;
+    const nextUs = this.#expire(this.#clock.nowUs());
+    if (nextUs < this.#nextUs) this.#arm(nextUs);
+  }
+}

@@ -1,0 +1,103 @@
+// gRPC by the fast lane: binds, drains, stops, in place of grpc-server.ts and with the same shape. Unary methods and
+// health checks are answered here, everything else by the grpc-js server of this process, behind the same connections.
+
+import { rm } from "node:fs/promises";
+import type { Server } from "node:net";
+import { ServerCredentials } from "@grpc/grpc-js";
+import { cannotListen, type GrpcServer, type GrpcServerOptions, removeAbandonedSocket } from "../grpc-server.ts";
+import { createGrpcServices, type GrpcServices } from "../grpc-services.ts";
+import type { UnaryMethod } from "../unary-call.ts";
+import { type Bounds, DEFAULT_BOUNDS, LaneCounts } from "./bounds.ts";
+import { HEALTH_CHECK_PATH, HealthCheck } from "./health-check.ts";
+import { Lane } from "./lane.ts";
+import { Listener } from "./listener.ts";
+import { tlsSourceOf } from "./tls-source.ts";
+
+/** Connections that may wait to be accepted; the system may allow fewer. */
+const BACKLOG = 1_024;
+
+export interface FastLaneOptions extends GrpcServerOptions {
+  /** The port on which this process speaks HTTP, for people who ask here by mistake. */
+  readonly httpPort?: number | undefined;
+  /** Bounds other than the default, for tests. */
+  readonly bounds?: Partial<Bounds> | undefined;
+}
+
+/** A listening server and what it has counted. */
+export interface FastLaneServer extends GrpcServer {
+  readonly counts: LaneCounts;
+}
+
+/** Starts to listen. Throws ConfigError with one sentence that names address and setting if it can't. */
+export async function startFastLane(options: FastLaneOptions): Promise<FastLaneServer> {
+  // Inside the process connections have no age, and nobody has to be pinged.
+  const services = createGrpcServices({
+    ...options,
+    maxConnectionAgeMs: Number.POSITIVE_INFINITY,
+    keepaliveMs: Number.POSITIVE_INFINITY,
+  });
+  const injector = services.server.createConnectionInjector(ServerCredentials.createInsecure());
+  const counts = new LaneCounts();
+  const { httpPort } = options;
+  const lane = new Lane({
+    options: {
+      ...options,
+      httpHint: httpPort === undefined ? "HTTP is served elsewhere." : `HTTP is on port ${httpPort}.`,
+    },
+    bounds: { ...DEFAULT_BOUNDS, ...options.bounds },
+    counts,
+    clock: options.clock,
+    context: services.context,
+    methods: methodTable([...options.methods, { path: HEALTH_CHECK_PATH, handler: new HealthCheck(services.health) }]),
+    inject: (end) => injector.injectConnection(end),
+  });
+  const listener = new Listener(lane, options.tls === undefined ? undefined : tlsSourceOf(options.tls));
+  if (options.unixSocket !== undefined) await removeAbandonedSocket(options.unixSocket);
+  const port = await bind(listener.server, options);
+  let drained: Promise<void> | undefined;
+  return {
+    port,
+    counts,
+    inFlight: () => services.context.inFlight,
+    drain(graceMs) {
+      drained ??= drain({ services, lane, listener }, graceMs, options.unixSocket);
+      return drained;
+    },
+  };
+}
+
+function methodTable(methods: readonly UnaryMethod[]): ReadonlyMap<string, UnaryMethod> {
+  return new Map(methods.map((method) => [method.path, method]));
+}
+
+function bind(server: Server, options: FastLaneOptions): Promise<number> {
+  const { host, port, unixSocket } = options;
+  const target = unixSocket === undefined ? { host, port } : { path: unixSocket };
+  return new Promise((resolve, reject) => {
+    server.once("error", (error) => reject(cannotListen(unixSocket ?? `${host}:${port}`, options, error)));
+    server.listen({ ...target, backlog: BACKLOG }, () => {
+      const address = server.address();
+      resolve(address !== null && typeof address === "object" ? address.port : 0);
+    });
+  });
+}
+
+interface Running {
+  readonly services: GrpcServices;
+  readonly lane: Lane;
+  readonly listener: Listener;
+}
+
+async function drain(running: Running, graceMs: number, unixSocket: string | undefined): Promise<void> {
+  const { services, lane, listener } = running;
+  listener.close();
+  services.health.close();
+  for (const connection of lane.connections) connection.life.drain(graceMs);
+  const cut = setTimeout(() => listener.destroy(), graceMs);
+  await listener.emptied();
+  clearTimeout(cut);
+  listener.destroy();
+  lane.deadlines.close();
+  services.server.forceShutdown();
+  if (unixSocket !== undefined) await rm(unixSocket, { force: true });
+}

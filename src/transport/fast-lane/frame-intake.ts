@@ -1,0 +1,332 @@
+// What comes in on one connection, frame by frame: each goes to whoever knows what it means. Opens streams; all else
+// that happens to a connection is in connection.ts.
+
+import { GrpcStatus } from "../../core/unary.ts";
+import { type Allowances, Frill } from "./allowances.ts";
+import type { Connection } from "./connection.ts";
+import type { FrameSink } from "./frame-reader.ts";
+import { HandOver } from "./hand-over.ts";
+import { type BlockSink, HeaderIntake } from "./header-intake.ts";
+import { HeaderList } from "./header-list.ts";
+import { HeaderMemory } from "./header-memory.ts";
+import { HpackDecoder } from "./hpack-decoder.ts";
+import type { Lane } from "./lane.ts";
+import { applySettings } from "./peer-settings.ts";
+import {
+  ConnectionError,
+  ErrorCode,
+  Flag,
+  FrameType,
+  PING_BYTES,
+  PRIORITY_BYTES,
+  WINDOW_DEFAULT,
+  WINDOW_LARGEST,
+} from "./protocol.ts";
+import { areTrailersValid, RequestHead, Route, readHead } from "./request-head.ts";
+import type { Sender } from "./sender.ts";
+import type { Stream } from "./stream.ts";
+import type { StreamTable } from "./stream-table.ts";
+
+/** Bytes of DATA that a peer may have under way on all its streams together. */
+export const RECEIVE_WINDOW = 1_048_576;
+/** DATA frames shorter than this, but for a last one, are counted as frills. */
+const WORTHY_DATA_BYTES = 16;
+
+export class FrameIntake implements FrameSink, BlockSink {
+  readonly #connection: Connection;
+  readonly #lane: Lane;
+  readonly #sender: Sender;
+  readonly #streams: StreamTable;
+  readonly #allowances: Allowances;
+  readonly #blocks: HeaderIntake;
+  readonly #decoder: HpackDecoder;
+  readonly #list = new HeaderList();
+  readonly #memory = new HeaderMemory();
+  readonly #head = new RequestHead();
+  readonly #handOver: HandOver;
+  #receiveWindow = RECEIVE_WINDOW;
+  #hasSettings = false;
+
+  constructor(connection: Connection) {
+    const { lane } = connection;
+    this.#connection = connection;
+    this.#lane = lane;
+    this.#sender = connection.sender;
+    this.#streams = connection.streams;
+    this.#allowances = connection.allowances;
+    this.#blocks = new HeaderIntake(this, lane.bounds, lane.counts);
+    this.#decoder = new HpackDecoder({ listBytesMax: lane.bounds.headerListBytesMax }, lane.headerScratch);
+    this.#handOver = new HandOver(connection);
+  }
+
+  /** True if a header block has begun and not ended. */
+  get isWithinBlock(): boolean {
+    return this.#blocks.openStreamId !== 0;
+  }
+
+  /** Ends what grpc-js does for this connection. */
+  close(): void {
+    this.#handOver.close();
+  }
+
+  takeFrame(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): boolean {
+    if (this.#blocks.openStreamId !== 0 && type !== FrameType.continuation) {
+      throw protocolError("a frame within a header block");
+    }
+    if (!this.#hasSettings && (type !== FrameType.settings || (flags & Flag.ack) !== 0)) {
+      throw protocolError("the first frame is not SETTINGS");
+    }
+    switch (type) {
+      case FrameType.data:
+        this.#takeData(flags, streamId, bytes, start, end);
+        break;
+      case FrameType.headers:
+        this.#blocks.takeHeaders(streamId, flags, bytes, start, end);
+        break;
+      case FrameType.continuation:
+        this.#blocks.takeContinuation(streamId, flags, bytes, start, end);
+        break;
+      case FrameType.windowUpdate:
+        this.#takeWindowUpdate(streamId, bytes, start, end);
+        break;
+      case FrameType.rstStream:
+        this.#takeReset(streamId, bytes, start, end);
+        break;
+      case FrameType.settings:
+        this.#takeSettings(flags, streamId, bytes, start, end);
+        break;
+      case FrameType.ping:
+        this.#takePing(flags, streamId, bytes, start, end);
+        break;
+      default:
+        this.#takeOther(type, streamId, bytes, start, end);
+    }
+    return !this.#connection.isClosed;
+  }
+
+  #takeData(flags: number, id: number, bytes: Buffer, frameStart: number, frameEnd: number): void {
+    if (id === 0) throw protocolError("DATA on stream 0");
+    const size = frameEnd - frameStart;
+    let start = frameStart;
+    let end = frameEnd;
+    if (flags & Flag.padded) {
+      end -= bytes[start++] as number;
+      if (size === 0 || end < start) throw protocolError("more padding than payload");
+    }
+    this.#receiveWindow -= size;
+    if (this.#receiveWindow < 0)
+      throw new ConnectionError(ErrorCode.flowControlError, "more DATA than the window allows");
+    if (this.#receiveWindow < RECEIVE_WINDOW / 2) {
+      this.#sender.windowUpdate(0, RECEIVE_WINDOW - this.#receiveWindow);
+      this.#receiveWindow = RECEIVE_WINDOW;
+    }
+    const isEnd = (flags & Flag.endStream) !== 0;
+    if (size < WORTHY_DATA_BYTES && !isEnd) this.#allowances.spend(Frill.other);
+    const stream = this.#streams.get(id);
+    if (stream === undefined) {
+      this.#takeForClosed(id, "DATA");
+      return;
+    }
+    stream.receiveWindow -= size;
+    stream.received += end - start;
+    const fault = faultOfData(stream, isEnd);
+    if (fault !== ErrorCode.noError) {
+      this.#connection.reset(stream, fault);
+      return;
+    }
+    if (isEnd) stream.isRemoteDone = true;
+    else if (size > end - start) this.#connection.credit(stream, size - (end - start));
+    stream.takeData(bytes, start, end, isEnd);
+  }
+
+  // A frame for a stream that is not there: a fault, unless it may have been under way when we closed the stream.
+  #takeForClosed(id: number, what: string): void {
+    if (id > this.#streams.lastId || id % 2 === 0) throw protocolError(`${what} on a stream that was never opened`);
+    this.#allowances.spend(Frill.other);
+    if (this.#streams.wasReset(id)) return;
+    this.#sender.rstStream(id, ErrorCode.streamClosed);
+    this.#streams.noteReset(id);
+  }
+
+  takeHeaderBlock(id: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void {
+    if (id <= this.#streams.lastId || id % 2 === 0) {
+      this.#takeLateHeaders(id, isEnd, bytes, start, end);
+      return;
+    }
+    this.#streams.lastId = id;
+    const { generation } = this.#decoder.table;
+    let head = this.#memory.find(bytes, start, end, generation);
+    if (head !== undefined) this.#lane.counts.headerBlocksRemembered++;
+    else {
+      head = this.#head;
+      this.#decode(bytes, start, end);
+      readHead(this.#list, this.#lane.methods, head);
+      if (this.#list.isRepeatable && head.route === Route.unary)
+        this.#memory.remember(bytes, start, end, generation, head);
+    }
+    if (this.#connection.life.isClosedTo(id)) {
+      this.#streams.noteReset(id);
+    } else if (head.route === Route.malformed) {
+      this.#allowances.spend(Frill.other);
+      this.#connection.refuse(id, ErrorCode.protocolError);
+    } else if (this.#streams.size >= this.#lane.options.maxConcurrentStreams) {
+      this.#allowances.spend(Frill.refused);
+      this.#connection.refuse(id, ErrorCode.refusedStream);
+    } else if (this.#connection.refusal !== undefined) {
+      this.#turnAway(id, this.#connection.refusal, isEnd);
+    } else if (head.route === Route.unary) this.#openUnary(id, head, isEnd);
+    else this.#openHanded(id, head, isEnd);
+  }
+
+  #turnAway(id: number, why: string, isEnd: boolean): void {
+    const block = this.#sender.blocks.trailersOnly(GrpcStatus.unauthenticated, why);
+    this.#sender.headers(id, block, true);
+    this.#streams.noteReset(id);
+    if (!isEnd) this.#sender.rstStream(id, ErrorCode.noError);
+  }
+
+  // Trailers, or a fault. They are decoded even if nobody wants them: the table depends on it.
+  #takeLateHeaders(id: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void {
+    this.#decode(bytes, start, end);
+    const stream = this.#streams.get(id);
+    if (stream === undefined) {
+      this.#allowances.spend(Frill.other);
+      if (this.#streams.wasReset(id)) return;
+      const code = id % 2 === 0 ? ErrorCode.protocolError : ErrorCode.streamClosed;
+      throw new ConnectionError(code, "HEADERS on a stream that is closed, or not the client's to open");
+    }
+    if (stream.isRemoteDone) this.#connection.reset(stream, ErrorCode.streamClosed);
+    else if (!isEnd || !areTrailersValid(this.#list)) this.#connection.reset(stream, ErrorCode.protocolError);
+    else if (stream.contentLength >= 0 && stream.contentLength !== stream.received) {
+      this.#connection.reset(stream, ErrorCode.protocolError);
+    } else {
+      stream.isRemoteDone = true;
+      stream.takeData(NOTHING, 0, 0, true);
+    }
+  }
+
+  #decode(bytes: Buffer, start: number, end: number): void {
+    this.#lane.counts.headerBlocksDecoded++;
+    this.#decoder.decode(bytes, start, end, this.#list);
+  }
+
+  #openUnary(id: number, head: RequestHead, isEnd: boolean): void {
+    if (isEnd && head.contentLength > 0) {
+      this.#connection.refuse(id, ErrorCode.protocolError);
+      return;
+    }
+    const stream = this.#lane.takeStream();
+    stream.open(this.#connection, id, head);
+    this.#add(stream, isEnd);
+    if (isEnd) stream.takeData(NOTHING, 0, 0, true);
+  }
+
+  #openHanded(id: number, head: RequestHead, isEnd: boolean): void {
+    if (isEnd && head.contentLength > 0) {
+      this.#connection.refuse(id, ErrorCode.protocolError);
+      return;
+    }
+    const stream = this.#handOver.open(id, this.#list, isEnd);
+    if (typeof stream === "number") {
+      this.#allowances.spend(Frill.refused);
+      this.#connection.refuse(id, stream);
+      return;
+    }
+    stream.contentLength = head.contentLength;
+    this.#add(stream, isEnd);
+  }
+
+  #add(stream: Stream, isEnd: boolean): void {
+    stream.sendWindow = this.#sender.streamWindow;
+    stream.receiveWindow = WINDOW_DEFAULT;
+    stream.isRemoteDone = isEnd;
+    this.#streams.add(stream);
+  }
+
+  #takeWindowUpdate(id: number, bytes: Buffer, start: number, end: number): void {
+    if (end - start !== 4) throw new ConnectionError(ErrorCode.frameSizeError, "a WINDOW_UPDATE that is not 4 bytes");
+    this.#allowances.spend(Frill.other);
+    const more = bytes.readUInt32BE(start) & 0x7fff_ffff;
+    if (id === 0) {
+      if (more === 0) throw protocolError("a WINDOW_UPDATE of nothing");
+      if (!this.#sender.widen(more))
+        throw new ConnectionError(ErrorCode.flowControlError, "a window of more than 2^31 - 1");
+      this.#sender.resumeBlocked();
+      return;
+    }
+    const stream = this.#streams.get(id);
+    if (stream === undefined) {
+      if (id > this.#streams.lastId || id % 2 === 0)
+        throw protocolError("WINDOW_UPDATE on a stream that was never opened");
+    } else if (more === 0) this.#connection.reset(stream, ErrorCode.protocolError);
+    else if (stream.sendWindow + more > WINDOW_LARGEST) this.#connection.reset(stream, ErrorCode.flowControlError);
+    else {
+      stream.sendWindow += more;
+      if (this.#sender.blocked.delete(stream)) stream.resume();
+    }
+  }
+
+  #takeReset(id: number, bytes: Buffer, start: number, end: number): void {
+    if (end - start !== 4) throw new ConnectionError(ErrorCode.frameSizeError, "a RST_STREAM that is not 4 bytes");
+    const stream = this.#streams.get(id);
+    if (stream === undefined) {
+      if (id > this.#streams.lastId || id % 2 === 0)
+        throw protocolError("RST_STREAM on a stream that was never opened");
+      this.#allowances.spend(Frill.other);
+      return;
+    }
+    this.#allowances.spend(Frill.reset);
+    this.#connection.remove(stream);
+    stream.abandon(bytes.readUInt32BE(start) as ErrorCode);
+  }
+
+  #takeSettings(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
+    if (id !== 0) throw protocolError("SETTINGS on a stream");
+    this.#allowances.spend(Frill.settings);
+    if (flags & Flag.ack) {
+      if (end !== start) throw new ConnectionError(ErrorCode.frameSizeError, "an acknowledgement that is not empty");
+      return;
+    }
+    this.#hasSettings = true;
+    applySettings(this.#connection, bytes, start, end);
+    this.#sender.acknowledgeSettings();
+    this.#sender.resumeBlocked();
+  }
+
+  #takePing(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
+    if (id !== 0) throw protocolError("PING on a stream");
+    if (end - start !== PING_BYTES) throw new ConnectionError(ErrorCode.frameSizeError, "a PING that is not 8 bytes");
+    this.#allowances.spend(Frill.ping);
+    const payload = bytes.subarray(start, end);
+    if (flags & Flag.ack) this.#connection.life.takePong(payload);
+    else this.#sender.ping(payload, true);
+  }
+
+  // PRIORITY is obsolete, a client's GOAWAY changes nothing for us, and unknown frames are passed over.
+  #takeOther(type: number, id: number, bytes: Buffer, start: number, end: number): void {
+    this.#allowances.spend(Frill.other);
+    if (type === FrameType.pushPromise) throw protocolError("a client that pushes");
+    if (type === FrameType.goaway && id !== 0) throw protocolError("GOAWAY on a stream");
+    if (type !== FrameType.priority) return;
+    if (id === 0) throw protocolError("PRIORITY on stream 0");
+    if (end - start !== PRIORITY_BYTES)
+      throw new ConnectionError(ErrorCode.frameSizeError, "a PRIORITY that is not 5 bytes");
+    if ((bytes.readUInt32BE(start) & 0x7fff_ffff) === id) throw protocolError("a stream that depends on itself");
+  }
+}
+
+const NOTHING = Buffer.alloc(0);
+
+function faultOfData(stream: Stream, isEnd: boolean): ErrorCode {
+  if (stream.isRemoteDone) return ErrorCode.streamClosed;
+  if (stream.receiveWindow < 0) return ErrorCode.flowControlError;
+  const { contentLength, received } = stream;
+  if (contentLength >= 0 && (received > contentLength || (isEnd && received !== contentLength))) {
+    return ErrorCode.protocolError;
+  }
+  return ErrorCode.noError;
+}
+
+function protocolError(message: string): ConnectionError {
+  return new ConnectionError(ErrorCode.protocolError, message);
+}

@@ -1,0 +1,63 @@
+// Remembers what header blocks came to, by their bytes. Most clients send the same block on every call, and then nothing
+// has to be decoded. A block qualifies if decoding it changes nothing, and counts only while the table stays as it was.
+
+import { RequestHead } from "./request-head.ts";
+
+/** Blocks remembered per connection; a power of two. */
+export const REMEMBERED_BLOCKS_MAX = 64;
+/** Longer blocks are always decoded. */
+export const REMEMBERED_BLOCK_BYTES_MAX = 512;
+
+class Slot {
+  bytes = Buffer.alloc(0);
+  generation = -1;
+  readonly head = new RequestHead();
+}
+
+/** The memory of one connection. Each block has one slot it can be in; a newcomer takes it over. */
+export class HeaderMemory {
+  readonly #slots: (Slot | undefined)[] = new Array(REMEMBERED_BLOCKS_MAX);
+  // What was last asked for in each slot: a block is worth keeping once it has come twice.
+  readonly #lastAsked = new Int32Array(REMEMBERED_BLOCKS_MAX);
+  #hash = 0;
+  #isAgain = false;
+
+  /** What the block came to when it was decoded with the table at `generation`; undefined if that is not known. */
+  find(block: Buffer, start: number, end: number, generation: number): RequestHead | undefined {
+    const length = end - start;
+    if (length > REMEMBERED_BLOCK_BYTES_MAX) {
+      this.#isAgain = false;
+      return undefined;
+    }
+    let hash = length;
+    for (let i = start; i < end; i++) hash = (Math.imul(hash, 31) + (block[i] as number)) | 0;
+    const at = (hash ^ (hash >>> 11)) & (REMEMBERED_BLOCKS_MAX - 1);
+    const slot = this.#slots[at];
+    if (slot !== undefined && slot.generation === generation && isSame(slot.bytes, block, start, length)) {
+      return slot.head;
+    }
+    this.#hash = at;
+    this.#isAgain = this.#lastAsked[at] === hash;
+    this.#lastAsked[at] = hash;
+    return undefined;
+  }
+
+  /** Keeps what the block that `find` was last asked for came to, if it is likely to come again. */
+  remember(block: Buffer, start: number, end: number, generation: number, head: RequestHead): void {
+    if (!this.#isAgain) return;
+    let slot = this.#slots[this.#hash];
+    if (slot === undefined) {
+      slot = new Slot();
+      this.#slots[this.#hash] = slot;
+    }
+    slot.bytes = Buffer.from(block.subarray(start, end));
+    slot.generation = generation;
+    slot.head.copyFrom(head);
+  }
+}
+
+function isSame(bytes: Buffer, block: Buffer, start: number, length: number): boolean {
+  if (bytes.length !== length) return false;
+  for (let i = 0; i < length; i++) if (bytes[i] !== block[start + i]) return false;
+  return true;
+}

@@ -1,0 +1,130 @@
+// Writes header blocks (RFC 7541). Names whose values hardly change go into the table, all else stays out of it, so that
+// after the first answers of a connection every block is made of indices that no longer move.
+
+import { DynamicTable, headerField, STATIC_FIELDS } from "./header-table.ts";
+import { encodeHuffman, huffmanLength } from "./huffman.ts";
+import { HEADER_TABLE_DEFAULT } from "./protocol.ts";
+
+const BLOCK_BYTES_FIRST = 256;
+const INTEGER_BYTES_MAX = 6;
+
+const staticNames = new Map<string, number>();
+const staticFields = new Map<string, number>();
+for (const [i, { name, value }] of STATIC_FIELDS.entries()) {
+  if (!staticNames.has(name)) staticNames.set(name, i + 1);
+  staticFields.set(`${name}\0${value}`, i + 1);
+}
+
+/** Names whose fields are worth a place in the table. */
+const STEADY_NAMES: ReadonlySet<string> = new Set([
+  ":status",
+  "content-type",
+  "grpc-status",
+  "grpc-encoding",
+  "grpc-accept-encoding",
+]);
+
+/** Whether a field of this name goes into the table. */
+export type IndexPolicy = (name: string) => boolean;
+
+/** The encoder of one connection. Blocks must be sent in the order in which they were made. */
+export class HpackEncoder {
+  readonly #table = new DynamicTable();
+  readonly #mayIndex: IndexPolicy;
+  #bytes = Buffer.allocUnsafe(BLOCK_BYTES_FIRST);
+  #at = 0;
+  // Sizes that the peer allowed and has not been told of yet: it must see the smallest on the way, then the last.
+  #smallestSize: number | undefined;
+
+  constructor(mayIndex: IndexPolicy = (name) => STEADY_NAMES.has(name)) {
+    this.#mayIndex = mayIndex;
+  }
+
+  /** True if the block at hand may be sent again, as long as `generation` stays: it changes no table. */
+  isRepeatable = true;
+
+  /** Moves when an index has come to mean something else; a block that is repeatable may be sent again until it does. */
+  get generation(): number {
+    return this.#table.generation;
+  }
+
+  /** Takes the peer's SETTINGS_HEADER_TABLE_SIZE. */
+  allowTableSize(bytes: number): void {
+    const size = Math.min(bytes, HEADER_TABLE_DEFAULT);
+    if (size === this.#table.sizeMax) return;
+    this.#smallestSize = Math.min(this.#smallestSize ?? size, size);
+    this.#table.resize(size);
+  }
+
+  /** Begins a block. */
+  begin(): void {
+    this.#at = 0;
+    this.isRepeatable = this.#smallestSize === undefined;
+    if (this.#smallestSize === undefined) return;
+    this.#reserve(2 * INTEGER_BYTES_MAX);
+    if (this.#smallestSize < this.#table.sizeMax) this.#integer(0x20, 0x1f, this.#smallestSize);
+    this.#integer(0x20, 0x1f, this.#table.sizeMax);
+    this.#smallestSize = undefined;
+  }
+
+  /** Adds a field. Name and value are one-byte text, checked by the caller. */
+  field(name: string, value: string): void {
+    this.#reserve(name.length + value.length + 3 * INTEGER_BYTES_MAX);
+    const whole = staticFields.get(`${name}\0${value}`) ?? this.#find(name, value);
+    if (whole !== undefined) {
+      this.#integer(0x80, 0x7f, whole);
+      return;
+    }
+    const named = staticNames.get(name) ?? this.#find(name, undefined) ?? 0;
+    const isIndexed = this.#mayIndex(name);
+    if (isIndexed) this.#integer(0x40, 0x3f, named);
+    else this.#integer(0x00, 0x0f, named);
+    if (named === 0) this.#text(name);
+    this.#text(value);
+    if (!isIndexed) return;
+    this.isRepeatable = false;
+    this.#table.add(headerField(name, value));
+  }
+
+  /** The block as made so far; valid until the next `begin`. */
+  end(): Buffer {
+    return this.#bytes.subarray(0, this.#at);
+  }
+
+  #find(name: string, value: string | undefined): number | undefined {
+    for (let i = 0; i < this.#table.count; i++) {
+      const field = this.#table.at(i);
+      if (field?.name === name && (value === undefined || field.value === value)) return STATIC_FIELDS.length + 1 + i;
+    }
+    return undefined;
+  }
+
+  #text(text: string): void {
+    const coded = huffmanLength(text);
+    if (coded < text.length) {
+      this.#integer(0x80, 0x7f, coded);
+      this.#at = encodeHuffman(text, this.#bytes, this.#at);
+    } else {
+      this.#integer(0x00, 0x7f, text.length);
+      this.#at += this.#bytes.write(text, this.#at, "latin1");
+    }
+  }
+
+  #integer(pattern: number, prefixMax: number, value: number): void {
+    if (value < prefixMax) {
+      this.#bytes[this.#at++] = pattern | value;
+      return;
+    }
+    this.#bytes[this.#at++] = pattern | prefixMax;
+    let rest = value - prefixMax;
+    for (; rest >= 0x80; rest >>>= 7) this.#bytes[this.#at++] = (rest & 0x7f) | 0x80;
+    this.#bytes[this.#at++] = rest;
+  }
+
+  #reserve(bytes: number): void {
+    if (this.#at + bytes <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(2 * this.#bytes.length, this.#at + bytes));
+    larger.set(this.#bytes.subarray(0, this.#at));
+    this.#bytes = larger;
+  }
+}

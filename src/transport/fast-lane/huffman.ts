@@ -1,0 +1,141 @@
+// The Huffman code of HPACK (RFC 7541, appendix B). The code is canonical: codes go up by length and, among equals, by
+// symbol, so the lengths alone tell it whole.
+
+/** Bits of each byte's code. The end-of-string symbol, number 256, has 30 and is never sent. */
+const CODE_BITS =
+  "13 23 28 28 28 28 28 28 28 24 30 28 28 30 28 28 28 28 28 28 28 28 30 28 28 28 28 28 28 28 28 28 " +
+  "6 10 10 12 13 6 8 11 10 10 8 11 8 6 6 6 5 5 5 6 6 6 6 6 6 6 7 8 15 6 12 10 " +
+  "13 6 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 8 7 8 13 19 13 14 6 " +
+  "15 5 6 5 6 5 6 6 6 5 7 7 6 6 6 5 6 7 6 5 5 6 7 7 7 7 7 15 11 14 13 28 " +
+  "20 22 20 20 22 22 22 23 22 23 23 23 23 23 24 23 24 24 22 23 24 23 23 23 23 21 22 23 22 23 23 24 " +
+  "22 21 20 22 22 23 23 21 23 22 22 24 21 22 23 23 21 21 22 21 23 22 23 23 20 22 22 22 23 22 22 23 " +
+  "26 26 20 19 22 23 22 25 26 26 26 27 27 26 24 25 19 21 26 27 27 26 27 24 21 21 26 26 28 27 27 27 " +
+  "20 24 20 21 22 21 21 23 22 22 25 25 24 24 26 23 26 27 26 26 27 27 27 27 27 28 27 27 27 27 27 26 " +
+  "30";
+
+const END_OF_STRING = 256;
+const NIBBLES = 16;
+/** A step of the decoder: next state, then what it found. */
+const EMITS = 1 << 16;
+const FAILS = 1 << 17;
+const STATE_SHIFT = 8;
+
+const bitsOf = Uint8Array.from(CODE_BITS.split(" "), Number);
+const codeOf = canonicalCodes();
+const decoder = buildDecoder();
+
+/** Most bytes that `length` bytes of Huffman code can stand for: the shortest code has 5 bits. */
+export function huffmanTextMax(length: number): number {
+  return Math.floor((length * 8) / 5);
+}
+
+/** Bytes that `text`, one-byte text, takes in Huffman code. */
+export function huffmanLength(text: string): number {
+  let bits = 0;
+  for (let i = 0; i < text.length; i++) bits += bitsOf[text.charCodeAt(i) & 0xff] as number;
+  return (bits + 7) >>> 3;
+}
+
+/** Writes one-byte text as Huffman code from `at`; returns where it ends. The caller has made room. */
+export function encodeHuffman(text: string, into: Uint8Array, at: number): number {
+  let held = 0;
+  let heldBits = 0;
+  let end = at;
+  for (let i = 0; i < text.length; i++) {
+    const symbol = text.charCodeAt(i) & 0xff;
+    const bits = bitsOf[symbol] as number;
+    // Fewer than 8 bits are held, and no code has more than 30: a double holds both, an int32 does not.
+    held = held * 2 ** bits + (codeOf[symbol] as number);
+    heldBits += bits;
+    while (heldBits >= 8) {
+      heldBits -= 8;
+      const unit = 2 ** heldBits;
+      const byte = Math.floor(held / unit);
+      into[end++] = byte;
+      held -= byte * unit;
+    }
+  }
+  if (heldBits > 0) into[end++] = (held << (8 - heldBits)) | (0xff >>> heldBits);
+  return end;
+}
+
+/**
+ * Reads Huffman code from `start` up to `end` into `into`, which has room for `huffmanTextMax` bytes. Returns how many
+ * bytes it stands for, or -1 if it is no such code: an end-of-string symbol, or padding that is too long or not all ones.
+ */
+export function decodeHuffman(from: Uint8Array, start: number, end: number, into: Uint8Array): number {
+  let state = 0;
+  let length = 0;
+  for (let i = start; i < end; i++) {
+    const byte = from[i] as number;
+    let step = decoder.steps[(state << 4) | (byte >>> 4)] as number;
+    if (step & EMITS) into[length++] = step;
+    let failed = step & FAILS;
+    state = (step >>> STATE_SHIFT) & 0xff;
+    step = decoder.steps[(state << 4) | (byte & 15)] as number;
+    if (step & EMITS) into[length++] = step;
+    failed |= step & FAILS;
+    if (failed) return -1;
+    state = (step >>> STATE_SHIFT) & 0xff;
+  }
+  return decoder.isEnd[state] === 1 ? length : -1;
+}
+
+function canonicalCodes(): Uint32Array {
+  const codes = new Uint32Array(END_OF_STRING + 1);
+  let code = 0;
+  for (let bits = 1; bits <= 30; bits++) {
+    for (let symbol = 0; symbol <= END_OF_STRING; symbol++) if (bitsOf[symbol] === bits) codes[symbol] = code++;
+    code *= 2;
+  }
+  return codes;
+}
+
+// The code's tree has 256 inner nodes, which are the states; a step takes four bits and passes at most one leaf, because
+// no code is shorter than five.
+function buildDecoder(): { steps: Uint32Array; isEnd: Uint8Array } {
+  const children: [number, number][] = [[0, 0]];
+  for (let symbol = 0; symbol <= END_OF_STRING; symbol++) insertCode(children, symbol);
+  const steps = new Uint32Array(children.length * NIBBLES);
+  for (let state = 0; state < children.length; state++) {
+    for (let nibble = 0; nibble < NIBBLES; nibble++) steps[state * NIBBLES + nibble] = stepOf(children, state, nibble);
+  }
+  // Padding is up to seven ones: the states on the way of ones from the root.
+  const isEnd = new Uint8Array(children.length);
+  for (let state = 0, ones = 0; ones <= 7; ones++) {
+    isEnd[state] = 1;
+    state = (children[state] as [number, number])[1];
+  }
+  return { steps, isEnd };
+}
+
+// Inner nodes are positive numbers, leaves are -1 - symbol, 0 is nothing yet.
+function insertCode(children: [number, number][], symbol: number): void {
+  const bits = bitsOf[symbol] as number;
+  const code = codeOf[symbol] as number;
+  let node = 0;
+  for (let bit = bits - 1; bit >= 0; bit--) {
+    const pair = children[node] as [number, number];
+    const side = (code >>> bit) & 1;
+    if (bit === 0) pair[side] = -1 - symbol;
+    else if (pair[side] === 0) {
+      children.push([0, 0]);
+      pair[side] = children.length - 1;
+    }
+    node = pair[side] as number;
+  }
+}
+
+function stepOf(children: readonly [number, number][], state: number, nibble: number): number {
+  let node = state;
+  let found = 0;
+  for (let bit = 3; bit >= 0; bit--) {
+    node = (children[node] as [number, number])[(nibble >>> bit) & 1] as number;
+    if (node >= 0) continue;
+    const symbol = -1 - node;
+    if (symbol === END_OF_STRING) return FAILS;
+    found = EMITS | symbol;
+    node = 0;
+  }
+  return found | (node << STATE_SHIFT);
+}

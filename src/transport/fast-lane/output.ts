@@ -1,0 +1,149 @@
+// What goes out on one socket: frames are written into chunks, and the chunks are handed to the socket once a turn.
+// A chunk that was handed over belongs to the socket until it has called back; only then is it written to again.
+
+import type { Socket } from "node:net";
+import { FRAME_HEAD_BYTES, type FrameType } from "./protocol.ts";
+
+export const CHUNK_BYTES = 32_768;
+const POOLED_CHUNKS_MAX = 256;
+
+/** Chunks that nobody uses at the moment; one pool per server. */
+export class ChunkPool {
+  readonly #free: Buffer[] = [];
+
+  take(): Buffer {
+    return this.#free.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);
+  }
+
+  giveBack(chunk: Buffer): void {
+    if (this.#free.length < POOLED_CHUNKS_MAX) this.#free.push(chunk);
+  }
+}
+
+/** Told when the socket has taken what it was given. */
+export interface OutputOwner {
+  /** Some output has left this process. */
+  outputWritten(): void;
+}
+
+export class Output {
+  readonly #socket: Socket;
+  readonly #pool: ChunkPool;
+  readonly #owner: OutputOwner;
+  // Full chunks of this turn, then the one that is being filled.
+  #full: Buffer[] = [];
+  #bytes: Buffer | undefined;
+  #at = 0;
+  // Chunks that belong to the socket, oldest first.
+  readonly #handed: Buffer[] = [];
+  readonly #onWritten: (error?: Error | null) => void;
+  #isClosed = false;
+  /** Bytes written here that the socket has not called back about. */
+  unread = 0;
+
+  constructor(socket: Socket, pool: ChunkPool, owner: OutputOwner) {
+    this.#socket = socket;
+    this.#pool = pool;
+    this.#owner = owner;
+    this.#onWritten = (error) => this.#written(error);
+  }
+
+  /** Makes sure that `size` bytes, at most CHUNK_BYTES, lie in one piece; they begin at `at` of the buffer returned. */
+  reserve(size: number): Buffer {
+    if (this.#bytes === undefined) {
+      this.#bytes = this.#pool.take();
+      this.#at = 0;
+    } else if (this.#at + size > CHUNK_BYTES) {
+      this.#full.push(this.#bytes.subarray(0, this.#at));
+      this.#bytes = this.#pool.take();
+      this.#at = 0;
+    }
+    return this.#bytes;
+  }
+
+  /** Where the next byte goes. */
+  get at(): number {
+    return this.#at;
+  }
+
+  /** Says that everything before `end` has been written. */
+  advanceTo(end: number): void {
+    this.unread += end - this.#at;
+    this.#at = end;
+  }
+
+  /** Writes the nine bytes before a payload, for which the caller has reserved room. */
+  frameHead(length: number, type: number, flags: number, streamId: number): void {
+    const end = writeFrameHead(this.#bytes as Buffer, this.#at, length, type, flags, streamId);
+    this.advanceTo(end);
+  }
+
+  /** Writes a frame whose payload, at most 16 KiB, is at hand. */
+  frame(type: (typeof FrameType)[keyof typeof FrameType], flags: number, streamId: number, payload: Uint8Array): void {
+    const into = this.reserve(FRAME_HEAD_BYTES + payload.length);
+    this.frameHead(payload.length, type, flags, streamId);
+    into.set(payload, this.#at);
+    this.advanceTo(this.#at + payload.length);
+  }
+
+  /** Hands all that was written to the socket. */
+  flush(): void {
+    const last = this.#bytes;
+    if (last === undefined || this.#isClosed) return;
+    this.#bytes = undefined;
+    if (this.#full.length === 0) {
+      this.#hand(last.subarray(0, this.#at));
+      return;
+    }
+    const full = this.#full;
+    this.#full = [];
+    this.#socket.cork();
+    for (const chunk of full) this.#hand(chunk);
+    this.#hand(last.subarray(0, this.#at));
+    this.#socket.uncork();
+  }
+
+  /** Drops what has not been handed to the socket; nothing is written from here on. */
+  close(): void {
+    this.#isClosed = true;
+    this.#full = [];
+    this.#bytes = undefined;
+    this.unread = 0;
+  }
+
+  #hand(bytes: Buffer): void {
+    this.#handed.push(bytes);
+    this.#socket.write(bytes, this.#onWritten);
+  }
+
+  // The socket calls back in the order of the writes.
+  #written(error: Error | null | undefined): void {
+    const bytes = this.#handed.shift();
+    // After an error it is not certain that the socket has let go.
+    if (bytes === undefined || error || this.#isClosed) return;
+    this.unread -= bytes.length;
+    this.#pool.giveBack(Buffer.from(bytes.buffer, 0, CHUNK_BYTES));
+    this.#owner.outputWritten();
+  }
+}
+
+/** Writes the nine bytes before a payload at `at`; returns where they end. */
+export function writeFrameHead(
+  into: Uint8Array,
+  at: number,
+  length: number,
+  type: number,
+  flags: number,
+  streamId: number,
+): number {
+  into[at] = length >>> 16;
+  into[at + 1] = length >>> 8;
+  into[at + 2] = length;
+  into[at + 3] = type;
+  into[at + 4] = flags;
+  into[at + 5] = streamId >>> 24;
+  into[at + 6] = streamId >>> 16;
+  into[at + 7] = streamId >>> 8;
+  into[at + 8] = streamId;
+  return at + FRAME_HEAD_BYTES;
+}

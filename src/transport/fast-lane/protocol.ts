@@ -1,0 +1,70 @@
+// Numbers of HTTP/2 (RFC 9113) as they go over the wire.
+
+/** Types of frames. */
+export const FrameType = {
+  data: 0,
+  headers: 1,
+  priority: 2,
+  rstStream: 3,
+  settings: 4,
+  pushPromise: 5,
+  ping: 6,
+  goaway: 7,
+  windowUpdate: 8,
+  continuation: 9,
+} as const;
+
+/** Flags of frames; what a bit means depends on the type. */
+export const Flag = { ack: 1, endStream: 1, endHeaders: 4, padded: 8, priority: 0x20 } as const;
+
+/** Why a stream or a connection ends. */
+export const ErrorCode = {
+  noError: 0,
+  protocolError: 1,
+  internalError: 2,
+  flowControlError: 3,
+  settingsTimeout: 4,
+  streamClosed: 5,
+  frameSizeError: 6,
+  refusedStream: 7,
+  cancel: 8,
+  compressionError: 9,
+  enhanceYourCalm: 11,
+} as const;
+export type ErrorCode = (typeof ErrorCode)[keyof typeof ErrorCode];
+
+/** Identifiers of settings. */
+export const Setting = {
+  headerTableSize: 1,
+  enablePush: 2,
+  maxConcurrentStreams: 3,
+  initialWindowSize: 4,
+  maxFrameSize: 5,
+  maxHeaderListSize: 6,
+} as const;
+
+/** What a client sends first. */
+export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
+
+export const FRAME_HEAD_BYTES = 9;
+export const PING_BYTES = 8;
+export const SETTING_BYTES = 6;
+export const PRIORITY_BYTES = 5;
+/** Largest payload that we accept, and that a peer accepts before it says otherwise. */
+export const FRAME_BYTES_DEFAULT = 16_384;
+export const FRAME_BYTES_LARGEST = 16_777_215;
+export const WINDOW_DEFAULT = 65_535;
+export const WINDOW_LARGEST = 0x7fff_ffff;
+export const STREAM_ID_LARGEST = 0x7fff_ffff;
+export const HEADER_TABLE_DEFAULT = 4_096;
+
+/** A fault of the peer, or of ours, that ends the connection with a GOAWAY of this code. */
+export class ConnectionError extends Error {
+  override readonly name = "ConnectionError";
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}

@@ -1,0 +1,146 @@
+// What the header fields of a request come to: a unary call that we answer ourselves, a stream for grpc-js, or nonsense.
+
+import type { UnaryMethod } from "../unary-call.ts";
+import type { HeaderList } from "./header-list.ts";
+import { NameId } from "./header-names.ts";
+
+/** Where a request goes. */
+export const Route = { unary: 0, handOver: 1, malformed: 2 } as const;
+export type Route = (typeof Route)[keyof typeof Route];
+
+const MICROS_OF_UNIT: Readonly<Record<string, number>> = {
+  H: 3_600_000_000,
+  M: 60_000_000,
+  S: 1_000_000,
+  m: 1_000,
+  u: 1,
+  n: 0.001,
+};
+const TIMEOUT_DIGITS_MAX = 8;
+const CONTENT_TYPE = "application/grpc";
+
+/** A request as its headers tell it; filled by `readHead`. */
+export class RequestHead {
+  route: Route = Route.malformed;
+  /** Set if the route is `unary`. */
+  method: UnaryMethod | undefined;
+  /** Microseconds from the arrival of the headers, or Infinity. */
+  timeoutUs = Number.POSITIVE_INFINITY;
+  /** Bytes of body announced, or -1. */
+  contentLength = -1;
+
+  copyFrom(other: RequestHead): void {
+    this.route = other.route;
+    this.method = other.method;
+    this.timeoutUs = other.timeoutUs;
+    this.contentLength = other.contentLength;
+  }
+}
+
+const SEEN_METHOD = 1;
+const SEEN_SCHEME = 2;
+const SEEN_PATH = 4;
+const SEEN_AUTHORITY = 8;
+const SEEN_NEEDED = SEEN_METHOD | SEEN_SCHEME | SEEN_PATH;
+
+/**
+ * Reads the fields of a request. Malformed is what RFC 9113, section 8, says is; everything that is well formed but not
+ * a plain call of one of `methods` goes to grpc-js, which has an answer to all of it.
+ */
+export function readHead(list: HeaderList, methods: ReadonlyMap<string, UnaryMethod>, head: RequestHead): void {
+  head.route = Route.malformed;
+  head.method = undefined;
+  head.timeoutUs = Number.POSITIVE_INFINITY;
+  head.contentLength = -1;
+  let seen = 0;
+  let isPlain = true;
+  let isGrpc = false;
+  let hasFields = false;
+  for (let i = 0; i < list.count; i++) {
+    const value = list.values[i] as string;
+    const pseudo = pseudoBit(list.nameIds[i] as NameId);
+    if (pseudo !== 0) {
+      if (hasFields || (seen & pseudo) !== 0) return;
+      seen |= pseudo;
+      if (pseudo === SEEN_METHOD) isPlain &&= value === "POST";
+      else if (pseudo === SEEN_PATH) {
+        if (value === "") return;
+        head.method = methods.get(value);
+      }
+      continue;
+    }
+    hasFields = true;
+    switch (list.nameIds[i]) {
+      case NameId.contentType:
+        isGrpc = isGrpcContent(value);
+        break;
+      case NameId.te:
+        if (value !== "trailers") return;
+        break;
+      case NameId.grpcTimeout:
+        head.timeoutUs = readTimeoutUs(value);
+        break;
+      case NameId.grpcEncoding:
+        isPlain &&= value === "identity";
+        break;
+      case NameId.contentLength:
+        head.contentLength = readLength(value);
+        if (Number.isNaN(head.contentLength)) return;
+        break;
+      case NameId.connectionBound:
+      case NameId.foreignPseudo:
+      case NameId.invalid:
+        return;
+    }
+  }
+  if ((seen & SEEN_NEEDED) !== SEEN_NEEDED) return;
+  const isUnary = isPlain && isGrpc && head.method !== undefined && !Number.isNaN(head.timeoutUs);
+  head.route = isUnary ? Route.unary : Route.handOver;
+}
+
+function pseudoBit(nameId: NameId): number {
+  switch (nameId) {
+    case NameId.method:
+      return SEEN_METHOD;
+    case NameId.scheme:
+      return SEEN_SCHEME;
+    case NameId.path:
+      return SEEN_PATH;
+    case NameId.authority:
+      return SEEN_AUTHORITY;
+    default:
+      return 0;
+  }
+}
+
+/** Whether the fields after a body are ones: no pseudo-header, nothing of HTTP/1.1, no invalid name. */
+export function areTrailersValid(list: HeaderList): boolean {
+  for (let i = 0; i < list.count; i++) {
+    const nameId = list.nameIds[i] as NameId;
+    if (pseudoBit(nameId) !== 0) return false;
+    if (nameId === NameId.foreignPseudo || nameId === NameId.connectionBound || nameId === NameId.invalid) return false;
+  }
+  return true;
+}
+
+/** Microseconds of a `grpc-timeout`, or NaN if it is none. */
+export function readTimeoutUs(value: string): number {
+  const digits = value.length - 1;
+  if (digits < 1 || digits > TIMEOUT_DIGITS_MAX) return Number.NaN;
+  let amount = 0;
+  for (let i = 0; i < digits; i++) {
+    const digit = value.charCodeAt(i) - 0x30;
+    if (digit < 0 || digit > 9) return Number.NaN;
+    amount = amount * 10 + digit;
+  }
+  return amount * (MICROS_OF_UNIT[value[digits] as string] ?? Number.NaN);
+}
+
+function readLength(value: string): number {
+  return /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
+}
+
+function isGrpcContent(value: string): boolean {
+  if (value === CONTENT_TYPE) return true;
+  return value.startsWith(CONTENT_TYPE) && (value[CONTENT_TYPE.length] === "+" || value[CONTENT_TYPE.length] === ";");
+}

@@ -1,0 +1,223 @@
+// One unary call on its stream: gathers the request, hands it to the handler, takes the reply. Objects are pooled: one
+// serves again only when its stream is closed and its handler has replied.
+
+import { InvariantError } from "../../core/invariant.ts";
+import { GrpcStatus, type UnaryReply } from "../../core/unary.ts";
+import type { UnaryMethod } from "../unary-call.ts";
+import type { Connection } from "./connection.ts";
+import type { Lane } from "./lane.ts";
+import type { ErrorCode } from "./protocol.ts";
+import type { RequestHead } from "./request-head.ts";
+import { Stream } from "./stream.ts";
+
+/** The byte that says whether a message is compressed, and its length. */
+export const MESSAGE_HEAD_BYTES = 5;
+const MESSAGE_BYTES_FIRST = 4_096;
+const NO_METHOD: UnaryMethod = { path: "", handler: { handle: () => undefined } };
+
+export class UnaryStream extends Stream implements UnaryReply {
+  readonly #lane: Lane;
+  #connection: Connection | undefined;
+  #method: UnaryMethod = NO_METHOD;
+  #deadlineUs = Number.POSITIVE_INFINITY;
+  // The handler owes no reply: it was not called yet, or has replied.
+  #isReplied = true;
+  // What has come of a message that is spread over frames, with its head.
+  #request: Buffer | undefined;
+  #filled = 0;
+  // What is left of an answer that had to wait for a window.
+  #waiting: Buffer | undefined;
+  #sent = 0;
+  // Since when it has waited without a byte going out, as looks from outside see it; 0 before the first look.
+  #starvedUs = 0;
+
+  constructor(lane: Lane) {
+    super();
+    this.#lane = lane;
+  }
+
+  /** Makes the object serve a new stream. */
+  open(connection: Connection, id: number, head: RequestHead): void {
+    this.id = id;
+    this.received = 0;
+    this.consumed = 0;
+    this.isRemoteDone = false;
+    this.contentLength = head.contentLength;
+    this.#connection = connection;
+    this.#method = head.method as UnaryMethod;
+    this.#deadlineUs =
+      head.timeoutUs === Number.POSITIVE_INFINITY ? head.timeoutUs : this.#lane.turnNowUs() + head.timeoutUs;
+  }
+
+  /** When the caller stops waiting, if the handler still owes a reply; Infinity otherwise. */
+  get dueUs(): number {
+    return this.#isReplied ? Number.POSITIVE_INFINITY : this.#deadlineUs;
+  }
+
+  takeData(bytes: Buffer, start: number, end: number, isEnd: boolean): void {
+    if (isEnd && this.#filled === 0 && end - start >= MESSAGE_HEAD_BYTES) {
+      const length = bytes.readUInt32BE(start + 1);
+      if (
+        bytes[start] === 0 &&
+        length === end - start - MESSAGE_HEAD_BYTES &&
+        length <= this.#lane.options.maxMessageBytes
+      ) {
+        this.#serve(bytes.subarray(start + MESSAGE_HEAD_BYTES, end));
+        return;
+      }
+    }
+    if (!this.#gather(bytes, start, end) || !isEnd) return;
+    const request = this.#request;
+    const filled = this.#filled;
+    this.#dropRequest();
+    if (request === undefined) {
+      this.#refuse(GrpcStatus.unimplemented, "the call carries no message; expected one");
+    } else if (filled < MESSAGE_HEAD_BYTES || filled < MESSAGE_HEAD_BYTES + request.readUInt32BE(1)) {
+      this.#refuse(GrpcStatus.internal, "the message ends early");
+    } else this.#serve(request.subarray(MESSAGE_HEAD_BYTES, filled));
+  }
+
+  // False if the call has been refused for what came.
+  #gather(bytes: Buffer, start: number, end: number): boolean {
+    if (start === end) return true;
+    const connection = this.#connection as Connection;
+    const size = this.#filled + end - start;
+    const { maxMessageBytes } = this.#lane.options;
+    if (this.#request === undefined || size > this.#request.length) {
+      const room = Math.min(Math.max(2 * size, MESSAGE_BYTES_FIRST), maxMessageBytes + MESSAGE_HEAD_BYTES);
+      const larger = Buffer.allocUnsafe(Math.max(room, size));
+      connection.partialBytes += larger.length - (this.#request?.length ?? 0);
+      this.#request?.copy(larger, 0, 0, this.#filled);
+      this.#request = larger;
+    }
+    bytes.copy(this.#request, this.#filled, start, end);
+    this.#filled = size;
+    connection.credit(this, end - start);
+    const fault = this.#faultOf(this.#request, size);
+    if (fault !== undefined) {
+      this.#dropRequest();
+      this.#refuse(...fault);
+      return false;
+    }
+    return true;
+  }
+
+  #faultOf(request: Buffer, size: number): [GrpcStatus, string] | undefined {
+    if (request[0] === 1) return [GrpcStatus.internal, "a compressed message without a grpc-encoding"];
+    if ((request[0] as number) > 1) return [GrpcStatus.internal, "a message that does not begin with 0 or 1"];
+    if (size >= MESSAGE_HEAD_BYTES) {
+      const length = request.readUInt32BE(1);
+      const { maxMessageBytes } = this.#lane.options;
+      if (length > maxMessageBytes) {
+        return [GrpcStatus.resourceExhausted, `Received message larger than max (${length} vs ${maxMessageBytes})`];
+      }
+      if (size > length + MESSAGE_HEAD_BYTES)
+        return [GrpcStatus.unimplemented, "the call carries a second message; expected one"];
+    }
+    const { counts, bounds } = this.#lane;
+    if ((this.#connection as Connection).partialBytes > bounds.partialBytesMax) {
+      counts.troubles.partial_requests++;
+      return [GrpcStatus.resourceExhausted, "too many requests of this connection have come only in part"];
+    }
+    return undefined;
+  }
+
+  #dropRequest(): void {
+    if (this.#request !== undefined && this.#connection !== undefined) {
+      this.#connection.partialBytes -= this.#request.length;
+    }
+    this.#request = undefined;
+    this.#filled = 0;
+  }
+
+  #serve(message: Buffer): void {
+    const { context, counts } = this.#lane;
+    counts.unaryCalls++;
+    if (context.inFlight >= context.inFlightMax) {
+      context.observer.overloaded(this.#method.path);
+      this.#refuse(GrpcStatus.resourceExhausted, `more than ${context.inFlightMax} calls in flight`);
+      return;
+    }
+    if (this.#deadlineUs !== Number.POSITIVE_INFINITY && this.#deadlineUs <= this.#lane.turnNowUs()) {
+      this.#refuse(GrpcStatus.deadlineExceeded, "the deadline passed before the call was read");
+      return;
+    }
+    context.inFlight++;
+    this.#isReplied = false;
+    try {
+      this.#method.handler.handle(message, this.#deadlineUs, this);
+    } catch (error) {
+      context.observer.handlerFailed(this.#method.path, error);
+      if (!this.#isReplied) this.fail(GrpcStatus.internal, "internal error");
+    }
+    if (!this.#isReplied) this.#lane.deadlines.note(this.#deadlineUs);
+  }
+
+  ok(message: Uint8Array): void {
+    if (!this.#isFirstReply()) return;
+    const connection = this.#connection;
+    if (connection === undefined) this.#lane.release(this);
+    else connection.answer(this, message);
+  }
+
+  fail(status: GrpcStatus, message: string): void {
+    if (!this.#isFirstReply()) return;
+    if (this.#connection === undefined) this.#lane.release(this);
+    else this.#refuse(status, message);
+  }
+
+  #isFirstReply(): boolean {
+    const { context } = this.#lane;
+    if (this.#isReplied) {
+      context.observer.handlerFailed(this.#method.path, new InvariantError("a call is replied to once"));
+      return false;
+    }
+    this.#isReplied = true;
+    context.inFlight--;
+    return true;
+  }
+
+  #refuse(status: GrpcStatus, message: string): void {
+    this.#connection?.answerFailure(this, status, message);
+  }
+
+  /** Answers DEADLINE_EXCEEDED; what the handler replies later is dropped. */
+  expire(): void {
+    this.#refuse(GrpcStatus.deadlineExceeded, "Deadline exceeded");
+  }
+
+  /** Keeps an answer of which the first `sent` bytes are out; `resume` sends the rest. */
+  wait(answer: Buffer, sent: number): void {
+    if (this.#waiting === undefined || sent > this.#sent) this.#starvedUs = 0;
+    this.#waiting = answer;
+    this.#sent = sent;
+  }
+
+  /** Whether, of a look every second or so, none has seen the answer move for `stallUs`. */
+  isStarvedAt(nowUs: number, stallUs: number): boolean {
+    if (this.#starvedUs === 0) this.#starvedUs = nowUs;
+    return nowUs - this.#starvedUs > stallUs;
+  }
+
+  resume(): void {
+    const answer = this.#waiting;
+    if (answer === undefined) return;
+    (this.#connection as Connection).answerRest(this, answer, this.#sent);
+  }
+
+  /** The connection has closed the stream: nothing more goes out on it. */
+  closed(): void {
+    this.#dropRequest();
+    this.#waiting = undefined;
+    this.#connection = undefined;
+    if (this.#isReplied) this.#lane.release(this);
+  }
+
+  abandon(_code: ErrorCode): void {
+    this.closed();
+  }
+
+  giveUp(): void {
+    // A unary call is short; it finishes or is cut with the connection.
+  }
+}
