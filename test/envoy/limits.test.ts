@@ -1,0 +1,142 @@
+// Which requests pass: Envoy asks Headgate about descriptors of every shape, and its callers get 200 or 429.
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { fixed, fromHeader, httpFilter, listener, route } from "./support/bootstrap.ts";
+import { Rig } from "./support/rig.ts";
+
+const RULES = `
+domain: edge
+descriptors:
+  - key: api_key
+    rate_limit: { requests_per_unit: 3, unit: hour }
+  - key: generic_key
+    value: api
+    rate_limit: { requests_per_unit: 4, unit: hour }
+  - key: tenant
+    descriptors:
+      - key: path
+        rate_limit: { requests_per_unit: 2, unit: hour }
+  - key: plan
+    value: enterprise
+    descriptors:
+      - key: user
+        rate_limit: { tokens_per_second: 0.001, burst: 5 }
+  - key: plan
+    descriptors:
+      - key: user
+        rate_limit: { tokens_per_second: 0.001, burst: 2 }
+  - key: watched
+    shadow_mode: true
+    rate_limit: { requests_per_unit: 1, unit: hour }
+  - key: overridden
+    rate_limit: { requests_per_unit: 1, unit: hour }
+`;
+
+const CAPPED = `
+domain: capped
+global_limit: { name: total, requests_per_unit: 5, unit: hour }
+descriptors:
+  - key: api_key
+    rate_limit: { requests_per_unit: 2, unit: hour }
+`;
+
+const overridden = [fromHeader("x-case", "overridden")];
+const overrideMetadata = (key: string) => ({
+  dynamic_metadata: { metadata_key: { key: "test.override", path: [{ key }] } },
+});
+
+const ROUTES = [
+  route({ prefix: "/per-key", rateLimits: [{ actions: [fromHeader("x-api-key", "api_key")] }] }),
+  route({ prefix: "/capped", domain: "capped", rateLimits: [{ actions: [fromHeader("x-api-key", "api_key")] }] }),
+  route({
+    prefix: "/several",
+    rateLimits: [
+      { actions: [fixed("generic_key", "api")] },
+      { actions: [fromHeader("x-tenant", "tenant"), fromHeader(":path", "path")] },
+    ],
+  }),
+  route({ prefix: "/tiers", rateLimits: [{ actions: [fromHeader("x-plan", "plan"), fromHeader("x-user", "user")] }] }),
+  route({ prefix: "/watched", rateLimits: [{ actions: [fromHeader("x-case", "watched")] }] }),
+  route({ prefix: "/no-rule", rateLimits: [{ actions: [fixed("generic_key", "nobody-knows")] }] }),
+  route({ prefix: "/empty", rateLimits: [{ actions: [fromHeader("x-nobody-sends", "api_key", true)] }] }),
+  route({ prefix: "/override/two", rateLimits: [{ actions: overridden, limit: overrideMetadata("two_an_hour") }] }),
+  route({ prefix: "/override/none", rateLimits: [{ actions: overridden, limit: overrideMetadata("missing") }] }),
+];
+
+/** Gives routes something to take overrides from, as a filter that knows the caller's contract would. */
+const contract = httpFilter(
+  "set_metadata",
+  {
+    metadata: [{ metadata_namespace: "test.override", value: { two_an_hour: { requests_per_unit: 2, unit: "HOUR" } } }],
+  },
+  "set_metadata.v3.Config",
+);
+
+let rig: Rig;
+beforeAll(async () => {
+  rig = await Rig.start({
+    rules: { "edge.yaml": RULES, "capped.yaml": CAPPED },
+    listeners: [listener({ name: "edge", routes: ROUTES, before: [contract] })],
+  });
+});
+afterAll(() => rig.stop());
+
+describe("behind Envoy", () => {
+  test("requests pass up to the limit and are refused after it, each key for itself", async () => {
+    const edge = rig.caller("edge");
+    expect(await edge.statuses(5, "/per-key", { "x-api-key": "one" })).toEqual([200, 200, 200, 429, 429]);
+    expect(await edge.statuses(1, "/per-key", { "x-api-key": "two" })).toEqual([200]);
+    expect(rig.upstream.seen.filter((path) => path === "/per-key")).toHaveLength(4);
+  });
+
+  test("a refusal has no body and says that it is one of rate limits", async () => {
+    const refused = await rig.caller("edge").get("/per-key", { "x-api-key": "one" });
+    expect(refused).toMatchObject({ status: 429, body: "", headers: { "x-envoy-ratelimited": ["true"] } });
+  });
+
+  test("the domain's global limit holds all keys together, and refused calls do not use it up", async () => {
+    const edge = rig.caller("edge");
+    const statuses: number[][] = [];
+    for (const key of ["a", "b", "c", "d"]) statuses.push(await edge.statuses(3, "/capped", { "x-api-key": key }));
+    expect(statuses).toEqual([
+      [200, 200, 429],
+      [200, 200, 429],
+      [200, 429, 429],
+      [429, 429, 429],
+    ]);
+  });
+
+  test("of several descriptors the strictest decides, and what it refuses costs the others nothing", async () => {
+    const edge = rig.caller("edge");
+    expect(await edge.statuses(4, "/several/1", { "x-tenant": "acme" })).toEqual([200, 200, 429, 429]);
+    expect(await edge.statuses(3, "/several/2", { "x-tenant": "acme" })).toEqual([200, 200, 429]);
+    expect(await edge.statuses(1, "/several/3", { "x-tenant": "other" })).toEqual([429]);
+  });
+
+  test("a plan gives its own numbers, every other plan the default", async () => {
+    const edge = rig.caller("edge");
+    const headers = (plan: string) => ({ "x-plan": plan, "x-user": "u1" });
+    expect(await edge.statuses(6, "/tiers", headers("enterprise"))).toEqual([200, 200, 200, 200, 200, 429]);
+    expect(await edge.statuses(3, "/tiers", headers("free"))).toEqual([200, 200, 429]);
+    expect(await edge.statuses(3, "/tiers", headers(""))).toEqual([200, 200, 429]);
+  });
+
+  test("a rule in shadow mode lets everything pass, and the access log tells what it would have refused", async () => {
+    expect(await rig.caller("edge").statuses(3, "/watched", { "x-case": "s1" })).toEqual([200, 200, 200]);
+    await rig.caller("edge").get("/watched/logged", { "x-case": "s1" });
+    const line = await rig.envoy.accessLine("/watched/logged");
+    expect(line).toMatchObject({ status: 200, code: "OK", headgate: { shadowed: true, remaining: 0 } });
+    expect(line.rule).toContain("watched");
+  });
+
+  test("descriptors without a rule and descriptors without entries pass", async () => {
+    expect(await rig.caller("edge").statuses(3, "/no-rule")).toEqual([200, 200, 200]);
+    expect(await rig.caller("edge").statuses(3, "/empty")).toEqual([200, 200, 200]);
+  });
+
+  test("an override from the route's metadata is in force instead of the rule's number", async () => {
+    const edge = rig.caller("edge");
+    expect(await edge.statuses(3, "/override/two", { "x-case": "o1" })).toEqual([200, 200, 429]);
+    expect(await edge.statuses(2, "/override/none", { "x-case": "o2" })).toEqual([200, 429]);
+  });
+});

@@ -1,0 +1,54 @@
+// A caller in front of Envoy: real HTTP requests, one after another or many at once.
+
+import { Agent, request } from "node:http";
+
+/** What came back; header values as sent, one per line of the response. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, readonly string[]>>;
+  readonly body: string;
+}
+
+/** Sends requests to one port and keeps its connections. */
+export class Caller {
+  readonly #port: number;
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 64 });
+
+  constructor(port: number) {
+    this.#port = port;
+  }
+
+  /** Sends a GET; rejects only when there is no HTTP answer at all. */
+  get(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+    const options = { host: "127.0.0.1", port: this.#port, path, headers, agent: this.#agent };
+    return new Promise((resolve, reject) => {
+      const sent = request(options, (response) => {
+        const chunks: Buffer[] = [];
+        response.on("data", (chunk: Buffer) => chunks.push(chunk));
+        response.on("error", reject);
+        response.on("end", () => {
+          const distinct = response.headersDistinct as Readonly<Record<string, readonly string[]>>;
+          resolve({ status: response.statusCode ?? 0, headers: distinct, body: Buffer.concat(chunks).toString() });
+        });
+      });
+      sent.on("error", reject);
+      sent.end();
+    });
+  }
+
+  /** The statuses of `times` requests, one after another. */
+  async statuses(times: number, path: string, headers: Readonly<Record<string, string>> = {}): Promise<number[]> {
+    const statuses: number[] = [];
+    for (let i = 0; i < times; i++) statuses.push((await this.get(path, headers)).status);
+    return statuses;
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+}
+
+/** The values of a response header as one text; undefined if there is none. */
+export function headerOf(answer: Answer, name: string): string | undefined {
+  return answer.headers[name]?.join(" | ");
+}

@@ -1,0 +1,16 @@
+// `npm run test:envoy`: tests that send real HTTP through a real Envoy. Apart from the other projects, because they need
+// Envoy's binary, which support/require-envoy.ts fetches.
+
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    name: "envoy",
+    include: ["test/envoy/**/*.test.ts"],
+    globalSetup: ["test/support/require-redis.ts", "test/envoy/support/require-envoy.ts"],
+    testTimeout: 20_000,
+    hookTimeout: 30_000,
+    // They measure what happens within 20 ms, and the machine may have two cores.
+    fileParallelism: false,
+  },
+});
