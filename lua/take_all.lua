@@ -1,14 +1,17 @@
 -- Takes for a list of groups, each settled as a whole and one after another, in one call. The only entry script.
 -- KEYS     every bucket's key, once
 -- ARGV     1  time in microseconds, or 0 for the server's own
---          2  limits as a JSON array, per limit: algorithm, amount, burst, window in seconds, most debt
+--          2  limits as a JSON array, per limit: algorithm (4: a counter), amount, burst, window in seconds,
+--             most debt (of a counter: its lifetime in seconds)
 --          3  receipts to give back before anything is taken, as a JSON array, per receipt:
 --             key, limit, cost, time of payment
 --          4  groups as a JSON array, per group: takes, latest time at which it may still pay (0: any),
---             1 if a quota descriptor without a limit has room, and per take: key, limit, descriptor, kind, mode, cost
+--             the sum of 1 if a quota descriptor without a limit has room, 2 if there are counters, 4 if a call that
+--             is over charges only the counters that are; and per take: key, limit, descriptor, kind, mode, cost
 --             Keys and limits are given by their place, counted from 1.
--- reply    time, damaged buckets, then per group its verdict, unless that is VERDICT_TOO_LATE followed per take by:
---          outcome (plus 4 if paid), remaining, wait in ticks, reset in ticks, time of payment, capped hits
+-- reply    time, damaged buckets, then per group its verdict, unless that is VERDICT_TOO_LATE (nothing was paid) or
+--          VERDICT_NO_COUNT (a counter's key holds no count) followed per take by: outcome (plus 4 if paid), remaining,
+--          wait in ticks, reset in ticks, time of payment (of a counter: the count), capped hits
 -- state    as each algorithm's file says; damaged state (a wrong type, nonsense) is deleted and counts as none
 -- lifetime set with every write, by the algorithm's reset time; a minute more if the time is given
 -- All reads come before the first write, so that no fault of one key leaves another half written. A refusal writes nothing.
@@ -16,7 +19,7 @@
 local injected_us, limit_numbers, receipts, groups =
   tonumber(ARGV[1]), cjson.decode(ARGV[2]), cjson.decode(ARGV[3]), cjson.decode(ARGV[4])
 
-local ALGORITHMS = { [0] = token_bucket, [1] = sliding_window, [2] = fixed_window, [3] = sliding_log }
+local ALGORITHMS = { [0] = token_bucket, [1] = sliding_window, [2] = fixed_window, [3] = sliding_log, [4] = counter }
 local KEYS_PER_READ = 1000
 
 local now_us, lifetime_extra_ms = injected_us, 60000
@@ -26,6 +29,7 @@ if now_us == 0 then
 end
 
 local limits = {}
+local has_states = false -- whether any limit is more than a counter
 for i = 1, #limit_numbers, 5 do
   local seconds = limit_numbers[i + 3]
   limits[#limits + 1] = {
@@ -33,11 +37,12 @@ for i = 1, #limit_numbers, 5 do
     debt_max = limit_numbers[i + 4], tick_us = seconds, window_us = seconds * 1000000,
     skew_us = min(seconds * 1000000, SKEW_US_MAX),
   }
+  has_states = has_states or limits[#limits].algorithm ~= counter
 end
 
 -- A key that holds no string reads as nothing here and is found out when it is written.
 local saved = {}
-for from = 1, #KEYS, KEYS_PER_READ do
+for from = 1, has_states and #KEYS or 0, KEYS_PER_READ do
   local texts = redis.call('MGET', unpack(KEYS, from, min(#KEYS, from + KEYS_PER_READ - 1)))
   for i = 1, #texts do saved[from + i - 1] = texts[i] end
 end
@@ -88,6 +93,7 @@ local out = {}
 local size_of_out = 2
 -- What the current group found, by the take's place in it.
 local taken, outcome, wait, paid_at, capped = {}, {}, {}, {}, {}
+local counted = { outcome = outcome, count = {}, is_charged = {} }
 -- Takes of the group that are paid for now, but undone if their descriptor or the group is over.
 local tentative = {}
 local tentative_count = 0
@@ -104,6 +110,10 @@ end
 -- Judges and pays one take for now; true if it is over. `take` is the place of its numbers in `groups`.
 local function try_take(take)
   local limit, mode, cost = limits[groups[take + 1]], groups[take + 4], groups[take + 5]
+  if limit.algorithm == counter then
+    if mode == MODE_REFUND then outcome[take] = OUTCOME_ROOM end
+    return outcome[take] == OUTCOME_OVER
+  end
   local state = state_of(groups[take], limit)
   local algorithm = limit.algorithm
   taken[take], outcome[take], wait[take], paid_at[take], capped[take] = state, OUTCOME_ROOM, 0, 0, 0
@@ -147,7 +157,9 @@ end
 
 local function refund_all(first, last)
   for take = first, last, 6 do
-    if groups[take + 4] == MODE_REFUND then
+    if groups[take + 4] == MODE_REFUND and limits[groups[take + 1]].algorithm == counter then
+      counted.count[take], counted.is_charged[take] = counter.refund(KEYS[groups[take]], groups[take + 5]), true
+    elseif groups[take + 4] == MODE_REFUND then
       local state = taken[take]
       paid_at[take] = state.algorithm.paid_at_us(state, now_us)
       state.algorithm.refund(state, groups[take + 5])
@@ -164,18 +176,36 @@ local function conclude(state, limit)
   return ticks
 end
 
+local function answer_counter(take, limit, at)
+  local count = counted.count[take]
+  out[at + 1] = outcome[take] + (counted.is_charged[take] and 4 or 0)
+  out[at + 2] = max(0, limit.amount - count)
+  out[at + 3], out[at + 4] = 0, 0
+  out[at + 5] = min(count, EXACT_MAX)
+  out[at + 6] = 0
+end
+
+local function answer_take(take, limit, at)
+  local state = taken[take]
+  out[at + 1] = outcome[take] + (paid_at[take] > 0 and 4 or 0)
+  out[at + 2] = limit.algorithm.remaining(state, limit, now_us)
+  out[at + 3] = wait[take]
+  out[at + 4] = conclude(state, limit)
+  out[at + 5] = paid_at[take]
+  out[at + 6] = capped[take]
+end
+
 local function answer(verdict, first, last)
   out[size_of_out + 1] = verdict
   size_of_out = size_of_out + 1
   for take = first, last, 6 do
-    local state, limit, at = taken[take], limits[groups[take + 1]], size_of_out
-    out[at + 1] = outcome[take] + (paid_at[take] > 0 and 4 or 0)
-    out[at + 2] = limit.algorithm.remaining(state, limit, now_us)
-    out[at + 3] = wait[take]
-    out[at + 4] = conclude(state, limit)
-    out[at + 5] = paid_at[take]
-    out[at + 6] = capped[take]
-    size_of_out = at + 6
+    local limit = limits[groups[take + 1]]
+    if limit.algorithm == counter then
+      answer_counter(take, limit, size_of_out)
+    else
+      answer_take(take, limit, size_of_out)
+    end
+    size_of_out = size_of_out + 6
   end
 end
 
@@ -188,7 +218,13 @@ local function settle(at)
     return next_at
   end
   group_at, tentative_count = at, 0
-  local is_refused = try_all(first, next_at - 1, groups[at + 2] == 1)
+  local flags = groups[at + 2]
+  if flags >= 2 and not counter.charge_all(groups, limits, first, next_at - 1, flags >= 4, counted) then
+    size_of_out = size_of_out + 1
+    out[size_of_out] = VERDICT_NO_COUNT
+    return next_at
+  end
+  local is_refused = try_all(first, next_at - 1, flags % 2 == 1)
   if is_refused then undo_down_to(0) end
   refund_all(first, next_at - 1)
   answer(is_refused and VERDICT_REFUSED or VERDICT_ALLOWED, first, next_at - 1)

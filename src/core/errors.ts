@@ -26,6 +26,7 @@ export const STORE_ERROR_CODES = [
   "STORE_QUEUE_FULL",
   "STORE_REPLY",
   "STORE_COMMAND",
+  "STORE_COUNTER",
   "STORE_CLOSED",
 ] as const;
 export type StoreErrorCode = (typeof STORE_ERROR_CODES)[number];

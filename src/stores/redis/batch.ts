@@ -13,6 +13,8 @@ export const BATCH_BYTES_MAX = 16_384;
 /** Numbers of one group's head and of one take in the script's fourth argument. */
 const HEAD_NUMBERS = 3;
 const TAKE_NUMBERS = 6;
+/** What the script calls a counter, beside the algorithms. */
+const COUNTER = 4;
 /** Generous size of a take's numbers as text. */
 const TAKE_BYTES = 48;
 
@@ -70,7 +72,7 @@ export class Batch {
   /** Copies the group's takes: from now on the group itself is only written to, and only while its generation is the same. */
   add(group: TakeGroup, then: Settled): void {
     const at = this.#numbers.length;
-    this.#numbers.push(group.size, 0, group.hasSpareQuota ? 1 : 0);
+    this.#numbers.push(group.size, 0, flagsOf(group));
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i];
       if (take === undefined) continue;
@@ -108,9 +110,9 @@ export class Batch {
 
   /**
    * The script's arguments, from the number of keys on. `timeUs` is 0 for the server's own time; `latestOf` gives the
-   * latest server time at which a group may still pay.
+   * latest server time at which a group may still pay. Counters live up to `jitterSecondsMax` longer than their window.
    */
-  encode(timeUs: number, latestOf: (batched: BatchedGroup) => number): (string | Buffer)[] {
+  encode(timeUs: number, latestOf: (batched: BatchedGroup) => number, jitterSecondsMax = 0): (string | Buffer)[] {
     for (const batched of this.groups) this.#numbers[batched.at + 1] = latestOf(batched);
     const receipts: number[] = [];
     for (const receipt of this.receipts) {
@@ -119,7 +121,9 @@ export class Batch {
     }
     const limits: number[] = [];
     for (const limit of this.#limits) {
-      limits.push(limit.algorithm, limit.amount, limit.burst, limit.windowSeconds, limit.debtMax);
+      const { algorithm, amount, burst, windowSeconds, debtMax, isCounter } = limit;
+      const lifetimeSeconds = windowSeconds + Math.floor(Math.random() * jitterSecondsMax);
+      limits.push(isCounter ? COUNTER : algorithm, amount, burst, windowSeconds, isCounter ? lifetimeSeconds : debtMax);
     }
     const args: (string | Buffer)[] = [String(this.#keys.length)];
     for (const key of this.#keys) args.push(keyArgument(key));
@@ -149,6 +153,10 @@ export class Batch {
 // Bucket keys are one-byte text. ASCII is the same in every encoding; the rest must not be encoded once more.
 function keyArgument(key: string): string | Buffer {
   return Buffer.byteLength(key) === key.length ? key : Buffer.from(key, "latin1");
+}
+
+function flagsOf(group: TakeGroup): number {
+  return (group.hasSpareQuota ? 1 : 0) + (group.hasCounters ? (group.stopsAtOver ? 6 : 2) : 0);
 }
 
 function bytesOf(group: TakeGroup): number {

@@ -9,7 +9,7 @@ import type { Breaker } from "../wrappers/breaker.ts";
 import type { Batch, BatchedGroup } from "./batch.ts";
 import { isReplyError, type RedisConnection, wasNeverSent } from "./connect.ts";
 import type { Receipt } from "./receipts.ts";
-import { damagedOf, isReplyTo, ReplyReader, serverTimeOf, TOO_LATE } from "./reply.ts";
+import { damagedOf, isReplyTo, NO_COUNT, ReplyReader, serverTimeOf, TOO_LATE } from "./reply.ts";
 import type { Script } from "./scripts.ts";
 import type { ServerTime } from "./server-time.ts";
 
@@ -25,6 +25,8 @@ export interface DispatchOptions {
   /** Time that is passed in instead of the server's own; tests only. */
   readonly injectedTime: Clock | undefined;
   readonly deadlineUs: number;
+  /** EXPIRATION_JITTER_MAX_SECONDS, for counters. */
+  readonly jitterSecondsMax: number;
   /** A connection that owes an answer for longer than this is given up. */
   readonly silenceUsMax: number;
   readonly observer: StoreObserver;
@@ -59,7 +61,7 @@ export class Dispatch {
 
   /** Sends the batch; every group is settled by its deadline at the latest. */
   send(batch: Batch, connection: RedisConnection): void {
-    const { clock, script, injectedTime } = this.#options;
+    const { clock, script, injectedTime, jitterSecondsMax } = this.#options;
     batch.sentUs = clock.nowUs();
     this.#setDeadlines(batch);
     if (batch.waiting === 0 && batch.receipts.length === 0) {
@@ -69,7 +71,7 @@ export class Dispatch {
     this.#underWay.add(batch);
     this.#takes += batch.takes;
     this.#arm(batch);
-    const args = batch.encode(injectedTime?.nowUs() ?? 0, (batched) => this.#latestOf(batched));
+    const args = batch.encode(injectedTime?.nowUs() ?? 0, (batched) => this.#latestOf(batched), jitterSecondsMax);
     const reply = (value: unknown) => this.#onReply(batch, value);
     connection.command("evalsha", [script.sha, ...args]).then(reply, (error: unknown) => {
       if (batch.isDone || !isReplyError(error) || !error.message.startsWith("NOSCRIPT")) {
@@ -214,6 +216,11 @@ export class Dispatch {
         this.#fail(batch, batched, new StoreError("STORE_TOO_LATE", error, { transient: true }));
         reader.skip(batched);
         failed++;
+      } else if (reader.verdict === NO_COUNT) {
+        const error = "the key of a counter holds no count; the call's other counters were charged";
+        this.#fail(batch, batched, new StoreError("STORE_COUNTER", error, { transient: false }));
+        reader.skip(batched);
+        succeeded++;
       } else {
         if (batched.deadlineUs < receivedUs) late++;
         succeeded++;

@@ -154,7 +154,7 @@ export class Link {
     return undefined;
   }
 
-  // Cost 1 of a fixed window of one second.
+  // Cost 1 of a fixed window of one second; nothing is left behind.
   async #testTake(connection: RedisConnection): Promise<void> {
     const { script, selfTestKey } = this.#options;
     const args = ["1", selfTestKey, "0", "[2,1000000,1000000,1,1000000]", "[]", "[1,0,0,1,1,0,0,0,1]"];
@@ -164,6 +164,7 @@ export class Link {
       if (!isReplyError(error) || !error.message.startsWith("NOSCRIPT")) throw error;
       await connection.command("eval", [script.text, ...args]);
     }
+    await connection.command("del", [selfTestKey]);
   }
 }
 

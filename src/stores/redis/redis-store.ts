@@ -30,6 +30,8 @@ export interface RedisStoreOptions {
   /** Takes whose outcome is not known yet; beyond them takes fail at once. Default: 16,384. */
   readonly takesInFlightMax?: number;
   readonly breaker?: BreakerOptions;
+  /** Seconds, at most, that counters live longer than their window. Default: none. */
+  readonly jitterSecondsMax?: number;
   /** Counts processes from the start, not only once somebody asks. Default: false. */
   readonly trackProcesses?: boolean;
   readonly observer?: StoreObserver;
@@ -104,6 +106,7 @@ export class RedisStore implements Store {
       serverTime: this.#serverTime,
       injectedTime: options.injectedTime,
       deadlineUs: this.#deadlineUs,
+      jitterSecondsMax: options.jitterSecondsMax ?? 0,
       silenceUsMax: (options.silenceMsMax ?? SILENCE_MS_MAX) * MICROS_PER_MILLI,
       observer: this.#observer,
       breaker: this.#breaker,

@@ -1,6 +1,6 @@
 // Reads what lua/take_all.lua replies: whole numbers only, in the order of the call's groups and takes.
 
-import type { Outcome, TakeGroup, Verdict } from "../../core/take.ts";
+import { Mode, type Outcome, type TakeGroup, type Verdict } from "../../core/take.ts";
 import type { Batch, BatchedGroup } from "./batch.ts";
 
 const HEAD_NUMBERS = 2;
@@ -11,6 +11,9 @@ const PAID = 4;
 /** The verdict of a group that came after its latest time of payment; nothing follows it. Verdict.failed's number. */
 export const TOO_LATE = 3;
 
+/** The verdict of a group one of whose counters is none: its key holds something else. Nothing follows it. */
+export const NO_COUNT = 4;
+
 /** Whether `reply` is one to a call with these groups. What passes can be read without further checks. */
 export function isReplyTo(batch: Batch, reply: unknown): reply is readonly number[] {
   if (!Array.isArray(reply)) return false;
@@ -19,7 +22,7 @@ export function isReplyTo(batch: Batch, reply: unknown): reply is readonly numbe
     const verdict: unknown = reply[at];
     at++;
     if (verdict === 1 || verdict === 2) at += batched.size * TAKE_NUMBERS;
-    else if (verdict !== TOO_LATE) return false;
+    else if (verdict !== TOO_LATE && verdict !== NO_COUNT) return false;
   }
   if (reply.length !== at) return false;
   return reply.every((number) => typeof number === "number");
@@ -44,12 +47,12 @@ export class ReplyReader {
     this.#reply = reply;
   }
 
-  /** The verdict of the group whose turn it is: allowed, refused, or TOO_LATE. */
+  /** The verdict of the group whose turn it is: allowed, refused, TOO_LATE or NO_COUNT. */
   get verdict(): number {
     return this.#reply[this.#at] ?? TOO_LATE;
   }
 
-  /** Writes the answer of the group whose turn it is, and goes on to the next. Not for TOO_LATE. */
+  /** Writes the answer of the group whose turn it is, and goes on to the next. Not for TOO_LATE and NO_COUNT. */
   writeTo(group: TakeGroup, batched: BatchedGroup): void {
     const reply = this.#reply;
     group.verdict = this.verdict as Verdict;
@@ -63,7 +66,8 @@ export class ReplyReader {
       take.remaining = reply[at + 1] ?? 0;
       take.waitTicks = reply[at + 2] ?? 0;
       take.resetTicks = reply[at + 3] ?? 0;
-      take.paidAtUs = reply[at + 4] ?? 0;
+      if (take.mode === Mode.charge) take.counted = reply[at + 4] ?? 0;
+      else take.paidAtUs = reply[at + 4] ?? 0;
       take.cappedHits = reply[at + 5] ?? 0;
       at += TAKE_NUMBERS;
     }
@@ -72,7 +76,7 @@ export class ReplyReader {
 
   /** Calls `each` with every take of the group whose turn it is that was paid. Does not go on. */
   eachPaid(batched: BatchedGroup, each: (index: number, paidAtUs: number, cappedHits: number) => void): void {
-    if (this.verdict === TOO_LATE) return;
+    if (this.verdict >= TOO_LATE) return;
     for (let i = 0; i < batched.size; i++) {
       const at = this.#at + 1 + i * TAKE_NUMBERS;
       if ((this.#reply[at] ?? 0) >= PAID) each(i, this.#reply[at + 4] ?? 0, this.#reply[at + 5] ?? 0);
@@ -81,6 +85,6 @@ export class ReplyReader {
 
   /** Goes on to the next group. */
   skip(batched: BatchedGroup): void {
-    this.#at += 1 + (this.verdict === TOO_LATE ? 0 : batched.size * TAKE_NUMBERS);
+    this.#at += 1 + (this.verdict >= TOO_LATE ? 0 : batched.size * TAKE_NUMBERS);
   }
 }

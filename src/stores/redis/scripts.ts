@@ -11,6 +11,7 @@ export const LUA_FILES = [
   "sliding_window.lua",
   "fixed_window.lua",
   "sliding_log.lua",
+  "counter.lua",
   "take_all.lua",
 ] as const;
 

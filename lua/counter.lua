@@ -1,0 +1,76 @@
+-- Counters as envoyproxy/ratelimit keeps them, so that both services count together: one integer per window under a key
+-- that names the window. Charged in any case, each for itself; the rest of the group is settled afterwards.
+-- state     string, an integer; its window is in the key
+-- lifetime  what the caller gives (`debt_max` of the limit, in seconds), renewed by every charge
+-- Unlike the other files this one calls Redis, because a count may be larger than a number here can hold.
+local counter = {}
+
+local COUNT_MAX, COUNT_MAX_TEXT = 9223372036854775807, '9223372036854775807'
+
+-- Charges hits; returns the count after it, or nil if the key holds no count. A count that would overflow stays full.
+local function counter_add(key, hits, lifetime_s)
+  local count = redis.pcall('INCRBY', key, hits < COUNT_MAX and digits(hits) or COUNT_MAX_TEXT)
+  if type(count) == 'table' and string.find(count.err, 'overflow') then
+    redis.call('SET', key, COUNT_MAX_TEXT)
+    count = COUNT_MAX
+  end
+  redis.call('EXPIRE', key, digits(lifetime_s))
+  if type(count) == 'table' or count < 0 then return nil end
+  return count
+end
+
+-- The count as it stands, 0 if there is none, nil if the key holds something else.
+local function counter_read(key)
+  local text = redis.pcall('GET', key)
+  if not text then return 0 end
+  if type(text) == 'table' or not string.find(text, '^%d+$') then return nil end
+  return tonumber(text)
+end
+
+-- Which counters a call that stops at over may charge, by take: none if the local cache denies one of them, else those
+-- that are over; nil for all, because none is over. The first result is false if a key holds no count.
+local function counter_choice(groups, limits, first, last)
+  for take = first, last, 6 do
+    if groups[take + 4] == MODE_DENIED then return true, {} end
+  end
+  local over, has_over = {}, false
+  for take = first, last, 6 do
+    if groups[take + 4] == MODE_CHARGE then
+      local count = counter_read(KEYS[groups[take]])
+      if not count then return false end
+      over[take] = count + groups[take + 5] > limits[groups[take + 1]].amount
+      has_over = has_over or over[take]
+    end
+  end
+  return true, has_over and over or nil
+end
+
+-- Charges the counters among the takes from `first` to `last` of `groups`. `found` gets, by take, the outcome, the count
+-- and whether it was charged. False if a key holds no count; the others are charged all the same.
+function counter.charge_all(groups, limits, first, last, stops_at_over, found)
+  local is_sound, choice = true, nil
+  if stops_at_over then
+    is_sound, choice = counter_choice(groups, limits, first, last)
+    if not is_sound then return false end
+  end
+  for take = first, last, 6 do
+    local mode, limit = groups[take + 4], limits[groups[take + 1]]
+    if mode == MODE_CHARGE then
+      local is_charged = not choice or choice[take]
+      local count = counter_add(KEYS[groups[take]], is_charged and groups[take + 5] or 0, limit.debt_max)
+      is_sound = is_sound and count ~= nil
+      found.count[take], found.is_charged[take] = count or 0, is_charged
+      found.outcome[take] = found.count[take] > limit.amount and OUTCOME_OVER or OUTCOME_ROOM
+    elseif mode == MODE_DENIED then
+      found.count[take], found.is_charged[take], found.outcome[take] = limit.amount, false, OUTCOME_OVER
+    end
+  end
+  return is_sound
+end
+
+-- Gives hits back, never below zero; a counter that does not exist stays so. Returns the count after it.
+function counter.refund(key, hits)
+  local count = counter_read(key)
+  if not count or count == 0 then return 0 end
+  return redis.call('DECRBY', key, count < EXACT_MAX and digits(min(count, hits)) or digits(min(EXACT_MAX, hits)))
+end
