@@ -1,0 +1,226 @@
+// The Envoy configurations of deploy/, also those inside Istio's objects, before the real Envoy; the plain one alive.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parse, parseAllDocuments } from "yaml";
+import { SETTINGS } from "../../src/settings/table.ts";
+import { envoyComplaint, FETCH_MS, pythonPackage } from "../support/deploy-tools.ts";
+import { rulesFromYaml } from "../support/rules.ts";
+import { startService } from "../support/service-process.ts";
+
+const DEPLOY = resolve(import.meta.dirname, "../../deploy");
+const read = (path: string) => readFileSync(join(DEPLOY, path), "utf8");
+const RULES = read("rules/edge.yaml");
+const CLUSTER_RULES = read("kubernetes/base/rules/edge.yaml");
+const START_MS = 10_000;
+
+interface ConfigPatch {
+  readonly applyTo: string;
+  readonly match: { readonly context: string };
+  readonly patch: { readonly operation: string; readonly value: Record<string, unknown> };
+}
+interface IstioObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace: string };
+  readonly spec: {
+    readonly workloadSelector?: { readonly labels: object };
+    readonly configPatches?: readonly ConfigPatch[];
+    readonly host?: string;
+  };
+}
+
+const directory = mkdtempSync(join(tmpdir(), "headgate-envoy-"));
+beforeAll(() => pythonPackage("envoy"), FETCH_MS);
+afterAll(() => rmSync(directory, { recursive: true }));
+
+function complaintAbout(text: string): Promise<string | undefined> {
+  const file = join(directory, "envoy.yaml");
+  writeFileSync(file, text);
+  return envoyComplaint(file);
+}
+
+const istioObjects = (file: string) =>
+  parseAllDocuments(read(`istio/${file}`)).map((document) => document.toJS() as IstioObject);
+
+/** Everything in a configuration that stands under the key, however deep. */
+function valuesOf(key: string, within: unknown): unknown[] {
+  if (Array.isArray(within)) return within.flatMap((item) => valuesOf(key, item));
+  if (typeof within !== "object" || within === null) return [];
+  return Object.entries(within).flatMap(([name, value]) => (name === key ? [value] : valuesOf(key, value)));
+}
+
+/** A bootstrap around what the patches of an EnvoyFilter put into a proxy of the mesh. */
+function bootstrapAround(patches: readonly ConfigPatch[]): string {
+  const valuesFor = (applyTo: string) => patches.filter((patch) => patch.applyTo === applyTo).map((p) => p.patch.value);
+  const manager = {
+    "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+    stat_prefix: "mesh",
+    route_config: {
+      virtual_hosts: [
+        Object.assign(
+          { name: "all", domains: ["*"], routes: [{ match: { prefix: "/" }, route: { cluster: "app" } }] },
+          ...valuesFor("VIRTUAL_HOST"),
+        ),
+      ],
+    },
+    http_filters: [
+      ...valuesFor("HTTP_FILTER"),
+      {
+        name: "envoy.filters.http.router",
+        typed_config: { "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router" },
+      },
+    ],
+  };
+  const filter = { name: "envoy.filters.network.http_connection_manager", typed_config: manager };
+  const address = { socket_address: { address: "127.0.0.1", port_value: 10000 } };
+  const clusters = ["app", ...valuesOf("cluster_name", patches)].map((name) => ({ name, type: "STATIC" }));
+  return JSON.stringify({
+    static_resources: { listeners: [{ name: "in", address, filter_chains: [{ filters: [filter] }] }], clusters },
+  });
+}
+
+describe("Envoy", () => {
+  test.each(["envoy/envoy.yaml", "compose/envoy.yaml"])("would run with %s", async (file) => {
+    expect(await complaintAbout(read(file))).toBeUndefined();
+  });
+
+  test("would not run with a misspelt field, so the two above say something", async () => {
+    expect(await complaintAbout(read("envoy/envoy.yaml").replace("domain: edge", "domian: edge"))).toContain("domian");
+  });
+
+  test.each(["ingress-gateway.yaml", "sidecars.yaml"])(
+    "would run with what istio/%s puts into a proxy",
+    async (file) => {
+      const patches = istioObjects(file).flatMap(({ spec }) => spec.configPatches ?? []);
+      expect(patches.map(({ applyTo, patch }) => [applyTo, patch.operation])).toEqual([
+        ["HTTP_FILTER", "INSERT_BEFORE"],
+        ["VIRTUAL_HOST", "MERGE"],
+      ]);
+      expect(new Set(patches.map(({ match }) => match.context)).size).toBe(1);
+      expect(await complaintAbout(bootstrapAround(patches))).toBeUndefined();
+    },
+  );
+});
+
+describe("every configuration", () => {
+  const files = ["envoy/envoy.yaml", "compose/envoy.yaml", "istio/ingress-gateway.yaml", "istio/sidecars.yaml"];
+
+  test.each(files)("%s sends a domain and keys that the rules know, and waits longer than Headgate does", (file) => {
+    const config = parseAllDocuments(read(file)).map((document) => document.toJS() as unknown);
+    const rules = rulesFromYaml(file.startsWith("istio") ? CLUSTER_RULES : RULES);
+    const domain = valuesOf("domain", config).filter((value) => typeof value === "string");
+    expect(domain).toEqual([...rules.domains.keys()]);
+    const known = [...(file.startsWith("istio") ? CLUSTER_RULES : RULES).matchAll(/\b(?:key|entry): (\w+)/g)];
+    const sent = [
+      ...valuesOf("descriptor_key", config),
+      ...(valuesOf("remote_address", config).length > 0 ? ["remote_address"] : []),
+    ];
+    expect(sent.length).toBeGreaterThan(0);
+    expect(known.map((match) => match[1])).toEqual(expect.arrayContaining(sent));
+    const timeouts = valuesOf("timeout", valuesOf("typed_config", config)).map((text) =>
+      Number.parseFloat(String(text)),
+    );
+    expect(timeouts.length).toBeGreaterThan(0);
+    expect(Math.min(...timeouts) * 1_000_000).toBeGreaterThan(2 * SETTINGS.storeDeadlineUs.default);
+  });
+
+  test("of Istio calls the Service that deploy/kubernetes makes, by the name that meshes give its cluster", () => {
+    const services = parseAllDocuments(read("kubernetes/base/services.yaml")).map((d) => d.toJS() as unknown);
+    const service = services[0] as { metadata: { name: string }; spec: { ports: { name: string; port: number }[] } };
+    const { namespace } = parse(read("kubernetes/base/kustomization.yaml")) as { namespace: string };
+    const host = `${service.metadata.name}.${namespace}.svc.cluster.local`;
+    const port = service.spec.ports.find(({ name }) => name === "grpc")?.port;
+    for (const file of readdirSync(join(DEPLOY, "istio"))) {
+      const objects = istioObjects(file);
+      for (const { kind, apiVersion, spec } of objects) {
+        expect(`${apiVersion} ${kind}`).toMatch(/^networking\.istio\.io\/(v1alpha3 EnvoyFilter|v1 DestinationRule)$/);
+        if (kind === "DestinationRule") expect(spec.host).toBe(host);
+      }
+      for (const grpc of valuesOf("envoy_grpc", objects)) {
+        expect(grpc).toEqual({ cluster_name: `outbound|${port}||${host}`, authority: host });
+      }
+    }
+  });
+});
+
+describe("the plain Envoy before Headgate with the example rules", () => {
+  test("refuses an address that has spent its burst, with the limit's headers, and its log names the rule", async () => {
+    const headgate = await startService({ RULES_DIR: join(DEPLOY, "rules") });
+    const [edge, upstream, admin] = await Promise.all([freePort(), freePort(), freePort()]);
+    const config = read("envoy/envoy.yaml")
+      .replaceAll("port_value: 10000", `port_value: ${edge}`)
+      .replaceAll("port_value: 10001", `port_value: ${upstream}`)
+      .replaceAll("port_value: 9901", `port_value: ${admin}`)
+      .replaceAll(`port_value: ${SETTINGS.grpcPort.default}`, `port_value: ${headgate.grpcPort}`);
+    const log: string[] = [];
+    const envoy = await startEnvoy(config, `http://127.0.0.1:${admin}/ready`, log);
+    try {
+      const answers: Response[] = [];
+      // The burst is 50 and 10 come back in a second. 300 requests take about one; a cold start passes some unasked.
+      for (let i = 0; i < 300; i++) answers.push(await fetch(`http://127.0.0.1:${edge}/`));
+      const refused = answers.filter(({ status }) => status === 429);
+      expect(answers.slice(0, 50).map(({ status }) => status)).toEqual(Array(50).fill(200));
+      expect(refused.length).toBeGreaterThan(0);
+      expect(refused[0]?.headers.get("x-ratelimit-limit")).toContain('10;w=1;name="per-address"');
+      expect(refused[0]?.headers.get("x-envoy-ratelimited")).toBe("true");
+      expect((await fetch(`http://127.0.0.1:${edge}/healthz`)).status).toBe(200);
+      const line = await refusalIn(log);
+      expect(line).toMatchObject({ status: 429, flags: "RL", reason: "token_bucket_exceeded", remaining: 0 });
+      expect(line.rule).toContain("per-address");
+    } finally {
+      const end = once(envoy, "exit");
+      envoy.kill("SIGKILL");
+      await end;
+      await headgate.stop();
+    }
+  });
+});
+
+async function startEnvoy(config: string, readyUrl: string, log: string[]): Promise<ChildProcess> {
+  const file = join(directory, "live.yaml");
+  writeFileSync(file, config);
+  const program = join(await pythonPackage("envoy"), "envoy/_bin/envoy");
+  // Envoy writes its access log every 10 s unless told otherwise.
+  const args = ["-c", file, "--disable-hot-restart", "--concurrency", "1", "--file-flush-interval-msec", "50"];
+  const child = spawn(program, [...args, "--log-level", "error"], { stdio: ["ignore", "pipe", "inherit"] });
+  createInterface({ input: child.stdout }).on("line", (line) => log.push(line));
+  for (let waitedMs = 0; waitedMs < START_MS; waitedMs += 50) {
+    const isReady = await fetch(readyUrl).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    if (isReady) return child;
+    // There is nothing to wait on but the page itself.
+    await sleep(50);
+  }
+  child.kill("SIGKILL");
+  throw new Error(`Envoy was not ready within ${START_MS} ms`);
+}
+
+/** The access log's line of a refusal; Envoy writes its log with a delay of its own. */
+async function refusalIn(log: readonly string[]): Promise<Record<string, unknown>> {
+  for (let waitedMs = 0; waitedMs < 15_000; waitedMs += 50) {
+    const found = log.map((line) => JSON.parse(line) as Record<string, unknown>).find(({ status }) => status === 429);
+    if (found !== undefined) return found;
+    await sleep(50);
+  }
+  throw new Error(`no refusal in the access log: ${log.slice(-3).join("\n")}`);
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+}
