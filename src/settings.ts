@@ -24,6 +24,7 @@ export interface Settings extends TableValues {
   readonly backendType: "memory" | "redis";
   readonly onStoreFailure: OnStoreFailureName;
   readonly ignoresDotFiles: boolean;
+  readonly grpcReflection: boolean;
   /** Families of headers to send, LIMIT_RESPONSE_HEADERS_ENABLED included. */
   readonly responseHeaders: readonly HeaderDialect[];
   /** Where Redis is and how to reach it; undefined unless `backendType` is redis. */
@@ -72,6 +73,7 @@ export function readSettings(env: Environment): Settings {
     backendType,
     // What the reference service does, where nobody says otherwise.
     onStoreFailure: values.onStoreFailure ?? (values.compatibilityMode ? "error" : "allow"),
+    grpcReflection: values.grpcReflection ?? !values.compatibilityMode,
     ignoresDotFiles: values.ignoresDotFiles ?? !values.compatibilityMode,
     responseHeaders: headersOf(values),
     redis,

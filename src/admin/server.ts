@@ -3,6 +3,7 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { posix } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { RequestError } from "../core/errors.ts";
 import type { HealthState } from "../core/health.ts";
@@ -141,7 +142,7 @@ export class AdminServer {
   async #answer(request: IncomingMessage): Promise<HttpAnswer> {
     const path = request.url?.split("?", 1)[0] ?? "";
     const page = this.#pages.get(path);
-    if (page === undefined) return text(404, "404 page not found\n");
+    if (page === undefined) return cleanPathOf(path) ?? text(404, "404 page not found\n");
     const { methods } = page;
     if (methods === undefined || methods.includes(request.method ?? "")) return page.answer(request);
     return withHeaders(text(405, "405 method not allowed\n"), { allow: methods.join(", ") });
@@ -216,4 +217,11 @@ function text(status: number, body: HttpAnswer["body"]): HttpAnswer {
 
 function json(status: number, value: unknown): HttpAnswer {
   return { status, headers: { "content-type": "application/json" }, body: `${JSON.stringify(value, null, 2)}\n` };
+}
+
+/** Sends whoever asks for `//json` or `/x/../json` to the page they mean, as the reference service does. */
+function cleanPathOf(path: string): HttpAnswer | undefined {
+  const clean = posix.normalize(path);
+  if (!path.startsWith("/") || clean === path) return undefined;
+  return { status: 301, headers: { location: clean }, body: "" };
 }

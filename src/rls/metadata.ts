@@ -5,6 +5,7 @@ import { type Descriptor, textOf } from "../core/request.ts";
 import { GLOBAL_DESCRIPTOR, Outcome, Source, type Take } from "../core/take.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { isOver } from "../limiter/combine.ts";
+import { losesMetadata } from "../limiter/lost-metadata.ts";
 import { resetSecondsOf } from "../limiter/retry-after.ts";
 import { reasonOf } from "./headers.ts";
 
@@ -25,12 +26,12 @@ const SOURCE_NAMES: Readonly<Record<Source, string>> = {
 export function addMetadata(call: LimitCall, mode: MetadataMode): void {
   if (mode === "off") return;
   if (mode === "reference") {
-    call.decision.metadata = referenceFields(call);
+    call.decision.metadata = referenceFields(call, losesMetadata);
     return;
   }
   const isNotable = call.decision.overLimit || call.wasShadowed || call.policy !== undefined;
   if (mode === "notable" && !isNotable) return;
-  call.decision.metadata = { ...(mode === "full" ? referenceFields(call) : {}), ...ownFields(call) };
+  call.decision.metadata = { ...(mode === "full" ? referenceFields(call, keepsAll) : {}), ...ownFields(call) };
 }
 
 function ownFields(call: LimitCall): Record<string, unknown> {
@@ -67,14 +68,14 @@ function overShadow(call: LimitCall): Take | undefined {
 }
 
 // The reference service's fields: domain, descriptors, hitsAddend, and the metadata of the rules that were not over.
-function referenceFields(call: LimitCall): Record<string, unknown> {
+function referenceFields(call: LimitCall, isLost: typeof losesMetadata): Record<string, unknown> {
   const { request } = call;
   const fields: Record<string, unknown> = {
     domain: textOf(request.domain),
     descriptors: request.descriptors.slice(0, request.descriptorCount).map(descriptorFields),
   };
   if (request.hitsAddend !== 0) fields.hitsAddend = request.hitsAddend;
-  const metadata = mergedMetadata(call);
+  const metadata = mergedMetadata(call, isLost);
   if (metadata !== undefined) fields.metadata = metadata;
   return fields;
 }
@@ -99,12 +100,15 @@ function overrideText(descriptor: Descriptor): string {
   return parts.join(" ");
 }
 
+const keepsAll = () => false;
+
 // In request order, the first wins, nested maps merge, lists do not; the rules' own maps stay as they are.
-function mergedMetadata(call: LimitCall): Record<string, unknown> | undefined {
+function mergedMetadata(call: LimitCall, isLost: typeof losesMetadata): Record<string, unknown> | undefined {
   let merged: Record<string, unknown> | undefined;
   for (let i = 0; i < call.request.descriptorCount; i++) {
     const rule = call.rules[i];
     if (rule?.metadata === undefined || rule.isUnlimited || call.decision.statuses[i]?.overLimit) continue;
+    if (isLost(call, i)) continue;
     merged = mergeUnder(merged ?? {}, rule.metadata);
   }
   return merged;

@@ -125,7 +125,9 @@ export const SETTINGS = {
     grpcClientName: optional("GRPC_CLIENT_TLS_SAN", TEXT, "DNS name that client certificates must carry.", {
       defaultShown: "any name",
     }),
-    grpcReflection: setting("GRPC_REFLECTION", BOOLEAN, true, "Answers gRPC server reflection."),
+    grpcReflection: optional("GRPC_REFLECTION", BOOLEAN, "Answers gRPC server reflection.", {
+      defaultShown: "`true`, under COMPATIBILITY_MODE `false`",
+    }),
     grpcMaxConnectionAgeMs: setting(
       "GRPC_MAX_CONNECTION_AGE",
       durationMs(0, 365 * DAY_MS),
