@@ -54,7 +54,6 @@ export function addMirror(program: Command, terminal: Terminal, untilStopped = u
       "Stands where the service stands: sends each call to two services, answers from one of them and tells what the" +
         " other would have answered differently, by rule, on GET /report and when it is stopped.",
     )
-    // So that `replay` may have options of the same names.
     .enablePositionalOptions()
     .option("--answer-from <host:port>", "gRPC address of the service whose answers callers get", parseAuthority);
   addSharedOptions(mirror)

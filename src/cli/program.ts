@@ -30,6 +30,8 @@ export function buildProgram(options: ProgramOptions): Command {
     .configureHelp({ helpWidth: terminal.columns })
     .configureOutput({ writeOut: (text) => terminal.out(text), writeErr: (text) => terminal.err(text) })
     .showHelpAfterError("(--help says more)")
+    // What stands behind a command's name is that command's, so that commands below commands may have equal options.
+    .enablePositionalOptions()
     .addHelpText("after", PROGRAM_EXAMPLES);
   addServe(program, options.serve);
   addCheck(program, terminal);

@@ -26,6 +26,7 @@ export const NOT_COMPARED_REASONS = [
   "compared_broken",
   "too_large",
   "unreadable",
+  "fault",
   "ended",
 ] as const;
 export type NotComparedReason = (typeof NOT_COMPARED_REASONS)[number];
@@ -49,6 +50,8 @@ export interface MirrorOptions {
   readonly heldBytesMax: number;
   /** How long the compared target may take. */
   readonly compareTimeoutUs: number;
+  /** Told of errors that are ours. */
+  readonly onFault: (error: unknown) => void;
   /** Told whenever a call is under comparison no more; must not throw. */
   readonly onSettled?: (() => void) | undefined;
 }
@@ -64,8 +67,12 @@ interface Comparison {
   compared: UnaryOutcome | undefined;
 }
 
-/** Comparisons that are worked out between two looks at the sockets; each may cost a tenth of a millisecond. */
-const COMPARISONS_PER_TURN = 4;
+/**
+ * How long answers are read and compared between two looks at the sockets: as long as everything else just took, so that
+ * comparing keeps up with a busy process, and never so long that a caller would notice.
+ */
+const TURN_US_MIN = 500;
+const TURN_US_MAX = 2_000;
 const PEEKS_AT_TIMEOUTS_MS = 20;
 
 /** The mirror itself, and what it has counted. */
@@ -74,7 +81,8 @@ export class Mirror {
   /** In the order in which they began. */
   readonly #open = new Set<Comparison>();
   #toSend: Comparison[] = [];
-  #toCompare: Comparison[] = [];
+  readonly #toCompare: Comparison[] = [];
+  #workedUs = 0;
   #turn: NodeJS.Immediate | undefined;
   #timeouts: NodeJS.Timeout | undefined;
   #heldBytes = 0;
@@ -190,8 +198,22 @@ export class Mirror {
     const toSend = this.#toSend;
     this.#toSend = [];
     for (const comparison of toSend) if (this.#open.has(comparison)) this.#send(comparison);
-    for (const comparison of this.#toCompare.splice(0, COMPARISONS_PER_TURN)) this.#settle(comparison);
+    this.#compareSome();
     if (this.#toCompare.length > 0) this.#schedule();
+  }
+
+  #compareSome(): void {
+    const { clock } = this.#options;
+    const startUs = clock.nowUs();
+    const endUs = startUs + Math.min(TURN_US_MAX, Math.max(TURN_US_MIN, startUs - this.#workedUs));
+    let done = 0;
+    for (const comparison of this.#toCompare) {
+      this.#settle(comparison);
+      done++;
+      if (clock.nowUs() >= endUs) break;
+    }
+    this.#toCompare.splice(0, done);
+    this.#workedUs = clock.nowUs();
   }
 
   #send(comparison: Comparison): void {
@@ -227,7 +249,12 @@ export class Mirror {
     if (!this.#open.has(comparison)) return;
     const { answering, compared } = comparison;
     if (compared?.kind === "failure") this.#drop(comparison, reasonOf(compared.reason));
-    else if (answering !== undefined && compared !== undefined) {
+    else if (answering?.kind === "answer" && compared !== undefined) {
+      if (isByteEqual(answering, compared)) {
+        this.#options.book.same++;
+        this.#close(comparison);
+        return;
+      }
       this.#toCompare.push(comparison);
       this.#schedule();
     }
@@ -236,12 +263,7 @@ export class Mirror {
   #settle(comparison: Comparison): void {
     const { answering, compared } = comparison;
     if (!this.#open.has(comparison) || answering?.kind !== "answer" || compared?.kind !== "answer") return;
-    this.#close(comparison);
     const { book, compare } = this.#options;
-    if (isByteEqual(answering, compared)) {
-      book.same++;
-      return;
-    }
     try {
       const a = readAnswer(answering);
       const b = readAnswer(compared);
@@ -249,9 +271,12 @@ export class Mirror {
       const request = readRequest(messageOf(comparison.request.body, comparison.request.headers));
       book.enter({ request, answering: a, compared: b, differences, atUs: comparison.startedUs });
     } catch (error) {
-      if (!(error instanceof UnreadableError)) throw error;
-      this.notCompared.unreadable++;
+      // A fault of the mirror's costs a comparison, never the calls that pass.
+      const isOurs = !(error instanceof UnreadableError);
+      this.notCompared[isOurs ? "fault" : "unreadable"]++;
+      if (isOurs) this.#options.onFault(error);
     }
+    this.#close(comparison);
   }
 
   // All wait equally long, so the oldest is always the first to have waited too long.

@@ -52,6 +52,9 @@ export async function replay(options: ReplayOptions): Promise<Report> {
     comparisonsMax: options.inFlightMax,
     heldBytesMax: HELD_BYTES_MAX,
     compareTimeoutUs: options.timeoutMs * 1_000,
+    onFault: (error) => {
+      throw error;
+    },
     onSettled: () => sender.wake(),
   });
   const startUs = clock.nowUs();

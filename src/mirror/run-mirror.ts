@@ -74,6 +74,7 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
     comparisonsMax: options.comparisonsMax,
     heldBytesMax: options.heldBytesMax,
     compareTimeoutUs: options.compareTimeoutMs * MICROS_PER_MILLI,
+    onFault: (error) => logger.error({ err: error }, "a comparison failed"),
   });
   const startUs = clock.nowUs();
   const report = () =>

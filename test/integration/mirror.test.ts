@@ -104,18 +104,18 @@ describe("between two Headgates that differ in one rule", () => {
     expect((await get("/nowhere")).status).toBe(404);
   });
 
-  test("finds nothing between equal ones, though thousands of calls differ in nothing but bytes of time", async () => {
+  test("finds nothing between equal ones", async () => {
     const c = await startTestApp(rulesWith(2));
     closers.push(() => c.stop());
     const mirror = await open(`127.0.0.1:${b.grpcPort}`, `127.0.0.1:${c.grpcPort}`, {});
     const client = openRawClient(mirror.grpcPort);
     closers.push(() => client.close());
-    await Promise.all(
-      Array.from({ length: 2_000 }, (_, i) => callBytes(client, requestBytes({ plan: `equal-${i % 900}` }))),
-    );
-    await until(() => settledCalls(mirror.report()) === 2_000);
-    expect(mirror.report().calls).toMatchObject({ different: 0 });
-    expect(mirror.report().calls.same).toBeGreaterThanOrEqual(900);
+    // Each key at most once per batch: two calls under way at once may reach two targets in two orders.
+    for (let batch = 0; batch < 10; batch++) {
+      await Promise.all(Array.from({ length: 150 }, (_, i) => callBytes(client, requestBytes({ plan: `equal-${i}` }))));
+    }
+    await until(() => settledCalls(mirror.report()) === 1_500);
+    expect(mirror.report().calls).toMatchObject({ same: 1_500, different: 0 });
   });
 });
 
@@ -295,18 +295,19 @@ describe("the answering target in trouble", () => {
   });
 
   test("keeps its caller waiting no longer than the caller wants, and lets go of the call", async () => {
-    const target = await startSlowTarget(undefined);
-    closers.push(() => target.server.drain(0));
-    const mirror = await open(target.target, target.target);
+    let gone = 0;
+    const server = createServer((_request, response) => response.stream.on("close", () => gone++));
+    const port = await new Promise<number>((resolve) => {
+      server.listen(0, "127.0.0.1", () => resolve((server.address() as { port: number }).port));
+    });
+    closers.push(() => server.close());
+    const mirror = await open(`127.0.0.1:${port}`, `127.0.0.1:${port}`);
     const client = openRawClient(mirror.grpcPort);
     closers.push(() => client.close());
     const answer = await callBytes(client, requestBytes({ user: "a" }), { deadlineMs: 100 });
     expect(answer.code).toBe(status.DEADLINE_EXCEEDED);
-    // The target may be the first to act on the deadline that it got too.
-    await until(() => settledCalls(mirror.report()) === 1);
-    const { not_answered, not_compared } = mirror.report().calls;
-    expect(Object.entries(not_answered)).toHaveLength(1);
-    expect(Object.entries(not_compared)).toHaveLength(1);
+    await until(() => gone === 2);
+    expect(mirror.report().calls).toMatchObject({ not_answered: { cancelled: 1 }, not_compared: { caller_gone: 1 } });
   });
 });
 

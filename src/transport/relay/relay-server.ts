@@ -43,6 +43,8 @@ const STREAMS_MAX = 4_096;
 const WINDOW_BYTES = 1_048_576;
 const SESSION_MEGABYTES_MAX = 64;
 const HTTP_OK = 200;
+/** What gRPC sends as it is in a grpc-message, though URLs don't: ASCII from blank to tilde, but for the percent sign. */
+const PLAIN = /%(?!25)[2-7][0-9A-F](?<!%7F)/g;
 
 /** The listening side of a relay. */
 export class RelayServer {
@@ -166,7 +168,7 @@ function failStream(stream: ServerHttp2Stream, status: GrpcStatus, message: stri
       ":status": HTTP_OK,
       "content-type": "application/grpc",
       "grpc-status": String(status),
-      "grpc-message": encodeURIComponent(message).replaceAll("%20", " "),
+      "grpc-message": encodeURIComponent(message).replace(PLAIN, decodeURIComponent),
     },
     { endStream: true },
   );

@@ -1,0 +1,167 @@
+// The relay alone: everything that is no ShouldRateLimit call passes through, and what is too much is refused.
+
+import * as grpc from "@grpc/grpc-js";
+import { credentials, Metadata, status } from "@grpc/grpc-js";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { SystemClock } from "../../src/core/clock.ts";
+import { HEALTH_SERVICE, SHOULD_RATE_LIMIT_PATH } from "../../src/transport/load-proto.ts";
+import { Http2Target } from "../../src/transport/relay/http2-target.ts";
+import { type RelayedCall, RelayServer } from "../../src/transport/relay/relay-server.ts";
+import { clientFor, startTestServer, type TestServer } from "../support/grpc-test-server.ts";
+import { answerBytes, callBytes, openRawClient, requestBytes, until } from "../support/mirror-rig.ts";
+
+const OK = answerBytes({ overall_code: "OK" });
+
+interface Relay {
+  readonly server: RelayServer;
+  readonly target: Http2Target;
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+async function startRelay(
+  authority: string,
+  options: {
+    readonly messageBytesMax?: number;
+    readonly inFlightMax?: number;
+    handle?: (call: RelayedCall) => void;
+  } = {},
+): Promise<Relay> {
+  const { messageBytesMax = 65_536, inFlightMax = 100 } = options;
+  const target = new Http2Target({ authority, messageBytesMax, clock: new SystemClock() });
+  const handle = options.handle ?? ((call) => target.send(call.request, {}, (outcome) => call.answer(outcome)));
+  const server = new RelayServer({
+    host: "127.0.0.1",
+    port: 0,
+    path: SHOULD_RATE_LIMIT_PATH,
+    handle,
+    passOn: target,
+    messageBytesMax,
+    inFlightMax,
+  });
+  const port = await server.listen();
+  return {
+    server,
+    target,
+    port,
+    async close() {
+      await server.close(100);
+      target.close();
+    },
+  };
+}
+
+describe("a relay", () => {
+  let behind: TestServer;
+  let relay: Relay;
+  beforeAll(async () => {
+    behind = await startTestServer({ handle: (_message, _deadlineUs, reply) => reply.ok(OK) });
+    relay = await startRelay(behind.target);
+  });
+  afterAll(async () => {
+    await relay.close();
+    await behind.server.drain(100);
+  });
+
+  test("passes health checks on, and what they say", async () => {
+    const client = clientFor(HEALTH_SERVICE, `127.0.0.1:${relay.port}`);
+    const check = (service: string) =>
+      new Promise((resolve) => {
+        (client.Check as unknown as (request: object, done: (error: unknown, answer: unknown) => void) => void).call(
+          client,
+          { service },
+          (error, answer) => resolve(error ?? answer),
+        );
+      });
+    expect(await check("ratelimit")).toEqual({ status: "SERVING" });
+    behind.health.setTrouble("test", "down");
+    expect(await check("ratelimit")).toEqual({ status: "NOT_SERVING" });
+    behind.health.setTrouble("test", undefined);
+    expect(await check("nobody")).toMatchObject({ code: status.NOT_FOUND });
+    client.close();
+  });
+
+  test("passes streams on as they come, and their end when the caller leaves", async () => {
+    const client = clientFor(HEALTH_SERVICE, `127.0.0.1:${relay.port}`);
+    const stream = (client.Watch as unknown as (request: object) => grpc.ClientReadableStream<{ status: string }>).call(
+      client,
+      { service: "" },
+    );
+    const seen: string[] = [];
+    const ended = new Promise<number>((resolve) => {
+      stream.on("error", (error: grpc.ServiceError) => resolve(error.code));
+    });
+    stream.on("data", (answer: { status: string }) => seen.push(answer.status));
+    await until(() => seen.length === 1);
+    behind.health.setTrouble("test", "down");
+    await until(() => seen.length === 2);
+    behind.health.setTrouble("test", undefined);
+    expect(seen.slice(0, 2)).toEqual(["SERVING", "NOT_SERVING"]);
+    stream.cancel();
+    expect(await ended).toBe(status.CANCELLED);
+    client.close();
+  });
+
+  test("passes errors about unknown methods on", async () => {
+    const client = openRawClient(relay.port);
+    const same = (bytes: Buffer) => bytes;
+    const code = await new Promise((resolve) => {
+      client.makeUnaryRequest("/no.such.Service/Method", same, same, Buffer.alloc(0), new Metadata(), (error) =>
+        resolve(error?.code),
+      );
+    });
+    expect(code).toBe(status.UNIMPLEMENTED);
+    client.close();
+  });
+
+  test("refuses a message longer than its bound, and serves on", async () => {
+    const client = openRawClient(relay.port);
+    expect((await callBytes(client, Buffer.alloc(200_000))).code).toBe(status.RESOURCE_EXHAUSTED);
+    expect(await callBytes(client, requestBytes({ a: "b" }))).toMatchObject({ code: status.OK, message: OK });
+    expect(relay.server.inFlight).toBe(0);
+    client.close();
+  });
+
+  test("speaks compressed messages", async () => {
+    const client = new grpc.Client(`127.0.0.1:${relay.port}`, credentials.createInsecure(), {
+      "grpc.default_compression_algorithm": 2,
+    });
+    expect(await callBytes(client, requestBytes({ a: "b".repeat(1_000) }))).toMatchObject({ code: status.OK });
+    client.close();
+  });
+});
+
+test("turns calls away that are more than it may hold, until others are answered", async () => {
+  const waiting: RelayedCall[] = [];
+  const relay = await startRelay("127.0.0.1:1", { inFlightMax: 2, handle: (call) => waiting.push(call) });
+  const client = openRawClient(relay.port);
+  const first = [callBytes(client, requestBytes({ a: "1" })), callBytes(client, requestBytes({ a: "2" }))];
+  await until(() => waiting.length === 2);
+  expect((await callBytes(client, requestBytes({ a: "3" }))).code).toBe(status.RESOURCE_EXHAUSTED);
+  for (const call of waiting) call.answer({ kind: "failure", reason: "broken", message: "the test says so: 1 %" });
+  const outcomes = await Promise.all(first);
+  expect(outcomes.map(({ code, details }) => [code, details])).toEqual(
+    Array(2).fill([status.UNAVAILABLE, "the test says so: 1 %"]),
+  );
+  client.close();
+  await relay.close();
+});
+
+test("loses no call when the target asks its connections to end again and again", async () => {
+  const behind = await startTestServer(
+    { handle: (_message, _deadlineUs, reply) => reply.ok(OK) },
+    { maxConnectionAgeMs: 60, maxConnectionAgeGraceMs: 1_000 },
+  );
+  const relay = await startRelay(behind.target);
+  const client = openRawClient(relay.port);
+  const codes = new Map<number, number>();
+  const endMs = Date.now() + 800;
+  while (Date.now() < endMs) {
+    const outcomes = await Promise.all(Array.from({ length: 10 }, () => callBytes(client, requestBytes({ a: "b" }))));
+    for (const { code } of outcomes) codes.set(code, (codes.get(code) ?? 0) + 1);
+  }
+  expect([...codes.keys()]).toEqual([status.OK]);
+  client.close();
+  await relay.close();
+  await behind.server.drain(100);
+});

@@ -1,0 +1,180 @@
+// Recording and replaying: through real Headgates, against recorded answers of envoyproxy/ratelimit, by the command line.
+
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { status } from "@grpc/grpc-js";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { SystemClock } from "../../src/core/clock.ts";
+import { Recording, readRecording } from "../../src/mirror/recording.ts";
+import { startTestServer } from "../support/grpc-test-server.ts";
+import {
+  answerBytes,
+  callBytes,
+  NOBODY,
+  openRawClient,
+  requestBytes,
+  shouldRateLimit,
+  startMirror,
+} from "../support/mirror-rig.ts";
+import { runProgram } from "../support/run-program.ts";
+import { type AskedRequest, startTestApp, type TestApp } from "../support/test-app.ts";
+
+interface RecordedCase {
+  readonly name: string;
+  readonly rules: readonly string[];
+  readonly calls: readonly { readonly request: AskedRequest; readonly answer: object }[];
+}
+
+const { cases } = JSON.parse(
+  readFileSync(new URL("../fixtures/mirror/recorded-answers.json", import.meta.url), "utf8"),
+) as { cases: readonly RecordedCase[] };
+
+const directory = mkdtempSync(join(tmpdir(), "headgate-replay-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const closers: (() => Promise<unknown> | unknown)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+let files = 0;
+async function recordingOf(messages: readonly Buffer[]): Promise<string> {
+  const file = join(directory, `calls-${files++}.jsonl`);
+  const recording = await Recording.open({ file, bytesMax: 1_000_000, clock: new SystemClock() });
+  for (const message of messages) recording.record(message);
+  await recording.close();
+  return file;
+}
+
+/** A target that gives recorded answers in their order. */
+async function startRecordedTarget(answers: readonly object[]): Promise<string> {
+  let next = 0;
+  const target = await startTestServer({
+    handle: (_message, _deadlineUs, reply) => reply.ok(answerBytes(answers[next++] ?? {})),
+  });
+  closers.push(() => target.server.drain(0));
+  return target.target;
+}
+
+async function startApp(...args: Parameters<typeof startTestApp>): Promise<TestApp> {
+  const app = await startTestApp(...args);
+  closers.push(() => app.stop());
+  return app;
+}
+
+describe.each(cases)("replaying $name against recorded answers of envoyproxy/ratelimit", ({ rules, calls }) => {
+  const messages = calls.map(({ request }) => shouldRateLimit().requestSerialize(request));
+  const answers = calls.map(({ answer }) => answer);
+
+  test("finds them equal", async () => {
+    const app = await startApp(rules.join("\n"), { RESPONSE_DYNAMIC_METADATA: "false" });
+    const file = await recordingOf(messages);
+    const { out, exitCode } = await runProgram([
+      ...["mirror", "replay", file, "--target", `127.0.0.1:${app.grpcPort}`],
+      ...["--compare-with", await startRecordedTarget(answers), "--speed", "max", "--ignore", "duration"],
+    ]);
+    expect(out).toContain(`${calls.length} compared: ${calls.length} equal, 0 different`);
+    expect(exitCode).toBe(0);
+  });
+});
+
+test("names the rule that answers otherwise than recorded, and ends with 1", async () => {
+  const [first] = cases as [RecordedCase];
+  const rules = first.rules.join("\n").replace("requests_per_unit: 3}", "requests_per_unit: 4}");
+  const app = await startApp(rules, { RESPONSE_DYNAMIC_METADATA: "false" });
+  const file = await recordingOf(first.calls.map(({ request }) => shouldRateLimit().requestSerialize(request)));
+  const compareWith = await startRecordedTarget(first.calls.map(({ answer }) => answer));
+  const args = ["mirror", "replay", file, "--target", `127.0.0.1:${app.grpcPort}`, "--compare-with", compareWith];
+  const { out, exitCode } = await runProgram([...args, "--speed", "max", "--ignore", "duration", "--json"]);
+  expect(exitCode).toBe(1);
+  const report = JSON.parse(out) as { calls: object; rules: readonly object[] };
+  expect(report.calls).toMatchObject({ relayed: 6, same: 2, different: 4 });
+  expect(report.rules).toEqual([
+    expect.objectContaining({
+      domain: "shop",
+      keys: "tier",
+      answeringLimit: "4/HOUR",
+      comparedLimit: "3/HOUR",
+      overOnlyCompared: 1,
+    }),
+  ]);
+});
+
+describe("recording through a mirror", () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp(
+      "domain: edge\ndescriptors:\n  - { key: user, rate_limit: { requests_per_unit: 5, unit: year } }\n",
+    );
+  });
+  afterAll(() => app.stop());
+
+  test.each(["calls.jsonl", "calls.jsonl.gz"])("keeps every call in %s, and replays them", async (name) => {
+    const file = join(directory, `mirror-${name}`);
+    const mirror = await startMirror(`127.0.0.1:${app.grpcPort}`, undefined, { record: { file, bytesMax: 1_000_000 } });
+    const client = openRawClient(mirror.grpcPort);
+    const sent = Array.from({ length: 20 }, (_, i) => requestBytes({ user: `${name}-${i}` }));
+    for (const message of sent) expect((await callBytes(client, message)).code).toBe(status.OK);
+    client.close();
+    const report = await mirror.stop();
+    expect(report.recording).toMatchObject({ calls: 20, left_out: 0, failure: null });
+    const kept: Buffer[] = [];
+    for await (const { message } of readRecording(file)) kept.push(message);
+    expect(kept).toEqual(sent);
+    const { out, exitCode } = await runProgram(["mirror", "replay", file, "--target", `127.0.0.1:${app.grpcPort}`]);
+    expect(out).toContain("20 calls in");
+    expect(exitCode).toBe(0);
+  });
+
+  test("never writes over a file", async () => {
+    const file = await recordingOf([]);
+    const start = startMirror(`127.0.0.1:${app.grpcPort}`, undefined, { record: { file, bytesMax: 1_000 } });
+    await expect(start).rejects.toThrow(/exists already/);
+  });
+});
+
+describe("the speed of a replay", () => {
+  const seconds = (out: string) => Number(/calls in ([\d.]+) s/.exec(out)?.[1]);
+  let target: string;
+  let file: string;
+  beforeAll(async () => {
+    const app = await startTestApp("domain: edge\ndescriptors: []\n");
+    target = `127.0.0.1:${app.grpcPort}`;
+    let nowUs = 0;
+    file = join(directory, "paced.jsonl");
+    const recording = await Recording.open({ file, bytesMax: 1_000_000, clock: { nowUs: () => nowUs } });
+    for (let i = 0; i <= 10; i++) {
+      nowUs = i * 60_000;
+      recording.record(requestBytes({ user: "a" }));
+    }
+    await recording.close();
+    return () => app.stop();
+  });
+
+  test.each([
+    { speed: "1x", least: 0.6, most: 3 },
+    { speed: "2x", least: 0.3, most: 0.58 },
+    { speed: "max", least: 0, most: 0.25 },
+  ])("$speed", async ({ speed, least, most }) => {
+    const { out, exitCode } = await runProgram(["mirror", "replay", file, "--target", target, "--speed", speed]);
+    expect(exitCode).toBe(0);
+    expect(seconds(out)).toBeGreaterThanOrEqual(least);
+    expect(seconds(out)).toBeLessThan(most);
+  });
+
+  test("calls that could not be compared count against what is tolerated", async () => {
+    const args = ["mirror", "replay", file, "--target", target, "--compare-with", NOBODY, "--speed", "max"];
+    expect((await runProgram(args)).exitCode).toBe(1);
+    expect((await runProgram([...args, "--tolerate", "100%"])).exitCode).toBe(0);
+  });
+
+  test("a target that hangs ends a replay no later than its timeout for each call", async () => {
+    const hanging = await startTestServer({ handle: () => undefined });
+    closers.push(() => hanging.server.drain(0));
+    const args = ["mirror", "replay", file, "--target", hanging.target, "--speed", "max", "--in-flight", "20"];
+    const { out, exitCode } = await runProgram([...args, "--timeout", "200ms"]);
+    expect(exitCode).toBe(1);
+    expect(seconds(out)).toBeLessThan(2);
+  });
+});
