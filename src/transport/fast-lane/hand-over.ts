@@ -1,16 +1,90 @@
-// Streams that the fast lane does not answer: refused until they are handed to grpc-js.
+// Streams that are not plain unary calls go to the grpc-js server of this process: over an HTTP/2 session of our own,
+// one per connection, made for its first such stream and ended with it. handed-stream.ts carries the single stream.
+
+import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from "node:http2";
+import type { TLSSocket } from "node:tls";
 import type { Connection } from "./connection.ts";
+import { duplexPair } from "./duplex-pair.ts";
+import { HandedStream } from "./handed-stream.ts";
 import type { HeaderList } from "./header-list.ts";
+import { NameId, PEER_ADDRESS_NAME, PEER_CERTIFICATE_NAME } from "./header-names.ts";
 import { ErrorCode } from "./protocol.ts";
-import type { Stream } from "./stream.ts";
+
+// Never looked up: the connection is made in here.
+const INNER_AUTHORITY = "http://headgate.invalid";
+
 export class HandOver {
-  constructor(_connection: Connection) {
-    // Nothing is kept yet.
+  readonly #connection: Connection;
+  #session: ClientHttp2Session | undefined;
+  #open = 0;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
   }
-  open(_id: number, _list: HeaderList, _isEnd: boolean): Stream | ErrorCode {
-    return ErrorCode.refusedStream;
+
+  /** Opens a stream of these headers at grpc-js, or tells with which code to refuse it. */
+  open(id: number, list: HeaderList, isEnd: boolean): HandedStream | ErrorCode {
+    const { counts, bounds } = this.#connection.lane;
+    if (this.#open >= bounds.handedStreamsMax) return ErrorCode.refusedStream;
+    const headers = this.#headersOf(list);
+    if (headers === undefined) return ErrorCode.protocolError;
+    try {
+      const inner = this.#innerSession().request(headers, { endStream: isEnd });
+      this.#open++;
+      inner.once("close", () => {
+        this.#open--;
+      });
+      counts.handedStreams++;
+      return new HandedStream(this.#connection, id, inner);
+    } catch {
+      // The headers are well formed, but Node's client sends nothing of that kind (CONNECT, for one).
+      return ErrorCode.protocolError;
+    }
   }
+
+  /** Ends the inner session with all its streams. */
   close(): void {
-    // Nothing is open.
+    this.#session?.destroy();
+    this.#session = undefined;
   }
+
+  #innerSession(): ClientHttp2Session {
+    if (this.#session !== undefined && !this.#session.closed && !this.#session.destroyed) return this.#session;
+    const [near, far] = duplexPair();
+    const session = connect(INNER_AUTHORITY, { createConnection: () => near, settings: { enablePush: false } });
+    // What goes wrong with the session ends its streams, and each tells its caller.
+    session.on("error", () => session.destroy());
+    this.#connection.lane.inject(far);
+    this.#session = session;
+    return session;
+  }
+
+  // Undefined if a value holds what no header can. What only this process may say is left out, and said anew.
+  #headersOf(list: HeaderList): OutgoingHttpHeaders | undefined {
+    const headers: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>;
+    for (let i = 0; i < list.count; i++) {
+      const name = list.names[i] as string;
+      const value = list.values[i] as string;
+      if (/[\0\r\n]/.test(value)) return undefined;
+      if (list.nameIds[i] === NameId.reserved) continue;
+      const before = headers[name];
+      if (before === undefined) headers[name] = value;
+      else if (typeof before === "string") headers[name] = [before, value];
+      else before.push(value);
+    }
+    const { socket } = this.#connection;
+    if (socket.remoteAddress !== undefined) headers[PEER_ADDRESS_NAME] = `${socket.remoteAddress}:${socket.remotePort}`;
+    const certificate = certificateOf(socket as Partial<TLSSocket>);
+    if (certificate !== undefined) headers[PEER_CERTIFICATE_NAME] = certificate;
+    return headers;
+  }
+}
+
+// Fingerprint and names of a client certificate that was verified, as printable ASCII.
+function certificateOf(socket: Partial<TLSSocket>): string | undefined {
+  if (socket.authorized !== true) return undefined;
+  const { fingerprint256, subjectaltname, subject } = socket.getPeerCertificate?.() ?? {};
+  if (fingerprint256 === undefined) return undefined;
+  const names = subjectaltname ?? `CN:${subject?.CN ?? ""}`;
+  return `sha256=${fingerprint256.replaceAll(":", "").toLowerCase()};names=${encodeURIComponent(names)}`;
 }

@@ -87,6 +87,11 @@ export class Sender {
     return at;
   }
 
+  /** Closes our side of a stream without a word. */
+  endData(streamId: number): void {
+    this.output.frame(FrameType.data, Flag.endStream, streamId, NOTHING);
+  }
+
   /** Sends a header block, over several frames if it is long. */
   headers(streamId: number, block: Uint8Array, isEnd: boolean): void {
     const endStream = isEnd ? Flag.endStream : 0;

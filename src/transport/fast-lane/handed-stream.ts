@@ -1,0 +1,154 @@
+// One stream that grpc-js answers: bytes, headers, trailers and resets pass both ways. Each side's windows stay its own:
+// the inner stream is not read while ours can't send, and our window is given back only when grpc-js has taken the bytes.
+
+import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from "node:http2";
+import { GrpcStatus } from "../../core/unary.ts";
+import type { Connection } from "./connection.ts";
+import { ErrorCode, Flag } from "./protocol.ts";
+import { Stream } from "./stream.ts";
+
+/** Fields that belong to the inner connection. */
+const INNER_ONLY: ReadonlySet<string> = new Set(["connection", "transfer-encoding", "keep-alive"]);
+
+export class HandedStream extends Stream {
+  readonly #connection: Connection;
+  readonly #inner: ClientHttp2Stream;
+  // Read from the inner stream but not sent, because a window is shut.
+  #waiting: Buffer[] = [];
+  #trailers: IncomingHttpHeaders | undefined;
+  #hasHeaders = false;
+  // The inner body has been read to its end; and, a little later, no trailers can come any more.
+  #hasEnded = false;
+  #isInnerDone = false;
+  #isOver = false;
+
+  constructor(connection: Connection, id: number, inner: ClientHttp2Stream) {
+    super();
+    this.id = id;
+    this.#connection = connection;
+    this.#inner = inner;
+    inner.on("response", (headers, flags) => this.#takeHeaders(headers, flags));
+    inner.on("data", (chunk: Buffer) => this.#takeInner(chunk));
+    inner.on("trailers", (trailers) => {
+      this.#trailers = trailers;
+    });
+    inner.on("end", () => {
+      this.#hasEnded = true;
+      // Node tells of trailers on a later tick than the end of the body before them.
+      setImmediate(() => this.#innerDone());
+    });
+    inner.on("error", ignore);
+    inner.on("close", () => this.#innerClosed());
+  }
+
+  takeData(bytes: Buffer, start: number, end: number, isEnd: boolean): void {
+    if (this.#isOver) return;
+    if (end > start) {
+      const size = end - start;
+      this.#inner.write(Buffer.from(bytes.subarray(start, end)), () => {
+        if (!this.#isOver) this.#connection.credit(this, size);
+      });
+    }
+    if (isEnd) this.#inner.end();
+  }
+
+  resume(): void {
+    this.#pump();
+  }
+
+  abandon(code: ErrorCode): void {
+    this.#isOver = true;
+    this.#waiting = [];
+    this.#inner.close(code);
+  }
+
+  giveUp(): void {
+    if (this.#isOver) return;
+    const { blocks } = this.#connection.sender;
+    const message = "the connection is about to close";
+    const block = this.#hasHeaders
+      ? blocks.failureTrailers(GrpcStatus.unavailable, message)
+      : blocks.trailersOnly(GrpcStatus.unavailable, message);
+    this.#finish(block);
+    this.#inner.close(constants.NGHTTP2_CANCEL);
+  }
+
+  #takeHeaders(headers: IncomingHttpHeaders, flags: number): void {
+    if (this.#isOver) return;
+    this.#hasHeaders = true;
+    const isEnd = (flags & Flag.endStream) !== 0;
+    const block = this.#blockOf(headers);
+    if (isEnd) this.#finish(block);
+    else this.#connection.sender.headers(this.id, block, false);
+    this.#connection.flushSoon();
+    // Node tells of headers on a later tick than of the data behind them.
+    this.#pump();
+  }
+
+  #takeInner(chunk: Buffer): void {
+    if (this.#isOver) return;
+    this.#waiting.push(chunk);
+    this.#pump();
+  }
+
+  // Sends what may be sent; the rest waits, and the inner stream is not read meanwhile.
+  #pump(): void {
+    if (this.#isOver || !this.#hasHeaders) return;
+    const { sender } = this.#connection;
+    while (this.#waiting.length > 0) {
+      const chunk = this.#waiting[0] as Buffer;
+      const sent = this.#connection.isFull ? 0 : sender.data(this, chunk, 0, false);
+      if (sent < chunk.length) {
+        this.#waiting[0] = chunk.subarray(sent);
+        sender.blocked.add(this);
+        this.#inner.pause();
+        this.#connection.flushSoon();
+        return;
+      }
+      this.#waiting.shift();
+    }
+    if (this.#isInnerDone) this.#finish(this.#blockOf(this.#trailers ?? {}));
+    else if (this.#inner.isPaused()) this.#inner.resume();
+    this.#connection.flushSoon();
+  }
+
+  // Our side has said all: trailers, or headers that are everything.
+  #finish(block: Uint8Array): void {
+    this.#isOver = true;
+    const { sender } = this.#connection;
+    if (block.length > 0) sender.headers(this.id, block, true);
+    else sender.endData(this.id);
+    this.#connection.end(this);
+    this.#connection.flushSoon();
+  }
+
+  #innerDone(): void {
+    this.#isInnerDone = true;
+    this.#pump();
+  }
+
+  #innerClosed(): void {
+    if (this.#isOver) return;
+    const code = this.#inner.rstCode;
+    if (code === ErrorCode.noError && this.#hasEnded && this.#hasHeaders) {
+      this.#innerDone();
+      return;
+    }
+    this.#isOver = true;
+    this.#connection.reset(this, code === ErrorCode.noError ? ErrorCode.internalError : (code as ErrorCode));
+  }
+
+  #blockOf(headers: IncomingHttpHeaders): Uint8Array {
+    const { encoder } = this.#connection.sender.blocks;
+    encoder.begin();
+    for (const [name, value] of Object.entries(headers)) {
+      if (value === undefined || INNER_ONLY.has(name)) continue;
+      for (const text of Array.isArray(value) ? value : [value]) encoder.field(name, String(text));
+    }
+    return encoder.end();
+  }
+}
+
+function ignore(): void {
+  // The close that follows tells the peer.
+}
