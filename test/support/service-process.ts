@@ -11,6 +11,7 @@ const START_MS = 15_000;
 
 export interface ServiceProcess {
   readonly pid: number;
+  /** 0 when it serves on a Unix socket. */
   readonly grpcPort: number;
   readonly httpPort: number;
   /** Lines of the log so far. */
@@ -77,6 +78,6 @@ function listening(child: ChildProcess, log: string[]): Promise<{ grpcPort: numb
 }
 
 function portsOf(line: string): { grpcPort: number; httpPort: number } | undefined {
-  const match = /"grpc":"[^"]*:(\d+)","http":"[^"]*:(\d+)"/.exec(line);
-  return match === null ? undefined : { grpcPort: Number(match[1]), httpPort: Number(match[2]) };
+  const match = /"grpc":"(?:[^"]*:(\d+)|[^"]*)","http":"[^"]*:(\d+)"/.exec(line);
+  return match === null ? undefined : { grpcPort: Number(match[1] ?? 0), httpPort: Number(match[2]) };
 }

@@ -1,6 +1,7 @@
 // A caller in front of Envoy: real HTTP requests, one after another or many at once.
 
 import { Agent, request } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /** What came back; header values as sent, one per line of the response. */
 export interface Answer {
@@ -51,4 +52,38 @@ export class Caller {
 /** The values of a response header as one text; undefined if there is none. */
 export function headerOf(answer: Answer, name: string): string | undefined {
   return answer.headers[name]?.join(" | ");
+}
+
+/** Callers that send one request after another until they are told to stop. */
+export class Load {
+  /** How many answers of each status came; 0 stands for no answer at all. */
+  readonly statuses = new Map<number, number>();
+  #isOver = false;
+  readonly #callers: Promise<void>[];
+
+  constructor(callers: number, send: () => Promise<Answer>) {
+    this.#callers = Array.from({ length: callers }, () => this.#run(send));
+  }
+
+  get total(): number {
+    return [...this.statuses.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  /** Resolves when the requests under way are answered. */
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    await Promise.all(this.#callers);
+  }
+
+  async #run(send: () => Promise<Answer>): Promise<void> {
+    while (!this.#isOver) {
+      const status = await send().then(
+        (answer) => answer.status,
+        () => 0,
+      );
+      this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
+      // A pause, so that the load generator leaves the machine to those it loads.
+      await sleep(1);
+    }
+  }
 }

@@ -70,14 +70,20 @@ export class Envoy {
 
   /** The line of the access log about the request with this path, as soon as it is written. */
   async accessLine(path: string): Promise<AccessLine> {
+    return (await this.accessLines(path, 1))[0] as AccessLine;
+  }
+
+  /** All lines of the access log about this path, once there are so many. */
+  async accessLines(path: string, count: number): Promise<AccessLine[]> {
     const endMs = performance.now() + LOG_MS_MAX;
+    let found: AccessLine[] = [];
     while (performance.now() < endMs) {
-      const lines = readFileSync(join(this.#directory, "access.log"), "utf8").split("\n");
-      const found = lines.find((line) => line.includes(JSON.stringify(path)));
-      if (found !== undefined) return JSON.parse(found) as AccessLine;
+      const lines = this.accessText().split("\n").slice(0, -1);
+      found = lines.map((line) => JSON.parse(line) as AccessLine).filter((line) => line.path === path);
+      if (found.length >= count) return found;
       await sleep(20);
     }
-    throw new Error(`the access log has no line about ${path}`);
+    throw new Error(`the access log has ${found.length} lines about ${path}, expected ${count}`);
   }
 
   /** Every line of the access log so far, as text. */

@@ -14,8 +14,8 @@ export interface RigOptions {
   /** Text of one rule file, or several by name. */
   readonly rules: string | Readonly<Record<string, string>>;
   readonly listeners: readonly Config[];
-  /** Clusters beside `headgate` and `upstream`. */
-  readonly clusters?: readonly Config[];
+  /** Makes clusters beside `headgate` and `upstream`, and what stands behind them. */
+  readonly clusters?: (redis: RedisServer) => Promise<readonly Config[]>;
   /** Settings of Headgate. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -35,7 +35,7 @@ export class Rig {
     this.envoy = parts.envoy;
   }
 
-  static async start({ rules, listeners, clusters = [], env = {} }: RigOptions): Promise<Rig> {
+  static async start({ rules, listeners, clusters, env = {} }: RigOptions): Promise<Rig> {
     const redis = await RedisServer.start();
     const headgate = await startHeadgate(redis, rules, env);
     const upstream = await startUpstream();
@@ -45,7 +45,7 @@ export class Rig {
         clusters: [
           cluster({ name: "headgate", endpoints: [headgate.grpcPort], http2: true }),
           cluster({ name: "upstream", endpoints: [upstream.port] }),
-          ...clusters,
+          ...((await clusters?.(redis)) ?? []),
         ],
       }),
     );
