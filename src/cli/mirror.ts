@@ -72,7 +72,7 @@ export function addMirror(program: Command, terminal: Terminal, untilStopped = u
 const MIRROR_EXAMPLES = `
 Examples:
   headgate mirror --answer-from ratelimit:8081 --compare-with headgate:8081
-  headgate mirror --answer-from ratelimit:8081 --compare-with headgate:8081 --ignore headers,metadata
+  headgate mirror --answer-from old:8081 --compare-with new:8081 --json
   headgate mirror --answer-from ratelimit:8081 --record calls.jsonl.gz
 `;
 
@@ -95,8 +95,8 @@ function addReplay(mirror: Command, terminal: Terminal): void {
       "after",
       `
 Examples:
-  headgate mirror replay calls.jsonl.gz --target headgate:8081 --compare-with ratelimit:8081
-  headgate mirror replay calls.jsonl --target new:8081 --compare-with old:8081 --speed max --tolerate 1%
+  headgate mirror replay calls.jsonl.gz --target new:8081 --compare-with old:8081
+  headgate mirror replay calls.jsonl --target new:8081 --speed max
 `,
     )
     .action((file: string, flags: ReplayFlags) => replayFile(file, flags, terminal));

@@ -29,7 +29,7 @@ function addConfigCheck(program: Command, terminal: Terminal): void {
     )
     .argument("[flags...]")
     .allowUnknownOption()
-    .addHelpText("after", "\nExample:\n  headgate config_check -config_dir /data/ratelimit/config\n")
+    .addHelpText("after", "\nExamples:\n  headgate config_check -config_dir /data/ratelimit/config\n")
     .action((args: readonly string[]) =>
       withFlags(terminal, async () => {
         const { values, rest } = parseGoFlags(args, { config_dir: "text", merge_domain_configs: "boolean" });
@@ -54,7 +54,7 @@ function addClient(program: Command, terminal: Terminal): void {
     .allowUnknownOption()
     .addHelpText(
       "after",
-      "\nExample:\n  headgate client -dial_string localhost:8081 -domain edge -descriptors user=a,plan=b\n",
+      "\nExamples:\n  headgate client -dial_string host:8081 -domain edge -descriptors user=a\n",
     )
     .action((args: readonly string[]) =>
       withFlags(terminal, async () => {

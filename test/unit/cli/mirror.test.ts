@@ -1,0 +1,28 @@
+// What `headgate mirror` refuses before it does anything. What it does is tried in test/integration/mirror.test.ts.
+
+import { expect, test } from "vitest";
+import { runProgram } from "../../support/run-program.ts";
+
+test.each([
+  { args: ["mirror"], why: "--answer-from <host:port>' not specified" },
+  { args: ["mirror", "--answer-from", "a:1"], why: "give --compare-with, --record or both" },
+  { args: ["mirror", "--answer-from", "a"], why: "Expected host:port" },
+  { args: ["mirror", "--answer-from", "a:0"], why: "Expected host:port" },
+  { args: ["mirror", "--answer-from", "a:70000"], why: "Expected host:port" },
+  { args: ["mirror", "--answer-from", "a:1", "--ignore", "headers,footers"], why: "Expected" },
+  { args: ["mirror", "--answer-from", "a:1", "--values", "some"], why: "Expected" },
+  { args: ["mirror", "--answer-from", "a:1", "--compare-timeout", "soon"], why: "Expected" },
+  { args: ["mirror", "replay", "--target", "a:1"], why: "missing required argument 'file'" },
+  { args: ["mirror", "replay", "f"], why: "--target <host:port>' not specified" },
+  { args: ["mirror", "replay", "f", "--target", "a:1", "--speed", "0x"], why: "Expected a factor such as 2x" },
+  { args: ["mirror", "replay", "f", "--target", "a:1", "--tolerate", "101%"], why: "Expected a share such as 1%" },
+])("$args is refused: $why", async ({ args, why }) => {
+  const run = await runProgram(args);
+  expect(run.exitCode).not.toBe(0);
+  expect(run.err).toContain(why);
+});
+
+test("both commands have help with examples", async () => {
+  expect((await runProgram(["mirror", "--help"])).out).toContain("headgate mirror --answer-from ratelimit:8081");
+  expect((await runProgram(["mirror", "replay", "--help"])).out).toContain("headgate mirror replay calls.jsonl");
+});

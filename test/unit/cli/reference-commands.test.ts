@@ -1,0 +1,79 @@
+// `config_check` by its flags, and what both commands refuse. `client` is tried against a service in
+// test/integration/reference-commands.test.ts.
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { runProgram } from "../../support/run-program.ts";
+
+const root = mkdtempSync(join(tmpdir(), "headgate-config-check-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+let directories = 0;
+function directoryOf(files: Readonly<Record<string, string>>): string {
+  const directory = join(root, `rules-${directories++}`);
+  mkdirSync(directory);
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
+  return directory;
+}
+
+const GOOD = "domain: a\ndescriptors:\n  - { key: k, rate_limit: { unit: day, requests_per_unit: 1 } }\n";
+
+describe("config_check", () => {
+  test.each([
+    { name: "good rules", files: { "a.yaml": GOOD }, flags: [], exitCode: 0 },
+    { name: "no rules at all", files: {}, flags: [], exitCode: 0 },
+    { name: "broken YAML", files: { "a.yaml": "domain: [" }, flags: [], exitCode: 1 },
+    { name: "an unknown unit", files: { "a.yaml": GOOD.replace("day", "eon") }, flags: [], exitCode: 1 },
+    { name: "a bad file with another ending", files: { "a.yaml": GOOD, "b.txt": "just text" }, flags: [], exitCode: 1 },
+    { name: "one domain twice", files: { "a.yaml": GOOD, "b.yaml": GOOD.replace("k", "j") }, flags: [], exitCode: 1 },
+    {
+      name: "one domain twice, merged",
+      files: { "a.yaml": GOOD, "b.yaml": GOOD.replace("key: k", "key: j") },
+      flags: ["-merge_domain_configs"],
+      exitCode: 0,
+    },
+    {
+      name: "one domain twice, merged by two dashes and a value",
+      files: { "a.yaml": GOOD, "b.yaml": GOOD.replace("key: k", "key: j") },
+      flags: ["--merge_domain_configs=true"],
+      exitCode: 0,
+    },
+  ])("ends with $exitCode for $name", async ({ files, flags, exitCode }) => {
+    const run = await runProgram(["config_check", "-config_dir", directoryOf(files), ...flags]);
+    expect(run.exitCode).toBe(exitCode);
+    expect(run.out).not.toBe("");
+  });
+
+  test("takes its directory behind an equals sign too", async () => {
+    expect((await runProgram(["config_check", `--config_dir=${directoryOf({ "a.yaml": GOOD })}`])).exitCode).toBe(0);
+  });
+
+  test("ends with 1 for a directory that is not there", async () => {
+    expect((await runProgram(["config_check", "-config_dir", join(root, "nowhere")])).exitCode).toBe(1);
+  });
+});
+
+describe("wrong flags end with 2 and say which", () => {
+  test.each([
+    { args: ["config_check"], why: "-config_dir is needed" },
+    { args: ["config_check", "-config-dir", "x"], why: "no flag -config-dir" },
+    { args: ["config_check", "-config_dir", "x", "y"], why: "got 'y'" },
+    { args: ["client", "-descriptors", "a=b"], why: "-domain is needed" },
+    { args: ["client", "-domain", "edge"], why: "-descriptors is needed" },
+    { args: ["client", "-domain", "edge", "-descriptors", "=b"], why: "Expected key=value" },
+  ])("$args", async ({ args, why }) => {
+    const run = await runProgram(args);
+    expect(run.exitCode).toBe(2);
+    expect(run.err).toContain(why);
+  });
+});
+
+test("both have help", async () => {
+  for (const name of ["config_check", "client"]) {
+    const run = await runProgram([name, "--help"]);
+    expect(run.exitCode).toBe(0);
+    expect(run.out).toContain("Examples:");
+  }
+});

@@ -1,0 +1,139 @@
+// Counting differences by field and by rule, within bounds, and keeping callers' values out.
+
+import { describe, expect, test } from "vitest";
+import type { ShownAnswer, ShownRequest, ShownStatus } from "../../../src/mirror/answer.ts";
+import { DifferenceBook, EXAMPLES_MAX, RULES_MAX } from "../../../src/mirror/book.ts";
+import { type CompareOptions, compareAnswers } from "../../../src/mirror/compare.ts";
+import { ValueGuard, type ValueMode } from "../../../src/mirror/value-guard.ts";
+
+const OPTIONS: CompareOptions = { ignored: new Set(), remainingTolerance: 0, durationToleranceSeconds: 0 };
+
+const status = (amount: number, code = "OK"): ShownStatus => ({
+  code,
+  limit: { name: "", requestsPerUnit: amount, unit: "SECOND" },
+  remaining: 1,
+  resetSeconds: 1,
+});
+
+const answer = (statuses: readonly ShownStatus[], metadata?: unknown): ShownAnswer => ({
+  grpcCode: 0,
+  grpcMessage: "",
+  code: statuses.some(({ code }) => code === "OVER_LIMIT") ? "OVER_LIMIT" : "OK",
+  statuses,
+  responseHeaders: [],
+  requestHeaders: [],
+  rawBody: "",
+  metadata,
+});
+
+const request = (...keys: string[]): ShownRequest => ({
+  domain: "edge",
+  hitsAddend: 0,
+  descriptors: keys.map((key) => ({ entries: [{ key, value: `value of ${key}` }] })),
+});
+
+function enter(book: DifferenceBook, asked: ShownRequest, answering: ShownAnswer, compared: ShownAnswer): void {
+  const differences = compareAnswers(answering, compared, OPTIONS);
+  book.enter({ request: asked, answering, compared, differences, atUs: 1_700_000_000_000_000 });
+}
+
+const newBook = (mode: ValueMode = "hide") => new DifferenceBook(new ValueGuard(mode));
+
+describe("the book of differences", () => {
+  test("counts equal calls and nothing else of them", () => {
+    const book = newBook();
+    enter(book, request("a"), answer([status(1)]), answer([status(1)]));
+    expect([book.same, book.different, book.rules(), book.examples]).toEqual([1, 0, [], []]);
+  });
+
+  test("puts a difference down to the descriptor that differs, and not to the others of the call", () => {
+    const book = newBook();
+    enter(book, request("a", "b"), answer([status(1), status(2, "OVER_LIMIT")]), answer([status(1), status(2)]));
+    expect(book.rules()).toEqual([
+      {
+        domain: "edge",
+        keys: "b",
+        answeringLimit: "2/SECOND",
+        comparedLimit: "2/SECOND",
+        calls: 1,
+        overOnlyAnswering: 1,
+        overOnlyCompared: 0,
+        fields: { status_code: 1, overall_code: 1 },
+      },
+    ]);
+    expect(book.fields).toMatchObject({ overall_code: 1, status_code: 1, limit: 0 });
+  });
+
+  test("puts a difference of the whole answer down to the descriptor that decided", () => {
+    const book = newBook();
+    const statuses = [status(9), status(2, "OVER_LIMIT")];
+    enter(book, request("a", "b"), answer(statuses, { x: 1 }), answer(statuses, { x: 2 }));
+    expect(book.rules().map(({ keys, fields }) => [keys, fields])).toEqual([["b", { metadata: 1 }]]);
+  });
+
+  test("puts an error beside the limit that the other shows", () => {
+    const book = newBook();
+    const error: ShownAnswer = { ...answer([]), grpcCode: 14, code: "" };
+    enter(book, request("a"), error, answer([status(3)]));
+    expect(book.rules()[0]).toMatchObject({ keys: "a", answeringLimit: "error 14", comparedLimit: "3/SECOND" });
+  });
+
+  test("lists rules with most differing calls first", () => {
+    const book = newBook();
+    for (const key of ["a", "b", "b"]) enter(book, request(key), answer([status(1)]), answer([status(2)]));
+    expect(book.rules().map(({ keys, calls }) => [keys, calls])).toEqual([
+      ["b", 2],
+      ["a", 1],
+    ]);
+  });
+
+  test("keeps the first hundred in full, and counts all", () => {
+    const book = newBook();
+    for (let i = 0; i < EXAMPLES_MAX + 50; i++) enter(book, request("a"), answer([status(1)]), answer([status(2)]));
+    expect(book.examples).toHaveLength(EXAMPLES_MAX);
+    expect(book.different).toBe(EXAMPLES_MAX + 50);
+    expect(book.rules()[0]?.calls).toBe(EXAMPLES_MAX + 50);
+  });
+
+  test("tells so many rules apart and counts the others under one name", () => {
+    const book = newBook();
+    for (let i = 0; i < RULES_MAX + 20; i++) enter(book, request(`k${i}`), answer([status(1)]), answer([status(2)]));
+    expect(book.rules()).toHaveLength(RULES_MAX + 1);
+    expect(book.rules()[0]).toMatchObject({ domain: "other", calls: 20 });
+  });
+});
+
+describe("values of callers", () => {
+  const secret = { entries: ["a=value of a"], note: "value of a", count: 3 };
+  const shownIn = (mode: ValueMode) => {
+    const book = newBook(mode);
+    enter(book, request("a"), answer([status(1)], secret), answer([status(1)], { count: 4 }));
+    return book.examples[0];
+  };
+
+  test("are left out of reports unless asked for, in metadata too; numbers stay", () => {
+    const example = shownIn("hide");
+    expect(JSON.stringify(example)).not.toContain("value of a");
+    expect(example?.descriptors).toEqual(["a"]);
+    expect(example?.differences).toContainEqual({ field: "metadata", path: "count", answering: "3", compared: "4" });
+    expect(example?.differences).toContainEqual({
+      field: "metadata",
+      path: "note",
+      answering: "(text)",
+      compared: "none",
+    });
+  });
+
+  test("are hashed alike within a run and otherwise in another", () => {
+    const [one, other] = [shownIn("hash"), shownIn("hash")];
+    expect(JSON.stringify(one)).not.toContain("value of a");
+    expect(one?.descriptors[0]).toMatch(/^a=#[0-9a-f]{10}$/);
+    const hashOf = (example: typeof one) => example?.differences.find(({ path }) => path === "note")?.answering;
+    expect(one?.descriptors[0]).toBe(`a=${hashOf(one)}`);
+    expect(hashOf(other)).not.toBe(hashOf(one));
+  });
+
+  test("are shown when asked for", () => {
+    expect(shownIn("show")?.descriptors).toEqual(["a=value of a"]);
+  });
+});
