@@ -42,9 +42,14 @@ export interface GrpcServices {
   readonly server: Server;
   readonly health: HealthService;
   readonly context: CallContext;
+  /** Every path that has an answer other than UNIMPLEMENTED. */
+  readonly paths: ReadonlySet<string>;
 }
 
 const KEEPALIVE_TIMEOUT_MS = 20_000;
+const REFLECTION_PATHS = ["v1", "v1alpha"].map(
+  (version) => `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`,
+);
 /** The name that users of the reference service probe. */
 const HEALTH_NAME = "ratelimit";
 
@@ -75,7 +80,10 @@ export function createGrpcServices(options: ServicesOptions): GrpcServices {
   if (options.reflection) {
     new ReflectionService(wholeFiles(), { services: [...serviceNames, HEALTH_SERVICE] }).addToServer(server);
   }
-  return { server, health, context };
+  const healthMethods = Object.values(proto[HEALTH_SERVICE] as ServiceDefinition);
+  const paths = new Set([...options.methods, ...healthMethods].map((method) => method.path));
+  if (options.reflection) for (const path of REFLECTION_PATHS) paths.add(path);
+  return { server, health, context, paths };
 }
 
 // Reflection reads nothing but the file descriptors of a package definition.

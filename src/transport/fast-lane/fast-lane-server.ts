@@ -48,7 +48,13 @@ export async function startFastLane(options: FastLaneOptions): Promise<FastLaneS
     counts,
     clock: options.clock,
     context: services.context,
-    methods: methodTable([...options.methods, { path: HEALTH_CHECK_PATH, handler: new HealthCheck(services.health) }]),
+    known: {
+      methods: methodTable([
+        ...options.methods,
+        { path: HEALTH_CHECK_PATH, handler: new HealthCheck(services.health) },
+      ]),
+      handedPaths: services.paths,
+    },
     inject: (end) => injector.injectConnection(end),
   });
   const listener = new Listener(lane, options.tls === undefined ? undefined : tlsSourceOf(options.tls));

@@ -26,6 +26,7 @@ import { areTrailersValid, RequestHead, Route, readHead } from "./request-head.t
 import type { Sender } from "./sender.ts";
 import type { Stream } from "./stream.ts";
 import type { StreamTable } from "./stream-table.ts";
+import { TurnedAwayStream } from "./turned-away-stream.ts";
 
 /** Bytes of DATA that a peer may have under way on all its streams together. */
 export const RECEIVE_WINDOW = 1_048_576;
@@ -160,29 +161,39 @@ export class FrameIntake implements FrameSink, BlockSink {
     else {
       head = this.#head;
       this.#decode(bytes, start, end);
-      readHead(this.#list, this.#lane.methods, head);
+      readHead(this.#list, this.#lane.known, head);
       if (this.#list.isRepeatable && head.route === Route.unary)
         this.#memory.remember(bytes, start, end, generation, head);
     }
-    if (this.#connection.life.isClosedTo(id)) {
-      this.#streams.noteReset(id);
-    } else if (head.route === Route.malformed) {
+    if (this.#connection.life.isClosedTo(id)) this.#streams.noteReset(id);
+    else if (head.route === Route.malformed || (isEnd && head.contentLength > 0)) {
       this.#allowances.spend(Frill.other);
       this.#connection.refuse(id, ErrorCode.protocolError);
     } else if (this.#streams.size >= this.#lane.options.maxConcurrentStreams) {
       this.#allowances.spend(Frill.refused);
       this.#connection.refuse(id, ErrorCode.refusedStream);
-    } else if (this.#connection.refusal !== undefined) {
-      this.#turnAway(id, this.#connection.refusal, isEnd);
-    } else if (head.route === Route.unary) this.#openUnary(id, head, isEnd);
-    else this.#openHanded(id, head, isEnd);
+    } else this.#open(id, head, isEnd);
   }
 
-  #turnAway(id: number, why: string, isEnd: boolean): void {
-    const block = this.#sender.blocks.trailersOnly(GrpcStatus.unauthenticated, why);
-    this.#sender.headers(id, block, true);
+  #open(id: number, head: RequestHead, isEnd: boolean): void {
+    if (head.route === Route.notGrpc) {
+      const stream = new TurnedAwayStream(this.#connection, id, this.#lane.options.httpHint);
+      stream.contentLength = head.contentLength;
+      this.#add(stream, isEnd);
+      if (isEnd) stream.takeData(NOTHING, 0, 0, true);
+    } else if (this.#connection.refusal !== undefined) {
+      this.#turnAway(id, GrpcStatus.unauthenticated, this.#connection.refusal, isEnd);
+    } else if (head.route === Route.unary) this.#openUnary(id, head, isEnd);
+    else if (head.route === Route.handOver) this.#openHanded(id, head, isEnd);
+    else this.#turnAway(id, GrpcStatus.unimplemented, `The server does not implement the method ${head.path}`, isEnd);
+  }
+
+  #turnAway(id: number, status: GrpcStatus, why: string, isEnd: boolean): void {
+    this.#allowances.spend(Frill.other);
+    this.#sender.headers(id, this.#sender.blocks.trailersOnly(status, why), true);
+    if (isEnd) return;
+    this.#sender.rstStream(id, ErrorCode.noError);
     this.#streams.noteReset(id);
-    if (!isEnd) this.#sender.rstStream(id, ErrorCode.noError);
   }
 
   // Trailers, or a fault. They are decoded even if nobody wants them: the table depends on it.
@@ -211,10 +222,6 @@ export class FrameIntake implements FrameSink, BlockSink {
   }
 
   #openUnary(id: number, head: RequestHead, isEnd: boolean): void {
-    if (isEnd && head.contentLength > 0) {
-      this.#connection.refuse(id, ErrorCode.protocolError);
-      return;
-    }
     const stream = this.#lane.takeStream();
     stream.open(this.#connection, id, head);
     this.#add(stream, isEnd);
@@ -222,10 +229,6 @@ export class FrameIntake implements FrameSink, BlockSink {
   }
 
   #openHanded(id: number, head: RequestHead, isEnd: boolean): void {
-    if (isEnd && head.contentLength > 0) {
-      this.#connection.refuse(id, ErrorCode.protocolError);
-      return;
-    }
     const stream = this.#handOver.open(id, this.#list, isEnd);
     if (typeof stream === "number") {
       this.#allowances.spend(Frill.refused);
@@ -258,6 +261,7 @@ export class FrameIntake implements FrameSink, BlockSink {
     if (stream === undefined) {
       if (id > this.#streams.lastId || id % 2 === 0)
         throw protocolError("WINDOW_UPDATE on a stream that was never opened");
+      if (more === 0) this.#connection.refuse(id, ErrorCode.protocolError);
     } else if (more === 0) this.#connection.reset(stream, ErrorCode.protocolError);
     else if (stream.sendWindow + more > WINDOW_LARGEST) this.#connection.reset(stream, ErrorCode.flowControlError);
     else {

@@ -2,12 +2,13 @@
 
 import type { Duplex } from "node:stream";
 import type { Clock } from "../../core/clock.ts";
-import type { CallContext, UnaryMethod } from "../unary-call.ts";
+import type { CallContext } from "../unary-call.ts";
 import type { Bounds, LaneCounts } from "./bounds.ts";
 import type { Connection } from "./connection.ts";
 import { Deadlines } from "./deadlines.ts";
 import { huffmanTextMax } from "./huffman.ts";
 import { ChunkPool } from "./output.ts";
+import type { KnownMethods } from "./request-head.ts";
 import { UnaryStream } from "./unary-stream.ts";
 
 /** What a lane needs of its server's options. */
@@ -27,7 +28,7 @@ export interface LaneParts {
   readonly counts: LaneCounts;
   readonly clock: Clock;
   readonly context: CallContext;
-  readonly methods: ReadonlyMap<string, UnaryMethod>;
+  readonly known: KnownMethods;
   /** Gives grpc-js the other end of a connection inside the process. */
   readonly inject: (end: Duplex) => void;
 }
@@ -41,7 +42,7 @@ export class Lane {
   readonly bounds: Bounds;
   readonly counts: LaneCounts;
   readonly context: CallContext;
-  readonly methods: ReadonlyMap<string, UnaryMethod>;
+  readonly known: KnownMethods;
   readonly inject: (end: Duplex) => void;
   readonly connections = new Set<Connection>();
   readonly chunks = new ChunkPool();
@@ -64,7 +65,7 @@ export class Lane {
     this.bounds = parts.bounds;
     this.counts = parts.counts;
     this.context = parts.context;
-    this.methods = parts.methods;
+    this.known = parts.known;
     this.inject = parts.inject;
     this.#clock = parts.clock;
     this.headerScratch = Buffer.allocUnsafe(huffmanTextMax(parts.bounds.headerBlockBytesMax));

@@ -1,11 +1,13 @@
 // What the header fields of a request come to: a unary call that we answer ourselves, a stream for grpc-js, or nonsense.
+// Only streams that have a method go to grpc-js: it answers any other at once, and throws where nobody can catch it if
+// the peer has reset the stream by then (test/integration/fast-lane-attacks.test.ts).
 
 import type { UnaryMethod } from "../unary-call.ts";
 import type { HeaderList } from "./header-list.ts";
 import { NameId } from "./header-names.ts";
 
 /** Where a request goes. */
-export const Route = { unary: 0, handOver: 1, malformed: 2 } as const;
+export const Route = { unary: 0, handOver: 1, malformed: 2, unknownMethod: 3, notGrpc: 4 } as const;
 export type Route = (typeof Route)[keyof typeof Route];
 
 const MICROS_OF_UNIT: Readonly<Record<string, number>> = {
@@ -24,6 +26,8 @@ export class RequestHead {
   route: Route = Route.malformed;
   /** Set if the route is `unary`. */
   method: UnaryMethod | undefined;
+  /** As sent; one-byte text. */
+  path = "";
   /** Microseconds from the arrival of the headers, or Infinity. */
   timeoutUs = Number.POSITIVE_INFINITY;
   /** Bytes of body announced, or -1. */
@@ -32,6 +36,7 @@ export class RequestHead {
   copyFrom(other: RequestHead): void {
     this.route = other.route;
     this.method = other.method;
+    this.path = other.path;
     this.timeoutUs = other.timeoutUs;
     this.contentLength = other.contentLength;
   }
@@ -43,18 +48,25 @@ const SEEN_PATH = 4;
 const SEEN_AUTHORITY = 8;
 const SEEN_NEEDED = SEEN_METHOD | SEEN_SCHEME | SEEN_PATH;
 
+/** What is served under which path. */
+export interface KnownMethods {
+  readonly methods: ReadonlyMap<string, UnaryMethod>;
+  /** Paths that grpc-js has methods for. */
+  readonly handedPaths: ReadonlySet<string>;
+}
+
 /**
- * Reads the fields of a request. Malformed is what RFC 9113, section 8, says is; everything that is well formed but not
- * a plain call of one of `methods` goes to grpc-js, which has an answer to all of it.
+ * Reads the fields of a request. Malformed is what RFC 9113, section 8, says is. A gRPC call that is not a plain one of
+ * our own methods (compressed, or with a deadline that can't be read) goes to grpc-js, which has an answer to all of it.
  */
-export function readHead(list: HeaderList, methods: ReadonlyMap<string, UnaryMethod>, head: RequestHead): void {
+export function readHead(list: HeaderList, known: KnownMethods, head: RequestHead): void {
   head.route = Route.malformed;
   head.method = undefined;
   head.timeoutUs = Number.POSITIVE_INFINITY;
   head.contentLength = -1;
   let seen = 0;
   let isPlain = true;
-  let isGrpc = false;
+  let contentType = "";
   let hasFields = false;
   for (let i = 0; i < list.count; i++) {
     const value = list.values[i] as string;
@@ -65,14 +77,15 @@ export function readHead(list: HeaderList, methods: ReadonlyMap<string, UnaryMet
       if (pseudo === SEEN_METHOD) isPlain &&= value === "POST";
       else if (pseudo === SEEN_PATH) {
         if (value === "") return;
-        head.method = methods.get(value);
+        head.path = value;
+        head.method = known.methods.get(value);
       }
       continue;
     }
     hasFields = true;
     switch (list.nameIds[i]) {
       case NameId.contentType:
-        isGrpc = isGrpcContent(value);
+        contentType = value;
         break;
       case NameId.te:
         if (value !== "trailers") return;
@@ -94,8 +107,10 @@ export function readHead(list: HeaderList, methods: ReadonlyMap<string, UnaryMet
     }
   }
   if ((seen & SEEN_NEEDED) !== SEEN_NEEDED) return;
-  const isUnary = isPlain && isGrpc && head.method !== undefined && !Number.isNaN(head.timeoutUs);
-  head.route = isUnary ? Route.unary : Route.handOver;
+  if (!contentType.startsWith(CONTENT_TYPE)) head.route = Route.notGrpc;
+  else if (isPlain && head.method !== undefined && !Number.isNaN(head.timeoutUs) && isGrpcContent(contentType)) {
+    head.route = Route.unary;
+  } else head.route = known.handedPaths.has(head.path) ? Route.handOver : Route.unknownMethod;
 }
 
 function pseudoBit(nameId: NameId): number {
@@ -140,7 +155,8 @@ function readLength(value: string): number {
   return /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
 }
 
+// Of a value that begins like one.
 function isGrpcContent(value: string): boolean {
-  if (value === CONTENT_TYPE) return true;
-  return value.startsWith(CONTENT_TYPE) && (value[CONTENT_TYPE.length] === "+" || value[CONTENT_TYPE.length] === ";");
+  const next = value[CONTENT_TYPE.length];
+  return next === undefined || next === "+" || next === ";";
 }

@@ -1,0 +1,60 @@
+// A request that is not gRPC at all: 415, and a line for the person who sent it, when the request is through.
+
+import type { Connection } from "./connection.ts";
+import type { ErrorCode } from "./protocol.ts";
+import { Stream } from "./stream.ts";
+
+/** A longer body is not waited for. */
+const BODY_BYTES_MAX = 65_536;
+
+export class TurnedAwayStream extends Stream {
+  readonly #connection: Connection;
+  readonly #text: Buffer;
+  #sent = 0;
+  #hasBegun = false;
+  #isOver = false;
+
+  constructor(connection: Connection, id: number, hint: string) {
+    super();
+    this.id = id;
+    this.#connection = connection;
+    this.#text = Buffer.from(`This port speaks gRPC: expected content-type application/grpc. ${hint}\n`, "utf8");
+  }
+
+  takeData(_bytes: Buffer, start: number, end: number, isEnd: boolean): void {
+    if (this.#hasBegun) return;
+    this.#connection.credit(this, end - start);
+    if (isEnd || this.received > BODY_BYTES_MAX) this.#begin();
+  }
+
+  #begin(): void {
+    this.#hasBegun = true;
+    const { sender } = this.#connection;
+    const { encoder } = sender.blocks;
+    encoder.begin();
+    encoder.field(":status", "415");
+    encoder.field("content-type", "text/plain");
+    sender.headers(this.id, encoder.end(), false);
+    this.resume();
+  }
+
+  resume(): void {
+    if (this.#isOver) return;
+    const { sender } = this.#connection;
+    this.#sent = sender.data(this, this.#text, this.#sent, true);
+    if (this.#sent < this.#text.length) sender.blocked.add(this);
+    else {
+      this.#isOver = true;
+      this.#connection.end(this);
+    }
+    this.#connection.flushSoon();
+  }
+
+  abandon(_code: ErrorCode): void {
+    this.#isOver = true;
+  }
+
+  giveUp(): void {
+    // It waits for the peer alone; the end of the connection ends it.
+  }
+}
