@@ -1,5 +1,6 @@
 // Writes an answer of ShouldRateLimit as a person reads it, or as JSON for machines.
 
+import { plainStruct, type WireStruct } from "../transport/plain-struct.ts";
 import type { TypedEntry } from "./arguments.ts";
 import { paint, type Terminal, visible } from "./terminal.ts";
 
@@ -22,20 +23,6 @@ interface AnswerStatus {
 interface AnswerHeader {
   readonly key: string;
   readonly value: string;
-}
-
-interface WireStruct {
-  readonly fields: Readonly<Record<string, WireValue>>;
-}
-
-/** `kind` names the member that is set. */
-interface WireValue {
-  readonly kind: string;
-  readonly number_value?: number;
-  readonly string_value?: string;
-  readonly bool_value?: boolean;
-  readonly struct_value?: WireStruct;
-  readonly list_value?: { readonly values: readonly WireValue[] };
 }
 
 /** An answer and what it answers. */
@@ -135,15 +122,4 @@ function metadataLines({ dynamic_metadata: metadata }: RateLimitAnswer): string[
 function section(title: string, lines: readonly string[], terminal: Terminal): string {
   if (lines.length === 0) return "";
   return `\n${paint(terminal, "bold", title)}\n${lines.map((line) => `  ${line}\n`).join("")}`;
-}
-
-function plainStruct(struct: WireStruct): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(struct.fields).map(([key, value]) => [key, plainValue(value)]));
-}
-
-function plainValue(value: WireValue): unknown {
-  if (value.struct_value != null) return plainStruct(value.struct_value);
-  if (value.list_value != null) return value.list_value.values.map(plainValue);
-  if (value.kind === "null_value") return null;
-  return value.string_value ?? value.number_value ?? value.bool_value ?? null;
 }

@@ -35,7 +35,8 @@ test("ends with 1 when a call is over its limit, and names the rule", async () =
   expect(exitCode).toBe(1);
   expect(out).toMatch(/^OVER_LIMIT/);
   expect(out).toContain("Retry-After:");
-  expect(out).toMatch(/metadata\n(?: {2}.*\n)* {2}\w*rule\w*: /);
+  expect(out).toMatch(/metadata\n(?: {2}.*\n)* {2}rule: \S*tenant/);
+  expect(out).toContain("  remaining: 3\n");
 });
 
 test("repeats and sums up", async () => {

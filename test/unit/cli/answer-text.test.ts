@@ -26,15 +26,15 @@ const REFUSED: RateLimitAnswer = {
   request_headers_to_add: [],
   dynamic_metadata: {
     fields: {
-      rule: { kind: "string_value", string_value: "shop/tier" },
-      reset: { kind: "number_value", number_value: 0 },
+      rule: { kind: "stringValue", stringValue: "shop/tier" },
+      reset: { kind: "numberValue", numberValue: 0 },
       nested: {
-        kind: "struct_value",
-        struct_value: {
-          fields: { list: { kind: "list_value", list_value: { values: [{ kind: "bool_value", bool_value: false }] } } },
+        kind: "structValue",
+        structValue: {
+          fields: { list: { kind: "listValue", listValue: { values: [{ kind: "boolValue", boolValue: false }] } } },
         },
       },
-      nothing: { kind: "null_value" },
+      nothing: { kind: "nullValue" },
     },
   },
 };

@@ -1,0 +1,16 @@
+// What `import ... from "headgate/client"` offers.
+
+export type { CheckDecision, Degraded, DescriptorStatus, ShownLimit } from "./decision.ts";
+export { CheckFailure, type OnFailure } from "./failure.ts";
+export { createLimiter, type Limiter, type LimiterOptions } from "./limiter.ts";
+export {
+  type Describe,
+  expressLimit,
+  fastifyLimit,
+  httpLimit,
+  limitHeaders,
+  type ReplyLike,
+  type ResponseLike,
+} from "./middleware.ts";
+export type { CheckRequest, DescriptorInput, Entries, EntryValue, FullDescriptor, Unit } from "./request.ts";
+export type { TlsOptions } from "./server-ring.ts";

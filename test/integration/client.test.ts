@@ -1,0 +1,251 @@
+// The TypeScript client against real services in this process, and against servers that are away or do not answer.
+
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { createServer as createHttpServer } from "node:http";
+import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net";
+import { resolve } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { CheckFailure, createLimiter, httpLimit, type Limiter, type LimiterOptions } from "../../src/client/client.ts";
+import { Authority } from "../support/certificates.ts";
+import { startTestApp, type TestApp } from "../support/test-app.ts";
+
+const RULES = `
+domain: edge
+descriptors:
+  - key: user
+    rate_limit: { name: per-user, requests_per_unit: 2, unit: hour, algorithm: fixed_window }
+  - key: tokens
+    rate_limit: { requests_per_unit: 10, unit: hour }
+  - key: free
+    rate_limit: { unlimited: true }
+`;
+
+/** Nobody listens on port 1. */
+const NOBODY = "127.0.0.1:1";
+/** Long enough for a slow machine; no test waits for it. */
+const PATIENT = { deadlineMs: 5_000 } as const;
+
+const limiters: Limiter[] = [];
+function open(servers: readonly string[], options: Partial<LimiterOptions> = {}): Limiter {
+  const limiter = createLimiter({ servers, ...PATIENT, ...options });
+  limiters.push(limiter);
+  return limiter;
+}
+const at = ({ grpcPort }: TestApp) => `127.0.0.1:${grpcPort}`;
+const user = (name: string) => ({ domain: "edge", descriptors: [{ user: name }] });
+
+afterEach(() => {
+  for (const limiter of limiters.splice(0)) limiter.close();
+});
+
+describe("a client of one server", () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp(RULES, { RESPONSE_HEADERS: "ratelimit" });
+  });
+  afterAll(() => app.stop());
+
+  test("is told what remains, and on refusal which rule, why and until when", async () => {
+    const limiter = open([at(app)]);
+    const first = await limiter.check(user("a"));
+    expect(first).toMatchObject({
+      allowed: true,
+      limit: { name: "per-user", requestsPerUnit: 2, unit: "hour" },
+      remaining: 1,
+      headers: { "RateLimit-Limit": "2" },
+    });
+    await limiter.check(user("a"));
+    const third = await limiter.check(user("a"));
+    expect(third).toMatchObject({
+      allowed: false,
+      remaining: 0,
+      reason: "fixed_window_exceeded",
+      statuses: [{ allowed: false }],
+    });
+    expect(third.rule).toContain("edge/user");
+    expect(third.retryAfterSeconds).toBe(Number(third.headers["Retry-After"]));
+    expect(third.degraded).toBeUndefined();
+  });
+
+  test("pays hits, peeks without paying, gives back, and brings a limit of its own", async () => {
+    const limiter = open([at(app)]);
+    const entries = { tokens: "t" };
+    const left = async (full: object) =>
+      (await limiter.check({ domain: "edge", descriptors: [{ entries, ...full }] })).remaining;
+    expect(await left({ hits: 4 })).toBe(6);
+    expect(await left({ peek: true })).toBe(6);
+    expect(await left({ hits: 3, refund: true })).toBe(9);
+    expect(await left({ override: { requestsPerUnit: 100, unit: "day" } })).toBe(99);
+  });
+
+  test("answers one status per descriptor, and refuses when one of them is over", async () => {
+    const limiter = open([at(app)]);
+    const decision = await limiter.check({
+      domain: "edge",
+      descriptors: [{ free: "x" }, { entries: { tokens: "u" }, hits: 11 }, { nobody: "knows" }],
+    });
+    expect(decision.allowed).toBe(false);
+    expect(decision.statuses.map(({ allowed, limit }) => [allowed, limit?.requestsPerUnit])).toEqual([
+      [true, undefined],
+      [false, 10],
+      [true, undefined],
+    ]);
+  });
+
+  test("gets the policy's answer for a request that the service can't understand, with its words for it", async () => {
+    const failures: CheckFailure[] = [];
+    const limiter = open([at(app)], { onDegraded: (failure) => failures.push(failure) });
+    const decision = await limiter.check({ domain: "", descriptors: [{ user: "a" }] });
+    expect(decision).toMatchObject({ allowed: true, degraded: { by: "client", failure: "INVALID_ARGUMENT" } });
+    expect(failures.map(({ message }) => message)).toEqual([expect.stringContaining("REQUEST_DOMAIN_EMPTY")]);
+  });
+
+  test("sends nothing that can't be said in the protocol", async () => {
+    const limiter = open([at(app)], { onFailure: "throw" });
+    await expect(limiter.check({ ...user("a"), hits: -1 })).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
+  });
+
+  test("limits a node:http server", async () => {
+    const mayPass = httpLimit(open([at(app)]), (request: { url?: string | undefined }) => user(request.url ?? ""));
+    const server = createHttpServer(async (request, response) => {
+      if (await mayPass(request, response)) response.end("served");
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/http`;
+    const answers = [await fetch(url), await fetch(url), await fetch(url)];
+    server.close();
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
+    expect(await answers[0]?.text()).toBe("served");
+    expect(answers[0]?.headers.get("x-ratelimit-remaining")).toBe("1");
+    expect(Number(answers[2]?.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(answers[2]?.headers.get("content-type")).toBe("application/problem+json");
+    expect(await answers[2]?.json()).toMatchObject({ status: 429, reason: "fixed_window_exceeded" });
+  });
+
+  test("is what the package exports as headgate/client", () => {
+    const program = `import { createLimiter } from "headgate/client";
+      const limiter = createLimiter({ servers: ["${at(app)}"], deadlineMs: 5000 });
+      limiter.close();
+      console.log((await limiter.check({ domain: "edge", descriptors: [{ free: "x" }] })).degraded.failure);`;
+    const out = execFileSync(process.execPath, ["--input-type=module", "--eval", program], {
+      cwd: resolve(import.meta.dirname, "../.."),
+      encoding: "utf8",
+    });
+    expect(out).toBe("CANCELLED\n");
+  });
+});
+
+describe("a client whose server is away", () => {
+  test.each([
+    { onFailure: "allow" as const, allowed: true },
+    { onFailure: "deny" as const, allowed: false },
+  ])("lets the policy $onFailure decide and counts each check once", async ({ onFailure, allowed }) => {
+    const codes: string[] = [];
+    const limiter = open([NOBODY], { onFailure, onDegraded: ({ code }) => codes.push(code) });
+    const decisions = [await limiter.check(user("a")), await limiter.check(user("a"))];
+    expect(decisions.map((decision) => decision.allowed)).toEqual([allowed, allowed]);
+    expect(decisions[0]?.degraded).toEqual({ by: "client", policy: onFailure, failure: "UNAVAILABLE" });
+    expect(codes).toEqual(["UNAVAILABLE", "UNAVAILABLE"]);
+  });
+
+  test("throws where it was asked to", async () => {
+    await expect(open([NOBODY], { onFailure: "throw" }).check(user("a"))).rejects.toBeInstanceOf(CheckFailure);
+  });
+
+  test("finds the server when it comes", async () => {
+    const first = await startTestApp(RULES);
+    const port = String(first.grpcPort);
+    await first.stop();
+    const limiter = open([`127.0.0.1:${port}`]);
+    expect((await limiter.check(user("a"))).degraded?.failure).toBe("UNAVAILABLE");
+    const second = await startTestApp(RULES, { GRPC_PORT: port });
+    await expect
+      .poll(async () => (await limiter.check(user("a"))).degraded, { timeout: 10_000, interval: 50 })
+      .toBeUndefined();
+    await second.stop();
+  });
+});
+
+describe("a client whose server does not answer", () => {
+  // Takes connections and says nothing.
+  const sockets = new Set<Socket>();
+  let mute: NetServer;
+  beforeAll(async () => {
+    mute = createServer((socket) => sockets.add(socket.on("error", () => sockets.delete(socket))));
+    await once(mute.listen(0, "127.0.0.1"), "listening");
+  });
+  afterAll(() => {
+    for (const socket of sockets) socket.destroy();
+    mute.close();
+  });
+
+  test("gives up at its deadline", async () => {
+    const { port } = mute.address() as AddressInfo;
+    const limiter = open([`127.0.0.1:${port}`], { deadlineMs: 150 });
+    const startedMs = performance.now();
+    const decision = await limiter.check(user("a"));
+    const elapsedMs = performance.now() - startedMs;
+    expect(decision).toMatchObject({ allowed: true, degraded: { by: "client" } });
+    expect(elapsedMs).toBeGreaterThan(100);
+    expect(elapsedMs).toBeLessThan(1_500);
+  });
+});
+
+describe("a client of two servers", () => {
+  test("asks them in turn, and the other one alone when one is gone", async () => {
+    const [one, two] = [await startTestApp(RULES), await startTestApp(RULES)];
+    const failures: CheckFailure[] = [];
+    const limiter = open([at(one), at(two)], { onDegraded: (failure) => failures.push(failure) });
+    await connected(limiter);
+    // Each counts in its own memory: a user's rest tells who was asked.
+    const rests = [(await limiter.check(user("turn"))).remaining, (await limiter.check(user("turn"))).remaining];
+    expect(rests).toEqual([1, 1]);
+    await one.stop();
+    const after = [];
+    for (let i = 0; i < 4; i++) after.push((await limiter.check(user("gone"))).allowed);
+    await two.stop();
+    expect(failures).toEqual([]);
+    expect(after.filter((allowed) => allowed)).toHaveLength(2);
+  });
+
+  test("asks the one that is there when the other never was", async () => {
+    const app = await startTestApp(RULES);
+    const limiter = open([NOBODY, at(app)], { onFailure: "throw" });
+    const decisions = await Promise.all([1, 2, 3, 4].map(() => limiter.check({ ...user("there"), peek: true })));
+    await app.stop();
+    expect(decisions.every(({ allowed }) => allowed)).toBe(true);
+  });
+});
+
+describe("a client over TLS", () => {
+  test("trusts the named authority, shows its certificate, and finds the name it was told", async () => {
+    const authority = new Authority();
+    const [ours, theirs] = [authority.issue("client.test"), authority.issue("headgate.test")];
+    const app = await startTestApp(RULES, {
+      GRPC_SERVER_USE_TLS: "true",
+      GRPC_SERVER_TLS_CERT: theirs.certFile,
+      GRPC_SERVER_TLS_KEY: theirs.keyFile,
+      GRPC_CLIENT_TLS_CACERT: authority.certFile,
+    });
+    const named = { ca: authority.cert, serverName: "headgate.test" };
+    const known = open([at(app)], { tls: { ...named, cert: ours.cert, key: ours.key } });
+    const stranger = open([at(app)], { tls: { ca: new Authority("stranger").cert, serverName: "headgate.test" } });
+    const decisions = [await known.check(user("a")), await stranger.check(user("a"))];
+    await app.stop();
+    expect(decisions.map(({ degraded }) => degraded?.failure)).toEqual([undefined, "UNAVAILABLE"]);
+  });
+});
+
+/** Resolves when both servers were asked: until then the one that connected first answers all. */
+async function connected(limiter: Limiter): Promise<void> {
+  await expect
+    .poll(
+      async () => {
+        const name = `probe-${Math.random()}`;
+        return [(await limiter.check(user(name))).remaining, (await limiter.check(user(name))).remaining];
+      },
+      { timeout: 10_000, interval: 20 },
+    )
+    .toEqual([1, 1]);
+}

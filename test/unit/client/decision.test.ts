@@ -1,0 +1,108 @@
+// What the client's callers are told of an answer, and of none.
+
+import { describe, expect, test } from "vitest";
+import { decisionOf, type WireAnswer, withoutAnswer } from "../../../src/client/decision.ts";
+import { CheckFailure } from "../../../src/client/failure.ts";
+
+interface StatusNumbers {
+  readonly over?: boolean;
+  readonly amount?: number;
+  readonly unit?: string;
+  readonly left?: number;
+  readonly seconds?: number;
+}
+
+function status({ over = false, amount = 10, unit = "SECOND", left = 0, seconds = 1 }: StatusNumbers) {
+  return {
+    code: over ? "OVER_LIMIT" : "OK",
+    current_limit: { requests_per_unit: amount, unit, name: "" },
+    limit_remaining: left,
+    duration_until_reset: { seconds: String(seconds), nanos: 0 },
+  };
+}
+
+function answer(members: Partial<WireAnswer>): WireAnswer {
+  return { overall_code: "OK", statuses: [], response_headers_to_add: [], dynamic_metadata: null, ...members };
+}
+
+describe("an answer", () => {
+  test("that allows shows the limit with the least left", () => {
+    const statuses = [status({ left: 9, seconds: 60 }), status({ left: 2, amount: 5 }), status({ left: 4 })];
+    expect(decisionOf(answer({ statuses }))).toMatchObject({
+      allowed: true,
+      limit: { requestsPerUnit: 5, unit: "second" },
+      remaining: 2,
+      resetSeconds: 1,
+    });
+  });
+
+  test("that refuses shows the longest wait, whatever others have left", () => {
+    const statuses = [
+      status({ over: true, seconds: 3 }),
+      status({ over: true, seconds: 40, amount: 7 }),
+      status({ seconds: 99 }),
+    ];
+    expect(decisionOf(answer({ overall_code: "OVER_LIMIT", statuses }))).toMatchObject({
+      allowed: false,
+      limit: { requestsPerUnit: 7 },
+      resetSeconds: 40,
+      retryAfterSeconds: 40,
+    });
+  });
+
+  test("that allows is not governed by a limit that is over in shadow mode", () => {
+    const decision = decisionOf(answer({ statuses: [status({ over: true }), status({ left: 3 })] }));
+    expect(decision).toMatchObject({ allowed: true, remaining: 3 });
+    expect(decision.statuses.map(({ allowed }) => allowed)).toEqual([false, true]);
+  });
+
+  test("without any limit shows none", () => {
+    const none = { code: "OK", current_limit: null, limit_remaining: 4_294_967_295, duration_until_reset: null };
+    const decision = decisionOf(answer({ statuses: [none] }));
+    expect(decision).toEqual({ allowed: true, statuses: [{ allowed: true }], headers: {}, metadata: {} });
+  });
+
+  test("takes Retry-After from the service, with its jitter", () => {
+    const headers = [{ key: "Retry-After", value: "13" }];
+    const refused = { overall_code: "OVER_LIMIT", statuses: [status({ over: true, seconds: 10 })] };
+    expect(decisionOf(answer({ ...refused, response_headers_to_add: headers })).retryAfterSeconds).toBe(13);
+  });
+
+  test("has no unit for a window that has no name", () => {
+    expect(decisionOf(answer({ statuses: [status({ unit: "UNKNOWN", amount: 3 })] })).limit).toEqual({
+      requestsPerUnit: 3,
+    });
+  });
+
+  test("names rule, reason and what the server did without its store", () => {
+    const text = (value: string) => ({ kind: "stringValue" as const, stringValue: value });
+    const degraded = { fields: { policy: text("local"), failure: text("STORE_TIMEOUT") } };
+    const fields = {
+      rule: text("edge/user"),
+      reason: text("token_bucket_exceeded"),
+      remaining: { kind: "numberValue" as const, numberValue: 0 },
+      degraded: { kind: "structValue" as const, structValue: degraded },
+    };
+    expect(decisionOf(answer({ overall_code: "OVER_LIMIT", dynamic_metadata: { fields } }))).toMatchObject({
+      rule: "edge/user",
+      reason: "token_bucket_exceeded",
+      metadata: { remaining: 0 },
+      degraded: { by: "server", policy: "local", failure: "STORE_TIMEOUT" },
+      retryAfterSeconds: 1,
+    });
+  });
+});
+
+describe("without an answer", () => {
+  const failure = new CheckFailure("DEADLINE_EXCEEDED", "too late");
+
+  test.each([
+    { policy: "allow" as const, allowed: true, retryAfterSeconds: undefined },
+    { policy: "deny" as const, allowed: false, retryAfterSeconds: 1 },
+  ])("the policy $policy decides, and says that it did", ({ policy, allowed, retryAfterSeconds }) => {
+    const decision = withoutAnswer(policy, failure);
+    expect(decision.allowed).toBe(allowed);
+    expect(decision.retryAfterSeconds).toBe(retryAfterSeconds);
+    expect(decision.degraded).toEqual({ by: "client", policy, failure: "DEADLINE_EXCEEDED" });
+  });
+});

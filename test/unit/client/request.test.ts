@@ -1,0 +1,108 @@
+// What the client sends for what its callers write.
+
+import { describe, expect, test } from "vitest";
+import { type CheckRequest, wireRequest } from "../../../src/client/request.ts";
+
+const sent = (request: Partial<CheckRequest>) =>
+  wireRequest({ domain: "edge", descriptors: [{ user: "a" }], ...request }) as {
+    descriptors: {
+      entries: unknown;
+      limit: unknown;
+      hits_addend: { value: number } | null;
+      is_negative_hits: boolean;
+    }[];
+    hits_addend: number;
+  };
+
+describe("a request", () => {
+  test("turns the short form into entries in the order written", () => {
+    expect(sent({ descriptors: [{ plan: "gold", level: 3, beta: true }] })).toEqual({
+      domain: "edge",
+      descriptors: [
+        {
+          entries: [
+            { key: "plan", value: "gold" },
+            { key: "level", value: "3" },
+            { key: "beta", value: "true" },
+          ],
+          limit: null,
+          hits_addend: null,
+          is_negative_hits: false,
+        },
+      ],
+      hits_addend: 1,
+    });
+  });
+
+  test("takes pairs, for keys that an object would put in another order", () => {
+    const [descriptor] = sent({
+      descriptors: [
+        {
+          entries: [
+            ["b", "x"],
+            ["1", "y"],
+          ],
+        },
+      ],
+    }).descriptors;
+    expect(descriptor?.entries).toEqual([
+      { key: "b", value: "x" },
+      { key: "1", value: "y" },
+    ]);
+  });
+
+  test("takes an entry whose key is `entries` in the short form", () => {
+    expect(sent({ descriptors: [{ entries: "7" }] }).descriptors[0]?.entries).toEqual([{ key: "entries", value: "7" }]);
+  });
+
+  test.each([
+    { name: "nothing said", request: {}, full: {}, hits: null, isRefund: false },
+    { name: "a peek on the request", request: { peek: true }, full: {}, hits: 0, isRefund: false },
+    { name: "hits of 0 on the request", request: { hits: 0 }, full: {}, hits: 0, isRefund: false },
+    {
+      name: "hits of its own beside a request of 0",
+      request: { hits: 0 },
+      full: { hits: 2 },
+      hits: 2,
+      isRefund: false,
+    },
+    { name: "a peek on the request beside hits", request: { peek: true }, full: { hits: 2 }, hits: 0, isRefund: false },
+    { name: "no peek beside a peek", request: { peek: true }, full: { peek: false }, hits: null, isRefund: false },
+    { name: "a refund of the request's hits", request: { refund: true, hits: 4 }, full: {}, hits: 4, isRefund: true },
+    { name: "a refund without hits", request: {}, full: { refund: true }, hits: 1, isRefund: true },
+  ])("has on the descriptor, with $name, hits $hits", ({ request, full, hits, isRefund }) => {
+    const [descriptor] = sent({ ...request, descriptors: [{ entries: { user: "a" }, ...full }] }).descriptors;
+    expect(descriptor?.hits_addend?.value ?? null).toBe(hits);
+    expect(descriptor?.is_negative_hits).toBe(isRefund);
+  });
+
+  test("carries the request's hits where rules count them for the whole call", () => {
+    expect(sent({ hits: 5 }).hits_addend).toBe(5);
+  });
+
+  test.each([
+    { unit: "second" as const, number: 1 },
+    { unit: "month" as const, number: 5 },
+    { unit: "week" as const, number: 7 },
+  ])("numbers the unit $unit of an override as the protocol does", ({ unit, number }) => {
+    const override = { requestsPerUnit: 9, unit };
+    expect(sent({ descriptors: [{ entries: {}, override }] }).descriptors[0]?.limit).toEqual({
+      requests_per_unit: 9,
+      unit: number,
+    });
+  });
+
+  test.each([
+    { name: "a value that is missing", request: { descriptors: [{ user: undefined as unknown as string }] } },
+    { name: "negative hits", request: { hits: -1 } },
+    { name: "broken hits", request: { hits: 1.5 } },
+    { name: "hits that the request can't carry", request: { hits: 2 ** 32 } },
+    { name: "a unit that there is not", request: override("fortnight") },
+  ])("refuses $name", ({ request }) => {
+    expect(() => sent(request)).toThrow(/expected/);
+  });
+});
+
+function override(unit: string): Partial<CheckRequest> {
+  return { descriptors: [{ entries: {}, override: { requestsPerUnit: 1, unit: unit as "second" } }] };
+}
