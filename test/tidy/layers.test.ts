@@ -23,7 +23,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   admin: ["core", "telemetry", "rules", "config", "settings"],
   settings: ["core"],
   mirror: ["core", "transport", "telemetry"],
-  cli: ["core", "rules", "config", "settings", "mirror", "telemetry", "transport/load-proto.ts"],
+  cli: [
+    "core",
+    "rules",
+    "config",
+    "settings",
+    "mirror",
+    "telemetry",
+    "transport/load-proto.ts",
+    "transport/plain-struct.ts",
+  ],
+  client: ["core", "transport/load-proto.ts", "transport/plain-struct.ts"],
   app: ["*"],
   main: ["app", "cli", "core", "settings", "telemetry"],
 };
@@ -31,7 +41,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 /** Package -> where it may be imported. */
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   ioredis: ["stores/redis"],
-  "@grpc/grpc-js": ["transport", "cli/ask.ts"],
+  pg: ["stores/postgres"],
+  "@grpc/grpc-js": ["transport", "cli/ask.ts", "client"],
   "@grpc/proto-loader": ["transport"],
   "@grpc/reflection": ["transport"],
   "@bufbuild/protobuf": ["rls/json.ts", "transport/load-proto.ts"],
