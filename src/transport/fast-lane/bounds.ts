@@ -24,6 +24,8 @@ export interface Bounds {
   readonly headerBlockMs: number;
   /** Output must move within this time: written bytes, and answers that wait for a window. */
   readonly stallMs: number;
+  /** A ping must be answered within this time. */
+  readonly keepaliveTimeoutMs: number;
   /** Connections at once; more are closed as they come. */
   readonly connectionsMax: number;
 }
@@ -40,6 +42,7 @@ export const DEFAULT_BOUNDS: Bounds = {
   handshakeMs: 10_000,
   headerBlockMs: 10_000,
   stallMs: 30_000,
+  keepaliveTimeoutMs: 20_000,
   connectionsMax: 20_000,
 };
 

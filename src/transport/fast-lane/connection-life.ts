@@ -6,8 +6,6 @@ import type { Connection } from "./connection.ts";
 import { ErrorCode, STREAM_ID_LARGEST } from "./protocol.ts";
 import { UnaryStream } from "./unary-stream.ts";
 
-/** A ping that is not answered within this time ends the connection. */
-const KEEPALIVE_TIMEOUT_US = 20 * MICROS_PER_SECOND;
 /** Ages differ by up to a tenth, so that connections made together don't go together. */
 const AGE_JITTER = 0.1;
 /** How long a peer may take to close after our goodbye. */
@@ -145,7 +143,7 @@ export class ConnectionLife {
     const keepaliveUs = connection.lane.options.keepaliveMs * MICROS_PER_MILLI;
     if (this.#hasRead) this.#readUs = nowUs;
     this.#hasRead = false;
-    if (nowUs - this.#pingedUs > KEEPALIVE_TIMEOUT_US) {
+    if (nowUs - this.#pingedUs > connection.lane.bounds.keepaliveTimeoutMs * MICROS_PER_MILLI) {
       connection.cut("keepalive_timeout");
     } else if (nowUs - this.#readUs > keepaliveUs && this.#pingedUs === Number.POSITIVE_INFINITY) {
       this.#pingedUs = nowUs;
