@@ -31,3 +31,8 @@ export function addCounter(group: TakeGroup, limit: Limit, descriptor: Descripto
 export function asCounter(limit: Limit): Limit {
   return { ...limit, algorithm: Algorithm.fixedWindow, isCounter: true };
 }
+
+/** What an override's hits are counted under: its entries, one element each. */
+export function entryPath({ keys, values, entryCount }: Descriptor): string[] {
+  return keys.slice(0, entryCount).map((key, i) => (values[i] === "" ? key : `${key}_${values[i]}`));
+}

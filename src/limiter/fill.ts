@@ -13,7 +13,7 @@ import { counterKey } from "../rules/counter-key.ts";
 import { findRule } from "../rules/match.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import type { LimitCall } from "./call.ts";
-import { addCounter, asCounter } from "./fill-counter.ts";
+import { addCounter, asCounter, entryPath } from "./fill-counter.ts";
 
 /** Limits made of overrides that are kept per domain; more begins anew, so clients can't fill memory. */
 const OVERRIDES_KEPT_MAX = 1_000;
@@ -76,14 +76,9 @@ export class TakeFiller {
       this.#noteAdmission(hits, descriptor.isRefund, false);
       call.rules[index] = undefined;
       if (rules.counterPrefix !== undefined) {
-        this.#addCounter(
-          call,
-          limit,
-          counterKey(rules.counterPrefix, rules, descriptor, undefined),
-          index,
-          hits,
-          undefined,
-        );
+        const key = counterKey(rules.counterPrefix, rules, descriptor, undefined);
+        const take = this.#addCounter(call, limit, key, index, hits, undefined);
+        take.stats = this.#options.statsBook.statsOfValues(limit.stats, rules.domain, entryPath(descriptor), "");
         return;
       }
       const base = baseKey(rules, descriptor, this.#matched, false, false);
@@ -136,11 +131,12 @@ export class TakeFiller {
     take.cost = isRefund && hits === 0 ? 0 : cost;
   }
 
-  #addCounter(call: LimitCall, limit: Limit, key: string, index: number, hits: number, rule: Rule | undefined): void {
+  #addCounter(call: LimitCall, limit: Limit, key: string, index: number, hits: number, rule: Rule | undefined): Take {
     const descriptor = call.request.descriptors[index] as Descriptor;
     const take = addCounter(call.group, limit, descriptor, { key, hits, nowS: this.#nowS });
     take.descriptor = index;
     take.kind = this.#kindOf(call, rule);
+    return take;
   }
 
   #countByValue(call: LimitCall, rules: DomainRules, descriptor: Descriptor, firstTake: number): void {

@@ -59,11 +59,14 @@ export class Limiter {
     call.group.deadlineUs = deadlineUs;
     if (this.#rules === undefined) {
       call.failure = { kind: "no-rules" };
+      this.#options.observer.withoutRules();
       return true;
     }
     const domain: DomainRules | undefined = this.#rules.domains.get(call.request.domain);
     if (domain === undefined) {
-      this.#options.observer.domainNotFound();
+      // The reference service counts descriptors, Headgate calls.
+      const times = this.#options.compatible === true ? call.request.descriptorCount : 1;
+      for (let i = 0; i < times; i++) this.#options.observer.domainNotFound();
       return this.#allowUnknown(call);
     }
     call.domain = domain;

@@ -11,6 +11,8 @@ export interface LimiterObserver {
   degraded(policy: OnStoreFailure, failure: StoreError): void;
   /** A request named a domain that has no rules; one call per request. */
   domainNotFound(): void;
+  /** A call came before any rule set was in force and got no decision. */
+  withoutRules(): void;
   /** SHADOW_MODE let a refused call pass. */
   globalShadow(): void;
   /** Hits were reported on a rule that is not post-paid in a way that looks like a late report (a cost above what one call may pay). */

@@ -27,6 +27,7 @@ export class CallCounts implements LimiterObserver {
   readonly degradedByPolicy: readonly CodeCounts[] = ON_STORE_FAILURE_NAMES.map(zeroCodes);
   readonly requestErrors = new Map<RequestErrorCode, number>();
   domainsNotFound = 0;
+  callsWithoutRules = 0;
   globalShadows = 0;
   lateReports = 0;
   cappedHits = 0;
@@ -56,6 +57,10 @@ export class CallCounts implements LimiterObserver {
 
   domainNotFound(): void {
     this.domainsNotFound++;
+  }
+
+  withoutRules(): void {
+    this.callsWithoutRules++;
   }
 
   globalShadow(): void {
@@ -100,7 +105,7 @@ export class CallCounts implements LimiterObserver {
 
   /** Calls left without a decision for another reason. */
   serviceErrors(): number {
-    return sumOf(this.requestErrors.values()) + this.internalErrors + this.overloadedCalls;
+    return sumOf(this.requestErrors.values()) + this.callsWithoutRules + this.internalErrors + this.overloadedCalls;
   }
 }
 

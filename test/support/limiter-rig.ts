@@ -69,6 +69,9 @@ export class RecordingObserver implements LimiterObserver {
   domainNotFound(): void {
     this.events.push("domain not found");
   }
+  withoutRules(): void {
+    this.events.push("without rules");
+  }
   globalShadow(): void {
     this.events.push("global shadow");
   }

@@ -1,0 +1,85 @@
+// Compares answers with recorded ones, whose tokens stand for what depends on the time. Reads the host's clock, because
+// the service under test and the recordings cut windows by it.
+
+import { UNIT_NAMES, UNIT_SECONDS } from "../../src/core/limit.ts";
+import type { RecordedKey } from "./recorded.ts";
+
+/** Seconds of a unit by its name in capitals. */
+export function secondsOfUnit(name: string): number {
+  const index = UNIT_NAMES.findIndex((unit) => unit.toUpperCase() === name);
+  const seconds = UNIT_SECONDS[index];
+  if (seconds === undefined || seconds === 0) throw new RangeError(`no unit ${name}`);
+  return seconds;
+}
+
+export function nowSeconds(): number {
+  return Math.floor(Date.now() / 1000);
+}
+
+/** Puts the start of the current window in place of every `{HOUR}`. */
+export function withWindows(text: string): string {
+  return text.replace(/\{([A-Z]+)\}/g, (_, unit: string) => {
+    const seconds = secondsOfUnit(unit);
+    return String(nowSeconds() - (nowSeconds() % seconds));
+  });
+}
+
+/** Waits until no window that the cases use turns for 20 seconds. */
+export async function awayFromTheHour(): Promise<void> {
+  const left = 3_600 - (nowSeconds() % 3_600);
+  if (left < 20) await new Promise((resolve) => setTimeout(resolve, (left + 1) * 1000));
+}
+
+/** What differs, one line each; empty if the answer is as recorded. */
+export function differences(expected: unknown, got: unknown, at = "answer"): string[] {
+  if (typeof expected === "string" && expected.startsWith("{reset:")) {
+    return isReset(expected.slice(7, -1), got) ? [] : [line(at, expected, got)];
+  }
+  if (Array.isArray(expected) && Array.isArray(got)) {
+    const length = Math.max(expected.length, got.length);
+    return Array.from({ length }, (_, i) => differences(expected[i], got[i], `${at}[${i}]`)).flat();
+  }
+  if (isObject(expected) && isObject(got)) {
+    const names = new Set([...Object.keys(expected), ...Object.keys(got)]);
+    return [...names].flatMap((name) => differences(expected[name], got[name], `${at}.${name}`));
+  }
+  return Object.is(expected, got) ? [] : [line(at, expected, got)];
+}
+
+/** What differs between the recorded keys of Redis and those found. */
+export function keyDifferences(
+  expected: readonly RecordedKey[],
+  found: readonly { readonly key: string; readonly value: string; readonly ttl: number }[],
+): string[] {
+  const byName = (keys: readonly { readonly key: string; readonly value: string }[]) =>
+    Object.fromEntries(keys.map(({ key, value }) => [withWindows(key), value]));
+  const wrong = differences(byName(expected), byName(found), "redis");
+  for (const { key, ttl } of expected) {
+    const lives = found.find((one) => one.key === withWindows(key))?.ttl;
+    if (lives !== undefined && !isLifetime(ttl, lives)) wrong.push(line(`lifetime of ${key}`, ttl, lives));
+  }
+  return wrong;
+}
+
+function isLifetime(recorded: string, seconds: number): boolean {
+  const [, unit, jitter] = /^\{([A-Z]+)\}\+(\d+)$/.exec(recorded) ?? [];
+  if (unit === undefined) return recorded === "none" ? seconds < 0 : false;
+  const length = secondsOfUnit(unit);
+  return seconds >= length - 5 && seconds <= length + Number(jitter);
+}
+
+// Seconds come as a Duration, as its JSON form, or as the value of a header.
+function isReset(unit: string, got: unknown): boolean {
+  const length = secondsOfUnit(unit);
+  const seconds = isObject(got) ? Number(got.seconds) : Number(/^(\d+)s?$/.exec(String(got))?.[1]);
+  if (isObject(got) && got.nanos !== 0) return false;
+  return [-1, 0, 1].some((shift) => seconds === length - ((nowSeconds() + shift) % length));
+}
+
+function line(at: string, expected: unknown, got: unknown): string {
+  return `${at}: expected ${JSON.stringify(expected)}, got ${JSON.stringify(got)?.slice(0, 300)}`;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

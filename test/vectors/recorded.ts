@@ -1,0 +1,65 @@
+// The recorded cases as types. What they mean is said in test/fixtures/vectors/README.md.
+
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+
+export interface HttpStep {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly port?: "debug";
+  readonly timeoutMs?: number;
+  readonly sortLines?: boolean;
+}
+
+export interface Step {
+  readonly request?: object;
+  readonly raw?: string;
+  readonly method?: string;
+  readonly http?: HttpStep;
+  readonly health?: { readonly service: string };
+  readonly write?: Readonly<Record<string, string | null>>;
+  readonly redis?: "stop" | "start";
+  readonly redisCmd?: readonly string[];
+  readonly sleepMs?: number;
+  readonly deadlineMs?: number;
+  readonly eventuallyMs?: number;
+  readonly answer?: unknown;
+}
+
+export interface RecordedKey {
+  readonly key: string;
+  readonly value: string;
+  readonly ttl: string;
+}
+
+export interface RecordedCase {
+  readonly name: string;
+  readonly fresh?: boolean;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly files?: Readonly<Record<string, string>>;
+  readonly steps: readonly Step[];
+  readonly redisKeys?: readonly RecordedKey[];
+  readonly stats?: Readonly<Record<string, number>>;
+}
+
+const CASES = resolve(import.meta.dirname, "../fixtures/vectors/cases.json");
+
+/** All recorded cases, in their order. */
+export function readCases(): readonly RecordedCase[] {
+  return JSON.parse(readFileSync(CASES, "utf8")) as readonly RecordedCase[];
+}
+
+/** Cases that may share one process: those with equal settings and rules, but for the fresh ones and those that count. */
+export function groupCases(cases: readonly RecordedCase[]): RecordedCase[][] {
+  const groups = new Map<string, RecordedCase[]>();
+  for (const one of cases) {
+    const isAlone = one.fresh === true || one.stats !== undefined || one.steps.some(({ write }) => write !== undefined);
+    const key = isAlone ? one.name : JSON.stringify([one.env ?? {}, one.files ?? {}]);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [one]);
+    else group.push(one);
+  }
+  return [...groups.values()];
+}

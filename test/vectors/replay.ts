@@ -1,0 +1,258 @@
+// Replays cases against the built service: one process and one Redis at a time, answers and what is left behind compared.
+
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { request as httpRequest } from "node:http";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client, credentials, Metadata, type MethodDefinition, type ServiceError } from "@grpc/grpc-js";
+import { loadProto } from "../../src/transport/load-proto.ts";
+import type { RedisServer } from "../support/redis-server.ts";
+import { type ServiceProcess, startService } from "../support/service-process.ts";
+import { awayFromTheHour, differences, keyDifferences, withWindows } from "./expect-answer.ts";
+import { type LoadedResponse, normalResponse } from "./normal-form.ts";
+import type { HttpStep, RecordedCase, Step } from "./recorded.ts";
+import { statDifferences } from "./stats-of-metrics.ts";
+
+/** A change of files is in force after this; the service looks as soon as it is told of it. */
+const SETTLE_MS = 700;
+const DEADLINE_MS = 15_000;
+
+type Method = MethodDefinition<object, object>;
+
+/** Replays cases that share settings and rules on one process; one list of differences per case. */
+export async function replayGroup(cases: readonly RecordedCase[], redis: RedisServer): Promise<string[][]> {
+  const [first] = cases;
+  if (first === undefined) return [];
+  await awayFromTheHour();
+  await redis.flush();
+  const rules = new RulesFolder(first.files ?? {});
+  const service = await startService({
+    COMPATIBILITY_MODE: "true",
+    REDIS_URL: `127.0.0.1:${redis.port}`,
+    RUNTIME_ROOT: rules.root,
+    RUNTIME_SUBDIRECTORY: "ratelimit",
+    STORE_DEADLINE: "1s",
+    LOG_LEVEL: "info",
+    ...first.env,
+  });
+  const replay = new Replay(service, redis, rules);
+  try {
+    const results: string[][] = [];
+    for (const one of cases) {
+      await awayFromTheHour();
+      if (results.length > 0) await redis.flush();
+      results.push(await replay.run(one));
+    }
+    return results;
+  } finally {
+    replay.close();
+    await service.stop();
+    rules.remove();
+  }
+}
+
+/** The folder of rule files of one process. */
+class RulesFolder {
+  readonly root = mkdtempSync(join(tmpdir(), "headgate-vectors-"));
+  #written = 0;
+
+  constructor(files: Readonly<Record<string, string>>) {
+    mkdirSync(this.#path("."), { recursive: true });
+    this.write(files);
+  }
+
+  /** Writes beside and renames in, so that nobody reads half a file; null removes. */
+  write(files: Readonly<Record<string, string | null>>): void {
+    for (const [name, text] of Object.entries(files)) {
+      mkdirSync(dirname(this.#path(name)), { recursive: true });
+      if (text === null) rmSync(this.#path(name), { force: true });
+      else {
+        const beside = join(this.root, `beside-${this.#written++}`);
+        writeFileSync(beside, text);
+        renameSync(beside, this.#path(name));
+      }
+    }
+  }
+
+  remove(): void {
+    rmSync(this.root, { recursive: true, force: true });
+  }
+
+  #path(name: string): string {
+    return join(this.root, "ratelimit", "config", name);
+  }
+}
+
+class Replay {
+  readonly #service: ServiceProcess;
+  readonly #redis: RedisServer;
+  readonly #rules: RulesFolder;
+  readonly #client: Client;
+
+  constructor(service: ServiceProcess, redis: RedisServer, rules: RulesFolder) {
+    this.#service = service;
+    this.#redis = redis;
+    this.#rules = rules;
+    this.#client = new Client(`127.0.0.1:${service.grpcPort}`, credentials.createInsecure(), {
+      "grpc.enable_retries": 0,
+    });
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  async run(one: RecordedCase): Promise<string[]> {
+    const wrong: string[] = [];
+    for (const [i, step] of one.steps.entries()) {
+      const got = await this.#do(step);
+      if (step.answer === undefined) continue;
+      wrong.push(...compare(step, got).map((line) => `step ${i + 1}: ${line}`));
+    }
+    if (one.redisKeys !== undefined) wrong.push(...keyDifferences(one.redisKeys, await this.#keys()));
+    if (one.stats !== undefined) {
+      const metrics = await this.#http({ method: "GET", path: "/metrics" });
+      wrong.push(...statDifferences(one.stats, String(metrics.body)));
+    }
+    return wrong;
+  }
+
+  async #do(step: Step): Promise<unknown> {
+    if (step.request !== undefined) return await this.#ask(step, step.request);
+    if (step.raw !== undefined) {
+      const path = step.method ?? shouldRateLimit.path;
+      return await this.#call({ ...shouldRateLimit, path, requestSerialize: asIs }, Buffer.from(step.raw, "hex"));
+    }
+    if (step.health !== undefined) {
+      const answer = await this.#call(healthCheck, step.health, DEADLINE_MS, (reply) => reply);
+      return "status" in answer ? { health: answer.status } : answer;
+    }
+    if (step.http !== undefined) return await this.#http(step.http);
+    if (step.write !== undefined) {
+      this.#rules.write(step.write);
+      this.#service.signal("SIGHUP");
+      await sleep(SETTLE_MS);
+    }
+    if (step.redis === "stop") await this.#redis.kill();
+    if (step.redis === "start") await this.#redis.restart();
+    if (step.redisCmd !== undefined) await this.#redis.command(...step.redisCmd.map(withWindows));
+    if (step.sleepMs !== undefined) await sleep(step.sleepMs);
+    return undefined;
+  }
+
+  async #ask(step: Step, request: object): Promise<unknown> {
+    const end = Date.now() + (step.eventuallyMs ?? 0);
+    for (;;) {
+      const answer = await this.#call(shouldRateLimit, request, step.deadlineMs);
+      if (!("error" in answer) || Date.now() >= end) return answer;
+      await sleep(100);
+    }
+  }
+
+  #call(
+    method: Method,
+    request: object,
+    deadlineMs = DEADLINE_MS,
+    form: (reply: object) => object = (reply) => normalResponse(reply as LoadedResponse),
+  ): Promise<Record<string, unknown>> {
+    return new Promise((resolve) => {
+      const { path, requestSerialize, responseDeserialize } = method;
+      const options = { deadline: Date.now() + deadlineMs };
+      this.#client.makeUnaryRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        request,
+        new Metadata(),
+        options,
+        done,
+      );
+      function done(error: ServiceError | null, reply?: object): void {
+        resolve(error === null ? { ...form(reply ?? {}) } : { error: error.code });
+      }
+    });
+  }
+
+  #http({ method, path, body, headers = {}, timeoutMs = DEADLINE_MS }: HttpStep): Promise<Record<string, unknown>> {
+    return new Promise((resolve) => {
+      const request = httpRequest(
+        {
+          host: "127.0.0.1",
+          port: this.#service.httpPort,
+          method,
+          path,
+          headers: lengthOf(body, headers),
+          agent: false,
+        },
+        (response) => {
+          let text = "";
+          response.setEncoding("utf8");
+          response.on("data", (part: string) => {
+            text += part;
+          });
+          response.on("end", () => {
+            const contentType = response.headers["content-type"] ?? null;
+            const { location } = response.headers;
+            resolve({
+              status: response.statusCode ?? 0,
+              contentType,
+              ...(location === undefined ? {} : { location }),
+              body: contentType === "application/json" ? JSON.parse(text) : text,
+            });
+          });
+        },
+      );
+      request.setTimeout(timeoutMs, () => request.destroy(new Error("timeout")));
+      request.on("error", (error) => resolve(error.message === "timeout" ? { timeout: true } : { dropped: true }));
+      request.end(body);
+    });
+  }
+
+  async #keys(): Promise<{ key: string; value: string; ttl: number }[]> {
+    const names = (await this.#redis.command("KEYS", "*")) as string[];
+    const keys: { key: string; value: string; ttl: number }[] = [];
+    for (const key of names) {
+      const value = String(await this.#redis.command("GET", key));
+      keys.push({ key, value, ttl: Number(await this.#redis.command("TTL", key)) });
+    }
+    return keys;
+  }
+}
+
+const shouldRateLimit = methodOf("envoy.service.ratelimit.v3.RateLimitService", "ShouldRateLimit");
+const healthCheck = methodOf("grpc.health.v1.Health", "Check");
+
+function methodOf(service: string, name: string): Method {
+  const definition = loadProto()[service] as unknown as Readonly<Record<string, Method>>;
+  return definition[name] as Method;
+}
+
+// Node sends no length by itself with methods that seldom have a body.
+function lengthOf(body: string | undefined, headers: Readonly<Record<string, string>>): Record<string, string> {
+  return { ...headers, ...(body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) }) };
+}
+
+function asIs(message: object): Buffer {
+  return message as Buffer;
+}
+
+// Codes and texts of errors are Headgate's own: that there is an error is what counts, over HTTP its status too.
+function compare(step: Step, got: unknown): string[] {
+  const expected = step.answer as Readonly<Record<string, unknown>>;
+  const found = got as Readonly<Record<string, unknown>>;
+  if ("error" in expected) {
+    const isError = "error" in found || "dropped" in found || Number(found.status) >= 400;
+    return isError ? [] : differences(expected, found);
+  }
+  if (step.http?.sortLines === true) return lineDifferences(String(expected.body), String(found.body));
+  if (!("body" in expected) && "body" in found) return differences(expected, { ...found, body: undefined });
+  return differences(expected, found);
+}
+
+// Pages may say more than was recorded, at the end of a line.
+function lineDifferences(expected: string, got: string): string[] {
+  const lines = got.split("\n");
+  const missing = expected.split("\n").filter((line) => line !== "" && !lines.some((other) => other.startsWith(line)));
+  return missing.map((line) => `no line begins with ${JSON.stringify(line)}`);
+}
