@@ -1,0 +1,204 @@
+// Alerts, dashboard and the compose set-up of deploy/: their expressions parse, and name what Headgate really exports.
+
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { SETTINGS } from "../../src/settings/table.ts";
+import { readSettings } from "../../src/settings.ts";
+import { METRICS, RULE_METRICS } from "../../src/telemetry/metrics.ts";
+import { FETCH_MS, pythonPackage, runPython } from "../support/deploy-tools.ts";
+import { startTestApp, type TestApp } from "../support/test-app.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const DEPLOY = join(ROOT, "deploy");
+const read = (path: string) => readFileSync(join(DEPLOY, path), "utf8");
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly description: string };
+}
+/** One use of a metric in an expression: its name, and the labels that the expression asks it for. */
+interface Use {
+  readonly name: string;
+  readonly labels: readonly string[];
+}
+
+const alerts = (parse(read("prometheus/alerts.yaml")) as { groups: { rules: Rule[] }[] }).groups.flatMap(
+  ({ rules }) => rules,
+);
+const dashboard = JSON.parse(read("grafana/headgate.json")) as { panels: Panel[]; templating: { list: Variable[] } };
+interface Panel {
+  readonly id: number;
+  readonly title: string;
+  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
+}
+interface Variable {
+  readonly name: string;
+  readonly query: string | { readonly query: string };
+}
+
+/** Grafana fills in its variables before Prometheus sees an expression. */
+const filledIn = (expr: string) => expr.replaceAll("$__rate_interval", "1m").replaceAll("$domain", ".*");
+const expressions: readonly (readonly [string, string])[] = [
+  ...alerts.map(({ alert, expr }) => [`alert ${alert}`, expr] as const),
+  ...dashboard.panels.flatMap(({ title, targets }) =>
+    (targets ?? []).map(({ expr }) => [`panel ${title}`, filledIn(expr)] as const),
+  ),
+];
+
+const PARSE = `
+import json, sys
+import promql_parser as p
+
+def labels_of(modifier):
+    return [] if modifier is None else list(modifier.labels)
+
+def uses(node, asked):
+    if isinstance(node, p.VectorSelector):
+        own = [m.name for m in node.matchers.matchers]
+        return [{"name": node.name, "labels": own + asked}]
+    if isinstance(node, p.MatrixSelector):
+        return uses(node.vector_selector, asked)
+    if isinstance(node, p.AggregateExpr):
+        return uses(node.expr, asked + labels_of(node.modifier))
+    if isinstance(node, p.BinaryExpr):
+        return uses(node.lhs, asked) + uses(node.rhs, asked)
+    if isinstance(node, p.Call):
+        return [use for arg in node.args for use in uses(arg, asked)]
+    if isinstance(node, (p.ParenExpr, p.UnaryExpr)):
+        return uses(node.expr, asked)
+    if isinstance(node, (p.NumberLiteral, p.StringLiteral)):
+        return []
+    raise ValueError(f"unexpected {type(node)}")
+
+found = {}
+for name, text in json.load(sys.stdin):
+    try:
+        found.setdefault(name, []).extend(uses(p.parse(text), []))
+    except ValueError as error:
+        sys.exit(f"{name}: {error} in {text}")
+print(json.dumps(found))
+`;
+
+let app: TestApp;
+let uses: Record<string, Use[]>;
+/** Names as Headgate exports them, histograms with their endings -> labels they carry. */
+const exported = new Map<string, readonly string[]>();
+
+beforeAll(async () => {
+  for (const { name, kind, labels } of Object.values({ ...METRICS, ...RULE_METRICS })) {
+    if (kind !== "histogram") exported.set(name, labels);
+    else
+      for (const [end, more] of [
+        ["_bucket", ["le"]],
+        ["_sum", []],
+        ["_count", []],
+      ] as const)
+        exported.set(name + end, [...labels, ...more]);
+  }
+  uses = (await runPython(await pythonPackage("promql-parser"), PARSE, expressions)) as Record<string, Use[]>;
+  app = await startTestApp("domain: edge\n");
+}, FETCH_MS);
+afterAll(() => app.stop());
+
+describe("alerts and dashboard", () => {
+  test("use only metrics that Headgate or its Node.js exports", async () => {
+    const page = await (await app.http("/metrics")).text();
+    const ofTheProcess = [...page.matchAll(/^# TYPE ((?:process|nodejs)_\w+) /gm)].map((match) => match[1] ?? "");
+    const unknown = Object.entries(uses).flatMap(([where, list]) =>
+      list
+        .filter(({ name }) => !exported.has(name) && !ofTheProcess.includes(name))
+        .map(({ name }) => `${where}: ${name}`),
+    );
+    expect(unknown).toEqual([]);
+    expect(Object.keys(uses).length).toBeGreaterThan(30);
+  });
+
+  test("ask metrics only for labels that they carry", () => {
+    const givenByPrometheus = ["instance", "job"];
+    const wrong = Object.entries(uses).flatMap(([where, list]) =>
+      list.flatMap(({ name, labels }) =>
+        labels
+          .filter((label) => ![...(exported.get(name) ?? []), ...givenByPrometheus].includes(label))
+          .map((label) => `${where}: ${name} has no label ${label}`),
+      ),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test("legends and variables name labels that are there", () => {
+    for (const { title, targets } of dashboard.panels) {
+      for (const { expr, legendFormat } of targets ?? []) {
+        for (const [, label = ""] of legendFormat.matchAll(/\{\{(\w+)\}\}/g)) {
+          expect(label === "instance" || expr.includes(label), `${title}: ${label}`).toBe(true);
+        }
+      }
+    }
+    const domain = dashboard.templating.list.find(({ name }) => name === "domain")?.query as { query: string };
+    const [, metric = "", label = ""] = /^label_values\((\w+), (\w+)\)$/.exec(domain.query) ?? [];
+    expect(exported.get(metric)).toContain(label);
+  });
+
+  test("panels have ids of their own", () => {
+    const ids = dashboard.panels.map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  test("every alert says how urgent it is, and docs/operations.md what to do", () => {
+    const page = readFileSync(join(ROOT, "docs/operations.md"), "utf8");
+    const explained = [...page.matchAll(/^\| `(Headgate\w+)` \|/gm)].map((match) => match[1]);
+    expect(alerts.map(({ alert }) => alert)).toEqual(explained);
+    for (const { alert, labels, annotations } of alerts) {
+      expect(["critical", "warning"], alert).toContain(labels.severity);
+      expect(annotations, alert).toMatchObject({ summary: /\S/, description: /\.$/ } satisfies Record<string, RegExp>);
+    }
+  });
+});
+
+describe("the compose set-up", () => {
+  interface Service {
+    readonly image: string;
+    readonly build?: { readonly context: string; readonly dockerfile: string };
+    readonly environment?: Readonly<Record<string, string>>;
+    readonly volumes?: readonly string[];
+    readonly ports?: readonly string[];
+    readonly depends_on?: Readonly<Record<string, object>>;
+    readonly read_only?: boolean;
+  }
+  const { services } = parse(read("compose/compose.yaml")) as { services: Record<string, Service> };
+
+  test("mounts and builds from files that are there, and waits for services that it has", () => {
+    for (const [name, { volumes, depends_on, build }] of Object.entries(services)) {
+      for (const volume of volumes ?? []) {
+        expect(existsSync(join(DEPLOY, "compose", volume.split(":")[0] ?? "")), `${name}: ${volume}`).toBe(true);
+      }
+      expect(Object.keys(services)).toEqual(expect.arrayContaining(Object.keys(depends_on ?? {})));
+      if (build !== undefined) expect(existsSync(join(DEPLOY, "compose", build.context, build.dockerfile))).toBe(true);
+    }
+  });
+
+  test("gives Headgate settings that it reads, with a root that nobody writes", () => {
+    const { environment, read_only } = services.headgate as Service;
+    const settings = readSettings(environment ?? {});
+    expect(settings.warnings).toEqual([]);
+    expect(settings.redis?.address).toMatchObject({ host: "redis", port: 6379 });
+    expect(read_only).toBe(true);
+  });
+
+  test("has Envoy and Prometheus call services by the names and ports that these have", () => {
+    const addresses = [...read("compose/envoy.yaml").matchAll(/address: ([a-z]+), port_value: (\d+)/g)];
+    expect(Object.fromEntries(addresses.map(([, host, port]) => [host, Number(port)]))).toEqual({
+      upstream: 8000,
+      headgate: SETTINGS.grpcPort.default,
+    });
+    const { scrape_configs: jobs } = parse(read("compose/prometheus.yaml")) as {
+      scrape_configs: { job_name: string; dns_sd_configs?: { names: string[]; port: number }[] }[];
+    };
+    expect(jobs.find(({ job_name }) => job_name === "headgate")?.dns_sd_configs).toMatchObject([
+      { names: ["headgate"], port: SETTINGS.httpPort.default },
+    ]);
+  });
+});
