@@ -1,18 +1,16 @@
-// Picks the store, joins it with limiter, rules and counters, and puts rules in force. What listens is edges.ts.
+// Joins the store (open-store.ts) with limiter, rules and counters, and puts rules in force. What listens is edges.ts.
 
 import { Reloader } from "../config/reload.ts";
 import { type Clock, SystemClock, WallClock } from "../core/clock.ts";
 import { HealthState } from "../core/health.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../core/limit.ts";
 import type { LimitStats } from "../core/limit-stats.ts";
-import { MICROS_PER_MILLI } from "../core/units.ts";
 import { LocalFallback } from "../limiter/failure-policy.ts";
 import { Limiter } from "../limiter/limiter.ts";
 import { LocalCache } from "../limiter/local-cache.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
 import type { Settings } from "../settings.ts";
 import { MemoryStore } from "../stores/memory/memory-store.ts";
-import { openRedisStore } from "../stores/redis/redis-store.ts";
 import type { Store } from "../stores/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { CallCounts, StoreCounts } from "../telemetry/observers.ts";
@@ -20,6 +18,7 @@ import { RateLimitedLog } from "../telemetry/rate-limited-log.ts";
 import { LimitStatsBook } from "../telemetry/stats-book.ts";
 import type { GrpcServer } from "../transport/grpc-server.ts";
 import type { TlsFiles } from "../transport/tls-files.ts";
+import { openStore } from "./open-store.ts";
 
 export interface AppOptions {
   readonly settings: Settings;
@@ -49,7 +48,7 @@ export function buildParts(options: AppOptions): Parts {
   const calls = new CallCounts(rareLog);
   const storeCounts = new StoreCounts(rareLog);
   const statsBook = new LimitStatsBook(settings.metricValuesMax);
-  const store = openStore(options, storeCounts);
+  const store = openStore({ settings, clock, observer: storeCounts });
   const openLocalStore = () => new MemoryStore({ clock, observer: storeCounts, bucketsMax: settings.bucketsMax });
   const onStoreFailure = policyOf(settings);
   const limiter = new Limiter({
@@ -106,25 +105,6 @@ function compatibleLimiting({ settings, clock }: AppOptions) {
     windowClock: settings.redis !== undefined && clock instanceof SystemClock ? new WallClock() : clock,
     localCache: compatibilityMode && localCacheBytes > 0 ? new LocalCache(localCacheBytes) : undefined,
   };
-}
-
-function openStore({ settings, clock }: AppOptions, observer: StoreCounts): Store {
-  if (settings.redis === undefined) return new MemoryStore({ clock, observer, bucketsMax: settings.bucketsMax });
-  return openRedisStore({
-    target: settings.redis,
-    keyPrefix: settings.cacheKeyPrefix,
-    jitterSecondsMax: settings.expirationJitterSecondsMax,
-    deadlineMs: settings.storeDeadlineUs / MICROS_PER_MILLI,
-    takesInFlightMax: settings.storeQueueMax,
-    breaker: {
-      windowUs: settings.breakerWindowMs * MICROS_PER_MILLI,
-      outcomesMin: settings.breakerCallsMin,
-      failureShare: settings.breakerFailureRatio,
-      pauseUs: settings.breakerProbeIntervalMs * MICROS_PER_MILLI,
-    },
-    observer,
-    clock,
-  });
 }
 
 function putInForce(parts: Parts, rules: RuleSet): void {

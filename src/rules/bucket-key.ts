@@ -10,6 +10,8 @@
 import { createHash } from "node:crypto";
 import { ALGORITHM_NAMES, type Algorithm } from "../core/limit.ts";
 
+export { hashBucketKey } from "../core/key-hash.ts";
+
 /** Longer keys and values of entries stand in bucket keys as their SHA-256, so that these stay small whatever callers send. */
 export const VALUE_BYTES_IN_KEY_MAX = 256;
 
@@ -40,13 +42,6 @@ export function entryKeyPart(key: string, value: string, hashesValue: boolean): 
 /** One entry of a bucket key whose bucket is shared by all values that a pattern matches. */
 export function sharedEntryKeyPart(key: string, patternText: string): string {
   return `|${escapeKey(key)}=%*${escapeValue(patternText)}`;
-}
-
-/** FNV-1a over the bytes of one-byte text, unsigned 32 bit. Reading every char also makes the string flat. */
-export function hashBucketKey(bucketKey: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < bucketKey.length; i++) hash = Math.imul(hash ^ bucketKey.charCodeAt(i), 0x01000193);
-  return hash >>> 0;
 }
 
 function hashOf(value: string): string {

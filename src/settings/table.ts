@@ -182,6 +182,12 @@ export const SETTINGS = {
       1_000_000,
       "Most buckets that the memory store holds; the ones nearest to being as new give way.",
     ),
+    denialsMax: setting(
+      "DENIALS_MAX",
+      wholeNumber(0, 10_000_000),
+      100_000,
+      "Most buckets whose refusal is remembered for up to a second, so that it is repeated without asking Redis (docs/hot-keys.md). 0 asks every time.",
+    ),
     onStoreFailure: optional(
       "ON_STORE_FAILURE",
       oneOf(ON_STORE_FAILURE_NAMES),

@@ -71,13 +71,15 @@ export function replayOnReference(history: History): GroupAnswer[] {
   return replayAtOnce(new ReferenceStore(clock), clock, history);
 }
 
-const MUST_SETTLE_AT_ONCE = {
+/** Who waits for nothing. */
+export const MUST_SETTLE_AT_ONCE = {
   settled: () => {
     throw new Error("expected a store that settles before `take` returns");
   },
 };
 
-function asksOf(step: HistoryStep, limits: readonly Ask["limit"][]): Ask[] {
+/** The takes of a step over compiled limits. */
+export function asksOf(step: HistoryStep, limits: readonly Ask["limit"][]): Ask[] {
   return step.takes.map(({ limit, ...take }) => {
     const compiled = limits[limit];
     if (compiled === undefined) throw new RangeError(`no limit ${limit} in the history`);

@@ -1,0 +1,42 @@
+// Picks the store that the settings name and puts around a shared one what spares it questions.
+
+import type { Clock } from "../core/clock.ts";
+import { MICROS_PER_MILLI } from "../core/units.ts";
+import type { Settings } from "../settings.ts";
+import { MemoryStore } from "../stores/memory/memory-store.ts";
+import { openRedisStore } from "../stores/redis/redis-store.ts";
+import type { Store } from "../stores/store.ts";
+import type { StoreObserver } from "../stores/store-observer.ts";
+import { DenialMemory } from "../stores/wrappers/denial-memory.ts";
+
+export interface StoreChoice {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly observer: StoreObserver;
+}
+
+/** Opens the store of the process. A shared store connects by itself; `trouble` says how that goes. */
+export function openStore({ settings, clock, observer }: StoreChoice): Store {
+  const { redis, bucketsMax } = settings;
+  if (redis === undefined) return new MemoryStore({ clock, observer, bucketsMax });
+  const shared = openRedisStore({
+    target: redis,
+    keyPrefix: settings.cacheKeyPrefix,
+    jitterSecondsMax: settings.expirationJitterSecondsMax,
+    deadlineMs: settings.storeDeadlineUs / MICROS_PER_MILLI,
+    takesInFlightMax: settings.storeQueueMax,
+    breaker: {
+      windowUs: settings.breakerWindowMs * MICROS_PER_MILLI,
+      outcomesMin: settings.breakerCallsMin,
+      failureShare: settings.breakerFailureRatio,
+      pauseUs: settings.breakerProbeIntervalMs * MICROS_PER_MILLI,
+    },
+    observer,
+    clock,
+  });
+  return spareQuestions(shared, settings, clock);
+}
+
+function spareQuestions(shared: Store, { denialsMax }: Settings, clock: Clock): Store {
+  return denialsMax === 0 ? shared : new DenialMemory(shared, { clock, entriesMax: denialsMax });
+}

@@ -1,0 +1,277 @@
+// Refuses what a shared store has just refused, without asking it again. Stands in front of that store always: a caller
+// that is over its limit and keeps calling costs a look into memory. What is remembered, and how many, is denial-table.ts.
+
+import type { Clock } from "../../core/clock.ts";
+import { hashBucketKey } from "../../core/key-hash.ts";
+import { Kind, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../core/take.ts";
+import { divideUp } from "../../core/units.ts";
+import type { Settled, Store } from "../store.ts";
+import { DenialTable, type Remembered } from "./denial-table.ts";
+import { noteStanding, remainingOf, resetTicksOf, tellsWaits, waitTicksOf, waitTicksOfNever } from "./standing.ts";
+
+/** Nothing is used for longer than this after it was asked for: how late a refund, reset or loss elsewhere may show here. */
+export const DENIAL_US_MAX = 1_000_000;
+
+/** Larger groups are always passed on: looking at each take twice should stay cheap. */
+const TAKES_MAX = 16;
+
+export interface DenialMemoryOptions {
+  readonly clock: Clock;
+  /** Most buckets remembered. A bucket takes about 250 bytes and its key. */
+  readonly entriesMax: number;
+}
+
+/**
+ * Remembers, per bucket, the smallest refused cost until its wait is over or DENIAL_US_MAX after it was sent, and refuses
+ * that cost and larger ones. Never allows anything. A refusal is right if nobody else gave anything back in that time
+ * (test/property/denial-memory.test.ts); what this process gives back, refunds or resets is forgotten at once, and so is
+ * everything when rules are reloaded, because what is remembered belongs to the limit of one rule set.
+ *
+ * Answers a group only if every take of it is known and the group is refused by those alone; then it says of each take
+ * what the store would: over, or room as of at most DENIAL_US_MAX ago. All else goes to the store whole.
+ */
+export class DenialMemory implements Store {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #table: DenialTable;
+  readonly #idle: Passed[] = [];
+  /** What is known of the takes of the group that is looked at. */
+  readonly #found: Remembered[] = [];
+  /** No refusal holds longer than this: after it, takes are passed on without a look. */
+  #latestRefusalUs = 0;
+  #sequence = 0;
+
+  constructor(store: Store, options: DenialMemoryOptions) {
+    this.#store = store;
+    this.#clock = options.clock;
+    this.#table = new DenialTable(options.entriesMax);
+  }
+
+  take(group: TakeGroup, then: Settled): boolean {
+    const nowUs = this.#clock.nowUs();
+    if (nowUs < this.#latestRefusalUs && this.#isRefused(group, nowUs)) {
+      this.#refuse(group, nowUs);
+      return true;
+    }
+    this.#forgetRefunded(group);
+    this.#sequence++;
+    const passed = this.#idle.pop() ?? new Passed(this);
+    passed.next = then;
+    passed.sentUs = nowUs;
+    passed.sequence = this.#sequence;
+    if (!this.#store.take(group, passed)) return false;
+    this.#learn(group, passed);
+    this.#idle.push(passed);
+    return true;
+  }
+
+  giveBack(group: TakeGroup): void {
+    for (let i = 0; i < group.size; i++) {
+      const take = group.takes[i];
+      if (take?.paid) this.#forget(take.keyHash, take.bucketKey);
+    }
+    this.#store.giveBack(group);
+  }
+
+  forget(bucketKey: string): void {
+    this.#forget(hashBucketKey(bucketKey), bucketKey);
+    this.#store.forget(bucketKey);
+  }
+
+  processCount(): number {
+    return this.#store.processCount();
+  }
+
+  trouble(): string | undefined {
+    return this.#store.trouble();
+  }
+
+  close(): Promise<void> {
+    this.#latestRefusalUs = 0;
+    return this.#store.close();
+  }
+
+  /** For `Passed` alone: the store has settled a group that was passed on. */
+  settledLater(passed: Passed, group: TakeGroup, generation: number): void {
+    const { next } = passed;
+    if (group.generation === generation) this.#learn(group, passed);
+    passed.next = NOBODY;
+    this.#idle.push(passed);
+    next.settled(group, generation);
+  }
+
+  /** True if all takes are known and what is known of them refuses the group; they are in `#found` then. */
+  #isRefused(group: TakeGroup, nowUs: number): boolean {
+    if (group.hasCounters || group.size > TAKES_MAX) return false;
+    let isRefused = false;
+    let quotas = 0;
+    let quotasOver = 0;
+    let start = 0;
+    while (start < group.size) {
+      const { descriptor, kind } = group.takes[start] as Take;
+      let isOver = false;
+      let end = start;
+      for (; end < group.size; end++) {
+        const take = group.takes[end] as Take;
+        if (take.descriptor !== descriptor) break;
+        const known = this.#known(group, end, nowUs);
+        if (known === undefined) return false;
+        this.#found[end] = known;
+        if (take.cost >= known.refusedCost) isOver = true;
+      }
+      if (kind === Kind.ordinary) isRefused ||= isOver;
+      else if (kind === Kind.quota) {
+        quotas++;
+        if (isOver) quotasOver++;
+      }
+      start = end;
+    }
+    return isRefused || (quotas > 0 && quotasOver === quotas && !group.hasSpareQuota);
+  }
+
+  /** What is known of a take's bucket, if it tells whether the take has room and all that is said of it. */
+  #known(group: TakeGroup, index: number, nowUs: number): Remembered | undefined {
+    const take = group.takes[index] as Take;
+    const { limit, cost } = take;
+    if (take.mode !== Mode.pay && take.mode !== Mode.peek) return undefined;
+    const known = this.#table.find(take.keyHash, take.bucketKey);
+    if (known === undefined || known.limit !== limit || nowUs >= known.untilUs) return undefined;
+    // A bucket that the group names twice is judged on what the first take leaves.
+    for (let i = 0; i < index; i++) if (this.#found[i] === known) return undefined;
+    if (cost < known.refusedCost) return cost <= remainingOf(known, limit, nowUs) ? known : undefined;
+    if (nowUs >= known.refusedUntilUs) return undefined;
+    return cost === known.refusedCost || cost > limit.burst || tellsWaits(limit) ? known : undefined;
+  }
+
+  #refuse(group: TakeGroup, nowUs: number): void {
+    for (let i = 0; i < group.size; i++) {
+      const take = group.takes[i] as Take;
+      const known = this.#found[i] as Remembered;
+      const { limit, cost } = take;
+      take.paid = false;
+      take.paidAtUs = 0;
+      take.cappedHits = 0;
+      take.remaining = remainingOf(known, limit, nowUs);
+      take.resetTicks = resetTicksOf(known, limit, nowUs);
+      if (cost < known.refusedCost) {
+        take.outcome = Outcome.room;
+        take.waitTicks = 0;
+      } else if (cost > limit.burst) {
+        take.outcome = Outcome.never;
+        take.waitTicks = waitTicksOfNever(limit);
+      } else {
+        take.outcome = Outcome.over;
+        take.waitTicks =
+          cost === known.refusedCost
+            ? divideUp(known.passesAtUs - nowUs, limit.windowSeconds)
+            : waitTicksOf(known, limit, cost, nowUs);
+      }
+    }
+    group.verdict = Verdict.refused;
+    group.source = Source.denialMemory;
+  }
+
+  #learn(group: TakeGroup, passed: Passed): void {
+    if (group.verdict === Verdict.failed || group.hasCounters || group.source !== Source.store) return;
+    if (group.verdict === Verdict.refused && onlyAsks(group)) this.#learnRefused(group, passed);
+    else if (passed.sentUs < this.#latestRefusalUs) this.#learnPassed(group, passed);
+  }
+
+  // Nothing was paid, so every answer holds for the bucket as it stands; but the second take of one bucket was judged on
+  // what the first would have left.
+  #learnRefused(group: TakeGroup, passed: Passed): void {
+    const nowUs = this.#clock.nowUs();
+    for (let i = 0; i < group.size && i < TAKES_MAX; i++) {
+      const take = group.takes[i] as Take;
+      if (isNamedBefore(group, i)) continue;
+      const entry = this.#table.obtain(take.keyHash, take.bucketKey);
+      if (entry.sequence > passed.sequence) continue;
+      const isOver = take.outcome !== Outcome.room;
+      const isSmaller = entry.limit !== take.limit || take.cost <= entry.refusedCost || nowUs >= entry.refusedUntilUs;
+      this.#note(entry, take, passed, nowUs);
+      if (isOver && isSmaller) this.#noteRefusal(entry, take, passed.sentUs, nowUs);
+      else if (!isOver && take.cost >= entry.refusedCost) entry.refusedCost = Number.POSITIVE_INFINITY;
+    }
+  }
+
+  // What was paid, refunded or found room changes what is known of buckets, but is no reason to remember any.
+  #learnPassed(group: TakeGroup, passed: Passed): void {
+    const nowUs = this.#clock.nowUs();
+    for (let i = 0; i < group.size; i++) {
+      const take = group.takes[i] as Take;
+      const entry = this.#table.find(take.keyHash, take.bucketKey);
+      if (entry === undefined || entry.limit === undefined || entry.sequence > passed.sequence) continue;
+      const keepsRefusal = entry.limit === take.limit && !take.paid && take.cost < entry.refusedCost;
+      this.#note(entry, take, passed, nowUs);
+      if (!keepsRefusal) entry.refusedCost = Number.POSITIVE_INFINITY;
+    }
+  }
+
+  #note(entry: Remembered, take: Take, passed: Passed, nowUs: number): void {
+    if (entry.limit !== take.limit) entry.refusedCost = Number.POSITIVE_INFINITY;
+    entry.limit = take.limit;
+    entry.sequence = passed.sequence;
+    entry.untilUs = passed.sentUs + DENIAL_US_MAX;
+    noteStanding(entry, take.limit, take, nowUs);
+  }
+
+  #noteRefusal(entry: Remembered, take: Take, sentUs: number, nowUs: number): void {
+    const tickUs = take.limit.windowSeconds;
+    entry.refusedCost = take.cost;
+    entry.passesAtUs = nowUs + take.waitTicks * tickUs;
+    // The wait was rounded up to a tick, and began after the take was sent.
+    const waitUs = take.outcome === Outcome.never ? DENIAL_US_MAX : (take.waitTicks - 1) * tickUs;
+    entry.refusedUntilUs = sentUs + Math.min(DENIAL_US_MAX, waitUs);
+    if (entry.refusedUntilUs > this.#latestRefusalUs) this.#latestRefusalUs = entry.refusedUntilUs;
+  }
+
+  #forgetRefunded(group: TakeGroup): void {
+    for (let i = 0; i < group.size; i++) {
+      const take = group.takes[i] as Take;
+      if (take.mode === Mode.refund) this.#forget(take.keyHash, take.bucketKey);
+    }
+  }
+
+  // The entry stays, so that answers to takes that were sent before are not learned.
+  #forget(keyHash: number, bucketKey: string): void {
+    const entry = this.#table.obtain(keyHash, bucketKey);
+    this.#sequence++;
+    entry.limit = undefined;
+    entry.refusedCost = Number.POSITIVE_INFINITY;
+    entry.sequence = this.#sequence;
+    entry.untilUs = this.#clock.nowUs() + DENIAL_US_MAX;
+  }
+}
+
+const NOBODY: Settled = { settled: () => undefined };
+
+/** A group on its way to the store; pooled. */
+class Passed implements Settled {
+  readonly #memory: DenialMemory;
+  next: Settled = NOBODY;
+  sentUs = 0;
+  sequence = 0;
+
+  constructor(memory: DenialMemory) {
+    this.#memory = memory;
+  }
+
+  settled(group: TakeGroup, generation: number): void {
+    this.#memory.settledLater(this, group, generation);
+  }
+}
+
+/** True if the group only pays and peeks: a refusal then leaves every bucket as it was. */
+function onlyAsks(group: TakeGroup): boolean {
+  for (let i = 0; i < group.size; i++) {
+    const { mode } = group.takes[i] as Take;
+    if (mode !== Mode.pay && mode !== Mode.peek) return false;
+  }
+  return true;
+}
+
+function isNamedBefore(group: TakeGroup, index: number): boolean {
+  const { bucketKey } = group.takes[index] as Take;
+  for (let i = 0; i < index; i++) if ((group.takes[i] as Take).bucketKey === bucketKey) return true;
+  return false;
+}

@@ -1,0 +1,159 @@
+// What the denial memory promises: it says what the store behind it would say, and is late by a second at most where
+// somebody else gives something back.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { Algorithm } from "../../src/core/limit.ts";
+import { Kind, Mode, Outcome, Source, TakeGroup, Verdict } from "../../src/core/take.ts";
+import { DENIAL_US_MAX, DenialMemory } from "../../src/stores/wrappers/denial-memory.ts";
+import { fillGroup } from "../contract/store-harness.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { type History, histories, limitOf } from "./histories.ts";
+import { ReferenceStore } from "./reference-store.ts";
+import { answerOf, asksOf, type GroupAnswer, MUST_SETTLE_AT_ONCE } from "./replay.ts";
+
+const SHAPE = {
+  limitsMax: 3,
+  identities: 2,
+  takesMax: 3,
+  stepsMax: 20,
+  sharesBuckets: false,
+  kinds: [Kind.ordinary, Kind.ordinary, Kind.quota, Kind.shadow],
+} as const;
+
+/** Callers that keep asking, of small limits, many times a second: long steps leave nothing to remember. */
+function hurried(history: History): History {
+  const steps = history.steps.flatMap((step, i) => {
+    const takes = step.takes.map((take) => ({ ...take, cost: take.cost > 30 ? take.cost : (take.cost % 4) + 1 }));
+    const again = { ...step, takes, advanceUs: step.advanceUs % 90_001, isGivenBack: false };
+    return [
+      { ...again, advanceUs: i % 4 === 3 ? step.advanceUs : again.advanceUs },
+      ...Array(5).fill(again),
+      { ...step, takes, advanceUs: 7 },
+    ];
+  });
+  const limits = history.limits.map((numbers) => ({
+    ...numbers,
+    amount: numbers.amount % 8,
+    burst: numbers.algorithm === Algorithm.tokenBucket ? Math.max(1, numbers.burst % 8) : numbers.amount % 8,
+    debtMax: 40,
+    windowSeconds: Math.min(numbers.windowSeconds, 3_600),
+  }));
+  return { ...history, limits, steps };
+}
+
+interface Told extends GroupAnswer {
+  readonly source: Source;
+}
+
+/** Plays a history on several processes by turns, and beside them on a store that remembers nothing. */
+function playBoth(history: History, processes: number): { told: Told[]; plain: Told[] } {
+  const limits = history.limits.map(limitOf);
+  const clock = new ManualClock(history.startUs);
+  const shared = new ReferenceStore(clock);
+  const behind = Array.from({ length: processes }, () => new DenialMemory(shared, { clock, entriesMax: 64 }));
+  const alone = new ReferenceStore(clock);
+  const group = new TakeGroup();
+  const told: Told[] = [];
+  const plain: Told[] = [];
+  history.steps.forEach((step, i) => {
+    clock.advanceUs(step.advanceUs);
+    const store = behind[i % processes] as DenialMemory;
+    for (const [asked, answers] of [
+      [store, told],
+      [alone, plain],
+    ] as const) {
+      group.reset();
+      fillGroup(group, asksOf(step, limits), "", step.hasSpareQuota);
+      asked.take(group, MUST_SETTLE_AT_ONCE);
+      answers.push({ ...answerOf(group), source: group.source });
+      if (step.isGivenBack) asked.giveBack(group);
+    }
+  });
+  return { told, plain };
+}
+
+describe("denial memory", () => {
+  test("one process hears what the store would say, waits to a tick", () => {
+    let remembered = 0;
+    fc.assert(
+      fc.property(histories({ ...SHAPE, givesBack: true }).map(hurried), (history) => {
+        const { told, plain } = playBoth(history, 1);
+        remembered += told.filter(({ source }) => source === Source.denialMemory).length;
+        const wrong = told.flatMap((answer, i) => {
+          const expected = plain[i] as Told;
+          return answer.verdict === expected.verdict &&
+            answer.takes.every((take, t) => {
+              const other = expected.takes[t];
+              const limit = history.limits[history.steps[i]?.takes[t]?.limit ?? 0];
+              if (other === undefined || limit === undefined) return false;
+              const isExact = answer.source === Source.store || limit.algorithm === Algorithm.fixedWindow;
+              return (
+                take.outcome === other.outcome &&
+                take.paid === other.paid &&
+                (isExact ? take.remaining === other.remaining : take.remaining <= other.remaining) &&
+                take.waitTicks - other.waitTicks >= 0 &&
+                take.waitTicks - other.waitTicks <= 1 &&
+                take.resetTicks - other.resetTicks >= 0 &&
+                take.resetTicks - other.resetTicks <= 1
+              );
+            })
+            ? []
+            : [{ i, answer, expected }];
+        });
+        expect(wrong).toEqual([]);
+      }),
+      { numRuns: 300 },
+    );
+    expect(remembered).toBeGreaterThan(500);
+  });
+
+  test("a process never refuses what the store would allow while nobody gives anything back", () => {
+    let remembered = 0;
+    fc.assert(
+      fc.property(histories({ ...SHAPE, modes: [Mode.pay, Mode.pay, Mode.pay, Mode.peek] }).map(hurried), (history) => {
+        const { told, plain } = playBoth(history, 3);
+        remembered += told.filter(({ source }) => source === Source.denialMemory).length;
+        expect(told.map(({ verdict }) => verdict)).toEqual(plain.map(({ verdict }) => verdict));
+      }),
+      { numRuns: 300 },
+    );
+    expect(remembered).toBeGreaterThan(500);
+  });
+
+  test("what another process gives back shows after a second at the latest", () => {
+    fc.assert(
+      fc.property(fc.constantFrom(0, 1, 2, 3), fc.integer({ min: 0, max: 2 * DENIAL_US_MAX }), (algorithm, laterUs) => {
+        const clock = new ManualClock();
+        const shared = new ReferenceStore(clock);
+        const [one, other] = [0, 1].map(() => new DenialMemory(shared, { clock, entriesMax: 64 })) as [
+          DenialMemory,
+          DenialMemory,
+        ];
+        const limit = limitOf({
+          algorithm: algorithm as Algorithm,
+          amount: 5,
+          burst: 5,
+          windowSeconds: 60,
+          debtMax: 50,
+        });
+        const ask = (store: DenialMemory, mode: Mode, cost: number) => {
+          const group = new TakeGroup();
+          fillGroup(group, [{ limit, mode, cost }], "", false);
+          store.take(group, MUST_SETTLE_AT_ONCE);
+          return group;
+        };
+        ask(one, Mode.pay, 5);
+        expect(ask(one, Mode.pay, 2)).toMatchObject({ verdict: Verdict.refused, source: Source.store });
+        ask(other, Mode.refund, 3);
+        clock.advanceUs(laterUs);
+        const isLate = laterUs < DENIAL_US_MAX;
+        expect(ask(one, Mode.pay, 2)).toMatchObject({
+          verdict: isLate ? Verdict.refused : Verdict.allowed,
+          source: isLate ? Source.denialMemory : Source.store,
+        });
+        expect(ask(other, Mode.peek, 1).takes[0]?.outcome).toBe(Outcome.room);
+      }),
+    );
+  });
+});

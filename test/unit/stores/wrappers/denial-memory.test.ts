@@ -1,0 +1,252 @@
+// Which refusals are remembered, which are forgotten, and what is passed on. test/property/denial-memory.test.ts holds
+// the answers to those of the store.
+
+import { beforeEach, describe, expect, test } from "vitest";
+import { Algorithm } from "../../../../src/core/limit.ts";
+import { GLOBAL_DESCRIPTOR, Kind, Mode, Outcome, Source, type TakeGroup, Verdict } from "../../../../src/core/take.ts";
+import { DenialMemory } from "../../../../src/stores/wrappers/denial-memory.ts";
+import { type Ask, bucketKeyOf, groupOf, takeOf } from "../../../contract/store-harness.ts";
+import { makeLimit } from "../../../support/builders.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
+import { ScriptedStore } from "../../../support/scripted-store.ts";
+
+const NOBODY = { settled: () => undefined };
+const minute = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 10, windowSeconds: 60 });
+const sliding = makeLimit({ algorithm: Algorithm.slidingWindow, amount: 10, windowSeconds: 60 });
+const bucket = makeLimit({ amount: 10, burst: 10, windowSeconds: 60 });
+const global = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 100, windowSeconds: 60, name: "global" });
+
+let clock: ManualClock;
+let store: ScriptedStore;
+let memory: DenialMemory;
+beforeEach(() => {
+  clock = new ManualClock();
+  store = new ScriptedStore(clock);
+  memory = new DenialMemory(store, { clock, entriesMax: 16 });
+});
+
+function ask(...asks: Ask[]): TakeGroup {
+  const group = groupOf(asks, "");
+  memory.take(group, NOBODY);
+  return group;
+}
+
+/** Uses the limit up and has the store refuse one more. */
+function exhaust(limit = minute, identity = "a"): void {
+  ask({ limit, identity, cost: limit.burst });
+  expect(ask({ limit, identity }).source).toBe(Source.store);
+}
+
+const sourceOf = (...asks: Ask[]) => ask(...asks).source;
+
+describe("denial memory", () => {
+  test.each([minute, sliding, bucket])("answers the second refusal without the store", (limit) => {
+    exhaust(limit);
+    const asked = store.seen.length;
+    const group = ask({ limit });
+    expect(group).toMatchObject({ verdict: Verdict.refused, source: Source.denialMemory });
+    expect(takeOf(group, 0)).toMatchObject({ outcome: Outcome.over, paid: false, remaining: 0, paidAtUs: 0 });
+    expect(store.seen).toHaveLength(asked);
+  });
+
+  test("tells waits and resets that shrink as time passes", () => {
+    exhaust(bucket);
+    const waits = [0, 1, 2].map(() => {
+      clock.advanceMs(300);
+      const { waitTicks, resetTicks } = takeOf(ask({ limit: bucket }), 0);
+      return [waitTicks, resetTicks];
+    });
+    expect(waits).toEqual([
+      [95_000, 995_000],
+      [90_000, 990_000],
+      [85_000, 985_000],
+    ]);
+  });
+
+  test("asks the store again after a second", () => {
+    exhaust();
+    clock.advanceUs(999_999);
+    expect(sourceOf({ limit: minute })).toBe(Source.denialMemory);
+    clock.advanceUs(1);
+    expect(sourceOf({ limit: minute })).toBe(Source.store);
+  });
+
+  test("asks the store again when the wait is over", () => {
+    const quick = makeLimit({ amount: 10, burst: 10 });
+    exhaust(quick);
+    clock.advanceUs(99_998);
+    expect(sourceOf({ limit: quick })).toBe(Source.denialMemory);
+    clock.advanceUs(2);
+    expect(ask({ limit: quick })).toMatchObject({ verdict: Verdict.allowed, source: Source.store });
+  });
+
+  test("refuses larger costs, and asks about smaller ones", () => {
+    ask({ limit: minute, cost: 6 });
+    ask({ limit: minute, cost: 6 });
+    expect(takeOf(ask({ limit: minute, cost: 8 }), 0)).toMatchObject({ outcome: Outcome.over, remaining: 4 });
+    expect(takeOf(ask({ limit: minute, cost: 11 }), 0)).toMatchObject({
+      outcome: Outcome.never,
+      waitTicks: 1_000_000,
+    });
+    expect(store.seen).toHaveLength(2);
+    expect(ask({ limit: minute, cost: 5 })).toMatchObject({ verdict: Verdict.refused, source: Source.store });
+    expect(ask({ limit: minute, cost: 4 })).toMatchObject({ verdict: Verdict.allowed, source: Source.store });
+  });
+
+  test("asks about a larger cost of a window whose hits leave one by one, because only the store knows its wait", () => {
+    ask({ limit: sliding, cost: 8 });
+    ask({ limit: sliding, cost: 3 });
+    expect(sourceOf({ limit: sliding, cost: 3 })).toBe(Source.denialMemory);
+    expect(sourceOf({ limit: sliding, cost: 4 })).toBe(Source.store);
+  });
+
+  test("refuses peeks", () => {
+    exhaust();
+    expect(ask({ limit: minute, mode: Mode.peek })).toMatchObject({
+      verdict: Verdict.refused,
+      source: Source.denialMemory,
+    });
+  });
+
+  test("remembers the global limit that had room beside a refusal, and shows it", () => {
+    const call = [{ limit: minute }, { limit: global, descriptor: GLOBAL_DESCRIPTOR }];
+    ask({ limit: minute, cost: 10 });
+    ask(...call);
+    const group = ask(...call);
+    expect(group).toMatchObject({ verdict: Verdict.refused, source: Source.denialMemory });
+    expect(takeOf(group, 1)).toMatchObject({ outcome: Outcome.room, paid: false, remaining: 100, resetTicks: 0 });
+  });
+
+  test("shows what this process has paid meanwhile", () => {
+    const call = [{ limit: minute }, { limit: global, descriptor: GLOBAL_DESCRIPTOR }];
+    ask({ limit: minute, cost: 10 });
+    ask(...call);
+    ask({ limit: global, cost: 40 });
+    expect(takeOf(ask(...call), 1).remaining).toBe(60);
+  });
+
+  test("passes on a refusal beside a limit of which nothing is known", () => {
+    exhaust();
+    expect(sourceOf({ limit: minute }, { limit: sliding })).toBe(Source.store);
+    expect(sourceOf({ limit: minute }, { limit: sliding })).toBe(Source.denialMemory);
+  });
+
+  test("passes on what shadow descriptors alone would refuse", () => {
+    exhaust();
+    expect(ask({ limit: minute, kind: Kind.shadow })).toMatchObject({
+      verdict: Verdict.allowed,
+      source: Source.store,
+    });
+  });
+
+  test("refuses quota descriptors only when all of them are over", () => {
+    exhaust(minute);
+    exhaust(bucket);
+    const both = [
+      { limit: minute, kind: Kind.quota },
+      { limit: bucket, kind: Kind.quota },
+    ];
+    expect(ask(...both)).toMatchObject({ verdict: Verdict.refused, source: Source.denialMemory });
+    const group = groupOf(both, "", true);
+    memory.take(group, NOBODY);
+    expect(group).toMatchObject({ verdict: Verdict.allowed, source: Source.store });
+  });
+
+  test.each([Mode.refund, Mode.postPaid])("passes on calls that change a bucket in any case (mode %i)", (mode) => {
+    exhaust();
+    expect(sourceOf({ limit: minute }, { limit: sliding, mode })).toBe(Source.store);
+  });
+
+  test("passes on a bucket named twice, whose second take depends on the first", () => {
+    ask({ limit: minute, cost: 6 });
+    ask({ limit: minute, cost: 5 });
+    expect(sourceOf({ limit: minute, cost: 5 }, { limit: minute, cost: 5 })).toBe(Source.store);
+  });
+
+  test("does not take a refusal for the bucket's own that the call's first take brought about", () => {
+    ask({ limit: minute, cost: 6 }, { limit: minute, cost: 6 });
+    expect(ask({ limit: minute, cost: 6 })).toMatchObject({ verdict: Verdict.allowed, source: Source.store });
+  });
+});
+
+describe("forgetting", () => {
+  test.each([
+    { name: "a refund", act: () => ask({ limit: minute, mode: Mode.refund, cost: 3 }) },
+    { name: "a reset", act: () => memory.forget(bucketKeyOf({ limit: minute }, "")) },
+  ])("$name is heeded at once", ({ act }) => {
+    exhaust();
+    act();
+    expect(sourceOf({ limit: minute })).toBe(Source.store);
+  });
+
+  test("a giving back is heeded at once", () => {
+    const paid = ask({ limit: minute, cost: 10 });
+    ask({ limit: minute });
+    memory.giveBack(paid);
+    expect(ask({ limit: minute })).toMatchObject({ verdict: Verdict.allowed, source: Source.store });
+  });
+
+  test("rules that were read again have limits of their own, of which nothing is remembered", () => {
+    exhaust();
+    expect(sourceOf({ limit: { ...minute, amount: 20, burst: 20 } })).toBe(Source.store);
+  });
+
+  test("an answer to a take that was sent before a refund is not learned", () => {
+    ask({ limit: minute, cost: 10 });
+    store.holdsBack = true;
+    ask({ limit: minute });
+    memory.forget(bucketKeyOf({ limit: minute }, ""));
+    store.release();
+    store.holdsBack = false;
+    expect(sourceOf({ limit: minute })).toBe(Source.store);
+  });
+
+  test("a later answer is learned", () => {
+    ask({ limit: minute, cost: 10 });
+    store.holdsBack = true;
+    memory.forget(bucketKeyOf({ limit: minute }, ""));
+    ask({ limit: minute });
+    store.release();
+    expect(sourceOf({ limit: minute })).toBe(Source.denialMemory);
+  });
+
+  test("of more buckets than it holds, those go that end soonest", () => {
+    for (let i = 0; i < 100; i++) {
+      exhaust(minute, `user-${i}`);
+      clock.advanceUs(1);
+    }
+    const sources = Array.from({ length: 100 }, (_, i) => {
+      const group = groupOf([{ limit: minute, identity: `user-${99 - i}` }], "");
+      const asked = store.seen.length;
+      memory.take(group, NOBODY);
+      expect(group.verdict).toBe(Verdict.refused);
+      return store.seen.length === asked;
+    });
+    expect(sources[0]).toBe(true);
+    expect(sources.filter((isRemembered) => isRemembered).length).toBeLessThanOrEqual(16);
+  });
+});
+
+describe("later answers", () => {
+  test("reach who waits for them, once, with the generation of the take", () => {
+    store.holdsBack = true;
+    const heard: [TakeGroup, number][] = [];
+    const group = groupOf([{ limit: minute }], "");
+    group.generation = 7;
+    expect(memory.take(group, { settled: (settled, generation) => heard.push([settled, generation]) })).toBe(false);
+    expect(heard).toEqual([]);
+    store.release();
+    expect(heard).toEqual([[group, 7]]);
+    expect(group.verdict).toBe(Verdict.allowed);
+  });
+
+  test("of a group that was emptied meanwhile teach nothing", () => {
+    ask({ limit: minute, cost: 10 });
+    store.holdsBack = true;
+    const group = ask({ limit: minute });
+    group.reset();
+    expect(() => store.release()).not.toThrow();
+    store.holdsBack = false;
+    expect(sourceOf({ limit: minute })).toBe(Source.store);
+  });
+});
