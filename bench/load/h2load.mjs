@@ -1,0 +1,134 @@
+// Runs h2load (Debian: nghttp2-client) against one server, both pinned to a core of their own where the system can.
+
+import { execFile, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { Client, credentials, Metadata } from "@grpc/grpc-js";
+import { loadDist } from "./dist.mjs";
+
+const run = promisify(execFile);
+const ROOT = resolve(import.meta.dirname, "../..");
+const CACHE = join(ROOT, ".cache");
+const SERVER_CORE = "0";
+const LOAD_CORE = "1";
+const WARM_UP_MS = 1_000;
+
+/** A running server: its port, the CPU time it has used, and how to end it. */
+export async function startServer(kind, { profile = false } = {}) {
+  const flags = profile ? ["--cpu-prof", `--cpu-prof-dir=${join(CACHE, "profiles")}`] : [];
+  const [command, ...args] = pinned(SERVER_CORE, [
+    process.execPath,
+    ...flags,
+    join(import.meta.dirname, "server.mjs"),
+    kind,
+  ]);
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const [line] = await Promise.race([
+    once(child.stdout, "data"),
+    once(child, "exit").then(([code]) => {
+      throw new Error(`the server "${kind}" ended with ${code} before it listened`);
+    }),
+  ]);
+  return {
+    port: Number(String(line).trim()),
+    cpuMicros: () => cpuMicrosOf(child.pid),
+    async stop() {
+      child.kill("SIGTERM");
+      await once(child, "exit");
+    },
+  };
+}
+
+// In hundredths of a second, as the kernel counts; NaN where there is no /proc.
+function cpuMicrosOf(pid) {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
+    return (Number(fields[11]) + Number(fields[12])) * 10_000;
+  } catch {
+    return Number.NaN;
+  }
+}
+
+/** Fails unless a server answers a call with OK: h2load looks at HTTP statuses only, which errors of gRPC have too. */
+export async function checkAnswer(port) {
+  const { SHOULD_RATE_LIMIT_PATH } = await loadDist("transport/load-proto.js");
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+  const same = (bytes) => bytes;
+  const answer = await new Promise((resolve, reject) => {
+    client.makeUnaryRequest(SHOULD_RATE_LIMIT_PATH, same, same, requestBytes(), new Metadata(), (error, bytes) =>
+      error === null ? resolve(bytes) : reject(error),
+    );
+  });
+  client.close();
+  if (answer[0] !== 0x08 || answer[1] !== 1) throw new Error(`expected the answer OK, got ${answer.toString("hex")}`);
+}
+
+/** Calls per second, CPU time of the server and mean latency of a run of `seconds`, after a warm-up. */
+export async function load(server, { seconds, connections = 4, streams = 50, headers = [] }) {
+  const { SHOULD_RATE_LIMIT_PATH } = await loadDist("transport/load-proto.js");
+  const args = [
+    "-t1",
+    `-c${connections}`,
+    `-m${streams}`,
+    `--warm-up-time=${WARM_UP_MS / 1_000}`,
+    `-D${seconds}`,
+    `-d${messageFile()}`,
+    ...["content-type: application/grpc", "te: trailers", ...headers].flatMap((header) => ["-H", header]),
+    `http://127.0.0.1:${server.port}${SHOULD_RATE_LIMIT_PATH}`,
+  ];
+  const [command, ...rest] = pinned(LOAD_CORE, ["h2load", ...args]);
+  const cpuWhenWarm = new Promise((resolve) => setTimeout(() => resolve(server.cpuMicros()), WARM_UP_MS));
+  const { stdout } = await run(command, rest);
+  const cpuMicros = server.cpuMicros() - (await cpuWhenWarm);
+  const failed = stdout.match(/(\d+) failed, (\d+) errored, (\d+) timeout/);
+  if (failed === null || failed.slice(1).some((count) => count !== "0")) throw new Error(`h2load failed:\n${stdout}`);
+  const calls = Number(stdout.match(/(\d+) succeeded/)?.[1]);
+  const [, , p50OrMean] = stdout.match(/time for request:\s+(\S+)\s+(\S+)\s+(\S+)/)?.slice(1) ?? [];
+  return { cpuMicrosPerCall: cpuMicros / calls, perSecond: calls / seconds, meanLatency: p50OrMean ?? "unknown" };
+}
+
+/** One descriptor of one entry, as Envoy would send it. */
+function requestBytes() {
+  const text = (field, value) => Buffer.concat([Buffer.from([field * 8 + 2, value.length]), Buffer.from(value)]);
+  const entry = Buffer.concat([text(1, "tenant"), text(2, "acme")]);
+  return Buffer.concat([text(1, "edge"), text(2, text(1, entry))]);
+}
+
+function messageFile() {
+  const message = requestBytes();
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.length, 1);
+  mkdirSync(CACHE, { recursive: true });
+  const file = join(CACHE, "bench-request.bin");
+  writeFileSync(file, Buffer.concat([head, message]));
+  return file;
+}
+
+let hasTaskset;
+
+function pinned(core, command) {
+  hasTaskset ??= works("taskset", ["-c", "0,1", "true"]);
+  return hasTaskset ? ["taskset", "-c", core, ...command] : command;
+}
+
+/** Whether servers and load run on cores of their own. */
+export function isPinned() {
+  return pinned(SERVER_CORE, []).length > 0;
+}
+
+/** Fails with one sentence if h2load is missing. */
+export function requireH2load() {
+  if (!works("h2load", ["--version"]))
+    throw new Error("h2load was not found on the PATH; install it (Debian: nghttp2-client)");
+}
+
+function works(command, args) {
+  try {
+    execFileSync(command, args, { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}

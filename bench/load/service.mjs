@@ -1,0 +1,39 @@
+// The whole service behind a transport, joined as src/app.ts joins it, without its HTTP port: what a call costs from bytes
+// to bytes.
+
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadDist } from "./dist.mjs";
+
+/** One rule that never refuses, so that every call pays a bucket. */
+const RULES = `
+domain: edge
+descriptors:
+  - key: tenant
+    rate_limit: { tokens_per_second: 4000000000, burst: 4000000000 }
+`;
+
+/** The handler of ShouldRateLimit on the store that `env` sets; the rules are in force when this resolves. */
+export async function openService(env = {}) {
+  const { SystemClock } = await loadDist("core/clock.js");
+  const { readSettings } = await loadDist("settings.js");
+  const { createLogger } = await loadDist("telemetry/logger.js");
+  const { buildParts } = await loadDist("app/parts.js");
+  const { RateLimitService } = await loadDist("rls/service.js");
+  const rulesDir = mkdtempSync(join(tmpdir(), "headgate-bench-"));
+  writeFileSync(join(rulesDir, "rules.yaml"), RULES);
+  const clock = new SystemClock();
+  const settings = readSettings({ RULES_DIR: rulesDir, ...env });
+  const logger = createLogger({ level: "warn", format: "json", clock, secrets: [] });
+  const parts = buildParts({ settings, clock, logger, version: "bench" });
+  await parts.reloader.start();
+  const { limitHeader, remainingHeader, resetHeader } = settings;
+  return new RateLimitService({
+    limiter: parts.limiter,
+    headers: { dialects: [], limitHeader, remainingHeader, resetHeader },
+    metadata: "notable",
+    onInternalError: (error) => console.error(error),
+    onRequestError: (error) => console.error(error),
+  });
+}
