@@ -4,6 +4,7 @@
 import type { IncomingHttpHeaders } from "node:http2";
 import { gunzipSync, inflateSync } from "node:zlib";
 import { loadProto, RATE_LIMIT_SERVICE } from "../transport/load-proto.ts";
+import { plainStruct, type WireStruct } from "../transport/plain-struct.ts";
 import { FRAME_HEADER_BYTES, grpcStatusOf, type UnaryOutcome } from "../transport/relay/unary-exchange.ts";
 
 /** A limit as an answer shows it. */
@@ -58,7 +59,6 @@ export class UnreadableError extends Error {
 
 /** Longest message after decompression. */
 const PLAIN_BYTES_MAX = 8_388_608;
-const METADATA_DEPTH_MAX = 64;
 
 /** Reads a request's message. Throws UnreadableError. */
 export function readRequest(message: Buffer): ShownRequest {
@@ -80,7 +80,7 @@ export function readAnswer(outcome: UnaryOutcome & { kind: "answer" }): ShownAns
     responseHeaders: read.response_headers_to_add,
     requestHeaders: read.request_headers_to_add,
     rawBody: read.raw_body.toString("base64"),
-    metadata: read.dynamic_metadata === null ? undefined : plainStruct(read.dynamic_metadata, 0),
+    metadata: read.dynamic_metadata === null ? undefined : plainStruct(read.dynamic_metadata),
   };
 }
 
@@ -134,20 +134,6 @@ interface WireStatus {
   readonly duration_until_reset: { readonly seconds: string; readonly nanos: number } | null;
 }
 
-interface WireStruct {
-  readonly fields: Readonly<Record<string, WireValue>>;
-}
-
-/** `kind` names the member that is set. The type comes with the loader, so its members are in camelCase. */
-interface WireValue {
-  readonly kind: string;
-  readonly numberValue?: number;
-  readonly stringValue?: string;
-  readonly boolValue?: boolean;
-  readonly structValue?: WireStruct | null;
-  readonly listValue?: { readonly values: readonly WireValue[] } | null;
-}
-
 type Deserializer = "requestDeserialize" | "responseDeserialize";
 
 function decode<T>(side: Deserializer, message: Buffer): T {
@@ -183,16 +169,4 @@ function shownStatus(status: WireStatus): ShownStatus {
     remaining: status.limit_remaining,
     resetSeconds: reset === null ? undefined : Number(reset.seconds) + reset.nanos / 1e9,
   };
-}
-
-function plainStruct(struct: WireStruct, depth: number): Record<string, unknown> {
-  const plain = Object.entries(struct.fields).map(([key, value]) => [key, plainValue(value, depth + 1)]);
-  return Object.fromEntries(plain);
-}
-
-function plainValue(value: WireValue, depth: number): unknown {
-  if (depth > METADATA_DEPTH_MAX) throw new UnreadableError("expected metadata that is nested less deeply");
-  if (value.structValue != null) return plainStruct(value.structValue, depth);
-  if (value.listValue != null) return value.listValue.values.map((inner) => plainValue(inner, depth + 1));
-  return value.stringValue ?? value.numberValue ?? value.boolValue ?? null;
 }

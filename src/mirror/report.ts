@@ -172,7 +172,8 @@ function notes(title: string, counts: Readonly<Record<string, number>>): string 
 
 function percent(part: number, whole: number): string {
   if (part === 0 || whole === 0) return "";
-  return ` (${((part / whole) * 100).toPrecision(2)} %)`;
+  const share = (part / whole) * 100;
+  return ` (${share >= 1 ? share.toFixed(1) : share.toPrecision(1)} %)`;
 }
 
 function milliseconds(us: number | null): string {
