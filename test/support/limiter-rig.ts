@@ -13,6 +13,7 @@ import { Verdict } from "../../src/core/take.ts";
 import { type CallFinisher, LimitCall } from "../../src/limiter/call.ts";
 import { LocalFallback } from "../../src/limiter/failure-policy.ts";
 import { Limiter } from "../../src/limiter/limiter.ts";
+import { LocalCache } from "../../src/limiter/local-cache.ts";
 import type { LimiterObserver } from "../../src/limiter/observer.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { rulesFromYaml } from "./rules.ts";
@@ -87,6 +88,10 @@ export interface RigOptions {
   readonly shadowMode?: boolean;
   readonly quotaMode?: boolean;
   readonly onStoreFailure?: OnStoreFailure;
+  /** COMPATIBILITY_MODE, and what goes with it. */
+  readonly compatible?: boolean;
+  readonly stopsAtOver?: boolean;
+  readonly localCacheBytes?: number;
 }
 
 export class LimiterRig implements CallFinisher {
@@ -98,7 +103,11 @@ export class LimiterRig implements CallFinisher {
   readonly limiter: Limiter;
   readonly late: Answer[] = [];
 
+  readonly #compatible: boolean;
+
   constructor(rules: string, options: RigOptions = {}) {
+    const { compatible = false, stopsAtOver = false, localCacheBytes = 0 } = options;
+    this.#compatible = compatible;
     this.limiter = new Limiter({
       store: this.store,
       clock: this.clock,
@@ -117,12 +126,15 @@ export class LimiterRig implements CallFinisher {
       onStoreFailure: options.onStoreFailure ?? Policy.allow,
       retryAfterJitter: 0,
       statsBook: this.statsBook,
+      compatible,
+      stopsAtOver,
+      localCache: localCacheBytes > 0 ? new LocalCache(localCacheBytes) : undefined,
     });
     this.useRules(rules);
   }
 
   useRules(rules: string): void {
-    this.limiter.useRules(rulesFromYaml(rules, { statsBook: this.statsBook }));
+    this.limiter.useRules(rulesFromYaml(rules, { statsBook: this.statsBook, compatible: this.#compatible }));
   }
 
   /** Asks and gets the answer at once; throws if the store answers later. */

@@ -1,0 +1,72 @@
+import { expect, test } from "vitest";
+import { Mode, Outcome, TakeGroup } from "../../../src/core/take.ts";
+import { LocalCache } from "../../../src/limiter/local-cache.ts";
+import { makeLimit } from "../../support/builders.ts";
+
+const limit = makeLimit({ isCounter: true, windowSeconds: 60 });
+
+function groupOf(...keys: string[]): TakeGroup {
+  const group = new TakeGroup();
+  for (const key of keys) {
+    const take = group.add(limit);
+    take.bucketKey = key;
+    take.mode = Mode.charge;
+    take.windowSecondsLeft = 60;
+  }
+  group.hasCounters = true;
+  return group;
+}
+
+function learnOver(cache: LocalCache, key: string, nowS = 0): void {
+  const group = groupOf(key);
+  for (const take of group.takes) take.outcome = Outcome.over;
+  cache.learn(group, nowS);
+}
+
+test("denies what was over and nothing else", () => {
+  const cache = new LocalCache(1);
+  learnOver(cache, "over");
+  const group = groupOf("over", "other");
+  expect(cache.deny(group)).toBe(false);
+  expect(group.takes.map(({ mode }) => mode)).toEqual([Mode.denied, Mode.charge]);
+});
+
+test("answers a call whose counters are all over", () => {
+  const cache = new LocalCache(1);
+  learnOver(cache, "over");
+  const group = groupOf("over", "over");
+  expect(cache.deny(group)).toBe(true);
+  expect(group.takes.map(({ outcome }) => outcome)).toEqual([Outcome.over, Outcome.over]);
+});
+
+test("learns nothing from what has room", () => {
+  const cache = new LocalCache(1);
+  const group = groupOf("room");
+  for (const take of group.takes) take.outcome = Outcome.room;
+  cache.learn(group, 0);
+  expect(cache.size).toBe(0);
+});
+
+test("forgets a counter that was refunded", () => {
+  const cache = new LocalCache(1);
+  learnOver(cache, "over");
+  const refund = groupOf("over");
+  for (const take of refund.takes) take.mode = Mode.refund;
+  cache.learn(refund, 0);
+  expect(cache.deny(groupOf("over"))).toBe(false);
+});
+
+test("stays within its size, the oldest go first", () => {
+  const cache = new LocalCache(1);
+  for (let i = 0; i < 10_000; i++) learnOver(cache, `key-${i}`);
+  expect(cache.size).toBeLessThan(524_288 / 100);
+  expect(cache.deny(groupOf("key-9999"))).toBe(true);
+  expect(cache.deny(groupOf("key-0"))).toBe(false);
+});
+
+test("counters of windows that have ended go as others come", () => {
+  const cache = new LocalCache(1_000_000);
+  for (let i = 0; i < 100; i++) learnOver(cache, `old-${i}`, 0);
+  for (let i = 0; i < 50; i++) learnOver(cache, `new-${i}`, 61);
+  expect(cache.size).toBe(50);
+});
