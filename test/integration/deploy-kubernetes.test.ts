@@ -54,7 +54,8 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const CHART_LABELS = ["app.kubernetes.io/managed-by", "helm.sh/chart"];
 /** Oldest version that Chart.yaml admits, and the newest that the schemas know. */
 const KUBERNETES = ["1.27", "1.37"];
-const REDIS_FILES = mkdtempSync(join(tmpdir(), "headgate-redis-"));
+/** Stands in for the Secrets that the containers mount. */
+const SECRET_FILES = mkdtempSync(join(tmpdir(), "headgate-secrets-"));
 
 const overlays = new Map<Setup, KubeObject[]>();
 const charts = new Map<Setup, KubeObject[]>();
@@ -64,9 +65,9 @@ beforeAll(async () => {
     overlays.set(setup, await renderOverlay(setup));
     charts.set(setup, await renderChart(setup));
   }
-  for (const file of ["auth", "ca.crt"]) writeFileSync(join(REDIS_FILES, file), "user:password");
+  for (const file of ["auth", "ca.crt", "tls.crt", "tls.key"]) writeFileSync(join(SECRET_FILES, file), "user:password");
 }, FETCH_MS);
-afterAll(() => rmSync(REDIS_FILES, { recursive: true }));
+afterAll(() => rmSync(SECRET_FILES, { recursive: true }));
 
 const objectsOf = (setup: Setup) => overlays.get(setup) ?? [];
 const named = (objects: readonly KubeObject[], kind: string, name = "headgate") =>
@@ -80,7 +81,7 @@ const containerOf = (deployment: Deployment) => deployment.spec.template.spec.co
 function settingsOf(setup: Setup): Settings {
   const env = (containerOf(headgateOf(setup)).env ?? []).map(({ name, value }): [string, string] => [
     name,
-    value?.replace("/etc/headgate/redis", REDIS_FILES) ?? "rediss://redis.example.com:6380",
+    value?.replace(/\/etc\/headgate\/(redis|tls)/, SECRET_FILES) ?? "rediss://redis.example.com:6380",
   ]);
   return readSettings(Object.fromEntries(env));
 }
@@ -235,7 +236,7 @@ describe("the set-ups among each other", () => {
   test("memory is one process, the others are as many as the load asks for", () => {
     expect(headgateOf("memory").spec.replicas).toBe(1);
     expect(named(objectsOf("memory"), "HorizontalPodAutoscaler")).toBeUndefined();
-    for (const setup of ["redis", "production"] as const) {
+    for (const setup of ["redis", "production", "mutual-tls"] as const) {
       expect(headgateOf(setup).spec.replicas).toBeUndefined();
       expect(named(objectsOf(setup), "HorizontalPodAutoscaler")?.spec).toMatchObject({
         scaleTargetRef: { apiVersion: "apps/v1", kind: "Deployment", name: "headgate" },
@@ -248,6 +249,32 @@ describe("the set-ups among each other", () => {
     expect(settingsOf("redis").redis?.address).toMatchObject({ host: "headgate-redis", port: service.ports[0]?.port });
     expect(settingsOf("production").redis?.address).toMatchObject({ host: "redis.example.com", port: 6380 });
     expect(settingsOf("production").redis?.tls).toBeDefined();
+  });
+
+  test("mutual-tls admits only callers that hold a certificate, the others ask for none", () => {
+    const tls = (setup: Setup) => {
+      const { grpcUsesTls, grpcClientCaFile } = settingsOf(setup);
+      return [grpcUsesTls, grpcClientCaFile !== undefined];
+    };
+    expect(SETUPS.map(tls)).toEqual([
+      [false, false],
+      [false, false],
+      [false, false],
+      [true, true],
+    ]);
+  });
+
+  test("every file that a setting names is one that a Secret of its instructions holds", () => {
+    for (const setup of ["production", "mutual-tls"] as const) {
+      const said = readFileSync(join(ROOT, "deploy/kubernetes/overlays", setup, "kustomization.yaml"), "utf8");
+      const inherited = readFileSync(join(ROOT, "deploy/kubernetes/overlays/production/kustomization.yaml"), "utf8");
+      for (const { value } of containerOf(headgateOf(setup)).env ?? []) {
+        const file = /^\/etc\/headgate\/(?:redis|tls)\/(.+)$/.exec(value ?? "")?.[1];
+        if (file !== undefined) expect(said + inherited, file).toContain(file);
+      }
+      const secrets = headgateOf(setup).spec.template.spec.volumes.flatMap(({ secret }) => secret?.secretName ?? []);
+      for (const name of secrets) expect(said + inherited).toContain(`create secret generic ${name} `);
+    }
   });
 
   test("production is scraped where Headgate serves its metrics", () => {
@@ -290,6 +317,11 @@ describe("the chart", () => {
     { name: "several processes without a shared store", args: ["--set", "replicas=3"], says: /once per process/ },
     { name: "Redis without an address", args: ["--set", "store=redis"], says: /redis\.url/ },
     { name: "keys of no Secret", args: ["--set", "redis.secretKeys.auth=true"], says: /existingSecret/ },
+    {
+      name: "certificates asked for without any of our own",
+      args: ["--set", "grpcTls.verifyClients=true"],
+      says: /grpcTls/,
+    },
     { name: "a password in the address", args: ["--set", "redis.url=redis://u:p@r:6379"], says: /url/ },
     {
       name: "a port that probes and Services would not know",
