@@ -15,6 +15,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   stores: ["core"],
   "stores/memory": ["core", "algorithms", "stores"],
   "stores/redis": ["core", "stores", "stores/wrappers"],
+  "stores/postgres": ["core", "stores", "stores/wrappers", "stores/redis/receipts.ts", "stores/redis/server-time.ts"],
   "stores/wrappers": ["core", "algorithms", "stores"],
   limiter: ["core", "rules", "stores"],
   rls: ["core", "limiter"],

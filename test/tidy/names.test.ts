@@ -5,12 +5,12 @@ import { basename, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const FOLDERS = ["src", "test", "bench", "lua"];
+const FOLDERS = ["src", "test", "bench", "lua", "sql"];
 const FILE_LINES_MAX = 400;
 
 function filesOf(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
-    .filter((file) => /\.(ts|mjs|lua)$/.test(file) && !file.includes("node_modules"))
+    .filter((file) => /\.(ts|mjs|lua|sql)$/.test(file) && !file.includes("node_modules"))
     .map((file) => join(folder, file));
 }
 
@@ -19,11 +19,11 @@ const sources = files.filter((file) => file.startsWith("src/"));
 const textOf = (file: string) => readFileSync(join(ROOT, file), "utf8");
 
 describe("names and sizes", () => {
-  test("TypeScript files are in kebab-case, Lua files in snake_case", () => {
+  test("TypeScript files are in kebab-case, Lua and SQL files in snake_case", () => {
     const wrong = files.filter((file) => {
       const name = basename(file);
-      return file.endsWith(".lua")
-        ? !/^[a-z0-9_]+\.lua$/.test(name)
+      return /\.(lua|sql)$/.test(file)
+        ? !/^[a-z0-9_]+\.(lua|sql)$/.test(name)
         : !/^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z]+)*\.(ts|mjs)$/.test(name);
     });
     expect(wrong).toEqual([]);

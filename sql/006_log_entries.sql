@@ -1,0 +1,125 @@
+-- The entries of a sliding log: what sliding_log reads and writes of them. `at_us` is the time that the log is judged
+-- and paid at; entries dated later (time stepped back far) count as dated then. `since_us` ends what no longer counts.
+
+-- The newest entry of a log.
+CREATE OR REPLACE FUNCTION log_newest(key text) RETURNS log_entry LANGUAGE sql STABLE AS $$
+  SELECT * FROM log_entry WHERE bucket_key = key COLLATE "C" ORDER BY at_us DESC, entry DESC LIMIT 1
+$$;
+
+-- State from what is saved: newest time, costs, entries. Null if the entries contradict it.
+CREATE OR REPLACE FUNCTION log_open(
+  key text, newest_us bigint, total bigint, entries bigint, now_us bigint, window_us bigint, skew_us bigint
+) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  is_redated boolean := newest_us > now_us + skew_us;
+  effective_us bigint := CASE WHEN newest_us > now_us + skew_us THEN now_us ELSE greatest(now_us, newest_us) END;
+  gone_cost bigint;
+  gone bigint;
+BEGIN
+  SELECT coalesce(sum(e.cost), 0), count(*) INTO gone_cost, gone
+  FROM log_entry e WHERE e.bucket_key = key COLLATE "C" AND e.at_us <= effective_us - window_us;
+  total := total - gone_cost;
+  entries := entries - gone;
+  IF total < 0 OR entries < 0 OR (entries = 0) <> (total = 0) THEN RETURN NULL; END IF;
+  RETURN ARRAY[effective_us, total, 0, is_redated::int, entries];
+END $$;
+
+-- Whether what is pending joins the newest entry: it has the same time, or there is no place for one more.
+CREATE OR REPLACE FUNCTION log_merges(key text, at_us bigint, pending bigint, entries bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+  SELECT CASE WHEN pending = 0 OR entries = 0 THEN false ELSE entries >= 10000 OR (log_newest(key)).at_us >= at_us END
+$$;
+
+-- Time of the payment whose end frees `excess`, counted from the oldest.
+CREATE OR REPLACE FUNCTION log_time_that_frees(
+  key text, at_us bigint, excess bigint, window_us bigint, pending bigint, entries bigint
+) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  frees log_entry;
+  freed bigint := 0;
+BEGIN
+  FOR frees IN
+    SELECT * FROM log_entry e
+    WHERE e.bucket_key = key COLLATE "C" AND e.at_us > log_time_that_frees.at_us - window_us ORDER BY e.at_us, e.entry
+  LOOP
+    freed := freed + frees.cost;
+    IF freed >= excess THEN
+      IF frees.entry = (log_newest(key)).entry AND log_merges(key, at_us, pending, entries) THEN RETURN at_us; END IF;
+      RETURN least(frees.at_us, at_us);
+    END IF;
+  END LOOP;
+  RETURN at_us;
+END $$;
+
+-- Takes up to `cost` off: of what is pending, then of the newest entries.
+CREATE OR REPLACE FUNCTION log_refund(
+  key text, at_us bigint, used bigint, pending bigint, window_us bigint, cost bigint, entries bigint
+) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  left_over bigint := cost - least(pending, cost);
+  newest log_entry;
+BEGIN
+  pending := pending - least(pending, cost);
+  WHILE left_over > 0 AND entries > 0 LOOP
+    newest := log_newest(key);
+    IF newest.cost > left_over THEN
+      UPDATE log_entry e SET cost = e.cost - left_over
+      WHERE e.bucket_key = newest.bucket_key AND e.at_us = newest.at_us AND e.entry = newest.entry;
+      used := used - left_over;
+      left_over := 0;
+    ELSE
+      DELETE FROM log_entry e
+      WHERE e.bucket_key = newest.bucket_key AND e.at_us = newest.at_us AND e.entry = newest.entry;
+      used := used - newest.cost;
+      entries := entries - 1;
+      left_over := left_over - newest.cost;
+    END IF;
+  END LOOP;
+  RETURN ARRAY[at_us, used, pending, 0, entries];
+END $$;
+
+-- Takes up to `cost` off the newest entry of that time, if there is one.
+CREATE OR REPLACE FUNCTION log_give_back(
+  key text, at_us bigint, used bigint, pending bigint, window_us bigint, cost bigint, paid_us bigint, entries bigint
+) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  found_entry log_entry;
+BEGIN
+  SELECT * INTO found_entry FROM log_entry e
+  WHERE e.bucket_key = key COLLATE "C" AND e.at_us >= paid_us AND (e.at_us = paid_us OR paid_us = log_give_back.at_us)
+    AND e.at_us > log_give_back.at_us - window_us
+  ORDER BY e.at_us DESC, e.entry DESC LIMIT 1;
+  IF NOT FOUND THEN RETURN ARRAY[at_us, used, pending, 0, entries]; END IF;
+  IF found_entry.cost > cost THEN
+    UPDATE log_entry e SET cost = e.cost - log_give_back.cost
+    WHERE e.bucket_key = found_entry.bucket_key AND e.at_us = found_entry.at_us AND e.entry = found_entry.entry;
+    RETURN ARRAY[at_us, used - cost, pending, 0, entries];
+  END IF;
+  DELETE FROM log_entry e
+  WHERE e.bucket_key = found_entry.bucket_key AND e.at_us = found_entry.at_us AND e.entry = found_entry.entry;
+  RETURN ARRAY[at_us, used - found_entry.cost, pending, 0, entries - 1];
+END $$;
+
+-- Writes what a call did to the entries: old ones go, late ones are dated `at_us`, what is pending is added. Answers the
+-- newest time, the costs and the number of the entries that are left, as bucket keeps them.
+CREATE OR REPLACE FUNCTION log_save(
+  key text, at_us bigint, used bigint, pending bigint, window_us bigint, entries bigint
+) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  newest log_entry;
+BEGIN
+  -- Without entries that count none may be left, not even of a damaged log.
+  DELETE FROM log_entry e
+  WHERE e.bucket_key = key COLLATE "C" AND (e.at_us <= log_save.at_us - window_us OR log_save.entries = 0);
+  UPDATE log_entry e SET at_us = log_save.at_us WHERE e.bucket_key = key COLLATE "C" AND e.at_us > log_save.at_us;
+  newest := log_newest(key);
+  IF log_merges(key, at_us, pending, entries) THEN
+    UPDATE log_entry e SET at_us = log_save.at_us, cost = e.cost + pending
+    WHERE e.bucket_key = newest.bucket_key AND e.at_us = newest.at_us AND e.entry = newest.entry;
+  ELSIF pending > 0 THEN
+    INSERT INTO log_entry VALUES (key, at_us, coalesce(newest.entry, 0) + 1, pending);
+    entries := entries + 1;
+  END IF;
+  IF entries = 0 THEN RETURN ARRAY[0, 0, 0]; END IF;
+  RETURN ARRAY[CASE WHEN pending > 0 THEN at_us ELSE newest.at_us END, used + pending, entries];
+END $$;

@@ -1,0 +1,52 @@
+-- Sliding log: every payment of the last window with its time, so the limit holds in any rolling window.
+-- state    saved: at_us the time of the newest entry, used the costs of all entries, previous how many they are
+--          open: at_us the time to judge and pay at, used the costs that count, previous what is paid but no entry yet;
+--          fifth, how many entries count
+-- lifetime until the newest entry is a window old
+-- A log may hold ten thousand entries. It is never read whole: expired entries are looked up by their time, and a wait
+-- is found by walking from the oldest. Only refund, give_back and save write; refund and give_back are never undone.
+-- Arguments and answers as token_bucket says, with the bucket's key in front and the count of entries last; and
+--   save       at_us, used, previous as they are to be saved, after the entries were written
+CREATE OR REPLACE FUNCTION sliding_log(
+  op text, key text, at_us bigint, used bigint, previous bigint,
+  amount bigint, tick_us bigint, cost bigint, paid_us bigint, now_us bigint, entries bigint
+) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  ticks CONSTANT bigint := 1000000;
+  exact_max CONSTANT bigint := 9007199254740991;
+  amount_max CONSTANT bigint := 4294967295;
+  window_us bigint := tick_us * ticks;
+BEGIN
+  IF op = 'open' THEN
+    IF at_us NOT BETWEEN 0 AND exact_max OR used NOT BETWEEN 0 AND amount_max OR previous NOT BETWEEN 0 AND 10000 THEN
+      RETURN NULL;
+    END IF;
+    IF previous = 0 THEN RETURN CASE WHEN used = 0 THEN ARRAY[now_us, 0, 0, 0, 0] END; END IF;
+    RETURN log_open(key, at_us, used, previous, now_us, window_us, least(tick_us, 10) * ticks);
+  ELSIF op = 'judge' THEN
+    IF cost > amount THEN RETURN ARRAY[3, ticks]; END IF;
+    IF used + previous + cost <= amount THEN RETURN ARRAY[1, 0]; END IF;
+    RETURN ARRAY[2, ticks_between(
+      now_us, log_time_that_frees(key, at_us, used + previous + cost - amount, window_us, previous, entries) + window_us, tick_us
+    )];
+  ELSIF op = 'pay' THEN
+    RETURN ARRAY[at_us, used, previous + cost, 0, entries];
+  ELSIF op = 'post_pay' THEN
+    paid_us := least(cost, amount_max - used - previous);
+    RETURN ARRAY[at_us, used, previous + paid_us, cost - paid_us, entries];
+  ELSIF op = 'refund' THEN
+    RETURN log_refund(key, at_us, used, previous, window_us, cost, entries);
+  ELSIF op = 'give_back' THEN
+    RETURN log_give_back(key, at_us, used, previous, window_us, cost, paid_us, entries);
+  ELSIF op = 'save' THEN
+    RETURN log_save(key, at_us, used, previous, window_us, entries);
+  END IF;
+  RETURN ARRAY[
+    greatest(0, amount - used - previous),
+    CASE
+      WHEN used + previous = 0 THEN 0
+      WHEN previous > 0 THEN ticks_between(now_us, at_us + window_us, tick_us)
+      ELSE ticks_between(now_us, least(at_us, (log_newest(key)).at_us) + window_us, tick_us)
+    END
+  ];
+END $$;

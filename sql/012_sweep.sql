@@ -1,0 +1,17 @@
+-- Drops up to `rows_max` buckets that mean nothing any more, and the entries of their logs; returns how many. Buckets
+-- that a call holds are left for another time, so nobody waits. injected_us as in take_all.
+CREATE OR REPLACE FUNCTION sweep(injected_us bigint, rows_max bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  now_us bigint := injected_us;
+  dead text[];
+BEGIN
+  IF now_us = 0 THEN now_us := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint; END IF;
+  SELECT array_agg(d.bucket_key) INTO dead FROM (
+    SELECT b.bucket_key FROM bucket b WHERE b.expires_us <= now_us
+    ORDER BY b.expires_us LIMIT rows_max FOR UPDATE SKIP LOCKED
+  ) d;
+  IF dead IS NULL THEN RETURN 0; END IF;
+  DELETE FROM log_entry e WHERE e.bucket_key = ANY (dead);
+  DELETE FROM bucket b WHERE b.bucket_key = ANY (dead);
+  RETURN cardinality(dead);
+END $$;

@@ -1,0 +1,85 @@
+// Says in one sentence why PostgreSQL can't be used. Never quotes a password or a statement: of what the server says only
+// its codes are used, and names that are set here anyway.
+
+import { isRefusal, type PostgresTarget, SilenceError } from "./connect.ts";
+import { MigrationError } from "./migrations.ts";
+
+/** Where PostgreSQL is, for messages. No login. */
+export function nameOfTarget({ host, port }: PostgresTarget): string {
+  if (host.startsWith("/")) return `PostgreSQL at ${host}/.s.PGSQL.${port}`;
+  return `PostgreSQL at ${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+/** The problem as a sentence without its full stop. `error` is what connecting, migrating or a call threw. */
+export function describeTrouble(error: unknown, target: PostgresTarget): string {
+  const name = nameOfTarget(target);
+  if (isRefusal(error)) return `${name} ${describeRefusal(error.code ?? "", target)}`;
+  if (error instanceof MigrationError) return `${name} ${error.message}`;
+  if (error instanceof SilenceError) return `${name} accepts connections but does not answer (${error.message})`;
+  if (!(error instanceof Error)) return `${name} can't be used`;
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  if ("syscall" in error && error.syscall === "open" && "path" in error) {
+    return `${name} can't be used, because ${String(error.path)} can't be read (${code})`;
+  }
+  const known = CONNECT_TROUBLES[code];
+  if (known !== undefined) return `${name} ${known}`;
+  if (/does not support SSL/i.test(error.message)) return `${name} does not speak TLS`;
+  if (code.startsWith("ERR_SSL") || code.startsWith("ERR_OSSL")) return `${name} can't be reached by TLS (${code})`;
+  if (/certificate/i.test(error.message))
+    return `${name} shows a certificate that is not trusted (${code || "no code"})`;
+  if (/timeout/i.test(error.message)) return `${name} can't be reached in time`;
+  if (/terminated|ended|closed/i.test(error.message)) return `${name} closed the connection`;
+  if (/password must be a string|SCRAM|SASL/i.test(error.message)) return `${name} wants a password, and none is set`;
+  return `${name} can't be used (${code || error.name})`;
+}
+
+/** True if the connection leads to a server that takes no writes, or none that this store may make: another may. */
+export function needsAnotherConnection(error: unknown): boolean {
+  return isRefusal(error) && /^(25006|57P0[1-5]|08|28|42)/.test(error.code ?? "");
+}
+
+const CONNECT_TROUBLES: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "refuses connections: nothing listens there",
+  ENOTFOUND: "can't be found: its host name has no address",
+  EAI_AGAIN: "can't be found: the name service does not answer",
+  ETIMEDOUT: "can't be reached in time",
+  EHOSTUNREACH: "can't be reached: there is no route to its host",
+  ENETUNREACH: "can't be reached: there is no route to its network",
+  ECONNRESET: "closed the connection",
+  EPIPE: "closed the connection",
+  ENOENT: "can't be reached: the socket does not exist",
+  EACCES: "can't be reached: this process has no permission for the socket",
+  SELF_SIGNED_CERT_IN_CHAIN: "shows a certificate that is not trusted: it is signed by an unknown authority",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "shows a certificate that is not trusted: it is signed by itself",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "shows a certificate that is not trusted: it is signed by an unknown authority",
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "shows a certificate that is not trusted: it is signed by an unknown authority",
+  CERT_HAS_EXPIRED: "shows a certificate that has expired",
+  ERR_TLS_CERT_ALTNAME_INVALID: "shows a certificate for another host name",
+};
+
+/** By SQLSTATE, or by its class of two letters. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  "28P01": "refuses the password or the user name",
+  "28000": "does not let the user log in from here",
+  "3D000": "has no database of the name that is set",
+  "42501": "does not permit the user to use or to make our tables and functions",
+  "42P01": "lacks one of our tables",
+  "42883": "lacks one of our functions",
+  "25006": "is a read-only standby",
+  "40001": "had too many calls in conflict",
+  "40P01": "had calls that waited for each other",
+  "55P03": "held our rows locked for too long",
+  "57014": "stopped our call because it took too long",
+  "57P01": "is shutting down",
+  "57P02": "crashed and starts again",
+  "57P03": "is starting or shutting down",
+  "53": "is out of connections, memory or disk",
+  "58": "has trouble with its disk",
+  XX: "has trouble of its own",
+};
+
+function describeRefusal(code: string, { user }: PostgresTarget): string {
+  const known = REFUSALS[code] ?? REFUSALS[code.slice(0, 2)];
+  if (known === undefined) return `answers with an error (${code || "no code"})`;
+  return `${known.replace("the user to", `the user ${user} to`)} (${code})`;
+}

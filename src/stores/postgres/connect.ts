@@ -1,0 +1,181 @@
+// Opens one connection to PostgreSQL, logs in and sets the session up. The store sees a PostgresConnection and nothing of
+// pg. Whoever opens it decides what to do when it is lost.
+
+import { readFileSync } from "node:fs";
+import { isIP, Socket } from "node:net";
+import type { ConnectionOptions } from "node:tls";
+import { Client, type ClientConfig, DatabaseError, type QueryArrayConfig } from "pg";
+
+/** Where PostgreSQL is and how to reach it. */
+export interface PostgresTarget {
+  /** A host name, an address, or the absolute path of the folder that holds the server's Unix socket. */
+  readonly host: string;
+  readonly port: number;
+  readonly database: string;
+  readonly user: string;
+  readonly password: string | undefined;
+  /** A file that holds the password; read at every connect, so that it can change. */
+  readonly passwordFile: string | undefined;
+  /** Undefined: no TLS. Files are PEM and read at every connect. */
+  readonly tls:
+    | {
+        readonly certFile: string | undefined;
+        readonly keyFile: string | undefined;
+        readonly caFile: string | undefined;
+        readonly skipsHostName: boolean;
+      }
+    | undefined;
+  /** How long connecting may take, and after it each answer before the connection is put to use. */
+  readonly connectTimeoutMs: number;
+}
+
+/** What every session is set to. */
+export interface SessionSettings {
+  readonly schema: string;
+  /** Whether a payment waits until it is on the server's disk. */
+  readonly waitsForDisk: boolean;
+  /** True: every call is one SERIALIZABLE transaction; false: READ COMMITTED, with rows locked by the functions. */
+  readonly isSerializable: boolean;
+  readonly lockTimeoutMs: number;
+  readonly statementTimeoutMs: number;
+}
+
+/** A statement; with a name it is prepared once per connection. Values are text, arrays as PostgreSQL writes them. */
+export interface Statement {
+  readonly name?: string;
+  readonly text: string;
+  readonly values?: readonly (string | null)[];
+}
+
+/** An open connection. Carries one statement at a time; nothing is ever sent again. */
+export interface PostgresConnection {
+  /** Rows of texts. Rejects with a DatabaseError when PostgreSQL refuses it, with another Error when its fate is unknown. */
+  query(statement: Statement): Promise<readonly (readonly (string | null)[])[]>;
+  /** Closes it without waiting for anything; `onLost` is not called for it. */
+  drop(): void;
+}
+
+/** What came instead of an answer within the time allowed. */
+export class SilenceError extends Error {
+  override readonly name = "SilenceError";
+}
+
+/** True if PostgreSQL itself answered with an error: what was asked has no effect. */
+export function isRefusal(error: unknown): error is DatabaseError {
+  return error instanceof DatabaseError;
+}
+
+/** True if the same call may pass when it is made again: a serialization failure or a deadlock. */
+export function isWorthRepeating(error: unknown): boolean {
+  return isRefusal(error) && (error.code === "40001" || error.code === "40P01");
+}
+
+/**
+ * Connects, logs in and sets the session up. Rejects with what went wrong (connect-trouble.ts makes a sentence of it).
+ * `onLost` is called once if the connection ends by itself afterwards.
+ */
+export async function openConnection(
+  target: PostgresTarget,
+  session: SessionSettings,
+  onLost: () => void,
+): Promise<PostgresConnection> {
+  const socket = new Socket();
+  const client = new Client({ ...optionsOf(target), stream: () => socket });
+  let isOver = false;
+  let firstError: Error | undefined;
+  // Errors outside a query; the end that follows each is what counts.
+  client.on("error", (error: Error) => {
+    firstError ??= error;
+  });
+  const connection: PostgresConnection = {
+    query: async (statement) => (await client.query(queryOf(statement))).rows,
+    drop: () => {
+      isOver = true;
+      socket.destroy();
+    },
+  };
+  try {
+    await within(target.connectTimeoutMs * 2, client.connect());
+    await within(target.connectTimeoutMs, connection.query(sessionStatement(session)));
+  } catch (error) {
+    connection.drop();
+    throw isRefusal(error) || error instanceof SilenceError ? error : (firstError ?? error);
+  }
+  client.on("end", () => {
+    if (!isOver) onLost();
+    isOver = true;
+  });
+  return connection;
+}
+
+/** Rejects with a SilenceError when `promise` takes longer than `ms`. */
+export async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const silence = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new SilenceError(`no answer within ${ms} ms`)), ms);
+  });
+  try {
+    return await Promise.race([promise, silence]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+// Everything is read as the text that PostgreSQL sends: numbers of 64 bits fit no other type of pg's.
+const AS_TEXT = { getTypeParser: () => (text: string) => text };
+
+function queryOf({ name, text, values = [] }: Statement): QueryArrayConfig {
+  return { ...(name === undefined ? {} : { name }), text, values: [...values], rowMode: "array", types: AS_TEXT };
+}
+
+function optionsOf(target: PostgresTarget): ClientConfig {
+  const { host, port, database, user, tls } = target;
+  const password = passwordOf(target);
+  return {
+    host,
+    port,
+    database,
+    user,
+    // pg would otherwise look for passwords and hosts in the environment.
+    password: password ?? "",
+    ssl: tls === undefined ? false : tlsOptionsOf(tls, host),
+    application_name: "headgate",
+    connectionTimeoutMillis: target.connectTimeoutMs,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+  };
+}
+
+function passwordOf({ password, passwordFile }: PostgresTarget): string | undefined {
+  return passwordFile === undefined ? password : readFileSync(passwordFile, "utf8").replace(/\r?\n$/, "");
+}
+
+function tlsOptionsOf(tls: NonNullable<PostgresTarget["tls"]>, host: string): ConnectionOptions {
+  const options: ConnectionOptions = {};
+  if (tls.caFile !== undefined) options.ca = readFileSync(tls.caFile);
+  if (tls.certFile !== undefined) options.cert = readFileSync(tls.certFile);
+  if (tls.keyFile !== undefined) options.key = readFileSync(tls.keyFile);
+  if (isIP(host) === 0) options.servername = host;
+  if (tls.skipsHostName) options.checkServerIdentity = () => undefined;
+  return options;
+}
+
+// Buckets are always looked up by key: a plan made while the table was small must not outlive that.
+function sessionStatement(session: SessionSettings): Statement {
+  const parameters: Readonly<Record<string, string>> = {
+    search_path: `"${session.schema}"`,
+    default_transaction_isolation: session.isSerializable ? "serializable" : "read committed",
+    synchronous_commit: session.waitsForDisk ? "on" : "off",
+    lock_timeout: String(session.lockTimeoutMs),
+    statement_timeout: String(session.statementTimeoutMs),
+    client_min_messages: "error",
+    enable_seqscan: "off",
+    enable_hashjoin: "off",
+    enable_mergejoin: "off",
+    plan_cache_mode: "force_generic_plan",
+    jit: "off",
+  };
+  const names = Object.keys(parameters);
+  const calls = names.map((name, i) => `set_config('${name}', $${i + 1}, false)`);
+  return { text: `SELECT ${calls.join(", ")}`, values: Object.values(parameters) };
+}

@@ -1,0 +1,167 @@
+// Keeps one connection to PostgreSQL up: connects, brings the schema up to date, tests it, tells when it is up and when
+// it is lost, and tries again with growing pauses, without end. What travels over it is the store's business.
+
+import type { Clock } from "../../core/clock.ts";
+import type { ServerTime } from "../redis/server-time.ts";
+import {
+  openConnection,
+  type PostgresConnection,
+  type PostgresTarget,
+  type SessionSettings,
+  within,
+} from "./connect.ts";
+import { describeTrouble, nameOfTarget } from "./connect-trouble.ts";
+import { type MigrationOptions, migrate } from "./migrations.ts";
+
+/** Pauses between attempts double from the one to the other. */
+const PAUSE_MIN_MS = 20;
+const PAUSE_MAX_MS = 1_000;
+const TIME_PINGS = 3;
+/** A migration waits for those of other processes. */
+const MIGRATION_MS_MAX = 60_000;
+
+/** Name and text of the one statement that every take is. */
+export const TAKE_ALL = {
+  name: "take_all",
+  text: "SELECT take_all($1::text[], $2::bigint, $3::bigint[], $4::bigint[], $5::boolean)",
+} as const;
+
+export interface LinkOptions {
+  readonly target: PostgresTarget;
+  readonly session: SessionSettings;
+  readonly migration: MigrationOptions;
+  /** Key that the self-test looks at. */
+  readonly selfTestKey: string;
+  readonly clock: Clock;
+  readonly serverTime: ServerTime;
+  /** The connection is up, or free again. */
+  readonly onFree: (link: Link) => void;
+  /** The connection is gone: what was sent over it gets no answer. */
+  readonly onLost: (link: Link) => void;
+}
+
+/** One connection at a time, always wanted, carrying one statement at a time. */
+export class Link {
+  readonly #options: LinkOptions;
+  #connection: PostgresConnection | undefined;
+  #isBusy = false;
+  #trouble: string | undefined;
+  #pauseMs = PAUSE_MIN_MS;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+    this.#trouble = `${nameOfTarget(options.target)} is not connected yet`;
+  }
+
+  get isUp(): boolean {
+    return this.#connection !== undefined;
+  }
+
+  /** Why there is no connection; undefined if there is one. */
+  get trouble(): string | undefined {
+    return this.#trouble;
+  }
+
+  /** True if a statement can be sent now. */
+  get isFree(): boolean {
+    return this.#connection !== undefined && !this.#isBusy;
+  }
+
+  /** Begins to connect. Never throws; a PostgreSQL that is away is waited for. */
+  start(): void {
+    void this.#attempt();
+  }
+
+  /** Runs `work` over the connection, which nobody else uses meanwhile. Only while `isFree`. */
+  async use<T>(work: (connection: PostgresConnection) => Promise<T>): Promise<T> {
+    const connection = this.#connection;
+    if (connection === undefined || this.#isBusy) throw new Error("the connection is not free");
+    this.#isBusy = true;
+    try {
+      return await work(connection);
+    } finally {
+      if (connection === this.#connection) {
+        this.#isBusy = false;
+        this.#options.onFree(this);
+      }
+    }
+  }
+
+  /** Gives the connection up, because of that trouble, and opens another one. */
+  reconnect(trouble: string): void {
+    if (this.#connection === undefined) return;
+    this.#connection.drop();
+    this.#lose(trouble);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#connection?.drop();
+    this.#connection = undefined;
+    this.#trouble = `${nameOfTarget(this.#options.target)} is no longer used: the store is closed`;
+  }
+
+  async #attempt(): Promise<void> {
+    const { target, session } = this.#options;
+    let connection: PostgresConnection | undefined;
+    let isLost = false;
+    try {
+      connection = await openConnection(target, session, () => {
+        isLost = true;
+        if (connection !== undefined && connection === this.#connection) {
+          this.#lose(`${nameOfTarget(target)} closed the connection`);
+        }
+      });
+      await within(MIGRATION_MS_MAX, migrate(connection, this.#options.migration));
+      await within(target.connectTimeoutMs, this.#test(connection));
+      if (isLost) throw new Error("closed");
+      if (this.#isClosed) connection.drop();
+      else this.#take(connection);
+    } catch (error) {
+      connection?.drop();
+      if (!this.#isClosed) this.#trouble = describeTrouble(error, target);
+      this.#retryLater();
+    }
+  }
+
+  #take(connection: PostgresConnection): void {
+    this.#connection = connection;
+    this.#isBusy = false;
+    this.#trouble = undefined;
+    this.#pauseMs = PAUSE_MIN_MS;
+    this.#options.onFree(this);
+  }
+
+  #lose(trouble: string): void {
+    this.#connection = undefined;
+    this.#trouble = trouble;
+    this.#options.onLost(this);
+    this.#retryLater();
+  }
+
+  #retryLater(): void {
+    if (this.#isClosed) return;
+    // Spread, so that a fleet does not come back in one instant.
+    const pauseMs = this.#pauseMs * (0.5 + Math.random() / 2);
+    this.#pauseMs = Math.min(PAUSE_MAX_MS, this.#pauseMs * 2);
+    this.#timer = setTimeout(() => void this.#attempt(), pauseMs);
+  }
+
+  /** Does once all that takes do later: reads the server's time, and pays 1 of a fixed window of one second. */
+  async #test(connection: PostgresConnection): Promise<void> {
+    const { clock, serverTime, selfTestKey } = this.#options;
+    for (let i = 0; i < TIME_PINGS; i++) {
+      const sentUs = clock.nowUs();
+      const [row] = await connection.query({
+        text: "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+      });
+      serverTime.observe({ sentUs, serverUs: Number(row?.[0]), receivedUs: clock.nowUs() });
+    }
+    const locks = String(!this.#options.session.isSerializable);
+    const values = [`{"${selfTestKey}"}`, "0", "{2,1000000,1000000,1,1000000}", "{1,0,0,1,1,0,0,0,1,0}", locks];
+    await connection.query({ ...TAKE_ALL, values });
+  }
+}

@@ -1,0 +1,137 @@
+// The table of sql/ and how it gets into a database: in order, each file once, under a lock that all processes share.
+// What a released file says never changes; what should be otherwise is another file. test/contract holds the table and
+// the folder equal.
+
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { isRefusal, isWorthRepeating, type PostgresConnection } from "./connect.ts";
+
+/** Files of sql/ in the order they are applied: what a file uses stands before it. */
+export const SQL_FILES = [
+  "001_buckets.sql",
+  "002_ticks_between.sql",
+  "003_token_bucket.sql",
+  "004_sliding_window.sql",
+  "005_fixed_window.sql",
+  "006_log_entries.sql",
+  "007_sliding_log.sql",
+  "008_step.sql",
+  "009_read_buckets.sql",
+  "010_write_buckets.sql",
+  "011_take_all.sql",
+  "012_sweep.sql",
+  "013_beat.sql",
+] as const;
+
+// The same depth below the package's root in src/ and in dist/.
+const SQL_FOLDER = new URL("../../../sql/", import.meta.url);
+
+/** Any number will do, as long as all versions of Headgate have the same. */
+const LOCK_NUMBER = "4838250123";
+/** Where there is no lock to be had (YugabyteDB), processes that start at once get in each other's way this often. */
+const ATTEMPTS_MAX = 10;
+const LOGGED = "p";
+const UNLOGGED = "u";
+
+/** The database's migrations are not ours. The message completes a sentence that begins with the server's name. */
+export class MigrationError extends Error {
+  override readonly name = "MigrationError";
+}
+
+export interface MigrationOptions {
+  readonly schema: string;
+  /** Whether the buckets' tables are left out of the server's write-ahead log; undefined leaves them as they are. */
+  readonly unlogged: boolean | undefined;
+}
+
+interface Migration {
+  readonly number: number;
+  readonly name: string;
+  readonly text: string;
+  readonly hash: string;
+}
+
+/** Reads the files. Throws when one is missing: the package is broken then. */
+export function loadMigrations(): Migration[] {
+  return SQL_FILES.map((name) => {
+    const text = readFileSync(new URL(name, SQL_FOLDER), "utf8");
+    const hash = createHash("sha256").update(text).digest("hex");
+    return { number: Number(name.slice(0, 3)), name, text, hash };
+  });
+}
+
+/** Brings the schema up to date. Looks first, and takes the lock only if there is something to do. */
+export async function migrate(connection: PostgresConnection, options: MigrationOptions): Promise<void> {
+  const migrations = loadMigrations();
+  let hasLock = true;
+  for (let attempt = 1; await hasWork(connection, migrations, options); attempt++) {
+    try {
+      await applyAll(connection, migrations, options, hasLock);
+    } catch (error) {
+      await connection.query({ text: "ROLLBACK" });
+      // YugabyteDB has no advisory locks before 2025.1: then the files, which can all be run twice, are run by whoever comes.
+      if (isRefusal(error) && error.code === "0A000" && hasLock) hasLock = false;
+      else if (attempt === ATTEMPTS_MAX || !isRace(error)) throw error;
+    }
+  }
+}
+
+// 23505 and 42P07: another process made the same thing at the same time.
+function isRace(error: unknown): boolean {
+  return isWorthRepeating(error) || (isRefusal(error) && /^(23505|42P0[67]|42710)$/.test(error.code ?? ""));
+}
+
+async function hasWork(
+  connection: PostgresConnection,
+  migrations: readonly Migration[],
+  { schema, unlogged }: MigrationOptions,
+): Promise<boolean> {
+  const table = `"${schema}".migration`;
+  const [found] = await connection.query({ text: "SELECT to_regclass($1)", values: [table] });
+  if (found?.[0] == null) return true;
+  const applied = new Map((await connection.query({ text: `SELECT number, hash FROM ${table}` })).map(asEntry));
+  const changed = migrations.find(({ number, hash }) => (applied.get(String(number)) ?? hash) !== hash);
+  if (changed !== undefined) {
+    throw new MigrationError(`holds tables or functions of another version: ${changed.name} is not what it was`);
+  }
+  if (migrations.some(({ number }) => !applied.has(String(number)))) return true;
+  return unlogged !== undefined && (await persistenceOf(connection, schema)) !== (unlogged ? UNLOGGED : LOGGED);
+}
+
+async function applyAll(
+  connection: PostgresConnection,
+  migrations: readonly Migration[],
+  { schema, unlogged }: MigrationOptions,
+  hasLock: boolean,
+): Promise<void> {
+  const table = `"${schema}".migration`;
+  const run = (text: string, values: readonly string[] = []) => connection.query({ text, values });
+  // The lock waits for another process's migration, which may take longer than a take may.
+  await run("BEGIN ISOLATION LEVEL READ COMMITTED");
+  await run("SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '60s', true)");
+  if (hasLock) await run(`SELECT pg_advisory_xact_lock(${LOCK_NUMBER})`);
+  await run(`CREATE SCHEMA IF NOT EXISTS "${schema}"`);
+  await run(`CREATE TABLE IF NOT EXISTS ${table}
+    (number int PRIMARY KEY, name text NOT NULL, hash text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`);
+  const applied = new Map((await run(`SELECT number, hash FROM ${table}`)).map(asEntry));
+  for (const { number, name, text, hash } of migrations) {
+    if (applied.has(String(number))) continue;
+    await run(text);
+    await run(`INSERT INTO ${table} (number, name, hash) VALUES ($1, $2, $3)`, [String(number), name, hash]);
+  }
+  if (unlogged !== undefined && (await persistenceOf(connection, schema)) !== (unlogged ? UNLOGGED : LOGGED)) {
+    for (const name of ["bucket", "log_entry"])
+      await run(`ALTER TABLE ${name} SET ${unlogged ? "UNLOGGED" : "LOGGED"}`);
+  }
+  await run("COMMIT");
+}
+
+async function persistenceOf(connection: PostgresConnection, schema: string): Promise<string> {
+  const text = "SELECT relpersistence FROM pg_class WHERE oid = to_regclass($1)";
+  const [row] = await connection.query({ text, values: [`"${schema}".bucket`] });
+  return row?.[0] ?? LOGGED;
+}
+
+function asEntry(row: readonly (string | null)[]): readonly [string, string] {
+  return [row[0] ?? "", row[1] ?? ""];
+}

@@ -1,0 +1,23 @@
+// The contract of stores and of the algorithms, held by the PostgreSQL store on a real server.
+
+import { readdirSync } from "node:fs";
+import { resolve } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { SQL_FILES } from "../../src/stores/postgres/migrations.ts";
+import { PostgresServer } from "../support/postgres-server.ts";
+import { describeAlgorithmContract } from "./algorithm.contract.ts";
+import { postgresHarness } from "./postgres-harness.ts";
+import { describeStoreContract } from "./store.contract.ts";
+
+let server: PostgresServer;
+beforeAll(async () => {
+  server = await PostgresServer.start();
+}, 60_000);
+afterAll(() => server.stop());
+
+describeStoreContract("PostgreSQL store", () => postgresHarness(server));
+describeAlgorithmContract("PostgreSQL store", () => postgresHarness(server));
+
+test("the table of migrations is the folder sql/, in order", () => {
+  expect(SQL_FILES).toEqual(readdirSync(resolve(import.meta.dirname, "../../sql")).sort());
+});

@@ -1,0 +1,221 @@
+// A real PostgreSQL of a test's own: on a free port, without files that outlive it, to be stopped, killed and paused.
+
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client } from "pg";
+import type { PostgresTarget } from "../../src/stores/postgres/connect.ts";
+import { freePort } from "./redis-server.ts";
+
+const START_MS_MAX = 20_000;
+const DEBIAN_FOLDER = "/usr/lib/postgresql";
+const VERSION_MIN = 15;
+const WANTED = `The tests with a real PostgreSQL need its server (version ${VERSION_MIN} or newer: initdb and postgres)`;
+const running = new Set<ChildProcess>();
+
+// A test run that ends early leaves no server behind.
+process.on("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
+/** Whom the server runs as; undefined means ourselves. PostgreSQL refuses to run as root. */
+interface Identity {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** One server. `start` resolves when it answers. */
+export class PostgresServer {
+  readonly port: number;
+  /** Holds its data and its Unix socket; files of a test may lie there too. */
+  readonly directory: string;
+  readonly #programs: string;
+  readonly #args: readonly string[];
+  #child: ChildProcess | undefined;
+  #admin: Client | undefined;
+
+  private constructor(port: number, directory: string, programs: string, args: readonly string[]) {
+    this.port = port;
+    this.directory = directory;
+    this.#programs = programs;
+    this.#args = args;
+  }
+
+  /** Starts a server on a free port; `args` are settings such as `max_connections=20`. */
+  static async start(args: readonly string[] = []): Promise<PostgresServer> {
+    const programs = findPrograms() ?? installPrograms();
+    const directory = mkdtempSync(join(tmpdir(), "headgate-postgres-"));
+    const identity = unprivileged();
+    if (identity !== undefined) chownSync(directory, identity.uid, identity.gid);
+    const data = join(directory, "data");
+    const { status, stderr } = spawnSync(
+      join(programs, "initdb"),
+      ["-D", data, "-U", "headgate", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
+      { encoding: "utf8", cwd: directory, ...identity },
+    );
+    if (status !== 0) throw new Error(`initdb failed: ${(stderr ?? "").trim().split("\n").pop()}`);
+    const server = new PostgresServer(await freePort(), directory, programs, args);
+    await server.restart();
+    return server;
+  }
+
+  /** How a store reaches it. */
+  target(overrides: Partial<PostgresTarget> = {}): PostgresTarget {
+    return {
+      host: "127.0.0.1",
+      port: this.port,
+      database: "postgres",
+      user: "headgate",
+      password: undefined,
+      passwordFile: undefined,
+      tls: undefined,
+      connectTimeoutMs: 2_000,
+      ...overrides,
+    };
+  }
+
+  /** Runs a statement and resolves with its rows. */
+  async query(text: string, values: readonly unknown[] = []): Promise<Record<string, unknown>[]> {
+    return (await (await this.#client()).query(text, [...values])).rows;
+  }
+
+  /** Stops it and every process of it from running, connections stay open: it hangs. */
+  pause(): void {
+    this.#signalAll("SIGSTOP");
+  }
+
+  /** Lets it run on after `pause`. */
+  resume(): void {
+    this.#signalAll("SIGCONT");
+  }
+
+  /** Ends it at once, all its processes with it, as a crash does. */
+  async kill(): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    const admin = this.#admin;
+    this.#admin = undefined;
+    await admin?.end().catch(() => undefined);
+    if (child === undefined || child.exitCode !== null) return;
+    const exited = once(child, "exit");
+    // SIGQUIT is PostgreSQL's own word for a crash: no processes stay behind to hold its shared memory.
+    child.kill("SIGCONT");
+    child.kill("SIGQUIT");
+    await exited;
+    running.delete(child);
+  }
+
+  /** Starts it again on the same port and the same data. */
+  async restart(): Promise<void> {
+    await this.kill();
+    const child = spawn(join(this.#programs, "postgres"), this.#commandLine(), {
+      stdio: "ignore",
+      cwd: this.directory,
+      ...unprivileged(),
+    });
+    running.add(child);
+    this.#child = child;
+    await this.#whenAnswering(child);
+  }
+
+  /** Ends it and removes its directory. */
+  async stop(): Promise<void> {
+    await this.kill();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  #commandLine(): string[] {
+    const settings = [
+      `port=${this.port}`,
+      "listen_addresses=127.0.0.1",
+      `unix_socket_directories=${this.directory}`,
+      "fsync=off",
+      "full_page_writes=off",
+      "shared_buffers=32MB",
+      ...this.#args,
+    ];
+    return ["-D", join(this.directory, "data"), ...settings.flatMap((setting) => ["-c", setting])];
+  }
+
+  // The server's processes are the children of its first one.
+  #signalAll(signal: NodeJS.Signals): void {
+    const pid = this.#child?.pid;
+    if (pid === undefined) return;
+    const children = spawnSync("ps", ["-o", "pid=", "--ppid", String(pid)], { encoding: "utf8" }).stdout ?? "";
+    for (const id of [String(pid), ...children.trim().split(/\s+/)]) if (id !== "") process.kill(Number(id), signal);
+  }
+
+  async #client(): Promise<Client> {
+    if (this.#admin === undefined) {
+      const admin = new Client({ host: "127.0.0.1", port: this.port, user: "headgate", database: "postgres" });
+      // A lost connection is opened anew by the next query.
+      admin.on("error", () => undefined);
+      admin.on("end", () => {
+        if (this.#admin === admin) this.#admin = undefined;
+      });
+      await admin.connect();
+      this.#admin = admin;
+    }
+    return this.#admin;
+  }
+
+  async #whenAnswering(child: ChildProcess): Promise<void> {
+    const endMs = performance.now() + START_MS_MAX;
+    while (performance.now() < endMs) {
+      if (child.exitCode !== null) throw new Error(`postgres ended with code ${child.exitCode}`);
+      try {
+        await this.query("SELECT 1");
+        return;
+      } catch {
+        // Not listening yet, or still recovering: asked again in a moment.
+        await sleep(30);
+      }
+    }
+    throw new Error(`postgres on port ${this.port} did not answer within ${START_MS_MAX} ms`);
+  }
+}
+
+/** The folder of initdb and postgres: the newest of Debian's, or one of the PATH's. */
+function findPrograms(): string | undefined {
+  const versions = existsSync(DEBIAN_FOLDER) ? readdirSync(DEBIAN_FOLDER).filter((name) => /^\d+$/.test(name)) : [];
+  const debian = versions
+    .filter((version) => Number(version) >= VERSION_MIN)
+    .sort((a, b) => Number(b) - Number(a))
+    .map((version) => join(DEBIAN_FOLDER, version, "bin"));
+  const folders = [...debian, ...(process.env.PATH ?? "").split(delimiter)];
+  return folders.find((folder) => existsSync(join(folder, "initdb")) && existsSync(join(folder, "postgres")));
+}
+
+/** Installs Debian's package and returns the folder of its programs. Throws a plain sentence if that can't be done. */
+function installPrograms(): string {
+  if (spawnSync("apt-get", ["--version"], { stdio: "ignore" }).status !== 0) {
+    throw new Error(`${WANTED}, and apt-get is not there to install it. Please install it by hand.`);
+  }
+  const sudo = process.getuid?.() === 0 ? [] : ["sudo", "-n"];
+  for (const step of ["update -q", "install -y -q --no-install-recommends postgresql"]) {
+    const [program = "", ...args] = [...sudo, "apt-get", ...step.split(" ")];
+    const { status, stderr } = spawnSync(program, args, {
+      encoding: "utf8",
+      env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+    });
+    if (status === 0) continue;
+    const said = (stderr ?? "").trim().split("\n").pop();
+    throw new Error(`${WANTED}, and \`${[program, ...args].join(" ")}\` failed: ${said || "it could not be run"}.`);
+  }
+  const found = findPrograms();
+  if (found === undefined) throw new Error(`${WANTED}; apt-get installed it somewhere else.`);
+  return found;
+}
+
+/** Somebody other than root to run the server as, if we are root: PostgreSQL's own user, or nobody. */
+function unprivileged(): Identity | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  for (const name of ["postgres", "nobody"]) {
+    const [uid, gid] = ["-u", "-g"].map((what) => Number(spawnSync("id", [what, name], { encoding: "utf8" }).stdout));
+    if (uid !== undefined && gid !== undefined && uid > 0) return { uid, gid };
+  }
+  throw new Error(`${WANTED} and, when run as root, a user called postgres or nobody to run it as.`);
+}
