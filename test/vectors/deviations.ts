@@ -1,7 +1,10 @@
 // Where Headgate differs from the recorded service on purpose, and why. Beyond this, codes and texts of errors are
 // Headgate's own everywhere. docs/migrating.md tells operators the same.
 
-/** One reason and what it makes different, by the name of the case: steps, or `redis` for the keys left behind. */
+/**
+ * One reason and what it makes different, by the name of the case: some of its steps, or anything if none is named.
+ * A step with a question mark differs or not, as the moment will have it.
+ */
 export interface Deviation {
   readonly why: string;
   readonly where: Readonly<Record<string, readonly string[]>>;
@@ -13,9 +16,13 @@ export const DEVIATIONS: readonly Deviation[] = [
     where: {
       "bad first configuration: the service runs without one": ["step 6", "step 7", "step 8"],
       "health with HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED and no files": ["step 3"],
-      "Redis down with REDIS_HEALTH_CHECK_ACTIVE_CONNECTION": ["step 4", "step 5", "step 9"],
+      "Redis down with REDIS_HEALTH_CHECK_ACTIVE_CONNECTION": ["step 4?", "step 5?", "step 9"],
       "Redis down for long: calls wait for their own deadline": ["step 7", "step 8"],
     },
+  },
+  {
+    why: "A call that can't be decided for want of rules or of the store is 503 over HTTP: 400 would be the caller's mistake.",
+    where: { "bad first configuration: the service runs without one": ["step 5"] },
   },
   {
     why: "A dead Redis is an error at once, over HTTP too, where the recorded service lets callers wait without end.",
@@ -41,6 +48,7 @@ export const DEVIATIONS: readonly Deviation[] = [
     where: {
       "/healthcheck and unknown paths": ["step 6", "step 7", "step 8", "step 12"],
       "/rlconfig text": [],
+      "bad first configuration: the service runs without one": ["step 9"],
     },
   },
 ];

@@ -16,6 +16,8 @@ import { statDifferences } from "./stats-of-metrics.ts";
 
 /** A change of files is in force after this; the service looks as soon as it is told of it. */
 const SETTLE_MS = 700;
+/** Health follows the store within this. */
+const HEALTH_MS = 300;
 const DEADLINE_MS = 15_000;
 
 type Method = MethodDefinition<object, object>;
@@ -145,6 +147,7 @@ class Replay {
     const end = Date.now() + (step.eventuallyMs ?? 0);
     for (;;) {
       const answer = await this.#call(shouldRateLimit, request, step.deadlineMs);
+      if (step.eventuallyMs !== undefined && !("error" in answer)) await sleep(HEALTH_MS);
       if (!("error" in answer) || Date.now() >= end) return answer;
       await sleep(100);
     }

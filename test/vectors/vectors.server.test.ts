@@ -29,9 +29,10 @@ describe("in compatibility mode the service answers as recorded", () => {
 
 // A deviation that has gone must leave the list.
 describe("it differs on purpose", () => {
-  test.each(deviations)("in: $name. $why", ({ name, places }) => {
+  test.each(deviations)("in $name: $why", ({ name, places }) => {
     const lines = results.get(name) ?? [];
-    const missing = places.filter((place) => !lines.some((line) => line.startsWith(`${place}:`)));
+    const sure = places.filter((place) => !place.endsWith("?"));
+    const missing = sure.filter((place) => !lines.some((line) => line.startsWith(`${place}:`)));
     expect(missing).toEqual([]);
     expect(lines.length).toBeGreaterThan(0);
   });
@@ -40,7 +41,8 @@ describe("it differs on purpose", () => {
 function isMeant(caseName: string, line: string): boolean {
   return deviations.some(
     ({ name, places }) =>
-      name === caseName && (places.length === 0 || places.some((place) => line.startsWith(`${place}:`))),
+      name === caseName &&
+      (places.length === 0 || places.some((place) => line.startsWith(`${place.replace("?", "")}:`))),
   );
 }
 
