@@ -50,6 +50,7 @@ export class App {
     clearInterval(this.#storeWatch);
     running.tls?.close();
     await store.close();
+    await running.statsd?.close();
     rareLog.flush();
   }
 }

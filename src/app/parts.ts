@@ -16,6 +16,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { CallCounts, StoreCounts } from "../telemetry/observers.ts";
 import { RateLimitedLog } from "../telemetry/rate-limited-log.ts";
 import { LimitStatsBook } from "../telemetry/stats-book.ts";
+import { StatsdExporter } from "../telemetry/statsd.ts";
 import type { GrpcServer } from "../transport/grpc-server.ts";
 import type { TlsFiles } from "../transport/tls-files.ts";
 import { openStore } from "./open-store.ts";
@@ -38,7 +39,7 @@ export interface Parts extends AppOptions {
   readonly reloader: Reloader;
   readonly rareLog: RateLimitedLog;
   /** What is there only once the process listens. */
-  readonly running: { grpc?: GrpcServer; tls?: TlsFiles | undefined };
+  readonly running: { grpc?: GrpcServer; tls?: TlsFiles | undefined; statsd?: StatsdExporter | undefined };
 }
 
 /** Builds everything that does not listen. Rules come in force as soon as they are loaded. */
@@ -92,6 +93,7 @@ export function buildParts(options: AppOptions): Parts {
     rareLog,
     running: {},
   };
+  parts.running.statsd = openStatsd(parts);
   reloader.subscribe((rules) => putInForce(parts, rules));
   return parts;
 }
@@ -105,6 +107,21 @@ function compatibleLimiting({ settings, clock }: AppOptions) {
     windowClock: settings.redis !== undefined && clock instanceof SystemClock ? new WallClock() : clock,
     localCache: compatibilityMode && localCacheBytes > 0 ? new LocalCache(localCacheBytes) : undefined,
   };
+}
+
+function openStatsd({ settings, calls, reloader, statsBook, rareLog }: Parts): StatsdExporter | undefined {
+  if (settings.disablesStats || !(settings.usesStatsd || settings.usesDogStatsd)) return undefined;
+  return new StatsdExporter(
+    {
+      host: settings.statsdHost,
+      port: settings.statsdPort,
+      protocol: settings.statsdProtocol,
+      flushMs: settings.statsFlushIntervalMs,
+      tags: settings.extraTags,
+      isDog: settings.usesDogStatsd,
+    },
+    { calls, reloads: () => reloader.status(), statsBook, log: rareLog },
+  );
 }
 
 function putInForce(parts: Parts, rules: RuleSet): void {

@@ -66,7 +66,7 @@ export class Limiter {
     if (domain === undefined) {
       // The reference service counts descriptors, Headgate calls.
       const times = this.#options.compatible === true ? call.request.descriptorCount : 1;
-      for (let i = 0; i < times; i++) this.#options.observer.domainNotFound();
+      for (let i = 0; i < times; i++) this.#options.observer.domainNotFound(call.request.domain);
       return this.#allowUnknown(call);
     }
     call.domain = domain;

@@ -10,7 +10,7 @@ export interface LimiterObserver {
   /** A call was answered without the store, by `policy`. */
   degraded(policy: OnStoreFailure, failure: StoreError): void;
   /** A request named a domain that has no rules; one call per request. */
-  domainNotFound(): void;
+  domainNotFound(domain: string): void;
   /** A call came before any rule set was in force and got no decision. */
   withoutRules(): void;
   /** SHADOW_MODE let a refused call pass. */

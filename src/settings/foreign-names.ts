@@ -27,12 +27,8 @@ const FOREIGN = new Map<string, ForeignVariable>([
       " XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES",
     "rules come from files",
   ),
-  ...named("USE_STATSD USE_DOG_STATSD DISABLE_STATS", METRICS_NOTE, { harmless: OFF }),
   ...named("USE_PROMETHEUS", METRICS_NOTE, { harmless: ["true", "t", "1"] }),
-  ...named(
-    "USE_DOG_STATSD_MOGRIFIERS STATSD_HOST STATSD_PORT STATSD_PROTOCOL EXTRA_TAGS STATS_FLUSH_INTERVAL",
-    METRICS_NOTE,
-  ),
+  ...named("USE_DOG_STATSD_MOGRIFIERS", "names are sent as they are; relabel them at the server"),
   ...named("PROMETHEUS_ADDR PROMETHEUS_MAPPER_YAML", METRICS_NOTE),
   ...named("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "times are in seconds", { harmless: OFF }),
   ...named("REDIS_POOL_SIZE REDIS_POOL_ON_EMPTY_BEHAVIOR", "one connection carries all calls, many at once"),

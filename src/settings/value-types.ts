@@ -125,6 +125,18 @@ export function listOf<const T extends string>(words: readonly T[]): SettingType
   };
 }
 
+/** Tags as `key:value` pairs; keys and values hold nothing that statsd's lines are made of. */
+export const TAGS: SettingType<ReadonlyMap<string, string>> = {
+  label: "tags",
+  expects: "a comma-separated list of key:value, such as env:prod,zone:a",
+  parse: (text) => {
+    const pairs = text.split(",").map((pair) => /^\s*([^\s:|,#@]+):([^\s:|,#@]+)\s*$/.exec(pair));
+    if (pairs.some((pair) => pair === null)) return undefined;
+    return new Map(pairs.map((pair) => [pair?.[1] ?? "", pair?.[2] ?? ""]));
+  },
+  show: (value) => [...value].map(([key, tag]) => `${key}:${tag}`).join(","),
+};
+
 /** Durations in Go's notation, as microseconds. The bounds are microseconds too. */
 export function durationUs(minUs: number, maxUs: number): SettingType<number> {
   return {

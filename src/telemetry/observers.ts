@@ -8,11 +8,15 @@ import type { LimiterObserver } from "../limiter/observer.ts";
 import type { StoreObserver } from "../stores/store-observer.ts";
 import { LatencyHistogram } from "./latency-histogram.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
+import { OTHER_VALUES } from "./stats-book.ts";
 
 /** Names of Source in metrics; the index is the Source. */
 export const SOURCE_NAMES = ["store", "denial_memory", "lease", "local"] as const;
 export const BREAKER_STATES = ["closed", "open", "probing"] as const;
 export type BreakerState = (typeof BREAKER_STATES)[number];
+
+/** Names of unknown domains that are kept; callers may write anything. */
+const UNKNOWN_DOMAINS_MAX = 200;
 
 /** Counts by store error code; a typed map that never grows beyond the codes. */
 type CodeCounts = Map<StoreErrorCode, number>;
@@ -27,6 +31,8 @@ export class CallCounts implements LimiterObserver {
   readonly degradedByPolicy: readonly CodeCounts[] = ON_STORE_FAILURE_NAMES.map(zeroCodes);
   readonly requestErrors = new Map<RequestErrorCode, number>();
   domainsNotFound = 0;
+  /** The same by domain (one-byte text), as callers wrote it: the first UNKNOWN_DOMAINS_MAX, then `other`. */
+  readonly unknownDomains = new Map<string, number>();
   callsWithoutRules = 0;
   globalShadows = 0;
   lateReports = 0;
@@ -55,8 +61,11 @@ export class CallCounts implements LimiterObserver {
     }));
   }
 
-  domainNotFound(): void {
+  domainNotFound(domain: string): void {
     this.domainsNotFound++;
+    const isKept = this.unknownDomains.has(domain) || this.unknownDomains.size < UNKNOWN_DOMAINS_MAX;
+    const name = isKept ? domain : OTHER_VALUES;
+    this.unknownDomains.set(name, (this.unknownDomains.get(name) ?? 0) + 1);
   }
 
   withoutRules(): void {

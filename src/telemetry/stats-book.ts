@@ -11,12 +11,15 @@ export const OTHER_VALUES = "other";
 
 /** The counters of one rule, or of one value of it, with their labels as they are exported: `domain="edge",key1=...`. */
 export interface StatsEntry {
+  /** One-byte. */
+  readonly domain: string;
+  /** One element per level, one-byte. */
+  readonly path: readonly string[];
   readonly labels: string;
   readonly stats: LimitStats;
 }
 
 interface RuleEntry extends StatsEntry {
-  readonly path: readonly string[];
   /** Entries of this rule's values by path; `other` is not among them. */
   readonly values: Map<string, StatsEntry>;
   other: StatsEntry | undefined;
@@ -39,6 +42,7 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     let entry = this.#rules.get(key);
     if (entry === undefined) {
       entry = {
+        domain,
         path: [...path],
         labels: labelsOf(domain, path, limit),
         stats: new LimitStats(),
@@ -59,10 +63,10 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     const known = rule.values.get(key);
     if (known !== undefined) return known.stats;
     if (rule.values.size >= this.#valuesMax || this.#valueEntries >= VALUE_ENTRIES_MAX) {
-      rule.other ??= { labels: labelsOf(domain, otherPath(rule.path), limit), stats: new LimitStats() };
+      rule.other ??= entryOf(domain, otherPath(rule.path), limit);
       return rule.other.stats;
     }
-    const entry = { labels: labelsOf(domain, path, limit), stats: new LimitStats() };
+    const entry = entryOf(domain, path, limit);
     rule.values.set(key, entry);
     this.#valueEntries++;
     return entry.stats;
@@ -86,6 +90,10 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
       if (rule.other !== undefined) yield rule.other;
     }
   }
+}
+
+function entryOf(domain: string, path: readonly string[], limit: string): StatsEntry {
+  return { domain, path: [...path], labels: labelsOf(domain, path, limit), stats: new LimitStats() };
 }
 
 function otherPath(path: readonly string[]): readonly string[] {

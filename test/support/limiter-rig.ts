@@ -67,7 +67,7 @@ export class RecordingObserver implements LimiterObserver {
   degraded(policy: OnStoreFailure, failure: StoreError): void {
     this.events.push(`degraded ${policy} ${failure.code}`);
   }
-  domainNotFound(): void {
+  domainNotFound(_domain: string): void {
     this.events.push("domain not found");
   }
   withoutRules(): void {

@@ -50,6 +50,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   yaml: ["config"],
   pino: ["telemetry/logger.ts"],
   "prom-client": ["telemetry"],
+  "hot-shots": ["telemetry/statsd.ts"],
   re2js: ["rules"],
   "ipaddr.js": ["rules"],
   commander: ["cli"],

@@ -1,0 +1,135 @@
+// Counters to a statsd server by hot-shots, under envoyproxy/ratelimit's names. Like prometheus.ts it reads the plain
+// counters now and then; what moved since the last time is sent. Nothing here runs on the decision path. Response times
+// are for Prometheus alone: statsd wants each one by itself.
+
+import { StatsD } from "hot-shots";
+import { textOf } from "../core/request.ts";
+import type { CallCounts } from "./observers.ts";
+import type { RateLimitedLog } from "./rate-limited-log.ts";
+import type { LimitStatsBook } from "./stats-book.ts";
+
+export interface StatsdOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly protocol: "tcp" | "udp";
+  readonly flushMs: number;
+  /** Added to every name as `.__key=value`, or as tags in the dialect that has them. */
+  readonly tags: ReadonlyMap<string, string>;
+  /** DogStatsD: tags stand apart from the name. */
+  readonly isDog: boolean;
+}
+
+export interface StatsdSources {
+  readonly calls: CallCounts;
+  readonly reloads: () => { readonly loads: number; readonly failures: number };
+  readonly statsBook: LimitStatsBook;
+  readonly log: RateLimitedLog;
+}
+
+/** Counters of a rule by their field in LimitStats, with the last part of their name. */
+const RULE_COUNTERS = [
+  ["totalHits", "total_hits"],
+  ["overLimit", "over_limit"],
+  ["nearLimit", "near_limit"],
+  ["overLimitWithLocalCache", "over_limit_with_local_cache"],
+  ["withinLimit", "within_limit"],
+  ["shadowMode", "shadow_mode"],
+] as const;
+const BUFFER_BYTES = 1_400;
+
+/** Sends what moved, every `flushMs` and once more when it is closed. */
+export class StatsdExporter {
+  readonly #client: StatsD;
+  readonly #sources: StatsdSources;
+  readonly #suffix: string;
+  readonly #timer: NodeJS.Timeout;
+  readonly #sent = new Map<string, number>();
+
+  constructor(options: StatsdOptions, sources: StatsdSources) {
+    const { host, port, protocol, flushMs, tags, isDog } = options;
+    this.#sources = sources;
+    this.#suffix = isDog ? "" : tagSuffix(tags);
+    this.#client = new StatsD({
+      host,
+      port,
+      protocol,
+      maxBufferSize: BUFFER_BYTES,
+      globalTags: isDog ? Object.fromEntries(tags) : {},
+      includeDataDogTags: isDog,
+      tcpGracefulErrorHandling: true,
+      errorHandler: (error) =>
+        sources.log.warn("statsd", "statsd does not take counters", () => ({ reason: error.message })),
+    });
+    this.#timer = setInterval(() => this.flush(), flushMs);
+    this.#timer.unref();
+  }
+
+  /** Sends what moved since the last time. Never throws. */
+  flush(): void {
+    const { calls, reloads, statsBook } = this.#sources;
+    for (const { domain, path, stats } of statsBook.entries()) {
+      const rule = `ratelimit.service.rate_limit.${ruleName(domain, path)}`;
+      for (const [field, name] of RULE_COUNTERS) this.#count(`${rule}.${name}`, stats[field], stats);
+    }
+    for (const [domain, descriptors] of calls.unknownDomains) {
+      this.#count(`ratelimit.service.rate_limit.${sanitized(textOf(domain))}.domain_not_found`, descriptors);
+    }
+    const { loads, failures } = reloads();
+    this.#count("ratelimit.service.config_load_success", loads);
+    this.#count("ratelimit.service.config_load_error", failures);
+    this.#count("ratelimit.service.global_shadow_mode", calls.globalShadows);
+    this.#count("ratelimit.service.call.should_rate_limit.redis_error", calls.storeErrors());
+    this.#count("ratelimit.service.call.should_rate_limit.service_error", calls.serviceErrors());
+    this.#count("ratelimit_server.ShouldRateLimit.total_requests", calls.responseTime.count());
+  }
+
+  /** Sends what is left and closes the socket. */
+  close(): Promise<void> {
+    clearInterval(this.#timer);
+    this.flush();
+    return new Promise((resolve) => {
+      this.#client.close(() => resolve());
+    });
+  }
+
+  // Two limits of one rule share a name, as they would in the reference: what they counted adds up at the server.
+  #count(name: string, value: number, owner?: object): void {
+    const key = owner === undefined ? name : `${name} ${idOf(owner)}`;
+    const delta = value - (this.#sent.get(key) ?? 0);
+    if (delta === 0) return;
+    this.#sent.set(key, value);
+    // A counter that begins anew after a reload starts from zero.
+    this.#client.increment(name + this.#suffix, delta < 0 ? value : delta);
+  }
+}
+
+const ids = new WeakMap<object, number>();
+let lastId = 0;
+
+function idOf(owner: object): number {
+  let id = ids.get(owner);
+  if (id === undefined) {
+    id = ++lastId;
+    ids.set(owner, id);
+  }
+  return id;
+}
+
+/** The reference's name of a rule: the domain and one element per level, joined by dots. */
+export function ruleName(domain: string, path: readonly string[]): string {
+  return sanitized([domain, ...path].map(textOf).join("."));
+}
+
+// `:` and `|` end a name in statsd; dots inside an IPv4 address would split it. Other dots stay, as in the reference.
+function sanitized(name: string): string {
+  return name
+    .replace(/(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])/g, (address) => address.replaceAll(".", "_"))
+    .replace(/[:|\n]/g, "_");
+}
+
+function tagSuffix(tags: ReadonlyMap<string, string>): string {
+  return [...tags]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([key, value]) => `.__${key}=${value}`)
+    .join("");
+}

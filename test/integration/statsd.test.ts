@@ -1,0 +1,89 @@
+// Counters at a statsd server under the reference's names.
+
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { describe, expect, test } from "vitest";
+import { startTestApp } from "../support/test-app.ts";
+
+const RULES = `
+domain: edge
+descriptors:
+  - key: user
+    rate_limit: { requests_per_unit: 2, unit: hour }
+  - key: ip
+    value: 10.0.0.1
+    rate_limit: { requests_per_unit: 2, unit: hour }
+`;
+
+/** Sums the counters in statsd's lines by name. */
+class Sums {
+  readonly values = new Map<string, number>();
+  #rest = "";
+
+  add(text: string): void {
+    const lines = (this.#rest + text).split("\n");
+    this.#rest = lines.pop() ?? "";
+    for (const line of lines) {
+      const [, name = "", value] = /^(.*):(-?\d+)\|c/.exec(line) ?? [];
+      if (value !== undefined) this.values.set(name, (this.values.get(name) ?? 0) + Number(value));
+    }
+  }
+}
+
+describe("statsd", () => {
+  test("gets what moved, over UDP, with addresses kept whole and tags behind the name", async () => {
+    const socket = createSocket("udp4");
+    const sums = new Sums();
+    socket.on("message", (message) => sums.add(`${message.toString()}\n`));
+    socket.bind(0, "127.0.0.1");
+    await once(socket, "listening");
+    const app = await startTestApp(RULES, {
+      USE_STATSD: "true",
+      STATSD_HOST: "127.0.0.1",
+      STATSD_PORT: String(socket.address().port),
+      STATSD_PROTOCOL: "udp",
+      STATS_FLUSH_INTERVAL: "20ms",
+      EXTRA_TAGS: "zone:a,env:test",
+    });
+    for (let i = 0; i < 3; i++) await app.hit({ user: "a" });
+    await app.hit({ ip: "10.0.0.1" });
+    await app.ask({ domain: "nowhere.else", descriptors: [{}] });
+    await app.stop();
+    const name = (rest: string) => `ratelimit.service.${rest}.__env=test.__zone=a`;
+    const got = () => Object.fromEntries(sums.values);
+    await expect.poll(() => got()[name("rate_limit.edge.user.total_hits")]).toBe(3);
+    expect(got()).toMatchObject({
+      [name("rate_limit.edge.user.within_limit")]: 2,
+      [name("rate_limit.edge.user.over_limit")]: 1,
+      [name("rate_limit.edge.ip_10_0_0_1.total_hits")]: 1,
+      [name("rate_limit.nowhere.else.domain_not_found")]: 1,
+      [name("config_load_success")]: 1,
+    });
+    socket.close();
+  });
+
+  test("gets the same over TCP", async () => {
+    const sums = new Sums();
+    const server = createServer((socket) => socket.on("data", (data) => sums.add(data.toString())));
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as { port: number };
+    const app = await startTestApp(RULES, { USE_STATSD: "true", STATSD_HOST: "127.0.0.1", STATSD_PORT: String(port) });
+    await app.hit({ user: "a" });
+    await app.stop();
+    await expect.poll(() => sums.values.get("ratelimit.service.rate_limit.edge.user.total_hits")).toBe(1);
+    server.close();
+  });
+
+  test("that is not there troubles nobody", async () => {
+    const app = await startTestApp(RULES, {
+      USE_STATSD: "true",
+      STATSD_HOST: "127.0.0.1",
+      STATSD_PORT: "1",
+      STATS_FLUSH_INTERVAL: "10ms",
+    });
+    for (let i = 0; i < 5; i++) expect((await app.hit({ other: "a" })).overall_code).toBe("OK");
+    await app.stop();
+  });
+});
