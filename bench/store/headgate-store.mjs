@@ -39,6 +39,7 @@ export async function openStoreForBench({ port, limit: { ratePerSecond, burst } 
     keySuffix: "}|tb/1",
     retryAfterJitter: 0,
     onStoreFailure: 0,
+    sync: 0,
     replaces: [],
     stats: new LimitStats(),
   };

@@ -60,7 +60,8 @@ function verdictText(says: string, suggestion: string | undefined, terminal: Ter
 function limitText(limit: LimitReport, terminal: Terminal): string {
   const name = limit.name === "" ? "" : `${visible(limit.name)}: `;
   const failure = limit.onStoreFailure === "allow" ? "" : `; if the store fails: ${limit.onStoreFailure}`;
-  const says = wrap(`${name}${visible(limit.says)}${failure}`, terminal.columns, "  ", "    ");
+  const sync = limit.sync === "exact" ? "" : `; sync: ${limit.sync}`;
+  const says = wrap(`${name}${visible(limit.says)}${sync}${failure}`, terminal.columns, "  ", "    ");
   return `${says}\n    ${paint(terminal, "dim", `bucket ${visible(limit.bucketKey)}`)}\n`;
 }
 

@@ -27,6 +27,16 @@ export type OnStoreFailure = (typeof OnStoreFailure)[keyof typeof OnStoreFailure
 export const ON_STORE_FAILURE_NAMES = ["allow", "local", "deny", "error"] as const;
 
 /**
+ * Where a limit that several processes share is counted: at the shared store for every call, or in memory with an
+ * exchange now and then (docs/hot-keys.md has the bounds). Of no meaning with the memory store.
+ */
+export const Sync = { exact: 0, lease: 1, periodic: 2, share: 3 } as const;
+export type Sync = (typeof Sync)[keyof typeof Sync];
+
+/** Names of the ways to share; the index is the Sync. */
+export const SYNC_NAMES = ["exact", "lease", "periodic", "share"] as const;
+
+/**
  * One limit. One flat shape serves all algorithms, so that the decision path stays monomorphic.
  * Every number is whole; amounts are at most 2^32 - 1.
  */
@@ -57,6 +67,7 @@ export interface Limit {
   /** Largest share of the wait that is added to Retry-After, 0 to 0.5. */
   readonly retryAfterJitter: number;
   readonly onStoreFailure: OnStoreFailure;
+  readonly sync: Sync;
   /** Names of limits that this one replaces when both are found in one call. */
   readonly replaces: readonly string[];
   readonly stats: LimitStats;

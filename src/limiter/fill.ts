@@ -2,7 +2,7 @@
 
 import type { Clock } from "../core/clock.ts";
 import { RequestError } from "../core/errors.ts";
-import { Algorithm, type Limit, type OnStoreFailure, UNIT_SECONDS, Unit } from "../core/limit.ts";
+import { Algorithm, type Limit, type OnStoreFailure, Sync, UNIT_SECONDS, Unit } from "../core/limit.ts";
 import type { LimitStats, StatsBook, ValueStatsBook } from "../core/limit-stats.ts";
 import type { Descriptor, LimitRequest } from "../core/request.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, type Take } from "../core/take.ts";
@@ -237,6 +237,7 @@ function overrideLimit(
     isCounter: false,
     retryAfterJitter: options.retryAfterJitter,
     onStoreFailure: options.onStoreFailure,
+    sync: Sync.exact,
     replaces: [],
     stats,
   };

@@ -72,6 +72,7 @@ export class LimitBuilder {
       isCounter,
       retryAfterJitter: draft.retryAfterJitter ?? defaultRetryAfterJitter ?? 0,
       onStoreFailure: draft.onStoreFailure ?? owner.onStoreFailure ?? defaultOnStoreFailure ?? OnStoreFailure.allow,
+      sync: draft.sync,
       replaces: draft.replaces.map((replaced) => this.#names.safe(replaced.name)),
       stats: statsBook.statsOf(owner.domain, owner.statPath, label),
     };

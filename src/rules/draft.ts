@@ -1,7 +1,7 @@
 // Rules between reading and building: typed, with defaults still open and with their places, so that checks which
 // need the whole domain can name the line. Text is one-byte.
 
-import type { Algorithm, OnStoreFailure, Unit } from "../core/limit.ts";
+import type { Algorithm, OnStoreFailure, Sync, Unit } from "../core/limit.ts";
 import type { Kind } from "../core/take.ts";
 import type { CostEntry, Pattern } from "./rule-set.ts";
 import type { Place } from "./source.ts";
@@ -30,6 +30,8 @@ export interface LimitDraft {
   readonly unit: Unit;
   readonly retryAfterJitter: number | undefined;
   readonly onStoreFailure: OnStoreFailure | undefined;
+  readonly sync: Sync;
+  readonly syncAt: Place;
   readonly replaces: readonly PlacedName[];
 }
 

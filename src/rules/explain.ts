@@ -1,7 +1,7 @@
 // Tells for a descriptor which rule applies and why: the walk of match.ts in words, with the limits and the buckets that
 // it leads to. Asks match.ts itself at every level, so the two can't disagree (test/unit/rules/explain.test.ts).
 
-import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES } from "../core/limit.ts";
+import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES } from "../core/limit.ts";
 import { nearestName } from "../core/near-name.ts";
 import { Descriptor, oneByteOf, textOf } from "../core/request.ts";
 import { Kind } from "../core/take.ts";
@@ -49,6 +49,7 @@ export interface LimitReport {
   readonly burst: number;
   readonly windowSeconds: number;
   readonly onStoreFailure: string;
+  readonly sync: string;
   /** Name of the bucket in the store. */
   readonly bucketKey: string;
   /** True if another limit of the same call replaces it, so that it is not paid. */
@@ -345,6 +346,7 @@ function limitReport(limit: Limit, bucketKey: string, isReplaced: boolean): Limi
     burst: limit.burst,
     windowSeconds: limit.windowSeconds,
     onStoreFailure: ON_STORE_FAILURE_NAMES[limit.onStoreFailure],
+    sync: SYNC_NAMES[limit.sync],
     bucketKey: textOf(bucketKey),
     isReplaced,
     says: `${limitWords(limit)}${isReplaced ? " (replaced by another limit of this call)" : ""}`,

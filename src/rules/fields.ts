@@ -110,8 +110,6 @@ function isKeyOf(section: Section, name: string, entry: MappingEntry, log: Probl
   const known = SECTION_KEYS[section];
   if (home !== undefined && home !== section) {
     log.error(at, `'${name}' can't stand ${SECTION_TITLES[section]}`, `It belongs ${SECTION_HOMES[home]}.`);
-  } else if (name === "sync") {
-    log.error(at, "'sync' is not part of this version: every take is exact", "Remove it.");
   } else {
     const words = known.join(", ");
     log.error(

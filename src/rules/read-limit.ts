@@ -5,6 +5,8 @@ import {
   Algorithm,
   ON_STORE_FAILURE_NAMES,
   type OnStoreFailure,
+  SYNC_NAMES,
+  Sync,
   UNIT_NAMES,
   UNIT_SECONDS,
   type Unit,
@@ -38,13 +40,15 @@ export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefin
     log.error(fields.get("requests_per_unit")?.value.at ?? fields.at, message, "Use algorithm: sliding_window.");
   }
   const bucket = readBucket(fields, algorithm, rate, log);
+  const sync = readSync(fields, algorithm, log);
   if (rate === undefined) return undefined;
   return {
     at: fields.at,
     name,
     nameAt: fields.get("name")?.value.at ?? fields.at,
     algorithm,
-    isPlain: chosen === undefined && rateField === undefined && fields.given("window") === undefined,
+    isPlain:
+      chosen === undefined && rateField === undefined && fields.given("window") === undefined && sync === Sync.exact,
     amount: rate.amount,
     burst: bucket.burst,
     windowSeconds: rate.windowSeconds,
@@ -53,6 +57,8 @@ export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefin
     unit: rate.unit,
     retryAfterJitter,
     onStoreFailure,
+    sync,
+    syncAt: fields.get("sync")?.keyAt ?? fields.at,
     replaces,
   };
 }
@@ -60,6 +66,19 @@ export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefin
 /** The failure policy of a limit or a rule; undefined if none is given. */
 export function readOnStoreFailure(fields: Fields, log: ProblemLog): OnStoreFailure | undefined {
   return readWord(fields, "on_store_failure", ON_STORE_FAILURE_NAMES, log) as OnStoreFailure | undefined;
+}
+
+// A lease is returned where it came from: only a count or a debt can take it back as if it had never been paid.
+function readSync(fields: Fields, algorithm: Algorithm, log: ProblemLog): Sync {
+  const sync = (readWord(fields, "sync", SYNC_NAMES, log) ?? Sync.exact) as Sync;
+  if (sync === Sync.lease && algorithm !== Algorithm.tokenBucket && algorithm !== Algorithm.fixedWindow) {
+    log.error(
+      fields.get("sync")?.value.at ?? fields.at,
+      `sync: a lease can be taken of a token_bucket or a fixed_window, but this limit is a ${ALGORITHM_NAMES[algorithm]}`,
+      "Use another algorithm, or sync: periodic or share.",
+    );
+  }
+  return sync;
 }
 
 /** The names a limit replaces. `ownName` may not be among them. */
@@ -88,7 +107,7 @@ export function checkUnlimited(fields: Fields, log: ProblemLog): void {
     const at = fields.get("requests_per_unit")?.keyAt ?? fields.at;
     log.warn(at, "requests_per_unit is ignored: the rule is unlimited");
   }
-  const own = [...RATE_KEYS, ...BUCKET_KEYS, "window", "algorithm", "retry_after_jitter", "on_store_failure"];
+  const own = [...RATE_KEYS, ...BUCKET_KEYS, "window", "algorithm", "retry_after_jitter", "on_store_failure", "sync"];
   for (const name of own) {
     const field = fields.given(name);
     if (field !== undefined) log.error(field.keyAt, `an unlimited rule takes no ${name}`, "Remove it, or 'unlimited'.");

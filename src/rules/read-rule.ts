@@ -1,6 +1,7 @@
 // Reads one file's tree into drafts: rules with their patterns, limits and settings. Checks that need more than the
 // rule itself (duplicates, unreachable rules, names) are left to the builder.
 
+import { SYNC_NAMES, Sync } from "../core/limit.ts";
 import { textOf } from "../core/request.ts";
 import { Kind } from "../core/take.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
@@ -166,7 +167,8 @@ function checkSettings(draft: RuleDraft, fields: Fields, log: ProblemLog): void 
   const { limits } = draft;
   const reason = !limits.hasLimit ? "a rule without a limit" : limits.isUnlimited ? "an unlimited rule" : undefined;
   if (reason === undefined) {
-    if (!draft.isPostPaid) warnDebt(limits.limits, log);
+    if (draft.isPostPaid) refuseSync(limits.limits, log);
+    else warnDebt(limits.limits, log);
     return;
   }
   const isOn = (name: string) => {
@@ -187,6 +189,14 @@ function checkSettings(draft: RuleDraft, fields: Fields, log: ProblemLog): void 
       `'${name}' means nothing on ${reason}`,
       "Move it to the rule that has the limit.",
     );
+  }
+}
+
+function refuseSync(limits: readonly LimitDraft[], log: ProblemLog): void {
+  for (const { sync, syncAt } of limits) {
+    if (sync === Sync.exact) continue;
+    const message = `sync: ${SYNC_NAMES[sync]} can't stand on a post-paid rule, whose hits are reported to the shared store in any case`;
+    log.error(syncAt, message, "Leave 'sync' out.");
   }
 }
 

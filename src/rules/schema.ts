@@ -61,6 +61,7 @@ export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
     "debt_max",
     "retry_after_jitter",
     "on_store_failure",
+    "sync",
   ],
   "global limit": [
     "requests_per_unit",
@@ -73,6 +74,7 @@ export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
     "algorithm",
     "retry_after_jitter",
     "on_store_failure",
+    "sync",
     "count",
   ],
   "replaces item": ["name"],

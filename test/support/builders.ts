@@ -1,6 +1,6 @@
 // Short ways to say what a test is about; everything not named gets a harmless default.
 
-import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure, Unit } from "../../src/core/limit.ts";
+import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure, Sync, Unit } from "../../src/core/limit.ts";
 import { LimitStats } from "../../src/core/limit-stats.ts";
 import { AMOUNT_MAX } from "../../src/core/units.ts";
 import { limitKeySuffix } from "../../src/rules/bucket-key.ts";
@@ -27,6 +27,7 @@ export function makeLimit(overrides: Partial<Limit> = {}): Limit {
     isCounter: false,
     retryAfterJitter: 0,
     onStoreFailure: OnStoreFailure.allow,
+    sync: Sync.exact,
     replaces: [],
     stats: new LimitStats(),
     ...overrides,

@@ -1,6 +1,6 @@
 // Rule sets as plain values that a fixture can hold: what people would write down of them, without stats and functions.
 
-import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, UNIT_NAMES } from "../../src/core/limit.ts";
+import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES, UNIT_NAMES } from "../../src/core/limit.ts";
 import type { Rule, RuleSet } from "../../src/rules/rule-set.ts";
 
 const KIND_NAMES = ["ordinary", "quota", "shadow"] as const;
@@ -65,6 +65,7 @@ function summariseLimit(limit: Limit): object {
     keySuffix: limit.keySuffix,
     ...(retryAfterJitter === 0 ? {} : { retryAfterJitter }),
     ...(limit.onStoreFailure === 0 ? {} : { onStoreFailure: ON_STORE_FAILURE_NAMES[limit.onStoreFailure] }),
+    ...(limit.sync === 0 ? {} : { sync: SYNC_NAMES[limit.sync] }),
     ...(replaces.length === 0 ? {} : { replaces }),
   };
 }
