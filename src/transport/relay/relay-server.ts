@@ -10,7 +10,7 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { ConfigError } from "../../core/errors.ts";
 import { GrpcStatus } from "../../core/unary.ts";
 import type { Http2Target } from "./http2-target.ts";
@@ -42,6 +42,7 @@ export interface RelayServerOptions {
 const STREAMS_MAX = 4_096;
 const WINDOW_BYTES = 1_048_576;
 const SESSION_MEGABYTES_MAX = 64;
+const KEEPALIVE_MS = 60_000;
 const HTTP_OK = 200;
 /** What gRPC sends as it is in a grpc-message, though URLs don't: ASCII from blank to tilde, but for the percent sign. */
 const PLAIN = /%(?!25)[2-7][0-9A-F](?<!%7F)/g;
@@ -59,6 +60,8 @@ export class RelayServer {
       maxSessionMemory: SESSION_MEGABYTES_MAX,
       settings: { maxConcurrentStreams: STREAMS_MAX, initialWindowSize: WINDOW_BYTES },
     });
+    // A caller's machine that vanished without a word is found out by the kernel, and its connection let go.
+    this.#server.on("connection", (socket: Socket) => socket.setKeepAlive(true, KEEPALIVE_MS));
     this.#server.on("session", (session) => {
       this.#sessions.add(session);
       session.once("close", () => this.#sessions.delete(session));
