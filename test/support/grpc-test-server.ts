@@ -4,6 +4,7 @@ import * as grpc from "@grpc/grpc-js";
 import { SystemClock } from "../../src/core/clock.ts";
 import { HealthState } from "../../src/core/health.ts";
 import type { UnaryHandler } from "../../src/core/unary.ts";
+import { startFastLane } from "../../src/transport/fast-lane/fast-lane-server.ts";
 import { type GrpcServer, type GrpcServerOptions, startGrpcServer } from "../../src/transport/grpc-server.ts";
 import { loadProto, SHOULD_RATE_LIMIT_PATH } from "../../src/transport/load-proto.ts";
 
@@ -15,14 +16,15 @@ export interface TestServer {
   readonly target: string;
 }
 
-/** Starts a server on a free port of the loopback; options not named are harmless. */
+/** Starts a server on a free port of the loopback; options not named are harmless. GRPC_TRANSPORT picks the transport. */
 export async function startTestServer(
   handler: UnaryHandler,
   options: Partial<GrpcServerOptions> = {},
 ): Promise<TestServer> {
   const health = options.health ?? new HealthState();
   const failures: unknown[] = [];
-  const server = await startGrpcServer({
+  const start = process.env.GRPC_TRANSPORT === "fast-lane" ? startFastLane : startGrpcServer;
+  const server = await start({
     host: "127.0.0.1",
     port: 0,
     methods: [{ path: SHOULD_RATE_LIMIT_PATH, handler }],

@@ -59,7 +59,11 @@ export async function startFastLane(options: FastLaneOptions): Promise<FastLaneS
   });
   const listener = new Listener(lane, options.tls === undefined ? undefined : tlsSourceOf(options.tls));
   if (options.unixSocket !== undefined) await removeAbandonedSocket(options.unixSocket);
-  const port = await bind(listener.server, options);
+  const port = await bind(listener.server, options).catch((error: unknown) => {
+    listener.destroy();
+    services.server.forceShutdown();
+    throw error;
+  });
   let drained: Promise<void> | undefined;
   return {
     port,
@@ -79,8 +83,9 @@ function methodTable(methods: readonly UnaryMethod[]): ReadonlyMap<string, Unary
 function bind(server: Server, options: FastLaneOptions): Promise<number> {
   const { host, port, unixSocket } = options;
   const target = unixSocket === undefined ? { host, port } : { path: unixSocket };
+  const shown = unixSocket === undefined ? `${host.includes(":") ? `[${host}]` : host}:${port}` : `unix:${unixSocket}`;
   return new Promise((resolve, reject) => {
-    server.once("error", (error) => reject(cannotListen(unixSocket ?? `${host}:${port}`, options, error)));
+    server.once("error", (error) => reject(cannotListen(shown, options, error)));
     server.listen({ ...target, backlog: BACKLOG }, () => {
       const address = server.address();
       resolve(address !== null && typeof address === "object" ? address.port : 0);
