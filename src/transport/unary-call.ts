@@ -52,31 +52,41 @@ export function passThroughDefinition(path: string): MethodDefinition<Buffer, Bu
 
 /**
  * The implementation that grpc-js calls for `method`. A call whose deadline has passed, or that is one too many, is
- * answered at once and never reaches the handler; a handler that throws costs its caller INTERNAL and nobody else anything.
+ * answered and never reaches the handler; a handler that throws costs its caller INTERNAL and nobody else anything.
+ * A call reaches the handler at the end of the turn in which it was read: after a pause of this process, calls that their
+ * callers have given up are read together with the cancellations, and must not be paid (test/envoy/failures.test.ts).
  */
 export function unaryImplementation(method: UnaryMethod, context: CallContext): handleUnaryCall<Buffer, Buffer> {
-  const { path, handler } = method;
-  const { clock, observer } = context;
+  const { path } = method;
   return (call, respond) => {
-    const deadlineUs = deadlineOn(clock, Number(call.getDeadline()));
     if (context.inFlight >= context.inFlightMax) {
-      observer.overloaded(path);
+      context.observer.overloaded(path);
       respond(statusError(GrpcStatus.resourceExhausted, `more than ${context.inFlightMax} calls in flight`));
-      return;
-    }
-    if (deadlineUs <= clock.nowUs()) {
-      respond(statusError(GrpcStatus.deadlineExceeded, "the deadline passed before the call was read"));
       return;
     }
     context.inFlight++;
     const reply = new GrpcReply(path, call, respond, context);
-    try {
-      handler.handle(call.request, deadlineUs, reply);
-    } catch (error) {
-      observer.handlerFailed(path, error);
-      reply.failUnlessDone(GrpcStatus.internal, "internal error");
-    }
+    const deadlineUs = deadlineOn(context.clock, Number(call.getDeadline()));
+    setImmediate(() => {
+      if (call.cancelled) reply.forget();
+      else if (deadlineUs <= context.clock.nowUs()) {
+        reply.fail(GrpcStatus.deadlineExceeded, "the deadline passed before the call was read");
+      } else hand(call.request, { method, deadlineUs, reply, context });
+    });
   };
+}
+
+function hand(
+  message: Buffer,
+  to: { method: UnaryMethod; deadlineUs: number; reply: GrpcReply; context: CallContext },
+): void {
+  const { method, deadlineUs, reply, context } = to;
+  try {
+    method.handler.handle(message, deadlineUs, reply);
+  } catch (error) {
+    context.observer.handlerFailed(method.path, error);
+    reply.failUnlessDone(GrpcStatus.internal, "internal error");
+  }
 }
 
 class GrpcReply implements UnaryReply {
@@ -110,6 +120,11 @@ class GrpcReply implements UnaryReply {
   /** Fails the call unless it was answered before. */
   failUnlessDone(status: GrpcStatus, message: string): void {
     if (!this.#isDone) this.fail(status, message);
+  }
+
+  /** Ends a call that nobody waits for. */
+  forget(): void {
+    this.#isFirst();
   }
 
   #isFirst(): boolean {

@@ -16,7 +16,7 @@ export interface ServiceProcess {
   readonly httpPort: number;
   /** Lines of the log so far. */
   readonly log: readonly string[];
-  /** Sends SIGTERM and resolves to the exit code. */
+  /** Sends SIGTERM and resolves to the exit code; null if a signal ended it. */
   stop(): Promise<number | null>;
   signal(signal: NodeJS.Signals): void;
 }
@@ -45,7 +45,7 @@ export async function startService(env: Readonly<Record<string, string>>): Promi
     httpPort,
     log,
     async stop() {
-      if (child.exitCode !== null) return child.exitCode;
+      if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
       child.kill("SIGTERM");
       const [code] = (await once(child, "exit")) as [number | null];
       return code;

@@ -1,0 +1,248 @@
+// What callers see while Headgate or Redis is away, and that restarts and drains of Headgate are not seen at all.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { freePort, RedisServer } from "../support/redis-server.ts";
+import type { ServiceProcess } from "../support/service-process.ts";
+import { bootstrapText, type Config, cluster, fromHeader, listener, route } from "./support/bootstrap.ts";
+import { Caller, Load } from "./support/caller.ts";
+import { Envoy } from "./support/envoy-process.ts";
+import { startHeadgate } from "./support/rig.ts";
+import { startUpstream, type Upstream } from "./support/upstream.ts";
+
+const RULES = `
+domain: edge
+descriptors:
+  - key: few
+    rate_limit: { requests_per_unit: 10, unit: hour }
+  - key: many
+    rate_limit: { requests_per_unit: 4000000, unit: hour }
+  - key: guarded
+    on_store_failure: deny
+    rate_limit: { requests_per_unit: 10, unit: hour }
+`;
+
+const ROUTES = ["few", "many", "guarded"].map((key) =>
+  route({ prefix: `/${key}`, rateLimits: [{ actions: [fromHeader("x-case", key)] }] }),
+);
+
+const OPEN = { failure_mode_deny: false, enable_x_ratelimit_headers: "DRAFT_VERSION_03" };
+const CLOSED = { failure_mode_deny: true, status_on_error: { code: "ServiceUnavailable" } };
+const HEADERS = { "x-case": "x" };
+const CALLERS = 8;
+
+let redis: RedisServer;
+let upstream: Upstream;
+beforeAll(async () => {
+  redis = await RedisServer.start();
+  upstream = await startUpstream();
+});
+afterAll(async () => {
+  await upstream.stop();
+  await redis.stop();
+});
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+  await redis.flush();
+});
+
+/** A Headgate on a port that it will have again after a restart. */
+async function headgateOn(port: number, env: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {
+  const started = await startHeadgate(redis, RULES, { GRPC_PORT: String(port), ...env });
+  cleanups.push(() => {
+    started.signal("SIGCONT");
+    return started.stop();
+  });
+  return started;
+}
+
+interface EnvoyOptions {
+  /** Default: 0.2s, longer than a decision takes on a busy machine, short enough to wait for. */
+  readonly timeout?: string;
+  readonly http2Options?: Config;
+  readonly more?: Config;
+}
+
+/** Envoy with a listener that fails open and one that fails closed, before Headgates on these ports. */
+async function envoyBefore(ports: readonly number[], { timeout = "0.2s", ...options }: EnvoyOptions = {}) {
+  const envoy = await Envoy.start(
+    bootstrapText({
+      listeners: [
+        listener({ name: "open", routes: ROUTES, filter: { timeout, ...OPEN } }),
+        listener({ name: "closed", routes: ROUTES, filter: { timeout, ...CLOSED } }),
+      ],
+      clusters: [
+        cluster({ name: "headgate", endpoints: ports, http2: true, ...options }),
+        cluster({ name: "upstream", endpoints: [upstream.port] }),
+      ],
+    }),
+  );
+  cleanups.push(() => envoy.stop());
+  const [open, closed] = [new Caller(envoy.port("open")), new Caller(envoy.port("closed"))];
+  cleanups.push(() => {
+    open.close();
+    closed.close();
+  });
+  return { envoy, open, closed };
+}
+
+/** Sends until a request gets this status. */
+async function until(status: number, caller: Caller, path: string): Promise<void> {
+  for (let tries = 0; tries < 250; tries++) {
+    if ((await caller.get(path, HEADERS)).status === status) return;
+    await sleep(20);
+  }
+  throw new Error(`no request to ${path} gets ${status}`);
+}
+
+describe("while Headgate hangs", () => {
+  test("requests pass or get status_on_error after the timeout, and passing unasked is not charged later", async () => {
+    const port = await freePort();
+    const headgate = await headgateOn(port);
+    const { envoy, open, closed } = await envoyBefore([port]);
+    expect((await open.get("/few", HEADERS)).headers["x-ratelimit-remaining"]).toEqual(["9"]);
+
+    headgate.signal("SIGSTOP");
+    const unasked = await Promise.all([1, 2, 3, 4, 5].map(() => open.get("/few", HEADERS)));
+    expect(unasked.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    expect(await closed.statuses(1, "/few?hung", HEADERS)).toEqual([503]);
+    expect(await envoy.accessLine("/few?hung")).toMatchObject({ flags: "RLSE", details: "rate_limiter_error" });
+    expect(await envoy.counters("cluster.upstream.ratelimit.")).toMatchObject({ error: 6, failure_mode_allowed: 5 });
+
+    headgate.signal("SIGCONT");
+    await until(200, closed, "/many");
+    expect((await open.get("/few", HEADERS)).headers["x-ratelimit-remaining"]).toEqual(["8"]);
+  });
+});
+
+describe("while Headgate is down", () => {
+  test("requests pass or get status_on_error at once, and limits are back as soon as it is", async () => {
+    const port = await freePort();
+    const headgate = await headgateOn(port);
+    const { open, closed } = await envoyBefore([port]);
+    expect(await closed.statuses(10, "/few", HEADERS)).toEqual(Array(10).fill(200));
+    await headgate.stop();
+    expect(await open.statuses(5, "/few", HEADERS)).toEqual(Array(5).fill(200));
+    expect(await closed.statuses(5, "/few", HEADERS)).toEqual(Array(5).fill(503));
+    await headgateOn(port);
+    await until(200, closed, "/many");
+    expect(await closed.statuses(2, "/few", HEADERS)).toEqual([429, 429]);
+  });
+
+  test("killed and started again under load, a filter that fails open shows nobody an error", async () => {
+    const port = await freePort();
+    const headgate = await headgateOn(port);
+    const { open, closed } = await envoyBefore([port]);
+    const openLoad = new Load(4, () => open.get("/many", HEADERS));
+    const closedLoad = new Load(2, () => closed.get("/many", HEADERS));
+    await sleep(200); // some requests before the crash
+    headgate.signal("SIGKILL");
+    await until(503, closed, "/many");
+    await headgateOn(port);
+    await until(200, closed, "/many");
+    await sleep(200); // and some after it
+    await Promise.all([openLoad.stop(), closedLoad.stop()]);
+    expect([...openLoad.statuses.keys()]).toEqual([200]);
+    expect([...closedLoad.statuses.keys()].toSorted()).toEqual([200, 503]);
+  });
+});
+
+describe("without anybody noticing, though every failed call would be a 503,", () => {
+  // Stands for what takes an instance out of a Service's endpoints once its readiness says no.
+  const probed = {
+    timeout: "2s",
+    more: {
+      health_checks: [
+        {
+          timeout: "0.5s",
+          interval: "0.05s",
+          no_traffic_interval: "0.05s",
+          unhealthy_threshold: 1,
+          healthy_threshold: 1,
+          grpc_health_check: { service_name: "ratelimit" },
+        },
+      ],
+      // Envoy gathers changes of health for a second otherwise, and two of them follow each other sooner here.
+      common_lb_config: { healthy_panic_threshold: { value: 0 }, update_merge_window: "0s" },
+    },
+  };
+
+  test("two Headgates are restarted one after the other", async () => {
+    const ports = [await freePort(), await freePort()];
+    const env = { SHUTDOWN_DELAY: "500ms" };
+    const headgates = [await headgateOn(ports[0] ?? 0, env), await headgateOn(ports[1] ?? 0, env)];
+    const { envoy, closed } = await envoyBefore(ports, probed);
+    await until(200, closed, "/many");
+    const load = new Load(CALLERS, () => closed.get("/many", HEADERS));
+    for (const [i, headgate] of headgates.entries()) {
+      expect(await headgate.stop()).toBe(0);
+      await headgateOn(ports[i] ?? 0, env);
+      await healthy(envoy, 2);
+    }
+    await load.stop();
+    expect(Object.fromEntries(load.statuses)).toEqual({ 200: load.total });
+    expect(load.total).toBeGreaterThan(200);
+  });
+
+  test("connections come of age and are replaced", async () => {
+    const port = await freePort();
+    await headgateOn(port, { GRPC_MAX_CONNECTION_AGE: "300ms", GRPC_MAX_CONNECTION_AGE_GRACE: "3s" });
+    const { envoy, closed } = await envoyBefore([port], { timeout: "2s" });
+    await until(200, closed, "/many");
+    const load = new Load(CALLERS, () => closed.get("/many", HEADERS));
+    await sleep(2_000); // about six lives of a connection
+    await load.stop();
+    const connections = (await envoy.counters("cluster.headgate.")).upstream_cx_total ?? 0;
+    expect(connections).toBeGreaterThanOrEqual(4);
+    // grpc-js says goodbye and closes in one breath: it refuses the calls that are on their way to it at that moment.
+    const refusedMax = process.env.GRPC_TRANSPORT === "fast-lane" ? 0 : CALLERS * connections;
+    expect(load.total - (load.statuses.get(200) ?? 0)).toBeLessThanOrEqual(refusedMax);
+  });
+});
+
+async function healthy(envoy: Envoy, count: number): Promise<void> {
+  for (let tries = 0; tries < 250; tries++) {
+    if ((await envoy.counters("cluster.headgate.")).membership_healthy === count) return;
+    await sleep(20);
+  }
+  throw new Error(`Envoy does not come to see ${count} healthy Headgates`);
+}
+
+describe("keepalive pings of Envoy", () => {
+  const pings = { http2Options: { connection_keepalive: { interval: "0.1s", timeout: "1s" } } };
+
+  test("are answered: a quiet connection stays, a hung Headgate's is closed", async () => {
+    const port = await freePort();
+    const headgate = await headgateOn(port);
+    const { envoy, closed } = await envoyBefore([port], pings);
+    await until(200, closed, "/many");
+    await sleep(1_200); // ten pings, and longer than their timeout
+    expect(await closed.statuses(1, "/many", HEADERS)).toEqual([200]);
+    expect(await envoy.counters("cluster.headgate.upstream_cx_")).toMatchObject({ total: 1, destroy: 0 });
+
+    headgate.signal("SIGSTOP");
+    for (let tries = 0; tries < 150; tries++) {
+      if ((await envoy.counters("cluster.headgate.http2.")).keepalive_timeout === 1) return;
+      await sleep(20);
+    }
+    throw new Error("Envoy does not notice that its pings are not answered");
+  });
+});
+
+describe("while Redis is away", () => {
+  test("each rule's policy decides in time, and the access log says that it did", async () => {
+    const port = await freePort();
+    await headgateOn(port, { STORE_DEADLINE: "20ms" });
+    const { envoy, closed } = await envoyBefore([port]);
+    expect(await closed.statuses(1, "/few", HEADERS)).toEqual([200]);
+    redis.pause();
+    cleanups.push(() => redis.resume());
+    expect(await closed.statuses(1, "/few?unasked", HEADERS)).toEqual([200]);
+    expect(await closed.statuses(1, "/guarded?unasked", HEADERS)).toEqual([429]);
+    const degraded = (policy: string) => ({ source: "policy", degraded: { policy, failure: "STORE_TIMEOUT" } });
+    expect(await envoy.accessLine("/few?unasked")).toMatchObject({ status: 200, ...degraded("allow") });
+    expect(await envoy.accessLine("/guarded?unasked")).toMatchObject({ status: 429, flags: "RL", ...degraded("deny") });
+  });
+});
