@@ -7,6 +7,7 @@ import type { Limit } from "../../src/core/limit.ts";
 import { TakeGroup, Verdict } from "../../src/core/take.ts";
 import { hashBucketKey } from "../../src/rules/bucket-key.ts";
 import { openRedisStore, type RedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
+import type { Store } from "../../src/stores/store.ts";
 import type { StoreObserver } from "../../src/stores/store-observer.ts";
 import { makeLimit } from "../support/builders.ts";
 
@@ -33,7 +34,7 @@ export class Reports implements StoreObserver {
     this.damagedBuckets += buckets;
   }
   evicted(): void {
-    throw new Error("a Redis store evicts nothing");
+    throw new Error("a shared store evicts nothing");
   }
   loopLate(groups: number): void {
     this.lateGroups += groups;
@@ -70,7 +71,7 @@ export function groupOn(bucketKey: string, limit: Limit = LEDGER, cost = 1): Tak
 }
 
 /** Takes, and resolves with the group once it is settled. */
-export async function settle(store: RedisStore, group: TakeGroup): Promise<TakeGroup> {
+export async function settle(store: Pick<Store, "take">, group: TakeGroup): Promise<TakeGroup> {
   await new Promise<void>((resolve) => {
     if (store.take(group, { settled: () => resolve() })) resolve();
   });
@@ -88,7 +89,7 @@ export async function until(what: string, isSo: () => boolean | Promise<boolean>
 
 /** Takes at a steady pace, whatever becomes of them. */
 export class Load {
-  readonly #store: RedisStore;
+  readonly #store: Pick<Store, "take">;
   readonly #timer: NodeJS.Timeout;
   readonly #loopDelay: IntervalHistogram = monitorEventLoopDelay({ resolution: 1 });
   #number = 0;
@@ -100,7 +101,7 @@ export class Load {
   readonly paid = new Map<string, number>();
 
   /** `perTick` takes every two milliseconds on `keys` keys named `load:0` and on. */
-  constructor(store: RedisStore, options: { readonly perTick: number; readonly keys: number }) {
+  constructor(store: Pick<Store, "take">, options: { readonly perTick: number; readonly keys: number }) {
     this.#store = store;
     this.#loopDelay.enable();
     this.#timer = setInterval(() => {

@@ -1,0 +1,109 @@
+// PostgreSQL killed, and PostgreSQL hanging, under load: every take is answered in time, none is paid after it was answered.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { Verdict } from "../../src/core/take.ts";
+import { openPostgresStore, type PostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import { PostgresServer } from "../support/postgres-server.ts";
+import { debts, flush, openPostgresRig } from "./postgres-rig.ts";
+import { groupOn, Load, settle, until } from "./store-rig.ts";
+
+const DEADLINE_MS = 30;
+/** A little: the timer's grain, and the turn in which sockets are read once more. */
+const LITTLE_MS = 15;
+const KEYS = 10;
+const LOAD = { perTick: 2, keys: KEYS } as const;
+
+let server: PostgresServer;
+beforeAll(async () => {
+  server = await PostgresServer.start();
+  // Makes the tables.
+  await (await openPostgresRig({ target: server.target() })).store.close();
+}, 60_000);
+beforeEach(() => flush(server));
+afterAll(() => server.stop());
+
+async function answersAgain(store: PostgresStore): Promise<boolean> {
+  return (await settle(store, groupOn("probe"))).verdict === Verdict.allowed;
+}
+
+test("a PostgreSQL that hangs for two seconds costs no call more than its deadline, and no bucket a call", async () => {
+  const { store, reports } = await openPostgresRig({ target: server.target(), deadlineMs: DEADLINE_MS });
+  const load = new Load(store, LOAD);
+  await sleep(300); // so that takes are under way when it stops
+  server.pause();
+  await sleep(2_000); // how long it hangs
+  const failedWhilePaused = load.failed;
+  server.resume();
+  await until("it answers again", () => answersAgain(store), 3_000);
+  await sleep(300); // so that the load runs on what has healed
+  await load.stop();
+
+  expect(load.slowestMs).toBeLessThan(DEADLINE_MS + LITTLE_MS + load.loopLateMs);
+  expect(failedWhilePaused).toBeGreaterThan(100);
+  expect(load.allowed).toBeGreaterThan(100);
+  expect(load.allowed + load.failed).toBe(load.sent);
+  expect(reports.breakerStates.slice(0, 2)).toEqual(["open", "probing"]);
+  expect(reports.unknownGroups).toBe(0);
+  await until("the breaker has closed", async () => (await answersAgain(store)) && store.trouble() === undefined);
+  // What came late and was paid is given back; then the buckets hold what was answered as paid, to the token.
+  await until("the buckets hold what was answered as paid", async () => {
+    const found = await debts(server);
+    return [...load.paid].every(([key, paid]) => found.get(key) === paid);
+  });
+  await store.close();
+});
+
+test("a killed PostgreSQL costs no call more than its deadline, and is found again", async () => {
+  const { store, reports } = await openPostgresRig({ target: server.target(), deadlineMs: DEADLINE_MS });
+  const load = new Load(store, LOAD);
+  await sleep(300); // so that takes are under way when it dies
+  await server.kill();
+  await sleep(1_000); // how long it is away
+  const trouble = store.trouble();
+  const failedWhileAway = load.failed;
+  await server.restart();
+  await until("it answers again", () => answersAgain(store), 5_000);
+  await sleep(200); // so that the load runs on what has healed
+  await load.stop();
+
+  expect(trouble).toContain(`PostgreSQL at 127.0.0.1:${server.port}`);
+  expect(failedWhileAway).toBeGreaterThan(100);
+  expect(load.slowestMs).toBeLessThan(DEADLINE_MS + LITTLE_MS + load.loopLateMs);
+  expect(load.allowed + load.failed).toBe(load.sent);
+  expect(reports.failures.length).toBeGreaterThanOrEqual(load.failed);
+  expect(reports.breakerStates[0]).toBe("open");
+  await until("all is well", async () => (await answersAgain(store)) && store.trouble() === undefined);
+  await store.close();
+});
+
+test("payments that waited for the disk outlive a crash", async () => {
+  const { store } = await openPostgresRig({ target: server.target(), deadlineMs: 5_000, waitsForDisk: true });
+  expect((await settle(store, groupOn("durable"))).verdict).toBe(Verdict.allowed);
+  await server.kill();
+  await server.restart();
+  expect((await debts(server)).get("durable")).toBe(1);
+  await store.close();
+});
+
+test("a store started before its PostgreSQL waits for it and says so", async () => {
+  await server.kill();
+  const store = openPostgresStore({ target: server.target(), deadlineMs: 5_000 });
+  expect(await store.whenUp(200)).toBe(false);
+  expect(store.trouble()).toBe(`PostgreSQL at 127.0.0.1:${server.port} refuses connections: nothing listens there`);
+  expect((await settle(store, groupOn("early"))).failure?.code).toBe("STORE_UNREACHABLE");
+  await server.restart();
+  expect(await store.whenUp(5_000)).toBe(true);
+  expect(store.trouble()).toBeUndefined();
+  expect(await answersAgain(store)).toBe(true);
+  await store.close();
+});
+
+test("a closed store answers takes that are under way, then refuses", async () => {
+  const { store } = await openPostgresRig({ target: server.target(), deadlineMs: 2_000 });
+  const underWay = settle(store, groupOn("closing"));
+  const closed = store.close();
+  expect((await underWay).verdict).toBe(Verdict.allowed);
+  await closed;
+  expect((await settle(store, groupOn("closing"))).failure?.code).toBe("STORE_CLOSED");
+});

@@ -1,0 +1,201 @@
+// Replies that are late, cut or lost: nothing is paid twice, what was answered without the store is given back.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { SystemClock } from "../../src/core/clock.ts";
+import { Mode, Verdict } from "../../src/core/take.ts";
+import type { PostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import { FaultProxy } from "../support/fault-proxy.ts";
+import { PostgresServer } from "../support/postgres-server.ts";
+import { debtOf, flush, openPostgresRig } from "./postgres-rig.ts";
+import { groupOn, LEDGER, type Reports, settle, until } from "./store-rig.ts";
+
+const DEADLINE_MS = 50;
+
+let server: PostgresServer;
+let proxy: FaultProxy;
+let store: PostgresStore;
+let reports: Reports;
+
+beforeAll(async () => {
+  server = await PostgresServer.start();
+  await (await openPostgresRig({ target: server.target() })).store.close();
+}, 60_000);
+beforeEach(async () => {
+  await flush(server);
+  proxy = await FaultProxy.start(server.port);
+  const target = server.target({ port: proxy.port });
+  ({ store, reports } = await openPostgresRig({ target, deadlineMs: DEADLINE_MS, connections: 1, sweeps: false }));
+});
+afterEach(async () => {
+  proxy.release();
+  await store.close();
+  await proxy.stop();
+});
+afterAll(() => server.stop());
+
+test("a payment whose reply comes after the call was answered is given back", async () => {
+  await settle(store, groupOn("k", LEDGER, 5));
+  proxy.hold();
+  const group = await settle(store, groupOn("k", LEDGER, 7));
+  expect(group.failure?.code).toBe("STORE_TIMEOUT");
+  expect(await debtOf(server, "k")).toBe(12);
+  proxy.release();
+  await until("it is given back", async () => (await debtOf(server, "k")) === 5);
+  expect(reports.takesGivenBack).toBe(1);
+  expect(reports.unknownGroups).toBe(0);
+});
+
+test("a late reply of a peek or a refund gives nothing back", async () => {
+  await settle(store, groupOn("k", LEDGER, 5));
+  proxy.hold();
+  const refund = groupOn("k", LEDGER, 2);
+  const peek = groupOn("k", LEDGER, 2);
+  for (const [group, mode] of [
+    [refund, Mode.refund],
+    [peek, Mode.peek],
+  ] as const) {
+    const take = group.takes[0];
+    if (take !== undefined) take.mode = mode;
+  }
+  await Promise.all([settle(store, refund), settle(store, peek)]);
+  proxy.release();
+  await until("it answers", async () => (await settle(store, groupOn("other"))).verdict === Verdict.allowed);
+  expect(await debtOf(server, "k")).toBe(3);
+  expect(reports.takesGivenBack).toBe(0);
+});
+
+test("a late reply never writes into a group that serves another call", async () => {
+  proxy.hold();
+  const group = groupOn("k", LEDGER, 7);
+  const ended = settle(store, group);
+  await until("it is paid", async () => (await debtOf(server, "k")) === 7);
+  group.reset();
+  const take = group.add(LEDGER);
+  take.bucketKey = "next";
+  proxy.release();
+  await until("it is given back", () => reports.takesGivenBack === 1);
+  expect(take).toMatchObject({ paid: false, outcome: 0, remaining: 0 });
+  expect(group.verdict).toBe(Verdict.pending);
+  expect(await debtOf(server, "k")).toBe(0);
+  await Promise.race([ended, sleep(DEADLINE_MS * 2)]);
+  expect(group.verdict).toBe(Verdict.pending);
+});
+
+test("a reply that is cut is counted as unknown, not repeated and not given back", async () => {
+  proxy.cutAfter(20);
+  const group = await settle(store, groupOn("k", LEDGER, 7));
+  expect(group).toMatchObject({ verdict: Verdict.failed, failure: { code: "STORE_UNREACHABLE" } });
+  expect(await store.whenUp(3_000)).toBe(true);
+  expect((await settle(store, groupOn("k", LEDGER, 1))).verdict).toBe(Verdict.allowed);
+  expect(await debtOf(server, "k")).toBe(8);
+  expect(reports.unknownGroups).toBe(1);
+  expect(reports.takesGivenBack).toBe(0);
+});
+
+test("connections cut with takes under way fail them at once, and nothing is sent again", async () => {
+  const target = server.target({ port: proxy.port });
+  const patient = await openPostgresRig({ target, deadlineMs: 10_000, connections: 1, sweeps: false });
+  proxy.hold();
+  const settled = Promise.all(Array.from({ length: 10 }, () => settle(patient.store, groupOn("k"))));
+  await until("all were paid", async () => (await debtOf(server, "k")) === 10, 1_000);
+  proxy.cutAll();
+  const groups = await settled;
+  expect(groups.every(({ failure }) => failure?.code === "STORE_UNREACHABLE")).toBe(true);
+  expect(patient.reports.unknownGroups).toBe(10);
+  proxy.release();
+  expect(await patient.store.whenUp(3_000)).toBe(true);
+  await settle(patient.store, groupOn("other"));
+  expect(await debtOf(server, "k")).toBe(10);
+  await patient.store.close();
+});
+
+test("a connection that the server ends is replaced, and another one carries on meanwhile", async () => {
+  const { store: two } = await openPostgresRig({ target: server.target(), deadlineMs: 5_000, connections: 2 });
+  const count = async () => {
+    const text = "SELECT pid FROM pg_stat_activity WHERE application_name = 'headgate' AND client_port <> $1";
+    return (await server.query(text, [0])).length;
+  };
+  await until("all are connected", async () => (await count()) >= 3);
+  await server.query(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'headgate' LIMIT 1",
+  );
+  const groups = await Promise.all(Array.from({ length: 5 }, () => settle(two, groupOn("k"))));
+  expect(groups.filter(({ verdict }) => verdict === Verdict.allowed).length).toBeGreaterThan(0);
+  await until("all are connected again", async () => (await count()) >= 3);
+  await two.close();
+});
+
+test("an event loop that is late does not make an answered take look lost", async () => {
+  // Not through the proxy, which lives in this process and would be late as well.
+  const direct = await openPostgresRig({ target: server.target(), deadlineMs: DEADLINE_MS, connections: 1 });
+  const settled = settle(direct.store, groupOn("k"));
+  // One turn further the take has been written; then this process is busy until long after its deadline.
+  setImmediate(() => {
+    setImmediate(() => {
+      const endMs = performance.now() + DEADLINE_MS * 3;
+      while (performance.now() < endMs);
+    });
+  });
+  expect(await settled).toMatchObject({ verdict: Verdict.allowed, failure: undefined });
+  expect(direct.reports.lateGroups).toBe(1);
+  expect(direct.reports.failures).toEqual([]);
+  await direct.store.close();
+});
+
+test("a call whose deadline passed before it could be sent pays nothing", async () => {
+  const group = groupOn("k");
+  group.deadlineUs = 1;
+  expect((await settle(store, group)).failure?.code).toBe("STORE_TOO_LATE");
+  await settle(store, groupOn("other"));
+  expect(await debtOf(server, "k")).toBe(0);
+});
+
+test("a call's own deadline counts if it is shorter than the store's", async () => {
+  proxy.hold();
+  const group = groupOn("k");
+  const startMs = performance.now();
+  group.deadlineUs = new SystemClock().nowUs() + 5_000;
+  expect((await settle(store, group)).failure?.code).toBe("STORE_TIMEOUT");
+  expect(performance.now() - startMs).toBeLessThan(DEADLINE_MS);
+});
+
+test("takes that wait for a free connection until their deadline never reach PostgreSQL", async () => {
+  proxy.hold();
+  const first = settle(store, groupOn("first"));
+  await until("the connection is taken", async () => (await debtOf(server, "first")) === 1);
+  const waiting = await Promise.all([settle(store, groupOn("k")), settle(store, groupOn("k"))]);
+  expect(waiting.map(({ failure }) => failure?.code)).toEqual(["STORE_TIMEOUT", "STORE_TIMEOUT"]);
+  await first;
+  proxy.release();
+  await until("it answers", async () => (await settle(store, groupOn("other"))).verdict === Verdict.allowed);
+  expect(await debtOf(server, "k")).toBe(0);
+});
+
+test("a connection that is silent for too long is given up, and a new one answers", async () => {
+  const target = server.target({ port: proxy.port });
+  const impatient = await openPostgresRig({ target, deadlineMs: DEADLINE_MS, silenceMsMax: 150, connections: 1 });
+  proxy.hold();
+  await until("it is given up", async () => {
+    await settle(impatient.store, groupOn("k"));
+    return impatient.store.trouble()?.endsWith("has not answered for 0.15 seconds") === true;
+  });
+  proxy.release();
+  expect(await impatient.store.whenUp(3_000)).toBe(true);
+  await until("it answers", async () => (await settle(impatient.store, groupOn("k"))).verdict === Verdict.allowed);
+  expect(impatient.reports.unknownGroups).toBeGreaterThan(0);
+  expect(impatient.reports.takesGivenBack).toBe(0);
+  await impatient.store.close();
+});
+
+test("too many takes under way are refused at once", async () => {
+  const target = server.target({ port: proxy.port });
+  const bounded = await openPostgresRig({ target, deadlineMs: DEADLINE_MS, takesInFlightMax: 10, connections: 1 });
+  proxy.hold();
+  const groups = await Promise.all(Array.from({ length: 15 }, () => settle(bounded.store, groupOn("k"))));
+  const codes = groups.map(({ failure }) => failure?.code);
+  expect(codes.filter((code) => code === "STORE_QUEUE_FULL")).toHaveLength(5);
+  expect(codes.filter((code) => code === "STORE_TIMEOUT")).toHaveLength(10);
+  proxy.release();
+  await bounded.store.close();
+});

@@ -1,0 +1,35 @@
+// A PostgreSQL store whose every report is counted, and what its database holds.
+
+import {
+  openPostgresStore,
+  type PostgresStore,
+  type PostgresStoreOptions,
+} from "../../src/stores/postgres/postgres-store.ts";
+import type { PostgresServer } from "../support/postgres-server.ts";
+import { Reports } from "./store-rig.ts";
+
+/** A store, what it reports, and its first connection awaited. */
+export async function openPostgresRig(
+  options: Omit<PostgresStoreOptions, "observer">,
+): Promise<{ store: PostgresStore; reports: Reports }> {
+  const reports = new Reports();
+  const store = openPostgresStore({ ...options, observer: reports });
+  if (!(await store.whenUp(10_000))) throw new Error(store.trouble());
+  return { store, reports };
+}
+
+/** Tokens owed by the token buckets of the database, by key. */
+export async function debts(server: PostgresServer): Promise<Map<string, number>> {
+  const rows = await server.query("SELECT bucket_key, used FROM headgate.bucket");
+  return new Map(rows.map(({ bucket_key, used }) => [String(bucket_key), Number(used) / 1_000_000]));
+}
+
+/** Tokens owed by one of them; 0 if there is none. */
+export async function debtOf(server: PostgresServer, key: string): Promise<number> {
+  return (await debts(server)).get(key) ?? 0;
+}
+
+/** Empties the tables. */
+export async function flush(server: PostgresServer): Promise<void> {
+  await server.query("TRUNCATE headgate.bucket, headgate.log_entry, headgate.process");
+}
