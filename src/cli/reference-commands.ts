@@ -52,10 +52,7 @@ function addClient(program: Command, terminal: Terminal): void {
     )
     .argument("[flags...]")
     .allowUnknownOption()
-    .addHelpText(
-      "after",
-      "\nExamples:\n  headgate client -dial_string host:8081 -domain edge -descriptors user=a\n",
-    )
+    .addHelpText("after", "\nExamples:\n  headgate client -dial_string host:8081 -domain edge -descriptors user=a\n")
     .action((args: readonly string[]) =>
       withFlags(terminal, async () => {
         const { values, lists, rest } = parseGoFlags(args, {

@@ -56,41 +56,11 @@ const GRACE_MS = 5_000;
 
 /** Starts a mirror. Targets that are away don't keep it from starting. Throws ConfigError if it can't listen or record. */
 export async function runMirror(options: RunMirrorOptions): Promise<RunningMirror> {
-  const { clock, logger, compare, compareWith, record } = options;
-  const recording = record === undefined ? undefined : await Recording.open({ ...record, clock });
-  const answering = new Http2Target({ authority: options.answerFrom, messageBytesMax: MESSAGE_BYTES_MAX, clock });
-  const compared =
-    compareWith === undefined
-      ? undefined
-      : new Http2Target({ authority: compareWith, messageBytesMax: COMPARED_BYTES_MAX, clock });
-  const book = new DifferenceBook(new ValueGuard(options.values));
-  const mirror = new Mirror({
-    answering,
-    compared,
-    compare,
-    book,
-    recorder: recording,
-    clock,
-    comparisonsMax: options.comparisonsMax,
-    heldBytesMax: options.heldBytesMax,
-    compareTimeoutUs: options.compareTimeoutMs * MICROS_PER_MILLI,
-    onFault: (error) => logger.error({ err: error }, "a comparison failed"),
-  });
+  const parts = await buildParts(options);
+  const { answering, compared, mirror, recording } = parts;
+  const { clock, logger } = options;
   const startUs = clock.nowUs();
-  const report = () =>
-    makeReport({
-      answerFrom: options.answerFrom,
-      compareWith,
-      mirror,
-      book,
-      compare,
-      recording,
-      seconds: (clock.nowUs() - startUs) / MICROS_PER_SECOND,
-    });
-  const closeTargets = () => {
-    answering.close();
-    compared?.close();
-  };
+  const report = () => reportOf(parts, options, (clock.nowUs() - startUs) / MICROS_PER_SECOND);
   const relay = new RelayServer({
     ...options.grpc,
     path: SHOULD_RATE_LIMIT_PATH,
@@ -102,7 +72,7 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
   const pages = await openPages({
     ...options.http,
     report,
-    exporter: new MirrorExporter(metricSources(mirror, book, recording)),
+    exporter: new MirrorExporter(metricSources(parts)),
     isReady: () => {
       answering.connect();
       return answering.isConnected;
@@ -120,26 +90,57 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
     { grpc: `${options.grpc.host}:${grpcPort}`, http: `${options.http.host}:${pages.port}`, from: options.answerFrom },
     "mirroring",
   );
-  return {
-    grpcPort,
-    httpPort: pages.port,
-    report,
-    async stop() {
-      await relay.close(GRACE_MS);
-      await mirror.finish(options.compareTimeoutMs);
-      closeTargets();
-      await recording?.close();
-      await pages.close();
-      return report();
-    },
+  const stop = async () => {
+    await relay.close(GRACE_MS);
+    await mirror.finish(options.compareTimeoutMs);
+    answering.close();
+    compared?.close();
+    await recording?.close();
+    await pages.close();
+    return report();
   };
+  return { grpcPort, httpPort: pages.port, report, stop };
 }
 
-function metricSources(
-  mirror: Mirror,
-  book: DifferenceBook,
-  recording: Recording | undefined,
-): ConstructorParameters<typeof MirrorExporter>[0] {
+/** What a running mirror is made of, its two ports apart. */
+interface Parts {
+  readonly answering: Http2Target;
+  readonly compared: Http2Target | undefined;
+  readonly mirror: Mirror;
+  readonly book: DifferenceBook;
+  readonly recording: Recording | undefined;
+}
+
+async function buildParts(options: RunMirrorOptions): Promise<Parts> {
+  const { clock, logger, compareWith, record } = options;
+  const recording = record === undefined ? undefined : await Recording.open({ ...record, clock });
+  const answering = new Http2Target({ authority: options.answerFrom, messageBytesMax: MESSAGE_BYTES_MAX, clock });
+  const compared =
+    compareWith === undefined
+      ? undefined
+      : new Http2Target({ authority: compareWith, messageBytesMax: COMPARED_BYTES_MAX, clock });
+  const book = new DifferenceBook(new ValueGuard(options.values));
+  const mirror = new Mirror({
+    answering,
+    compared,
+    compare: options.compare,
+    book,
+    recorder: recording,
+    clock,
+    comparisonsMax: options.comparisonsMax,
+    heldBytesMax: options.heldBytesMax,
+    compareTimeoutUs: options.compareTimeoutMs * MICROS_PER_MILLI,
+    onFault: (error) => logger.error({ err: error }, "a comparison failed"),
+  });
+  return { answering, compared, mirror, book, recording };
+}
+
+function reportOf({ mirror, book, recording }: Parts, options: RunMirrorOptions, seconds: number): Report {
+  const { answerFrom, compareWith, compare } = options;
+  return makeReport({ answerFrom, compareWith, mirror, book, compare, recording, seconds });
+}
+
+function metricSources({ mirror, book, recording }: Parts): ConstructorParameters<typeof MirrorExporter>[0] {
   return {
     relayed: () => mirror.relayed,
     same: () => book.same,
