@@ -165,14 +165,12 @@ describe.each(SETUPS)("the set-up %s", (setup) => {
       labels: spec.template.metadata.labels,
     }));
     const hit = (selector: Labels) => pods.filter(({ labels }) => selects(selector, labels)).map(({ name }) => name);
-    for (const object of objectsOf(setup)) {
-      const spec = object.spec as Record<string, { matchLabels?: Labels }> | undefined;
-      const selector =
-        object.kind === "Service" ? (spec?.selector as Labels) : (spec?.podSelector ?? spec?.selector)?.matchLabels;
-      if (selector === undefined) continue;
-      if (object.kind === "ServiceMonitor") {
-        expect(selects(selector, named(objectsOf(setup), "Service")?.metadata.labels ?? {})).toBe(true);
-      } else expect(hit(selector), `${object.kind} ${object.metadata.name}`).toEqual([baseName(object)]);
+    const meant = objectsOf(setup)
+      .filter(({ kind }) => ["Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"].includes(kind))
+      .map((object) => ({ object, selector: selectorOf(object) }));
+    expect(meant.length).toBeGreaterThanOrEqual(5);
+    for (const { object, selector } of meant) {
+      expect(hit(selector), `${object.kind} ${object.metadata.name}`).toEqual([baseName(object)]);
     }
     for (const { labelSelector } of headgateOf(setup).spec.template.spec.topologySpreadConstraints) {
       expect(hit(labelSelector.matchLabels)).toEqual(["headgate"]);
@@ -268,16 +266,19 @@ describe("the set-ups among each other", () => {
     for (const setup of ["production", "mutual-tls"] as const) {
       const said = readFileSync(join(ROOT, "deploy/kubernetes/overlays", setup, "kustomization.yaml"), "utf8");
       const inherited = readFileSync(join(ROOT, "deploy/kubernetes/overlays/production/kustomization.yaml"), "utf8");
-      for (const { value } of containerOf(headgateOf(setup)).env ?? []) {
-        const file = /^\/etc\/headgate\/(?:redis|tls)\/(.+)$/.exec(value ?? "")?.[1];
-        if (file !== undefined) expect(said + inherited, file).toContain(file);
-      }
+      const files = (containerOf(headgateOf(setup)).env ?? []).flatMap(
+        ({ value }) => /^\/etc\/headgate\/(?:redis|tls)\/(.+)$/.exec(value ?? "")?.[1] ?? [],
+      );
+      expect(files.length).toBeGreaterThan(1);
+      for (const file of files) expect(said + inherited).toContain(file);
       const secrets = headgateOf(setup).spec.template.spec.volumes.flatMap(({ secret }) => secret?.secretName ?? []);
       for (const name of secrets) expect(said + inherited).toContain(`create secret generic ${name} `);
     }
   });
 
   test("production is scraped where Headgate serves its metrics", () => {
+    const service = named(objectsOf("production"), "Service")?.metadata.labels ?? {};
+    expect(selects(headgateOf("production").spec.selector.matchLabels, service)).toBe(true);
     expect(named(objectsOf("production"), "ServiceMonitor")).toEqual({
       apiVersion: "monitoring.coreos.com/v1",
       kind: "ServiceMonitor",
@@ -361,6 +362,14 @@ describe("the chart", () => {
     expect(named(objects, "ConfigMap", "headgate-rules")).toBeUndefined();
   });
 });
+
+/** The labels by which an object picks pods, wherever its kind has them. */
+function selectorOf({ kind, spec }: KubeObject): Labels {
+  const { selector, podSelector } = spec as Record<string, Labels & { matchLabels?: Labels }>;
+  const picked = podSelector ?? selector;
+  if (picked === undefined) throw new Error(`${kind} without a selector`);
+  return picked.matchLabels ?? picked;
+}
 
 /** The Deployment that an object belongs to, by its name. */
 function baseName({ metadata }: KubeObject): string {

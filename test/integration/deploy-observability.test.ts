@@ -176,7 +176,9 @@ describe("the compose set-up", () => {
         expect(existsSync(join(DEPLOY, "compose", volume.split(":")[0] ?? "")), `${name}: ${volume}`).toBe(true);
       }
       expect(Object.keys(services)).toEqual(expect.arrayContaining(Object.keys(depends_on ?? {})));
-      if (build !== undefined) expect(existsSync(join(DEPLOY, "compose", build.context, build.dockerfile))).toBe(true);
+      for (const { context, dockerfile } of build === undefined ? [] : [build]) {
+        expect(existsSync(join(DEPLOY, "compose", context, dockerfile)), name).toBe(true);
+      }
     }
   });
 
