@@ -21,6 +21,7 @@ BEGIN
   total := total - gone_cost;
   entries := entries - gone;
   IF total < 0 OR entries < 0 OR (entries = 0) <> (total = 0) THEN RETURN NULL; END IF;
+  IF entries > 0 AND newest_us <= effective_us - window_us THEN RETURN NULL; END IF;
   RETURN ARRAY[effective_us, total, 0, is_redated::int, entries];
 END $$;
 

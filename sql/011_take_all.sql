@@ -16,6 +16,7 @@ RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   room CONSTANT bigint := 1;
   fields CONSTANT int := 7;
+  lifetime_max_us CONSTANT bigint := 315360000000000;
   zeros CONSTANT bigint[] := array_fill(0::bigint, ARRAY[cardinality(keys)]);
   now_us bigint := injected_us;
   damaged bigint := 0;
@@ -134,7 +135,8 @@ BEGIN
       k := groups[p]; l := (groups[p + 1] - 1) * 5;
       r := step(limits[l + 1], 'report', keys[k], at_us[k], used[k], previous[k], entries[k],
         limits[l + 2], limits[l + 3], limits[l + 4], limits[l + 5], 0, 0, now_us);
-      lifetime_us[k] := greatest(lifetime_us[k], r[2] * limits[l + 4]);
+      -- A debt of a limit that was edited may take longer to pay off than a number can hold: ten years will do.
+      lifetime_us[k] := greatest(lifetime_us[k], least(r[2], lifetime_max_us / limits[l + 4]) * limits[l + 4]);
       reply[o + 1] := outcome[t] + CASE WHEN paid_us[t] > 0 THEN 4 ELSE 0 END;
       reply[o + 2] := r[1]; reply[o + 3] := wait[t]; reply[o + 4] := r[2];
       reply[o + 5] := paid_us[t]; reply[o + 6] := capped[t];
@@ -157,9 +159,9 @@ BEGIN
           ELSE ARRAY[at_us[k], used[k], previous[k]] END;
       END IF;
       saved_at[k] := r[1]; saved_used[k] := r[2]; saved_previous[k] := r[3]; has_changes := true;
-      -- Kept for ten years at most, and no longer than is needed if it is as new.
+      -- What is as new means nothing from now on.
       expires_us[k] := now_us + CASE WHEN r[2] = 0 AND r[3] = 0 THEN 0
-        ELSE least(greatest(lifetime_us[k], 1000), 315360000000000) END;
+        ELSE greatest(lifetime_us[k], 1000) END;
     END LOOP;
     g := next_g;
   END LOOP;

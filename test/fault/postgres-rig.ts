@@ -18,9 +18,11 @@ export async function openPostgresRig(
   return { store, reports };
 }
 
-/** Tokens owed by the token buckets of the database, by key. */
+/** Tokens owed by the token buckets of the database, by key; without what stores try for themselves when they connect. */
 export async function debts(server: PostgresServer): Promise<Map<string, number>> {
-  const rows = await server.query("SELECT bucket_key, used FROM headgate.bucket");
+  const rows = await server.query(
+    "SELECT bucket_key, used FROM headgate.bucket WHERE bucket_key NOT LIKE '%headgate:%'",
+  );
   return new Map(rows.map(({ bucket_key, used }) => [String(bucket_key), Number(used) / 1_000_000]));
 }
 

@@ -2,6 +2,7 @@
 
 import { Algorithm } from "../../src/core/limit.ts";
 import { Kind, Mode } from "../../src/core/take.ts";
+import { AMOUNT_MAX } from "../../src/core/units.ts";
 import type { History, HistoryStep, LimitNumbers } from "./histories.ts";
 
 const START_US = 1_767_225_600_000_024;
@@ -14,8 +15,8 @@ function history(numbers: LimitNumbers, ...steps: (readonly [advanceUs: number, 
   };
 }
 
-function step(advanceUs: number, mode: Mode, cost: number): HistoryStep {
-  const take = { limit: 0, identity: "0", descriptor: 0, kind: Kind.ordinary, mode, cost };
+function step(advanceUs: number, mode: Mode, cost: number, limit = 0): HistoryStep {
+  const take = { limit, identity: "0", descriptor: 0, kind: Kind.ordinary, mode, cost };
   return { advanceUs, takes: [take], hasSpareQuota: false, isGivenBack: false };
 }
 
@@ -51,4 +52,23 @@ export const REPLAYED_HISTORIES: readonly History[] = [
     [59_999_999, Mode.pay, 1],
     [1, Mode.pay, 1],
   ),
+];
+
+/** The same for histories of several limits that share a bucket, as edited rules do. */
+export const REPLAYED_EDITS: readonly History[] = [
+  // A debt that a rule of a few tokens a day would pay off in longer than 2^63 microseconds.
+  {
+    startUs: START_US,
+    limits: [
+      { algorithm: Algorithm.tokenBucket, amount: 5, burst: 15, windowSeconds: 86_400, debtMax: 60 },
+      {
+        algorithm: Algorithm.tokenBucket,
+        amount: AMOUNT_MAX,
+        burst: AMOUNT_MAX,
+        windowSeconds: 86_400,
+        debtMax: AMOUNT_MAX,
+      },
+    ],
+    steps: [step(0, Mode.pay, 533_759_956, 1), step(0, Mode.postPaid, 1, 0)],
+  },
 ];

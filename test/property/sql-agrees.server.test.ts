@@ -1,5 +1,5 @@
-// The SQL functions and the TypeScript are one arithmetic: generated histories, replayed on a real PostgreSQL and on the reference,
-// give equal answers step by step, every field of them.
+// The SQL functions and the TypeScript are one arithmetic: generated histories, replayed on a real PostgreSQL and on the
+// reference, give equal answers step by step, every field of them.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -10,6 +10,7 @@ import { fillGroup, type StoreHarness } from "../contract/store-harness.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { ALGORITHMS, type History, type HistoryShape, histories, limitOf } from "./histories.ts";
 import { answerOf, type GroupAnswer, replayHistory, replayOnReference } from "./replay.ts";
+import { REPLAYED_EDITS, REPLAYED_HISTORIES } from "./replayed.ts";
 
 /** How many histories each property replays; a longer run is one environment variable away. */
 const RUNS = Number(process.env.HISTORIES ?? 100);
@@ -21,7 +22,7 @@ let replays = 0;
 beforeAll(async () => {
   server = await PostgresServer.start();
   harness = await postgresHarness(server);
-});
+}, 60_000);
 afterAll(async () => {
   await harness.close();
   await server.stop();
@@ -66,6 +67,12 @@ async function replayInFours(history: History, keyPrefix: string): Promise<Group
   }
   return answers;
 }
+
+test("histories that failed once", async () => {
+  for (const history of [...REPLAYED_HISTORIES, ...REPLAYED_EDITS]) {
+    expect(await replayHistory(harness, history, freshPrefix())).toEqual(replayOnReference(history));
+  }
+});
 
 describe.each(ALGORITHMS.map((algorithm: Algorithm) => ({ name: ALGORITHM_NAMES[algorithm], algorithm })))(
   "$name",

@@ -1,0 +1,174 @@
+// Ways to reach PostgreSQL, and what is said when it can't be used: one sentence, never a password.
+
+import { once } from "node:events";
+import { chmodSync, chownSync, copyFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import { join, resolve } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { Verdict } from "../../src/core/take.ts";
+import type { PostgresTarget } from "../../src/stores/postgres/connect.ts";
+import { openPostgresStore, type PostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import { PostgresServer } from "../support/postgres-server.ts";
+import { freePort } from "../support/redis-server.ts";
+import { groupOn, settle, until } from "./store-rig.ts";
+
+const PASSWORD = "s3cret of the test";
+const TLS = resolve(import.meta.dirname, "../fixtures/tls");
+
+let server: PostgresServer;
+const stores: PostgresStore[] = [];
+const listeners: Server[] = [];
+
+beforeAll(async () => {
+  server = await PostgresServer.start();
+  await server.query(`CREATE ROLE alice LOGIN PASSWORD '${PASSWORD}'`);
+  await server.query("CREATE ROLE bob LOGIN PASSWORD 'first'");
+  await server.query("GRANT CREATE ON DATABASE postgres TO alice, bob");
+  await server.query("CREATE ROLE carol LOGIN");
+  for (const name of ["localhost.pem", "localhost-key.pem"]) {
+    const copy = join(server.directory, name);
+    const { uid, gid } = statSync(join(server.directory, "data"));
+    copyFileSync(join(TLS, name), copy);
+    chmodSync(copy, 0o600);
+    chownSync(copy, uid, gid);
+  }
+  await server.query(`ALTER SYSTEM SET ssl_cert_file = '${server.directory}/localhost.pem'`);
+  await server.query(`ALTER SYSTEM SET ssl_key_file = '${server.directory}/localhost-key.pem'`);
+  await server.query("ALTER SYSTEM SET ssl = on");
+  writeFileSync(
+    join(server.directory, "data/pg_hba.conf"),
+    ["local all all trust", "host all alice,bob all scram-sha-256", "host all all all trust"].join("\n"),
+  );
+  await server.query("SELECT pg_reload_conf()");
+}, 60_000);
+afterEach(async () => {
+  await Promise.all(stores.splice(0).map((store) => store.close()));
+  for (const listener of listeners.splice(0)) listener.close();
+});
+afterAll(() => server.stop());
+
+function open(target: PostgresTarget, schema = "headgate"): PostgresStore {
+  const store = openPostgresStore({ target, deadlineMs: 5_000, connections: 1, schema });
+  stores.push(store);
+  return store;
+}
+
+async function works(target: PostgresTarget, schema?: string): Promise<boolean> {
+  const store = open(target, schema);
+  if (!(await store.whenUp(5_000))) throw new Error(store.trouble());
+  return (await settle(store, groupOn("k"))).verdict === Verdict.allowed;
+}
+
+/** What the store says once its first attempt to connect has ended. */
+async function troubleWith(target: PostgresTarget, schema?: string): Promise<string> {
+  const store = open(target, schema);
+  await until("the first attempt has ended", () => store.trouble()?.includes("not connected yet") === false);
+  return store.trouble() ?? "nothing";
+}
+
+async function listen(listener: Server): Promise<number> {
+  listeners.push(listener);
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const address = listener.address();
+  if (address === null || typeof address === "string") throw new Error("no address");
+  return address.port;
+}
+
+describe("ways", () => {
+  test("by host and port, by password, by a Unix socket, into a schema of any name", async () => {
+    expect(await works(server.target())).toBe(true);
+    expect(await works(server.target({ host: server.directory }))).toBe(true);
+    expect(await works(server.target({ user: "alice", password: PASSWORD }), "Alice's own")).toBe(true);
+  });
+
+  test("by a password file that is read again at every connect", async () => {
+    const passwordFile = join(server.directory, "password");
+    writeFileSync(passwordFile, "first\n");
+    const store = open(server.target({ user: "bob", passwordFile }), "bob");
+    expect(await store.whenUp(5_000)).toBe(true);
+    await server.query("ALTER ROLE bob PASSWORD 'second'");
+    writeFileSync(passwordFile, "second\n");
+    await server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'bob'");
+    await until("the connection is lost", () => store.trouble() !== undefined);
+    expect(await store.whenUp(5_000)).toBe(true);
+  });
+
+  test("by TLS, with the authority's file and without its host's name being checked", async () => {
+    const tls = { certFile: undefined, keyFile: undefined, caFile: join(TLS, "localhost.pem"), skipsHostName: false };
+    expect(await works(server.target({ host: "localhost", tls }))).toBe(true);
+    expect(await works(server.target({ tls: { ...tls, skipsHostName: true } }))).toBe(true);
+    expect(await troubleWith(server.target({ tls }))).toMatch(/shows a certificate for another host name$/);
+    expect(await troubleWith(server.target({ tls: { ...tls, caFile: undefined } }))).toMatch(
+      /shows a certificate that is not trusted: it is signed by itself$/,
+    );
+    const encrypted = "SELECT count(*)::int AS n FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) WHERE s.ssl";
+    expect((await server.query(encrypted))[0]?.n).toBeGreaterThan(0);
+  });
+});
+
+describe("troubles", () => {
+  test("nothing listens", async () => {
+    const port = await freePort();
+    expect(await troubleWith(server.target({ port }))).toBe(
+      `PostgreSQL at 127.0.0.1:${port} refuses connections: nothing listens there`,
+    );
+  });
+
+  test("the host has no address", async () => {
+    expect(await troubleWith(server.target({ host: "no-such-host.invalid", port: 1 }))).toMatch(
+      /^PostgreSQL at no-such-host.invalid:1 can't be found: /,
+    );
+  });
+
+  test("the socket does not exist", async () => {
+    expect(await troubleWith(server.target({ host: "/nowhere", port: 5432 }))).toBe(
+      "PostgreSQL at /nowhere/.s.PGSQL.5432 can't be reached: the socket does not exist",
+    );
+  });
+
+  test.each([
+    {
+      what: "a wrong password",
+      change: { user: "alice", password: `${PASSWORD}-not` },
+      says: "refuses the password or",
+    },
+    {
+      what: "no password",
+      change: { user: "alice" },
+      says: "refuses the password or|wants a password, and none is set",
+    },
+    { what: "an unknown user", change: { user: "mallory" }, says: "does not let the user log in|refuses the password" },
+    { what: "an unknown database", change: { database: "nowhere" }, says: "has no database of the name that is set" },
+    {
+      what: "a password file that is not there",
+      change: { passwordFile: "/nowhere/password" },
+      says: "can't be used, because /nowhere/password can't be read",
+    },
+  ])("$what", async ({ change, says }) => {
+    const trouble = await troubleWith(server.target(change));
+    expect(trouble).toMatch(new RegExp(`^PostgreSQL at 127.0.0.1:${server.port} (${says})`));
+    expect(trouble).not.toContain(PASSWORD);
+  });
+
+  test("no permission to make our schema, or to use it", async () => {
+    expect(await troubleWith(server.target({ user: "carol" }), "carol")).toBe(
+      `PostgreSQL at 127.0.0.1:${server.port} does not permit the user carol to use or to make our tables and functions (42501)`,
+    );
+    expect(await troubleWith(server.target({ user: "carol" }))).toContain("does not permit the user carol to");
+  });
+
+  test("something that is no PostgreSQL", async () => {
+    const port = await listen(createServer((socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n")));
+    expect(await troubleWith(server.target({ port, password: PASSWORD }))).toMatch(
+      /^PostgreSQL at 127.0.0.1:\d+ (closed the connection|is no PostgreSQL|can't be used)/,
+    );
+  });
+
+  test("something that says nothing", async () => {
+    const port = await listen(createServer((socket) => socket.on("error", () => socket.destroy())));
+    expect(await troubleWith(server.target({ port, connectTimeoutMs: 100 }))).toMatch(
+      /can't be reached in time$|accepts connections but does not answer/,
+    );
+  });
+});

@@ -1,0 +1,200 @@
+// Rows with nonsense in them, rows that others hold, tables that go, a server that takes no writes: answered, counted, healed.
+
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { Algorithm } from "../../src/core/limit.ts";
+import { Verdict } from "../../src/core/take.ts";
+import { openPostgresStore, type PostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import { makeLimit } from "../support/builders.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { PostgresServer } from "../support/postgres-server.ts";
+import { debtOf, debts, flush, openPostgresRig } from "./postgres-rig.ts";
+import { groupOn, LEDGER, type Reports, settle, until } from "./store-rig.ts";
+
+const SECOND_US = 1_000_000;
+const perMinute = makeLimit({ algorithm: Algorithm.slidingWindow, amount: 10, windowSeconds: 60 });
+const log = makeLimit({ algorithm: Algorithm.slidingLog, amount: 10, windowSeconds: 60 });
+
+let server: PostgresServer;
+let store: PostgresStore;
+let reports: Reports;
+// Nothing here is about time: a deadline that no busy machine reaches.
+const patient = { deadlineMs: 5_000, sweeps: false } as const;
+
+beforeAll(async () => {
+  server = await PostgresServer.start();
+}, 60_000);
+beforeEach(async () => {
+  ({ store, reports } = await openPostgresRig({ target: server.target(), ...patient }));
+  await flush(server);
+});
+afterEach(() => store.close());
+afterAll(() => server.stop());
+
+test.each([
+  { what: "a negative debt", limit: makeLimit({ amount: 10, windowSeconds: 60 }), change: "used = -5" },
+  { what: "a time that is none", limit: makeLimit({ amount: 10, windowSeconds: 60 }), change: "at_us = -1" },
+  { what: "a window that begins anywhere", limit: perMinute, change: "at_us = at_us + 1" },
+  { what: "a count that none can reach", limit: perMinute, change: "previous = 4294967296" },
+  { what: "a log's total that its entries do not bear out", limit: log, change: "used = 3, previous = 0" },
+])("a row with $what is counted and new, and its neighbours are answered", async ({ limit, change }) => {
+  await settle(store, groupOn("k", limit, 9));
+  await server.query(`UPDATE headgate.bucket SET ${change}`);
+  const [damaged, neighbour] = await Promise.all([
+    settle(store, groupOn("k", limit, 4)),
+    settle(store, groupOn("neighbour", limit, 4)),
+  ]);
+  expect(damaged.takes[0]).toMatchObject({ paid: true, remaining: 6 });
+  expect(neighbour.takes[0]).toMatchObject({ paid: true, remaining: 6 });
+  expect(reports.damagedBuckets).toBe(1);
+  expect(reports.failures).toEqual([]);
+  expect((await settle(store, groupOn("k", limit, 7))).verdict).toBe(Verdict.refused);
+});
+
+test("a log whose entries somebody deleted is counted and new", async () => {
+  await settle(store, groupOn("k", log, 9));
+  await server.query("DELETE FROM headgate.log_entry");
+  await server.query("UPDATE headgate.bucket SET at_us = at_us - 61000000");
+  expect((await settle(store, groupOn("k", log, 4))).takes[0]).toMatchObject({ paid: true, remaining: 6 });
+  expect(reports.damagedBuckets).toBe(1);
+});
+
+test("a row that somebody else holds costs a call its deadline and pays nothing, and its neighbours nothing", async () => {
+  const { store: hasty } = await openPostgresRig({ target: server.target(), deadlineMs: 100, sweeps: false });
+  await settle(hasty, groupOn("held"));
+  await server.query("BEGIN");
+  await server.query("SELECT FROM headgate.bucket WHERE bucket_key = 'held' FOR UPDATE");
+  const startMs = performance.now();
+  expect((await settle(hasty, groupOn("held"))).failure?.code).toBe("STORE_TIMEOUT");
+  expect(performance.now() - startMs).toBeLessThan(1_000);
+  expect((await settle(hasty, groupOn("free"))).verdict).toBe(Verdict.allowed);
+  await server.query("ROLLBACK");
+  await until("it answers", async () => (await settle(hasty, groupOn("other"))).verdict === Verdict.allowed);
+  expect(await debtOf(server, "held")).toBe(1);
+  await hasty.close();
+});
+
+test("stores that make the same buckets at the same time pay each call once", async () => {
+  const rigs = await Promise.all(
+    Array.from({ length: 4 }, () => openPostgresRig({ target: server.target(), ...patient })),
+  );
+  for (let round = 0; round < 20; round++) {
+    const groups = await Promise.all(rigs.map((rig) => settle(rig.store, groupOn(`new ${round}`))));
+    expect(groups.map(({ verdict }) => verdict)).toEqual(groups.map(() => Verdict.allowed));
+  }
+  expect(new Set((await debts(server)).values())).toEqual(new Set([4]));
+  await Promise.all(rigs.map((rig) => rig.store.close()));
+});
+
+test("tables that are dropped are made again", async () => {
+  await server.query("DROP SCHEMA headgate CASCADE");
+  expect((await settle(store, groupOn("k"))).failure?.code).toBe("STORE_COMMAND");
+  await until("it answers", async () => (await settle(store, groupOn("k"))).verdict === Verdict.allowed);
+  await until("all is well", () => store.trouble() === undefined);
+});
+
+test("a server that takes no writes is named, and found again when it does", async () => {
+  const setReadOnly = async (value: string) => {
+    await server.query("SET default_transaction_read_only = off");
+    await server.query(`ALTER SYSTEM SET default_transaction_read_only = ${value}`);
+    await server.query("SELECT pg_reload_conf()");
+  };
+  await setReadOnly("on");
+  await until("a take is refused", async () => {
+    return (await settle(store, groupOn("k"))).failure?.code === "STORE_COMMAND";
+  });
+  await until("it says so", () => {
+    return store.trouble() === `PostgreSQL at 127.0.0.1:${server.port} is a read-only standby (25006)`;
+  });
+  await setReadOnly("off");
+  await until("it answers", async () => (await settle(store, groupOn("k"))).verdict === Verdict.allowed);
+});
+
+test("processes that start at once on an empty database make the tables once", async () => {
+  await server.query("DROP SCHEMA headgate CASCADE");
+  const rigs = await Promise.all(
+    Array.from({ length: 5 }, () => openPostgresRig({ target: server.target(), ...patient })),
+  );
+  const rows = await server.query("SELECT number FROM headgate.migration ORDER BY number");
+  expect(rows.map(({ number }) => number)).toEqual(Array.from({ length: rows.length }, (_, i) => i + 1));
+  for (const rig of rigs) expect((await settle(rig.store, groupOn("k"))).verdict).toBe(Verdict.allowed);
+  await Promise.all(rigs.map((rig) => rig.store.close()));
+});
+
+test("a database with another version's functions is left alone", async () => {
+  await server.query("CREATE SCHEMA old");
+  const { store: first } = await openPostgresRig({ target: server.target(), schema: "old", ...patient });
+  await first.close();
+  await server.query("UPDATE old.migration SET hash = 'another' WHERE number = 3");
+  const second = openPostgresStore({ target: server.target(), schema: "old", ...patient });
+  await until("the first attempt has ended", () => second.trouble()?.includes("not connected yet") === false);
+  expect(second.trouble()).toMatch(/holds tables or functions of another version: 003_\w+\.sql is not what it was$/);
+  await second.close();
+});
+
+test("tables leave the write-ahead log and return to it, with what they hold", async () => {
+  const persistence = async () =>
+    (await server.query("SELECT relpersistence AS p FROM pg_class WHERE oid = 'headgate.bucket'::regclass"))[0]?.p;
+  await settle(store, groupOn("kept", LEDGER, 3));
+  expect(await persistence()).toBe("p");
+  for (const { unlogged, is } of [
+    { unlogged: true, is: "u" },
+    { unlogged: false, is: "p" },
+  ]) {
+    const rig = await openPostgresRig({ target: server.target(), unlogged, ...patient });
+    expect(await persistence()).toBe(is);
+    expect((await settle(rig.store, groupOn("kept", LEDGER, 1))).verdict).toBe(Verdict.allowed);
+    await rig.store.close();
+  }
+  expect(await debtOf(server, "kept")).toBe(5);
+});
+
+test("keys of all bytes and of any length have buckets of their own", async () => {
+  const text = Buffer.from('J\u00fcrgen"\\{,}', "utf8").toString("latin1");
+  const long = "x".repeat(5_000);
+  for (const key of [text, `${long}1`, `${long}2`]) await settle(store, groupOn(key, LEDGER, key.length));
+  const found = await debts(server);
+  expect(found.get('J%c3%bcrgen"\\{,}')).toBe(text.length);
+  expect([...found].filter(([key, debt]) => key.startsWith("xxx") && debt === 5_001)).toHaveLength(2);
+});
+
+test("buckets that mean nothing any more are dropped with their entries, those that somebody holds later", async () => {
+  const clock = new ManualClock(Date.UTC(2026, 0, 1) * 1000);
+  const { store: own } = await openPostgresRig({ target: server.target(), ...patient, injectedTime: clock });
+  const hour = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 10, windowSeconds: 3_600 });
+  for (const key of ["log 1", "log 2", "log 3"]) await settle(own, groupOn(key, log, 1));
+  await settle(own, groupOn("long", hour, 1));
+  expect(await own.sweep()).toBe(0);
+  clock.setUs(clock.nowUs() + 80 * SECOND_US);
+  await server.query("BEGIN");
+  await server.query("SELECT FROM headgate.bucket WHERE bucket_key = 'log 2' FOR UPDATE");
+  expect(await own.sweep()).toBe(2);
+  await server.query("ROLLBACK");
+  expect((await server.query("SELECT bucket_key FROM headgate.log_entry")).map((row) => row.bucket_key)).toEqual([
+    "log 2",
+  ]);
+  expect(await own.sweep()).toBe(1);
+  expect([...(await debts(server)).keys()]).toEqual(["long"]);
+  await own.close();
+});
+
+test("a store sweeps by itself", async () => {
+  const { store: sweeper } = await openPostgresRig({ target: server.target(), deadlineMs: 5_000 });
+  await server.query("INSERT INTO headgate.bucket VALUES ('long gone', 1, 1, 1, 1)");
+  await until("it is gone", async () => !(await debts(server)).has("long gone"));
+  await sweeper.close();
+});
+
+test("processes that share a PostgreSQL count each other, and one that closes is gone at once", async () => {
+  const options = { target: server.target(), trackProcesses: true, ...patient };
+  const { store: second } = await openPostgresRig(options);
+  expect(store.processCount()).toBe(1);
+  const { store: third } = await openPostgresRig(options);
+  const count = async () => Number((await server.query("SELECT count(*) FROM headgate.process"))[0]?.count);
+  await until("all have been heard of", async () => (await count()) === 3);
+  await until("the third one knows", () => third.processCount() === 3);
+  await server.query("INSERT INTO headgate.process VALUES ('silent', now() - interval '11 seconds')");
+  await second.close();
+  await third.close();
+  await until("the others are gone", async () => (await count()) <= 2);
+  await until("the silent one is forgotten", async () => (await count()) === 1);
+});
