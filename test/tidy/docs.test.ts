@@ -1,6 +1,6 @@
 // What the docs list is what the code has, in both directions.
 
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import {
@@ -35,5 +35,15 @@ describe("docs", () => {
     const listed = [...readDoc("docs/dependencies.md").matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1]);
     const known = [...Object.keys(manifest.dependencies ?? {}), ...Object.keys(manifest.devDependencies ?? {})];
     expect(listed.toSorted()).toEqual(known.toSorted());
+  });
+
+  test("docs/promises.md names tests that are there", () => {
+    const rows = [...readDoc("docs/promises.md").matchAll(/^\| .+ \| `(test\/[^`]+)` \| (.+) \|$/gm)];
+    const missing = rows.filter(([, file = "", name]) => {
+      const path = resolve(ROOT, file);
+      return !existsSync(path) || !readFileSync(path, "utf8").includes(`"${name}"`);
+    });
+    expect(missing.map(([, file, name]) => `${file}: ${name}`)).toEqual([]);
+    expect(rows.length).toBeGreaterThan(30);
   });
 });
