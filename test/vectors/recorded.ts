@@ -36,7 +36,6 @@ export interface RecordedKey {
 
 export interface RecordedCase {
   readonly name: string;
-  readonly fresh?: boolean;
   readonly env?: Readonly<Record<string, string>>;
   readonly files?: Readonly<Record<string, string>>;
   readonly steps: readonly Step[];
@@ -51,15 +50,26 @@ export function readCases(): readonly RecordedCase[] {
   return JSON.parse(readFileSync(CASES, "utf8")) as readonly RecordedCase[];
 }
 
-/** Cases that may share one process: those with equal settings and rules, but for the fresh ones and those that count. */
+/** Cases that may share one process: those with equal settings, but for the ones that need a process of their own. */
 export function groupCases(cases: readonly RecordedCase[]): RecordedCase[][] {
   const groups = new Map<string, RecordedCase[]>();
   for (const one of cases) {
-    const isAlone = one.fresh === true || one.stats !== undefined || one.steps.some(({ write }) => write !== undefined);
-    const key = isAlone ? one.name : JSON.stringify([one.env ?? {}, one.files ?? {}]);
+    const key = needsOwnProcess(one) ? one.name : JSON.stringify(one.env ?? {});
     const group = groups.get(key);
     if (group === undefined) groups.set(key, [one]);
     else group.push(one);
   }
-  return [...groups.values()];
+  return [...groups.values()].toSorted((one, other) => other.length - one.length);
+}
+
+/** True if the case is about a start, a change of rules or a fault, or if what a process remembers would tell. */
+export function needsOwnProcess({ env, steps }: RecordedCase): boolean {
+  if (env?.LOCAL_CACHE_SIZE_IN_BYTES !== undefined) return true;
+  return steps.some(
+    ({ write, redis, health, request, answer }) =>
+      write !== undefined ||
+      redis !== undefined ||
+      health !== undefined ||
+      (request !== undefined && typeof answer === "object" && answer !== null && "error" in answer),
+  );
 }

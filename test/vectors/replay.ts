@@ -1,6 +1,6 @@
 // Replays cases against the built service: one process and one Redis at a time, answers and what is left behind compared.
 
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -11,22 +11,22 @@ import type { RedisServer } from "../support/redis-server.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
 import { awayFromTheHour, differences, keyDifferences, withWindows } from "./expect-answer.ts";
 import { type LoadedResponse, normalResponse } from "./normal-form.ts";
-import type { HttpStep, RecordedCase, Step } from "./recorded.ts";
+import { type HttpStep, needsOwnProcess, type RecordedCase, type Step } from "./recorded.ts";
 import { statDifferences } from "./stats-of-metrics.ts";
 
 /** A change of files is in force after this; the service looks as soon as it is told of it. */
 const SETTLE_MS = 700;
+const RELOAD_MS_MAX = 10_000;
 /** Health follows the store within this. */
 const HEALTH_MS = 300;
 const DEADLINE_MS = 15_000;
 
 type Method = MethodDefinition<object, object>;
 
-/** Replays cases that share settings and rules on one process; one list of differences per case. */
+/** Replays cases that share their settings on one process; one list of differences per case. */
 export async function replayGroup(cases: readonly RecordedCase[], redis: RedisServer): Promise<string[][]> {
   const [first] = cases;
   if (first === undefined) return [];
-  await awayFromTheHour();
   await redis.flush();
   const rules = new RulesFolder(first.files ?? {});
   const service = await startService({
@@ -43,8 +43,8 @@ export async function replayGroup(cases: readonly RecordedCase[], redis: RedisSe
     const results: string[][] = [];
     for (const one of cases) {
       await awayFromTheHour();
-      if (results.length > 0) await redis.flush();
-      results.push(await replay.run(one));
+      if (cases.length > 1) await replay.useRules(one.files ?? {});
+      results.push(await replay.run(one, !needsOwnProcess(one)));
     }
     return results;
   } finally {
@@ -54,35 +54,44 @@ export async function replayGroup(cases: readonly RecordedCase[], redis: RedisSe
   }
 }
 
-/** The folder of rule files of one process. */
+/** The folder of rule files of one process: a link that is swapped, as Kubernetes swaps mounted files. */
 class RulesFolder {
   readonly root = mkdtempSync(join(tmpdir(), "headgate-vectors-"));
   #written = 0;
 
   constructor(files: Readonly<Record<string, string>>) {
-    mkdirSync(this.#path("."), { recursive: true });
-    this.write(files);
+    mkdirSync(join(this.root, "ratelimit"));
+    this.replace(files);
+  }
+
+  /** Puts these files in place of all others, at once. */
+  replace(files: Readonly<Record<string, string>>): void {
+    const folder = join(this.root, `rules-${this.#written++}`);
+    mkdirSync(folder);
+    const link = `${folder}-link`;
+    symlinkSync(folder, link);
+    for (const [name, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(folder, name)), { recursive: true });
+      writeFileSync(join(folder, name), text);
+    }
+    renameSync(link, join(this.root, "ratelimit", "config"));
   }
 
   /** Writes beside and renames in, so that nobody reads half a file; null removes. */
   write(files: Readonly<Record<string, string | null>>): void {
     for (const [name, text] of Object.entries(files)) {
-      mkdirSync(dirname(this.#path(name)), { recursive: true });
-      if (text === null) rmSync(this.#path(name), { force: true });
+      const path = join(this.root, "ratelimit", "config", name);
+      if (text === null) rmSync(path, { force: true });
       else {
         const beside = join(this.root, `beside-${this.#written++}`);
         writeFileSync(beside, text);
-        renameSync(beside, this.#path(name));
+        renameSync(beside, path);
       }
     }
   }
 
   remove(): void {
     rmSync(this.root, { recursive: true, force: true });
-  }
-
-  #path(name: string): string {
-    return join(this.root, "ratelimit", "config", name);
   }
 }
 
@@ -91,6 +100,7 @@ class Replay {
   readonly #redis: RedisServer;
   readonly #rules: RulesFolder;
   readonly #client: Client;
+  #rulesInForce: string | undefined;
 
   constructor(service: ServiceProcess, redis: RedisServer, rules: RulesFolder) {
     this.#service = service;
@@ -105,7 +115,28 @@ class Replay {
     this.#client.close();
   }
 
-  async run(one: RecordedCase): Promise<string[]> {
+  /** Has these rules in force; the process says so in its log. */
+  async useRules(files: Readonly<Record<string, string>>): Promise<void> {
+    const text = JSON.stringify(files);
+    if (text === this.#rulesInForce) return;
+    const { log } = this.#service;
+    const seen = log.length;
+    if (this.#rulesInForce !== undefined) {
+      this.#rules.replace(files);
+      this.#service.signal("SIGHUP");
+      const end = Date.now() + RELOAD_MS_MAX;
+      while (!log.slice(seen).some((line) => line.includes("rules are in force"))) {
+        if (Date.now() > end) throw new Error(`no reload within ${RELOAD_MS_MAX} ms: ${log.slice(seen).join("\n")}`);
+        await sleep(10);
+      }
+    }
+    this.#rulesInForce = text;
+  }
+
+  /** `isShared`: others ran on this process before. */
+  async run(one: RecordedCase, isShared: boolean): Promise<string[]> {
+    await this.#redis.flush();
+    const before = one.stats !== undefined && isShared ? await this.#metrics() : "";
     const wrong: string[] = [];
     for (const [i, step] of one.steps.entries()) {
       const got = await this.#do(step);
@@ -114,8 +145,7 @@ class Replay {
     }
     if (one.redisKeys !== undefined) wrong.push(...keyDifferences(one.redisKeys, await this.#keys()));
     if (one.stats !== undefined) {
-      const metrics = await this.#http({ method: "GET", path: "/metrics" });
-      wrong.push(...statDifferences(one.stats, String(metrics.body)));
+      wrong.push(...statDifferences(one.stats, await this.#metrics(), before));
     }
     return wrong;
   }
@@ -210,6 +240,11 @@ class Replay {
       request.on("error", (error) => resolve(error.message === "timeout" ? { timeout: true } : { dropped: true }));
       request.end(body);
     });
+  }
+
+  async #metrics(): Promise<string> {
+    const { body } = await this.#http({ method: "GET", path: "/metrics" });
+    return String(body);
   }
 
   async #keys(): Promise<{ key: string; value: string; ttl: number }[]> {

@@ -12,14 +12,19 @@ const OTHER_METRICS: Readonly<Record<string, RegExp>> = {
     /^ratelimit_service_should_rate_limit_error\{err_type="service_error"\} (\S+)$/m,
 };
 
-/** What differs, one line each. Counters of unknown domains have one metric for all of them, without the domain's name. */
-export function statDifferences(recorded: Readonly<Record<string, number>>, page: string): string[] {
+/**
+ * What differs, one line each. Counters of unknown domains have one metric for all of them, without the domain's name.
+ * `before` is the page as it stood before the case; loads of rules are then not compared. Empty: the process was new.
+ */
+export function statDifferences(recorded: Readonly<Record<string, number>>, page: string, before: string): string[] {
   const expected = new Map<string, number>();
   for (const [name, value] of Object.entries(recorded)) {
+    if (before !== "" && name.startsWith("config_load")) continue;
     const common = /\.domain_not_found$/.test(name) ? "domain_not_found" : commonName(name);
     expected.set(common, (expected.get(common) ?? 0) + value);
   }
   const found = countersOf(page);
+  for (const [name, value] of countersOf(before)) found.set(name, (found.get(name) ?? 0) - value);
   const names = new Set([...expected.keys(), ...found.keys()]);
   return [...names]
     .filter((name) => (expected.get(name) ?? 0) !== (found.get(name) ?? 0))
