@@ -1,3 +1,5 @@
+// Calls under COMPATIBILITY_MODE: what is charged, answered and counted, on a store in memory.
+
 import { describe, expect, test } from "vitest";
 import { LimiterRig } from "../../support/limiter-rig.ts";
 

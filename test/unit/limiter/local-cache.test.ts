@@ -1,3 +1,5 @@
+// The local cache by itself: what it denies, what it learns, how large it grows.
+
 import { expect, test } from "vitest";
 import { Mode, Outcome, TakeGroup } from "../../../src/core/take.ts";
 import { LocalCache } from "../../../src/limiter/local-cache.ts";

@@ -1,3 +1,5 @@
+// Rules found by the text key_value, the names of counters, and which limits are counters at all.
+
 import { describe, expect, test } from "vitest";
 import { Descriptor, oneByteOf } from "../../../src/core/request.ts";
 import { counterKey } from "../../../src/rules/counter-key.ts";
