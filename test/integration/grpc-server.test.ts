@@ -174,7 +174,8 @@ describe("deadlines", () => {
   test("that pass while the handler works end the call; the late reply harms nobody", async () => {
     const held = heldReplies();
     const { client, failures } = await serve(held.handle);
-    const late = await callRaw(client, HELLO, { deadlineMs: 30 });
+    await new Promise((resolve) => client.waitForReady(Date.now() + 5_000, resolve));
+    const late = await callRaw(client, HELLO, { deadlineMs: 100 });
     expect(late.code).toBe(grpc.status.DEADLINE_EXCEEDED);
     const second = callRaw(client, HELLO);
     await held.arrived(2);

@@ -1,0 +1,349 @@
+// The fast lane over real sockets, frame by frame: windows, header blocks, streams that are handed over, prefaces, and how
+// connections end. What any gRPC server does is in fast-lane-same-suite.test.ts, attacks in fast-lane-attacks.test.ts.
+
+import { connect } from "node:net";
+import { connect as connectTls } from "node:tls";
+import type { ServerInterceptor } from "@grpc/grpc-js";
+import { ServerInterceptingCall } from "@grpc/grpc-js";
+import { afterEach, describe, expect, test } from "vitest";
+import type { UnaryHandler, UnaryReply } from "../../src/core/unary.ts";
+import type { FastLaneOptions } from "../../src/transport/fast-lane/fast-lane-server.ts";
+import { Flag, FrameType, PREFACE, Setting } from "../../src/transport/fast-lane/protocol.ts";
+import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/transport/load-proto.ts";
+import { TlsFiles } from "../../src/transport/tls-files.ts";
+import { Authority } from "../support/certificates.ts";
+import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
+import { callFields, frameOf, type Http2Peer, messageOf, peerOf, settingsOf, wordOf } from "../support/http2-peer.ts";
+
+const WATCH = "/grpc.health.v1.Health/Watch";
+const REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+
+let rig: FastLaneRig;
+afterEach(() => rig.stop());
+
+async function serve(handler: UnaryHandler = ECHO, options: Partial<FastLaneOptions> = {}): Promise<Http2Peer> {
+  rig = await startFastLaneRig(handler, options);
+  return rig.peer();
+}
+
+const dataOf = (peer: Http2Peer, id: number): Buffer =>
+  Buffer.concat(peer.frames.filter((f) => f.type === FrameType.data && f.streamId === id).map((f) => f.payload));
+const updateOf = (id: number, bytes: number): Buffer => frameOf(FrameType.windowUpdate, 0, id, wordOf(bytes));
+const LARGE_MESSAGE = Buffer.alloc(10_000, 0x61);
+
+describe("windows", () => {
+  test("of a stream hold an answer back, and its trailers with it, until they open", async () => {
+    rig = await startFastLaneRig();
+    const peer = rig.peer([Setting.initialWindowSize, 100]);
+    peer.send(peer.call(1, PATH, LARGE_MESSAGE));
+    await peer.until(() => dataOf(peer, 1).length === 100, "the first 100 bytes");
+    peer.send(updateOf(1, 50));
+    await peer.until(() => dataOf(peer, 1).length === 150, "50 bytes more");
+    expect(peer.frames.filter((f) => f.type === FrameType.headers)).toHaveLength(1);
+    peer.send(updateOf(1, 1_000_000));
+    expect((await peer.outcome(1)).body.equals(LARGE_MESSAGE)).toBe(true);
+    expect(peer.frames.at(-1)).toMatchObject({ type: FrameType.headers, streamId: 1 });
+  });
+
+  test("of the connection hold all answers back, and each goes on when they open", async () => {
+    const peer = await serve();
+    peer.send(...Array.from({ length: 10 }, (_, i) => peer.call(2 * i + 1, PATH, LARGE_MESSAGE)));
+    const received = () => peer.frames.reduce((sum, f) => sum + (f.type === FrameType.data ? f.payload.length : 0), 0);
+    await peer.until(() => received() === 65_535, "as much as the window allows");
+    peer.send(updateOf(0, 1_000_000));
+    for (let i = 0; i < 10; i++) expect((await peer.outcome(2 * i + 1)).body.equals(LARGE_MESSAGE)).toBe(true);
+  });
+
+  test("change with the peer's settings on streams that are open, below zero too", async () => {
+    rig = await startFastLaneRig();
+    const peer = rig.peer([Setting.initialWindowSize, 200]);
+    peer.send(peer.call(1, PATH, LARGE_MESSAGE));
+    await peer.until(() => dataOf(peer, 1).length === 200, "the first 200 bytes");
+    peer.send(
+      settingsOf([Setting.initialWindowSize, 50]),
+      updateOf(1, 100),
+      settingsOf([Setting.initialWindowSize, 160]),
+    );
+    await peer.until(() => dataOf(peer, 1).length === 260, "60 bytes more");
+    peer.send(settingsOf([Setting.initialWindowSize, 100_000]));
+    expect((await peer.outcome(1)).body.equals(LARGE_MESSAGE)).toBe(true);
+  });
+
+  test("of ours are given back, so that requests larger than any of them come through", async () => {
+    const peer = await serve(ECHO, { maxMessageBytes: 3_000_000 });
+    peer.send(updateOf(0, 10_000_000), settingsOf([Setting.initialWindowSize, 10_000_000]));
+    const whole = messageOf(Buffer.alloc(2_500_000, 0x62));
+    peer.send(peer.headers(1, callFields(PATH)));
+    let allowed = 65_535;
+    let sent = 0;
+    let seen = 0;
+    while (sent < whole.length) {
+      const size = Math.min(16_384, allowed, whole.length - sent);
+      if (size > 0) {
+        const isLast = sent + size === whole.length;
+        peer.send(frameOf(FrameType.data, isLast ? Flag.endStream : 0, 1, whole.subarray(sent, sent + size)));
+        sent += size;
+        allowed -= size;
+        continue;
+      }
+      const updates = () => peer.frames.filter((f) => f.type === FrameType.windowUpdate && f.streamId === 1);
+      await peer.until(() => updates().length > seen, "a window update");
+      for (const update of updates().slice(seen)) allowed += update.payload.readUInt32BE();
+      seen = updates().length;
+    }
+    expect((await peer.outcome(1)).body.length).toBe(2_500_000);
+  });
+});
+
+describe("header blocks", () => {
+  test("that are spread over frames, padded and with a priority are read as one", async () => {
+    const peer = await serve();
+    const block = peer.block(callFields(PATH));
+    const first = Buffer.concat([Buffer.from([3]), Buffer.alloc(5), block.subarray(0, 10), Buffer.alloc(3)]);
+    peer.send(
+      frameOf(FrameType.headers, Flag.padded | Flag.priority, 1, first),
+      frameOf(FrameType.continuation, 0, 1, block.subarray(10, 20)),
+      frameOf(FrameType.continuation, Flag.endHeaders, 1, block.subarray(20)),
+      frameOf(
+        FrameType.data,
+        Flag.endStream | Flag.padded,
+        1,
+        Buffer.concat([Buffer.from([4]), messageOf("hello"), Buffer.alloc(4)]),
+      ),
+    );
+    expect((await peer.outcome(1)).body.toString()).toBe("hello");
+  });
+
+  test("of the same bytes mean something else once the table has moved, remembered or not", async () => {
+    const peer = await serve();
+    const say = (id: number, block: Buffer) =>
+      peer.send(
+        frameOf(FrameType.headers, Flag.endHeaders, id, block),
+        frameOf(FrameType.data, Flag.endStream, id, messageOf("x")),
+      );
+    const indexed = (name: number, text: string) =>
+      Buffer.concat([Buffer.from([0x40 | name, text.length]), Buffer.from(text)]);
+    const CONTENT_TYPE = 31;
+    const PATH_NAME = 4;
+    const others = Buffer.from([0x83, 0x86]); // POST, http
+    say(1, Buffer.concat([others, indexed(PATH_NAME, PATH), indexed(CONTENT_TYPE, "application/grpc")]));
+    const byIndex = Buffer.concat([others, Buffer.from([0xbf, 0xbe])]);
+    for (const id of [3, 5, 7, 9]) {
+      say(id, byIndex);
+      expect((await peer.outcome(id)).status).toBe("0");
+    }
+    expect(rig.server.counts.headerBlocksRemembered).toBe(2);
+    const moved = Buffer.concat([
+      others,
+      indexed(PATH_NAME, "/other.Service/Method"),
+      indexed(CONTENT_TYPE, "application/grpc"),
+    ]);
+    say(11, moved);
+    say(13, byIndex);
+    expect((await peer.outcome(13)).status).toBe("12");
+  });
+
+  test("go out without a table to a peer that has none", async () => {
+    rig = await startFastLaneRig();
+    const peer = rig.peer([Setting.headerTableSize, 0]);
+    for (const id of [1, 3, 5]) {
+      peer.send(peer.call(id, PATH, "hello"));
+      expect((await peer.outcome(id)).status).toBe("0");
+    }
+  });
+});
+
+test("frames that come byte by byte are answered as if they came at once", async () => {
+  rig = await startFastLaneRig();
+  const peer = peerOf(rig.server.port);
+  const bytes = Buffer.concat([PREFACE, settingsOf(), peer.call(1, PATH, "hello"), peer.call(3, PATH, "again")]);
+  for (const byte of bytes) {
+    peer.send(Buffer.from([byte]));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect((await peer.outcome(1)).body.toString()).toBe("hello");
+  expect((await peer.outcome(3)).body.toString()).toBe("again");
+  peer.close();
+});
+
+describe("streams that are handed to grpc-js", () => {
+  test("stall alone: unary calls go on beside one that does not read", async () => {
+    const peer = await serve();
+    peer.send(updateOf(0, 1_000_000_000));
+    const question = messageOf(
+      Buffer.concat([Buffer.from([0x22, 43]), Buffer.from("envoy.service.ratelimit.v3.RateLimitService")]),
+    );
+    peer.send(peer.headers(1, callFields(REFLECTION)));
+    for (let i = 0; i < 60; i++) peer.send(frameOf(FrameType.data, 0, 1, question));
+    await peer.until(() => dataOf(peer, 1).length === 65_535, "a full window");
+    for (let i = 1; i <= 2_000; i++) peer.send(peer.call(2 * i + 1, PATH, "hello"));
+    for (let i = 1; i <= 2_000; i++) expect((await peer.outcome(2 * i + 1)).status).toBe("0");
+    expect(dataOf(peer, 1).length).toBe(65_535);
+    peer.send(updateOf(1, 10_000_000), frameOf(FrameType.data, Flag.endStream, 1));
+    expect((await peer.outcome(1)).status).toBe("0");
+    expect(dataOf(peer, 1).length).toBeGreaterThan(100_000);
+  });
+
+  test("end there when they are reset here, and their deadline is grpc-js's to keep", async () => {
+    const peer = await serve();
+    peer.send(peer.call(1, WATCH, ""), peer.call(3, WATCH, "", ["grpc-timeout", "50m"]));
+    expect((await peer.outcome(3)).status).toBe("4");
+    await peer.until(() => dataOf(peer, 1).length > 0, "the first answer of Watch");
+    peer.send(frameOf(FrameType.rstStream, 0, 1, wordOf(8)));
+    peer.send(peer.call(5, PATH, "hello"));
+    expect((await peer.outcome(5)).status).toBe("0");
+    rig.health.setTrouble("store", "away");
+    peer.send(peer.call(7, PATH, "hello"));
+    await peer.outcome(7);
+    expect(dataOf(peer, 1).length).toBe(7);
+  });
+
+  test("carry who sent them, and nothing of that which clients claim", async () => {
+    const seen: (string | undefined)[] = [];
+    const spy: ServerInterceptor = (_method, call) =>
+      new ServerInterceptingCall(call, {
+        start: (next) =>
+          next({
+            onReceiveMetadata: (metadata, pass) => {
+              for (const name of ["x-headgate-peer-address", "x-headgate-peer-certificate", "x-mine"])
+                seen.push(metadata.get(name).join());
+              pass(metadata);
+            },
+          }),
+      });
+    const peer = await serve(ECHO, { interceptors: [spy] });
+    peer.send(
+      peer.call(
+        1,
+        "/grpc.health.v1.Health/List",
+        "",
+        ["x-headgate-peer-address", "forged"],
+        ["x-headgate-peer-certificate", "forged"],
+        ["x-mine", "a"],
+        ["x-mine", "b"],
+      ),
+    );
+    await peer.outcome(1);
+    expect(seen[0]).toMatch(/^127\.0\.0\.1:\d+$/);
+    expect(seen.slice(1)).toEqual(["", "a, b"]);
+  });
+
+  test("are refused beyond their bound, and unary calls are not", async () => {
+    const peer = await serve(ECHO, { bounds: { handedStreamsMax: 2 } });
+    peer.send(...[1, 3, 5].map((id) => peer.call(id, WATCH, "")), peer.call(7, PATH, "hello"));
+    expect((await peer.seen(FrameType.rstStream, 5)).payload.readUInt32BE()).toBe(7);
+    expect((await peer.outcome(7)).status).toBe("0");
+  });
+});
+
+describe("what is no HTTP/2 gets one answer that names the port for HTTP:", () => {
+  const answerTo = (bytes: string, secure = false): Promise<string> =>
+    new Promise((resolve) => {
+      const options = { port: rig.server.port, host: "127.0.0.1", rejectUnauthorized: false };
+      const socket = secure ? connectTls(options) : connect(options);
+      let heard = "";
+      socket.on("data", (chunk) => {
+        heard += chunk;
+      });
+      socket.on("close", () => resolve(heard));
+      socket.on("error", () => undefined);
+      socket.write(bytes);
+    });
+
+  test.each([{ bytes: "GET / HTTP/1.1\r\n\r\n" }, { bytes: "PRI * HTTP/1.1\r\n\r\n" }, { bytes: "\x16\x03\x01" }])(
+    "$bytes",
+    async ({ bytes }) => {
+      rig = await startFastLaneRig(ECHO, { httpPort: 8080 });
+      const answer = await answerTo(bytes);
+      expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+      expect(answer).toContain("8080");
+      expect(rig.server.counts.troubles.bad_preface).toBe(1);
+    },
+  );
+
+  test("TLS without ALPN", async () => {
+    const pair = new Authority().issue("headgate.test");
+    const tls = new TlsFiles(
+      { ...pair, clientCaFile: undefined, clientName: undefined },
+      { renewed: () => undefined, refused: () => undefined },
+    );
+    rig = await startFastLaneRig(ECHO, { tls, httpPort: 8080 });
+    expect(await answerTo(PREFACE.toString("latin1"), true)).toMatch(/^HTTP\/1\.1 400 /);
+    tls.close();
+  });
+});
+
+describe("a connection that has to go", () => {
+  const goaways = (peer: Http2Peer) =>
+    peer.frames.filter((f) => f.type === FrameType.goaway).map((f) => f.payload.readUInt32BE());
+
+  test("says so twice, and serves what was sent before it could know", async () => {
+    const replies: UnaryReply[] = [];
+    const peer = await serve({
+      handle: (message, _deadlineUs, reply) => (message.length === 1 ? replies.push(reply) : reply.ok(message)),
+    });
+    peer.send(peer.call(1, PATH, "x"));
+    await until(() => replies.length === 1);
+    const drained = rig.server.drain(5_000);
+    const ping = await peer.seen(FrameType.ping, 0);
+    expect(goaways(peer)).toEqual([0x7fff_ffff]);
+    peer.send(peer.call(3, PATH, "hello"), frameOf(FrameType.ping, Flag.ack, 0, ping.payload));
+    expect((await peer.outcome(3)).status).toBe("0");
+    await peer.until(() => goaways(peer).length === 2, "the second GOAWAY");
+    expect(goaways(peer)[1]).toBe(3);
+    peer.send(peer.call(5, PATH, "too late"));
+    replies[0]?.ok(Buffer.from("done"));
+    expect((await peer.outcome(1)).body.toString()).toBe("done");
+    await peer.goodbye();
+    expect(peer.frames.some((f) => f.streamId === 5)).toBe(false);
+    await drained;
+  });
+
+  test("because of its age ends long streams with UNAVAILABLE at half the grace", async () => {
+    const peer = await serve(ECHO, { maxConnectionAgeMs: 100, maxConnectionAgeGraceMs: 3_000 });
+    peer.answersPings = true;
+    peer.send(peer.call(1, WATCH, ""));
+    expect((await peer.outcome(1)).status).toBe("14");
+    expect(goaways(peer)).toEqual([0x7fff_ffff, 1]);
+    expect(await peer.goodbye()).toBe(0);
+  });
+
+  test("is not kept by a peer that answers nothing", async () => {
+    const peer = await serve({ handle: () => undefined });
+    peer.send(peer.call(1, PATH, "never answered"));
+    await peer.seen(FrameType.settings, 0, Flag.ack);
+    await rig.server.drain(100);
+    await peer.goodbye();
+  });
+});
+
+test("a quiet connection is pinged, and lives while it answers", async () => {
+  const peer = await serve(ECHO, { keepaliveMs: 100, bounds: { keepaliveTimeoutMs: 1_500 } });
+  peer.answersPings = true;
+  await peer.until(() => peer.frames.filter((f) => f.type === FrameType.ping).length >= 2, "two pings");
+  expect(rig.server.counts.troubles.keepalive_timeout).toBe(0);
+  peer.send(peer.call(1, PATH, "hello"));
+  expect((await peer.outcome(1)).status).toBe("0");
+});
+
+test("a reply that comes after its connection is gone harms nobody", async () => {
+  const replies: UnaryReply[] = [];
+  const peer = await serve({ handle: (_message, _deadlineUs, reply) => replies.push(reply) });
+  peer.send(peer.call(1, PATH, "x"));
+  const other = rig.peer();
+  await until(() => replies.length === 1);
+  peer.close();
+  await peer.until(() => peer.isClosed, "the end");
+  other.send(other.call(1, PATH, "y"));
+  await until(() => replies.length === 2);
+  for (const reply of replies) reply.ok(Buffer.from("late"));
+  expect((await other.outcome(1)).body.toString()).toBe("late");
+  expect(rig.server.inFlight()).toBe(0);
+  expect(rig.failures).toEqual([]);
+});
+
+// For what no frame tells of: handlers that were called.
+async function until(isDone: () => boolean): Promise<void> {
+  for (let i = 0; i < 500 && !isDone(); i++) await new Promise((resolve) => setTimeout(resolve, 10));
+  expect(isDone()).toBe(true);
+}
