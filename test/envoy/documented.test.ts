@@ -1,0 +1,111 @@
+// What docs/envoy.md and deploy/envoy show is what works: both run as they are, with the example rules.
+
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { bootstrapText, type Config, cluster, listener } from "./support/bootstrap.ts";
+import { Caller } from "./support/caller.ts";
+import { Envoy } from "./support/envoy-process.ts";
+import { Rig } from "./support/rig.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const read = (file: string) => readFileSync(resolve(ROOT, file), "utf8");
+
+function yamlBlocks(file: string): string[] {
+  return [...read(file).matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map((match) => match[1] ?? "");
+}
+
+const documented = yamlBlocks("docs/envoy.md").flatMap((block) => parse(block) as Config[]);
+
+let rig: Rig;
+let example: Envoy;
+let edge: Caller;
+beforeAll(async () => {
+  rig = await Rig.start({
+    rules: read("deploy/rules/edge.yaml"),
+    listeners: [listener({ name: "documented", routes: documented })],
+  });
+  example = await Envoy.start(
+    read("deploy/envoy/envoy.yaml")
+      .replace("port_value: 9901", "port_value: 0")
+      .replace("port_value: 10000", "port_value: 0")
+      .replace("port_value: 10001", "port_value: 0") // of the listener; the cluster's stands further down
+      .replace("port_value: 10001", `port_value: ${rig.upstream.port}`)
+      .replace("port_value: 8081", `port_value: ${rig.headgate.grpcPort}`),
+  );
+  edge = new Caller(example.port("edge"));
+});
+afterAll(async () => {
+  edge.close();
+  await example.stop();
+  await rig.stop();
+});
+
+describe("docs/envoy.md", () => {
+  test("prices requests by a header, and by the default where it is odd", async () => {
+    const priced = rig.caller("documented");
+    const headers = { "x-plan": "free", "x-api-key": "k1" };
+    // The burst is 200, and 10 tokens come back in a second.
+    expect(await priced.statuses(1, "/priced/", { ...headers, "x-weight": "5000" })).toEqual([200]);
+    expect(await priced.statuses(1, "/priced/", { ...headers, "x-weight": "40" })).toEqual([200]);
+    expect(await priced.statuses(1, "/priced/", { ...headers, "x-weight": "many" })).toEqual([200]);
+    expect(await priced.statuses(1, "/priced/", { ...headers, "x-weight": "100" })).toEqual([429]);
+  });
+
+  test("charges LLM tokens after the answer, and refuses from then on", async () => {
+    const headers = { "x-user": "u1", "x-answer-tokens": "60000" };
+    expect(await rig.caller("documented").statuses(1, "/llm/", headers)).toEqual([200]);
+    await expect.poll(async () => (await rig.caller("documented").get("/llm/", headers)).status).toBe(429);
+    expect(await rig.caller("documented").statuses(1, "/llm/", { "x-user": "u2" })).toEqual([200]);
+  });
+
+  test("counts the logins that fail", async () => {
+    const good = { "x-user": "u1", "x-answer-give-back": "1" };
+    for (let i = 0; i < 8; i++) {
+      expect(await rig.caller("documented").statuses(1, "/login", good)).toEqual([200]);
+      await quiet();
+    }
+    const bad = await rig.caller("documented").statuses(6, "/login", { "x-user": "u1" });
+    expect(bad).toEqual([200, 200, 200, 200, 200, 429]);
+  });
+
+  test("names every field of the metadata that a refusal has", async () => {
+    await rig.caller("documented").statuses(6, "/login", { "x-user": "u3" });
+    const line = (await rig.envoy.accessLines("/login", 1)).findLast(({ status }) => status === 429);
+    const named = [...read("docs/envoy.md").matchAll(/^\| (`.*`) \|/gm)].flatMap(([, cell = ""]) =>
+      [...cell.matchAll(/`(\w+)`/g)].map((match) => match[1]),
+    );
+    expect(named).toEqual(expect.arrayContaining(Object.keys(line?.headgate as object)));
+  });
+});
+
+describe("deploy/envoy/envoy.yaml", () => {
+  test("limits addresses, tenants and keys by the example rules", async () => {
+    const statuses = await edge.statuses(80, "/");
+    expect(statuses.slice(0, 50)).toEqual(Array(50).fill(200));
+    expect(statuses).toContain(429);
+    expect((await edge.get("/healthz")).body).toBe("ok\n");
+  });
+
+  test("is what the README shows", () => {
+    const squeeze = (text: string) => text.replace(/ *#.*/g, "").replace(/\s+/g, " ");
+    const whole = squeeze(read("deploy/envoy/envoy.yaml"));
+    const shown = yamlBlocks("README.md").filter((block) => block.includes("envoy"));
+    expect(shown.length).toBeGreaterThan(0);
+    for (const block of shown) for (const part of block.split(/^# .*$/m)) expect(whole).toContain(squeeze(part).trim());
+  });
+});
+
+test("a bootstrap that is wrong is refused in Envoy's own words, so the above says something", async () => {
+  const wrong = bootstrapText({
+    listeners: [],
+    clusters: [cluster({ name: "x", endpoints: [1], more: { tpye: "" } })],
+  });
+  await expect(Envoy.start(wrong)).rejects.toThrow(/tpye/);
+});
+
+/** Resolves when no call of Envoy to Headgate is under way. */
+async function quiet(): Promise<void> {
+  await expect.poll(async () => (await rig.envoy.counters("cluster.headgate.")).upstream_rq_active).toBe(0);
+}
