@@ -44,10 +44,12 @@ const UNLIMITED = 4_294_967_295;
 export function answerText({ answer, elapsedMs, options }: ShownAnswer, terminal: Terminal): string {
   const where = `domain ${visible(options.domain)} at ${visible(options.server)}, ${elapsedMs.toFixed(1)} ms`;
   let text = `${codeText(answer.overall_code, terminal)}  ${paint(terminal, "dim", where)}\n`;
+  const degraded = degradedText(answer);
+  if (degraded !== undefined) text += `${paint(terminal, "yellow", degraded)}\n`;
   answer.statuses.forEach((status, i) => {
     const descriptor = (options.descriptors[i] ?? []).map(({ key, value }) => `${key}=${value}`).join(", ");
     text += `\n${paint(terminal, "bold", visible(descriptor === "" ? "(no entries)" : descriptor))}\n`;
-    text += `  ${codeText(status.code, terminal)}  ${statusText(status)}\n`;
+    text += `  ${codeText(status.code, terminal)}  ${statusText(status, degraded !== undefined)}\n`;
   });
   text += section("headers for the client", headerLines(answer.response_headers_to_add), terminal);
   text += section("headers for the upstream", headerLines(answer.request_headers_to_add), terminal);
@@ -56,7 +58,7 @@ export function answerText({ answer, elapsedMs, options }: ShownAnswer, terminal
 
 /** The answer in one line, for many of them. */
 export function answerLine({ answer, elapsedMs, number }: ShownAnswer, terminal: Terminal): string {
-  const rest = answer.statuses.map(shortStatus).join(" | ");
+  const rest = degradedText(answer) ?? answer.statuses.map(shortStatus).join(" | ");
   const code = codeText(answer.overall_code.padEnd("OVER_LIMIT".length), terminal);
   return `${String(number).padStart(4)}  ${code}  ${elapsedMs.toFixed(1).padStart(6)} ms  ${rest}\n`;
 }
@@ -89,8 +91,17 @@ function codeText(code: string, terminal: Terminal): string {
   return paint(terminal, code.trim() === "OVER_LIMIT" ? "red" : code.trim() === "OK" ? "green" : "yellow", code);
 }
 
-function statusText(status: AnswerStatus): string {
+/** Says that the rules did not decide, since the numbers of such an answer look like any others. */
+function degradedText({ dynamic_metadata: metadata }: RateLimitAnswer): string | undefined {
+  const degraded = metadata === null ? undefined : plainStruct(metadata).degraded;
+  if (typeof degraded !== "object" || degraded === null) return undefined;
+  const { policy, failure } = degraded as { readonly policy?: unknown; readonly failure?: unknown };
+  return visible(`answered without the store (${failure}), by on_store_failure: ${policy}`);
+}
+
+function statusText(status: AnswerStatus, isDegraded: boolean): string {
   const limit = status.current_limit;
+  if (limit === null && isDegraded) return "not checked";
   if (limit === null) return status.limit_remaining === UNLIMITED ? "unlimited" : "no limit applies";
   const name = limit.name === "" ? "" : `${visible(limit.name)}: `;
   const unit = limit.unit === "UNKNOWN" ? "window" : limit.unit.toLowerCase();

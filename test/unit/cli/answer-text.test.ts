@@ -109,3 +109,25 @@ describe("for machines", () => {
 test("sums up", () => {
   expect(totalsText({ passed: 2, refused: 1 }, new RecordedTerminal())).toBe("\n2 passed, 1 over limit\n");
 });
+
+describe("an answer that was made without the store", () => {
+  const text = (value: string) => ({ kind: "stringValue" as const, stringValue: value });
+  const structValue = { fields: { policy: text("allow"), failure: text("STORE_TIMEOUT") } };
+  const answer: RateLimitAnswer = {
+    ...REFUSED,
+    overall_code: "OK",
+    statuses: [{ code: "OK", current_limit: null, limit_remaining: 0, duration_until_reset: null }],
+    dynamic_metadata: { fields: { degraded: { kind: "structValue", structValue } } },
+  };
+  const said = "answered without the store (STORE_TIMEOUT), by on_store_failure: allow";
+
+  test("says so before anything else, and of no descriptor that it has no limit", () => {
+    const shown = answerText({ ...SHOWN, answer }, new RecordedTerminal());
+    expect(shown.split("\n")[1]).toBe(said);
+    expect(shown).toContain("tier=free\n  OK  not checked\n");
+  });
+
+  test("says so in one line too", () => {
+    expect(answerLine({ ...SHOWN, answer }, new RecordedTerminal())).toBe(`   3  OK             1.8 ms  ${said}\n`);
+  });
+});
