@@ -6,11 +6,18 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ConfigError } from "./core/errors.ts";
 import { findForeignNames } from "./settings/foreign-names.ts";
+import {
+  type PostgresSettings,
+  parsePostgresUrl,
+  settlePostgres,
+  showPostgresUrl,
+} from "./settings/postgres-settings.ts";
 import { parseRedisUrl, showRedisUrl } from "./settings/redis-address.ts";
 import { type RedisSettings, settleRedis } from "./settings/redis-settings.ts";
 import type { Setting } from "./settings/setting.ts";
 import { type HeaderDialect, type OnStoreFailureName, SETTINGS, type TableValues } from "./settings/table.ts";
 
+export type { PostgresSettings } from "./settings/postgres-settings.ts";
 export type { RedisAddress, RedisLogin } from "./settings/redis-address.ts";
 export type { RedisSettings, RedisTlsSettings } from "./settings/redis-settings.ts";
 export type { HeaderDialect, LogLevel } from "./settings/table.ts";
@@ -21,7 +28,7 @@ export interface Settings extends TableValues {
   readonly rulesDir: string;
   /** True for the RUNTIME_* directory: every file in it is a rule file, whatever its name ends in. */
   readonly readsEveryFile: boolean;
-  readonly backendType: "memory" | "redis";
+  readonly backendType: "memory" | "redis" | "postgres";
   readonly onStoreFailure: OnStoreFailureName;
   readonly ignoresDotFiles: boolean;
   readonly grpcReflection: boolean;
@@ -29,6 +36,8 @@ export interface Settings extends TableValues {
   readonly responseHeaders: readonly HeaderDialect[];
   /** Where Redis is and how to reach it; undefined unless `backendType` is redis. */
   readonly redis: RedisSettings | undefined;
+  /** Where PostgreSQL is and how to reach it; undefined unless `backendType` is postgres. */
+  readonly postgres: PostgresSettings | undefined;
   /** What the operator should know, one line each. */
   readonly warnings: readonly string[];
 }
@@ -63,6 +72,7 @@ export function readSettings(env: Environment): Settings {
   warnings.push(...foreign.warnings);
   checkTogether(values, mistakes, warnings);
   const { backendType, redis } = settleRedis(values, mistakes, warnings);
+  const postgres = settlePostgres(values, mistakes, warnings);
   if (mistakes.length > 0) {
     const count = mistakes.length === 1 ? "1 setting" : `${mistakes.length} settings`;
     throw new ConfigError("CONFIG_SETTINGS", `${count} can't be used:\n${mistakes.join("\n")}`, mistakes);
@@ -70,13 +80,14 @@ export function readSettings(env: Environment): Settings {
   return Object.freeze({
     ...values,
     ...rulesPlace(values, env),
-    backendType,
+    backendType: postgres === undefined ? backendType : "postgres",
     // What the reference service does, where nobody says otherwise.
     onStoreFailure: values.onStoreFailure ?? (values.compatibilityMode ? "error" : "allow"),
     grpcReflection: values.grpcReflection ?? !values.compatibilityMode,
     ignoresDotFiles: values.ignoresDotFiles ?? !values.compatibilityMode,
     responseHeaders: headersOf(values),
     redis,
+    postgres,
     warnings: Object.freeze(warnings),
   });
 }
@@ -94,7 +105,12 @@ export function describeSettings(settings: Settings): Readonly<Record<string, st
 
 /** Texts that must not be seen anywhere. */
 export function secretsOf(settings: Settings): readonly string[] {
-  const texts = [settings.redis?.login?.password, settings.redisAuth].filter((text) => text !== undefined);
+  const texts = [
+    settings.redis?.login?.password,
+    settings.redisAuth,
+    settings.postgres?.password,
+    settings.postgresPassword,
+  ].filter((text) => text !== undefined);
   return [...new Set(texts)];
 }
 
@@ -195,6 +211,13 @@ function headersOf(values: TableValues): readonly HeaderDialect[] {
 }
 
 function showSecret(field: keyof TableValues, value: unknown): string {
-  const url = field === "redisUrl" ? parseRedisUrl(String(value)) : undefined;
-  return url === undefined ? REDACTED : showRedisUrl(url);
+  if (field === "redisUrl") {
+    const url = parseRedisUrl(String(value));
+    if (url !== undefined) return showRedisUrl(url);
+  }
+  if (field === "postgresUrl") {
+    const url = parsePostgresUrl(String(value));
+    if (url !== undefined) return showPostgresUrl(url);
+  }
+  return REDACTED;
 }

@@ -4,6 +4,7 @@ import type { Clock } from "../core/clock.ts";
 import { MICROS_PER_MILLI } from "../core/units.ts";
 import type { Settings } from "../settings.ts";
 import { MemoryStore } from "../stores/memory/memory-store.ts";
+import { openPostgresStore } from "../stores/postgres/postgres-store.ts";
 import { openRedisStore } from "../stores/redis/redis-store.ts";
 import type { Store } from "../stores/store.ts";
 import type { StoreObserver } from "../stores/store-observer.ts";
@@ -17,13 +18,11 @@ export interface StoreChoice {
 
 /** Opens the store of the process. A shared store connects by itself; `trouble` says how that goes. */
 export function openStore({ settings, clock, observer }: StoreChoice): Store {
-  const { redis, bucketsMax } = settings;
-  if (redis === undefined) return new MemoryStore({ clock, observer, bucketsMax });
-  const shared = openRedisStore({
-    target: redis,
+  const { redis, postgres, bucketsMax } = settings;
+  const shared = {
     keyPrefix: settings.cacheKeyPrefix,
-    jitterSecondsMax: settings.expirationJitterSecondsMax,
     deadlineMs: settings.storeDeadlineUs / MICROS_PER_MILLI,
+    patienceMs: settings.storePatienceMs,
     takesInFlightMax: settings.storeQueueMax,
     breaker: {
       windowUs: settings.breakerWindowMs * MICROS_PER_MILLI,
@@ -33,8 +32,23 @@ export function openStore({ settings, clock, observer }: StoreChoice): Store {
     },
     observer,
     clock,
-  });
-  return spareQuestions(shared, settings, clock);
+  };
+  if (redis !== undefined) {
+    const jitterSecondsMax = settings.expirationJitterSecondsMax;
+    return spareQuestions(openRedisStore({ ...shared, target: redis, jitterSecondsMax }), settings, clock);
+  }
+  if (postgres !== undefined) {
+    const store = openPostgresStore({
+      ...shared,
+      target: postgres,
+      schema: settings.postgresSchema,
+      connections: settings.postgresConnections,
+      waitsForDisk: settings.postgresSynchronousCommit,
+      ...(settings.postgresUnlogged === undefined ? {} : { unlogged: settings.postgresUnlogged }),
+    });
+    return spareQuestions(store, settings, clock);
+  }
+  return new MemoryStore({ clock, observer, bucketsMax });
 }
 
 function spareQuestions(shared: Store, { denialsMax }: Settings, clock: Clock): Store {

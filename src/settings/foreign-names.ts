@@ -53,7 +53,7 @@ const FOREIGN = new Map<string, ForeignVariable>([
   ...named(
     "MEMCACHE_HOST_PORT MEMCACHE_SRV MEMCACHE_SRV_REFRESH MEMCACHE_MAX_IDLE_CONNS MEMCACHE_TLS MEMCACHE_TLS_CLIENT_CERT" +
       " MEMCACHE_TLS_CLIENT_KEY MEMCACHE_TLS_CACERT MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION",
-    "stores are memory and redis",
+    "stores are memory, redis and postgres",
     { harmless: OFF },
   ),
   ...named("TRACING_ENABLED", "", { harmless: OFF }),

@@ -24,7 +24,7 @@ export interface RedisSettings {
   readonly connectTimeoutMs: number;
 }
 
-/** Settles which store to use and, if it is Redis, how. Adds a line for everything that does not fit together. */
+/** Settles whether Redis is the store and, if so, how to reach it. Adds a line for everything that does not fit together. */
 export function settleRedis(
   values: TableValues,
   mistakes: string[],
@@ -38,9 +38,10 @@ export function settleRedis(
     );
   }
   const backendType = values.backendType ?? (values.redisUrl === undefined ? "memory" : "redis");
-  if (backendType === "memory") {
-    if (values.redisUrl !== undefined) warnings.push("REDIS_URL: without effect, because BACKEND_TYPE is memory");
-    return { backendType, redis: undefined };
+  if (backendType !== "redis") {
+    if (values.redisUrl !== undefined)
+      warnings.push(`REDIS_URL: without effect, because BACKEND_TYPE is ${backendType}`);
+    return { backendType: "memory", redis: undefined };
   }
   if (values.redisUrl === undefined)
     mistakes.push("REDIS_URL: expected where Redis is, because BACKEND_TYPE is redis; got nothing");

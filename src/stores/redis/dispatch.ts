@@ -25,6 +25,8 @@ export interface DispatchOptions {
   /** Time that is passed in instead of the server's own; tests only. */
   readonly injectedTime: Clock | undefined;
   readonly deadlineUs: number;
+  /** The same for calls whose own deadline leaves at least twice as long; half of what it leaves if that is less. */
+  readonly patienceUs: number;
   /** EXPIRATION_JITTER_MAX_SECONDS, for counters. */
   readonly jitterSecondsMax: number;
   /** A connection that owes an answer for longer than this is given up. */
@@ -106,8 +108,7 @@ export class Dispatch {
 
   // A group whose own deadline passed before it could be sent fails at once; the script is told not to pay for it.
   #setDeadlines(batch: Batch): void {
-    const { deadlineUs, observer } = this.#options;
-    const latestUs = batch.sentUs + deadlineUs;
+    const { deadlineUs, patienceUs, observer } = this.#options;
     let tooLate: StoreError | undefined;
     let count = 0;
     for (const batched of batch.groups) {
@@ -118,7 +119,8 @@ export class Dispatch {
         count++;
         this.#fail(batch, batched, tooLate);
       } else {
-        batched.deadlineUs = Math.min(batched.deadlineUs, latestUs);
+        const leftUs = batched.deadlineUs - batch.sentUs;
+        batched.deadlineUs = batch.sentUs + Math.min(leftUs, Math.max(deadlineUs, Math.min(patienceUs, leftUs / 2)));
       }
     }
     if (count > 0) observer.loopLate(count);

@@ -27,6 +27,8 @@ export interface RedisStoreOptions {
   readonly deadlineMs?: number;
   /** A connection that owes an answer for longer than this is given up. Default: 5,000. */
   readonly silenceMsMax?: number;
+  /** The same for calls whose own deadline leaves at least twice as long. Default: `deadlineMs`, so no difference. */
+  readonly patienceMs?: number;
   /** Takes whose outcome is not known yet; beyond them takes fail at once. Default: 16,384. */
   readonly takesInFlightMax?: number;
   readonly breaker?: BreakerOptions;
@@ -106,6 +108,7 @@ export class RedisStore implements Store {
       serverTime: this.#serverTime,
       injectedTime: options.injectedTime,
       deadlineUs: this.#deadlineUs,
+      patienceUs: (options.patienceMs ?? options.deadlineMs ?? DEADLINE_MS) * MICROS_PER_MILLI,
       jitterSecondsMax: options.jitterSecondsMax ?? 0,
       silenceUsMax: (options.silenceMsMax ?? SILENCE_MS_MAX) * MICROS_PER_MILLI,
       observer: this.#observer,
@@ -171,6 +174,12 @@ export class RedisStore implements Store {
   processCount(): number {
     if (!this.#isClosed) this.#heartbeat.start();
     return this.#heartbeat.count;
+  }
+
+  /** The first call begins to count, too. */
+  processIndex(): number {
+    if (!this.#isClosed) this.#heartbeat.start();
+    return this.#heartbeat.index;
   }
 
   trouble(): string | undefined {

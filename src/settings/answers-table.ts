@@ -1,0 +1,71 @@
+// Settings of what is decided beside the rules, and of what answers carry.
+
+import { optional, setting, under } from "./setting.ts";
+import { BOOLEAN, decimalNumber, HEADER_NAME, listOf } from "./value-types.ts";
+
+/** The families of rate limit headers. */
+export const HEADER_DIALECTS = ["ratelimit", "structured", "x-ratelimit"] as const;
+
+export const ANSWER_SETTINGS = under("Answers", {
+  compatibilityMode: setting(
+    "COMPATIBILITY_MODE",
+    BOOLEAN,
+    false,
+    "Matches, counts and answers as envoyproxy/ratelimit does, on the same counters in Redis (docs/migrating.md).",
+  ),
+  stopsAtOver: setting(
+    "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
+    BOOLEAN,
+    false,
+    "Under COMPATIBILITY_MODE: a call that exceeds a limit charges only the limits it exceeds. Otherwise a refused call pays nothing anyway.",
+  ),
+  shadowMode: setting("SHADOW_MODE", BOOLEAN, false, "Decides and counts, but lets every call pass."),
+  quotaMode: setting(
+    "QUOTA_MODE",
+    BOOLEAN,
+    false,
+    "Refuses a call only when all of its descriptors are over their limits.",
+  ),
+  responseHeaders: setting(
+    "RESPONSE_HEADERS",
+    listOf(HEADER_DIALECTS),
+    [],
+    "Families of rate limit headers in every answer: `ratelimit` (RateLimit-Limit, -Remaining, -Reset), `structured` (RateLimit, RateLimit-Policy), `x-ratelimit` (X-RateLimit-*).",
+  ),
+  limitHeadersEnabled: setting(
+    "LIMIT_RESPONSE_HEADERS_ENABLED",
+    BOOLEAN,
+    false,
+    "The same as `ratelimit` in RESPONSE_HEADERS.",
+  ),
+  limitHeader: setting(
+    "LIMIT_LIMIT_HEADER",
+    HEADER_NAME,
+    "RateLimit-Limit",
+    "Name of the `ratelimit` family's header for the limit.",
+  ),
+  remainingHeader: setting(
+    "LIMIT_REMAINING_HEADER",
+    HEADER_NAME,
+    "RateLimit-Remaining",
+    "Name of the one for what remains.",
+  ),
+  resetHeader: setting(
+    "LIMIT_RESET_HEADER",
+    HEADER_NAME,
+    "RateLimit-Reset",
+    "Name of the one for the seconds until reset.",
+  ),
+  retryAfterJitter: setting(
+    "RETRY_AFTER_JITTER",
+    decimalNumber(0, 0.5),
+    0,
+    "Largest share of the wait that is added to Retry-After, always the same for one client, where a rule does not say.",
+  ),
+  responseDynamicMetadata: optional(
+    "RESPONSE_DYNAMIC_METADATA",
+    BOOLEAN,
+    "`true` sends dynamic metadata with every answer, `false` with none.",
+    { defaultShown: "with refusals only" },
+  ),
+});

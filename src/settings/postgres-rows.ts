@@ -1,0 +1,70 @@
+// The settings of a PostgreSQL store, as rows of the table.
+
+import { optional, setting } from "./setting.ts";
+import { BOOLEAN, durationMs, PATH, type SettingType, TEXT, wholeNumber } from "./value-types.ts";
+
+/** What PostgreSQL takes as a name without cutting it; stands between double quotes. */
+const SCHEMA_NAME: SettingType<string> = {
+  ...TEXT,
+  expects: "a name of up to 63 letters, digits and underscores, beginning with a letter",
+  parse: (text) => (/^[a-z][a-z0-9_]{0,62}$/i.test(text) ? text : undefined),
+};
+
+/** Field of Settings -> its variable; beside the other rows of the store. */
+export const POSTGRES_ROWS = {
+  postgresUrl: optional(
+    "POSTGRES_URL",
+    TEXT,
+    "PostgreSQL (15 or newer): `postgres://user:password@host:port/database`. `?sslmode=verify-full` speaks TLS with it, `verify-ca` and `require` without checking its host name; `?host=/folder` takes the Unix socket in that folder.",
+    { secret: true },
+  ),
+  postgresPassword: optional("POSTGRES_PASSWORD", TEXT, "Password of PostgreSQL.", { secret: true }),
+  postgresPasswordFile: optional(
+    "POSTGRES_PASSWORD_FILE",
+    PATH,
+    "File that holds the password; read again at every connect, so that passwords can change.",
+    { isFile: true },
+  ),
+  postgresSchema: setting(
+    "POSTGRES_SCHEMA",
+    SCHEMA_NAME,
+    "headgate",
+    "Schema for the tables and functions of Headgate, which makes them by itself.",
+  ),
+  postgresConnections: setting(
+    "POSTGRES_CONNECTIONS",
+    wholeNumber(1, 64),
+    4,
+    "Connections to PostgreSQL, per process; each carries the takes of one turn at a time.",
+  ),
+  postgresUnlogged: optional(
+    "POSTGRES_UNLOGGED",
+    BOOLEAN,
+    "`true` takes the buckets out of PostgreSQL's write-ahead log: quicker, but empty after a crash and absent from standbys; `false` puts them back. All processes need the same.",
+    { defaultShown: "as the tables are; new ones are logged" },
+  ),
+  postgresSynchronousCommit: setting(
+    "POSTGRES_SYNCHRONOUS_COMMIT",
+    BOOLEAN,
+    false,
+    "Waits until a payment is on PostgreSQL's disk (and on its synchronous standbys) before it answers. Otherwise a crash may forget the last half second.",
+  ),
+  postgresTlsCaFile: optional(
+    "POSTGRES_TLS_CACERT",
+    PATH,
+    "File of the certificate authority that PostgreSQL's certificate must come from (PEM).",
+    { isFile: true, defaultShown: "the public authorities" },
+  ),
+  postgresTlsCertFile: optional("POSTGRES_TLS_CLIENT_CERT", PATH, "File of the client certificate (PEM).", {
+    isFile: true,
+  }),
+  postgresTlsKeyFile: optional("POSTGRES_TLS_CLIENT_KEY", PATH, "File of the client certificate's key (PEM).", {
+    isFile: true,
+  }),
+  postgresConnectTimeoutMs: setting(
+    "POSTGRES_TIMEOUT",
+    durationMs(10, 600_000),
+    2_000,
+    "How long a connection to PostgreSQL may take to come about.",
+  ),
+} as const;

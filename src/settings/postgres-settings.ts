@@ -1,0 +1,148 @@
+// Joins the POSTGRES_* settings into one description of where PostgreSQL is and how to reach it, and finds what does not
+// fit. Opens nothing.
+
+import type { TableValues } from "./table.ts";
+
+/** What a TLS connection to PostgreSQL needs; files are PEM. */
+export interface PostgresTlsSettings {
+  readonly certFile: string | undefined;
+  readonly keyFile: string | undefined;
+  /** Undefined: the public authorities. */
+  readonly caFile: string | undefined;
+  readonly skipsHostName: boolean;
+}
+
+/** Where PostgreSQL is and how to reach it. */
+export interface PostgresSettings {
+  /** A host name, an address, or the absolute path of the folder that holds the server's Unix socket. */
+  readonly host: string;
+  readonly port: number;
+  readonly database: string;
+  readonly user: string;
+  readonly password: string | undefined;
+  /** A file with the password, to be read at every connect. */
+  readonly passwordFile: string | undefined;
+  /** Undefined: no TLS. */
+  readonly tls: PostgresTlsSettings | undefined;
+  readonly connectTimeoutMs: number;
+}
+
+/** What a POSTGRES_URL says. */
+export type PostgresUrl = Pick<PostgresSettings, "host" | "port" | "database" | "user" | "password"> & {
+  readonly sslMode: SslMode;
+};
+
+const SSL_MODES = ["disable", "require", "verify-ca", "verify-full"] as const;
+type SslMode = (typeof SSL_MODES)[number];
+const PORT_DEFAULT = 5_432;
+
+/** Reads a postgres:// or postgresql:// URL of one server, with a user and a database; else undefined. */
+export function parsePostgresUrl(text: string): PostgresUrl | undefined {
+  if (!URL.canParse(text)) return undefined;
+  const url = new URL(text);
+  if (url.protocol !== "postgres:" && url.protocol !== "postgresql:") return undefined;
+  const [user, password, database, hostname] = [url.username, url.password, url.pathname.slice(1), url.hostname].map(
+    decoded,
+  );
+  const folder = url.searchParams.get("host") ?? undefined;
+  const host = folder ?? hostname?.replace(/^\[|\]$/g, "");
+  const sslMode = SSL_MODES.find((mode) => mode === (url.searchParams.get("sslmode") ?? "disable"));
+  const isStrange = [...url.searchParams.keys()].some((key) => key !== "host" && key !== "sslmode");
+  if (!user || !database || database.includes("/") || !host || password === undefined || sslMode === undefined)
+    return undefined;
+  if (isStrange || url.port === "0" || (folder !== undefined && !folder.startsWith("/"))) return undefined;
+  const port = url.port === "" ? PORT_DEFAULT : Number(url.port);
+  return { host, port, database, user, password: password === "" ? undefined : password, sslMode };
+}
+
+/** The URL without its password. */
+export function showPostgresUrl({ host, port, database, user, sslMode }: PostgresUrl): string {
+  const name = encodeURIComponent(user);
+  const isFolder = host.startsWith("/");
+  const at = isFolder ? "" : host.includes(":") ? `[${host}]` : host;
+  const query = [isFolder ? `host=${host}` : "", sslMode === "disable" ? "" : `sslmode=${sslMode}`].filter(Boolean);
+  const text = `postgres://${name}@${at}:${port}/${encodeURIComponent(database)}`;
+  return query.length === 0 ? text : `${text}?${query.join("&")}`;
+}
+
+/** How to reach PostgreSQL if it is the store, else undefined. Adds a line for everything that does not fit together. */
+export function settlePostgres(
+  values: TableValues,
+  mistakes: string[],
+  warnings: string[],
+): PostgresSettings | undefined {
+  const isChosen = values.backendType === "postgres";
+  if (
+    !isChosen &&
+    (values.backendType !== undefined || values.redisUrl !== undefined || values.postgresUrl === undefined)
+  ) {
+    if (values.postgresUrl !== undefined) {
+      warnings.push(
+        `POSTGRES_URL: without effect, because ${values.backendType === undefined ? "REDIS_URL is set" : `BACKEND_TYPE is ${values.backendType}`}`,
+      );
+    }
+    return undefined;
+  }
+  if (values.compatibilityMode) {
+    mistakes.push(
+      "COMPATIBILITY_MODE: expected false with PostgreSQL, which envoyproxy/ratelimit keeps no counters in; got true",
+    );
+  }
+  if (values.postgresUrl === undefined) {
+    mistakes.push("POSTGRES_URL: expected where PostgreSQL is, because BACKEND_TYPE is postgres; got nothing");
+    return undefined;
+  }
+  const url = parsePostgresUrl(values.postgresUrl);
+  if (url === undefined) {
+    mistakes.push(
+      "POSTGRES_URL: expected postgres://user:password@host:port/database, with no parameters but host and sslmode" +
+        ` (${SSL_MODES.join(", ")}), got something else (${values.postgresUrl.length} characters, not shown)`,
+    );
+    return undefined;
+  }
+  const { sslMode, ...address } = url;
+  return Object.freeze({
+    ...address,
+    password: passwordOf(url, values, mistakes),
+    passwordFile: values.postgresPasswordFile,
+    tls: tlsOf(sslMode, values, mistakes, warnings),
+    connectTimeoutMs: values.postgresConnectTimeoutMs,
+  });
+}
+
+function passwordOf({ password }: PostgresUrl, values: TableValues, mistakes: string[]): string | undefined {
+  const given = [
+    password === undefined ? "" : "POSTGRES_URL",
+    values.postgresPassword === undefined ? "" : "POSTGRES_PASSWORD",
+    values.postgresPasswordFile === undefined ? "" : "POSTGRES_PASSWORD_FILE",
+  ].filter((name) => name !== "");
+  if (given.length > 1)
+    mistakes.push(`${given.join(", ")}: expected the password of PostgreSQL in one of them, got it in ${given.length}`);
+  return values.postgresPassword ?? password;
+}
+
+function tlsOf(
+  sslMode: SslMode,
+  values: TableValues,
+  mistakes: string[],
+  warnings: string[],
+): PostgresTlsSettings | undefined {
+  const { postgresTlsCertFile: certFile, postgresTlsKeyFile: keyFile, postgresTlsCaFile: caFile } = values;
+  if (sslMode === "disable") {
+    if ((certFile ?? keyFile ?? caFile) !== undefined)
+      warnings.push("POSTGRES_TLS_*: without effect, because POSTGRES_URL has no sslmode");
+    return undefined;
+  }
+  if ((certFile === undefined) !== (keyFile === undefined))
+    mistakes.push("POSTGRES_TLS_CLIENT_CERT, POSTGRES_TLS_CLIENT_KEY: expected both or neither, got one");
+  return Object.freeze({ certFile, keyFile, caFile, skipsHostName: sslMode !== "verify-full" });
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch (cause) {
+    if (cause instanceof URIError) return undefined;
+    throw cause;
+  }
+}

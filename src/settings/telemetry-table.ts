@@ -1,0 +1,47 @@
+// Settings of logs and counters.
+
+import { setting, under } from "./setting.ts";
+import {
+  BOOLEAN,
+  decimalNumber,
+  durationMs,
+  HOST_NAME,
+  oneOf,
+  PORT,
+  TAGS,
+  URL_PATH,
+  wholeNumber,
+} from "./value-types.ts";
+
+export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
+
+export const TELEMETRY_SETTINGS = under("Telemetry", {
+  logLevel: setting(
+    "LOG_LEVEL",
+    oneOf(LOG_LEVELS, { panic: "fatal", warning: "warn" }),
+    "info",
+    "Least level that is logged (`panic` and `warning` are understood too).",
+  ),
+  logFormat: setting("LOG_FORMAT", oneOf(["json", "text"]), "json", "One JSON object per line, or lines for people."),
+  prometheusPath: setting("PROMETHEUS_PATH", URL_PATH, "/metrics", "Path of the metrics on the HTTP port."),
+  usesStatsd: setting("USE_STATSD", BOOLEAN, false, "Sends counters to a statsd server too."),
+  usesDogStatsd: setting("USE_DOG_STATSD", BOOLEAN, false, "The same in DogStatsD's dialect, with EXTRA_TAGS as tags."),
+  disablesStats: setting("DISABLE_STATS", BOOLEAN, false, "Sends nothing to statsd, whatever else is set."),
+  statsdHost: setting("STATSD_HOST", HOST_NAME, "localhost", "Where the statsd server is."),
+  statsdPort: setting("STATSD_PORT", PORT, 8125, "Its port."),
+  statsdProtocol: setting("STATSD_PROTOCOL", oneOf(["tcp", "udp"]), "tcp", "How counters travel to it."),
+  statsFlushIntervalMs: setting("STATS_FLUSH_INTERVAL", durationMs(10, 3_600_000), 10_000, "How often they are sent."),
+  extraTags: setting("EXTRA_TAGS", TAGS, new Map(), "Tags on all counters sent to statsd: `key:value,key2:value2`."),
+  metricValuesMax: setting(
+    "METRIC_VALUES_MAX",
+    wholeNumber(0, 10_000),
+    200,
+    "Most values of callers that become metric labels, per rule; further ones count under `other`.",
+  ),
+  nearLimitRatio: setting(
+    "NEAR_LIMIT_RATIO",
+    decimalNumber(0, 1),
+    0.8,
+    "Share of a limit from which hits count as near it.",
+  ),
+});
