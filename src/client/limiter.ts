@@ -92,7 +92,10 @@ class GrpcLimiter implements Limiter {
     const message = messageOf(request);
     const deadline = clock.nowUs() / 1_000 + this.#deadlineMs;
     const server = await this.#ring.pick(deadline);
-    if (server === undefined) throw new CheckFailure("UNAVAILABLE", "none of the servers is in reach");
+    if (server === "away") throw new CheckFailure("UNAVAILABLE", "none of the servers is in reach");
+    if (server === "late") {
+      throw new CheckFailure("DEADLINE_EXCEEDED", `no connection to any server within ${this.#deadlineMs} ms`);
+    }
     return this.#send(server, message, deadline);
   }
 

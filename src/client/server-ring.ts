@@ -56,17 +56,17 @@ export class ServerRing {
   }
 
   /**
-   * The next server that is connected. Waits, until `deadlineMs` at most, while none is and some still may come to be;
-   * undefined when all are out of reach.
+   * The next server that is connected. Waits while none is and some still may come to be: `late` when the deadline passed
+   * over that, `away` when all are out of reach.
    */
-  async pick(deadlineMs: number): Promise<Server | undefined> {
+  async pick(deadlineMs: number): Promise<Server | "late" | "away"> {
     for (;;) {
       const ready = this.#nextReady();
       if (ready !== undefined) return ready;
       const hopeful = this.#servers.filter((server) => isHopeful(server));
-      if (hopeful.length === 0) return undefined;
+      if (hopeful.length === 0) return "away";
       const changed = await Promise.race(hopeful.map((server) => stateChange(server, deadlineMs)));
-      if (!changed) return undefined;
+      if (!changed) return "late";
     }
   }
 

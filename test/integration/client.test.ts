@@ -8,6 +8,7 @@ import { resolve } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { CheckFailure, createLimiter, httpLimit, type Limiter, type LimiterOptions } from "../../src/client/client.ts";
 import { Authority } from "../support/certificates.ts";
+import { FaultProxy } from "../support/fault-proxy.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 const RULES = `
@@ -186,7 +187,7 @@ describe("a client whose server does not answer", () => {
     const startedMs = performance.now();
     const decision = await limiter.check(user("a"));
     const elapsedMs = performance.now() - startedMs;
-    expect(decision).toMatchObject({ allowed: true, degraded: { by: "client" } });
+    expect(decision).toMatchObject({ allowed: true, degraded: { by: "client", failure: "DEADLINE_EXCEEDED" } });
     expect(elapsedMs).toBeGreaterThan(100);
     expect(elapsedMs).toBeLessThan(1_500);
   });
@@ -207,6 +208,26 @@ describe("a client of two servers", () => {
     await two.stop();
     expect(failures).toEqual([]);
     expect(after.filter((allowed) => allowed)).toHaveLength(2);
+  });
+
+  test("passes over one that no longer answers after five failures in a row, and comes back to it", async () => {
+    const [one, two] = [await startTestApp(RULES), await startTestApp(RULES)];
+    const proxy = await FaultProxy.start(one.grpcPort);
+    const codes: string[] = [];
+    const limiter = open([`127.0.0.1:${proxy.port}`, at(two)], {
+      deadlineMs: 300,
+      onDegraded: ({ code }) => codes.push(code),
+    });
+    await connected(limiter);
+    proxy.hold();
+    const before = codes.length;
+    for (let i = 0; i < 16; i++) await limiter.check({ ...user("hung"), peek: true });
+    expect(codes.slice(before)).toEqual(Array.from({ length: 5 }, () => "DEADLINE_EXCEEDED"));
+    proxy.release();
+    await connected(limiter);
+    await proxy.stop();
+    await one.stop();
+    await two.stop();
   });
 
   test("asks the one that is there when the other never was", async () => {
