@@ -192,10 +192,10 @@ describe("without anybody noticing, though every failed call would be a 503,", (
     const { envoy, closed } = await envoyBefore([port], { timeout: "2s" });
     await until(200, closed, "/many");
     const load = new Load(CALLERS, () => closed.get("/many", HEADERS));
-    await sleep(2_000); // about six lives of a connection
+    await sleep(2_500); // several lives of a connection; the fast lane looks at ages once a second
     await load.stop();
     const connections = (await envoy.counters("cluster.headgate.")).upstream_cx_total ?? 0;
-    expect(connections).toBeGreaterThanOrEqual(4);
+    expect(connections).toBeGreaterThanOrEqual(3);
     // grpc-js says goodbye and closes in one breath: it refuses the calls that are on their way to it at that moment.
     const refusedMax = process.env.GRPC_TRANSPORT === "fast-lane" ? 0 : CALLERS * connections;
     expect(load.total - (load.statuses.get(200) ?? 0)).toBeLessThanOrEqual(refusedMax);

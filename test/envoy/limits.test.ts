@@ -60,6 +60,10 @@ const ROUTES = [
   route({ prefix: "/no-rule", rateLimits: [{ actions: [fixed("generic_key", "nobody-knows")] }] }),
   route({ prefix: "/empty", rateLimits: [{ actions: [fromHeader("x-nobody-sends", "api_key", true)] }] }),
   route({ prefix: "/override/two", rateLimits: [{ actions: overridden, limit: overrideMetadata("two_an_hour") }] }),
+  route({
+    prefix: "/override/fixed",
+    rateLimits: [{ actions: overridden, limit: { rate_limit: { requests_per_unit: 3, unit: "DAY" } } }],
+  }),
   route({ prefix: "/override/none", rateLimits: [{ actions: overridden, limit: overrideMetadata("missing") }] }),
 ];
 
@@ -134,9 +138,10 @@ describe("behind Envoy", () => {
     expect(await rig.caller("edge").statuses(3, "/empty")).toEqual([200, 200, 200]);
   });
 
-  test("an override from the route's metadata is in force instead of the rule's number", async () => {
+  test("an override from the route or its metadata is in force instead of the rule's number", async () => {
     const edge = rig.caller("edge");
     expect(await edge.statuses(3, "/override/two", { "x-case": "o1" })).toEqual([200, 200, 429]);
+    expect(await edge.statuses(4, "/override/fixed", { "x-case": "o1" })).toEqual([200, 200, 200, 429]);
     expect(await edge.statuses(2, "/override/none", { "x-case": "o2" })).toEqual([200, 429]);
   });
 });
