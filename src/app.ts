@@ -4,6 +4,7 @@ import type { AdminServer } from "./admin/server.ts";
 import { openAdmin, openGrpc } from "./app/edges.ts";
 import { type AppOptions, buildParts, type Parts, showRulesHealth } from "./app/parts.ts";
 import { watchStore } from "./app/store-watch.ts";
+import { warmUpCalls, warmUpStore } from "./app/warm-up.ts";
 import type { GrpcServer } from "./transport/grpc-server.ts";
 
 export type { AppOptions } from "./app/parts.ts";
@@ -66,7 +67,9 @@ export async function startApp(options: AppOptions): Promise<App> {
   const { admin, httpPort } = await openAdmin(parts);
   await reloader.start();
   showRulesHealth(parts);
+  await warmUpCalls(parts.clock);
   const storeWatch = await watchStore(parts);
+  if (store.trouble() === undefined) await warmUpStore(store);
   const grpc = await openGrpc(parts).catch(async (error: unknown) => {
     clearInterval(storeWatch);
     reloader.close();

@@ -1,0 +1,115 @@
+// Gives the first callers the speed that later ones get: before the process says that it is ready, the way of a call is
+// run often enough for the engine to compile it, and the store has answered some takes. Leaves no trace in either.
+
+import { parseFile } from "../config/load.ts";
+import type { Clock } from "../core/clock.ts";
+import { Algorithm, type Limit, OnStoreFailure, Unit } from "../core/limit.ts";
+import { LimitStats } from "../core/limit-stats.ts";
+import { Mode, TakeGroup } from "../core/take.ts";
+import type { UnaryReply } from "../core/unary.ts";
+import { LocalFallback } from "../limiter/failure-policy.ts";
+import { Limiter } from "../limiter/limiter.ts";
+import { RateLimitService } from "../rls/service.ts";
+import { hashBucketKey, limitKeySuffix } from "../rules/bucket-key.ts";
+import { compileRules } from "../rules/compile.ts";
+import { MemoryStore } from "../stores/memory/memory-store.ts";
+import type { Store } from "../stores/store.ts";
+import { CallCounts } from "../telemetry/observers.ts";
+import { RateLimitedLog } from "../telemetry/rate-limited-log.ts";
+import { LimitStatsBook } from "../telemetry/stats-book.ts";
+
+const CALLS = 4_000;
+/** Calls between which others get their turn. */
+const CALLS_PER_TURN = 500;
+const STORE_ROUNDS = 50;
+const TAKES_PER_ROUND = 16;
+
+const RULES = `
+domain: w
+global_limit: { requests_per_unit: 4000000000, unit: second }
+descriptors:
+  - { key: a, rate_limit: { tokens_per_second: 1000, burst: 2000 } }
+  - { key: b, rate_limit: { requests_per_unit: 2000, unit: minute } }
+`;
+/** `{domain: "w", descriptors: [{entries: [{key: "a", value: "?"}]}, {entries: [{key: "b", value: "?"}]}]}` */
+const REQUEST = Buffer.from("0a017712080a060a016112013112080a060a0162120131", "hex");
+const IGNORED: UnaryReply = { ok: () => undefined, fail: () => undefined };
+
+/** Runs decode, match, settle and encode a few thousand times on rules and a store of its own. */
+export async function warmUpCalls(clock: Clock): Promise<void> {
+  const statsBook = new LimitStatsBook(0);
+  const { ruleSet } = compileRules([parseFile({ name: "warm-up", bytes: Buffer.from(RULES) })], { statsBook });
+  if (ruleSet === undefined) return;
+  const store = new MemoryStore({ clock });
+  const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const limiter = new Limiter({
+    store,
+    clock,
+    observer: new CallCounts(new RateLimitedLog(silent, clock)),
+    fallback: new LocalFallback(
+      () => store,
+      () => 1,
+    ),
+    nearLimitRatio: 0.8,
+    shadowMode: false,
+    quotaMode: false,
+    onStoreFailure: OnStoreFailure.allow,
+    retryAfterJitter: 0,
+    statsBook,
+    windowClock: clock,
+  });
+  limiter.useRules(ruleSet);
+  const service = new RateLimitService({
+    limiter,
+    headers: { dialects: [], limitHeader: "", remainingHeader: "", resetHeader: "", explainsRefusals: true },
+    metadata: "notable",
+    onInternalError: () => undefined,
+    onRequestError: () => undefined,
+  });
+  for (let i = 0; i < CALLS; i++) {
+    REQUEST[REQUEST.length - 1] = 0x30 + (i % 10);
+    service.handle(REQUEST, Number.POSITIVE_INFINITY, IGNORED);
+    if (i % CALLS_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  await store.close();
+}
+
+/** Has the store answer some peeks, which write nothing. Stops at the first that fails: the store is looked after elsewhere. */
+export async function warmUpStore(store: Store): Promise<void> {
+  for (let round = 0; round < STORE_ROUNDS; round++) {
+    const answers = Array.from({ length: TAKES_PER_ROUND }, (_, i) => peek(store, `{headgate}|warm-up/${i}`));
+    if (!(await Promise.all(answers)).every(Boolean)) return;
+  }
+}
+
+function peek(store: Store, name: string): Promise<boolean> {
+  const group = new TakeGroup();
+  const take = group.add(LIMIT);
+  take.bucketKey = `${name}${LIMIT.keySuffix}`;
+  take.keyHash = hashBucketKey(take.bucketKey);
+  take.mode = Mode.peek;
+  return new Promise((resolve) => {
+    const settled = () => resolve(group.failure === undefined);
+    if (store.take(group, { settled })) settled();
+  });
+}
+
+const LIMIT: Limit = {
+  algorithm: Algorithm.tokenBucket,
+  amount: 1,
+  burst: 1,
+  windowSeconds: 1,
+  debtMax: 1,
+  shownAmount: 1,
+  shownUnit: Unit.second,
+  name: "",
+  id: "warm-up",
+  path: "warm-up",
+  keySuffix: limitKeySuffix(Algorithm.tokenBucket, 1, ""),
+  isCounter: false,
+  sync: 0,
+  retryAfterJitter: 0,
+  onStoreFailure: OnStoreFailure.allow,
+  replaces: [],
+  stats: new LimitStats(),
+};

@@ -1,0 +1,27 @@
+// What runs before a process says that it is ready.
+
+import { expect, test } from "vitest";
+import { warmUpCalls, warmUpStore } from "../../../src/app/warm-up.ts";
+import { StoreError } from "../../../src/core/errors.ts";
+import { MemoryStore } from "../../../src/stores/memory/memory-store.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { ScriptedStore } from "../../support/scripted-store.ts";
+
+test("warming up calls takes well under a second", async () => {
+  const started = performance.now();
+  await warmUpCalls(new ManualClock());
+  expect(performance.now() - started).toBeLessThan(1_000);
+});
+
+test("warming up a store leaves no bucket behind", async () => {
+  const store = new MemoryStore({ clock: new ManualClock() });
+  await warmUpStore(store);
+  expect(store.bucketCount).toBe(0);
+});
+
+test("a store that fails is not asked again", async () => {
+  const store = new ScriptedStore(new ManualClock());
+  store.failure = new StoreError("STORE_UNREACHABLE", "no connection", { transient: true });
+  await warmUpStore(store);
+  expect(store.seen.length).toBeLessThanOrEqual(16);
+});
