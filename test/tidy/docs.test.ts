@@ -9,7 +9,9 @@ import {
   SERVICE_ERROR_CODES,
   STORE_ERROR_CODES,
 } from "../../src/core/errors.ts";
+import { formatProblem } from "../../src/rules/problems.ts";
 import { METRICS, RULE_METRICS } from "../../src/telemetry/metrics.ts";
+import { compileYaml } from "../support/rules.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const readDoc = (file: string) => readFileSync(resolve(ROOT, file), "utf8");
@@ -45,5 +47,15 @@ describe("docs", () => {
     });
     expect(missing.map(([, file, name]) => `${file}: ${name}`)).toEqual([]);
     expect(rows.length).toBeGreaterThan(30);
+  });
+
+  test.each(["README.md", "docs/rules-file.md"])("the rules that %s shows load without a problem", (file) => {
+    const shown = [...readDoc(file).matchAll(/```yaml\n(.*?)```/gs)].map((match) => match[1] ?? "");
+    const ruleFiles = shown.flatMap((text) => {
+      if (text.startsWith("domain:")) return [text];
+      return text.startsWith("- key:") ? [`domain: shown\ndescriptors:\n${text.replace(/^/gm, "  ")}`] : [];
+    });
+    expect(ruleFiles.flatMap((text) => compileYaml(text).problems.map(formatProblem))).toEqual([]);
+    expect(ruleFiles.length).toBeGreaterThan(0);
   });
 });
