@@ -9,6 +9,10 @@ import { openRedisStore } from "../stores/redis/redis-store.ts";
 import type { Store } from "../stores/store.ts";
 import type { StoreObserver } from "../stores/store-observer.ts";
 import { DenialMemory } from "../stores/wrappers/denial-memory.ts";
+import { Leases } from "../stores/wrappers/lease.ts";
+import { Periodic } from "../stores/wrappers/periodic.ts";
+import { Share } from "../stores/wrappers/share.ts";
+import { SyncStore } from "../stores/wrappers/sync-store.ts";
 
 export interface StoreChoice {
   readonly settings: Settings;
@@ -51,6 +55,16 @@ export function openStore({ settings, clock, observer }: StoreChoice): Store {
   return new MemoryStore({ clock, observer, bucketsMax });
 }
 
-function spareQuestions(shared: Store, { denialsMax }: Settings, clock: Clock): Store {
-  return denialsMax === 0 ? shared : new DenialMemory(shared, { clock, entriesMax: denialsMax });
+/** The denial memory stands nearest to the shared store, so that also what the local parts ask is spared. */
+function spareQuestions(shared: Store, { denialsMax, syncPeriodMs, bucketsMax }: Settings, clock: Clock): Store {
+  const store = denialsMax === 0 ? shared : new DenialMemory(shared, { clock, entriesMax: denialsMax });
+  // A store that knows no order of processes knows their number; the remainder of a share then goes to nobody.
+  const processIndex = () => shared.processIndex?.() ?? 1;
+  const processCount = () => (processIndex() < 0 ? Number.POSITIVE_INFINITY : shared.processCount());
+  return new SyncStore(store, {
+    clock,
+    lease: new Leases({ store, processCount }),
+    periodic: new Periodic({ store, periodMs: syncPeriodMs, now: () => clock.nowUs() }),
+    share: new Share({ memory: new MemoryStore({ clock, bucketsMax }), processCount, processIndex }),
+  });
 }

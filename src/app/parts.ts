@@ -3,7 +3,7 @@
 import { Reloader } from "../config/reload.ts";
 import { type Clock, SystemClock, WallClock } from "../core/clock.ts";
 import { HealthState } from "../core/health.ts";
-import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../core/limit.ts";
+import { ON_STORE_FAILURE_NAMES, OnStoreFailure, Sync } from "../core/limit.ts";
 import type { LimitStats } from "../core/limit-stats.ts";
 import { LocalFallback } from "../limiter/failure-policy.ts";
 import { Limiter } from "../limiter/limiter.ts";
@@ -131,7 +131,7 @@ function putInForce(parts: Parts, rules: RuleSet): void {
   for (const domain of rules.domains.values()) {
     for (const limit of domain.limits) {
       inUse.add(limit.stats);
-      if (limit.onStoreFailure === OnStoreFailure.local) needsProcessCount = true;
+      if (limit.onStoreFailure === OnStoreFailure.local || limit.sync !== Sync.exact) needsProcessCount = true;
     }
   }
   parts.statsBook.retainOnly(inUse);

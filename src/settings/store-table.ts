@@ -34,7 +34,13 @@ export const STORE_SETTINGS = under("Store", {
     "DENIALS_MAX",
     wholeNumber(0, 10_000_000),
     100_000,
-    "Most buckets whose refusal is remembered for up to a second, so that it is repeated without asking Redis (docs/hot-keys.md). 0 asks every time.",
+    "Most buckets whose refusal is remembered for up to a second, so that it is repeated without asking the shared store (docs/hot-keys.md). 0 asks every time.",
+  ),
+  syncPeriodMs: setting(
+    "SYNC_PERIOD",
+    durationMs(10, 10_000),
+    100,
+    "How often limits with `sync: periodic` report to the shared store what they granted (docs/hot-keys.md).",
   ),
   onStoreFailure: optional(
     "ON_STORE_FAILURE",

@@ -21,6 +21,8 @@ export interface Store {
   forget(bucketKey: string): void;
   /** How many processes share this store's buckets, itself included; at least 1. */
   processCount(): number;
+  /** Place of this process among them, from 0 on, and -1 while they are not counted yet. Absent: there is no order. */
+  processIndex?(): number;
   /** Undefined while the store answers, otherwise why not, in one sentence. For health pages. */
   trouble(): string | undefined;
   close(): Promise<void>;

@@ -24,6 +24,7 @@ export class Heartbeat {
   readonly #id = randomUUID();
   #timer: NodeJS.Timeout | undefined;
   #count = 1;
+  #index = -1;
 
   constructor(options: HeartbeatOptions) {
     this.#options = options;
@@ -32,6 +33,11 @@ export class Heartbeat {
   /** Live processes by the last count, this one included. */
   get count(): number {
     return this.#count;
+  }
+
+  /** Place of this process among them, in the order of their ids; -1 until the first count. */
+  get index(): number {
+    return this.#index;
   }
 
   get isStarted(): boolean {
@@ -54,11 +60,16 @@ export class Heartbeat {
     const replies = await Promise.allSettled([
       connection.command("zadd", [key, String(nowMs), this.#id]),
       connection.command("zremrangebyscore", [key, "-inf", String(nowMs - GONE_AFTER_MS)]),
-      connection.command("zcard", [key]),
+      connection.command("zrange", [key, "0", "-1"]),
       connection.command("pexpire", [key, String(KEY_LIFETIME_MS)]),
     ]);
     const counted = replies[2];
-    if (counted.status === "fulfilled" && typeof counted.value === "number") this.#count = Math.max(1, counted.value);
+    if (counted.status !== "fulfilled" || !Array.isArray(counted.value)) return;
+    const ids = counted.value.map(String).sort();
+    const index = ids.indexOf(this.#id);
+    if (index < 0) return;
+    this.#index = index;
+    this.#count = ids.length;
   }
 
   /** Takes this process out of the set, so that the others need not wait for its absence to show. */

@@ -82,6 +82,10 @@ export class DenialMemory implements Store {
     return this.#store.processCount();
   }
 
+  processIndex(): number {
+    return this.#store.processIndex?.() ?? -1;
+  }
+
   trouble(): string | undefined {
     return this.#store.trouble();
   }

@@ -1,0 +1,208 @@
+// sync: lease. A process pays some tokens of a busy bucket in advance and spends them in memory. What it has not spent
+// in time it gives back by receipt.
+
+import { Algorithm, type Limit } from "../../core/limit.ts";
+import { Mode, Outcome, type Take, TakeGroup } from "../../core/take.ts";
+import { divideDown } from "../../core/units.ts";
+import type { Store } from "../store.ts";
+import type { LocalPart } from "./local-part.ts";
+import { noteStanding, remainingOf, resetTicksOf, type Standing } from "./standing.ts";
+
+/** A lease is spent or given back within this time. */
+export const LEASE_US = 200_000;
+/** All leases of all processes together are at most this part of the burst. */
+const BURST_PARTS = 4;
+const TURN_MS = 50;
+/** Most buckets that leases are taken of; others are asked about each time. */
+const LEASES_MAX = 10_000;
+/** A bucket that was just over has nothing to lease, for this long at most. */
+const HOLD_OFF_US_MAX = 1_000_000;
+
+/** What a process knows and holds of one bucket. */
+class Lease implements Standing {
+  readonly bucketKey: string;
+  readonly keyHash: number;
+  readonly limit: Limit;
+  remaining = 0;
+  asNewAtUs = 0;
+  /** Paid for and not spent. */
+  tokens = 0;
+  untilUs = 0;
+  /** Receipt of the tokens. */
+  paidAtUs = 0;
+  isAsking = false;
+  /** When a take last went to the shared store. */
+  askedUs = Number.NEGATIVE_INFINITY;
+  holdOffUntilUs = 0;
+
+  constructor(take: Take) {
+    this.bucketKey = take.bucketKey;
+    this.keyHash = take.keyHash;
+    this.limit = take.limit;
+  }
+}
+
+export interface LeasesOptions {
+  readonly store: Store;
+  /** Infinity while it is not known: nothing is leased then. */
+  readonly processCount: () => number;
+}
+
+/**
+ * Takes at most burst / (4 N) tokens in advance, N being the number of processes, and spends them in memory for at most
+ * LEASE_US after they were asked for and never past their window. All processes together grant at most
+ * 1.25 x burst + rate x t in any time t, and in an aligned fixed window the limit itself (test/property/lease.test.ts).
+ * A lease that dies with its process is lost to its bucket: fewer calls pass, not more.
+ *
+ * Leases only buckets that were asked for twice within LEASE_US. A cost above what is held goes to the shared store.
+ */
+export class Leases implements LocalPart {
+  readonly turnMs = TURN_MS;
+  readonly #store: Store;
+  readonly #processCount: () => number;
+  readonly #leases = new Map<string, Lease>();
+  readonly #returned = new TakeGroup();
+
+  constructor({ store, processCount }: LeasesOptions) {
+    this.#store = store;
+    this.#processCount = processCount;
+  }
+
+  take(take: Take, nowUs: number): boolean {
+    if (take.mode !== Mode.pay && take.mode !== Mode.peek) return false;
+    const lease = this.#leases.get(take.bucketKey);
+    if (lease === undefined || lease.tokens < take.cost || lease.limit !== take.limit || nowUs >= lease.untilUs) {
+      return false;
+    }
+    if (take.mode === Mode.pay) {
+      lease.tokens -= take.cost;
+      take.paid = true;
+      take.paidAtUs = lease.paidAtUs;
+    }
+    take.outcome = Outcome.room;
+    take.waitTicks = 0;
+    describe(lease, take, nowUs);
+    return true;
+  }
+
+  undo(take: Take, nowUs: number): void {
+    if (!this.giveBack(take, nowUs)) this.#giveBack(take, take.limit, take.cost, take.paidAtUs);
+  }
+
+  conclude(take: Take, nowUs: number): void {
+    const lease = this.#leases.get(take.bucketKey);
+    if (lease !== undefined) describe(lease, take, nowUs);
+  }
+
+  wish(take: Take, nowUs: number): number {
+    const size = divideDown(take.limit.burst, BURST_PARTS * Math.max(1, this.#processCount()));
+    if (size === 0) return 0;
+    const lease = this.#obtain(take);
+    if (lease === undefined || lease.isAsking) return 0;
+    const isBusy = nowUs - lease.askedUs <= LEASE_US;
+    lease.askedUs = nowUs;
+    if (!isBusy || nowUs < lease.holdOffUntilUs) return 0;
+    // What is left goes back on the same way, ahead of the take: no more than `size` is ever held.
+    this.#returnRest(lease);
+    lease.isAsking = true;
+    return size;
+  }
+
+  learn(asked: Take, take: Take | undefined, wished: Take | undefined, sentUs: number, nowUs: number): void {
+    const lease = this.#leases.get(asked.bucketKey);
+    if (wished !== undefined && lease !== undefined) lease.isAsking = false;
+    if (take === undefined) return;
+    if (lease === undefined || lease.limit !== asked.limit) {
+      // Rules were read anew while this was under way.
+      if (wished?.paid) this.#giveBack(wished, wished.limit, wished.cost, wished.paidAtUs);
+      return;
+    }
+    noteStanding(lease, lease.limit, wished ?? take, nowUs);
+    if (take.outcome !== Outcome.room) {
+      lease.holdOffUntilUs = nowUs + Math.min(HOLD_OFF_US_MAX, take.waitTicks * lease.limit.windowSeconds);
+    }
+    if (!wished?.paid) return;
+    lease.tokens = wished.cost;
+    lease.paidAtUs = wished.paidAtUs;
+    lease.untilUs = sentUs + LEASE_US;
+    if (lease.limit.algorithm === Algorithm.fixedWindow) {
+      // The ticks were rounded up, and counted from after the sending.
+      lease.untilUs = Math.min(lease.untilUs, sentUs + (wished.resetTicks - 1) * lease.limit.windowSeconds);
+    }
+  }
+
+  giveBack(take: Take, nowUs: number): boolean {
+    const lease = this.#leases.get(take.bucketKey);
+    if (lease === undefined || lease.limit !== take.limit) return false;
+    if (lease.paidAtUs !== take.paidAtUs || nowUs >= lease.untilUs || lease.tokens === 0) return false;
+    lease.tokens += take.cost;
+    return true;
+  }
+
+  forget(bucketKey: string): void {
+    const lease = this.#leases.get(bucketKey);
+    if (lease === undefined) return;
+    // A bucket that was reset has not been paid: there is nothing to give back.
+    lease.tokens = 0;
+    this.#leases.delete(bucketKey);
+  }
+
+  turn(nowUs: number): void {
+    for (const lease of this.#leases.values()) {
+      if (nowUs < lease.untilUs) continue;
+      this.#returnRest(lease);
+      if (!lease.isAsking && nowUs - lease.askedUs > LEASE_US && nowUs >= lease.holdOffUntilUs) {
+        this.#leases.delete(lease.bucketKey);
+      }
+    }
+  }
+
+  close(): void {
+    for (const lease of this.#leases.values()) this.#returnRest(lease);
+    this.#leases.clear();
+  }
+
+  #obtain(take: Take): Lease | undefined {
+    let lease = this.#leases.get(take.bucketKey);
+    if (lease !== undefined && lease.limit !== take.limit) {
+      this.#returnRest(lease);
+      this.#leases.delete(take.bucketKey);
+      lease = undefined;
+    }
+    if (lease === undefined && this.#leases.size < LEASES_MAX) {
+      lease = new Lease(take);
+      this.#leases.set(take.bucketKey, lease);
+    }
+    return lease;
+  }
+
+  #returnRest(lease: Lease): void {
+    if (lease.tokens > 0) this.#giveBack(lease, lease.limit, lease.tokens, lease.paidAtUs);
+    lease.tokens = 0;
+    lease.untilUs = 0;
+  }
+
+  #giveBack(
+    bucket: { readonly bucketKey: string; readonly keyHash: number },
+    limit: Limit,
+    tokens: number,
+    paidAtUs: number,
+  ): void {
+    this.#returned.reset();
+    const take = this.#returned.add(limit);
+    take.bucketKey = bucket.bucketKey;
+    take.keyHash = bucket.keyHash;
+    take.mode = Mode.pay;
+    take.cost = tokens;
+    take.paid = true;
+    take.paidAtUs = paidAtUs;
+    this.#store.giveBack(this.#returned);
+  }
+}
+
+/** What was left at the shared store when it was last heard of, and what is held here. */
+function describe(lease: Lease, take: Take, nowUs: number): void {
+  take.remaining = Math.min(take.limit.burst, remainingOf(lease, lease.limit, nowUs) + lease.tokens);
+  take.resetTicks = Math.max(1, resetTicksOf(lease, lease.limit, nowUs));
+  take.cappedHits = 0;
+}

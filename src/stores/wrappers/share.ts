@@ -1,0 +1,132 @@
+// sync: share. Each process counts its own part of the limit in its own memory and asks nobody.
+
+import type { Limit } from "../../core/limit.ts";
+import { Kind, Mode, Outcome, type Take, TakeGroup } from "../../core/take.ts";
+import { divideDown } from "../../core/units.ts";
+import type { Settled, Store } from "../store.ts";
+import type { LocalPart } from "./local-part.ts";
+import { copyAnswer } from "./split-call.ts";
+
+const TURN_MS = 60_000;
+
+export interface ShareOptions {
+  /** Keeps this process's buckets; must settle every take before it returns. */
+  readonly memory: Store;
+  readonly processCount: () => number;
+  /** Place of this process among them; -1 while it is not known. */
+  readonly processIndex: () => number;
+}
+
+/**
+ * Grants floor(limit / N) in each of N processes, the remainder in the first, and never less than 1: together at most
+ * max(limit, N), in burst and in rate (test/property/share.test.ts). While processes come or go, those that have not
+ * counted yet (3 seconds, 10 after a crash) still grant by the number before. Until a process has been counted itself it
+ * asks the shared store. What each process has granted is lost with it.
+ */
+export class Share implements LocalPart {
+  readonly turnMs = TURN_MS;
+  readonly #memory: Store;
+  readonly #processCount: () => number;
+  readonly #processIndex: () => number;
+  readonly #one = new TakeGroup();
+  readonly #parts = new WeakMap<Limit, { count: number; index: number; limit: Limit }>();
+
+  constructor({ memory, processCount, processIndex }: ShareOptions) {
+    this.#memory = memory;
+    this.#processCount = processCount;
+    this.#processIndex = processIndex;
+  }
+
+  take(take: Take): boolean {
+    const limit = this.#partOf(take.limit);
+    if (limit === undefined) return false;
+    if (take.mode === Mode.refund) {
+      take.outcome = Outcome.room;
+      take.waitTicks = 0;
+    } else {
+      copyAnswer(this.#ask(take, limit, take.mode), take);
+    }
+    return true;
+  }
+
+  undo(take: Take): void {
+    this.giveBack(take);
+  }
+
+  conclude(take: Take): void {
+    const limit = this.#partOf(take.limit);
+    if (limit === undefined) return;
+    const asked = this.#ask(take, limit, take.mode === Mode.refund ? Mode.refund : Mode.peek);
+    take.remaining = asked.remaining;
+    take.resetTicks = asked.resetTicks;
+    if (take.mode !== Mode.refund) return;
+    take.paid = asked.paid;
+    take.paidAtUs = asked.paidAtUs;
+  }
+
+  wish(): number {
+    return 0;
+  }
+
+  learn(): void {
+    // Nothing that the shared store says concerns a share.
+  }
+
+  giveBack(take: Take): boolean {
+    const limit = this.#partOf(take.limit);
+    if (limit === undefined) return false;
+    copyAnswer(take, this.#question(take, limit, take.mode));
+    this.#memory.giveBack(this.#one);
+    return true;
+  }
+
+  forget(bucketKey: string): void {
+    this.#memory.forget(bucketKey);
+  }
+
+  turn(): void {
+    // The memory sweeps by itself.
+  }
+
+  close(): void {
+    void this.#memory.close();
+  }
+
+  #ask(take: Take, limit: Limit, mode: Mode): Take {
+    const asked = this.#question(take, limit, mode);
+    this.#memory.take(this.#one, NOBODY);
+    return asked;
+  }
+
+  #question(take: Take, limit: Limit, mode: Mode): Take {
+    this.#one.reset();
+    const asked = this.#one.add(limit);
+    asked.bucketKey = take.bucketKey;
+    asked.keyHash = take.keyHash;
+    asked.descriptor = 0;
+    asked.kind = Kind.ordinary;
+    asked.mode = mode;
+    asked.cost = take.cost;
+    return asked;
+  }
+
+  #partOf(limit: Limit): Limit | undefined {
+    const count = this.#processCount();
+    const index = this.#processIndex();
+    if (index < 0) return undefined;
+    const kept = this.#parts.get(limit);
+    if (kept !== undefined && kept.count === count && kept.index === index) return kept.limit;
+    const part = { ...limit, amount: cut(limit.amount, count, index), burst: cut(limit.burst, count, index) };
+    this.#parts.set(limit, { count, index, limit: part });
+    return part;
+  }
+}
+
+const NOBODY: Settled = { settled: () => undefined };
+
+/** One process's part. A limit of 0 refuses everywhere. */
+function cut(amount: number, count: number, index: number): number {
+  if (amount === 0) return 0;
+  if (amount < count) return 1;
+  return divideDown(amount, count) + (index === 0 ? amount % count : 0);
+}

@@ -1,0 +1,120 @@
+// A call whose limits are counted partly in memory, partly at the shared store: its takes in two groups of their own,
+// because the call's own group may be used again before the store answers. Pooled.
+
+import { Kind, Mode, type Take, TakeGroup } from "../../core/take.ts";
+import type { Settled } from "../store.ts";
+
+/** Who goes on when the shared part is settled. */
+export interface SplitOwner {
+  finishLater(call: SplitCall): void;
+}
+
+const NOBODY: Settled = { settled: () => undefined };
+/** Descriptor of the first wish; later ones count down. No descriptor of a request has such a number. */
+const WISH_DESCRIPTOR = -2;
+
+/** The two parts of one call. */
+export class SplitCall implements Settled {
+  readonly #owner: SplitOwner;
+  readonly remote = new TakeGroup();
+  readonly local = new TakeGroup();
+  group: TakeGroup | undefined;
+  generation = 0;
+  next: Settled = NOBODY;
+  sentUs = 0;
+  /** The local part alone refuses the call. */
+  isRefused = false;
+  /** Takes of the call in `remote`; what stands behind them are wishes. */
+  askedTakes = 0;
+  /** Per take of the call its index in `remote`, or -1 minus its index in `local`. */
+  readonly places: number[] = [];
+  /** Per asked take the index of its wish in `remote`, or -1. */
+  readonly wishes: number[] = [];
+
+  constructor(owner: SplitOwner) {
+    this.#owner = owner;
+  }
+
+  begin(group: TakeGroup, next: Settled, sentUs: number): void {
+    this.group = group;
+    this.generation = group.generation;
+    this.next = next;
+    this.sentUs = sentUs;
+    this.isRefused = false;
+    this.places.length = 0;
+    this.wishes.length = 0;
+    this.remote.deadlineUs = group.deadlineUs;
+    this.remote.hasSpareQuota = group.hasSpareQuota;
+    this.remote.hasCounters = group.hasCounters;
+    this.remote.stopsAtOver = group.stopsAtOver;
+  }
+
+  /** Empties the call for its pool. A late answer to its groups finds other generations. */
+  end(): void {
+    this.group = undefined;
+    this.next = NOBODY;
+    this.remote.reset();
+    this.local.reset();
+  }
+
+  /** Keeps a take that was answered in memory, with its answer. */
+  addLocal(take: Take): void {
+    this.places.push(-1 - this.local.size);
+    copyAnswer(take, copyQuestion(take, this.local));
+  }
+
+  /** Adds a take for the shared store. `isUndone`: its descriptor is over already, so it is only asked about. */
+  addRemote(take: Take, isUndone: boolean): Take {
+    this.places.push(this.remote.size);
+    const copy = copyQuestion(take, this.remote);
+    if (isUndone) {
+      copy.kind = Kind.shadow;
+      if (copy.mode === Mode.pay) copy.mode = Mode.peek;
+    }
+    return copy;
+  }
+
+  /** Asks for more of a take's bucket, if the call passes and there is room. */
+  addWish(asked: Take, cost: number): void {
+    this.wishes.push(this.remote.size);
+    const wish = copyQuestion(asked, this.remote);
+    wish.descriptor = WISH_DESCRIPTOR - (this.remote.size - this.askedTakes);
+    wish.kind = Kind.shadow;
+    wish.cost = cost;
+  }
+
+  wishOf(index: number): Take | undefined {
+    const place = this.wishes[index] ?? -1;
+    return place < 0 ? undefined : this.remote.takes[place];
+  }
+
+  settled(): void {
+    this.#owner.finishLater(this);
+  }
+}
+
+/** Adds a take that asks the same. */
+export function copyQuestion(take: Take, into: TakeGroup): Take {
+  const copy = into.add(take.limit);
+  copy.bucketKey = take.bucketKey;
+  copy.keyHash = take.keyHash;
+  copy.descriptor = take.descriptor;
+  copy.kind = take.kind;
+  copy.mode = take.mode;
+  copy.cost = take.cost;
+  copy.windowSecondsLeft = take.windowSecondsLeft;
+  copy.stats = take.stats;
+  return copy;
+}
+
+/** Copies everything that a store writes into a take. */
+export function copyAnswer(from: Take, to: Take): void {
+  to.outcome = from.outcome;
+  to.paid = from.paid;
+  to.remaining = from.remaining;
+  to.waitTicks = from.waitTicks;
+  to.resetTicks = from.resetTicks;
+  to.paidAtUs = from.paidAtUs;
+  to.cappedHits = from.cappedHits;
+  to.counted = from.counted;
+}

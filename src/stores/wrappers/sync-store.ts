@@ -1,0 +1,280 @@
+// Settles calls whose limits are counted partly in memory (lease, periodic, share), partly at the shared store. The
+// local parts are taken first, the rest in one group; if that refuses or fails, the local parts are put back.
+
+import type { Clock } from "../../core/clock.ts";
+import { Sync } from "../../core/limit.ts";
+import { Kind, Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../core/take.ts";
+import type { Settled, Store } from "../store.ts";
+import type { LocalPart } from "./local-part.ts";
+import { copyAnswer, copyQuestion, SplitCall, type SplitOwner } from "./split-call.ts";
+
+export interface SyncStoreOptions {
+  readonly clock: Clock;
+  readonly lease?: LocalPart;
+  readonly periodic?: LocalPart;
+  readonly share?: LocalPart;
+}
+
+/** Larger groups are taken to name a bucket twice, rather than comparing each take with each. */
+const TAKES_COMPARED_MAX = 16;
+
+/**
+ * A store around a shared one that counts limits with a `sync` other than exact in this process. Each part says in its
+ * own file how much more may pass because of it. Calls are settled all or nothing, as by the shared store alone; while
+ * the shared part is under way, its local part is paid already.
+ */
+export class SyncStore implements Store, SplitOwner {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  /** By Sync. */
+  readonly #parts: readonly (LocalPart | undefined)[];
+  readonly #timers: (NodeJS.Timeout | undefined)[] = [];
+  readonly #idle: SplitCall[] = [];
+  readonly #rest = new TakeGroup();
+  /** Of the group that is being taken, by take: whether it was answered in memory, and whether its descriptor is over. */
+  readonly #isLocal: boolean[] = [];
+  readonly #isOver: boolean[] = [];
+  #isRefused = false;
+  #remoteTakes = 0;
+  #hasSpareQuota = false;
+
+  constructor(store: Store, { clock, lease, periodic, share }: SyncStoreOptions) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#parts = [undefined, lease, periodic, share];
+  }
+
+  take(group: TakeGroup, then: Settled): boolean {
+    if (!isShared(group)) return this.#store.take(group, then);
+    const nowUs = this.#clock.nowUs();
+    this.#takeLocally(group, nowUs);
+    if (this.#remoteTakes === 0) {
+      this.#conclude(group, this.#isRefused, nowUs);
+      group.verdict = this.#isRefused ? Verdict.refused : Verdict.allowed;
+      group.source = Source.leaseOrPeriodic;
+      return true;
+    }
+    const call = this.#split(group, then, nowUs);
+    if (!this.#store.take(call.remote, call)) return false;
+    this.#finish(call);
+    return true;
+  }
+
+  giveBack(group: TakeGroup): void {
+    const nowUs = this.#clock.nowUs();
+    this.#rest.reset();
+    for (let i = 0; i < group.size; i++) {
+      const take = group.takes[i] as Take;
+      if (!take.paid || (take.mode !== Mode.pay && take.mode !== Mode.postPaid)) continue;
+      if (this.#parts[take.limit.sync]?.giveBack(take, nowUs)) continue;
+      copyAnswer(take, copyQuestion(take, this.#rest));
+    }
+    if (this.#rest.size > 0) this.#store.giveBack(this.#rest);
+  }
+
+  forget(bucketKey: string): void {
+    for (const part of this.#parts) part?.forget(bucketKey);
+    this.#store.forget(bucketKey);
+  }
+
+  processCount(): number {
+    return this.#store.processCount();
+  }
+
+  processIndex(): number {
+    return this.#store.processIndex?.() ?? -1;
+  }
+
+  trouble(): string | undefined {
+    return this.#store.trouble();
+  }
+
+  /** Hands over what the parts hold, then closes the shared store. */
+  async close(): Promise<void> {
+    for (const timer of this.#timers) clearInterval(timer);
+    for (const part of this.#parts) part?.close(this.#clock.nowUs());
+    await this.#store.close();
+  }
+
+  /** For `SplitCall` alone. */
+  finishLater(call: SplitCall): void {
+    const { group, generation, next } = call;
+    this.#finish(call);
+    if (group !== undefined) next.settled(group, generation);
+  }
+
+  /** Judges and pays what can be in memory, and finds out whether that refuses the call already. */
+  #takeLocally(group: TakeGroup, nowUs: number): void {
+    let quotasOver = 0;
+    let quotasOpen = 0;
+    this.#isRefused = false;
+    this.#hasSpareQuota = group.hasSpareQuota;
+    this.#remoteTakes = 0;
+    let end = 0;
+    for (let start = 0; start < group.size; start = end) {
+      const { descriptor, kind } = group.takes[start] as Take;
+      const remoteBefore = this.#remoteTakes;
+      let isOver = false;
+      for (end = start; end < group.size; end++) {
+        const take = group.takes[end] as Take;
+        if (take.descriptor !== descriptor) break;
+        if (this.#takeOne(take, end, nowUs)) isOver = true;
+      }
+      for (let i = start; i < end; i++) this.#isOver[i] = isOver;
+      if (isOver) this.#undo(group, start, end, nowUs);
+      if (kind === Kind.ordinary) this.#isRefused ||= isOver;
+      else if (kind === Kind.quota) {
+        if (isOver) quotasOver++;
+        else if (this.#remoteTakes === remoteBefore) this.#hasSpareQuota = true;
+        else quotasOpen++;
+      }
+    }
+    if (quotasOver > 0 && quotasOpen === 0 && !this.#hasSpareQuota) this.#isRefused = true;
+    if (this.#isRefused) this.#undo(group, 0, group.size, nowUs);
+  }
+
+  /** True if the take is over by what memory knows. */
+  #takeOne(take: Take, index: number, nowUs: number): boolean {
+    const { sync } = take.limit;
+    const part = take.mode < Mode.charge ? this.#parts[sync] : undefined;
+    const isLocal = part?.take(take, nowUs) === true;
+    this.#isLocal[index] = isLocal;
+    if (!isLocal || part === undefined) {
+      this.#remoteTakes++;
+      return false;
+    }
+    this.#startTurns(part, sync);
+    return take.outcome !== Outcome.room;
+  }
+
+  #startTurns(part: LocalPart, sync: Sync): void {
+    this.#timers[sync] ??= setInterval(() => part.turn(this.#clock.nowUs()), part.turnMs).unref();
+  }
+
+  #undo(group: TakeGroup, start: number, end: number, nowUs: number): void {
+    for (let i = start; i < end; i++) {
+      const take = group.takes[i] as Take;
+      if (this.#isLocal[i]) this.#putBack(take, nowUs);
+    }
+  }
+
+  #putBack(take: Take, nowUs: number): void {
+    if (!take.paid || take.mode !== Mode.pay) return;
+    this.#parts[take.limit.sync]?.undo(take, nowUs);
+    take.paid = false;
+    take.paidAtUs = 0;
+  }
+
+  /** Ends a call that was wholly answered in memory. */
+  #conclude(group: TakeGroup, isRefused: boolean, nowUs: number): void {
+    const namesTwice = namesBucketTwice(group);
+    for (let pass = 0; pass < (namesTwice ? 2 : 1); pass++) {
+      for (let i = 0; i < group.size; i++) {
+        const take = group.takes[i] as Take;
+        const isRefund = take.mode === Mode.refund;
+        const isUndone = take.mode === Mode.pay && (isRefused || this.#isOver[i] === true);
+        // The second pass shows what the first one has left.
+        if (pass === 0 ? isUndone || isRefund : !isRefund) this.#parts[take.limit.sync]?.conclude(take, nowUs);
+      }
+    }
+  }
+
+  #split(group: TakeGroup, then: Settled, nowUs: number): SplitCall {
+    const call = this.#idle.pop() ?? new SplitCall(this);
+    call.begin(group, then, nowUs);
+    call.isRefused = this.#isRefused;
+    call.remote.hasSpareQuota = this.#hasSpareQuota;
+    for (let i = 0; i < group.size; i++) {
+      const take = group.takes[i] as Take;
+      if (this.#isLocal[i]) call.addLocal(take);
+      else call.addRemote(take, this.#isRefused || this.#isOver[i] === true);
+    }
+    call.askedTakes = call.remote.size;
+    for (let i = 0; i < call.askedTakes; i++) {
+      const asked = call.remote.takes[i] as Take;
+      const { sync } = asked.limit;
+      const part = asked.mode === Mode.pay ? this.#parts[sync] : undefined;
+      if (part !== undefined) this.#startTurns(part, sync);
+      const wish = part?.wish(asked, nowUs) ?? 0;
+      if (wish > 0) call.addWish(asked, wish);
+      else call.wishes.push(-1);
+    }
+    return call;
+  }
+
+  /** The shared part is settled: joins both, and writes the call's own group unless that is in other use by now. */
+  #finish(call: SplitCall): void {
+    const nowUs = this.#clock.nowUs();
+    const { remote, local, group } = call;
+    const hasFailed = remote.verdict === Verdict.failed;
+    for (let i = 0; i < call.askedTakes; i++) {
+      const asked = remote.takes[i] as Take;
+      this.#parts[asked.limit.sync]?.learn(asked, hasFailed ? undefined : asked, call.wishOf(i), call.sentUs, nowUs);
+    }
+    const isCurrent = group !== undefined && group.generation === call.generation;
+    let hasChanged = namesBucketTwice(local);
+    const isRefused = call.isRefused || remote.verdict === Verdict.refused;
+    for (let i = 0; i < local.size; i++) {
+      const take = local.takes[i] as Take;
+      const { descriptor } = take;
+      if (take.paid && (hasFailed || isRefused || !isCurrent || isOverIn(call, descriptor))) {
+        this.#putBack(take, nowUs);
+        hasChanged = true;
+      }
+    }
+    for (let i = 0; i < local.size; i++) {
+      const take = local.takes[i] as Take;
+      const isRefund = take.mode === Mode.refund;
+      if (isRefund ? !hasFailed : hasChanged) this.#parts[take.limit.sync]?.conclude(take, nowUs);
+    }
+    if (isCurrent) writeAnswer(call, group, isRefused);
+    else if (!hasFailed) {
+      // Nobody hears of it, so it is as if it had not been taken. What was wished for is kept.
+      remote.size = call.askedTakes;
+      this.#store.giveBack(remote);
+    }
+    call.end();
+    this.#idle.push(call);
+  }
+}
+
+/** True if a limit of the group is counted in more than one way. */
+function isShared(group: TakeGroup): boolean {
+  for (let i = 0; i < group.size; i++) if ((group.takes[i] as Take).limit.sync !== Sync.exact) return true;
+  return false;
+}
+
+/** True if one bucket is taken from more than once: its first take was answered before the last one was paid. */
+function namesBucketTwice(group: TakeGroup): boolean {
+  if (group.size > TAKES_COMPARED_MAX) return true;
+  for (let i = 1; i < group.size; i++) {
+    const { keyHash } = group.takes[i] as Take;
+    for (let j = 0; j < i; j++) if ((group.takes[j] as Take).keyHash === keyHash) return true;
+  }
+  return false;
+}
+
+function isOverIn(call: SplitCall, descriptor: number): boolean {
+  for (let i = 0; i < call.askedTakes; i++) {
+    const take = call.remote.takes[i] as Take;
+    if (take.descriptor === descriptor && (take.outcome === Outcome.over || take.outcome === Outcome.never))
+      return true;
+  }
+  return false;
+}
+
+function writeAnswer(call: SplitCall, group: TakeGroup, isRefused: boolean): void {
+  const { remote, local, places } = call;
+  if (remote.verdict === Verdict.failed) {
+    group.verdict = Verdict.failed;
+    group.failure = remote.failure;
+  } else {
+    group.verdict = isRefused ? Verdict.refused : Verdict.allowed;
+  }
+  group.source = remote.source;
+  for (let i = 0; i < group.size; i++) {
+    const place = places[i] ?? 0;
+    const from = place >= 0 ? remote.takes[place] : local.takes[-1 - place];
+    if (from !== undefined) copyAnswer(from, group.takes[i] as Take);
+  }
+}
