@@ -22,13 +22,19 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const NO_STATS: StatsBook = { statsOf: () => new LimitStats() };
 
 /** The settings that say where rules are; mistakes in others are none of these commands' business. */
-const RULES_SETTINGS = /^(?:RULES_DIR|RUNTIME_[A-Z]+|MERGE_DOMAIN_CONFIG)$/;
+const RULES_SETTINGS = /^(?:RULES_DIR|RUNTIME_[A-Z]+|MERGE_DOMAIN_CONFIG|COMPATIBILITY_MODE|CACHE_KEY_PREFIX)$/;
 
 /** Loads what the choice names. What is found there, or not found, is among the result's problems. */
 export async function loadChosen(choice: RulesChoice, env: Environment): Promise<LoadResult> {
   const settings = readSettings(Object.fromEntries(Object.entries(env).filter(([name]) => RULES_SETTINGS.test(name))));
   const mergeDomains = choice.mergesDomains ?? settings.mergesDomains;
-  const options = { mergeDomains, dotFiles: !settings.ignoresDotFiles, statsBook: NO_STATS };
+  const options = {
+    mergeDomains,
+    dotFiles: !settings.ignoresDotFiles,
+    statsBook: NO_STATS,
+    compatible: settings.compatibilityMode,
+    cacheKeyPrefix: settings.cacheKeyPrefix,
+  };
   if (choice.path === undefined) {
     return loadRules(settings.rulesDir, { ...options, everyFile: settings.readsEveryFile });
   }

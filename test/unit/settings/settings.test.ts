@@ -291,3 +291,88 @@ describe("variables that are no settings", () => {
 test("a port set by Kubernetes for a Service is recognised", () => {
   expect(mistakesOf({ GRPC_PORT: "tcp://10.0.0.1:8081" })[0]).toContain("enableServiceLinks");
 });
+
+describe("the PostgreSQL settings together", () => {
+  const url = "postgres://ann@db.example/limits";
+
+  test.each([
+    { name: "a host alone", url, host: "db.example", port: 5432 },
+    { name: "a port", url: "postgresql://ann@db.example:6000/limits", host: "db.example", port: 6000 },
+    { name: "an IPv6 address", url: "postgres://ann@[::1]:6000/limits", host: "::1", port: 6000 },
+    {
+      name: "a socket's folder",
+      url: "postgres://ann@/limits?host=/run/postgresql",
+      host: "/run/postgresql",
+      port: 5432,
+    },
+  ])("take $name", ({ url, host, port }) => {
+    const { backendType, postgres } = readSettings({ POSTGRES_URL: url });
+    expect(backendType).toBe("postgres");
+    expect(postgres).toMatchObject({
+      host,
+      port,
+      database: "limits",
+      user: "ann",
+      password: undefined,
+      tls: undefined,
+    });
+  });
+
+  test("unquote what a URL holds, and never show its password", () => {
+    const settings = readSettings({ POSTGRES_URL: "postgres://a%40b:s%2Fcret@db/my%20db?sslmode=verify-full" });
+    expect(settings.postgres).toMatchObject({ user: "a@b", password: "s/cret", database: "my db" });
+    expect(settings.postgres?.tls).toMatchObject({ skipsHostName: false });
+    expect(secretsOf(settings)).toContain("s/cret");
+    expect(describeSettings(settings).POSTGRES_URL).toBe("postgres://a%40b@db:5432/my%20db?sslmode=verify-full");
+  });
+
+  test.each(["require", "verify-ca"])("sslmode=%s checks the authority, not the host's name", (mode) => {
+    expect(readSettings({ POSTGRES_URL: `${url}?sslmode=${mode}` }).postgres?.tls).toMatchObject({
+      skipsHostName: true,
+    });
+  });
+
+  test.each([
+    { name: "no address", env: { BACKEND_TYPE: "postgres" } },
+    { name: "another scheme", env: { BACKEND_TYPE: "postgres", POSTGRES_URL: "mysql://ann@db/limits" } },
+    { name: "no database", env: { POSTGRES_URL: "postgres://ann@db" } },
+    { name: "no user", env: { POSTGRES_URL: "postgres://db/limits" } },
+    { name: "a parameter that is none", env: { POSTGRES_URL: `${url}?connect_timeout=3` } },
+    { name: "an sslmode that checks nothing", env: { POSTGRES_URL: `${url}?sslmode=prefer` } },
+    { name: "two passwords", env: { POSTGRES_URL: "postgres://ann:x@db/limits", POSTGRES_PASSWORD: "y" } },
+    { name: "a schema that is no name", env: { POSTGRES_URL: url, POSTGRES_SCHEMA: 'a"b' } },
+    { name: "counters of the reference service", env: { POSTGRES_URL: url, COMPATIBILITY_MODE: "true" } },
+  ])("refuse $name", ({ env }) => {
+    expect(() => readSettings(env)).toThrow(/POSTGRES_|COMPATIBILITY_MODE/);
+  });
+
+  test("REDIS_URL goes first, and BACKEND_TYPE before it", () => {
+    const both = { POSTGRES_URL: url, REDIS_URL: "redis.example" };
+    expect(readSettings(both)).toMatchObject({ backendType: "redis", postgres: undefined });
+    expect(readSettings(both).warnings).toContain("POSTGRES_URL: without effect, because REDIS_URL is set");
+    expect(readSettings({ ...both, BACKEND_TYPE: "postgres" })).toMatchObject({
+      backendType: "postgres",
+      redis: undefined,
+    });
+  });
+});
+
+describe("the compatibility mode", () => {
+  test("brings the reference's defaults, which can be overridden one by one", () => {
+    expect(readSettings({ COMPATIBILITY_MODE: "true" })).toMatchObject({
+      onStoreFailure: "error",
+      ignoresDotFiles: false,
+      grpcReflection: false,
+      warnings: [],
+    });
+    expect(readSettings({ COMPATIBILITY_MODE: "true", ON_STORE_FAILURE: "local" }).onStoreFailure).toBe("local");
+    expect(readSettings({})).toMatchObject({ onStoreFailure: "allow", ignoresDotFiles: true, grpcReflection: true });
+  });
+
+  test.each(["STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", "LOCAL_CACHE_SIZE_IN_BYTES"])(
+    "%s does nothing without it",
+    (name) => {
+      expect(readSettings({ [name]: "1" }).warnings).toHaveLength(1);
+    },
+  );
+});
