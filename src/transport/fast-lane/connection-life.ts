@@ -8,8 +8,8 @@ import { UnaryStream } from "./unary-stream.ts";
 
 /** Ages differ by up to a tenth, so that connections made together don't go together. */
 const AGE_JITTER = 0.1;
-/** How long a peer may take to close after our goodbye. */
-const ENDING_US = MICROS_PER_SECOND;
+/** How long a peer may take to read the last answers and close after our goodbye. */
+const ENDING_US = 5 * MICROS_PER_SECOND;
 /** The second GOAWAY follows the first after this time even if the ping between them is not answered. */
 const DRAIN_PING_US = 2 * MICROS_PER_SECOND;
 

@@ -137,7 +137,7 @@ export class Connection implements OutputOwner {
   /** Forgets a stream that is over. */
   remove(stream: Stream): void {
     this.streams.remove(stream);
-    if (this.sender.blocked.size > 0) this.sender.blocked.delete(stream);
+    if (this.sender.blocked.size > 0) this.sender.release(stream);
     if (this.streams.size === 0) this.life.noteQuiet();
   }
 
@@ -181,7 +181,7 @@ export class Connection implements OutputOwner {
       this.#isPaused = false;
       this.socket.resume();
     }
-    this.sender.resumeBlocked();
+    this.sender.resumeHeld();
   }
 
   #noteUnread(): void {

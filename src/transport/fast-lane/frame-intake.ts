@@ -254,7 +254,7 @@ export class FrameIntake implements FrameSink, BlockSink {
       if (more === 0) throw protocolError("a WINDOW_UPDATE of nothing");
       if (!this.#sender.widen(more))
         throw new ConnectionError(ErrorCode.flowControlError, "a window of more than 2^31 - 1");
-      this.#sender.resumeBlocked();
+      this.#sender.resumeHeld();
       return;
     }
     const stream = this.#streams.get(id);
@@ -266,7 +266,7 @@ export class FrameIntake implements FrameSink, BlockSink {
     else if (stream.sendWindow + more > WINDOW_LARGEST) this.#connection.reset(stream, ErrorCode.flowControlError);
     else {
       stream.sendWindow += more;
-      if (this.#sender.blocked.delete(stream)) stream.resume();
+      if (this.#sender.release(stream)) stream.resume();
     }
   }
 
@@ -294,7 +294,7 @@ export class FrameIntake implements FrameSink, BlockSink {
     this.#hasSettings = true;
     applySettings(this.#connection, bytes, start, end);
     this.#sender.acknowledgeSettings();
-    this.#sender.resumeBlocked();
+    this.#sender.resumeAll();
   }
 
   #takePing(flags: number, id: number, bytes: Buffer, start: number, end: number): void {

@@ -100,7 +100,7 @@ export class HandedStream extends Stream {
       const sent = this.#connection.isFull ? 0 : sender.data(this, chunk, 0, false);
       if (sent < chunk.length) {
         this.#waiting[0] = chunk.subarray(sent);
-        sender.blocked.add(this);
+        sender.hold(this);
         this.#inner.pause();
         this.#connection.flushSoon();
         return;

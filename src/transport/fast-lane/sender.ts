@@ -29,6 +29,8 @@ export class Sender {
   frameBytesMax = FRAME_BYTES_DEFAULT;
   /** Streams with something to send that wait for a window. */
   readonly blocked = new Set<Stream>();
+  // Those of them that wait for what all share, in the order in which they get it: only these are woken with it.
+  readonly #held = new Set<Stream>();
 
   constructor(output: Output) {
     this.output = output;
@@ -62,7 +64,7 @@ export class Sender {
     const now = this.data(stream, answer, sent, false);
     if (now < answer.length) {
       stream.wait(answer, now);
-      this.blocked.add(stream);
+      this.hold(stream);
       return false;
     }
     this.headers(stream.id, this.blocks.okTrailers(), true);
@@ -148,12 +150,34 @@ export class Sender {
     return this.window <= WINDOW_LARGEST;
   }
 
-  /** Has every stream that waits for a window go on, as far as it can. */
-  resumeBlocked(): void {
-    if (this.blocked.size === 0) return;
-    const waiting = [...this.blocked];
-    this.blocked.clear();
-    for (const stream of waiting) stream.resume();
+  /** Notes that a stream has more to send than it may now. */
+  hold(stream: Stream): void {
+    this.blocked.add(stream);
+    if (stream.sendWindow > 0) this.#held.add(stream);
+  }
+
+  /** Forgets that a stream waits; tells whether it did. */
+  release(stream: Stream): boolean {
+    this.#held.delete(stream);
+    return this.blocked.delete(stream);
+  }
+
+  /** Has the streams that wait for the window of all go on, one after another, while there is some left. */
+  resumeHeld(): void {
+    let left = this.#held.size;
+    for (const stream of this.#held) {
+      if (left-- === 0 || this.window <= 0) return;
+      this.release(stream);
+      stream.resume();
+    }
+  }
+
+  /** Has every stream that waits go on as far as it can: the windows of all have changed. */
+  resumeAll(): void {
+    for (const stream of [...this.blocked]) {
+      this.release(stream);
+      stream.resume();
+    }
   }
 
   #words(type: (typeof FrameType)[keyof typeof FrameType], streamId: number, word: number): void {

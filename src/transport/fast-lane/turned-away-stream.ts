@@ -42,7 +42,7 @@ export class TurnedAwayStream extends Stream {
     if (this.#isOver) return;
     const { sender } = this.#connection;
     this.#sent = sender.data(this, this.#text, this.#sent, true);
-    if (this.#sent < this.#text.length) sender.blocked.add(this);
+    if (this.#sent < this.#text.length) sender.hold(this);
     else {
       this.#isOver = true;
       this.#connection.end(this);
