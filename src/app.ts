@@ -70,7 +70,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   await warmUpCalls(parts.clock);
   const storeWatch = await watchStore(parts);
   if (store.trouble() === undefined) await warmUpStore(store);
-  const grpc = await openGrpc(parts).catch(async (error: unknown) => {
+  const grpc = await openGrpc(parts, httpPort).catch(async (error: unknown) => {
     clearInterval(storeWatch);
     reloader.close();
     await admin.close(0);

@@ -12,6 +12,7 @@ import { explainRequest } from "../rules/explain.ts";
 import { describeSettings, type Settings } from "../settings.ts";
 import { MemoryStore } from "../stores/memory/memory-store.ts";
 import { PrometheusExporter } from "../telemetry/prometheus.ts";
+import { type FastLaneOptions, startFastLane } from "../transport/fast-lane/fast-lane-server.ts";
 import { type GrpcServer, startGrpcServer } from "../transport/grpc-server.ts";
 import { loadRegistry, SHOULD_RATE_LIMIT_PATH } from "../transport/load-proto.ts";
 import { TlsFiles } from "../transport/tls-files.ts";
@@ -36,11 +37,12 @@ export async function openAdmin(parts: Parts): Promise<{ readonly admin: AdminSe
 }
 
 /** Has the gRPC port listen. Throws ConfigError if it can't, or if its certificates can't be used. */
-export async function openGrpc(parts: Parts): Promise<GrpcServer> {
+export async function openGrpc(parts: Parts, httpPort: number): Promise<GrpcServer> {
   const { settings, calls } = parts;
   parts.running.tls = openTls(parts);
   const handler = new RateLimitService(serviceOptions(parts, settings.responseHeaders));
-  const grpc = await startGrpcServer({
+  const options: FastLaneOptions = {
+    httpPort,
     host: settings.grpcHost,
     port: settings.grpcPort,
     unixSocket: settings.grpcUnixSocket,
@@ -60,9 +62,17 @@ export async function openGrpc(parts: Parts): Promise<GrpcServer> {
         calls.internalFailed(new Error(`the handler of ${path} failed`, { cause: error })),
       overloaded: () => calls.overloaded(),
     },
-  });
+  };
+  const grpc =
+    settings.grpcTransport === "grpc-js" ? await startGrpcServer(options) : await openFastLane(parts, options);
   parts.running.grpc = grpc;
   return grpc;
+}
+
+async function openFastLane(parts: Parts, options: FastLaneOptions): Promise<GrpcServer> {
+  const lane = await startFastLane(options);
+  parts.running.laneCounts = lane.counts;
+  return lane;
 }
 
 function serviceOptions({ limiter, calls, settings }: Parts, dialects: readonly HeaderDialect[]): ServiceOptions {
@@ -129,6 +139,7 @@ function metricSources(parts: Parts): ConstructorParameters<typeof PrometheusExp
     },
     buckets: () => (store instanceof MemoryStore ? store.bucketCount : undefined),
     inFlight: () => running.grpc?.inFlight() ?? 0,
+    lane: () => running.laneCounts,
     isReady: () => health.isServing(),
     version,
   };

@@ -17,6 +17,7 @@ import { CallCounts, StoreCounts } from "../telemetry/observers.ts";
 import { RateLimitedLog } from "../telemetry/rate-limited-log.ts";
 import { LimitStatsBook } from "../telemetry/stats-book.ts";
 import { StatsdExporter } from "../telemetry/statsd.ts";
+import type { LaneCounts } from "../transport/fast-lane/bounds.ts";
 import type { GrpcServer } from "../transport/grpc-server.ts";
 import type { TlsFiles } from "../transport/tls-files.ts";
 import { openStore } from "./open-store.ts";
@@ -39,7 +40,12 @@ export interface Parts extends AppOptions {
   readonly reloader: Reloader;
   readonly rareLog: RateLimitedLog;
   /** What is there only once the process listens. */
-  readonly running: { grpc?: GrpcServer; tls?: TlsFiles | undefined; statsd?: StatsdExporter | undefined };
+  readonly running: {
+    grpc?: GrpcServer;
+    tls?: TlsFiles | undefined;
+    statsd?: StatsdExporter | undefined;
+    laneCounts?: LaneCounts;
+  };
 }
 
 /** Builds everything that does not listen. Rules come in force as soon as they are loaded. */

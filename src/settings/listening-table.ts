@@ -1,7 +1,7 @@
 // Settings of the ports: addresses, certificates, bounds, connections, the end.
 
 import { optional, setting, under } from "./setting.ts";
-import { BOOLEAN, durationMs, HOST_NAME, PATH, PORT, TEXT, wholeNumber } from "./value-types.ts";
+import { BOOLEAN, durationMs, HOST_NAME, oneOf, PATH, PORT, TEXT, wholeNumber } from "./value-types.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -12,6 +12,12 @@ export const LISTENING_SETTINGS = under("Listening", {
     "GRPC_UDS",
     PATH,
     "Path of a Unix socket to serve gRPC on in place of GRPC_HOST and GRPC_PORT.",
+  ),
+  grpcTransport: setting(
+    "GRPC_TRANSPORT",
+    oneOf(["fast-lane", "grpc-js"]),
+    "fast-lane",
+    "Who reads gRPC from the wire: Headgate's own HTTP/2 for short calls with grpc-js behind it, or grpc-js alone.",
   ),
   grpcUsesTls: setting("GRPC_SERVER_USE_TLS", BOOLEAN, false, "Serves gRPC over TLS."),
   grpcTlsCertFile: optional(

@@ -82,6 +82,15 @@ export const METRICS = {
   debtCapped: counter("headgate_debt_capped_hits_total", "Post-paid hits beyond debt_max that were not recorded."),
   inFlight: gauge("headgate_calls_in_flight", "Calls that wait for their decision."),
 
+  laneCalls: counter("headgate_fast_lane_calls_total", "Calls that the fast lane read by itself."),
+  laneHanded: counter("headgate_fast_lane_handed_streams_total", "Streams that the fast lane handed to grpc-js."),
+  laneConnections: counter("headgate_fast_lane_connections_total", "Connections that the fast lane accepted."),
+  laneTroubles: counter(
+    "headgate_fast_lane_troubles_total",
+    "Connections that were ended, and streams that were refused, for what the peer did.",
+    ["trouble"],
+  ),
+
   storeTime: histogram("headgate_store_seconds", "Time of one round trip to the shared store."),
   storeTakes: counter("headgate_store_takes_total", "Takes that travelled to the shared store."),
   storeFailures: counter("headgate_store_failures_total", "Calls that the store failed, by code.", ["code"]),

@@ -24,6 +24,14 @@ export interface ReloadNumbers {
   readonly lastError: unknown;
 }
 
+/** What the fast lane counts; `troubles` by what the peer did. */
+export interface LaneNumbers {
+  readonly connections: number;
+  readonly unaryCalls: number;
+  readonly handedStreams: number;
+  readonly troubles: Readonly<Record<string, number>>;
+}
+
 /** Where the numbers are. Functions are called once per scrape. */
 export interface MetricSources {
   readonly calls: CallCounts;
@@ -35,6 +43,8 @@ export interface MetricSources {
   /** Buckets that live in this process; undefined if the store keeps them elsewhere. */
   readonly buckets: () => number | undefined;
   readonly inFlight: () => number;
+  /** What the fast lane counted; undefined without one. */
+  readonly lane: () => LaneNumbers | undefined;
   readonly isReady: () => boolean;
   readonly version: string;
 }
@@ -53,6 +63,7 @@ export class PrometheusExporter {
     this.#statsBook = sources.statsBook;
     if (withProcess) collectDefaultMetrics({ register: this.#registry });
     registerCalls(this.#registry, sources);
+    registerLane(this.#registry, sources);
     registerStore(this.#registry, sources);
     registerRules(this.#registry, sources);
   }
@@ -107,6 +118,20 @@ function registerCalls(registry: Registry, { calls, inFlight }: MetricSources): 
   register(METRICS.suspectedLateReports, () => [[calls.lateReports]]);
   register(METRICS.debtCapped, () => [[calls.cappedHits]]);
   register(METRICS.inFlight, () => [[inFlight()]]);
+}
+
+function registerLane(registry: Registry, { lane }: MetricSources): void {
+  const register = registerIn(registry);
+  const sample = (read: (numbers: LaneNumbers) => number): Value[] => {
+    const numbers = lane();
+    return numbers === undefined ? [] : [[read(numbers)]];
+  };
+  register(METRICS.laneCalls, () => sample((numbers) => numbers.unaryCalls));
+  register(METRICS.laneHanded, () => sample((numbers) => numbers.handedStreams));
+  register(METRICS.laneConnections, () => sample((numbers) => numbers.connections));
+  register(METRICS.laneTroubles, () =>
+    Object.entries(lane()?.troubles ?? {}).map(([trouble, count]): Value => [count, { trouble }]),
+  );
 }
 
 function registerStore(registry: Registry, { store, buckets }: MetricSources): void {

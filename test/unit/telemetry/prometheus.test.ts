@@ -23,6 +23,7 @@ function makeExporter() {
     rules: () => ({ version: 3, hash: "abc", limits: 12, ageSeconds: 90 }),
     buckets: (): number | undefined => 42,
     inFlight: () => 5,
+    lane: () => ({ connections: 2, unaryCalls: 30, handedStreams: 4, troubles: { ping_flood: 1 } }),
     isReady: () => true,
     version: "0.1.0",
   };
