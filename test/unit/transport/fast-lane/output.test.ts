@@ -1,0 +1,97 @@
+// What is handed to the socket stays as it was until the socket has called back, and is written at most once a turn.
+
+import type { Socket } from "node:net";
+import { expect, test } from "vitest";
+import { CHUNK_BYTES, ChunkPool, Output } from "../../../../src/transport/fast-lane/output.ts";
+import { FrameType } from "../../../../src/transport/fast-lane/protocol.ts";
+
+interface Write {
+  readonly bytes: Buffer;
+  readonly copy: Buffer;
+  done(error?: Error): void;
+}
+
+/** A socket that calls back only when the test says so. */
+function slowSocket(): { readonly socket: Socket; readonly writes: Write[] } {
+  const writes: Write[] = [];
+  const socket = {
+    cork: () => undefined,
+    uncork: () => undefined,
+    write: (bytes: Buffer, done: (error?: Error) => void) => writes.push({ bytes, copy: Buffer.from(bytes), done }),
+  };
+  return { socket: socket as unknown as Socket, writes };
+}
+
+function newOutput(): { readonly output: Output; readonly writes: Write[]; readonly written: () => number } {
+  const { socket, writes } = slowSocket();
+  let count = 0;
+  const output = new Output(socket, new ChunkPool(), { outputWritten: () => count++ });
+  return { output, writes, written: () => count };
+}
+
+const frame = (output: Output, fill: number, size = 100): void =>
+  output.frame(FrameType.data, 0, 1, Buffer.alloc(size, fill));
+
+test("bytes that the socket has not called back about are never written to again", () => {
+  const { output, writes } = newOutput();
+  let called = 0;
+  for (let turn = 0; turn < 50; turn++) {
+    for (let i = 0; i < turn; i++) frame(output, turn, 3_000);
+    output.flush();
+    if (turn % 3 === 0) writes[called++]?.done();
+    expect(writes.slice(called).every(({ bytes, copy }) => bytes.equals(copy))).toBe(true);
+  }
+  expect(writes.length - called).toBeGreaterThan(50);
+});
+
+test("bytes that the socket has called back about serve again", () => {
+  const { output, writes } = newOutput();
+  frame(output, 1);
+  output.flush();
+  writes[0]?.done();
+  frame(output, 2);
+  output.flush();
+  expect(writes[1]?.bytes.buffer).toBe(writes[0]?.bytes.buffer);
+});
+
+test("everything of a turn goes out in one write, and in order", () => {
+  const { output, writes } = newOutput();
+  for (let i = 0; i < 100; i++) frame(output, i);
+  output.flush();
+  output.flush();
+  expect(writes).toHaveLength(1);
+  expect(Array.from({ length: 100 }, (_, i) => writes[0]?.bytes[i * 109 + 9])).toEqual(
+    Array.from({ length: 100 }, (_, i) => i),
+  );
+});
+
+test("more than a chunk goes out in as many writes, none of them longer", () => {
+  const { output, writes } = newOutput();
+  for (let i = 0; i < 10; i++) frame(output, i, 16_000);
+  output.flush();
+  expect(Buffer.concat(writes.map(({ bytes }) => bytes)).length).toBe(10 * 16_009);
+  expect(Math.max(...writes.map(({ bytes }) => bytes.length))).toBeLessThanOrEqual(CHUNK_BYTES);
+});
+
+test("unread bytes are what was written less what the socket has called back about", () => {
+  const { output, writes, written } = newOutput();
+  frame(output, 1);
+  expect(output.unread).toBe(109);
+  output.flush();
+  frame(output, 2);
+  output.flush();
+  expect(output.unread).toBe(218);
+  writes[0]?.done();
+  expect(output.unread).toBe(109);
+  expect(written()).toBe(1);
+});
+
+test("bytes whose write failed are not used again", () => {
+  const { output, writes } = newOutput();
+  frame(output, 1);
+  output.flush();
+  writes[0]?.done(new Error("broken pipe"));
+  frame(output, 2);
+  output.flush();
+  expect(writes[1]?.bytes.buffer).not.toBe(writes[0]?.bytes.buffer);
+});
