@@ -188,6 +188,12 @@ export class PostgresStore implements Store {
     return this.#upkeep.count;
   }
 
+  /** The first call begins to count; until the first count it is -1. */
+  processIndex(): number {
+    if (!this.#isClosed) this.#upkeep.startBeating();
+    return this.#upkeep.index;
+  }
+
   trouble(): string | undefined {
     if (!this.#isUp()) return this.#links[0]?.trouble ?? "PostgreSQL is not connected";
     if (this.#refusal !== undefined) return this.#refusal;

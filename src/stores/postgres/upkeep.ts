@@ -27,6 +27,7 @@ export class Upkeep {
   #sweepTimer: NodeJS.Timeout | undefined;
   #beatTimer: NodeJS.Timeout | undefined;
   #count = 1;
+  #index = -1;
 
   constructor(options: UpkeepOptions) {
     this.#options = options;
@@ -35,6 +36,11 @@ export class Upkeep {
   /** Live processes by the last count, this one included. */
   get count(): number {
     return this.#count;
+  }
+
+  /** Place of this process among them; -1 until the first count. */
+  get index(): number {
+    return this.#index;
   }
 
   get isBeating(): boolean {
@@ -56,13 +62,18 @@ export class Upkeep {
   /** Drops a few buckets; resolves to how many, undefined if it could not be done now. */
   async sweep(): Promise<number | undefined> {
     const values = [String(this.#options.injectedTime?.nowUs() ?? 0), String(SWEEP_ROWS_MAX)];
-    return await this.#ask({ name: "sweep", text: "SELECT sweep($1::bigint, $2::bigint)", values });
+    const swept = await this.#ask({ name: "sweep", text: "SELECT sweep($1::bigint, $2::bigint)", values });
+    return swept === undefined ? undefined : Number(swept);
   }
 
   /** Reports this process and counts. Does nothing while not started or without a free connection. */
   async beat(): Promise<void> {
     if (!this.isBeating) return;
-    this.#count = Math.max(1, (await this.#ask(beatOf(this.#id))) ?? this.#count);
+    const answer = await this.#ask(beatOf(this.#id));
+    const [count, index] = answer?.split(",").map(Number) ?? [];
+    if (count === undefined || index === undefined) return;
+    this.#count = count;
+    this.#index = index;
   }
 
   /** Takes this process out of the table, so that the others need not wait for its absence to show. */
@@ -84,12 +95,12 @@ export class Upkeep {
     this.#sweepTimer.unref();
   }
 
-  async #ask(statement: Statement): Promise<number | undefined> {
+  async #ask(statement: Statement): Promise<string | undefined> {
     const link = this.#options.freeLink();
     if (link === undefined) return undefined;
     try {
       const [row] = await link.use((connection) => connection.query(statement));
-      return row?.[0] == null ? undefined : Number(row[0]);
+      return row?.[0] ?? undefined;
     } catch {
       // Conflicts and lost connections: the next time comes soon, and the takes report what lasts.
       return undefined;
@@ -98,5 +109,5 @@ export class Upkeep {
 }
 
 function beatOf(id: string): Statement {
-  return { name: "beat", text: "SELECT beat($1, $2::interval)", values: [id, GONE_AFTER] };
+  return { name: "beat", text: "SELECT array_to_string(beat($1, $2::interval), ',')", values: [id, GONE_AFTER] };
 }
