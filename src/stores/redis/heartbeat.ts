@@ -6,6 +6,8 @@ import { randomUUID } from "node:crypto";
 import type { RedisConnection } from "./connect.ts";
 
 const BEAT_MS = 3_000;
+/** Processes that start together count each other this soon. */
+const SECOND_BEAT_MS = 300;
 /** A process that has missed three beats is taken as gone. */
 const GONE_AFTER_MS = 10_000;
 const KEY_LIFETIME_MS = 60_000;
@@ -23,6 +25,7 @@ export class Heartbeat {
   readonly #options: HeartbeatOptions;
   readonly #id = randomUUID();
   #timer: NodeJS.Timeout | undefined;
+  #secondBeat: NodeJS.Timeout | undefined;
   #count = 1;
   #index = -1;
 
@@ -48,6 +51,7 @@ export class Heartbeat {
     if (this.#timer !== undefined) return;
     this.#timer = setInterval(() => void this.beat(), BEAT_MS);
     this.#timer.unref();
+    this.#secondBeat = setTimeout(() => void this.beat(), SECOND_BEAT_MS).unref();
     void this.beat();
   }
 
@@ -76,6 +80,7 @@ export class Heartbeat {
   async stop(): Promise<void> {
     if (this.#timer === undefined) return;
     clearInterval(this.#timer);
+    clearTimeout(this.#secondBeat);
     this.#timer = undefined;
     const connection = this.#options.connection();
     if (connection !== undefined) await Promise.allSettled([connection.command("zrem", [this.#options.key, this.#id])]);

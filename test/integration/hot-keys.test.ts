@@ -1,0 +1,147 @@
+// One hot bucket, three processes' worth of stores on one real Redis, each put together as the service does it: what is
+// granted stays within the bound of each way to share, and Redis is asked far less often than there are takes.
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { openStore } from "../../src/app/open-store.ts";
+import { SystemClock } from "../../src/core/clock.ts";
+import { type Limit, Sync } from "../../src/core/limit.ts";
+import { Mode, Source, TakeGroup, Verdict } from "../../src/core/take.ts";
+import { readSettings } from "../../src/settings.ts";
+import type { Store } from "../../src/stores/store.ts";
+import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
+import { fillGroup } from "../contract/store-harness.ts";
+import { makeLimit } from "../support/builders.ts";
+import { RedisServer } from "../support/redis-server.ts";
+
+const PROCESSES = 3;
+const CALLERS = 8;
+const RUN_MS = 1_500;
+const BURST = 600;
+const RATE = 600;
+const PERIOD_MS = 100;
+
+const clock = new SystemClock();
+let server: RedisServer;
+let stores: Store[];
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterAll(() => server.stop());
+
+beforeEach(async () => {
+  await server.flush();
+  const settings = readSettings({
+    REDIS_URL: `127.0.0.1:${server.port}`,
+    // The machine of a test may be slow; no call may be answered without the store here.
+    STORE_DEADLINE: "5s",
+    SYNC_PERIOD: `${PERIOD_MS}ms`,
+  });
+  stores = Array.from({ length: PROCESSES }, () => openStore({ settings, clock, observer: SILENT_STORE_OBSERVER }));
+  await until(() => stores.every((store) => store.trouble() === undefined));
+  await countEachOther();
+  return async () => {
+    await Promise.all(stores.map((store) => store.close()));
+  };
+});
+
+/** Polls, because connecting tells nobody. */
+async function until(holds: () => boolean): Promise<void> {
+  const end = performance.now() + 20_000;
+  while (!holds()) {
+    if (performance.now() > end) throw new Error(`waited in vain: ${stores.map((store) => store.trouble())}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+/** The first question has a process count; it hears of the others at its next beat. */
+async function countEachOther(): Promise<void> {
+  for (const store of stores) store.processCount();
+  await until(() => stores.every((store) => store.processCount() === PROCESSES && (store.processIndex?.() ?? -1) >= 0));
+}
+
+async function scriptCalls(): Promise<number> {
+  const text = String(await server.command("INFO", "commandstats"));
+  return Number(/cmdstat_evalsha:calls=(\d+)/.exec(text)?.[1] ?? 0);
+}
+
+interface Counts {
+  takes: number;
+  granted: number;
+  fromMemory: number;
+  failed: number;
+}
+
+/** Callers of each process ask as fast as answers come; between calls others have their turn. */
+async function hammer(limit: Limit): Promise<Counts & { elapsedS: number; calls: number }> {
+  const counts: Counts = { takes: 0, granted: 0, fromMemory: 0, failed: 0 };
+  const callsBefore = await scriptCalls();
+  const started = performance.now();
+  const caller = async (store: Store) => {
+    const group = new TakeGroup();
+    while (performance.now() - started < RUN_MS) {
+      group.reset();
+      fillGroup(group, [{ limit, identity: "hot" }], "", false);
+      await new Promise<void>((resolve) => {
+        if (store.take(group, { settled: () => resolve() })) setImmediate(resolve);
+      });
+      counts.takes++;
+      if (group.verdict === Verdict.allowed) counts.granted++;
+      if (group.verdict === Verdict.failed) counts.failed++;
+      if (group.source !== Source.store) counts.fromMemory++;
+    }
+  };
+  await Promise.all(stores.flatMap((store) => Array.from({ length: CALLERS }, () => caller(store))));
+  return { ...counts, elapsedS: (performance.now() - started) / 1_000, calls: (await scriptCalls()) - callsBefore };
+}
+
+describe("a hot bucket of three processes on one Redis", () => {
+  test("exact: grants what the rule says, refuses from memory", async () => {
+    const run = await hammer(makeLimit({ amount: RATE, burst: BURST }));
+    expect(run.failed).toBe(0);
+    expect(run.granted).toBeLessThanOrEqual(BURST + RATE * run.elapsedS);
+    expect(run.granted).toBeGreaterThan(BURST);
+    expect(run.calls).toBeLessThan(run.takes / 2);
+  });
+
+  test("lease: grants at most 1.25 x burst + rate x time, with fewer calls than takes", async () => {
+    const run = await hammer(makeLimit({ amount: RATE, burst: BURST, sync: Sync.lease }));
+    expect(run.failed).toBe(0);
+    expect(run.granted).toBeLessThanOrEqual(1.25 * BURST + RATE * run.elapsedS);
+    expect(run.granted).toBeGreaterThan(BURST);
+    expect(run.calls).toBeLessThan(run.takes / 4);
+  });
+
+  test("periodic: grants at most (N - 1) x (burst + rate x period) more, with a few calls per period", async () => {
+    const run = await hammer(makeLimit({ amount: RATE, burst: BURST, sync: Sync.periodic }));
+    expect(run.failed).toBe(0);
+    const over = (PROCESSES - 1) * (BURST + (RATE * PERIOD_MS) / 1_000);
+    expect(run.granted).toBeLessThanOrEqual(BURST + RATE * run.elapsedS + over);
+    expect(run.granted).toBeGreaterThan(BURST);
+    expect(run.calls).toBeLessThan(PROCESSES * (CALLERS + (4 * run.elapsedS * 1_000) / PERIOD_MS));
+  });
+
+  test("share: grants no more than the rule says, without Redis", async () => {
+    const run = await hammer(makeLimit({ amount: RATE, burst: BURST, sync: Sync.share }));
+    expect(run.granted).toBeLessThanOrEqual(BURST + RATE * run.elapsedS);
+    expect(run.granted).toBeGreaterThanOrEqual(BURST);
+    expect(run.calls).toBe(0);
+  });
+
+  test("what was leased and not spent comes back when a process ends", async () => {
+    const limit = makeLimit({ amount: 600, burst: 600, windowSeconds: 86_400, sync: Sync.lease });
+    const exact = { ...limit, sync: Sync.exact };
+    const ask = async (store: Store, of: Limit, mode: Mode) => {
+      const group = new TakeGroup();
+      fillGroup(group, [{ limit: of, mode }], "", false);
+      await new Promise<void>((resolve) => {
+        if (store.take(group, { settled: () => resolve() })) resolve();
+      });
+      return group;
+    };
+    const [one, other] = stores as [Store, Store];
+    for (let i = 0; i < 5; i++) await ask(one, limit, Mode.pay);
+    expect((await ask(other, exact, Mode.peek)).takes[0]?.remaining).toBeLessThan(595);
+    await one.close();
+    expect((await ask(other, exact, Mode.peek)).takes[0]?.remaining).toBe(595);
+  });
+});
