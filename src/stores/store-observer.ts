@@ -5,6 +5,8 @@ import type { StoreError } from "../core/errors.ts";
 export interface StoreObserver {
   /** One round trip to a shared store ended well. `takes` travelled in it. */
   answered(elapsedUs: number, takes: number): void;
+  /** A round trip was made again, because the store had undone it for the sake of another one. Nothing was paid twice. */
+  repeated(): void;
   /** A group was failed by the store. */
   failed(error: StoreError): void;
   /** Buckets with a wrong type or nonsense in them were treated as new. */
@@ -25,6 +27,7 @@ const ignore = () => undefined;
 /** Reports nothing. */
 export const SILENT_STORE_OBSERVER: StoreObserver = {
   answered: ignore,
+  repeated: ignore,
   failed: ignore,
   damaged: ignore,
   evicted: ignore,

@@ -94,6 +94,10 @@ export const METRICS = {
   storeTime: histogram("headgate_store_seconds", "Time of one round trip to the shared store."),
   storeTakes: counter("headgate_store_takes_total", "Takes that travelled to the shared store."),
   storeFailures: counter("headgate_store_failures_total", "Calls that the store failed, by code.", ["code"]),
+  storeRepeats: counter(
+    "headgate_store_repeats_total",
+    "Round trips made again because PostgreSQL had undone them for the sake of another one.",
+  ),
   storeDamaged: counter(
     "headgate_store_damaged_buckets_total",
     "Buckets with nonsense in them that were treated as new.",

@@ -125,6 +125,7 @@ export class StoreCounts implements StoreObserver {
   readonly breakerChanges = new Map<BreakerState, number>(BREAKER_STATES.map((state) => [state, 0]));
   breakerState: BreakerState = "closed";
   takes = 0;
+  repeats = 0;
   damagedBuckets = 0;
   evictedBuckets = 0;
   lateGroups = 0;
@@ -139,6 +140,10 @@ export class StoreCounts implements StoreObserver {
   answered(elapsedUs: number, takes: number): void {
     this.roundTrip.observe(elapsedUs);
     this.takes += takes;
+  }
+
+  repeated(): void {
+    this.repeats++;
   }
 
   failed(error: StoreError): void {

@@ -139,6 +139,7 @@ function registerStore(registry: Registry, { store, buckets }: MetricSources): v
   registerHistogram(registry, METRICS.storeTime, store.roundTrip, {});
   register(METRICS.storeTakes, () => [[store.takes]]);
   register(METRICS.storeFailures, () => byCode(store.failures, "code"));
+  register(METRICS.storeRepeats, () => [[store.repeats]]);
   register(METRICS.storeDamaged, () => [[store.damagedBuckets]]);
   register(METRICS.storeEvicted, () => [[store.evictedBuckets]]);
   register(METRICS.loopLate, () => [[store.lateGroups]]);

@@ -42,7 +42,7 @@ test.each([
     }
   };
   await Promise.all(Array.from({ length: CALLERS }, (_, caller) => call(caller)));
-  const repeats = rigs.reduce((sum, { store }) => sum + store.repeats, 0);
+  const repeats = rigs.reduce((sum, { reports }) => sum + reports.repeats, 0);
   const failures = rigs.flatMap(({ reports }) => reports.failures);
   await Promise.all(rigs.map(({ store }) => store.close()));
 

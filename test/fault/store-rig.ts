@@ -18,6 +18,7 @@ export const LEDGER = makeLimit({ amount: 0, burst: 4_000_000_000, debtMax: 4_00
 export class Reports implements StoreObserver {
   answers = 0;
   readonly failures: StoreError[] = [];
+  repeats = 0;
   damagedBuckets = 0;
   lateGroups = 0;
   unknownGroups = 0;
@@ -26,6 +27,9 @@ export class Reports implements StoreObserver {
 
   answered(): void {
     this.answers++;
+  }
+  repeated(): void {
+    this.repeats++;
   }
   failed(error: StoreError): void {
     this.failures.push(error);

@@ -181,6 +181,7 @@ export class Dispatch {
     // Nobody waits for it any more, and nothing was paid.
     if (batch.waiting === 0 && batch.receipts.length === 0) return false;
     this.repeats++;
+    this.#options.observer.repeated();
     if (batch.attempts > 1) await sleep(Math.random() * PAUSE_MS * 2 ** (batch.attempts - 1));
     return true;
   }
