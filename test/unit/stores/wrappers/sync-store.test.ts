@@ -1,0 +1,331 @@
+// Calls whose limits are counted partly in memory: settled all or nothing, also when the store is late, refuses or fails.
+// The bounds of each way to share are kept in test/property.
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { StoreError } from "../../../../src/core/errors.ts";
+import { Algorithm, type Limit, Sync } from "../../../../src/core/limit.ts";
+import { GLOBAL_DESCRIPTOR, Kind, Mode, Outcome, Source, type TakeGroup, Verdict } from "../../../../src/core/take.ts";
+import { MemoryStore } from "../../../../src/stores/memory/memory-store.ts";
+import { LEASE_US, Leases } from "../../../../src/stores/wrappers/lease.ts";
+import { Periodic } from "../../../../src/stores/wrappers/periodic.ts";
+import { Share } from "../../../../src/stores/wrappers/share.ts";
+import { SyncStore } from "../../../../src/stores/wrappers/sync-store.ts";
+import { type Ask, groupOf, takeOf } from "../../../contract/store-harness.ts";
+import { makeLimit } from "../../../support/builders.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
+import { ScriptedStore } from "../../../support/scripted-store.ts";
+
+const NOBODY = { settled: () => undefined };
+const AWAY = new StoreError("STORE_UNREACHABLE", "away", { transient: true });
+const DAY = { windowSeconds: 86_400 } as const;
+const shared = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 10, ...DAY, name: "share", sync: Sync.share });
+const leased = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 100, ...DAY, name: "lease", sync: Sync.lease });
+const periodic = makeLimit({ amount: 10, burst: 10, ...DAY, name: "periodic", sync: Sync.periodic });
+const exact = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 10, ...DAY, name: "exact" });
+
+let clock: ManualClock;
+let behind: ScriptedStore;
+let processes = 1;
+let leases: Leases;
+let exchange: Periodic;
+let store: SyncStore;
+beforeEach(() => {
+  clock = new ManualClock();
+  behind = new ScriptedStore(clock);
+  processes = 1;
+  const processCount = () => processes;
+  leases = new Leases({ store: behind, processCount });
+  exchange = new Periodic({ store: behind, periodMs: 100, now: () => clock.nowUs() });
+  const share = new Share({ memory: new MemoryStore({ clock }), processCount, processIndex: () => processes - 1 });
+  store = new SyncStore(behind, { clock, lease: leases, periodic: exchange, share });
+});
+afterEach(() => store.close());
+
+function ask(...asks: Ask[]): TakeGroup {
+  const group = groupOf(asks, "");
+  store.take(group, NOBODY);
+  return group;
+}
+
+/** What is left of a limit, as the store behind knows it. */
+function leftBehind(limit: Limit): number {
+  const group = groupOf([{ limit, mode: Mode.peek }], "");
+  behind.take(group, NOBODY);
+  return takeOf(group, 0).remaining;
+}
+
+const leftHere = (limit: Limit) => takeOf(ask({ limit, mode: Mode.peek }), 0).remaining;
+
+describe("calls in parts", () => {
+  test("ask the store nothing if no part of them is there", () => {
+    expect(ask({ limit: shared, cost: 4 })).toMatchObject({
+      verdict: Verdict.allowed,
+      source: Source.leaseOrPeriodic,
+    });
+    expect(behind.seen).toEqual([]);
+  });
+
+  test("pay both parts when both have room", () => {
+    const group = ask({ limit: shared, cost: 4 }, { limit: exact, cost: 3, descriptor: GLOBAL_DESCRIPTOR });
+    expect(group).toMatchObject({ verdict: Verdict.allowed, source: Source.store });
+    expect(group.takes.map(({ paid, remaining }) => [paid, remaining])).toEqual([
+      [true, 6],
+      [true, 7],
+    ]);
+  });
+
+  test("put the local part back when the store refuses", () => {
+    ask({ limit: exact, cost: 10 });
+    const group = ask({ limit: shared, cost: 4 }, { limit: exact });
+    expect(group.verdict).toBe(Verdict.refused);
+    expect(takeOf(group, 0)).toMatchObject({ outcome: Outcome.room, paid: false, remaining: 10 });
+    expect(leftHere(shared)).toBe(10);
+  });
+
+  test("put the local part back when the store fails, and say why it did", () => {
+    behind.failure = AWAY;
+    expect(ask({ limit: shared, cost: 4 }, { limit: exact })).toMatchObject({
+      verdict: Verdict.failed,
+      failure: AWAY,
+    });
+    expect(leftHere(shared)).toBe(10);
+  });
+
+  test("only ask the store how it stands when the local part refuses", () => {
+    ask({ limit: shared, cost: 10 });
+    const group = ask({ limit: shared }, { limit: exact, cost: 3 });
+    expect(group.verdict).toBe(Verdict.refused);
+    expect(takeOf(group, 1)).toMatchObject({ outcome: Outcome.room, paid: false, remaining: 10 });
+    expect(leftBehind(exact)).toBe(10);
+  });
+
+  test("apply refunds and post-paid hits at the store although the local part refuses", () => {
+    ask({ limit: exact, cost: 6 });
+    ask({ limit: shared, cost: 10 });
+    ask({ limit: shared }, { limit: exact, mode: Mode.refund, cost: 2 });
+    expect(leftBehind(exact)).toBe(6);
+    ask({ limit: shared }, { limit: exact, mode: Mode.postPaid, cost: 5 });
+    expect(leftBehind(exact)).toBe(1);
+  });
+
+  test("pay none of a shadow descriptor of which one limit is over at the store", () => {
+    ask({ limit: exact, cost: 10 });
+    const group = ask(
+      { limit: shared, descriptor: 0, kind: Kind.shadow },
+      { limit: exact, descriptor: 0, kind: Kind.shadow },
+    );
+    expect(group.verdict).toBe(Verdict.allowed);
+    expect(leftHere(shared)).toBe(10);
+  });
+
+  test("pay none of a shadow descriptor of which one limit is over in memory", () => {
+    ask({ limit: shared, cost: 10 });
+    ask({ limit: shared, descriptor: 0, kind: Kind.shadow }, { limit: exact, descriptor: 0, kind: Kind.shadow });
+    expect(leftBehind(exact)).toBe(10);
+  });
+
+  test.each([
+    { name: "both are over", localOver: true, remoteOver: true, verdict: Verdict.refused },
+    { name: "the local one has room", localOver: false, remoteOver: true, verdict: Verdict.allowed },
+    { name: "the remote one has room", localOver: true, remoteOver: false, verdict: Verdict.allowed },
+  ])("of quota descriptors in different places: $name", ({ localOver, remoteOver, verdict }) => {
+    if (localOver) ask({ limit: shared, cost: 10 });
+    if (remoteOver) ask({ limit: exact, cost: 10 });
+    expect(ask({ limit: shared, kind: Kind.quota }, { limit: exact, kind: Kind.quota }).verdict).toBe(verdict);
+  });
+
+  test("are given back in both places", () => {
+    const group = ask({ limit: shared, cost: 4 }, { limit: exact, cost: 3 });
+    store.giveBack(group);
+    expect([leftHere(shared), leftBehind(exact)]).toEqual([10, 10]);
+  });
+});
+
+describe("late answers", () => {
+  test("settle the call once, with the generation of the take", () => {
+    behind.holdsBack = true;
+    const heard: [TakeGroup, number][] = [];
+    const group = groupOf([{ limit: shared }, { limit: exact }], "");
+    group.generation = 5;
+    expect(store.take(group, { settled: (...args) => heard.push(args) })).toBe(false);
+    behind.release();
+    expect(heard).toEqual([[group, 5]]);
+    expect(group.verdict).toBe(Verdict.allowed);
+  });
+
+  test("to a call that has been given up leave both places as they were, and its group alone", () => {
+    behind.holdsBack = true;
+    const group = ask({ limit: shared, cost: 4 }, { limit: exact, cost: 3 });
+    group.reset();
+    group.add(exact).cost = 9;
+    behind.release();
+    behind.holdsBack = false;
+    expect(group).toMatchObject({ size: 1, verdict: Verdict.pending });
+    expect([leftHere(shared), leftBehind(exact)]).toEqual([10, 10]);
+  });
+});
+
+describe("lease", () => {
+  test("is taken by the second call within its time, and spent without the store", () => {
+    ask({ limit: leased });
+    ask({ limit: leased });
+    expect(leftBehind(leased)).toBe(100 - 2 - 25);
+    const asked = behind.seen.length;
+    for (let i = 0; i < 25; i++) {
+      const group = ask({ limit: leased });
+      expect(group).toMatchObject({ verdict: Verdict.allowed, source: Source.leaseOrPeriodic });
+      expect(takeOf(group, 0).remaining).toBe(97 - i);
+    }
+    expect(behind.seen).toHaveLength(asked);
+    ask({ limit: leased });
+    expect(behind.seen).toHaveLength(asked + 1);
+  });
+
+  test("is smaller the more processes there are, and none while their number is not known", () => {
+    processes = 5;
+    ask({ limit: leased });
+    ask({ limit: leased });
+    expect(leftBehind(leased)).toBe(93);
+    processes = Number.POSITIVE_INFINITY;
+    const other = { ...leased, name: "other", keySuffix: "}|fw/86400/other" };
+    ask({ limit: other });
+    ask({ limit: other });
+    expect(leftBehind(other)).toBe(98);
+  });
+
+  test("goes back when its time is over", () => {
+    ask({ limit: leased });
+    ask({ limit: leased });
+    clock.advanceUs(LEASE_US);
+    leases.turn(clock.nowUs());
+    expect(leftBehind(leased)).toBe(98);
+  });
+
+  test("goes back when the process ends", async () => {
+    ask({ limit: leased });
+    ask({ limit: leased });
+    await store.close();
+    expect(leftBehind(leased)).toBe(98);
+  });
+
+  test("is not asked for while the bucket is over", () => {
+    ask({ limit: leased, cost: 100 });
+    ask({ limit: leased });
+    ask({ limit: leased });
+    expect(behind.seen.at(-1)).toHaveLength(1);
+  });
+
+  test("goes back under the old rules when rules are read anew", () => {
+    ask({ limit: leased });
+    ask({ limit: leased });
+    ask({ limit: { ...leased } });
+    expect(leftBehind(leased)).toBe(97);
+  });
+
+  test("is put back for a call that the store refuses", () => {
+    ask({ limit: leased });
+    ask({ limit: leased });
+    ask({ limit: exact, cost: 10 });
+    ask({ limit: leased, cost: 5 }, { limit: exact });
+    expect(takeOf(ask({ limit: leased, mode: Mode.peek }), 0).remaining).toBe(98);
+  });
+});
+
+describe("periodic exchange", () => {
+  const turn = (ms: number) => {
+    clock.advanceMs(ms);
+    exchange.turn(clock.nowUs());
+  };
+
+  test("decides in memory after the first answer, and reports once per period", () => {
+    ask({ limit: periodic });
+    for (let i = 0; i < 4; i++) expect(ask({ limit: periodic }).source).toBe(Source.leaseOrPeriodic);
+    expect(leftBehind(periodic)).toBe(9);
+    turn(100);
+    expect(leftBehind(periodic)).toBe(5);
+  });
+
+  test("hears of what others spent with each report", () => {
+    ask({ limit: periodic });
+    behind.take(groupOf([{ limit: periodic, cost: 6 }], ""), NOBODY);
+    expect(ask({ limit: periodic, cost: 5 }).verdict).toBe(Verdict.allowed);
+    turn(100);
+    expect(ask({ limit: periodic })).toMatchObject({ verdict: Verdict.refused, source: Source.leaseOrPeriodic });
+  });
+
+  test("owes what it granted too much", () => {
+    ask({ limit: periodic });
+    behind.take(groupOf([{ limit: periodic, cost: 9 }], ""), NOBODY);
+    ask({ limit: periodic, cost: 9 });
+    turn(100);
+    const refused = takeOf(ask({ limit: periodic }), 0);
+    // 10 tokens a day, 19 spent: the next one is there when 10 have come back.
+    expect(refused.outcome).toBe(Outcome.over);
+    expect(refused.waitTicks).toBeGreaterThan(990_000);
+  });
+
+  test("reports anew what the store did not take", () => {
+    ask({ limit: periodic });
+    ask({ limit: periodic, cost: 3 });
+    behind.failure = AWAY;
+    turn(100);
+    behind.failure = undefined;
+    turn(100);
+    expect(leftBehind(periodic)).toBe(6);
+  });
+
+  test("goes on through one period without an answer, and fails like any take after two", () => {
+    ask({ limit: periodic });
+    ask({ limit: periodic });
+    behind.holdsBack = true;
+    turn(100);
+    clock.advanceMs(99);
+    expect(ask({ limit: periodic }).verdict).toBe(Verdict.allowed);
+    behind.holdsBack = false;
+    behind.failure = AWAY;
+    clock.advanceMs(2);
+    expect(ask({ limit: periodic })).toMatchObject({ verdict: Verdict.failed, failure: AWAY });
+  });
+
+  test("reports what is left when the process ends", async () => {
+    ask({ limit: periodic });
+    ask({ limit: periodic, cost: 3 });
+    await store.close();
+    expect(leftBehind(periodic)).toBe(6);
+  });
+
+  test("tells how long a refused cost has to wait, by the tick for a token bucket", () => {
+    ask({ limit: periodic, cost: 9 });
+    ask({ limit: periodic });
+    expect(takeOf(ask({ limit: periodic }), 0)).toMatchObject({ outcome: Outcome.over, waitTicks: 100_000 });
+    expect(takeOf(ask({ limit: periodic, cost: 11 }), 0)).toMatchObject({
+      outcome: Outcome.never,
+      waitTicks: 1_000_000,
+    });
+  });
+});
+
+describe("share", () => {
+  test.each([
+    { count: 2, amount: 10, granted: 5 },
+    { count: 3, amount: 10, granted: 3 },
+    { count: 20, amount: 10, granted: 1 },
+    { count: 3, amount: 0, granted: 0 },
+  ])("of $amount among $count is $granted for all but the first", ({ count, amount, granted }) => {
+    processes = count;
+    const limit = { ...shared, amount, burst: amount };
+    const verdicts = Array.from({ length: 12 }, () => ask({ limit }).verdict);
+    expect(verdicts.filter((verdict) => verdict === Verdict.allowed)).toHaveLength(granted);
+  });
+
+  test("shrinks when processes join, and what was spent stays spent", () => {
+    ask({ limit: shared, cost: 4 });
+    processes = 2;
+    expect(leftHere(shared)).toBe(1);
+  });
+
+  test("asks the store while this process has not been counted", () => {
+    processes = 0;
+    expect(ask({ limit: shared }).source).toBe(Source.store);
+  });
+});
