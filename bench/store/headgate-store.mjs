@@ -1,8 +1,9 @@
-// The service's Redis store with nothing around it, for benches that compare it with other ways.
+// The service's Redis and PostgreSQL stores with nothing around them, for benches that compare them with other ways.
 
 import { LimitStats } from "../../dist/core/limit-stats.js";
 import { TakeGroup, Verdict } from "../../dist/core/take.js";
 import { hashBucketKey } from "../../dist/rules/bucket-key.js";
+import { openPostgresStore } from "../../dist/stores/postgres/postgres-store.js";
 import { openRedisStore } from "../../dist/stores/redis/redis-store.js";
 import { SILENT_STORE_OBSERVER } from "../../dist/stores/store-observer.js";
 
@@ -25,7 +26,32 @@ export async function openStoreForBench({ port, limit: { ratePerSecond, burst } 
     observer: { ...SILENT_STORE_OBSERVER, answered: () => calls++ },
   });
   await connected(store);
-  const limit = {
+  return clientOf([store], limitOf({ ratePerSecond, burst }), () => calls);
+}
+
+/**
+ * The same for PostgreSQL. `processes` stores with connections of their own share the callers, as processes would; calls
+ * that were repeated count as often as they were sent.
+ */
+export async function openPostgresForBench({ port, limit, processes = 1, isolation }) {
+  let calls = 0;
+  const target = { host: "127.0.0.1", port, database: "postgres", user: "headgate", connectTimeoutMs: 5_000 };
+  const stores = Array.from({ length: processes }, () =>
+    openPostgresStore({
+      target,
+      deadlineMs: 10_000,
+      unlogged: true,
+      ...(isolation === undefined ? {} : { isolation }),
+      observer: { ...SILENT_STORE_OBSERVER, answered: () => calls++ },
+    }),
+  );
+  await Promise.all(stores.map(connected));
+  const repeats = () => stores.reduce((sum, store) => sum + store.repeats, 0);
+  return { ...clientOf(stores, limitOf(limit), () => calls + repeats()), repeats };
+}
+
+function limitOf({ ratePerSecond, burst }) {
+  return {
     algorithm: 0,
     amount: ratePerSecond,
     burst,
@@ -37,19 +63,24 @@ export async function openStoreForBench({ port, limit: { ratePerSecond, burst } 
     id: "bench",
     path: "bench",
     keySuffix: "}|tb/1",
+    isCounter: false,
     retryAfterJitter: 0,
     onStoreFailure: 0,
-    sync: 0,
     replaces: [],
     stats: new LimitStats(),
   };
+}
+
+function clientOf(stores, limit, callsSent) {
   const idle = [];
+  let turn = 0;
   return {
     take(user) {
       const group = idle.pop() ?? new TakeGroup();
       const take = group.add(limit);
       take.bucketKey = `{bench|user=${user}${limit.keySuffix}`;
       take.keyHash = hashBucketKey(take.bucketKey);
+      const store = stores[turn++ % stores.length];
       return new Promise((resolve, reject) => {
         const settled = () => {
           const { verdict, failure } = group;
@@ -61,8 +92,8 @@ export async function openStoreForBench({ port, limit: { ratePerSecond, burst } 
         if (store.take(group, { settled })) settled();
       });
     },
-    callsSent: () => calls,
-    close: () => store.close(),
+    callsSent,
+    close: () => Promise.all(stores.map((store) => store.close())),
   };
 }
 

@@ -1,0 +1,87 @@
+// A PostgreSQL server of the bench's own: free port, its own folder, no fsync, so that disks don't enter the figures.
+
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import pg from "pg";
+
+const DEBIAN_FOLDER = "/usr/lib/postgresql";
+const START_MS = 20_000;
+
+/** Starts postgres on a free loopback port; resolves once it answers. */
+export async function startPostgres() {
+  const programs = findPrograms();
+  const directory = mkdtempSync(join(tmpdir(), "headgate-bench-postgres-"));
+  const identity = process.getuid() === 0 ? identityOf("postgres") : {};
+  if (identity.uid !== undefined) chownSync(directory, identity.uid, identity.gid);
+  const options = { cwd: directory, stdio: ["ignore", "ignore", "pipe"], ...identity };
+  const made = spawnSync(
+    join(programs, "initdb"),
+    ["-D", join(directory, "data"), "-U", "headgate", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
+    options,
+  );
+  if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`);
+  const port = await freePort();
+  const settings = [`port=${port}`, "listen_addresses=127.0.0.1", `unix_socket_directories=${directory}`];
+  settings.push("fsync=off", "shared_buffers=128MB", "max_connections=300");
+  const args = ["-D", join(directory, "data"), ...settings.flatMap((setting) => ["-c", setting])];
+  const child = spawn(join(programs, "postgres"), args, { ...options, stdio: "ignore" });
+  await whenAnswering(port);
+  return {
+    port,
+    version: spawnSync(join(programs, "postgres"), ["--version"], { encoding: "utf8" }).stdout.trim(),
+    async stop() {
+      child.kill("SIGINT");
+      await once(child, "exit");
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** How benches reach it with pg. */
+export function clientFor(port) {
+  return { host: "127.0.0.1", port, user: "headgate", database: "postgres" };
+}
+
+function findPrograms() {
+  const debian = existsSync(DEBIAN_FOLDER) ? readdirSync(DEBIAN_FOLDER).sort((a, b) => Number(b) - Number(a)) : [];
+  const folders = [
+    ...debian.map((version) => join(DEBIAN_FOLDER, version, "bin")),
+    ...process.env.PATH.split(delimiter),
+  ];
+  const found = folders.find((folder) => existsSync(join(folder, "initdb")) && existsSync(join(folder, "postgres")));
+  if (found === undefined) throw new Error("postgres was not found; install it (Debian: postgresql)");
+  return found;
+}
+
+function identityOf(name) {
+  const [uid, gid] = ["-u", "-g"].map((what) => Number(spawnSync("id", [what, name], { encoding: "utf8" }).stdout));
+  return { uid, gid };
+}
+
+async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address();
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+async function whenAnswering(port) {
+  const end = performance.now() + START_MS;
+  for (;;) {
+    const client = new pg.Client(clientFor(port));
+    try {
+      await client.connect();
+      await client.end();
+      return;
+    } catch (error) {
+      if (performance.now() > end) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}
