@@ -13,7 +13,7 @@ import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/transport/load-proto.t
 import { TlsFiles } from "../../src/transport/tls-files.ts";
 import { Authority } from "../support/certificates.ts";
 import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
-import { callFields, frameOf, type Http2Peer, messageOf, peerOf, settingsOf, wordOf } from "../support/http2-peer.ts";
+import { callFields, frameOf, Http2Peer, messageOf, peerOf, settingsOf, wordOf } from "../support/http2-peer.ts";
 
 const WATCH = "/grpc.health.v1.Health/Watch";
 const REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
@@ -199,18 +199,7 @@ describe("streams that are handed to grpc-js", () => {
   });
 
   test("carry who sent them, and nothing of that which clients claim", async () => {
-    const seen: (string | undefined)[] = [];
-    const spy: ServerInterceptor = (_method, call) =>
-      new ServerInterceptingCall(call, {
-        start: (next) =>
-          next({
-            onReceiveMetadata: (metadata, pass) => {
-              for (const name of ["x-headgate-peer-address", "x-headgate-peer-certificate", "x-mine"])
-                seen.push(metadata.get(name).join());
-              pass(metadata);
-            },
-          }),
-      });
+    const { seen, spy } = metadataSpy();
     const peer = await serve(ECHO, { interceptors: [spy] });
     peer.send(
       peer.call(
@@ -226,6 +215,26 @@ describe("streams that are handed to grpc-js", () => {
     await peer.outcome(1);
     expect(seen[0]).toMatch(/^127\.0\.0\.1:\d+$/);
     expect(seen.slice(1)).toEqual(["", "a, b"]);
+  });
+
+  test("carry the client certificate that was verified", async () => {
+    const { seen, spy } = metadataSpy();
+    const authority = new Authority();
+    const tls = new TlsFiles(
+      { ...authority.issue("headgate.test"), clientCaFile: authority.certFile, clientName: undefined },
+      { renewed: () => undefined, refused: () => undefined },
+    );
+    rig = await startFastLaneRig(ECHO, { tls, interceptors: [spy] });
+    const { cert, key } = authority.issue("client.test");
+    const { port } = rig.server;
+    const socket = connectTls({ port, host: "127.0.0.1", ca: authority.cert, cert, key, ALPNProtocols: ["h2"] });
+    const peer = new Http2Peer(socket);
+    peer.greet();
+    peer.send(peer.call(1, "/grpc.health.v1.Health/List", ""));
+    expect((await peer.outcome(1)).status).toBe("0");
+    expect(seen[1]).toMatch(/^sha256=[0-9a-f]{64};names=DNS%3Aclient\.test/);
+    peer.close();
+    tls.close();
   });
 
   test("are refused beyond their bound, and unary calls are not", async () => {
@@ -341,6 +350,24 @@ test("a reply that comes after its connection is gone harms nobody", async () =>
   expect(rig.server.inFlight()).toBe(0);
   expect(rig.failures).toEqual([]);
 });
+
+/** An interceptor of grpc-js, and the metadata that it saw. */
+function metadataSpy(): { readonly seen: string[]; readonly spy: ServerInterceptor } {
+  const seen: string[] = [];
+  const spy: ServerInterceptor = (_method, call) =>
+    new ServerInterceptingCall(call, {
+      start: (next) =>
+        next({
+          onReceiveMetadata: (metadata, pass) => {
+            for (const name of ["x-headgate-peer-address", "x-headgate-peer-certificate", "x-mine"]) {
+              seen.push(metadata.get(name).join());
+            }
+            pass(metadata);
+          },
+        }),
+    });
+  return { seen, spy };
+}
 
 // For what no frame tells of: handlers that were called.
 async function until(isDone: () => boolean): Promise<void> {
