@@ -1,6 +1,7 @@
 // Second half of a call: from settled takes to the decision. Per-key and global limits; the strictest is shown.
 
 import type { Decision, Status } from "../core/decision.ts";
+import { OnStoreFailure } from "../core/limit.ts";
 import { Kind, Mode, Outcome, type Take, Verdict } from "../core/take.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
 import type { LimitCall } from "./call.ts";
@@ -93,20 +94,35 @@ export function allowAll(decision: Decision, call: LimitCall): void {
   }
 }
 
-/** Writes a refusal that was not the store's: descriptors with an ordinary limit show it, with nothing left and a second to wait. */
+/**
+ * Writes a refusal that was not the store's: descriptors whose rule says `on_store_failure: deny` show that limit, with
+ * nothing left and a second to wait; all do if the global limit says so.
+ */
 export function denyAll(decision: Decision, call: LimitCall): void {
   decision.overLimit = true;
+  const globalTake = call.globalTake !== undefined && denies(call.globalTake) ? call.globalTake : undefined;
   for (let i = 0; i < call.request.descriptorCount; i++) {
     const status = decision.addStatus();
-    const first = call.firstTakes[i] as number;
-    const take = first < (call.firstTakes[i + 1] as number) ? call.group.takes[first] : call.globalTake;
+    const take = denyingTake(call, i) ?? globalTake;
     if (take === undefined) continue;
-    status.overLimit = asksAdmission(take) && take.kind !== Kind.shadow;
+    status.overLimit = take.kind !== Kind.shadow;
     status.limit = take.limit;
     status.hasReset = true;
     status.resetSeconds = 1;
     call.governing ??= take;
   }
+}
+
+function denyingTake(call: LimitCall, descriptor: number): Take | undefined {
+  for (let t = call.firstTakes[descriptor] as number; t < (call.firstTakes[descriptor + 1] as number); t++) {
+    const take = call.group.takes[t] as Take;
+    if (denies(take)) return take;
+  }
+  return undefined;
+}
+
+function denies(take: Take): boolean {
+  return asksAdmission(take) && take.limit.onStoreFailure === OnStoreFailure.deny;
 }
 
 /** True if the take can refuse its call: it asks whether a cost may pass. */

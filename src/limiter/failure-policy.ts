@@ -2,7 +2,7 @@
 // `local` lets each process grant its share of the limit from memory, starting from what it last knew.
 
 import { invariant } from "../core/invariant.ts";
-import { type Limit, OnStoreFailure } from "../core/limit.ts";
+import { Algorithm, type Limit, OnStoreFailure } from "../core/limit.ts";
 import { Mode, Source, type Take, TakeGroup, Verdict } from "../core/take.ts";
 import { divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 import type { Settled, Store } from "../stores/store.ts";
@@ -114,10 +114,19 @@ export class LocalFallback {
     if (processCount === 1) return limit;
     const kept = this.#shares.get(limit);
     if (kept !== undefined && kept.processCount === processCount) return kept.limit;
-    const share = { ...limit, amount: cut(limit.amount, processCount), burst: cut(limit.burst, processCount) };
+    const share = shareOf(limit, processCount);
     this.#shares.set(limit, { processCount, limit: share });
     return share;
   }
+}
+
+// A bucket's rate is cut by a longer window, which is exact; its amount may be a single token.
+function shareOf(limit: Limit, processCount: number): Limit {
+  const burst = cut(limit.burst, processCount);
+  if (limit.algorithm === Algorithm.tokenBucket) {
+    return { ...limit, windowSeconds: limit.windowSeconds * processCount, burst };
+  }
+  return { ...limit, amount: cut(limit.amount, processCount), burst };
 }
 
 /** A share is at least 1, so that no process refuses everything; a limit of 0 stays 0. */

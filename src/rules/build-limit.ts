@@ -4,6 +4,7 @@ import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure } from "../core/
 import type { StatsBook } from "../core/limit-stats.ts";
 import { limitKeySuffix } from "./bucket-key.ts";
 import type { LimitDraft } from "./draft.ts";
+import { reduceRate } from "./limit-shape.ts";
 import type { SafeNames } from "./names.ts";
 
 /** What limits are built with, besides their drafts. */
@@ -52,23 +53,25 @@ export class LimitBuilder {
 
   build(draft: LimitDraft, owner: LimitOwner): Limit {
     const name = this.#names.safe(draft.name);
-    const { amount, burst, windowSeconds, debtMax, unit } = draft;
+    const { burst, keySeconds, debtMax, unit } = draft;
     const isCounter = this.#options.compatible === true && draft.isPlain && !owner.isOwnKind;
     const algorithm = isCounter ? Algorithm.fixedWindow : draft.algorithm;
-    const label = name !== "" || !owner.isList ? name : `${ALGORITHM_NAMES[algorithm]}/${windowSeconds}`;
+    const label = name !== "" || !owner.isList ? name : `${ALGORITHM_NAMES[algorithm]}/${keySeconds}`;
     const { defaultOnStoreFailure, defaultRetryAfterJitter, statsBook } = this.#options;
+    const { amount, windowSeconds } =
+      algorithm === Algorithm.tokenBucket ? reduceRate(draft.amount, draft.windowSeconds) : draft;
     return {
       algorithm,
       amount,
       burst,
       windowSeconds,
       debtMax,
-      shownAmount: amount,
+      shownAmount: draft.amount,
       shownUnit: unit,
       name,
       id: this.#uniqueId(idOf(owner, label)),
       path: owner.path,
-      keySuffix: limitKeySuffix(algorithm, windowSeconds, name),
+      keySuffix: limitKeySuffix(algorithm, keySeconds, name),
       isCounter,
       retryAfterJitter: draft.retryAfterJitter ?? defaultRetryAfterJitter ?? 0,
       onStoreFailure: draft.onStoreFailure ?? owner.onStoreFailure ?? defaultOnStoreFailure ?? OnStoreFailure.allow,

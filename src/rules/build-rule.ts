@@ -155,7 +155,7 @@ function buildLimits(drafts: readonly LimitDraft[], owner: LimitOwner, context: 
   const seen = new Map<string, Place>();
   const limits: Limit[] = [];
   for (const draft of drafts) {
-    const suffix = limitKeySuffix(draft.algorithm, draft.windowSeconds, draft.name);
+    const suffix = limitKeySuffix(draft.algorithm, draft.keySeconds, draft.name);
     const first = seen.get(suffix);
     if (first !== undefined) {
       const message = `a limit with the same algorithm, window and name stands at ${formatPlace(first)} already`;

@@ -24,6 +24,8 @@ export interface LimitDraft {
   readonly amount: number;
   readonly burst: number;
   readonly windowSeconds: number;
+  /** What stands for the window in bucket keys. */
+  readonly keySeconds: number;
   readonly debtMax: number;
   /** Where `debt_max` stands, if it does. */
   readonly debtMaxAt: Place | undefined;

@@ -9,6 +9,8 @@ export interface Rate {
   readonly amount: number;
   readonly windowSeconds: number;
   readonly unit: Unit;
+  /** What stands for the window in bucket keys: 1 for a rate per second, so that any edit of the rate keeps the bucket. */
+  readonly keySeconds: number;
 }
 
 // The windows tried for a rate, shortest first: the shorter the window, the finer the ticks that tokens return in.
@@ -34,8 +36,16 @@ export function rateOfDecimal(text: string): Rate | string {
 }
 
 function boundRate(amount: bigint, windowSeconds: number, unit: Unit): Rate | string {
-  if (amount <= BigInt(AMOUNT_MAX)) return { amount: Number(amount), windowSeconds, unit };
+  if (amount <= BigInt(AMOUNT_MAX)) return { amount: Number(amount), windowSeconds, unit, keySeconds: 1 };
   return `too large: at most ${AMOUNT_MAX} tokens per ${windowSeconds} s can be counted`;
+}
+
+/** The same rate in the shortest window of whole seconds, so that a token is back when it should be, to the tick. */
+export function reduceRate(amount: number, windowSeconds: number): { amount: number; windowSeconds: number } {
+  const divisor = Number(greatestCommonDivisor(BigInt(amount), BigInt(windowSeconds)));
+  return amount === 0
+    ? { amount, windowSeconds }
+    : { amount: amount / divisor, windowSeconds: windowSeconds / divisor };
 }
 
 /** A window such as 30s, 5m, 12h or 7d in seconds; undefined if it is none or beyond a year. */

@@ -52,6 +52,7 @@ export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefin
     amount: rate.amount,
     burst: bucket.burst,
     windowSeconds: rate.windowSeconds,
+    keySeconds: rate.keySeconds,
     debtMax: bucket.debtMax,
     debtMaxAt: fields.given("debt_max")?.keyAt,
     unit: rate.unit,
@@ -162,10 +163,12 @@ function readWindowRate(fields: Fields, log: ProblemLog): Rate | undefined {
     if (unit !== undefined) log.error(unit.keyAt, "'unit' can't stand beside 'window'", "Keep one of the two.");
     const windowSeconds = readWindow(window, log);
     if (windowSeconds === undefined) return undefined;
-    return { amount: amount ?? 0, windowSeconds, unit: unitOfWindow(windowSeconds) };
+    return { amount: amount ?? 0, windowSeconds, unit: unitOfWindow(windowSeconds), keySeconds: windowSeconds };
   }
   const known = readUnit(fields, log);
-  return known === undefined ? undefined : { amount: amount ?? 0, windowSeconds: UNIT_SECONDS[known], unit: known };
+  if (known === undefined) return undefined;
+  const windowSeconds = UNIT_SECONDS[known];
+  return { amount: amount ?? 0, windowSeconds, unit: known, keySeconds: windowSeconds };
 }
 
 function readUnit(fields: Fields, log: ProblemLog): Unit | undefined {

@@ -36,6 +36,7 @@ const RULE_COUNTERS = [
   ["shadowMode", "shadow_mode"],
 ] as const;
 const BUFFER_BYTES = 1_400;
+const BUFFER_FLUSH_MS = 20;
 
 /** Sends what moved, every `flushMs` and once more when it is closed. */
 export class StatsdExporter {
@@ -54,6 +55,8 @@ export class StatsdExporter {
       port,
       protocol,
       maxBufferSize: BUFFER_BYTES,
+      // What a flush sends leaves at once, not when hot-shots next looks at its buffer.
+      bufferFlushInterval: BUFFER_FLUSH_MS,
       globalTags: isDog ? Object.fromEntries(tags) : {},
       includeDataDogTags: isDog,
       tcpGracefulErrorHandling: true,
@@ -115,9 +118,9 @@ function idOf(owner: object): number {
   return id;
 }
 
-/** The reference's name of a rule: the domain and one element per level, joined by dots. */
+/** The reference's name of a rule: the domain, a dot, and one element per level, joined by dots (there may be none). */
 export function ruleName(domain: string, path: readonly string[]): string {
-  return sanitized([domain, ...path].map(textOf).join("."));
+  return sanitized(`${textOf(domain)}.${path.map(textOf).join(".")}`);
 }
 
 // `:` and `|` end a name in statsd; dots inside an IPv4 address would split it. Other dots stay, as in the reference.

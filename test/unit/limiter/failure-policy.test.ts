@@ -33,6 +33,16 @@ describe("when the store fails", () => {
     expect(rig.observer.events).toEqual([`degraded ${policy} STORE_TIMEOUT`, over ? "refused" : "allowed"]);
   });
 
+  test("deny names the rule that says so, and leaves the others alone", () => {
+    const rig = brokenRig();
+    const answer = rig.ask([{ entries: { open: "x" } }, { entries: { deny: "x" } }]);
+    expect(answer).toMatchObject({ over: true, governing: "edge/deny" });
+    expect(answer.statuses.map(({ over, limit }) => ({ over, limit }))).toEqual([
+      { over: false, limit: undefined },
+      { over: true, limit: "edge/deny" },
+    ]);
+  });
+
   test("error ends the call without a decision", () => {
     const rig = brokenRig();
     expect(rig.hit({ error: "x" })).toMatchObject({ failure: "store" });

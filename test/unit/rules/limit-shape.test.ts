@@ -25,6 +25,7 @@ describe("rates in decimal", () => {
       amount,
       windowSeconds,
       unit: (UNIT_NAMES as readonly string[]).indexOf(unit),
+      keySeconds: 1,
     });
   });
 
