@@ -12,7 +12,7 @@ CREATE TABLE IF NOT EXISTS bucket (
   expires_us bigint NOT NULL
 ) WITH (fillfactor = 50);
 
-CREATE INDEX IF NOT EXISTS bucket_expires ON bucket (expires_us);
+CREATE INDEX IF NOT EXISTS bucket_expires ON bucket (expires_us ASC);
 
 -- Payments of sliding logs, oldest first by at_us and then entry.
 CREATE TABLE IF NOT EXISTS log_entry (

@@ -65,9 +65,12 @@ export function isRefusal(error: unknown): error is DatabaseError {
   return error instanceof DatabaseError;
 }
 
-/** True if the same call may pass when it is made again: a serialization failure or a deadlock. */
+/**
+ * True if the same call may pass when it is made again: a serialization failure, a deadlock, or a row that another call
+ * made at the same time.
+ */
 export function isWorthRepeating(error: unknown): boolean {
-  return isRefusal(error) && (error.code === "40001" || error.code === "40P01");
+  return isRefusal(error) && /^(40001|40P01|23505)$/.test(error.code ?? "");
 }
 
 /**

@@ -76,9 +76,9 @@ export async function migrate(connection: PostgresConnection, options: Migration
   }
 }
 
-// 23505 and 42P07: another process made the same thing at the same time.
+// 42P06, 42P07 and 42710: another process made the same thing at the same time.
 function isRace(error: unknown): boolean {
-  return isWorthRepeating(error) || (isRefusal(error) && /^(23505|42P0[67]|42710)$/.test(error.code ?? ""));
+  return isWorthRepeating(error) || (isRefusal(error) && /^(42P0[67]|42710)$/.test(error.code ?? ""));
 }
 
 async function hasWork(

@@ -102,6 +102,7 @@ test("shows the store's troubles and the breaker's state", async () => {
   const { store, exporter } = makeExporter();
   store.answered(300, 7);
   store.failed(new StoreError("STORE_TIMEOUT", "late", { transient: true }));
+  store.repeated();
   store.damaged(2);
   store.evicted(3);
   store.loopLate(4);
@@ -112,6 +113,7 @@ test("shows the store's troubles and the breaker's state", async () => {
   expect(sampleOf(text, "headgate_store_takes_total")).toBe("7");
   expect(sampleOf(text, "headgate_store_seconds_count")).toBe("1");
   expect(sampleOf(text, "headgate_store_failures_total", 'code="STORE_TIMEOUT"')).toBe("1");
+  expect(sampleOf(text, "headgate_store_repeats_total")).toBe("1");
   expect(sampleOf(text, "headgate_store_damaged_buckets_total")).toBe("2");
   expect(sampleOf(text, "headgate_store_evicted_buckets_total")).toBe("3");
   expect(sampleOf(text, "headgate_loop_late_total")).toBe("4");
