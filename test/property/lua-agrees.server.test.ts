@@ -1,123 +1,21 @@
-// The scripts and the TypeScript are one arithmetic: generated histories, replayed on a real Redis and on the reference,
-// give equal answers step by step, every field of them.
+// The scripts on a real Redis answer as the TypeScript does, step by step.
 
-import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
-import { Kind, TakeGroup } from "../../src/core/take.ts";
+import { afterAll, beforeAll } from "vitest";
 import { redisHarness } from "../contract/redis-harness.ts";
-import { fillGroup, type StoreHarness } from "../contract/store-harness.ts";
+import type { StoreHarness } from "../contract/store-harness.ts";
 import { RedisServer } from "../support/redis-server.ts";
-import { ALGORITHMS, type History, type HistoryShape, histories, limitOf } from "./histories.ts";
-import { answerOf, type GroupAnswer, replayHistory, replayOnReference } from "./replay.ts";
-
-/** How many histories each property replays; a longer run is one environment variable away. */
-const RUNS = Number(process.env.HISTORIES ?? 100);
+import { describeAgreement } from "./agreement.ts";
 
 let server: RedisServer;
 let harness: StoreHarness;
-let replays = 0;
 
 beforeAll(async () => {
   server = await RedisServer.start();
   harness = await redisHarness(server);
-});
+}, 60_000);
 afterAll(async () => {
   await harness.close();
   await server.stop();
 });
 
-const freshPrefix = () => `h${replays++}:`;
-
-async function expectEqualReplays(shape: HistoryShape): Promise<void> {
-  await fc.assert(
-    fc.asyncProperty(histories(shape), async (history) => {
-      expect(await replayHistory(harness, history, freshPrefix())).toEqual(replayOnReference(history));
-    }),
-    { numRuns: RUNS },
-  );
-}
-
-/** Four steps at a time happen at one moment, so that they travel in one call. */
-function inFours(history: History): History {
-  const steps = history.steps.map((step, index) => (index % 4 === 0 ? step : { ...step, advanceUs: 0 }));
-  return { ...history, steps };
-}
-
-async function replayInFours(history: History, keyPrefix: string): Promise<GroupAnswer[]> {
-  const limits = history.limits.map(limitOf);
-  const answers: GroupAnswer[] = [];
-  let nowUs = history.startUs;
-  for (let at = 0; at < history.steps.length; at += 4) {
-    const steps = history.steps.slice(at, at + 4);
-    nowUs += steps[0]?.advanceUs ?? 0;
-    harness.setUs(nowUs);
-    const groups = steps.map(({ takes, hasSpareQuota }) => {
-      const group = new TakeGroup();
-      const asks = takes.flatMap(({ limit, ...take }) => {
-        const compiled = limits[limit];
-        return compiled === undefined ? [] : [{ ...take, limit: compiled }];
-      });
-      fillGroup(group, asks, keyPrefix, hasSpareQuota);
-      return group;
-    });
-    await Promise.all(groups.map((group) => harness.settle(group)));
-    answers.push(...groups.map(answerOf));
-  }
-  return answers;
-}
-
-describe.each(ALGORITHMS.map((algorithm: Algorithm) => ({ name: ALGORITHM_NAMES[algorithm], algorithm })))(
-  "$name",
-  ({ algorithm }) => {
-    test("one bucket, all modes, time that steps back, payments given back", async () => {
-      await expectEqualReplays({ algorithms: [algorithm], stepBackMaxUs: 200_000_000_000, givesBack: true });
-    });
-
-    test("rules edited between takes share the bucket", async () => {
-      await expectEqualReplays({ algorithms: [algorithm], limitsMax: 4, takesMax: 3, givesBack: true });
-    });
-  },
-);
-
-test("logs too long to be read at once", async () => {
-  const shape: HistoryShape = {
-    algorithms: [Algorithm.slidingLog],
-    takesMax: 2,
-    stepBackMaxUs: 20_000_000,
-    givesBack: true,
-  };
-  // High limits and steps of a fiftieth of a window leave hundreds of entries.
-  const long = histories({ ...shape, stepsMax: 150 }).map((history) => ({
-    ...history,
-    limits: history.limits.map((limit) => ({ ...limit, amount: 9_000, burst: 9_000 })),
-    steps: history.steps.map((step) => ({ ...step, advanceUs: Math.trunc(step.advanceUs / 50) })),
-  }));
-  await fc.assert(
-    fc.asyncProperty(long, async (history) => {
-      expect(await replayHistory(harness, history, freshPrefix())).toEqual(replayOnReference(history));
-    }),
-    { numRuns: RUNS },
-  );
-});
-
-const MIXED: HistoryShape = {
-  limitsMax: 4,
-  identities: 2,
-  takesMax: 6,
-  kinds: [Kind.ordinary, Kind.quota, Kind.shadow],
-  stepBackMaxUs: 20_000_000,
-};
-
-test("groups of all kinds over all algorithms", async () => {
-  await expectEqualReplays({ ...MIXED, givesBack: true });
-});
-
-test("groups that travel together are settled as one after another", async () => {
-  await fc.assert(
-    fc.asyncProperty(histories({ ...MIXED, stepsMax: 40 }).map(inFours), async (history) => {
-      expect(await replayInFours(history, freshPrefix())).toEqual(replayOnReference(history));
-    }),
-    { numRuns: RUNS },
-  );
-});
+describeAgreement(() => harness);
