@@ -70,7 +70,15 @@ export class LocalFallback {
     }
     group.verdict = Verdict.pending;
     this.#store.take(group, NOBODY);
-    for (let i = 0; i < group.size; i++) (group.takes[i] as Take).limit = limits[i] as Limit;
+    for (let i = 0; i < group.size; i++) {
+      const take = group.takes[i] as Take;
+      const written = limits[i] as Limit;
+      // Answers are in ticks of the share, which may be longer than those of the limit.
+      const stretch = take.limit.windowSeconds / written.windowSeconds;
+      take.waitTicks *= stretch;
+      take.resetTicks *= stretch;
+      take.limit = written;
+    }
     group.source = Source.local;
   }
 

@@ -1,6 +1,6 @@
 // sync: share. Each process counts its own part of the limit in its own memory and asks nobody.
 
-import type { Limit } from "../../core/limit.ts";
+import { Algorithm, type Limit } from "../../core/limit.ts";
 import { Kind, Mode, Outcome, type Take, TakeGroup } from "../../core/take.ts";
 import { divideDown } from "../../core/units.ts";
 import type { Settled, Store } from "../store.ts";
@@ -45,6 +45,9 @@ export class Share implements LocalPart {
       take.waitTicks = 0;
     } else {
       copyAnswer(this.#ask(take, limit, take.mode), take);
+      const stretch = limit.windowSeconds / take.limit.windowSeconds;
+      take.waitTicks *= stretch;
+      take.resetTicks *= stretch;
     }
     return true;
   }
@@ -58,7 +61,7 @@ export class Share implements LocalPart {
     if (limit === undefined) return;
     const asked = this.#ask(take, limit, take.mode === Mode.refund ? Mode.refund : Mode.peek);
     take.remaining = asked.remaining;
-    take.resetTicks = asked.resetTicks;
+    take.resetTicks = asked.resetTicks * (limit.windowSeconds / take.limit.windowSeconds);
     if (take.mode !== Mode.refund) return;
     take.paid = asked.paid;
     take.paidAtUs = asked.paidAtUs;
@@ -116,13 +119,20 @@ export class Share implements LocalPart {
     if (index < 0) return undefined;
     const kept = this.#parts.get(limit);
     if (kept !== undefined && kept.count === count && kept.index === index) return kept.limit;
-    const part = { ...limit, amount: cut(limit.amount, count, index), burst: cut(limit.burst, count, index) };
+    const part = partOf(limit, count, index);
     this.#parts.set(limit, { count, index, limit: part });
     return part;
   }
 }
 
 const NOBODY: Settled = { settled: () => undefined };
+
+// A bucket's rate is cut by a longer window, which is exact; its amount may be a single token in some seconds.
+function partOf(limit: Limit, count: number, index: number): Limit {
+  const burst = cut(limit.burst, count, index);
+  if (limit.algorithm === Algorithm.tokenBucket) return { ...limit, windowSeconds: limit.windowSeconds * count, burst };
+  return { ...limit, amount: cut(limit.amount, count, index), burst };
+}
 
 /** One process's part. A limit of 0 refuses everywhere. */
 function cut(amount: number, count: number, index: number): number {

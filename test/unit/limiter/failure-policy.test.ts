@@ -94,6 +94,18 @@ describe("on_store_failure: local", () => {
     expect(rig.hit({ local: "x" }).statuses[0]).toMatchObject({ amount: 4, remaining: 1 });
   });
 
+  test("refills a bucket's share at its share of the rate, and says how long that takes", () => {
+    const rules =
+      "domain: edge\ndescriptors:\n  - { key: b, on_store_failure: local, rate_limit: { tokens_per_second: 0.5, burst: 4 } }\n";
+    const rig = new LimiterRig(rules);
+    rig.store.failure = DOWN;
+    rig.store.processes = 4;
+    expect([1, 2].map(() => rig.hit({ b: "x" }).over)).toEqual([false, true]);
+    expect(rig.hit({ b: "x" }).statuses[0]?.reset).toBe(8);
+    rig.clock.advanceSeconds(8);
+    expect([1, 2].map(() => rig.hit({ b: "x" }).over)).toEqual([false, true]);
+  });
+
   test("forgets its own counts when the store is back", () => {
     const rig = brokenRig();
     for (let i = 0; i < 5; i++) rig.hit({ local: "x" });
