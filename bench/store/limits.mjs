@@ -1,0 +1,27 @@
+// Limits as the compiler of rule files makes them, for benches that need no rule files.
+
+import { LimitStats } from "../../dist/core/limit-stats.js";
+import { limitKeySuffix } from "../../dist/rules/bucket-key.js";
+
+/** A token bucket. */
+export function bucketOf({ amount, burst, windowSeconds = 1, sync = 0 }) {
+  return {
+    algorithm: 0,
+    amount,
+    burst,
+    windowSeconds,
+    debtMax: burst,
+    shownAmount: amount,
+    shownUnit: 0,
+    name: "",
+    id: "bench",
+    path: "bench",
+    keySuffix: limitKeySuffix(0, windowSeconds, ""),
+    isCounter: false,
+    retryAfterJitter: 0,
+    onStoreFailure: 0,
+    sync,
+    replaces: [],
+    stats: new LimitStats(),
+  };
+}
