@@ -38,8 +38,10 @@ const PORT_DEFAULT = 5_432;
 
 /** Reads a postgres:// or postgresql:// URL of one server, with a user and a database; else undefined. */
 export function parsePostgresUrl(text: string): PostgresUrl | undefined {
-  if (!URL.canParse(text)) return undefined;
-  const url = new URL(text);
+  // A URL needs a host beside a user; for a socket there is none.
+  const whole = text.replace(/^(postgres(?:ql)?:\/\/(?:[^/?#@]*@)?)(?=[:/])/, "$1socket");
+  if (!URL.canParse(whole)) return undefined;
+  const url = new URL(whole);
   if (url.protocol !== "postgres:" && url.protocol !== "postgresql:") return undefined;
   const [user, password, database, hostname] = [url.username, url.password, url.pathname.slice(1), url.hostname].map(
     decoded,
@@ -50,6 +52,7 @@ export function parsePostgresUrl(text: string): PostgresUrl | undefined {
   const isStrange = [...url.searchParams.keys()].some((key) => key !== "host" && key !== "sslmode");
   if (!user || !database || database.includes("/") || !host || password === undefined || sslMode === undefined)
     return undefined;
+  if (folder === undefined && whole !== text) return undefined;
   if (isStrange || url.port === "0" || (folder !== undefined && !folder.startsWith("/"))) return undefined;
   const port = url.port === "" ? PORT_DEFAULT : Number(url.port);
   return { host, port, database, user, password: password === "" ? undefined : password, sslMode };

@@ -79,6 +79,7 @@ export class Upkeep {
   /** Takes this process out of the table, so that the others need not wait for its absence to show. */
   async stop(): Promise<void> {
     clearTimeout(this.#sweepTimer);
+    this.#sweepTimer = undefined;
     clearInterval(this.#beatTimer);
     if (!this.isBeating) return;
     this.#beatTimer = undefined;

@@ -323,6 +323,8 @@ describe("the PostgreSQL settings together", () => {
     expect(settings.postgres).toMatchObject({ user: "a@b", password: "s/cret", database: "my db" });
     expect(settings.postgres?.tls).toMatchObject({ skipsHostName: false });
     expect(secretsOf(settings)).toContain("s/cret");
+    const socket = "postgres://ann@:6000/limits?host=/run/postgresql";
+    expect(describeSettings(readSettings({ POSTGRES_URL: socket })).POSTGRES_URL).toBe(socket);
     expect(describeSettings(settings).POSTGRES_URL).toBe("postgres://a%40b@db:5432/my%20db?sslmode=verify-full");
   });
 
@@ -336,6 +338,7 @@ describe("the PostgreSQL settings together", () => {
     { name: "no address", env: { BACKEND_TYPE: "postgres" } },
     { name: "another scheme", env: { BACKEND_TYPE: "postgres", POSTGRES_URL: "mysql://ann@db/limits" } },
     { name: "no database", env: { POSTGRES_URL: "postgres://ann@db" } },
+    { name: "neither a host nor a socket's folder", env: { POSTGRES_URL: "postgres://ann@/limits" } },
     { name: "no user", env: { POSTGRES_URL: "postgres://db/limits" } },
     { name: "a parameter that is none", env: { POSTGRES_URL: `${url}?connect_timeout=3` } },
     { name: "an sslmode that checks nothing", env: { POSTGRES_URL: `${url}?sslmode=prefer` } },
