@@ -144,4 +144,31 @@ describe("a hot bucket of three processes on one Redis", () => {
     await one.close();
     expect((await ask(other, exact, Mode.peek)).takes[0]?.remaining).toBe(595);
   });
+
+  test("a Redis that hangs: shares go on, leases end, periodic exchange fails like any take after two periods", async () => {
+    const [store] = stores as [Store];
+    const limits = [Sync.share, Sync.lease, Sync.periodic].map((sync) =>
+      makeLimit({ amount: RATE, burst: BURST, sync, name: `${sync}`, keySuffix: `}|tb/1/${sync}` }),
+    );
+    const ask = async (limit: Limit) => {
+      const group = new TakeGroup();
+      fillGroup(group, [{ limit }], "", false);
+      group.deadlineUs = clock.nowUs() + 300_000;
+      await new Promise<void>((resolve) => {
+        if (store.take(group, { settled: () => resolve() })) resolve();
+      });
+      return group.verdict;
+    };
+    const askAll = () => Promise.all(limits.map(ask));
+    for (let i = 0; i < 3; i++) expect(await askAll()).toEqual([1, 1, 1]);
+    server.pause();
+    try {
+      expect(await askAll()).toEqual([1, 1, 1]);
+      // Longer than a lease and than two periods.
+      await new Promise((resolve) => setTimeout(resolve, 400));
+      expect(await askAll()).toEqual([Verdict.allowed, Verdict.failed, Verdict.failed]);
+    } finally {
+      server.resume();
+    }
+  });
 });

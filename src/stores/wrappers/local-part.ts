@@ -20,7 +20,7 @@ export interface LocalPart {
   wish(take: Take, nowUs: number): number;
   /**
    * Hears the shared store's answer to a take that was passed on, and to the wish that went with it. `sentUs` is when it
-   * was sent. `take` is undefined if the store failed.
+   * was sent. `take` is undefined if the store failed or was not asked.
    */
   learn(asked: Take, take: Take | undefined, wished: Take | undefined, sentUs: number, nowUs: number): void;
   /** Takes back a paid take of a settled call. False: the shared store was paid and has to be given back. */

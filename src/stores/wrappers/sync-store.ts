@@ -207,9 +207,11 @@ export class SyncStore implements Store, SplitOwner {
     const nowUs = this.#clock.nowUs();
     const { remote, local, group } = call;
     const hasFailed = remote.verdict === Verdict.failed;
+    // What a denial memory says is up to a second old: good for refusing, not for granting.
+    const isNews = !hasFailed && remote.source === Source.store;
     for (let i = 0; i < call.askedTakes; i++) {
       const asked = remote.takes[i] as Take;
-      this.#parts[asked.limit.sync]?.learn(asked, hasFailed ? undefined : asked, call.wishOf(i), call.sentUs, nowUs);
+      this.#parts[asked.limit.sync]?.learn(asked, isNews ? asked : undefined, call.wishOf(i), call.sentUs, nowUs);
     }
     const isCurrent = group !== undefined && group.generation === call.generation;
     let hasChanged = namesBucketTwice(local);

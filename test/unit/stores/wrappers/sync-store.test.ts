@@ -6,6 +6,7 @@ import { StoreError } from "../../../../src/core/errors.ts";
 import { Algorithm, type Limit, Sync } from "../../../../src/core/limit.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, Outcome, Source, type TakeGroup, Verdict } from "../../../../src/core/take.ts";
 import { MemoryStore } from "../../../../src/stores/memory/memory-store.ts";
+import { DenialMemory } from "../../../../src/stores/wrappers/denial-memory.ts";
 import { LEASE_US, Leases } from "../../../../src/stores/wrappers/lease.ts";
 import { Periodic } from "../../../../src/stores/wrappers/periodic.ts";
 import { Share } from "../../../../src/stores/wrappers/share.ts";
@@ -251,6 +252,25 @@ describe("periodic exchange", () => {
     expect(ask({ limit: periodic, cost: 5 }).verdict).toBe(Verdict.allowed);
     turn(100);
     expect(ask({ limit: periodic })).toMatchObject({ verdict: Verdict.refused, source: Source.leaseOrPeriodic });
+  });
+
+  test("grants nothing on what a denial memory remembers", () => {
+    const denials = new DenialMemory(behind, { clock, entriesMax: 16 });
+    const part = new Periodic({ store: denials, periodMs: 100, now: () => clock.nowUs() });
+    const remembering = new SyncStore(denials, { clock, periodic: part });
+    const pay = (cost: number) => {
+      const group = groupOf([{ limit: periodic, cost }], "");
+      remembering.take(group, NOBODY);
+      return group;
+    };
+    behind.take(groupOf([{ limit: periodic, cost: 5 }], ""), NOBODY);
+    pay(6);
+    clock.advanceMs(300);
+    part.turn(clock.nowUs());
+    behind.take(groupOf([{ limit: periodic, cost: 5 }], ""), NOBODY);
+    expect(pay(6)).toMatchObject({ verdict: Verdict.refused, source: Source.denialMemory });
+    expect(pay(3).verdict).toBe(Verdict.refused);
+    part.close(clock.nowUs());
   });
 
   test("owes what it granted too much", () => {
