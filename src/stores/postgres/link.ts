@@ -34,8 +34,10 @@ export interface LinkOptions {
   readonly selfTestKey: string;
   readonly clock: Clock;
   readonly serverTime: ServerTime;
-  /** The connection is up, or free again. */
-  readonly onFree: (link: Link) => void;
+  /** The connection is up. */
+  readonly onUp: () => void;
+  /** Its statement was answered: another one can be sent. */
+  readonly onFree: () => void;
   /** The connection is gone: what was sent over it gets no answer. */
   readonly onLost: (link: Link) => void;
 }
@@ -84,7 +86,7 @@ export class Link {
     } finally {
       if (connection === this.#connection) {
         this.#isBusy = false;
-        this.#options.onFree(this);
+        this.#options.onFree();
       }
     }
   }
@@ -132,7 +134,7 @@ export class Link {
     this.#isBusy = false;
     this.#trouble = undefined;
     this.#pauseMs = PAUSE_MIN_MS;
-    this.#options.onFree(this);
+    this.#options.onUp();
   }
 
   #lose(trouble: string): void {

@@ -241,6 +241,7 @@ export class PostgresStore implements Store {
       selfTestKey: `${storedKey(keyPrefix)}headgate:self-test:${randomUUID()}`,
       clock: this.#clock,
       serverTime: this.#serverTime,
+      onUp: () => this.#onUp(),
       onFree: () => this.#onFree(),
       onLost: (link) => this.#onLost(link),
     });
@@ -284,8 +285,14 @@ export class PostgresStore implements Store {
     else this.#dispatch.failQueue(this.#unreachable());
   };
 
+  #onUp(): void {
+    this.#breaker.endPause();
+    for (const waiter of this.#waiters) waiter();
+    if (this.#upkeep.isBeating) void this.#upkeep.beat();
+    this.#onFree();
+  }
+
   #onFree(): void {
-    if (this.#waiters.size > 0) for (const waiter of this.#waiters) waiter();
     if (this.#isClosed) {
       this.#dispatch.pump();
       return;
