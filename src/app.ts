@@ -1,7 +1,6 @@
 // Composition root: builds the parts of a process (app/), starts and stops them in order. main.ts decides when.
 
-import type { AdminServer } from "./admin/server.ts";
-import { openAdmin, openGrpc } from "./app/edges.ts";
+import { type OpenPages, openAdmin, openGrpc } from "./app/edges.ts";
 import { type AppOptions, buildParts, type Parts, showRulesHealth } from "./app/parts.ts";
 import { watchStore } from "./app/store-watch.ts";
 import { warmUpCalls, warmUpStore } from "./app/warm-up.ts";
@@ -13,22 +12,23 @@ export type { AppOptions } from "./app/parts.ts";
 export class App {
   readonly #parts: Parts;
   readonly #grpc: GrpcServer;
-  readonly #admin: AdminServer;
+  readonly #pages: OpenPages;
   readonly #storeWatch: NodeJS.Timeout;
   readonly grpcPort: number;
   readonly httpPort: number;
+  /** Of the debug pages and of the metrics' second address; undefined where nothing listens. */
+  readonly debugPort: number | undefined;
+  readonly metricsPort: number | undefined;
 
-  constructor(
-    parts: Parts,
-    servers: { grpc: GrpcServer; admin: AdminServer; httpPort: number },
-    watch: NodeJS.Timeout,
-  ) {
+  constructor(parts: Parts, grpc: GrpcServer, pages: OpenPages, watch: NodeJS.Timeout) {
     this.#parts = parts;
-    this.#grpc = servers.grpc;
-    this.#admin = servers.admin;
+    this.#grpc = grpc;
+    this.#pages = pages;
     this.#storeWatch = watch;
-    this.grpcPort = servers.grpc.port;
-    this.httpPort = servers.httpPort;
+    this.grpcPort = grpc.port;
+    this.httpPort = pages.httpPort;
+    this.debugPort = pages.side.debugPort;
+    this.metricsPort = pages.side.metricsPort;
   }
 
   /** Reads the rule files now, whatever the watcher has seen. */
@@ -47,7 +47,10 @@ export class App {
       await new Promise((resolve) => setTimeout(resolve, settings.shutdownDelayMs));
     reloader.close();
     await this.#grpc.drain(settings.shutdownGraceMs);
-    await this.#admin.close(settings.shutdownGraceMs);
+    await Promise.all([
+      this.#pages.admin.close(settings.shutdownGraceMs),
+      this.#pages.side.close(settings.shutdownGraceMs),
+    ]);
     clearInterval(this.#storeWatch);
     running.tls?.close();
     await store.close();
@@ -64,7 +67,8 @@ export async function startApp(options: AppOptions): Promise<App> {
   const parts = buildParts(options);
   const { settings, health, reloader, store, logger } = parts;
   health.setTrouble("rules", "the rule files have not been read yet");
-  const { admin, httpPort } = await openAdmin(parts);
+  const pages = await openAdmin(parts);
+  const { admin, httpPort, side } = pages;
   await reloader.start();
   showRulesHealth(parts);
   await warmUpCalls(parts.clock);
@@ -73,11 +77,15 @@ export async function startApp(options: AppOptions): Promise<App> {
   const grpc = await openGrpc(parts, httpPort).catch(async (error: unknown) => {
     clearInterval(storeWatch);
     reloader.close();
-    await admin.close(0);
+    await Promise.all([admin.close(0), side.close(0)]);
     await store.close();
     throw error;
   });
   const listening = settings.grpcUnixSocket ?? `${settings.grpcHost}:${grpc.port}`;
-  logger.info({ grpc: listening, http: `${settings.httpHost}:${httpPort}`, store: settings.backendType }, "listening");
-  return new App(parts, { grpc, admin, httpPort }, storeWatch);
+  const { debugPort: debug, metricsPort: metrics } = side;
+  logger.info(
+    { grpc: listening, http: `${settings.httpHost}:${httpPort}`, store: settings.backendType, debug, metrics },
+    "listening",
+  );
+  return new App(parts, grpc, pages, storeWatch);
 }

@@ -34,6 +34,11 @@ export interface Settings extends TableValues {
   readonly grpcReflection: boolean;
   /** Families of headers to send, LIMIT_RESPONSE_HEADERS_ENABLED included. */
   readonly responseHeaders: readonly HeaderDialect[];
+  readonly usesStatsd: boolean;
+  /** Port of the debug pages; undefined: none. */
+  readonly debugPort: number | undefined;
+  /** Where metrics are served beside the HTTP port; undefined: nowhere. */
+  readonly prometheusAddress: TableValues["prometheusAddress"];
   /** Where Redis is and how to reach it; undefined unless `backendType` is redis. */
   readonly redis: RedisSettings | undefined;
   /** Where PostgreSQL is and how to reach it; undefined unless `backendType` is postgres. */
@@ -52,6 +57,10 @@ type AnySetting = Setting<unknown, unknown>;
 
 /** Rules that come with the package; from src/ and from dist/ alike. */
 const PACKAGE_RULES_DIR = fileURLToPath(new URL("../deploy/rules", import.meta.url));
+
+/** What the reference service opens unless told otherwise. */
+const REFERENCE_DEBUG_PORT = 6070;
+const REFERENCE_PROMETHEUS_ADDRESS = Object.freeze({ host: "0.0.0.0", port: 9090 });
 
 /** Envoy gives a rate limit service this long unless told otherwise. */
 const ENVOY_TIMEOUT_US = 20_000;
@@ -84,6 +93,10 @@ export function readSettings(env: Environment): Settings {
     // What the reference service does, where nobody says otherwise.
     onStoreFailure: values.onStoreFailure ?? (values.compatibilityMode ? "error" : "allow"),
     grpcReflection: values.grpcReflection ?? !values.compatibilityMode,
+    // Whoever names a host there and nothing else has counters sent to it.
+    usesStatsd: values.usesStatsd ?? (values.compatibilityMode && (env.STATSD_HOST ?? "").trim() !== ""),
+    debugPort: values.debugPort ?? (values.compatibilityMode ? REFERENCE_DEBUG_PORT : undefined),
+    prometheusAddress: prometheusAddress(values),
     ignoresDotFiles: values.ignoresDotFiles ?? !values.compatibilityMode,
     responseHeaders: headersOf(values),
     redis,
@@ -203,6 +216,12 @@ function rulesPlace(values: TableValues, env: Environment): Pick<Settings, "rule
   if (!usesRuntime) return { rulesDir: PACKAGE_RULES_DIR, readsEveryFile: false };
   const directory = join(values.runtimeRoot, values.runtimeSubdirectory, values.runtimeAppDirectory);
   return { rulesDir: resolve(directory), readsEveryFile: true };
+}
+
+function prometheusAddress(values: TableValues): TableValues["prometheusAddress"] {
+  const { usesPrometheus, prometheusAddress: address, compatibilityMode } = values;
+  if (usesPrometheus === false) return undefined;
+  return address ?? (usesPrometheus === true && compatibilityMode ? REFERENCE_PROMETHEUS_ADDRESS : undefined);
 }
 
 function headersOf(values: TableValues): readonly HeaderDialect[] {

@@ -79,6 +79,11 @@ export function* limitLines(rules: RuleSet | undefined): Generator<string> {
   }
 }
 
+/** The lines of the debug port's `/rlconfig`: the reference's fields alone, one line per rule with a limit. */
+export function* referenceLimitLines(rules: RuleSet): Generator<string> {
+  for (const domain of rules.domains.values()) yield* referenceLines(domain.root, textOf(domain.domain));
+}
+
 /** Reads the body of `POST /explain`; throws RequestError REQUEST_BODY, saying where, if it is not of the right shape. */
 export function readExplainQuestion(body: Buffer): ExplainQuestion {
   const question = asRecord(parseJson(body), "the body");
@@ -138,12 +143,30 @@ function domainView(domain: DomainRules): object {
 
 function* levelLines(level: Level, parent: string): Generator<string> {
   for (const rule of level.rules) {
-    const name = `${parent}.${textOf(rule.key)}${rule.patternText === "" ? "" : `_${textOf(rule.patternText)}`}`;
-    const modes = `shadow_mode: ${rule.kind === Kind.shadow}, quota_mode: ${rule.isQuota}`;
+    const name = nameOf(rule, parent);
+    const modes = modesText(rule);
     if (rule.isUnlimited) yield `${name}: unit=UNKNOWN requests_per_unit=0, ${modes}, unlimited: true\n`;
     for (const limit of rule.limits) yield `${name}: ${limitText(limit)}, ${modes}${ownText(limit, rule)}\n`;
     if (rule.children !== undefined) yield* levelLines(rule.children, name);
   }
+}
+
+function* referenceLines(level: Level, parent: string): Generator<string> {
+  for (const rule of level.rules) {
+    const name = nameOf(rule, parent);
+    if (rule.isUnlimited)
+      yield `${name}: unit=UNKNOWN requests_per_unit=${rule.unlimitedRequests}, ${modesText(rule)}\n`;
+    for (const limit of rule.limits) yield `${name}: ${limitText(limit)}, ${modesText(rule)}\n`;
+    if (rule.children !== undefined) yield* referenceLines(rule.children, name);
+  }
+}
+
+function nameOf(rule: Rule, parent: string): string {
+  return `${parent}.${textOf(rule.key)}${rule.patternText === "" ? "" : `_${textOf(rule.patternText)}`}`;
+}
+
+function modesText(rule: Rule): string {
+  return `shadow_mode: ${rule.kind === Kind.shadow}, quota_mode: ${rule.isQuota}`;
 }
 
 function limitText(limit: Limit): string {

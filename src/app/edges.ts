@@ -1,6 +1,6 @@
 // What listens: the gRPC port with the rate limit service, the HTTP port with its pages, and the certificates.
 
-import { AdminServer } from "../admin/server.ts";
+import { AdminServer, type AdminSources } from "../admin/server.ts";
 import type { ExplainQuestion, RulesState } from "../admin/views.ts";
 import { ConfigError } from "../core/errors.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
@@ -17,13 +17,22 @@ import { type GrpcServer, startGrpcServer } from "../transport/grpc-server.ts";
 import { loadRegistry, SHOULD_RATE_LIMIT_PATH } from "../transport/load-proto.ts";
 import { TlsFiles } from "../transport/tls-files.ts";
 import type { Parts } from "./parts.ts";
+import { openSidePorts, type SidePorts } from "./side-ports.ts";
 
 const KEEPALIVE_MS = 60_000;
 const CONCURRENT_STREAMS_MAX = 4_096;
 
-/** Has the HTTP port listen. Throws ConfigError if it can't. */
-export async function openAdmin(parts: Parts): Promise<{ readonly admin: AdminServer; readonly httpPort: number }> {
+/** The HTTP port, and what listens beside it. */
+export interface OpenPages {
+  readonly admin: AdminServer;
+  readonly httpPort: number;
+  readonly side: SidePorts;
+}
+
+/** Has the HTTP port listen, and the ports beside it. Throws ConfigError if the HTTP port can't. */
+export async function openAdmin(parts: Parts): Promise<OpenPages> {
   const { settings } = parts;
+  const sources = adminSources(parts);
   const admin = new AdminServer(
     {
       host: settings.httpHost,
@@ -31,9 +40,10 @@ export async function openAdmin(parts: Parts): Promise<{ readonly admin: AdminSe
       metricsPath: settings.prometheusPath,
       bodyBytesMax: settings.requestBytesMax,
     },
-    adminSources(parts),
+    sources,
   );
-  return { admin, httpPort: await listenOrExplain(admin, settings) };
+  const httpPort = await listenOrExplain(admin, settings);
+  return { admin, httpPort, side: await openSidePorts(parts, sources) };
 }
 
 /** Has the gRPC port listen. Throws ConfigError if it can't, or if its certificates can't be used. */
@@ -92,7 +102,7 @@ function metadataMode({ responseDynamicMetadata, compatibilityMode }: Settings):
   return responseDynamicMetadata ? "full" : "off";
 }
 
-function adminSources(parts: Parts): ConstructorParameters<typeof AdminServer>[1] {
+function adminSources(parts: Parts): AdminSources {
   const { settings, calls, health } = parts;
   // Callers over HTTP get headers even if none are configured for Envoy: there is nobody else to make them.
   const dialects: readonly HeaderDialect[] =

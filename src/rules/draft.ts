@@ -45,6 +45,8 @@ export interface LimitsDraft {
   /** Name and replaces of the unlimited rule. */
   readonly unlimitedName: string;
   readonly unlimitedReplaces: readonly PlacedName[];
+  /** `requests_per_unit` as written on the unlimited rule; else 0. */
+  readonly unlimitedRequests: number;
   readonly limits: readonly LimitDraft[];
   /** True if they come from `rate_limits`, whose limits need a label each. */
   readonly isList: boolean;

@@ -94,8 +94,8 @@ export function readReplaces(fields: Fields, ownName: string, log: ProblemLog): 
   return names;
 }
 
-/** Reads `unit` of an unlimited rule, which may hold anything but a unit. */
-export function checkUnlimited(fields: Fields, log: ProblemLog): void {
+/** Checks an unlimited rule, whose `unit` may hold anything but a unit; returns its `requests_per_unit`, 0 without one. */
+export function readUnlimited(fields: Fields, log: ProblemLog): number {
   const unit = readText(fields, "unit", log);
   const requests = readWhole(fields, "requests_per_unit", { min: 0 }, log);
   const unitAt = fields.get("unit")?.value.at ?? fields.at;
@@ -113,6 +113,7 @@ export function checkUnlimited(fields: Fields, log: ProblemLog): void {
     const field = fields.given(name);
     if (field !== undefined) log.error(field.keyAt, `an unlimited rule takes no ${name}`, "Remove it, or 'unlimited'.");
   }
+  return requests ?? 0;
 }
 
 function readTokenRate(

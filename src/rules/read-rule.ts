@@ -8,7 +8,7 @@ import { AMOUNT_MAX } from "../core/units.ts";
 import type { FileDraft, GlobalLimitDraft, LimitDraft, LimitsDraft, RuleDraft } from "./draft.ts";
 import { type Fields, isNull, readFields } from "./fields.ts";
 import { describeNode, type ProblemLog } from "./problems.ts";
-import { checkUnlimited, readLimit, readOnStoreFailure, readReplaces } from "./read-limit.ts";
+import { readLimit, readOnStoreFailure, readReplaces, readUnlimited } from "./read-limit.ts";
 import { readMetadata } from "./read-metadata.ts";
 import { readPatterns } from "./read-pattern.ts";
 import { readMappings, readSection, readSwitch, readText, readWhole, readWord } from "./readers.ts";
@@ -131,15 +131,24 @@ function readLimits(fields: Fields, log: ProblemLog): LimitsDraft {
       isUnlimited: false,
       unlimitedName: "",
       unlimitedReplaces: [],
+      unlimitedRequests: 0,
       limits,
       isList,
     };
   }
   if (sections.length > 1) log.error(unlimited.at, "an unlimited rule takes no other limits");
-  checkUnlimited(unlimited, log);
+  const unlimitedRequests = readUnlimited(unlimited, log);
   const unlimitedName = readText(unlimited, "name", log) ?? "";
   const unlimitedReplaces = readReplaces(unlimited, unlimitedName, log);
-  return { hasLimit: true, isUnlimited: true, unlimitedName, unlimitedReplaces, limits: [], isList };
+  return {
+    hasLimit: true,
+    isUnlimited: true,
+    unlimitedName,
+    unlimitedReplaces,
+    unlimitedRequests,
+    limits: [],
+    isList,
+  };
 }
 
 function readGlobalLimit(fields: Fields, log: ProblemLog): GlobalLimitDraft | undefined {

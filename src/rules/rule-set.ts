@@ -46,6 +46,8 @@ export interface Rule {
   readonly isUnlimited: boolean;
   /** The unlimited rule's own name and replaces; empty otherwise. */
   readonly unlimitedReplaces: readonly string[];
+  /** `requests_per_unit` as written on an unlimited rule, which means nothing but is shown as the reference shows it; else 0. */
+  readonly unlimitedRequests: number;
   /** Limits to take, in the order of the file; empty if unlimited or if the node has none. */
   readonly limits: readonly Limit[];
   /** Shadow if the rule is in shadow mode, else quota if it is in quota mode, else ordinary. */

@@ -13,10 +13,8 @@ interface ForeignVariable {
 }
 
 const OFF: readonly string[] = ["false", "f", "0"];
-const METRICS_NOTE = "metrics are served for Prometheus on PORT at PROMETHEUS_PATH";
 
 const FOREIGN = new Map<string, ForeignVariable>([
-  ...named("DEBUG_HOST DEBUG_PORT", "what the debug port showed is on PORT"),
   ...named("CONFIG_TYPE", "rules come from files", { harmless: ["file"], refused: true }),
   ...named(
     "CONFIG_GRPC_XDS_NODE_ID CONFIG_GRPC_XDS_NODE_METADATA CONFIG_GRPC_XDS_SERVER_URL" +
@@ -27,9 +25,11 @@ const FOREIGN = new Map<string, ForeignVariable>([
       " XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES",
     "rules come from files",
   ),
-  ...named("USE_PROMETHEUS", METRICS_NOTE, { harmless: ["true", "t", "1"] }),
   ...named("USE_DOG_STATSD_MOGRIFIERS", "names are sent as they are; relabel them at the server"),
-  ...named("PROMETHEUS_ADDR PROMETHEUS_MAPPER_YAML", METRICS_NOTE),
+  ...named(
+    "PROMETHEUS_MAPPER_YAML",
+    "names and labels are fixed (docs/metrics.md); relabel them where they are scraped",
+  ),
   ...named("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "times are in seconds", { harmless: OFF }),
   ...named("REDIS_POOL_SIZE REDIS_POOL_ON_EMPTY_BEHAVIOR", "one connection carries all calls, many at once"),
   ...named(

@@ -68,6 +68,13 @@ export const LISTENING_SETTINGS = under("Listening", {
   ),
   httpHost: setting("HOST", HOST_NAME, "0.0.0.0", "Address that the HTTP port listens on."),
   httpPort: setting("PORT", PORT, 8080, "Port of HTTP (`/json`, health, metrics, explain); 0 takes a free one."),
+  debugHost: setting("DEBUG_HOST", HOST_NAME, "0.0.0.0", "Address that the debug port listens on."),
+  debugPort: optional(
+    "DEBUG_PORT",
+    PORT,
+    "Port of the reference's debug pages (`/rlconfig` and `/stats` in its form); 0 takes a free one. A port that is taken is logged and done without.",
+    { defaultShown: "none, under COMPATIBILITY_MODE `6070`" },
+  ),
   requestBytesMax: setting(
     "REQUEST_BYTES_MAX",
     wholeNumber(1_024, 67_108_864),

@@ -1,11 +1,12 @@
 // Settings of logs and counters.
 
-import { setting, under } from "./setting.ts";
+import { optional, setting, under } from "./setting.ts";
 import {
   BOOLEAN,
   decimalNumber,
   durationMs,
   HOST_NAME,
+  LISTEN_ADDRESS,
   oneOf,
   PORT,
   TAGS,
@@ -24,7 +25,18 @@ export const TELEMETRY_SETTINGS = under("Telemetry", {
   ),
   logFormat: setting("LOG_FORMAT", oneOf(["json", "text"]), "json", "One JSON object per line, or lines for people."),
   prometheusPath: setting("PROMETHEUS_PATH", URL_PATH, "/metrics", "Path of the metrics on the HTTP port."),
-  usesStatsd: setting("USE_STATSD", BOOLEAN, false, "Sends counters to a statsd server too."),
+  prometheusAddress: optional(
+    "PROMETHEUS_ADDR",
+    LISTEN_ADDRESS,
+    "Serves the metrics on this address too. One that is taken is logged and done without.",
+    { defaultShown: "none, under COMPATIBILITY_MODE with USE_PROMETHEUS=true `:9090`" },
+  ),
+  usesPrometheus: optional("USE_PROMETHEUS", BOOLEAN, "`false` leaves PROMETHEUS_ADDR out of use.", {
+    defaultShown: "`true` if PROMETHEUS_ADDR is set",
+  }),
+  usesStatsd: optional("USE_STATSD", BOOLEAN, "Sends counters to a statsd server too.", {
+    defaultShown: "`false`, under COMPATIBILITY_MODE `true` if STATSD_HOST is set",
+  }),
   usesDogStatsd: setting("USE_DOG_STATSD", BOOLEAN, false, "The same in DogStatsD's dialect, with EXTRA_TAGS as tags."),
   disablesStats: setting("DISABLE_STATS", BOOLEAN, false, "Sends nothing to statsd, whatever else is set."),
   statsdHost: setting("STATSD_HOST", HOST_NAME, "localhost", "Where the statsd server is."),

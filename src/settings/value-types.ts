@@ -59,6 +59,19 @@ export const HOST_NAME: SettingType<string> = {
   show: (value) => value,
 };
 
+/** Where to listen, as Go writes it: `:9090` is every address. */
+export const LISTEN_ADDRESS: SettingType<{ readonly host: string; readonly port: number }> = {
+  label: "host:port",
+  expects: "host:port or :port",
+  parse: (text) => {
+    const [, bracketed, plain = "", portText = ""] = /^(?:\[([^\]]+)\]|([^:[\]]*)):(\d+)$/.exec(text) ?? [];
+    const port = PORT.parse(portText);
+    const host = HOST_NAME.parse(bracketed ?? (plain === "" ? "0.0.0.0" : plain));
+    return port === undefined || host === undefined ? undefined : Object.freeze({ host, port });
+  },
+  show: ({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port}`,
+};
+
 /** The name of an HTTP header: a token of RFC 9110, at most 256 characters. */
 export const HEADER_NAME: SettingType<string> = {
   label: "header name",

@@ -14,6 +14,8 @@ export interface ServiceProcess {
   /** 0 when it serves on a Unix socket. */
   readonly grpcPort: number;
   readonly httpPort: number;
+  /** 0 without a debug port. */
+  readonly debugPort: number;
   /** Lines of the log so far. */
   readonly log: readonly string[];
   /** Sends SIGTERM and resolves to the exit code; null if a signal ended it. */
@@ -32,17 +34,18 @@ export async function startService(env: Readonly<Record<string, string>>): Promi
       PORT: "0",
       GRPC_PORT: "0",
       LOG_FORMAT: "json",
+      DEBUG_HOST: "127.0.0.1",
+      ...(env.COMPATIBILITY_MODE === "true" ? { DEBUG_PORT: "0" } : {}),
       SHUTDOWN_DELAY: "0s",
       ...env,
     },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const log: string[] = [];
-  const { grpcPort, httpPort } = await listening(child, log);
+  const ports = await listening(child, log);
   return {
     pid: child.pid ?? -1,
-    grpcPort,
-    httpPort,
+    ...ports,
     log,
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
@@ -54,7 +57,13 @@ export async function startService(env: Readonly<Record<string, string>>): Promi
   };
 }
 
-function listening(child: ChildProcess, log: string[]): Promise<{ grpcPort: number; httpPort: number }> {
+interface Ports {
+  readonly grpcPort: number;
+  readonly httpPort: number;
+  readonly debugPort: number;
+}
+
+function listening(child: ChildProcess, log: string[]): Promise<Ports> {
   return new Promise((resolve, reject) => {
     const giveUp = (why: string) => reject(new Error(`the service ${why}; its log:\n${log.join("\n")}`));
     const timer = setTimeout(() => {
@@ -77,7 +86,9 @@ function listening(child: ChildProcess, log: string[]): Promise<{ grpcPort: numb
   });
 }
 
-function portsOf(line: string): { grpcPort: number; httpPort: number } | undefined {
+function portsOf(line: string): Ports | undefined {
   const match = /"grpc":"(?:[^"]*:(\d+)|[^"]*)","http":"[^"]*:(\d+)"/.exec(line);
-  return match === null ? undefined : { grpcPort: Number(match[1] ?? 0), httpPort: Number(match[2]) };
+  if (match === null) return undefined;
+  const debugPort = Number(/"debug":(\d+)/.exec(line)?.[1] ?? 0);
+  return { grpcPort: Number(match[1] ?? 0), httpPort: Number(match[2]), debugPort };
 }

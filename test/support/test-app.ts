@@ -78,6 +78,8 @@ export async function startTestApp(
     GRPC_HOST: "127.0.0.1",
     PORT: "0",
     GRPC_PORT: "0",
+    DEBUG_HOST: "127.0.0.1",
+    ...(env.COMPATIBILITY_MODE === "true" ? { DEBUG_PORT: "0" } : {}),
     RULES_DIR: rulesDir,
     SHUTDOWN_DELAY: "0s",
     SHUTDOWN_GRACE: "1s",

@@ -1,0 +1,72 @@
+// The ports that a process can do without: the debug port and a second address for metrics. One that can't be opened is
+// logged; calls are answered all the same.
+
+import { openDebugServer } from "../admin/debug-server.ts";
+import type { PageServer } from "../admin/page-server.ts";
+import { type AdminSources, openMetricsServer } from "../admin/server.ts";
+import type { Parts } from "./parts.ts";
+
+/** What listens beside gRPC and HTTP; ports are undefined where nothing does. */
+export interface SidePorts {
+  readonly debugPort: number | undefined;
+  readonly metricsPort: number | undefined;
+  /** Lets answers under way finish for at most `graceMs`. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** Opens those that the settings name. Never rejects for a port that is taken. */
+export async function openSidePorts(parts: Parts, sources: AdminSources): Promise<SidePorts> {
+  const { settings, reloader } = parts;
+  const { debugHost, debugPort, prometheusAddress, prometheusPath } = settings;
+  const servers: PageServer[] = [];
+  const open = async (server: PageServer, variable: string, where: string) => {
+    try {
+      const port = await server.listen();
+      servers.push(server);
+      return port;
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      parts.logger.error(
+        { variable, where, reason },
+        "a port that calls don't need can't be opened; going on without it",
+      );
+      return undefined;
+    }
+  };
+  const ports = {
+    debugPort:
+      debugPort === undefined
+        ? undefined
+        : await open(
+            openDebugServer(
+              { host: debugHost, port: debugPort },
+              { rules: () => reloader.current, stats: processStats, onError: sources.onError },
+            ),
+            "DEBUG_PORT",
+            `${debugHost}:${debugPort}`,
+          ),
+    metricsPort:
+      prometheusAddress === undefined
+        ? undefined
+        : await open(
+            openMetricsServer({ ...prometheusAddress, metricsPath: prometheusPath }, sources),
+            "PROMETHEUS_ADDR",
+            `${prometheusAddress.host}:${prometheusAddress.port}`,
+          ),
+  };
+  return {
+    ...ports,
+    async close(graceMs) {
+      await Promise.all(servers.map((server) => server.close(graceMs)));
+    },
+  };
+}
+
+// The names that Go's runtime has, with what comes nearest to them here. Arguments may hold secrets: only the program.
+function processStats(): object {
+  const { heapUsed, heapTotal, rss, external } = process.memoryUsage();
+  return {
+    cmdline: process.argv.slice(0, 2),
+    memstats: { Alloc: heapUsed, HeapAlloc: heapUsed, HeapSys: heapTotal, OtherSys: external, Sys: rss },
+  };
+}
