@@ -300,7 +300,8 @@ describe("a connection that has to go", () => {
     expect((await peer.outcome(3)).status).toBe("0");
     await peer.until(() => goaways(peer).length === 2, "the second GOAWAY");
     expect(goaways(peer)[1]).toBe(3);
-    peer.send(peer.call(5, PATH, "too late"));
+    peer.send(peer.call(5, PATH, "too late"), frameOf(FrameType.ping, 0, 0, Buffer.from("was read")));
+    await peer.seen(FrameType.ping, 0, Flag.ack);
     replies[0]?.ok(Buffer.from("done"));
     expect((await peer.outcome(1)).body.toString()).toBe("done");
     await peer.goodbye();

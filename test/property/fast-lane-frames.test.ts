@@ -38,6 +38,7 @@ const field = fc.constantFrom<Field>(
   ["grpc-encoding", "gzip"],
 );
 const act: fc.Arbitrary<Act> = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ act: fc.constant("part" as const), size: fc.integer({ min: 0, max: 16_384 }) }) },
   {
     weight: 8,
     arbitrary: fc.record({
@@ -57,7 +58,12 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   },
   {
     weight: 3,
-    arbitrary: fc.record({ act: fc.constant("data" as const), id, flags, size: fc.integer({ min: 0, max: 16_384 }) }),
+    arbitrary: fc.record({
+      act: fc.constant("data" as const),
+      id: fc.oneof({ weight: 3, arbitrary: fc.constant("last" as const) }, { weight: 1, arbitrary: id }),
+      flags,
+      size: fc.integer({ min: 0, max: 16_384 }),
+    }),
   },
   {
     weight: 3,
@@ -100,8 +106,19 @@ function bytesOfAct(peer: Http2Peer, what: Act, next: number): Buffer {
       return peer.call(next, METHOD, Buffer.alloc(what.size, what.late ? 1 : 0));
     case "headers":
       return peer.headers(what.id === "next" ? next : what.id, callFields(METHOD, ...what.fields), what.flags);
+    // A request that has begun: more of it may come, or not.
+    case "part":
+      return Buffer.concat([
+        peer.headers(next, callFields(METHOD)),
+        frameOf(FrameType.data, 0, next, messageOf(Buffer.alloc(20_000)).subarray(0, what.size)),
+      ]);
     case "data":
-      return frameOf(FrameType.data, what.flags, what.id, Buffer.alloc(what.size));
+      return frameOf(
+        FrameType.data,
+        what.flags,
+        what.id === "last" ? next - 2 : what.id,
+        Buffer.alloc(what.size, what.size & 1),
+      );
     case "update":
       return frameOf(FrameType.windowUpdate, 0, what.id, wordOf(what.bytes));
     case "settings":
@@ -132,7 +149,7 @@ async function faultsOf({ acts, cuts }: FrameHistory): Promise<string[]> {
   for (const what of acts) {
     if (what.act === "reply") late.shift()?.ok(Buffer.alloc(20_000));
     const bytes = bytesOfAct(peer, what, next);
-    if (what.act === "call" || what.act === "headers") next += 2;
+    if (what.act === "call" || what.act === "headers" || what.act === "part") next += 2;
     for (let at = 0; at < bytes.length; ) {
       const size = cuts[step++ % cuts.length] as number;
       peer.send(bytes.subarray(at, at + size));

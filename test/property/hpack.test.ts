@@ -29,7 +29,14 @@ const value = fc.oneof(
 const fields: fc.Arbitrary<Field[]> = fc
   .uniqueArray(fc.tuple(name, value), { selector: ([key]) => key, maxLength: 12 })
   .map((list) => list);
-const manyBlocks = fc.array(fields, { minLength: 1, maxLength: 25 });
+// Few fields, each so large that the table holds some fifteen of them: they come and go, and come again.
+const crowded: fc.Arbitrary<Field[]> = fc
+  .uniqueArray(fc.integer({ min: 0, max: 24 }), { minLength: 2, maxLength: 6 })
+  .map((picks) => picks.map((pick): Field => [`x-large-${pick}`, String.fromCharCode(0x61 + pick).repeat(200)]));
+const manyBlocks = fc.oneof(
+  fc.array(fields, { minLength: 1, maxLength: 25 }),
+  fc.array(crowded, { minLength: 10, maxLength: 25 }),
+);
 
 const oneByteText = fc.string({
   unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)),

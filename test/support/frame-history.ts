@@ -6,7 +6,8 @@ import type { Field } from "./http2-peer.ts";
 export type Act =
   | { readonly act: "call"; readonly size: number; readonly late: boolean }
   | { readonly act: "headers"; readonly id: number | "next"; readonly flags: number; readonly fields: readonly Field[] }
-  | { readonly act: "data"; readonly id: number; readonly flags: number; readonly size: number }
+  | { readonly act: "part"; readonly size: number }
+  | { readonly act: "data"; readonly id: number | "last"; readonly flags: number; readonly size: number }
   | { readonly act: "update"; readonly id: number; readonly bytes: number }
   | { readonly act: "settings"; readonly setting: number; readonly value: number }
   | { readonly act: "reset"; readonly id: number }
