@@ -48,6 +48,11 @@ export function median(values) {
   return sorted[Math.floor(sorted.length / 2)];
 }
 
+/** How busy the machine is with anything at all: mean number of processes that want to run, over the last minute. */
+export function busyness() {
+  return { load1: Number(os.loadavg()[0].toFixed(1)), cores: os.cpus().length, at: new Date().toISOString() };
+}
+
 /** Shows what is being done, on a terminal only. */
 export function progress(text) {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);

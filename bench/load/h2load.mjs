@@ -4,6 +4,7 @@ import { execFile, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { loadDist } from "./dist.mjs";
@@ -16,7 +17,7 @@ const LOAD_CORE = "1";
 const WARM_UP_MS = 1_000;
 
 /** A running server: its port, the CPU time it has used, and how to end it. */
-export async function startServer(kind, { profile = false } = {}) {
+export async function startServer(kind, { profile = false, env = {} } = {}) {
   const flags = profile ? ["--cpu-prof", `--cpu-prof-dir=${join(CACHE, "profiles")}`] : [];
   const [command, ...args] = pinned(SERVER_CORE, [
     process.execPath,
@@ -24,21 +25,31 @@ export async function startServer(kind, { profile = false } = {}) {
     join(import.meta.dirname, "server.mjs"),
     kind,
   ]);
-  const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] });
-  const [line] = await Promise.race([
-    once(child.stdout, "data"),
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, ...env } });
+  const port = await Promise.race([
+    portOf(child.stdout),
     once(child, "exit").then(([code]) => {
       throw new Error(`the server "${kind}" ended with ${code} before it listened`);
     }),
   ]);
   return {
-    port: Number(String(line).trim()),
+    port,
     cpuMicros: () => cpuMicrosOf(child.pid),
     async stop() {
       child.kill("SIGTERM");
       await once(child, "exit");
     },
   };
+}
+
+// The first line that is a number; lines of the service's log go past it, to the screen.
+function portOf(stdout) {
+  return new Promise((resolve) => {
+    createInterface({ input: stdout }).on("line", (line) => {
+      if (/^\d+$/.test(line)) resolve(Number(line));
+      else process.stderr.write(`${line}\n`);
+    });
+  });
 }
 
 // In hundredths of a second, as the kernel counts; NaN where there is no /proc.
@@ -87,6 +98,16 @@ export async function load(server, { seconds, connections = 4, streams = 50, hea
   const calls = Number(stdout.match(/(\d+) succeeded/)?.[1]);
   const [, , p50OrMean] = stdout.match(/time for request:\s+(\S+)\s+(\S+)\s+(\S+)/)?.slice(1) ?? [];
   return { cpuMicrosPerCall: cpuMicros / calls, perSecond: calls / seconds, meanLatency: p50OrMean ?? "unknown" };
+}
+
+/** Runs caller.mjs with `settings` against a server, on the core of the load; resolves to its report. */
+export async function call(server, settings) {
+  const { SHOULD_RATE_LIMIT_PATH } = await loadDist("transport/load-proto.js");
+  const all = { port: server.port, path: SHOULD_RATE_LIMIT_PATH, ...settings };
+  const program = [process.execPath, join(import.meta.dirname, "caller.mjs"), JSON.stringify(all)];
+  const [command, ...args] = pinned(LOAD_CORE, program);
+  const { stdout } = await run(command, args);
+  return JSON.parse(stdout);
 }
 
 /** One descriptor of one entry, as Envoy would send it. */

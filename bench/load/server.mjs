@@ -22,6 +22,9 @@ const SERVERS = {
   "empty, fast lane": () => startTransport(startFastLane, EMPTY),
   "memory, grpc-js": async () => startTransport(startGrpcServer, await openService()),
   "memory, fast lane": async () => startTransport(startFastLane, await openService()),
+  /** Rules by their name in rules.mjs, and settings (REDIS_URL, ...), from the environment. */
+  "service, fast lane": async () =>
+    startTransport(startFastLane, await openService(process.env, process.env.BENCH_RULES ?? "hot")),
 };
 
 function startYardstick() {

@@ -5,29 +5,25 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadDist } from "./dist.mjs";
+import { rulesText } from "./rules.mjs";
 
-/** One rule that never refuses, so that every call pays a bucket. */
-const RULES = `
-domain: edge
-descriptors:
-  - key: tenant
-    rate_limit: { tokens_per_second: 4000000000, burst: 4000000000 }
-`;
+const CONNECT_MS = 5_000;
 
-/** The handler of ShouldRateLimit on the store that `env` sets; the rules are in force when this resolves. */
-export async function openService(env = {}) {
+/** The handler of ShouldRateLimit on the store that `env` sets; store and rules are there when this resolves. */
+export async function openService(env = {}, rules = "hot") {
   const { SystemClock } = await loadDist("core/clock.js");
   const { readSettings } = await loadDist("settings.js");
   const { createLogger } = await loadDist("telemetry/logger.js");
   const { buildParts } = await loadDist("app/parts.js");
   const { RateLimitService } = await loadDist("rls/service.js");
   const rulesDir = mkdtempSync(join(tmpdir(), "headgate-bench-"));
-  writeFileSync(join(rulesDir, "rules.yaml"), RULES);
+  writeFileSync(join(rulesDir, "rules.yaml"), rulesText(rules));
   const clock = new SystemClock();
   const settings = readSettings({ RULES_DIR: rulesDir, ...env });
   const logger = createLogger({ level: "warn", format: "json", clock, secrets: [] });
   const parts = buildParts({ settings, clock, logger, version: "bench" });
   await parts.reloader.start();
+  await connected(parts.store);
   const { limitHeader, remainingHeader, resetHeader } = settings;
   return new RateLimitService({
     limiter: parts.limiter,
@@ -36,4 +32,12 @@ export async function openService(env = {}) {
     onInternalError: (error) => console.error(error),
     onRequestError: (error) => console.error(error),
   });
+}
+
+async function connected(store) {
+  const end = performance.now() + CONNECT_MS;
+  while (store.trouble() !== undefined) {
+    if (performance.now() > end) throw new Error(`the store did not connect: ${store.trouble()}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
 }

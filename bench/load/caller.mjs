@@ -1,0 +1,191 @@
+// A load generator for what h2load can't send: keys, deadlines and traces that differ in every call, and calls at a given
+// rate. Plain sockets and prepared frames (frames.mjs), a process of its own:
+//   node bench/load/caller.mjs '{"port":8081,"path":"/…/ShouldRateLimit","connections":4,"streams":50,"seconds":2}'
+// Prints one line of JSON: calls, answers by kind, latencies in microseconds, and its own CPU time, for a caller that uses all
+// of its core has measured itself.
+
+import { once } from "node:events";
+import { connect } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { frame, OPENING, templateOf, writeCall } from "./frames.mjs";
+
+const SPOTS = 8_192;
+const BUCKET_US = 5;
+const settings = {
+  message: "hot",
+  vary: "",
+  keys: 1,
+  spread: "uniform",
+  connections: 4,
+  streams: 50,
+  warmUpSeconds: 1,
+  seconds: 2,
+  /** Calls per second in all, sent when they are due; 0 sends the next call when one is answered. */
+  rate: 0,
+  ...JSON.parse(process.argv[2]),
+};
+const template = templateOf(settings);
+const tally = { calls: 0, allowed: 0, overLimit: 0, errors: 0, sumUs: 0, times: new Uint32Array(400_000) };
+let counts = false;
+
+const nextKey = settings.spread === "zipf" ? zipfKeys(settings.keys) : uniformKeys(settings.keys);
+
+function uniformKeys(count) {
+  let seed = 88_675_123;
+  return () => {
+    seed ^= seed << 13;
+    seed ^= seed >>> 17;
+    seed ^= seed << 5;
+    return (seed >>> 0) % count;
+  };
+}
+
+// Keys as a table of samples: the first key comes twice as often as the second, three times as often as the third.
+function zipfKeys(count) {
+  const samples = Uint32Array.from({ length: 1 << 20 }, () => Math.floor((count + 1) ** Math.random()) - 1);
+  let at = 0;
+  return () => samples[at++ & 1_048_575];
+}
+
+/** One connection: sends calls, counts answers. */
+class Caller {
+  constructor(socket) {
+    this.socket = socket;
+    this.nextId = 1;
+    this.inFlight = 0;
+    this.window = 65_535;
+    this.rest = Buffer.alloc(0);
+    // By stream, for a server may answer several calls at once, frame by frame.
+    this.sentAtMs = new Float64Array(SPOTS);
+    this.codes = new Uint8Array(SPOTS);
+    /** Times at which calls were due that had to wait for a stream. */
+    this.due = [];
+    socket.on("data", (chunk) => this.read(chunk));
+  }
+
+  fill(atMs) {
+    const { first, later, dataLength } = template;
+    const wanted = settings.rate > 0 ? this.due.length : settings.streams;
+    const count = Math.min(wanted, settings.streams - this.inFlight, Math.floor(this.window / dataLength));
+    if (count <= 0) return;
+    const out = Buffer.allocUnsafe(count * first.bytes.length);
+    let at = 0;
+    for (let i = 0; i < count; i++) {
+      const id = this.nextId;
+      this.nextId += 2;
+      this.sentAtMs[(id >> 1) & (SPOTS - 1)] = settings.rate > 0 ? this.due.shift() : atMs;
+      at = writeCall(id === 1 ? first : later, out, at, id, nextKey());
+    }
+    this.inFlight += count;
+    this.window -= count * dataLength;
+    this.socket.write(out.subarray(0, at));
+  }
+
+  read(chunk) {
+    const bytes = this.rest.length === 0 ? chunk : Buffer.concat([this.rest, chunk]);
+    const nowMs = performance.now();
+    let at = 0;
+    while (at + 9 <= bytes.length) {
+      const length = bytes[at] * 65_536 + bytes[at + 1] * 256 + bytes[at + 2];
+      if (at + 9 + length > bytes.length) break;
+      this.readFrame(bytes, at, length, nowMs);
+      at += 9 + length;
+    }
+    this.rest = at === bytes.length ? bytes.subarray(at) : Buffer.from(bytes.subarray(at));
+    this.fill(nowMs);
+  }
+
+  readFrame(bytes, at, length, nowMs) {
+    const type = bytes[at + 3];
+    const flags = bytes[at + 4];
+    if (type === 0) {
+      // Message prefix of five bytes, then overall_code, the first field.
+      if (length >= 7 && bytes[at + 14] === 8) this.codes[spotOf(bytes, at)] = bytes[at + 15];
+    } else if (type === 1) {
+      if ((flags & 1) === 1) this.answered(spotOf(bytes, at), nowMs);
+    } else if (type === 8) {
+      if (bytes.readUInt32BE(at + 5) === 0) this.window += bytes.readUInt32BE(at + 9);
+    } else if (type === 4 || type === 6) {
+      if ((flags & 1) === 0)
+        this.socket.write(frame(type, 1, 0, type === 4 ? Buffer.alloc(0) : bytes.subarray(at + 9, at + 17)));
+    } else throw new Error(`the server sent a frame of type ${type}, flags ${flags}`);
+  }
+
+  answered(spot, nowMs) {
+    this.inFlight--;
+    const code = this.codes[spot];
+    this.codes[spot] = 0;
+    if (!counts) return;
+    tally.calls++;
+    if (code === 1) tally.allowed++;
+    else if (code === 2) tally.overLimit++;
+    else tally.errors++;
+    const us = (nowMs - this.sentAtMs[spot]) * 1_000;
+    tally.sumUs += us;
+    tally.times[Math.min(tally.times.length - 1, Math.floor(us / BUCKET_US))]++;
+  }
+}
+
+function spotOf(bytes, at) {
+  return (bytes.readUInt32BE(at + 5) >> 1) & (SPOTS - 1);
+}
+
+async function open() {
+  const socket = connect({ port: settings.port, host: "127.0.0.1", noDelay: true });
+  await once(socket, "connect");
+  socket.on("close", () => {
+    throw new Error("the server closed a connection");
+  });
+  socket.write(OPENING);
+  return new Caller(socket);
+}
+
+/** Sends what is due, turn by turn, until `endMs`. */
+async function pace(callers, endMs) {
+  const everyMs = 1_000 / settings.rate;
+  let dueMs = performance.now();
+  for (let turn = 0; dueMs < endMs; ) {
+    const nowMs = performance.now();
+    for (; dueMs <= nowMs; dueMs += everyMs) callers[turn++ % callers.length].due.push(dueMs);
+    for (const caller of callers) caller.fill(nowMs);
+    await nextTurn();
+  }
+}
+
+function percentile(share) {
+  let left = Math.ceil(tally.calls * share);
+  for (let i = 0; i < tally.times.length; i++) {
+    left -= tally.times[i];
+    if (left <= 0) return (i + 1) * BUCKET_US;
+  }
+  return Number.NaN;
+}
+
+const callers = [];
+for (let i = 0; i < settings.connections; i++) callers.push(await open());
+const wait = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
+const startMs = performance.now();
+const endMs = startMs + (settings.warmUpSeconds + settings.seconds) * 1_000;
+if (settings.rate === 0) for (const caller of callers) caller.fill(startMs);
+const paced = settings.rate > 0 ? pace(callers, endMs) : undefined;
+await wait(settings.warmUpSeconds);
+counts = true;
+const countsFromMs = performance.now();
+const cpuBefore = process.cpuUsage();
+await Promise.all([paced, wait(settings.seconds)]);
+counts = false;
+const seconds = (performance.now() - countsFromMs) / 1_000;
+const cpu = process.cpuUsage(cpuBefore);
+const { calls, allowed, overLimit, errors } = tally;
+const report = {
+  perSecond: calls / seconds,
+  calls,
+  allowed,
+  overLimit,
+  errors,
+  meanUs: tally.sumUs / calls,
+  p50Us: percentile(0.5),
+  p99Us: percentile(0.99),
+  ownCpu: (cpu.user + cpu.system) / 1e6 / seconds,
+};
+process.stdout.write(`${JSON.stringify(report)}\n`, () => process.exit(0));

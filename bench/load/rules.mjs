@@ -1,0 +1,58 @@
+// Rule files for load, by the name of what they try.
+
+const HUGE = 4_000_000_000;
+const roomy = `rate_limit: { tokens_per_second: ${HUGE}, burst: ${HUGE} }`;
+
+export const RULES = {
+  /** One rule that never refuses, so that every call pays a bucket. */
+  hot: `
+domain: edge
+descriptors:
+  - key: tenant
+    ${roomy}
+`,
+  /** Two descriptors that each pay, and the limit that every call of the domain pays. */
+  two: `
+domain: edge
+global_limit: { requests_per_unit: ${HUGE}, unit: second }
+descriptors:
+  - key: tenant
+    ${roomy}
+    descriptors:
+      - key: path
+        ${roomy}
+`,
+  /** Nearly every call is refused. */
+  refused: `
+domain: edge
+descriptors:
+  - key: tenant
+    rate_limit: { requests_per_unit: 1, unit: day }
+`,
+  /** The hot rule, counted under a lease. */
+  lease: `
+domain: edge
+descriptors:
+  - key: tenant
+    rate_limit: { tokens_per_second: ${HUGE}, burst: ${HUGE}, sync: lease }
+`,
+  /** Eight descriptors in each call. */
+  many: `
+domain: edge
+descriptors:
+${Array.from({ length: 8 }, (_, i) => `  - key: kind_${i}\n    ${roomy}`).join("\n")}
+`,
+  /** Ten thousand values of one key, each with a rule of its own. */
+  rules: () => `
+domain: edge
+descriptors:
+${Array.from({ length: 10_000 }, (_, i) => `  - { key: route, value: route-${String(i).padStart(7, "0")}, ${roomy} }`).join("\n")}
+`,
+};
+
+/** The text of a rule file. */
+export function rulesText(name) {
+  const rules = RULES[name];
+  if (rules === undefined) throw new Error(`expected one of ${Object.keys(RULES).join(", ")}, got ${name}`);
+  return typeof rules === "function" ? rules() : rules;
+}
