@@ -1,7 +1,7 @@
 // The groups that travel in one script call: gathers them, writes the script's arguments, and keeps what is needed to
 // read the reply even after the groups have returned to their pool. lua/take_all.lua says what the arguments mean.
 
-import type { Limit } from "../../core/limit.ts";
+import { Algorithm, type Limit } from "../../core/limit.ts";
 import type { TakeGroup } from "../../core/take.ts";
 import type { Settled } from "../store.ts";
 import type { Receipt } from "./receipts.ts";
@@ -9,6 +9,8 @@ import type { Receipt } from "./receipts.ts";
 /** Bounds of one call, so that Redis is never held longer than about a millisecond. A larger group travels alone. */
 export const BATCH_TAKES_MAX = 128;
 export const BATCH_BYTES_MAX = 16_384;
+/** What a take on a sliding log, which has a list to read and write, holds Redis for, in other takes. */
+const LOG_WEIGHT = 2;
 
 /** Numbers of one group's head and of one take in the script's fourth argument. */
 const HEAD_NUMBERS = 3;
@@ -45,6 +47,7 @@ export class Batch {
   readonly receipts: Receipt[] = [];
   takes = 0;
   bytes = 0;
+  weight = 0;
   isProbe = false;
   sentUs = 0;
   /** Groups that still wait for their answer. */
@@ -66,7 +69,7 @@ export class Batch {
   /** Whether the group fits beside what is already there. */
   hasRoomFor(group: TakeGroup): boolean {
     if (this.groups.length === 0) return true;
-    return this.takes + group.size <= BATCH_TAKES_MAX && this.bytes + bytesOf(group) <= BATCH_BYTES_MAX;
+    return this.weight + weightOf(group) <= BATCH_TAKES_MAX && this.bytes + bytesOf(group) <= BATCH_BYTES_MAX;
   }
 
   /** Copies the group's takes: from now on the group itself is only written to, and only while its generation is the same. */
@@ -96,6 +99,7 @@ export class Batch {
     });
     this.takes += group.size;
     this.bytes += bytesOf(group);
+    this.weight += weightOf(group);
     this.waiting++;
   }
 
@@ -157,6 +161,14 @@ function keyArgument(key: string): string | Buffer {
 
 function flagsOf(group: TakeGroup): number {
   return (group.hasSpareQuota ? 1 : 0) + (group.hasCounters ? (group.stopsAtOver ? 6 : 2) : 0);
+}
+
+function weightOf(group: TakeGroup): number {
+  let weight = group.size;
+  for (let i = 0; i < group.size; i++) {
+    if (group.takes[i]?.limit.algorithm === Algorithm.slidingLog) weight += LOG_WEIGHT - 1;
+  }
+  return weight;
 }
 
 function bytesOf(group: TakeGroup): number {

@@ -76,6 +76,19 @@ describe("arguments", () => {
 });
 
 describe("bounds", () => {
+  test("a call holds half as many takes on sliding logs, which hold Redis for twice as long", () => {
+    const log = makeLimit({ algorithm: 3, amount: 5 });
+    const batch = new Batch();
+    let groups = 0;
+    for (; groups < BATCH_TAKES_MAX; groups++) {
+      const group = new TakeGroup();
+      group.add(log).bucketKey = `k${groups}`;
+      if (!batch.hasRoomFor(group)) break;
+      batch.add(group, nobody);
+    }
+    expect(groups).toBe(BATCH_TAKES_MAX / 2);
+  });
+
   test("a batch holds so many takes and not one more", () => {
     const batch = new Batch();
     for (let i = 0; i < BATCH_TAKES_MAX; i++) {
