@@ -1,6 +1,9 @@
 // One hot bucket, three processes' worth of stores on one real Redis, each put together as the service does it: what is
 // granted stays within the bound of each way to share, and Redis is asked far less often than there are takes.
 
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { openStore } from "../../src/app/open-store.ts";
 import { SystemClock } from "../../src/core/clock.ts";
@@ -12,6 +15,8 @@ import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
 import { fillGroup } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { RedisServer } from "../support/redis-server.ts";
+import { startService } from "../support/service-process.ts";
+import { askOnce, openClient } from "../support/test-app.ts";
 
 const PROCESSES = 3;
 const CALLERS = 8;
@@ -169,6 +174,41 @@ describe("a hot bucket of three processes on one Redis", () => {
       expect(await askAll()).toEqual([Verdict.allowed, Verdict.failed, Verdict.failed]);
     } finally {
       server.resume();
+    }
+  });
+});
+
+describe("three services on one Redis", () => {
+  test("grant within the bound of a lease, and say where an answer came from", async () => {
+    const rulesDir = await mkdtemp(join(tmpdir(), "headgate-rules-"));
+    const limit = `{ tokens_per_second: ${RATE}, burst: ${BURST}, sync: lease }`;
+    await writeFile(join(rulesDir, "rules.yaml"), `domain: edge\ndescriptors: [{ key: hot, rate_limit: ${limit} }]\n`);
+    const env = { RULES_DIR: rulesDir, REDIS_URL: `127.0.0.1:${server.port}`, STORE_DEADLINE: "5s" };
+    const services = await Promise.all(
+      Array.from({ length: PROCESSES }, () => startService({ ...env, RESPONSE_DYNAMIC_METADATA: "true" })),
+    );
+    const clients = services.map(({ grpcPort }) => openClient(`127.0.0.1:${grpcPort}`));
+    try {
+      const request = { domain: "edge", descriptors: [{ entries: [{ key: "hot", value: "x" }] }] };
+      const startedMs = performance.now();
+      const sources = new Set<string>();
+      let granted = 0;
+      const caller = async (client: (typeof clients)[number]) => {
+        while (performance.now() - startedMs < RUN_MS) {
+          const reply = await askOnce(client, request);
+          if (reply.overall_code === "OK") granted++;
+          const metadata = JSON.stringify(reply.dynamic_metadata);
+          for (const source of ["store", "lease"]) if (metadata.includes(`"${source}"`)) sources.add(source);
+        }
+      };
+      await Promise.all(clients.flatMap((client) => Array.from({ length: 6 }, () => caller(client))));
+      const elapsedS = (performance.now() - startedMs) / 1_000;
+      expect(granted).toBeLessThanOrEqual(1.25 * BURST + RATE * elapsedS);
+      expect(granted).toBeGreaterThan(BURST);
+      expect([...sources]).toEqual(expect.arrayContaining(["store", "lease"]));
+    } finally {
+      for (const client of clients) client.close();
+      await Promise.all(services.map((service) => service.stop()));
     }
   });
 });
