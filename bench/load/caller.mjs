@@ -1,12 +1,13 @@
 // A load generator for what h2load can't send: keys, deadlines and traces that differ in every call, and calls at a given
 // rate. Plain sockets and prepared frames (frames.mjs), a process of its own:
 //   node bench/load/caller.mjs '{"port":8081,"path":"/…/ShouldRateLimit","connections":4,"streams":50,"seconds":2}'
-// Prints one line of JSON: calls, answers by kind, latencies in microseconds, and its own CPU time, for a caller that uses all
-// of its core has measured itself.
+// Prints one line of JSON: calls, answers by kind, latencies in microseconds, and shares of a core: a caller that uses all of
+// its own has measured itself.
 
 import { once } from "node:events";
 import { connect } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { cpuMicrosOf } from "../harness/cpu-time.mjs";
 import { frame, OPENING, templateOf, writeCall } from "./frames.mjs";
 
 const SPOTS = 8_192;
@@ -171,11 +172,11 @@ const paced = settings.rate > 0 ? pace(callers, endMs) : undefined;
 await wait(settings.warmUpSeconds);
 counts = true;
 const countsFromMs = performance.now();
-const cpuBefore = process.cpuUsage();
+const [ownBefore, serverBefore] = [process.pid, settings.serverPid].map(cpuMicrosOf);
 await Promise.all([paced, wait(settings.seconds)]);
 counts = false;
 const seconds = (performance.now() - countsFromMs) / 1_000;
-const cpu = process.cpuUsage(cpuBefore);
+const [ownAfter, serverAfter] = [process.pid, settings.serverPid].map(cpuMicrosOf);
 const { calls, allowed, overLimit, errors } = tally;
 const report = {
   perSecond: calls / seconds,
@@ -186,6 +187,8 @@ const report = {
   meanUs: tally.sumUs / calls,
   p50Us: percentile(0.5),
   p99Us: percentile(0.99),
-  ownCpu: (cpu.user + cpu.system) / 1e6 / seconds,
+  cpuMicrosPerCall: (serverAfter - serverBefore) / calls,
+  serverCpu: (serverAfter - serverBefore) / 1e6 / seconds,
+  ownCpu: (ownAfter - ownBefore) / 1e6 / seconds,
 };
 process.stdout.write(`${JSON.stringify(report)}\n`, () => process.exit(0));

@@ -53,6 +53,8 @@ async function measureShape(shape) {
     service.push(await measureOne("service, fast lane", shape));
   }
   const rates = (runs) => runs.map(({ perSecond }) => Math.round(perSecond));
+  const cpu = (runs) => runs.map(({ cpuMicrosPerCall }) => cpuMicrosPerCall);
+  const cpuRatios = cpu(service).map((micros, round) => cpu(yardstick)[round] / micros);
   const ratios = service.map(({ perSecond }, round) => perSecond / yardstick[round].perSecond);
   return {
     name: shape.name,
@@ -62,6 +64,11 @@ async function measureShape(shape) {
     ratio: median(ratios),
     ratioLeast: Math.min(...ratios),
     ratioMost: Math.max(...ratios),
+    yardstickCpuMicros: median(cpu(yardstick)),
+    cpuMicros: median(cpu(service)),
+    cpuRatio: median(cpuRatios),
+    cpuRatioLeast: Math.min(...cpuRatios),
+    cpuRatioMost: Math.max(...cpuRatios),
     rounds: { yardstick: rates(yardstick), service: rates(service) },
     refusedShare: service[0].overLimit === undefined ? undefined : service[0].overLimit / service[0].calls,
   };
@@ -125,6 +132,8 @@ function print() {
       shape: row.name,
       yardstick: row.yardstickPerSecond.toLocaleString("en"),
       headgate: row.perSecond.toLocaleString("en"),
+      "us of CPU": `${row.yardstickCpuMicros.toFixed(1)} / ${row.cpuMicros.toFixed(1)}`,
+      "CPU ratio": `${row.cpuRatio.toFixed(1)} (${row.cpuRatioLeast.toFixed(1)}..${row.cpuRatioMost.toFixed(1)})`,
       ratio: row.ratio.toFixed(1),
       spread: `${row.ratioLeast.toFixed(1)}..${row.ratioMost.toFixed(1)}`,
       goal: row.goal === undefined ? "" : `>= ${row.goal}`,
