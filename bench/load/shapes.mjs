@@ -14,6 +14,8 @@ export const SHAPES = [
     rules: "two",
     message: "two",
     keys: 1_000_000,
+    // Two buckets for each key, and none gives way.
+    env: { BUCKETS_MAX: "4000000" },
     goal: 5,
   },
   {
