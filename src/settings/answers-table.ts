@@ -66,6 +66,6 @@ export const ANSWER_SETTINGS = under("Answers", {
     "RESPONSE_DYNAMIC_METADATA",
     BOOLEAN,
     "`true` sends dynamic metadata with every answer, `false` with none.",
-    { defaultShown: "with refusals only" },
+    { defaultShown: "with refusals only, under COMPATIBILITY_MODE with none" },
   ),
 });

@@ -1,10 +1,11 @@
-// Variables that Headgate does not read: those of envoyproxy/ratelimit that it does not honour yet, and names that look
+// Variables that Headgate does not read: those of envoyproxy/ratelimit that it does not honour, and names that look
 // like one of ours but are none.
 
 import { nearestName } from "../core/near-name.ts";
 
-interface ForeignVariable {
-  /** What to know in place of it, as the end of a sentence. */
+/** A variable that is not read. */
+export interface ForeignVariable {
+  /** What to use or to know in its place, as the end of a sentence. */
   readonly note: string;
   /** Values, in lower case, that ask for what Headgate does anyway: nothing is said of them. */
   readonly harmless: readonly string[];
@@ -13,6 +14,11 @@ interface ForeignVariable {
 }
 
 const OFF: readonly string[] = ["false", "f", "0"];
+
+const TRACING_NOTE =
+  "there are no traces; ratelimit_service_response_time_seconds and headgate_store_seconds tell where time goes";
+const MEMCACHE_NOTE = "stores are memory, redis and postgres; BACKEND_TYPE=memcache ends the start";
+const PERSECOND_NOTE = "limits per second are kept in the Redis of REDIS_URL, with all others";
 
 const FOREIGN = new Map<string, ForeignVariable>([
   ...named("CONFIG_TYPE", "rules come from files", { harmless: ["file"], refused: true }),
@@ -23,7 +29,7 @@ const FOREIGN = new Map<string, ForeignVariable>([
       " CONFIG_GRPC_XDS_SERVER_TLS_CACERT CONFIG_GRPC_XDS_SERVER_TLS_SAN XDS_CLIENT_BACKOFF_INITIAL_INTERVAL" +
       " XDS_CLIENT_BACKOFF_MAX_INTERVAL XDS_CLIENT_BACKOFF_RANDOM_FACTOR XDS_CLIENT_BACKOFF_JITTER" +
       " XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES",
-    "rules come from files",
+    "rules come from files; a changed one is noticed at once",
   ),
   ...named("USE_DOG_STATSD_MOGRIFIERS", "names are sent as they are; relabel them at the server"),
   ...named(
@@ -36,13 +42,13 @@ const FOREIGN = new Map<string, ForeignVariable>([
     "REDIS_PIPELINE_WINDOW REDIS_PIPELINE_LIMIT REDIS_CLUSTER_PIPELINE_PARALLELISM",
     "calls travel together anyway",
   ),
-  ...named("REDIS_PERSECOND", "all limits are kept in one Redis", { harmless: OFF }),
+  ...named("REDIS_PERSECOND", PERSECOND_NOTE, { harmless: OFF }),
   ...named(
     "REDIS_PERSECOND_SOCKET_TYPE REDIS_PERSECOND_TYPE REDIS_PERSECOND_URL REDIS_PERSECOND_POOL_SIZE REDIS_PERSECOND_AUTH" +
       " REDIS_PERSECOND_TLS REDIS_PERSECOND_PIPELINE_WINDOW REDIS_PERSECOND_PIPELINE_LIMIT" +
       " REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM REDIS_PERSECOND_TIMEOUT REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR" +
       " REDIS_PERSECOND_SENTINEL_AUTH",
-    "all limits are kept in one Redis",
+    PERSECOND_NOTE,
   ),
   ...named("REDIS_SENTINEL_AUTH", "Redis is a single server"),
   ...named("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "health tells how Redis is anyway"),
@@ -51,15 +57,15 @@ const FOREIGN = new Map<string, ForeignVariable>([
     "Redis is waited for, without end",
   ),
   ...named(
-    "MEMCACHE_HOST_PORT MEMCACHE_SRV MEMCACHE_SRV_REFRESH MEMCACHE_MAX_IDLE_CONNS MEMCACHE_TLS MEMCACHE_TLS_CLIENT_CERT" +
-      " MEMCACHE_TLS_CLIENT_KEY MEMCACHE_TLS_CACERT MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION",
-    "stores are memory, redis and postgres",
-    { harmless: OFF },
+    "MEMCACHE_HOST_PORT MEMCACHE_SRV MEMCACHE_SRV_REFRESH MEMCACHE_MAX_IDLE_CONNS MEMCACHE_TLS_CLIENT_CERT" +
+      " MEMCACHE_TLS_CLIENT_KEY MEMCACHE_TLS_CACERT",
+    MEMCACHE_NOTE,
   ),
-  ...named("TRACING_ENABLED", "", { harmless: OFF }),
+  ...named("MEMCACHE_TLS MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION", MEMCACHE_NOTE, { harmless: OFF }),
+  ...named("TRACING_ENABLED", TRACING_NOTE, { harmless: OFF }),
   ...named(
     "TRACING_SERVICE_NAME TRACING_SERVICE_NAMESPACE TRACING_SERVICE_INSTANCE_ID TRACING_EXPORTER_PROTOCOL TRACING_SAMPLING_RATE",
-    "",
+    TRACING_NOTE,
   ),
 ]);
 
@@ -99,14 +105,14 @@ export function findForeignNames(
     }
     const value = text.trim();
     if (value === "" || foreign.harmless.includes(value.toLowerCase())) continue;
-    const line = `${name}: not supported yet${foreign.note === "" ? "" : `; ${foreign.note}`}`;
+    const line = `${name}: not supported; ${foreign.note}`;
     (foreign.refused ? mistakes : warnings).push(line);
   }
   return { mistakes, warnings };
 }
 
 /** Names of the other service's variables that are not honoured, for the docs. */
-export function foreignNames(): ReadonlyMap<string, { readonly note: string; readonly refused: boolean }> {
+export function foreignNames(): ReadonlyMap<string, ForeignVariable> {
   return FOREIGN;
 }
 

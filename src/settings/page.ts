@@ -34,7 +34,8 @@ function tableRow(row: Setting<unknown, unknown>): string {
   return `| \`${row.name}\` | ${cell(type)} | ${cell(defaultOf(row))} | ${cell(row.help)} |\n`;
 }
 
-function defaultOf(row: Setting<unknown, unknown>): string {
+/** The default of a setting as the docs show it. */
+export function defaultOf(row: Setting<unknown, unknown>): string {
   if (row.defaultShown !== undefined) return row.defaultShown;
   const text = row.default === undefined ? "" : row.type.show(row.default);
   return text === "" ? "none" : `\`${text}\``;
@@ -42,9 +43,9 @@ function defaultOf(row: Setting<unknown, unknown>): string {
 
 function foreignTable(): string {
   let table = `
-## Not supported yet
+## Not supported
 
-These variables of envoyproxy/ratelimit, and one planned of our own, are not read. Setting one gives a warning at start,
+These variables of envoyproxy/ratelimit are not read. Setting one gives a warning at start,
 or, where going on would be unsafe, ends the start.
 
 | variable | at start | to know |
@@ -56,6 +57,7 @@ or, where going on would be unsafe, ends the start.
   return table;
 }
 
-function cell(text: string): string {
+/** Text as it stands in a cell of a Markdown table. */
+export function cell(text: string): string {
   return text.replaceAll("|", "\\|");
 }

@@ -9,7 +9,7 @@ test("docs/settings.md is what the table of settings says", async () => {
 
 test("every table row of the page has four cells", () => {
   const rows = settingsPage()
-    .split("\n## Not supported yet")[0]
+    .split("\n## Not supported")[0]
     ?.split("\n")
     .filter((line) => line.startsWith("| `"));
   expect(rows?.every((row) => row.replaceAll("\\|", "").split("|").length === 6)).toBe(true);

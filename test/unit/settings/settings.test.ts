@@ -241,7 +241,7 @@ describe("variables that are no settings", () => {
     {
       name: "one of the other service",
       env: { REDIS_POOL_SIZE: "20" },
-      warning: "REDIS_POOL_SIZE: not supported yet; one connection carries all calls, many at once",
+      warning: "REDIS_POOL_SIZE: not supported; one connection carries all calls, many at once",
     },
   ])("warn of $name", ({ env, warning }) => {
     expect(readSettings(env).warnings).toEqual([warning]);

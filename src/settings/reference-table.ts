@@ -1,0 +1,74 @@
+// Writes the table of docs/migrating.md: every variable of envoyproxy/ratelimit and what becomes of it here
+// (test/unit/settings/reference-table.test.ts). The names with their defaults come from the caller.
+
+import { foreignNames } from "./foreign-names.ts";
+import { cell, defaultOf } from "./page.ts";
+import type { Setting } from "./setting.ts";
+import { SETTINGS } from "./table.ts";
+
+/** Settings that are read so that nobody's start fails, and change nothing. */
+export const WITHOUT_EFFECT: ReadonlyMap<string, string> = new Map([
+  ["RUNTIME_WATCH_ROOT", "a swapped link is noticed as well as an edited file"],
+  ["FORCE_START_WITHOUT_INITIAL_CONFIG", "the process always starts, and is not ready until it has rules"],
+]);
+
+/** What to know of settings that are honoured. */
+const REMARKS: ReadonlyMap<string, string> = new Map([
+  ["BACKEND_TYPE", "`memcache` is refused; use `redis`, `postgres` or `memory`"],
+  ["DEBUG_HOST", "the pages have no login: give an address that only you reach"],
+  ["DEBUG_PORT", "`/rlconfig` and `/stats`; there is no profiling"],
+  ["DISABLE_STATS", "means statsd; metrics for Prometheus stay"],
+  ["EXPIRATION_JITTER_MAX_SECONDS", "0 is none; negative numbers are refused"],
+  ["GRPC_MAX_CONNECTION_AGE", "so that callers soon find new processes"],
+  ["HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "without it, too, a process is not ready before it has read its rules"],
+  ["LOCAL_CACHE_SIZE_IN_BYTES", "under COMPATIBILITY_MODE; otherwise DENIALS_MAX does this"],
+  ["PROMETHEUS_ADDR", "the metrics are on PORT in any case"],
+  ["PROMETHEUS_PATH", "on both ports"],
+  ["REDIS_SOCKET_TYPE", "only compared with REDIS_URL, which says it already"],
+  ["REDIS_TIMEOUT", "for connecting; calls wait for STORE_DEADLINE or STORE_PATIENCE"],
+  ["REDIS_TYPE", "others are refused"],
+  ["REDIS_URL", "without it buckets live in the process; `redis://` and `rediss://` are understood too"],
+  ["RUNTIME_ROOT", "RULES_DIR says all three in one"],
+  ["STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", "under COMPATIBILITY_MODE; otherwise a refused call pays nothing anyway"],
+  ["USE_DOG_STATSD", "may be on together with Prometheus"],
+  ["USE_PROMETHEUS", "may be on together with statsd"],
+  ["USE_STATSD", "may be on together with Prometheus; response times are not sent"],
+]);
+
+/** Markdown, one row for each of `reference`, a map from the name of a variable to its default there ("" is none). */
+export function referenceTable(reference: ReadonlyMap<string, string>): string {
+  const rows = [...reference].map(([name, there]) => {
+    const shown = there === "" ? "none" : `\`${there}\``;
+    return `| \`${name}\` | ${cell(shown)} | ${cell(fateOf(name, there))} |\n`;
+  });
+  return `| variable | default there | here |\n|---|---|---|\n${rows.join("")}`;
+}
+
+function fateOf(name: string, there: string): string {
+  const idle = WITHOUT_EFFECT.get(name);
+  if (idle !== undefined) return `accepted, without effect: ${idle}`;
+  const rows = Object.values(SETTINGS) as unknown as readonly Setting<unknown, unknown>[];
+  const row = rows.find((one) => one.name === name);
+  if (row !== undefined) {
+    const parts = ["honoured", defaultNote(row, there), REMARKS.get(name)];
+    return parts.filter((part) => part !== undefined).join("; ");
+  }
+  const foreign = foreignNames().get(name);
+  if (foreign === undefined) return "unknown";
+  const at = foreign.refused ? "refused at start" : "a warning at start";
+  return `${at}${harmlessNote(foreign.harmless)}: ${foreign.note}`;
+}
+
+// Only what is set ends the start or gives a warning; values that ask for what Headgate does anyway do neither.
+function harmlessNote(harmless: readonly string[]): string {
+  return harmless.length === 0 ? "" : ` unless \`${harmless[0]}\``;
+}
+
+function defaultNote(row: Setting<unknown, unknown>, there: string): string | undefined {
+  if (row.defaultShown === undefined) {
+    const here = row.default === undefined ? "" : row.type.show(row.default);
+    const asHere = there === "" ? undefined : row.type.parse(there);
+    if (here === (asHere === undefined ? there : row.type.show(asHere))) return undefined;
+  }
+  return `default ${defaultOf(row)}`;
+}

@@ -1,0 +1,70 @@
+// Every variable of envoyproxy/ratelimit is honoured, or named at start with what to use instead; docs/migrating.md says which.
+
+import { readdirSync, readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+import { ConfigError } from "../../../src/core/errors.ts";
+import { foreignNames } from "../../../src/settings/foreign-names.ts";
+import { referenceTable, WITHOUT_EFFECT } from "../../../src/settings/reference-table.ts";
+import { readSettings, tableRows } from "../../../src/settings.ts";
+
+const ROOT = resolve(import.meta.dirname, "../../..");
+const DOC = resolve(ROOT, "docs/migrating.md");
+const reference = new Map<string, string>(
+  Object.entries(JSON.parse(readFileSync(resolve(ROOT, "test/fixtures/reference-settings.json"), "utf8"))),
+);
+const settingNames = new Set(tableRows().map(([, setting]) => setting.name));
+
+/** What the start says of this environment, warnings and mistakes alike. */
+function linesOf(env: Readonly<Record<string, string>>): readonly string[] {
+  try {
+    return readSettings(env).warnings;
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+}
+
+describe("the 114 variables of the reference", () => {
+  test.each([...reference.keys()])("%s is a setting or is named at start, and not both", (name) => {
+    expect([settingNames.has(name), foreignNames().has(name)].filter(Boolean)).toHaveLength(1);
+  });
+
+  test.each([...reference.keys()].filter((name) => !settingNames.has(name)))(
+    "%s is named at start with what to use instead",
+    (name) => {
+      const lines = linesOf({ [name]: "something-else" });
+      expect(lines).toEqual([expect.stringMatching(new RegExp(`^${name}: not supported; \\w.{10,}`))]);
+    },
+  );
+
+  test("all at their defaults there are no mistake", () => {
+    const env = Object.fromEntries([...reference].filter(([, there]) => there !== ""));
+    expect(() => readSettings({ COMPATIBILITY_MODE: "true", ...env })).not.toThrow();
+  });
+
+  test("are all of them, and every variable that is said to be foreign is one of them", () => {
+    expect(reference.size).toBe(114);
+    expect([...foreignNames().keys()].filter((name) => !reference.has(name))).toEqual([]);
+  });
+});
+
+test("every setting is read by the service, but for those that are said to have no effect", () => {
+  const source = readdirSync(resolve(ROOT, "src"), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".ts") && !file.endsWith("-table.ts") && !file.endsWith("-rows.ts"))
+    .map((file) => readFileSync(resolve(ROOT, "src", file), "utf8"))
+    .join("\n");
+  const unread = tableRows().filter(([field]) => !new RegExp(`\\b${field}\\b`).test(source));
+  // REDIS_TYPE has one value only.
+  const expected = [...WITHOUT_EFFECT.keys(), "REDIS_TYPE"];
+  expect(unread.map(([, setting]) => setting.name).toSorted()).toEqual(expected.toSorted());
+});
+
+test("docs/migrating.md has the table as the code has it", async () => {
+  const page = readFileSync(DOC, "utf8");
+  const [before = "", rest = ""] = page.split("<!-- settings begin -->");
+  const [, after = ""] = rest.split("<!-- settings end -->");
+  const written = `${before}<!-- settings begin -->\n\n${referenceTable(reference)}\n<!-- settings end -->${after}`;
+  await expect(written).toMatchFileSnapshot(DOC);
+  expect(after).not.toBe("");
+});
