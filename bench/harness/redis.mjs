@@ -28,6 +28,7 @@ export async function startRedis() {
   child.removeAllListeners("exit");
   return {
     port,
+    pid: child.pid,
     async stop() {
       child.kill("SIGTERM");
       await once(child, "exit");
