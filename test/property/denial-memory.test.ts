@@ -74,7 +74,7 @@ function playBoth(history: History, processes: number): { told: Told[]; plain: T
 }
 
 describe("denial memory", () => {
-  test("one process hears what the store would say, waits to a tick", () => {
+  test("one process hears what the store would say, waits to two ticks", () => {
     let remembered = 0;
     fc.assert(
       fc.property(histories({ ...SHAPE, givesBack: true }).map(hurried), (history) => {
@@ -93,7 +93,8 @@ describe("denial memory", () => {
                 take.paid === other.paid &&
                 (isExact ? take.remaining === other.remaining : take.remaining <= other.remaining) &&
                 take.waitTicks - other.waitTicks >= 0 &&
-                take.waitTicks - other.waitTicks <= 1 &&
+                // A tick is rounded up once more for a cost that the store was not asked about.
+                take.waitTicks - other.waitTicks <= 2 &&
                 take.resetTicks - other.resetTicks >= 0 &&
                 take.resetTicks - other.resetTicks <= 1
               );

@@ -165,10 +165,11 @@ export class DenialMemory implements Store {
         take.waitTicks = waitTicksOfNever(limit);
       } else {
         take.outcome = Outcome.over;
-        take.waitTicks =
-          cost === known.refusedCost
-            ? divideUp(known.passesAtUs - nowUs, limit.windowSeconds)
-            : waitTicksOf(known, limit, cost, nowUs);
+        // A bucket that never refills tells the same wait at all times.
+        const isExact = cost === known.refusedCost && known.asNewAtUs !== Number.POSITIVE_INFINITY;
+        take.waitTicks = isExact
+          ? divideUp(known.passesAtUs - nowUs, limit.windowSeconds)
+          : waitTicksOf(known, limit, cost, nowUs);
       }
     }
     group.verdict = Verdict.refused;

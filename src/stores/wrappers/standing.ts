@@ -30,7 +30,7 @@ export function noteStanding(
     : nowUs + answer.resetTicks * limit.windowSeconds;
 }
 
-/** Ticks until the bucket is as new; never fewer than there are. */
+/** Ticks until the bucket is as new; never fewer than there are, at most one more. */
 export function resetTicksOf(standing: Standing, limit: Limit, nowUs: number): number {
   if (standing.asNewAtUs <= nowUs) return 0;
   if (standing.asNewAtUs === Number.POSITIVE_INFINITY) return TICKS_PER_WINDOW;
@@ -62,7 +62,7 @@ export function tellsWaits(limit: Limit): boolean {
   return limit.algorithm === Algorithm.tokenBucket || limit.algorithm === Algorithm.fixedWindow;
 }
 
-/** Ticks until a cost that fits the limit but finds no room now would pass; at most one too many. Needs `tellsWaits`. */
+/** Ticks until a cost that fits the limit but finds no room now would pass; at most two too many. Needs `tellsWaits`. */
 export function waitTicksOf(standing: Standing, limit: Limit, cost: number, nowUs: number): number {
   const ticks = resetTicksOf(standing, limit, nowUs);
   if (limit.algorithm !== Algorithm.tokenBucket || limit.amount === 0) return ticks;

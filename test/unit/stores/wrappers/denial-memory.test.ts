@@ -63,6 +63,14 @@ describe("denial memory", () => {
     ]);
   });
 
+  test("tells the same wait at all times of a bucket that never refills", () => {
+    const never = makeLimit({ amount: 0, burst: 7, windowSeconds: 60 });
+    ask({ limit: never, cost: 7 });
+    ask({ limit: never });
+    clock.advanceMs(10);
+    expect(takeOf(ask({ limit: never }), 0)).toMatchObject({ waitTicks: 1_000_000, resetTicks: 1_000_000 });
+  });
+
   test("asks the store again after a second", () => {
     exhaust();
     clock.advanceUs(999_999);
