@@ -128,7 +128,7 @@ function adminSources(parts: Parts): AdminSources {
 }
 
 function metricSources(parts: Parts): ConstructorParameters<typeof PrometheusExporter>[0] {
-  const { calls, storeCounts, statsBook, store, reloader, clock, health, version, running } = parts;
+  const { calls, storeCounts, statsBook, store, reloader, clock, health, version, running, localCache } = parts;
   return {
     calls,
     store: storeCounts,
@@ -147,6 +147,7 @@ function metricSources(parts: Parts): ConstructorParameters<typeof PrometheusExp
         ageSeconds: (clock.nowUs() - loadedAtUs) / MICROS_PER_SECOND,
       };
     },
+    localCache,
     buckets: () => (store instanceof MemoryStore ? store.bucketCount : undefined),
     inFlight: () => running.grpc?.inFlight() ?? 0,
     lane: () => running.laneCounts,

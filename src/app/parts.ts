@@ -39,6 +39,8 @@ export interface Parts extends AppOptions {
   readonly limiter: Limiter;
   readonly reloader: Reloader;
   readonly rareLog: RateLimitedLog;
+  /** Undefined without one (LOCAL_CACHE_SIZE_IN_BYTES). */
+  readonly localCache: LocalCache | undefined;
   /** What is there only once the process listens. */
   readonly running: {
     grpc?: GrpcServer;
@@ -58,6 +60,7 @@ export function buildParts(options: AppOptions): Parts {
   const store = openStore({ settings, clock, observer: storeCounts });
   const openLocalStore = () => new MemoryStore({ clock, observer: storeCounts, bucketsMax: settings.bucketsMax });
   const onStoreFailure = policyOf(settings);
+  const localCache = openLocalCache(settings);
   const limiter = new Limiter({
     store,
     clock,
@@ -69,6 +72,7 @@ export function buildParts(options: AppOptions): Parts {
     onStoreFailure,
     retryAfterJitter: settings.retryAfterJitter,
     statsBook,
+    localCache,
     ...compatibleLimiting(options),
   });
   const reloader = new Reloader({
@@ -97,6 +101,7 @@ export function buildParts(options: AppOptions): Parts {
     limiter,
     reloader,
     rareLog,
+    localCache,
     running: {},
   };
   parts.running.statsd = openStatsd(parts);
@@ -106,16 +111,19 @@ export function buildParts(options: AppOptions): Parts {
 
 // Counters in Redis are cut by the host's own clock, as the reference service cuts them; in memory nobody else counts.
 function compatibleLimiting({ settings, clock }: AppOptions) {
-  const { compatibilityMode, stopsAtOver, localCacheBytes } = settings;
+  const { compatibilityMode, stopsAtOver } = settings;
   return {
     compatible: compatibilityMode,
     stopsAtOver,
     windowClock: settings.redis !== undefined && clock instanceof SystemClock ? new WallClock() : clock,
-    localCache: compatibilityMode && localCacheBytes > 0 ? new LocalCache(localCacheBytes) : undefined,
   };
 }
 
-function openStatsd({ settings, calls, reloader, statsBook, rareLog }: Parts): StatsdExporter | undefined {
+function openLocalCache({ compatibilityMode, localCacheBytes }: Settings): LocalCache | undefined {
+  return compatibilityMode && localCacheBytes > 0 ? new LocalCache(localCacheBytes) : undefined;
+}
+
+function openStatsd({ settings, calls, reloader, statsBook, localCache, rareLog }: Parts): StatsdExporter | undefined {
   if (settings.disablesStats || !(settings.usesStatsd || settings.usesDogStatsd)) return undefined;
   return new StatsdExporter(
     {
@@ -126,7 +134,7 @@ function openStatsd({ settings, calls, reloader, statsBook, rareLog }: Parts): S
       tags: settings.extraTags,
       isDog: settings.usesDogStatsd,
     },
-    { calls, reloads: () => reloader.status(), statsBook, log: rareLog },
+    { calls, reloads: () => reloader.status(), statsBook, localCache, log: rareLog },
   );
 }
 
@@ -140,6 +148,8 @@ function putInForce(parts: Parts, rules: RuleSet): void {
       if (limit.onStoreFailure === OnStoreFailure.local || limit.sync !== Sync.exact) needsProcessCount = true;
     }
   }
+  // What rules that go now have counted must not be lost between two flushes.
+  parts.running.statsd?.flush();
   parts.statsBook.retainOnly(inUse);
   // The first question makes the store begin to count processes; `local` needs the number when it is too late to ask.
   if (needsProcessCount) parts.store.processCount();

@@ -16,6 +16,12 @@ export class LocalCache {
   /** Second in which the window ends, by key, in the order in which they came. */
   readonly #endsS = new Map<string, number>();
   #bytes = 0;
+  /** Counters looked up, and those that were found. */
+  lookups = 0;
+  hits = 0;
+  /** Counters dropped: their window had ended, or there was no room. */
+  expired = 0;
+  evicted = 0;
 
   constructor(bytes: number) {
     this.#bytesMax = Math.max(BYTES_MIN, bytes);
@@ -31,7 +37,9 @@ export class LocalCache {
     let isAnswered = true;
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
+      if (take.mode === Mode.charge) this.lookups++;
       if (take.mode === Mode.charge && this.#endsS.has(take.bucketKey)) {
+        this.hits++;
         take.mode = Mode.denied;
         take.outcome = Outcome.over;
       } else isAnswered = false;
@@ -55,8 +63,12 @@ export class LocalCache {
     this.#bytes += bytesOf(key);
     let looks = 0;
     for (const [oldest, oldestEndS] of this.#endsS) {
-      if (this.#bytes > this.#bytesMax || oldestEndS <= nowS) this.#drop(oldest);
-      else if (++looks >= LOOKS_PER_ADD) return;
+      const isExpired = oldestEndS <= nowS;
+      if (isExpired || this.#bytes > this.#bytesMax) {
+        if (isExpired) this.expired++;
+        else this.evicted++;
+        this.#drop(oldest);
+      } else if (++looks >= LOOKS_PER_ADD) return;
     }
   }
 

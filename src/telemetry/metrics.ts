@@ -123,6 +123,13 @@ export const METRICS = {
   ]),
   buckets: gauge("headgate_buckets", "Buckets that live in this process."),
 
+  cacheEntries: gauge("ratelimit_localcache_entryCount", "Counters that the local cache remembers."),
+  cacheLookups: gauge("ratelimit_localcache_lookupCount", "Counters looked up in the local cache."),
+  cacheHits: gauge("ratelimit_localcache_hitCount", "Counters found in the local cache."),
+  cacheMisses: gauge("ratelimit_localcache_missCount", "Counters not found in the local cache."),
+  cacheExpired: gauge("ratelimit_localcache_expiredCount", "Counters dropped because their window had ended."),
+  cacheEvicted: gauge("ratelimit_localcache_evacuateCount", "Counters dropped for want of room."),
+
   rulesInfo: gauge("headgate_rules_info", "1 for the rule set in force.", ["version", "hash"]),
   rulesAge: gauge("headgate_rules_age_seconds", "Seconds since the rule set in force was loaded."),
   rulesLimits: gauge("headgate_rules_limits", "Limits of the rule set in force."),

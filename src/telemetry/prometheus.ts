@@ -32,6 +32,15 @@ export interface LaneNumbers {
   readonly troubles: Readonly<Record<string, number>>;
 }
 
+/** What the local cache of the compatibility mode counts. */
+export interface LocalCacheNumbers {
+  readonly size: number;
+  readonly lookups: number;
+  readonly hits: number;
+  readonly expired: number;
+  readonly evicted: number;
+}
+
 /** Where the numbers are. Functions are called once per scrape. */
 export interface MetricSources {
   readonly calls: CallCounts;
@@ -42,6 +51,8 @@ export interface MetricSources {
   readonly rules: () => RulesGauge | undefined;
   /** Buckets that live in this process; undefined if the store keeps them elsewhere. */
   readonly buckets: () => number | undefined;
+  /** Undefined without a local cache. */
+  readonly localCache: LocalCacheNumbers | undefined;
   readonly inFlight: () => number;
   /** What the fast lane counted; undefined without one. */
   readonly lane: () => LaneNumbers | undefined;
@@ -134,7 +145,7 @@ function registerLane(registry: Registry, { lane }: MetricSources): void {
   );
 }
 
-function registerStore(registry: Registry, { store, buckets }: MetricSources): void {
+function registerStore(registry: Registry, { store, buckets, localCache }: MetricSources): void {
   const register = registerIn(registry);
   registerHistogram(registry, METRICS.storeTime, store.roundTrip, {});
   register(METRICS.storeTakes, () => [[store.takes]]);
@@ -150,6 +161,12 @@ function registerStore(registry: Registry, { store, buckets }: MetricSources): v
   );
   register(METRICS.breakerChanges, () => byCode(store.breakerChanges, "state"));
   register(METRICS.buckets, () => optional(buckets()));
+  register(METRICS.cacheEntries, () => optional(localCache?.size));
+  register(METRICS.cacheLookups, () => optional(localCache?.lookups));
+  register(METRICS.cacheHits, () => optional(localCache?.hits));
+  register(METRICS.cacheMisses, () => optional(localCache && localCache.lookups - localCache.hits));
+  register(METRICS.cacheExpired, () => optional(localCache?.expired));
+  register(METRICS.cacheEvicted, () => optional(localCache?.evicted));
 }
 
 function registerRules(registry: Registry, { reloads, rules, isReady, version }: MetricSources): void {

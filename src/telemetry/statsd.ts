@@ -3,8 +3,10 @@
 // are for Prometheus alone: statsd wants each one by itself.
 
 import { StatsD } from "hot-shots";
+import type { LimitStats } from "../core/limit-stats.ts";
 import { textOf } from "../core/request.ts";
 import type { CallCounts } from "./observers.ts";
+import type { LocalCacheNumbers } from "./prometheus.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
 import type { LimitStatsBook } from "./stats-book.ts";
 
@@ -23,6 +25,8 @@ export interface StatsdSources {
   readonly calls: CallCounts;
   readonly reloads: () => { readonly loads: number; readonly failures: number };
   readonly statsBook: LimitStatsBook;
+  /** Undefined without a local cache. */
+  readonly localCache: LocalCacheNumbers | undefined;
   readonly log: RateLimitedLog;
 }
 
@@ -45,6 +49,8 @@ export class StatsdExporter {
   readonly #suffix: string;
   readonly #timer: NodeJS.Timeout;
   readonly #sent = new Map<string, number>();
+  /** What was sent of a rule, in the order of RULE_COUNTERS; goes when the rule goes. */
+  readonly #sentOfRules = new WeakMap<LimitStats, Float64Array>();
 
   constructor(options: StatsdOptions, sources: StatsdSources) {
     const { host, port, protocol, flushMs, tags, isDog } = options;
@@ -72,7 +78,7 @@ export class StatsdExporter {
     const { calls, reloads, statsBook } = this.#sources;
     for (const { domain, path, stats } of statsBook.entries()) {
       const rule = `ratelimit.service.rate_limit.${ruleName(domain, path)}`;
-      for (const [field, name] of RULE_COUNTERS) this.#count(`${rule}.${name}`, stats[field], stats);
+      this.#countRule(rule, stats);
     }
     for (const [domain, descriptors] of calls.unknownDomains) {
       this.#count(`ratelimit.service.rate_limit.${sanitized(textOf(domain))}.domain_not_found`, descriptors);
@@ -83,7 +89,11 @@ export class StatsdExporter {
     this.#count("ratelimit.service.global_shadow_mode", calls.globalShadows);
     this.#count("ratelimit.service.call.should_rate_limit.redis_error", calls.storeErrors());
     this.#count("ratelimit.service.call.should_rate_limit.service_error", calls.serviceErrors());
-    this.#count("ratelimit_server.ShouldRateLimit.total_requests", calls.responseTime.count());
+    this.#count(
+      "ratelimit_server.ShouldRateLimit.total_requests",
+      calls.responseTime.count() + calls.storeErrors() + calls.serviceErrors(),
+    );
+    this.#showLocalCache();
   }
 
   /** Sends what is left and closes the socket. */
@@ -96,26 +106,43 @@ export class StatsdExporter {
   }
 
   // Two limits of one rule share a name, as they would in the reference: what they counted adds up at the server.
-  #count(name: string, value: number, owner?: object): void {
-    const key = owner === undefined ? name : `${name} ${idOf(owner)}`;
-    const delta = value - (this.#sent.get(key) ?? 0);
-    if (delta === 0) return;
-    this.#sent.set(key, value);
-    // A counter that begins anew after a reload starts from zero.
-    this.#client.increment(name + this.#suffix, delta < 0 ? value : delta);
+  #countRule(rule: string, stats: LimitStats): void {
+    let sent = this.#sentOfRules.get(stats);
+    if (sent === undefined) {
+      sent = new Float64Array(RULE_COUNTERS.length);
+      this.#sentOfRules.set(stats, sent);
+    }
+    for (const [i, [field, name]] of RULE_COUNTERS.entries()) {
+      this.#send(`${rule}.${name}`, stats[field] - (sent[i] ?? 0));
+      sent[i] = stats[field];
+    }
   }
-}
 
-const ids = new WeakMap<object, number>();
-let lastId = 0;
-
-function idOf(owner: object): number {
-  let id = ids.get(owner);
-  if (id === undefined) {
-    id = ++lastId;
-    ids.set(owner, id);
+  #count(name: string, value: number): void {
+    this.#send(name, value - (this.#sent.get(name) ?? 0));
+    this.#sent.set(name, value);
   }
-  return id;
+
+  #send(name: string, delta: number): void {
+    if (delta !== 0) this.#client.increment(name + this.#suffix, delta);
+  }
+
+  #showLocalCache(): void {
+    const { localCache } = this.#sources;
+    if (localCache === undefined) return;
+    const { size, lookups, hits, expired, evicted } = localCache;
+    const gauges = {
+      entryCount: size,
+      lookupCount: lookups,
+      hitCount: hits,
+      missCount: lookups - hits,
+      expiredCount: expired,
+      evacuateCount: evicted,
+    };
+    for (const [name, value] of Object.entries(gauges)) {
+      this.#client.gauge(`ratelimit.localcache.${name}${this.#suffix}`, value);
+    }
+  }
 }
 
 /** The reference's name of a rule: the domain, a dot, and one element per level, joined by dots (there may be none). */

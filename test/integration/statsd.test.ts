@@ -19,30 +19,42 @@ descriptors:
 /** Sums the counters in statsd's lines by name. */
 class Sums {
   readonly values = new Map<string, number>();
+  readonly gauges = new Map<string, number>();
   #rest = "";
 
   add(text: string): void {
     const lines = (this.#rest + text).split("\n");
     this.#rest = lines.pop() ?? "";
     for (const line of lines) {
-      const [, name = "", value] = /^(.*):(-?\d+)\|c/.exec(line) ?? [];
-      if (value !== undefined) this.values.set(name, (this.values.get(name) ?? 0) + Number(value));
+      const [, name = "", value, kind] = /^(.*):(-?\d+)\|([cg])/.exec(line) ?? [];
+      if (value === undefined) continue;
+      if (kind === "g") this.gauges.set(name, Number(value));
+      else this.values.set(name, (this.values.get(name) ?? 0) + Number(value));
     }
   }
 }
 
+/** A statsd server over UDP, and the settings that have counters sent to it. */
+async function listenForStats() {
+  const socket = createSocket("udp4");
+  const sums = new Sums();
+  socket.on("message", (message) => sums.add(`${message.toString()}\n`));
+  socket.bind(0, "127.0.0.1");
+  await once(socket, "listening");
+  const env = {
+    USE_STATSD: "true",
+    STATSD_HOST: "127.0.0.1",
+    STATSD_PORT: String(socket.address().port),
+    STATSD_PROTOCOL: "udp",
+  };
+  return { socket, sums, env };
+}
+
 describe("statsd", () => {
   test("gets what moved, over UDP, with addresses kept whole and tags behind the name", async () => {
-    const socket = createSocket("udp4");
-    const sums = new Sums();
-    socket.on("message", (message) => sums.add(`${message.toString()}\n`));
-    socket.bind(0, "127.0.0.1");
-    await once(socket, "listening");
+    const { socket, sums, env } = await listenForStats();
     const app = await startTestApp(RULES, {
-      USE_STATSD: "true",
-      STATSD_HOST: "127.0.0.1",
-      STATSD_PORT: String(socket.address().port),
-      STATSD_PROTOCOL: "udp",
+      ...env,
       STATS_FLUSH_INTERVAL: "20ms",
       EXTRA_TAGS: "zone:a,env:test",
     });
@@ -60,6 +72,45 @@ describe("statsd", () => {
       [name("rate_limit.nowhere.else.domain_not_found")]: 1,
       [name("config_load_success")]: 1,
     });
+    socket.close();
+  });
+
+  test("gets every hit of a rule that a reload drops, once", async () => {
+    const { socket, sums, env } = await listenForStats();
+    // The next flush by time is far away.
+    const app = await startTestApp(RULES, { ...env, STATS_FLUSH_INTERVAL: "1h" });
+    const name = (rule: string) => `ratelimit.service.rate_limit.edge.${rule}.total_hits`;
+    await app.hit({ user: "a" });
+    await app.hit({ ip: "10.0.0.1" });
+    await app.writeRules({ "rules.yaml": RULES.replace("key: user", "key: person") });
+    await app.app.reload();
+    await app.hit({ person: "a" });
+    await app.hit({ ip: "10.0.0.1" });
+    await app.writeRules({ "rules.yaml": RULES });
+    await app.app.reload();
+    await app.hit({ user: "a" });
+    await app.stop();
+    await expect.poll(() => sums.values.get(name("user"))).toBe(2);
+    expect([sums.values.get(name("person")), sums.values.get(name("ip_10_0_0_1"))]).toEqual([1, 2]);
+    socket.close();
+  });
+
+  test("gets calls that failed among the total, and what the local cache does, in the compatibility mode", async () => {
+    const { socket, sums, env } = await listenForStats();
+    const { USE_STATSD: _, ...withoutSwitch } = env;
+    const app = await startTestApp(RULES, {
+      ...withoutSwitch,
+      COMPATIBILITY_MODE: "true",
+      LOCAL_CACHE_SIZE_IN_BYTES: "1000000",
+      STATS_FLUSH_INTERVAL: "1h",
+    });
+    for (let i = 0; i < 4; i++) await app.hit({ user: "a" });
+    await expect(app.ask({ domain: "" })).rejects.toMatchObject({ code: 3 });
+    await app.stop();
+    await expect.poll(() => sums.values.get("ratelimit_server.ShouldRateLimit.total_requests")).toBe(5);
+    expect(sums.gauges.get("ratelimit.localcache.entryCount")).toBe(1);
+    expect(sums.gauges.get("ratelimit.localcache.hitCount")).toBe(1);
+    expect(sums.gauges.get("ratelimit.localcache.missCount")).toBe(3);
     socket.close();
   });
 

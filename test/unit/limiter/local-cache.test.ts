@@ -41,6 +41,15 @@ test("answers a call whose counters are all over", () => {
   expect(group.takes.map(({ outcome }) => outcome)).toEqual([Outcome.over, Outcome.over]);
 });
 
+test("counts what it looked up, found, and dropped", () => {
+  const cache = new LocalCache(1);
+  learnOver(cache, "over");
+  cache.deny(groupOf("over", "other"));
+  learnOver(cache, "later", 61);
+  const { lookups, hits, expired, evicted, size } = cache;
+  expect({ lookups, hits, expired, evicted, size }).toEqual({ lookups: 2, hits: 1, expired: 1, evicted: 0, size: 1 });
+});
+
 test("learns nothing from what has room", () => {
   const cache = new LocalCache(1);
   const group = groupOf("room");

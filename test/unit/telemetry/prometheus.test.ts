@@ -22,6 +22,7 @@ function makeExporter() {
     statsBook: new LimitStatsBook(200),
     rules: () => ({ version: 3, hash: "abc", limits: 12, ageSeconds: 90 }),
     buckets: (): number | undefined => 42,
+    localCache: { size: 3, lookups: 10, hits: 4, expired: 2, evicted: 1 },
     inFlight: () => 5,
     lane: () => ({ connections: 2, unaryCalls: 30, handedStreams: 4, troubles: { ping_flood: 1 } }),
     isReady: () => true,
