@@ -14,8 +14,7 @@ import { type LoadedResponse, normalResponse } from "./normal-form.ts";
 import { type HttpStep, needsOwnProcess, type RecordedCase, type Step } from "./recorded.ts";
 import { statDifferences } from "./stats-of-metrics.ts";
 
-/** A change of files is in force after this; the service looks as soon as it is told of it. */
-const SETTLE_MS = 700;
+const SETTLE_MS_MAX = 2_000;
 const RELOAD_MS_MAX = 10_000;
 /** Health follows the store within this. */
 const HEALTH_MS = 300;
@@ -119,18 +118,23 @@ class Replay {
   async useRules(files: Readonly<Record<string, string>>): Promise<void> {
     const text = JSON.stringify(files);
     if (text === this.#rulesInForce) return;
-    const { log } = this.#service;
-    const seen = log.length;
+    const seen = this.#service.log.length;
     if (this.#rulesInForce !== undefined) {
       this.#rules.replace(files);
       this.#service.signal("SIGHUP");
-      const end = Date.now() + RELOAD_MS_MAX;
-      while (!log.slice(seen).some((line) => line.includes("rules are in force"))) {
-        if (Date.now() > end) throw new Error(`no reload within ${RELOAD_MS_MAX} ms: ${log.slice(seen).join("\n")}`);
-        await sleep(10);
-      }
+      await this.#logged(seen, /rules are in force/);
     }
     this.#rulesInForce = text;
+  }
+
+  /** Waits for a line of the log after the first `seen` ones. */
+  async #logged(seen: number, text: RegExp, msMax = RELOAD_MS_MAX): Promise<void> {
+    const { log } = this.#service;
+    const end = Date.now() + msMax;
+    while (!log.slice(seen).some((line) => text.test(line))) {
+      if (Date.now() > end) throw new Error(`no reload within ${msMax} ms: ${log.slice(seen).join("\n")}`);
+      await sleep(10);
+    }
   }
 
   /** `isShared`: others ran on this process before. */
@@ -162,9 +166,13 @@ class Replay {
     }
     if (step.http !== undefined) return await this.#http(step.http);
     if (step.write !== undefined) {
+      const seen = this.#service.log.length;
       this.#rules.write(step.write);
       this.#service.signal("SIGHUP");
-      await sleep(SETTLE_MS);
+      // A case may turn the log down: then time must do.
+      await this.#logged(seen, /rules are in force|rules are unchanged|can't be used/, SETTLE_MS_MAX).catch(
+        () => undefined,
+      );
     }
     if (step.redis === "stop") await this.#redis.kill();
     if (step.redis === "start") await this.#redis.restart();
