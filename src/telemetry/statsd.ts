@@ -44,37 +44,30 @@ const BUFFER_FLUSH_MS = 20;
 
 /** Sends what moved, every `flushMs` and once more when it is closed. */
 export class StatsdExporter {
-  readonly #client: StatsD;
+  readonly #options: StatsdOptions;
   readonly #sources: StatsdSources;
   readonly #suffix: string;
   readonly #timer: NodeJS.Timeout;
   readonly #sent = new Map<string, number>();
   /** What was sent of a rule, in the order of RULE_COUNTERS; goes when the rule goes. */
   readonly #sentOfRules = new WeakMap<LimitStats, Float64Array>();
+  /** Takes back what the last flush noted as sent. */
+  readonly #undo: (() => void)[] = [];
+  #link: { readonly client: StatsD; hasFailed: boolean };
 
   constructor(options: StatsdOptions, sources: StatsdSources) {
-    const { host, port, protocol, flushMs, tags, isDog } = options;
+    const { flushMs, tags, isDog } = options;
+    this.#options = options;
     this.#sources = sources;
     this.#suffix = isDog ? "" : tagSuffix(tags);
-    this.#client = new StatsD({
-      host,
-      port,
-      protocol,
-      maxBufferSize: BUFFER_BYTES,
-      // What a flush sends leaves at once, not when hot-shots next looks at its buffer.
-      bufferFlushInterval: BUFFER_FLUSH_MS,
-      globalTags: isDog ? Object.fromEntries(tags) : {},
-      includeDataDogTags: isDog,
-      tcpGracefulErrorHandling: true,
-      errorHandler: (error) =>
-        sources.log.warn("statsd", "statsd does not take counters", () => ({ reason: error.message })),
-    });
+    this.#link = this.#open();
     this.#timer = setInterval(() => this.flush(), flushMs);
     this.#timer.unref();
   }
 
   /** Sends what moved since the last time. Never throws. */
   flush(): void {
+    this.#mend();
     const { calls, reloads, statsBook } = this.#sources;
     for (const { domain, path, stats } of statsBook.entries()) {
       const rule = `ratelimit.service.rate_limit.${ruleName(domain, path)}`;
@@ -101,8 +94,40 @@ export class StatsdExporter {
     clearInterval(this.#timer);
     this.flush();
     return new Promise((resolve) => {
-      this.#client.close(() => resolve());
+      this.#link.client.close(() => resolve());
     });
+  }
+
+  #open(): { readonly client: StatsD; hasFailed: boolean } {
+    const { host, port, protocol, tags, isDog } = this.#options;
+    const client = new StatsD({
+      host,
+      port,
+      protocol,
+      maxBufferSize: BUFFER_BYTES,
+      // What a flush sends leaves at once, not when hot-shots next looks at its buffer.
+      bufferFlushInterval: BUFFER_FLUSH_MS,
+      globalTags: isDog ? Object.fromEntries(tags) : {},
+      includeDataDogTags: isDog,
+      // hot-shots gives a connection up for ever if it is refused within its first second; #mend does not.
+      tcpGracefulErrorHandling: false,
+      errorHandler: (error) => {
+        link.hasFailed = true;
+        this.#sources.log.warn("statsd", "statsd does not take counters", () => ({ reason: error.message }));
+      },
+    });
+    const link = { client, hasFailed: false };
+    return link;
+  }
+
+  // A server that was away gets what it missed: the flush that failed is taken back and sent again on a new socket. What
+  // it had read before the connection broke counts twice, at most one flush.
+  #mend(): void {
+    const undo = this.#undo.splice(0);
+    if (!this.#link.hasFailed) return;
+    for (const takeBack of undo) takeBack();
+    this.#link.client.close(() => undefined);
+    this.#link = this.#open();
   }
 
   // Two limits of one rule share a name, as they would in the reference: what they counted adds up at the server.
@@ -112,19 +137,26 @@ export class StatsdExporter {
       sent = new Float64Array(RULE_COUNTERS.length);
       this.#sentOfRules.set(stats, sent);
     }
+    const known = sent;
     for (const [i, [field, name]] of RULE_COUNTERS.entries()) {
-      this.#send(`${rule}.${name}`, stats[field] - (sent[i] ?? 0));
-      sent[i] = stats[field];
+      const before = known[i] ?? 0;
+      this.#send(`${rule}.${name}`, stats[field] - before, () => {
+        known[i] = before;
+      });
+      known[i] = stats[field];
     }
   }
 
   #count(name: string, value: number): void {
-    this.#send(name, value - (this.#sent.get(name) ?? 0));
+    const before = this.#sent.get(name) ?? 0;
+    this.#send(name, value - before, () => this.#sent.set(name, before));
     this.#sent.set(name, value);
   }
 
-  #send(name: string, delta: number): void {
-    if (delta !== 0) this.#client.increment(name + this.#suffix, delta);
+  #send(name: string, delta: number, takeBack: () => void): void {
+    if (delta === 0) return;
+    this.#undo.push(takeBack);
+    this.#link.client.increment(name + this.#suffix, delta);
   }
 
   #showLocalCache(): void {
@@ -140,7 +172,7 @@ export class StatsdExporter {
       evacuateCount: evicted,
     };
     for (const [name, value] of Object.entries(gauges)) {
-      this.#client.gauge(`ratelimit.localcache.${name}${this.#suffix}`, value);
+      this.#link.client.gauge(`ratelimit.localcache.${name}${this.#suffix}`, value);
     }
   }
 }

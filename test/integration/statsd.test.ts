@@ -2,7 +2,7 @@
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { createServer } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
 import { startTestApp } from "../support/test-app.ts";
 
@@ -48,6 +48,26 @@ async function listenForStats() {
     STATSD_PROTOCOL: "udp",
   };
   return { socket, sums, env };
+}
+
+/** A statsd server over TCP; `port` 0 takes a free one. */
+async function listenOverTcp(sums: Sums, port: number) {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("data", (data) => sums.add(data.toString()));
+    socket.on("error", () => socket.destroy());
+  });
+  server.listen(port, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as { port: number }).port,
+    async stop() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await once(server, "close");
+    },
+  };
 }
 
 describe("statsd", () => {
@@ -125,6 +145,30 @@ describe("statsd", () => {
     await app.stop();
     await expect.poll(() => sums.values.get("ratelimit.service.rate_limit.edge.user.total_hits")).toBe(1);
     server.close();
+  });
+
+  test("gets over TCP what it missed while it was away, at the start and later", async () => {
+    const sums = new Sums();
+    const first = await listenOverTcp(sums, 0);
+    await first.stop();
+    const app = await startTestApp(RULES, {
+      USE_STATSD: "true",
+      STATSD_HOST: "127.0.0.1",
+      STATSD_PORT: String(first.port),
+      STATS_FLUSH_INTERVAL: "50ms",
+    });
+    const hits = () => sums.values.get("ratelimit.service.rate_limit.edge.user.total_hits");
+    await app.hit({ user: "a" });
+    await expect.poll(() => app.log.some((line) => line.includes("statsd does not take counters"))).toBe(true);
+    const second = await listenOverTcp(sums, first.port);
+    await expect.poll(hits).toBe(1);
+    await second.stop();
+    await app.hit({ user: "a" });
+    const third = await listenOverTcp(sums, first.port);
+    await expect.poll(hits).toBe(2);
+    await app.stop();
+    await third.stop();
+    expect(hits()).toBe(2);
   });
 
   test("that is not there troubles nobody", async () => {
