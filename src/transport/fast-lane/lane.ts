@@ -55,6 +55,12 @@ export class Lane {
   #turnNowUs = 0;
   #toFlush: Connection[] = [];
   readonly #flushAll = () => this.#flush();
+  // Calls read in this turn, each in the same place of four lists: no object per call.
+  readonly #readStreams: UnaryStream[] = [];
+  readonly #readConnections: Connection[] = [];
+  readonly #readIds: number[] = [];
+  readonly #readMessages: Buffer[] = [];
+  readonly #serveAll = () => this.#serve();
   // A ring of streams at rest, oldest first out.
   readonly #streams: (UnaryStream | undefined)[] = new Array(POOLED_STREAMS_MAX);
   #oldestStream = 0;
@@ -103,6 +109,15 @@ export class Lane {
     this.#streams[(this.#oldestStream + this.#streamCount++) & (POOLED_STREAMS_MAX - 1)] = stream;
   }
 
+  /** Has a call served at the end of the turn, when all sockets were read. `message` must stay as it is until then. */
+  serveSoon(stream: UnaryStream, connection: Connection, message: Buffer): void {
+    if (this.#readStreams.length === 0) setImmediate(this.#serveAll);
+    this.#readStreams.push(stream);
+    this.#readConnections.push(connection);
+    this.#readIds.push(stream.id);
+    this.#readMessages.push(message);
+  }
+
   /** Has a connection flush when the code that runs now is through, together with all others that asked. */
   flushSoon(connection: Connection): void {
     if (this.#toFlush.length === 0) process.nextTick(this.#flushAll);
@@ -118,6 +133,23 @@ export class Lane {
       if (fullest === undefined || connection.unreadBytes > fullest.unreadBytes) fullest = connection;
     }
     fullest?.cut("unread_output_total");
+  }
+
+  // What is served here can't add to the lists: only reading does.
+  #serve(): void {
+    this.beginTurn();
+    for (let i = 0; i < this.#readStreams.length; i++) {
+      const stream = this.#readStreams[i] as UnaryStream;
+      stream.serveNow(
+        this.#readConnections[i] as Connection,
+        this.#readIds[i] as number,
+        this.#readMessages[i] as Buffer,
+      );
+    }
+    this.#readStreams.length = 0;
+    this.#readConnections.length = 0;
+    this.#readIds.length = 0;
+    this.#readMessages.length = 0;
   }
 
   #flush(): void {

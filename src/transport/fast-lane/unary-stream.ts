@@ -130,7 +130,15 @@ export class UnaryStream extends Stream implements UnaryReply {
     this.#filled = 0;
   }
 
+  // Calls that were given up while this process stood still lie in the sockets with their end: whoever is served before all
+  // is read would be charged for them. So a call waits for the end of the turn it was read in.
   #serve(message: Buffer): void {
+    this.#lane.serveSoon(this, this.#connection as Connection, message);
+  }
+
+  /** Hands the message to the handler, if this is still stream `id` of `connection`: it may have been reset meanwhile. */
+  serveNow(connection: Connection, id: number, message: Buffer): void {
+    if (this.#connection !== connection || this.id !== id) return;
     const { context, counts } = this.#lane;
     counts.unaryCalls++;
     if (context.inFlight >= context.inFlightMax) {
