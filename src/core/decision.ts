@@ -35,8 +35,8 @@ export class Decision {
   readonly statuses: Status[] = [];
   headerCount = 0;
   readonly headers: Header[] = [];
-  /** Sent as dynamic metadata: a JSON-like object. */
-  metadata: Record<string, unknown> | undefined;
+  /** Sent as dynamic metadata: a JSON-like object. A frozen one may be sent again and again. */
+  metadata: Readonly<Record<string, unknown>> | undefined;
 
   addStatus(): Status {
     let status = this.statuses[this.statusCount];

@@ -13,7 +13,7 @@ import {
   ENTRY_BYTES_MAX,
   type LimitRequest,
 } from "../core/request.ts";
-import { writeStruct } from "./struct.ts";
+import { writeStructField } from "./struct.ts";
 import { WireReader, WireType } from "./wire-reader.ts";
 import type { WireWriter } from "./wire-writer.ts";
 
@@ -155,11 +155,7 @@ export function encodeDecision(decision: Decision, writer: WireWriter): Uint8Arr
     const header = decision.headers[i];
     if (header !== undefined) writeHeader(header.key, header.value, writer);
   }
-  if (decision.metadata !== undefined) {
-    const at = writer.openMessage(6);
-    writeStruct(decision.metadata, writer);
-    writer.closeMessage(at);
-  }
+  if (decision.metadata !== undefined) writeStructField(6, decision.metadata, writer);
   return writer.view();
 }
 

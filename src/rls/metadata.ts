@@ -1,6 +1,6 @@
 // From a decided call to the dynamic metadata of the answer: which rule refused, and where the answer came from.
 
-import { ALGORITHM_NAMES, ON_STORE_FAILURE_NAMES, UNIT_NAMES } from "../core/limit.ts";
+import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, UNIT_NAMES } from "../core/limit.ts";
 import { type Descriptor, textOf } from "../core/request.ts";
 import { GLOBAL_DESCRIPTOR, Outcome, Source, type Take } from "../core/take.ts";
 import type { LimitCall } from "../limiter/call.ts";
@@ -31,7 +31,47 @@ export function addMetadata(call: LimitCall, mode: MetadataMode): void {
   }
   const isNotable = call.decision.overLimit || call.wasShadowed || call.policy !== undefined;
   if (mode === "notable" && !isNotable) return;
+  if (mode === "notable" && !call.wasShadowed && call.policy === undefined) {
+    call.decision.metadata = refusalFields(call);
+    return;
+  }
   call.decision.metadata = { ...(mode === "full" ? referenceFields(call, keepsAll) : {}), ...ownFields(call) };
+}
+
+interface Refusal {
+  readonly outcome: Outcome;
+  readonly isGlobal: boolean;
+  readonly source: Source;
+  readonly remaining: number;
+  readonly resetSeconds: number;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** The last refusal by each limit: callers who ask again are told the same until a second has passed. */
+const lastRefusals = new WeakMap<Limit, Refusal>();
+
+// Frozen, so that its bytes are remembered too (struct.ts).
+function refusalFields(call: LimitCall): Readonly<Record<string, unknown>> {
+  const take = call.governing;
+  if (take === undefined) return ownFields(call);
+  const { limit, outcome, remaining } = take;
+  const { source } = call.group;
+  const isGlobal = take.descriptor === GLOBAL_DESCRIPTOR;
+  const resetSeconds = shownResetSeconds(take);
+  const last = lastRefusals.get(limit);
+  if (
+    last !== undefined &&
+    last.remaining === remaining &&
+    last.resetSeconds === resetSeconds &&
+    last.outcome === outcome &&
+    last.source === source &&
+    last.isGlobal === isGlobal
+  ) {
+    return last.fields;
+  }
+  const fields = Object.freeze(ownFields(call));
+  lastRefusals.set(limit, { outcome, isGlobal, source, remaining, resetSeconds, fields });
+  return fields;
 }
 
 function ownFields(call: LimitCall): Record<string, unknown> {
@@ -55,8 +95,12 @@ function fieldsOf(take: Take): Record<string, unknown> {
     path: take.descriptor === GLOBAL_DESCRIPTOR ? "global_limit" : textOf(take.limit.path),
     algorithm: ALGORITHM_NAMES[take.limit.algorithm],
     remaining: take.remaining,
-    reset_seconds: take.outcome === Outcome.notAsked ? 1 : resetSecondsOf(take),
+    reset_seconds: shownResetSeconds(take),
   };
+}
+
+function shownResetSeconds(take: Take): number {
+  return take.outcome === Outcome.notAsked ? 1 : resetSecondsOf(take);
 }
 
 function overShadow(call: LimitCall): Take | undefined {

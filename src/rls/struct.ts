@@ -1,11 +1,27 @@
-// Plain JSON values as google.protobuf.Struct, the form of dynamic metadata. Not hot: only refusals and rules with
-// metadata carry any.
+// Plain JSON values as google.protobuf.Struct, the form of dynamic metadata. Only refusals and rules with metadata carry
+// any; the metadata of refusals comes again and again, so its bytes are remembered.
 
 import { invariant } from "../core/invariant.ts";
 import type { WireWriter } from "./wire-writer.ts";
 
 /** Receivers stop at 100 messages inside each other, and each level of a map takes three. */
 export const STRUCT_DEPTH_MAX = 30;
+
+/** Bytes of frozen maps, for as long as somebody holds the map. */
+const remembered = new WeakMap<object, Uint8Array>();
+
+/** Writes a Struct as `field`, as `writeStruct` does. A map that is frozen is encoded once; its values must not change. */
+export function writeStructField(field: number, members: Readonly<Record<string, unknown>>, writer: WireWriter): void {
+  const known = remembered.get(members);
+  if (known !== undefined) {
+    writer.writeBytes(known);
+    return;
+  }
+  const openedAt = writer.openMessage(field);
+  writeStruct(members, writer);
+  writer.closeMessage(openedAt);
+  if (Object.isFrozen(members)) remembered.set(members, writer.copyFrom(openedAt - 1));
+}
 
 /**
  * Writes the fields of a Struct. Members that are undefined are left out, in lists they are null; what stands deeper

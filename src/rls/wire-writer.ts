@@ -76,6 +76,18 @@ export class WireWriter {
     this.#position = moved + length;
   }
 
+  /** Whole fields, as they were written before. */
+  writeBytes(fields: Uint8Array): void {
+    this.#reserve(fields.length);
+    this.#bytes.set(fields, this.#position);
+    this.#position += fields.length;
+  }
+
+  /** A copy of what was written from `start` on. A message begins one before what `openMessage` returned. */
+  copyFrom(start: number): Uint8Array {
+    return Uint8Array.from(this.#bytes.subarray(start, this.#position));
+  }
+
   // True if the text was ASCII and is written; false leaves the position as it was.
   #writeShortAscii(text: string): boolean {
     const bytes = this.#bytes;

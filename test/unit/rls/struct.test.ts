@@ -4,7 +4,7 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { StructSchema } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import { InvariantError } from "../../../src/core/invariant.ts";
-import { STRUCT_DEPTH_MAX, writeStruct } from "../../../src/rls/struct.ts";
+import { STRUCT_DEPTH_MAX, writeStruct, writeStructField } from "../../../src/rls/struct.ts";
 import { WireWriter } from "../../../src/rls/wire-writer.ts";
 
 function write(members: Record<string, unknown>): Uint8Array {
@@ -32,4 +32,30 @@ test("stays within the 100 messages that receivers nest", () => {
 
 test.each([{ value: 1n }, { value: () => 1 }, { value: Symbol("s") }])("refuses what JSON can't hold", ({ value }) => {
   expect(() => write({ value })).toThrow(InvariantError);
+});
+
+test("a frozen map is written from memory as it was at first, between other fields", () => {
+  const members = Object.freeze({ rule: "a", remaining: 7, nested: { ok: true } });
+  const writer = new WireWriter();
+  const rounds = [1, 2, 3].map(() => {
+    writer.clear();
+    writer.writeVarintField(1, 5);
+    writeStructField(6, members, writer);
+    writer.writeVarintField(7, 9);
+    return Buffer.from(writer.view()).toString("hex");
+  });
+  const inner = Buffer.from(write(members));
+  expect(new Set(rounds)).toEqual(new Set([`080532${inner.length.toString(16)}${inner.toString("hex")}3809`]));
+});
+
+test("a map that may change is encoded anew each time", () => {
+  const members = { remaining: 7 };
+  const bytes = () => {
+    const writer = new WireWriter();
+    writeStructField(6, members, writer);
+    return Buffer.from(writer.view()).toString("hex");
+  };
+  const before = bytes();
+  members.remaining = 6;
+  expect(bytes()).not.toBe(before);
 });
