@@ -12,5 +12,7 @@ export default defineConfig({
     hookTimeout: 30_000,
     // They measure what happens within 20 ms, and the machine may have two cores.
     fileParallelism: false,
+    // A stall of a shared machine fails a request as a fault would; what is broken fails three times.
+    retry: 2,
   },
 });
