@@ -156,14 +156,20 @@ local function try_all(first, last, has_spare_quota)
 end
 
 local function refund_all(first, last)
+  local left -- counts of refunded counters by key, once all refunds of the group are through
   for take = first, last, 6 do
     if groups[take + 4] == MODE_REFUND and limits[groups[take + 1]].algorithm == counter then
-      counted.count[take], counted.is_charged[take] = counter.refund(KEYS[groups[take]], groups[take + 5]), true
+      left = left or {}
+      left[groups[take]], counted.is_charged[take] = counter.refund(KEYS[groups[take]], groups[take + 5]), true
     elseif groups[take + 4] == MODE_REFUND then
       local state = taken[take]
       paid_at[take] = state.algorithm.paid_at_us(state, now_us)
       state.algorithm.refund(state, groups[take + 5])
     end
+  end
+  if not left then return end
+  for take = first, last, 6 do
+    if groups[take + 4] == MODE_REFUND and left[groups[take]] then counted.count[take] = left[groups[take]] end
   end
 end
 
