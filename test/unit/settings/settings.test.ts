@@ -366,7 +366,7 @@ describe("the compatibility mode", () => {
       onStoreFailure: "error",
       ignoresDotFiles: false,
       grpcReflection: false,
-      warnings: [],
+      warnings: ["REDIS_URL: not set, so counters live in this process and are shared with nobody"],
     });
     expect(readSettings({ COMPATIBILITY_MODE: "true", ON_STORE_FAILURE: "local" }).onStoreFailure).toBe("local");
     expect(readSettings({})).toMatchObject({ onStoreFailure: "allow", ignoresDotFiles: true, grpcReflection: true });
