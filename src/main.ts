@@ -24,11 +24,13 @@ async function serve(): Promise<void> {
     secrets: secretsOf(settings),
   });
   for (const warning of settings.warnings) logger.warn(warning);
-  const app = await startApp({ settings, clock, logger, version });
+  let app: App | undefined;
+  // Before anybody can know that the process is up: without a handler the signal would end it.
   process.on("SIGHUP", () => {
     logger.info("SIGHUP: reading the rule files again");
-    void app.reload();
+    void app?.reload();
   });
+  app = await startApp({ settings, clock, logger, version });
   await endOf(app, logger);
 }
 

@@ -1,0 +1,24 @@
+// Signals to the process.
+
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { startService } from "../support/service-process.ts";
+
+async function service() {
+  const rulesDir = await mkdtemp(join(tmpdir(), "headgate-rules-"));
+  await writeFile(join(rulesDir, "rules.yaml"), "domain: edge\n");
+  return await startService({ RULES_DIR: rulesDir });
+}
+
+test("SIGHUP reads the rules again, also in the moment in which the process says that it listens", async () => {
+  const process = await service();
+  process.signal("SIGHUP");
+  await expect.poll(() => process.log.some((line) => line.includes("rules are unchanged"))).toBe(true);
+  expect(await process.stop()).toBe(0);
+});
+
+test("SIGTERM ends the process with 0", async () => {
+  expect(await (await service()).stop()).toBe(0);
+});
