@@ -25,20 +25,23 @@ async function serve(): Promise<void> {
   });
   for (const warning of settings.warnings) logger.warn(warning);
   let app: App | undefined;
-  // Before anybody can know that the process is up: without a handler the signal would end it.
+  // Before anybody can know that the process is up: without a handler a signal would end it on the spot.
+  const asked = askedToEnd();
   process.on("SIGHUP", () => {
     logger.info("SIGHUP: reading the rule files again");
     void app?.reload();
   });
   app = await startApp({ settings, clock, logger, version });
-  await endOf(app, logger);
+  await end(app, await asked, logger);
 }
 
-async function endOf(app: App, logger: Logger): Promise<void> {
-  const signal = await new Promise<string>((resolve) => {
-    process.once("SIGTERM", () => resolve("SIGTERM"));
-    process.once("SIGINT", () => resolve("SIGINT"));
+function askedToEnd(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve(signal));
   });
+}
+
+async function end(app: App, signal: NodeJS.Signals, logger: Logger): Promise<void> {
   logger.info({ signal }, "shutting down");
   for (const again of ["SIGTERM", "SIGINT"] as const) process.once(again, () => process.exit(1));
   // A person at a terminal does not wait for load balancers to notice.
