@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,6 +18,12 @@ process.on("exit", () => {
   for (const child of running) child.kill("SIGKILL");
 });
 
+interface ServerOptions {
+  readonly args?: readonly string[];
+  readonly password?: string | undefined;
+  readonly sentinelConfig?: string;
+}
+
 /** One server. `start` resolves when it answers. */
 export class RedisServer {
   readonly port: number;
@@ -25,20 +31,32 @@ export class RedisServer {
   readonly directory: string;
   readonly #args: readonly string[];
   readonly #password: string | undefined;
+  readonly #sentinelConfig: string | undefined;
   #child: ChildProcess | undefined;
   #admin: Redis | undefined;
 
-  private constructor(port: number, directory: string, args: readonly string[], password: string | undefined) {
+  private constructor(port: number, options: ServerOptions) {
     this.port = port;
-    this.directory = directory;
-    this.#args = args;
-    this.#password = password;
+    this.directory = mkdtempSync(join(tmpdir(), "headgate-redis-"));
+    this.#args = options.args ?? [];
+    this.#password = options.password;
+    this.#sentinelConfig = options.sentinelConfig;
+    if (options.sentinelConfig !== undefined) {
+      const config = `port ${port}\nbind 127.0.0.1\ndir ${this.directory}\nloglevel warning\n${options.sentinelConfig}\n`;
+      writeFileSync(join(this.directory, "sentinel.conf"), config);
+    }
   }
 
   /** Starts a server on a free port; `args` are added to its command line, such as `--maxmemory 2mb`. */
   static async start(args: readonly string[] = [], password?: string): Promise<RedisServer> {
-    const directory = mkdtempSync(join(tmpdir(), "headgate-redis-"));
-    const server = new RedisServer(await freePort(), directory, args, password);
+    const server = new RedisServer(await freePort(), { args, password });
+    await server.restart();
+    return server;
+  }
+
+  /** Starts a sentinel on a free port; `config` is what its file says beside the port. */
+  static async startSentinel(config: string, password?: string): Promise<RedisServer> {
+    const server = new RedisServer(await freePort(), { sentinelConfig: config, password });
     await server.restart();
     return server;
   }
@@ -67,13 +85,18 @@ export class RedisServer {
     await this.command("FLUSHALL");
   }
 
+  /** True between `pause` and `resume`. */
+  isPaused = false;
+
   /** Stops it from running, connections stay open: it hangs. */
   pause(): void {
+    this.isPaused = true;
     this.#child?.kill("SIGSTOP");
   }
 
   /** Lets it run on after `pause`. */
   resume(): void {
+    this.isPaused = false;
     this.#child?.kill("SIGCONT");
   }
 
@@ -81,6 +104,7 @@ export class RedisServer {
   async kill(): Promise<void> {
     const child = this.#child;
     this.#child = undefined;
+    this.isPaused = false;
     this.#admin?.disconnect();
     this.#admin = undefined;
     if (child === undefined) return;
@@ -90,7 +114,12 @@ export class RedisServer {
     running.delete(child);
   }
 
-  /** Starts it again on the same port, empty. */
+  /** True unless it was killed. */
+  get isRunning(): boolean {
+    return this.#child !== undefined;
+  }
+
+  /** Starts it again on the same port, empty but for what its own files say of a cluster or of Sentinel. */
   async restart(): Promise<void> {
     await this.kill();
     const child = spawn("redis-server", this.#commandLine(), { stdio: "ignore" });
@@ -107,6 +136,7 @@ export class RedisServer {
 
   #commandLine(): string[] {
     const { port, directory } = this;
+    if (this.#sentinelConfig !== undefined) return [join(directory, "sentinel.conf"), "--sentinel"];
     const line = `--port ${port} --bind 127.0.0.1 --dir ${directory} --appendonly no --loglevel warning`.split(" ");
     return [
       ...line,

@@ -1,0 +1,129 @@
+// A real Redis under Sentinel: one primary, two replicas, three sentinels, on free ports, quick to notice what fails.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { RedisServer } from "./redis-server.ts";
+
+const PRIMARY_NAME = "gate";
+const DOWN_AFTER_MS = 500;
+const SETTLE_MS_MAX = 20_000;
+
+export interface SentinelRigOptions {
+  /** Password of the Redis servers. */
+  readonly password?: string;
+  /** Password of the sentinels. */
+  readonly sentinelPassword?: string;
+}
+
+/** The servers, to be killed and paused one by one. */
+export class SentinelRig {
+  readonly primaryName = PRIMARY_NAME;
+  /** The first was the primary at the start. */
+  readonly servers: readonly RedisServer[];
+  readonly sentinels: readonly RedisServer[];
+
+  private constructor(servers: readonly RedisServer[], sentinels: readonly RedisServer[]) {
+    this.servers = servers;
+    this.sentinels = sentinels;
+  }
+
+  /** Resolves once the sentinels know each other and the replicas are in step. */
+  static async start({ password, sentinelPassword }: SentinelRigOptions = {}): Promise<SentinelRig> {
+    const masterAuth = password === undefined ? [] : ["--masterauth", password];
+    const quick = ["--repl-diskless-sync-delay", "0", ...masterAuth];
+    const primary = await RedisServer.start(quick, password);
+    const replicaOf = ["--replicaof", `127.0.0.1 ${primary.port}`, ...quick];
+    const replicas = await Promise.all([0, 1].map(() => RedisServer.start(replicaOf, password)));
+    const config = [
+      `sentinel monitor ${PRIMARY_NAME} 127.0.0.1 ${primary.port} 2`,
+      `sentinel down-after-milliseconds ${PRIMARY_NAME} ${DOWN_AFTER_MS}`,
+      `sentinel failover-timeout ${PRIMARY_NAME} 3000`,
+      ...(password === undefined ? [] : [`sentinel auth-pass ${PRIMARY_NAME} ${password}`]),
+      ...(sentinelPassword === undefined
+        ? []
+        : [`requirepass ${sentinelPassword}`, `sentinel sentinel-pass ${sentinelPassword}`]),
+    ].join("\n");
+    const sentinels = await Promise.all([0, 1, 2].map(() => RedisServer.startSentinel(config, sentinelPassword)));
+    const rig = new SentinelRig([primary, ...replicas], sentinels);
+    await rig.#whenKnown();
+    return rig;
+  }
+
+  /** The server that the sentinels name as primary. */
+  async primary(): Promise<RedisServer> {
+    const port = await this.#primaryPort();
+    const server = this.servers.find((one) => one.port === port);
+    if (server === undefined) throw new Error(`the sentinels name an unknown primary, port ${port}`);
+    return server;
+  }
+
+  /** Resolves with the new primary once the sentinels name another one than `old`. */
+  async whenFailedOver(old: RedisServer): Promise<RedisServer> {
+    await within("the sentinels name another primary", async () => (await this.#primaryPort()) !== old.port);
+    return await this.primary();
+  }
+
+  /** Has the sentinels change the primary although nothing is wrong. */
+  async failOver(): Promise<void> {
+    const old = await this.primary();
+    // Refused for a while after another failover.
+    await within("a sentinel begins a failover", async () => {
+      return (await this.#asker().command("SENTINEL", "FAILOVER", PRIMARY_NAME)) === "OK";
+    });
+    await this.whenFailedOver(old);
+  }
+
+  /** Starts every server again that was killed, and resolves once all are in step. */
+  async heal(): Promise<void> {
+    for (const server of [...this.servers, ...this.sentinels]) {
+      server.resume();
+      if (!server.isRunning) await server.restart();
+    }
+    await this.#whenKnown();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.sentinels, ...this.servers].map((server) => server.stop()));
+  }
+
+  #asker(): RedisServer {
+    const asker = this.sentinels.find((one) => one.isRunning);
+    if (asker === undefined) throw new Error("no sentinel runs");
+    return asker;
+  }
+
+  async #primaryPort(): Promise<number> {
+    const place = await this.#asker().command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", PRIMARY_NAME);
+    return Array.isArray(place) ? Number(place[1]) : 0;
+  }
+
+  async #whenKnown(): Promise<void> {
+    await within("the sentinels know each other", async () => {
+      const states = await Promise.all(this.sentinels.map((one) => one.command("SENTINEL", "CKQUORUM", PRIMARY_NAME)));
+      return states.every((state) => String(state).startsWith("OK 3 usable"));
+    });
+    await within("the replicas are in step", async () => {
+      const info = String(await (await this.primary()).command("INFO", "replication"));
+      return (info.match(/state=online/g) ?? []).length === this.servers.length - 1;
+    });
+    // Sentinels learn of replicas by asking every ten seconds; a primary that dies before has no successor.
+    await within("the sentinels know the replicas", async () => {
+      const known = await Promise.all(this.sentinels.map((one) => one.command("SENTINEL", "REPLICAS", PRIMARY_NAME)));
+      return known.every((replicas) => Array.isArray(replicas) && replicas.length === this.servers.length - 1);
+    });
+  }
+}
+
+async function within(what: string, isSo: () => Promise<boolean>): Promise<void> {
+  const endMs = performance.now() + SETTLE_MS_MAX;
+  let last: unknown;
+  while (performance.now() < endMs) {
+    try {
+      if (await isSo()) return;
+    } catch (error) {
+      // The servers are on their way: asked again.
+      last = error;
+    }
+    await sleep(50); // between two looks
+  }
+  throw new Error(`not within ${SETTLE_MS_MAX} ms: ${what}`, { cause: last });
+}
