@@ -1,5 +1,6 @@
 // A rate limit request as decoded from the wire. Objects are pooled: a LimitRequest is filled, decided and reset.
-// All text is "one-byte": a string whose char codes are the UTF-8 bytes, cut from the buffer without decoding.
+// All text is "one-byte": a string whose char codes are the bytes as sent, cut from the buffer without decoding. They are
+// UTF-8 if the caller keeps to the protocol, which nothing here relies on (docs/decisions/0009-bytes-that-are-no-text.md).
 
 import { Unit } from "./limit.ts";
 
@@ -69,9 +70,16 @@ export class LimitRequest {
   }
 }
 
-/** Turns one-byte text into the text that it encodes. Not for the hot path. */
+/** Turns one-byte text into the text that it encodes; bytes that are no UTF-8 become U+FFFD. Not for the hot path. */
 export function textOf(oneByte: string): string {
   return Buffer.from(oneByte, "latin1").toString("utf8");
+}
+
+const BEYOND_ASCII = /[\x80-\xff]/;
+
+/** One-byte text as it may be shown: where its bytes were no UTF-8 stand those of U+FFFD. Not for the hot path. */
+export function showable(oneByte: string): string {
+  return BEYOND_ASCII.test(oneByte) ? oneByteOf(textOf(oneByte)) : oneByte;
 }
 
 /** Turns text into its one-byte form, as rules and requests hold it. */

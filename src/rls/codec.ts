@@ -25,8 +25,8 @@ const reader = new WireReader();
 
 /**
  * Fills `into`, emptied first, from the wire form of a RateLimitRequest. Nothing of `message` is kept.
- * Throws RequestError for a malformed message, text that is not UTF-8, or more than core/request.ts allows; `into` is
- * then half filled. An empty domain or no descriptors are not looked at here.
+ * Throws RequestError for a malformed message or more than core/request.ts allows; `into` is then half filled. An empty
+ * domain or no descriptors are not looked at here, nor whether text is UTF-8: any bytes are decided about.
  */
 export function decodeRequest(message: Buffer, into: LimitRequest): void {
   into.reset();
@@ -53,7 +53,7 @@ function readDomain(): string {
       `expected a domain of at most ${DOMAIN_BYTES_MAX} bytes, got ${length}`,
     );
   }
-  return reader.readText(end, "the domain");
+  return reader.readText(end);
 }
 
 function readDescriptor(into: LimitRequest): void {
@@ -103,7 +103,7 @@ function readEntryText(what: string): string {
       `expected ${what} in at most ${ENTRY_BYTES_MAX} bytes, got ${length}`,
     );
   }
-  return reader.readText(end, what);
+  return reader.readText(end);
 }
 
 // Sent twice, an embedded message is merged: what the second leaves out stays as the first had it.

@@ -1,8 +1,6 @@
 // Remembers short texts by their bytes, so that keys, domains and busy values are not cut from the buffer on every call:
 // comparing a dozen bytes costs less than making a string (bench/micro/codec.mjs), and leaves no garbage.
 
-import { isUtf8 } from "node:buffer";
-
 /** Longer text is quicker cut than compared. */
 export const SHORT_TEXT_BYTES_MAX = 32;
 /** A power of two. */
@@ -17,11 +15,8 @@ export class ShortTexts {
   // The bytes of each text again: reading them here is quicker than reading the chars of the string.
   readonly #bytes = new Uint8Array(SLOTS * SHORT_TEXT_BYTES_MAX);
 
-  /**
-   * The bytes from `start` up to `end`, 1 to SHORT_TEXT_BYTES_MAX of them, as one-byte text; undefined if they are not
-   * UTF-8. What is remembered was UTF-8 when it came.
-   */
-  read(bytes: Buffer, start: number, end: number): string | undefined {
+  /** The bytes from `start` up to `end`, 1 to SHORT_TEXT_BYTES_MAX of them, as one-byte text. */
+  read(bytes: Buffer, start: number, end: number): string {
     const length = end - start;
     let hash = length;
     for (let i = start; i < end; i++) hash = Math.imul(hash, 31) + (bytes[i] as number);
@@ -39,19 +34,12 @@ export class ShortTexts {
     return true;
   }
 
-  #learn(slot: number, bytes: Buffer, start: number, end: number): string | undefined {
+  #learn(slot: number, bytes: Buffer, start: number, end: number): string {
     const own = this.#bytes;
     const at = slot * SHORT_TEXT_BYTES_MAX;
-    let seen = 0;
-    for (let i = start; i < end; i++) {
-      const byte = bytes[i] as number;
-      seen |= byte;
-      own[at + i - start] = byte;
-    }
-    // Text that is refused leaves its bytes behind; the slot's old text must not answer for them.
-    const isText = seen < 0x80 || isUtf8(bytes.subarray(start, end));
-    const text = isText ? (bytes as OneByteSource).latin1Slice(start, end) : "";
+    for (let i = start; i < end; i++) own[at + i - start] = bytes[i] as number;
+    const text = (bytes as OneByteSource).latin1Slice(start, end);
     this.#texts[slot] = text;
-    return isText ? text : undefined;
+    return text;
   }
 }

@@ -1,7 +1,6 @@
 // Reads the protocol buffer wire format from a buffer, one value at a time, without copying and without allocating.
 // Knows no messages: src/rls/codec.ts does. Every fault is a RequestError that names the byte it was found at.
 
-import { isUtf8 } from "node:buffer";
 import { RequestError } from "../core/errors.ts";
 import { SHORT_TEXT_BYTES_MAX, ShortTexts } from "./short-texts.ts";
 
@@ -91,19 +90,14 @@ export class WireReader {
     return this.position + length;
   }
 
-  /** Cuts the text from here to `end` as one-byte text. Throws unless it is UTF-8; `what` names it then. */
-  readText(end: number, what: string): string {
+  /** Cuts the text from here to `end` as one-byte text, whatever its bytes are. */
+  readText(end: number): string {
     const start = this.position;
     if (start === end) return "";
     this.position = end;
-    const text =
-      end - start <= SHORT_TEXT_BYTES_MAX ? this.#short.read(this.#bytes, start, end) : this.#cut(start, end);
-    if (text !== undefined) return text;
-    throw new RequestError("REQUEST_NOT_UTF8", `expected ${what} in UTF-8, got other bytes at byte ${start}`);
-  }
-
-  #cut(start: number, end: number): string | undefined {
-    return isUtf8(this.#bytes.subarray(start, end)) ? this.#bytes.latin1Slice(start, end) : undefined;
+    return end - start <= SHORT_TEXT_BYTES_MAX
+      ? this.#short.read(this.#bytes, start, end)
+      : this.#bytes.latin1Slice(start, end);
   }
 
   /** Passes over the value of the field whose tag was just read. */

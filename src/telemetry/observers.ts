@@ -3,6 +3,7 @@
 
 import { type RequestErrorCode, STORE_ERROR_CODES, type StoreError, type StoreErrorCode } from "../core/errors.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../core/limit.ts";
+import { showable } from "../core/request.ts";
 import type { Source } from "../core/take.ts";
 import type { LimiterObserver } from "../limiter/observer.ts";
 import type { StoreObserver } from "../stores/store-observer.ts";
@@ -63,8 +64,9 @@ export class CallCounts implements LimiterObserver {
 
   domainNotFound(domain: string): void {
     this.domainsNotFound++;
-    const isKept = this.unknownDomains.has(domain) || this.unknownDomains.size < UNKNOWN_DOMAINS_MAX;
-    const name = isKept ? domain : OTHER_VALUES;
+    const shown = showable(domain);
+    const isKept = this.unknownDomains.has(shown) || this.unknownDomains.size < UNKNOWN_DOMAINS_MAX;
+    const name = isKept ? shown : OTHER_VALUES;
     this.unknownDomains.set(name, (this.unknownDomains.get(name) ?? 0) + 1);
   }
 

@@ -1,7 +1,7 @@
 // Counters of every rule, over reloads. Bounded: text of callers makes at most METRIC_VALUES_MAX entries per rule.
 
 import { LimitStats, type StatsBook, type ValueStatsBook } from "../core/limit-stats.ts";
-import { textOf } from "../core/request.ts";
+import { showable, textOf } from "../core/request.ts";
 
 /** Most entries that hold text of callers, in all; whatever METRIC_VALUES_MAX says. */
 export const VALUE_ENTRIES_MAX = 20_000;
@@ -62,12 +62,17 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     const key = joined(path);
     const known = rule.values.get(key);
     if (known !== undefined) return known.stats;
+    // Bytes that are no text are shown, and so counted, as replacement characters: no two series have the same labels.
+    const shown = path.map(showable);
+    const shownKey = joined(shown);
+    const alike = shownKey === key ? undefined : rule.values.get(shownKey);
+    if (alike !== undefined) return alike.stats;
     if (rule.values.size >= this.#valuesMax || this.#valueEntries >= VALUE_ENTRIES_MAX) {
       rule.other ??= entryOf(domain, otherPath(rule.path), limit);
       return rule.other.stats;
     }
-    const entry = entryOf(domain, path, limit);
-    rule.values.set(key, entry);
+    const entry = entryOf(domain, shown, limit);
+    rule.values.set(shownKey, entry);
     this.#valueEntries++;
     return entry.stats;
   }

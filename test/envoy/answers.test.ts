@@ -233,12 +233,11 @@ describe("text that tries to inject", () => {
     for (const line of rig.envoy.accessText().trim().split("\n")) expect(() => JSON.parse(line)).not.toThrow();
   });
 
-  // docs/errors.md, REQUEST_NOT_UTF8: nothing is decided about such a request, so failure_mode_deny decides.
-  test("that is no UTF-8 is stopped by failure_mode_deny, and passes without it", async () => {
-    const headers = { "x-case": "\xff\xfe" };
-    expect(await rig.caller("ours").statuses(1, "/named?broken", headers)).toEqual([500]);
-    expect(await rig.envoy.accessLine("/named?broken")).toMatchObject({ flags: "RLSE", details: "rate_limiter_error" });
-    expect(await rig.caller("open").statuses(5, "/named", headers)).toEqual([200, 200, 200, 200, 200]);
+  // docs/decisions/0009-bytes-that-are-no-text.md: a bad byte in a header is no way around a limit.
+  test("that is no UTF-8 is limited as any text, by its bytes", async () => {
+    const caller = rig.caller("open");
+    expect(await caller.statuses(5, "/named", { "x-case": "\xff\xfe" })).toEqual([200, 200, 200, 429, 429]);
+    expect(await caller.statuses(1, "/named", { "x-case": "\xff\xfd" })).toEqual([200]);
   });
 
   test("in a setting for a header's name ends the start", async () => {

@@ -37,6 +37,17 @@ describe("counters of rules", () => {
     expect([...book.entries()][0]?.labels).toContain('key1="a\\"\\\\\\nü"');
   });
 
+  test("of values that look the same once shown as text are one", () => {
+    const book = new LimitStatsBook(200);
+    const rule = book.statsOf("edge", ["tenant"], "");
+    const [first, second] = ["tenant_\xff", "tenant_\xfe"].map((path) => book.statsOfValues(rule, "edge", [path], ""));
+    expect(first).toBe(second);
+    expect([...book.entries()].map((entry) => entry.labels)).toEqual([
+      expect.stringContaining('key1="tenant"'),
+      expect.stringContaining('key1="tenant_\ufffd"'),
+    ]);
+  });
+
   test("go when a reload no longer has their rule, with those of its values", () => {
     const book = new LimitStatsBook(200);
     const kept = book.statsOf("edge", ["a"], "");
