@@ -1,13 +1,18 @@
 // Peers that mean harm, each against its bound: the attacker loses the connection and moves a counter, and everybody else
 // is served on.
 
+import { once } from "node:events";
+import { connect } from "node:net";
+import { connect as connectTls } from "node:tls";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Trouble } from "../../src/transport/fast-lane/bounds.ts";
 import type { FastLaneOptions } from "../../src/transport/fast-lane/fast-lane-server.ts";
 import { ErrorCode, Flag, FrameType, Setting } from "../../src/transport/fast-lane/protocol.ts";
 import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/transport/load-proto.ts";
+import { TlsFiles } from "../../src/transport/tls-files.ts";
+import { Authority } from "../support/certificates.ts";
 import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
-import { callFields, frameOf, type Http2Peer, messageOf, peerOf, settingsOf, wordOf } from "../support/http2-peer.ts";
+import { callFields, frameOf, Http2Peer, messageOf, peerOf, settingsOf, wordOf } from "../support/http2-peer.ts";
 
 let rig: FastLaneRig;
 let bystander: Http2Peer;
@@ -79,6 +84,14 @@ describe("a flood of frames costs its sender the connection:", () => {
     const peer = rig.peer();
     peer.send(times(12_000, () => frame));
     await expectCost(peer, trouble, ErrorCode.enhanceYourCalm);
+  });
+
+  test("settings that change every stream's window thousands of times in one frame", async () => {
+    const peer = rig.peer();
+    peer.send(times(1_000, (i) => peer.headers(2 * i + 1, callFields(PATH))));
+    const pairs = Array.from({ length: 2_000 }, (_, i) => [Setting.initialWindowSize, i] as const);
+    peer.send(settingsOf(...pairs));
+    await expectCost(peer, "settings_flood", ErrorCode.enhanceYourCalm);
   });
 
   test("DATA frames of nothing", async () => {
@@ -242,6 +255,36 @@ describe("what one peer may hold is bounded:", () => {
     }
     expect((await peer.outcome(39)).status).toBe("8");
     expect(rig.server.counts.troubles.partial_requests).toBeGreaterThan(0);
+  });
+
+  test("streams that grpc-js has ended hold no place of those it may have, whether their callers are done or not", async () => {
+    await restart({ bounds: { handedStreamsMax: 2 }, maxMessageBytes: 1_000 });
+    const peer = rig.peer();
+    const tooLong = frameOf(FrameType.data, 0, 1, messageOf(Buffer.alloc(2_000))).subarray(9);
+    for (let id = 1; id < 13; id += 2) {
+      peer.send(peer.headers(id, callFields("/grpc.health.v1.Health/Watch")), frameOf(FrameType.data, 0, id, tooLong));
+      expect((await peer.outcome(id)).status).toBe("8");
+      // grpc-js lets go of a stream on a later turn.
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  });
+
+  test("a handshake that ends after the server has begun to drain opens nothing, and delays nobody", async () => {
+    const pair = new Authority().issue("headgate.test");
+    const files = { ...pair, clientCaFile: undefined, clientName: undefined };
+    const tls = new TlsFiles(files, { renewed: () => undefined, refused: () => undefined });
+    const secure = await startFastLaneRig(ECHO, { tls });
+    const socket = connect(secure.server.port, "127.0.0.1");
+    await once(socket, "connect");
+    await new Promise((resolve) => setTimeout(resolve, 50)); // until the server has accepted it, which nothing tells
+    const startMs = performance.now();
+    const drained = secure.server.drain(20_000);
+    const peer = new Http2Peer(connectTls({ socket, rejectUnauthorized: false, ALPNProtocols: ["h2"] }));
+    peer.greet();
+    expect(await peer.goodbye()).toBeUndefined();
+    await drained;
+    expect(performance.now() - startMs).toBeLessThan(10_000);
+    tls.close();
   });
 
   test("connections beyond the bound are closed as they come", async () => {

@@ -1,9 +1,9 @@
 // A fast lane without sockets: connections over ends of an in-memory pair, for tests that open thousands of them.
 
 import type { Socket } from "node:net";
-import { SystemClock } from "../../src/core/clock.ts";
+import { type Clock, SystemClock } from "../../src/core/clock.ts";
 import type { UnaryHandler } from "../../src/core/unary.ts";
-import { DEFAULT_BOUNDS, LaneCounts } from "../../src/transport/fast-lane/bounds.ts";
+import { type Bounds, DEFAULT_BOUNDS, LaneCounts } from "../../src/transport/fast-lane/bounds.ts";
 import { Connection } from "../../src/transport/fast-lane/connection.ts";
 import { duplexPair } from "../../src/transport/fast-lane/duplex-pair.ts";
 import { Lane } from "../../src/transport/fast-lane/lane.ts";
@@ -13,9 +13,11 @@ import { Http2Peer } from "./http2-peer.ts";
 export const METHOD = "/test.Service/Method";
 
 /** A lane that serves METHOD and hands nothing over; `failures` are faults of its own. */
-export function laneInMemory(handler: UnaryHandler): { readonly lane: Lane; readonly failures: unknown[] } {
+export function laneInMemory(
+  handler: UnaryHandler,
+  { clock = new SystemClock(), bounds = {} }: { clock?: Clock; bounds?: Partial<Bounds> } = {},
+): { readonly lane: Lane; readonly failures: unknown[] } {
   const failures: unknown[] = [];
-  const clock = new SystemClock();
   const observer = {
     handlerFailed: (_path: string, error: unknown) => failures.push(error),
     overloaded: () => undefined,
@@ -29,7 +31,7 @@ export function laneInMemory(handler: UnaryHandler): { readonly lane: Lane; read
       keepaliveMs: Number.POSITIVE_INFINITY,
       httpHint: "",
     },
-    bounds: DEFAULT_BOUNDS,
+    bounds: { ...DEFAULT_BOUNDS, ...bounds },
     counts: new LaneCounts(),
     clock,
     context: new CallContext({ clock, observer, inFlightMax: 10_000 }),

@@ -12,6 +12,8 @@ export interface Bounds {
   readonly handedStreamsMax: number;
   /** Bytes of unary requests that have not come whole yet, per connection; the call that passes it is refused. */
   readonly partialBytesMax: number;
+  /** The same for all connections together. */
+  readonly partialBytesTotalMax: number;
   /** Bytes of output that the peer has not read, per connection. */
   readonly unreadBytesMax: number;
   /** The same for all connections together; the fullest connection ends. */
@@ -22,7 +24,7 @@ export interface Bounds {
   readonly handshakeMs: number;
   /** Within this time a header block that has begun must end. */
   readonly headerBlockMs: number;
-  /** Output must move within this time: written bytes, and answers that wait for a window. */
+  /** Output must move within this time: written bytes, and answers that wait for a window; requests must come whole. */
   readonly stallMs: number;
   /** A ping must be answered within this time. */
   readonly keepaliveTimeoutMs: number;
@@ -36,6 +38,7 @@ export const DEFAULT_BOUNDS: Bounds = {
   headerFramesMax: 32,
   handedStreamsMax: 128,
   partialBytesMax: 16_777_216,
+  partialBytesTotalMax: 268_435_456,
   unreadBytesMax: 8_388_608,
   unreadBytesTotalMax: 268_435_456,
   unreadBytesPause: 1_048_576,

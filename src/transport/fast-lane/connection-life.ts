@@ -30,6 +30,7 @@ export class ConnectionLife {
   #readUs: number;
   #writtenUs: number;
   #stuckFrameUs: number;
+  #piecesRead = 0;
   #pingedUs = Number.POSITIVE_INFINITY;
   #noticedUs = Number.POSITIVE_INFINITY;
   #endingUs = Number.POSITIVE_INFINITY;
@@ -67,7 +68,13 @@ export class ConnectionLife {
    * read, which was the last. Ends the connection when the last stream has.
    */
   drain(graceMs: number): void {
-    if (this.#phase !== Phase.open || this.#connection.isClosed) return;
+    if (this.#connection.isClosed) return;
+    if (this.#phase !== Phase.open) {
+      // On its way already, because of its age: the end may have come nearer.
+      const goneUs = this.#connection.lane.nowUs() - this.#noticedUs;
+      this.#graceUs = Math.min(this.#graceUs, goneUs + graceMs * MICROS_PER_MILLI);
+      return;
+    }
     this.#phase = Phase.noticed;
     this.#noticedUs = this.#connection.lane.nowUs();
     this.#graceUs = graceMs * MICROS_PER_MILLI;
@@ -114,6 +121,7 @@ export class ConnectionLife {
     }
     this.#lookForStandstill(nowUs);
     if (this.#connection.isClosed) return;
+    this.#lookAtRequests(nowUs);
     this.#lookAtKeepalive(nowUs);
     this.#lookAtAge(nowUs);
   }
@@ -123,7 +131,9 @@ export class ConnectionLife {
     const { bounds } = connection.lane;
     if (this.#hasWritten || connection.unreadBytes === 0) this.#writtenUs = nowUs;
     this.#hasWritten = false;
-    if (!connection.isWithinFrame) this.#stuckFrameUs = nowUs;
+    // A busy connection is within a frame at every look, but not within the same.
+    if (!connection.isWithinFrame || connection.piecesRead !== this.#piecesRead) this.#stuckFrameUs = nowUs;
+    this.#piecesRead = connection.piecesRead;
     if (nowUs - this.#stuckFrameUs > bounds.headerBlockMs * MICROS_PER_MILLI) connection.cut("header_timeout");
     else if (nowUs - this.#writtenUs > bounds.stallMs * MICROS_PER_MILLI) connection.cut("stalled");
     else if (this.#isStarved(nowUs)) connection.cut("stalled");
@@ -136,6 +146,17 @@ export class ConnectionLife {
       if (stream instanceof UnaryStream && stream.isStarvedAt(nowUs, stallUs)) return true;
     }
     return false;
+  }
+
+  // Calls whose message does not come whole reach no handler, so nobody else keeps their deadline.
+  #lookAtRequests(nowUs: number): void {
+    const { streams, lane } = this.#connection;
+    if (streams.size === 0) return;
+    for (const stream of streams.all()) {
+      if (stream instanceof UnaryStream && !stream.isRemoteDone) {
+        stream.lookAtRequest(nowUs, lane.bounds.stallMs * MICROS_PER_MILLI);
+      }
+    }
   }
 
   #lookAtKeepalive(nowUs: number): void {

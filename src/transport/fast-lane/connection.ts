@@ -71,6 +71,11 @@ export class Connection implements OutputOwner {
     return this.#reader.isWithinFrame || this.#intake.isWithinBlock;
   }
 
+  /** Moves with every frame, and every header block, that has come whole. */
+  get piecesRead(): number {
+    return this.#intake.pieces;
+  }
+
   /** Takes what the socket has read, from `start` on: all of it belongs to one turn, at whose end answers go out. */
   read(chunk: Buffer, start: number): void {
     if (this.isClosed) return;
@@ -234,7 +239,7 @@ export class Connection implements OutputOwner {
   /** Ends a connection that has said its goodbye. */
   leave(): void {
     if (this.isClosed) return;
-    this.sender.output.flush();
+    this.sender.output.flushLast();
     this.#close();
     this.life.noteEnding();
     this.socket.end();

@@ -19,6 +19,7 @@ import {
   FrameType,
   PING_BYTES,
   PRIORITY_BYTES,
+  SETTING_BYTES,
   WINDOW_DEFAULT,
   WINDOW_LARGEST,
 } from "./protocol.ts";
@@ -32,6 +33,8 @@ import { TurnedAwayStream } from "./turned-away-stream.ts";
 export const RECEIVE_WINDOW = 1_048_576;
 /** DATA frames shorter than this, but for a last one, are counted as frills. */
 const WORTHY_DATA_BYTES = 16;
+/** SETTINGS longer than this count as several; nobody has more than a dozen to say. */
+const SETTINGS_BYTES_PER_FRILL = 16 * SETTING_BYTES;
 
 export class FrameIntake implements FrameSink, BlockSink {
   readonly #connection: Connection;
@@ -47,6 +50,8 @@ export class FrameIntake implements FrameSink, BlockSink {
   readonly #handOver: HandOver;
   #receiveWindow = RECEIVE_WINDOW;
   #hasSettings = false;
+  /** Frames and header blocks that have come whole. */
+  pieces = 0;
 
   constructor(connection: Connection) {
     const { lane } = connection;
@@ -102,6 +107,7 @@ export class FrameIntake implements FrameSink, BlockSink {
       default:
         this.#takeOther(type, streamId, bytes, start, end);
     }
+    if (this.#blocks.openStreamId === 0) this.pieces++;
     return !this.#connection.isClosed;
   }
 
@@ -286,7 +292,9 @@ export class FrameIntake implements FrameSink, BlockSink {
 
   #takeSettings(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
     if (id !== 0) throw protocolError("SETTINGS on a stream");
-    this.#allowances.spend(Frill.settings);
+    // Each change of windows visits every stream, and one frame has room for thousands of them.
+    for (let at = start; at === start || at < end; at += SETTINGS_BYTES_PER_FRILL)
+      this.#allowances.spend(Frill.settings);
     if (flags & Flag.ack) {
       if (end !== start) throw new ConnectionError(ErrorCode.frameSizeError, "an acknowledgement that is not empty");
       return;

@@ -118,6 +118,8 @@ export class HandedStream extends Stream {
     const { sender } = this.#connection;
     if (block.length > 0) sender.headers(this.id, block, true);
     else sender.endData(this.id);
+    // A caller that has more to say has nobody to say it to; left half open, the inner stream would stay for good.
+    if (!this.isRemoteDone) this.#inner.close(constants.NGHTTP2_NO_ERROR);
     this.#connection.end(this);
     this.#connection.flushSoon();
   }

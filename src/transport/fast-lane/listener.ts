@@ -19,6 +19,7 @@ export class Listener {
   readonly #entering = new Set<Entrance>();
   readonly #sockets = new Set<Socket>();
   readonly #look: NodeJS.Timeout;
+  #isClosed = false;
 
   constructor(lane: Lane, tls: TlsSource | undefined) {
     this.#lane = lane;
@@ -28,6 +29,7 @@ export class Listener {
 
   /** Stops accepting. Connections go on. */
   close(): void {
+    this.#isClosed = true;
     this.server.close();
     for (const entrance of this.#entering) entrance.socket.destroy();
   }
@@ -84,6 +86,11 @@ export class Listener {
   }
 
   #enter(socket: Socket, refusal?: string): void {
+    // A handshake that began before the end of accepting ends after it: nobody would tell this connection to go.
+    if (this.#isClosed) {
+      socket.destroy();
+      return;
+    }
     const entrance = new Entrance(this.#lane, socket, refusal, () => this.#entering.delete(entrance));
     this.#entering.add(entrance);
   }

@@ -1,5 +1,6 @@
 // What goes out on one socket: frames are written into chunks, and the chunks are handed to the socket once a turn.
-// A chunk that was handed over belongs to the socket until it has called back; only then is it written to again.
+// A chunk that was handed over belongs to the socket until it has called back; only then is it written to again. While the
+// socket is behind, only full chunks follow: else a peer that reads slowly would hold a chunk for every few bytes.
 
 import type { Socket } from "node:net";
 import { FRAME_HEAD_BYTES, type FrameType } from "./protocol.ts";
@@ -86,21 +87,27 @@ export class Output {
     this.advanceTo(this.#at + payload.length);
   }
 
-  /** Hands all that was written to the socket. */
+  /** Hands what was written to the socket; the rest of a chunk waits while the socket has not called back. */
   flush(): void {
     const last = this.#bytes;
     if (last === undefined || this.#isClosed) return;
-    this.#bytes = undefined;
+    const isBehind = this.#handed.length > 0;
     if (this.#full.length === 0) {
-      this.#hand(last.subarray(0, this.#at));
+      if (!isBehind) this.#handRest(last);
       return;
     }
     const full = this.#full;
     this.#full = [];
     this.#socket.cork();
     for (const chunk of full) this.#hand(chunk);
-    this.#hand(last.subarray(0, this.#at));
+    if (!isBehind) this.#handRest(last);
     this.#socket.uncork();
+  }
+
+  /** Hands everything to the socket: nothing will follow. */
+  flushLast(): void {
+    this.flush();
+    if (this.#bytes !== undefined && !this.#isClosed) this.#handRest(this.#bytes);
   }
 
   /** Drops what has not been handed to the socket; nothing is written from here on. */
@@ -109,6 +116,11 @@ export class Output {
     this.#full = [];
     this.#bytes = undefined;
     this.unread = 0;
+  }
+
+  #handRest(chunk: Buffer): void {
+    this.#bytes = undefined;
+    this.#hand(chunk.subarray(0, this.#at));
   }
 
   #hand(bytes: Buffer): void {
@@ -123,6 +135,7 @@ export class Output {
     if (bytes === undefined || error || this.#isClosed) return;
     this.unread -= bytes.length;
     this.#pool.giveBack(Buffer.from(bytes.buffer, 0, CHUNK_BYTES));
+    if (this.#handed.length === 0) this.flush();
     this.#owner.outputWritten();
   }
 }

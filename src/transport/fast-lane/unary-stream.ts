@@ -28,7 +28,8 @@ export class UnaryStream extends Stream implements UnaryReply {
   // What is left of an answer that had to wait for a window.
   #waiting: Buffer | undefined;
   #sent = 0;
-  // Since when it has waited without a byte going out, as looks from outside see it; 0 before the first look.
+  // Since when, as looks from outside see it, the request has not been whole or no byte of the answer has gone out; 0
+  // before the first look.
   #starvedUs = 0;
 
   constructor(lane: Lane) {
@@ -43,6 +44,7 @@ export class UnaryStream extends Stream implements UnaryReply {
     this.consumed = 0;
     this.isRemoteDone = false;
     this.contentLength = head.contentLength;
+    this.#starvedUs = 0;
     this.#connection = connection;
     this.#method = head.method as UnaryMethod;
     this.#deadlineUs =
@@ -86,7 +88,9 @@ export class UnaryStream extends Stream implements UnaryReply {
     if (this.#request === undefined || size > this.#request.length) {
       const room = Math.min(Math.max(2 * size, MESSAGE_BYTES_FIRST), maxMessageBytes + MESSAGE_HEAD_BYTES);
       const larger = Buffer.allocUnsafe(Math.max(room, size));
-      connection.partialBytes += larger.length - (this.#request?.length ?? 0);
+      const more = larger.length - (this.#request?.length ?? 0);
+      connection.partialBytes += more;
+      this.#lane.partialBytes += more;
       this.#request?.copy(larger, 0, 0, this.#filled);
       this.#request = larger;
     }
@@ -115,16 +119,17 @@ export class UnaryStream extends Stream implements UnaryReply {
         return [GrpcStatus.unimplemented, "the call carries a second message; expected one"];
     }
     const { counts, bounds } = this.#lane;
-    if ((this.#connection as Connection).partialBytes > bounds.partialBytesMax) {
-      counts.troubles.partial_requests++;
-      return [GrpcStatus.resourceExhausted, "too many requests of this connection have come only in part"];
-    }
-    return undefined;
+    const { partialBytes } = this.#connection as Connection;
+    if (partialBytes <= bounds.partialBytesMax && this.#lane.partialBytes <= bounds.partialBytesTotalMax)
+      return undefined;
+    counts.troubles.partial_requests++;
+    return [GrpcStatus.resourceExhausted, "too many requests have come only in part"];
   }
 
   #dropRequest(): void {
     if (this.#request !== undefined && this.#connection !== undefined) {
       this.#connection.partialBytes -= this.#request.length;
+      this.#lane.partialBytes -= this.#request.length;
     }
     this.#request = undefined;
     this.#filled = 0;
@@ -192,6 +197,16 @@ export class UnaryStream extends Stream implements UnaryReply {
   /** Answers DEADLINE_EXCEEDED; what the handler replies later is dropped. */
   expire(): void {
     this.#refuse(GrpcStatus.deadlineExceeded, "Deadline exceeded");
+  }
+
+  /** Fails a call whose request is not whole by its deadline, or after `stallUs` of looks every second or so. */
+  lookAtRequest(nowUs: number, stallUs: number): void {
+    if (this.#deadlineUs <= nowUs) {
+      this.#refuse(GrpcStatus.deadlineExceeded, "the deadline passed before the request was whole");
+    } else if (this.isStarvedAt(nowUs, stallUs)) {
+      this.#lane.counts.troubles.partial_requests++;
+      this.#refuse(GrpcStatus.deadlineExceeded, "the request did not come whole in time");
+    }
   }
 
   /** Keeps an answer of which the first `sent` bytes are out; `resume` sends the rest. */

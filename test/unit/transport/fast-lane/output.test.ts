@@ -95,3 +95,27 @@ test("bytes whose write failed are not used again", () => {
   output.flush();
   expect(writes[1]?.bytes.buffer).not.toBe(writes[0]?.bytes.buffer);
 });
+
+test("a socket that does not call back is given no more chunks than the bytes fill", () => {
+  const { output, writes } = newOutput();
+  for (let turn = 0; turn < 5_000; turn++) {
+    frame(output, turn, 20);
+    output.flush();
+  }
+  const held = new Set(writes.map(({ bytes }) => bytes.buffer)).size * CHUNK_BYTES;
+  expect(held).toBeLessThan(output.unread + 2 * CHUNK_BYTES);
+});
+
+test("what waits for a socket that is behind goes out when it calls back, or when it is the last", () => {
+  const { output, writes } = newOutput();
+  for (let turn = 0; turn < 3; turn++) {
+    frame(output, turn);
+    output.flush();
+  }
+  expect(writes).toHaveLength(1);
+  writes[0]?.done();
+  expect(writes.map(({ bytes }) => bytes.length)).toEqual([109, 218]);
+  frame(output, 3);
+  output.flushLast();
+  expect(writes.map(({ bytes }) => bytes.length)).toEqual([109, 218, 109]);
+});
