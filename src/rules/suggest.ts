@@ -54,11 +54,8 @@ export function suggest(word: string, words: Iterable<string>): string | undefin
   return nearest === undefined ? undefined : `Did you mean '${nearest}'?`;
 }
 
-// Nothing that long is a slip of the finger, and comparing it would cost more than it tells.
-const WORD_CHARS_MAX = 40;
-
 function nearestWord(word: string, words: readonly string[]): string | undefined {
-  if (word.length === 0 || word.length > WORD_CHARS_MAX) return undefined;
+  if (word.length === 0) return undefined;
   const folded = fold(word);
   const known = KNOWN_MISTAKES.get(folded);
   if (known !== undefined && words.includes(known)) return known;

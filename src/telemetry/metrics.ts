@@ -113,7 +113,7 @@ export const METRICS = {
   ),
   gaveBack: counter(
     "headgate_store_gave_back_total",
-    "Takes given back because their call had been answered without the store.",
+    "Takes given back to the store: their call had been answered without it or was refused elsewhere, or a lease's rest went home.",
   ),
   breakerState: gauge("headgate_store_breaker_state", "1 for the state that the breaker is in, 0 for the others.", [
     "state",

@@ -17,6 +17,19 @@ const BUILD_MS = 120_000;
 const isRoot = process.getuid?.() === 0;
 const asNobody = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
 
+interface BillOfMaterials {
+  readonly components: readonly {
+    readonly name: string;
+    readonly version: string;
+    readonly hashes?: readonly object[];
+    readonly licenses?: readonly object[];
+  }[];
+}
+
+interface LockFile {
+  readonly packages: Readonly<Record<string, { readonly version: string; readonly dev?: boolean }>>;
+}
+
 let folder: string;
 let digest: string;
 
@@ -66,6 +79,25 @@ describe("the image's folder", () => {
     }
     const modes = new Set((await listing(folder)).map((line) => line.split(" ")[0]));
     expect([...modes].toSorted()).toEqual(["100644", "100755", "120777", "40755"]);
+  });
+
+  test("says in sbom.cdx.json which packages it holds, all of them and no others, with their hashes", async () => {
+    const bill = JSON.parse(await readFile(join(folder, "app/sbom.cdx.json"), "utf8")) as BillOfMaterials;
+    const lock = JSON.parse(await readFile(join(ROOT, "package-lock.json"), "utf8")) as LockFile;
+    const shipped = Object.entries(lock.packages).filter(([path, { dev }]) => path !== "" && dev !== true);
+    const names = shipped.map(([path, { version }]) => `${path.split("node_modules/").at(-1)}@${version}`);
+    expect(bill).toMatchObject({ bomFormat: "CycloneDX", metadata: { component: { name: "headgate" } } });
+    expect(bill.components.map(({ name, version }) => `${name}@${version}`).toSorted()).toEqual(
+      [...new Set(names)].toSorted(),
+    );
+    for (const { name, hashes, licenses } of bill.components) {
+      expect(hashes?.[0], name).toMatchObject({ alg: "SHA-512", content: expect.stringMatching(/^[0-9a-f]{128}$/) });
+      expect(licenses, name).toHaveLength(1);
+    }
+    for (const [path, { version }] of shipped) {
+      const manifest = JSON.parse(await readFile(join(folder, "app", path, "package.json"), "utf8"));
+      expect(manifest, path).toMatchObject({ version });
+    }
   });
 
   test("checks rules when /bin/ratelimit is given a command", () => {
