@@ -1,7 +1,7 @@
 // Gives the first callers the speed that later ones get: before the process says that it is ready, the way of a call is
 // run often enough for the engine to compile it, and the store has answered some takes. Leaves no trace in either.
 
-import { parseFile } from "../config/load.ts";
+import { parseFile } from "../config/parse-file.ts";
 import type { Clock } from "../core/clock.ts";
 import { Algorithm, type Limit, OnStoreFailure, Unit } from "../core/limit.ts";
 import { LimitStats } from "../core/limit-stats.ts";

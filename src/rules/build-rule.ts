@@ -2,6 +2,7 @@
 
 import type { Limit } from "../core/limit.ts";
 import { textOf } from "../core/request.ts";
+import type { Steps } from "../core/steps.ts";
 import { limitKeySuffix } from "./bucket-key.ts";
 import type { LimitBuilder, LimitOwner } from "./build-limit.ts";
 import { buildCompositeIndex } from "./composite.ts";
@@ -39,9 +40,9 @@ export function countRules(drafts: readonly RuleDraft[]): number {
   return count;
 }
 
-/** The root level of a domain. The drafts must come to at most RULES_MAX rules. */
-export function buildRoot(drafts: readonly RuleDraft[], context: DomainContext): Level {
-  return buildLevel(drafts, { path: "", statPath: [] }, context);
+/** The root level of a domain, a rule per step. The drafts must come to at most RULES_MAX rules. */
+export function* buildRoot(drafts: readonly RuleDraft[], context: DomainContext): Steps<Level> {
+  return yield* buildLevel(drafts, { path: "", statPath: [] }, context);
 }
 
 interface MutableKeyRules {
@@ -50,13 +51,14 @@ interface MutableKeyRules {
   any: Rule | undefined;
 }
 
-function buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: DomainContext): Level {
+function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: DomainContext): Steps<Level> {
   const byKey = new Map<string, MutableKeyRules>();
   const rules: Rule[] = [];
   const patterns: Rule[] = [];
   let hasStarKey = false;
-  for (const [draft, pattern] of distinctPatterns(drafts, context)) {
-    const rule = buildRule(draft, pattern, parent, context);
+  for (const [draft, pattern] of yield* distinctPatterns(drafts, context)) {
+    const rule = yield* buildRule(draft, pattern, parent, context);
+    yield;
     rules.push(rule);
     const { kind } = rule.pattern;
     if (kind === "compositeWildcard") {
@@ -78,7 +80,7 @@ function buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: Domai
       if (kind === "wildcard" && !keyRules.exact.has(rule.patternText)) keyRules.exact.set(rule.patternText, rule);
     }
   }
-  warnUnreachable(rules, context.log);
+  yield* warnUnreachable(rules, context.log);
   const frozen: ReadonlyMap<string, KeyRules> = byKey;
   return {
     byKey: frozen,
@@ -89,11 +91,12 @@ function buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: Domai
 }
 
 // Every value of `one_of` is a rule of its own. Of two rules with the same key and pattern the second is an error.
-function distinctPatterns(drafts: readonly RuleDraft[], context: DomainContext): [RuleDraft, PatternDraft][] {
+function* distinctPatterns(drafts: readonly RuleDraft[], context: DomainContext): Steps<[RuleDraft, PatternDraft][]> {
   const seen = new Map<string, Place>();
   const distinct: [RuleDraft, PatternDraft][] = [];
   for (const draft of drafts) {
     for (const pattern of draft.patterns) {
+      yield;
       const identity = JSON.stringify([draft.key, patternIdentity(pattern)]);
       const first = seen.get(identity);
       if (first === undefined) {
@@ -114,7 +117,7 @@ function distinctPatterns(drafts: readonly RuleDraft[], context: DomainContext):
   return distinct;
 }
 
-function buildRule(draft: RuleDraft, patternDraft: PatternDraft, parent: Parent, context: DomainContext): Rule {
+function* buildRule(draft: RuleDraft, patternDraft: PatternDraft, parent: Parent, context: DomainContext): Steps<Rule> {
   const { pattern, text } = patternDraft;
   const pathElement = visible(text === "" ? draft.key : `${draft.key}=${text}`);
   const path = parent.path === "" ? pathElement : `${parent.path}/${pathElement}`;
@@ -148,7 +151,7 @@ function buildRule(draft: RuleDraft, patternDraft: PatternDraft, parent: Parent,
     detailedMetric: draft.detailedMetric,
     valueToMetric: draft.valueToMetric,
     metadata: draft.metadata,
-    children: draft.children.length === 0 ? undefined : buildLevel(draft.children, { path, statPath }, context),
+    children: draft.children.length === 0 ? undefined : yield* buildLevel(draft.children, { path, statPath }, context),
   };
 }
 

@@ -2,6 +2,7 @@
 
 import { LimitStats } from "../core/limit-stats.ts";
 import { textOf } from "../core/request.ts";
+import { runThrough, type Steps } from "../core/steps.ts";
 import { domainKeyPrefix, globalBucketKey, hashBucketKey } from "./bucket-key.ts";
 import { type CompileOptions, LimitBuilder } from "./build-limit.ts";
 import { buildRoot, countRules, type DomainContext } from "./build-rule.ts";
@@ -26,8 +27,18 @@ export interface CompileResult {
 
 /** Compiles files, in the order given, to an immutable rule set. One error anywhere refuses the whole set. */
 export function compileRules(files: readonly SourceFile[], options: CompileOptions): CompileResult {
+  return runThrough(compileSteps(files, options));
+}
+
+/** The same in steps of a rule or less, for who has calls to answer meanwhile. */
+export function* compileSteps(files: readonly SourceFile[], options: CompileOptions): Steps<CompileResult> {
   const log = new ProblemLog();
-  const drafts = files.map((file) => readFile(file, log)).filter((draft) => draft !== undefined);
+  const drafts: FileDraft[] = [];
+  for (const file of files) {
+    const draft = yield* readFile(file, log);
+    if (draft !== undefined) drafts.push(draft);
+    yield;
+  }
   const domains = new Map<string, DomainRules>();
   // A set that is refused already must leave no stats behind; it's built all the same, for the rest of its problems.
   const statsBook = log.hasErrors ? { statsOf: () => new LimitStats() } : options.statsBook;
@@ -42,7 +53,7 @@ export function compileRules(files: readonly SourceFile[], options: CompileOptio
       );
       break;
     }
-    const domain = buildDomain(parts, { ...options, statsBook }, { ids, log });
+    const domain = yield* buildDomain(parts, { ...options, statsBook }, { ids, log });
     domains.set(domain.domain, domain);
   }
   const problems = log.sorted();
@@ -82,7 +93,7 @@ interface SetContext {
   readonly log: ProblemLog;
 }
 
-function buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetContext): DomainRules {
+function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetContext): Steps<DomainRules> {
   const { log } = shared;
   const { domain } = parts[0];
   const rules = parts.flatMap((part) => part.rules);
@@ -92,16 +103,18 @@ function buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetCon
   const { cacheKeyPrefix = "", compatible = false } = options;
   const context: DomainContext = { domain, names, limitBuilder, compatible, log, limits: [] };
   const keyPrefix = domainKeyPrefix(cacheKeyPrefix, domain);
-  const root = buildRoot(rules, context);
+  const root = yield* buildRoot(rules, context);
+  yield;
   const globalLimit = buildGlobalLimit(globalLimits, keyPrefix, context);
-  warnUnknownReplaces(rules, names, log);
+  yield* warnUnknownReplaces(rules, names, log);
+  const costEntries = yield* checkCostEntries(rules, log);
   return {
     domain,
     keyPrefix,
     counterPrefix: compatible ? counterKeyPrefix(cacheKeyPrefix, domain) : undefined,
     root,
     globalLimit,
-    costEntries: checkCostEntries(rules, log),
+    costEntries,
     hasReplaces: context.limits.some((limit) => limit.replaces.length > 0) || root.rules.some(replacesWhileUnlimited),
     limits: context.limits,
     files: parts.map((part) => part.file),
@@ -152,8 +165,9 @@ function* eachRule(rules: readonly RuleDraft[]): Generator<RuleDraft> {
   }
 }
 
-function warnUnknownReplaces(rules: readonly RuleDraft[], names: SafeNames, log: ProblemLog): void {
+function* warnUnknownReplaces(rules: readonly RuleDraft[], names: SafeNames, log: ProblemLog): Steps<void> {
   for (const rule of eachRule(rules)) {
+    yield;
     const replaced = [...rule.limits.unlimitedReplaces, ...rule.limits.limits.flatMap((limit) => limit.replaces)];
     for (const { name, at } of replaced) {
       if (!names.has(name))
@@ -162,12 +176,14 @@ function warnUnknownReplaces(rules: readonly RuleDraft[], names: SafeNames, log:
   }
 }
 
-function checkCostEntries(rules: readonly RuleDraft[], log: ProblemLog): ReadonlySet<string> {
+function* checkCostEntries(rules: readonly RuleDraft[], log: ProblemLog): Steps<ReadonlySet<string>> {
   const firstUse = new Map<string, Place>();
   for (const { cost, at } of eachRule(rules)) {
+    yield;
     if (cost !== undefined && !firstUse.has(cost.entry)) firstUse.set(cost.entry, at);
   }
   for (const rule of firstUse.size === 0 ? [] : eachRule(rules)) {
+    yield;
     const use = firstUse.get(rule.key);
     if (use === undefined) continue;
     const message = `'${textOf(rule.key)}' carries the cost of the rule at ${formatPlace(use)} and is skipped in matching, so it can't be a key`;

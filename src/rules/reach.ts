@@ -1,6 +1,7 @@
 // Finds rules that no value can reach, because an earlier pattern of the same key takes all that they would match.
 
 import { textOf } from "../core/request.ts";
+import type { Steps } from "../core/steps.ts";
 import { fitsPieces } from "./match.ts";
 import type { ProblemLog } from "./problems.ts";
 import type { Pattern, Rule } from "./rule-set.ts";
@@ -9,9 +10,10 @@ import type { Pattern, Rule } from "./rule-set.ts";
 const PATTERNS_CHECKED_MAX = 500;
 
 /** Warns of each rule of a level that an earlier one hides. Says nothing where it can't be sure. */
-export function warnUnreachable(rules: readonly Rule[], log: ProblemLog): void {
+export function* warnUnreachable(rules: readonly Rule[], log: ProblemLog): Steps<void> {
   const patternsByKey = new Map<string, Rule[]>();
   for (const rule of rules) {
+    yield;
     const { kind } = rule.pattern;
     if (kind === "exact" || kind === "any" || kind === "compositeWildcard") continue;
     const earlier = patternsByKey.get(rule.key) ?? [];
@@ -23,6 +25,7 @@ export function warnUnreachable(rules: readonly Rule[], log: ProblemLog): void {
   }
   // The rule without a value is tried last, wherever it stands.
   for (const rule of rules) {
+    yield;
     if (rule.pattern.kind !== "any") continue;
     const hiding = patternsByKey.get(rule.key)?.find((candidate) => covers(candidate.pattern, rule.pattern));
     if (hiding !== undefined) warn(rule, hiding, log);

@@ -2,6 +2,7 @@
 
 import { RE2JS } from "re2js";
 import { oneByteOf, textOf } from "../core/request.ts";
+import type { Steps } from "../core/steps.ts";
 import { parseRange, type Range, testRanges } from "./cidr.ts";
 import type { PatternDraft } from "./draft.ts";
 import { type Field, type Fields, readFields } from "./fields.ts";
@@ -12,7 +13,7 @@ import { REGEX_CHARS_MAX, REGEX_INSTRUCTIONS_MAX, REGEX_VALUE_CHARS_MAX, SECTION
 import type { Place } from "./source.ts";
 
 /** The patterns of a rule with that key: one, or as many as `one_of` has values. Empty if they can't be understood. */
-export function readPatterns(key: string, fields: Fields, log: ProblemLog): PatternDraft[] {
+export function* readPatterns(key: string, fields: Fields, log: ProblemLog): Steps<PatternDraft[]> {
   const value = readText(fields, "value", log) ?? "";
   const match = readSection(fields.get("match"), log);
   if (match === undefined) return [valuePattern(key, value, fields.get("value")?.value.at ?? fields.at)];
@@ -29,7 +30,7 @@ export function readPatterns(key: string, fields: Fields, log: ProblemLog): Patt
   if (second !== undefined) {
     log.error(second.keyAt, `match: '${second.name}' can't stand beside '${first.name}'`, "Make them two rules.");
   }
-  return readMatch(first, log);
+  return yield* readMatch(first, log);
 }
 
 /** Identity of a pattern within its level: two rules with the same key and the same identity are duplicates. */
@@ -48,15 +49,16 @@ function valuePattern(key: string, value: string, at: Place): PatternDraft {
   return { pattern: { kind: "exact", value }, text: value, at };
 }
 
-function readMatch(field: Field, log: ProblemLog): PatternDraft[] {
+function* readMatch(field: Field, log: ProblemLog): Steps<PatternDraft[]> {
+  if (field.name === "cidr") return yield* readCidr(field, log);
   const scalars = readScalars(field, log);
-  if (field.name === "cidr") return readCidr(field, log);
   if (field.name !== "one_of" && field.value.kind === "sequence") {
     log.error(field.value.at, `${field.name}: expected one text, got a list`, "Make one rule of each.");
     return [];
   }
   const patterns: PatternDraft[] = [];
   for (const scalar of scalars) {
+    yield;
     const text = textOfNode(field.name, scalar, log);
     const pattern = text === undefined ? undefined : makePattern(field.name, text, scalar.at, log);
     if (pattern === undefined) continue;
@@ -103,9 +105,10 @@ function makeRegex(source: string, at: Place, log: ProblemLog): Pattern | undefi
   }
 }
 
-function readCidr(field: Field, log: ProblemLog): PatternDraft[] {
+function* readCidr(field: Field, log: ProblemLog): Steps<PatternDraft[]> {
   const ranges: Range[] = [];
   for (const scalar of readScalars(field, log)) {
+    yield;
     const range = parseRange(scalar.text);
     if (typeof range !== "string") ranges.push(range);
     else log.error(scalar.at, `cidr: ${range}, got ${describeNode(scalar)}`);

@@ -3,6 +3,7 @@
 
 import { SYNC_NAMES, Sync } from "../core/limit.ts";
 import { textOf } from "../core/request.ts";
+import type { Steps } from "../core/steps.ts";
 import { Kind } from "../core/take.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
 import type { FileDraft, GlobalLimitDraft, LimitDraft, LimitsDraft, RuleDraft } from "./draft.ts";
@@ -15,8 +16,8 @@ import { readMappings, readSection, readSwitch, readText, readWhole, readWord } 
 import type { CostEntry } from "./rule-set.ts";
 import type { MappingNode, SourceFile } from "./source.ts";
 
-/** Reads a parsed file; undefined if it has no usable domain. */
-export function readFile(file: SourceFile, log: ProblemLog): FileDraft | undefined {
+/** Reads a parsed file, a rule or a piece of its pattern per step; undefined if it has no usable domain. */
+export function* readFile(file: SourceFile, log: ProblemLog): Steps<FileDraft | undefined> {
   log.addAll(file.problems);
   const { root } = file;
   if (root === undefined) return undefined;
@@ -36,28 +37,29 @@ export function readFile(file: SourceFile, log: ProblemLog): FileDraft | undefin
     log.error(field?.value.at ?? top, "the domain is missing or empty; every file needs one, as callers name it");
   }
   const globalLimit = readGlobalLimit(fields, log);
-  const rules = readRules(fields, log);
+  const rules = yield* readRules(fields, log);
   if (domain === "") return undefined;
   return { file: file.name, domain, domainAt: field?.value.at ?? top, globalLimit, rules };
 }
 
-function readRules(fields: Fields, log: ProblemLog): RuleDraft[] {
+function* readRules(fields: Fields, log: ProblemLog): Steps<RuleDraft[]> {
   const rules: RuleDraft[] = [];
   for (const mapping of readMappings(fields.get("descriptors"), log)) {
-    const rule = readRule(mapping, log);
+    const rule = yield* readRule(mapping, log);
+    yield;
     if (rule !== undefined) rules.push(rule);
   }
   return rules;
 }
 
-function readRule(mapping: MappingNode, log: ProblemLog): RuleDraft | undefined {
+function* readRule(mapping: MappingNode, log: ProblemLog): Steps<RuleDraft | undefined> {
   const fields = readFields("rule", [mapping], log);
   const keyField = fields.get("key");
   const key = readText(fields, "key", log) ?? "";
   if (key === "" && (keyField === undefined || keyField.value.kind === "scalar")) {
     log.error(keyField?.value.at ?? mapping.at, "the rule's key is missing or empty");
   }
-  const patterns = readPatterns(key, fields, log);
+  const patterns = yield* readPatterns(key, fields, log);
   const limits = readLimits(fields, log);
   const modes = readModes(fields, log);
   const draft: RuleDraft = {
@@ -76,7 +78,7 @@ function readRule(mapping: MappingNode, log: ProblemLog): RuleDraft | undefined 
     detailedMetric: readSwitch(fields, "detailed_metric", log),
     valueToMetric: readSwitch(fields, "value_to_metric", log),
     metadata: readMetadata(fields.get("metadata"), log),
-    children: readRules(fields, log),
+    children: yield* readRules(fields, log),
   };
   checkSharing(draft, fields, log);
   checkSettings(draft, fields, log);

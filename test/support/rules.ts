@@ -1,6 +1,6 @@
 // Rule sets from YAML text, for tests that are about something else.
 
-import { parseFile } from "../../src/config/load.ts";
+import { parseFile } from "../../src/config/parse-file.ts";
 import type { LimitStats, StatsBook } from "../../src/core/limit-stats.ts";
 import { LimitStats as Stats } from "../../src/core/limit-stats.ts";
 import { type CompileOptions, type CompileResult, compileRules } from "../../src/rules/compile.ts";

@@ -4,7 +4,8 @@ import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, wri
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type LoadOptions, loadError, loadRules, parseFile } from "../../../src/config/load.ts";
+import { type LoadOptions, loadError, loadRules } from "../../../src/config/load.ts";
+import { parseFile } from "../../../src/config/parse-file.ts";
 import { hashRuleFiles } from "../../../src/config/read-files.ts";
 import { PlainStatsBook } from "../../support/rules.ts";
 

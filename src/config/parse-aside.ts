@@ -1,0 +1,103 @@
+// Parses rule files in a thread of their own, so that calls don't wait for them: parsing takes about a millisecond per dozen
+// rules. Small files are parsed where they are, for a thread takes longer to start than they take.
+
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
+import { makeProblem } from "../rules/problems.ts";
+import type { SourceFile } from "../rules/source.ts";
+import { runInTurns } from "./in-turns.ts";
+import { parseFile } from "./parse-file.ts";
+import type { ReadFile } from "./read-files.ts";
+import { type PackedFile, unpackFile } from "./tree-wire.ts";
+
+/** Bytes in all files together up to which they are parsed in this thread; some five milliseconds, one file at a time. */
+const INLINE_BYTES_MAX = 8_192;
+
+/** A file that takes longer to parse than this is refused. */
+const PARSE_MS_MAX = 60_000;
+
+// Source text that is run without being built has no such file beside it: then this thread has to do.
+const WORKER = new URL("./parse-worker.js", import.meta.url);
+
+/** Parses all files in their order. Never rejects: what can't be parsed is in the file's problems. */
+export async function parseAside(files: readonly ReadFile[]): Promise<SourceFile[]> {
+  const bytes = files.reduce((sum, file) => sum + file.bytes.length, 0);
+  const parser = bytes > INLINE_BYTES_MAX ? await AsideParser.start() : undefined;
+  const sources: SourceFile[] = [];
+  try {
+    for (const file of files) {
+      sources.push(parser === undefined ? parseFile(file) : await parseIn(parser, file));
+      // Calls get their turn between two files.
+      await nextTurn();
+    }
+  } finally {
+    await parser?.close();
+  }
+  return sources;
+}
+
+async function parseIn(parser: AsideParser, file: ReadFile): Promise<SourceFile> {
+  const packed = await parser.parse(file);
+  if (typeof packed !== "string") return runInTurns(unpackFile(packed));
+  const problem = makeProblem("error", { file: file.name, line: 1, column: 1 }, packed, undefined);
+  return { name: file.name, root: undefined, problems: [problem] };
+}
+
+/** The thread. Ends with the load that it was started for. */
+class AsideParser {
+  readonly #worker: Worker;
+  #answer: ((answer: PackedFile | string) => void) | undefined;
+  #trouble: string | undefined;
+
+  private constructor(worker: Worker) {
+    this.#worker = worker;
+    worker.on("message", (packed: PackedFile) => this.#settle(packed));
+    worker.on("error", (error) => this.#fail(error.message));
+    worker.on("exit", () => this.#fail("its thread ended"));
+  }
+
+  /** Undefined if there can be no such thread. */
+  static start(): Promise<AsideParser | undefined> {
+    return new Promise((resolve) => {
+      const worker = new Worker(WORKER, { stdout: false, stderr: false });
+      const failed = () => resolve(undefined);
+      worker.once("error", failed);
+      worker.once("exit", failed);
+      worker.once("message", () => {
+        worker.off("error", failed);
+        worker.off("exit", failed);
+        resolve(new AsideParser(worker));
+      });
+    });
+  }
+
+  /** The packed file, or a sentence that says why there is none. */
+  async parse({ name, bytes }: ReadFile): Promise<PackedFile | string> {
+    if (this.#trouble !== undefined) return this.#trouble;
+    const timer = setTimeout(() => {
+      this.#fail(`it took longer than ${PARSE_MS_MAX / 1_000} seconds`);
+    }, PARSE_MS_MAX);
+    const answer = await new Promise<PackedFile | string>((resolve) => {
+      this.#answer = resolve;
+      this.#worker.postMessage({ name, bytes });
+    });
+    clearTimeout(timer);
+    return answer;
+  }
+
+  async close(): Promise<void> {
+    this.#answer = undefined;
+    await this.#worker.terminate();
+  }
+
+  #fail(why: string): void {
+    this.#trouble ??= `the file can't be parsed: ${why}`;
+    this.#settle(this.#trouble);
+  }
+
+  #settle(answer: PackedFile | string): void {
+    const settle = this.#answer;
+    this.#answer = undefined;
+    settle?.(answer);
+  }
+}

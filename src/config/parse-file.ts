@@ -1,0 +1,43 @@
+// The bytes of one rule file to its tree: tells the encoding, leaves the text to parse-yaml.ts.
+
+import { isUtf8 } from "node:buffer";
+import { makeProblem } from "../rules/problems.ts";
+import type { SourceFile } from "../rules/source.ts";
+import { parseYaml } from "./parse-yaml.ts";
+import type { ReadFile } from "./read-files.ts";
+
+/** Parses one file's bytes; what is wrong with it is in the result's problems. */
+export function parseFile({ name, bytes }: ReadFile): SourceFile {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return parseYaml(name, decodeUtf16(bytes, "utf-16le"));
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return parseYaml(name, decodeUtf16(bytes, "utf-16be"));
+  if (!isUtf8(bytes)) {
+    const problem = makeProblem(
+      "error",
+      placeOfBadByte(name, bytes),
+      "the file is not UTF-8 text",
+      "Save it as UTF-8.",
+    );
+    return { name, root: undefined, problems: [problem] };
+  }
+  const text = bytes.toString("utf8");
+  return parseYaml(name, text.startsWith("\ufeff") ? text.slice(1) : text);
+}
+
+function decodeUtf16(bytes: Buffer, encoding: string): string {
+  return new TextDecoder(encoding).decode(bytes);
+}
+
+function placeOfBadByte(file: string, bytes: Buffer): { file: string; line: number; column: number } {
+  let line = 1;
+  let start = 0;
+  for (;;) {
+    const end = bytes.indexOf(0x0a, start);
+    const part = bytes.subarray(start, end < 0 ? bytes.length : end);
+    if (end < 0 || !isUtf8(part)) {
+      // The decoder puts U+FFFD where the first bad byte is, or where the text holds one itself: near enough.
+      return { file, line, column: Math.max(0, part.toString("utf8").indexOf("\ufffd")) + 1 };
+    }
+    start = end + 1;
+    line++;
+  }
+}

@@ -1,0 +1,184 @@
+// A parsed file as one list of numbers and one text, for its way between two threads: both are copied in one go, where an
+// object per node would stop the receiver for as long as parsing had taken. What a node means is left to rules/source.ts.
+
+import type { Steps } from "../core/steps.ts";
+import type { Problem } from "../rules/rule-set.ts";
+import type { ScalarValue } from "../rules/scalar.ts";
+import type { MappingEntry, Place, ScalarNode, SourceFile, SourceNode } from "../rules/source.ts";
+
+/** A SourceFile as it travels. `numbers` is empty if the file has no tree. */
+export interface PackedFile {
+  readonly name: string;
+  readonly problems: readonly Problem[];
+  readonly numbers: Float64Array<ArrayBuffer>;
+  readonly texts: string;
+}
+
+// What begins a node, in `numbers`: its kind, then line and column, then what the kind needs. A node that stands in several
+// places, by an alias, is told once and named by its number afterwards.
+const Kind = { scalar: 0, sequence: 1, mapping: 2, again: 3 } as const;
+
+const VALUE_TYPES = ["null", "text", "boolean", "integer", "large integer", "float", "binary"] as const;
+
+/** Nodes between two yields of `unpackFile`. */
+const NODES_PER_STEP = 256;
+
+/** Packs a file. Runs as long as the tree is large: not for a thread that serves calls. */
+export function packFile({ name, root, problems }: SourceFile): PackedFile {
+  const packer = new Packer();
+  if (root !== undefined) packer.add(root);
+  return { name, problems, numbers: Float64Array.from(packer.numbers), texts: packer.texts.join("") };
+}
+
+class Packer {
+  readonly numbers: number[] = [];
+  readonly texts: string[] = [];
+  readonly #known = new Map<SourceNode, number>();
+
+  // Recursive: parsing bounds the depth.
+  add(node: SourceNode): void {
+    const known = this.#known.get(node);
+    if (known !== undefined) {
+      this.numbers.push(Kind.again, known);
+      return;
+    }
+    this.#known.set(node, this.#known.size);
+    const { line, column } = node.at;
+    if (node.kind === "scalar") {
+      this.numbers.push(Kind.scalar, line, column, node.isQuoted ? 1 : 0);
+      this.#addText(node.text);
+      this.#addValue(node.value);
+    } else if (node.kind === "sequence") {
+      this.numbers.push(Kind.sequence, line, column, node.items.length);
+      for (const item of node.items) this.add(item);
+    } else {
+      this.numbers.push(Kind.mapping, line, column, node.entries.length);
+      for (const { key, value, isMerged } of node.entries) {
+        this.numbers.push(isMerged ? 1 : 0);
+        this.add(key);
+        this.add(value);
+      }
+    }
+  }
+
+  #addText(text: string): void {
+    this.numbers.push(text.length);
+    this.texts.push(text);
+  }
+
+  #addValue(value: ScalarValue): void {
+    this.numbers.push(VALUE_TYPES.indexOf(value.type));
+    if (value.type === "boolean") this.numbers.push(value.boolean ? 1 : 0);
+    else if (value.type === "binary") this.#addText(value.bytes);
+    else if ("number" in value) this.numbers.push(value.number);
+  }
+}
+
+/** Unpacks a file in steps. `packed` comes from `packFile`; anything else gives nonsense. */
+export function* unpackFile(packed: PackedFile): Steps<SourceFile> {
+  const { name, problems, numbers } = packed;
+  if (numbers.length === 0) return { name, root: undefined, problems };
+  const unpacker = new Unpacker(packed);
+  for (let nodes = 0; !unpacker.isDone; nodes++) {
+    unpacker.next();
+    if (nodes % NODES_PER_STEP === 0) yield;
+  }
+  return { name, root: unpacker.root, problems };
+}
+
+/** A list or mapping whose parts are still to come. */
+type Open =
+  | { readonly kind: "sequence"; readonly items: SourceNode[]; left: number }
+  | {
+      readonly kind: "mapping";
+      readonly entries: MappingEntry[];
+      left: number;
+      isMerged: boolean;
+      key: ScalarNode | undefined;
+    };
+
+class Unpacker {
+  root: SourceNode | undefined;
+  readonly #packed: PackedFile;
+  readonly #nodes: SourceNode[] = [];
+  readonly #open: Open[] = [];
+  #at = 0;
+  #textAt = 0;
+
+  constructor(packed: PackedFile) {
+    this.#packed = packed;
+  }
+
+  get isDone(): boolean {
+    return this.root !== undefined && this.#open.length === 0;
+  }
+
+  /** Reads one node and puts it where it belongs. */
+  next(): void {
+    const parent = this.#open.at(-1);
+    if (parent?.kind === "mapping" && parent.key === undefined) parent.isMerged = this.#number() === 1;
+    const node = this.#read();
+    if (parent === undefined) this.root = node;
+    else if (parent.kind === "sequence") {
+      parent.items.push(node);
+      parent.left--;
+    } else if (parent.key === undefined) parent.key = node as ScalarNode;
+    else {
+      parent.entries.push({ key: parent.key, value: node, isMerged: parent.isMerged });
+      parent.key = undefined;
+      parent.left--;
+    }
+    while (this.#open.at(-1)?.left === 0) this.#open.pop();
+  }
+
+  #read(): SourceNode {
+    const kind = this.#number();
+    if (kind === Kind.again) return this.#nodes[this.#number()] as SourceNode;
+    const at: Place = { file: this.#packed.name, line: this.#number(), column: this.#number() };
+    const node = kind === Kind.scalar ? this.#readScalar(at) : this.#readParent(kind, at);
+    return node;
+  }
+
+  #readScalar(at: Place): ScalarNode {
+    const isQuoted = this.#number() === 1;
+    const text = this.#text();
+    const node: ScalarNode = { kind: "scalar", at, text, isQuoted, value: this.#value() };
+    this.#nodes.push(node);
+    return node;
+  }
+
+  #readParent(kind: number, at: Place): SourceNode {
+    const left = this.#number();
+    if (kind === Kind.sequence) {
+      const items: SourceNode[] = [];
+      const node: SourceNode = { kind: "sequence", at, items };
+      this.#nodes.push(node);
+      this.#open.push({ kind: "sequence", items, left });
+      return node;
+    }
+    const entries: MappingEntry[] = [];
+    const node: SourceNode = { kind: "mapping", at, entries };
+    this.#nodes.push(node);
+    this.#open.push({ kind: "mapping", entries, left, isMerged: false, key: undefined });
+    return node;
+  }
+
+  #value(): ScalarValue {
+    const type = VALUE_TYPES[this.#number()] ?? "null";
+    if (type === "null" || type === "text") return { type };
+    if (type === "boolean") return { type, boolean: this.#number() === 1 };
+    if (type === "binary") return { type, bytes: this.#text() };
+    return { type, number: this.#number() };
+  }
+
+  #number(): number {
+    return this.#packed.numbers[this.#at++] as number;
+  }
+
+  #text(): string {
+    const length = this.#number();
+    const text = this.#packed.texts.slice(this.#textAt, this.#textAt + length);
+    this.#textAt += length;
+    return text;
+  }
+}
