@@ -2,9 +2,10 @@
 // pages are is said by server.ts and debug-server.ts.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { posix } from "node:path";
 import { pipeline } from "node:stream/promises";
+import type { Door } from "../core/door.ts";
 import { RequestError } from "../core/errors.ts";
 import { BodyTooLargeError } from "./body.ts";
 
@@ -28,6 +29,8 @@ export interface PageServerOptions {
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;
+  /** Where connections come from if another process listens in place of this one. */
+  readonly door?: Door | undefined;
   readonly pages: ReadonlyMap<string, Page>;
   /** Answers paths that are none of the pages. */
   readonly otherPage: (path: string) => HttpAnswer;
@@ -48,6 +51,7 @@ const CONNECTIONS_MAX = 4_096;
 export class PageServer {
   readonly #options: PageServerOptions;
   readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
   #isClosing = false;
 
   constructor(options: PageServerOptions) {
@@ -62,11 +66,16 @@ export class PageServer {
       (request, response) => void this.#serve(request, response),
     );
     this.#server.maxConnections = CONNECTIONS_MAX;
+    this.#server.on("connection", (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once("close", () => this.#sockets.delete(socket));
+    });
   }
 
   /** Starts to listen; resolves to the port, rejects if that is taken. */
   listen(): Promise<number> {
-    const { host, port } = this.#options;
+    const { host, port, door } = this.#options;
+    if (door !== undefined) return this.#enter(door);
     return new Promise((resolve, reject) => {
       this.#server.once("error", reject);
       this.#server.listen(port, host, () => {
@@ -76,17 +85,28 @@ export class PageServer {
     });
   }
 
-  /** Takes no new connections, lets answers under way finish for at most `graceMs`, then cuts them off. */
-  close(graceMs: number): Promise<void> {
-    this.#isClosing = true;
-    return new Promise((resolve) => {
-      const cutOff = setTimeout(() => this.#server.closeAllConnections(), graceMs);
-      this.#server.close(() => {
-        clearTimeout(cutOff);
-        resolve();
-      });
-      this.#server.closeIdleConnections();
+  #enter(door: Door): Promise<number> {
+    // Has the server watch its timeouts as if it listened; without this a slow request would be waited for without end.
+    this.#server.emit("listening");
+    return door.open((socket) => {
+      if (this.#sockets.size >= CONNECTIONS_MAX) socket.destroy();
+      else {
+        // As node:http has it of its own connections: who has sent all may still wait for the answer.
+        socket.allowHalfOpen = true;
+        this.#server.emit("connection", socket);
+      }
     });
+  }
+
+  /** Takes no new connections, lets answers under way finish for at most `graceMs`, then cuts them off. */
+  async close(graceMs: number): Promise<void> {
+    this.#isClosing = true;
+    this.#options.door?.close();
+    const cutOff = setTimeout(() => this.#server.closeAllConnections(), graceMs);
+    this.#server.close();
+    this.#server.closeIdleConnections();
+    await Promise.all([...this.#sockets].map((socket) => new Promise((resolve) => socket.once("close", resolve))));
+    clearTimeout(cutOff);
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

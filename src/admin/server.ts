@@ -1,6 +1,7 @@
 // The HTTP port: /json, health, metrics, the rules in force, explain. Knows nothing of limits or stores: what it shows
 // and asks comes as functions. How pages are served is page-server.ts.
 
+import type { Door } from "../core/door.ts";
 import type { HealthState } from "../core/health.ts";
 import { inTurns } from "../telemetry/in-turns.ts";
 import { readBody } from "./body.ts";
@@ -26,6 +27,8 @@ export interface AdminSources {
   readonly rulesState: () => RulesState;
   /** Every setting by name, secrets redacted. */
   readonly settings: Readonly<Record<string, string>>;
+  /** How each of the workers fares; undefined where there are none. */
+  readonly workers?: (() => Promise<readonly object[]>) | undefined;
   /** A report that goes out as JSON; a RequestError that it throws becomes a 400. */
   readonly explain: (question: ExplainQuestion) => unknown;
   /** Told of faults of ours; must not throw. */
@@ -36,6 +39,8 @@ export interface AdminOptions {
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;
+  /** Where connections come from if another process listens in place of this one. */
+  readonly door?: Door | undefined;
   readonly metricsPath: string;
   /** Longest body that is read. */
   readonly bodyBytesMax: number;
@@ -50,6 +55,7 @@ export class AdminServer extends PageServer {
     super({
       host: options.host,
       port: options.port,
+      door: options.door,
       pages: makePages(options, sources),
       otherPage: notFound,
       onError: sources.onError,
@@ -59,12 +65,12 @@ export class AdminServer extends PageServer {
 
 /** A server that shows the metrics and nothing else. */
 export function openMetricsServer(
-  options: Pick<AdminOptions, "host" | "port" | "metricsPath">,
+  options: Pick<AdminOptions, "host" | "port" | "door" | "metricsPath">,
   sources: Pick<AdminSources, "metricsText" | "metricsContentType" | "onError">,
 ): PageServer {
-  const { host, port, metricsPath } = options;
+  const { host, port, door, metricsPath } = options;
   const pages = new Map([[metricsPath, metricsPage(sources)]]);
-  return new PageServer({ host, port, pages, otherPage: notFound, onError: sources.onError });
+  return new PageServer({ host, port, door, pages, otherPage: notFound, onError: sources.onError });
 }
 
 function metricsPage({
@@ -79,7 +85,7 @@ function metricsPage({
 }
 
 function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<string, Page> {
-  const { answerJson, health, explain, rulesState, settings } = sources;
+  const { answerJson, health, explain, rulesState, settings, workers } = sources;
   const { bodyBytesMax } = options;
   const pages = new Map<string, Page>();
   const add = (path: string, help: string, methods: Page["methods"], answer: Page["answer"]) =>
@@ -99,8 +105,8 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
     json(health.isServing() ? 200 : 503, readinessView(health.troubles(), health.notes())),
   );
   pages.set(options.metricsPath, metricsPage(sources));
-  add("/config", "rule files, hash, last error, warnings, settings", READ, () =>
-    json(200, configView(rulesState(), settings)),
+  add("/config", "rule files, hash, last error, warnings, settings", READ, async () =>
+    json(200, configView(rulesState(), settings, await workers?.())),
   );
   add("/rlconfig", "one line per limit in force", READ, () => text(200, inTurns(limitLines(rulesState().rules))));
   return pages;

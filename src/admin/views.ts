@@ -40,8 +40,12 @@ export interface ExplainEntry {
 const EXPLAINED_DESCRIPTORS_MAX = 32;
 const EXPLAINED_TEXT_BYTES_MAX = 4_096;
 
-/** The JSON of `/config`. `settings` come redacted. */
-export function configView(state: RulesState, settings: Readonly<Record<string, string>>): object {
+/** The JSON of `/config`. `settings` come redacted; `workers` are there if several share the port. */
+export function configView(
+  state: RulesState,
+  settings: Readonly<Record<string, string>>,
+  workers?: readonly object[],
+): object {
   const { rules, lastFailure } = state;
   return {
     rules: {
@@ -57,6 +61,7 @@ export function configView(state: RulesState, settings: Readonly<Record<string, 
           ? null
           : { at: isoTime(lastFailure.atUs), message: lastFailure.message, problems: lastFailure.problems },
     },
+    ...(workers === undefined ? {} : { workers }),
     settings,
   };
 }

@@ -1,38 +1,59 @@
-// Whether this process should be sent calls, and why not. One state, shown alike over gRPC and HTTP.
+// Whether this process should be sent calls, and why not. One state, shown alike over gRPC and HTTP. Processes that share
+// a port show one state together: what the others say is added to what this one finds.
+
+/** What is amiss, by part, one sentence each. */
+export type PartStates = ReadonlyMap<string, string>;
 
 /** Gathers what is wrong with the parts of the process; nothing wrong means serving. */
 export class HealthState {
+  readonly #prefix: string;
   readonly #troubles = new Map<string, string>();
   readonly #notes = new Map<string, string>();
+  #othersTroubles: PartStates = new Map();
+  #othersNotes: PartStates = new Map();
   readonly #watchers = new Set<(isServing: boolean) => void>();
+  readonly #ownWatchers = new Set<() => void>();
+
+  /** `prefix` stands before the parts of this process where they are shown, to tell them from those of others. */
+  constructor(prefix = "") {
+    this.#prefix = prefix;
+  }
 
   /** Says in one sentence what is wrong with a part (`rules`, `store`, `shutdown`); undefined takes it back. */
   setTrouble(part: string, reason: string | undefined): void {
-    const wasServing = this.isServing();
-    if (reason === undefined) this.#troubles.delete(part);
-    else this.#troubles.set(part, reason);
-    const isServing = this.isServing();
-    if (isServing !== wasServing) for (const watcher of this.#watchers) watcher(isServing);
+    this.#tellingWatchers(() => this.#set(this.#troubles, part, reason));
   }
 
   /** Says what is wrong with a part without keeping the process from serving; undefined takes it back. */
   setNote(part: string, note: string | undefined): void {
-    if (note === undefined) this.#notes.delete(part);
-    else this.#notes.set(part, note);
+    this.#set(this.#notes, part, note);
+  }
+
+  /** Takes over what the processes beside this one say, in place of what they said before. */
+  setOthers(troubles: PartStates, notes: PartStates): void {
+    this.#tellingWatchers(() => {
+      this.#othersTroubles = troubles;
+      this.#othersNotes = notes;
+    });
   }
 
   /** What is wrong but does not matter for serving, by part. */
-  notes(): ReadonlyMap<string, string> {
-    return this.#notes;
+  notes(): PartStates {
+    return this.#withOthers(this.#notes, this.#othersNotes);
   }
 
   isServing(): boolean {
-    return this.#troubles.size === 0;
+    return this.#troubles.size === 0 && this.#othersTroubles.size === 0;
   }
 
   /** What is wrong, by part. */
-  troubles(): ReadonlyMap<string, string> {
-    return this.#troubles;
+  troubles(): PartStates {
+    return this.#withOthers(this.#troubles, this.#othersTroubles);
+  }
+
+  /** What is wrong in this process alone, by part without prefix. */
+  own(): { readonly troubles: PartStates; readonly notes: PartStates } {
+    return { troubles: this.#troubles, notes: this.#notes };
   }
 
   /** Calls `watcher`, which must not throw, whenever `isServing` changes; returns what ends that. */
@@ -41,5 +62,29 @@ export class HealthState {
     return () => {
       this.#watchers.delete(watcher);
     };
+  }
+
+  /** Calls `watcher`, which must not throw, whenever `own` changes. */
+  watchOwn(watcher: () => void): void {
+    this.#ownWatchers.add(watcher);
+  }
+
+  #tellingWatchers(change: () => void): void {
+    const wasServing = this.isServing();
+    change();
+    const isServing = this.isServing();
+    if (isServing !== wasServing) for (const watcher of this.#watchers) watcher(isServing);
+  }
+
+  #set(states: Map<string, string>, part: string, text: string | undefined): void {
+    if (states.get(part) === text) return;
+    if (text === undefined) states.delete(part);
+    else states.set(part, text);
+    for (const watcher of this.#ownWatchers) watcher();
+  }
+
+  #withOthers(own: PartStates, others: PartStates): PartStates {
+    if (this.#prefix === "" && others.size === 0) return own;
+    return new Map([...[...own].map(([part, text]) => [`${this.#prefix}${part}`, text] as const), ...others]);
   }
 }

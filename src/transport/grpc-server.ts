@@ -1,12 +1,15 @@
 // gRPC on a port or a Unix socket, by grpc-js: binds, drains, stops. What is served is built in grpc-services.ts.
 
-import { rm } from "node:fs/promises";
-import { connect } from "node:net";
+import type { Socket } from "node:net";
 import { ServerCredentials } from "@grpc/grpc-js";
-import { ConfigError } from "../core/errors.ts";
+import { cannotListen } from "../core/cannot-listen.ts";
+import type { Door } from "../core/door.ts";
+import type { ConfigError } from "../core/errors.ts";
+import { type ConnectionLoads, MovingAverage } from "./connection-loads.ts";
 import { createGrpcServices, type GrpcServices, type ServicesOptions } from "./grpc-services.ts";
 import { clientNameInterceptor, FileCredentials } from "./tls-credentials.ts";
 import type { TlsFiles } from "./tls-files.ts";
+import { removeAbandonedSocket } from "./unix-socket.ts";
 
 export interface GrpcServerOptions extends ServicesOptions {
   readonly host: string;
@@ -16,6 +19,8 @@ export interface GrpcServerOptions extends ServicesOptions {
   readonly unixSocket?: string | undefined;
   /** Certificates to serve TLS with; undefined serves plaintext. */
   readonly tls?: TlsFiles | undefined;
+  /** Where connections come from if another process listens in place of this one; host, port and socket are then its. */
+  readonly door?: Door | undefined;
 }
 
 /** A listening server. */
@@ -24,6 +29,8 @@ export interface GrpcServer {
   readonly port: number;
   /** Calls that wait for their answer. */
   inFlight(): number;
+  /** How busy its connections are. */
+  readonly loads: ConnectionLoads;
   /**
    * Takes no new connections and calls, lets the running ones finish, and after `graceMs` cuts what is left.
    * Resolves when all is closed; called again, it waits for the same end.
@@ -38,63 +45,63 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
     ...options,
     ...(clientName === undefined ? {} : { interceptors: [clientNameInterceptor(clientName)] }),
   });
-  if (options.unixSocket !== undefined) await removeAbandonedSocket(options.unixSocket);
-  const port = await bind(services, options);
+  const port = await (options.door === undefined ? bind(services, options) : enter(options.door, services, options));
   let drained: Promise<void> | undefined;
   return {
     port: options.unixSocket === undefined ? port : 0,
     inFlight: () => services.context.inFlight,
+    loads: loadsOf(services),
     drain(graceMs) {
+      options.door?.close();
       drained ??= drain(services, graceMs);
       return drained;
     },
   };
 }
 
-/** Removes the socket file that a killed process left behind: nobody can listen on it until it is gone. */
-export async function removeAbandonedSocket(path: string): Promise<void> {
-  const isAbandoned = await new Promise<boolean>((resolve) => {
-    const probe = connect(path, () => {
-      probe.destroy();
-      resolve(false);
-    });
-    probe.on("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"));
-  });
-  if (isAbandoned) await rm(path, { force: true });
-}
-
-function bind(services: GrpcServices, options: GrpcServerOptions): Promise<number> {
+async function bind(services: GrpcServices, options: GrpcServerOptions): Promise<number> {
+  if (options.unixSocket !== undefined) await removeAbandonedSocket(options.unixSocket);
   const host = options.host.includes(":") ? `[${options.host}]` : options.host;
   const address = options.unixSocket === undefined ? `${host}:${options.port}` : `unix:${options.unixSocket}`;
   return new Promise((resolve, reject) => {
     services.server.bindAsync(address, credentialsOf(options), (error, port) => {
       if (error === null) resolve(port);
-      else reject(cannotListen(address, options, error));
+      else reject(grpcCannotListen(address, options, error));
     });
   });
+}
+
+function enter(door: Door, services: GrpcServices, options: GrpcServerOptions): Promise<number> {
+  const injector = services.server.createConnectionInjector(credentialsOf(options));
+  return door.open((socket: Socket) => injector.injectConnection(socket));
+}
+
+// grpc-js shows nothing of its connections: they are counted together and none is sent away before its age.
+function loadsOf({ context }: GrpcServices): ConnectionLoads {
+  const average = new MovingAverage();
+  return {
+    sample: () => average.add(context.inFlight),
+    openStreams: () => average.value,
+    moveAway: () => undefined,
+  };
 }
 
 function credentialsOf({ tls }: GrpcServerOptions): ServerCredentials {
   return tls === undefined ? ServerCredentials.createInsecure() : new FileCredentials(tls);
 }
 
-const REASONS: readonly (readonly [code: string, reason: string])[] = [
-  ["EADDRINUSE", "something else listens there"],
-  ["EACCES", "this user is not allowed to"],
-  ["EADDRNOTAVAIL", "this machine has no such address"],
-  ["ENOTFOUND", "the host name is unknown"],
-  ["Name resolution failed", "the host name is unknown"],
-];
-
-/** Why `address` can't be listened on, in one sentence that names the setting. */
-export function cannotListen(
+/** Why the gRPC port can't be listened on, in one sentence that names the setting. */
+export function grpcCannotListen(
   address: string,
   options: { readonly unixSocket?: string | undefined },
   error: Error,
 ): ConfigError {
-  const reason = REASONS.find(([code]) => error.message.includes(code))?.[1] ?? error.message;
-  const setting = options.unixSocket === undefined ? "GRPC_HOST and GRPC_PORT" : "GRPC_UDS";
-  return new ConfigError("CONFIG_SETTINGS", `gRPC can't listen on ${address} (${setting}): ${reason}`);
+  return cannotListen(
+    "gRPC",
+    address,
+    options.unixSocket === undefined ? "GRPC_HOST and GRPC_PORT" : "GRPC_UDS",
+    error,
+  );
 }
 
 function drain(services: GrpcServices, graceMs: number): Promise<void> {

@@ -4,12 +4,14 @@
 import { rm } from "node:fs/promises";
 import type { Server } from "node:net";
 import { ServerCredentials } from "@grpc/grpc-js";
-import { cannotListen, type GrpcServer, type GrpcServerOptions, removeAbandonedSocket } from "../grpc-server.ts";
+import { type GrpcServer, type GrpcServerOptions, grpcCannotListen } from "../grpc-server.ts";
 import { createGrpcServices, type GrpcServices } from "../grpc-services.ts";
 import type { UnaryMethod } from "../unary-call.ts";
+import { removeAbandonedSocket } from "../unix-socket.ts";
 import { type Bounds, DEFAULT_BOUNDS, LaneCounts } from "./bounds.ts";
 import { HEALTH_CHECK_PATH, HealthCheck } from "./health-check.ts";
 import { Lane } from "./lane.ts";
+import { LaneLoads } from "./lane-loads.ts";
 import { Listener } from "./listener.ts";
 import { tlsSourceOf } from "./tls-source.ts";
 
@@ -58,8 +60,7 @@ export async function startFastLane(options: FastLaneOptions): Promise<FastLaneS
     inject: (end) => injector.injectConnection(end),
   });
   const listener = new Listener(lane, options.tls === undefined ? undefined : tlsSourceOf(options.tls));
-  if (options.unixSocket !== undefined) await removeAbandonedSocket(options.unixSocket);
-  const port = await bind(listener.server, options).catch((error: unknown) => {
+  const port = await listen(listener.server, options).catch((error: unknown) => {
     listener.destroy();
     services.server.forceShutdown();
     throw error;
@@ -69,8 +70,9 @@ export async function startFastLane(options: FastLaneOptions): Promise<FastLaneS
     port,
     counts,
     inFlight: () => services.context.inFlight,
+    loads: new LaneLoads(lane),
     drain(graceMs) {
-      drained ??= drain({ services, lane, listener }, graceMs, options.unixSocket);
+      drained ??= drain({ services, lane, listener }, graceMs, options);
       return drained;
     },
   };
@@ -80,12 +82,14 @@ function methodTable(methods: readonly UnaryMethod[]): ReadonlyMap<string, Unary
   return new Map(methods.map((method) => [method.path, method]));
 }
 
-function bind(server: Server, options: FastLaneOptions): Promise<number> {
-  const { host, port, unixSocket } = options;
+async function listen(server: Server, options: FastLaneOptions): Promise<number> {
+  const { host, port, unixSocket, door } = options;
+  if (door !== undefined) return door.open((socket) => server.emit("connection", socket));
+  if (unixSocket !== undefined) await removeAbandonedSocket(unixSocket);
   const target = unixSocket === undefined ? { host, port } : { path: unixSocket };
   const shown = unixSocket === undefined ? `${host.includes(":") ? `[${host}]` : host}:${port}` : `unix:${unixSocket}`;
   return new Promise((resolve, reject) => {
-    server.once("error", (error) => reject(cannotListen(shown, options, error)));
+    server.once("error", (error) => reject(grpcCannotListen(shown, options, error)));
     server.listen({ ...target, backlog: BACKLOG }, () => {
       const address = server.address();
       resolve(address !== null && typeof address === "object" ? address.port : 0);
@@ -99,8 +103,9 @@ interface Running {
   readonly listener: Listener;
 }
 
-async function drain(running: Running, graceMs: number, unixSocket: string | undefined): Promise<void> {
+async function drain(running: Running, graceMs: number, { door, unixSocket }: FastLaneOptions): Promise<void> {
   const { services, lane, listener } = running;
+  door?.close();
   listener.close();
   services.health.close();
   for (const connection of lane.connections) connection.life.drain(graceMs);
@@ -110,5 +115,5 @@ async function drain(running: Running, graceMs: number, unixSocket: string | und
   listener.destroy();
   lane.deadlines.close();
   services.server.forceShutdown();
-  if (unixSocket !== undefined) await rm(unixSocket, { force: true });
+  if (unixSocket !== undefined && door === undefined) await rm(unixSocket, { force: true });
 }

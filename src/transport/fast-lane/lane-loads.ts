@@ -1,0 +1,55 @@
+// Open unary calls per connection of a fast lane, and the graceful goodbye to one of them. Streams handed to grpc-js are
+// left out: a health Watch stays open for days and costs nothing.
+
+import { type ConnectionLoads, chooseConnection, MovingAverage } from "../connection-loads.ts";
+import type { Connection } from "./connection.ts";
+import type { Lane } from "./lane.ts";
+import { UnaryStream } from "./unary-stream.ts";
+
+export class LaneLoads implements ConnectionLoads {
+  readonly #lane: Lane;
+  #averages = new Map<Connection, MovingAverage>();
+  readonly #leaving = new WeakSet<Connection>();
+
+  constructor(lane: Lane) {
+    this.#lane = lane;
+  }
+
+  sample(): void {
+    const averages = new Map<Connection, MovingAverage>();
+    for (const connection of this.#lane.connections) {
+      const average = this.#averages.get(connection) ?? new MovingAverage();
+      average.add(unaryStreamsOf(connection));
+      averages.set(connection, average);
+    }
+    this.#averages = averages;
+  }
+
+  openStreams(): number {
+    let sum = 0;
+    for (const { value } of this.#averages.values()) sum += value;
+    return sum;
+  }
+
+  moveAway(surplus: number): number | undefined {
+    const staying = [...this.#averages].filter(
+      ([connection]) => !connection.isClosed && !this.#leaving.has(connection),
+    );
+    // The only one would take its whole load along.
+    if (staying.length < 2) return undefined;
+    const chosen = chooseConnection(
+      staying.map(([, average]) => average.value),
+      surplus,
+    );
+    const [connection, average] = (chosen === undefined ? undefined : staying[chosen]) ?? [];
+    if (connection === undefined || average === undefined) return undefined;
+    this.#leaving.add(connection);
+    connection.life.drain(this.#lane.options.maxConnectionAgeGraceMs);
+    return average.value;
+  }
+}
+
+function unaryStreamsOf(connection: Connection): number {
+  if (connection.streams.size === 0) return 0;
+  return connection.streams.all().filter((stream) => stream instanceof UnaryStream).length;
+}
