@@ -2,7 +2,7 @@
 // it is lost, and tries again with growing pauses, without end. What travels over it is the store's business.
 
 import type { Clock } from "../../core/clock.ts";
-import type { ServerTime } from "../redis/server-time.ts";
+import type { ServerTime } from "../batching/server-time.ts";
 import {
   openConnection,
   type PostgresConnection,

@@ -4,14 +4,16 @@ import { isReplyError, type RedisTarget, SilenceError } from "./connect.ts";
 
 /** Where Redis is, for messages: host and port, or the socket's path. No login. */
 export function nameOfTarget(target: RedisTarget): string {
-  const { address } = target;
-  if (address.kind === "unix") return `Redis at ${address.path}`;
-  return `Redis at ${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
+  const { address, called = "Redis" } = target;
+  if (address.kind === "unix") return `${called} at ${address.path}`;
+  return `${called} at ${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
 }
 
 /** The problem as a sentence without its full stop. `error` is what connecting, logging in or a command threw. */
 export function describeTrouble(error: unknown, target: RedisTarget): string {
+  if (error instanceof FindError) return error.message;
   const name = nameOfTarget(target);
+  if (error instanceof WrongRoleError) return `${name} ${error.message}`;
   if (isReplyError(error)) return `${name} ${describeReply(error.message, target)}`;
   if (error instanceof SilenceError) return `${name} accepts connections but does not answer (${error.message})`;
   if (!(error instanceof Error)) return `${name} can't be used`;
@@ -33,6 +35,16 @@ export function describeTrouble(error: unknown, target: RedisTarget): string {
     return `${name} shows a certificate that is not trusted (${code || "no code"})`;
   if (error.message.startsWith("Connection is closed")) return `${name} closed the connection`;
   return `${name} can't be used (${code || error.name})`;
+}
+
+/** Nobody can say where the server is; the message is a sentence without its full stop. */
+export class FindError extends Error {
+  override readonly name = "FindError";
+}
+
+/** What the server says of itself is not what it was taken for; the message follows its name. */
+export class WrongRoleError extends Error {
+  override readonly name = "WrongRoleError";
 }
 
 /** True if Redis answers but takes no writes for now; refusals and peeks still work then. */
@@ -75,7 +87,12 @@ const REPLY_TROUBLES: readonly (readonly [RegExp, string])[] = [
   [/\bLOADING\b/, "is still loading its data"],
   [/\bMASTERDOWN\b/, "is a replica that lost its primary"],
   [/\bBUSY\b/, "is busy running another script"],
-  [/\bCLUSTERDOWN\b|\bMOVED\b|\bASK\b|\bCROSSSLOT\b/, "is part of a cluster, which needs to be set up as one"],
+  [/\bCLUSTERDOWN\b/, "is part of a cluster that is down: some of its slots are served by nobody"],
+  [
+    /\bMOVED\b|\bASK\b|\bCROSSSLOT\b|\bTRYAGAIN\b/,
+    "is a node of a Redis Cluster, which needs redis-cluster:// (or REDIS_TYPE=cluster)",
+  ],
+  [/cluster support disabled/i, "is no node of a Redis Cluster, which needs redis:// (or REDIS_TYPE=single)"],
   [/DB index is out of range|invalid DB index/i, "has no database of the number that is set"],
   [/max number of clients/i, "has reached its largest number of clients"],
   [/\bDENIED\b/, "runs in protected mode and refuses connections from other hosts"],
@@ -92,6 +109,10 @@ function describeReply(message: string, target: RedisTarget): string {
     return `does not permit the user ${target.login?.username ?? "we log in as"} to ${what}`;
   }
   const unknown = /unknown command [`']?([a-z]+)/i.exec(message)?.[1];
+  if (unknown?.toLowerCase() === "sentinel") return "is no sentinel, but a Redis server";
+  if (unknown?.toLowerCase() === "time") {
+    return "does not know the command TIME; if it is a sentinel, that needs redis-sentinel:// (or REDIS_TYPE=sentinel)";
+  }
   if (unknown !== undefined) return `does not know the command ${unknown.toUpperCase()}`;
   const known = REPLY_TROUBLES.find(([pattern]) => pattern.test(message));
   if (known !== undefined) return known[1];

@@ -1,19 +1,24 @@
-// Opens one connection to Redis and logs in. The store sees a RedisConnection and nothing of ioredis; another set-up of
-// servers (Sentinel, Cluster) is another function that returns one. Whoever opens it decides what to do when it is lost.
+// Opens one connection to one server and logs in. The store sees a RedisConnection and nothing of ioredis, whose own ways
+// with Sentinel and Cluster send commands twice; those are server-finder.ts and cluster-store.ts here. Whoever opens a
+// connection decides what to do when it is lost.
 
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import type { ConnectionOptions } from "node:tls";
 import { Redis, type RedisOptions } from "ioredis";
 
-/** Where one Redis server listens. */
-export type RedisAddress =
-  | { readonly kind: "tcp"; readonly host: string; readonly port: number }
-  | { readonly kind: "unix"; readonly path: string };
+/** Where one server listens by TCP. */
+export interface TcpAddress {
+  readonly kind: "tcp";
+  readonly host: string;
+  readonly port: number;
+}
 
-/** Where Redis is and how to reach it. */
-export interface RedisTarget {
-  readonly address: RedisAddress;
+/** Where one Redis server listens. */
+export type RedisAddress = TcpAddress | { readonly kind: "unix"; readonly path: string };
+
+/** How to reach a server and log in. */
+export interface RedisAccess {
   readonly database: number;
   /** Name and password for AUTH; without a username it is the default user's password. */
   readonly login: { readonly username: string | undefined; readonly password: string } | undefined;
@@ -32,10 +37,19 @@ export interface RedisTarget {
   readonly connectTimeoutMs: number;
 }
 
+/** Where a server is and how to reach it. */
+export interface RedisTarget extends RedisAccess {
+  readonly address: RedisAddress;
+  /** What messages call it. Default: Redis. */
+  readonly called?: string;
+}
+
 /** An open connection. Commands are sent once, in order, many at a time, and never sent again. */
 export interface RedisConnection {
   /** Sends a command. Rejects with a ReplyError when Redis refuses it, with another Error when its fate is unknown. */
   command(name: string, args: readonly (string | Buffer)[]): Promise<unknown>;
+  /** Hears what is published in the channel from now on; other commands can't be sent any more. */
+  subscribe(channel: string, onMessage: (message: string) => void): Promise<void>;
   /** Closes it without waiting for anything; `onLost` is not called for it. */
   drop(): void;
 }
@@ -67,6 +81,10 @@ export async function openConnection(target: RedisTarget, onLost: () => void): P
   });
   const connection: RedisConnection = {
     command: (name, args) => redis.callBuffer(name, [...args]),
+    subscribe: async (channel, onMessage) => {
+      redis.on("message", (_channel: string, message: string) => onMessage(message));
+      await redis.subscribe(channel);
+    },
     drop: () => {
       redis.off("end", onLost);
       redis.disconnect();
@@ -97,7 +115,7 @@ export async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
 }
 
 /** The login to use now. Throws when the file can't be read. */
-export function currentLogin(target: RedisTarget): RedisTarget["login"] {
+export function currentLogin(target: RedisAccess): RedisAccess["login"] {
   if (target.loginFile === undefined) return target.login;
   const text = readFileSync(target.loginFile, "utf8").replace(/\r?\n$/, "");
   const colon = text.indexOf(":");
@@ -128,7 +146,7 @@ function optionsOf(target: RedisTarget): RedisOptions & { replyMapping: "legacy"
   };
 }
 
-function tlsOptionsOf(tls: NonNullable<RedisTarget["tls"]>, address: RedisAddress): ConnectionOptions {
+function tlsOptionsOf(tls: NonNullable<RedisAccess["tls"]>, address: RedisAddress): ConnectionOptions {
   const options: ConnectionOptions = {};
   if (tls.caFile !== undefined) options.ca = readFileSync(tls.caFile);
   if (tls.certFile !== undefined) options.cert = readFileSync(tls.certFile);

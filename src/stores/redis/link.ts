@@ -1,11 +1,26 @@
-// Keeps one connection to Redis up: connects, tests it, tells when it is up and when it is lost, and tries again with
+// Keeps one connection to Redis up: has the server found, connects, tests it, tells when it is up and when it is lost, and tries again with
 // growing pauses, without end. What travels over it is the store's business.
 
 import type { Clock } from "../../core/clock.ts";
-import { isReplyError, openConnection, type RedisConnection, type RedisTarget, within } from "./connect.ts";
-import { describeTrouble, isReadOnlyReply, nameOfTarget, refusesWritesForNow } from "./connect-trouble.ts";
+import type { ServerTime } from "../batching/server-time.ts";
+import {
+  isReplyError,
+  openConnection,
+  type RedisAddress,
+  type RedisConnection,
+  type RedisTarget,
+  within,
+} from "./connect.ts";
+import {
+  describeTrouble,
+  FindError,
+  isReadOnlyReply,
+  nameOfTarget,
+  refusesWritesForNow,
+  WrongRoleError,
+} from "./connect-trouble.ts";
 import type { Script } from "./scripts.ts";
-import type { ServerTime } from "./server-time.ts";
+import type { ServerFinder } from "./server-finder.ts";
 
 /** Pauses between attempts double from the one to the other. */
 const PAUSE_MIN_MS = 20;
@@ -13,10 +28,13 @@ const PAUSE_MAX_MS = 1_000;
 const TIME_PINGS = 3;
 
 export interface LinkOptions {
-  readonly target: RedisTarget;
+  readonly finder: ServerFinder;
   readonly script: Script;
-  /** Key that the self-test pays on; lives for a second. */
-  readonly selfTestKey: string;
+  /**
+   * Keys that the self-test names; it pays on the first one, which lives for a second. Two of different hash slots make a
+   * node of a cluster refuse the test.
+   */
+  readonly selfTestKeys: () => readonly string[];
   readonly clock: Clock;
   readonly serverTime: ServerTime;
   readonly onUp: () => void;
@@ -28,6 +46,8 @@ export interface LinkOptions {
 export class Link {
   readonly #options: LinkOptions;
   #connection: RedisConnection | undefined;
+  /** The server that is connected to, or was last. */
+  #target: RedisTarget | undefined;
   #trouble: string | undefined;
   #pauseMs = PAUSE_MIN_MS;
   #timer: NodeJS.Timeout | undefined;
@@ -36,7 +56,7 @@ export class Link {
 
   constructor(options: LinkOptions) {
     this.#options = options;
-    this.#trouble = `${nameOfTarget(options.target)} is not connected yet`;
+    this.#trouble = `${options.finder.name} is not connected yet`;
   }
 
   /** The connection, if it is up and passed its test. */
@@ -49,8 +69,15 @@ export class Link {
     return this.#trouble;
   }
 
+  /** Why Redis can't be used, as a sentence without its full stop. */
+  describe(error: unknown): string {
+    const target = this.#target;
+    return target === undefined ? `${this.#options.finder.name} can't be used` : describeTrouble(error, target);
+  }
+
   /** Begins to connect. Never throws; a Redis that is away is waited for. */
   start(): void {
+    this.#options.finder.watch((address) => this.#onMoved(address));
     void this.#attempt();
   }
 
@@ -72,7 +99,7 @@ export class Link {
   reconnect(reason: string): void {
     if (this.#connection === undefined) return;
     this.#connection.drop();
-    this.#lose(`${nameOfTarget(this.#options.target)} ${reason}`);
+    this.#lose(`${this.#name()} ${reason}`);
   }
 
   /** The test's complaint no longer holds: Redis took a write. */
@@ -83,21 +110,37 @@ export class Link {
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
+    this.#options.finder.close();
     this.#connection?.drop();
     this.#connection = undefined;
-    this.#trouble = `${nameOfTarget(this.#options.target)} is no longer used: the store is closed`;
+    this.#trouble = `${this.#name()} is no longer used: the store is closed`;
     for (const waiter of this.#waiters) waiter();
   }
 
+  #name(): string {
+    return this.#target === undefined ? this.#options.finder.name : nameOfTarget(this.#target);
+  }
+
+  // The pause before the next attempt makes no sense any more: there is news.
+  #onMoved(address: RedisAddress): void {
+    if (this.#isClosed || isSameAddress(address, this.#target?.address)) return;
+    if (this.#connection !== undefined) this.reconnect("is no longer the primary");
+    if (this.#timer === undefined) return;
+    clearTimeout(this.#timer);
+    void this.#attempt();
+  }
+
   async #attempt(): Promise<void> {
-    const { target } = this.#options;
-    const closedByPeer = `${nameOfTarget(target)} closed the connection`;
+    this.#timer = undefined;
     let connection: RedisConnection | undefined;
     let isLost = false;
     try {
+      const target = await this.#options.finder.find();
+      this.#target = target;
       connection = await openConnection(target, () => {
         isLost = true;
-        if (connection !== undefined && connection === this.#connection) this.#lose(closedByPeer);
+        if (connection !== undefined && connection === this.#connection)
+          this.#lose(`${nameOfTarget(target)} closed the connection`);
       });
       const trouble = await within(target.connectTimeoutMs, this.#test(connection));
       if (isLost) throw new Error("Connection is closed.");
@@ -105,7 +148,7 @@ export class Link {
       else this.#use(connection, trouble);
     } catch (error) {
       connection?.drop();
-      this.#trouble = describeTrouble(error, target);
+      this.#trouble = error instanceof FindError ? error.message : this.describe(error);
       this.#retryLater();
     }
   }
@@ -114,6 +157,7 @@ export class Link {
     this.#connection = connection;
     this.#trouble = trouble;
     this.#pauseMs = PAUSE_MIN_MS;
+    this.#options.finder.onUsed();
     this.#options.onUp();
     for (const waiter of this.#waiters) waiter();
   }
@@ -139,7 +183,8 @@ export class Link {
    * connection useless; returns what Redis refuses for now only.
    */
   async #test(connection: RedisConnection): Promise<string | undefined> {
-    const { target, clock, serverTime } = this.#options;
+    const { finder, clock, serverTime } = this.#options;
+    if (finder.wantsPrimary) await checkIsPrimary(connection);
     for (let i = 0; i < TIME_PINGS; i++) {
       const sentUs = clock.nowUs();
       const serverUs = timeOf(await connection.command("time", []));
@@ -148,7 +193,7 @@ export class Link {
     try {
       await this.#testTake(connection);
     } catch (error) {
-      if (refusesWritesForNow(error) && !isReadOnlyReply(error)) return describeTrouble(error, target);
+      if (refusesWritesForNow(error) && !isReadOnlyReply(error)) return this.describe(error);
       throw error;
     }
     return undefined;
@@ -156,15 +201,16 @@ export class Link {
 
   // Cost 1 of a fixed window of one second; nothing is left behind.
   async #testTake(connection: RedisConnection): Promise<void> {
-    const { script, selfTestKey } = this.#options;
-    const args = ["1", selfTestKey, "0", "[2,1000000,1000000,1,1000000]", "[]", "[1,0,0,1,1,0,0,0,1]"];
+    const { script, selfTestKeys } = this.#options;
+    const keys = selfTestKeys();
+    const args = [String(keys.length), ...keys, "0", "[2,1000000,1000000,1,1000000]", "[]", "[1,0,0,1,1,0,0,0,1]"];
     try {
       await connection.command("evalsha", [script.sha, ...args]);
     } catch (error) {
       if (!isReplyError(error) || !error.message.startsWith("NOSCRIPT")) throw error;
       await connection.command("eval", [script.text, ...args]);
     }
-    await connection.command("del", [selfTestKey]);
+    await connection.command("del", keys.slice(0, 1));
   }
 }
 
@@ -172,4 +218,16 @@ export class Link {
 function timeOf(reply: unknown): number {
   if (!Array.isArray(reply)) throw new TypeError("TIME replied with something else");
   return Number(String(reply[0])) * 1_000_000 + Number(String(reply[1]));
+}
+
+// A replica that takes writes of its own would lose them, and a primary that became one refuses them.
+async function checkIsPrimary(connection: RedisConnection): Promise<void> {
+  const role: unknown = await connection.command("role", []);
+  const word = Array.isArray(role) ? String(role[0]) : "";
+  if (word !== "master") throw new WrongRoleError("was named as the primary, but is none by its own word");
+}
+
+function isSameAddress(one: RedisAddress, other: RedisAddress | undefined): boolean {
+  if (one.kind === "unix") return other?.kind === "unix" && one.path === other.path;
+  return other?.kind === "tcp" && one.host === other.host && one.port === other.port;
 }

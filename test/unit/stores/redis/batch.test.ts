@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import { Kind, Mode, TakeGroup } from "../../../../src/core/take.ts";
-import { BATCH_BYTES_MAX, BATCH_TAKES_MAX, Batch } from "../../../../src/stores/redis/batch.ts";
-import { isReplyTo, ReplyReader } from "../../../../src/stores/redis/reply.ts";
+import { isReplyTo, ReplyReader } from "../../../../src/stores/batching/reply.ts";
+import { BATCH_BYTES_MAX, BATCH_TAKES_MAX, RedisBatch } from "../../../../src/stores/redis/batch.ts";
 import { makeLimit } from "../../../support/builders.ts";
 
 const perSecond = makeLimit({ amount: 7, burst: 9, debtMax: 90 });
@@ -25,7 +25,7 @@ function groupOf(...keys: string[]): TakeGroup {
 
 describe("arguments", () => {
   test("name each key and each limit once", () => {
-    const batch = new Batch();
+    const batch = new RedisBatch();
     batch.add(groupOf("a", "b"), nobody);
     batch.add(groupOf("b", "a"), nobody);
     const args = batch.encode(0, () => 77);
@@ -39,7 +39,7 @@ describe("arguments", () => {
   });
 
   test("keep what a group asked after the group serves another call", () => {
-    const batch = new Batch();
+    const batch = new RedisBatch();
     const group = groupOf("a");
     batch.add(group, nobody);
     group.reset();
@@ -50,7 +50,7 @@ describe("arguments", () => {
   });
 
   test("hold receipts beside the groups", () => {
-    const batch = new Batch();
+    const batch = new RedisBatch();
     batch.add(groupOf("a"), nobody);
     batch.receipts.push({ bucketKey: "z", limit: perMinute, cost: 3, paidAtUs: 1_767_225_600_123_456 });
     const args = batch.encode(0, () => 0);
@@ -59,13 +59,13 @@ describe("arguments", () => {
   });
 
   test("send bytes above ASCII as they are", () => {
-    const batch = new Batch();
+    const batch = new RedisBatch();
     batch.add(groupOf("caf\u00c3\u00a9"), nobody);
     expect(batch.encode(0, () => 0)[1]).toEqual(Buffer.from("caf\u00e9", "utf8"));
   });
 
   test("carry spare quota and an injected time", () => {
-    const batch = new Batch();
+    const batch = new RedisBatch();
     const group = groupOf("a");
     group.hasSpareQuota = true;
     batch.add(group, nobody);
@@ -78,7 +78,7 @@ describe("arguments", () => {
 describe("bounds", () => {
   test("a call holds half as many takes on sliding logs, which hold Redis for twice as long", () => {
     const log = makeLimit({ algorithm: 3, amount: 5 });
-    const batch = new Batch();
+    const batch = new RedisBatch();
     let groups = 0;
     for (; groups < BATCH_TAKES_MAX; groups++) {
       const group = new TakeGroup();
@@ -90,7 +90,7 @@ describe("bounds", () => {
   });
 
   test("a batch holds so many takes and not one more", () => {
-    const batch = new Batch();
+    const batch = new RedisBatch();
     for (let i = 0; i < BATCH_TAKES_MAX; i++) {
       expect(batch.hasRoomFor(groupOf("a"))).toBe(true);
       batch.add(groupOf("a"), nobody);
@@ -99,7 +99,7 @@ describe("bounds", () => {
   });
 
   test("long keys fill a batch sooner", () => {
-    const batch = new Batch();
+    const batch = new RedisBatch();
     const key = "k".repeat(1_000);
     let groups = 0;
     while (batch.hasRoomFor(groupOf(key))) {
@@ -112,7 +112,7 @@ describe("bounds", () => {
 
   test("a group above all bounds travels alone", () => {
     const keys = Array.from({ length: BATCH_TAKES_MAX + 1 }, (_, index) => `k${index}`);
-    const batch = new Batch();
+    const batch = new RedisBatch();
     expect(batch.hasRoomFor(groupOf(...keys))).toBe(true);
     batch.add(groupOf(...keys), nobody);
     expect(batch.hasRoomFor(groupOf("a"))).toBe(false);
@@ -120,8 +120,8 @@ describe("bounds", () => {
 });
 
 describe("replies", () => {
-  function batchOf(...groups: TakeGroup[]): Batch {
-    const batch = new Batch();
+  function batchOf(...groups: TakeGroup[]): RedisBatch {
+    const batch = new RedisBatch();
     for (const group of groups) batch.add(group, nobody);
     return batch;
   }

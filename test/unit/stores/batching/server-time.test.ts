@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ServerTime } from "../../../../src/stores/redis/server-time.ts";
+import { ServerTime } from "../../../../src/stores/batching/server-time.ts";
 
 const SECOND_US = 1_000_000;
 

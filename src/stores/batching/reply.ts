@@ -1,9 +1,11 @@
-// Reads what lua/take_all.lua replies: whole numbers only, in the order of the call's groups and takes.
+// Reads what a shared store replies to a batch: whole numbers only, in the order of the call's groups and takes. First the
+// server's time and how many buckets were damaged; then for each group its verdict and, if that is allowed or refused, six
+// numbers for each take: outcome (and whether it was paid), remaining, wait, reset, time of payment or count, capped hits.
 
 import { Mode, type Outcome, type TakeGroup, type Verdict } from "../../core/take.ts";
 import type { Batch, BatchedGroup } from "./batch.ts";
 
-const HEAD_NUMBERS = 2;
+export const REPLY_HEAD_NUMBERS = 2;
 const TAKE_NUMBERS = 6;
 /** Added to a take's outcome if it was paid. */
 const PAID = 4;
@@ -14,10 +16,17 @@ export const TOO_LATE = 3;
 /** The verdict of a group one of whose counters is none: its key holds something else. Nothing follows it. */
 export const NO_COUNT = 4;
 
-/** Whether `reply` is one to a call with these groups. What passes can be read without further checks. */
-export function isReplyTo(batch: Batch, reply: unknown): reply is readonly number[] {
+/**
+ * Whether `reply` is one to a call with these groups, the first of which begins at `start`. What passes can be read
+ * without further checks.
+ */
+export function isReplyTo(
+  batch: Batch,
+  reply: unknown,
+  start: number = REPLY_HEAD_NUMBERS,
+): reply is readonly number[] {
   if (!Array.isArray(reply)) return false;
-  let at = HEAD_NUMBERS;
+  let at = start;
   for (const batched of batch.groups) {
     const verdict: unknown = reply[at];
     at++;
@@ -28,23 +37,25 @@ export function isReplyTo(batch: Batch, reply: unknown): reply is readonly numbe
   return reply.every((number) => typeof number === "number");
 }
 
-/** The server's time at the call, in microseconds. */
-export function serverTimeOf(reply: readonly number[]): number {
-  return reply[0] ?? 0;
-}
-
-/** Buckets that were treated as new because their key held something else. */
-export function damagedOf(reply: readonly number[]): number {
-  return reply[1] ?? 0;
-}
-
 /** Walks a reply's groups in the order of the batch. */
 export class ReplyReader {
   readonly #reply: readonly number[];
-  #at = HEAD_NUMBERS;
+  #at: number;
 
-  constructor(reply: readonly number[]) {
+  /** `start`: where the first group begins. */
+  constructor(reply: readonly number[], start: number = REPLY_HEAD_NUMBERS) {
     this.#reply = reply;
+    this.#at = start;
+  }
+
+  /** The server's time at the call, in microseconds. */
+  get serverUs(): number {
+    return this.#reply[0] ?? 0;
+  }
+
+  /** Buckets that were treated as new because they held something else. */
+  get damaged(): number {
+    return this.#reply[1] ?? 0;
   }
 
   /** The verdict of the group whose turn it is: allowed, refused, TOO_LATE or NO_COUNT. */

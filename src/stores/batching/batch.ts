@@ -1,0 +1,135 @@
+// The groups that travel in one call to a shared store: gathers what they ask as numbers, names each key and each limit
+// once, and keeps what is needed to read the reply even after the groups have returned to their pool. How the call is
+// written, and how much it may hold, is the store's business.
+
+import type { Limit } from "../../core/limit.ts";
+import type { TakeGroup } from "../../core/take.ts";
+import type { Settled } from "../store.ts";
+import type { Receipt } from "./receipts.ts";
+
+/** Numbers of one group's head (takes, latest time of payment, flags) and of one take (see `add`). */
+export const HEAD_NUMBERS = 3;
+export const TAKE_NUMBERS = 6;
+
+/** One group of a batch. `isAnswered`: it got its answer without the store and is no longer ours to write. */
+export interface BatchedGroup {
+  readonly group: TakeGroup;
+  readonly generation: number;
+  readonly then: Settled;
+  readonly size: number;
+  /** Where the group's head begins in the batch's numbers. */
+  readonly at: number;
+  /**
+   * When the group is answered without the store, in microseconds of the process's Clock: the call's own deadline until
+   * the settler has set a nearer one.
+   */
+  answerByUs: number;
+  hasDeadline: boolean;
+  isAnswered: boolean;
+}
+
+/** What was taken from one bucket, as the batch remembers it. */
+export interface BatchedTake {
+  readonly bucketKey: string;
+  readonly limit: Limit;
+  readonly mode: number;
+  readonly cost: number;
+}
+
+/** Groups and receipts for one call. Filled, sent, then kept until its outcome is known or given up. */
+export abstract class Batch {
+  readonly groups: BatchedGroup[] = [];
+  readonly receipts: Receipt[] = [];
+  /** All keys are of this hash slot; 0 where there are none. */
+  readonly slot: number;
+  takes = 0;
+  isProbe = false;
+  isSent = false;
+  sentUs = 0;
+  /** Groups that still wait for their answer. */
+  waiting = 0;
+  timer: NodeJS.Timeout | undefined;
+  /** True once its outcome is known or given up: a reply that comes later finds nobody. */
+  isDone = false;
+
+  protected readonly keys: string[] = [];
+  protected readonly limits: Limit[] = [];
+  protected readonly numbers: number[] = [];
+  readonly #keyPlaces = new Map<string, number>();
+  readonly #limitPlaces = new Map<Limit, number>();
+
+  constructor(slot = 0) {
+    this.slot = slot;
+  }
+
+  /** Whether the group fits beside what is already there. An empty batch takes any group. */
+  abstract hasRoomFor(group: TakeGroup): boolean;
+
+  /** Copies the group's takes: from now on the group itself is only written to, and only while its generation is the same. */
+  add(group: TakeGroup, then: Settled): void {
+    const at = this.numbers.length;
+    this.numbers.push(group.size, 0, flagsOf(group));
+    for (let i = 0; i < group.size; i++) {
+      const take = group.takes[i];
+      if (take === undefined) continue;
+      this.numbers.push(
+        this.placeOfKey(take.bucketKey),
+        this.placeOfLimit(take.limit),
+        take.descriptor,
+        take.kind,
+        take.mode,
+        take.cost,
+      );
+    }
+    this.groups.push({
+      group,
+      generation: group.generation,
+      then,
+      size: group.size,
+      at,
+      answerByUs: group.deadlineUs,
+      hasDeadline: false,
+      isAnswered: false,
+    });
+    this.takes += group.size;
+    this.waiting++;
+  }
+
+  /** What the group asked of one of its limits. */
+  takeOf(batched: BatchedGroup, index: number): BatchedTake | undefined {
+    const at = batched.at + HEAD_NUMBERS + index * TAKE_NUMBERS;
+    const bucketKey = this.keys[(this.numbers[at] ?? 0) - 1];
+    const limit = this.limits[(this.numbers[at + 1] ?? 0) - 1];
+    if (bucketKey === undefined || limit === undefined) return undefined;
+    return { bucketKey, limit, mode: this.numbers[at + 4] ?? 0, cost: this.numbers[at + 5] ?? 0 };
+  }
+
+  /** Writes into each group's head the latest server time at which it may still pay. */
+  protected writeLatest(latestOf: (batched: BatchedGroup) => number): void {
+    for (const batched of this.groups) this.numbers[batched.at + 1] = latestOf(batched);
+  }
+
+  /** The key's place among the batch's keys, counted from 1. */
+  protected placeOfKey(bucketKey: string): number {
+    let place = this.#keyPlaces.get(bucketKey);
+    if (place === undefined) {
+      place = this.keys.push(bucketKey);
+      this.#keyPlaces.set(bucketKey, place);
+    }
+    return place;
+  }
+
+  /** The limit's place among the batch's limits, counted from 1. */
+  protected placeOfLimit(limit: Limit): number {
+    let place = this.#limitPlaces.get(limit);
+    if (place === undefined) {
+      place = this.limits.push(limit);
+      this.#limitPlaces.set(limit, place);
+    }
+    return place;
+  }
+}
+
+function flagsOf(group: TakeGroup): number {
+  return (group.hasSpareQuota ? 1 : 0) + (group.hasCounters ? (group.stopsAtOver ? 6 : 2) : 0);
+}

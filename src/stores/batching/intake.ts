@@ -1,0 +1,252 @@
+// The way in to one server that takes travel to in batches: admits them or says why not, gathers what comes in one turn of
+// the event loop, and has it sent when the turn ends. Connections and the form of a call are the store's business; answering
+// is the settler's.
+
+import { StoreError } from "../../core/errors.ts";
+import { Mode, Source, type TakeGroup, Verdict } from "../../core/take.ts";
+import { MICROS_PER_MILLI } from "../../core/units.ts";
+import type { Settled } from "../store.ts";
+import { Breaker } from "../wrappers/breaker.ts";
+import type { Batch } from "./batch.ts";
+import { Gathering } from "./gathering.ts";
+import type { CompleteOptions } from "./options.ts";
+import { type Receipt, Receipts } from "./receipts.ts";
+import { ServerTime } from "./server-time.ts";
+import { Settler } from "./settler.ts";
+
+/** Closing waits for answers at least this long. */
+export const CLOSE_MS_MIN = 250;
+
+/** What an intake asks of the server's side. */
+export interface ServerSide<B extends Batch> {
+  /** The server in sentences: Redis. */
+  readonly name: string;
+  readonly newBatch: (slot: number) => B;
+  readonly isUp: () => boolean;
+  /** Why it is not up, in one sentence. */
+  readonly downSentence: () => string;
+  /** A turn is over while the server is up: send what was gathered, by `takeAll` or `next`. */
+  readonly send: () => void;
+  /** The batch got no answer for so long that its connection should be given up. */
+  readonly onSilence: (batch: B, trouble: string) => void;
+}
+
+/** Takes on their way to one server. */
+export class Intake<B extends Batch> {
+  /** What answers them. */
+  readonly settler: Settler<B>;
+  readonly serverTime = new ServerTime();
+  readonly #options: CompleteOptions;
+  readonly #server: ServerSide<B>;
+  readonly #breaker: Breaker;
+  readonly #receipts = new Receipts();
+  readonly #gathering = new Gathering<B>();
+  readonly #pauseError: StoreError;
+  readonly #fullError: StoreError;
+  #isScheduled = false;
+  #isClosed = false;
+  /** The one batch that may go out while the breaker probes. */
+  #probe: B | undefined;
+  /** What the server refused last, until it settles a call. */
+  #refusal: string | undefined;
+
+  constructor(options: CompleteOptions, server: ServerSide<B>) {
+    this.#options = options;
+    this.#server = server;
+    const { name } = server;
+    this.#pauseError = new StoreError("STORE_BREAKER_OPEN", pauseSentence(name), { transient: true });
+    this.#fullError = new StoreError("STORE_QUEUE_FULL", `too many takes wait for ${name}`, { transient: true });
+    this.#breaker = new Breaker(options.breaker, (state) => {
+      this.#probe = undefined;
+      options.observer.breakerChanged(state);
+    });
+    this.settler = new Settler<B>({
+      ...options,
+      serverName: name,
+      serverTime: this.serverTime,
+      breaker: this.#breaker,
+      giveBack: (receipt, slot) => this.#addReceipt(receipt, slot),
+      onUnsent: (batch) => this.#gathering.remove(batch),
+      onSilence: server.onSilence,
+    });
+  }
+
+  /** As Store.take. All keys of the group are of that hash slot; 0 where there are none. */
+  take(group: TakeGroup, then: Settled, slot = 0): boolean {
+    group.source = Source.store;
+    if (group.size === 0) {
+      group.verdict = Verdict.allowed;
+      return true;
+    }
+    const error = this.#reasonNotToSend(group, slot);
+    if (error !== undefined) {
+      group.verdict = Verdict.failed;
+      group.failure = error;
+      this.#options.observer.failed(error);
+      return true;
+    }
+    const batch = this.#batchFor(group, slot);
+    this.settler.add(batch, group, then);
+    this.schedule();
+    return false;
+  }
+
+  /** As Store.giveBack, for a group whose keys are of that hash slot. */
+  giveBack(group: TakeGroup, slot = 0): void {
+    for (let i = 0; i < group.size; i++) {
+      const take = group.takes[i];
+      if (take === undefined || !take.paid || (take.mode !== Mode.pay && take.mode !== Mode.postPaid)) continue;
+      const { bucketKey, limit, cost, cappedHits, paidAtUs } = take;
+      if (cost > cappedHits) this.#addReceipt({ bucketKey, limit, cost: cost - cappedHits, paidAtUs }, slot);
+    }
+  }
+
+  /** Has what waits sent at the end of this turn: after all sockets were read, so that their takes travel together. */
+  schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(this.#onTurnEnd);
+  }
+
+  /** Hands over all that was gathered, with what is to be given back; with receipts alone if there is nothing else. */
+  takeAll(): B[] {
+    const batches = this.#gathering.takeAll();
+    if (!this.#canGiveBack()) return batches;
+    for (const batch of batches) this.#receipts.moveTo(batch.receipts, batch.slot);
+    const { oldestSlot } = this.#receipts;
+    if (oldestSlot === undefined) return batches;
+    // The rest follows in the next turns, one more call in each.
+    batches.push(this.#receiptsAlone(oldestSlot));
+    if (!this.#receipts.isEmpty) this.schedule();
+    return batches;
+  }
+
+  /** Hands over the oldest batch alone, with what is to be given back, or receipts alone; undefined if nothing waits. */
+  next(): B | undefined {
+    const batch = this.#gathering.shift();
+    if (!this.#canGiveBack()) return batch;
+    const { oldestSlot } = this.#receipts;
+    if (batch === undefined) return oldestSlot === undefined ? undefined : this.#receiptsAlone(oldestSlot);
+    this.#receipts.moveTo(batch.receipts, batch.slot);
+    return batch;
+  }
+
+  /** Starts the clock of what was gathered but may have to wait: each group is answered in its time, sent or not. */
+  setDeadlines(): void {
+    for (const batch of this.#gathering) this.settler.setDeadlines(batch);
+  }
+
+  /** There is a new connection: the reason for failing may be gone. */
+  onUp(): void {
+    this.#refusal = undefined;
+    this.#breaker.endPause();
+    if (!this.#receipts.isEmpty || !this.#gathering.isEmpty) this.schedule();
+  }
+
+  /** Nothing can be sent any more: fails what was gathered. */
+  failGathered(): void {
+    for (const batch of this.#gathering.takeAll()) this.settler.fail(batch, this.unreachable());
+  }
+
+  /** The server refused a call; the sentence says how. */
+  onRefusal(sentence: string): void {
+    this.#refusal = sentence;
+  }
+
+  /** The server settled a call. */
+  onAnswer(): void {
+    this.#refusal = undefined;
+  }
+
+  /** Undefined while the server is up and takes are sent to it, otherwise why not. */
+  trouble(): string | undefined {
+    if (!this.#server.isUp()) return this.#server.downSentence();
+    if (this.#refusal !== undefined) return this.#refusal;
+    return this.#breaker.state === "closed" ? undefined : pauseSentence(this.#server.name);
+  }
+
+  /** Why what was sent gets no answer. One object per trouble: an error's stack costs more than a take. */
+  unreachable(): StoreError {
+    const sentence = this.#server.downSentence();
+    if (this.#unreachableError?.message !== sentence) {
+      this.#unreachableError = new StoreError("STORE_UNREACHABLE", sentence, { transient: true });
+    }
+    return this.#unreachableError;
+  }
+  #unreachableError: StoreError | undefined;
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Refuses new takes and waits a moment for the answers that are due; then the connections can be closed. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#onTurnEnd();
+    const { deadlineUs, patienceUs } = this.#options;
+    const slowestMs = Math.max(deadlineUs, patienceUs) / MICROS_PER_MILLI;
+    await this.settler.whenIdle(Math.max(CLOSE_MS_MIN, 2 * slowestMs));
+    if (!this.#server.isUp() || this.#receipts.isEmpty) return;
+    this.#onTurnEnd();
+    await this.settler.whenIdle(CLOSE_MS_MIN);
+  }
+
+  #reasonNotToSend(group: TakeGroup, slot: number): StoreError | undefined {
+    if (this.#isClosed) return CLOSED;
+    const breaker = this.#breaker;
+    if (breaker.state !== "closed") {
+      if (!breaker.admits(this.#options.clock.nowUs())) return this.#pauseError;
+      const probe = this.#probe;
+      if (probe !== undefined && probe !== this.#gathering.batchFor(group, slot)) return this.#pauseError;
+    }
+    if (!this.#server.isUp()) {
+      const isProbe = breaker.state === "probing";
+      breaker.record({ succeeded: 0, failed: 1, isProbe }, this.#options.clock.nowUs());
+      return this.unreachable();
+    }
+    const { takes } = this.settler;
+    if (takes > 0 && takes + group.size > this.#options.takesInFlightMax) return this.#fullError;
+    return undefined;
+  }
+
+  #batchFor(group: TakeGroup, slot: number): B {
+    let batch = this.#gathering.batchFor(group, slot);
+    if (batch === undefined) {
+      batch = this.#server.newBatch(slot);
+      this.#gathering.begin(batch);
+    }
+    if (this.#breaker.state === "probing") {
+      batch.isProbe = true;
+      this.#probe = batch;
+    }
+    return batch;
+  }
+
+  readonly #onTurnEnd = (): void => {
+    this.#isScheduled = false;
+    if (this.#server.isUp()) this.#server.send();
+    else this.failGathered();
+  };
+
+  #addReceipt(receipt: Receipt, slot: number): void {
+    this.#receipts.add(receipt, slot);
+    if (this.#server.isUp()) this.schedule();
+  }
+
+  #receiptsAlone(slot: number): B {
+    const batch = this.#server.newBatch(slot);
+    this.#receipts.moveTo(batch.receipts, slot);
+    return batch;
+  }
+
+  /** A server that fails is asked for what must be, not for this. */
+  #canGiveBack(): boolean {
+    return !this.#receipts.isEmpty && this.#breaker.state === "closed";
+  }
+}
+
+const CLOSED = new StoreError("STORE_CLOSED", "the store is closed", { transient: false });
+
+function pauseSentence(name: string): string {
+  return `${name} failed too many takes lately and is given a pause`;
+}

@@ -1,0 +1,313 @@
+// Answers the groups of batches, each once: by the reply, by the deadline, or because the connection was lost. Knows every
+// batch that has no outcome yet. How a batch travels is the store's business.
+
+import { StoreError } from "../../core/errors.ts";
+import { Mode, type TakeGroup, Verdict } from "../../core/take.ts";
+import type { Settled } from "../store.ts";
+import type { Breaker } from "../wrappers/breaker.ts";
+import type { Batch, BatchedGroup } from "./batch.ts";
+import type { CompleteOptions } from "./options.ts";
+import { answerByUs } from "./patience.ts";
+import type { Receipt } from "./receipts.ts";
+import { NO_COUNT, type ReplyReader, TOO_LATE } from "./reply.ts";
+import type { ServerTime } from "./server-time.ts";
+
+/** A latest time of payment that lies in the past of every server. */
+const NEVER_PAY_US = 1;
+/** What the server takes as no latest time. */
+const ANY_TIME = 0;
+
+export interface SettlerOptions<B extends Batch> extends Omit<CompleteOptions, "breaker"> {
+  /** The server in sentences: Redis. */
+  readonly serverName: string;
+  readonly serverTime: ServerTime;
+  readonly breaker: Breaker;
+  /** What was paid for groups that had been answered without the store. */
+  readonly giveBack: (receipt: Receipt, slot: number) => void;
+  /** All groups of a batch were answered before it could be sent; it need not be sent any more. */
+  readonly onUnsent: (batch: B) => void;
+  /** The batch was sent and got no answer for so long that its connection should be given up. */
+  readonly onSilence: (batch: B, trouble: string) => void;
+}
+
+/** The batches without an outcome: those that gather and those that are under way. */
+export class Settler<B extends Batch> {
+  readonly #options: SettlerOptions<B>;
+  /** In the order they came. */
+  readonly #open = new Set<B>();
+  #takes = 0;
+  #onIdle: (() => void) | undefined;
+
+  constructor(options: SettlerOptions<B>) {
+    this.#options = options;
+  }
+
+  /** Takes whose batch has no outcome yet, those that were answered without it included. */
+  get takes(): number {
+    return this.#takes;
+  }
+
+  /** Has the group travel in the batch. */
+  add(batch: B, group: TakeGroup, then: Settled): void {
+    if (batch.waiting === 0) this.#open.add(batch);
+    batch.add(group, then);
+    this.#takes += group.size;
+  }
+
+  /**
+   * Sets when the groups are answered without the store, for those that have no such time yet, and sees to it. Those whose
+   * own deadline passed already fail at once; the server is told not to pay for them.
+   */
+  setDeadlines(batch: B): void {
+    const nowUs = this.#options.clock.nowUs();
+    let tooLate: StoreError | undefined;
+    let count = 0;
+    let isNews = false;
+    // Who is answered may come again at once, and join this very batch: that is another turn's.
+    const { length } = batch.groups;
+    for (let i = 0; i < length; i++) {
+      const batched = batch.groups[i];
+      if (batched === undefined || batched.hasDeadline) continue;
+      isNews = true;
+      batched.hasDeadline = true;
+      batched.answerByUs = answerByUs(nowUs, batched.answerByUs, this.#options);
+      if (batched.answerByUs > nowUs) continue;
+      const text = "the call's deadline passed before its takes could be sent";
+      tooLate ??= new StoreError("STORE_TOO_LATE", text, { transient: true });
+      count++;
+      this.#fail(batch, batched, tooLate);
+    }
+    if (count > 0) this.#options.observer.loopLate(count);
+    if (isNews) this.#arm(batch);
+  }
+
+  /**
+   * Sets what deadlines are missing and begins to wait for the batch's reply. False if nothing is left in it that is worth sending: it is done then, and counts
+   * as one failure, so that a probe has an outcome.
+   */
+  begin(batch: B): boolean {
+    this.setDeadlines(batch);
+    if (batch.waiting === 0 && batch.receipts.length === 0) {
+      this.finish(batch);
+      this.#record(batch, 0, 1);
+      return false;
+    }
+    batch.isSent = true;
+    batch.sentUs = this.#options.clock.nowUs();
+    this.#open.add(batch);
+    return true;
+  }
+
+  /** The latest server time at which a group may still pay. */
+  readonly latestOf = (batched: BatchedGroup): number => {
+    if (batched.isAnswered) return NEVER_PAY_US;
+    const { injectedTime, serverTime } = this.#options;
+    // Time that is passed in is the same whenever the call arrives: it can't be late.
+    if (injectedTime !== undefined) return ANY_TIME;
+    return Math.max(NEVER_PAY_US, Math.floor(serverTime.latestFor(batched.answerByUs)));
+  };
+
+  /** Settles the batch by its reply, which `isReplyTo` has let pass. */
+  settle(batch: B, reader: ReplyReader): void {
+    const { clock, serverTime, observer, injectedTime } = this.#options;
+    this.finish(batch);
+    const receivedUs = clock.nowUs();
+    const { sentUs } = batch;
+    if (injectedTime === undefined) serverTime.observe({ sentUs, serverUs: reader.serverUs, receivedUs });
+    observer.answered(receivedUs - sentUs, batch.takes);
+    if (reader.damaged > 0) observer.damaged(reader.damaged);
+    if (batch.receipts.length > 0) observer.gaveBack(batch.receipts.length);
+    this.#settleGroups(batch, reader, receivedUs);
+    this.#noteIdle();
+  }
+
+  /** Fails the batch's groups: it was not sent, or the server refused it, and nothing was paid. */
+  fail(batch: B, error: StoreError): void {
+    this.finish(batch);
+    let failed = 0;
+    for (const batched of batch.groups) {
+      if (batched.isAnswered) continue;
+      this.#fail(batch, batched, error);
+      failed++;
+    }
+    this.#record(batch, 0, failed);
+    this.#noteIdle();
+  }
+
+  /** Fails the batch's groups: its answer will not come, and nobody knows what was paid. */
+  lose(batch: B, error: StoreError): void {
+    if (batch.isDone) return;
+    if (batch.groups.length > 0) this.#options.observer.outcomeUnknown(batch.groups.length);
+    this.fail(batch, error);
+  }
+
+  /** The connection is gone: loses those sent batches that `isOverIt` says were sent over it. */
+  loseSent(error: StoreError, isOverIt: (batch: B) => boolean = () => true): void {
+    for (const batch of [...this.#open]) if (batch.isSent && isOverIt(batch)) this.lose(batch, error);
+  }
+
+  /** Resolves when no batch is without an outcome any more, or after `ms`. */
+  async whenIdle(ms: number): Promise<void> {
+    if (this.#open.size === 0) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#onIdle = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  /**
+   * Forgets a batch that has no outcome, and hands it over as it is: the server answered that another one keeps its keys,
+   * and paid nothing. The settler of that one gets it by `adopt`.
+   */
+  release(batch: B): void {
+    this.finish(batch);
+    this.#record(batch, 1, 0);
+    batch.isDone = false;
+    batch.isProbe = false;
+    batch.isSent = false;
+    this.#noteIdle();
+  }
+
+  /** Takes over a batch that another settler released. Its groups keep the times at which they are answered. */
+  adopt(batch: B): void {
+    this.#open.add(batch);
+    this.#takes += batch.takes;
+    this.#arm(batch);
+  }
+
+  #settleGroups(batch: B, reader: ReplyReader, receivedUs: number): void {
+    const { serverName, observer } = this.#options;
+    let succeeded = 0;
+    let failed = 0;
+    let late = 0;
+    for (const batched of batch.groups) {
+      if (batched.isAnswered || batched.group.generation !== batched.generation) {
+        this.#giveBackPaid(batch, batched, reader);
+        reader.skip(batched);
+      } else if (reader.verdict === TOO_LATE) {
+        const error = `${serverName} came to the call's takes after their deadline, and paid nothing`;
+        this.#fail(batch, batched, new StoreError("STORE_TOO_LATE", error, { transient: true }));
+        reader.skip(batched);
+        failed++;
+      } else if (reader.verdict === NO_COUNT) {
+        const error = "the key of a counter holds no count; the call's other counters were charged";
+        this.#fail(batch, batched, new StoreError("STORE_COUNTER", error, { transient: false }));
+        reader.skip(batched);
+        succeeded++;
+      } else {
+        if (batched.answerByUs < receivedUs) late++;
+        succeeded++;
+        reader.writeTo(batched.group, batched);
+        this.#answer(batch, batched);
+      }
+    }
+    if (late > 0) observer.loopLate(late);
+    this.#record(batch, succeeded, failed);
+  }
+
+  #giveBackPaid(batch: B, batched: BatchedGroup, reader: ReplyReader): void {
+    reader.eachPaid(batched, (index, paidAtUs, cappedHits) => {
+      const take = batch.takeOf(batched, index);
+      if (take === undefined || (take.mode !== Mode.pay && take.mode !== Mode.postPaid)) return;
+      const { bucketKey, limit, cost } = take;
+      if (cost > cappedHits) {
+        this.#options.giveBack({ bucketKey, limit, cost: cost - cappedHits, paidAtUs }, batch.slot);
+      }
+    });
+  }
+
+  #arm(batch: B): void {
+    clearTimeout(batch.timer);
+    let earliestUs = Number.POSITIVE_INFINITY;
+    for (const batched of batch.groups) {
+      if (!batched.isAnswered && batched.answerByUs < earliestUs) earliestUs = batched.answerByUs;
+    }
+    if (earliestUs === Number.POSITIVE_INFINITY) return;
+    const ms = Math.max(1, Math.ceil((earliestUs - this.#options.clock.nowUs()) / 1000));
+    batch.timer = setTimeout(this.#onTimer, ms, batch);
+  }
+
+  // Timers run before sockets are read, setImmediate after: a reply that came in while this process was busy is read
+  // before its deadline is acted upon.
+  readonly #onTimer = (batch: B): void => {
+    setImmediate(this.#expire, batch);
+  };
+
+  readonly #expire = (batch: B): void => {
+    // A batch that was handed over in this moment is another settler's, and armed there.
+    if (!this.#open.has(batch)) return;
+    const { clock, deadlineUs, serverName } = this.#options;
+    const nowUs = clock.nowUs();
+    let error: StoreError | undefined;
+    let failed = 0;
+    for (const batched of batch.groups) {
+      if (batched.isAnswered || batched.answerByUs > nowUs) continue;
+      const text = `no reply from ${serverName} within ${deadlineUs / 1000} ms or the call's deadline`;
+      error ??= new StoreError("STORE_TIMEOUT", text, { transient: true });
+      this.#fail(batch, batched, error);
+      failed++;
+    }
+    this.#record(batch, 0, failed);
+    if (batch.waiting > 0) this.#arm(batch);
+    else if (!batch.isSent) this.#dropUnsent(batch);
+    this.#checkSilence(nowUs);
+  };
+
+  #dropUnsent(batch: B): void {
+    this.#options.onUnsent(batch);
+    this.finish(batch);
+    this.#noteIdle();
+  }
+
+  // A connection can be gone without anybody saying so: then it is given up, and its takes with it.
+  #checkSilence(nowUs: number): void {
+    const { silenceUsMax, onSilence } = this.#options;
+    for (const oldest of this.#open) {
+      if (!oldest.isSent || nowUs - oldest.sentUs <= silenceUsMax) return;
+      onSilence(oldest, `has not answered for ${silenceUsMax / 1_000_000} seconds`);
+    }
+  }
+
+  /** Ends the wait for the batch's outcome, whatever became of its groups. */
+  finish(batch: B): void {
+    clearTimeout(batch.timer);
+    batch.isDone = true;
+    if (this.#open.delete(batch)) this.#takes -= batch.takes;
+  }
+
+  #noteIdle(): void {
+    if (this.#open.size === 0) this.#onIdle?.();
+  }
+
+  #fail(batch: B, batched: BatchedGroup, error: StoreError): void {
+    if (batched.group.generation === batched.generation) {
+      batched.group.verdict = Verdict.failed;
+      batched.group.failure = error;
+      this.#options.observer.failed(error);
+    }
+    this.#answer(batch, batched);
+  }
+
+  #answer(batch: B, batched: BatchedGroup): void {
+    batched.isAnswered = true;
+    batch.waiting--;
+    if (batched.group.generation !== batched.generation) return;
+    try {
+      batched.then.settled(batched.group, batched.generation);
+    } catch (error) {
+      // The caller's mistake is not the other groups': they are settled, then it shows as what it is.
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
+  }
+
+  #record(batch: B, succeeded: number, failed: number): void {
+    if (succeeded === 0 && failed === 0) return;
+    const { breaker, clock } = this.#options;
+    breaker.record({ succeeded, failed, isProbe: batch.isProbe }, clock.nowUs());
+  }
+}

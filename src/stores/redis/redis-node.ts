@@ -1,0 +1,134 @@
+// One Redis server that takes travel to: its link, its breaker, its bound of takes in flight, its receipts. Knows nothing of
+// other servers; in a cluster there are several, and every batch holds keys of one hash slot.
+
+import type { TakeGroup } from "../../core/take.ts";
+import { MICROS_PER_MILLI } from "../../core/units.ts";
+import { Intake } from "../batching/intake.ts";
+import type { CompleteOptions } from "../batching/options.ts";
+import type { Settled } from "../store.ts";
+import { RedisBatch } from "./batch.ts";
+import type { RedisConnection, RedisTarget } from "./connect.ts";
+import { describeTrouble, isReadOnlyReply } from "./connect-trouble.ts";
+import { Dispatch } from "./dispatch.ts";
+import { Link } from "./link.ts";
+import type { Script } from "./scripts.ts";
+
+export interface RedisNodeOptions extends CompleteOptions {
+  readonly target: RedisTarget;
+  readonly script: Script;
+  /** Key that the link's self-test pays on; lives for a second. */
+  readonly selfTestKey: string;
+  /** Seconds, at most, that counters live longer than their window. */
+  readonly jitterSecondsMax: number;
+  /** The connection is up and tested. */
+  readonly onUp: () => void;
+}
+
+/** Takes on one Redis. Always answers later, but for a take that can't be sent at all. */
+export class RedisNode {
+  readonly #options: RedisNodeOptions;
+  readonly #intake: Intake<RedisBatch>;
+  readonly #link: Link;
+  readonly #dispatch: Dispatch;
+
+  constructor(options: RedisNodeOptions) {
+    const { target, script, clock, injectedTime } = options;
+    this.#options = options;
+    this.#intake = new Intake<RedisBatch>(options, {
+      name: "Redis",
+      newBatch: (slot) => new RedisBatch(slot),
+      isUp: () => this.#link.connection !== undefined,
+      downSentence: () => this.#link.trouble ?? "Redis is not connected",
+      send: () => this.#send(),
+      onSilence: (_batch, trouble) => this.#link.reconnect(trouble),
+    });
+    const { settler, serverTime } = this.#intake;
+    this.#link = new Link({
+      target,
+      script,
+      selfTestKey: options.selfTestKey,
+      clock,
+      serverTime,
+      onUp: () => this.#onUp(),
+      onLost: () => settler.loseSent(this.#intake.unreachable()),
+    });
+    this.#dispatch = new Dispatch({
+      script,
+      settler,
+      injectedTime,
+      jitterSecondsMax: options.jitterSecondsMax,
+      describe: (error) => describeTrouble(error, target),
+      onRefusal: (error, sentence) => this.#onRefusal(error, sentence),
+      onAnswer: () => this.#onAnswer(),
+      onTrouble: (trouble) => this.#link.reconnect(trouble),
+    });
+  }
+
+  /** Begins to connect. Once. */
+  start(): void {
+    this.#link.start();
+  }
+
+  /** Resolves true once Redis is connected and tested, false if that takes longer than `ms`. */
+  async whenUp(ms: number): Promise<boolean> {
+    return await this.#link.whenUp(ms);
+  }
+
+  /** The connection, if it is up. Takes have their own way over it. */
+  get connection(): RedisConnection | undefined {
+    return this.#link.connection;
+  }
+
+  /** What the server's clock shows, in milliseconds. */
+  serverTimeMs(): number {
+    return Math.floor(this.#intake.serverTime.estimateUs(this.#options.clock.nowUs()) / MICROS_PER_MILLI);
+  }
+
+  /** As Store.take. In a cluster all keys of the group are of hash slot `slot`. */
+  take(group: TakeGroup, then: Settled, slot = 0): boolean {
+    return this.#intake.take(group, then, slot);
+  }
+
+  /** As Store.giveBack. In a cluster all keys of the group are of hash slot `slot`. */
+  giveBack(group: TakeGroup, slot = 0): void {
+    this.#intake.giveBack(group, slot);
+  }
+
+  /** Undefined while takes are sent and settled, otherwise why not, in one sentence. */
+  trouble(): string | undefined {
+    return this.#intake.trouble() ?? this.#link.trouble;
+  }
+
+  /** Refuses new takes and waits a moment for the answers that are due. */
+  async drain(): Promise<void> {
+    await this.#intake.close();
+  }
+
+  /** Closes the connection. */
+  close(): void {
+    this.#link.close();
+    this.#intake.settler.loseSent(this.#intake.unreachable());
+    this.#intake.failGathered();
+  }
+
+  #send(): void {
+    const { connection } = this.#link;
+    if (connection === undefined) return;
+    for (const batch of this.#intake.takeAll()) this.#dispatch.send(batch, connection);
+  }
+
+  #onUp(): void {
+    this.#intake.onUp();
+    this.#options.onUp();
+  }
+
+  #onRefusal(error: unknown, sentence: string): void {
+    this.#intake.onRefusal(sentence);
+    if (isReadOnlyReply(error)) this.#link.reconnect("is a read-only replica");
+  }
+
+  #onAnswer(): void {
+    this.#intake.onAnswer();
+    this.#link.forgetTrouble();
+  }
+}

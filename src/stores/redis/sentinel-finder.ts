@@ -1,0 +1,237 @@
+// Finds the primary that sentinels know by its name, and hears of a change from them. Sentinels are asked one after
+// another, the next one as soon as one is slow; those that they tell of are asked too. Whether the server that they name
+// is a primary by its own word is for the link to ask.
+
+import {
+  openConnection,
+  type RedisAccess,
+  type RedisAddress,
+  type RedisConnection,
+  type RedisTarget,
+  type TcpAddress,
+  within,
+} from "./connect.ts";
+import { describeTrouble, FindError } from "./connect-trouble.ts";
+import type { ServerFinder } from "./server-finder.ts";
+
+/** A sentinel that has not answered for this long gets company. */
+const STAGGER_MS = 150;
+/** Most sentinels known: those named in the settings, then those told of. */
+const SENTINELS_MAX = 32;
+/** A change that no message told of shows after this long. */
+const ASK_AGAIN_MS = 3_000;
+/** Pause before the next sentinel is subscribed to. */
+const WATCH_PAUSE_MS = 500;
+/** What a message told is used for this long. */
+const NEWS_MS_MAX = 2_000;
+const CHANNEL = "+switch-master";
+
+/** Which primary, and whom to ask. */
+export interface SentinelFinderOptions {
+  readonly primaryName: string;
+  readonly sentinels: readonly TcpAddress[];
+  /** How to reach the sentinels. */
+  readonly sentinelAccess: RedisAccess;
+  /** How to reach the primary. */
+  readonly access: RedisAccess;
+}
+
+/** Asks sentinels where the primary is. */
+export class SentinelFinder implements ServerFinder {
+  readonly wantsPrimary = true;
+  readonly name: string;
+  readonly #options: SentinelFinderOptions;
+  /** In the order in which they are asked. */
+  #sentinels: TcpAddress[];
+  /** Where a message said the primary is; used by the next `find` alone. */
+  #news: TcpAddress | undefined;
+  #newsTimer: NodeJS.Timeout | undefined;
+  #watched: RedisConnection | undefined;
+  #watchTimer: NodeJS.Timeout | undefined;
+  #askTimer: NodeJS.Timeout | undefined;
+  #onMoved: ((address: RedisAddress) => void) | undefined;
+  #isTrusted = false;
+  #isClosed = false;
+
+  constructor(options: SentinelFinderOptions) {
+    this.#options = options;
+    this.#sentinels = [...options.sentinels];
+    this.name = `the Redis that sentinels call ${options.primaryName}`;
+  }
+
+  async find(): Promise<RedisTarget> {
+    const news = this.#news;
+    this.#news = undefined;
+    // Who named a server that was of no use is asked last.
+    if (!this.#isTrusted && news === undefined) this.#rotate();
+    this.#isTrusted = false;
+    return { ...this.#options.access, address: news ?? (await this.#ask()) };
+  }
+
+  onUsed(): void {
+    this.#isTrusted = true;
+  }
+
+  watch(onMoved: (address: RedisAddress) => void): void {
+    this.#onMoved = onMoved;
+    void this.#watch(0);
+    this.#askTimer = setInterval(() => void this.#compare(), ASK_AGAIN_MS);
+    this.#askTimer.unref();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#newsTimer);
+    clearTimeout(this.#watchTimer);
+    clearInterval(this.#askTimer);
+    this.#watched?.drop();
+  }
+
+  /** The first answer of any sentinel; whoever gave it is asked first from now on. */
+  async #ask(): Promise<TcpAddress> {
+    const asked = [...this.#sentinels];
+    try {
+      const { address, sentinel } = await firstOf(asked.map((one) => () => this.#askOne(one)));
+      this.#sentinels = [sentinel, ...this.#sentinels.filter((one) => one !== sentinel)];
+      return address;
+    } catch (error) {
+      if (error instanceof FindError) throw error;
+      throw new FindError(`no sentinel answers where ${this.#options.primaryName} is`, { cause: error });
+    }
+  }
+
+  async #askOne(sentinel: TcpAddress): Promise<{ readonly address: TcpAddress; readonly sentinel: TcpAddress }> {
+    const { primaryName, sentinelAccess } = this.#options;
+    const target = this.#targetOf(sentinel);
+    let connection: RedisConnection | undefined;
+    try {
+      connection = await openConnection(target, () => undefined);
+      const answers = Promise.all([
+        connection.command("sentinel", ["get-master-addr-by-name", primaryName]),
+        connection.command("sentinel", ["sentinels", primaryName]).catch(() => []),
+      ]);
+      const [place, others] = await within(sentinelAccess.connectTimeoutMs, answers);
+      const address = addressOf(place);
+      if (address === undefined)
+        throw new FindError(`Sentinel at ${sentinel.host}:${sentinel.port} knows no primary called ${primaryName}`);
+      this.#learn(others);
+      return { address, sentinel };
+    } catch (error) {
+      if (error instanceof FindError) throw error;
+      throw new FindError(describeTrouble(error, target), { cause: error });
+    } finally {
+      connection?.drop();
+    }
+  }
+
+  #targetOf(sentinel: TcpAddress): RedisTarget {
+    return { ...this.#options.sentinelAccess, address: sentinel, called: "Sentinel" };
+  }
+
+  #learn(others: unknown): void {
+    if (!Array.isArray(others)) return;
+    for (const other of others) {
+      if (!Array.isArray(other) || this.#sentinels.length >= SENTINELS_MAX) continue;
+      const texts = other.map(String);
+      const address = addressOf([texts[texts.indexOf("ip") + 1], texts[texts.indexOf("port") + 1]]);
+      if (address !== undefined && !this.#sentinels.some((known) => isSame(known, address)))
+        this.#sentinels.push(address);
+    }
+  }
+
+  #rotate(): void {
+    const [first, ...rest] = this.#sentinels;
+    if (first !== undefined) this.#sentinels = [...rest, first];
+  }
+
+  /** Subscribes to one sentinel, to the next one when that ends, without end. */
+  async #watch(index: number): Promise<void> {
+    const sentinel = this.#sentinels[index % this.#sentinels.length];
+    if (sentinel === undefined || this.#isClosed) return;
+    try {
+      const connection = await openConnection(this.#targetOf(sentinel), () => this.#watchLater(index + 1));
+      if (this.#isClosed) {
+        connection.drop();
+        return;
+      }
+      this.#watched = connection;
+      const subscribed = connection.subscribe(CHANNEL, (message) => this.#onMessage(message));
+      await within(this.#options.sentinelAccess.connectTimeoutMs, subscribed);
+      // What changed before the subscription stood, nobody told.
+      await this.#compare();
+    } catch {
+      // Which sentinel does not answer is said by `find`, when there is need of one.
+      this.#watched?.drop();
+      this.#watchLater(index + 1);
+    }
+  }
+
+  #watchLater(index: number): void {
+    if (this.#isClosed) return;
+    clearTimeout(this.#watchTimer);
+    this.#watchTimer = setTimeout(() => void this.#watch(index), WATCH_PAUSE_MS).unref();
+  }
+
+  // name, old host, old port, new host, new port
+  #onMessage(message: string): void {
+    const [name, , , host, port] = message.split(" ");
+    const address = addressOf([host, port]);
+    if (name !== this.#options.primaryName || address === undefined) return;
+    this.#news = address;
+    clearTimeout(this.#newsTimer);
+    this.#newsTimer = setTimeout(() => {
+      this.#news = undefined;
+    }, NEWS_MS_MAX).unref();
+    this.#onMoved?.(address);
+  }
+
+  async #compare(): Promise<void> {
+    try {
+      const address = await this.#ask();
+      if (!this.#isClosed) this.#onMoved?.(address);
+    } catch (error) {
+      // No sentinel answers: the primary that is in use stays in use.
+      if (!(error instanceof FindError)) throw error;
+    }
+  }
+}
+
+/** Asks one after another, the next one once the last has failed or been silent for a moment; the first error if all fail. */
+function firstOf<T>(askers: readonly (() => Promise<T>)[]): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const errors: unknown[] = [];
+    let next = 0;
+    let isDone = false;
+    let timer: NodeJS.Timeout | undefined;
+    const askNext = () => {
+      clearTimeout(timer);
+      const ask = askers[next++];
+      if (ask === undefined || isDone) return;
+      if (next < askers.length) timer = setTimeout(askNext, STAGGER_MS);
+      ask().then(
+        (answer) => {
+          isDone = true;
+          clearTimeout(timer);
+          resolve(answer);
+        },
+        (error: unknown) => {
+          errors.push(error);
+          if (errors.length === askers.length) reject(errors[0]);
+          else askNext();
+        },
+      );
+    };
+    askNext();
+  });
+}
+
+function addressOf(reply: unknown): TcpAddress | undefined {
+  if (!Array.isArray(reply)) return undefined;
+  const host = String(reply[0] ?? "");
+  const port = Number(String(reply[1] ?? ""));
+  return host === "" || !(port > 0 && port < 65_536) ? undefined : { kind: "tcp", host, port };
+}
+
+function isSame(one: TcpAddress, other: TcpAddress): boolean {
+  return one.host === other.host && one.port === other.port;
+}
