@@ -73,6 +73,11 @@ export function isWorthRepeating(error: unknown): boolean {
   return isRefusal(error) && /^(40001|40P01|23505)$/.test(error.code ?? "");
 }
 
+/** True if the call waited for somebody else's row for as long as a take may wait at all; it paid nothing. */
+export function waitedTooLong(error: unknown): boolean {
+  return isRefusal(error) && error.code === "55P03";
+}
+
 /**
  * Connects, logs in and sets the session up. Rejects with what went wrong (connect-trouble.ts makes a sentence of it).
  * `onLost` is called once if the connection ends by itself afterwards.

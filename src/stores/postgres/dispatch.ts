@@ -7,7 +7,7 @@ import { StoreError } from "../../core/errors.ts";
 import type { Intake } from "../batching/intake.ts";
 import type { CompleteOptions } from "../batching/options.ts";
 import type { PostgresBatch } from "./batch.ts";
-import { isRefusal, isWorthRepeating, type PostgresConnection } from "./connect.ts";
+import { isRefusal, isWorthRepeating, type PostgresConnection, waitedTooLong } from "./connect.ts";
 import { type Link, TAKE_ALL } from "./link.ts";
 import { readReply } from "./reply.ts";
 
@@ -123,6 +123,10 @@ export class Dispatch {
       return;
     }
     // What PostgreSQL says may quote values; it is described, never passed on.
+    if (waitedTooLong(error)) {
+      intake.settler.fail(batch, new StoreError("STORE_TIMEOUT", sentence, { transient: true }));
+      return;
+    }
     intake.settler.fail(batch, new StoreError("STORE_COMMAND", sentence, { transient: true }));
     onRefusal(error, sentence, link);
   }
