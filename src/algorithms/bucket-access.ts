@@ -1,13 +1,12 @@
 // How a settlement reaches the buckets of whoever keeps them. Everything here is synchronous.
 
+import { KeyBytes, Keyed } from "../core/key-bytes.ts";
 import { Algorithm } from "../core/limit.ts";
 import type { LogState } from "./log-state.ts";
 import { BucketState } from "./step.ts";
 
 /** A bucket while a group is settled: a copy of its numbers, or its log, which changes only by `commit`. */
-export class WorkingBucket {
-  bucketKey = "";
-  keyHash = 0;
+export class WorkingBucket extends Keyed {
   algorithm: Algorithm = Algorithm.tokenBucket;
   /** Numbers of the bucket; of no meaning for a sliding log. */
   readonly state = new BucketState();
@@ -23,13 +22,17 @@ export class WorkingBucket {
   lifetimeUs = 0;
 
   /** For the access alone: where it found the bucket, and what tells whether that still holds. */
-  place = -1;
+  place = 0;
   placeVersion = 0;
+
+  constructor() {
+    super(new KeyBytes(0));
+  }
 }
 
 /** Keeps buckets by key. */
 export interface BucketAccess {
-  /** Fills `state`, or sets `log`, from what is kept under `bucketKey`. False, and neither touched, if there is none. */
+  /** Fills `state`, or sets `log`, from what is kept under its key. False, and neither touched, if there is none. */
   load(bucket: WorkingBucket): boolean;
   /** Keeps the bucket. It means nothing after `expiresAtUs`, unless its limit is edited or time steps back. */
   save(bucket: WorkingBucket, expiresAtUs: number): void;

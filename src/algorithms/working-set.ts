@@ -31,18 +31,18 @@ export class WorkingSet {
   }
 
   #find(take: Take): WorkingBucket | undefined {
+    take.needKeyBytes();
     if (this.size > SCAN_MAX) return this.#byKey.get(take.bucketKey);
     for (let i = 0; i < this.size; i++) {
       const bucket = this.buckets[i];
-      if (bucket !== undefined && bucket.keyHash === take.keyHash && bucket.bucketKey === take.bucketKey) return bucket;
+      if (bucket?.hasKeyOf(take)) return bucket;
     }
     return undefined;
   }
 
   #load(take: Take, nowUs: number): WorkingBucket {
     const bucket = this.#nextBucket();
-    bucket.bucketKey = take.bucketKey;
-    bucket.keyHash = take.keyHash;
+    bucket.useKeyOf(take);
     bucket.algorithm = take.limit.algorithm;
     bucket.log = undefined;
     bucket.lifetimeUs = 0;

@@ -2,6 +2,7 @@
 // Both are pooled; a store writes its answer into them.
 
 import type { StoreError } from "./errors.ts";
+import { KeyBytes, Keyed } from "./key-bytes.ts";
 import type { Limit } from "./limit.ts";
 import type { LimitStats } from "./limit-stats.ts";
 
@@ -32,13 +33,12 @@ export type Source = (typeof Source)[keyof typeof Source];
 /** The `descriptor` of a take on the domain's global limit. */
 export const GLOBAL_DESCRIPTOR = -1;
 
-/** One limit's part of a call. The caller fills the first block, the store the second. */
-export class Take {
+/**
+ * One limit's part of a call. The caller fills the first block, the store the second. Its key is what a store keeps the
+ * bucket under.
+ */
+export class Take extends Keyed {
   limit: Limit;
-  /** One-byte text, flat; what a store keeps the bucket under. */
-  bucketKey = "";
-  /** 32-bit hash of `bucketKey` (unsigned), made while the key was built; picks tables, jitter. */
-  keyHash = 0;
   /** Index of the descriptor in the request, GLOBAL_DESCRIPTOR for the global limit. Takes of one descriptor are adjacent. */
   descriptor = 0;
   kind: Kind = Kind.ordinary;
@@ -66,7 +66,8 @@ export class Take {
   /** Mode.charge: the count after this take; exact below 2^53. */
   counted = 0;
 
-  constructor(limit: Limit) {
+  constructor(limit: Limit, keys: KeyBytes) {
+    super(keys);
     this.limit = limit;
     this.stats = limit.stats;
   }
@@ -75,6 +76,8 @@ export class Take {
 /** The takes of one call, settled together (docs/architecture.md: all are paid or none). */
 export class TakeGroup {
   readonly takes: Take[] = [];
+  /** Where the keys of the takes are written. */
+  readonly keys = new KeyBytes();
   size = 0;
   /** Changes whenever the group returns to its pool; a late answer compares it before it writes. */
   generation = 0;
@@ -95,10 +98,12 @@ export class TakeGroup {
   add(limit: Limit): Take {
     let take = this.takes[this.size];
     if (take === undefined) {
-      take = new Take(limit);
+      take = new Take(limit, this.keys);
       this.takes[this.size] = take;
     }
     this.size++;
+    take.keys = this.keys;
+    take.bucketKey = "";
     take.limit = limit;
     take.stats = limit.stats;
     take.outcome = Outcome.notAsked;
@@ -115,6 +120,7 @@ export class TakeGroup {
   /** Empties the group for its next call. */
   reset(): void {
     this.size = 0;
+    this.keys.clear();
     this.generation++;
     this.deadlineUs = Number.POSITIVE_INFINITY;
     this.hasSpareQuota = false;

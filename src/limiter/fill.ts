@@ -2,12 +2,13 @@
 
 import type { Clock } from "../core/clock.ts";
 import { RequestError } from "../core/errors.ts";
+import type { KeyBytes } from "../core/key-bytes.ts";
 import { Algorithm, type Limit, type OnStoreFailure, Sync, UNIT_SECONDS, Unit } from "../core/limit.ts";
 import type { LimitStats, StatsBook, ValueStatsBook } from "../core/limit-stats.ts";
 import type { Descriptor, LimitRequest } from "../core/request.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, type Take } from "../core/take.ts";
 import { AMOUNT_MAX, divideDown, MICROS_PER_SECOND } from "../core/units.ts";
-import { entryKeyPart, hashBucketKey, limitKeySuffix, sharedEntryKeyPart } from "../rules/bucket-key.ts";
+import { limitKeySuffix, writeEntry, writeSharedEntry } from "../rules/bucket-key.ts";
 import { costOf } from "../rules/cost.ts";
 import { counterKey } from "../rules/counter-key.ts";
 import { findRule } from "../rules/match.ts";
@@ -81,8 +82,12 @@ export class TakeFiller {
         take.stats = this.#options.statsBook.statsOfValues(limit.stats, rules.domain, entryPath(descriptor), "");
         return;
       }
-      const base = baseKey(rules, descriptor, this.#matched, false, false);
-      this.#addTake(call, limit, base + limit.keySuffix, index, hits, costOf(hits, undefined, descriptor), undefined);
+      const { keys } = call.group;
+      const keyAt = keys.end;
+      writeBaseKey(keys, rules, descriptor, undefined, false);
+      keys.write(limit.keySuffix);
+      const cost = costOf(hits, undefined, descriptor);
+      this.#addTake(call, limit, index, hits, cost, undefined).endKey(keyAt);
       return;
     }
     const rule = findRule(rules, descriptor, this.#matched);
@@ -93,18 +98,13 @@ export class TakeFiller {
       return;
     }
     if (rule.limits.length === 0) return;
-    const countsAlone = rules.counterPrefix !== undefined && (rule.limits[0] as Limit).isCounter;
-    const base = countsAlone
-      ? counterKey(rules.counterPrefix, rules, descriptor, this.#matched)
-      : baseKey(rules, descriptor, this.#matched, true, rule.hashesValues);
-    const cost = costOf(hits, rule.cost, descriptor);
     const sizeBefore = call.group.size;
-    for (let i = 0; i < rule.limits.length; i++) {
-      const limit = rule.limits[i] as Limit;
-      if (this.#replaced.size > 0 && this.#replaced.has(limit.name)) continue;
-      if (countsAlone) this.#addCounter(call, limit, base, index, hits, rule);
-      else this.#addTake(call, limit, base + limit.keySuffix, index, hits, cost, rule);
-    }
+    if (rules.counterPrefix !== undefined && (rule.limits[0] as Limit).isCounter) {
+      const key = counterKey(rules.counterPrefix, rules, descriptor, this.#matched);
+      for (const limit of rule.limits) {
+        if (!this.#isReplaced(limit)) this.#addCounter(call, limit, key, index, hits, rule);
+      }
+    } else this.#addTakes(call, rules, rule, index, hits);
     if (countsValues(rule, this.#matched, descriptor)) this.#countByValue(call, rules, descriptor, sizeBefore);
     if (call.group.size === sizeBefore) {
       call.rules[index] = undefined;
@@ -112,23 +112,39 @@ export class TakeFiller {
     }
   }
 
-  #addTake(
-    call: LimitCall,
-    limit: Limit,
-    bucketKey: string,
-    index: number,
-    hits: number,
-    cost: number,
-    rule: Rule | undefined,
-  ): void {
+  /** Adds a take for each limit of the rule. Their keys differ in the limit's suffix alone. */
+  #addTakes(call: LimitCall, rules: DomainRules, rule: Rule, index: number, hits: number): void {
+    const { keys } = call.group;
+    const descriptor = call.request.descriptors[index] as Descriptor;
+    const cost = costOf(hits, rule.cost, descriptor);
+    const baseAt = keys.end;
+    writeBaseKey(keys, rules, descriptor, this.#matched, rule.hashesValues);
+    const baseLength = keys.end - baseAt;
+    let keyAt = baseAt;
+    for (let i = 0; i < rule.limits.length; i++) {
+      const limit = rule.limits[i] as Limit;
+      if (this.#isReplaced(limit)) continue;
+      if (keyAt !== baseAt) keys.repeat(baseAt, baseLength);
+      keys.write(limit.keySuffix);
+      this.#addTake(call, limit, index, hits, cost, rule).endKey(keyAt);
+      keyAt = keys.end;
+    }
+    if (keyAt === baseAt) keys.end = baseAt;
+  }
+
+  #isReplaced(limit: Limit): boolean {
+    return this.#replaced.size > 0 && this.#replaced.has(limit.name);
+  }
+
+  /** Adds a take that still lacks its key. */
+  #addTake(call: LimitCall, limit: Limit, index: number, hits: number, cost: number, rule: Rule | undefined): Take {
     const isRefund = (call.request.descriptors[index] as Descriptor).isRefund;
     const take = call.group.add(limit);
-    take.bucketKey = bucketKey;
-    take.keyHash = hashBucketKey(bucketKey);
     take.descriptor = index;
     take.kind = this.#kindOf(call, rule);
     take.mode = isRefund ? Mode.refund : hits === 0 ? Mode.peek : rule?.isPostPaid ? Mode.postPaid : Mode.pay;
     take.cost = isRefund && hits === 0 ? 0 : cost;
+    return take;
   }
 
   #addCounter(call: LimitCall, limit: Limit, key: string, index: number, hits: number, rule: Rule | undefined): Take {
@@ -167,8 +183,7 @@ export class TakeFiller {
     const globalLimit = rules.globalLimit;
     if (globalLimit === undefined || !(this.#asksAdmission || this.#hasPeek)) return;
     const take: Take = call.group.add(globalLimit.limit);
-    take.bucketKey = globalLimit.bucketKey;
-    take.keyHash = globalLimit.keyHash;
+    take.useKeyOf(globalLimit.key);
     take.descriptor = GLOBAL_DESCRIPTOR;
     take.kind = this.#options.shadowMode ? Kind.shadow : Kind.ordinary;
     take.mode = this.#asksAdmission ? Mode.pay : Mode.peek;
@@ -279,23 +294,24 @@ function lastRuleOf(rules: DomainRules, descriptor: Descriptor, matched: readonl
   return matched[depth - 1];
 }
 
-/** Start of the bucket keys of a descriptor: everything but the limit's own suffix. */
-function baseKey(
+/**
+ * Writes the start of the bucket keys of a descriptor, everything but the limit's own suffix. `matched` are the rules its
+ * entries led to; undefined for an override, whose bucket belongs to the entries as they are.
+ */
+function writeBaseKey(
+  keys: KeyBytes,
   rules: DomainRules,
   descriptor: Descriptor,
-  matched: readonly Rule[],
-  byRule: boolean,
+  matched: readonly Rule[] | undefined,
   hashesValues: boolean,
-): string {
-  let key = rules.keyPrefix;
+): void {
+  keys.write(rules.keyPrefix);
   let depth = 0;
   for (let i = 0; i < descriptor.entryCount; i++) {
     const entryKey = descriptor.keys[i] as string;
     if (rules.costEntries.size > 0 && rules.costEntries.has(entryKey)) continue;
-    const rule = byRule ? matched[depth++] : undefined;
-    key += rule?.sharesThreshold
-      ? sharedEntryKeyPart(entryKey, rule.patternText)
-      : entryKeyPart(entryKey, descriptor.values[i] as string, hashesValues);
+    const rule = matched?.[depth++];
+    if (rule?.sharesThreshold) writeSharedEntry(keys, entryKey, rule.patternText);
+    else writeEntry(keys, entryKey, descriptor.values[i] as string, hashesValues);
   }
-  return key;
 }

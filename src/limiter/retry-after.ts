@@ -29,20 +29,21 @@ export function resetSecondsOf(take: Take): number {
 
 /**
  * Seconds for Retry-After: the take's wait, lengthened by up to `limit.retryAfterJitter` of itself, rounded up, at least 1.
- * The share is a hash of the bucket key, so one identity always waits the same and identities spread out.
+ * The share is a hash of the bucket key, so one identity always waits the same, whichever process it asks, and identities
+ * spread out.
  */
 export function retryAfterSeconds(take: Take): number {
-  const limit = take.limit;
-  const waitUs = waitUsOf(take);
-  const share = limit.retryAfterJitter * (mixHash(take.keyHash) / 4_294_967_296);
-  return Math.max(1, Math.ceil((waitUs * (1 + share)) / MICROS_PER_SECOND));
+  const { retryAfterJitter } = take.limit;
+  const share = retryAfterJitter === 0 ? 0 : retryAfterJitter * (stableHash(take.bucketKey) / 4_294_967_296);
+  return Math.max(1, Math.ceil((waitUsOf(take) * (1 + share)) / MICROS_PER_SECOND));
 }
 
-// FNV-1a leaves neighbours close in the high bits; a final mix (murmur3's constants) spreads them.
-function mixHash(hash: number): number {
-  let mixed = hash ^ (hash >>> 16);
-  mixed = Math.imul(mixed, 0x85ebca6b);
-  mixed ^= mixed >>> 13;
-  mixed = Math.imul(mixed, 0xc2b2ae35);
-  return (mixed ^ (mixed >>> 16)) >>> 0;
+// FNV-1a, which leaves neighbours close in the high bits, and murmur3's final mix, which spreads them. `keyHash` won't do:
+// it is another one in each process.
+function stableHash(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
 }

@@ -8,6 +8,7 @@
 // of entries `=` too. `%*` opens the text of a pattern whose values share a bucket, `%#` the hash of a value.
 
 import { createHash } from "node:crypto";
+import { KeyBytes } from "../core/key-bytes.ts";
 import { ALGORITHM_NAMES, type Algorithm } from "../core/limit.ts";
 
 export { hashBucketKey } from "../core/key-hash.ts";
@@ -19,13 +20,13 @@ const ALGORITHM_TAGS: readonly string[] = ALGORITHM_NAMES.map((name) => name.rep
 
 /** Start of every bucket key of a domain; the brace stays open for the descriptor. */
 export function domainKeyPrefix(cacheKeyPrefix: string, domain: string): string {
-  return `${cacheKeyPrefix}{${escapeValue(domain)}`;
+  return `${cacheKeyPrefix}{${escaped(domain)}`;
 }
 
 /** End of the bucket key of a limit: what tells the limits of one descriptor apart. */
 export function limitKeySuffix(algorithm: Algorithm, windowSeconds: number, name: string): string {
   const base = `}|${ALGORITHM_TAGS[algorithm]}/${windowSeconds}`;
-  return name === "" ? base : `${base}/${escapeValue(name)}`;
+  return name === "" ? base : `${base}/${escaped(name)}`;
 }
 
 /** Bucket key of a domain's global limit. */
@@ -35,44 +36,72 @@ export function globalBucketKey(keyPrefix: string, keySuffix: string): string {
 
 /** One entry of a bucket key whose bucket belongs to one value. */
 export function entryKeyPart(key: string, value: string, hashesValue: boolean): string {
-  const text = hashesValue || value.length > VALUE_BYTES_IN_KEY_MAX ? hashOf(value) : escapeValue(value);
-  return `|${escapeKey(key)}=${text}`;
+  return textWritten((keys) => writeEntry(keys, key, value, hashesValue));
 }
 
 /** One entry of a bucket key whose bucket is shared by all values that a pattern matches. */
 export function sharedEntryKeyPart(key: string, patternText: string): string {
-  return `|${escapeKey(key)}=%*${escapeValue(patternText)}`;
+  return textWritten((keys) => writeSharedEntry(keys, key, patternText));
+}
+
+/** Appends what `entryKeyPart` makes. */
+export function writeEntry(keys: KeyBytes, key: string, value: string, hashesValue: boolean): void {
+  writeEntryKey(keys, key);
+  if (hashesValue || value.length > VALUE_BYTES_IN_KEY_MAX) keys.write(hashOf(value));
+  else writeEscaped(keys, value, SPECIAL);
+}
+
+/** Appends what `sharedEntryKeyPart` makes. */
+export function writeSharedEntry(keys: KeyBytes, key: string, patternText: string): void {
+  writeEntryKey(keys, key);
+  keys.write("%*");
+  writeEscaped(keys, patternText, SPECIAL);
+}
+
+function escaped(text: string): string {
+  return textWritten((keys) => writeEscaped(keys, text, SPECIAL));
+}
+
+function textWritten(write: (keys: KeyBytes) => void): string {
+  const keys = new KeyBytes();
+  write(keys);
+  return keys.textFrom(0);
 }
 
 function hashOf(value: string): string {
   return `%#${createHash("sha256").update(value, "latin1").digest("base64url")}`;
 }
 
-// Most text needs no escape: a scan that finds nothing costs no allocation.
-function escapeValue(text: string): string {
-  for (let i = 0; i < text.length; i++) if (isSpecial(text.charCodeAt(i))) return escapeFrom(text, false);
-  return text;
+function writeEntryKey(keys: KeyBytes, key: string): void {
+  keys.write("|");
+  if (key.length > VALUE_BYTES_IN_KEY_MAX) keys.write(hashOf(key));
+  else writeEscaped(keys, key, SPECIAL_IN_KEYS);
+  keys.write("=");
 }
 
-function escapeKey(text: string): string {
-  if (text.length > VALUE_BYTES_IN_KEY_MAX) return hashOf(text);
+/** By byte: 1 if it is written as % and two hex digits. */
+const SPECIAL = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x21 || "%{|}\x7f".includes(char(byte)) ? 1 : 0));
+const SPECIAL_IN_KEYS = SPECIAL.map((isSpecial, byte) => (char(byte) === "=" ? 1 : isSpecial));
+
+function char(byte: number): string {
+  return String.fromCharCode(byte);
+}
+
+function writeEscaped(keys: KeyBytes, text: string, special: Uint8Array): void {
+  keys.reserve(text.length * 3);
+  const { bytes } = keys;
+  let at = keys.end;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
-    if (code === 0x3d || isSpecial(code)) return escapeFrom(text, true);
+    if (special[code] === 0) {
+      bytes[at++] = code;
+    } else {
+      bytes[at++] = 0x25;
+      bytes[at++] = HEX_DIGITS.charCodeAt(code >>> 4);
+      bytes[at++] = HEX_DIGITS.charCodeAt(code & 15);
+    }
   }
-  return text;
+  keys.end = at;
 }
 
-function isSpecial(code: number): boolean {
-  return code < 0x21 || code === 0x25 || code === 0x7b || code === 0x7c || code === 0x7d || code === 0x7f;
-}
-
-function escapeFrom(text: string, alsoEquals: boolean): string {
-  let escaped = "";
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    const special = isSpecial(code) || (alsoEquals && code === 0x3d);
-    escaped += special ? `%${code.toString(16).padStart(2, "0")}` : text.charAt(i);
-  }
-  return escaped;
-}
+const HEX_DIGITS = "0123456789abcdef";

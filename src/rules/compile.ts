@@ -1,9 +1,10 @@
 // Parsed files to a RuleSet, or to every problem found in them. No I/O: config/load.ts reads and parses.
 
+import { keyedOf } from "../core/key-bytes.ts";
 import { LimitStats } from "../core/limit-stats.ts";
 import { textOf } from "../core/request.ts";
 import { runThrough, type Steps } from "../core/steps.ts";
-import { domainKeyPrefix, globalBucketKey, hashBucketKey } from "./bucket-key.ts";
+import { domainKeyPrefix, globalBucketKey } from "./bucket-key.ts";
 import { type CompileOptions, LimitBuilder } from "./build-limit.ts";
 import { buildRoot, countRules, type DomainContext } from "./build-rule.ts";
 import { counterKeyPrefix } from "./counter-key.ts";
@@ -142,7 +143,7 @@ function buildGlobalLimit(
   const limit = context.limitBuilder.build(draft.limit, owner);
   context.limits.push(limit);
   const bucketKey = globalBucketKey(keyPrefix, limit.keySuffix);
-  return { limit, countsHits: draft.countsHits, bucketKey, keyHash: hashBucketKey(bucketKey) };
+  return { limit, countsHits: draft.countsHits, bucketKey, key: keyedOf(bucketKey) };
 }
 
 function replacesWhileUnlimited(rule: Rule): boolean {

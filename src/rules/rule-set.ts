@@ -1,6 +1,7 @@
 // The immutable outcome of compiling rule files: what match.ts walks and the limiter pays from.
 // All text that requests are compared with is one-byte (core/request.ts).
 
+import type { Keyed } from "../core/key-bytes.ts";
 import type { Limit } from "../core/limit.ts";
 import type { Kind } from "../core/take.ts";
 
@@ -112,7 +113,8 @@ export interface GlobalLimit {
   /** True: counts the call's hits_addend; false: counts calls. */
   readonly countsHits: boolean;
   readonly bucketKey: string;
-  readonly keyHash: number;
+  /** The same key, with its bytes. */
+  readonly key: Keyed;
 }
 
 /** All rules of one domain. */

@@ -2,19 +2,23 @@
 // Settlement and time stay outside.
 
 import type { BucketAccess, WorkingBucket } from "../../algorithms/bucket-access.ts";
+import type { Keyed } from "../../core/key-bytes.ts";
 import { Algorithm } from "../../core/limit.ts";
 import { divideUp, MICROS_PER_SECOND } from "../../core/units.ts";
-import { BucketEntries } from "./bucket-entries.ts";
+import { BucketRecords } from "./bucket-records.ts";
 import { KeyTable, PROBE_MAX } from "./key-table.ts";
 
 /** Keys per table when the store is full: a table of that size grows in well under a millisecond. */
-const KEYS_PER_TABLE = 2_048;
+const KEYS_PER_TABLE = 8_192;
 const TABLES_MIN = 16;
 const TABLES_MAX = 65_536;
 /** How many times its part of the keys one table may hold, however they were chosen. */
 const CROWDING_MAX = 4;
-/** Buckets looked at to find the one that is as new soonest. */
+/** Buckets looked at, one after another in memory, to find the one that is as new soonest. */
 const EVICT_LOOKS = 8;
+/** If none of them is as near to it as those that went before were: how often others are looked at, here and there. */
+const EVICT_TRIES = 14;
+const LOOKS_PER_TRY = 4;
 /** Buckets that are swept when a new one comes. */
 const SWEEP_PER_ADD = 4;
 const EXPIRES_S_MAX = 0xffff_ffff;
@@ -24,12 +28,16 @@ export class Buckets implements BucketAccess {
   readonly #bucketsMax: number;
   readonly #tableKeysMax: number;
   readonly #onEvicted: (buckets: number) => void;
-  readonly #entries = new BucketEntries();
+  readonly #records = new BucketRecords();
   /** Tables come into being with their first key. */
   readonly #tables: (KeyTable | undefined)[];
-  #sweepNext = 0;
-  #evictNext = 0;
-  /** Changes whenever an entry number may have come to stand for another bucket. */
+  /** Where the sweep and the search for what may go stand. */
+  #sweepAt = 0;
+  #evictAt = 0;
+  /** What is near enough: in how many seconds those that went last would have been as new. */
+  #evictedLeftS = 0;
+  #tried = 0;
+  /** Changes whenever an address may have come to stand for another bucket. */
   #version = 0;
 
   /** The second in which the current take happens. */
@@ -47,110 +55,120 @@ export class Buckets implements BucketAccess {
 
   /** Buckets in memory, expired ones that were not swept yet included. */
   get count(): number {
-    return this.#entries.count;
+    return this.#records.count;
   }
 
   load(bucket: WorkingBucket): boolean {
-    const hash = spread(bucket.keyHash);
-    const table = this.#tables[hash & (this.#tables.length - 1)];
-    const entry = table === undefined ? -1 : table.find(hash, bucket.bucketKey);
-    bucket.place = entry;
+    const address = this.#tables[bucket.keyHash & (this.#tables.length - 1)]?.find(bucket) ?? 0;
+    bucket.place = address;
     bucket.placeVersion = this.#version;
-    if (entry < 0) return false;
-    const log = this.#entries.logOf(entry);
+    if (address === 0) return false;
+    const log = this.#records.logOf(address);
     // A key names its algorithm, so this does not happen; but numbers must never be read as a log.
     if ((log !== undefined) !== (bucket.algorithm === Algorithm.slidingLog)) return false;
-    if (log === undefined) this.#entries.read(entry, bucket.state);
+    if (log === undefined) this.#records.read(address, bucket.state);
     else bucket.log = log;
     return true;
   }
 
   save(bucket: WorkingBucket, expiresAtUs: number): void {
-    const entry = this.#entryOf(bucket) ?? this.#add(spread(bucket.keyHash), bucket.bucketKey);
+    const known = this.#addressOf(bucket);
+    const address = known === 0 ? this.#add(bucket) : known;
     const expiresS = Math.min(divideUp(expiresAtUs, MICROS_PER_SECOND), EXPIRES_S_MAX);
-    if (bucket.log === undefined) this.#entries.write(entry, bucket.state, expiresS);
-    else this.#entries.writeLog(entry, bucket.log, expiresS);
+    if (bucket.log === undefined) this.#records.write(address, bucket.state, expiresS);
+    else this.#records.writeLog(address, bucket.log, expiresS);
   }
 
   remove(bucket: WorkingBucket): void {
-    const entry = this.#entryOf(bucket);
-    if (entry !== undefined) this.#drop(entry);
+    const address = this.#addressOf(bucket);
+    if (address !== 0) this.#drop(address);
   }
 
-  /** Looks at the next `entries` entries and drops those that have expired by `nowS`. */
-  sweep(entries: number, nowS: number): void {
-    const end = this.#entries.end;
-    for (let i = 0; i < entries && i < end; i++) {
-      if (this.#sweepNext >= end) this.#sweepNext = 0;
-      const expiresS = this.#entries.expiresS(this.#sweepNext);
-      if (expiresS !== 0 && expiresS <= nowS) this.#drop(this.#sweepNext);
-      this.#sweepNext++;
+  /** Looks at the next `buckets` places and drops those that have expired by `nowS`. */
+  sweep(buckets: number, nowS: number): void {
+    const records = this.#records;
+    const looks = Math.min(buckets, records.made);
+    for (let i = 0; i < looks; i++) {
+      this.#sweepAt = records.next(this.#sweepAt);
+      const expiresS = records.expiresS(this.#sweepAt);
+      if (expiresS !== 0 && expiresS <= nowS) this.#drop(this.#sweepAt);
     }
   }
 
-  /** Where the bucket is: where it was loaded from, if nothing was dropped since. */
-  #entryOf(bucket: WorkingBucket): number | undefined {
-    let entry = bucket.place;
-    if (entry < 0 || bucket.placeVersion !== this.#version) {
-      const hash = spread(bucket.keyHash);
-      entry = this.#tableOf(hash).find(hash, bucket.bucketKey);
-    }
-    return entry < 0 ? undefined : entry;
+  /** Where the bucket is, 0 if it is nowhere: where it was loaded from, if nothing was dropped since. */
+  #addressOf(bucket: WorkingBucket): number {
+    if (bucket.place !== 0 && bucket.placeVersion === this.#version) return bucket.place;
+    return this.#tableOf(bucket.keyHash).find(bucket);
   }
 
-  #add(hash: number, key: string): number {
+  #add(keyed: Keyed): number {
+    const hash = keyed.keyHash;
     this.sweep(SWEEP_PER_ADD, this.nowS);
-    if (this.#entries.count >= this.#bucketsMax) this.#evict(this.#soonestOfNext());
+    if (this.#records.count >= this.#bucketsMax) this.#evict(this.#soonestOfSome());
     const table = this.#tableOf(hash);
     if (table.count >= this.#tableKeysMax) this.#evict(table.soonestNear(hash, EVICT_LOOKS));
     if (table.makeRoom(hash)) {
-      const entry = this.#entries.add(hash, key);
-      table.add(hash, entry);
-      return entry;
+      const address = this.#records.add(keyed);
+      table.add(hash, address);
+      return address;
     }
     const victim = table.soonestNear(hash, PROBE_MAX);
     this.#countEvicted(victim);
-    this.#entries.drop(victim);
+    this.#records.drop(victim);
     this.#version++;
-    const entry = this.#entries.add(hash, key);
-    table.replace(victim, hash, entry);
-    return entry;
+    const address = this.#records.add(keyed);
+    table.replace(victim, hash, address);
+    return address;
   }
 
-  /** Of the next few buckets in memory, wherever they are, the one that is as new soonest. */
+  /**
+   * Of a few buckets, the one that is as new soonest; 0 if there is none. Keys of one kind lie together in memory, so a
+   * flood of fresh ones would be found only where it lies, and the buckets of others go elsewhere: hence the tries.
+   */
+  #soonestOfSome(): number {
+    let soonest = this.#soonestOfNext();
+    const enoughS = this.nowS + this.#evictedLeftS;
+    for (let i = 0; i < EVICT_TRIES && this.#expiryOf(soonest) > enoughS; i++) {
+      this.#tried = (Math.imul(this.#tried, 1_664_525) + 1_013_904_223) >>> 0;
+      const table = this.#tables[this.#tried & (this.#tables.length - 1)];
+      const other = table?.soonestNear(this.#tried, LOOKS_PER_TRY) ?? 0;
+      if (this.#expiryOf(other) < this.#expiryOf(soonest)) soonest = other;
+    }
+    this.#evictedLeftS = Math.max(0, Math.min(this.#expiryOf(soonest) - this.nowS, this.#evictedLeftS * 2 + 1));
+    return soonest;
+  }
+
   #soonestOfNext(): number {
-    let soonest = -1;
-    let soonestS = Number.POSITIVE_INFINITY;
+    const records = this.#records;
+    let soonest = 0;
     let seen = 0;
-    for (let i = 0; i < this.#entries.end && seen < EVICT_LOOKS; i++) {
-      if (this.#evictNext >= this.#entries.end) this.#evictNext = 0;
-      const expiresS = this.#entries.expiresS(this.#evictNext);
-      if (expiresS !== 0) {
-        seen++;
-        if (expiresS < soonestS) {
-          soonest = this.#evictNext;
-          soonestS = expiresS;
-        }
-      }
-      this.#evictNext++;
+    for (let i = 0; i < records.made && seen < EVICT_LOOKS; i++) {
+      this.#evictAt = records.next(this.#evictAt);
+      if (records.expiresS(this.#evictAt) === 0) continue;
+      seen++;
+      if (this.#expiryOf(this.#evictAt) < this.#expiryOf(soonest)) soonest = this.#evictAt;
     }
     return soonest;
   }
 
-  #evict(entry: number): void {
-    if (entry < 0) return;
-    this.#countEvicted(entry);
-    this.#drop(entry);
+  #expiryOf(address: number): number {
+    return address === 0 ? Number.POSITIVE_INFINITY : this.#records.expiresS(address);
   }
 
-  #countEvicted(entry: number): void {
-    if (this.#entries.expiresS(entry) > this.nowS) this.#onEvicted(1);
+  #evict(address: number): void {
+    if (address === 0) return;
+    this.#countEvicted(address);
+    this.#drop(address);
   }
 
-  #drop(entry: number): void {
-    const hash = this.#entries.hashOf(entry);
-    this.#tableOf(hash).remove(hash, entry);
-    this.#entries.drop(entry);
+  #countEvicted(address: number): void {
+    if (this.#records.expiresS(address) > this.nowS) this.#onEvicted(1);
+  }
+
+  #drop(address: number): void {
+    const hash = this.#records.hashOf(address);
+    this.#tableOf(hash).remove(hash, address);
+    this.#records.drop(address);
     this.#version++;
   }
 
@@ -158,17 +176,9 @@ export class Buckets implements BucketAccess {
     const index = hash & (this.#tables.length - 1);
     let table = this.#tables[index];
     if (table === undefined) {
-      table = new KeyTable(this.#entries);
+      table = new KeyTable(this.#records);
       this.#tables[index] = table;
     }
     return table;
   }
-}
-
-/** Spreads every bit of a key's hash over all 32: the lower ones pick the table, the upper ones the slot. */
-function spread(keyHash: number): number {
-  let hash = keyHash;
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  return (hash ^ (hash >>> 16)) >>> 0;
 }

@@ -1,0 +1,157 @@
+// Bucket keys as bytes. A call writes the keys of its takes one after another into one buffer: no string is made of them
+// unless somebody wants to read one, and they are hashed, compared and copied by words.
+
+import { hashOfWords } from "./key-hash.ts";
+
+const INITIAL_BYTES = 512;
+/** A buffer that one call made larger than this is not kept for the next. */
+const KEPT_BYTES_MAX = 16_384;
+const WORD = 4;
+
+// Not declared by the types in use, but part of every Node.js: `toString("latin1")` without its dispatch on the encoding.
+type OneByteSource = Buffer & { latin1Slice(start: number, end: number): string };
+
+/** Keys one after another, each at a multiple of four bytes and followed by zeros up to the next. */
+export class KeyBytes {
+  bytes: OneByteSource;
+  /** The same bytes. */
+  words: Int32Array;
+  /** Where the next byte goes. */
+  end = 0;
+
+  constructor(size = INITIAL_BYTES) {
+    this.bytes = Buffer.allocUnsafeSlow(size) as OneByteSource;
+    this.words = wordsOf(this.bytes);
+  }
+
+  /** Forgets all keys. */
+  clear(): void {
+    this.end = 0;
+    if (this.bytes.length > KEPT_BYTES_MAX) this.#replace(INITIAL_BYTES);
+  }
+
+  /** Makes room for `count` bytes and the zeros behind them. */
+  reserve(count: number): void {
+    const needed = this.end + count + WORD;
+    if (needed <= this.bytes.length) return;
+    const old = this.bytes;
+    this.#replace(Math.max(needed, old.length * 2));
+    old.copy(this.bytes, 0, 0, this.end);
+  }
+
+  /** Appends one-byte text as it is. */
+  write(text: string): void {
+    this.reserve(text.length);
+    const { bytes } = this;
+    const at = this.end;
+    for (let i = 0; i < text.length; i++) bytes[at + i] = text.charCodeAt(i);
+    this.end = at + text.length;
+  }
+
+  /** Appends bytes that were written before. */
+  repeat(from: number, length: number): void {
+    this.reserve(length);
+    this.bytes.copyWithin(this.end, from, from + length);
+    this.end += length;
+  }
+
+  /** What was written from `from` on, as one-byte text. */
+  textFrom(from: number): string {
+    return this.bytes.latin1Slice(from, this.end);
+  }
+
+  /** Ends a key: what is written next begins the next one. */
+  pad(): void {
+    this.reserve(0);
+    while ((this.end & (WORD - 1)) !== 0) this.bytes[this.end++] = 0;
+  }
+
+  #replace(size: number): void {
+    this.bytes = Buffer.allocUnsafeSlow((size + WORD - 1) & -WORD) as OneByteSource;
+    this.words = wordsOf(this.bytes);
+  }
+}
+
+function wordsOf(bytes: Buffer): Int32Array {
+  return new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 2);
+}
+
+/** What has a bucket key: as bytes in a KeyBytes, as text, or as both; each is made of the other when it is wanted. */
+export class Keyed {
+  /** Where the key's bytes are, if `keyLength` is not negative; a multiple of four. */
+  keys: KeyBytes;
+  keyAt = 0;
+  /** Bytes of the key; negative if it is there as text only. */
+  keyLength = 0;
+  /** 32-bit hash of the key (unsigned), the same in all of this process; picks tables. */
+  keyHash = 0;
+  #text: string | undefined = "";
+
+  constructor(keys: KeyBytes) {
+    this.keys = keys;
+  }
+
+  /** The key as one-byte text, flat. */
+  get bucketKey(): string {
+    if (this.#text === undefined) {
+      this.#text = this.keys.bytes.latin1Slice(this.keyAt, this.keyAt + this.keyLength);
+    }
+    return this.#text;
+  }
+
+  /** Sets the text alone: `keyHash` is the caller's. */
+  set bucketKey(text: string) {
+    this.#text = text;
+    this.keyLength = -1;
+  }
+
+  /** Takes what was written to `keys` from `at` on as the key, and hashes it. `at` was the end after `pad` or `clear`. */
+  endKey(at: number): void {
+    const { keys } = this;
+    this.keyAt = at;
+    this.keyLength = keys.end - at;
+    this.#text = undefined;
+    keys.pad();
+    this.keyHash = hashOfWords(keys.words, at >>> 2, this.keyLength);
+  }
+
+  /** Takes over another's key and its hash. Where it is bytes, they have to stay for as long as they are used here. */
+  useKeyOf(other: Keyed): void {
+    this.keys = other.keys;
+    this.keyAt = other.keyAt;
+    this.keyLength = other.keyLength;
+    this.keyHash = other.keyHash;
+    this.#text = other.#text;
+  }
+
+  /** Sees to it that the key is there as bytes. */
+  needKeyBytes(): void {
+    if (this.keyLength >= 0) return;
+    const text = this.bucketKey;
+    const { keys } = this;
+    this.keyAt = keys.end;
+    keys.write(text);
+    keys.pad();
+    this.keyLength = text.length;
+  }
+
+  /** True if both have the same key. Both are there as bytes. */
+  hasKeyOf(other: Keyed): boolean {
+    if (this.keyHash !== other.keyHash || this.keyLength !== other.keyLength) return false;
+    const one = this.keys.words;
+    const two = other.keys.words;
+    const from = this.keyAt >>> 2;
+    const otherFrom = other.keyAt >>> 2;
+    const count = (this.keyLength + 3) >>> 2;
+    for (let i = 0; i < count; i++) if (one[from + i] !== two[otherFrom + i]) return false;
+    return true;
+  }
+}
+
+/** A key of its own, with its bytes. */
+export function keyedOf(bucketKey: string): Keyed {
+  const keyed = new Keyed(new KeyBytes(bucketKey.length + WORD));
+  keyed.keys.write(bucketKey);
+  keyed.endKey(0);
+  return keyed;
+}

@@ -1,0 +1,90 @@
+// Bucket keys as bytes and as text: the same key either way, with the same hash.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { KeyBytes, Keyed, keyedOf } from "../../../src/core/key-bytes.ts";
+import { hashBucketKey } from "../../../src/core/key-hash.ts";
+
+const oneByteText = fc.string({ unit: fc.nat({ max: 255 }).map((code) => String.fromCharCode(code)), maxLength: 70 });
+
+describe("keys of a call", () => {
+  test("are read back as they were written, however many share the buffer", () => {
+    fc.assert(
+      fc.property(fc.array(oneByteText, { maxLength: 30 }), (texts) => {
+        const keys = new KeyBytes(8);
+        const keyed = texts.map((text) => {
+          const one = new Keyed(keys);
+          const at = keys.end;
+          keys.write(text);
+          one.endKey(at);
+          return one;
+        });
+        expect(keyed.map((one) => one.bucketKey)).toEqual(texts);
+        expect(keyed.map((one) => one.keyHash)).toEqual(texts.map(hashBucketKey));
+      }),
+    );
+  });
+
+  test("given as text become the same bytes", () => {
+    fc.assert(
+      fc.property(oneByteText, oneByteText, (text, other) => {
+        const given = new Keyed(new KeyBytes(0));
+        given.bucketKey = text;
+        given.keyHash = hashBucketKey(text);
+        given.needKeyBytes();
+        expect(given.hasKeyOf(keyedOf(text))).toBe(true);
+        expect(given.hasKeyOf(keyedOf(other))).toBe(text === other);
+      }),
+    );
+  });
+
+  test("that repeat what was written begin alike", () => {
+    const keys = new KeyBytes(0);
+    keys.write("{edge|user=1");
+    const length = keys.end;
+    keys.write("}|tb/1");
+    const first = new Keyed(keys);
+    first.endKey(0);
+    const at = keys.end;
+    keys.repeat(0, length);
+    keys.write("}|sw/60");
+    const second = new Keyed(keys);
+    second.endKey(at);
+    expect([first.bucketKey, second.bucketKey]).toEqual(["{edge|user=1}|tb/1", "{edge|user=1}|sw/60"]);
+  });
+
+  test("are the other's once taken over", () => {
+    const own = keyedOf("own");
+    own.useKeyOf(keyedOf("other"));
+    expect([own.bucketKey, own.keyHash, own.hasKeyOf(keyedOf("other"))]).toEqual([
+      "other",
+      hashBucketKey("other"),
+      true,
+    ]);
+  });
+
+  test("leave no large buffer behind", () => {
+    const keys = new KeyBytes();
+    keys.write("k".repeat(100_000));
+    keys.clear();
+    expect([keys.end, keys.bytes.length < 20_000]).toEqual([0, true]);
+  });
+});
+
+describe("hashes of keys", () => {
+  test("differ wherever a byte or the length differs", () => {
+    const texts = ["", "\0", "\0\0\0\0", "a", "b", "aaaa", "aaab", "aaaaa", "{edge|user=1}|tb/1", "{edge|user=2}|tb/1"];
+    expect(new Set(texts.map(hashBucketKey)).size).toBe(texts.length);
+  });
+
+  test("spread keys that differ in a digit over all tables and slots", () => {
+    const low = new Set<number>();
+    const high = new Set<number>();
+    for (let i = 0; i < 20_000; i++) {
+      const hash = hashBucketKey(`{edge|user=${i}}|tb/1`);
+      low.add(hash & 1_023);
+      high.add(hash >>> 22);
+    }
+    expect([low.size, high.size]).toEqual([1_024, 1_024]);
+  });
+});
