@@ -1,0 +1,299 @@
+// What comes in for one server, and how each group is answered once, whatever becomes of its batch. No server is needed:
+// the tests stand where one would.
+
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { StoreError } from "../../../../src/core/errors.ts";
+import { TakeGroup, Verdict } from "../../../../src/core/take.ts";
+import { Batch } from "../../../../src/stores/batching/batch.ts";
+import { Intake } from "../../../../src/stores/batching/intake.ts";
+import { type BatchingOptions, completeOptions } from "../../../../src/stores/batching/options.ts";
+import { ReplyReader } from "../../../../src/stores/batching/reply.ts";
+import { makeLimit } from "../../../support/builders.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
+
+const limit = makeLimit({ amount: 7 });
+const lost = new StoreError("STORE_UNREACHABLE", "the connection is gone", { transient: true });
+
+class SmallBatch extends Batch {
+  hasRoomFor(group: TakeGroup): boolean {
+    return this.takes + group.size <= 3;
+  }
+}
+
+const clock = new ManualClock();
+let isUp = true;
+let turns = 0;
+const silent: string[] = [];
+
+function open(options: BatchingOptions = {}): Intake<SmallBatch> {
+  return new Intake(completeOptions({ clock, deadlineMs: 15, patienceMs: 100, ...options }), {
+    name: "The server",
+    newBatch: (slot) => new SmallBatch(slot),
+    isUp: () => isUp,
+    downSentence: () => "The server is away",
+    send: () => {
+      turns++;
+    },
+    onSilence: (_batch, trouble) => silent.push(trouble),
+  });
+}
+
+/** A group of one take, and how often it was answered. */
+class Call {
+  readonly group = new TakeGroup();
+  answers = 0;
+
+  constructor(key: string) {
+    this.group.add(limit).bucketKey = key;
+  }
+
+  settled(): void {
+    this.answers++;
+  }
+
+  get code(): string | undefined {
+    return this.group.failure?.code;
+  }
+}
+
+function take(intake: Intake<SmallBatch>, key: string, slot = 0): Call {
+  const call = new Call(key);
+  if (intake.take(call.group, call, slot)) call.settled();
+  return call;
+}
+
+/** A reply that allows `groups` groups of one take each, paid at that time. */
+const allowing = (groups: number, paidAtUs = 77) =>
+  new ReplyReader([clock.nowUs(), 0, ...Array.from({ length: groups }, () => [1, 5, 6, 0, 9, paidAtUs, 0]).flat()]);
+
+async function passMs(ms: number): Promise<void> {
+  clock.advanceMs(ms);
+  await vi.advanceTimersByTimeAsync(ms);
+  // Deadlines are acted on after the sockets were read, in a setImmediate of their own.
+  await vi.advanceTimersByTimeAsync(1);
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  isUp = true;
+  turns = 0;
+  silent.length = 0;
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe("groups of one turn", () => {
+  test("travel together, in as many batches as they need", async () => {
+    const intake = open();
+    for (const key of ["a", "b", "c", "d"]) take(intake, key);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(turns).toBe(1);
+    expect(intake.takeAll().map((batch) => batch.takes)).toEqual([3, 1]);
+    expect(intake.takeAll()).toEqual([]);
+  });
+
+  test("travel in a batch of their hash slot each", () => {
+    const intake = open();
+    for (const [key, slot] of [["a", 7] as const, ["b", 9] as const, ["c", 7] as const]) take(intake, key, slot);
+    expect(intake.takeAll().map(({ slot, takes }) => ({ slot, takes }))).toEqual([
+      { slot: 7, takes: 2 },
+      { slot: 9, takes: 1 },
+    ]);
+  });
+
+  test("wait for a free connection one batch after the other, and the last one fills up", () => {
+    const intake = open();
+    for (const key of ["a", "b", "c", "d"]) take(intake, key);
+    expect(intake.next()?.takes).toBe(3);
+    take(intake, "e");
+    expect(intake.next()?.takes).toBe(2);
+    expect(intake.next()).toBeUndefined();
+  });
+});
+
+describe("a group is answered once", () => {
+  test("by the reply", () => {
+    const intake = open();
+    const call = take(intake, "a");
+    const [batch] = intake.takeAll();
+    if (batch === undefined) throw new Error("nothing gathered");
+    expect(intake.settler.begin(batch)).toBe(true);
+    intake.settler.settle(batch, allowing(1));
+    intake.settler.lose(batch, lost);
+    expect(call.group.takes[0]).toMatchObject({ outcome: 1, paid: true, remaining: 6, resetTicks: 9, paidAtUs: 77 });
+    expect([call.answers, call.group.verdict]).toEqual([1, Verdict.allowed]);
+    expect(intake.settler.takes).toBe(0);
+  });
+
+  test("by its deadline, and what was paid all the same is given back", async () => {
+    const intake = open();
+    const hasty = take(intake, "a");
+    const patient = take(intake, "b");
+    intake.settler.setDeadlines(intake.next() ?? new SmallBatch());
+    expect(hasty.answers + patient.answers).toBe(0);
+
+    const call = new Call("c");
+    call.group.deadlineUs = clock.nowUs() + 20_000;
+    intake.take(call.group, call);
+    const [batch] = intake.takeAll();
+    if (batch === undefined) throw new Error("nothing gathered");
+    intake.settler.begin(batch);
+    await passMs(14);
+    expect(call.answers).toBe(0);
+    await passMs(1);
+    expect([call.answers, call.code]).toEqual([1, "STORE_TIMEOUT"]);
+    // Those that have no deadline of their own wait for as long as patience lasts.
+    expect(patient.answers).toBe(0);
+    await passMs(85);
+    expect([hasty.answers, patient.code]).toEqual([1, "STORE_TIMEOUT"]);
+
+    intake.settler.settle(batch, allowing(1));
+    expect(call.answers).toBe(1);
+    expect(intake.next()?.receipts).toEqual([{ bucketKey: "c", limit, cost: 1, paidAtUs: 77 }]);
+  });
+
+  test("at once if its own deadline passed before it could be sent", () => {
+    const intake = open();
+    const call = new Call("a");
+    call.group.deadlineUs = clock.nowUs() + 5_000;
+    intake.take(call.group, call);
+    clock.advanceMs(6);
+    const [batch] = intake.takeAll();
+    if (batch === undefined) throw new Error("nothing gathered");
+    expect(intake.settler.begin(batch)).toBe(false);
+    expect([call.answers, call.code]).toEqual([1, "STORE_TOO_LATE"]);
+  });
+
+  test("in its time although its batch still waits for a connection", async () => {
+    const intake = open({ patienceMs: 15 });
+    const call = take(intake, "a");
+    intake.setDeadlines();
+    await passMs(15);
+    expect([call.answers, call.code]).toEqual([1, "STORE_TIMEOUT"]);
+    expect(intake.next()).toBeUndefined();
+    expect(intake.settler.takes).toBe(0);
+  });
+
+  test("when the connection is lost, if it was sent", () => {
+    const intake = open();
+    const sent = take(intake, "a");
+    const [batch] = intake.takeAll();
+    if (batch === undefined) throw new Error("nothing gathered");
+    intake.settler.begin(batch);
+    const waiting = take(intake, "b");
+    intake.settler.loseSent(lost);
+    expect([sent.code, waiting.answers]).toEqual(["STORE_UNREACHABLE", 0]);
+    intake.failGathered();
+    expect(waiting.code).toBe("STORE_UNREACHABLE");
+  });
+
+  test("by another server's settler, in its time, if its own hands the batch over", async () => {
+    const here = open();
+    const there = open();
+    const answered = take(here, "a");
+    const late = take(here, "b");
+    const [batch] = here.takeAll();
+    if (batch === undefined) throw new Error("nothing gathered");
+    here.settler.begin(batch);
+    await passMs(60);
+    here.settler.release(batch);
+    expect(here.settler.takes).toBe(0);
+    there.settler.adopt(batch);
+    expect(there.settler.begin(batch)).toBe(true);
+    expect(there.settler.takes).toBe(2);
+    await passMs(39);
+    expect(answered.answers + late.answers).toBe(0);
+    await passMs(1);
+    expect([answered.code, late.code]).toEqual(["STORE_TIMEOUT", "STORE_TIMEOUT"]);
+    there.settler.settle(batch, allowing(2));
+    expect(there.next()?.receipts.map(({ bucketKey }) => bucketKey)).toEqual(["a", "b"]);
+    expect(here.next()).toBeUndefined();
+  });
+});
+
+describe("a take fails at once", () => {
+  test("while the server is away", () => {
+    isUp = false;
+    const call = take(open(), "a");
+    expect([call.answers, call.code, call.group.failure?.message]).toEqual([
+      1,
+      "STORE_UNREACHABLE",
+      "The server is away",
+    ]);
+  });
+
+  test("beyond the takes that may be under way, those that wait included", () => {
+    const intake = open({ takesInFlightMax: 2 });
+    take(intake, "a");
+    const [batch] = intake.takeAll();
+    if (batch === undefined) throw new Error("nothing gathered");
+    intake.settler.begin(batch);
+    expect(take(intake, "b").answers).toBe(0);
+    expect(take(intake, "c").code).toBe("STORE_QUEUE_FULL");
+    intake.settler.settle(batch, allowing(1));
+    expect(take(intake, "c").answers).toBe(0);
+  });
+
+  test("while the breaker is open; one batch goes out as a probe", () => {
+    const breaker = { windowUs: 1_000_000, outcomesMin: 1, failureShare: 0.5, pauseUs: 250_000 };
+    const intake = open({ breaker });
+    take(intake, "a");
+    const [batch] = intake.takeAll();
+    if (batch === undefined) throw new Error("nothing gathered");
+    intake.settler.fail(batch, lost);
+    expect(take(intake, "b").code).toBe("STORE_BREAKER_OPEN");
+    expect(intake.trouble()).toContain("is given a pause");
+    clock.advanceMs(250);
+    const probing = ["a", "b", "c"].map((key) => take(intake, key));
+    expect(take(intake, "d").code).toBe("STORE_BREAKER_OPEN");
+    expect(take(intake, "other slot", 5).code).toBe("STORE_BREAKER_OPEN");
+    const [probe] = intake.takeAll();
+    if (probe === undefined) throw new Error("nothing gathered");
+    intake.settler.begin(probe);
+    intake.settler.settle(probe, allowing(3));
+    expect(probing.map(({ answers }) => answers)).toEqual([1, 1, 1]);
+    expect(intake.trouble()).toBeUndefined();
+  });
+
+  test("once the intake is closed", async () => {
+    const intake = open();
+    const isClosed = intake.close();
+    expect(take(intake, "a").code).toBe("STORE_CLOSED");
+    await isClosed;
+  });
+});
+
+test("a server that owes an answer for too long is given up", async () => {
+  const intake = open({ silenceMsMax: 5_000 });
+  take(intake, "a");
+  const [first] = intake.takeAll();
+  take(intake, "b");
+  const [second] = intake.takeAll();
+  if (first === undefined || second === undefined) throw new Error("nothing gathered");
+  intake.settler.begin(first);
+  await passMs(4_950);
+  intake.settler.begin(second);
+  expect(silent).toEqual([]);
+  await passMs(100);
+  expect(silent).toEqual(["has not answered for 5 seconds"]);
+});
+
+test("what is to be given back waits until the server is up, one call more in each turn", async () => {
+  const intake = open();
+  isUp = false;
+  for (let i = 0; i < 100; i++) {
+    const { group } = new Call(`k${i}`);
+    Object.assign(group.takes[0] ?? {}, { paid: true, paidAtUs: 5 });
+    intake.giveBack(group);
+  }
+  await vi.advanceTimersByTimeAsync(0);
+  expect(turns).toBe(0);
+  isUp = true;
+  intake.onUp();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(intake.takeAll().map(({ receipts }) => receipts.length)).toEqual([64]);
+  await vi.advanceTimersByTimeAsync(0);
+  expect(turns).toBe(2);
+  expect(intake.takeAll().map(({ receipts }) => receipts.length)).toEqual([36]);
+});
