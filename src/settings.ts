@@ -12,14 +12,14 @@ import {
   settlePostgres,
   showPostgresUrl,
 } from "./settings/postgres-settings.ts";
-import { parseRedisUrl, showRedisUrl } from "./settings/redis-address.ts";
+import { parseRedisUrl, RedisUrlError, showRedisUrl } from "./settings/redis-address.ts";
 import { type RedisSettings, settleRedis } from "./settings/redis-settings.ts";
 import type { Setting } from "./settings/setting.ts";
 import { type HeaderDialect, type OnStoreFailureName, SETTINGS, type TableValues } from "./settings/table.ts";
 
 export type { PostgresSettings } from "./settings/postgres-settings.ts";
 export type { RedisAddress, RedisLogin } from "./settings/redis-address.ts";
-export type { RedisSettings, RedisTlsSettings } from "./settings/redis-settings.ts";
+export type { RedisAccess, RedisSettings, RedisTlsSettings } from "./settings/redis-settings.ts";
 export type { HeaderDialect, LogLevel } from "./settings/table.ts";
 
 /** All settings, complete and frozen. Durations carry their unit in the name. */
@@ -41,6 +41,8 @@ export interface Settings extends TableValues {
   readonly prometheusAddress: TableValues["prometheusAddress"];
   /** Where Redis is and how to reach it; undefined unless `backendType` is redis. */
   readonly redis: RedisSettings | undefined;
+  /** Where limits per second are kept, if not with the others. */
+  readonly perSecondRedis: RedisSettings | undefined;
   /** Where PostgreSQL is and how to reach it; undefined unless `backendType` is postgres. */
   readonly postgres: PostgresSettings | undefined;
   /** What the operator should know, one line each. */
@@ -80,7 +82,7 @@ export function readSettings(env: Environment): Settings {
   mistakes.push(...foreign.mistakes);
   warnings.push(...foreign.warnings);
   checkTogether(values, mistakes, warnings);
-  const { backendType, redis } = settleRedis(values, mistakes, warnings);
+  const { backendType, redis, perSecondRedis } = settleRedis(values, mistakes, warnings);
   const postgres = settlePostgres(values, mistakes, warnings);
   if (mistakes.length > 0) {
     const count = mistakes.length === 1 ? "1 setting" : `${mistakes.length} settings`;
@@ -100,6 +102,7 @@ export function readSettings(env: Environment): Settings {
     ignoresDotFiles: values.ignoresDotFiles ?? !values.compatibilityMode,
     responseHeaders: headersOf(values),
     redis,
+    perSecondRedis,
     postgres,
     warnings: Object.freeze(warnings),
   });
@@ -119,8 +122,14 @@ export function describeSettings(settings: Settings): Readonly<Record<string, st
 /** Texts that must not be seen anywhere. */
 export function secretsOf(settings: Settings): readonly string[] {
   const texts = [
-    settings.redis?.login?.password,
+    ...[settings.redis, settings.perSecondRedis].flatMap((redis) => [
+      redis?.login?.password,
+      redis?.kind === "sentinel" ? redis.sentinelAccess.login?.password : undefined,
+    ]),
     settings.redisAuth,
+    settings.redisSentinelAuth,
+    settings.redisPerSecondAuth,
+    settings.redisPerSecondSentinelAuth,
     settings.postgres?.password,
     settings.postgresPassword,
   ].filter((text) => text !== undefined);
@@ -233,14 +242,22 @@ function headersOf(values: TableValues): readonly HeaderDialect[] {
   return Object.freeze<HeaderDialect[]>(["ratelimit", ...values.responseHeaders]);
 }
 
-function showSecret(field: keyof TableValues, value: unknown): string {
-  if (field === "redisUrl") {
-    const url = parseRedisUrl(String(value));
-    if (url !== undefined) return showRedisUrl(url);
-  }
+function showSecret(settings: Settings, field: keyof TableValues, value: unknown): string {
+  if (field === "redisUrl") return showRedis(String(value), settings.redisType);
+  if (field === "redisPerSecondUrl") return showRedis(String(value), settings.redisPerSecondType);
   if (field === "postgresUrl") {
     const url = parsePostgresUrl(String(value));
     if (url !== undefined) return showPostgresUrl(url);
   }
   return REDACTED;
+}
+
+function showRedis(text: string, type: TableValues["redisType"]): string {
+  try {
+    return showRedisUrl(parseRedisUrl(text, type));
+  } catch (error) {
+    // A URL that nothing uses was not looked at.
+    if (error instanceof RedisUrlError) return REDACTED;
+    throw error;
+  }
 }

@@ -38,6 +38,7 @@ export function openStore({ settings, clock, observer }: StoreChoice): Store {
     clock,
   };
   if (redis !== undefined) {
+    if (redis.kind === "cluster") throw new Error("not yet");
     const jitterSecondsMax = settings.expirationJitterSecondsMax;
     return spareQuestions(openRedisStore({ ...shared, target: redis, jitterSecondsMax }), settings, clock);
   }

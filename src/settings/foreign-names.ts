@@ -18,7 +18,6 @@ const OFF: readonly string[] = ["false", "f", "0"];
 const TRACING_NOTE =
   "there are no traces; ratelimit_service_response_time_seconds and headgate_store_seconds tell where time goes";
 const MEMCACHE_NOTE = "stores are memory, redis and postgres; BACKEND_TYPE=memcache ends the start";
-const PERSECOND_NOTE = "limits per second are kept in the Redis of REDIS_URL, with all others";
 
 const FOREIGN = new Map<string, ForeignVariable>([
   ...named("CONFIG_TYPE", "rules come from files", { harmless: ["file"], refused: true }),
@@ -37,20 +36,15 @@ const FOREIGN = new Map<string, ForeignVariable>([
     "names and labels are fixed (docs/metrics.md); relabel them where they are scraped",
   ),
   ...named("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "times are in seconds", { harmless: OFF }),
-  ...named("REDIS_POOL_SIZE REDIS_POOL_ON_EMPTY_BEHAVIOR", "one connection carries all calls, many at once"),
   ...named(
-    "REDIS_PIPELINE_WINDOW REDIS_PIPELINE_LIMIT REDIS_CLUSTER_PIPELINE_PARALLELISM",
-    "calls travel together anyway",
+    "REDIS_POOL_SIZE REDIS_POOL_ON_EMPTY_BEHAVIOR REDIS_PERSECOND_POOL_SIZE REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR",
+    "one connection to each server carries all calls, many at once",
   ),
-  ...named("REDIS_PERSECOND", PERSECOND_NOTE, { harmless: OFF }),
   ...named(
-    "REDIS_PERSECOND_SOCKET_TYPE REDIS_PERSECOND_TYPE REDIS_PERSECOND_URL REDIS_PERSECOND_POOL_SIZE REDIS_PERSECOND_AUTH" +
-      " REDIS_PERSECOND_TLS REDIS_PERSECOND_PIPELINE_WINDOW REDIS_PERSECOND_PIPELINE_LIMIT" +
-      " REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM REDIS_PERSECOND_TIMEOUT REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR" +
-      " REDIS_PERSECOND_SENTINEL_AUTH",
-    PERSECOND_NOTE,
+    "REDIS_PIPELINE_WINDOW REDIS_PIPELINE_LIMIT REDIS_CLUSTER_PIPELINE_PARALLELISM REDIS_PERSECOND_PIPELINE_WINDOW" +
+      " REDIS_PERSECOND_PIPELINE_LIMIT REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM",
+    "calls travel together anyway, to all nodes at once",
   ),
-  ...named("REDIS_SENTINEL_AUTH", "Redis is a single server"),
   ...named("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "health tells how Redis is anyway"),
   ...named(
     "REDIS_STARTUP_INITIAL_INTERVAL REDIS_STARTUP_MAX_INTERVAL REDIS_STARTUP_MAX_ELAPSED_TIME",

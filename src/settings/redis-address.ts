@@ -1,9 +1,25 @@
-// Where Redis is and how to log in, read from REDIS_URL, REDIS_SOCKET_TYPE and REDIS_AUTH. Opens nothing.
+// Where Redis is and how to log in, read from the text of REDIS_URL and REDIS_AUTH: a single server, a primary that
+// sentinels know by name, or the first nodes of a cluster. Opens nothing. What fits together is redis-settings.ts.
+
+/** Where one server listens by TCP. */
+export interface TcpAddress {
+  readonly kind: "tcp";
+  readonly host: string;
+  readonly port: number;
+}
 
 /** Where one Redis server listens. */
-export type RedisAddress =
-  | { readonly kind: "tcp"; readonly host: string; readonly port: number }
-  | { readonly kind: "unix"; readonly path: string };
+export type RedisAddress = TcpAddress | { readonly kind: "unix"; readonly path: string };
+
+/** Kinds of set-ups of servers, as REDIS_TYPE names them. */
+export const REDIS_TYPES = ["single", "sentinel", "cluster"] as const;
+export type RedisType = (typeof REDIS_TYPES)[number];
+
+/** Which servers to ask. */
+export type RedisPlace =
+  | { readonly kind: "single"; readonly address: RedisAddress }
+  | { readonly kind: "sentinel"; readonly primaryName: string; readonly sentinels: readonly TcpAddress[] }
+  | { readonly kind: "cluster"; readonly seeds: readonly TcpAddress[] };
 
 /** Name and password for AUTH; without a username it is the default user's password. */
 export interface RedisLogin {
@@ -13,26 +29,46 @@ export interface RedisLogin {
 
 /** What a REDIS_URL says. */
 export interface RedisUrl {
-  readonly address: RedisAddress;
+  readonly place: RedisPlace;
   /** Database number, 0 unless the URL names one. */
   readonly database: number;
   readonly login: RedisLogin | undefined;
-  /** True for `rediss://`. */
+  /** True for `rediss` schemes and for `?tls=true`. */
   readonly usesTls: boolean;
+  /** Login of the sentinels. */
+  readonly sentinelLogin: RedisLogin | undefined;
+  /** Undefined: as the Redis servers. */
+  readonly sentinelUsesTls: boolean | undefined;
 }
 
 const PORT_DEFAULT = 6_379;
+const SENTINEL_PORT_DEFAULT = 26_379;
 const DATABASE_MAX = 65_535;
+const SERVERS_MAX = 64;
 
-/** Reads `host:port`, `host`, `[ipv6]:port`, `/path/to/socket` or a redis://, rediss://, unix:// URL; else undefined. */
-export function parseRedisUrl(text: string): RedisUrl | undefined {
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return parseUrl(text);
-  if (text.startsWith("/") || text.startsWith("./")) return plain({ kind: "unix", path: text });
-  const match = /^(?:\[([0-9A-Fa-f:.%]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(text);
-  const host = match?.[1] ?? match?.[2];
-  const port = match?.[3] === undefined ? PORT_DEFAULT : Number(match[3]);
-  if (host === undefined || port < 1 || port > 65_535) return undefined;
-  return plain({ kind: "tcp", host, port });
+/** What each scheme stands for. */
+const SCHEMES: Readonly<Record<string, { readonly type: RedisType; readonly usesTls: boolean }>> = {
+  redis: { type: "single", usesTls: false },
+  rediss: { type: "single", usesTls: true },
+  unix: { type: "single", usesTls: false },
+  "redis-sentinel": { type: "sentinel", usesTls: false },
+  "rediss-sentinel": { type: "sentinel", usesTls: true },
+  "redis-cluster": { type: "cluster", usesTls: false },
+  "rediss-cluster": { type: "cluster", usesTls: true },
+};
+
+/** A mistake in the text; its message is the end of a line that begins with the setting's name. Shows no secret. */
+export class RedisUrlError extends Error {
+  override readonly name = "RedisUrlError";
+}
+
+/**
+ * Reads a redis, redis-sentinel, redis-cluster or unix URL, or the form without a scheme whose kind `type` says:
+ * `host:port` or a socket's path; `name,host:port,...` of sentinels; `host:port,...` of a cluster. Throws RedisUrlError.
+ */
+export function parseRedisUrl(text: string, type: RedisType | undefined): RedisUrl {
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return parseUrl(text, type);
+  return { ...PLAIN, place: parsePlain(text, type ?? "single") };
 }
 
 /** Splits `user:password` at the first colon; text without a colon is a password, `:a:b` is the password `a:b`. */
@@ -42,73 +78,190 @@ export function parseRedisAuth(text: string): RedisLogin {
   return { username: colon === 0 ? undefined : text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
-/** The URL without its login. */
+/** The URL without its logins. */
 export function showRedisUrl(url: RedisUrl): string {
-  const { address } = url;
-  const at = address.kind === "unix" ? address.path : `${bracketed(address.host)}:${address.port}`;
+  const { place, database } = url;
   const login = url.login === undefined ? "" : "[redacted]@";
-  const scheme = address.kind === "unix" ? "unix" : url.usesTls ? "rediss" : "redis";
-  return `${scheme}://${login}${at}${url.database === 0 ? "" : address.kind === "unix" ? `?db=${url.database}` : `/${url.database}`}`;
+  const queries: string[] = [];
+  if (url.sentinelLogin !== undefined) queries.push("sentinel_password=[redacted]");
+  if (url.sentinelUsesTls !== undefined) queries.push(`sentinel_tls=${url.sentinelUsesTls}`);
+  const query = queries.length === 0 ? "" : `?${queries.join("&")}`;
+  const scheme = url.usesTls ? "rediss" : "redis";
+  const path = database === 0 ? "" : `/${database}`;
+  if (place.kind === "sentinel")
+    return `${scheme}-sentinel://${login}${showList(place.sentinels)}/${place.primaryName}${path}${query}`;
+  if (place.kind === "cluster") return `${scheme}-cluster://${login}${showList(place.seeds)}`;
+  if (place.address.kind === "unix")
+    return `unix://${login}${place.address.path}${database === 0 ? "" : `?db=${database}`}`;
+  return `${scheme}://${login}${showList([place.address])}${path}`;
 }
 
-function plain(address: RedisAddress): RedisUrl {
-  return { address, database: 0, login: undefined, usesTls: false };
+const PLAIN = {
+  database: 0,
+  login: undefined,
+  usesTls: false,
+  sentinelLogin: undefined,
+  sentinelUsesTls: undefined,
+} as const;
+
+function parsePlain(text: string, type: RedisType): RedisPlace {
+  if (type === "cluster") return { kind: "cluster", seeds: parseList(text, PORT_DEFAULT) };
+  if (type === "sentinel") {
+    const comma = text.indexOf(",");
+    const primaryName = text.slice(0, Math.max(0, comma)).trim();
+    if (!isName(primaryName))
+      throw new RedisUrlError(
+        "expected the primary's name, then sentinels (name,host:port,host:port), got no such list",
+      );
+    return { kind: "sentinel", primaryName, sentinels: parseList(text.slice(comma + 1), SENTINEL_PORT_DEFAULT) };
+  }
+  if (text.startsWith("/") || text.startsWith("./")) return { kind: "single", address: { kind: "unix", path: text } };
+  if (text.includes(",")) {
+    throw new RedisUrlError(
+      "expected one server, got several; write redis-sentinel://host:port,host:port/name or redis-cluster://host:port,host:port",
+    );
+  }
+  return { kind: "single", address: parseServer(text, PORT_DEFAULT) };
 }
 
-function parseUrl(text: string): RedisUrl | undefined {
-  let url: URL;
-  try {
-    url = new URL(text);
-  } catch (cause) {
-    if (cause instanceof TypeError) return undefined;
-    throw cause;
+// Written out rather than by `URL`, which takes no list of hosts with ports.
+function parseUrl(text: string, type: RedisType | undefined): RedisUrl {
+  const [, schemeText = "", beforePath = "", path = "", query = ""] =
+    /^([^:]*):\/\/([^/?#]*)([^?#]*)(?:\?([^#]*))?$/s.exec(text) ?? [];
+  const scheme = schemeText.toLowerCase();
+  const known = SCHEMES[scheme];
+  if (known === undefined) {
+    throw new RedisUrlError(
+      "expected host:port, the path of a socket, or a URL of redis, rediss, redis-sentinel, redis-cluster or unix, got something else",
+    );
   }
-  const login = loginOf(url);
-  if (login === "malformed") return undefined;
-  if (url.protocol === "unix:") {
-    const database = databaseOf(url.searchParams.get("db") ?? "");
-    const path = decoded(url.pathname);
-    if (database === undefined || path === undefined || path === "" || url.host !== "") return undefined;
-    return { address: { kind: "unix", path }, database, login, usesTls: false };
-  }
-  if ((url.protocol !== "redis:" && url.protocol !== "rediss:") || url.hostname === "" || url.port === "0")
-    return undefined;
-  const database = databaseOf(url.pathname.replace(/^\//, ""));
-  if (database === undefined) return undefined;
+  // A cluster may be named by the URL of one of its nodes, as other tools write it.
+  const kind = type === "cluster" && scheme.startsWith("redis") ? "cluster" : known.type;
+  if (type !== undefined && type !== kind)
+    throw new RedisUrlError(`expected a URL that fits REDIS_TYPE ${type}, got one of ${scheme}://`);
+  const at = beforePath.lastIndexOf("@");
+  const login = at < 0 ? undefined : parseLogin(beforePath.slice(0, at));
+  const hosts = beforePath.slice(at + 1);
+  const asked = parseQuery(query, kind);
+  const { place, databaseText } = scheme === "unix" ? parseSocket(hosts, path) : parseHosts(kind, hosts, path);
+  const database = databaseOf(databaseText === "" ? (asked.get("db") ?? "") : databaseText);
+  if (kind === "cluster" && database !== 0)
+    throw new RedisUrlError("expected database 0, the only one that a cluster has, got another one");
   return {
-    address: {
-      kind: "tcp",
-      host: url.hostname.replace(/^\[|\]$/g, ""),
-      port: url.port === "" ? PORT_DEFAULT : Number(url.port),
-    },
+    place,
     database,
     login,
-    usesTls: url.protocol === "rediss:",
+    usesTls: asked.has("tls") ? booleanOf(asked, "tls") === true : known.usesTls,
+    sentinelLogin: sentinelLoginOf(asked),
+    sentinelUsesTls: booleanOf(asked, "sentinel_tls"),
   };
 }
 
-function loginOf(url: URL): RedisLogin | undefined | "malformed" {
-  if (url.username === "" && url.password === "") return undefined;
-  const username = decoded(url.username);
-  const password = decoded(url.password);
-  if (username === undefined || password === undefined || password === "") return "malformed";
+function parseSocket(hosts: string, path: string): { readonly place: RedisPlace; readonly databaseText: string } {
+  if (hosts !== "" || path === "") throw new RedisUrlError("expected unix:///path/to/socket, got no path or a host");
+  return { place: { kind: "single", address: { kind: "unix", path: decoded(path) } }, databaseText: "" };
+}
+
+function parseHosts(
+  kind: RedisType,
+  hosts: string,
+  path: string,
+): { readonly place: RedisPlace; readonly databaseText: string } {
+  const parts = path.split("/").slice(1);
+  if (kind === "sentinel") {
+    const [name = "", databaseText = "", ...rest] = parts;
+    const primaryName = decoded(name);
+    if (!isName(primaryName))
+      throw new RedisUrlError(
+        "expected the primary's name behind the sentinels (redis-sentinel://host:port,host:port/name), got none",
+      );
+    if (rest.length > 0) throw new RedisUrlError("expected at most a database behind the primary's name, got more");
+    const sentinels = parseList(hosts, SENTINEL_PORT_DEFAULT);
+    return { place: { kind, primaryName, sentinels }, databaseText };
+  }
+  const [databaseText = "", ...rest] = parts;
+  if (rest.length > 0) throw new RedisUrlError("expected at most a database number as the path, got more");
+  if (kind === "cluster") return { place: { kind, seeds: parseList(hosts, PORT_DEFAULT) }, databaseText };
+  if (hosts.includes(","))
+    throw new RedisUrlError("expected one server, got several; redis-sentinel:// and redis-cluster:// take lists");
+  return { place: { kind, address: parseServer(hosts, PORT_DEFAULT) }, databaseText };
+}
+
+function parseList(text: string, portDefault: number): TcpAddress[] {
+  const servers = text.split(",").map((one) => parseServer(one.trim(), portDefault));
+  if (servers.length > SERVERS_MAX)
+    throw new RedisUrlError(`expected at most ${SERVERS_MAX} servers, got ${servers.length}`);
+  return servers;
+}
+
+function parseServer(text: string, portDefault: number): TcpAddress {
+  const match = /^(?:\[([0-9A-Fa-f:.%]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(text);
+  const host = match?.[1] ?? match?.[2];
+  if (host === undefined) throw new RedisUrlError("expected host or host:port for every server, got something else");
+  const port = match?.[3] === undefined ? portDefault : Number(match[3]);
+  if (port < 1 || port > 65_535) throw new RedisUrlError(`expected a port from 1 to 65535, got ${port}`);
+  return { kind: "tcp", host, port };
+}
+
+function parseLogin(text: string): RedisLogin {
+  const colon = text.indexOf(":");
+  const username = decoded(colon < 0 ? text : text.slice(0, colon));
+  const password = colon < 0 ? "" : decoded(text.slice(colon + 1));
+  if (password === "") throw new RedisUrlError("expected user:password or :password before the @, got no password");
   return { username: username === "" ? undefined : username, password };
 }
 
-function decoded(text: string): string | undefined {
+function parseQuery(text: string, kind: RedisType): Map<string, string> {
+  const known = [
+    "db",
+    "tls",
+    ...(kind === "sentinel" ? ["sentinel_username", "sentinel_password", "sentinel_tls"] : []),
+  ];
+  const asked = new Map<string, string>();
+  for (const part of text.split("&").filter((one) => one !== "")) {
+    const equals = part.indexOf("=");
+    const name = equals < 0 ? part : part.slice(0, equals);
+    if (!known.includes(name))
+      throw new RedisUrlError(`expected ${known.join(", ")} behind the question mark, got something else`);
+    asked.set(name, equals < 0 ? "" : decoded(part.slice(equals + 1)));
+  }
+  return asked;
+}
+
+function sentinelLoginOf(asked: ReadonlyMap<string, string>): RedisLogin | undefined {
+  const username = asked.get("sentinel_username");
+  const password = asked.get("sentinel_password") ?? "";
+  if (password !== "") return { username: username === "" ? undefined : username, password };
+  if (username !== undefined) throw new RedisUrlError("expected sentinel_password beside sentinel_username, got none");
+  return undefined;
+}
+
+function booleanOf(asked: ReadonlyMap<string, string>, name: string): boolean | undefined {
+  const text = asked.get(name);
+  if (text === undefined) return undefined;
+  if (text === "true" || text === "false") return text === "true";
+  throw new RedisUrlError(`expected ${name}=true or ${name}=false, got something else`);
+}
+
+function databaseOf(text: string): number {
+  if (text === "") return 0;
+  if (/^\d{1,5}$/.test(text) && Number(text) <= DATABASE_MAX) return Number(text);
+  throw new RedisUrlError(`expected a database number from 0 to ${DATABASE_MAX}, got something else`);
+}
+
+function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch (cause) {
-    if (cause instanceof URIError) return undefined;
-    throw cause;
+    throw new RedisUrlError("expected every % to begin two hex digits, got another one", { cause });
   }
 }
 
-function databaseOf(text: string): number | undefined {
-  if (text === "") return 0;
-  return /^\d{1,5}$/.test(text) && Number(text) <= DATABASE_MAX ? Number(text) : undefined;
+// What Sentinel takes as a name in its configuration.
+function isName(text: string): boolean {
+  return /^[\w.-]{1,256}$/.test(text);
 }
 
-function bracketed(host: string): string {
-  return host.includes(":") ? `[${host}]` : host;
+function showList(servers: readonly TcpAddress[]): string {
+  return servers.map(({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port}`).join(",");
 }

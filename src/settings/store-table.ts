@@ -2,18 +2,9 @@
 
 import { ON_STORE_FAILURE_NAMES } from "../core/limit.ts";
 import { POSTGRES_ROWS } from "./postgres-rows.ts";
+import { REDIS_ROWS } from "./redis-rows.ts";
 import { optional, setting, under } from "./setting.ts";
-import {
-  BOOLEAN,
-  decimalNumber,
-  durationMs,
-  durationUs,
-  KEY_PREFIX,
-  oneOf,
-  PATH,
-  TEXT,
-  wholeNumber,
-} from "./value-types.ts";
+import { decimalNumber, durationMs, durationUs, KEY_PREFIX, oneOf, wholeNumber } from "./value-types.ts";
 
 export const STORE_SETTINGS = under("Store", {
   backendType: optional(
@@ -103,55 +94,6 @@ export const STORE_SETTINGS = under("Store", {
     "Under COMPATIBILITY_MODE: room for counters that are over their limit, which are then refused without the store until their window ends. 0 is none; less than 524288 counts as that.",
   ),
   cacheKeyPrefix: setting("CACHE_KEY_PREFIX", KEY_PREFIX, "", "Put before every bucket key in the store."),
-  redisUrl: optional(
-    "REDIS_URL",
-    TEXT,
-    "Redis server: `host:port`, the path of a socket, or a URL (`redis://`, `rediss://`, `unix://`) that may hold user, password and database.",
-    { secret: true },
-  ),
-  redisType: setting(
-    "REDIS_TYPE",
-    oneOf(["single"]),
-    "single",
-    "Kind of Redis set-up. Cluster and Sentinel are not supported yet.",
-  ),
-  redisSocketType: optional("REDIS_SOCKET_TYPE", oneOf(["tcp", "unix"]), "Checked against REDIS_URL.", {
-    defaultShown: "as REDIS_URL says",
-  }),
-  redisAuth: optional("REDIS_AUTH", TEXT, "Password of Redis, or `user:password`.", { secret: true }),
-  redisAuthFile: optional(
-    "REDIS_AUTH_FILE",
-    PATH,
-    "File that holds what REDIS_AUTH would; read again at every connect, so that passwords can change.",
-    { isFile: true },
-  ),
-  redisTls: setting("REDIS_TLS", BOOLEAN, false, "Speaks TLS with Redis."),
-  redisTlsCertFile: optional("REDIS_TLS_CLIENT_CERT", PATH, "File of the client certificate (PEM).", {
-    isFile: true,
-  }),
-  redisTlsKeyFile: optional("REDIS_TLS_CLIENT_KEY", PATH, "File of the client certificate's key (PEM).", {
-    isFile: true,
-  }),
-  redisTlsCaFile: optional(
-    "REDIS_TLS_CACERT",
-    PATH,
-    "File of the certificate authority that Redis's certificate must come from (PEM).",
-    {
-      isFile: true,
-      defaultShown: "the public authorities",
-    },
-  ),
-  redisTlsSkipsHostName: setting(
-    "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION",
-    BOOLEAN,
-    false,
-    "Accepts a certificate of Redis that names another host. Its authority is still checked.",
-  ),
-  redisConnectTimeoutMs: setting(
-    "REDIS_TIMEOUT",
-    durationMs(10, 600_000),
-    2_000,
-    "How long a connection to Redis may take to come about.",
-  ),
+  ...REDIS_ROWS,
   ...POSTGRES_ROWS,
 });

@@ -10,6 +10,7 @@ import { openRedisStore, type RedisStore, type RedisStoreOptions } from "../../s
 import type { Store } from "../../src/stores/store.ts";
 import type { StoreObserver } from "../../src/stores/store-observer.ts";
 import { makeLimit } from "../support/builders.ts";
+import type { RedisServer } from "../support/redis-server.ts";
 
 /** A bucket that never refills: its debt is the sum of all that was ever paid. */
 export const LEDGER = makeLimit({ amount: 0, burst: 4_000_000_000, debtMax: 4_000_000_000, windowSeconds: 3_600 });
@@ -136,4 +137,10 @@ export class Load {
     this.sent++;
     if (this.#store.take(group, { settled })) settled();
   }
+}
+
+/** What the ledger under `bucketKey` holds on that server. */
+export async function ledgerOn(server: RedisServer, bucketKey: string): Promise<number> {
+  const text = await server.command("GET", bucketKey);
+  return text === null ? 0 : Number(String(text).split(" ")[0]) / 1_000_000;
 }

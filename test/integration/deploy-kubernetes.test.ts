@@ -244,8 +244,9 @@ describe("the set-ups among each other", () => {
 
   test("redis reaches the Redis that it brings, production the one of the Secret over TLS", () => {
     const service = named(objectsOf("redis"), "Service", "headgate-redis")?.spec as { ports: Port[] };
-    expect(settingsOf("redis").redis?.address).toMatchObject({ host: "headgate-redis", port: service.ports[0]?.port });
-    expect(settingsOf("production").redis?.address).toMatchObject({ host: "redis.example.com", port: 6380 });
+    const address = { host: "headgate-redis", port: service.ports[0]?.port };
+    expect(settingsOf("redis").redis).toMatchObject({ address });
+    expect(settingsOf("production").redis).toMatchObject({ address: { host: "redis.example.com", port: 6380 } });
     expect(settingsOf("production").redis?.tls).toBeDefined();
   });
 

@@ -186,7 +186,7 @@ describe("the compose set-up", () => {
     const { environment, read_only } = services.headgate as Service;
     const settings = readSettings(environment ?? {});
     expect(settings.warnings).toEqual([]);
-    expect(settings.redis?.address).toMatchObject({ host: "redis", port: 6379 });
+    expect(settings.redis).toMatchObject({ address: { host: "redis", port: 6379 } });
     expect(read_only).toBe(true);
   });
 

@@ -86,7 +86,7 @@ export class SentinelRig {
   }
 
   #asker(): RedisServer {
-    const asker = this.sentinels.find((one) => one.isRunning);
+    const asker = this.sentinels.find((one) => one.isRunning && !one.isPaused);
     if (asker === undefined) throw new Error("no sentinel runs");
     return asker;
   }

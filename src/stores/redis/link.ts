@@ -48,6 +48,8 @@ export class Link {
   #connection: RedisConnection | undefined;
   /** The server that is connected to, or was last. */
   #target: RedisTarget | undefined;
+  /** Where the server was said to be since the attempt began. */
+  #latest: RedisAddress | undefined;
   #trouble: string | undefined;
   #pauseMs = PAUSE_MIN_MS;
   #timer: NodeJS.Timeout | undefined;
@@ -123,6 +125,7 @@ export class Link {
 
   // The pause before the next attempt makes no sense any more: there is news.
   #onMoved(address: RedisAddress): void {
+    this.#latest = address;
     if (this.#isClosed || isSameAddress(address, this.#target?.address)) return;
     if (this.#connection !== undefined) this.reconnect("is no longer the primary");
     if (this.#timer === undefined) return;
@@ -135,6 +138,7 @@ export class Link {
     let connection: RedisConnection | undefined;
     let isLost = false;
     try {
+      this.#latest = undefined;
       const target = await this.#options.finder.find();
       this.#target = target;
       connection = await openConnection(target, () => {
@@ -144,6 +148,8 @@ export class Link {
       });
       const trouble = await within(target.connectTimeoutMs, this.#test(connection));
       if (isLost) throw new Error("Connection is closed.");
+      if (this.#latest !== undefined && !isSameAddress(this.#latest, target.address))
+        throw new WrongRoleError("is no longer the primary");
       if (this.#isClosed) connection.drop();
       else this.#use(connection, trouble);
     } catch (error) {

@@ -7,17 +7,18 @@ import { Intake } from "../batching/intake.ts";
 import type { CompleteOptions } from "../batching/options.ts";
 import type { Settled } from "../store.ts";
 import { RedisBatch } from "./batch.ts";
-import type { RedisConnection, RedisTarget } from "./connect.ts";
-import { describeTrouble, isReadOnlyReply } from "./connect-trouble.ts";
+import type { RedisConnection } from "./connect.ts";
+import { isReadOnlyReply } from "./connect-trouble.ts";
 import { Dispatch } from "./dispatch.ts";
 import { Link } from "./link.ts";
 import type { Script } from "./scripts.ts";
+import type { ServerFinder } from "./server-finder.ts";
 
 export interface RedisNodeOptions extends CompleteOptions {
-  readonly target: RedisTarget;
+  readonly finder: ServerFinder;
   readonly script: Script;
-  /** Key that the link's self-test pays on; lives for a second. */
-  readonly selfTestKey: string;
+  /** As LinkOptions says. */
+  readonly selfTestKeys: () => readonly string[];
   /** Seconds, at most, that counters live longer than their window. */
   readonly jitterSecondsMax: number;
   /** The connection is up and tested. */
@@ -32,7 +33,7 @@ export class RedisNode {
   readonly #dispatch: Dispatch;
 
   constructor(options: RedisNodeOptions) {
-    const { target, script, clock, injectedTime } = options;
+    const { finder, script, clock, injectedTime } = options;
     this.#options = options;
     this.#intake = new Intake<RedisBatch>(options, {
       name: "Redis",
@@ -44,9 +45,9 @@ export class RedisNode {
     });
     const { settler, serverTime } = this.#intake;
     this.#link = new Link({
-      target,
+      finder,
       script,
-      selfTestKey: options.selfTestKey,
+      selfTestKeys: options.selfTestKeys,
       clock,
       serverTime,
       onUp: () => this.#onUp(),
@@ -57,7 +58,7 @@ export class RedisNode {
       settler,
       injectedTime,
       jitterSecondsMax: options.jitterSecondsMax,
-      describe: (error) => describeTrouble(error, target),
+      describe: (error) => this.#link.describe(error),
       onRefusal: (error, sentence) => this.#onRefusal(error, sentence),
       onAnswer: () => this.#onAnswer(),
       onTrouble: (trouble) => this.#link.reconnect(trouble),

@@ -8,10 +8,13 @@ import type { RedisTarget } from "./connect.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { RedisNode } from "./redis-node.ts";
 import { loadTakeAll } from "./scripts.ts";
+import { SentinelFinder, type SentinelTarget } from "./sentinel-finder.ts";
+import { fixedServer } from "./server-finder.ts";
 
 /** Options of a Redis store; what is absent gets the default named. With an injected time keys live a minute longer. */
 export interface RedisStoreOptions extends BatchingOptions {
-  readonly target: RedisTarget;
+  /** One server, or the primary that sentinels know. */
+  readonly target: RedisTarget | SentinelTarget;
   /** Begins the names of the store's own keys, as it begins bucket keys. Default: empty. */
   readonly keyPrefix?: string;
   /** Seconds, at most, that counters live longer than their window. Default: none. */
@@ -39,9 +42,10 @@ export class RedisStore implements Store {
     this.#trackProcesses = trackProcesses;
     this.#node = new RedisNode({
       ...completeOptions(options),
-      target,
+      finder: "sentinels" in target ? new SentinelFinder(target) : fixedServer(target),
       script: loadTakeAll(),
-      selfTestKey: `${keyPrefix}headgate:self-test`,
+      // Of two hash slots, so that a node of a cluster shows as one at once and not with some later call.
+      selfTestKeys: () => [`${keyPrefix}headgate:self-test`, `${keyPrefix}headgate:self-test:2`],
       jitterSecondsMax,
       onUp: () => this.#onUp(),
     });

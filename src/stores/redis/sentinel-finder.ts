@@ -26,21 +26,19 @@ const WATCH_PAUSE_MS = 500;
 const NEWS_MS_MAX = 2_000;
 const CHANNEL = "+switch-master";
 
-/** Which primary, and whom to ask. */
-export interface SentinelFinderOptions {
+/** Which primary, how to reach it, and whom to ask where it is. */
+export interface SentinelTarget extends RedisAccess {
   readonly primaryName: string;
   readonly sentinels: readonly TcpAddress[];
   /** How to reach the sentinels. */
   readonly sentinelAccess: RedisAccess;
-  /** How to reach the primary. */
-  readonly access: RedisAccess;
 }
 
 /** Asks sentinels where the primary is. */
 export class SentinelFinder implements ServerFinder {
   readonly wantsPrimary = true;
   readonly name: string;
-  readonly #options: SentinelFinderOptions;
+  readonly #target: SentinelTarget;
   /** In the order in which they are asked. */
   #sentinels: TcpAddress[];
   /** Where a message said the primary is; used by the next `find` alone. */
@@ -50,13 +48,14 @@ export class SentinelFinder implements ServerFinder {
   #watchTimer: NodeJS.Timeout | undefined;
   #askTimer: NodeJS.Timeout | undefined;
   #onMoved: ((address: RedisAddress) => void) | undefined;
-  #isTrusted = false;
+  /** Whoever answered last named a server that could be used, as far as we know. */
+  #isTrusted = true;
   #isClosed = false;
 
-  constructor(options: SentinelFinderOptions) {
-    this.#options = options;
-    this.#sentinels = [...options.sentinels];
-    this.name = `the Redis that sentinels call ${options.primaryName}`;
+  constructor(target: SentinelTarget) {
+    this.#target = target;
+    this.#sentinels = [...target.sentinels];
+    this.name = `the Redis that sentinels call ${target.primaryName}`;
   }
 
   async find(): Promise<RedisTarget> {
@@ -65,7 +64,8 @@ export class SentinelFinder implements ServerFinder {
     // Who named a server that was of no use is asked last.
     if (!this.#isTrusted && news === undefined) this.#rotate();
     this.#isTrusted = false;
-    return { ...this.#options.access, address: news ?? (await this.#ask()) };
+    const { database, login, loginFile, tls, connectTimeoutMs } = this.#target;
+    return { database, login, loginFile, tls, connectTimeoutMs, address: news ?? (await this.#ask()) };
   }
 
   onUsed(): void {
@@ -96,12 +96,12 @@ export class SentinelFinder implements ServerFinder {
       return address;
     } catch (error) {
       if (error instanceof FindError) throw error;
-      throw new FindError(`no sentinel answers where ${this.#options.primaryName} is`, { cause: error });
+      throw new FindError(`no sentinel answers where ${this.#target.primaryName} is`, { cause: error });
     }
   }
 
   async #askOne(sentinel: TcpAddress): Promise<{ readonly address: TcpAddress; readonly sentinel: TcpAddress }> {
-    const { primaryName, sentinelAccess } = this.#options;
+    const { primaryName, sentinelAccess } = this.#target;
     const target = this.#targetOf(sentinel);
     let connection: RedisConnection | undefined;
     try {
@@ -125,7 +125,7 @@ export class SentinelFinder implements ServerFinder {
   }
 
   #targetOf(sentinel: TcpAddress): RedisTarget {
-    return { ...this.#options.sentinelAccess, address: sentinel, called: "Sentinel" };
+    return { ...this.#target.sentinelAccess, address: sentinel, called: "Sentinel" };
   }
 
   #learn(others: unknown): void {
@@ -156,7 +156,7 @@ export class SentinelFinder implements ServerFinder {
       }
       this.#watched = connection;
       const subscribed = connection.subscribe(CHANNEL, (message) => this.#onMessage(message));
-      await within(this.#options.sentinelAccess.connectTimeoutMs, subscribed);
+      await within(this.#target.sentinelAccess.connectTimeoutMs, subscribed);
       // What changed before the subscription stood, nobody told.
       await this.#compare();
     } catch {
@@ -176,7 +176,7 @@ export class SentinelFinder implements ServerFinder {
   #onMessage(message: string): void {
     const [name, , , host, port] = message.split(" ");
     const address = addressOf([host, port]);
-    if (name !== this.#options.primaryName || address === undefined) return;
+    if (name !== this.#target.primaryName || address === undefined) return;
     this.#news = address;
     clearTimeout(this.#newsTimer);
     this.#newsTimer = setTimeout(() => {

@@ -78,8 +78,7 @@ test("every setting is read by the service, but for those that are said to have 
     .map((file) => readFileSync(resolve(ROOT, "src", file), "utf8"))
     .join("\n");
   const unread = tableRows().filter(([field]) => !new RegExp(`\\b${field}\\b`).test(source));
-  // REDIS_TYPE has one value only.
-  const expected = [...WITHOUT_EFFECT.keys(), "REDIS_TYPE"];
+  const expected = [...WITHOUT_EFFECT.keys()];
   expect(unread.map(([, setting]) => setting.name).toSorted()).toEqual(expected.toSorted());
 });
 

@@ -128,58 +128,6 @@ describe("secrets", () => {
   });
 });
 
-describe("the Redis settings together", () => {
-  test.each([
-    { name: "a host and port", url: "redis.example:7000", address: { kind: "tcp", host: "redis.example", port: 7000 } },
-    { name: "a host alone", url: "redis.example", address: { kind: "tcp", host: "redis.example", port: 6379 } },
-    { name: "an IPv6 address", url: "[::1]:7000", address: { kind: "tcp", host: "::1", port: 7000 } },
-    { name: "an IPv6 URL", url: "redis://[::1]:7000", address: { kind: "tcp", host: "::1", port: 7000 } },
-    { name: "a socket", url: "/run/redis.sock", address: { kind: "unix", path: "/run/redis.sock" } },
-    { name: "a socket's URL", url: "unix:///run/redis.sock?db=2", address: { kind: "unix", path: "/run/redis.sock" } },
-  ])("take $name", ({ url, address }) => {
-    expect(readSettings({ REDIS_URL: url })).toMatchObject({ backendType: "redis", redis: { address } });
-  });
-
-  test.each([
-    { name: "a list of servers", env: { REDIS_URL: "a:1,b:2" } },
-    { name: "a port out of range", env: { REDIS_URL: "a:70000" } },
-    { name: "another scheme", env: { REDIS_URL: "http://a:1" } },
-    { name: "a user without a password", env: { REDIS_URL: "redis://ann@a:1" } },
-    { name: "a socket type that does not fit", env: { REDIS_URL: "a:1", REDIS_SOCKET_TYPE: "unix" } },
-    { name: "two logins", env: { REDIS_URL: "redis://:x@a:1", REDIS_AUTH: "y" } },
-    { name: "a certificate without its key", env: { REDIS_URL: "rediss://a:1", REDIS_TLS_CLIENT_CERT: file } },
-    { name: "a file that is not there", env: { REDIS_URL: "a:1", REDIS_AUTH_FILE: join(directory, "none") } },
-    { name: "redis without a URL", env: { BACKEND_TYPE: "redis" } },
-    { name: "a cluster", env: { REDIS_URL: "a:1", REDIS_TYPE: "CLUSTER" } },
-  ])("refuse $name with one line", ({ env }) => {
-    expect(mistakesOf(env)).toHaveLength(1);
-  });
-
-  test("split REDIS_AUTH at its first colon", () => {
-    expect(readSettings({ REDIS_URL: "a:1", REDIS_AUTH: "ann:b:c" }).redis?.login).toEqual({
-      username: "ann",
-      password: "b:c",
-    });
-    expect(readSettings({ REDIS_URL: "a:1", REDIS_AUTH: "b" }).redis?.login).toEqual({
-      username: undefined,
-      password: "b",
-    });
-  });
-
-  test("turn TLS on for rediss:// and for REDIS_TLS", () => {
-    expect(readSettings({ REDIS_URL: "rediss://a:1" }).redis?.tls).toMatchObject({ skipsHostName: false });
-    expect(readSettings({ REDIS_URL: "a:1", REDIS_TLS: "true", REDIS_TLS_CACERT: file }).redis?.tls).toMatchObject({
-      caFile: file,
-    });
-  });
-
-  test("say that a URL is not used when the store is memory", () => {
-    const settings = readSettings({ REDIS_URL: "a:1", BACKEND_TYPE: "memory" });
-    expect(settings).toMatchObject({ backendType: "memory", redis: undefined });
-    expect(settings.warnings).toEqual(["REDIS_URL: without effect, because BACKEND_TYPE is memory"]);
-  });
-});
-
 describe("the rules directory", () => {
   test.each([
     { name: "RULES_DIR before all", env: { RULES_DIR: "/a", RUNTIME_ROOT: "/b" }, expected: "/a" },
@@ -241,7 +189,7 @@ describe("variables that are no settings", () => {
     {
       name: "one of the other service",
       env: { REDIS_POOL_SIZE: "20" },
-      warning: "REDIS_POOL_SIZE: not supported; one connection carries all calls, many at once",
+      warning: "REDIS_POOL_SIZE: not supported; one connection to each server carries all calls, many at once",
     },
   ])("warn of $name", ({ env, warning }) => {
     expect(readSettings(env).warnings).toEqual([warning]);

@@ -1,0 +1,169 @@
+// Redis under Sentinel: the primary is found, and found again when it changes, dies or hangs under load.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { Verdict } from "../../src/core/take.ts";
+import { openRedisStore, type RedisStore } from "../../src/stores/redis/redis-store.ts";
+import type { SentinelTarget } from "../../src/stores/redis/sentinel-finder.ts";
+import { SentinelRig } from "../support/redis-sentinel.ts";
+import type { RedisServer } from "../support/redis-server.ts";
+import { freePort, RedisServer as Server } from "../support/redis-server.ts";
+import { groupOn, Load, ledgerOn, openRig, settle, until } from "./store-rig.ts";
+
+const DEADLINE_MS = 20;
+/** A little: the timer's grain, and the turn in which sockets are read once more. */
+const LITTLE_MS = 15;
+const KEYS = 10;
+/** From the moment at which the sentinels name the new primary until takes are paid there. */
+const HEAL_MS_MAX = 1_000;
+
+let rig: SentinelRig;
+const stores: RedisStore[] = [];
+beforeEach(async () => {
+  rig = await SentinelRig.start();
+});
+afterEach(async () => {
+  await Promise.all(stores.splice(0).map((store) => store.close()));
+  await rig.stop();
+});
+
+const access = { database: 0, login: undefined, loginFile: undefined, tls: undefined, connectTimeoutMs: 2_000 };
+
+function targetOf(sentinels: readonly RedisServer[], overrides: Partial<SentinelTarget> = {}): SentinelTarget {
+  return {
+    ...access,
+    primaryName: rig.primaryName,
+    sentinels: sentinels.map(({ port }) => ({ kind: "tcp", host: "127.0.0.1", port })),
+    sentinelAccess: access,
+    ...overrides,
+  };
+}
+
+async function pays(store: RedisStore): Promise<boolean> {
+  return (await settle(store, groupOn("probe"))).verdict === Verdict.allowed;
+}
+
+async function troubleWith(target: SentinelTarget): Promise<string> {
+  const store = openRedisStore({ target });
+  stores.push(store);
+  await until("the first attempt has ended", () => store.trouble()?.includes("not connected yet") === false);
+  return store.trouble() ?? "nothing";
+}
+
+/** Sum of all ledgers of a load, on that server. */
+async function ledgers(server: RedisServer): Promise<number> {
+  let sum = 0;
+  for (let i = 0; i < KEYS; i++) sum += await ledgerOn(server, `load:${i}`);
+  return sum;
+}
+
+const sumOf = (paid: ReadonlyMap<string, number>) => [...paid.values()].reduce((sum, one) => sum + one, 0);
+
+/** Loads a store while `change` gives it another primary; how long it took to pay again, and what was lost. */
+async function underLoad(change: (old: RedisServer) => Promise<void>) {
+  const old = await rig.primary();
+  const { store, reports } = await openRig({ target: targetOf(rig.sentinels), deadlineMs: DEADLINE_MS });
+  stores.push(store);
+  const load = new Load(store, { perTick: 4, keys: KEYS });
+  await sleep(500); // so that takes are under way when it happens
+  await change(old);
+  const primary = await rig.whenFailedOver(old);
+  const namedMs = performance.now();
+  await until("it pays again", () => pays(store), 10_000);
+  const healMs = performance.now() - namedMs;
+  await sleep(300); // so that the load runs on what has healed
+  await load.stop();
+  return { store, reports, load, primary, healMs };
+}
+
+describe("failover under load", () => {
+  test.each([
+    { name: "a primary that is killed", change: (old: RedisServer) => old.kill() },
+    { name: "a primary that hangs", change: async (old: RedisServer) => old.pause() },
+    { name: "a primary that is relieved by hand", change: () => rig.failOver() },
+  ])("$name is replaced without a word from anybody", async ({ change }) => {
+    const { store, reports, load, primary, healMs } = await underLoad(change);
+    const kept = await ledgers(primary);
+    const paid = sumOf(load.paid);
+    expect(healMs).toBeLessThan(HEAL_MS_MAX);
+    expect(load.slowestMs).toBeLessThan(DEADLINE_MS + LITTLE_MS + load.loopLateMs);
+    expect(load.allowed + load.failed).toBe(load.sent);
+    expect(store.trouble()).toBeUndefined();
+    expect(reports.breakerStates.at(-1) ?? "closed").toBe("closed");
+    // Nothing is paid twice: what the new primary holds beyond what was answered as paid, nobody could know of.
+    expect(kept).toBeLessThanOrEqual(paid + reports.unknownGroups);
+  });
+
+  test("a primary that comes back as a replica is left alone", async () => {
+    const { store, load } = await underLoad((old) => old.kill());
+    const failed = load.failed;
+    await rig.heal();
+    expect(await pays(store)).toBe(true);
+    expect(load.failed).toBe(failed);
+    expect(store.trouble()).toBeUndefined();
+  }, 60_000);
+});
+
+describe("finding", () => {
+  test("sentinels that are dead or hang are passed over, and others are learnt of", async () => {
+    const [dead, hanging, alive] = rig.sentinels as [RedisServer, RedisServer, RedisServer];
+    const store = openRedisStore({ target: targetOf([dead]), deadlineMs: 200 });
+    stores.push(store);
+    expect(await store.whenUp(3_000)).toBe(true);
+    await dead.kill();
+    hanging.pause();
+    const another = openRedisStore({ target: targetOf([dead, hanging, alive]), deadlineMs: 200 });
+    stores.push(another);
+    expect(await another.whenUp(1_000)).toBe(true);
+    // The first store was told of one sentinel only, which is dead by now.
+    await (await rig.primary()).command("CLIENT", "KILL", "TYPE", "normal");
+    await until("it is connected again", () => pays(store), 3_000);
+    hanging.resume();
+  });
+
+  test("a server that was named but is no primary is not used", async () => {
+    const [, replica] = rig.servers as [RedisServer, RedisServer];
+    const liar = await Server.startSentinel("sentinel monitor gate 127.0.0.1 1 2");
+    try {
+      await liar.command("SENTINEL", "REMOVE", "gate");
+      await liar.command("SENTINEL", "MONITOR", "other", "127.0.0.1", replica.port, 5);
+      expect(await troubleWith(targetOf([liar], { primaryName: "other" }))).toBe(
+        `Redis at 127.0.0.1:${replica.port} was named as the primary, but is none by its own word`,
+      );
+    } finally {
+      await liar.stop();
+    }
+  });
+});
+
+describe("one sentence says that", () => {
+  test("the primary has another name", async () => {
+    const [sentinel] = rig.sentinels as [RedisServer];
+    expect(await troubleWith(targetOf([sentinel], { primaryName: "mymaster" }))).toBe(
+      `Sentinel at 127.0.0.1:${sentinel.port} knows no primary called mymaster`,
+    );
+  });
+
+  test("no sentinel is there", async () => {
+    const port = await freePort();
+    const nowhere = { kind: "tcp", host: "127.0.0.1", port } as const;
+    expect(await troubleWith(targetOf([], { sentinels: [nowhere] }))).toBe(
+      `Sentinel at 127.0.0.1:${port} refuses connections: nothing listens there`,
+    );
+  });
+
+  test("a Redis server was taken for a sentinel", async () => {
+    const primary = await rig.primary();
+    expect(await troubleWith(targetOf([primary]))).toBe(
+      `Sentinel at 127.0.0.1:${primary.port} is no sentinel, but a Redis server`,
+    );
+  });
+
+  test("a sentinel was taken for a Redis server", async () => {
+    const [sentinel] = rig.sentinels as [RedisServer];
+    const store = openRedisStore({ target: sentinel.target() });
+    stores.push(store);
+    await until("the attempt has ended", () => store.trouble()?.includes("not connected yet") === false);
+    expect(store.trouble()).toMatch(/needs redis-sentinel:\/\//);
+  });
+});
