@@ -114,7 +114,7 @@ export function describeSettings(settings: Settings): Readonly<Record<string, st
   for (const [field, setting] of tableRows()) {
     const value = settings[field];
     shown[setting.name] =
-      value === undefined ? "" : setting.secret ? showSecret(field, value) : setting.type.show(value);
+      value === undefined ? "" : setting.secret ? showSecret(settings, field, value) : setting.type.show(value);
   }
   return shown;
 }
