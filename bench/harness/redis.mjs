@@ -2,18 +2,15 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
+import { freePort } from "./free-port.mjs";
+import { pinned } from "./pin.mjs";
 
-/** Starts redis-server on a free loopback port; resolves once it accepts connections. */
-export async function startRedis() {
+/** Starts redis-server on a free loopback port, and on `core` only if given; resolves once it accepts connections. */
+export async function startRedis(core) {
   const port = await freePort();
-  const child = spawn(
-    "redis-server",
-    ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
-    {
-      stdio: ["ignore", "pipe", "inherit"],
-    },
-  );
+  const server = ["redis-server", "--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+  const [command, ...args] = core === undefined ? server : pinned(core, server);
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] });
   await new Promise((resolve, reject) => {
     child.once("error", () =>
       reject(new Error("redis-server was not found on the PATH; install it (Debian: redis-server)")),
@@ -34,13 +31,4 @@ export async function startRedis() {
       await once(child, "exit");
     },
   };
-}
-
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  server.close();
-  await once(server, "close");
-  return port;
 }

@@ -16,6 +16,7 @@ export function describeMachine() {
     platform: `${os.platform()} ${os.release()}`,
     node: process.version,
     commit: tryRun("git", ["-C", ROOT, "rev-parse", "--short", "HEAD"]),
+    h2load: tryRun("h2load", ["--version"]).replace(/^.*nghttp2\//s, ""),
     redis: tryRun("redis-server", ["--version"]).match(/v=([\d.]+)/)?.[1] ?? "unknown",
     headgate: JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")).version,
   };
@@ -56,6 +57,12 @@ export function busyness() {
 /** Shows what is being done, on a terminal only. */
 export function progress(text) {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+/** Says how far a run is, where nobody would see `progress`: one line that stays. */
+export function tell(text) {
+  if (process.stderr.isTTY) process.stderr.write("\r\x1b[K");
+  process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${text}\n`);
 }
 
 function tryRun(command, args) {

@@ -1,14 +1,16 @@
 // A load generator for what h2load can't send: keys, deadlines and traces that differ in every call, and calls at a given
-// rate. Plain sockets and prepared frames (frames.mjs), a process of its own:
+// rate, each timed from when it was due, sent or not: a server that stands still makes later calls late, and they count
+// (coordinated omission). Plain sockets and prepared frames (frames.mjs), a process of its own:
 //   node bench/load/caller.mjs '{"port":8081,"path":"/…/ShouldRateLimit","connections":4,"streams":50,"seconds":2}'
-// Prints one line of JSON: calls, answers by kind, latencies in microseconds, and shares of a core: a caller that uses all of
-// its own has measured itself.
+// Prints one line of JSON: calls, answers by kind, latencies in microseconds, how late the caller itself was, bytes per call,
+// and shares of a core: a caller that uses all of its own without a rate has measured itself.
 
 import { once } from "node:events";
 import { connect } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { cpuMicrosOf } from "../harness/cpu-time.mjs";
 import { frame, OPENING, templateOf, writeCall } from "./frames.mjs";
+import { openRedisCounters } from "./redis-counters.mjs";
 
 const SPOTS = 8_192;
 const BUCKET_US = 5;
@@ -23,10 +25,15 @@ const settings = {
   seconds: 2,
   /** Calls per second in all, sent when they are due; 0 sends the next call when one is answered. */
   rate: 0,
+  /** Connections beside the others that ask a thousand times a second and read no answer. */
+  slowConnections: 0,
+  redisPort: 0,
+  redisPid: 0,
   ...JSON.parse(process.argv[2]),
 };
 const template = templateOf(settings);
-const tally = { calls: 0, allowed: 0, overLimit: 0, errors: 0, sumUs: 0, times: new Uint32Array(400_000) };
+const newTimes = () => new Uint32Array(400_000);
+const tally = { calls: 0, allowed: 0, overLimit: 0, errors: 0, sumUs: 0, times: newTimes(), ownLateness: newTimes() };
 let counts = false;
 
 const nextKey = settings.spread === "zipf" ? zipfKeys(settings.keys) : uniformKeys(settings.keys);
@@ -74,7 +81,9 @@ class Caller {
     for (let i = 0; i < count; i++) {
       const id = this.nextId;
       this.nextId += 2;
-      this.sentAtMs[(id >> 1) & (SPOTS - 1)] = settings.rate > 0 ? this.due.shift() : atMs;
+      const fromMs = settings.rate > 0 ? this.due.shift() : atMs;
+      this.sentAtMs[(id >> 1) & (SPOTS - 1)] = fromMs;
+      if (counts) note(tally.ownLateness, (atMs - fromMs) * 1_000);
       at = writeCall(id === 1 ? first : later, out, at, id, nextKey());
     }
     this.inFlight += count;
@@ -123,22 +132,43 @@ class Caller {
     else tally.errors++;
     const us = (nowMs - this.sentAtMs[spot]) * 1_000;
     tally.sumUs += us;
-    tally.times[Math.min(tally.times.length - 1, Math.floor(us / BUCKET_US))]++;
+    note(tally.times, us);
   }
+}
+
+function note(times, us) {
+  times[Math.min(times.length - 1, Math.floor(us / BUCKET_US))]++;
 }
 
 function spotOf(bytes, at) {
   return (bytes.readUInt32BE(at + 5) >> 1) & (SPOTS - 1);
 }
 
-async function open() {
+async function connectTo() {
   const socket = connect({ port: settings.port, host: "127.0.0.1", noDelay: true });
   await once(socket, "connect");
   socket.on("close", () => {
     throw new Error("the server closed a connection");
   });
   socket.write(OPENING);
-  return new Caller(socket);
+  return socket;
+}
+
+// Asks and asks, and never reads: what it is owed fills the buffers of the system, then those of the server.
+async function openSlow() {
+  const socket = connect({ port: settings.port, host: "127.0.0.1", noDelay: true });
+  await once(socket, "connect");
+  // A server may end such a connection; that is the server's right.
+  socket.on("error", () => undefined);
+  socket.write(OPENING);
+  socket.pause();
+  let id = 1;
+  setInterval(() => {
+    if (socket.writableLength > 1_000_000) return;
+    const bytes = Buffer.allocUnsafe(template.first.bytes.length);
+    socket.write(bytes.subarray(0, writeCall(id === 1 ? template.first : template.later, bytes, 0, id, nextKey())));
+    id += 2;
+  }, 1);
 }
 
 /** Sends what is due, turn by turn, until `endMs`. */
@@ -153,17 +183,21 @@ async function pace(callers, endMs) {
   }
 }
 
-function percentile(share) {
-  let left = Math.ceil(tally.calls * share);
-  for (let i = 0; i < tally.times.length; i++) {
-    left -= tally.times[i];
+function percentile(times, share) {
+  let left = Math.ceil(times.reduce((sum, count) => sum + count, 0) * share);
+  for (let i = 0; i < times.length; i++) {
+    left -= times[i];
     if (left <= 0) return (i + 1) * BUCKET_US;
   }
   return Number.NaN;
 }
 
 const callers = [];
-for (let i = 0; i < settings.connections; i++) callers.push(await open());
+for (let i = 0; i < settings.connections; i++) callers.push(new Caller(await connectTo()));
+for (let i = 0; i < settings.slowConnections; i++) await openSlow();
+const redis = settings.redisPort > 0 ? await openRedisCounters(settings) : undefined;
+const bytesNow = () => callers.map(({ socket }) => [socket.bytesWritten, socket.bytesRead]);
+const sumOf = (rows, column) => rows.reduce((sum, row) => sum + row[column], 0);
 const wait = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
 const startMs = performance.now();
 const endMs = startMs + (settings.warmUpSeconds + settings.seconds) * 1_000;
@@ -172,9 +206,13 @@ const paced = settings.rate > 0 ? pace(callers, endMs) : undefined;
 await wait(settings.warmUpSeconds);
 counts = true;
 const countsFromMs = performance.now();
+const bytesBefore = bytesNow();
+const redisBefore = redis?.read();
 const [ownBefore, serverBefore] = [process.pid, settings.serverPid].map(cpuMicrosOf);
 await Promise.all([paced, wait(settings.seconds)]);
 counts = false;
+const bytesAfter = bytesNow();
+const redisAfter = redis?.read();
 const seconds = (performance.now() - countsFromMs) / 1_000;
 const [ownAfter, serverAfter] = [process.pid, settings.serverPid].map(cpuMicrosOf);
 const { calls, allowed, overLimit, errors } = tally;
@@ -185,10 +223,15 @@ const report = {
   overLimit,
   errors,
   meanUs: tally.sumUs / calls,
-  p50Us: percentile(0.5),
-  p99Us: percentile(0.99),
+  p50Us: percentile(tally.times, 0.5),
+  p99Us: percentile(tally.times, 0.99),
+  p999Us: percentile(tally.times, 0.999),
+  ownLateP99Us: percentile(tally.ownLateness, 0.99),
+  bytesSentPerCall: (sumOf(bytesAfter, 0) - sumOf(bytesBefore, 0)) / calls,
+  bytesReadPerCall: (sumOf(bytesAfter, 1) - sumOf(bytesBefore, 1)) / calls,
   cpuMicrosPerCall: (serverAfter - serverBefore) / calls,
   serverCpu: (serverAfter - serverBefore) / 1e6 / seconds,
   ownCpu: (ownAfter - ownBefore) / 1e6 / seconds,
+  redis: redis === undefined ? undefined : redis.perCall(await redisBefore, await redisAfter, calls),
 };
 process.stdout.write(`${JSON.stringify(report)}\n`, () => process.exit(0));

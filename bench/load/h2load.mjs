@@ -1,6 +1,6 @@
 // Runs h2load (Debian: nghttp2-client) against one server, both pinned to a core of their own where the system can.
 
-import { execFile, execFileSync, spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -8,19 +8,18 @@ import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { cpuMicrosOf } from "../harness/cpu-time.mjs";
+import { CORE, pinned, works } from "../harness/pin.mjs";
 import { loadDist } from "./dist.mjs";
 
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, "../..");
 const CACHE = join(ROOT, ".cache");
-const SERVER_CORE = "0";
-const LOAD_CORE = "1";
-const WARM_UP_MS = 1_000;
+const WARM_UP_SECONDS = 1;
 
 /** A running server: its port, the CPU time it has used, and how to end it. */
 export async function startServer(kind, { profile = false, env = {} } = {}) {
   const flags = profile ? ["--cpu-prof", `--cpu-prof-dir=${join(CACHE, "profiles")}`] : [];
-  const [command, ...args] = pinned(SERVER_CORE, [
+  const [command, ...args] = pinned(CORE.server, [
     process.execPath,
     ...flags,
     join(import.meta.dirname, "server.mjs"),
@@ -68,22 +67,31 @@ export async function checkAnswer(port) {
   if (answer[0] !== 0x08 || answer[1] !== 1) throw new Error(`expected the answer OK, got ${answer.toString("hex")}`);
 }
 
-/** Calls per second, CPU time of the server and mean latency of a run of `seconds`, after a warm-up. */
+/**
+ * Calls per second, CPU time of the server and mean latency of a run of `seconds`, after a warm-up. `through` is the port of
+ * an Envoy that asks the server about each request; without it h2load asks the server itself.
+ */
 export async function load(server, shape, tries = 3) {
-  const { seconds, connections = 4, streams = 50, headers = [] } = shape;
+  const { seconds, connections = 4, streams = 50, headers = [], warmUpSeconds = WARM_UP_SECONDS, through } = shape;
   const { SHOULD_RATE_LIMIT_PATH } = await loadDist("transport/load-proto.js");
+  const target =
+    through === undefined
+      ? [
+          `-d${messageFile()}`,
+          ...["content-type: application/grpc", "te: trailers", ...headers].flatMap((header) => ["-H", header]),
+          `http://127.0.0.1:${server.port}${SHOULD_RATE_LIMIT_PATH}`,
+        ]
+      : [`http://127.0.0.1:${through}/`];
   const args = [
     "-t1",
     `-c${connections}`,
     `-m${streams}`,
-    `--warm-up-time=${WARM_UP_MS / 1_000}`,
+    `--warm-up-time=${Math.round(warmUpSeconds * 1_000)}ms`,
     `-D${seconds}`,
-    `-d${messageFile()}`,
-    ...["content-type: application/grpc", "te: trailers", ...headers].flatMap((header) => ["-H", header]),
-    `http://127.0.0.1:${server.port}${SHOULD_RATE_LIMIT_PATH}`,
+    ...target,
   ];
-  const [command, ...rest] = pinned(LOAD_CORE, ["h2load", ...args]);
-  const cpuWhenWarm = new Promise((resolve) => setTimeout(() => resolve(server.cpuMicros()), WARM_UP_MS));
+  const [command, ...rest] = pinned(CORE.load, ["h2load", ...args]);
+  const cpuWhenWarm = new Promise((resolve) => setTimeout(() => resolve(server.cpuMicros()), warmUpSeconds * 1_000));
   const { stdout } = await run(command, rest);
   const cpuMicros = server.cpuMicros() - (await cpuWhenWarm);
   const failed = stdout.match(/(\d+) failed, (\d+) errored, (\d+) timeout/);
@@ -101,7 +109,7 @@ export async function call(server, settings) {
   const { SHOULD_RATE_LIMIT_PATH } = await loadDist("transport/load-proto.js");
   const all = { port: server.port, serverPid: server.pid, path: SHOULD_RATE_LIMIT_PATH, ...settings };
   const program = [process.execPath, join(import.meta.dirname, "caller.mjs"), JSON.stringify(all)];
-  const [command, ...args] = pinned(LOAD_CORE, program);
+  const [command, ...args] = pinned(CORE.load, program);
   const { stdout } = await run(command, args);
   return JSON.parse(stdout);
 }
@@ -123,29 +131,8 @@ function messageFile() {
   return file;
 }
 
-let hasTaskset;
-
-function pinned(core, command) {
-  hasTaskset ??= works("taskset", ["-c", "0,1", "true"]);
-  return hasTaskset ? ["taskset", "-c", core, ...command] : command;
-}
-
-/** Whether servers and load run on cores of their own. */
-export function isPinned() {
-  return pinned(SERVER_CORE, []).length > 0;
-}
-
 /** Fails with one sentence if h2load is missing. */
 export function requireH2load() {
   if (!works("h2load", ["--version"]))
     throw new Error("h2load was not found on the PATH; install it (Debian: nghttp2-client)");
-}
-
-function works(command, args) {
-  try {
-    execFileSync(command, args, { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -4,8 +4,9 @@
 // --profile writes CPU profiles to .cache/profiles (open them in Chrome's DevTools; the widest frames cost most).
 
 import { parseArgs } from "node:util";
+import { isPinned } from "../harness/pin.mjs";
 import { median, printTable, progress, writeResults } from "../harness/report.mjs";
-import { checkAnswer, isPinned, load, requireH2load, startServer } from "./h2load.mjs";
+import { checkAnswer, load, requireH2load, startServer } from "./h2load.mjs";
 
 const { values } = parseArgs({
   options: {

@@ -42,13 +42,25 @@ domain: edge
 descriptors:
 ${Array.from({ length: 8 }, (_, i) => `  - key: kind_${i}\n    ${roomy}`).join("\n")}
 `,
-  /** Ten thousand values of one key, each with a rule of its own. */
-  rules: () => `
+  /** As many values of one key, each with a rule of its own. */
+  "10 rules": () => manyRules(10),
+  "1,000 rules": () => manyRules(1_000),
+  "10,000 rules": () => manyRules(10_000),
+};
+
+function manyRules(count) {
+  const rules = Array.from({ length: count }, (_, i) => `  - { key: route, value: route-${padded(i)}, ${roomy} }`);
+  return `
 domain: edge
 descriptors:
-${Array.from({ length: 10_000 }, (_, i) => `  - { key: route, value: route-${String(i).padStart(7, "0")}, ${roomy} }`).join("\n")}
-`,
-};
+${rules.join("\n")}
+`;
+}
+
+// As frames.mjs writes the digits of a key.
+function padded(number) {
+  return String(number).padStart(7, "0");
+}
 
 /** The text of a rule file. */
 export function rulesText(name) {

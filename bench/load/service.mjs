@@ -24,6 +24,7 @@ export async function openService(env = {}, rules = "hot") {
   const parts = buildParts({ settings, clock, logger, version: "bench" });
   await parts.reloader.start();
   await connected(parts.store);
+  if (env.BENCH_RELOAD_MS !== undefined) reloadEvery(Number(env.BENCH_RELOAD_MS), parts.reloader, rulesDir, rules);
   const { limitHeader, remainingHeader, resetHeader } = settings;
   return new RateLimitService({
     limiter: parts.limiter,
@@ -32,6 +33,15 @@ export async function openService(env = {}, rules = "hot") {
     onInternalError: (error) => console.error(error),
     onRequestError: (error) => console.error(error),
   });
+}
+
+// Text that differs is a new rule set, whatever it means.
+function reloadEvery(ms, reloader, folder, rules) {
+  let count = 0;
+  setInterval(() => {
+    writeFileSync(join(folder, "rules.yaml"), `${rulesText(rules)}# ${count++}\n`);
+    void reloader.reload();
+  }, ms);
 }
 
 async function connected(store) {

@@ -1,15 +1,19 @@
 // What one take costs in the memory store: time on a hot key and on a million keys, memory per bucket, longest take
 // while keys keep coming. Run after `npm run build`:
 //
-//   node bench/micro/take.mjs [--write]
+//   node --expose-gc bench/micro/take.mjs [--write] [--goals] [--json]
+//
+// --goals measures only what has a goal, --json prints figures for other programs.
 
 import { performance } from "node:perf_hooks";
-import { Algorithm } from "../../dist/core/limit.js";
-import { LimitStats } from "../../dist/core/limit-stats.js";
-import { TakeGroup } from "../../dist/core/take.js";
-import { hashBucketKey, limitKeySuffix } from "../../dist/rules/bucket-key.js";
-import { MemoryStore } from "../../dist/stores/memory/memory-store.js";
 import { writeResults } from "../harness/report.mjs";
+import { loadDist } from "../load/dist.mjs";
+
+const { Algorithm } = await loadDist("core/limit.js");
+const { LimitStats } = await loadDist("core/limit-stats.js");
+const { TakeGroup } = await loadDist("core/take.js");
+const { hashBucketKey, limitKeySuffix } = await loadDist("rules/bucket-key.js");
+const { MemoryStore } = await loadDist("stores/memory/memory-store.js");
 
 const MILLION = 1_000_000;
 const KEY_PREFIX = "{edge|plan=pro|api_key=";
@@ -127,7 +131,8 @@ function longestTakes() {
 const found = [];
 const print = (what, value, unit, goal) => {
   const beside = goal === undefined ? "" : `  goal <= ${goal}: ${value <= goal ? "met" : "MISSED"}`;
-  console.log(`${what.padEnd(58)} ${value.toFixed(value < 10 ? 2 : 0).padStart(7)} ${unit}${beside}`);
+  if (!process.argv.includes("--json"))
+    console.log(`${what.padEnd(58)} ${value.toFixed(value < 10 ? 2 : 0).padStart(7)} ${unit}${beside}`);
   found.push({ what, value, unit, goal });
 };
 
@@ -141,10 +146,15 @@ const longest = longestTakes();
 print("longest take of 2 million new keys, the same in 3 runs", longest.ownMs, "ms", 2);
 print("longest take of the best run, interruptions included", longest.bestMs, "ms");
 print("median take of a new key", longest.medianUs, "us");
-for (const [name, algorithm] of Object.entries(Algorithm)) {
-  print(`${name}, hot key, room`, nsPerTake(algorithm, 1, algorithm === Algorithm.slidingLog ? 10_000 : 4e9), "ns");
-  print(`${name}, hot key, refused`, nsPerTake(algorithm, 1, 10), "ns");
+if (!process.argv.includes("--goals")) printTimes();
+if (process.argv.includes("--json")) process.stdout.write(`${JSON.stringify(found)}\n`);
+if (process.argv.includes("--write")) writeResults("take", "node --expose-gc bench/micro/take.mjs --write", found);
+
+function printTimes() {
+  for (const [name, algorithm] of Object.entries(Algorithm)) {
+    print(`${name}, hot key, room`, nsPerTake(algorithm, 1, algorithm === Algorithm.slidingLog ? 10_000 : 4e9), "ns");
+    print(`${name}, hot key, refused`, nsPerTake(algorithm, 1, 10), "ns");
+  }
+  print("tokenBucket, a million keys", nsPerTake(Algorithm.tokenBucket, MILLION, 4e9), "ns");
+  print("slidingWindow, a million keys", nsPerTake(Algorithm.slidingWindow, MILLION, 4e9), "ns");
 }
-print("tokenBucket, a million keys", nsPerTake(Algorithm.tokenBucket, MILLION, 4e9), "ns");
-print("slidingWindow, a million keys", nsPerTake(Algorithm.slidingWindow, MILLION, 4e9), "ns");
-if (process.argv.includes("--write")) writeResults("take", "node bench/micro/take.mjs --write", found);
