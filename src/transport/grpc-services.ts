@@ -1,7 +1,12 @@
 // Puts all services of this process on one grpc-js server that listens nowhere yet. grpc-server.ts binds it to a port;
 // a transport with a listener of its own hands it connections through `createConnectionInjector`.
 
-import { Server, type ServerInterceptor, type ServiceDefinition } from "@grpc/grpc-js";
+import {
+  Server,
+  type ServerInterceptor,
+  type ServiceDefinition,
+  type UntypedServiceImplementation,
+} from "@grpc/grpc-js";
 import type { MessageTypeDefinition, PackageDefinition } from "@grpc/proto-loader";
 import { ReflectionService } from "@grpc/reflection";
 import type { Clock } from "../core/clock.ts";
@@ -15,6 +20,12 @@ import {
   type UnaryMethod,
   unaryImplementation,
 } from "./unary-call.ts";
+
+/** A service as grpc-js takes it. */
+export interface GrpcService {
+  readonly definition: ServiceDefinition;
+  readonly implementation: UntypedServiceImplementation;
+}
 
 export interface ServicesOptions {
   readonly methods: readonly UnaryMethod[];
@@ -33,6 +44,8 @@ export interface ServicesOptions {
   /** Calls that may wait for their answer at once, all connections together; more get RESOURCE_EXHAUSTED. */
   readonly inFlightMax: number;
   readonly observer: TransportObserver;
+  /** Services beside those of this process's own: whatever grpc-js can serve, streams above all. */
+  readonly services?: readonly GrpcService[];
   /** See every call before it is read. */
   readonly interceptors?: readonly ServerInterceptor[];
 }
@@ -73,6 +86,8 @@ export function createGrpcServices(options: ServicesOptions): GrpcServices {
     const name = nameOf(method.path);
     server.addService({ [name]: passThroughDefinition(method.path) }, { [name]: unaryImplementation(method, context) });
   }
+  const others = options.services ?? [];
+  for (const { definition, implementation } of others) server.addService(definition, implementation);
   const proto = loadProto();
   const serviceNames = options.methods.map((method) => serviceOf(method.path));
   const health = new HealthService(options.health, ["", HEALTH_NAME, ...serviceNames]);
@@ -80,8 +95,9 @@ export function createGrpcServices(options: ServicesOptions): GrpcServices {
   if (options.reflection) {
     new ReflectionService(wholeFiles(), { services: [...serviceNames, HEALTH_SERVICE] }).addToServer(server);
   }
-  const healthMethods = Object.values(proto[HEALTH_SERVICE] as ServiceDefinition);
-  const paths = new Set([...options.methods, ...healthMethods].map((method) => method.path));
+  const definitions = [proto[HEALTH_SERVICE] as ServiceDefinition, ...others.map(({ definition }) => definition)];
+  const methods = [...options.methods, ...definitions.flatMap((definition) => Object.values(definition))];
+  const paths = new Set(methods.map((method) => method.path));
   if (options.reflection) for (const path of REFLECTION_PATHS) paths.add(path);
   return { server, health, context, paths };
 }
