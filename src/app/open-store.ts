@@ -1,16 +1,19 @@
 // Picks the store that the settings name and puts around a shared one what spares it questions.
 
 import type { Clock } from "../core/clock.ts";
+import type { Take } from "../core/take.ts";
 import { MICROS_PER_MILLI } from "../core/units.ts";
-import type { Settings } from "../settings.ts";
+import type { RedisSettings, Settings } from "../settings.ts";
 import { MemoryStore } from "../stores/memory/memory-store.ts";
 import { openPostgresStore } from "../stores/postgres/postgres-store.ts";
-import { openRedisStore } from "../stores/redis/redis-store.ts";
+import { openRedisStore, type RedisStoreOptions } from "../stores/redis/redis-store.ts";
 import type { Store } from "../stores/store.ts";
 import type { StoreObserver } from "../stores/store-observer.ts";
 import { DenialMemory } from "../stores/wrappers/denial-memory.ts";
 import { Leases } from "../stores/wrappers/lease.ts";
 import { Periodic } from "../stores/wrappers/periodic.ts";
+import { SeveralBreakers } from "../stores/wrappers/several-breakers.ts";
+import { SeveralStores } from "../stores/wrappers/several-stores.ts";
 import { Share } from "../stores/wrappers/share.ts";
 import { SyncStore } from "../stores/wrappers/sync-store.ts";
 
@@ -38,9 +41,13 @@ export function openStore({ settings, clock, observer }: StoreChoice): Store {
     clock,
   };
   if (redis !== undefined) {
-    if (redis.kind === "cluster") throw new Error("not yet");
+    const { perSecondRedis } = settings;
     const jitterSecondsMax = settings.expirationJitterSecondsMax;
-    return spareQuestions(openRedisStore({ ...shared, target: redis, jitterSecondsMax }), settings, clock);
+    if (perSecondRedis === undefined)
+      return spareQuestions(openRedis(redis, { ...shared, jitterSecondsMax }), settings, clock);
+    const breakers = new SeveralBreakers(observer);
+    const open = (one: RedisSettings) => openRedis(one, { ...shared, jitterSecondsMax, observer: breakers.observer() });
+    return spareQuestions(new SeveralStores([open(redis), open(perSecondRedis)], perSecondPlace), settings, clock);
   }
   if (postgres !== undefined) {
     const store = openPostgresStore({
@@ -54,6 +61,17 @@ export function openStore({ settings, clock, observer }: StoreChoice): Store {
     return spareQuestions(store, settings, clock);
   }
   return new MemoryStore({ clock, observer, bucketsMax });
+}
+
+function openRedis(redis: RedisSettings, options: Omit<RedisStoreOptions, "target">): Store {
+  if (redis.kind === "cluster") throw new Error("not yet");
+  const target: RedisStoreOptions["target"] = redis;
+  return openRedisStore({ ...options, target });
+}
+
+/** Limits whose window is a second go to the second store (REDIS_PERSECOND). */
+function perSecondPlace(take: Take): number {
+  return take.limit.windowSeconds === 1 ? 1 : 0;
 }
 
 /** The denial memory stands nearest to the shared store, so that also what the local parts ask is spared. */

@@ -1,31 +1,49 @@
-// The Redis store over a real server, under a clock moved by hand.
+// Stores on real Redis servers, under a clock moved by hand.
 
-import type { TakeGroup } from "../../src/core/take.ts";
-import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
-import { makeLimit } from "../support/builders.ts";
+import { Mode, TakeGroup } from "../../src/core/take.ts";
+import { openRedisStore, type RedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
+import type { Store } from "../../src/stores/store.ts";
+import { SeveralStores } from "../../src/stores/wrappers/several-stores.ts";
+import { copyQuestion } from "../../src/stores/wrappers/split-call.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import type { RedisServer } from "../support/redis-server.ts";
-import { groupOf, START_US, type StoreHarness } from "./store-harness.ts";
+import { START_US, type StoreHarness } from "./store-harness.ts";
 
 let harnesses = 0;
+
+/** Options of a store as the contract needs them, with a key prefix of its own. */
+export function contractOptions() {
+  harnesses++;
+  return {
+    injectedTime: new ManualClock(START_US),
+    // Nothing is measured here: a deadline that no busy machine reaches.
+    deadlineMs: 10_000,
+    keyPrefix: `t${harnesses}:`,
+  };
+}
 
 /** A fresh store under a key prefix of its own, connected. */
 export async function redisHarness(
   server: RedisServer,
   options: Omit<RedisStoreOptions, "target" | "injectedTime"> = {},
 ): Promise<StoreHarness> {
-  const clock = new ManualClock(START_US);
-  harnesses++;
-  const keyPrefix = `t${harnesses}:`;
-  // Nothing is measured here: a deadline that no busy machine reaches.
-  const store = openRedisStore({
-    target: server.target(),
-    injectedTime: clock,
-    deadlineMs: 10_000,
-    keyPrefix,
-    ...options,
-  });
-  if (!(await store.whenUp(5_000))) throw new Error(store.trouble());
+  const own = { ...contractOptions(), ...options };
+  const store = await connected(openRedisStore({ ...own, target: server.target() }));
+  return harnessOver(store, own.injectedTime, own.keyPrefix);
+}
+
+/** A store whose limits lie on two servers, those per second on the second one. */
+export async function twoRedisHarness(servers: readonly [RedisServer, RedisServer]): Promise<StoreHarness> {
+  const own = contractOptions();
+  const [first, second] = servers.map((server) => openRedisStore({ ...own, target: server.target() }));
+  if (first === undefined || second === undefined) throw new Error("two servers");
+  await Promise.all([connected(first), connected(second)]);
+  const store = new SeveralStores([first, second], ({ limit }) => (limit.windowSeconds === 60 ? 1 : 0));
+  return harnessOver(store, own.injectedTime, own.keyPrefix);
+}
+
+/** The harness of a store that is connected. */
+export function harnessOver(store: Store, clock: ManualClock, keyPrefix: string): StoreHarness {
   const settle = async (group: TakeGroup) => {
     await new Promise<void>((resolve) => {
       if (store.take(group, { settled: () => resolve() })) resolve();
@@ -40,9 +58,16 @@ export async function redisHarness(
     settle,
     giveBack: async (group) => {
       store.giveBack(group);
-      // Receipts travel ahead of the takes of the same turn.
-      await settle(groupOf([{ limit: makeLimit(), identity: "giving-back" }], keyPrefix));
+      // Receipts travel ahead of the takes of the same turn and hash slot.
+      const peeks = new TakeGroup();
+      for (const take of group.takes.slice(0, group.size)) copyQuestion(take, peeks).mode = Mode.peek;
+      await settle(peeks);
     },
     close: () => store.close(),
   };
+}
+
+async function connected(store: RedisStore): Promise<RedisStore> {
+  if (!(await store.whenUp(5_000))) throw new Error(store.trouble());
+  return store;
 }

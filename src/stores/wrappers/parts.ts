@@ -1,0 +1,69 @@
+// Takes from buckets that lie in several places, none of which can settle a call alone: the nodes of a cluster, or two
+// stores. Each place settles its part of the call as a group of its own, all at the same time; then the call is settled by
+// receipts: what a part paid is given back into the window it was paid in if another part refuses or fails. What becomes of
+// the parts' answers is part-call.ts.
+
+import { type Take, TakeGroup } from "../../core/take.ts";
+import type { Settled } from "../store.ts";
+import { PartCall } from "./part-call.ts";
+import { copyAnswer, copyQuestion } from "./split-call.ts";
+
+/** Places that keep buckets. What is taken at one place at a time is settled there as one. */
+export interface Places {
+  /** Number of the place that keeps the take's bucket. */
+  placeOf(take: Take): number;
+  /** As Store.take, for a group whose buckets are all kept there. */
+  takeAt(place: number, group: TakeGroup, then: Settled): boolean;
+  /** As Store.giveBack, for a group whose buckets are all kept there. Keeps nothing of the group. */
+  giveBackAt(place: number, group: TakeGroup): void;
+}
+
+/**
+ * Settles calls over places. Never grants more than one store that kept all the buckets would, and refuses for the same
+ * reasons; but while a call is under way, one that will be refused holds what its parts paid, so that another call at
+ * that moment may find less (test/property/parts.test.ts). A call with all its buckets in one place is that place's alone.
+ *
+ * A call that a limit of one part refuses is refused whatever became of the others; else it fails if a part failed.
+ */
+export class Parts {
+  readonly #places: Places;
+  readonly #idle: PartCall[] = [];
+
+  constructor(places: Places) {
+    this.#places = places;
+  }
+
+  /** As Store.take. */
+  take(group: TakeGroup, then: Settled): boolean {
+    const first = group.takes[0];
+    if (first === undefined || group.size === 0) return this.#places.takeAt(0, group, then);
+    const place = this.#places.placeOf(first);
+    if (this.#isAllAt(place, group)) return this.#places.takeAt(place, group, then);
+    const call = this.#idle.pop() ?? new PartCall(this.#places, (done) => this.#idle.push(done));
+    return call.begin(group, then);
+  }
+
+  /** As Store.giveBack. */
+  giveBack(group: TakeGroup): void {
+    const parts = new Map<number, TakeGroup>();
+    for (let i = 0; i < group.size; i++) {
+      const take = group.takes[i] as Take;
+      if (!take.paid) continue;
+      const place = this.#places.placeOf(take);
+      let part = parts.get(place);
+      if (part === undefined) {
+        part = new TakeGroup();
+        parts.set(place, part);
+      }
+      copyAnswer(take, copyQuestion(take, part));
+    }
+    for (const [place, part] of parts) this.#places.giveBackAt(place, part);
+  }
+
+  #isAllAt(place: number, group: TakeGroup): boolean {
+    for (let i = 1; i < group.size; i++) {
+      if (this.#places.placeOf(group.takes[i] as Take) !== place) return false;
+    }
+    return true;
+  }
+}

@@ -1,0 +1,51 @@
+// The reports of several servers that count as one store: each has a breaker, and what is reported is the worst of them.
+
+import type { StoreObserver } from "../store-observer.ts";
+import type { BreakerState } from "./breaker.ts";
+
+const FROM_BEST: readonly BreakerState[] = ["closed", "probing", "open"];
+
+/** Gives each server an observer of its own. */
+export class SeveralBreakers {
+  readonly #observer: StoreObserver;
+  readonly #states = new Map<StoreObserver, BreakerState>();
+  #reported: BreakerState = "closed";
+
+  constructor(observer: StoreObserver) {
+    this.#observer = observer;
+  }
+
+  /** For one more server. */
+  observer(): StoreObserver {
+    const whole = this.#observer;
+    const own: StoreObserver = {
+      answered: (elapsedUs, takes) => whole.answered(elapsedUs, takes),
+      repeated: () => whole.repeated(),
+      failed: (error) => whole.failed(error),
+      damaged: (buckets) => whole.damaged(buckets),
+      evicted: (buckets) => whole.evicted(buckets),
+      loopLate: (groups) => whole.loopLate(groups),
+      outcomeUnknown: (groups) => whole.outcomeUnknown(groups),
+      gaveBack: (takes) => whole.gaveBack(takes),
+      breakerChanged: (state) => {
+        this.#states.set(own, state);
+        this.#report();
+      },
+    };
+    return own;
+  }
+
+  /** That server is no longer used. */
+  drop(observer: StoreObserver): void {
+    if (this.#states.delete(observer)) this.#report();
+  }
+
+  #report(): void {
+    let worst = 0;
+    for (const state of this.#states.values()) worst = Math.max(worst, FROM_BEST.indexOf(state));
+    const state = FROM_BEST[worst] ?? "closed";
+    if (state === this.#reported) return;
+    this.#reported = state;
+    this.#observer.breakerChanged(state);
+  }
+}

@@ -1,0 +1,55 @@
+// Several stores that look like one: each limit is kept in one of them. A call that needs more than one is settled by
+// parts.ts, all or nothing. For a second Redis of limits per second.
+
+import type { Take, TakeGroup } from "../../core/take.ts";
+import type { Settled, Store } from "../store.ts";
+import { Parts } from "./parts.ts";
+
+/** Keeps each limit in the store of the list that `placeOf` names; the first one counts processes. */
+export class SeveralStores implements Store {
+  readonly #stores: readonly [Store, ...Store[]];
+  readonly #parts: Parts;
+
+  constructor(stores: readonly [Store, ...Store[]], placeOf: (take: Take) => number) {
+    this.#stores = stores;
+    const storeAt = (place: number) => stores[place] ?? stores[0];
+    this.#parts = new Parts({
+      placeOf,
+      takeAt: (place, group, then) => storeAt(place).take(group, then),
+      giveBackAt: (place, group) => storeAt(place).giveBack(group),
+    });
+  }
+
+  take(group: TakeGroup, then: Settled): boolean {
+    return this.#parts.take(group, then);
+  }
+
+  giveBack(group: TakeGroup): void {
+    this.#parts.giveBack(group);
+  }
+
+  forget(bucketKey: string): void {
+    for (const store of this.#stores) store.forget(bucketKey);
+  }
+
+  processCount(): number {
+    return this.#stores[0].processCount();
+  }
+
+  processIndex(): number {
+    return this.#stores[0].processIndex?.() ?? -1;
+  }
+
+  /** The first trouble of any. */
+  trouble(): string | undefined {
+    for (const store of this.#stores) {
+      const trouble = store.trouble();
+      if (trouble !== undefined) return trouble;
+    }
+    return undefined;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#stores.map((store) => store.close()));
+  }
+}

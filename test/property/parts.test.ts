@@ -1,0 +1,288 @@
+// A call over several places is settled as by one store with all the buckets, never grants more, and leaves nothing behind
+// when it is refused or fails.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { StoreError } from "../../src/core/errors.ts";
+import { Algorithm } from "../../src/core/limit.ts";
+import { Kind, Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../src/core/take.ts";
+import type { Store } from "../../src/stores/store.ts";
+import { SeveralStores } from "../../src/stores/wrappers/several-stores.ts";
+import { type Ask, groupOf, START_US } from "../contract/store-harness.ts";
+import { makeLimit } from "../support/builders.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { ScriptedStore } from "../support/scripted-store.ts";
+import { type History, type HistoryStep, type HistoryTake, histories, limitOf } from "./histories.ts";
+import { ReferenceStore } from "./reference-store.ts";
+import { answerOf, type GroupAnswer, MUST_SETTLE_AT_ONCE, replayAtOnce } from "./replay.ts";
+
+const PLACES = 3;
+const SHAPE = {
+  limitsMax: 4,
+  sharesBuckets: false,
+  takesMax: 6,
+  stepsMax: 10,
+  kinds: [Kind.ordinary, Kind.ordinary, Kind.quota, Kind.shadow],
+  givesBack: true,
+} as const;
+
+/** All buckets of an identity lie in one place. */
+function placeOf(take: Pick<Take, "bucketKey">): number {
+  return Number(/id=(\d+)/.exec(take.bucketKey)?.[1] ?? 0) % PLACES;
+}
+
+/**
+ * Histories in which every descriptor has one identity, so that its limits lie in one place, and no call refunds a bucket
+ * that it also takes from: a window's refund then goes first to what the same call has paid, and less is given back.
+ */
+function descriptorsInPlaces(): fc.Arbitrary<History> {
+  return histories(SHAPE).map((history) => ({
+    ...history,
+    steps: history.steps.map((step) => {
+      const takes = step.takes.map((take) => ({ ...take, identity: String(take.descriptor % (PLACES + 1)) }));
+      const paid = new Set(takes.filter(({ mode }) => mode !== Mode.refund).map(nameOf));
+      const refunds = (take: HistoryTake) => take.mode === Mode.refund && paid.has(nameOf(take));
+      return { ...step, takes: takes.map((take) => (refunds(take) ? { ...take, mode: Mode.peek } : take)) };
+    }),
+  }));
+}
+
+function nameOf({ limit, identity }: HistoryTake): string {
+  return `${limit}/${identity}`;
+}
+
+function overPlaces<S extends Store>(open: () => S): { readonly store: SeveralStores; readonly places: readonly S[] } {
+  const places: [S, ...S[]] = [open(), ...Array.from({ length: PLACES - 1 }, open)];
+  return { store: new SeveralStores(places, placeOf), places };
+}
+
+/**
+ * What both say alike. The time until a bucket is as new is known to a part only roughly once it has given back; what
+ * remains, only if the call names the bucket once.
+ */
+function gistOf({ verdict, takes }: GroupAnswer, step: HistoryStep) {
+  const names = step.takes.map(nameOf);
+  return {
+    verdict,
+    takes: takes.map(({ resetTicks, remaining, ...take }, index) => {
+      const isNamedOnce = names.filter((name) => name === names[index]).length === 1;
+      return { ...take, remaining: isNamedOnce ? remaining : undefined };
+    }),
+  };
+}
+
+function gistsOf(history: History, answers: readonly GroupAnswer[]) {
+  return history.steps.map((step, index) => gistOf(answers[index] as GroupAnswer, step));
+}
+
+/** Where all buckets of a history stand after it. */
+function standings(history: History, store: Store): GroupAnswer[] {
+  return history.limits.flatMap((numbers) =>
+    ["0", "1", "2", "3"].map((identity) => {
+      const group = groupOf([{ limit: limitOf(numbers), identity, mode: Mode.peek }], "");
+      store.take(group, MUST_SETTLE_AT_ONCE);
+      return answerOf(group);
+    }),
+  );
+}
+
+test("calls one after another are answered as by one store, and leave the same in the buckets", () => {
+  fc.assert(
+    fc.property(descriptorsInPlaces(), (history) => {
+      const clock = new ManualClock();
+      const one = new ReferenceStore(clock);
+      const several = overPlaces(() => new ReferenceStore(clock)).store;
+      const expected = replayAtOnce(one, clock, history);
+      const stands = standings(history, one);
+      expect(gistsOf(history, replayAtOnce(several, clock, history))).toEqual(gistsOf(history, expected));
+      expect(standings(history, several)).toEqual(stands);
+    }),
+    { numRuns: 150 },
+  );
+});
+
+const bucket = makeLimit({ algorithm: Algorithm.tokenBucket, amount: 10, burst: 10, windowSeconds: 60 });
+
+describe("calls at the same time", () => {
+  test("are never granted more than one store would, whatever the order of the answers", () => {
+    const asks = fc.array(fc.tuple(fc.nat(3), fc.nat(3), fc.integer({ min: 1, max: 6 })), { maxLength: 12 });
+    const order = fc.array(fc.nat(PLACES - 1), { maxLength: 30 });
+    fc.assert(
+      fc.property(asks, order, (calls, releases) => {
+        const clock = new ManualClock(START_US);
+        const { store, places } = overPlaces(() => new ScriptedStore(clock));
+        for (const place of places) place.holdsBack = true;
+        const granted = new Map<number, number>();
+        let answered = 0;
+        for (const [one, other, cost] of calls) {
+          const identities = [one, other];
+          const group = groupOf(
+            identities.map((id) => ({ limit: bucket, identity: String(id), cost })),
+            "",
+          );
+          const settled = () => {
+            answered++;
+            if (group.verdict !== Verdict.allowed) return;
+            for (const id of identities) granted.set(id, (granted.get(id) ?? 0) + cost);
+          };
+          if (store.take(group, { settled })) settled();
+        }
+        for (const place of releases) places[place]?.release();
+        for (const place of places) place.release();
+        expect(answered).toBe(calls.length);
+        expect(Math.max(0, ...granted.values())).toBeLessThanOrEqual(bucket.burst);
+        // What was refused is in no bucket any more.
+        for (const place of places) place.holdsBack = false;
+        for (let id = 0; id < 4; id++) {
+          const group = groupOf([{ limit: bucket, identity: String(id), mode: Mode.peek }], "");
+          store.take(group, MUST_SETTLE_AT_ONCE);
+          expect(group.takes[0]?.remaining).toBe(bucket.burst - (granted.get(id) ?? 0));
+        }
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
+
+const full = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 0, windowSeconds: 60 });
+
+/** Two places whose answers a test decides; identities 0 and 1 lie in the one and the other. */
+function twoPlaces() {
+  const clock = new ManualClock(START_US);
+  const places: [ScriptedStore, ScriptedStore] = [new ScriptedStore(clock), new ScriptedStore(clock)];
+  const store = new SeveralStores(places, (take) => placeOf(take) % 2);
+  const ask = (asks: readonly Ask[], hasSpareQuota = false): TakeGroup => {
+    const group = groupOf(asks, "", hasSpareQuota);
+    store.take(group, MUST_SETTLE_AT_ONCE);
+    return group;
+  };
+  const left = (identity: string) => ask([{ limit: bucket, identity, mode: Mode.peek }]).takes[0]?.remaining;
+  return { places, store, ask, left };
+}
+
+const down = new StoreError("STORE_UNREACHABLE", "away", { transient: true });
+
+describe("when a place fails", () => {
+  test("the call fails, and what the others paid is given back, also what was reported after the fact", () => {
+    const { places, ask, left } = twoPlaces();
+    places[1].failure = down;
+    const group = ask([
+      { limit: bucket, identity: "0", cost: 3 },
+      { limit: bucket, identity: "0", cost: 2, mode: Mode.postPaid, descriptor: 5 },
+      { limit: bucket, identity: "1" },
+    ]);
+    expect(group).toMatchObject({ verdict: Verdict.failed, failure: down });
+    expect(left("0")).toBe(10);
+  });
+
+  test("refunds of the other places stand", () => {
+    const { places, ask, left } = twoPlaces();
+    ask([{ limit: bucket, identity: "0", cost: 6 }]);
+    places[1].failure = down;
+    ask([
+      { limit: bucket, identity: "0", cost: 4, mode: Mode.refund },
+      { limit: bucket, identity: "1" },
+    ]);
+    expect(left("0")).toBe(8);
+  });
+
+  test("a limit of another place refuses the call all the same", () => {
+    const { places, ask, left } = twoPlaces();
+    places[1].failure = down;
+    const group = ask([
+      { limit: full, identity: "0" },
+      { limit: bucket, identity: "0" },
+      { limit: bucket, identity: "1" },
+    ]);
+    expect(group).toMatchObject({ verdict: Verdict.refused, failure: undefined });
+    expect(group.takes[2]).toMatchObject({ outcome: Outcome.notAsked, paid: false });
+    expect(left("0")).toBe(10);
+  });
+
+  test("quota descriptors refuse only if all are known to be over", () => {
+    const { places, ask } = twoPlaces();
+    places[1].failure = down;
+    const quotas: Ask[] = ["0", "1"].map((identity) => ({ limit: full, identity, kind: Kind.quota }));
+    expect(ask(quotas).verdict).toBe(Verdict.failed);
+    places[1].failure = undefined;
+    expect(ask(quotas).verdict).toBe(Verdict.refused);
+    expect(ask(quotas, true).verdict).toBe(Verdict.allowed);
+  });
+});
+
+describe("a descriptor whose limits lie in two places", () => {
+  test("is paid in neither if it is over in one, and the call passes if it is a shadow", () => {
+    const { ask, left } = twoPlaces();
+    const group = ask([
+      { limit: bucket, identity: "0", descriptor: 0, kind: Kind.shadow },
+      { limit: full, identity: "1", descriptor: 0, kind: Kind.shadow },
+      { limit: bucket, identity: "1", descriptor: 1 },
+    ]);
+    expect(group.verdict).toBe(Verdict.allowed);
+    expect(group.takes.slice(0, 3).map(({ paid }) => paid)).toEqual([false, false, true]);
+    expect(left("0")).toBe(10);
+  });
+});
+
+test("a call that is over when its answer comes is given back whole", () => {
+  const { places, store, left } = twoPlaces();
+  places[0].holdsBack = true;
+  const group = groupOf(
+    [
+      { limit: bucket, identity: "0" },
+      { limit: bucket, identity: "1" },
+    ],
+    "",
+  );
+  let heard = 0;
+  const settled = (_group: TakeGroup, generation: number) => {
+    if (generation === group.generation) heard++;
+  };
+  expect(store.take(group, { settled })).toBe(false);
+  group.reset();
+  places[0].release();
+  places[0].holdsBack = false;
+  expect(heard).toBe(0);
+  expect([left("0"), left("1")]).toEqual([10, 10]);
+});
+
+describe("counters that stop at over", () => {
+  const counter = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 2, windowSeconds: 60, isCounter: true });
+  const none = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 0, windowSeconds: 60, isCounter: true });
+  const charge = (limit: Ask["limit"], identity: string, mode: Mode = Mode.charge): Ask => ({ limit, identity, mode });
+
+  function charged(asks: readonly Ask[], stopsAtOver: boolean) {
+    const rig = twoPlaces();
+    const group = groupOf(asks, "");
+    group.hasCounters = true;
+    group.stopsAtOver = stopsAtOver;
+    for (const take of group.takes) {
+      take.windowSecondsLeft = 60;
+      if (take.mode === Mode.denied) take.outcome = Outcome.over;
+    }
+    rig.store.take(group, MUST_SETTLE_AT_ONCE);
+    const again = groupOf([charge(counter, "0")], "");
+    again.hasCounters = true;
+    for (const take of again.takes) take.windowSecondsLeft = 60;
+    rig.store.take(again, MUST_SETTLE_AT_ONCE);
+    return {
+      verdict: group.verdict,
+      counted: group.takes[0]?.counted,
+      paid: group.takes[0]?.paid,
+      next: again.takes[0]?.counted,
+    };
+  }
+
+  test.each([
+    { name: "are charged in one place if one in another is over", stops: false, counted: 1, paid: true, next: 2 },
+    { name: "are not if the call stops at over", stops: true, counted: 0, paid: false, next: 1 },
+  ])("$name", ({ stops, counted, paid, next }) => {
+    const found = charged([charge(counter, "0"), charge(none, "1")], stops);
+    expect(found).toEqual({ verdict: Verdict.refused, counted, paid, next });
+  });
+
+  test("are not charged if the local cache denies one in another place", () => {
+    const asks = [charge(counter, "0"), charge(none, "1", Mode.denied)];
+    expect(charged(asks, true)).toEqual({ verdict: Verdict.refused, counted: 0, paid: false, next: 1 });
+  });
+});
