@@ -2,7 +2,7 @@
 // once, and keeps what is needed to read the reply even after the groups have returned to their pool. How the call is
 // written, and how much it may hold, is the store's business.
 
-import type { Limit } from "../../core/limit.ts";
+import { Algorithm, type Limit } from "../../core/limit.ts";
 import type { TakeGroup } from "../../core/take.ts";
 import type { Settled } from "../store.ts";
 import type { Receipt } from "./receipts.ts";
@@ -43,6 +43,10 @@ export abstract class Batch {
   /** All keys are of this hash slot; 0 where there are none. */
   readonly slot: number;
   takes = 0;
+  /** Those of the takes that are on sliding logs. */
+  takesOnLogs = 0;
+  /** Bytes of all keys, each counted once. */
+  keyBytes = 0;
   isProbe = false;
   isSent = false;
   sentUs = 0;
@@ -72,9 +76,11 @@ export abstract class Batch {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i];
       if (take === undefined) continue;
+      const { bucketKey, limit } = take;
+      if (limit.algorithm === Algorithm.slidingLog) this.takesOnLogs++;
       this.numbers.push(
-        this.placeOfKey(take.bucketKey),
-        this.placeOfLimit(take.limit),
+        this.placeOfKey(bucketKey),
+        this.placeOfLimit(limit),
         take.descriptor,
         take.kind,
         take.mode,
@@ -114,6 +120,7 @@ export abstract class Batch {
     let place = this.#keyPlaces.get(bucketKey);
     if (place === undefined) {
       place = this.keys.push(bucketKey);
+      this.keyBytes += bucketKey.length;
       this.#keyPlaces.set(bucketKey, place);
     }
     return place;

@@ -82,8 +82,8 @@ export class Settler<B extends Batch> {
   }
 
   /**
-   * Sets what deadlines are missing and begins to wait for the batch's reply. False if nothing is left in it that is worth sending: it is done then, and counts
-   * as one failure, so that a probe has an outcome.
+   * Sets what deadlines are missing and begins to wait for the batch's reply. False if nothing is left in it that is worth
+   * sending: it is done then, and counts as one failure, so that a probe has an outcome.
    */
   begin(batch: B): boolean {
     this.setDeadlines(batch);

@@ -4,7 +4,6 @@
 import { Algorithm } from "../../core/limit.ts";
 import type { TakeGroup } from "../../core/take.ts";
 import { Batch, type BatchedGroup } from "../batching/batch.ts";
-import type { Settled } from "../store.ts";
 
 /** Bounds of one call, so that Redis is never held longer than about a millisecond. A larger group travels alone. */
 export const BATCH_TAKES_MAX = 128;
@@ -18,18 +17,18 @@ const TAKE_BYTES = 48;
 
 /** Groups and receipts for one script call. Encoded once. */
 export class RedisBatch extends Batch {
-  #bytes = 0;
-  #weight = 0;
-
   hasRoomFor(group: TakeGroup): boolean {
     if (this.groups.length === 0) return true;
-    return this.#weight + weightOf(group) <= BATCH_TAKES_MAX && this.#bytes + bytesOf(group) <= BATCH_BYTES_MAX;
-  }
-
-  override add(group: TakeGroup, then: Settled): void {
-    super.add(group, then);
-    this.#bytes += bytesOf(group);
-    this.#weight += weightOf(group);
+    // The group's keys may be there already; that they are counted again is the cheaper mistake.
+    let bytes = this.keyBytes + (this.takes + group.size) * TAKE_BYTES;
+    let weight = this.takes + group.size + this.takesOnLogs * (LOG_WEIGHT - 1);
+    for (let i = 0; i < group.size; i++) {
+      const take = group.takes[i];
+      if (take === undefined) continue;
+      bytes += take.bucketKey.length;
+      if (take.limit.algorithm === Algorithm.slidingLog) weight += LOG_WEIGHT - 1;
+    }
+    return weight <= BATCH_TAKES_MAX && bytes <= BATCH_BYTES_MAX;
   }
 
   /**
@@ -58,18 +57,4 @@ export class RedisBatch extends Batch {
 // Bucket keys are one-byte text. ASCII is the same in every encoding; the rest must not be encoded once more.
 function keyArgument(key: string): string | Buffer {
   return Buffer.byteLength(key) === key.length ? key : Buffer.from(key, "latin1");
-}
-
-function weightOf(group: TakeGroup): number {
-  let weight = group.size;
-  for (let i = 0; i < group.size; i++) {
-    if (group.takes[i]?.limit.algorithm === Algorithm.slidingLog) weight += LOG_WEIGHT - 1;
-  }
-  return weight;
-}
-
-function bytesOf(group: TakeGroup): number {
-  let bytes = 0;
-  for (let i = 0; i < group.size; i++) bytes += TAKE_BYTES + (group.takes[i]?.bucketKey.length ?? 0);
-  return bytes;
 }

@@ -100,14 +100,19 @@ describe("bounds", () => {
 
   test("long keys fill a batch sooner", () => {
     const batch = new RedisBatch();
-    const key = "k".repeat(1_000);
+    const keyOf = (group: number) => String(group).padStart(1_000, "k");
     let groups = 0;
-    while (batch.hasRoomFor(groupOf(key))) {
-      batch.add(groupOf(key), nobody);
-      groups++;
-    }
+    while (batch.hasRoomFor(groupOf(keyOf(groups)))) batch.add(groupOf(keyOf(groups++)), nobody);
     expect(groups).toBeLessThanOrEqual(BATCH_BYTES_MAX / 1_000);
     expect(groups).toBeGreaterThan(10);
+  });
+
+  test("a long key that many groups share travels once and fills a batch no sooner", () => {
+    const batch = new RedisBatch();
+    const key = "k".repeat(1_000);
+    let groups = 0;
+    for (; batch.hasRoomFor(groupOf(key)); groups++) batch.add(groupOf(key), nobody);
+    expect(groups).toBe(BATCH_TAKES_MAX);
   });
 
   test("a group above all bounds travels alone", () => {
