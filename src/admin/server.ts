@@ -19,8 +19,8 @@ export type { HttpAnswer } from "./page-server.ts";
 
 /** Where the pages get what they show. */
 export interface AdminSources {
-  /** Decides a request in proto3 JSON. Never rejects for what callers send. */
-  readonly answerJson: (body: Buffer) => Promise<HttpAnswer>;
+  /** Decides a request in proto3 JSON, unless there are too many. Rejects for nothing but what `readBody` rejects with. */
+  readonly answerJson: (readBody: () => Promise<Buffer>) => Promise<HttpAnswer>;
   readonly health: HealthState;
   readonly metricsText: () => AsyncIterable<string>;
   readonly metricsContentType: string;
@@ -29,7 +29,7 @@ export interface AdminSources {
   readonly settings: Readonly<Record<string, string>>;
   /** How each of the workers fares; undefined where there are none. */
   readonly workers?: (() => Promise<readonly object[]>) | undefined;
-  /** A report that goes out as JSON; a RequestError that it throws becomes a 400. */
+  /** A report, or a promise of one, that goes out as JSON; a RequestError that it throws becomes a 400. */
   readonly explain: (question: ExplainQuestion) => unknown;
   /** Told of faults of ours; must not throw. */
   readonly onError: (error: unknown) => void;
@@ -92,10 +92,10 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
     pages.set(path, { help, methods, answer });
   add("/", "this list", READ, () => text(200, index(pages)));
   add("/json", "POST a RateLimitRequest as JSON, get a decision", undefined, async (request) =>
-    answerJson(await readBody(request, bodyBytesMax)),
+    answerJson(() => readBody(request, bodyBytesMax)),
   );
   add("/explain", "POST a domain and descriptors, learn which rules match and why", ["POST"], async (request) =>
-    json(200, explain(readExplainQuestion(await readBody(request, Math.min(bodyBytesMax, EXPLAIN_BYTES_MAX))))),
+    json(200, await explain(readExplainQuestion(await readBody(request, Math.min(bodyBytesMax, EXPLAIN_BYTES_MAX))))),
   );
   add("/healthcheck", "200 OK or 500", undefined, () =>
     health.isServing() ? text(200, "OK") : { status: 500, headers: {}, body: "" },

@@ -2,13 +2,14 @@
 
 import { AdminServer, type AdminSources } from "../admin/server.ts";
 import type { ExplainQuestion, RulesState } from "../admin/views.ts";
+import { runInTurns } from "../config/in-turns.ts";
 import { ConfigError } from "../core/errors.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
 import type { HeaderDialect } from "../rls/headers.ts";
-import { createJsonDoor } from "../rls/json.ts";
+import { createJsonDoor, JSON_BYTES_MAX } from "../rls/json.ts";
 import type { MetadataMode } from "../rls/metadata.ts";
 import { RateLimitService, type ServiceOptions } from "../rls/service.ts";
-import { explainRequest } from "../rules/explain.ts";
+import { explainSteps } from "../rules/explain.ts";
 import { describeSettings, type Settings } from "../settings.ts";
 import { MemoryStore } from "../stores/memory/memory-store.ts";
 import { PrometheusExporter } from "../telemetry/prometheus.ts";
@@ -21,6 +22,8 @@ import { openSidePorts, type SidePorts } from "./side-ports.ts";
 
 const KEEPALIVE_MS = 60_000;
 const CONCURRENT_STREAMS_MAX = 4_096;
+/** Requests to /json under way at once, whatever IN_FLIGHT_MAX says: each may hold a body of JSON_BYTES_MAX. */
+const JSON_IN_FLIGHT_MAX = 1_000;
 
 /** The HTTP port, and what listens beside it. */
 export interface OpenPages {
@@ -38,7 +41,7 @@ export async function openAdmin(parts: Parts): Promise<OpenPages> {
       host: settings.httpHost,
       port: settings.httpPort,
       metricsPath: settings.prometheusPath,
-      bodyBytesMax: settings.requestBytesMax,
+      bodyBytesMax: Math.min(settings.requestBytesMax, JSON_BYTES_MAX),
     },
     sources,
   );
@@ -111,12 +114,15 @@ function adminSources(parts: Parts): AdminSources {
   const door = createJsonDoor({
     handler: new RateLimitService(options),
     registry: loadRegistry(),
+    inFlightMax: Math.min(settings.inFlightMax, JSON_IN_FLIGHT_MAX),
+    inTurns: runInTurns,
+    onOverload: () => calls.overloaded(),
     onInternalError: options.onInternalError,
     onRequestError: options.onRequestError,
   });
   const exporter = new PrometheusExporter(metricSources(parts));
   return {
-    answerJson: (body) => door.answer(body),
+    answerJson: (readBody) => door.answer(readBody),
     health,
     metricsText: () => exporter.metricsText(),
     metricsContentType: exporter.contentType,
@@ -161,10 +167,10 @@ function rulesState({ reloader, settings }: Parts): RulesState {
   return { directory: settings.rulesDir, rules: reloader.current, loadedAtUs, lastFailure: lastError };
 }
 
-function explainQuestion({ reloader }: Parts, question: ExplainQuestion): unknown {
+async function explainQuestion({ reloader }: Parts, question: ExplainQuestion): Promise<unknown> {
   const rules = reloader.current;
   if (rules === undefined) return { says: "no rules are in force; /config says why" };
-  return explainRequest(rules, question.domain, question.descriptors);
+  return runInTurns(explainSteps(rules, question.domain, question.descriptors));
 }
 
 function openTls({ settings, logger }: Parts): TlsFiles | undefined {

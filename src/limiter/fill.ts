@@ -12,6 +12,7 @@ import { limitKeySuffix, writeEntry, writeSharedEntry } from "../rules/bucket-ke
 import { costOf } from "../rules/cost.ts";
 import { counterKey } from "../rules/counter-key.ts";
 import { findRule } from "../rules/match.ts";
+import { MatchWork } from "../rules/match-work.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import type { LimitCall } from "./call.ts";
 import { addCounter, asCounter, entryPath } from "./fill-counter.ts";
@@ -20,6 +21,8 @@ import { addCounter, asCounter, entryPath } from "./fill-counter.ts";
 const OVERRIDES_KEPT_MAX = 1_000;
 
 export interface FillOptions {
+  /** Measures how long matching takes. */
+  readonly clock: Clock;
   /** SHADOW_MODE: all takes are settled as shadow. */
   readonly shadowMode: boolean;
   /** QUOTA_MODE: every descriptor is a quota descriptor, those without a rule pass. */
@@ -38,6 +41,7 @@ export interface FillOptions {
 export class TakeFiller {
   readonly #options: FillOptions;
   readonly #matched: Rule[] = [];
+  readonly #work: MatchWork;
   readonly #replaced = new Set<string>();
   readonly #overrides = new WeakMap<DomainRules, Map<number, Limit>>();
   #asksAdmission = false;
@@ -47,13 +51,18 @@ export class TakeFiller {
 
   constructor(options: FillOptions) {
     this.#options = options;
+    this.#work = new MatchWork(options.clock);
   }
 
-  /** Adds the takes of all descriptors and of the global limit. Throws RequestError for an override unit that doesn't exist. */
+  /**
+   * Adds the takes of all descriptors and of the global limit. Throws RequestError for an override unit that doesn't exist,
+   * and for matching that takes too long.
+   */
   fill(call: LimitCall, rules: DomainRules): void {
     const request = call.request;
     this.#asksAdmission = false;
     this.#hasPeek = false;
+    this.#work.begin();
     if (rules.counterPrefix !== undefined) {
       const { windowClock, stopsAtOver } = this.#options;
       this.#nowS = divideDown(windowClock.nowUs(), MICROS_PER_SECOND);
@@ -90,7 +99,7 @@ export class TakeFiller {
       this.#addTake(call, limit, index, hits, cost, undefined).endKey(keyAt);
       return;
     }
-    const rule = findRule(rules, descriptor, this.#matched);
+    const rule = findRule(rules, descriptor, this.#matched, this.#work);
     this.#noteAdmission(hits, descriptor.isRefund, rule?.isPostPaid === true);
     call.rules[index] = rule;
     if (rule === undefined) {
@@ -196,7 +205,7 @@ export class TakeFiller {
     this.#replaced.clear();
     for (let i = 0; i < request.descriptorCount; i++) {
       const descriptor = request.descriptors[i] as Descriptor;
-      const rule = descriptor.hasOverride ? undefined : findRule(rules, descriptor, this.#matched);
+      const rule = descriptor.hasOverride ? undefined : findRule(rules, descriptor, this.#matched, this.#work);
       if (rule === undefined) continue;
       for (const name of rule.unlimitedReplaces) this.#replaced.add(name);
       for (const limit of rule.limits) for (const name of limit.replaces) this.#replaced.add(name);

@@ -1,9 +1,21 @@
 // POST /json: ShouldRateLimit for callers without gRPC. proto3 JSON becomes the bytes of a request, goes through the same
 // handler as every call, and the answer's bytes become JSON and an HTTP status. Leaves the socket to the admin edge.
 
-import { type DescMessage, type FileRegistry, fromBinary, fromJsonString, toBinary, toJson } from "@bufbuild/protobuf";
+import {
+  type DescMessage,
+  type FileRegistry,
+  fromBinary,
+  fromJson,
+  fromJsonString,
+  type JsonValue,
+  type Message,
+  toBinary,
+  toJson,
+} from "@bufbuild/protobuf";
 import { RequestError } from "../core/errors.ts";
 import { invariant } from "../core/invariant.ts";
+import { DESCRIPTORS_MAX, ENTRIES_MAX } from "../core/request.ts";
+import type { Steps } from "../core/steps.ts";
 import { GrpcStatus, type UnaryHandler } from "../core/unary.ts";
 
 /** An HTTP answer. Names of headers are as the decision wrote them. */
@@ -17,6 +29,12 @@ export interface JsonDoorOptions {
   readonly handler: UnaryHandler;
   /** Types of proto/. */
   readonly registry: FileRegistry;
+  /** Most requests whose body is read or that wait for their decision; more are turned away. */
+  readonly inFlightMax: number;
+  /** Runs long work beside other calls. */
+  readonly inTurns: <T>(steps: Steps<T>) => Promise<T>;
+  /** Told of a request that was one too many; must not throw. */
+  readonly onOverload: () => void;
   /** Told of errors that are ours; must not throw. */
   readonly onInternalError: (error: unknown) => void;
   /** Told of bodies that could not be understood; must not throw. */
@@ -25,13 +43,25 @@ export interface JsonDoorOptions {
 
 /** The side door. */
 export interface JsonDoor {
-  /** Answers one request; never rejects. 200 or 429 with JSON, anything else with a sentence of plain text. */
-  answer(body: Buffer): Promise<JsonAnswer>;
+  /**
+   * Answers one request. 200 or 429 with JSON, anything else with a sentence of plain text. Rejects with what `readBody`
+   * rejects with and nothing else.
+   */
+  answer(readBody: () => Promise<Buffer>): Promise<JsonAnswer>;
 }
+
+/** Longest body in bytes: checking one takes up to 25 ms, in which nobody else is answered (test/fault/long-turns.test.ts). */
+export const JSON_BYTES_MAX = 131_072;
 
 const REQUEST_TYPE = "envoy.service.ratelimit.v3.RateLimitRequest";
 const RESPONSE_TYPE = "envoy.service.ratelimit.v3.RateLimitResponse";
+/** Any type without fields. */
+const EMPTY_TYPE = "grpc.health.v1.HealthListRequest";
 const CODE_OVER_LIMIT = 2;
+/** Descriptors that are read at once: with all their entries, some three milliseconds. */
+const DESCRIPTORS_PER_STEP = 8;
+/** Bodies up to this length are read at once, which takes up to five milliseconds. */
+const AT_ONCE_BYTES_MAX = 4_096;
 /** What was wrong with a body may quote it. */
 const REASON_CHARS_MAX = 512;
 
@@ -42,23 +72,42 @@ const HTTP_STATUS: Readonly<Partial<Record<GrpcStatus, number>>> = {
   [GrpcStatus.deadlineExceeded]: 504,
 };
 
+interface RequestTypes {
+  readonly requestType: DescMessage;
+  readonly emptyType: DescMessage;
+}
+
 /** Builds the side door in front of `handler`. */
 export function createJsonDoor(options: JsonDoorOptions): JsonDoor {
-  const requestType = messageType(options.registry, REQUEST_TYPE);
-  const responseType = messageType(options.registry, RESPONSE_TYPE);
+  const { registry, handler, inFlightMax, inTurns } = options;
+  const types = { requestType: messageType(registry, REQUEST_TYPE), emptyType: messageType(registry, EMPTY_TYPE) };
+  const responseType = messageType(registry, RESPONSE_TYPE);
+  const decide = async (body: Buffer): Promise<JsonAnswer> => {
+    try {
+      const outcome = await ask(handler, await inTurns(requestSteps(types, body)));
+      if (outcome.status !== GrpcStatus.ok) return plainText(HTTP_STATUS[outcome.status] ?? 500, outcome.text);
+      return jsonAnswer(responseType, outcome.message);
+    } catch (error) {
+      if (error instanceof RequestError) {
+        options.onRequestError(error);
+        return plainText(400, `${error.code}: ${error.message}`);
+      }
+      options.onInternalError(error);
+      return plainText(500, "SERVICE_INTERNAL: the request could not be answered; the server's log has the cause");
+    }
+  };
+  let inFlight = 0;
   return {
-    async answer(body) {
+    async answer(readBody) {
+      if (inFlight >= inFlightMax) {
+        options.onOverload();
+        return plainText(503, `SERVICE_OVERLOADED: more than ${inFlightMax} requests under way`);
+      }
+      inFlight++;
       try {
-        const outcome = await ask(options.handler, requestBytes(requestType, body));
-        if (outcome.status !== GrpcStatus.ok) return plainText(HTTP_STATUS[outcome.status] ?? 500, outcome.text);
-        return jsonAnswer(responseType, outcome.message);
-      } catch (error) {
-        if (error instanceof RequestError) {
-          options.onRequestError(error);
-          return plainText(400, `${error.code}: ${error.message}`);
-        }
-        options.onInternalError(error);
-        return plainText(500, "SERVICE_INTERNAL: the request could not be answered; the server's log has the cause");
+        return await decide(await readBody());
+      } finally {
+        inFlight--;
       }
     },
   };
@@ -71,20 +120,63 @@ function messageType(registry: FileRegistry, name: string): DescMessage {
 }
 
 // Unknown fields, duplicate fields and anything that is no object are refused; both spellings of field names are read.
-function requestBytes(type: DescMessage, body: Buffer): Buffer {
+// The bytes of two messages behind each other are those of both merged: so a long list goes in pieces, a turn for each.
+function* requestSteps({ requestType, emptyType }: RequestTypes, body: Buffer): Steps<Buffer> {
+  const text = textOfBody(body);
+  if (body.length <= AT_ONCE_BYTES_MAX) return bytesOf(requestType, () => fromJsonString(requestType, text));
+  // A type without fields takes any object, if unknown fields are ignored: what is left of the check is duplicates.
+  bytesOf(emptyType, () => fromJsonString(emptyType, text, { ignoreUnknownFields: true }));
+  yield;
+  const request = JSON.parse(text) as JsonValue;
+  if (!hasDescriptors(request)) return bytesOf(requestType, () => fromJson(requestType, request));
+  const { descriptors, ...rest } = request;
+  checkSizes(descriptors);
+  const parts = [bytesOf(requestType, () => fromJson(requestType, rest))];
+  for (let i = 0; i < descriptors.length; i += DESCRIPTORS_PER_STEP) {
+    yield;
+    const piece = { descriptors: descriptors.slice(i, i + DESCRIPTORS_PER_STEP) };
+    parts.push(bytesOf(requestType, () => fromJson(requestType, piece)));
+  }
+  return Buffer.concat(parts);
+}
+
+function textOfBody(body: Buffer): string {
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(body);
   } catch (error) {
     throw new RequestError("REQUEST_BODY", `expected a body in UTF-8: ${reasonOf(error)}`);
   }
-  if (text.trim() === "")
-    throw new RequestError("REQUEST_BODY", "expected a RateLimitRequest as JSON, got an empty body");
+  if (text.trim() !== "") return text;
+  throw new RequestError("REQUEST_BODY", "expected a RateLimitRequest as JSON, got an empty body");
+}
+
+function bytesOf(type: DescMessage, read: () => Message): Buffer {
   try {
-    return Buffer.from(toBinary(type, fromJsonString(type, text)));
+    return Buffer.from(toBinary(type, read()));
   } catch (error) {
     throw new RequestError("REQUEST_BODY", `expected a RateLimitRequest as JSON: ${reasonOf(error)}`);
   }
+}
+
+function hasDescriptors(request: JsonValue): request is { descriptors: JsonValue[] } {
+  return isRecord(request) && Array.isArray(request.descriptors);
+}
+
+// Before anything is made of them: an empty object takes three bytes.
+function checkSizes(descriptors: readonly JsonValue[]): void {
+  if (descriptors.length > DESCRIPTORS_MAX) {
+    throw new RequestError("REQUEST_DESCRIPTORS_TOO_MANY", `expected at most ${DESCRIPTORS_MAX} descriptors, got more`);
+  }
+  for (const descriptor of descriptors) {
+    if (isRecord(descriptor) && Array.isArray(descriptor.entries) && descriptor.entries.length > ENTRIES_MAX) {
+      throw new RequestError("REQUEST_ENTRIES_TOO_MANY", `expected at most ${ENTRIES_MAX} entries, got more`);
+    }
+  }
+}
+
+function isRecord(value: JsonValue): value is { [key: string]: JsonValue } {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 type Outcome =

@@ -33,13 +33,48 @@ export function parseRange(text: string): Range | string {
   return { text: `${first}/${networkBits}`, network, bits: networkBits };
 }
 
-/** True if `text` is an address within one of the ranges. */
-export function testRanges(ranges: readonly Range[], text: string): boolean {
+/** A test whether a text is an address within one of the ranges. Takes the same time for one range and for 100,000. */
+export function rangeTest(ranges: readonly Range[]): (text: string) => boolean {
+  const networks = new Set<string>();
+  const bitsOf = { ipv4: new Set<number>(), ipv6: new Set<number>() };
+  for (const { network, bits } of ranges) {
+    bitsOf[network.kind()].add(bits);
+    networks.add(networkKey(network.toByteArray(), bits));
+  }
+  return (text) => {
+    if (text !== last.text) last = { text, ...addressIn(text) };
+    const { kind, bytes } = last;
+    if (kind === undefined) return false;
+    // At most one look for each length of prefix that occurs.
+    for (const bits of bitsOf[kind]) if (networks.has(networkKey(bytes, bits))) return true;
+    return false;
+  };
+}
+
+interface ParsedText {
+  readonly text: string;
+  /** Undefined if the text is no address. */
+  readonly kind?: "ipv4" | "ipv6";
+  readonly bytes: readonly number[];
+}
+
+// A key may have many rules with ranges, which are all asked about one text.
+let last: ParsedText = { text: "", bytes: [] };
+
+function addressIn(text: string): Omit<ParsedText, "text"> {
   const written = parseWritten(text);
-  if (written === undefined) return false;
+  if (written === undefined) return { bytes: [] };
   const address = written instanceof ipaddr.IPv6 && written.isIPv4MappedAddress() ? written.toIPv4Address() : written;
-  const kind = address.kind();
-  return ranges.some((range) => range.network.kind() === kind && address.match([range.network, range.bits] as never));
+  return { kind: address.kind(), bytes: address.toByteArray() };
+}
+
+// The bits that count, as characters, behind the kind and how many they are.
+function networkKey(bytes: readonly number[], bits: number): string {
+  const whole = bits >> 3;
+  const rest = bits & 7;
+  let key = `${bytes.length}/${bits}:`;
+  for (let i = 0; i < whole; i++) key += String.fromCharCode(bytes[i] ?? 0);
+  return rest === 0 ? key : key + String.fromCharCode((bytes[whole] ?? 0) & (0xff00 >> rest));
 }
 
 // Four decimal parts or IPv6; the old forms (127.1, 0x7f.1) are read differently by different programs.

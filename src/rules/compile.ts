@@ -12,6 +12,7 @@ import type { FileDraft, GlobalLimitDraft, PlacedName, RuleDraft } from "./draft
 import { SafeNames } from "./names.ts";
 import { formatPlace, ProblemLog } from "./problems.ts";
 import { readFile } from "./read-rule.ts";
+import { Regexes } from "./regexes.ts";
 import type { DomainRules, GlobalLimit, Problem, Rule, RuleSet } from "./rule-set.ts";
 import { RULES_MAX } from "./schema.ts";
 import type { Place, SourceFile } from "./source.ts";
@@ -35,8 +36,9 @@ export function compileRules(files: readonly SourceFile[], options: CompileOptio
 export function* compileSteps(files: readonly SourceFile[], options: CompileOptions): Steps<CompileResult> {
   const log = new ProblemLog();
   const drafts: FileDraft[] = [];
+  const regexes = new Regexes();
   for (const file of files) {
-    const draft = yield* readFile(file, log);
+    const draft = yield* readFile(file, regexes, log);
     if (draft !== undefined) drafts.push(draft);
     yield;
   }

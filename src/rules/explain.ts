@@ -4,88 +4,31 @@
 import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES } from "../core/limit.ts";
 import { nearestName } from "../core/near-name.ts";
 import { Descriptor, oneByteOf, textOf } from "../core/request.ts";
+import { runThrough, type Steps } from "../core/steps.ts";
 import { Kind } from "../core/take.ts";
 import { entryKeyPart, sharedEntryKeyPart } from "./bucket-key.ts";
 import { costOf } from "./cost.ts";
 import { counterKey } from "./counter-key.ts";
+import type {
+  AskedEntry,
+  DescriptorReport,
+  EntryReport,
+  ExplainReport,
+  LimitReport,
+  TriedRule,
+} from "./explain-report.ts";
 import { limitWords, listed, quoted, whyAccepted, whyPassedOver } from "./explain-words.ts";
 import { accepts, findChild } from "./match.ts";
 import type { DomainRules, GlobalLimit, KeyRules, Level, Rule, RuleSet } from "./rule-set.ts";
 
-/** An entry as people write it. */
-export interface AskedEntry {
-  readonly key: string;
-  readonly value: string;
-}
-
-/** What was found for one rule of a level. */
-export interface TriedRule {
-  /** `key`, `key=value`, `key=prefix:...`. */
-  readonly rule: string;
-  /** `file:line:column`. */
-  readonly where: string;
-  readonly outcome: "matched" | "passed over" | "not tried";
-  readonly why: string;
-}
-
-/** What became of one entry. */
-export interface EntryReport {
-  readonly key: string;
-  readonly value: string;
-  readonly outcome: "matched" | "no match" | "cost" | "not reached";
-  /** Rules of the level, in the order in which they are tried; at most TRIED_MAX of them. */
-  readonly tried: readonly TriedRule[];
-  /** Rules that `tried` leaves out. */
-  readonly leftOut: number;
-  readonly says: string;
-}
-
-/** A limit that the descriptor pays. */
-export interface LimitReport {
-  readonly id: string;
-  readonly name: string;
-  readonly algorithm: string;
-  readonly amount: number;
-  readonly burst: number;
-  readonly windowSeconds: number;
-  readonly onStoreFailure: string;
-  readonly sync: string;
-  /** Name of the bucket in the store. */
-  readonly bucketKey: string;
-  /** True if another limit of the same call replaces it, so that it is not paid. */
-  readonly isReplaced: boolean;
-  readonly says: string;
-}
-
-/** What is found for one descriptor. */
-export interface DescriptorReport {
-  readonly outcome: "limited" | "unlimited" | "no limit";
-  readonly says: string;
-  /** What the author of the rules or of the request may have meant; absent if nothing comes near. */
-  readonly suggestion?: string;
-  readonly entries: readonly EntryReport[];
-  readonly rule?: {
-    readonly path: string;
-    readonly where: string;
-    readonly kind: "ordinary" | "quota" | "shadow";
-    readonly postPaid: boolean;
-  };
-  /** What one hit costs here. */
-  readonly cost: number;
-  readonly limits: readonly LimitReport[];
-}
-
-/** What is found for a call. */
-export interface ExplainReport {
-  readonly domain: string;
-  /** Version and hash of the rule set asked. */
-  readonly version: number;
-  readonly hash: string;
-  readonly says: string;
-  readonly suggestion?: string;
-  readonly descriptors: readonly DescriptorReport[];
-  readonly globalLimit?: LimitReport;
-}
+export type {
+  AskedEntry,
+  DescriptorReport,
+  EntryReport,
+  ExplainReport,
+  LimitReport,
+  TriedRule,
+} from "./explain-report.ts";
 
 /** Most rules named per entry. */
 export const TRIED_MAX = 30;
@@ -96,12 +39,12 @@ const COMPARED_MAX = 200;
 /** Rules looked through for a key that stands at another level. */
 const SEARCHED_MAX = 10_000;
 
-/** Explains a whole call: each descriptor, and the domain's global limit. */
-export function explainRequest(
+/** Explains a whole call, a rule per step: each descriptor, and the domain's global limit. */
+export function* explainSteps(
   rules: RuleSet,
   domain: string,
   descriptors: readonly (readonly AskedEntry[])[],
-): ExplainReport {
+): Steps<ExplainReport> {
   const { version, hash } = rules;
   const domainRules = rules.domains.get(oneByteOf(domain));
   if (domainRules === undefined) {
@@ -112,8 +55,10 @@ export function explainRequest(
         : `no rules are for domain ${quoted(oneByteOf(domain))}, so every call passes; domains: ${listed(names)}`;
     return { domain, version, hash, says, ...didYouMean(nearestName(domain, names.map(textOf))), descriptors: [] };
   }
-  const replaced = new Set(descriptors.flatMap((entries) => replacedBy(domainRules, entries)));
-  const reports = descriptors.map((entries) => explainDescriptor(domainRules, entries, replaced));
+  const walks: Walk[] = [];
+  for (const entries of descriptors) walks.push(yield* walkEntries(domainRules, entries));
+  const replaced = new Set(walks.flatMap(replacedBy));
+  const reports = walks.map((walk) => descriptorReport(domainRules, walk, replaced));
   const limited = reports.filter((report) => report.limits.length > 0).length;
   const { globalLimit } = domainRules;
   const found =
@@ -131,14 +76,26 @@ export function explainRequest(
   };
 }
 
+/** The same at once, for who has nobody waiting. */
+export function explainRequest(
+  rules: RuleSet,
+  domain: string,
+  descriptors: readonly (readonly AskedEntry[])[],
+): ExplainReport {
+  return runThrough(explainSteps(rules, domain, descriptors));
+}
+
 /** Explains one descriptor. `replaced`: names of limits that others in the call replace. */
 export function explainDescriptor(
   domain: DomainRules,
   entries: readonly AskedEntry[],
   replaced: ReadonlySet<string> = new Set(),
 ): DescriptorReport {
-  const walk = walkEntries(domain, entries);
-  const { rule } = walk;
+  return descriptorReport(domain, runThrough(walkEntries(domain, entries)), replaced);
+}
+
+function descriptorReport(domain: DomainRules, walk: Walk, replaced: ReadonlySet<string>): DescriptorReport {
+  const { rule, entries } = walk;
   const cost = costOf(1, rule?.cost, descriptorOf(entries));
   if (rule === undefined) return { outcome: "no limit", ...walk.end, entries: walk.entries, cost, limits: [] };
   const base = walk.keyParts(rule.hashesValues);
@@ -175,7 +132,7 @@ interface Walk {
   readonly matched: readonly Rule[];
 }
 
-function walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): Walk {
+function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): Steps<Walk> {
   const entries: EntryReport[] = [];
   const matched: { readonly rule: Rule; readonly key: string; readonly value: string }[] = [];
   let level: Level | undefined = domain.root;
@@ -183,6 +140,7 @@ function walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): Walk {
   for (const entry of asked) {
     const key = oneByteOf(entry.key);
     const value = oneByteOf(entry.value);
+    yield;
     if (domain.costEntries.has(key)) {
       entries.push({
         ...entry,
@@ -198,7 +156,8 @@ function walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): Walk {
       entries.push({ ...entry, outcome: "no match", tried: [], leftOut: 0, says: "no rules are left to try" });
     } else {
       const rule = findChild(level, key, value);
-      entries.push(entryReport(entry, level, rule));
+      yield;
+      entries.push(yield* entryReport(entry, level, rule));
       if (rule === undefined) end = noMatch(domain, level, key, value);
       else {
         matched.push({ rule, key, value });
@@ -223,14 +182,19 @@ function walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): Walk {
   };
 }
 
-function entryReport(entry: AskedEntry, level: Level, matched: Rule | undefined): EntryReport {
-  const { tried, leftOut } = triedRules(level, oneByteOf(entry.key), oneByteOf(entry.value), matched);
+function* entryReport(entry: AskedEntry, level: Level, matched: Rule | undefined): Steps<EntryReport> {
+  const { tried, leftOut } = yield* triedRules(level, oneByteOf(entry.key), oneByteOf(entry.value), matched);
   const says = matched === undefined ? "no rule accepts this entry" : `matched by ${quoted(matched.pathElement)}`;
   return { ...entry, outcome: matched === undefined ? "no match" : "matched", tried, leftOut, says };
 }
 
 /** The rules of a level in the order in which they count for the entry: exact values, patterns, the bare key. */
-function triedRules(level: Level, key: string, value: string, matched: Rule | undefined) {
+function* triedRules(
+  level: Level,
+  key: string,
+  value: string,
+  matched: Rule | undefined,
+): Steps<{ tried: TriedRule[]; leftOut: number }> {
   const keyRules = level.byKey.get(key);
   const patterns = level.starKeyPatterns.length > 0 ? level.starKeyPatterns : (keyRules?.patterns ?? []);
   const isPattern = new Set(patterns);
@@ -250,6 +214,7 @@ function triedRules(level: Level, key: string, value: string, matched: Rule | un
   const tried: TriedRule[] = [];
   let isDecided = isExact;
   for (const rule of shown) {
+    yield;
     const at = { rule: textOf(rule.pathElement), where: rule.where };
     if (rule === matched) {
       tried.push({ ...at, outcome: "matched", why: whyAccepted(rule, key, value) });
@@ -358,8 +323,7 @@ function globalReport({ limit, bucketKey, countsHits }: GlobalLimit): LimitRepor
 }
 
 // As the limiter gathers them: by name, over all descriptors of the call, in one pass.
-function replacedBy(domain: DomainRules, entries: readonly AskedEntry[]): readonly string[] {
-  const { rule } = walkEntries(domain, entries);
+function replacedBy({ rule }: Walk): readonly string[] {
   return rule === undefined ? [] : [...rule.unlimitedReplaces, ...rule.limits.flatMap((limit) => limit.replaces)];
 }
 

@@ -2,14 +2,20 @@
 // Hot path: no allocation. explain.ts tells the same walk in words.
 
 import type { Descriptor } from "../core/request.ts";
-import { textOf } from "../core/request.ts";
+import { ANY_MATCH_WORK, type MatchWork } from "./match-work.ts";
 import type { CompositeIndex, CompositePattern, DomainRules, Level, Rule } from "./rule-set.ts";
 
 /**
  * Finds the rule whose limits apply to the descriptor, or undefined if none does: the rule that the last entry reaches,
  * if it has a limit. Cost entries are passed over. `matched` receives the rule of each entry that was not.
+ * Throws what `work` throws when it takes too long.
  */
-export function findRule(rules: DomainRules, descriptor: Descriptor, matched: Rule[]): Rule | undefined {
+export function findRule(
+  rules: DomainRules,
+  descriptor: Descriptor,
+  matched: Rule[],
+  work: MatchWork = ANY_MATCH_WORK,
+): Rule | undefined {
   let level: Level | undefined = rules.root;
   let rule: Rule | undefined;
   let depth = 0;
@@ -17,7 +23,7 @@ export function findRule(rules: DomainRules, descriptor: Descriptor, matched: Ru
     const key = descriptor.keys[i] as string;
     if (rules.costEntries.size > 0 && rules.costEntries.has(key)) continue;
     if (level === undefined) return undefined;
-    rule = findChild(level, key, descriptor.values[i] as string);
+    rule = findChild(level, key, descriptor.values[i] as string, work);
     if (rule === undefined) return undefined;
     matched[depth++] = rule;
     level = rule.children;
@@ -26,8 +32,13 @@ export function findRule(rules: DomainRules, descriptor: Descriptor, matched: Ru
 }
 
 /** Finds the rule of one level that accepts the entry. Once found it stands, even if its subtree leads nowhere. */
-export function findChild(level: Level, key: string, value: string): Rule | undefined {
-  if (level.composite !== undefined) return findComposite(level.composite, key, value);
+export function findChild(
+  level: Level,
+  key: string,
+  value: string,
+  work: MatchWork = ANY_MATCH_WORK,
+): Rule | undefined {
+  if (level.composite !== undefined) return findComposite(level.composite, key, value, work);
   const rules = level.byKey.get(key);
   const exact = rules?.exact.get(value);
   if (exact !== undefined) return exact;
@@ -35,6 +46,7 @@ export function findChild(level: Level, key: string, value: string): Rule | unde
   if (patterns !== undefined) {
     for (let i = 0; i < patterns.length; i++) {
       const rule = patterns[i] as Rule;
+      spend(work, rule, value);
       if (accepts(rule, key, value)) return rule;
     }
   }
@@ -42,12 +54,13 @@ export function findChild(level: Level, key: string, value: string): Rule | unde
 }
 
 // The text of the entry, then patterns in order, then the bare key.
-function findComposite(index: CompositeIndex, key: string, value: string): Rule | undefined {
+function findComposite(index: CompositeIndex, key: string, value: string, work: MatchWork): Rule | undefined {
   const text = `${key}_${value}`;
   const exact = index.byText.get(text);
   if (exact !== undefined) return exact;
   for (let i = 0; i < index.patterns.length; i++) {
     const { rule, pieces } = index.patterns[i] as CompositePattern;
+    spend(work, rule, text);
     if (pieces === undefined ? accepts(rule, key, value) : fitsPieces(pieces, text)) return rule;
   }
   return index.byText.get(key);
@@ -71,8 +84,13 @@ export function accepts(rule: Rule, key: string, value: string): boolean {
       return value.endsWith(pattern.suffix);
     case "regex":
     case "cidr":
-      return pattern.test(textOf(value));
+      return pattern.test(value);
   }
+}
+
+function spend(work: MatchWork, rule: Rule, text: string): void {
+  if (rule.pattern.kind === "regex") work.spendLong();
+  else work.spendPattern(text.length);
 }
 
 /** Tells whether the text is the pieces in order with anything between them: first at the start, last at the end. */

@@ -4,6 +4,7 @@ import { textOf } from "../core/request.ts";
 import type { Field } from "./fields.ts";
 import { isNull } from "./fields.ts";
 import { describeNode, type ProblemLog } from "./problems.ts";
+import { METADATA_VALUES_MAX } from "./schema.ts";
 import type { MappingNode, ScalarNode, SourceNode } from "./source.ts";
 
 type Metadata = Readonly<Record<string, unknown>>;
@@ -11,6 +12,11 @@ type Metadata = Readonly<Record<string, unknown>>;
 /** Metadata as plain values: text, numbers, switches, null, lists, records. Undefined if absent or empty. */
 export function readMetadata(field: Field | undefined, log: ProblemLog): Metadata | undefined {
   if (field === undefined) return undefined;
+  const values = countValues(field.value);
+  if (values > METADATA_VALUES_MAX) {
+    log.error(field.value.at, `metadata: expected at most ${METADATA_VALUES_MAX} values, got ${values}`);
+    return undefined;
+  }
   let entries = new Map<string, unknown>();
   for (const node of [...field.overridden, field.value]) {
     if (isNull(node)) entries = new Map();
@@ -19,6 +25,14 @@ export function readMetadata(field: Field | undefined, log: ProblemLog): Metadat
   }
   // fromEntries defines own properties, so a key such as __proto__ is only a key.
   return entries.size === 0 ? undefined : Object.fromEntries(entries);
+}
+
+function countValues(node: SourceNode): number {
+  if (node.kind === "scalar") return 1;
+  let count = 0;
+  if (node.kind === "sequence") for (const item of node.items) count += countValues(item);
+  else for (const { value } of node.entries) count += countValues(value);
+  return Math.max(1, count);
 }
 
 type KeyReader = (key: ScalarNode) => string;

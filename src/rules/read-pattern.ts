@@ -1,19 +1,22 @@
 // Reads how a rule accepts values: `value`, with stars or without, or `match`.
 
-import { RE2JS } from "re2js";
-import { oneByteOf, textOf } from "../core/request.ts";
+import { createHash } from "node:crypto";
+import { textOf } from "../core/request.ts";
 import type { Steps } from "../core/steps.ts";
-import { parseRange, type Range, testRanges } from "./cidr.ts";
+import { parseRange, type Range, rangeTest } from "./cidr.ts";
 import type { PatternDraft } from "./draft.ts";
 import { type Field, type Fields, readFields } from "./fields.ts";
 import { describeNode, type ProblemLog } from "./problems.ts";
 import { readScalars, readSection, readText, textOfNode } from "./readers.ts";
+import type { Regexes } from "./regexes.ts";
 import type { Pattern } from "./rule-set.ts";
-import { REGEX_CHARS_MAX, REGEX_INSTRUCTIONS_MAX, REGEX_VALUE_CHARS_MAX, SECTION_KEYS } from "./schema.ts";
+import { SECTION_KEYS } from "./schema.ts";
 import type { Place } from "./source.ts";
 
+const SHOWN_RANGES_CHARS_MAX = 256;
+
 /** The patterns of a rule with that key: one, or as many as `one_of` has values. Empty if they can't be understood. */
-export function* readPatterns(key: string, fields: Fields, log: ProblemLog): Steps<PatternDraft[]> {
+export function* readPatterns(key: string, fields: Fields, regexes: Regexes, log: ProblemLog): Steps<PatternDraft[]> {
   const value = readText(fields, "value", log) ?? "";
   const match = readSection(fields.get("match"), log);
   if (match === undefined) return [valuePattern(key, value, fields.get("value")?.value.at ?? fields.at)];
@@ -30,7 +33,15 @@ export function* readPatterns(key: string, fields: Fields, log: ProblemLog): Ste
   if (second !== undefined) {
     log.error(second.keyAt, `match: '${second.name}' can't stand beside '${first.name}'`, "Make them two rules.");
   }
-  return yield* readMatch(first, log);
+  return yield* readMatch(first, regexes, log);
+}
+
+// The text stands in bucket keys, paths and labels: a long list is told by its beginning, its length and its digest.
+function shownRanges(texts: readonly string[]): string {
+  const [first = ""] = texts;
+  const all = texts.join(",");
+  if (all.length <= SHOWN_RANGES_CHARS_MAX) return all;
+  return `${first},...(${texts.length} ranges, ${createHash("sha256").update(all).digest("hex").slice(0, 16)})`;
 }
 
 /** Identity of a pattern within its level: two rules with the same key and the same identity are duplicates. */
@@ -49,7 +60,7 @@ function valuePattern(key: string, value: string, at: Place): PatternDraft {
   return { pattern: { kind: "exact", value }, text: value, at };
 }
 
-function* readMatch(field: Field, log: ProblemLog): Steps<PatternDraft[]> {
+function* readMatch(field: Field, regexes: Regexes, log: ProblemLog): Steps<PatternDraft[]> {
   if (field.name === "cidr") return yield* readCidr(field, log);
   const scalars = readScalars(field, log);
   if (field.name !== "one_of" && field.value.kind === "sequence") {
@@ -60,7 +71,7 @@ function* readMatch(field: Field, log: ProblemLog): Steps<PatternDraft[]> {
   for (const scalar of scalars) {
     yield;
     const text = textOfNode(field.name, scalar, log);
-    const pattern = text === undefined ? undefined : makePattern(field.name, text, scalar.at, log);
+    const pattern = text === undefined ? undefined : makePattern(field.name, text, scalar.at, regexes, log);
     if (pattern === undefined) continue;
     const stands = pattern.kind === "exact" ? pattern.value : `${field.name}:${text}`;
     patterns.push({ pattern, text: stands, at: scalar.at });
@@ -68,7 +79,7 @@ function* readMatch(field: Field, log: ProblemLog): Steps<PatternDraft[]> {
   return patterns;
 }
 
-function makePattern(name: string, text: string, at: Place, log: ProblemLog): Pattern | undefined {
+function makePattern(name: string, text: string, at: Place, regexes: Regexes, log: ProblemLog): Pattern | undefined {
   if (name === "one_of") return { kind: "exact", value: text };
   if (text === "") {
     log.error(at, `${name}: the text is empty, so every value would match`, "Leave 'match' out to match every value.");
@@ -76,33 +87,7 @@ function makePattern(name: string, text: string, at: Place, log: ProblemLog): Pa
   }
   if (name === "prefix") return { kind: "prefix", prefix: text };
   if (name === "suffix") return { kind: "suffix", suffix: text };
-  return makeRegex(textOf(text), at, log);
-}
-
-// Matches anywhere in the value unless anchored: a limit that takes in too much is seen, one that misses is not.
-function makeRegex(source: string, at: Place, log: ProblemLog): Pattern | undefined {
-  if (source.length > REGEX_CHARS_MAX) {
-    log.error(at, `regex: expected at most ${REGEX_CHARS_MAX} characters, got ${source.length}`);
-    return undefined;
-  }
-  try {
-    const compiled = RE2JS.compile(source);
-    const size = compiled.programSize();
-    if (size > REGEX_INSTRUCTIONS_MAX) {
-      const message = `regex: too expensive, ${size} steps where ${REGEX_INSTRUCTIONS_MAX} are allowed`;
-      log.error(at, message, "Lower the counts in { }.");
-    }
-    const test = (text: string) => compiled.test(text.slice(0, REGEX_VALUE_CHARS_MAX));
-    return { kind: "regex", source: oneByteOf(source), test };
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    log.error(
-      at,
-      `regex: ${reason.replace(/^error parsing regexp: /, "")}`,
-      "The syntax is RE2's: no look-around, no back-references.",
-    );
-    return undefined;
-  }
+  return regexes.compile(textOf(text), at, log);
 }
 
 function* readCidr(field: Field, log: ProblemLog): Steps<PatternDraft[]> {
@@ -115,6 +100,6 @@ function* readCidr(field: Field, log: ProblemLog): Steps<PatternDraft[]> {
   }
   if (ranges.length === 0) return [];
   const texts = ranges.map((range) => range.text);
-  const pattern: Pattern = { kind: "cidr", ranges: texts, test: (text) => testRanges(ranges, text) };
-  return [{ pattern, text: `cidr:${texts.join(",")}`, at: field.value.at }];
+  const pattern: Pattern = { kind: "cidr", ranges: texts, test: rangeTest(ranges) };
+  return [{ pattern, text: `cidr:${shownRanges(texts)}`, at: field.value.at }];
 }

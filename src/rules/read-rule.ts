@@ -13,11 +13,13 @@ import { readLimit, readOnStoreFailure, readReplaces, readUnlimited } from "./re
 import { readMetadata } from "./read-metadata.ts";
 import { readPatterns } from "./read-pattern.ts";
 import { readMappings, readSection, readSwitch, readText, readWhole, readWord } from "./readers.ts";
+import type { Regexes } from "./regexes.ts";
 import type { CostEntry } from "./rule-set.ts";
+import { LIMITS_PER_RULE_MAX } from "./schema.ts";
 import type { MappingNode, SourceFile } from "./source.ts";
 
 /** Reads a parsed file, a rule or a piece of its pattern per step; undefined if it has no usable domain. */
-export function* readFile(file: SourceFile, log: ProblemLog): Steps<FileDraft | undefined> {
+export function* readFile(file: SourceFile, regexes: Regexes, log: ProblemLog): Steps<FileDraft | undefined> {
   log.addAll(file.problems);
   const { root } = file;
   if (root === undefined) return undefined;
@@ -37,29 +39,29 @@ export function* readFile(file: SourceFile, log: ProblemLog): Steps<FileDraft | 
     log.error(field?.value.at ?? top, "the domain is missing or empty; every file needs one, as callers name it");
   }
   const globalLimit = readGlobalLimit(fields, log);
-  const rules = yield* readRules(fields, log);
+  const rules = yield* readRules(fields, regexes, log);
   if (domain === "") return undefined;
   return { file: file.name, domain, domainAt: field?.value.at ?? top, globalLimit, rules };
 }
 
-function* readRules(fields: Fields, log: ProblemLog): Steps<RuleDraft[]> {
+function* readRules(fields: Fields, regexes: Regexes, log: ProblemLog): Steps<RuleDraft[]> {
   const rules: RuleDraft[] = [];
   for (const mapping of readMappings(fields.get("descriptors"), log)) {
-    const rule = yield* readRule(mapping, log);
+    const rule = yield* readRule(mapping, regexes, log);
     yield;
     if (rule !== undefined) rules.push(rule);
   }
   return rules;
 }
 
-function* readRule(mapping: MappingNode, log: ProblemLog): Steps<RuleDraft | undefined> {
+function* readRule(mapping: MappingNode, regexes: Regexes, log: ProblemLog): Steps<RuleDraft | undefined> {
   const fields = readFields("rule", [mapping], log);
   const keyField = fields.get("key");
   const key = readText(fields, "key", log) ?? "";
   if (key === "" && (keyField === undefined || keyField.value.kind === "scalar")) {
     log.error(keyField?.value.at ?? mapping.at, "the rule's key is missing or empty");
   }
-  const patterns = yield* readPatterns(key, fields, log);
+  const patterns = yield* readPatterns(key, fields, regexes, log);
   const limits = readLimits(fields, log);
   const modes = readModes(fields, log);
   const draft: RuleDraft = {
@@ -78,7 +80,7 @@ function* readRule(mapping: MappingNode, log: ProblemLog): Steps<RuleDraft | und
     detailedMetric: readSwitch(fields, "detailed_metric", log),
     valueToMetric: readSwitch(fields, "value_to_metric", log),
     metadata: readMetadata(fields.get("metadata"), log),
-    children: yield* readRules(fields, log),
+    children: yield* readRules(fields, regexes, log),
   };
   checkSharing(draft, fields, log);
   checkSettings(draft, fields, log);
@@ -116,6 +118,10 @@ function readLimits(fields: Fields, log: ProblemLog): LimitsDraft {
   }
   if (isList && listField.value.kind === "sequence" && listField.value.items.length === 0) {
     log.error(listField.value.at, "rate_limits: the list is empty", "Leave it out if the rule has no limit.");
+  }
+  if (sections.length > LIMITS_PER_RULE_MAX) {
+    const message = `rate_limits: expected at most ${LIMITS_PER_RULE_MAX} limits, got ${sections.length}`;
+    log.error(listField?.value.at ?? fields.at, message);
   }
   const limits: LimitDraft[] = [];
   let unlimited: Fields | undefined;

@@ -24,7 +24,7 @@ export type Pattern =
   | { readonly kind: "compositeWildcard"; readonly pieces: readonly string[] }
   | { readonly kind: "prefix"; readonly prefix: string }
   | { readonly kind: "suffix"; readonly suffix: string }
-  /** `test` runs in linear time on decoded text. */
+  /** `test` takes one-byte text, runs in linear time and looks at the beginning of long values only (schema.ts). */
   | { readonly kind: "regex"; readonly source: string; readonly test: (text: string) => boolean }
   | { readonly kind: "cidr"; readonly ranges: readonly string[]; readonly test: (text: string) => boolean };
 

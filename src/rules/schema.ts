@@ -129,11 +129,22 @@ export const DEBT_BURSTS_DEFAULT = 10;
 export const REGEX_CHARS_MAX = 1_000;
 export const REGEX_INSTRUCTIONS_MAX = 500;
 
+/** Most instructions of all regular expressions of a rule set, equal ones counted once; each takes some 700 bytes. */
+export const REGEX_INSTRUCTIONS_TOTAL_MAX = 100_000;
+
 /**
- * How far into a value a regular expression looks. Matching takes linear time, but with the largest expression on the
- * longest value (64 KiB) that was 0.8 s of a stopped event loop; with these bounds it's below 0.1 s.
+ * How far into a value a regular expression looks: this many characters, fewer if it has so many instructions that
+ * instructions x characters come to more than REGEX_WORK_MAX. Matching takes linear time, but up to 0.12 us for each, and
+ * nobody else is answered meanwhile: with these bounds one expression takes 12 ms at the very most.
  */
 export const REGEX_VALUE_CHARS_MAX = 4_096;
+export const REGEX_WORK_MAX = 100_000;
+
+/** Most limits of one rule: a call may reach 256 rules, and all limits of all of them are settled at once. */
+export const LIMITS_PER_RULE_MAX = 16;
+
+/** Most values of one rule's `metadata`, those inside others counted: they go out with every answer that passes. */
+export const METADATA_VALUES_MAX = 10_000;
 
 /** Most rules of a rule set, each value of `one_of` counted. */
 export const RULES_MAX = 500_000;

@@ -79,7 +79,7 @@ export const LISTENING_SETTINGS = under("Listening", {
     "REQUEST_BYTES_MAX",
     wholeNumber(1_024, 67_108_864),
     4_194_304,
-    "Longest request, by gRPC and by HTTP, in bytes.",
+    "Longest request by gRPC, in bytes; by HTTP too, but never more than 128 KiB there.",
   ),
   inFlightMax: setting(
     "IN_FLIGHT_MAX",

@@ -16,7 +16,7 @@ async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax =
   const server = new AdminServer(
     { host: "127.0.0.1", port: 0, metricsPath: "/metrics", bodyBytesMax },
     {
-      answerJson: async (body) => answer(200, `got ${body.toString()}`),
+      answerJson: async (readBody) => answer(200, `got ${(await readBody()).toString()}`),
       health,
       metricsText: async function* () {
         yield "up 1\n";
@@ -56,7 +56,7 @@ async function get(url: string, init?: RequestInit) {
 describe("/json", () => {
   test.each(["POST", "PUT", "DELETE"])("passes the body of a %s on and the answer back", async (method) => {
     const { url } = await startServer({
-      answerJson: async (body) => answer(429, body.toString().toUpperCase(), { "retry-after": "3" }),
+      answerJson: async (readBody) => answer(429, (await readBody()).toString().toUpperCase(), { "retry-after": "3" }),
     });
     const reply = await get(`${url}/json`, { method, body: "abc" });
     expect([reply.status, reply.body, reply.headers.get("retry-after")]).toEqual([429, "ABC", "3"]);

@@ -3,6 +3,7 @@
 import type { MessageTypeDefinition } from "@grpc/proto-loader";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { RequestError } from "../../../src/core/errors.ts";
+import { runThrough } from "../../../src/core/steps.ts";
 import { GrpcStatus, type UnaryReply } from "../../../src/core/unary.ts";
 import { createJsonDoor, type JsonAnswer } from "../../../src/rls/json.ts";
 import { loadProto, loadRegistry } from "../../../src/transport/load-proto.ts";
@@ -15,16 +16,27 @@ const registry = loadRegistry();
 let asked: object | undefined;
 let requestErrors: RequestError[];
 let internalErrors: unknown[];
+let overloads: number;
 
 beforeEach(() => {
   asked = undefined;
   requestErrors = [];
   internalErrors = [];
+  overloads = 0;
 });
 
 function post(body: string | Buffer, answer: (reply: UnaryReply) => void = respond({})): Promise<JsonAnswer> {
-  const door = createJsonDoor({
+  return openDoor(answer).answer(async () => (typeof body === "string" ? Buffer.from(body) : body));
+}
+
+function openDoor(answer: (reply: UnaryReply) => void, inFlightMax = 10) {
+  return createJsonDoor({
     registry,
+    inFlightMax,
+    inTurns: async (steps) => runThrough(steps),
+    onOverload: () => {
+      overloads++;
+    },
     handler: {
       handle: (message, _deadlineUs, reply) => {
         asked = requestType.deserialize(message);
@@ -34,7 +46,6 @@ function post(body: string | Buffer, answer: (reply: UnaryReply) => void = respo
     onRequestError: (error) => requestErrors.push(error),
     onInternalError: (error) => internalErrors.push(error),
   });
-  return door.answer(typeof body === "string" ? Buffer.from(body) : body);
 }
 
 function respond(response: object): (reply: UnaryReply) => void {
@@ -42,7 +53,49 @@ function respond(response: object): (reply: UnaryReply) => void {
   return (reply) => reply.ok(bytes);
 }
 
+test("of too many at once those too many are turned away, whatever of the others is awaited", async () => {
+  const body = Buffer.from('{"domain": "edge"}');
+  const never = new Promise<Buffer>(() => undefined);
+  const door = openDoor(respond({}), 2);
+  void door.answer(() => never);
+  expect(await door.answer(async () => body)).toMatchObject({ status: 200 });
+  void door.answer(() => never);
+  const refused = await door.answer(async () => body);
+  expect(refused).toMatchObject({ status: 503, body: expect.stringContaining("SERVICE_OVERLOADED") });
+  expect(overloads).toBe(1);
+});
+
+test("a body that can't be read leaves its place to others", async () => {
+  const door = openDoor(respond({}), 1);
+  await expect(door.answer(() => Promise.reject(new Error("gone")))).rejects.toThrow("gone");
+  expect(await door.answer(async () => Buffer.from("{}"))).toMatchObject({ status: 200 });
+});
+
 describe("a request", () => {
+  test("of many descriptors arrives whole, in its order", async () => {
+    const descriptors = Array.from({ length: 256 }, (_, i) => ({
+      entries: [{ key: `k${i}`, value: "a value of some length" }],
+    }));
+    await post(JSON.stringify({ domain: "edge", descriptors, hitsAddend: 3 }));
+    expect(asked).toMatchObject({ domain: "edge", hits_addend: 3, descriptors });
+  });
+
+  test.each([
+    {
+      name: "257 descriptors",
+      body: { domain: "d".repeat(5_000), descriptors: Array(257).fill({}) },
+      code: "REQUEST_DESCRIPTORS_TOO_MANY",
+    },
+    {
+      name: "65 entries",
+      body: { descriptors: [{ entries: Array(65).fill({ value: "x".repeat(99) }) }] },
+      code: "REQUEST_ENTRIES_TOO_MANY",
+    },
+  ])("of $name is refused before anything is made of them", async ({ body, code }) => {
+    expect(await post(JSON.stringify(body))).toMatchObject({ status: 400, body: expect.stringContaining(code) });
+    expect(asked).toBeUndefined();
+  });
+
   test.each([
     { name: "camelCase", body: { hitsAddend: 2, descriptors: [{ hitsAddend: "0", isNegativeHits: true }] } },
     { name: "snake_case", body: { hits_addend: 2, descriptors: [{ hits_addend: 0, is_negative_hits: true }] } },

@@ -272,6 +272,7 @@ describe("agreement with what calls meet", () => {
       quotaMode: false,
       onStoreFailure: OnStoreFailure.allow,
       retryAfterJitter: 0,
+      clock: new ManualClock(),
       windowClock: new ManualClock(),
       statsBook: new LimitStatsBook(200),
     });

@@ -19,16 +19,44 @@ describe("regex", () => {
     { regex: "^Grü.e$", value: "Grüße", fits: true },
     { regex: "^a*$", value: "aab", fits: false },
   ])("$regex on $value: $fits", ({ regex, value, fits }) => {
-    expect(patternOf(`{ regex: "${regex}" }`).test(value)).toBe(fits);
+    expect(patternOf(`{ regex: "${regex}" }`).test(oneByteOf(value))).toBe(fits);
   });
 
   test("looks at a bounded part of the value", () => {
     expect(patternOf("{ regex: needle }").test(`${"x".repeat(4_090)}needle`)).toBe(true);
     expect(patternOf("{ regex: needle }").test(`${"x".repeat(5_000)}needle`)).toBe(false);
+    expect(patternOf("{ regex: needle }").test(oneByteOf(`${"\u20ac".repeat(4_090)}needle`))).toBe(true);
+  });
+
+  test("sees less of a value the larger it is, so that no match takes long", () => {
+    const large = patternOf('{ regex: "([ab]{1,100}){2}[ab]{1,40}x" }');
+    expect(large.test(`${"a".repeat(150)}x`)).toBe(true);
+    expect(large.test(`${" ".repeat(1_000)}${"a".repeat(150)}x`)).toBe(false);
+  });
+
+  test("may be written as often as one likes, but not in endless variety", () => {
+    const rules = (count: number, vary: (i: number) => string) =>
+      Array.from({ length: count }, (_, i) => `  - { key: "k${i}", match: { regex: "[ab]{1,200}${vary(i)}" } }\n`);
+    const problemsOf = (lines: string[]) => compileYaml(`domain: d\ndescriptors:\n${lines.join("")}`).problems;
+    expect(problemsOf(rules(500, () => ""))).toEqual([]);
+    const [problem, ...others] = problemsOf(rules(500, String));
+    expect(problem?.message).toContain("more than 100000 steps in all rules");
+    expect(others).toEqual([]);
   });
 });
 
 describe("cidr", () => {
+  test("tells many ranges by the first of them in its path, and finds the last as soon", () => {
+    const ranges = Array.from({ length: 2_000 }, (_, i) => `10.${i >> 8}.${i & 255}.0/24`);
+    const rules = rulesFromYaml(`domain: d\ndescriptors: [{ key: k, match: { cidr: [${ranges.join(", ")}] } }]\n`);
+    const rule = rules.domains.get("d")?.root.rules[0];
+    expect(rule?.path).toMatch(/^k=cidr:10\.0\.0\.0\/24,\.\.\.\(2000 ranges, [0-9a-f]{16}\)$/);
+    const pattern = rule?.pattern;
+    if (pattern?.kind !== "cidr") throw new Error("no cidr");
+    expect(pattern.test("10.7.207.9")).toBe(true);
+    expect(pattern.test("10.7.208.9")).toBe(false);
+  });
+
   test.each([
     { cidr: "10.0.0.0/8", value: "10.255.0.1", fits: true },
     { cidr: "10.0.0.0/8", value: "11.0.0.1", fits: false },
