@@ -132,6 +132,7 @@ export function secretsOf(settings: Settings): readonly string[] {
     settings.redisPerSecondSentinelAuth,
     settings.postgres?.password,
     settings.postgresPassword,
+    settings.adminToken,
   ].filter((text) => text !== undefined);
   return [...new Set(texts)];
 }
@@ -188,6 +189,8 @@ function checkTogether(values: TableValues, mistakes: string[], warnings: string
     mistakes.push(`GRPC_PORT: expected a port other than PORT, got ${values.grpcPort} for both`);
   }
   checkTls(values, mistakes);
+  if (values.adminToken !== undefined && values.adminTokenFile !== undefined)
+    mistakes.push("ADMIN_TOKEN, ADMIN_TOKEN_FILE: expected one of the two, got both");
   const headers = [values.limitHeader, values.remainingHeader, values.resetHeader];
   if (new Set(headers.map((name) => name.toLowerCase())).size < headers.length) {
     mistakes.push(

@@ -1,24 +1,18 @@
-// The HTTP port: /json, health, metrics, the rules in force, explain. Knows nothing of limits or stores: what it shows
-// and asks comes as functions. How pages are served is page-server.ts.
+// The HTTP port: /json, health, metrics, the rules in force, and the guarded pages. Knows nothing of limits or stores:
+// what it shows and asks comes as functions. How pages are served is page-server.ts.
 
 import type { Door } from "../core/door.ts";
 import type { HealthState } from "../core/health.ts";
 import { inTurns } from "../telemetry/in-turns.ts";
 import { readBody } from "./body.ts";
+import { type GuardedSources, guardedPages } from "./guarded-pages.ts";
 import { type HttpAnswer, json, notFound, type Page, PageServer, READ, text } from "./page-server.ts";
-import {
-  configView,
-  type ExplainQuestion,
-  limitLines,
-  type RulesState,
-  readExplainQuestion,
-  readinessView,
-} from "./views.ts";
+import { configView, limitLines, type RulesState, readinessView } from "./views.ts";
 
 export type { HttpAnswer } from "./page-server.ts";
 
 /** Where the pages get what they show. */
-export interface AdminSources {
+export interface AdminSources extends GuardedSources {
   /** Decides a request in proto3 JSON, unless there are too many. Rejects for nothing but what `readBody` rejects with. */
   readonly answerJson: (readBody: () => Promise<Buffer>) => Promise<HttpAnswer>;
   readonly health: HealthState;
@@ -29,8 +23,6 @@ export interface AdminSources {
   readonly settings: Readonly<Record<string, string>>;
   /** How each of the workers fares; undefined where there are none. */
   readonly workers?: (() => Promise<readonly object[]>) | undefined;
-  /** A report, or a promise of one, that goes out as JSON; a RequestError that it throws becomes a 400. */
-  readonly explain: (question: ExplainQuestion) => unknown;
   /** Told of faults of ours; must not throw. */
   readonly onError: (error: unknown) => void;
 }
@@ -45,9 +37,6 @@ export interface AdminOptions {
   /** Longest body that is read. */
   readonly bodyBytesMax: number;
 }
-
-/** Longest question to /explain. */
-const EXPLAIN_BYTES_MAX = 262_144;
 
 /** The HTTP server of one process. */
 export class AdminServer extends PageServer {
@@ -85,7 +74,7 @@ function metricsPage({
 }
 
 function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<string, Page> {
-  const { answerJson, health, explain, rulesState, settings, workers } = sources;
+  const { answerJson, health, rulesState, settings, workers } = sources;
   const { bodyBytesMax } = options;
   const pages = new Map<string, Page>();
   const add = (path: string, help: string, methods: Page["methods"], answer: Page["answer"]) =>
@@ -94,9 +83,7 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
   add("/json", "POST a RateLimitRequest as JSON, get a decision", undefined, async (request) =>
     answerJson(() => readBody(request, bodyBytesMax)),
   );
-  add("/explain", "POST a domain and descriptors, learn which rules match and why", ["POST"], async (request) =>
-    json(200, await explain(readExplainQuestion(await readBody(request, Math.min(bodyBytesMax, EXPLAIN_BYTES_MAX))))),
-  );
+  for (const [path, page] of guardedPages(sources, bodyBytesMax)) pages.set(path, page);
   add("/healthcheck", "200 OK or 500", undefined, () =>
     health.isServing() ? text(200, "OK") : { status: 500, headers: {}, body: "" },
   );

@@ -1,8 +1,7 @@
 // What the HTTP pages show, as plain objects and text: pure functions of what they are given.
 
-import { RequestError } from "../core/errors.ts";
 import { ALGORITHM_NAMES, type Limit, UNIT_NAMES } from "../core/limit.ts";
-import { DOMAIN_BYTES_MAX, ENTRIES_MAX, textOf } from "../core/request.ts";
+import { textOf } from "../core/request.ts";
 import { Kind } from "../core/take.ts";
 import type { DomainRules, Level, Problem, Rule, RuleSet } from "../rules/rule-set.ts";
 
@@ -24,21 +23,6 @@ export interface RulesState {
   /** The last load, if it failed; undefined once a later one took effect. */
   readonly lastFailure: FailedLoad | undefined;
 }
-
-/** What `POST /explain` asks. All text as people write it. */
-export interface ExplainQuestion {
-  readonly domain: string;
-  readonly descriptors: readonly (readonly ExplainEntry[])[];
-}
-
-export interface ExplainEntry {
-  readonly key: string;
-  readonly value: string;
-}
-
-/** Bounds of a question, lower than those of calls: an answer names many rules for each entry. */
-const EXPLAINED_DESCRIPTORS_MAX = 32;
-const EXPLAINED_TEXT_BYTES_MAX = 4_096;
 
 /** The JSON of `/config`. `settings` come redacted; `workers` are there if several share the port. */
 export function configView(
@@ -87,53 +71,6 @@ export function* limitLines(rules: RuleSet | undefined): Generator<string> {
 /** The lines of the debug port's `/rlconfig`: the reference's fields alone, one line per rule with a limit. */
 export function* referenceLimitLines(rules: RuleSet): Generator<string> {
   for (const domain of rules.domains.values()) yield* referenceLines(domain.root, textOf(domain.domain));
-}
-
-/** Reads the body of `POST /explain`; throws RequestError REQUEST_BODY, saying where, if it is not of the right shape. */
-export function readExplainQuestion(body: Buffer): ExplainQuestion {
-  const question = asRecord(parseJson(body), "the body");
-  const domain = asText(question.domain, "domain", DOMAIN_BYTES_MAX);
-  const descriptors = asList(question.descriptors, "descriptors", EXPLAINED_DESCRIPTORS_MAX);
-  return {
-    domain,
-    descriptors: descriptors.map((descriptor, i) => {
-      const at = `descriptors[${i}]`;
-      const entries = asList(asRecord(descriptor, at).entries ?? [], `${at}.entries`, ENTRIES_MAX);
-      return entries.map((entry, j) => readEntry(entry, `${at}.entries[${j}]`));
-    }),
-  };
-}
-
-function readEntry(entry: unknown, at: string): ExplainEntry {
-  const { key, value } = asRecord(entry, at);
-  return {
-    key: asText(key, `${at}.key`, EXPLAINED_TEXT_BYTES_MAX),
-    value: asText(value ?? "", `${at}.value`, EXPLAINED_TEXT_BYTES_MAX),
-  };
-}
-
-function parseJson(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString("utf8"));
-  } catch (cause) {
-    if (cause instanceof SyntaxError) throw new RequestError("REQUEST_BODY", "expected JSON in the body");
-    throw cause;
-  }
-}
-
-function asRecord(value: unknown, at: string): Record<string, unknown> {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-  throw new RequestError("REQUEST_BODY", `expected an object as ${at}`);
-}
-
-function asList(value: unknown, at: string, lengthMax: number): readonly unknown[] {
-  if (Array.isArray(value) && value.length <= lengthMax) return value;
-  throw new RequestError("REQUEST_BODY", `expected a list of at most ${lengthMax} as ${at}`);
-}
-
-function asText(value: unknown, at: string, bytesMax: number): string {
-  if (typeof value === "string" && Buffer.byteLength(value) <= bytesMax) return value;
-  throw new RequestError("REQUEST_BODY", `expected text of at most ${bytesMax} bytes as ${at}`);
 }
 
 function domainView(domain: DomainRules): object {

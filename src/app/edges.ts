@@ -1,7 +1,8 @@
 // What listens: the gRPC port with the rate limit service, the HTTP port with its pages, and the certificates.
 
+import type { ExplainQuestion } from "../admin/questions.ts";
 import { AdminServer, type AdminSources } from "../admin/server.ts";
-import type { ExplainQuestion, RulesState } from "../admin/views.ts";
+import type { RulesState } from "../admin/views.ts";
 import { runInTurns } from "../config/in-turns.ts";
 import { ConfigError } from "../core/errors.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
@@ -17,6 +18,7 @@ import { type FastLaneOptions, startFastLane } from "../transport/fast-lane/fast
 import { type GrpcServer, startGrpcServer } from "../transport/grpc-server.ts";
 import { loadRegistry, SHOULD_RATE_LIMIT_PATH } from "../transport/load-proto.ts";
 import { TlsFiles } from "../transport/tls-files.ts";
+import { openTokens, watchAdmin } from "./admin-watch.ts";
 import type { Parts } from "./parts.ts";
 import { openSidePorts, type SidePorts } from "./side-ports.ts";
 
@@ -129,6 +131,9 @@ function adminSources(parts: Parts): AdminSources {
     rulesState: () => rulesState(parts),
     settings: describeSettings(settings),
     explain: (question) => explainQuestion(parts, question),
+    buckets: parts.buckets,
+    tokens: openTokens(parts),
+    watch: watchAdmin(parts, parts.adminCounts),
     onError: (error) => calls.internalFailed(error),
   };
 }
@@ -138,6 +143,7 @@ function metricSources(parts: Parts): ConstructorParameters<typeof PrometheusExp
   return {
     calls,
     store: storeCounts,
+    admin: parts.adminCounts,
     reloads: () => reloader.status(),
     statsBook,
     rules: () => {

@@ -5,6 +5,7 @@ import { type Clock, SystemClock, WallClock } from "../core/clock.ts";
 import { HealthState } from "../core/health.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure, Sync } from "../core/limit.ts";
 import type { LimitStats } from "../core/limit-stats.ts";
+import { BucketDesk } from "../limiter/bucket-desk.ts";
 import { LocalFallback } from "../limiter/failure-policy.ts";
 import { Limiter } from "../limiter/limiter.ts";
 import { LocalCache } from "../limiter/local-cache.ts";
@@ -12,6 +13,7 @@ import type { RuleSet } from "../rules/rule-set.ts";
 import type { Settings } from "../settings.ts";
 import { MemoryStore } from "../stores/memory/memory-store.ts";
 import type { Store } from "../stores/store.ts";
+import { AdminCounts } from "../telemetry/admin-counts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { CallCounts, StoreCounts } from "../telemetry/observers.ts";
 import { RateLimitedLog } from "../telemetry/rate-limited-log.ts";
@@ -37,6 +39,8 @@ export interface Parts extends AppOptions {
   readonly statsBook: LimitStatsBook;
   readonly store: Store;
   readonly limiter: Limiter;
+  readonly buckets: BucketDesk;
+  readonly adminCounts: AdminCounts;
   readonly reloader: Reloader;
   readonly rareLog: RateLimitedLog;
   /** Undefined without one (LOCAL_CACHE_SIZE_IN_BYTES). */
@@ -61,12 +65,9 @@ export function buildParts(options: AppOptions): Parts {
   const openLocalStore = () => new MemoryStore({ clock, observer: storeCounts, bucketsMax: settings.bucketsMax });
   const onStoreFailure = policyOf(settings);
   const localCache = openLocalCache(settings);
-  const limiter = new Limiter({
+  const limiting = {
     store,
     clock,
-    observer: calls,
-    fallback: new LocalFallback(openLocalStore, () => store.processCount()),
-    nearLimitRatio: settings.nearLimitRatio,
     shadowMode: settings.shadowMode,
     quotaMode: settings.quotaMode,
     onStoreFailure,
@@ -74,6 +75,12 @@ export function buildParts(options: AppOptions): Parts {
     statsBook,
     localCache,
     ...compatibleLimiting(options),
+  };
+  const limiter = new Limiter({
+    ...limiting,
+    observer: calls,
+    fallback: new LocalFallback(openLocalStore, () => store.processCount()),
+    nearLimitRatio: settings.nearLimitRatio,
   });
   const reloader = new Reloader({
     directory: settings.rulesDir,
@@ -99,6 +106,8 @@ export function buildParts(options: AppOptions): Parts {
     statsBook,
     store,
     limiter,
+    buckets: new BucketDesk({ ...limiting, rules: () => limiter.rules }),
+    adminCounts: new AdminCounts(),
     reloader,
     rareLog,
     localCache,

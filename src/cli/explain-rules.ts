@@ -2,6 +2,7 @@
 
 import { type ExplainReport, explainRequest } from "../rules/explain.ts";
 import { formatProblem } from "../rules/problems.ts";
+import { askAdmin } from "./admin-call.ts";
 import type { TypedEntry } from "./arguments.ts";
 import { explainText } from "./explain-text.ts";
 import { loadChosen, type RulesChoice } from "./rules-source.ts";
@@ -13,10 +14,10 @@ export interface ExplainOptions extends RulesChoice {
   readonly entries: readonly TypedEntry[];
   /** `http://host:port` or `host:port` of a running server's HTTP port. */
   readonly server: string | undefined;
+  /** A file with a token for that server. */
+  readonly tokenFile: string | undefined;
   readonly asJson: boolean;
 }
-
-const SERVER_TIMEOUT_MS = 5_000;
 
 /** Explains one descriptor. Exit code 0 if the rules could be had, else 2. */
 export async function explainRules(options: ExplainOptions, terminal: Terminal): Promise<void> {
@@ -38,24 +39,12 @@ async function fromFiles(options: ExplainOptions, terminal: Terminal): Promise<E
 }
 
 async function fromServer(options: ExplainOptions, terminal: Terminal): Promise<ExplainReport | undefined> {
-  const server = options.server ?? "";
-  const url = `${/^https?:\/\//.test(server) ? server.replace(/\/+$/, "") : `http://${server}`}/explain`;
-  try {
-    const response = await fetch(url, {
-      method: "POST",
-      body: JSON.stringify({ domain: options.domain, descriptors: [{ entries: options.entries }] }),
-      signal: AbortSignal.timeout(SERVER_TIMEOUT_MS),
-    });
-    const body = await response.text();
-    if (response.ok) {
-      const report: unknown = JSON.parse(body);
-      if (isReport(report)) return report;
-    }
-    terminal.err(`${visible(url)} answered ${response.status}: ${visible(body.trim().slice(0, 500))}\n`);
-  } catch (cause) {
-    const why = cause instanceof Error && cause.cause instanceof Error ? cause.cause.message : String(cause);
-    terminal.err(`can't ask ${visible(url)}: ${visible(why)}\n`);
-  }
+  const { domain, entries, server = "", tokenFile } = options;
+  const question = { domain, descriptors: [{ entries }] };
+  const report = await askAdmin("/explain", question, { server, tokenFile }, terminal);
+  if (isReport(report)) return report;
+  if (report !== undefined)
+    terminal.err("the answer is none of Headgate's; --server is the HTTP port, 8080 by default\n");
   return undefined;
 }
 

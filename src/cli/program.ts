@@ -3,6 +3,7 @@
 import { Command } from "commander";
 import { collect, parseDescriptor, parseEntry, parseWhole, type TypedEntry } from "./arguments.ts";
 import { ask } from "./ask.ts";
+import { addBuckets } from "./buckets.ts";
 import { checkRules } from "./check-rules.ts";
 import { explainRules } from "./explain-rules.ts";
 import { addMirror } from "./mirror.ts";
@@ -37,6 +38,7 @@ export function buildProgram(options: ProgramOptions): Command {
   addCheck(program, terminal);
   addExplain(program, terminal);
   addAsk(program, terminal);
+  addBuckets(program, terminal);
   addMirror(program, terminal, options.untilStopped);
   addReferenceCommands(program, terminal);
   return program;
@@ -120,6 +122,7 @@ interface ExplainFlags {
   readonly domain: string;
   readonly rules?: string;
   readonly server?: string;
+  readonly tokenFile?: string;
   readonly mergeDomains?: true;
   readonly json?: true;
 }
@@ -136,6 +139,7 @@ function addExplain(program: Command, terminal: Terminal): void {
     .requiredOption("-d, --domain <name>", "domain of the call")
     .option("-r, --rules <path>", "directory or file with the rules (default: what the service would read)")
     .option("-s, --server <url>", "ask a running server's HTTP port instead, such as localhost:8080")
+    .option("--token-file <path>", "file with the token for it (default: ADMIN_TOKEN or ADMIN_TOKEN_FILE)")
     .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does")
     .option("--json", "print JSON")
     .addHelpText(
@@ -155,6 +159,7 @@ Examples:
           path: flags.rules,
           mergesDomains: flags.mergeDomains,
           server: flags.server,
+          tokenFile: flags.tokenFile,
           asJson: flags.json ?? false,
         },
         terminal,

@@ -1,5 +1,6 @@
 // Settings of the ports: addresses, certificates, bounds, connections, the end.
 
+import { ADMIN_ROWS } from "./admin-rows.ts";
 import { optional, setting, under } from "./setting.ts";
 import { BOOLEAN, durationMs, HOST_NAME, oneOf, PATH, PORT, TEXT, wholeNumber } from "./value-types.ts";
 
@@ -68,6 +69,7 @@ export const LISTENING_SETTINGS = under("Listening", {
   ),
   httpHost: setting("HOST", HOST_NAME, "0.0.0.0", "Address that the HTTP port listens on."),
   httpPort: setting("PORT", PORT, 8080, "Port of HTTP (`/json`, health, metrics, explain); 0 takes a free one."),
+  ...ADMIN_ROWS,
   debugHost: setting("DEBUG_HOST", HOST_NAME, "0.0.0.0", "Address that the debug port listens on."),
   debugPort: optional(
     "DEBUG_PORT",

@@ -31,6 +31,14 @@ export const TEXT: SettingType<string> = {
   show: (value) => value,
 };
 
+/** What opens admin pages: text that a header carries as it is, too long to be tried out. */
+export const ADMIN_TOKEN: SettingType<string> = {
+  label: "text",
+  expects: "16 to 1024 letters, digits and ._~+/-=",
+  parse: (text) => (/^(?=.{16,1024}$)[A-Za-z0-9._~+/-]+=*$/.test(text) ? text : undefined),
+  show: (value) => value,
+};
+
 /** The path of a file or directory; not opened here. */
 export const PATH: SettingType<string> = { ...TEXT, label: "path", expects: "a path" };
 

@@ -130,6 +130,12 @@ export const METRICS = {
   cacheExpired: gauge("ratelimit_localcache_expiredCount", "Counters dropped because their window had ended."),
   cacheEvicted: gauge("ratelimit_localcache_evacuateCount", "Counters dropped for want of room."),
 
+  adminRequests: counter(
+    "headgate_admin_requests_total",
+    "Requests to /explain and /buckets that were done, refused for want of a token, or failed.",
+    ["action", "outcome"],
+  ),
+
   rulesInfo: gauge("headgate_rules_info", "1 for the rule set in force.", ["version", "hash"]),
   rulesAge: gauge("headgate_rules_age_seconds", "Seconds since the rule set in force was loaded."),
   rulesLimits: gauge("headgate_rules_limits", "Limits of the rule set in force."),

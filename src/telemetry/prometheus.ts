@@ -3,6 +3,7 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { ON_STORE_FAILURE_NAMES } from "../core/limit.ts";
+import { ADMIN_ACTIONS, ADMIN_OUTCOMES, type AdminCounts } from "./admin-counts.ts";
 import { inTurns } from "./in-turns.ts";
 import { LATENCY_BOUNDS_US, type LatencyHistogram } from "./latency-histogram.ts";
 import { METRICS, type MetricRow, RULE_METRICS } from "./metrics.ts";
@@ -45,6 +46,7 @@ export interface LocalCacheNumbers {
 export interface MetricSources {
   readonly calls: CallCounts;
   readonly store: StoreCounts;
+  readonly admin: AdminCounts;
   readonly reloads: () => ReloadNumbers;
   readonly statsBook: LimitStatsBook;
   /** Undefined before the first rule set. */
@@ -77,6 +79,7 @@ export class PrometheusExporter {
     registerLane(this.#registry, sources);
     registerStore(this.#registry, sources);
     registerRules(this.#registry, sources);
+    registerAdmin(this.#registry, sources);
   }
 
   /** The Content-Type of `metricsText`. */
@@ -182,6 +185,14 @@ function registerRules(registry: Registry, { reloads, rules, isReady, version }:
   register(METRICS.rulesLastLoadOk, () => [[reloads().lastError === undefined ? 1 : 0]]);
   register(METRICS.ready, () => [[isReady() ? 1 : 0]]);
   register(METRICS.buildInfo, () => [[1, { version, node_version: process.version }]]);
+}
+
+function registerAdmin(registry: Registry, { admin }: MetricSources): void {
+  registerIn(registry)(METRICS.adminRequests, () =>
+    ADMIN_ACTIONS.flatMap((action) =>
+      ADMIN_OUTCOMES.map((outcome): Value => [admin.of(action, outcome), { action, outcome }]),
+    ),
+  );
 }
 
 function optional(value: number | undefined): Value[] {

@@ -4,8 +4,12 @@ import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { AdminServer, type AdminSources, type HttpAnswer } from "../../src/admin/server.ts";
+import { Tokens } from "../../src/admin/tokens.ts";
 import { RequestError } from "../../src/core/errors.ts";
 import { HealthState } from "../../src/core/health.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+
+const SILENT = { onChange: () => undefined, onRefused: () => undefined };
 
 const servers: AdminServer[] = [];
 afterEach(() => Promise.all(servers.splice(0).map((server) => server.close(0))));
@@ -26,6 +30,9 @@ async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax =
       rulesState: () => ({ directory: "/rules", rules: undefined, loadedAtUs: undefined, lastFailure: undefined }),
       settings: { PORT: "8080" },
       explain: (question) => question,
+      buckets: { peek: async () => [], reset: async () => [] },
+      tokens: new Tokens({ token: undefined, file: undefined, clock: new ManualClock(), ...SILENT }),
+      watch: { used: () => undefined, refused: () => undefined, audited: () => undefined },
       onError: (error) => errors.push(error),
       ...overrides,
     },
@@ -195,6 +202,8 @@ describe("pages", () => {
       "/",
       "/json",
       "/explain",
+      "/buckets/peek",
+      "/buckets/reset",
       "/healthcheck",
       "/livez",
       "/readyz",

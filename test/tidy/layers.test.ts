@@ -22,7 +22,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   rls: ["core", "limiter"],
   transport: ["core"],
   telemetry: ["core", "limiter", "stores", "rules", "config", "settings"],
-  admin: ["core", "telemetry", "rules", "config", "settings"],
+  admin: ["core", "telemetry", "rules", "config", "settings", "limiter/bucket-desk.ts"],
   settings: ["core"],
   mirror: ["core", "transport", "telemetry"],
   cli: [

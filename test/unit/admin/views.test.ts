@@ -1,7 +1,8 @@
 // What the HTTP pages show, from rule sets of YAML text.
 
 import { describe, expect, test } from "vitest";
-import { configView, limitLines, readExplainQuestion, readinessView } from "../../../src/admin/views.ts";
+import { readExplainQuestion } from "../../../src/admin/questions.ts";
+import { configView, limitLines, readinessView } from "../../../src/admin/views.ts";
 import type { RuleSet } from "../../../src/rules/rule-set.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 

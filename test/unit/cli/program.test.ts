@@ -47,10 +47,10 @@ describe("help", () => {
   const names = commands.map((command) => command.name());
 
   test("lists every command", () => {
-    expect(names).toEqual(["serve", "check", "explain", "ask", "mirror", "config_check", "client"]);
+    expect(names).toEqual(["serve", "check", "explain", "ask", "buckets", "mirror", "config_check", "client"]);
   });
 
-  test.each([[""], ["serve"], ["check"], ["explain"], ["ask"], ["mirror"], ["config_check"], ["client"]])(
+  test.each([[""], ["serve"], ["check"], ["explain"], ["ask"], ["buckets"], ["mirror"], ["config_check"], ["client"]])(
     "of headgate %s fits 80 columns and has examples",
     async (command) => {
       const { out, exitCode } = await runProgram(command === "" ? ["--help"] : [command, "--help"]);

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { StoreError } from "../../../src/core/errors.ts";
 import { OnStoreFailure } from "../../../src/core/limit.ts";
 import { Source } from "../../../src/core/take.ts";
+import { AdminCounts } from "../../../src/telemetry/admin-counts.ts";
 import { METRICS, RULE_METRICS } from "../../../src/telemetry/metrics.ts";
 import { CallCounts, StoreCounts } from "../../../src/telemetry/observers.ts";
 import { PrometheusExporter } from "../../../src/telemetry/prometheus.ts";
@@ -18,6 +19,7 @@ function makeExporter() {
   const sources = {
     calls: new CallCounts(log),
     store: new StoreCounts(log),
+    admin: new AdminCounts(),
     reloads: () => ({ loads: 1, failures: 1, lastError: "a mistake" }),
     statsBook: new LimitStatsBook(200),
     rules: () => ({ version: 3, hash: "abc", limits: 12, ageSeconds: 90 }),

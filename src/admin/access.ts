@@ -1,0 +1,56 @@
+// Who may use pages that reveal callers' buckets or change them: holders of a token, or without any token whoever calls
+// from this host itself. Why so: docs/decisions/0010-who-may-use-admin-pages.md.
+
+import type { IncomingMessage } from "node:http";
+import { type HttpAnswer, text } from "./page-server.ts";
+import type { Tokens } from "./tokens.ts";
+
+/** Who asked: a token's name or `local`, and the address they called from. */
+export interface Caller {
+  readonly who: string;
+  readonly peer: string;
+}
+
+export type Judgement =
+  | { readonly caller: Caller }
+  | { readonly refusal: HttpAnswer; readonly peer: string; readonly reason: string };
+
+/** Exactly these: a mesh's proxy may call from 127.0.0.6 for somebody far away. */
+const LOOPBACK_PEERS: readonly string[] = ["127.0.0.1", "::1", "::ffff:127.0.0.1"];
+const LOOPBACK_HOST = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;
+/** Set by proxies on what they pass on. */
+const FORWARDED_HEADER = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|x-envoy-.*)$/;
+
+/** Judges one request by its headers and its socket alone. */
+export function judgeAccess(request: IncomingMessage, tokens: Tokens): Judgement {
+  const peer = request.socket.remoteAddress ?? "unknown";
+  if (tokens.isAsked) return judgeToken(request, tokens, peer);
+  const reason = whyNotLocal(request, peer);
+  if (reason === undefined) return { caller: { who: "local", peer } };
+  const says = `403 this page is open to callers on the same host only, and this request ${reason}; set ADMIN_TOKEN or ADMIN_TOKEN_FILE and send the token as \`authorization: Bearer TOKEN\`, or call from the host itself (kubectl exec, kubectl port-forward)\n`;
+  return { refusal: text(403, says), peer, reason };
+}
+
+function judgeToken(request: IncomingMessage, tokens: Tokens, peer: string): Judgement {
+  const given = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? "")?.[1];
+  const name = given === undefined ? undefined : tokens.nameOf(given);
+  if (name !== undefined) return { caller: { who: name, peer } };
+  const reason = given === undefined ? "carries no token" : "carries a token that is not in force";
+  const answer = text(
+    401,
+    `401 this page wants \`authorization: Bearer TOKEN\` with a token of ADMIN_TOKEN or ADMIN_TOKEN_FILE; this request ${reason}\n`,
+  );
+  const headers = { ...answer.headers, "www-authenticate": 'Bearer realm="headgate"' };
+  return { refusal: { ...answer, headers }, peer, reason };
+}
+
+// A page in a browser on this host calls from this host too: what it may send unasked is told by Origin and Host.
+function whyNotLocal({ headers }: IncomingMessage, peer: string): string | undefined {
+  if (!LOOPBACK_PEERS.includes(peer)) return "comes from another";
+  const forwarded = Object.keys(headers).find((name) => FORWARDED_HEADER.test(name));
+  if (forwarded !== undefined) return `was passed on by a proxy (${forwarded})`;
+  if (!LOOPBACK_HOST.test(headers.host ?? "")) return "names another host";
+  if (headers.origin !== undefined && headers.origin !== `http://${headers.host}`)
+    return "comes from a page of another site";
+  return undefined;
+}

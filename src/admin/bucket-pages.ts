@@ -1,0 +1,105 @@
+// POST /buckets/peek and /buckets/reset: an operator looks how buckets stand, or makes them as new. Reads the question,
+// shows the answer, says who did what. What a reset does is limiter/bucket-desk.ts.
+
+import type { IncomingMessage } from "node:http";
+import { StoreError } from "../core/errors.ts";
+import { ALGORITHM_NAMES, SYNC_NAMES } from "../core/limit.ts";
+import { textOf } from "../core/request.ts";
+import type { AskedBuckets, BucketReport, ResetReport, Standing } from "../limiter/bucket-desk.ts";
+import type { Caller } from "./access.ts";
+import { readBody } from "./body.ts";
+import { type HttpAnswer, json, text } from "./page-server.ts";
+import { readBucketQuestion } from "./questions.ts";
+
+/** What the pages do; BucketDesk does it. Each may reject with RequestError or StoreError. */
+export interface BucketSource {
+  readonly peek: (asked: AskedBuckets) => Promise<readonly BucketReport[]>;
+  readonly reset: (asked: AskedBuckets) => Promise<readonly ResetReport[]>;
+}
+
+/** One use of a page that was allowed. Bucket names hold what the operator typed. */
+export interface AuditEntry {
+  readonly action: "peek" | "reset";
+  readonly caller: Caller;
+  readonly domain: string;
+  /** The first AUDITED_MAX of them; `more` counts the others. */
+  readonly buckets: readonly object[];
+  readonly more: number;
+}
+
+export interface BucketPageOptions {
+  readonly bytesMax: number;
+  readonly buckets: BucketSource;
+  readonly audit: (entry: AuditEntry) => void;
+}
+
+/** Buckets named in one line of the log. */
+const AUDITED_MAX = 32;
+
+/** Answers one of the two pages. */
+export async function answerBuckets(
+  action: "peek" | "reset",
+  request: IncomingMessage,
+  caller: Caller,
+  { bytesMax, buckets, audit }: BucketPageOptions,
+): Promise<HttpAnswer> {
+  const asked = readBucketQuestion(await readBody(request, bytesMax));
+  try {
+    const shown =
+      action === "peek" ? (await buckets.peek(asked)).map(peekView) : (await buckets.reset(asked)).map(resetView);
+    audit({
+      action,
+      caller,
+      domain: asked.domain,
+      buckets: shown.slice(0, AUDITED_MAX).map(auditView),
+      more: Math.max(0, shown.length - AUDITED_MAX),
+    });
+    return json(200, { domain: asked.domain, says: sayFound(shown.length, action), buckets: shown });
+  } catch (error) {
+    if (error instanceof StoreError) return text(503, `${error.code}: ${error.message}\n`);
+    throw error;
+  }
+}
+
+interface BucketView {
+  readonly rule: string;
+  readonly bucket: string;
+  readonly [more: string]: unknown;
+}
+
+function peekView(report: BucketReport): BucketView {
+  return { ...identityView(report), ...standingView(report.standing) };
+}
+
+function resetView(report: ResetReport): BucketView {
+  return { ...identityView(report), before: standingView(report.before), after: standingView(report.standing) };
+}
+
+function identityView({ descriptor, limit, bucketKey }: BucketReport): BucketView {
+  return {
+    descriptor: descriptor ?? "global_limit",
+    rule: textOf(limit.id),
+    path: textOf(limit.path),
+    name: limit.name,
+    algorithm: limit.isCounter ? "counter" : ALGORITHM_NAMES[limit.algorithm],
+    amount: limit.amount,
+    burst: limit.burst,
+    window_seconds: limit.windowSeconds,
+    sync: SYNC_NAMES[limit.sync],
+    bucket: textOf(bucketKey),
+  };
+}
+
+function standingView({ remaining, waitSeconds, resetSeconds }: Standing): object {
+  return { remaining, wait_seconds: waitSeconds, reset_seconds: resetSeconds };
+}
+
+function auditView({ rule, bucket, remaining, before, after }: BucketView): object {
+  return before === undefined ? { rule, bucket, remaining } : { rule, bucket, before, after };
+}
+
+function sayFound(count: number, action: "peek" | "reset"): string {
+  if (count === 0) return "no limit is met, so there is no bucket; /explain says why";
+  const buckets = count === 1 ? "1 bucket" : `${count} buckets`;
+  return action === "peek" ? `${buckets}; nothing was paid` : `${buckets} made as new`;
+}

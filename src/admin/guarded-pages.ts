@@ -1,0 +1,81 @@
+// The pages that not everybody may use: /explain, which shows how rules treat somebody, and /buckets, which shows and
+// changes what callers have left. Each asks access.ts first, and whoever used it is told to the log.
+
+import type { IncomingMessage } from "node:http";
+import type { AdminAction, AdminOutcome } from "../telemetry/admin-counts.ts";
+import { type Caller, judgeAccess } from "./access.ts";
+import { readBody } from "./body.ts";
+import { type AuditEntry, answerBuckets, type BucketSource } from "./bucket-pages.ts";
+import { type HttpAnswer, json, type Page } from "./page-server.ts";
+import { type ExplainQuestion, readExplainQuestion } from "./questions.ts";
+import type { Tokens } from "./tokens.ts";
+
+/** Told of every use; must not throw. */
+export interface AdminWatch {
+  used(action: AdminAction, outcome: Exclude<AdminOutcome, "refused">): void;
+  refused(action: AdminAction, peer: string, reason: string): void;
+  audited(entry: AuditEntry): void;
+}
+
+export interface GuardedSources {
+  /** A report, or a promise of one, that goes out as JSON; a RequestError that it throws becomes a 400. */
+  readonly explain: (question: ExplainQuestion) => unknown;
+  readonly buckets: BucketSource;
+  readonly tokens: Tokens;
+  readonly watch: AdminWatch;
+}
+
+/** Longest question to one of these pages. */
+const QUESTION_BYTES_MAX = 262_144;
+
+const HELP: Readonly<Record<string, readonly [AdminAction, string]>> = {
+  "/explain": ["explain", "POST a domain and descriptors, learn which rules match and why"],
+  "/buckets/peek": ["peek", "POST a domain and descriptors, see what is left in their buckets"],
+  "/buckets/reset": ["reset", "POST the same, make their buckets as new"],
+};
+
+/** The pages by path. `bodyBytesMax` bounds questions further. */
+export function guardedPages(sources: GuardedSources, bodyBytesMax: number): ReadonlyMap<string, Page> {
+  const bytesMax = Math.min(bodyBytesMax, QUESTION_BYTES_MAX);
+  return new Map(
+    Object.entries(HELP).map(([path, [action, help]]): [string, Page] => [
+      path,
+      { methods: ["POST"], help, answer: (request) => guard(action, request, sources, bytesMax) },
+    ]),
+  );
+}
+
+async function guard(
+  action: AdminAction,
+  request: IncomingMessage,
+  sources: GuardedSources,
+  bytesMax: number,
+): Promise<HttpAnswer> {
+  const { tokens, watch } = sources;
+  const judgement = judgeAccess(request, tokens);
+  if ("refusal" in judgement) {
+    watch.refused(action, judgement.peer, judgement.reason);
+    const { refusal } = judgement;
+    // What else it sends is not read.
+    return { ...refusal, headers: { ...refusal.headers, connection: "close" } };
+  }
+  try {
+    const answer = await answerTo(action, request, judgement.caller, sources, bytesMax);
+    watch.used(action, answer.status === 200 ? "done" : "failed");
+    return answer;
+  } catch (error) {
+    watch.used(action, "failed");
+    throw error;
+  }
+}
+
+async function answerTo(
+  action: AdminAction,
+  request: IncomingMessage,
+  caller: Caller,
+  { explain, buckets, watch }: GuardedSources,
+  bytesMax: number,
+): Promise<HttpAnswer> {
+  if (action === "explain") return json(200, await explain(readExplainQuestion(await readBody(request, bytesMax))));
+  return answerBuckets(action, request, caller, { bytesMax, buckets, audit: (entry) => watch.audited(entry) });
+}

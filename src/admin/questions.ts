@@ -1,0 +1,113 @@
+// Reads what people ask the admin pages: bodies in JSON with a domain and descriptors, bounded and checked field by field.
+
+import { RequestError } from "../core/errors.ts";
+import { UNIT_NAMES } from "../core/limit.ts";
+import { DOMAIN_BYTES_MAX, ENTRIES_MAX } from "../core/request.ts";
+import { AMOUNT_MAX } from "../core/units.ts";
+import type { AskedBuckets, AskedDescriptor } from "../limiter/bucket-desk.ts";
+
+/** What `POST /explain` asks. All text as people write it. */
+export interface ExplainQuestion {
+  readonly domain: string;
+  readonly descriptors: readonly (readonly ExplainEntry[])[];
+}
+
+export interface ExplainEntry {
+  readonly key: string;
+  readonly value: string;
+}
+
+/** Bounds of a question, lower than those of calls: an answer names many rules for each entry. */
+const EXPLAINED_DESCRIPTORS_MAX = 32;
+const EXPLAINED_TEXT_BYTES_MAX = 4_096;
+
+/** Reads the body of `POST /explain`; throws RequestError REQUEST_BODY, saying where, if it is not of the right shape. */
+export function readExplainQuestion(body: Buffer): ExplainQuestion {
+  const question = asRecord(parseJson(body), "the body");
+  if (question.descriptors === undefined)
+    throw refused(`a list of at most ${EXPLAINED_DESCRIPTORS_MAX} as descriptors`);
+  const { domain, descriptors } = readAsked(question);
+  return { domain, descriptors: descriptors.map(({ entries }) => entries) };
+}
+
+/** Reads the body of `POST /buckets/peek` and `/buckets/reset`; throws as `readExplainQuestion` does. */
+export function readBucketQuestion(body: Buffer): AskedBuckets {
+  const question = asRecord(parseJson(body), "the body");
+  const { domain, descriptors } = readAsked(question);
+  const globalLimit = question.global_limit ?? false;
+  if (typeof globalLimit !== "boolean") throw refused("true or false as global_limit");
+  return {
+    domain,
+    globalLimit,
+    descriptors: descriptors.map(({ entries, more, at }): AskedDescriptor => {
+      if (more.limit === undefined) return { entries };
+      return { entries, override: readOverride(asRecord(more.limit, `${at}.limit`), `${at}.limit`) };
+    }),
+  };
+}
+
+function readOverride(
+  { requests_per_unit: amount, unit }: Record<string, unknown>,
+  at: string,
+): { amount: number; unit: number } {
+  const number = UNIT_NAMES.indexOf(String(unit).toLowerCase() as (typeof UNIT_NAMES)[number]);
+  if (number <= 0) throw refused(`one of ${UNIT_NAMES.slice(1).join(", ")} as ${at}.unit`);
+  if (typeof amount === "number" && Number.isInteger(amount) && amount >= 0 && amount <= AMOUNT_MAX)
+    return { amount, unit: number };
+  throw refused(`a whole number up to ${AMOUNT_MAX} as ${at}.requests_per_unit`);
+}
+
+interface ReadDescriptor {
+  readonly entries: readonly ExplainEntry[];
+  readonly more: Record<string, unknown>;
+  readonly at: string;
+}
+
+function readAsked(question: Record<string, unknown>): { domain: string; descriptors: readonly ReadDescriptor[] } {
+  const domain = asText(question.domain, "domain", DOMAIN_BYTES_MAX);
+  const descriptors = asList(question.descriptors ?? [], "descriptors", EXPLAINED_DESCRIPTORS_MAX).map(
+    (descriptor, i) => {
+      const at = `descriptors[${i}]`;
+      const more = asRecord(descriptor, at);
+      const entries = asList(more.entries ?? [], `${at}.entries`, ENTRIES_MAX);
+      return { entries: entries.map((entry, j) => readEntry(entry, `${at}.entries[${j}]`)), more, at };
+    },
+  );
+  return { domain, descriptors };
+}
+
+function readEntry(entry: unknown, at: string): ExplainEntry {
+  const { key, value } = asRecord(entry, at);
+  return {
+    key: asText(key, `${at}.key`, EXPLAINED_TEXT_BYTES_MAX),
+    value: asText(value ?? "", `${at}.value`, EXPLAINED_TEXT_BYTES_MAX),
+  };
+}
+
+function parseJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString("utf8"));
+  } catch (cause) {
+    if (cause instanceof SyntaxError) throw refused("JSON in the body");
+    throw cause;
+  }
+}
+
+function asRecord(value: unknown, at: string): Record<string, unknown> {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  throw refused(`an object as ${at}`);
+}
+
+function asList(value: unknown, at: string, lengthMax: number): readonly unknown[] {
+  if (Array.isArray(value) && value.length <= lengthMax) return value;
+  throw refused(`a list of at most ${lengthMax} as ${at}`);
+}
+
+function asText(value: unknown, at: string, bytesMax: number): string {
+  if (typeof value === "string" && Buffer.byteLength(value) <= bytesMax) return value;
+  throw refused(`text of at most ${bytesMax} bytes as ${at}`);
+}
+
+function refused(expected: string): RequestError {
+  return new RequestError("REQUEST_BODY", `expected ${expected}`);
+}

@@ -1,0 +1,119 @@
+// The tokens that admin pages ask for: one from the environment, or a file of them that is read again when it changes.
+// What a token opens is access.ts.
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+import type { Clock } from "../core/clock.ts";
+import { ConfigError } from "../core/errors.ts";
+import { MICROS_PER_SECOND } from "../core/units.ts";
+import { ADMIN_TOKEN } from "../settings/value-types.ts";
+
+const TOKENS_MAX = 64;
+/** How often the file is looked at, at most. */
+const LOOK_EVERY_US = MICROS_PER_SECOND;
+const NAME = /^[A-Za-z0-9._-]{1,64}$/;
+
+export interface TokensOptions {
+  /** ADMIN_TOKEN. */
+  readonly token: string | undefined;
+  /** ADMIN_TOKEN_FILE: a token per line, with a name before it if it has one. Counts if there is no `token`. */
+  readonly file: string | undefined;
+  readonly clock: Clock;
+  /** Told when a changed file is in force, and when it can't be used, so that the tokens before it stay. */
+  readonly onChange: (names: readonly string[]) => void;
+  readonly onRefused: (why: string) => void;
+}
+
+interface Token {
+  readonly name: string;
+  /** SHA-256: all have one length, so comparing tells nothing of theirs. */
+  readonly digest: Buffer;
+}
+
+/** Knows the tokens in force. */
+export class Tokens {
+  readonly #options: TokensOptions;
+  #tokens: readonly Token[];
+  #stamp: string;
+  #lookedUs: number;
+
+  /** Throws ConfigError if the file can't be used. */
+  constructor(options: TokensOptions) {
+    const { token, file, clock } = options;
+    this.#options = options;
+    this.#lookedUs = clock.nowUs();
+    this.#stamp = "";
+    this.#tokens = token === undefined ? [] : [{ name: "ADMIN_TOKEN", digest: digestOf(token) }];
+    if (token !== undefined || file === undefined) return;
+    try {
+      this.#stamp = stampOf(file);
+      this.#tokens = readTokens(file);
+    } catch (cause) {
+      throw new ConfigError("CONFIG_SETTINGS", `ADMIN_TOKEN_FILE: ${reasonOf(cause)}`);
+    }
+  }
+
+  /** False if none was ever given: then pages go by where the caller is. */
+  get isAsked(): boolean {
+    return this.#options.token !== undefined || this.#options.file !== undefined;
+  }
+
+  /** The name of the token, or undefined if it is none of ours. Takes as long for every text of one length. */
+  nameOf(text: string): string | undefined {
+    this.#look();
+    const digest = digestOf(text);
+    let name: string | undefined;
+    for (const token of this.#tokens) if (timingSafeEqual(token.digest, digest)) name = token.name;
+    return name;
+  }
+
+  #look(): void {
+    const { file, token, clock, onChange, onRefused } = this.#options;
+    const nowUs = clock.nowUs();
+    if (file === undefined || token !== undefined || nowUs - this.#lookedUs < LOOK_EVERY_US) return;
+    this.#lookedUs = nowUs;
+    const stamp = stampOf(file);
+    if (stamp === this.#stamp) return;
+    // Remembered before it is read: what can't be used is told once.
+    this.#stamp = stamp;
+    try {
+      this.#tokens = readTokens(file);
+      onChange(this.#tokens.map(({ name }) => name));
+    } catch (cause) {
+      onRefused(reasonOf(cause));
+    }
+  }
+}
+
+/** Reads the file. Messages name lines, never what stands in them. */
+function readTokens(file: string): readonly Token[] {
+  const tokens: Token[] = [];
+  for (const [index, line] of readFileSync(file, "utf8").split(/\r?\n/).entries()) {
+    const words = line.trim().split(/\s+/);
+    if (words[0] === "" || words[0]?.startsWith("#")) continue;
+    const text = words.at(-1) ?? "";
+    const name = words.length === 1 ? `line ${index + 1}` : (words[0] ?? "");
+    const at = `line ${index + 1} of ${file}`;
+    if (words.length > 2 || (words.length === 2 && !NAME.test(name)))
+      throw new Error(`expected \`token\` or \`name token\` in ${at}`);
+    if (ADMIN_TOKEN.parse(text) === undefined) throw new Error(`expected ${ADMIN_TOKEN.expects} as the token in ${at}`);
+    if (tokens.length === TOKENS_MAX) throw new Error(`expected at most ${TOKENS_MAX} tokens in ${file}`);
+    tokens.push({ name, digest: digestOf(text) });
+  }
+  if (tokens.length === 0) throw new Error(`expected a token in ${file}, found none`);
+  return tokens;
+}
+
+// Kubernetes swaps a link, so the file behind it is another one.
+function stampOf(file: string): string {
+  const stat = statSync(file, { throwIfNoEntry: false });
+  return stat === undefined ? "missing" : `${stat.ino} ${stat.mtimeMs} ${stat.size}`;
+}
+
+function digestOf(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+function reasonOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
+}

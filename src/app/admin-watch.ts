@@ -1,0 +1,35 @@
+// Joins the guarded pages with log and metrics: who used them, who was turned away, and the tokens in force.
+
+import type { AuditEntry } from "../admin/bucket-pages.ts";
+import type { AdminWatch } from "../admin/guarded-pages.ts";
+import { Tokens } from "../admin/tokens.ts";
+import type { AdminCounts } from "../telemetry/admin-counts.ts";
+import type { Parts } from "./parts.ts";
+
+/** Opens the tokens that the settings name. Throws ConfigError if their file can't be used. */
+export function openTokens({ settings, clock, logger }: Parts): Tokens {
+  const file = settings.adminTokenFile;
+  return new Tokens({
+    token: settings.adminToken,
+    file,
+    clock,
+    onChange: (names) => logger.info({ file, names }, "changed admin tokens are in force"),
+    onRefused: (why) => logger.error({ file, why }, "changed admin tokens can't be used; the old ones stay in force"),
+  });
+}
+
+/** A line per use of a bucket page, a reset as a warning: it changes what callers may do, whatever level is logged. */
+export function watchAdmin({ logger, rareLog }: Parts, counts: AdminCounts): AdminWatch {
+  return {
+    used: (action, outcome) => counts.count(action, outcome),
+    refused: (action, peer, reason) => {
+      counts.count(action, "refused");
+      rareLog.warn(`admin ${action}`, "an admin page was refused", () => ({ action, peer, reason }));
+    },
+    audited: ({ action, caller, domain, buckets, more }: AuditEntry) => {
+      const fields = { who: caller.who, peer: caller.peer, domain, buckets, ...(more === 0 ? {} : { more }) };
+      if (action === "reset") logger.warn(fields, "buckets were reset");
+      else logger.info(fields, "buckets were looked at");
+    },
+  };
+}

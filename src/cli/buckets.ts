@@ -1,0 +1,128 @@
+// `headgate buckets peek|reset`: how single buckets of a running service stand, and making them as new.
+
+import type { Command } from "commander";
+import { askAdmin } from "./admin-call.ts";
+import { collect, parseDescriptor, type TypedEntry } from "./arguments.ts";
+import { paint, type Terminal, visible } from "./terminal.ts";
+
+interface BucketFlags {
+  readonly domain: string;
+  readonly server: string;
+  readonly tokenFile?: string;
+  readonly globalLimit?: true;
+  readonly json?: true;
+}
+
+/** Adds the command with its two ways. */
+export function addBuckets(program: Command, terminal: Terminal): void {
+  const buckets = program
+    .command("buckets")
+    .summary("see or reset what is left for somebody")
+    .description("Asks a running service about the buckets that descriptors pay, or makes them as new.")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headgate buckets peek --domain edge tenant=acme
+  headgate buckets reset --domain edge tenant=acme
+`,
+    );
+  addWay(buckets, terminal, "peek", "see what is left, pay nothing");
+  addWay(buckets, terminal, "reset", "make the buckets as new");
+}
+
+function addWay(buckets: Command, terminal: Terminal, way: "peek" | "reset", summary: string): void {
+  buckets
+    .command(way)
+    .summary(summary)
+    .description(
+      `${way === "peek" ? "Shows what is left in" : "Makes as new"} every bucket that a call with these descriptors would pay.` +
+        " Ends with 0 if there was one, with 1 if no limit is met, with 2 on an error." +
+        " A token comes from ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file.",
+    )
+    .argument(
+      "[descriptors...]",
+      "descriptors as key=value,key2=value2; \\, is a comma in a value",
+      collect(parseDescriptor),
+    )
+    .requiredOption("-d, --domain <name>", "domain of the calls")
+    .option("-s, --server <url>", "HTTP port of the service", "localhost:8080")
+    .option("--token-file <path>", "file with the token to send")
+    .option("--global-limit", "the domain's global limit too")
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headgate buckets ${way} --domain edge tenant=acme
+  headgate buckets ${way} --domain edge --server ratelimit:8080 --token-file token plan=free,api_key=abc
+  headgate buckets ${way} --domain edge --global-limit
+`,
+    )
+    .action((descriptors: readonly (readonly TypedEntry[])[] | undefined, flags: BucketFlags) =>
+      askBuckets(way, descriptors ?? [], flags, terminal),
+    );
+}
+
+interface BucketAnswer {
+  readonly says: string;
+  readonly buckets: readonly ShownBucket[];
+}
+
+interface ShownStanding {
+  readonly remaining: number;
+  readonly wait_seconds: number;
+  readonly reset_seconds: number;
+}
+
+interface ShownBucket extends ShownStanding {
+  readonly rule: string;
+  readonly algorithm: string;
+  readonly burst: number;
+  readonly bucket: string;
+  readonly before?: ShownStanding;
+  readonly after?: ShownStanding;
+}
+
+async function askBuckets(
+  way: "peek" | "reset",
+  descriptors: readonly (readonly TypedEntry[])[],
+  flags: BucketFlags,
+  terminal: Terminal,
+): Promise<void> {
+  const question = {
+    domain: flags.domain,
+    descriptors: descriptors.map((entries) => ({ entries })),
+    global_limit: flags.globalLimit ?? false,
+  };
+  const answer = await askAdmin(`/buckets/${way}`, question, { ...flags, tokenFile: flags.tokenFile }, terminal);
+  if (!isAnswer(answer)) {
+    if (answer !== undefined)
+      terminal.err("the answer is none of Headgate's; --server is the HTTP port, 8080 by default\n");
+    terminal.setExitCode(2);
+    return;
+  }
+  terminal.setExitCode(answer.buckets.length > 0 ? 0 : 1);
+  terminal.out(flags.json ? `${JSON.stringify(answer, null, 2)}\n` : answerText(answer, terminal));
+}
+
+function answerText({ says, buckets }: BucketAnswer, terminal: Terminal): string {
+  let text = `${paint(terminal, "bold", visible(says))}\n`;
+  for (const bucket of buckets) {
+    text += `\n${visible(bucket.rule)}: ${visible(bucket.algorithm)} of ${bucket.burst}\n`;
+    text += `  bucket  ${visible(bucket.bucket)}\n`;
+    if (bucket.before === undefined || bucket.after === undefined) text += `  left    ${standingText(bucket)}\n`;
+    else text += `  before  ${standingText(bucket.before)}\n  now     ${standingText(bucket.after)}\n`;
+  }
+  return text;
+}
+
+function standingText({ remaining, wait_seconds: wait, reset_seconds: reset }: ShownStanding): string {
+  const waiting = wait > 0 ? `, passes again in ${wait} s` : "";
+  return `${remaining}${waiting}, ${reset > 0 ? `as new in ${reset} s` : "as new"}`;
+}
+
+// Enough to tell an answer from what something else on that port says.
+function isAnswer(value: unknown): value is BucketAnswer {
+  return typeof value === "object" && value !== null && "buckets" in value && Array.isArray(value.buckets);
+}

@@ -1,0 +1,194 @@
+// What operators may do with single buckets, by descriptor as a call names them: look how they stand, make them as new.
+// Works through the store's contract alone, so on every store and every wrapper around one. Who may ask is admin's.
+
+import type { Clock } from "../core/clock.ts";
+import type { StoreError } from "../core/errors.ts";
+import type { Limit } from "../core/limit.ts";
+import { type LimitRequest, oneByteOf } from "../core/request.ts";
+import { GLOBAL_DESCRIPTOR, Kind, Mode, type Take, TakeGroup, Verdict } from "../core/take.ts";
+import { COST_ABOVE_ALL, divideDown, divideUp, MICROS_PER_SECOND } from "../core/units.ts";
+import type { RuleSet } from "../rules/rule-set.ts";
+import type { Store } from "../stores/store.ts";
+import { LimitCall } from "./call.ts";
+import { type FillOptions, TakeFiller } from "./fill.ts";
+import type { LocalCache } from "./local-cache.ts";
+
+/** Whose buckets. Text as people write it. */
+export interface AskedBuckets {
+  readonly domain: string;
+  readonly descriptors: readonly AskedDescriptor[];
+  /** Also the bucket of the domain's global limit, which all its calls share. */
+  readonly globalLimit: boolean;
+}
+
+export interface AskedDescriptor {
+  readonly entries: readonly { readonly key: string; readonly value: string }[];
+  /** The limit that callers send in place of the rules', if they do; `unit` is the number of a Unit. */
+  readonly override?: { readonly amount: number; readonly unit: number };
+}
+
+/** How a bucket stands. */
+export interface Standing {
+  /** Cost that would pass now. */
+  readonly remaining: number;
+  /** Until one more hit would pass; 0 if it would now. */
+  readonly waitSeconds: number;
+  /** Until the bucket is as new; 0 if it is. */
+  readonly resetSeconds: number;
+}
+
+/** One bucket that the descriptors meet. */
+export interface BucketReport {
+  /** Index of the descriptor; undefined for the global limit. */
+  readonly descriptor: number | undefined;
+  readonly limit: Limit;
+  /** One-byte text. */
+  readonly bucketKey: string;
+  readonly standing: Standing;
+}
+
+export interface ResetReport extends BucketReport {
+  readonly before: Standing;
+}
+
+export interface BucketDeskOptions extends FillOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly rules: () => RuleSet | undefined;
+  readonly localCache?: LocalCache | undefined;
+}
+
+/** An operator waits longer than a caller. */
+const DEADLINE_US = 2 * MICROS_PER_SECOND;
+/** More than any counter of envoyproxy/ratelimit's kind is refunded at once. */
+const COUNT_ABOVE_ALL = Number.MAX_SAFE_INTEGER;
+/** A sliding window keeps two counts of up to AMOUNT_MAX each; all others are as new after one refund of more than that. */
+const REFUNDS = 2;
+
+/** Peeks at buckets and makes them as new. */
+export class BucketDesk {
+  readonly #options: BucketDeskOptions;
+  readonly #filler: TakeFiller;
+
+  constructor(options: BucketDeskOptions) {
+    this.#options = options;
+    this.#filler = new TakeFiller(options);
+  }
+
+  /**
+   * How the buckets stand that a call with these descriptors would pay, each once; none if no rule is met. Pays nothing.
+   * Throws RequestError for an override's unit that doesn't exist, StoreError if the store does not answer.
+   */
+  async peek(asked: AskedBuckets): Promise<readonly BucketReport[]> {
+    const takes = this.#find(asked);
+    return this.#standings(takes, await this.#ask(takes, asPeek, 1));
+  }
+
+  /**
+   * Makes those buckets as new, and tells how they stood. What this process remembers of them is forgotten; others learn
+   * of it within a second, or within their period (docs/operations.md). Throws as `peek` does.
+   */
+  async reset(asked: AskedBuckets): Promise<readonly ResetReport[]> {
+    const takes = this.#find(asked);
+    const before = this.#standings(takes, await this.#ask(takes, asPeek, 1));
+    // Before and after: what is counted in memory must not be spent once more, nor paid into the new bucket.
+    for (const { bucketKey } of takes) this.#options.store.forget(bucketKey);
+    const group = await this.#ask(takes, asRefund, REFUNDS);
+    for (const { bucketKey } of takes) this.#options.store.forget(bucketKey);
+    const nowS = divideDown(this.#options.clock.nowUs(), MICROS_PER_SECOND);
+    this.#options.localCache?.learn(group, nowS);
+    return this.#standings(takes, group).map((report, i) => ({
+      ...report,
+      before: (before[i] as BucketReport).standing,
+    }));
+  }
+
+  /** The takes of a call, one per bucket. */
+  #find(asked: AskedBuckets): readonly Take[] {
+    const domain = this.#options.rules()?.domains.get(oneByteOf(asked.domain));
+    if (domain === undefined) return [];
+    const call = new LimitCall(NOBODY);
+    fillRequest(call.request, asked);
+    this.#filler.fill(call, domain);
+    const byKey = new Map<string, Take>();
+    for (let i = 0; i < call.group.size; i++) {
+      const take = call.group.takes[i] as Take;
+      const isAsked = take.descriptor === GLOBAL_DESCRIPTOR ? asked.globalLimit : true;
+      if (isAsked && !byKey.has(take.bucketKey)) byKey.set(take.bucketKey, take);
+    }
+    return [...byKey.values()];
+  }
+
+  /** Has the store settle `times` takes per bucket, none of which can refuse another. */
+  async #ask(takes: readonly Take[], shape: (from: Take, to: Take) => void, times: number): Promise<TakeGroup> {
+    const { store, clock } = this.#options;
+    const group = new TakeGroup();
+    for (const from of takes) {
+      for (let i = 0; i < times; i++) {
+        const take = group.add(from.limit);
+        take.bucketKey = from.bucketKey;
+        take.keyHash = from.keyHash;
+        take.descriptor = group.size;
+        take.kind = Kind.shadow;
+        take.windowSecondsLeft = from.windowSecondsLeft;
+        group.hasCounters ||= from.limit.isCounter;
+        shape(from, take);
+      }
+    }
+    if (group.size === 0) return group;
+    group.deadlineUs = clock.nowUs() + DEADLINE_US;
+    await new Promise<void>((resolve) => {
+      if (store.take(group, { settled: () => resolve() })) resolve();
+    });
+    if (group.verdict === Verdict.failed) throw group.failure as StoreError;
+    return group;
+  }
+
+  // Of several takes on one bucket the last one says how it stands in the end.
+  #standings(takes: readonly Take[], group: TakeGroup): readonly BucketReport[] {
+    const times = group.size / takes.length;
+    return takes.map((take, i) => ({
+      descriptor: take.descriptor === GLOBAL_DESCRIPTOR ? undefined : take.descriptor,
+      limit: take.limit,
+      bucketKey: take.bucketKey,
+      standing: standingOf(group.takes[(i + 1) * times - 1] as Take),
+    }));
+  }
+}
+
+function asPeek(from: Take, to: Take): void {
+  // A counter is looked at by giving nothing back: a charge of nothing would make the counter.
+  to.mode = from.limit.isCounter ? Mode.refund : Mode.peek;
+  to.cost = from.limit.isCounter ? 0 : 1;
+}
+
+function asRefund(from: Take, to: Take): void {
+  to.mode = Mode.refund;
+  to.cost = from.limit.isCounter ? COUNT_ABOVE_ALL : COST_ABOVE_ALL;
+}
+
+function standingOf(take: Take): Standing {
+  const { limit, remaining, windowSecondsLeft } = take;
+  if (limit.isCounter) {
+    const resetSeconds = remaining < limit.amount ? windowSecondsLeft : 0;
+    return { remaining, waitSeconds: remaining > 0 ? 0 : windowSecondsLeft, resetSeconds };
+  }
+  const secondsOf = (ticks: number) => divideUp(ticks * limit.windowSeconds, MICROS_PER_SECOND);
+  return { remaining, waitSeconds: secondsOf(take.waitTicks), resetSeconds: secondsOf(take.resetTicks) };
+}
+
+function fillRequest(request: LimitRequest, { domain, descriptors, globalLimit }: AskedBuckets): void {
+  request.domain = oneByteOf(domain);
+  for (const { entries, override } of descriptors) {
+    const descriptor = request.addDescriptor();
+    for (const { key, value } of entries) descriptor.addEntry(oneByteOf(key), oneByteOf(value));
+    if (override === undefined) continue;
+    descriptor.hasOverride = true;
+    descriptor.overrideAmount = override.amount;
+    descriptor.overrideUnit = override.unit;
+  }
+  // Matches nothing and asks for admission, which brings the global limit whatever the others do.
+  if (globalLimit) request.addDescriptor();
+}
+
+const NOBODY = { finish: () => undefined };

@@ -1,0 +1,182 @@
+// The guarded pages of a whole service: looking at buckets and resetting them over HTTP and by the command line, who may,
+// and what log and metrics say of it.
+
+import { rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { RedisServer } from "../support/redis-server.ts";
+import { runProgram } from "../support/run-program.ts";
+import { startTestApp, type TestApp } from "../support/test-app.ts";
+
+const TOKEN = "a-token-of-the-operators";
+const RULES = `domain: edge
+global_limit: { requests_per_unit: 100, unit: day }
+descriptors:
+  - key: tenant
+    rate_limits:
+      - { name: burst, requests_per_unit: 3, unit: hour, algorithm: token_bucket }
+      - { name: daily, requests_per_unit: 5, unit: day, algorithm: fixed_window }
+`;
+const ACME = { domain: "edge", descriptors: [{ entries: [{ key: "tenant", value: "acme" }] }] };
+
+let app: TestApp;
+afterEach(() => app.stop());
+
+async function start(env: Readonly<Record<string, string>> = {}): Promise<void> {
+  app = await startTestApp(RULES, env);
+}
+
+async function post(path: string, body: unknown, headers: Readonly<Record<string, string>> = {}) {
+  const response = await app.http(path, { method: "POST", body: JSON.stringify(body), headers });
+  return { status: response.status, text: await response.text() };
+}
+
+async function use(): Promise<string[]> {
+  const codes: string[] = [];
+  for (let i = 0; i < 4; i++) codes.push((await app.hit({ tenant: "acme" })).overall_code);
+  return codes;
+}
+
+describe("a bucket", () => {
+  test("is seen and reset by descriptor, with a line in the log for each and a count", async () => {
+    await start();
+    expect(await use()).toEqual(["OK", "OK", "OK", "OVER_LIMIT"]);
+    const seen = await post("/buckets/peek", ACME);
+    expect(JSON.parse(seen.text)).toMatchObject({
+      says: "2 buckets; nothing was paid",
+      buckets: [
+        {
+          path: "tenant",
+          name: "burst",
+          algorithm: "token_bucket",
+          bucket: "{edge|tenant=acme}|tb/3600/burst",
+          remaining: 0,
+        },
+        { name: "daily", algorithm: "fixed_window", remaining: 2, wait_seconds: 0 },
+      ],
+    });
+    const reset = await post("/buckets/reset", ACME);
+    expect(JSON.parse(reset.text)).toMatchObject({
+      says: "2 buckets made as new",
+      buckets: [
+        { before: { remaining: 0 }, after: { remaining: 3, wait_seconds: 0, reset_seconds: 0 } },
+        { before: { remaining: 2 }, after: { remaining: 5, wait_seconds: 0, reset_seconds: 0 } },
+      ],
+    });
+    expect(await use()).toEqual(["OK", "OK", "OK", "OVER_LIMIT"]);
+    const lines = app.log.map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines.find(({ msg }) => msg === "buckets were looked at")).toMatchObject({ level: "info", who: "local" });
+    expect(lines.find(({ msg }) => msg === "buckets were reset")).toMatchObject({
+      level: "warn",
+      who: "local",
+      peer: "127.0.0.1",
+      domain: "edge",
+      buckets: [{ bucket: "{edge|tenant=acme}|tb/3600/burst", before: { remaining: 0 }, after: { remaining: 3 } }, {}],
+    });
+    const metrics = await (await app.http("/metrics")).text();
+    expect(metrics).toMatch(/headgate_admin_requests_total\{action="reset",outcome="done"\} 1/);
+    expect(metrics).toMatch(/headgate_admin_requests_total\{action="peek",outcome="done"\} 1/);
+  });
+
+  test("of the global limit is meant only when it is asked for by name", async () => {
+    await start();
+    await use();
+    const { text } = await post("/buckets/peek", { domain: "edge", global_limit: true });
+    expect(JSON.parse(text)).toMatchObject({ buckets: [{ descriptor: "global_limit", remaining: 97 }] });
+  });
+
+  test("is there for people by `headgate buckets`", async () => {
+    await start({ ADMIN_TOKEN: TOKEN });
+    await use();
+    const server = ["-d", "edge", "-s", `127.0.0.1:${app.httpPort}`];
+    const without = await runProgram(["buckets", "peek", ...server, "tenant=acme"]);
+    expect([without.exitCode, without.err]).toEqual([2, expect.stringMatching(/answered 401: .*Bearer/)]);
+    const seen = await runProgram(["buckets", "peek", ...server, "tenant=acme"], { env: { ADMIN_TOKEN: TOKEN } });
+    expect(seen.out).toMatch(
+      /burst[^\n]*: token_bucket of 3\n.*\n {2}left {4}0, passes again in \d+ s, as new in \d+ s/,
+    );
+    const file = join(tmpdir(), `headgate-token-${process.pid}`);
+    await writeFile(file, `alice ${TOKEN}\n`);
+    const reset = await runProgram(["buckets", "reset", ...server, "--token-file", file, "tenant=acme"]);
+    await rm(file);
+    expect([reset.exitCode, reset.out]).toEqual([0, expect.stringMatching(/made as new[\s\S]*now {5}3, as new/)]);
+    const none = await runProgram(["buckets", "peek", ...server, "other=x"], { env: { ADMIN_TOKEN: TOKEN } });
+    expect([none.exitCode, none.out]).toEqual([1, expect.stringContaining("no limit is met")]);
+  });
+});
+
+describe("without the right token", () => {
+  test("the guarded pages are closed and change nothing, and all others stay open", async () => {
+    await start({ ADMIN_TOKEN: TOKEN });
+    await use();
+    for (const path of ["/explain", "/buckets/peek", "/buckets/reset"]) {
+      for (const headers of [{}, { authorization: "Bearer not-the-operators-token" }]) {
+        expect(await post(path, ACME, headers)).toMatchObject({ status: 401, text: expect.stringContaining("Bearer") });
+      }
+    }
+    expect((await app.hit({ tenant: "acme" })).overall_code).toBe("OVER_LIMIT");
+    for (const path of ["/", "/livez", "/readyz", "/healthcheck", "/metrics", "/config", "/rlconfig"]) {
+      const response = await app.http(path);
+      const text = await response.text();
+      expect([path, response.status, text.includes(TOKEN)]).toEqual([path, 200, false]);
+    }
+    expect(app.log.join("")).toContain("an admin page was refused");
+    expect(app.log.join("")).not.toContain(TOKEN);
+    expect((await post("/explain", ACME, { authorization: `Bearer ${TOKEN}` })).status).toBe(200);
+  });
+
+  test("a request that a proxy passed on is refused although it comes from this host", async () => {
+    await start();
+    const refused = await post("/buckets/reset", ACME, { "x-forwarded-for": "203.0.113.7" });
+    expect(refused).toMatchObject({ status: 403, text: expect.stringContaining("x-forwarded-for") });
+  });
+});
+
+test.each([
+  { name: "no JSON", body: "{", says: "expected JSON in the body" },
+  { name: "no domain", body: "{}", says: "expected text of at most 1024 bytes as domain" },
+  {
+    name: "an unknown unit",
+    body: `{"domain":"edge","descriptors":[{"limit":{"requests_per_unit":1,"unit":"eon"}}]}`,
+    says: "descriptors[0].limit.unit",
+  },
+  {
+    name: "a text for a switch",
+    body: `{"domain":"edge","global_limit":"yes"}`,
+    says: "true or false as global_limit",
+  },
+])("a question with $name is 400 and says what was expected", async ({ body, says }) => {
+  await start();
+  const response = await app.http("/buckets/reset", { method: "POST", body });
+  expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(says)]);
+});
+
+describe("in Redis", () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await RedisServer.start();
+  });
+  afterAll(() => redis.stop());
+
+  test.each([
+    { name: "buckets", env: {}, before: { remaining: 0 } },
+    { name: "counters of the compatibility mode", env: { COMPATIBILITY_MODE: "true" }, before: { remaining: 0 } },
+  ])("$name are reset for every process", async ({ env, before }) => {
+    const all = { REDIS_URL: `127.0.0.1:${redis.port}`, STORE_DEADLINE: "1s", ...env };
+    await start(all);
+    const rules = "domain: edge\ndescriptors: [{ key: tenant, rate_limit: { requests_per_unit: 3, unit: day } }]\n";
+    await app.writeRules({ "rules.yaml": rules });
+    await app.app.reload();
+    const other = await startTestApp(rules, all);
+    try {
+      expect(await use()).toEqual(["OK", "OK", "OK", "OVER_LIMIT"]);
+      const { text } = await post("/buckets/reset", ACME);
+      expect(JSON.parse(text)).toMatchObject({ buckets: [{ before, after: { remaining: 3, reset_seconds: 0 } }] });
+      expect((await other.hit({ tenant: "acme" })).overall_code).toBe("OK");
+      expect(JSON.parse((await post("/buckets/peek", ACME)).text)).toMatchObject({ buckets: [{ remaining: 2 }] });
+    } finally {
+      await other.stop();
+    }
+  });
+});

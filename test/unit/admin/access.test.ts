@@ -1,0 +1,81 @@
+// Who may use the guarded pages, by what a request's socket and headers say.
+
+import type { IncomingMessage } from "node:http";
+import { describe, expect, test } from "vitest";
+import { judgeAccess } from "../../../src/admin/access.ts";
+import { Tokens } from "../../../src/admin/tokens.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+
+const TOKEN = "correct-horse-battery-staple";
+
+function tokens(token?: string): Tokens {
+  const ignore = () => undefined;
+  return new Tokens({ token, file: undefined, clock: new ManualClock(), onChange: ignore, onRefused: ignore });
+}
+
+function request(remoteAddress: string | undefined, headers: Readonly<Record<string, string>>): IncomingMessage {
+  return { headers, socket: { remoteAddress } } as unknown as IncomingMessage;
+}
+
+function judge(given: IncomingMessage, token?: string): string {
+  const judgement = judgeAccess(given, tokens(token));
+  return "caller" in judgement
+    ? `${judgement.caller.who} at ${judgement.caller.peer}`
+    : String(judgement.refusal.status);
+}
+
+describe("without a token", () => {
+  test.each([
+    { name: "IPv4", peer: "127.0.0.1", host: "localhost:8080" },
+    { name: "IPv6", peer: "::1", host: "[::1]:8080" },
+    { name: "IPv4 on an IPv6 socket", peer: "::ffff:127.0.0.1", host: "127.0.0.1" },
+  ])("a caller on the same host by $name may", ({ peer, host }) => {
+    expect(judge(request(peer, { host }))).toBe(`local at ${peer}`);
+  });
+
+  test("a page of the service itself may", () => {
+    expect(judge(request("127.0.0.1", { host: "localhost:8080", origin: "http://localhost:8080" }))).toMatch(/^local/);
+  });
+
+  test.each([
+    { name: "another host", peer: "10.0.0.7", headers: { host: "localhost:8080" } },
+    { name: "nobody knows where", peer: undefined, headers: { host: "localhost" } },
+    { name: "a mesh's proxy that stands in for others", peer: "127.0.0.6", headers: { host: "localhost" } },
+    { name: "a proxy on this host", peer: "127.0.0.1", headers: { host: "localhost", "x-forwarded-for": "10.0.0.7" } },
+    { name: "Envoy on this host", peer: "127.0.0.1", headers: { host: "localhost", "x-envoy-internal": "true" } },
+    { name: "another proxy", peer: "127.0.0.1", headers: { host: "localhost", via: "1.1 somebody" } },
+    { name: "a name that was made to point here", peer: "127.0.0.1", headers: { host: "evil.example:8080" } },
+    { name: "no name at all", peer: "127.0.0.1", headers: {} },
+    {
+      name: "a page of another site",
+      peer: "127.0.0.1",
+      headers: { host: "localhost", origin: "http://evil.example" },
+    },
+    { name: "a page without an origin", peer: "127.0.0.1", headers: { host: "localhost", origin: "null" } },
+  ])("a request from $name may not, and is told what would do", ({ peer, headers }) => {
+    const judgement = judgeAccess(request(peer, headers as Record<string, string>), tokens());
+    expect(judgement).toMatchObject({ refusal: { status: 403, body: expect.stringContaining("ADMIN_TOKEN") } });
+  });
+});
+
+describe("with a token", () => {
+  test.each(["Bearer", "bearer", "BEARER"])("whoever sends it may, from anywhere (%s)", (scheme) => {
+    expect(judge(request("10.0.0.7", { authorization: `${scheme} ${TOKEN}` }), TOKEN)).toBe("ADMIN_TOKEN at 10.0.0.7");
+  });
+
+  test.each([
+    { name: "none", headers: {} },
+    { name: "another one", headers: { authorization: "Bearer correct-horse-battery-stapler" } },
+    { name: "a part of it", headers: { authorization: `Bearer ${TOKEN.slice(0, -1)}` } },
+    { name: "it with more behind", headers: { authorization: `Bearer ${TOKEN} ${TOKEN}` } },
+    { name: "it in another scheme", headers: { authorization: `Basic ${TOKEN}` } },
+    { name: "an empty one", headers: { authorization: "Bearer " } },
+  ])("a request with $name is asked for one, also from the same host", ({ headers }) => {
+    const given = request("127.0.0.1", { host: "localhost", ...headers });
+    const judgement = judgeAccess(given, tokens(TOKEN));
+    expect(judgement).toMatchObject({
+      refusal: { status: 401, headers: { "www-authenticate": 'Bearer realm="headgate"' } },
+    });
+    expect(JSON.stringify(judgement)).not.toContain(TOKEN.slice(0, -1));
+  });
+});

@@ -1,0 +1,93 @@
+// Tokens from a file: what may stand in it, and what happens when it changes.
+
+import { mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Tokens } from "../../../src/admin/tokens.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+
+const FIRST = "first-token-of-operators";
+const SECOND = "second-token-of-operators";
+
+let folder: string;
+let file: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "headgate-tokens-"));
+  file = join(folder, "token");
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+function open() {
+  const clock = new ManualClock();
+  const events: string[] = [];
+  const tokens = new Tokens({
+    token: undefined,
+    file,
+    clock,
+    onChange: (names) => events.push(`changed: ${names.join()}`),
+    onRefused: (why) => events.push(`refused: ${why}`),
+  });
+  /** Names after the file may be looked at again. */
+  const later = (text: string) => {
+    clock.advanceSeconds(2);
+    return tokens.nameOf(text);
+  };
+  return { tokens, later, events };
+}
+
+test("one per line, with a name or without, comments and blank lines aside", async () => {
+  await writeFile(file, `# who may\n\nalice ${FIRST}\r\n  ${SECOND}  \n`);
+  const { tokens } = open();
+  expect([FIRST, SECOND, "alice", ""].map((text) => tokens.nameOf(text))).toEqual([
+    "alice",
+    "line 4",
+    undefined,
+    undefined,
+  ]);
+});
+
+test("a changed file is in force without a restart: the old token ends, the new one begins", async () => {
+  await writeFile(file, FIRST);
+  const { later, events } = open();
+  await writeFile(file, `bob ${SECOND}`);
+  expect([later(FIRST), later(SECOND)]).toEqual([undefined, "bob"]);
+  expect(events).toEqual(["changed: bob"]);
+});
+
+test("a link that is swapped, as Kubernetes does, counts as a change", async () => {
+  await writeFile(join(folder, "a"), FIRST);
+  await writeFile(join(folder, "b"), FIRST.replace("first", "other"));
+  await symlink("a", file);
+  const { later } = open();
+  await symlink("b", join(folder, "next"));
+  await rename(join(folder, "next"), file);
+  expect([later(FIRST), later(FIRST.replace("first", "other"))]).toEqual([undefined, "line 1"]);
+});
+
+test.each([
+  { name: "emptied", change: () => writeFile(file, "\n"), says: /found none/ },
+  { name: "filled with nonsense", change: () => writeFile(file, Buffer.from([0, 255, 1])), says: /line 1/ },
+  { name: "given a token that is short", change: () => writeFile(file, "short"), says: /16 to 1024 .* line 1/ },
+  { name: "taken away", change: () => rm(file), says: /ENOENT/ },
+])("a file that is $name leaves the tokens before it in force, and is told once", async ({ change, says }) => {
+  await writeFile(file, FIRST);
+  const { later, events } = open();
+  await change();
+  expect([later(FIRST), later(FIRST), later("short")]).toEqual(["line 1", "line 1", undefined]);
+  expect(events).toEqual([expect.stringMatching(says)]);
+  await writeFile(file, `carol ${SECOND}`);
+  expect(later(SECOND)).toBe("carol");
+});
+
+test.each([
+  { name: "no token", text: "# none\n", says: /found none/ },
+  { name: "a token of 15 characters", text: "a".repeat(15), says: /16 to 1024/ },
+  { name: "three words", text: `alice bob ${FIRST}`, says: /`token` or `name token` in line 1/ },
+  { name: "a name with odd characters", text: `al"ice ${FIRST}`, says: /line 1/ },
+  { name: "too many", text: Array.from({ length: 65 }, (_, i) => `${FIRST}${i}`).join("\n"), says: /at most 64/ },
+])("a file with $name at start is a mistake that names no token", async ({ text, says }) => {
+  await writeFile(file, text);
+  expect(open).toThrow(says);
+  expect(() => open()).not.toThrow(text.trim().slice(0, 15));
+});

@@ -1,0 +1,256 @@
+// Looking at buckets and making them as new, for every algorithm and through everything that stands around a store.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { StoreError } from "../../../src/core/errors.ts";
+import { OnStoreFailure } from "../../../src/core/limit.ts";
+import { oneByteOf } from "../../../src/core/request.ts";
+import { type AskedBuckets, BucketDesk } from "../../../src/limiter/bucket-desk.ts";
+import { LimitCall } from "../../../src/limiter/call.ts";
+import { LocalFallback } from "../../../src/limiter/failure-policy.ts";
+import { Limiter } from "../../../src/limiter/limiter.ts";
+import { LocalCache } from "../../../src/limiter/local-cache.ts";
+import { MemoryStore } from "../../../src/stores/memory/memory-store.ts";
+import type { Store } from "../../../src/stores/store.ts";
+import { DenialMemory } from "../../../src/stores/wrappers/denial-memory.ts";
+import { Leases } from "../../../src/stores/wrappers/lease.ts";
+import { Periodic } from "../../../src/stores/wrappers/periodic.ts";
+import { Share } from "../../../src/stores/wrappers/share.ts";
+import { SyncStore } from "../../../src/stores/wrappers/sync-store.ts";
+import { CountingStatsBook, RecordingObserver } from "../../support/limiter-rig.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { rulesFromYaml } from "../../support/rules.ts";
+import { ScriptedStore } from "../../support/scripted-store.ts";
+
+const PERIOD_MS = 100;
+
+interface RigOptions {
+  readonly compatible?: boolean;
+  readonly localCache?: LocalCache;
+  /** Puts around the memory what stands around a shared store. */
+  readonly wrapped?: boolean;
+  readonly store?: (clock: ManualClock) => Store;
+}
+
+/** A limiter and a desk over one store, under one clock. */
+function openRig(rules: string, { compatible = false, localCache, wrapped = false, store: open }: RigOptions = {}) {
+  const clock = new ManualClock();
+  const memory = new MemoryStore({ clock });
+  const store = open?.(clock) ?? (wrapped ? wrap(memory, clock) : memory);
+  const statsBook = new CountingStatsBook();
+  const ruleSet = rulesFromYaml(rules, { statsBook, compatible });
+  const common = {
+    store,
+    clock,
+    shadowMode: false,
+    quotaMode: false,
+    onStoreFailure: OnStoreFailure.allow,
+    retryAfterJitter: 0,
+    windowClock: clock,
+    statsBook,
+    localCache,
+  };
+  const limiter = new Limiter({
+    ...common,
+    compatible,
+    observer: new RecordingObserver(),
+    fallback: new LocalFallback(
+      () => new MemoryStore({ clock }),
+      () => 1,
+    ),
+    nearLimitRatio: 0.8,
+  });
+  limiter.useRules(ruleSet);
+  /** One call; true if it passed. */
+  const hit = (entries: Readonly<Record<string, string>>, hits = 1): boolean => {
+    const call = new LimitCall({ finish: () => expect.unreachable("memory answers at once") });
+    call.request.domain = "edge";
+    call.request.hitsAddend = hits;
+    const descriptor = call.request.addDescriptor();
+    for (const [key, value] of Object.entries(entries)) descriptor.addEntry(oneByteOf(key), oneByteOf(value));
+    limiter.decide(call, Number.POSITIVE_INFINITY);
+    return !call.decision.overLimit;
+  };
+  return { clock, memory, hit, desk: new BucketDesk({ ...common, rules: () => limiter.rules }) };
+}
+
+function wrap(memory: Store, clock: ManualClock): Store {
+  const store = new DenialMemory(memory, { clock, entriesMax: 100 });
+  return new SyncStore(store, {
+    clock,
+    lease: new Leases({ store, processCount: () => 1 }),
+    periodic: new Periodic({ store, periodMs: PERIOD_MS, now: () => clock.nowUs() }),
+    share: new Share({ memory: new MemoryStore({ clock }), processCount: () => 1, processIndex: () => 0 }),
+  });
+}
+
+function of(entries: Readonly<Record<string, string>>, globalLimit = false): AskedBuckets {
+  const list = Object.entries(entries).map(([key, value]) => ({ key, value }));
+  return { domain: "edge", descriptors: list.length === 0 ? [] : [{ entries: list }], globalLimit };
+}
+
+const AS_NEW = { remaining: 10, waitSeconds: 0, resetSeconds: 0 };
+const one = (limit: string, more = "") => `domain: edge
+descriptors: [{ key: k${more}, rate_limit: { ${limit} } }]`;
+
+const KINDS = [
+  { kind: "token bucket", limit: "requests_per_unit: 10, unit: minute, algorithm: token_bucket" },
+  { kind: "sliding window", limit: "requests_per_unit: 10, unit: minute" },
+  { kind: "fixed window", limit: "requests_per_unit: 10, unit: minute, algorithm: fixed_window" },
+  { kind: "sliding log", limit: "requests_per_unit: 10, unit: minute, algorithm: sliding_log" },
+];
+
+describe.each(KINDS)("a $kind", ({ limit }) => {
+  const step = fc.record({ hits: fc.constantFrom(1, 3, 10, 11, 5_000_000_000), waitMs: fc.nat(90_000) });
+
+  test.each([
+    { name: "charged by calls", more: "" },
+    { name: "run into debt by reports after the fact", more: ", post_paid: true" },
+  ])("$name is as new after a reset, whatever came before", async ({ more }) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
+        const { clock, hit, desk } = openRig(one(limit, more));
+        for (const { hits, waitMs } of steps) {
+          hit({ k: "a" }, hits);
+          clock.advanceMs(waitMs);
+        }
+        const [seen] = await desk.peek(of({ k: "a" }));
+        const [reset] = await desk.reset(of({ k: "a" }));
+        expect(reset).toMatchObject({ before: seen?.standing, standing: AS_NEW });
+        expect(await desk.peek(of({ k: "a" }))).toMatchObject([{ standing: AS_NEW }]);
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  test("shows what is left, pays nothing for it, and leaves the buckets of others alone", async () => {
+    const { hit, desk } = openRig(one(limit));
+    for (let i = 0; i < 10; i++) hit({ k: "a" });
+    hit({ k: "b" });
+    for (let i = 0; i < 3; i++) {
+      const [seen] = await desk.peek(of({ k: "a" }));
+      expect(seen?.standing.remaining).toBe(0);
+      expect(seen?.standing.waitSeconds).toBeGreaterThan(0);
+      expect(seen?.standing.resetSeconds).toBeGreaterThanOrEqual(seen?.standing.waitSeconds ?? 0);
+    }
+    await desk.reset(of({ k: "a" }));
+    expect((await desk.peek(of({ k: "b" })))[0]?.standing.remaining).toBe(9);
+    expect(hit({ k: "a" })).toBe(true);
+  });
+});
+
+describe("through what stands around a shared store", () => {
+  test.each([
+    { sync: "exact", limit: KINDS[0]?.limit },
+    { sync: "lease", limit: `${KINDS[0]?.limit}, sync: lease` },
+    { sync: "lease of a window", limit: `${KINDS[2]?.limit}, sync: lease` },
+    { sync: "periodic", limit: `${KINDS[0]?.limit}, sync: periodic` },
+    { sync: "share", limit: `${KINDS[0]?.limit}, sync: share` },
+  ])("a bucket under $sync passes its whole limit again after a reset, and no more", async ({ limit }) => {
+    const { hit, desk, clock } = openRig(one(limit ?? ""), { wrapped: true });
+    const passed = () => Array.from({ length: 30 }, () => hit({ k: "a" })).filter(Boolean).length;
+    expect(passed()).toBe(10);
+    clock.advanceMs(1);
+    expect((await desk.peek(of({ k: "a" })))[0]?.standing.remaining).toBe(0);
+    const [reset] = await desk.reset(of({ k: "a" }));
+    expect(reset).toMatchObject({ before: { remaining: 0 }, standing: AS_NEW });
+    expect(passed()).toBe(10);
+  });
+
+  test("what is leased in advance does not come on top of a bucket that was reset", async () => {
+    const rules = one("requests_per_unit: 100, unit: hour, algorithm: token_bucket, sync: lease");
+    const { hit, desk, clock } = openRig(rules, { wrapped: true });
+    for (let i = 0; i < 10; i++) {
+      hit({ k: "a" });
+      clock.advanceMs(1);
+    }
+    await desk.reset(of({ k: "a" }));
+    expect(Array.from({ length: 200 }, () => hit({ k: "a" })).filter(Boolean)).toHaveLength(100);
+  });
+});
+
+describe("counters of the compatibility mode", () => {
+  const rules = one("requests_per_unit: 10, unit: minute");
+
+  test("are shown without being made, and begin anew", async () => {
+    const { hit, desk, memory, clock } = openRig(rules, { compatible: true });
+    expect(await desk.peek(of({ k: "a" }))).toMatchObject([{ standing: AS_NEW }]);
+    expect(memory.bucketCount).toBe(0);
+    clock.advanceSeconds(20);
+    hit({ k: "a" }, 25);
+    const over = { remaining: 0, waitSeconds: 40, resetSeconds: 40 };
+    expect(await desk.peek(of({ k: "a" }))).toMatchObject([
+      { bucketKey: expect.stringContaining("edge_k_a_"), standing: over },
+    ]);
+    expect(await desk.reset(of({ k: "a" }))).toMatchObject([{ before: over, standing: AS_NEW }]);
+    expect(await desk.peek(of({ k: "a" }))).toMatchObject([{ standing: AS_NEW }]);
+  });
+
+  test("are forgotten by the local cache", async () => {
+    const localCache = new LocalCache(1_000_000);
+    const { hit, desk } = openRig(rules, { compatible: true, localCache });
+    for (let i = 0; i < 12; i++) hit({ k: "a" });
+    expect(localCache.size).toBe(1);
+    await desk.reset(of({ k: "a" }));
+    expect(localCache.size).toBe(0);
+    expect(hit({ k: "a" })).toBe(true);
+  });
+});
+
+describe("which buckets are meant", () => {
+  const rules = `domain: edge
+global_limit: { requests_per_unit: 100, unit: hour }
+descriptors:
+  - key: k
+    rate_limits:
+      - { name: short, requests_per_unit: 5, unit: minute }
+      - { name: long, requests_per_unit: 50, unit: hour }
+  - key: llm
+    post_paid: true
+    rate_limit: { requests_per_unit: 10, unit: day }
+`;
+  const meant = async (asked: AskedBuckets) =>
+    (await openRig(rules).desk.peek(asked)).map(({ descriptor, limit }) => [descriptor ?? "global", limit.name]);
+
+  test.each([
+    {
+      name: "every limit of a rule",
+      asked: of({ k: "a" }),
+      found: [
+        [0, "short"],
+        [0, "long"],
+      ],
+    },
+    { name: "the global limit by name alone", asked: of({}, true), found: [["global", ""]] },
+    {
+      name: "the global limit beside a post-paid rule",
+      asked: of({ llm: "a" }, true),
+      found: [
+        [0, ""],
+        ["global", ""],
+      ],
+    },
+    { name: "nothing without a rule", asked: of({ other: "a" }), found: [] },
+    { name: "nothing in an unknown domain", asked: { ...of({ k: "a" }), domain: "other" }, found: [] },
+    {
+      name: "one bucket once, however often it is named",
+      asked: { ...of({ llm: "a" }), descriptors: [...of({ llm: "a" }).descriptors, ...of({ llm: "a" }).descriptors] },
+      found: [[0, ""]],
+    },
+    {
+      name: "the bucket of a limit that callers send",
+      asked: { ...of({}), descriptors: [{ entries: [{ key: "x", value: "y" }], override: { amount: 7, unit: 2 } }] },
+      found: [[0, ""]],
+    },
+  ])("$name", async ({ asked, found }) => {
+    expect(await meant(asked)).toEqual(found);
+  });
+});
+
+test("a store that does not answer is an error, and nothing is said to be reset", async () => {
+  const failure = new StoreError("STORE_TIMEOUT", "no reply", { transient: true });
+  const store = (clock: ManualClock) => Object.assign(new ScriptedStore(clock), { failure });
+  const { desk } = openRig(one("requests_per_unit: 10, unit: minute"), { store });
+  await expect(desk.peek(of({ k: "a" }))).rejects.toBe(failure);
+  await expect(desk.reset(of({ k: "a" }))).rejects.toBe(failure);
+});
