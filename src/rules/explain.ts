@@ -9,17 +9,11 @@ import { Kind } from "../core/take.ts";
 import { entryKeyPart, sharedEntryKeyPart } from "./bucket-key.ts";
 import { costOf } from "./cost.ts";
 import { counterKey } from "./counter-key.ts";
-import type {
-  AskedEntry,
-  DescriptorReport,
-  EntryReport,
-  ExplainReport,
-  LimitReport,
-  TriedRule,
-} from "./explain-report.ts";
-import { limitWords, listed, quoted, whyAccepted, whyPassedOver } from "./explain-words.ts";
-import { accepts, findChild } from "./match.ts";
-import type { DomainRules, GlobalLimit, KeyRules, Level, Rule, RuleSet } from "./rule-set.ts";
+import type { AskedEntry, DescriptorReport, EntryReport, ExplainReport, LimitReport } from "./explain-report.ts";
+import { triedRules } from "./explain-tried.ts";
+import { limitWords, listed, quoted } from "./explain-words.ts";
+import { findChild } from "./match.ts";
+import type { CompositeIndex, DomainRules, GlobalLimit, KeyRules, Level, Rule, RuleSet } from "./rule-set.ts";
 
 export type {
   AskedEntry,
@@ -30,10 +24,6 @@ export type {
   TriedRule,
 } from "./explain-report.ts";
 
-/** Most rules named per entry. */
-export const TRIED_MAX = 30;
-/** Most exact values named before the other rules of a level. */
-const EXACT_MAX = 10;
 /** Most names compared with a misspelt one. Bounds the time that one question may take, however many rules there are. */
 const COMPARED_MAX = 200;
 /** Rules looked through for a key that stands at another level. */
@@ -188,55 +178,6 @@ function* entryReport(entry: AskedEntry, level: Level, matched: Rule | undefined
   return { ...entry, outcome: matched === undefined ? "no match" : "matched", tried, leftOut, says };
 }
 
-/** The rules of a level in the order in which they count for the entry: exact values, patterns, the bare key. */
-function* triedRules(
-  level: Level,
-  key: string,
-  value: string,
-  matched: Rule | undefined,
-): Steps<{ tried: TriedRule[]; leftOut: number }> {
-  const keyRules = level.byKey.get(key);
-  const patterns = level.starKeyPatterns.length > 0 ? level.starKeyPatterns : (keyRules?.patterns ?? []);
-  const isPattern = new Set(patterns);
-  const isExact = matched !== undefined && keyRules?.exact.get(value) === matched;
-  const any = keyRules?.any === undefined ? [] : [keyRules.any];
-  // The one exact value that fits stands before those that don't; of a thousand others a few will do.
-  const exact = isExact && !isPattern.has(matched) ? [matched] : [];
-  for (const rule of keyRules?.exact.values() ?? []) {
-    if (exact.length >= EXACT_MAX) break;
-    if (rule !== matched && !isPattern.has(rule)) exact.push(rule);
-  }
-  const shown = [...exact, ...patterns, ...any].slice(0, TRIED_MAX);
-  if (matched !== undefined && !shown.includes(matched)) shown.splice(TRIED_MAX - 1, 1, matched);
-  // Wildcards stand among the exact values too, under their own text.
-  const wildcards = keyRules?.patterns.filter((rule) => rule.pattern.kind === "wildcard").length ?? 0;
-  const all = (keyRules?.exact.size ?? 0) - wildcards + patterns.length + any.length;
-  const tried: TriedRule[] = [];
-  let isDecided = isExact;
-  for (const rule of shown) {
-    yield;
-    const at = { rule: textOf(rule.pathElement), where: rule.where };
-    if (rule === matched) {
-      tried.push({ ...at, outcome: "matched", why: whyAccepted(rule, key, value) });
-      isDecided = true;
-    } else if (!isDecided || rule.pattern.kind === "exact") {
-      tried.push({ ...at, outcome: "passed over", why: whyPassedOver(rule, key, value) });
-    } else {
-      tried.push({ ...at, outcome: "not tried", why: whyNotTried(rule, matched, isExact, accepts(rule, key, value)) });
-    }
-  }
-  return { tried, leftOut: all - tried.length };
-}
-
-function whyNotTried(rule: Rule, matched: Rule | undefined, isExact: boolean, wouldFit: boolean): string {
-  const by = quoted(matched?.pathElement ?? "");
-  const what = rule.pattern.kind === "any" ? "the rule for any value was" : "this pattern was";
-  const because = isExact
-    ? `${by} matched exactly, so ${what} not tried`
-    : `${by} matched before, so ${what} not tried`;
-  return wouldFit && rule.pattern.kind !== "any" ? `${because}, although it would fit` : because;
-}
-
 function pathEnded(rule: Rule | undefined): Ending {
   if (rule === undefined) return { says: "the domain has no rules for descriptors" };
   const inner = rule.hasLimit ? "; its own limit is not applied, because more entries follow" : "";
@@ -244,6 +185,7 @@ function pathEnded(rule: Rule | undefined): Ending {
 }
 
 function noMatch(domain: DomainRules, level: Level, key: string, value: string): Ending {
+  if (level.composite !== undefined) return noComposite(level.composite, level.byKey.get(key), key, value);
   const ofKey = level.byKey.get(key);
   if (ofKey !== undefined) {
     const values = firstOf(patternTexts(ofKey), COMPARED_MAX);
@@ -263,6 +205,18 @@ function noMatch(domain: DomainRules, level: Level, key: string, value: string):
   return {
     says,
     suggestion: `Entries count in their order; a rule with key ${quoted(key)} stands at ${quoted(elsewhere.path)}.`,
+  };
+}
+
+// Under COMPATIBILITY_MODE key and value are one text, so what is near may stand under any key.
+function noComposite({ byText }: CompositeIndex, ofKey: KeyRules | undefined, key: string, value: string): Ending {
+  const ofThisKey = ofKey === undefined ? [] : [...patternTexts(ofKey)].map((text) => `${key}_${text}`);
+  const texts = firstOf(ofThisKey.length > 0 ? ofThisKey : byText.keys(), COMPARED_MAX);
+  if (texts.length === 0) return { says: "the domain has no rules for descriptors" };
+  const text = `${key}_${value}`;
+  return {
+    says: `no rule accepts ${quoted(text)}, key and value as one; rules here: ${listed(texts)}`,
+    ...didYouMean(nearestName(textOf(text), texts.map(textOf))),
   };
 }
 

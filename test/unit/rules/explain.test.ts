@@ -4,9 +4,11 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { OnStoreFailure } from "../../../src/core/limit.ts";
 import { oneByteOf, textOf } from "../../../src/core/request.ts";
+import type { Take } from "../../../src/core/take.ts";
 import { LimitCall } from "../../../src/limiter/call.ts";
 import { TakeFiller } from "../../../src/limiter/fill.ts";
-import { type AskedEntry, explainRequest, TRIED_MAX } from "../../../src/rules/explain.ts";
+import { type AskedEntry, explainRequest } from "../../../src/rules/explain.ts";
+import { TRIED_MAX } from "../../../src/rules/explain-tried.ts";
 import { findRule } from "../../../src/rules/match.ts";
 import type { DomainRules, Rule, RuleSet } from "../../../src/rules/rule-set.ts";
 import { LimitStatsBook } from "../../../src/telemetry/stats-book.ts";
@@ -226,6 +228,40 @@ test("the global limit is shown with its bucket", () => {
   });
 });
 
+describe("in the compatibility mode", () => {
+  const compatible = rulesFromYaml(
+    `domain: edge
+descriptors:
+  - { key: path, value: a_b, rate_limit: { requests_per_unit: 1, unit: minute } }
+  - { key: path, value: "x*", rate_limit: { requests_per_unit: 2, unit: minute } }
+  - { key: path, rate_limit: { requests_per_unit: 3, unit: minute } }
+`,
+    { compatible: true },
+  );
+
+  test("a rule of another key is found by the text of key and value, and said so", () => {
+    const report = explainOne(compatible, "path_a=b");
+    expect(report.limits[0]?.bucketKey).toBe("edge_path_a_b_<start of the window>");
+    expect(report.entries[0]?.tried).toMatchObject([
+      { rule: "path=a_b", outcome: "matched", why: "its key and value joined are 'path_a_b', as the entry's are" },
+      { rule: "path=x*", outcome: "not tried" },
+    ]);
+  });
+
+  test("patterns are tried on the whole text, the key alone last", () => {
+    expect(explainOne(compatible, "path=q").entries[0]?.tried).toMatchObject([
+      { rule: "path=a_b", outcome: "passed over" },
+      { rule: "path=x*", outcome: "passed over", why: "'path_q', key and value as one, does not fit" },
+      { rule: "path", outcome: "matched" },
+    ]);
+  });
+
+  test("what is near is looked for under any key", () => {
+    const report = explainOne(compatible, "paht_a=b");
+    expect(report).toMatchObject({ outcome: "no limit", suggestion: "Did you mean 'path_a_b'?" });
+  });
+});
+
 describe("agreement with what calls meet", () => {
   const value = fc.constantFrom("a", "b", "ab", "aab", "b*", "ü", "", "10.0.0.1");
   const accepted = fc.oneof(
@@ -266,14 +302,18 @@ describe("agreement with what calls meet", () => {
   }));
   const entry = fc.record({ key: fc.constantFrom("a", "a", "b", "ü", "w"), value });
 
-  test("finds the rule that the limiter finds, and the same buckets", () => {
+  test.each([
+    { mode: "its own way", compatible: false },
+    { mode: "the compatibility mode", compatible: true },
+  ])("finds the rule that the limiter finds, and the same buckets, in $mode", ({ compatible }) => {
+    const clock = new ManualClock();
     const filler = new TakeFiller({
       shadowMode: false,
       quotaMode: false,
       onStoreFailure: OnStoreFailure.allow,
       retryAfterJitter: 0,
-      clock: new ManualClock(),
-      windowClock: new ManualClock(),
+      clock,
+      windowClock: clock,
       statsBook: new LimitStatsBook(200),
     });
     let limited = 0;
@@ -286,7 +326,9 @@ describe("agreement with what calls meet", () => {
       const found = findRule(domain, descriptor, matched);
       filler.fill(call, domain);
       const report = explainRequest(rules, "edge", [entries]).descriptors[0];
-      const buckets = call.group.takes.slice(0, call.group.size).map((take) => textOf(take.bucketKey));
+      const buckets = call.group.takes
+        .slice(0, call.group.size)
+        .map((take) => withoutWindow(take, textOf(take.bucketKey)));
       const walked = report?.entries.flatMap((shown) => shown.tried.filter((rule) => rule.outcome === "matched"));
       expect(report?.rule?.where).toBe(found?.where);
       expect(report?.outcome === "no limit").toBe(found === undefined);
@@ -297,7 +339,7 @@ describe("agreement with what calls meet", () => {
     const descriptors = fc.array(fc.array(entry, { minLength: 1, maxLength: 3 }), { minLength: 20, maxLength: 20 });
     fc.assert(
       fc.property(level, descriptors, (rootRules, asked) => {
-        const rules = tryRules({ domain: "edge", descriptors: rootRules });
+        const rules = tryRules({ domain: "edge", descriptors: rootRules }, compatible);
         const domain = rules?.domains.get("edge");
         fc.pre(rules !== undefined && domain !== undefined);
         for (const entries of asked) if (rules !== undefined && domain !== undefined) compare(rules, domain, entries);
@@ -308,9 +350,14 @@ describe("agreement with what calls meet", () => {
   });
 });
 
-function tryRules(file: object): RuleSet | undefined {
+// Explain doesn't say when a counter's window began.
+function withoutWindow({ limit }: Take, bucketKey: string): string {
+  return limit.isCounter ? bucketKey.replace(/\d+$/, "<start of the window>") : bucketKey;
+}
+
+function tryRules(file: object, compatible: boolean): RuleSet | undefined {
   try {
-    return rulesFromYaml(JSON.stringify(file));
+    return rulesFromYaml(JSON.stringify(file), { compatible });
   } catch (error) {
     if (error instanceof Error && error.message.startsWith("the test's rules don't compile")) return undefined;
     throw error;

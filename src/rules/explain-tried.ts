@@ -1,0 +1,115 @@
+// Which rules of a level were tried on an entry, in what order, and why each was taken or passed over. explain.ts walks
+// the levels; match.ts decides.
+
+import { textOf } from "../core/request.ts";
+import type { Steps } from "../core/steps.ts";
+import type { TriedRule } from "./explain-report.ts";
+import { quoted, whyAccepted, whyPassedOver } from "./explain-words.ts";
+import { accepts, fitsPieces } from "./match.ts";
+import type { CompositeIndex, Level, Rule } from "./rule-set.ts";
+
+/** Most rules named per entry. */
+export const TRIED_MAX = 30;
+/** Most exact values named before the other rules of a level. */
+const EXACT_MAX = 10;
+
+/** The rules of a level in the order in which they count for the entry: exact values, patterns, the bare key. At most TRIED_MAX. */
+export function* triedRules(
+  level: Level,
+  key: string,
+  value: string,
+  matched: Rule | undefined,
+): Steps<{ tried: TriedRule[]; leftOut: number }> {
+  if (level.composite !== undefined) return yield* triedComposites(level, level.composite, { key, value, matched });
+  const keyRules = level.byKey.get(key);
+  const patterns = level.starKeyPatterns.length > 0 ? level.starKeyPatterns : (keyRules?.patterns ?? []);
+  const isPattern = new Set(patterns);
+  const isExact = matched !== undefined && keyRules?.exact.get(value) === matched;
+  const any = keyRules?.any === undefined ? [] : [keyRules.any];
+  // The one exact value that fits stands before those that don't; of a thousand others a few will do.
+  const exact = isExact && !isPattern.has(matched) ? [matched] : [];
+  for (const rule of keyRules?.exact.values() ?? []) {
+    if (exact.length >= EXACT_MAX) break;
+    if (rule !== matched && !isPattern.has(rule)) exact.push(rule);
+  }
+  const shown = [...exact, ...patterns, ...any].slice(0, TRIED_MAX);
+  if (matched !== undefined && !shown.includes(matched)) shown.splice(TRIED_MAX - 1, 1, matched);
+  // Wildcards stand among the exact values too, under their own text.
+  const wildcards = keyRules?.patterns.filter((rule) => rule.pattern.kind === "wildcard").length ?? 0;
+  const all = (keyRules?.exact.size ?? 0) - wildcards + patterns.length + any.length;
+  const tried: TriedRule[] = [];
+  let isDecided = isExact;
+  for (const rule of shown) {
+    yield;
+    const at = { rule: textOf(rule.pathElement), where: rule.where };
+    if (rule === matched) {
+      tried.push({ ...at, outcome: "matched", why: whyAccepted(rule, key, value) });
+      isDecided = true;
+    } else if (!isDecided || rule.pattern.kind === "exact") {
+      tried.push({ ...at, outcome: "passed over", why: whyPassedOver(rule, key, value) });
+    } else {
+      tried.push({ ...at, outcome: "not tried", why: whyNotTried(rule, matched, isExact, accepts(rule, key, value)) });
+    }
+  }
+  return { tried, leftOut: all - tried.length };
+}
+
+function whyNotTried(rule: Rule, matched: Rule | undefined, isExact: boolean, wouldFit: boolean): string {
+  const by = quoted(matched?.pathElement ?? "");
+  const what = rule.pattern.kind === "any" ? "the rule for any value was" : "this pattern was";
+  const because = isExact
+    ? `${by} matched exactly, so ${what} not tried`
+    : `${by} matched before, so ${what} not tried`;
+  return wouldFit && rule.pattern.kind !== "any" ? `${because}, although it would fit` : because;
+}
+
+interface Looked {
+  readonly key: string;
+  readonly value: string;
+  readonly matched: Rule | undefined;
+}
+
+// Under COMPATIBILITY_MODE: the text `key_value`, then patterns over it in order, then the key alone. Of rules for other
+// texts only those of the key are named.
+function* triedComposites(
+  level: Level,
+  { byText, patterns }: CompositeIndex,
+  { key, value, matched }: Looked,
+): Steps<{ tried: TriedRule[]; leftOut: number }> {
+  const text = `${key}_${value}`;
+  const exact = byText.get(text);
+  const bare = byText.get(key);
+  const isExact = matched !== undefined && matched === exact;
+  const isPattern = new Set(patterns.map(({ rule }) => rule));
+  const others = [...(level.byKey.get(key)?.exact.values() ?? [])].filter(
+    (rule) => rule !== exact && !isPattern.has(rule),
+  );
+  const ends = [...isPattern, ...(bare === undefined ? [] : [bare])];
+  const all = new Set([...(isExact ? [matched] : []), ...others.slice(0, EXACT_MAX), ...ends]);
+  const shown = [...all].slice(0, TRIED_MAX);
+  if (matched !== undefined && !shown.includes(matched)) shown.splice(TRIED_MAX - 1, 1, matched);
+  const piecesOf = new Map(patterns.map(({ rule, pieces }) => [rule, pieces]));
+  const tried: TriedRule[] = [];
+  let isDecided = isExact;
+  for (const rule of shown) {
+    yield;
+    const at = { rule: textOf(rule.pathElement), where: rule.where };
+    const pieces = piecesOf.get(rule);
+    if (rule === matched) {
+      tried.push({ ...at, outcome: "matched", why: whyComposite(rule, key, value, isExact) });
+      isDecided = true;
+    } else if (isDecided && (isPattern.has(rule) || rule === bare)) {
+      const fits = isPattern.has(rule) && (pieces === undefined ? accepts(rule, key, value) : fitsPieces(pieces, text));
+      tried.push({ ...at, outcome: "not tried", why: whyNotTried(rule, matched, isExact, fits) });
+    } else {
+      const why = pieces === undefined && isPattern.has(rule) ? whyPassedOver(rule, key, value) : undefined;
+      tried.push({ ...at, outcome: "passed over", why: why ?? `${quoted(text)}, key and value as one, does not fit` });
+    }
+  }
+  return { tried, leftOut: all.size - shown.length + Math.max(0, others.length - EXACT_MAX) };
+}
+
+function whyComposite(rule: Rule, key: string, value: string, isExact: boolean): string {
+  if (rule.key === key || !isExact) return whyAccepted(rule, key, value);
+  return `its key and value joined are ${quoted(`${key}_${value}`)}, as the entry's are`;
+}
