@@ -52,6 +52,7 @@ export class App {
       this.#pages.side.close(settings.shutdownGraceMs),
     ]);
     clearInterval(this.#storeWatch);
+    clearInterval(running.loadWatch);
     running.tls?.close();
     await store.close();
     await running.statsd?.close();
@@ -83,9 +84,12 @@ export async function startApp(options: AppOptions): Promise<App> {
   });
   const listening = settings.grpcUnixSocket ?? `${settings.grpcHost}:${grpc.port}`;
   const { debugPort: debug, metricsPort: metrics } = side;
-  logger.info(
-    { grpc: listening, http: `${settings.httpHost}:${httpPort}`, store: settings.backendType, debug, metrics },
-    "listening",
-  );
+  // Of several workers the supervisor says it, once for all.
+  if (options.link === undefined) {
+    logger.info(
+      { grpc: listening, http: `${settings.httpHost}:${httpPort}`, store: settings.backendType, debug, metrics },
+      "listening",
+    );
+  }
   return new App(parts, grpc, pages, storeWatch);
 }

@@ -1,38 +1,52 @@
 #!/usr/bin/env node
-// Process entry: hands the command line its `serve`, and turns signals into reloads and an orderly end.
+// Process entry: hands the command line its `serve`, and turns signals into reloads and an orderly end. With WORKERS the
+// first process is a supervisor, which runs this program again for each worker and passes on what signals mean.
 
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { type App, startApp } from "./app.ts";
 import { buildProgram } from "./cli/program.ts";
-import { SystemClock } from "./core/clock.ts";
+import { type Clock, SystemClock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
-import { readSettings, secretsOf } from "./settings.ts";
+import { readSettings, type Settings, secretsOf } from "./settings.ts";
 import { createLogger, type Logger } from "./telemetry/logger.ts";
+import { workerCountOf } from "./workers/core-count.ts";
+import { Supervisor } from "./workers/supervisor.ts";
+import { WorkerLink } from "./workers/worker-link.ts";
 
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
   version: string;
 };
 
+/** What signals are about: the service in this process, or the supervisor of several. */
+interface Running {
+  reload(): Promise<void>;
+  stop(how: { readonly delays: boolean }): Promise<void>;
+  /** Ends what runs beside this process. */
+  kill?(): void;
+}
+
 /** Serves until SIGTERM or SIGINT. A second signal ends the process at once. */
 async function serve(): Promise<void> {
   const settings = readSettings(process.env);
   const clock = new SystemClock();
-  const logger = createLogger({
-    level: settings.logLevel,
-    format: settings.logFormat,
-    clock,
-    secrets: secretsOf(settings),
-  });
+  const logger = loggerOf(settings, clock);
   for (const warning of settings.warnings) logger.warn(warning);
-  let app: App | undefined;
+  let running: Running | undefined;
   // Before anybody can know that the process is up: without a handler a signal would end it on the spot.
   const asked = askedToEnd();
   process.on("SIGHUP", () => {
     logger.info("SIGHUP: reading the rule files again");
-    void app?.reload();
+    void running?.reload();
   });
-  app = await startApp({ settings, clock, logger, version });
-  await end(app, await asked, logger);
+  const count = workerCountOf(settings.workers);
+  if (count === 1) running = await startApp({ settings, clock, logger, version });
+  else {
+    const supervisor = new Supervisor({ settings, clock, logger, count, file: fileURLToPath(import.meta.url) });
+    await supervisor.start();
+    running = supervisor;
+  }
+  await end(running, await asked, logger);
 }
 
 function askedToEnd(): Promise<NodeJS.Signals> {
@@ -41,16 +55,62 @@ function askedToEnd(): Promise<NodeJS.Signals> {
   });
 }
 
-async function end(app: App, signal: NodeJS.Signals, logger: Logger): Promise<void> {
+async function end(running: Running, signal: NodeJS.Signals, logger: Logger): Promise<void> {
   logger.info({ signal }, "shutting down");
-  for (const again of ["SIGTERM", "SIGINT"] as const) process.once(again, () => process.exit(1));
+  for (const again of ["SIGTERM", "SIGINT"] as const) {
+    process.once(again, () => {
+      running.kill?.();
+      process.exit(1);
+    });
+  }
   // A person at a terminal does not wait for load balancers to notice.
-  await app.stop({ delays: signal === "SIGTERM" });
+  await running.stop({ delays: signal === "SIGTERM" });
   logger.info("done");
 }
 
+/** Is one of several workers until the supervisor says stop, or is gone. */
+async function work(): Promise<void> {
+  // A terminal and systemd signal every process there is: the supervisor passes on what is meant, once and in order.
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => undefined);
+  let app: App | undefined;
+  let mustReload = false;
+  let stop: (why: { readonly delays: boolean; readonly isAlone: boolean }) => void = () => undefined;
+  const asked = new Promise<Parameters<typeof stop>[0]>((resolve) => {
+    stop = resolve;
+  });
+  const link = await WorkerLink.connect(process, {
+    reload() {
+      mustReload = app === undefined;
+      void app?.reload();
+    },
+    stop: (delays) => stop({ delays, isAlone: false }),
+    abandoned: () => stop({ delays: false, isAlone: true }),
+  });
+  if (link === undefined) throw new ConfigError("CONFIG_SETTINGS", "workers are started by `headgate serve` alone");
+  const settings = readSettings(process.env);
+  const clock = new SystemClock();
+  const logger = loggerOf(settings, clock, link.number);
+  try {
+    app = await startApp({ settings, clock, logger, version, link });
+  } catch (error) {
+    const isOurs = !(error instanceof ConfigError);
+    await link.failed(error instanceof Error ? (isOurs && error.stack) || error.message : String(error), isOurs);
+    process.exit(1);
+  }
+  if (mustReload) await app.reload();
+  const { delays, isAlone } = await asked;
+  if (isAlone) logger.error("the supervisor is gone; finishing what is under way");
+  await app.stop({ delays });
+  link.close();
+}
+
+function loggerOf(settings: Settings, clock: Clock, worker?: number): Logger {
+  const { logLevel: level, logFormat: format } = settings;
+  return createLogger({ level, format, clock, worker, secrets: secretsOf(settings) });
+}
+
 try {
-  await buildProgram({ serve, version }).parseAsync(process.argv);
+  await buildProgram({ serve, work, version }).parseAsync(process.argv);
 } catch (error) {
   if (!(error instanceof ConfigError)) throw error;
   process.stderr.write(`${error.code}: ${error.message}\n`);

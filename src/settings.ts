@@ -32,6 +32,8 @@ export interface Settings extends TableValues {
   readonly onStoreFailure: OnStoreFailureName;
   readonly ignoresDotFiles: boolean;
   readonly grpcReflection: boolean;
+  /** 1 with the memory store, whatever WORKERS says. */
+  readonly workers: number | "auto";
   /** Families of headers to send, LIMIT_RESPONSE_HEADERS_ENABLED included. */
   readonly responseHeaders: readonly HeaderDialect[];
   readonly usesStatsd: boolean;
@@ -84,6 +86,7 @@ export function readSettings(env: Environment): Settings {
   checkTogether(values, mistakes, warnings);
   const { backendType, redis, perSecondRedis } = settleRedis(values, mistakes, warnings);
   const postgres = settlePostgres(values, mistakes, warnings);
+  const workers = settleWorkers(values.workers, postgres === undefined ? backendType : "postgres", warnings);
   if (mistakes.length > 0) {
     const count = mistakes.length === 1 ? "1 setting" : `${mistakes.length} settings`;
     throw new ConfigError("CONFIG_SETTINGS", `${count} can't be used:\n${mistakes.join("\n")}`, mistakes);
@@ -94,6 +97,7 @@ export function readSettings(env: Environment): Settings {
     backendType: postgres === undefined ? backendType : "postgres",
     // What the reference service does, where nobody says otherwise.
     onStoreFailure: values.onStoreFailure ?? (values.compatibilityMode ? "error" : "allow"),
+    workers,
     grpcReflection: values.grpcReflection ?? !values.compatibilityMode,
     // Whoever names a host there and nothing else has counters sent to it.
     usesStatsd: values.usesStatsd ?? (values.compatibilityMode && (env.STATSD_HOST ?? "").trim() !== ""),
@@ -224,6 +228,18 @@ function checkTls(values: TableValues, mistakes: string[]): void {
     mistakes.push("GRPC_CLIENT_TLS_CACERT: callers would not be checked, because GRPC_SERVER_USE_TLS is not true");
   if (values.grpcClientName !== undefined && clientCa === undefined)
     mistakes.push("GRPC_CLIENT_TLS_SAN: callers would not be checked, because GRPC_CLIENT_TLS_CACERT is not set");
+}
+
+function settleWorkers(
+  workers: TableValues["workers"],
+  backendType: Settings["backendType"],
+  warnings: string[],
+): Settings["workers"] {
+  if (workers === 1 || backendType !== "memory") return workers;
+  warnings.push(
+    `WORKERS: staying at 1 in place of ${workers}, because the memory store lives in one process and each of several would grant the whole limit; REDIS_URL or POSTGRES_URL give them a store to share`,
+  );
+  return 1;
 }
 
 function rulesPlace(values: TableValues, env: Environment): Pick<Settings, "rulesDir" | "readsEveryFile"> {

@@ -4,7 +4,7 @@ import type { ExplainQuestion } from "../admin/questions.ts";
 import { AdminServer, type AdminSources } from "../admin/server.ts";
 import type { RulesState } from "../admin/views.ts";
 import { runInTurns } from "../config/in-turns.ts";
-import { ConfigError } from "../core/errors.ts";
+import { cannotListen } from "../core/cannot-listen.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
 import type { HeaderDialect } from "../rls/headers.ts";
 import { createJsonDoor, JSON_BYTES_MAX } from "../rls/json.ts";
@@ -21,6 +21,7 @@ import { TlsFiles } from "../transport/tls-files.ts";
 import { openTokens, watchAdmin } from "./admin-watch.ts";
 import type { Parts } from "./parts.ts";
 import { openSidePorts, type SidePorts } from "./side-ports.ts";
+import { workerService, workersView } from "./worker-service.ts";
 
 const KEEPALIVE_MS = 60_000;
 const CONCURRENT_STREAMS_MAX = 4_096;
@@ -42,6 +43,7 @@ export async function openAdmin(parts: Parts): Promise<OpenPages> {
     {
       host: settings.httpHost,
       port: settings.httpPort,
+      door: parts.link?.door("http"),
       metricsPath: settings.prometheusPath,
       bodyBytesMax: Math.min(settings.requestBytesMax, JSON_BYTES_MAX),
     },
@@ -61,6 +63,7 @@ export async function openGrpc(parts: Parts, httpPort: number): Promise<GrpcServ
     host: settings.grpcHost,
     port: settings.grpcPort,
     unixSocket: settings.grpcUnixSocket,
+    door: parts.link?.door("grpc"),
     tls: parts.running.tls,
     methods: [{ path: SHOULD_RATE_LIMIT_PATH, handler }],
     clock: parts.clock,
@@ -122,14 +125,17 @@ function adminSources(parts: Parts): AdminSources {
     onInternalError: options.onInternalError,
     onRequestError: options.onRequestError,
   });
+  const { link } = parts;
   const exporter = new PrometheusExporter(metricSources(parts));
+  link?.attach(workerService(parts, () => exporter.metricsText()));
   return {
     answerJson: (readBody) => door.answer(readBody),
     health,
-    metricsText: () => exporter.metricsText(),
+    metricsText: () => link?.fleetPage() ?? exporter.metricsText(),
     metricsContentType: exporter.contentType,
     rulesState: () => rulesState(parts),
     settings: describeSettings(settings),
+    workers: link === undefined ? undefined : () => workersView(link),
     explain: (question) => explainQuestion(parts, question),
     buckets: parts.buckets,
     tokens: openTokens(parts),
@@ -197,10 +203,7 @@ async function listenOrExplain(admin: AdminServer, { httpHost, httpPort }: Setti
   try {
     return await admin.listen();
   } catch (cause) {
-    const why =
-      cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE"
-        ? "something else listens there"
-        : String(cause);
-    throw new ConfigError("CONFIG_SETTINGS", `HTTP can't listen on ${httpHost}:${httpPort} (HOST and PORT): ${why}`);
+    if (!(cause instanceof Error)) throw cause;
+    throw cannotListen("HTTP", `${httpHost}:${httpPort}`, "HOST and PORT", cause);
   }
 }

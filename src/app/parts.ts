@@ -22,6 +22,8 @@ import { StatsdExporter } from "../telemetry/statsd.ts";
 import type { LaneCounts } from "../transport/fast-lane/bounds.ts";
 import type { GrpcServer } from "../transport/grpc-server.ts";
 import type { TlsFiles } from "../transport/tls-files.ts";
+import { partPrefix } from "../workers/fleet-health.ts";
+import type { WorkerLink } from "../workers/worker-link.ts";
 import { openStore } from "./open-store.ts";
 
 export interface AppOptions {
@@ -29,6 +31,8 @@ export interface AppOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly version: string;
+  /** The supervisor, if this process is one of several workers (WORKERS). */
+  readonly link?: WorkerLink | undefined;
 }
 
 /** What the parts of a process share. */
@@ -51,12 +55,13 @@ export interface Parts extends AppOptions {
     tls?: TlsFiles | undefined;
     statsd?: StatsdExporter | undefined;
     laneCounts?: LaneCounts;
+    loadWatch?: NodeJS.Timeout;
   };
 }
 
 /** Builds everything that does not listen. Rules come in force as soon as they are loaded. */
 export function buildParts(options: AppOptions): Parts {
-  const { settings, clock, logger } = options;
+  const { settings, clock, logger, link } = options;
   const rareLog = new RateLimitedLog(logger, clock);
   const calls = new CallCounts(rareLog);
   const storeCounts = new StoreCounts(rareLog);
@@ -100,7 +105,7 @@ export function buildParts(options: AppOptions): Parts {
   });
   const parts: Parts = {
     ...options,
-    health: new HealthState(),
+    health: new HealthState(link === undefined ? "" : partPrefix(link.number)),
     calls,
     storeCounts,
     statsBook,
@@ -132,7 +137,15 @@ function openLocalCache({ compatibilityMode, localCacheBytes }: Settings): Local
   return compatibilityMode && localCacheBytes > 0 ? new LocalCache(localCacheBytes) : undefined;
 }
 
-function openStatsd({ settings, calls, reloader, statsBook, localCache, rareLog }: Parts): StatsdExporter | undefined {
+function openStatsd({
+  settings,
+  link,
+  calls,
+  reloader,
+  statsBook,
+  localCache,
+  rareLog,
+}: Parts): StatsdExporter | undefined {
   if (settings.disablesStats || !(settings.usesStatsd || settings.usesDogStatsd)) return undefined;
   return new StatsdExporter(
     {
@@ -142,6 +155,7 @@ function openStatsd({ settings, calls, reloader, statsBook, localCache, rareLog 
       flushMs: settings.statsFlushIntervalMs,
       tags: settings.extraTags,
       isDog: settings.usesDogStatsd,
+      worker: link?.number,
     },
     { calls, reloads: () => reloader.status(), statsBook, localCache, log: rareLog },
   );

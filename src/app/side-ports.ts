@@ -16,7 +16,7 @@ export interface SidePorts {
 
 /** Opens those that the settings name. Never rejects for a port that is taken. */
 export async function openSidePorts(parts: Parts, sources: AdminSources): Promise<SidePorts> {
-  const { settings, reloader } = parts;
+  const { settings, reloader, link } = parts;
   const { debugHost, debugPort, prometheusAddress, prometheusPath } = settings;
   const servers: PageServer[] = [];
   const open = async (server: PageServer, variable: string, where: string) => {
@@ -33,23 +33,27 @@ export async function openSidePorts(parts: Parts, sources: AdminSources): Promis
       return undefined;
     }
   };
+  const isNotOpen = (name: "debug" | "metrics") => link !== undefined && link.door(name) === undefined;
   const ports = {
     debugPort:
-      debugPort === undefined
+      debugPort === undefined || isNotOpen("debug")
         ? undefined
         : await open(
             openDebugServer(
-              { host: debugHost, port: debugPort },
+              { host: debugHost, port: debugPort, door: link?.door("debug") },
               { rules: () => reloader.current, stats: processStats, onError: sources.onError },
             ),
             "DEBUG_PORT",
             `${debugHost}:${debugPort}`,
           ),
     metricsPort:
-      prometheusAddress === undefined
+      prometheusAddress === undefined || isNotOpen("metrics")
         ? undefined
         : await open(
-            openMetricsServer({ ...prometheusAddress, metricsPath: prometheusPath }, sources),
+            openMetricsServer(
+              { ...prometheusAddress, door: link?.door("metrics"), metricsPath: prometheusPath },
+              sources,
+            ),
             "PROMETHEUS_ADDR",
             `${prometheusAddress.host}:${prometheusAddress.port}`,
           ),

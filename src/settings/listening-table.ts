@@ -2,9 +2,10 @@
 
 import { ADMIN_ROWS } from "./admin-rows.ts";
 import { optional, setting, under } from "./setting.ts";
-import { BOOLEAN, durationMs, HOST_NAME, oneOf, PATH, PORT, TEXT, wholeNumber } from "./value-types.ts";
+import { BOOLEAN, durationMs, HOST_NAME, oneOf, PATH, PORT, TEXT, wholeNumber, wholeNumberOr } from "./value-types.ts";
 
 const DAY_MS = 86_400_000;
+const WORKERS_MAX = 128;
 
 export const LISTENING_SETTINGS = under("Listening", {
   grpcHost: setting("GRPC_HOST", HOST_NAME, "0.0.0.0", "Address that the gRPC port listens on."),
@@ -88,6 +89,12 @@ export const LISTENING_SETTINGS = under("Listening", {
     wholeNumber(1, 1_000_000),
     10_000,
     "Most calls under way at once; more are answered RESOURCE_EXHAUSTED.",
+  ),
+  workers: setting(
+    "WORKERS",
+    wholeNumberOr("auto", 1, WORKERS_MAX),
+    1,
+    "Processes that share the ports, so that more than one core decides; `auto` is one per core, as far as the container may use them. Needs a store that processes share: with the memory store it stays at one. Bounds such as IN_FLIGHT_MAX hold for each worker by itself.",
   ),
   shutdownDelayMs: setting(
     "SHUTDOWN_DELAY",

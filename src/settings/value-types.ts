@@ -106,6 +106,20 @@ export function wholeNumber(min: number, max: number): SettingType<number> {
   };
 }
 
+/** Whole numbers within bounds, or a word that has the process find the number. */
+export function wholeNumberOr<const Word extends string>(
+  word: Word,
+  min: number,
+  max: number,
+): SettingType<number | Word> {
+  return {
+    label: `whole number or ${word}`,
+    expects: `a whole number from ${min} to ${max}, or ${word}`,
+    parse: (text) => (text.toLowerCase() === word ? word : parseWhole(text, min, max)),
+    show: String,
+  };
+}
+
 /** Decimal numbers within bounds. */
 export function decimalNumber(min: number, max: number): SettingType<number> {
   return {

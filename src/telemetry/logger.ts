@@ -10,6 +10,8 @@ export interface LoggerOptions {
   readonly level: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
   readonly format: "json" | "text";
   readonly clock: Clock;
+  /** Number of the worker that writes, in every line; undefined where there is one process. */
+  readonly worker?: number | undefined;
   /** Texts that no line may hold, such as passwords; those under four characters are left alone. */
   readonly secrets: readonly string[];
   /** Takes each finished line with its line feed; standard output unless given. */
@@ -28,7 +30,7 @@ export function createLogger(options: LoggerOptions): Logger {
   return pino(
     {
       level: options.level,
-      base: null,
+      base: options.worker === undefined ? null : { worker: options.worker },
       // The clock of the process, so that tests of the log move time by hand; a Date only writes it down.
       timestamp: () => `,"time":"${new Date(options.clock.nowUs() / 1_000).toISOString()}"`,
       formatters: { level: (label) => ({ level: label }) },

@@ -7,7 +7,12 @@ export interface MetricRow {
   readonly kind: "counter" | "gauge" | "histogram";
   readonly help: string;
   readonly labels: readonly string[];
+  /** What several workers show together. Counters and histograms are added up. */
+  readonly across: Across;
 }
+
+/** How the values that several processes have of one series become one. */
+export type Across = "sum" | "max" | "min";
 
 /** Labels of the counters per rule. `rule` is the whole path; `key1` and `key2` are its first two elements. */
 export const RULE_LABELS = ["domain", "key1", "key2", "rule", "limit"] as const;
@@ -115,9 +120,12 @@ export const METRICS = {
     "headgate_store_gave_back_total",
     "Takes given back to the store: their call had been answered without it or was refused elsewhere, or a lease's rest went home.",
   ),
-  breakerState: gauge("headgate_store_breaker_state", "1 for the state that the breaker is in, 0 for the others.", [
-    "state",
-  ]),
+  breakerState: gauge(
+    "headgate_store_breaker_state",
+    "1 for the state that the breaker is in, 0 for the others.",
+    ["state"],
+    "max",
+  ),
   breakerChanges: counter("headgate_store_breaker_changes_total", "Changes of the breaker's state, by the new state.", [
     "state",
   ]),
@@ -136,28 +144,86 @@ export const METRICS = {
     ["action", "outcome"],
   ),
 
-  rulesInfo: gauge("headgate_rules_info", "1 for the rule set in force.", ["version", "hash"]),
-  rulesAge: gauge("headgate_rules_age_seconds", "Seconds since the rule set in force was loaded."),
-  rulesLimits: gauge("headgate_rules_limits", "Limits of the rule set in force."),
+  rulesInfo: gauge("headgate_rules_info", "1 for the rule set in force.", ["version", "hash"], "max"),
+  rulesAge: gauge("headgate_rules_age_seconds", "Seconds since the rule set in force was loaded.", [], "max"),
+  rulesLimits: gauge("headgate_rules_limits", "Limits of the rule set in force.", [], "max"),
   rulesLastLoadOk: gauge(
     "headgate_rules_last_load_success",
     "1 if the last load took effect, 0 if its errors kept the old rules.",
+    [],
+    "min",
   ),
-  ready: gauge("headgate_ready", "1 while this process says that it is ready."),
-  buildInfo: gauge("headgate_build_info", "1, with the versions of Headgate and of Node.js.", [
-    "version",
-    "node_version",
-  ]),
+  ready: gauge("headgate_ready", "1 while this process says that it is ready.", [], "min"),
+  workers: gauge("headgate_workers", "Processes whose numbers are shown here: 1, or the workers that WORKERS runs."),
+  buildInfo: gauge(
+    "headgate_build_info",
+    "1, with the versions of Headgate and of Node.js.",
+    ["version", "node_version"],
+    "max",
+  ),
 } as const;
 
-function counter(name: string, help: string, labels: readonly string[] = []): MetricRow {
-  return { name, kind: "counter", help, labels };
+/** What the supervisor of several workers adds to their sums. `worker` is a worker's number; a new one in its place begins anew. */
+export const WORKER_METRICS = {
+  restarts: counter("headgate_worker_restarts_total", "Workers that ended unasked and were replaced."),
+  moves: counter(
+    "headgate_worker_moves_total",
+    "Connections asked to go because their worker had far more open streams than the others.",
+  ),
+  connections: gauge("headgate_worker_connections", "Connections of the gRPC port that the worker holds.", ["worker"]),
+  openStreams: gauge("headgate_worker_open_streams", "Calls open at once, averaged over seconds.", ["worker"]),
+  calls: counter("headgate_worker_calls_total", "Calls that the worker has read, whatever came of them.", ["worker"]),
+} as const;
+
+/** The gauges of Node.js and of the process, which prom-client fills, as several workers show them together. */
+export const PROCESS_GAUGES: Readonly<Record<string, Across>> = {
+  process_start_time_seconds: "min",
+  process_resident_memory_bytes: "sum",
+  process_virtual_memory_bytes: "sum",
+  process_heap_bytes: "sum",
+  process_open_fds: "sum",
+  process_max_fds: "min",
+  nodejs_eventloop_lag_seconds: "max",
+  nodejs_eventloop_lag_min_seconds: "min",
+  nodejs_eventloop_lag_max_seconds: "max",
+  nodejs_eventloop_lag_mean_seconds: "max",
+  nodejs_eventloop_lag_stddev_seconds: "max",
+  nodejs_eventloop_lag_p50_seconds: "max",
+  nodejs_eventloop_lag_p90_seconds: "max",
+  nodejs_eventloop_lag_p99_seconds: "max",
+  nodejs_active_resources: "sum",
+  nodejs_active_resources_total: "sum",
+  nodejs_active_handles: "sum",
+  nodejs_active_handles_total: "sum",
+  nodejs_active_requests: "sum",
+  nodejs_active_requests_total: "sum",
+  nodejs_heap_size_total_bytes: "sum",
+  nodejs_heap_size_used_bytes: "sum",
+  nodejs_external_memory_bytes: "sum",
+  nodejs_heap_space_size_total_bytes: "sum",
+  nodejs_heap_space_size_used_bytes: "sum",
+  nodejs_heap_space_size_available_bytes: "sum",
+  nodejs_version_info: "max",
+};
+
+const GAUGES: ReadonlyMap<string, Across> = new Map([
+  ...Object.entries(PROCESS_GAUGES),
+  ...[...Object.values(METRICS), ...Object.values(WORKER_METRICS)].map(({ name, across }) => [name, across] as const),
+]);
+
+/** How a metric of several workers becomes one: as its row says, and a sum for all that has none. */
+export function acrossWorkers(name: string): Across {
+  return GAUGES.get(name) ?? "sum";
 }
 
-function gauge(name: string, help: string, labels: readonly string[] = []): MetricRow {
-  return { name, kind: "gauge", help, labels };
+function counter(name: string, help: string, labels: readonly string[] = []): MetricRow {
+  return { name, kind: "counter", help, labels, across: "sum" };
+}
+
+function gauge(name: string, help: string, labels: readonly string[] = [], across: Across = "sum"): MetricRow {
+  return { name, kind: "gauge", help, labels, across };
 }
 
 function histogram(name: string, help: string, labels: readonly string[] = []): MetricRow {
-  return { name, kind: "histogram", help, labels };
+  return { name, kind: "histogram", help, labels, across: "sum" };
 }

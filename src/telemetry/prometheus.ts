@@ -184,6 +184,7 @@ function registerRules(registry: Registry, { reloads, rules, isReady, version }:
   register(METRICS.rulesLimits, () => optional(rules()?.limits));
   register(METRICS.rulesLastLoadOk, () => [[reloads().lastError === undefined ? 1 : 0]]);
   register(METRICS.ready, () => [[isReady() ? 1 : 0]]);
+  register(METRICS.workers, () => [[1]]);
   register(METRICS.buildInfo, () => [[1, { version, node_version: process.version }]]);
 }
 

@@ -19,6 +19,11 @@ export interface StatsdOptions {
   readonly tags: ReadonlyMap<string, string>;
   /** DogStatsD: tags stand apart from the name. */
   readonly isDog: boolean;
+  /**
+   * Number of this worker among several. Counters of all add up at the server; gauges would overwrite each other, so
+   * they carry it as a tag.
+   */
+  readonly worker?: number | undefined;
 }
 
 export interface StatsdSources {
@@ -47,6 +52,8 @@ export class StatsdExporter {
   readonly #options: StatsdOptions;
   readonly #sources: StatsdSources;
   readonly #suffix: string;
+  readonly #gaugeSuffix: string;
+  readonly #gaugeTags: Record<string, string>;
   readonly #timer: NodeJS.Timeout;
   readonly #sent = new Map<string, number>();
   /** What was sent of a rule, in the order of RULE_COUNTERS; goes when the rule goes. */
@@ -56,10 +63,13 @@ export class StatsdExporter {
   #link: { readonly client: StatsD; hasFailed: boolean };
 
   constructor(options: StatsdOptions, sources: StatsdSources) {
-    const { flushMs, tags, isDog } = options;
+    const { flushMs, tags, isDog, worker } = options;
     this.#options = options;
     this.#sources = sources;
     this.#suffix = isDog ? "" : tagSuffix(tags);
+    const own = worker === undefined ? [] : ([["worker", String(worker)]] as const);
+    this.#gaugeSuffix = isDog ? "" : tagSuffix(new Map([...tags, ...own]));
+    this.#gaugeTags = isDog ? Object.fromEntries(own) : {};
     this.#link = this.#open();
     this.#timer = setInterval(() => this.flush(), flushMs);
     this.#timer.unref();
@@ -172,7 +182,7 @@ export class StatsdExporter {
       evacuateCount: evicted,
     };
     for (const [name, value] of Object.entries(gauges)) {
-      this.#link.client.gauge(`ratelimit.localcache.${name}${this.#suffix}`, value);
+      this.#link.client.gauge(`ratelimit.localcache.${name}${this.#gaugeSuffix}`, value, this.#gaugeTags);
     }
   }
 }

@@ -21,6 +21,8 @@ export interface ServiceProcess {
   /** Sends SIGTERM and resolves to the exit code; null if a signal ended it. */
   stop(): Promise<number | null>;
   signal(signal: NodeJS.Signals): void;
+  /** Resolves when it has ended, however: to the exit code, null if a signal ended it. */
+  readonly ended: Promise<number | null>;
 }
 
 /** Starts `node dist/main.js serve`; resolves when it listens. `npm test` builds dist first. */
@@ -42,6 +44,7 @@ export async function startService(env: Readonly<Record<string, string>>): Promi
     stdio: ["ignore", "pipe", "pipe"],
   });
   const log: string[] = [];
+  const ended = once(child, "exit").then(([code]) => code as number | null);
   const ports = await listening(child, log);
   return {
     pid: child.pid ?? -1,
@@ -54,6 +57,7 @@ export async function startService(env: Readonly<Record<string, string>>): Promi
       return code;
     },
     signal: (signal) => child.kill(signal),
+    ended,
   };
 }
 

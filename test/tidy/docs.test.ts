@@ -10,7 +10,7 @@ import {
   STORE_ERROR_CODES,
 } from "../../src/core/errors.ts";
 import { formatProblem } from "../../src/rules/problems.ts";
-import { METRICS, RULE_METRICS } from "../../src/telemetry/metrics.ts";
+import { METRICS, RULE_METRICS, WORKER_METRICS } from "../../src/telemetry/metrics.ts";
 import { compileYaml } from "../support/rules.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -26,7 +26,7 @@ describe("docs", () => {
   test("docs/metrics.md has every metric with its kind and labels, and no other", () => {
     const rows = [...readDoc("docs/metrics.md").matchAll(/^\| `(\w+)` \| (counter|gauge|histogram) \| ([\w, ]*) \|/gm)];
     const listed = rows.map(([, name, kind, labels]) => `${name} ${kind} ${labels?.trim()}`);
-    const known = [...Object.values(METRICS), ...Object.values(RULE_METRICS)];
+    const known = [METRICS, RULE_METRICS, WORKER_METRICS].flatMap((table) => Object.values(table));
     expect(listed.toSorted()).toEqual(
       known.map(({ name, kind, labels }) => `${name} ${kind} ${labels.join(", ")}`).toSorted(),
     );

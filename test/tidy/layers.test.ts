@@ -37,7 +37,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   client: ["core", "transport/load-proto.ts", "transport/plain-struct.ts"],
   app: ["*"],
-  main: ["app", "cli", "core", "settings", "telemetry"],
+  workers: ["core", "settings", "telemetry", "transport"],
+  main: ["app", "cli", "core", "settings", "telemetry", "workers"],
 };
 
 /** Package -> where it may be imported. */

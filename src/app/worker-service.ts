@@ -1,0 +1,48 @@
+// What one of several workers tells its supervisor, and what it does for it: health, load, metrics, a connection sent away.
+
+import { SAMPLE_MS } from "../transport/connection-loads.ts";
+import type { WorkerLink, WorkerService } from "../workers/worker-link.ts";
+import type { Parts } from "./parts.ts";
+
+/** `page` writes the metrics of this process. Begins to watch how busy its connections are, until `running.loadWatch` ends. */
+export function workerService(parts: Parts, page: () => AsyncIterable<string>): WorkerService {
+  const { health, calls, reloader, running } = parts;
+  const loads = () => running.grpc?.loads;
+  // At the end of the turn, when all sockets were read and nothing is served yet: calls that wait for this process show too.
+  running.loadWatch = setInterval(() => setImmediate(() => loads()?.sample()), SAMPLE_MS).unref();
+  return {
+    health,
+    page,
+    moveAway: (surplus) => loads()?.moveAway(surplus),
+    report() {
+      const { lastError } = reloader.status();
+      return {
+        openStreams: loads()?.openStreams() ?? 0,
+        calls: calls.responseTime.count() + calls.storeErrors() + calls.serviceErrors(),
+        rules: {
+          version: reloader.current?.version ?? null,
+          hash: reloader.current?.hash ?? null,
+          lastError: lastError?.message ?? null,
+        },
+      };
+    },
+  };
+}
+
+/** How each worker fares, as `/config` shows it. */
+export async function workersView(link: WorkerLink): Promise<readonly object[]> {
+  const views = await link.fleetViews();
+  return views.map(({ worker, pid, status, connections, openStreams, calls, rules }) => ({
+    worker,
+    pid,
+    status,
+    connections,
+    open_streams: openStreams ?? 0,
+    calls: calls ?? 0,
+    rules: {
+      version: rules?.version ?? null,
+      hash: rules?.hash ?? null,
+      last_error: rules?.lastError ?? null,
+    },
+  }));
+}

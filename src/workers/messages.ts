@@ -1,0 +1,65 @@
+// What the supervisor and its workers say to each other, over the channel that Node opens between a process and those it
+// forks. Both ends are one version of one program, so messages are taken at their word.
+
+/** The addresses that the supervisor listens on for its workers. */
+export const DOOR_NAMES = ["grpc", "http", "debug", "metrics"] as const;
+export type DoorName = (typeof DOOR_NAMES)[number];
+
+/** What is amiss with a process, by part, one sentence each. */
+export type Parts = Readonly<Record<string, string>>;
+
+/** How a worker fares, said once a second. */
+export interface WorkerReport {
+  readonly openStreams: number;
+  /** Calls that it has read since it started. */
+  readonly calls: number;
+  readonly rules: {
+    /** Null before the first rule set. */
+    readonly version: number | null;
+    readonly hash: string | null;
+    /** Why the last load changed nothing; null if it took effect. */
+    readonly lastError: string | null;
+  };
+}
+
+/** A worker as `/config` shows it. */
+export interface WorkerView extends Partial<WorkerReport> {
+  readonly worker: number;
+  readonly pid: number;
+  readonly status: "starting" | "ready" | "not ready";
+  readonly connections: number;
+}
+
+export type ToWorker =
+  /** First of all. Doors that are not named are not there. */
+  | { readonly kind: "start"; readonly number: number; readonly ports: Readonly<Partial<Record<DoorName, number>>> }
+  /** Comes with a socket. */
+  | { readonly kind: "connection"; readonly door: DoorName }
+  | { readonly kind: "opened"; readonly door: DoorName; readonly port: number }
+  /** What the workers beside this one say of themselves, with their numbers in the names of the parts. */
+  | { readonly kind: "others"; readonly troubles: Parts; readonly notes: Parts }
+  | { readonly kind: "reload" }
+  | { readonly kind: "stop"; readonly delays: boolean }
+  /** Send a connection away: you have so many open streams more than somebody else. */
+  | { readonly kind: "move"; readonly surplus: number }
+  /** Send your own metrics, in pieces. */
+  | { readonly kind: "page wanted"; readonly id: number }
+  /** Part of the metrics of all, as asked for. */
+  | { readonly kind: "page"; readonly id: number; readonly text: string; readonly isLast: boolean }
+  | { readonly kind: "views"; readonly id: number; readonly views: readonly WorkerView[] };
+
+export type FromWorker =
+  /** Takes connections from now on. The gRPC door is the last: then the worker serves. */
+  | { readonly kind: "open"; readonly door: DoorName }
+  | { readonly kind: "close"; readonly door: DoorName }
+  /** A connection has ended. */
+  | { readonly kind: "left"; readonly door: DoorName }
+  | { readonly kind: "health"; readonly troubles: Parts; readonly notes: Parts }
+  | { readonly kind: "report"; readonly report: WorkerReport }
+  /** Could not start; it ends now. `isOurs`: by a fault of the program, not of its settings. */
+  | { readonly kind: "failed"; readonly message: string; readonly isOurs: boolean }
+  /** What came of "move": the streams that went with the connection, or null if none fitted. */
+  | { readonly kind: "moved"; readonly streams: number | null }
+  | { readonly kind: "page"; readonly id: number; readonly text: string; readonly isLast: boolean }
+  | { readonly kind: "page wanted"; readonly id: number }
+  | { readonly kind: "views wanted"; readonly id: number };

@@ -1,0 +1,356 @@
+// The first process when WORKERS is more than one: listens, starts the workers, hands them connections, replaces those that
+// end, tells them to reload and to stop. It decides no call and holds no store.
+
+import type { ListenOptions, Socket } from "node:net";
+import { cannotListen, listenTrouble } from "../core/cannot-listen.ts";
+import type { Clock } from "../core/clock.ts";
+import { ConfigError } from "../core/errors.ts";
+import type { Settings } from "../settings.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { SupervisorPage } from "../telemetry/supervisor-page.ts";
+import { grpcCannotListen } from "../transport/grpc-server.ts";
+import { removeAbandonedSocket } from "../transport/unix-socket.ts";
+import { chooseWorker } from "./choose-worker.ts";
+import { Doorstep } from "./doorstep.ts";
+import { othersOf } from "./fleet-health.ts";
+import { FleetPage } from "./fleet-page.ts";
+import { DOOR_NAMES, type DoorName, type FromWorker } from "./messages.ts";
+import { chooseMove, MovePace } from "./rebalance.ts";
+import { RestartPace } from "./restart-pace.ts";
+import { type End, WorkerProcess } from "./worker-process.ts";
+
+const LOOK_MS = 1_000;
+/** A connection that was asked to go is expected back within this time. */
+const COMING_BACK_US = 3_000_000;
+/** What a worker may take to end beyond the times that settings give it. */
+const END_SLACK_MS = 5_000;
+
+export interface SupervisorOptions {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Workers to run. */
+  readonly count: number;
+  /** The program, which is run with `worker`. */
+  readonly file: string;
+}
+
+/** What a supervisor is told about its start. */
+interface Start {
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class Supervisor {
+  readonly #options: SupervisorOptions;
+  readonly #doorsteps: ReadonlyMap<DoorName, Doorstep>;
+  readonly #ports: Partial<Record<DoorName, number>> = {};
+  readonly #workers = new Map<number, WorkerProcess>();
+  readonly #paces: readonly RestartPace[];
+  readonly #restarts = new Set<NodeJS.Timeout>();
+  readonly #movePace = new MovePace();
+  readonly #page: FleetPage;
+  #look: NodeJS.Timeout | undefined;
+  /** There until all workers have served once. */
+  #start: Start | undefined;
+  #isStopping = false;
+  #whenEmpty: (() => void) | undefined;
+  /** Who was asked to send a connection away, and until when it is expected back. */
+  #moving: { readonly from: WorkerProcess; readonly untilUs: number } | undefined;
+  #given = 0;
+  #restarted = 0;
+  #moved = 0;
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    this.#paces = Array.from({ length: options.count }, () => new RestartPace());
+    this.#doorsteps = new Map(
+      DOOR_NAMES.flatMap((door) => {
+        const target = targetOf(door, options.settings);
+        return target === undefined
+          ? []
+          : [[door, new Doorstep(target, (socket) => this.#give(door, socket))] as const];
+      }),
+    );
+    const own = new SupervisorPage();
+    this.#page = new FleetPage({
+      workers: () => this.#all(),
+      own: () =>
+        own.text({
+          restarts: this.#restarted,
+          moves: this.#moved,
+          workers: this.#all().map(({ number, connections, openStreams, report }) => {
+            return { number, connections, openStreams, calls: report?.calls ?? 0 };
+          }),
+        }),
+    });
+  }
+
+  /**
+   * Listens and starts the workers; resolves when all of them serve. Rejects with ConfigError if an address is taken or
+   * a worker says that its settings can't be used, once for all of them.
+   */
+  async start(): Promise<void> {
+    const { count, settings, logger } = this.#options;
+    await this.#openPages();
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.#start = { resolve, reject };
+        for (let number = 1; number <= count; number++) this.#fork(number);
+      });
+    } catch (error) {
+      this.#isStopping = true;
+      for (const worker of this.#workers.values()) worker.kill();
+      await this.#closeDoorsteps();
+      throw error;
+    } finally {
+      this.#start = undefined;
+    }
+    this.#tellOthers();
+    this.#look = setInterval(() => this.#rebalance(), LOOK_MS);
+    const { grpc, http, debug, metrics } = this.#ports;
+    const { grpcUnixSocket, grpcHost, httpHost, backendType: store } = settings;
+    logger.info(
+      {
+        grpc: grpcUnixSocket ?? `${grpcHost}:${grpc}`,
+        http: `${httpHost}:${http}`,
+        store,
+        debug,
+        metrics,
+        workers: count,
+      },
+      "listening",
+    );
+  }
+
+  /** Has every worker read the rule files now. */
+  async reload(): Promise<void> {
+    for (const worker of this.#workers.values()) worker.send({ kind: "reload" });
+  }
+
+  /** Has every worker stop in order, as App.stop does, and resolves when the last has ended. */
+  async stop({ delays }: { readonly delays: boolean }): Promise<void> {
+    const { settings } = this.#options;
+    this.#isStopping = true;
+    clearInterval(this.#look);
+    for (const restart of this.#restarts) clearTimeout(restart);
+    for (const worker of this.#workers.values()) worker.send({ kind: "stop", delays });
+    const boundMs = (delays ? settings.shutdownDelayMs : 0) + 2 * settings.shutdownGraceMs + END_SLACK_MS;
+    const giveUp = setTimeout(() => this.kill(), boundMs);
+    if (this.#workers.size > 0) await new Promise<void>((resolve) => (this.#whenEmpty = resolve));
+    clearTimeout(giveUp);
+    await this.#closeDoorsteps();
+  }
+
+  /** Ends every worker at once. */
+  kill(): void {
+    for (const worker of this.#workers.values()) worker.kill();
+  }
+
+  #all(): WorkerProcess[] {
+    return [...this.#workers.values()].sort((one, other) => one.number - other.number);
+  }
+
+  async #openPages(): Promise<void> {
+    const { settings, logger } = this.#options;
+    for (const door of ["http", "debug", "metrics"] as const) {
+      const doorstep = this.#doorsteps.get(door);
+      try {
+        if (doorstep !== undefined) this.#ports[door] = await doorstep.open();
+      } catch (error) {
+        if (!(error instanceof Error)) throw error;
+        const { variable, where } = nameOf(door, settings);
+        if (door === "http") throw cannotListen("HTTP", where, variable, error);
+        const reason = listenTrouble(error);
+        logger.error({ variable, where, reason }, "a port that calls don't need can't be opened; going on without it");
+      }
+    }
+  }
+
+  #fork(number: number): void {
+    const { file, clock } = this.#options;
+    // The gRPC port opens when somebody serves it; its number is told then.
+    const ports = { ...this.#ports, grpc: 0 };
+    const worker = new WorkerProcess({
+      number,
+      file,
+      ports,
+      startedUs: clock.nowUs(),
+      onMessage: (message, from) => this.#hear(message, from),
+      onEnd: (end, ended) => this.#ended(ended, end),
+    });
+    this.#workers.set(number, worker);
+  }
+
+  #hear(message: FromWorker, worker: WorkerProcess): void {
+    switch (message.kind) {
+      case "open":
+        void this.#opened(message.door, worker);
+        break;
+      case "close":
+      case "health":
+        this.#tellOthers();
+        break;
+      case "moved":
+        this.#noteMove(worker, message.streams);
+        break;
+      case "page":
+        this.#page.take(message.id, message.text, message.isLast);
+        break;
+      case "page wanted":
+        void this.#sendPage(worker, message.id);
+        break;
+      case "views wanted":
+        worker.send({ kind: "views", id: message.id, views: this.#all().map((each) => each.view()) });
+        break;
+    }
+  }
+
+  async #opened(door: DoorName, worker: WorkerProcess): Promise<void> {
+    try {
+      if (door === "grpc") this.#ports.grpc = await this.#openGrpc();
+    } catch (error) {
+      this.#start?.reject(error);
+      return;
+    }
+    worker.send({ kind: "opened", door, port: this.#ports[door] ?? 0 });
+    if (door !== "grpc") return;
+    this.#options.logger.debug({ number: worker.number, pid: worker.pid }, "a worker serves");
+    this.#tellOthers();
+    const serving = this.#all().filter(({ serves }) => serves);
+    if (serving.length === this.#options.count) this.#start?.resolve();
+  }
+
+  async #openGrpc(): Promise<number> {
+    const { settings } = this.#options;
+    const { grpcUnixSocket: unixSocket } = settings;
+    const doorstep = this.#doorsteps.get("grpc") as Doorstep;
+    if (unixSocket !== undefined && this.#ports.grpc === undefined) await removeAbandonedSocket(unixSocket);
+    try {
+      return await doorstep.open();
+    } catch (error) {
+      throw error instanceof Error ? grpcCannotListen(nameOf("grpc", settings).where, { unixSocket }, error) : error;
+    }
+  }
+
+  #give(door: DoorName, socket: Socket): void {
+    const takers = this.#all().filter((worker) => worker.takesAt(door));
+    // Pages of a worker that starts say less than those of one that serves.
+    const serving = takers.filter(({ serves }) => serves);
+    const counted = (serving.length > 0 ? serving : takers).map((worker) => {
+      return { worker, connections: worker.heldAt(door), openStreams: worker.openStreams, lastGiven: worker.lastGiven };
+    });
+    const avoided = door === "grpc" ? this.#avoided() : undefined;
+    const chosen = chooseWorker(
+      counted,
+      counted.find(({ worker }) => worker === avoided),
+    )?.worker;
+    if (chosen === undefined) {
+      socket.destroy();
+      return;
+    }
+    chosen.lastGiven = ++this.#given;
+    chosen.give(door, socket);
+  }
+
+  // Only the first connection that comes is taken for the one that was sent away.
+  #avoided(): WorkerProcess | undefined {
+    const moving = this.#moving;
+    this.#moving = undefined;
+    return moving !== undefined && this.#options.clock.nowUs() < moving.untilUs ? moving.from : undefined;
+  }
+
+  #rebalance(): void {
+    const nowUs = this.#options.clock.nowUs();
+    if (!this.#movePace.allows(nowUs) || this.#isStopping) return;
+    const move = chooseMove(this.#all().filter(({ serves }) => serves));
+    if (move === undefined) return;
+    this.#moving = { from: move.from, untilUs: nowUs + COMING_BACK_US };
+    move.from.send({ kind: "move", surplus: move.surplus });
+  }
+
+  #noteMove(worker: WorkerProcess, streams: number | null): void {
+    if (streams === null) {
+      this.#moving = undefined;
+      return;
+    }
+    this.#moved++;
+    this.#movePace.noteMove(this.#options.clock.nowUs());
+    this.#options.logger.debug(
+      { number: worker.number, openStreams: Math.round(worker.openStreams), streams: Math.round(streams) },
+      "a worker with more than its share has asked a connection to go",
+    );
+  }
+
+  async #sendPage(worker: WorkerProcess, id: number): Promise<void> {
+    for await (const text of this.#page.text()) await worker.sendWhole({ kind: "page", id, text, isLast: false });
+    worker.send({ kind: "page", id, text: "", isLast: true });
+  }
+
+  #tellOthers(): void {
+    const { count } = this.#options;
+    for (const worker of this.#workers.values()) {
+      const starting = this.#start === undefined ? 0 : count;
+      worker.send({ kind: "others", ...othersOf(worker, this.#all(), starting) });
+    }
+  }
+
+  #ended(worker: WorkerProcess, { code, signal }: End): void {
+    const { logger, clock } = this.#options;
+    const { number, pid, failure } = worker;
+    if (this.#workers.get(number) === worker) this.#workers.delete(number);
+    void this.#page.bury(worker);
+    if (this.#isStopping) {
+      if (code !== 0) logger.warn({ number, pid, code, signal }, "a worker did not end in order");
+      if (this.#workers.size === 0) this.#whenEmpty?.();
+      return;
+    }
+    if (this.#start !== undefined) {
+      this.#start.reject(startError(worker, { code, signal }));
+      return;
+    }
+    this.#tellOthers();
+    const pauseMs = (this.#paces[number - 1] as RestartPace).pauseAfter(clock.nowUs() - worker.startedUs);
+    this.#restarted++;
+    logger.error(
+      { number, pid, code, signal, reason: failure?.message, pauseMs },
+      "a worker has ended; it is replaced",
+    );
+    const restart = setTimeout(() => {
+      this.#restarts.delete(restart);
+      this.#fork(number);
+    }, pauseMs);
+    this.#restarts.add(restart);
+  }
+
+  async #closeDoorsteps(): Promise<void> {
+    await Promise.all([...this.#doorsteps.values()].map((doorstep) => doorstep.close()));
+  }
+}
+
+function startError({ number, failure }: WorkerProcess, { code, signal }: End): Error {
+  if (failure !== undefined && !failure.isOurs) return new ConfigError("CONFIG_SETTINGS", failure.message);
+  const how = failure?.message ?? (signal === null ? `it ended with ${code}` : `${signal} ended it`);
+  return new Error(`worker ${number} could not start: ${how}`);
+}
+
+function targetOf(door: DoorName, settings: Settings): ListenOptions | undefined {
+  const { grpcUnixSocket: path, grpcHost, grpcPort, httpHost, httpPort, debugHost, debugPort } = settings;
+  if (door === "grpc") return path === undefined ? { host: grpcHost, port: grpcPort } : { path };
+  if (door === "http") return { host: httpHost, port: httpPort };
+  if (door === "metrics") return settings.prometheusAddress;
+  return debugPort === undefined ? undefined : { host: debugHost, port: debugPort };
+}
+
+const VARIABLES = {
+  grpc: "GRPC_HOST and GRPC_PORT",
+  http: "HOST and PORT",
+  debug: "DEBUG_PORT",
+  metrics: "PROMETHEUS_ADDR",
+} as const;
+
+function nameOf(door: DoorName, settings: Settings): { readonly variable: string; readonly where: string } {
+  const { host = "", port, path } = targetOf(door, settings) ?? {};
+  const shown = path === undefined ? `${host.includes(":") ? `[${host}]` : host}:${port}` : `unix:${path}`;
+  return { variable: VARIABLES[door], where: shown };
+}

@@ -1,0 +1,221 @@
+// The worker's end of the channel to its supervisor: gets connections and orders, tells health and load, asks for what
+// concerns all workers.
+
+import type { Socket } from "node:net";
+import type { Door } from "../core/door.ts";
+import type { HealthState } from "../core/health.ts";
+import type { DoorName, FromWorker, ToWorker, WorkerReport, WorkerView } from "./messages.ts";
+
+/** How often a worker tells how it fares. */
+const REPORT_MS = 1_000;
+
+/** The channel of a forked process: `process` itself. */
+export interface Channel {
+  send?(message: FromWorker, handle?: undefined, options?: undefined, done?: () => void): boolean;
+  on(event: "message", listener: (message: unknown, socket?: Socket) => void): unknown;
+  once(event: "disconnect", listener: () => void): unknown;
+  readonly connected: boolean;
+  disconnect(): void;
+}
+
+/** What the service in this process has for the supervisor. */
+export interface WorkerService {
+  readonly health: HealthState;
+  report(): WorkerReport;
+  /** The metrics of this process. */
+  page(): AsyncIterable<string>;
+  /** Sends a connection away; the streams that go with it, or undefined if none fits. */
+  moveAway(surplus: number): number | undefined;
+}
+
+/** What the process does when it is told to. */
+export interface WorkerOrders {
+  reload(): void;
+  stop(delays: boolean): void;
+  /** The supervisor is gone. */
+  abandoned(): void;
+}
+
+interface Opening {
+  readonly take: (socket: Socket) => void;
+  readonly opened: (port: number) => void;
+}
+
+export class WorkerLink {
+  /** From 1. */
+  readonly number: number;
+  readonly #channel: Channel;
+  readonly #ports: Readonly<Partial<Record<DoorName, number>>>;
+  readonly #openings = new Map<DoorName, Opening>();
+  readonly #pages = new Map<number, (text: string, isLast: boolean) => void>();
+  readonly #views = new Map<number, (views: readonly WorkerView[]) => void>();
+  #service: WorkerService | undefined;
+  #orders: WorkerOrders | undefined;
+  #nextId = 1;
+  #reports: NodeJS.Timeout | undefined;
+
+  private constructor(channel: Channel, start: Extract<ToWorker, { kind: "start" }>) {
+    this.#channel = channel;
+    this.number = start.number;
+    this.#ports = start.ports;
+  }
+
+  /** Waits for the supervisor's first word. Undefined if this process has no supervisor. */
+  static connect(channel: Channel, orders: WorkerOrders): Promise<WorkerLink> | undefined {
+    if (channel.send === undefined) return undefined;
+    return new Promise((resolve) => {
+      let link: WorkerLink | undefined;
+      channel.on("message", (message, socket) => {
+        const said = message as ToWorker;
+        if (said.kind === "start") {
+          link = new WorkerLink(channel, said);
+          link.#orders = orders;
+          resolve(link);
+        } else if (link !== undefined) link.#hear(said, socket);
+      });
+      channel.once("disconnect", () => orders.abandoned());
+    });
+  }
+
+  /** An address that the supervisor listens on; undefined if it does not. */
+  door(name: DoorName): Door | undefined {
+    const port = this.#ports[name];
+    if (port === undefined) return undefined;
+    return {
+      open: (take) =>
+        new Promise((opened) => {
+          this.#openings.set(name, { take, opened });
+          this.#send({ kind: "open", door: name });
+        }),
+      close: () => {
+        if (this.#openings.delete(name)) this.#send({ kind: "close", door: name });
+      },
+    };
+  }
+
+  /** The service is built: from now on the supervisor hears how it fares. */
+  attach(service: WorkerService): void {
+    this.#service = service;
+    const tellHealth = () => {
+      const { troubles, notes } = service.health.own();
+      this.#send({ kind: "health", troubles: Object.fromEntries(troubles), notes: Object.fromEntries(notes) });
+    };
+    service.health.watchOwn(tellHealth);
+    tellHealth();
+    this.#reports = setInterval(() => this.#send({ kind: "report", report: service.report() }), REPORT_MS);
+    this.#reports.unref();
+  }
+
+  /** The metrics of all workers as one page, piece by piece. */
+  async *fleetPage(): AsyncGenerator<string> {
+    const pieces: string[] = [];
+    let isDone = false;
+    let wake: () => void = () => undefined;
+    const id = this.#nextId++;
+    this.#pages.set(id, (text, isLast) => {
+      pieces.push(text);
+      isDone = isLast;
+      wake();
+    });
+    this.#send({ kind: "page wanted", id });
+    try {
+      while (!isDone || pieces.length > 0) {
+        const piece = pieces.shift();
+        if (piece !== undefined) yield piece;
+        else await new Promise<void>((resolve) => (wake = resolve));
+      }
+    } finally {
+      this.#pages.delete(id);
+    }
+  }
+
+  /** How each worker fares, as it reported last. */
+  fleetViews(): Promise<readonly WorkerView[]> {
+    const id = this.#nextId++;
+    return new Promise((resolve) => {
+      this.#views.set(id, resolve);
+      this.#send({ kind: "views wanted", id });
+    });
+  }
+
+  /** Says why this process can't start; resolves when that is out. */
+  failed(message: string, isOurs: boolean): Promise<void> {
+    return new Promise((resolve) => {
+      if (!this.#channel.connected) resolve();
+      else this.#channel.send?.({ kind: "failed", message, isOurs }, undefined, undefined, () => resolve());
+    });
+  }
+
+  /** Lets go of the supervisor, so that the process can end. */
+  close(): void {
+    clearInterval(this.#reports);
+    if (this.#channel.connected) this.#channel.disconnect();
+  }
+
+  #send(message: FromWorker): void {
+    // Without a supervisor nobody needs to know: the process is about to end.
+    if (this.#channel.connected) this.#channel.send?.(message, undefined, undefined, () => undefined);
+  }
+
+  #hear(message: ToWorker, socket: Socket | undefined): void {
+    switch (message.kind) {
+      case "connection":
+        this.#takeConnection(message.door, socket);
+        break;
+      case "opened":
+        this.#openings.get(message.door)?.opened(message.port);
+        break;
+      case "others":
+        this.#service?.health.setOthers(
+          new Map(Object.entries(message.troubles)),
+          new Map(Object.entries(message.notes)),
+        );
+        break;
+      case "reload":
+        this.#orders?.reload();
+        break;
+      case "stop":
+        this.#orders?.stop(message.delays);
+        break;
+      case "move":
+        this.#send({ kind: "moved", streams: this.#service?.moveAway(message.surplus) ?? null });
+        break;
+      case "page wanted":
+        void this.#sendPage(message.id);
+        break;
+      case "page":
+        this.#pages.get(message.id)?.(message.text, message.isLast);
+        break;
+      case "views":
+        this.#views.get(message.id)?.(message.views);
+        this.#views.delete(message.id);
+        break;
+    }
+  }
+
+  #takeConnection(door: DoorName, socket: Socket | undefined): void {
+    const left = () => this.#send({ kind: "left", door });
+    const opening = this.#openings.get(door);
+    // It may have ended on its way here, or come when the door was just closed.
+    if (socket === undefined || opening === undefined) {
+      socket?.destroy();
+      left();
+      return;
+    }
+    socket.once("close", left);
+    socket.setNoDelay(true);
+    opening.take(socket);
+  }
+
+  async #sendPage(id: number): Promise<void> {
+    for await (const text of this.#service?.page() ?? []) await this.#sendPiece(id, text);
+    this.#send({ kind: "page", id, text: "", isLast: true });
+  }
+
+  #sendPiece(id: number, text: string): Promise<void> {
+    return new Promise((resolve) => {
+      if (!this.#channel.connected) resolve();
+      else this.#channel.send?.({ kind: "page", id, text, isLast: false }, undefined, undefined, () => resolve());
+    });
+  }
+}

@@ -1,0 +1,139 @@
+// One worker as the supervisor sees it: its process, which doors it has open, what it holds, and what it said last.
+
+import { type ChildProcess, fork } from "node:child_process";
+import type { Socket } from "node:net";
+import type { DoorName, FromWorker, Parts, ToWorker, WorkerReport, WorkerView } from "./messages.ts";
+
+/** How a process ended. */
+export interface End {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface WorkerOptions {
+  readonly number: number;
+  /** The program; it is run with `worker`. */
+  readonly file: string;
+  readonly ports: Readonly<Partial<Record<DoorName, number>>>;
+  readonly startedUs: number;
+  readonly onMessage: (message: FromWorker, worker: WorkerProcess) => void;
+  /** Called once. */
+  readonly onEnd: (end: End, worker: WorkerProcess) => void;
+}
+
+export class WorkerProcess {
+  readonly number: number;
+  readonly startedUs: number;
+  readonly #child: ChildProcess;
+  readonly #open = new Set<DoorName>();
+  readonly #held = new Map<DoorName, number>();
+  /** Connections on their way to the worker: Node sends one at a time and waits for each. */
+  readonly #onTheirWay = new Set<Socket>();
+  troubles: Parts = {};
+  notes: Parts = {};
+  report: WorkerReport | undefined;
+  /** Why it could not start, if it said so. */
+  failure: { readonly message: string; readonly isOurs: boolean } | undefined;
+  /** The metrics that it sent last. */
+  lastPage = "";
+  lastGiven = 0;
+  isAlive = true;
+
+  constructor({ number, file, ports, startedUs, onMessage, onEnd }: WorkerOptions) {
+    this.number = number;
+    this.startedUs = startedUs;
+    // A debugger's port can be had once only; the supervisor keeps it.
+    const execArgv = process.execArgv.filter((flag) => !flag.startsWith("--inspect"));
+    this.#child = fork(file, ["worker"], { execArgv });
+    this.#child.on("message", (message) => this.#hear(message as FromWorker, onMessage));
+    let hasEnded = false;
+    const end = (code: number | null, signal: NodeJS.Signals | null) => {
+      if (hasEnded) return;
+      hasEnded = true;
+      this.isAlive = false;
+      this.#open.clear();
+      for (const socket of this.#onTheirWay) socket.destroy();
+      onEnd({ code, signal }, this);
+    };
+    this.#child.once("exit", end);
+    this.#child.on("error", (error) => {
+      this.failure ??= { message: error.message, isOurs: true };
+      if (this.#child.pid === undefined) end(null, null);
+    });
+    this.send({ kind: "start", number, ports });
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? -1;
+  }
+
+  /** Connections of the gRPC port. */
+  get connections(): number {
+    return this.heldAt("grpc");
+  }
+
+  get openStreams(): number {
+    return this.report?.openStreams ?? 0;
+  }
+
+  /** Connections of a door that it was given and that have not ended. */
+  heldAt(door: DoorName): number {
+    return this.#held.get(door) ?? 0;
+  }
+
+  takesAt(door: DoorName): boolean {
+    return this.#open.has(door);
+  }
+
+  /** True if it takes calls. */
+  get serves(): boolean {
+    return this.takesAt("grpc");
+  }
+
+  send(message: ToWorker): void {
+    // A worker that is about to end hears nothing more, and needs not.
+    if (this.#child.connected) this.#child.send(message, () => undefined);
+  }
+
+  /** Sends and resolves when it is on its way, so that a long text does not pile up here. */
+  sendWhole(message: ToWorker): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#child.connected) this.#child.send(message, () => resolve());
+      else resolve();
+    });
+  }
+
+  /** Passes a connection on; it belongs to the worker then. */
+  give(door: DoorName, socket: Socket): void {
+    this.#held.set(door, this.heldAt(door) + 1);
+    this.#onTheirWay.add(socket);
+    // Kept open until it has left: what a dying worker did not take is closed here, and its caller comes again.
+    this.#child.send({ kind: "connection", door } satisfies ToWorker, socket, { keepOpen: true }, () => {
+      this.#onTheirWay.delete(socket);
+      socket.destroy();
+    });
+  }
+
+  kill(): void {
+    this.#child.kill("SIGKILL");
+  }
+
+  view(): WorkerView {
+    const isReady = Object.keys(this.troubles).length === 0;
+    const status = !this.serves ? "starting" : isReady ? "ready" : "not ready";
+    return { worker: this.number, pid: this.pid, status, connections: this.connections, ...this.report };
+  }
+
+  #hear(message: FromWorker, pass: (message: FromWorker, worker: WorkerProcess) => void): void {
+    if (message.kind === "open") this.#open.add(message.door);
+    else if (message.kind === "close") this.#open.delete(message.door);
+    else if (message.kind === "left") this.#held.set(message.door, Math.max(0, this.heldAt(message.door) - 1));
+    else if (message.kind === "report") this.report = message.report;
+    else if (message.kind === "failed") this.failure = message;
+    else if (message.kind === "health") {
+      this.troubles = message.troubles;
+      this.notes = message.notes;
+    }
+    pass(message, this);
+  }
+}

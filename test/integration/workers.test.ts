@@ -1,0 +1,232 @@
+// Several workers behind one port, with real processes and a real Redis: limits hold over all of them, every one gets its
+// share, what one says the others say too, and none of it ends with a worker.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { status } from "@grpc/grpc-js";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type Caller, isOverLimit, openCallers, requestAbout } from "../support/callers.ts";
+import { RedisServer } from "../support/redis-server.ts";
+import { isAlive, startWorkers, type WorkerRig } from "../support/worker-rig.ts";
+
+const TOTAL = 'ratelimit_service_total_requests{grpc_method="ShouldRateLimit"}';
+const FREE = requestAbout("free", "x");
+
+let redis: RedisServer;
+const rigs: WorkerRig[] = [];
+const callers: Caller[] = [];
+
+beforeAll(async () => {
+  redis = await RedisServer.start();
+});
+beforeEach(() => redis.flush());
+afterEach(async () => {
+  for (const caller of callers.splice(0)) caller.close();
+  await Promise.all(rigs.splice(0).map((rig) => rig.stop()));
+});
+afterAll(() => redis.stop());
+
+async function start(env: Readonly<Record<string, string>> = {}): Promise<WorkerRig> {
+  const rig = await startWorkers({ REDIS_URL: `127.0.0.1:${redis.port}`, ...env });
+  rigs.push(rig);
+  return rig;
+}
+
+function open(count: number, rig: WorkerRig): Caller[] {
+  const opened = openCallers(count, rig.target);
+  callers.push(...opened);
+  return opened;
+}
+
+describe("two workers on one Redis", () => {
+  test("grant what the rule allows and not one more, get half of the connections each, and show their numbers as one", async () => {
+    const rig = await start();
+    const sixteen = open(16, rig);
+    for (const caller of sixteen) expect((await caller.ask(FREE)).code).toBe(status.OK);
+    const request = requestAbout("user", "ann");
+    const outcomes = (
+      await Promise.all(sixteen.map((caller) => Promise.all(Array.from({ length: 25 }, () => caller.ask(request)))))
+    ).flat();
+    expect(outcomes.map(({ code }) => code)).toEqual(outcomes.map(() => status.OK));
+    expect(outcomes.filter((outcome) => !isOverLimit(outcome))).toHaveLength(100);
+    expect((await rig.workers()).map(({ connections }) => connections)).toEqual([8, 8]);
+    expect(await rig.metric(TOTAL)).toBe(416);
+    const hits = 'ratelimit_service_rate_limit_total_hits{domain="edge",key1="user",key2="",rule="user",limit=""}';
+    expect(await rig.metric(hits)).toBe(400);
+    expect(await rig.metric("headgate_workers")).toBe(2);
+    await expect.poll(() => rig.metric('headgate_worker_calls_total{worker="1"}'), { timeout: 5_000 }).toBe(208);
+    expect(await rig.metric('headgate_worker_calls_total{worker="2"}')).toBe(208);
+  });
+
+  test("count as two processes where limits are shared by process", async () => {
+    const rig = await start();
+    const outcomes = [];
+    const [one, other] = open(2, rig) as [Caller, Caller];
+    const request = requestAbout("shared", "ann");
+    await expect.poll(async () => (await redis.command("ZCARD", await heartbeatKey())) as number).toBe(2);
+    await one.ask(FREE);
+    await other.ask(FREE);
+    // Beats are 3 s apart: who came first hears of the other with its next one.
+    await sleep(3_300);
+    for (let i = 0; i < 100; i++) outcomes.push(await one.ask(request), await other.ask(request));
+    expect(outcomes.filter((outcome) => !isOverLimit(outcome))).toHaveLength(100);
+  });
+
+  test("a worker that is killed is replaced while calls go on at the other, and no number falls", async () => {
+    const rig = await start();
+    const eight = open(8, rig);
+    let isOver = false;
+    const asking = eight.map((caller) =>
+      caller.keepAsking(
+        () => FREE,
+        1,
+        () => isOver,
+      ),
+    );
+    await expect.poll(async () => (await rig.metric(TOTAL)) ?? 0).toBeGreaterThan(100);
+    const [victim, other] = await rig.workers();
+    const before = (await rig.metric(TOTAL)) ?? 0;
+    process.kill(victim?.pid ?? -1, "SIGKILL");
+    await expect.poll(() => rig.metric("headgate_worker_restarts_total")).toBe(1);
+    expect((await rig.metric(TOTAL)) ?? 0).toBeGreaterThanOrEqual(before);
+    await expect
+      .poll(async () => (await rig.workers()).map((each) => each.status), { timeout: 10_000 })
+      .toEqual(["ready", "ready"]);
+    const now = await rig.workers();
+    expect([now[0]?.pid === victim?.pid, now[1]?.pid === other?.pid]).toEqual([false, true]);
+    await open(1, rig)[0]?.ask(FREE);
+    isOver = true;
+    const outcomes = (await Promise.all(asking)).flat();
+    const failed = outcomes.filter(({ code }) => code !== status.OK);
+    // One call of each connection of the worker that died, and those that asked before they were connected again.
+    expect(failed.filter(({ code }) => code !== status.UNAVAILABLE)).toEqual([]);
+    expect(failed.length).toBeLessThan(outcomes.length / 2);
+    expect(rig.log.some((line) => line.includes("a worker has ended") && line.includes('"signal":"SIGKILL"'))).toBe(
+      true,
+    );
+  });
+
+  test("SIGTERM makes all of them unready, then drains them, and no call that was begun is lost", async () => {
+    const rig = await start({ SHUTDOWN_DELAY: "700ms" });
+    const eight = open(8, rig);
+    const asking = eight.map(async (caller) => {
+      const outcomes = [];
+      do outcomes.push(await caller.ask(FREE));
+      while (outcomes.at(-1)?.code === status.OK);
+      return outcomes;
+    });
+    await expect.poll(async () => (await rig.metric(TOTAL)) ?? 0).toBeGreaterThan(100);
+    rig.signal("SIGTERM");
+    await expect.poll(async () => (await rig.http("/readyz")).status).toBe(503);
+    expect(await rig.ended).toBe(0);
+    const lasts = (await Promise.all(asking)).map((outcomes) => outcomes.at(-1));
+    // Each caller went on until there was nobody to connect to any more.
+    expect(lasts.map((last) => last?.code)).toEqual(eight.map(() => status.UNAVAILABLE));
+    expect(lasts.filter((last) => !/No connection established|ECONNREFUSED/.test(last?.details ?? ""))).toEqual([]);
+    expect(rig.log.at(-1)).toContain("done");
+  });
+
+  test("SIGHUP has both read the rules again", async () => {
+    const rig = await start();
+    rig.signal("SIGHUP");
+    for (const worker of [1, 2]) {
+      const line = () =>
+        rig.log.find((each) => each.includes("rules are unchanged") && each.includes(`"worker":${worker}`));
+      await expect.poll(line).toBeDefined();
+    }
+  });
+
+  test("a signal to every process there is, as a terminal sends it, is taken once", async () => {
+    const rig = await start();
+    const pids = (await rig.workers()).map(({ pid }) => pid);
+    for (const pid of [...pids, rig.pid]) process.kill(pid, "SIGINT");
+    expect(await rig.ended).toBe(0);
+    expect(rig.log.filter((line) => line.includes("shutting down"))).toHaveLength(1);
+    expect(pids.filter(isAlive)).toEqual([]);
+  });
+
+  test("a second signal ends all of them at once", async () => {
+    const rig = await start({ SHUTDOWN_DELAY: "1m" });
+    const pids = (await rig.workers()).map(({ pid }) => pid);
+    rig.signal("SIGTERM");
+    await expect.poll(() => rig.log.some((line) => line.includes("shutting down"))).toBe(true);
+    rig.signal("SIGTERM");
+    expect(await rig.ended).toBe(1);
+    await expect.poll(() => pids.filter(isAlive)).toEqual([]);
+  });
+
+  test("workers whose supervisor dies end by themselves", async () => {
+    const rig = await start();
+    const pids = (await rig.workers()).map(({ pid }) => pid);
+    await Promise.all(open(4, rig).map((caller) => caller.ask(FREE)));
+    rig.signal("SIGKILL");
+    await rig.ended;
+    await expect.poll(() => pids.filter(isAlive), { timeout: 10_000 }).toEqual([]);
+    expect(rig.log.filter((line) => line.includes("the supervisor is gone"))).toHaveLength(2);
+  });
+});
+
+async function heartbeatKey(): Promise<string> {
+  for (const key of (await redis.command("KEYS", "*")) as string[]) {
+    if ((await redis.command("TYPE", key)) === "zset") return key;
+  }
+  return "none yet";
+}
+
+describe("readiness", () => {
+  test("is that of all workers, with the reason of each by its number, whoever is asked", async () => {
+    const rig = await start({ ON_STORE_FAILURE: "error" });
+    expect((await rig.http("/readyz")).status).toBe(200);
+    await redis.kill();
+    const reasons = async () => {
+      const { reasons: found } = (await (await rig.http("/readyz")).json()) as { reasons: object };
+      return Object.keys(found).sort();
+    };
+    await expect.poll(reasons, { timeout: 10_000 }).toEqual(["worker 1: store", "worker 2: store"]);
+    expect(await reasons()).toEqual(["worker 1: store", "worker 2: store"]);
+    expect(await rig.metric("headgate_ready")).toBe(0);
+    await redis.restart();
+    await expect.poll(async () => (await rig.http("/readyz")).status, { timeout: 10_000 }).toBe(200);
+  });
+});
+
+describe("a start", () => {
+  test("with the memory store stays at one process, and says why", async () => {
+    const rig = await startWorkers({ WORKERS: "4" });
+    rigs.push(rig);
+    const why = "WORKERS: staying at 1 in place of 4, because the memory store lives in one process";
+    expect(rig.log.filter((line) => line.includes(why))).toHaveLength(1);
+    expect(await rig.workers()).toEqual([]);
+    expect(await rig.metric("headgate_workers")).toBe(1);
+  });
+
+  test.each([
+    {
+      name: "a gRPC port that is taken",
+      env: (port: number) => ({ GRPC_PORT: String(port) }),
+      says: "gRPC can't listen on",
+    },
+    {
+      name: "an HTTP port that is taken",
+      env: (port: number) => ({ PORT: String(port) }),
+      says: "HTTP can't listen on",
+    },
+    {
+      name: "certificates that can't be used",
+      env: () => ({
+        GRPC_SERVER_USE_TLS: "true",
+        GRPC_SERVER_TLS_CERT: import.meta.filename,
+        GRPC_SERVER_TLS_KEY: import.meta.filename,
+      }),
+      says: "the gRPC port's certificates can't be used",
+    },
+  ])("with $name ends with one clear error", async ({ env, says }) => {
+    const why = await start(env(redis.port)).then(
+      () => "it started",
+      (error: Error) => error.message,
+    );
+    expect(why).toContain("ended with 1 before it listened");
+    expect(why.split(says)).toHaveLength(2);
+    expect(why.match(/CONFIG_SETTINGS/g)).toHaveLength(1);
+    expect(why).not.toContain("    at ");
+  });
+});

@@ -1,0 +1,65 @@
+// The built service with several workers on a real Redis, as processes of their own, and what it says of itself.
+
+import { spawnSync } from "node:child_process";
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type ServiceProcess, startService } from "./service-process.ts";
+
+export const RULES = `
+domain: edge
+descriptors:
+  - { key: user, rate_limit: { requests_per_unit: 100, unit: hour, algorithm: fixed_window } }
+  - { key: free, rate_limit: { requests_per_unit: 1000000000, unit: hour } }
+  - { key: shared, rate_limit: { requests_per_unit: 100, unit: hour, algorithm: fixed_window, sync: share } }
+`;
+
+/** A worker as `/config` shows it. */
+export interface ShownWorker {
+  readonly worker: number;
+  readonly pid: number;
+  readonly status: string;
+  readonly connections: number;
+  readonly open_streams: number;
+}
+
+export interface WorkerRig extends ServiceProcess {
+  readonly target: string;
+  readonly rulesFile: string;
+  http(path: string): Promise<Response>;
+  /** Undefined if there are none. */
+  workers(): Promise<readonly ShownWorker[]>;
+  /** The value of a series, by the text before it; undefined if it is not shown. */
+  metric(series: string): Promise<number | undefined>;
+}
+
+/** Starts it with two workers unless `env` says otherwise. */
+export async function startWorkers(env: Readonly<Record<string, string>>): Promise<WorkerRig> {
+  const rulesDir = await mkdtemp(join(tmpdir(), "headgate-rules-"));
+  const rulesFile = join(rulesDir, "rules.yaml");
+  await writeFile(rulesFile, RULES);
+  // A slow machine must not have calls answered without the store: these tests count.
+  const service = await startService({ RULES_DIR: rulesDir, WORKERS: "2", STORE_DEADLINE: "10s", ...env });
+  const http = (path: string) => fetch(`http://127.0.0.1:${service.httpPort}${path}`);
+  return {
+    ...service,
+    rulesFile,
+    target: env.GRPC_UDS === undefined ? `127.0.0.1:${service.grpcPort}` : `unix:${env.GRPC_UDS}`,
+    http,
+    async workers() {
+      const config = (await (await http("/config")).json()) as { workers?: readonly ShownWorker[] };
+      return config.workers ?? [];
+    },
+    async metric(series) {
+      const line = (await (await http("/metrics")).text()).split("\n").find((each) => each.startsWith(`${series} `));
+      return line === undefined ? undefined : Number(line.slice(series.length + 1));
+    },
+  };
+}
+
+/** True while a process of this id runs; one that has ended and that nobody has asked about does not. */
+export function isAlive(pid: number): boolean {
+  const { stdout } = spawnSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" });
+  const state = stdout.trim();
+  return state !== "" && !state.startsWith("Z");
+}
