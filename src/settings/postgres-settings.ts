@@ -86,11 +86,6 @@ export function settlePostgres(
     }
     return undefined;
   }
-  if (values.compatibilityMode) {
-    mistakes.push(
-      "COMPATIBILITY_MODE: expected false with PostgreSQL, which envoyproxy/ratelimit keeps no counters in; got true",
-    );
-  }
   if (values.postgresUrl === undefined) {
     mistakes.push("POSTGRES_URL: expected where PostgreSQL is, because BACKEND_TYPE is postgres; got nothing");
     return undefined;

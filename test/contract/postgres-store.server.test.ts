@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { SQL_FILES } from "../../src/stores/postgres/migrations.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { describeAlgorithmContract } from "./algorithm.contract.ts";
+import { describeCounterContract } from "./counter.contract.ts";
 import { postgresHarness } from "./postgres-harness.ts";
 import { describeStoreContract } from "./store.contract.ts";
 
@@ -17,6 +18,7 @@ afterAll(() => server.stop());
 
 describeStoreContract("PostgreSQL store", () => postgresHarness(server));
 describeAlgorithmContract("PostgreSQL store", () => postgresHarness(server));
+describeCounterContract("PostgreSQL store", () => postgresHarness(server));
 
 test("the table of migrations is the folder sql/, in order", () => {
   expect(SQL_FILES).toEqual(readdirSync(resolve(import.meta.dirname, "../../sql")).sort());

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll } from "vitest";
 import { RedisServer } from "../support/redis-server.ts";
 import { describeAlgorithmContract } from "./algorithm.contract.ts";
+import { describeCounterContract } from "./counter.contract.ts";
 import { redisHarness } from "./redis-harness.ts";
 import { describeStoreContract } from "./store.contract.ts";
 
@@ -14,3 +15,4 @@ afterAll(() => server.stop());
 
 describeStoreContract("Redis store", () => redisHarness(server));
 describeAlgorithmContract("Redis store", () => redisHarness(server));
+describeCounterContract("Redis store", () => redisHarness(server));

@@ -48,6 +48,39 @@ test("processes pay into the same buckets, all limits of a call or none", async 
   expect(Number(all?.used)).toBe(4);
 });
 
+test("the counters of COMPATIBILITY_MODE are counted there too, charged in any case and each for itself", async () => {
+  const rules = `
+domain: edge
+descriptors:
+  - { key: user, rate_limit: { requests_per_unit: 2, unit: day } }
+  - { key: path, rate_limit: { requests_per_unit: 100, unit: day } }
+`;
+  const env = {
+    COMPATIBILITY_MODE: "true",
+    POSTGRES_URL: `postgres://gate:${SECRET}@127.0.0.1:${server.port}/postgres`,
+    POSTGRES_SCHEMA: "compatible",
+    STORE_DEADLINE: "2s",
+    DEBUG_PORT: "0",
+  };
+  const pair = await Promise.all([startTestApp(rules, env), startTestApp(rules, env)]);
+  try {
+    const codes: string[] = [];
+    const descriptors = [{ entries: [{ key: "user", value: "ann" }] }, { entries: [{ key: "path", value: "/" }] }];
+    for (let i = 0; i < 4; i++)
+      codes.push((await pair[i % 2]?.ask({ domain: "edge", descriptors }))?.overall_code ?? "");
+    expect(codes).toEqual(["OK", "OK", "OVER_LIMIT", "OVER_LIMIT"]);
+    const rows = await server.query(
+      "SELECT bucket_key, used FROM compatible.bucket WHERE bucket_key LIKE 'edge%' ORDER BY bucket_key",
+    );
+    expect(rows.map(({ bucket_key, used }) => `${bucket_key} ${used}`)).toEqual([
+      expect.stringMatching(/^edge_path_\/_\d+ 4$/),
+      expect.stringMatching(/^edge_user_ann_\d+ 4$/),
+    ]);
+  } finally {
+    await Promise.all(pair.map((app) => app.stop()));
+  }
+});
+
 test("a sliding log holds between processes", async () => {
   const replies = await Promise.all(Array.from({ length: 8 }, (_, i) => apps[i % 2]?.hit({ exact: "x" })));
   expect(replies.filter((reply) => reply?.overall_code === "OK")).toHaveLength(3);

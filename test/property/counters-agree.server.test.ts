@@ -1,37 +1,24 @@
-// Counters in Redis and in memory are one arithmetic: generated calls get the same answers from both, field by field.
+// Counters in Redis, in PostgreSQL and in memory are one arithmetic: generated calls get the same answers from all, field by
+// field.
 
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Kind, Mode, type Take, TakeGroup } from "../../src/core/take.ts";
 import { hashBucketKey } from "../../src/rules/bucket-key.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { openRedisStore, type RedisStore } from "../../src/stores/redis/redis-store.ts";
+import { postgresHarness } from "../contract/postgres-harness.ts";
+import { redisHarness } from "../contract/redis-harness.ts";
+import type { StoreHarness } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import { PostgresServer } from "../support/postgres-server.ts";
 import { RedisServer } from "../support/redis-server.ts";
 
-const START_US = 1_700_000_000_000_000;
 const counters = [0, 3, 10].map((amount) =>
   makeLimit({ algorithm: 2, isCounter: true, amount, burst: amount, windowSeconds: 3_600 }),
 );
 const bucket = makeLimit({ amount: 1, burst: 4, windowSeconds: 86_400 });
 const limits = [...counters, bucket];
-
-let server: RedisServer;
-let redis: RedisStore;
-const clock = new ManualClock(START_US);
-let runs = 0;
-
-beforeAll(async () => {
-  server = await RedisServer.start();
-  redis = openRedisStore({ target: server.target(), injectedTime: clock, deadlineMs: 10_000 });
-  if (!(await redis.whenUp(5_000))) throw new Error(redis.trouble());
-});
-
-afterAll(async () => {
-  await redis.close();
-  await server.stop();
-});
 
 const ask = fc.record({
   limit: fc.integer({ min: 0, max: limits.length - 1 }),
@@ -42,23 +29,43 @@ const ask = fc.record({
 });
 const call = fc.record({ asks: fc.array(ask, { minLength: 1, maxLength: 5 }), stopsAtOver: fc.boolean() });
 
-test("a call's counters and its other limits get equal answers", async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 8 }), async (calls) => {
-      const prefix = `r${runs++}:`;
-      const memory = new MemoryStore({ clock });
-      for (const one of calls) {
-        const [inMemory, inRedis] = [groupOf(one, prefix), groupOf(one, prefix)];
-        memory.take(inMemory);
-        await new Promise<void>((resolve) => {
-          if (redis.take(inRedis, { settled: () => resolve() })) resolve();
-        });
-        expect(answerOf(inRedis)).toEqual(answerOf(inMemory));
-      }
-      await memory.close();
-    }),
-    { numRuns: 150 },
-  );
+describe.each([
+  { name: "Redis", start: () => RedisServer.start(), open: (server: RedisServer) => redisHarness(server) },
+  {
+    name: "PostgreSQL",
+    start: () => PostgresServer.start(),
+    open: (server: PostgresServer) => postgresHarness(server),
+  },
+])("$name", ({ start, open }) => {
+  let server: RedisServer | PostgresServer;
+  let harness: StoreHarness;
+  let runs = 0;
+
+  beforeAll(async () => {
+    server = await start();
+    harness = await open(server as RedisServer & PostgresServer);
+  }, 60_000);
+  afterAll(async () => {
+    await harness.close();
+    await server.stop();
+  });
+
+  test("answers for a call's counters and its other limits as memory does", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 8 }), async (calls) => {
+        const prefix = `r${runs++}:`;
+        const memory = new MemoryStore({ clock: new ManualClock(harness.nowUs()) });
+        for (const one of calls) {
+          const [here, there] = [groupOf(one, prefix), groupOf(one, prefix)];
+          memory.take(here);
+          await harness.settle(there);
+          expect(answerOf(there)).toEqual(answerOf(here));
+        }
+        await memory.close();
+      }),
+      { numRuns: 150 },
+    );
+  });
 });
 
 type Call = typeof call extends fc.Arbitrary<infer T> ? T : never;

@@ -1,5 +1,5 @@
 // The groups that travel in one call of take_all: how much one may hold, and the function's arguments.
-// sql/011_take_all.sql says what they mean.
+// sql/012_take_all.sql says what they mean.
 
 import { createHash } from "node:crypto";
 import type { TakeGroup } from "../../core/take.ts";
@@ -15,6 +15,10 @@ const KEY_LENGTH_KEPT = 256;
 /** The mode by which take_all gives back, beside those of core/take.ts. */
 const MODE_GIVE_BACK = 6;
 const ANY_TIME = 0;
+/** What take_all calls a counter, beside the algorithms. */
+const COUNTER = 4;
+/** Hits of counters can be more than a bigint holds; no limit is that large. */
+const COST_MAX = 2 ** 62;
 
 /** The arguments of take_all, arrays as PostgreSQL writes them. */
 export interface TakeAllArguments {
@@ -48,13 +52,13 @@ export class PostgresBatch extends Batch {
     for (const { at, size } of this.groups) {
       for (let i = 0; i < HEAD_NUMBERS; i++) numbers.push(this.numbers[at + i] ?? 0);
       for (let i = 0; i < size * TAKE_NUMBERS; i++) {
-        numbers.push(this.numbers[at + HEAD_NUMBERS + i] ?? 0);
+        numbers.push(Math.min(COST_MAX, this.numbers[at + HEAD_NUMBERS + i] ?? 0));
         if (i % TAKE_NUMBERS === TAKE_NUMBERS - 1) numbers.push(0);
       }
     }
     const limits: number[] = [];
-    for (const { algorithm, amount, burst, windowSeconds, debtMax } of this.limits) {
-      limits.push(algorithm, amount, burst, windowSeconds, debtMax);
+    for (const { algorithm, amount, burst, windowSeconds, debtMax, isCounter } of this.limits) {
+      limits.push(isCounter ? COUNTER : algorithm, amount, burst, windowSeconds, debtMax);
     }
     return { keys: textArray(this.keys.map(storedKey)), limits: `{${limits.join()}}`, groups: `{${numbers.join()}}` };
   }

@@ -15,12 +15,13 @@ export const SQL_FILES = [
   "005_fixed_window.sql",
   "006_log_entries.sql",
   "007_sliding_log.sql",
-  "008_step.sql",
-  "009_read_buckets.sql",
-  "010_write_buckets.sql",
-  "011_take_all.sql",
-  "012_sweep.sql",
-  "013_beat.sql",
+  "008_counter.sql",
+  "009_step.sql",
+  "010_read_buckets.sql",
+  "011_write_buckets.sql",
+  "012_take_all.sql",
+  "013_sweep.sql",
+  "014_beat.sql",
 ] as const;
 
 // The same depth below the package's root in src/ and in dist/.

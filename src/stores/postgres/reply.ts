@@ -1,4 +1,4 @@
-// The text that sql/011_take_all.sql replies, as numbers. What is to be given back is its first group.
+// The text that sql/012_take_all.sql replies, as numbers. What is to be given back is its first group.
 
 import { isReplyTo, REPLY_HEAD_NUMBERS, ReplyReader } from "../batching/reply.ts";
 import type { PostgresBatch } from "./batch.ts";

@@ -292,9 +292,8 @@ describe("the PostgreSQL settings together", () => {
     { name: "an sslmode that checks nothing", env: { POSTGRES_URL: `${url}?sslmode=prefer` } },
     { name: "two passwords", env: { POSTGRES_URL: "postgres://ann:x@db/limits", POSTGRES_PASSWORD: "y" } },
     { name: "a schema that is no name", env: { POSTGRES_URL: url, POSTGRES_SCHEMA: 'a"b' } },
-    { name: "counters of the reference service", env: { POSTGRES_URL: url, COMPATIBILITY_MODE: "true" } },
   ])("refuse $name", ({ env }) => {
-    expect(() => readSettings(env)).toThrow(/POSTGRES_|COMPATIBILITY_MODE/);
+    expect(() => readSettings(env)).toThrow(/POSTGRES_/);
   });
 
   test("REDIS_URL goes first, and BACKEND_TYPE before it", () => {

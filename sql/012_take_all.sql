@@ -1,14 +1,16 @@
 -- Takes for a list of groups, each settled as a whole and one after another, in one call and one transaction.
 -- keys        every bucket's key, once
 -- injected_us time in microseconds, or 0 for the server's own
--- limits      per limit: algorithm, amount, burst, window in seconds, most debt
--- groups      per group: takes, latest time at which it may still pay (0: any), 1 if a quota descriptor without a limit
---             has room, and per take: key, limit, descriptor, kind, mode, cost, and for mode 6 the time of payment
---             Keys and limits are given by their place, counted from 1. A take of mode 6 gives back what was paid.
+-- limits      per limit: algorithm (4: a counter), amount, burst, window in seconds, most debt
+-- groups      per group: takes, latest time at which it may still pay (0: any), the sum of 1 if a quota descriptor without
+--             a limit has room, 2 if there are counters, 4 if a call that is over charges only the counters that are;
+--             and per take: key, limit, descriptor, kind, mode, cost, and for mode 6 the time of payment
+--             Keys and limits are given by their place, counted from 1. A take of mode 6 gives back what was paid, one of
+--             mode 4 charges a counter, one of mode 5 stands for a counter that is known to be over.
 -- locks       true: reads lock their rows, which is exact under READ COMMITTED; false: leaves that to SERIALIZABLE
 -- reply       time, damaged buckets, then per group its verdict (1 allowed, 2 refused, 3 too late), unless it is too late
---             followed per take by: outcome (plus 4 if paid), remaining, wait in ticks, reset in ticks, time of payment,
---             capped hits
+--             followed per take by: outcome (plus 4 if paid), remaining, wait in ticks, reset in ticks, time of payment
+--             (of a charge: the count), capped hits
 -- state       as each algorithm's file says; a row with nonsense in it counts as none and is overwritten
 -- A refusal writes nothing. Time is read after the rows are locked, so it never runs back for a bucket.
 CREATE OR REPLACE FUNCTION take_all(keys text[], injected_us bigint, limits bigint[], groups bigint[], locks boolean)
@@ -17,6 +19,7 @@ DECLARE
   room CONSTANT bigint := 1;
   fields CONSTANT int := 7;
   lifetime_max_us CONSTANT bigint := 315360000000000;
+  exact_max CONSTANT bigint := 9007199254740991;
   zeros CONSTANT bigint[] := array_fill(0::bigint, ARRAY[cardinality(keys)]);
   now_us bigint := injected_us;
   damaged bigint := 0;
@@ -29,7 +32,8 @@ DECLARE
   opened_by bigint[] := zeros; -- the group that opened it last, by where that begins
   has_changes boolean := false;
   -- Of the group, by the take's place in it.
-  outcome bigint[]; wait bigint[]; paid_us bigint[]; capped bigint[];
+  outcome bigint[]; wait bigint[]; paid_us bigint[]; capped bigint[]; counted bigint[];
+  has_over boolean; is_denied boolean;
   is_refused boolean; is_over boolean; has_quota boolean; has_quota_room boolean;
   saved record;
   r bigint[];
@@ -54,8 +58,17 @@ BEGIN
       o := o + 1; reply[o] := 3; g := next_g;
       CONTINUE;
     END IF;
-    outcome := NULL; wait := NULL; paid_us := NULL; capped := NULL;
-    is_refused := false; has_quota := false; has_quota_room := groups[g + 2] = 1;
+    outcome := NULL; wait := NULL; paid_us := NULL; capped := NULL; counted := NULL;
+    is_refused := false; has_quota := false; has_quota_room := groups[g + 2] % 2 = 1;
+    -- A call that stops at over charges only the counters that would be, and none if one of them is denied already.
+    has_over := false; is_denied := false;
+    IF groups[g + 2] >= 4 THEN
+      FOR t IN first .. next_g - 1 BY fields LOOP
+        is_denied := is_denied OR groups[t + 4] = 5;
+        has_over := has_over OR (groups[t + 4] = 4
+          AND groups[t + 5] > limits[groups[t + 1] * 5 - 3] - greatest(0, saved_used[groups[t]]));
+      END LOOP;
+    END IF;
 
     -- Tries all takes, descriptor by descriptor, on what those before left.
     p := first; i := 1;
@@ -81,6 +94,20 @@ BEGIN
             limits[l + 2], limits[l + 3], limits[l + 4], limits[l + 5], cost, 0, now_us);
           outcome[i] := r[1]; wait[i] := r[2];
           is_over := is_over OR r[1] <> room;
+        END IF;
+        IF mode = 4 THEN
+          IF is_denied OR (has_over AND cost <= limits[l + 2] - opened_used[k]) THEN
+            cost := 0;
+          ELSE
+            paid_us[i] := now_us;
+          END IF;
+          r := step(limits[l + 1], 'charge', keys[k], 0, used[k], 0, 0, 0, 0, 0, 0, cost, 0, now_us);
+          used[k] := r[2]; counted[i] := r[2];
+        ELSIF mode = 5 THEN
+          counted[i] := limits[l + 2] + 1;
+        END IF;
+        IF counted[i] > limits[l + 2] THEN
+          outcome[i] := 2; is_over := true;
         END IF;
         IF mode = 3 OR (mode = 0 AND outcome[i] = room) THEN
           paid_us[i] := greatest(now_us, at_us[k]);
@@ -140,6 +167,13 @@ BEGIN
       reply[o + 1] := outcome[t] + CASE WHEN paid_us[t] > 0 THEN 4 ELSE 0 END;
       reply[o + 2] := r[1]; reply[o + 3] := wait[t]; reply[o + 4] := r[2];
       reply[o + 5] := paid_us[t]; reply[o + 6] := capped[t];
+      IF limits[l + 1] = 4 THEN
+        lifetime_us[k] := limits[l + 4] * 1000000;
+        -- What is left after the charge itself, whatever came after it.
+        IF counted[t] IS NOT NULL THEN
+          reply[o + 2] := greatest(0, limits[l + 2] - counted[t]); reply[o + 5] := least(counted[t], exact_max);
+        END IF;
+      END IF;
       o := o + 6; p := p + fields;
     END LOOP;
 
