@@ -43,10 +43,11 @@ export function writeResults(name, command, results, now = new Date()) {
   return file;
 }
 
-/** The middle value of a list of numbers. */
+/** The middle value of a list of numbers, or the mean of the two in the middle. */
 export function median(values) {
   const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)];
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
 /** How busy the machine is with anything at all: mean number of processes that want to run, over the last minute. */

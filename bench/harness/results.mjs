@@ -15,6 +15,13 @@ export function readRun(file) {
   return run;
 }
 
+/** The last results of this name. */
+export function readLast(name) {
+  const file = lastOf(name);
+  if (file === undefined) throw new Error(`there are no results of ${name} in bench/results yet`);
+  return JSON.parse(readFileSync(file, "utf8"));
+}
+
 function lastOf(name) {
   const files = readdirSync(FOLDER).filter(
     (file) => /^\d{4}-\d\d-\d\d-/.test(file) && file.slice(11) === `${name}.json`,

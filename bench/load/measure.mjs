@@ -40,7 +40,8 @@ async function measureOnce(who, shape, { servers, seconds }) {
   }
 }
 
-async function redisOf(servers, who, shape) {
+/** Where caller.mjs finds the Redis of a shape, if it has one. */
+export async function redisOf(servers, who, shape) {
   if (!shape.redis || who === "yardstick") return {};
   const { port, pid } = await servers.redis();
   return { redisPort: port, redisPid: pid };
@@ -78,8 +79,8 @@ function summaryOf({ name, goal, by }, { yardstick, service }) {
     goal,
     by,
     load1: busyness().load1,
-    yardstickPerSecond: median(rates(yardstick)),
-    perSecond: median(rates(service)),
+    yardstickPerSecond: Math.round(median(rates(yardstick))),
+    perSecond: Math.round(median(rates(service))),
     ...spreadOf("ratio", ratios),
     yardstickCpuMicros: median(of(yardstick, "cpuMicrosPerCall")),
     cpuMicros: median(of(service, "cpuMicrosPerCall")),

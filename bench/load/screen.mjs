@@ -29,7 +29,7 @@ export function showShapes(title, shapes) {
 }
 
 /** Prints the other figures: how rules cost, the tail, and the memory store's. */
-export function showRest({ ruleCounts, tail, takes = [] }) {
+export function showRest({ ruleCounts, tails, takes = [] }) {
   const lines = [];
   if (ruleCounts !== undefined) {
     const { few, many, growth, growthLeast, growthMost, goalMost } = ruleCounts;
@@ -38,11 +38,11 @@ export function showRest({ ruleCounts, tail, takes = [] }) {
       `CPU per call with ${many}, as a multiple of ${few}: ${growth.toFixed(2)} (${growthLeast.toFixed(2)}..${growthMost.toFixed(2)}), goal <= ${goalMost}: ${verdict}`,
     );
   }
-  if (tail !== undefined) {
-    const { rate, p50Ms, p99Ms, p99MsLeast, p99MsMost, p999Ms, ownLateP99Ms, goalMs } = tail;
+  for (const { name, rate, p50Ms, p99Ms, p99MsLeast, p99MsMost, p999Ms, ownLateP99Ms, goalMs } of tails) {
+    const verdict = goalMs === undefined ? "" : `; goal p99 < ${goalMs}: ${p99Ms < goalMs ? "met" : "MISSED"}`;
     lines.push(
-      `at half load (${rate.toLocaleString("en")} calls/s): p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} (${p99MsLeast.toFixed(2)}..${p99MsMost.toFixed(2)}), p99.9 ${p999Ms.toFixed(2)}; ` +
-        `goal p99 < ${goalMs}: ${p99Ms < goalMs ? "met" : "MISSED"}; the caller's own p99 of lateness is ${ownLateP99Ms.toFixed(2)} ms`,
+      `${name}, at half load (${rate.toLocaleString("en")} calls/s): p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} (${p99MsLeast.toFixed(2)}..${p99MsMost.toFixed(2)}), p99.9 ${p999Ms.toFixed(2)}${verdict}; ` +
+        `the caller's own p99 of lateness is ${ownLateP99Ms.toFixed(2)} ms`,
     );
   }
   for (const { what, value, unit, goal } of takes) {

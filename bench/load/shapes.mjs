@@ -36,7 +36,7 @@ export const SHAPES = [
   { name: "Redis, hot key, lease", by: "caller", ...USUAL, rules: "lease", redis: true, goal: 8 },
   { name: "memory, one call at a time", by: "h2load", connections: 1, streams: 1, rules: "hot", goal: 2.5 },
   { name: "memory, 64 connections x 1 stream", by: "h2load", connections: 64, streams: 1, rules: "hot" },
-  { name: "memory, 1,000 connections x 1 stream", by: "h2load", connections: 1_000, streams: 1, rules: "hot" },
+  { name: "memory, 1,000 connections x 1 stream", by: "caller", connections: 1_000, streams: 1, rules: "hot" },
   { name: "memory, another grpc-timeout in every call", by: "caller", ...USUAL, rules: "hot", vary: "timeout" },
   { name: "memory, a traceparent in every call", by: "caller", ...USUAL, rules: "hot", vary: "traceparent" },
   { name: "memory, 100,000 keys, uniform", by: "caller", ...USUAL, rules: "hot", message: "spread", keys: 100_000 },
@@ -74,5 +74,16 @@ export const SHAPES = [
 /** Calls per CPU second must not fall with the number of rules: the same ten keys, asked of few and of many rules. */
 export const RULE_COUNTS = { few: "10 rules", many: "10,000 rules", keys: 10, goalMost: 1.15 };
 
-/** The tail at half of the load that saturates, in milliseconds. */
-export const TAIL_GOAL_MS = 5;
+/** What is measured at half of the load that saturates it; `goalMs` is what p99 must stay below. */
+export const TAILS = [
+  { name: "memory, hot key", by: "h2load", ...USUAL, rules: "hot", goalMs: 5 },
+  {
+    name: "Redis, exact, 10,000 keys",
+    by: "caller",
+    ...USUAL,
+    rules: "hot",
+    message: "spread",
+    keys: 10_000,
+    redis: true,
+  },
+];

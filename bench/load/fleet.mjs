@@ -1,0 +1,81 @@
+// What a fleet takes, worked out from measured figures: processes, Redis shards, bytes. Each process is filled to half of what
+// it can do, each shard to seven tenths of its core. docs/performance.md says what the arithmetic leaves out.
+
+/** Shares of a core that are planned with. */
+export const FILL = { process: 0.5, shard: 0.7 };
+/** Kinds of calls, by the shape that was measured. */
+const SHAPE_OF = {
+  exact: "Redis, exact, 10,000 keys",
+  lease: "Redis, hot key, lease",
+  refused: "Redis, hot key, refused",
+};
+/** What calls a fleet gets: shares by kind. */
+const MIXES = [
+  { name: "all exact", shares: { exact: 1 } },
+  { name: "a fifth exact, 70 % leased, a tenth refused", shares: { exact: 0.2, lease: 0.7, refused: 0.1 } },
+  { name: "all leased or refused", shares: { lease: 0.9, refused: 0.1 } },
+];
+const RATES = [100_000, 10_000_000];
+const SHARDS_MOST = 4_096;
+
+/**
+ * Rows for every mix and rate. `shapes` and `tails` are of a run of bench:load, `redisCost` of store/redis-cost.mjs: what a take
+ * costs Redis by how many travel together.
+ */
+export function planFleets({ shapes, tails }, redisCost) {
+  const costOf = scriptCost(redisCost);
+  const half = tails.find(({ name }) => name === SHAPE_OF.exact);
+  // Takes of one turn of the event loop, which travel to one Redis in one call.
+  const takesPerTurn = 1 / half.redis.scripts;
+  return RATES.flatMap((rate) =>
+    MIXES.map(({ name, shares }) => plan({ rate, name, shares, shapes, costOf, takesPerTurn })),
+  );
+}
+
+function plan({ rate, name, shares, shapes, costOf, takesPerTurn }) {
+  const kinds = Object.entries(shares).map(([kind, share]) => ({
+    share,
+    kind,
+    row: shapes.find((shape) => shape.name === SHAPE_OF[kind]),
+  }));
+  const seconds = kinds.reduce((sum, { share, row }) => sum + share / row.perSecond, 0);
+  const processes = Math.ceil((rate * seconds) / FILL.process);
+  const sum = (of) => rate * kinds.reduce((all, { share, row }) => all + share * of(row), 0);
+  const exactRate = rate * (shares.exact ?? 0);
+  const takes = Math.max(1, takesPerTurn * (shares.exact ?? 0));
+  // What leases and remembered refusals ask of Redis in between; measured, and small.
+  const otherMicros =
+    rate * kinds.reduce((all, { kind, share, row }) => all + (kind === "exact" ? 0 : share * row.redis.cpuMicros), 0);
+  const { shards, together } = shardsFor({ exactRate, otherMicros, takes, costOf });
+  return {
+    rate,
+    name,
+    processes,
+    shards,
+    together,
+    callerBytes: sum((row) => row.bytesSentPerCall + row.bytesReadPerCall),
+    redisBytes: sum((row) => row.redis.bytesIn + row.redis.bytesOut),
+  };
+}
+
+// More shards split a turn's takes into more calls, each with its own cost: the least number that carries all of it.
+function shardsFor({ exactRate, otherMicros, takes, costOf }) {
+  for (let shards = 1; shards <= SHARDS_MOST; shards++) {
+    const calls = shards * (1 - (1 - 1 / shards) ** takes);
+    const together = takes / calls;
+    const cores = (exactRate * costOf(together) + otherMicros) / 1e6;
+    if (cores <= shards * FILL.shard) return { shards, together };
+  }
+  return { shards: Number.NaN, together: 1 };
+}
+
+// Microseconds of Redis's CPU per take when so many travel together: a part per call and a part per take, from the two ends
+// of what was measured.
+function scriptCost(redisCost) {
+  const points = redisCost.map((row) => [Number(row["takes per call"]), Number(row["us of Redis' CPU"])]);
+  const [[few, dear]] = points;
+  const [many, cheap] = points.reduce((best, point) => (point[1] < best[1] ? point : best));
+  const perCall = (dear - cheap) / (1 / few - 1 / many);
+  const perTake = dear - perCall / few;
+  return (together) => perTake + perCall / together;
+}

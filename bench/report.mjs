@@ -1,0 +1,173 @@
+// Writes the figures of the last run into docs/performance.md, between the comments that mark their places, and draws the
+// chart: `npm run bench:report`. With --print the tables go to the screen only.
+//   node bench/report.mjs [bench/results/DATE-bench.json] [--print]
+
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { readLast, readRun } from "./harness/results.mjs";
+import { FILL, planFleets } from "./load/fleet.mjs";
+import { verdictOf } from "./load/screen.mjs";
+
+const DOC = resolve(import.meta.dirname, "../docs/performance.md");
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { print: { type: "boolean", default: false } },
+});
+const run = readRun(positionals[0]);
+const blocks = {
+  machine: machineText(run),
+  figures: figuresText(run),
+  rest: restText(run),
+  thumb: thumbText(run),
+  fleet: fleetText(run),
+};
+
+if (values.print) {
+  for (const [name, text] of Object.entries(blocks)) process.stdout.write(`\n${name}\n\n${text}\n`);
+} else {
+  let doc = readFileSync(DOC, "utf8");
+  for (const [name, text] of Object.entries(blocks)) doc = replaced(doc, name, text);
+  writeFileSync(DOC, doc);
+  execFileSync(process.execPath, [resolve(import.meta.dirname, "chart.mjs"), ...positionals], { stdio: "inherit" });
+  process.stdout.write("written to docs/performance.md\n");
+}
+
+function replaced(doc, name, text) {
+  const [begin, end] = [`<!-- ${name}: bench/report.mjs -->`, `<!-- end of ${name} -->`];
+  const from = doc.indexOf(begin);
+  const to = doc.indexOf(end);
+  if (from < 0 || to < from) throw new Error(`docs/performance.md has no place for ${name}: ${begin} ... ${end}`);
+  return `${doc.slice(0, from + begin.length)}\n${text}\n${doc.slice(to)}`;
+}
+
+function machineText({ command, date, machine, results }) {
+  const { rounds, seconds, busy, pinned } = results;
+  return [
+    `\`${command}\`, ${rounds} rounds of ${seconds} s, on ${date.slice(0, 10)} at commit ${machine.commit}: ${machine.cpu}, ${machine.cores} cores,`,
+    `Node ${machine.node.replace("v", "")}, Redis ${machine.redis}, h2load ${machine.h2load}; load on the machine ${busy.before.load1} before the start, ${busy.after.load1} after; ${pinned ? "servers and load on cores of their own" : "cores not pinned"}.`,
+  ].join("\n");
+}
+
+function figuresText({ results }) {
+  return table(
+    [
+      "shape",
+      "yardstick/s",
+      "Headgate/s",
+      "ratio (spread)",
+      "goal",
+      "",
+      "us of CPU per call: yardstick, Headgate",
+      "CPU ratio",
+    ],
+    results.shapes.map((row) => [
+      row.name,
+      row.yardstickPerSecond.toLocaleString("en"),
+      row.perSecond.toLocaleString("en"),
+      `${row.ratio.toFixed(1)} (${row.ratioLeast.toFixed(1)} to ${row.ratioMost.toFixed(1)})`,
+      row.goal ?? "",
+      verdictOf(row),
+      `${row.yardstickCpuMicros.toFixed(1)}, ${row.cpuMicros.toFixed(1)}`,
+      row.cpuRatio.toFixed(1),
+    ]),
+  );
+}
+
+function restText({ results }) {
+  const { ruleCounts, tails = [], takes = [] } = results;
+  const rows = tails.map(
+    ({ name, rate, p50Ms, p99Ms, p99MsLeast, p99MsMost, p999Ms, goalMs, cpuMicros, ownLateP99Ms }) => [
+      `${name}, ${rate.toLocaleString("en")} calls/s: p50, p99 (spread), p99.9`,
+      `${p50Ms.toFixed(2)}, ${p99Ms.toFixed(2)} (${p99MsLeast.toFixed(2)} to ${p99MsMost.toFixed(2)}), ${p999Ms.toFixed(2)} ms; the caller itself was late by ${ownLateP99Ms.toFixed(2)} ms at p99; ${cpuMicros.toFixed(1)} us of CPU per call, ${Math.round((cpuMicros * rate) / 1e4)} % of the core`,
+      goalMs === undefined ? "" : `p99 below ${goalMs} ms: ${p99Ms < goalMs ? "met" : "MISSED"}`,
+    ],
+  );
+  if (ruleCounts !== undefined) {
+    const { few, many, growth, growthLeast, growthMost, goalMost } = ruleCounts;
+    const goal = `at most ${goalMost}: ${growth <= goalMost ? "met" : "MISSED"}`;
+    rows.push([
+      `CPU per call with ${many} as a multiple of ${few}`,
+      `${growth.toFixed(2)} (${growthLeast.toFixed(2)} to ${growthMost.toFixed(2)})`,
+      goal,
+    ]);
+  }
+  for (const { what, value, unit, goal } of takes)
+    rows.push([
+      what,
+      `${value.toFixed(2)} ${unit}`,
+      goal === undefined ? "" : `at most ${goal}: ${value <= goal ? "met" : "MISSED"}`,
+    ]);
+  return table(["what", "measured", "goal"], rows);
+}
+
+// What docs/operations.md sizes by, rounded so that nobody takes it for more than it is.
+function thumbText({ results }) {
+  const shapeOf = (name) => results.shapes.find((shape) => shape.name === name);
+  const exact = shapeOf("Redis, exact, 10,000 keys");
+  const hot = shapeOf("memory, hot key");
+  const half = results.tails.find(({ name }) => name === exact.name);
+  const alone = readLast("redis-cost").results[0];
+  const perProcess = (row) =>
+    `${Math.floor((row.perSecond * FILL.process) / 1_000).toLocaleString("en")},000 decisions/s`;
+  const perShard = (micros) => `${Math.floor((1_000 * FILL.shard) / micros).toLocaleString("en")},000 takes/s`;
+  const bucket = results.takes?.find(({ what }) => what.startsWith("resident"));
+  return table(
+    ["plan with", "measured as"],
+    [
+      [`a process on memory: ${perProcess(hot)}`, `half of "${hot.name}"`],
+      [`a process on Redis, every take exact: ${perProcess(exact)}`, `half of "${exact.name}"`],
+      ...["Redis, hot key, lease", "Redis, hot key, refused"].map((name) => [
+        `a process on Redis, ${name.slice(16)}: ${perProcess(shapeOf(name))}`,
+        `half of "${name}"`,
+      ]),
+      [
+        `a Redis core: ${perShard(exact.redis.cpuMicros)} under full load, ${perShard(half.redis.cpuMicros)} with processes at half, ${perShard(Number(alone["us of Redis' CPU"]))} if every take travels alone`,
+        `${FILL.shard * 100} % of a core at ${exact.redis.cpuMicros.toFixed(1)}, ${half.redis.cpuMicros.toFixed(1)} and ${Number(alone["us of Redis' CPU"]).toFixed(1)} us of Redis's CPU per take`,
+      ],
+      [
+        `bytes of a call with one short descriptor: ${Math.round(exact.bytesSentPerCall)} to Headgate, ${Math.round(exact.bytesReadPerCall)} back`,
+        "bytes of the caller's sockets, without TCP and IP (some 66 per segment, shared by the calls in it)",
+      ],
+      [
+        `bytes of an exact take: ${Math.round(exact.redis.bytesIn)} to Redis, ${Math.round(exact.redis.bytesOut)} back, ${alone["bytes to Redis"]} and ${alone["bytes back"]} if it travels alone`,
+        "Redis's own count (total_net_input_bytes, total_net_output_bytes)",
+      ],
+      ...(bucket === undefined ? [] : [[`${Math.ceil(bucket.value)} bytes of memory per live bucket`, bucket.what]]),
+    ],
+  );
+}
+
+function fleetText({ results }) {
+  const rows = planFleets(results, readLast("redis-cost").results);
+  return table(
+    [
+      "decisions/s",
+      "mix",
+      `processes (filled to ${FILL.process * 100} %)`,
+      `Redis shards (to ${FILL.shard * 100} %)`,
+      "takes per Redis call",
+      "callers to Headgate",
+      "Headgate to Redis",
+    ],
+    rows.map(({ rate, name, processes, shards, together, callerBytes, redisBytes }) => [
+      rate.toLocaleString("en"),
+      name,
+      processes,
+      shards,
+      together.toFixed(1),
+      megabytes(callerBytes),
+      megabytes(redisBytes),
+    ]),
+  );
+}
+
+function megabytes(bytes) {
+  return `${bytes < 1e7 ? (bytes / 1e6).toFixed(1) : Math.round(bytes / 1e6).toLocaleString("en")} MB/s`;
+}
+
+function table(head, rows) {
+  const line = (cells) => `| ${cells.join(" | ")} |`;
+  return [line(head), `|${"---|".repeat(head.length)}`, ...rows.map(line)].join("\n");
+}
