@@ -1,0 +1,131 @@
+// Every fault of a network, between a store and its server, under load: each take is answered by its deadline, those that were
+// answered as paid are paid once, and the store is used again by itself.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Verdict } from "../../src/core/take.ts";
+import type { Store } from "../../src/stores/store.ts";
+import { FaultProxy, type NetworkFault } from "../support/fault-proxy.ts";
+import { PostgresServer } from "../support/postgres-server.ts";
+import { RedisServer } from "../support/redis-server.ts";
+import { openPostgresRig, debts as postgresDebts } from "./postgres-rig.ts";
+import { groupOn, Load, openRig, type Reports, settle, until } from "./store-rig.ts";
+
+const DEADLINE_MS = 50;
+/** A little: the timer's grain, and the turn in which sockets are read once more. */
+const LITTLE_MS = 15;
+const KEYS = 10;
+const FAULT_MS = 1_000;
+/** A connection on which nothing is heard for this long is given up; the default is 5 s. */
+const SILENCE_MS_MAX = 1_000;
+
+const FAULTS: readonly NetworkFault[] = [
+  { kind: "delay", ms: 5, jitterMs: 10 },
+  { kind: "delay", ms: 60, jitterMs: 40 },
+  { kind: "slow drip", bytes: 3, everyMs: 5 },
+  { kind: "black hole" },
+  { kind: "half-open" },
+  { kind: "cut" },
+  { kind: "reset" },
+  { kind: "reorder", ms: 10 },
+];
+
+interface Stage {
+  readonly name: string;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  openThrough(
+    proxyPort: number,
+  ): Promise<{ store: Store & { whenUp(ms: number): Promise<boolean> }; reports: Reports }>;
+  port(): number;
+  /** What the buckets of the load hold. */
+  debts(): Promise<Map<string, number>>;
+  empty(): Promise<void>;
+}
+
+function redisStage(): Stage {
+  let server: RedisServer;
+  return {
+    name: "Redis",
+    start: async () => {
+      server = await RedisServer.start();
+    },
+    stop: () => server.stop(),
+    port: () => server.port,
+    openThrough: (port) =>
+      openRig({
+        target: server.target({ address: { kind: "tcp", host: "127.0.0.1", port } }),
+        deadlineMs: DEADLINE_MS,
+        silenceMsMax: SILENCE_MS_MAX,
+      }),
+    debts: async () => {
+      const found = new Map<string, number>();
+      for (let i = 0; i < KEYS; i++) {
+        const text = await server.command("GET", `load:${i}`);
+        if (text !== null) found.set(`load:${i}`, Number(String(text).split(" ")[0]) / 1_000_000);
+      }
+      return found;
+    },
+    empty: () => server.flush(),
+  };
+}
+
+function postgresStage(): Stage {
+  let server: PostgresServer;
+  return {
+    name: "PostgreSQL",
+    start: async () => {
+      server = await PostgresServer.start();
+    },
+    stop: () => server.stop(),
+    port: () => server.port,
+    openThrough: (port) =>
+      openPostgresRig({ target: server.target({ port }), deadlineMs: DEADLINE_MS, silenceMsMax: SILENCE_MS_MAX }),
+    debts: () => postgresDebts(server),
+    empty: async () => {
+      await server.query("DROP SCHEMA IF EXISTS headgate CASCADE");
+    },
+  };
+}
+
+/** Deposits in all buckets. */
+function sum(debts: Map<string, number>): number {
+  let total = 0;
+  for (const [key, debt] of debts) if (key.startsWith("load:")) total += debt;
+  return total;
+}
+
+describe.each([redisStage(), postgresStage()])("between the service and $name", (stage) => {
+  let proxy: FaultProxy;
+  beforeAll(async () => {
+    await stage.start();
+    proxy = await FaultProxy.start(stage.port());
+  });
+  afterAll(async () => {
+    await proxy.stop();
+    await stage.stop();
+  });
+
+  test.each(FAULTS)("$kind for a second costs no call more than its deadline, and no bucket a call", async (fault) => {
+    await stage.empty();
+    const { store, reports } = await stage.openThrough(proxy.port);
+    const load = new Load(store, { perTick: 2, keys: KEYS });
+    await sleep(300); // so that takes are under way when it begins
+    proxy.begin(fault);
+    await sleep(FAULT_MS);
+    proxy.end();
+    const answersAgain = async () => (await settle(store, groupOn("probe"))).verdict === Verdict.allowed;
+    await until("the store is used again", answersAgain, 5_000);
+    await sleep(500); // so that the load runs on what has healed
+    await load.stop();
+    expect(load.allowed + load.failed).toBe(load.sent);
+    expect(load.slowestMs).toBeLessThan(DEADLINE_MS + LITTLE_MS + load.loopLateMs);
+    // All that was answered as paid is there. More only where a reply was lost: nobody can know what became of that.
+    const paid = sum(load.paid);
+    await until("what came late is given back", async () => {
+      const extra = sum(await stage.debts()) - paid;
+      return extra >= 0 && extra <= reports.unknownGroups;
+    });
+    await store.close();
+  });
+});
