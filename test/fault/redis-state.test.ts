@@ -131,3 +131,19 @@ test("processes that share a Redis count each other, and one that closes is gone
   await third.close();
   expect(await server.command("ZCARD", "headgate:processes")).toBe(1);
 });
+
+test("connections that somebody kills under load are opened again; no call waits longer than its deadline", async () => {
+  const load = new Load(store, { perTick: 4, keys: 1 });
+  for (let i = 0; i < 5; i++) {
+    await sleep(100); // so that takes are under way at each kill
+    await server.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  }
+  await sleep(300); // so that the load runs on what has healed
+  await load.stop();
+  const [, held = ""] = /^(\d+)000000 /.exec(String(await server.command("GET", "load:0"))) ?? [];
+  expect(load.failed).toBeLessThan(load.sent / 2);
+  // Whoever was answered as paid is paid; beyond that at most the takes whose replies were lost.
+  expect(Number(held) - (load.paid.get("load:0") ?? 0)).toBeGreaterThanOrEqual(0);
+  expect(Number(held) - (load.paid.get("load:0") ?? 0)).toBeLessThanOrEqual(reports.unknownGroups);
+  expect(store.trouble()).toBeUndefined();
+});

@@ -22,6 +22,8 @@ interface ServerOptions {
   readonly args?: readonly string[];
   readonly password?: string | undefined;
   readonly sentinelConfig?: string;
+  /** Added to its environment. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** One server. `start` resolves when it answers. */
@@ -32,6 +34,7 @@ export class RedisServer {
   readonly #args: readonly string[];
   readonly #password: string | undefined;
   readonly #sentinelConfig: string | undefined;
+  readonly #env: Readonly<Record<string, string>>;
   #child: ChildProcess | undefined;
   #admin: Redis | undefined;
 
@@ -41,6 +44,7 @@ export class RedisServer {
     this.#args = options.args ?? [];
     this.#password = options.password;
     this.#sentinelConfig = options.sentinelConfig;
+    this.#env = options.env ?? {};
     if (options.sentinelConfig !== undefined) {
       const config = `port ${port}\nbind 127.0.0.1\ndir ${this.directory}\nloglevel warning\n${options.sentinelConfig}\n`;
       writeFileSync(join(this.directory, "sentinel.conf"), config);
@@ -48,8 +52,12 @@ export class RedisServer {
   }
 
   /** Starts a server on a free port; `args` are added to its command line, such as `--maxmemory 2mb`. */
-  static async start(args: readonly string[] = [], password?: string): Promise<RedisServer> {
-    const server = new RedisServer(await freePort(), { args, password });
+  static async start(
+    args: readonly string[] = [],
+    password?: string,
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<RedisServer> {
+    const server = new RedisServer(await freePort(), { args, password, env });
     await server.restart();
     return server;
   }
@@ -122,7 +130,10 @@ export class RedisServer {
   /** Starts it again on the same port, empty but for what its own files say of a cluster or of Sentinel. */
   async restart(): Promise<void> {
     await this.kill();
-    const child = spawn("redis-server", this.#commandLine(), { stdio: "ignore" });
+    const child = spawn("redis-server", this.#commandLine(), {
+      stdio: "ignore",
+      env: { ...process.env, ...this.#env },
+    });
     running.add(child);
     this.#child = child;
     await this.#whenAnswering(child);
