@@ -6,6 +6,7 @@ import { MICROS_PER_MILLI } from "../core/units.ts";
 import type { RedisSettings, Settings } from "../settings.ts";
 import { MemoryStore } from "../stores/memory/memory-store.ts";
 import { openPostgresStore } from "../stores/postgres/postgres-store.ts";
+import { openClusterStore } from "../stores/redis/cluster-store.ts";
 import { openRedisStore, type RedisStoreOptions } from "../stores/redis/redis-store.ts";
 import type { Store } from "../stores/store.ts";
 import type { StoreObserver } from "../stores/store-observer.ts";
@@ -64,7 +65,7 @@ export function openStore({ settings, clock, observer }: StoreChoice): Store {
 }
 
 function openRedis(redis: RedisSettings, options: Omit<RedisStoreOptions, "target">): Store {
-  if (redis.kind === "cluster") throw new Error("not yet");
+  if (redis.kind === "cluster") return openClusterStore({ ...options, target: redis });
   const target: RedisStoreOptions["target"] = redis;
   return openRedisStore({ ...options, target });
 }

@@ -7,6 +7,8 @@ export interface StoreObserver {
   answered(elapsedUs: number, takes: number): void;
   /** A round trip was made again, because the store had undone it for the sake of another one. Nothing was paid twice. */
   repeated(): void;
+  /** A node of a cluster sent a round trip on to another node, having run nothing of it. */
+  redirected(): void;
   /** A group was failed by the store. */
   failed(error: StoreError): void;
   /** Buckets with a wrong type or nonsense in them were treated as new. */
@@ -28,6 +30,7 @@ const ignore = () => undefined;
 export const SILENT_STORE_OBSERVER: StoreObserver = {
   answered: ignore,
   repeated: ignore,
+  redirected: ignore,
   failed: ignore,
   damaged: ignore,
   evicted: ignore,

@@ -103,6 +103,10 @@ export const METRICS = {
     "headgate_store_repeats_total",
     "Round trips made again because PostgreSQL had undone them for the sake of another one.",
   ),
+  storeRedirections: counter(
+    "headgate_store_redirections_total",
+    "Round trips that a node of a Redis Cluster sent on to another node, having run nothing.",
+  ),
   storeDamaged: counter(
     "headgate_store_damaged_buckets_total",
     "Buckets with nonsense in them that were treated as new.",

@@ -128,6 +128,7 @@ export class StoreCounts implements StoreObserver {
   breakerState: BreakerState = "closed";
   takes = 0;
   repeats = 0;
+  redirections = 0;
   damagedBuckets = 0;
   evictedBuckets = 0;
   lateGroups = 0;
@@ -146,6 +147,10 @@ export class StoreCounts implements StoreObserver {
 
   repeated(): void {
     this.repeats++;
+  }
+
+  redirected(): void {
+    this.redirections++;
   }
 
   failed(error: StoreError): void {

@@ -154,6 +154,7 @@ function registerStore(registry: Registry, { store, buckets, localCache }: Metri
   register(METRICS.storeTakes, () => [[store.takes]]);
   register(METRICS.storeFailures, () => byCode(store.failures, "code"));
   register(METRICS.storeRepeats, () => [[store.repeats]]);
+  register(METRICS.storeRedirections, () => [[store.redirections]]);
   register(METRICS.storeDamaged, () => [[store.damagedBuckets]]);
   register(METRICS.storeEvicted, () => [[store.evictedBuckets]]);
   register(METRICS.loopLate, () => [[store.lateGroups]]);

@@ -1,11 +1,13 @@
 // Stores on real Redis servers, under a clock moved by hand.
 
 import { Mode, TakeGroup } from "../../src/core/take.ts";
+import { type ClusterStore, openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { openRedisStore, type RedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { SeveralStores } from "../../src/stores/wrappers/several-stores.ts";
 import { copyQuestion } from "../../src/stores/wrappers/split-call.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import type { ClusterRig } from "../support/redis-cluster.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 import { START_US, type StoreHarness } from "./store-harness.ts";
 
@@ -42,6 +44,13 @@ export async function twoRedisHarness(servers: readonly [RedisServer, RedisServe
   return harnessOver(store, own.injectedTime, own.keyPrefix);
 }
 
+/** A store on a cluster, connected to all its nodes. */
+export async function clusterHarness(rig: ClusterRig): Promise<StoreHarness> {
+  const own = contractOptions();
+  const store = await connected(openClusterStore({ ...own, target: rig.target() }));
+  return harnessOver(store, own.injectedTime, own.keyPrefix);
+}
+
 /** The harness of a store that is connected. */
 export function harnessOver(store: Store, clock: ManualClock, keyPrefix: string): StoreHarness {
   const settle = async (group: TakeGroup) => {
@@ -67,7 +76,7 @@ export function harnessOver(store: Store, clock: ManualClock, keyPrefix: string)
   };
 }
 
-async function connected(store: RedisStore): Promise<RedisStore> {
+async function connected<S extends RedisStore | ClusterStore>(store: S): Promise<S> {
   if (!(await store.whenUp(5_000))) throw new Error(store.trouble());
   return store;
 }

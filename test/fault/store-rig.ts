@@ -20,6 +20,7 @@ export class Reports implements StoreObserver {
   answers = 0;
   readonly failures: StoreError[] = [];
   repeats = 0;
+  redirections = 0;
   damagedBuckets = 0;
   lateGroups = 0;
   unknownGroups = 0;
@@ -31,6 +32,9 @@ export class Reports implements StoreObserver {
   }
   repeated(): void {
     this.repeats++;
+  }
+  redirected(): void {
+    this.redirections++;
   }
   failed(error: StoreError): void {
     this.failures.push(error);

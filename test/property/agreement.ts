@@ -14,7 +14,8 @@ import { REPLAYED_EDITS, REPLAYED_HISTORIES } from "./replayed.ts";
 const RUNS = Number(process.env.HISTORIES ?? 100);
 
 let replays = 0;
-const freshPrefix = () => `h${replays++}:`;
+let prefixOf = (replay: number) => `h${replay}:`;
+const freshPrefix = () => prefixOf(replays++);
 
 async function expectEqualReplays(harness: StoreHarness, shape: HistoryShape): Promise<void> {
   await fc.assert(
@@ -62,8 +63,12 @@ const MIXED: HistoryShape = {
   stepBackMaxUs: 20_000_000,
 };
 
-/** Replays histories of all shapes on the store that `open` gives, which the caller opens before and closes after. */
-export function describeAgreement(open: () => StoreHarness): void {
+/**
+ * Replays histories of all shapes on the store that `open` gives, which the caller opens before and closes after.
+ * `namePrefix` makes what the keys of a replay begin with.
+ */
+export function describeAgreement(open: () => StoreHarness, namePrefix = prefixOf): void {
+  prefixOf = namePrefix;
   test("histories that failed once", async () => {
     for (const history of [...REPLAYED_HISTORIES, ...REPLAYED_EDITS]) {
       expect(await replayHistory(open(), history, freshPrefix())).toEqual(replayOnReference(history));

@@ -12,67 +12,20 @@ import { type Ask, groupOf, START_US } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
-import { type History, type HistoryStep, type HistoryTake, histories, limitOf } from "./histories.ts";
+import { type History, limitOf } from "./histories.ts";
+import { gistsOf, historiesInPlaces } from "./histories-in-places.ts";
 import { ReferenceStore } from "./reference-store.ts";
 import { answerOf, type GroupAnswer, MUST_SETTLE_AT_ONCE, replayAtOnce } from "./replay.ts";
 
 const PLACES = 3;
-const SHAPE = {
-  limitsMax: 4,
-  sharesBuckets: false,
-  takesMax: 6,
-  stepsMax: 10,
-  kinds: [Kind.ordinary, Kind.ordinary, Kind.quota, Kind.shadow],
-  givesBack: true,
-} as const;
-
 /** All buckets of an identity lie in one place. */
 function placeOf(take: Pick<Take, "bucketKey">): number {
   return Number(/id=(\d+)/.exec(take.bucketKey)?.[1] ?? 0) % PLACES;
 }
 
-/**
- * Histories in which every descriptor has one identity, so that its limits lie in one place, and no call refunds a bucket
- * that it also takes from: a window's refund then goes first to what the same call has paid, and less is given back.
- */
-function descriptorsInPlaces(): fc.Arbitrary<History> {
-  return histories(SHAPE).map((history) => ({
-    ...history,
-    steps: history.steps.map((step) => {
-      const takes = step.takes.map((take) => ({ ...take, identity: String(take.descriptor % (PLACES + 1)) }));
-      const paid = new Set(takes.filter(({ mode }) => mode !== Mode.refund).map(nameOf));
-      const refunds = (take: HistoryTake) => take.mode === Mode.refund && paid.has(nameOf(take));
-      return { ...step, takes: takes.map((take) => (refunds(take) ? { ...take, mode: Mode.peek } : take)) };
-    }),
-  }));
-}
-
-function nameOf({ limit, identity }: HistoryTake): string {
-  return `${limit}/${identity}`;
-}
-
 function overPlaces<S extends Store>(open: () => S): { readonly store: SeveralStores; readonly places: readonly S[] } {
   const places: [S, ...S[]] = [open(), ...Array.from({ length: PLACES - 1 }, open)];
   return { store: new SeveralStores(places, placeOf), places };
-}
-
-/**
- * What both say alike. The time until a bucket is as new is known to a part only roughly once it has given back; what
- * remains, only if the call names the bucket once.
- */
-function gistOf({ verdict, takes }: GroupAnswer, step: HistoryStep) {
-  const names = step.takes.map(nameOf);
-  return {
-    verdict,
-    takes: takes.map(({ resetTicks, remaining, ...take }, index) => {
-      const isNamedOnce = names.filter((name) => name === names[index]).length === 1;
-      return { ...take, remaining: isNamedOnce ? remaining : undefined };
-    }),
-  };
-}
-
-function gistsOf(history: History, answers: readonly GroupAnswer[]) {
-  return history.steps.map((step, index) => gistOf(answers[index] as GroupAnswer, step));
 }
 
 /** Where all buckets of a history stand after it. */
@@ -88,7 +41,7 @@ function standings(history: History, store: Store): GroupAnswer[] {
 
 test("calls one after another are answered as by one store, and leave the same in the buckets", () => {
   fc.assert(
-    fc.property(descriptorsInPlaces(), (history) => {
+    fc.property(historiesInPlaces(PLACES + 1), (history) => {
       const clock = new ManualClock();
       const one = new ReferenceStore(clock);
       const several = overPlaces(() => new ReferenceStore(clock)).store;

@@ -1,6 +1,7 @@
 // A real Redis Cluster: three primaries with a replica each, on free ports; slots can be moved, nodes killed and paused.
 
 import { setTimeout as sleep } from "node:timers/promises";
+import type { ClusterTarget } from "../../src/stores/redis/cluster-store.ts";
 import { freePort, RedisServer } from "./redis-server.ts";
 
 const NODE_TIMEOUT_MS = 1_000;
@@ -39,6 +40,21 @@ export class ClusterRig {
       throw error;
     }
     return rig;
+  }
+
+  /** How a store reaches it, by one node that runs. */
+  target(overrides: Partial<ClusterTarget> = {}): ClusterTarget {
+    const node = this.#running()[0];
+    const seeds = node === undefined ? [] : [{ kind: "tcp", host: "127.0.0.1", port: node.port } as const];
+    return {
+      seeds,
+      database: 0,
+      login: undefined,
+      loginFile: undefined,
+      tls: undefined,
+      connectTimeoutMs: 2_000,
+      ...overrides,
+    };
   }
 
   /** The node that serves the slot now, by what the nodes that run say. */

@@ -184,7 +184,9 @@ export class RedisServer {
   }
 }
 
-/** A port that nobody listens on. */
+const givenPorts = new Set<number>();
+
+/** A port that nobody listens on; never the same twice, because whoever got it may not listen yet. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   server.listen(0, "127.0.0.1");
@@ -193,5 +195,7 @@ export async function freePort(): Promise<number> {
   server.close();
   await once(server, "close");
   if (address === null || typeof address === "string") throw new Error("no port from the system");
+  if (givenPorts.has(address.port)) return await freePort();
+  givenPorts.add(address.port);
   return address.port;
 }

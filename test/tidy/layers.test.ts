@@ -15,7 +15,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   stores: ["core"],
   "stores/memory": ["core", "algorithms", "stores"],
   "stores/batching": ["core", "stores", "stores/wrappers"],
-  "stores/redis": ["core", "stores", "stores/batching"],
+  "stores/redis": ["core", "stores", "stores/batching", "stores/wrappers"],
   "stores/postgres": ["core", "stores", "stores/batching"],
   "stores/wrappers": ["core", "algorithms", "stores"],
   limiter: ["core", "rules", "stores"],

@@ -65,7 +65,7 @@ export class Intake<B extends Batch> {
       serverName: name,
       serverTime: this.serverTime,
       breaker: this.#breaker,
-      giveBack: (receipt, slot) => this.#addReceipt(receipt, slot),
+      giveBack: (receipt, slot) => this.addReceipt(receipt, slot),
       onUnsent: (batch) => this.#gathering.remove(batch),
       onSilence: server.onSilence,
     });
@@ -97,8 +97,19 @@ export class Intake<B extends Batch> {
       const take = group.takes[i];
       if (take === undefined || !take.paid || (take.mode !== Mode.pay && take.mode !== Mode.postPaid)) continue;
       const { bucketKey, limit, cost, cappedHits, paidAtUs } = take;
-      if (cost > cappedHits) this.#addReceipt({ bucketKey, limit, cost: cost - cappedHits, paidAtUs }, slot);
+      if (cost > cappedHits) this.addReceipt({ bucketKey, limit, cost: cost - cappedHits, paidAtUs }, slot);
     }
+  }
+
+  /** Has a payment undone with the next call of that hash slot. */
+  addReceipt(receipt: Receipt, slot: number): void {
+    this.#receipts.add(receipt, slot);
+    if (this.#server.isUp()) this.schedule();
+  }
+
+  /** Hands over the payments that still have to be undone: another server keeps their buckets now. */
+  drainReceipts(each: (receipt: Receipt, slot: number) => void): void {
+    this.#receipts.drain(each);
   }
 
   /** Has what waits sent at the end of this turn: after all sockets were read, so that their takes travel together. */
@@ -227,11 +238,6 @@ export class Intake<B extends Batch> {
     if (this.#server.isUp()) this.#server.send();
     else this.failGathered();
   };
-
-  #addReceipt(receipt: Receipt, slot: number): void {
-    this.#receipts.add(receipt, slot);
-    if (this.#server.isUp()) this.schedule();
-  }
 
   #receiptsAlone(slot: number): B {
     const batch = this.#server.newBatch(slot);

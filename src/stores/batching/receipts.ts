@@ -45,6 +45,14 @@ export class Receipts {
     for (const receipt of this.#remove(slot, RECEIPTS_PER_CALL)) into.push(receipt);
   }
 
+  /** Hands all over and keeps none. */
+  drain(each: (receipt: Receipt, slot: number) => void): void {
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    this.#count = 0;
+    for (const [slot, receipts] of waiting) for (const receipt of receipts) each(receipt, slot);
+  }
+
   #remove(slot: number, countMax: number): Receipt[] {
     const waiting = this.#waiting.get(slot);
     if (waiting === undefined) return [];

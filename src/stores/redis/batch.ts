@@ -15,8 +15,11 @@ const COUNTER = 4;
 /** Generous size of a take's numbers as text. */
 const TAKE_BYTES = 48;
 
-/** Groups and receipts for one script call. Encoded once. */
+/** Groups and receipts for one script call. Encoded anew each time it is sent. */
 export class RedisBatch extends Batch {
+  /** How often a node of a cluster has sent it on to another one. */
+  redirections = 0;
+
   hasRoomFor(group: TakeGroup): boolean {
     if (this.groups.length === 0) return true;
     // The group's keys may be there already; that they are counted again is the cheaper mistake.

@@ -2,6 +2,9 @@
 
 import { isReplyError, type RedisTarget, SilenceError } from "./connect.ts";
 
+/** What messages call a server that is known as a node of a cluster. */
+export const CLUSTER_NODE = "Redis Cluster node";
+
 /** Where Redis is, for messages: host and port, or the socket's path. No login. */
 export function nameOfTarget(target: RedisTarget): string {
   const { address, called = "Redis" } = target;
@@ -114,6 +117,7 @@ function describeReply(message: string, target: RedisTarget): string {
     return "does not know the command TIME; if it is a sentinel, that needs redis-sentinel:// (or REDIS_TYPE=sentinel)";
   }
   if (unknown !== undefined) return `does not know the command ${unknown.toUpperCase()}`;
+  if (target.called === CLUSTER_NODE && /\b(MOVED|ASK)\b/.test(message)) return "has given its slots to another node";
   const known = REPLY_TROUBLES.find(([pattern]) => pattern.test(message));
   if (known !== undefined) return known[1];
   // Redis names the line of the script, never its arguments.

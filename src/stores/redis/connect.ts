@@ -48,6 +48,8 @@ export interface RedisTarget extends RedisAccess {
 export interface RedisConnection {
   /** Sends a command. Rejects with a ReplyError when Redis refuses it, with another Error when its fate is unknown. */
   command(name: string, args: readonly (string | Buffer)[]): Promise<unknown>;
+  /** Sends what `send` does in one write. */
+  together(send: () => void): void;
   /** Hears what is published in the channel from now on; other commands can't be sent any more. */
   subscribe(channel: string, onMessage: (message: string) => void): Promise<void>;
   /** Closes it without waiting for anything; `onLost` is not called for it. */
@@ -81,6 +83,15 @@ export async function openConnection(target: RedisTarget, onLost: () => void): P
   });
   const connection: RedisConnection = {
     command: (name, args) => redis.callBuffer(name, [...args]),
+    together: (send) => {
+      const { stream } = redis;
+      stream.cork();
+      try {
+        send();
+      } finally {
+        stream.uncork();
+      }
+    },
     subscribe: async (channel, onMessage) => {
       redis.on("message", (_channel: string, message: string) => onMessage(message));
       await redis.subscribe(channel);

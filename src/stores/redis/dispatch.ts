@@ -1,5 +1,5 @@
-// Sends batches to Redis and reads what comes back. A batch is sent once; only NOSCRIPT, which Redis gives before it runs
-// anything, makes it go out again. Whose answer is whose is the settler's business.
+// Sends batches to Redis and reads what comes back. A batch is sent once; only what Redis answers before it runs anything
+// makes it go out again: NOSCRIPT, and in a cluster MOVED, ASK and TRYAGAIN. Whose answer is whose is the settler's business.
 
 import { StoreError } from "../../core/errors.ts";
 import type { CompleteOptions } from "../batching/options.ts";
@@ -22,7 +22,12 @@ export interface DispatchOptions extends Pick<CompleteOptions, "injectedTime"> {
   readonly onAnswer: () => void;
   /** The connection should be given up, because it has that trouble. */
   readonly onTrouble: (trouble: string) => void;
+  /** Another node should get the batch; true if it does, and then it is no longer ours. In a cluster only. */
+  readonly redirect: ((batch: RedisBatch, message: string) => boolean) | undefined;
 }
+
+/** A slot is on its way, and some keys of the batch are here, others there: it is sent again after this long. */
+const TRY_AGAIN_MS = 3;
 
 /** The way of a batch to one Redis and back. */
 export class Dispatch {
@@ -32,18 +37,21 @@ export class Dispatch {
     this.#options = options;
   }
 
-  /** Sends the batch; every group is settled by its deadline at the latest. */
-  send(batch: RedisBatch, connection: RedisConnection): void {
+  /** Sends the batch; every group is settled by its deadline at the latest. `isAsking`: an ASK led here. */
+  send(batch: RedisBatch, connection: RedisConnection, isAsking = false): void {
     const { settler, script, injectedTime, jitterSecondsMax } = this.#options;
     if (!settler.begin(batch)) return;
     const args = batch.encode(injectedTime?.nowUs() ?? 0, settler.latestOf, jitterSecondsMax);
     const reply = (value: unknown) => this.#onReply(batch, value);
+    const fail = (error: unknown) => this.#onError(batch, error, connection, isAsking);
+    if (isAsking) ask(connection);
     connection.command("evalsha", [script.sha, ...args]).then(reply, (error: unknown) => {
       if (batch.isDone || !isReplyError(error) || !error.message.startsWith("NOSCRIPT")) {
-        this.#onError(batch, error);
+        fail(error);
         return;
       }
-      connection.command("eval", [script.text, ...args]).then(reply, (again: unknown) => this.#onError(batch, again));
+      if (isAsking) ask(connection);
+      connection.command("eval", [script.text, ...args]).then(reply, fail);
     });
   }
 
@@ -60,13 +68,23 @@ export class Dispatch {
     settler.settle(batch, new ReplyReader(reply));
   }
 
-  #onError(batch: RedisBatch, error: unknown): void {
+  #onError(batch: RedisBatch, error: unknown, connection: RedisConnection, isAsking: boolean): void {
     if (batch.isDone) return;
-    const { settler, describe, onRefusal } = this.#options;
+    const { settler, describe, onRefusal, redirect } = this.#options;
+    if (redirect !== undefined && isReplyError(error)) {
+      if (redirect(batch, error.message)) return;
+      if (error.message.startsWith("TRYAGAIN") && batch.waiting > 0) {
+        setTimeout(() => {
+          if (!batch.isDone) this.send(batch, connection, isAsking);
+        }, TRY_AGAIN_MS);
+        return;
+      }
+    }
     const sentence = describe(error);
     // A ReplyError holds the whole command, keys and all: it is described, never passed on.
     if (isReplyError(error)) {
-      settler.fail(batch, new StoreError("STORE_COMMAND", sentence, { transient: true }));
+      const code = error.message.startsWith("CLUSTERDOWN") ? "STORE_UNREACHABLE" : "STORE_COMMAND";
+      settler.fail(batch, new StoreError(code, sentence, { transient: true }));
       onRefusal(error, sentence);
       return;
     }
@@ -74,4 +92,9 @@ export class Dispatch {
     if (wasNeverSent(error)) settler.fail(batch, lost);
     else settler.lose(batch, lost);
   }
+}
+
+// The next command may touch a slot that is on its way here. Its own answer says nothing that the next one's does not.
+function ask(connection: RedisConnection): void {
+  connection.command("asking", []).catch(() => undefined);
 }

@@ -5,6 +5,7 @@ import type { TakeGroup } from "../../core/take.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
 import { Intake } from "../batching/intake.ts";
 import type { CompleteOptions } from "../batching/options.ts";
+import type { Receipt } from "../batching/receipts.ts";
 import type { Settled } from "../store.ts";
 import { RedisBatch } from "./batch.ts";
 import type { RedisConnection } from "./connect.ts";
@@ -14,8 +15,13 @@ import { Link } from "./link.ts";
 import type { Script } from "./scripts.ts";
 import type { ServerFinder } from "./server-finder.ts";
 
+/** Most batches that wait for a connection to a node that they were sent on to. */
+const ADOPTED_MAX = 256;
+
 export interface RedisNodeOptions extends CompleteOptions {
   readonly finder: ServerFinder;
+  /** The server in sentences about its queue. Default: Redis. */
+  readonly name?: string;
   readonly script: Script;
   /** As LinkOptions says. */
   readonly selfTestKeys: () => readonly string[];
@@ -23,6 +29,8 @@ export interface RedisNodeOptions extends CompleteOptions {
   readonly jitterSecondsMax: number;
   /** The connection is up and tested. */
   readonly onUp: () => void;
+  /** As DispatchOptions says. Default: none, because there is no other node. */
+  readonly redirect?: (batch: RedisBatch, message: string) => boolean;
 }
 
 /** Takes on one Redis. Always answers later, but for a take that can't be sent at all. */
@@ -31,12 +39,14 @@ export class RedisNode {
   readonly #intake: Intake<RedisBatch>;
   readonly #link: Link;
   readonly #dispatch: Dispatch;
+  /** What was sent here by another node before this one was connected to; each is answered in its time all the same. */
+  readonly #adopted: { readonly batch: RedisBatch; readonly isAsking: boolean }[] = [];
 
   constructor(options: RedisNodeOptions) {
     const { finder, script, clock, injectedTime } = options;
     this.#options = options;
     this.#intake = new Intake<RedisBatch>(options, {
-      name: "Redis",
+      name: options.name ?? "Redis",
       newBatch: (slot) => new RedisBatch(slot),
       isUp: () => this.#link.connection !== undefined,
       downSentence: () => this.#link.trouble ?? "Redis is not connected",
@@ -62,6 +72,7 @@ export class RedisNode {
       onRefusal: (error, sentence) => this.#onRefusal(error, sentence),
       onAnswer: () => this.#onAnswer(),
       onTrouble: (trouble) => this.#link.reconnect(trouble),
+      redirect: options.redirect,
     });
   }
 
@@ -95,6 +106,31 @@ export class RedisNode {
     this.#intake.giveBack(group, slot);
   }
 
+  /** Has a payment undone with the next call of that hash slot. */
+  addReceipt(receipt: Receipt, slot: number): void {
+    this.#intake.addReceipt(receipt, slot);
+  }
+
+  /** Hands over the payments that still have to be undone: other nodes keep their buckets now. */
+  drainReceipts(each: (receipt: Receipt, slot: number) => void): void {
+    this.#intake.drainReceipts(each);
+  }
+
+  /** Gives up a batch that this server refused with MOVED or ASK, unpaid; another node gets it by `adopt`. */
+  release(batch: RedisBatch): void {
+    this.#intake.settler.release(batch);
+  }
+
+  /** Sends a batch that another node released, within the times its groups have left. `isAsking`: an ASK led here. */
+  adopt(batch: RedisBatch, isAsking: boolean): void {
+    const { settler } = this.#intake;
+    settler.adopt(batch);
+    const { connection } = this.#link;
+    if (connection !== undefined) connection.together(() => this.#dispatch.send(batch, connection, isAsking));
+    else if (this.#adopted.length < ADOPTED_MAX) this.#adopted.push({ batch, isAsking });
+    else settler.fail(batch, this.#intake.unreachable());
+  }
+
   /** Undefined while takes are sent and settled, otherwise why not, in one sentence. */
   trouble(): string | undefined {
     return this.#intake.trouble() ?? this.#link.trouble;
@@ -115,11 +151,17 @@ export class RedisNode {
   #send(): void {
     const { connection } = this.#link;
     if (connection === undefined) return;
-    for (const batch of this.#intake.takeAll()) this.#dispatch.send(batch, connection);
+    connection.together(() => {
+      for (const batch of this.#intake.takeAll()) this.#dispatch.send(batch, connection);
+    });
   }
 
   #onUp(): void {
     this.#intake.onUp();
+    for (const { batch, isAsking } of this.#adopted.splice(0)) {
+      const { connection } = this.#link;
+      if (!batch.isDone && connection !== undefined) this.#dispatch.send(batch, connection, isAsking);
+    }
     this.#options.onUp();
   }
 

@@ -12,10 +12,9 @@ import {
   within,
 } from "./connect.ts";
 import { describeTrouble, FindError } from "./connect-trouble.ts";
+import { firstAnswer } from "./first-answer.ts";
 import type { ServerFinder } from "./server-finder.ts";
 
-/** A sentinel that has not answered for this long gets company. */
-const STAGGER_MS = 150;
 /** Most sentinels known: those named in the settings, then those told of. */
 const SENTINELS_MAX = 32;
 /** A change that no message told of shows after this long. */
@@ -91,7 +90,7 @@ export class SentinelFinder implements ServerFinder {
   async #ask(): Promise<TcpAddress> {
     const asked = [...this.#sentinels];
     try {
-      const { address, sentinel } = await firstOf(asked.map((one) => () => this.#askOne(one)));
+      const { address, sentinel } = await firstAnswer(asked.map((one) => () => this.#askOne(one)));
       this.#sentinels = [sentinel, ...this.#sentinels.filter((one) => one !== sentinel)];
       return address;
     } catch (error) {
@@ -194,35 +193,6 @@ export class SentinelFinder implements ServerFinder {
       if (!(error instanceof FindError)) throw error;
     }
   }
-}
-
-/** Asks one after another, the next one once the last has failed or been silent for a moment; the first error if all fail. */
-function firstOf<T>(askers: readonly (() => Promise<T>)[]): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const errors: unknown[] = [];
-    let next = 0;
-    let isDone = false;
-    let timer: NodeJS.Timeout | undefined;
-    const askNext = () => {
-      clearTimeout(timer);
-      const ask = askers[next++];
-      if (ask === undefined || isDone) return;
-      if (next < askers.length) timer = setTimeout(askNext, STAGGER_MS);
-      ask().then(
-        (answer) => {
-          isDone = true;
-          clearTimeout(timer);
-          resolve(answer);
-        },
-        (error: unknown) => {
-          errors.push(error);
-          if (errors.length === askers.length) reject(errors[0]);
-          else askNext();
-        },
-      );
-    };
-    askNext();
-  });
 }
 
 function addressOf(reply: unknown): TcpAddress | undefined {

@@ -21,6 +21,7 @@ export class SeveralBreakers {
     const own: StoreObserver = {
       answered: (elapsedUs, takes) => whole.answered(elapsedUs, takes),
       repeated: () => whole.repeated(),
+      redirected: () => whole.redirected(),
       failed: (error) => whole.failed(error),
       damaged: (buckets) => whole.damaged(buckets),
       evicted: (buckets) => whole.evicted(buckets),

@@ -106,6 +106,7 @@ test("shows the store's troubles and the breaker's state", async () => {
   store.answered(300, 7);
   store.failed(new StoreError("STORE_TIMEOUT", "late", { transient: true }));
   store.repeated();
+  store.redirected();
   store.damaged(2);
   store.evicted(3);
   store.loopLate(4);
@@ -117,6 +118,7 @@ test("shows the store's troubles and the breaker's state", async () => {
   expect(sampleOf(text, "headgate_store_seconds_count")).toBe("1");
   expect(sampleOf(text, "headgate_store_failures_total", 'code="STORE_TIMEOUT"')).toBe("1");
   expect(sampleOf(text, "headgate_store_repeats_total")).toBe("1");
+  expect(sampleOf(text, "headgate_store_redirections_total")).toBe("1");
   expect(sampleOf(text, "headgate_store_damaged_buckets_total")).toBe("2");
   expect(sampleOf(text, "headgate_store_evicted_buckets_total")).toBe("3");
   expect(sampleOf(text, "headgate_loop_late_total")).toBe("4");

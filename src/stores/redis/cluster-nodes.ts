@@ -1,0 +1,233 @@
+// The primaries of a Redis Cluster that are in use, and which of them serves which hash slot. Nodes come and go with the
+// cluster's topology; a batch that went to the wrong one is sent on.
+
+import type { CompleteOptions } from "../batching/options.ts";
+import type { Receipt } from "../batching/receipts.ts";
+import type { StoreObserver } from "../store-observer.ts";
+import { SeveralBreakers } from "../wrappers/several-breakers.ts";
+import type { RedisBatch } from "./batch.ts";
+import { nodeNameOf, readRedirection, type SlotRange } from "./cluster-slots.ts";
+import type { ClusterTarget } from "./cluster-store.ts";
+import { ClusterTopology, type OpenNode } from "./cluster-topology.ts";
+import type { TcpAddress } from "./connect.ts";
+import { CLUSTER_NODE, nameOfTarget } from "./connect-trouble.ts";
+import { keySlot, SLOTS } from "./key-slot.ts";
+import { RedisNode } from "./redis-node.ts";
+import type { Script } from "./scripts.ts";
+import { fixedServer } from "./server-finder.ts";
+
+/** Most primaries; what more there are is not connected to, and their slots are served by nobody. */
+const NODES_MAX = 512;
+/** How often a batch is sent on. A slot that moves is one; one more may be an ASK at the end of it, or a failover. */
+const REDIRECTIONS_MAX = 3;
+
+export interface ClusterNodesOptions extends CompleteOptions {
+  readonly target: ClusterTarget;
+  readonly keyPrefix: string;
+  readonly script: Script;
+  readonly jitterSecondsMax: number;
+  /** A node's connection is up and tested. */
+  readonly onUp: () => void;
+}
+
+interface ClusterNode {
+  readonly name: string;
+  readonly address: TcpAddress;
+  readonly node: RedisNode;
+  readonly observer: StoreObserver;
+  /** How many slots it serves; a node without any is dropped at the next answer about the topology. */
+  slots: number;
+  /** One of them; -1 without any. */
+  oneSlot: number;
+}
+
+/** Nodes by address and by slot. */
+export class ClusterNodes {
+  readonly #options: ClusterNodesOptions;
+  readonly #topology: ClusterTopology;
+  readonly #breakers: SeveralBreakers;
+  readonly #nodes = new Map<string, ClusterNode>();
+  /** By slot. */
+  readonly #owners: (ClusterNode | undefined)[] = new Array<undefined>(SLOTS).fill(undefined);
+  #unserved = SLOTS;
+  readonly #waiters = new Set<() => void>();
+
+  constructor(options: ClusterNodesOptions) {
+    this.#options = options;
+    this.#breakers = new SeveralBreakers(options.observer);
+    this.#topology = new ClusterTopology({
+      seeds: options.target.seeds,
+      access: options.target,
+      openNodes: () => this.#openNodes(),
+      onSlots: (ranges) => this.#onSlots(ranges),
+      isWell: () => this.trouble() === undefined,
+    });
+  }
+
+  start(): void {
+    this.#topology.start();
+  }
+
+  /** The node that serves the slot, by what is known. */
+  ownerOf(slot: number): RedisNode | undefined {
+    return this.#owners[slot]?.node;
+  }
+
+  /** Something went wrong: looks soon whether the topology has changed. */
+  askSoon(): void {
+    this.#topology.askSoon();
+  }
+
+  /** Undefined while every slot is served, otherwise why not, in one sentence. */
+  trouble(): string | undefined {
+    if (this.#nodes.size === 0) return this.#topology.trouble ?? "no node of the Redis Cluster serves any slot";
+    for (const { node } of this.#nodes.values()) {
+      const trouble = node.trouble();
+      if (trouble !== undefined) return trouble;
+    }
+    if (this.#unserved > 0) return `${this.#unserved} of the ${SLOTS} slots of the Redis Cluster are served by nobody`;
+    return undefined;
+  }
+
+  async whenUp(ms: number): Promise<boolean> {
+    if (this.trouble() === undefined) return true;
+    return await new Promise<boolean>((resolve) => {
+      const look = () => {
+        if (this.trouble() === undefined) end();
+      };
+      const end = () => {
+        clearTimeout(timer);
+        this.#waiters.delete(look);
+        resolve(this.trouble() === undefined);
+      };
+      const timer = setTimeout(end, ms);
+      this.#waiters.add(look);
+    });
+  }
+
+  /** Refuses new takes and waits a moment for the answers that are due. */
+  async drain(): Promise<void> {
+    this.#topology.close();
+    await Promise.all([...this.#nodes.values()].map(({ node }) => node.drain()));
+  }
+
+  close(): void {
+    this.#topology.close();
+    for (const { node } of this.#nodes.values()) node.close();
+  }
+
+  #openNodes(): OpenNode[] {
+    const open: OpenNode[] = [];
+    for (const { address, node } of this.#nodes.values()) {
+      const { connection } = node;
+      if (connection !== undefined) open.push({ address, connection });
+    }
+    return open;
+  }
+
+  #onSlots(ranges: readonly SlotRange[]): void {
+    const owners = new Array<ClusterNode | undefined>(SLOTS).fill(undefined);
+    for (const { first, last, primary } of ranges) owners.fill(this.#nodeAt(primary), first, last + 1);
+    for (const one of this.#nodes.values()) {
+      one.slots = 0;
+      one.oneSlot = -1;
+    }
+    this.#unserved = 0;
+    for (const [slot, owner] of owners.entries()) {
+      this.#owners[slot] = owner;
+      if (owner === undefined) this.#unserved++;
+      else {
+        owner.slots++;
+        owner.oneSlot = slot;
+      }
+    }
+    for (const one of [...this.#nodes.values()]) if (one.slots === 0) this.#drop(one);
+    this.#look();
+  }
+
+  #nodeAt(address: TcpAddress): ClusterNode | undefined {
+    const name = nodeNameOf(address);
+    const known = this.#nodes.get(name);
+    if (known !== undefined) return known;
+    if (this.#nodes.size >= NODES_MAX) return undefined;
+    const made = this.#open(name, address);
+    this.#nodes.set(name, made);
+    made.node.start();
+    return made;
+  }
+
+  #open(name: string, address: TcpAddress): ClusterNode {
+    const { target, script, keyPrefix, jitterSecondsMax, onUp, ...options } = this.#options;
+    const { database, login, loginFile, tls, connectTimeoutMs } = target;
+    const server = { database, login, loginFile, tls, connectTimeoutMs, address, called: CLUSTER_NODE };
+    const whole = this.#breakers.observer();
+    const observer: StoreObserver = {
+      ...whole,
+      failed: (error) => {
+        whole.failed(error);
+        this.askSoon();
+      },
+    };
+    const node = new RedisNode({
+      ...options,
+      observer,
+      name: nameOfTarget(server),
+      finder: fixedServer(server),
+      script,
+      selfTestKeys: () => [keyIn(made.oneSlot, `${keyPrefix}headgate:self-test`)],
+      jitterSecondsMax,
+      onUp: () => {
+        this.#look();
+        onUp();
+      },
+      redirect: (batch, message) => this.#redirect(made, batch, message),
+    });
+    const made: ClusterNode = { name, address, node, observer: whole, slots: 0, oneSlot: -1 };
+    return made;
+  }
+
+  /** Its slots are served by others now, who give back what it still had to. */
+  #drop(one: ClusterNode): void {
+    this.#nodes.delete(one.name);
+    this.#breakers.drop(one.observer);
+    one.node.drainReceipts((receipt, slot) => this.#giveBack(receipt, slot));
+    // What is under way to a node that only gave its slots away is answered yet.
+    void one.node.drain().then(() => one.node.close());
+  }
+
+  #giveBack(receipt: Receipt, slot: number): void {
+    this.#owners[slot]?.node.addReceipt(receipt, slot);
+  }
+
+  // Nothing was run: the batch may be sent once more. MOVED holds for the whole slot from now on, ASK for this batch alone.
+  #redirect(from: ClusterNode, batch: RedisBatch, message: string): boolean {
+    const redirection = readRedirection(message, from.address);
+    if (redirection === undefined || batch.redirections >= REDIRECTIONS_MAX) return false;
+    const to = this.#nodeAt(redirection.address);
+    if (to === undefined) return false;
+    if (!redirection.isAsk) {
+      if (this.#owners[redirection.slot] === undefined) this.#unserved--;
+      this.#owners[redirection.slot] = to;
+      to.oneSlot = redirection.slot;
+    }
+    // Also for what else has moved.
+    if (!redirection.isAsk) this.askSoon();
+    batch.redirections++;
+    this.#options.observer.redirected();
+    from.node.release(batch);
+    to.node.adopt(batch, redirection.isAsk);
+    return true;
+  }
+
+  #look(): void {
+    for (const waiter of [...this.#waiters]) waiter();
+  }
+}
+
+/** A key that belongs to the slot, by a hash tag that is found by trying. */
+function keyIn(slot: number, name: string): string {
+  for (let i = 0; ; i++) {
+    const key = `${name}{${i}}`;
+    if (slot < 0 || keySlot(key) === slot) return key;
+  }
+}

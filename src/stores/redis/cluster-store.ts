@@ -1,0 +1,152 @@
+// The store that keeps buckets in a Redis Cluster: one RedisNode for each primary, every bucket at the node that serves the
+// hash slot of its key. Takes of one slot travel in one script call; a call whose buckets lie in several slots is settled by
+// wrappers/parts.ts. Who serves what is cluster-nodes.ts.
+
+import { StoreError } from "../../core/errors.ts";
+import { type TakeGroup, Verdict } from "../../core/take.ts";
+import { CLOSE_MS_MIN } from "../batching/intake.ts";
+import { type BatchingOptions, completeOptions } from "../batching/options.ts";
+import type { Settled, Store } from "../store.ts";
+import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
+import { Parts } from "../wrappers/parts.ts";
+import { ClusterNodes } from "./cluster-nodes.ts";
+import type { RedisAccess, TcpAddress } from "./connect.ts";
+import { Heartbeat } from "./heartbeat.ts";
+import { keySlot } from "./key-slot.ts";
+import { loadTakeAll } from "./scripts.ts";
+
+/** Some nodes of a cluster, and how to reach all of them. */
+export interface ClusterTarget extends RedisAccess {
+  readonly seeds: readonly TcpAddress[];
+}
+
+/** Options of a cluster's store; those of BatchingOptions hold for each node. */
+export interface ClusterStoreOptions extends BatchingOptions {
+  readonly target: ClusterTarget;
+  /** Begins the names of the store's own keys, as it begins bucket keys. Default: empty. */
+  readonly keyPrefix?: string;
+  /** Seconds, at most, that counters live longer than their window. Default: none. */
+  readonly jitterSecondsMax?: number;
+  /** Counts processes from the start, not only once somebody asks. Default: false. */
+  readonly trackProcesses?: boolean;
+}
+
+/** Starts a store; it finds the nodes by itself and keeps at it. Never throws because they are away: `trouble` says so. */
+export function openClusterStore(options: ClusterStoreOptions): ClusterStore {
+  const store = new ClusterStore(options);
+  store.start();
+  return store;
+}
+
+/** Keeps buckets in a cluster. Always answers later, but for takes that can't be sent at all. */
+export class ClusterStore implements Store {
+  readonly #nodes: ClusterNodes;
+  readonly #parts: Parts;
+  readonly #heartbeat: Heartbeat;
+  readonly #observer: StoreObserver;
+  readonly #trackProcesses: boolean;
+  #isClosed = false;
+
+  constructor(options: ClusterStoreOptions) {
+    const { target, keyPrefix = "", jitterSecondsMax = 0, trackProcesses = false } = options;
+    this.#observer = options.observer ?? SILENT_STORE_OBSERVER;
+    this.#trackProcesses = trackProcesses;
+    const key = `${keyPrefix}headgate:processes`;
+    const heartbeatSlot = keySlot(key);
+    const node = () => this.#nodes.ownerOf(heartbeatSlot);
+    this.#heartbeat = new Heartbeat({
+      key,
+      connection: () => node()?.connection,
+      serverTimeMs: () => node()?.serverTimeMs() ?? 0,
+    });
+    this.#nodes = new ClusterNodes({
+      ...completeOptions(options),
+      target,
+      keyPrefix,
+      script: loadTakeAll(),
+      jitterSecondsMax,
+      onUp: () => {
+        if (this.#heartbeat.isStarted) void this.#heartbeat.beat();
+      },
+    });
+    this.#parts = new Parts({
+      placeOf: ({ bucketKey }) => keySlot(bucketKey),
+      takeAt: (slot, group, then) => this.#takeAt(slot, group, then),
+      giveBackAt: (slot, group) => this.#nodes.ownerOf(slot)?.giveBack(group, slot),
+    });
+  }
+
+  /** Begins to connect. Once. */
+  start(): void {
+    if (this.#trackProcesses) this.#heartbeat.start();
+    this.#nodes.start();
+  }
+
+  /** Resolves true once every slot is served by a node that is connected and tested, false if that takes longer than `ms`. */
+  async whenUp(ms: number): Promise<boolean> {
+    return await this.#nodes.whenUp(ms);
+  }
+
+  take(group: TakeGroup, then: Settled): boolean {
+    return this.#parts.take(group, then);
+  }
+
+  giveBack(group: TakeGroup): void {
+    this.#parts.giveBack(group);
+  }
+
+  /** Nothing is remembered here. */
+  forget(_bucketKey: string): void {
+    return;
+  }
+
+  /** The first call begins to count; until the first count it is 1. */
+  processCount(): number {
+    if (!this.#isClosed) this.#heartbeat.start();
+    return this.#heartbeat.count;
+  }
+
+  /** The first call begins to count, too. */
+  processIndex(): number {
+    if (!this.#isClosed) this.#heartbeat.start();
+    return this.#heartbeat.index;
+  }
+
+  trouble(): string | undefined {
+    return this.#nodes.trouble();
+  }
+
+  /** Refuses new takes, waits a moment for the answers that are due, then closes the connections. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    await this.#nodes.drain();
+    await Promise.race([this.#heartbeat.stop(), new Promise((resolve) => setTimeout(resolve, CLOSE_MS_MIN).unref())]);
+    this.#nodes.close();
+  }
+
+  #takeAt(slot: number, group: TakeGroup, then: Settled): boolean {
+    const node = this.#nodes.ownerOf(slot);
+    if (node !== undefined) return node.take(group, then, slot);
+    if (group.size === 0) {
+      group.verdict = Verdict.allowed;
+      return true;
+    }
+    group.verdict = Verdict.failed;
+    group.failure = this.#isClosed ? CLOSED : this.#unserved();
+    this.#observer.failed(group.failure);
+    this.#nodes.askSoon();
+    return true;
+  }
+
+  // One object per trouble: an error's stack costs more than a take.
+  #unserved(): StoreError {
+    const sentence = this.#nodes.trouble() ?? "a slot of the Redis Cluster is served by nobody";
+    if (this.#unservedError?.message !== sentence)
+      this.#unservedError = new StoreError("STORE_UNREACHABLE", sentence, { transient: true });
+    return this.#unservedError;
+  }
+  #unservedError: StoreError | undefined;
+}
+
+const CLOSED = new StoreError("STORE_CLOSED", "the store is closed", { transient: false });

@@ -1,0 +1,172 @@
+// Keeps up with which primary serves which slots of a Redis Cluster: asks a node now and then, soon when something is
+// wrong, at once when a node says that a slot has moved. What is done with the answer is the store's business.
+
+import { readEpoch, readSlots, type SlotRange } from "./cluster-slots.ts";
+import { openConnection, type RedisAccess, type RedisConnection, type TcpAddress, within } from "./connect.ts";
+import { describeTrouble } from "./connect-trouble.ts";
+import { firstAnswer } from "./first-answer.ts";
+
+/** How often a cluster that is well is asked. */
+const STEADY_MS = 10_000;
+/** How often one that is not. */
+const TROUBLED_MS = 200;
+/** Never sooner after the last time. */
+const PAUSE_MS_MIN = 50;
+/** Most nodes asked in one round. */
+const ASKED_MAX = 16;
+
+/** A node that can be asked over the connection that takes travel on. */
+export interface OpenNode {
+  readonly address: TcpAddress;
+  readonly connection: RedisConnection;
+}
+
+export interface TopologyOptions {
+  /** Nodes to ask while there is no open one. */
+  readonly seeds: readonly TcpAddress[];
+  readonly access: RedisAccess;
+  readonly openNodes: () => OpenNode[];
+  readonly onSlots: (ranges: readonly SlotRange[]) => void;
+  /** Whether every slot is served by a node that is up. */
+  readonly isWell: () => boolean;
+}
+
+interface View {
+  readonly epoch: number;
+  readonly ranges: readonly SlotRange[];
+}
+
+/** What a node said is older than what was heard before: it was away, or is cut off. */
+class StaleView extends Error {
+  readonly view: View;
+
+  constructor(view: View) {
+    super("an older view of the cluster");
+    this.view = view;
+  }
+}
+
+/** Asks for the slots, without end. */
+export class ClusterTopology {
+  readonly #options: TopologyOptions;
+  #timer: NodeJS.Timeout | undefined;
+  #dueMs = 0;
+  #isAsking = false;
+  #isWanted = false;
+  #isClosed = false;
+  #epoch = 0;
+  #turn = 0;
+  #trouble: string | undefined = "the nodes of the Redis Cluster have not been asked for their slots yet";
+
+  constructor(options: TopologyOptions) {
+    this.#options = options;
+  }
+
+  /** Why nobody told of the slots when they were asked for last; undefined if somebody did. */
+  get trouble(): string | undefined {
+    return this.#trouble;
+  }
+
+  /** Begins to ask. Once. */
+  start(): void {
+    void this.#ask();
+  }
+
+  /** Asks in a moment, unless that is so already. Cheap: called for every take that fails. */
+  askSoon(): void {
+    if (this.#isAsking) this.#isWanted = true;
+    else if (this.#dueMs > TROUBLED_MS) this.#schedule(PAUSE_MS_MIN);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  #schedule(ms: number): void {
+    if (this.#isClosed) return;
+    clearTimeout(this.#timer);
+    this.#dueMs = ms;
+    this.#timer = setTimeout(() => void this.#ask(), ms * (0.75 + Math.random() / 4));
+    this.#timer.unref();
+  }
+
+  async #ask(): Promise<void> {
+    this.#isAsking = true;
+    this.#isWanted = false;
+    try {
+      const view = await this.#firstView();
+      if (this.#isClosed) return;
+      this.#epoch = view.epoch;
+      this.#trouble = undefined;
+      this.#options.onSlots(view.ranges);
+    } catch (error) {
+      this.#trouble = error instanceof Error ? error.message : String(error);
+    } finally {
+      this.#isAsking = false;
+      this.#schedule(
+        this.#isWanted || !this.#options.isWell() || this.#trouble !== undefined ? TROUBLED_MS : STEADY_MS,
+      );
+    }
+  }
+
+  /** The first view that is no older than the last one; if there is none, the latest of those that are. */
+  async #firstView(): Promise<View> {
+    const { seeds, openNodes } = this.#options;
+    const open = openNodes();
+    // Another node first each time: one that is cut off should not be the only one heard.
+    this.#turn++;
+    const rotated = open.map((_, index) => open[(index + this.#turn) % open.length] as OpenNode);
+    const asked = new Set(open.map(({ address }) => `${address.host}:${address.port}`));
+    const others = seeds.filter(({ host, port }) => !asked.has(`${host}:${port}`));
+    const askers = [
+      ...rotated.map((node) => () => this.#askOne(node.address, node.connection)),
+      ...others.map((address) => () => this.#connectAndAsk(address)),
+    ];
+    let latest: View | undefined;
+    try {
+      return await firstAnswer(askers.slice(0, ASKED_MAX), (error) => {
+        if (error instanceof StaleView && error.view.epoch >= (latest?.epoch ?? 0)) latest = error.view;
+      });
+    } catch (error) {
+      // All are older: another cluster stands there now.
+      if (latest !== undefined) return latest;
+      throw error;
+    }
+  }
+
+  async #connectAndAsk(address: TcpAddress): Promise<View> {
+    const target = { ...this.#options.access, address };
+    let connection: RedisConnection | undefined;
+    try {
+      connection = await openConnection(target, () => undefined);
+      return await this.#askOne(address, connection);
+    } catch (error) {
+      if (error instanceof StaleView || error instanceof UnusableView) throw error;
+      throw new UnusableView(describeTrouble(error, target), { cause: error });
+    } finally {
+      connection?.drop();
+    }
+  }
+
+  async #askOne(address: TcpAddress, connection: RedisConnection): Promise<View> {
+    const { access } = this.#options;
+    try {
+      const replies = Promise.all([
+        connection.command("cluster", ["slots"]),
+        // Without the right to ask for it, every view is taken as new.
+        connection.command("cluster", ["info"]).catch(() => ""),
+      ]);
+      const [slots, info] = await within(access.connectTimeoutMs, replies);
+      const view = { epoch: readEpoch(info), ranges: readSlots(slots, address) };
+      if (view.epoch < this.#epoch) throw new StaleView(view);
+      return view;
+    } catch (error) {
+      if (error instanceof StaleView) throw error;
+      throw new UnusableView(describeTrouble(error, { ...access, address }), { cause: error });
+    }
+  }
+}
+
+/** A node did not tell; the message is a sentence without its full stop. */
+class UnusableView extends Error {}

@@ -1,0 +1,42 @@
+// Asks several servers the same and takes the first answer, without asking all of them when one is enough.
+
+/** A server that has not answered for this long gets company. */
+const STAGGER_MS = 150;
+
+/**
+ * Asks one after another, the next one once the last has failed or been silent for a moment. Rejects with the first error
+ * if all fail; `onError` hears every one.
+ */
+export function firstAnswer<T>(
+  askers: readonly (() => Promise<T>)[],
+  onError: (error: unknown) => void = () => undefined,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    let firstError: unknown = new Error("nobody to ask");
+    let failed = 0;
+    let next = 0;
+    let isDone = false;
+    let timer: NodeJS.Timeout | undefined;
+    const askNext = () => {
+      clearTimeout(timer);
+      const ask = askers[next++];
+      if (ask === undefined || isDone) return;
+      if (next < askers.length) timer = setTimeout(askNext, STAGGER_MS);
+      ask().then(
+        (answer) => {
+          isDone = true;
+          clearTimeout(timer);
+          resolve(answer);
+        },
+        (error: unknown) => {
+          onError(error);
+          if (failed++ === 0) firstError = error;
+          if (failed === askers.length) reject(firstError);
+          else askNext();
+        },
+      );
+    };
+    if (askers.length === 0) reject(firstError);
+    else askNext();
+  });
+}

@@ -1,0 +1,239 @@
+// A Redis Cluster whose primaries die, hang, hand over and move their slots under load: calls are answered in time, nothing
+// is paid twice, and it heals by itself.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, describe, expect, test } from "vitest";
+import { Kind, TakeGroup, Verdict } from "../../src/core/take.ts";
+import { hashBucketKey } from "../../src/rules/bucket-key.ts";
+import { type ClusterStore, type ClusterTarget, openClusterStore } from "../../src/stores/redis/cluster-store.ts";
+import { keySlot } from "../../src/stores/redis/key-slot.ts";
+import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
+import { makeLimit } from "../support/builders.ts";
+import { ClusterRig } from "../support/redis-cluster.ts";
+import { freePort, RedisServer } from "../support/redis-server.ts";
+import { groupOn, LEDGER, Load, ledgerOn, Reports, settle, until } from "./store-rig.ts";
+
+const DEADLINE_MS = 20;
+/** A little: the timer's grain, and the turn in which sockets are read once more. */
+const LITTLE_MS = 15;
+const KEYS = 30;
+/** From the moment at which the cluster has a new primary until all takes are paid again. */
+const HEAL_MS_MAX = 1_500;
+
+let rig: ClusterRig;
+const stores: ClusterStore[] = [];
+afterEach(async () => {
+  await Promise.all(stores.splice(0).map((store) => store.close()));
+  await rig?.stop();
+});
+
+async function openOn(target: ClusterTarget, deadlineMs = DEADLINE_MS) {
+  const reports = new Reports();
+  const store = openClusterStore({ target, deadlineMs, observer: reports });
+  stores.push(store);
+  if (!(await store.whenUp(5_000))) throw new Error(store.trouble());
+  return { store, reports };
+}
+
+const loadKeys = Array.from({ length: KEYS }, (_, index) => `load:${index}`);
+
+/** True if every key of the load is paid now. */
+async function paysAll(store: ClusterStore): Promise<boolean> {
+  const groups = await Promise.all(loadKeys.map((key) => settle(store, groupOn(`${key}:{probe}{${key}}`))));
+  const others = await Promise.all(loadKeys.map((key) => settle(store, groupOn(`probe:{${key}}`))));
+  return [...groups, ...others].every(({ verdict }) => verdict === Verdict.allowed);
+}
+
+/** What the load's ledgers hold, by key, at the nodes that serve them now. */
+async function ledgers(): Promise<Map<string, number>> {
+  const found = new Map<string, number>();
+  for (const key of loadKeys) found.set(key, await ledgerOn(await rig.ownerOf(keySlot(key)), key));
+  return found;
+}
+
+const sumOf = (numbers: ReadonlyMap<string, number>) => [...numbers.values()].reduce((sum, one) => sum + one, 0);
+
+describe("a primary under load", () => {
+  test.each([
+    { name: "that is killed", change: (node: RedisServer) => node.kill() },
+    { name: "that hangs", change: async (node: RedisServer) => node.pause() },
+  ])("$name is replaced, the others' takes pass all the while", async ({ change }) => {
+    rig = await ClusterRig.start();
+    const { store, reports } = await openOn(rig.target());
+    const lost = await rig.ownerOf(0);
+    const load = new Load(store, { perTick: 4, keys: KEYS });
+    await sleep(500); // so that takes are under way when it happens
+    await change(lost);
+    await sleep(300); // the cluster has not noticed yet
+    const [allowed, failed] = [load.allowed, load.failed];
+    await sleep(300); // takes of the others
+    const shareAllowed = (load.allowed - allowed) / (load.allowed - allowed + load.failed - failed);
+    await rig.whenTakenOver(lost);
+    const takenOverMs = performance.now();
+    await until("all takes are paid", () => paysAll(store), 10_000);
+    const healMs = performance.now() - takenOverMs;
+    await sleep(300); // so that the load runs on what has healed
+    await load.stop();
+
+    expect(shareAllowed).toBeGreaterThan(0.4);
+    expect(healMs).toBeLessThan(HEAL_MS_MAX);
+    expect(load.slowestMs).toBeLessThan(DEADLINE_MS + LITTLE_MS + load.loopLateMs);
+    expect(load.allowed + load.failed).toBe(load.sent);
+    expect(store.trouble()).toBeUndefined();
+    const kept = await ledgers();
+    expect(sumOf(kept)).toBeLessThanOrEqual(sumOf(load.paid) + reports.unknownGroups);
+  });
+
+  test("that hands over to its replica loses nothing", async () => {
+    rig = await ClusterRig.start();
+    const { store, reports } = await openOn(rig.target(), 200);
+    const load = new Load(store, { perTick: 4, keys: KEYS });
+    await sleep(300); // so that takes are under way when it happens
+    await rig.failOver(await rig.ownerOf(0));
+    await until("all takes are paid", () => paysAll(store), 10_000);
+    await sleep(300); // so that the load runs on what has healed
+    await load.stop();
+    const kept = await ledgers();
+    const unknown = reports.unknownGroups;
+    for (const key of loadKeys) {
+      expect(kept.get(key)).toBeGreaterThanOrEqual(load.paid.get(key) ?? 0);
+      expect(kept.get(key)).toBeLessThanOrEqual((load.paid.get(key) ?? 0) + unknown);
+    }
+  });
+});
+
+describe("resharding under load", () => {
+  test("costs no call its answer, and no bucket a payment", async () => {
+    rig = await ClusterRig.start({ replicas: false });
+    const { store, reports } = await openOn(rig.target(), 500);
+    const load = new Load(store, { perTick: 4, keys: KEYS });
+    await sleep(200); // so that takes are under way when it begins
+    for (let round = 0; round < 3; round++) {
+      for (const key of loadKeys) {
+        const slot = keySlot(key);
+        const at = rig.nodes.indexOf(await rig.ownerOf(slot));
+        await rig.moveSlot(slot, rig.nodes[(at + 1) % rig.nodes.length] as RedisServer, 5);
+      }
+    }
+    await load.stop();
+    expect(load.failed).toBe(0);
+    expect(reports.unknownGroups).toBe(0);
+    expect(reports.redirections).toBeGreaterThan(KEYS);
+    await until("what was given back has arrived", async () => {
+      const kept = await ledgers();
+      return loadKeys.every((key) => kept.get(key) === load.paid.get(key));
+    });
+  });
+
+  test("grants a bucket no more than it holds", async () => {
+    rig = await ClusterRig.start({ replicas: false });
+    const { store } = await openOn(rig.target(), 500);
+    const limit = makeLimit({ amount: 0, burst: 500, debtMax: 500, windowSeconds: 3_600 });
+    const keys = ["{a}", "{b}", "{c}"];
+    let underWay = 0;
+    let isMoving = true;
+    const granted = new Map<string, number>();
+    const caller = async (number: number) => {
+      // A call that needs two buckets of two slots.
+      const pair = [keys[number % 3] as string, keys[(number + 1) % 3] as string];
+      while (isMoving) {
+        const group = new TakeGroup();
+        for (const [index, key] of pair.entries()) {
+          const take = group.add(limit);
+          take.bucketKey = key;
+          take.keyHash = hashBucketKey(key);
+          take.descriptor = index;
+          take.kind = Kind.ordinary;
+        }
+        underWay++;
+        await settle(store, group);
+        if (group.verdict !== Verdict.allowed) continue;
+        for (const key of pair) granted.set(key, (granted.get(key) ?? 0) + 1);
+      }
+    };
+    const callers = Array.from({ length: 12 }, (_, number) => caller(number));
+    for (let round = 0; round < 20; round++) {
+      const slot = keySlot(keys[round % 3] as string);
+      const at = rig.nodes.indexOf(await rig.ownerOf(slot));
+      await rig.moveSlot(slot, rig.nodes[(at + 1) % rig.nodes.length] as RedisServer, 2);
+    }
+    isMoving = false;
+    await Promise.all(callers);
+    expect(underWay).toBeGreaterThan(500);
+    expect(Math.max(...granted.values())).toBeLessThanOrEqual(500);
+    // No token is lost either: two buckets that every third caller needs are empty to the last.
+    expect([...granted.values()].reduce((sum, one) => sum + one, 0)).toBeGreaterThan(990);
+    await until("refused calls hold nothing any more", async () => {
+      for (const key of keys) {
+        if ((await ledgerOn(await rig.ownerOf(keySlot(key)), key)) !== (granted.get(key) ?? 0)) return false;
+      }
+      return true;
+    });
+  });
+});
+
+describe("a cluster that is down", () => {
+  test("says so, fails no slower than its deadline, and heals when it does", async () => {
+    rig = await ClusterRig.start({ replicas: false });
+    const { store } = await openOn(rig.target());
+    const lost = await rig.ownerOf(16_000); // not the node of the key that is asked for
+    await lost.kill();
+    await until("the cluster is down", async () => {
+      const { failure } = await settle(store, groupOn("bar"));
+      return failure?.message.includes("is part of a cluster that is down") === true;
+    });
+    expect((await settle(store, groupOn("bar"))).failure?.code).toMatch(/STORE_(UNREACHABLE|BREAKER_OPEN)/);
+    await lost.restart();
+    await rig.whenWell();
+    await until("all takes are paid", () => paysAll(store), 5_000);
+    expect(store.trouble()).toBeUndefined();
+  });
+});
+
+describe("one sentence says that", () => {
+  async function troubleWith(target: ClusterTarget): Promise<string> {
+    const store = openClusterStore({ target });
+    stores.push(store);
+    await until("somebody was asked", () => store.trouble()?.includes("have not been asked") === false);
+    return store.trouble() ?? "nothing";
+  }
+
+  test("a server is no cluster, and that a node is one of a cluster", async () => {
+    rig = await ClusterRig.start({ replicas: false });
+    const single = await RedisServer.start();
+    try {
+      const seeds = [{ kind: "tcp", host: "127.0.0.1", port: single.port } as const];
+      expect(await troubleWith(rig.target({ seeds }))).toBe(
+        `Redis at 127.0.0.1:${single.port} is no node of a Redis Cluster, which needs redis:// (or REDIS_TYPE=single)`,
+      );
+      const node = rig.nodes[0] as RedisServer;
+      const store = openRedisStore({ target: node.target() });
+      await until("the attempt has ended", () => store.trouble()?.includes("not connected yet") === false);
+      expect(store.trouble()).toBe(
+        `Redis at 127.0.0.1:${node.port} is a node of a Redis Cluster, which needs redis-cluster:// (or REDIS_TYPE=cluster)`,
+      );
+      await store.close();
+    } finally {
+      await single.stop();
+    }
+  });
+
+  test("nobody is there, or the password is missing", async () => {
+    const port = await freePort();
+    rig = await ClusterRig.start({ replicas: false, password: "s3cret" });
+    const seeds = [{ kind: "tcp", host: "127.0.0.1", port } as const];
+    expect(await troubleWith(rig.target({ seeds }))).toMatch(/refuses connections: nothing listens there$/);
+    expect(await troubleWith(rig.target())).toMatch(/wants a password, and none is set$/);
+    const { store } = await openOn(rig.target({ login: { username: undefined, password: "s3cret" } }), 500);
+    expect((await settle(store, groupOn("k", LEDGER))).verdict).toBe(Verdict.allowed);
+  });
+});
+
+test("processes are counted at one node, and seeds that are dead are passed over", async () => {
+  rig = await ClusterRig.start({ replicas: false });
+  const dead = { kind: "tcp", host: "127.0.0.1", port: await freePort() } as const;
+  const target = rig.target({ seeds: [dead, ...rig.target().seeds] });
+  const [one, other] = [await openOn(target), await openOn(target)];
+  await until("they have counted each other", () => one.store.processCount() + other.store.processCount() === 4);
+  expect([one.store.processIndex(), other.store.processIndex()].toSorted()).toEqual([0, 1]);
+});

@@ -1,0 +1,41 @@
+// The store on a real Redis Cluster answers as the TypeScript does: step by step and field by field while all buckets of a
+// call lie in one slot, and in all that parts can know when they lie in several.
+
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { clusterHarness } from "../contract/redis-harness.ts";
+import type { StoreHarness } from "../contract/store-harness.ts";
+import { ClusterRig } from "../support/redis-cluster.ts";
+import { describeAgreement } from "./agreement.ts";
+import { gistsOf, historiesInPlaces } from "./histories-in-places.ts";
+import { replayHistory, replayOnReference } from "./replay.ts";
+
+const IDENTITIES = 4;
+
+let rig: ClusterRig;
+let harness: StoreHarness;
+beforeAll(async () => {
+  rig = await ClusterRig.start({ replicas: false });
+  harness = await clusterHarness(rig);
+}, 60_000);
+afterAll(async () => {
+  await harness.close();
+  await rig.stop();
+});
+
+// The first braces of a key are its hash tag: all keys of a replay are of one slot.
+describeAgreement(
+  () => harness,
+  (replay) => `{h${replay}}:`,
+);
+
+test("calls over several slots are answered as by one server", async () => {
+  let replays = 0;
+  await fc.assert(
+    fc.asyncProperty(historiesInPlaces(IDENTITIES), async (history) => {
+      const answers = await replayHistory(harness, history, `s${replays++}:`);
+      expect(gistsOf(history, answers)).toEqual(gistsOf(history, replayOnReference(history)));
+    }),
+    { numRuns: Number(process.env.HISTORIES ?? 100) },
+  );
+});
