@@ -8,6 +8,7 @@ import { type App, startApp } from "./app.ts";
 import { buildProgram } from "./cli/program.ts";
 import { type Clock, SystemClock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
+import { hideSecrets } from "./settings/hide-secrets.ts";
 import { readSettings, type Settings, secretsOf } from "./settings.ts";
 import { createLogger, type Logger } from "./telemetry/logger.ts";
 import { workerCountOf } from "./workers/core-count.ts";
@@ -28,7 +29,9 @@ interface Running {
 
 /** Serves until SIGTERM or SIGINT. A second signal ends the process at once. */
 async function serve(): Promise<void> {
-  const settings = readSettings(process.env);
+  const env = { ...process.env };
+  const settings = readSettings(env);
+  hideSecrets();
   const clock = new SystemClock();
   const logger = loggerOf(settings, clock);
   for (const warning of settings.warnings) logger.warn(warning);
@@ -42,7 +45,7 @@ async function serve(): Promise<void> {
   const count = workerCountOf(settings.workers);
   if (count === 1) running = await startApp({ settings, clock, logger, version });
   else {
-    const supervisor = new Supervisor({ settings, clock, logger, count, file: fileURLToPath(import.meta.url) });
+    const supervisor = new Supervisor({ settings, clock, logger, count, env, file: fileURLToPath(import.meta.url) });
     await supervisor.start();
     running = supervisor;
   }
@@ -88,6 +91,7 @@ async function work(): Promise<void> {
   });
   if (link === undefined) throw new ConfigError("CONFIG_SETTINGS", "workers are started by `headgate serve` alone");
   const settings = readSettings(process.env);
+  hideSecrets();
   const clock = new SystemClock();
   const logger = loggerOf(settings, clock, link.number);
   try {

@@ -33,6 +33,8 @@ export interface SupervisorOptions {
   readonly count: number;
   /** The program, which is run with `worker`. */
   readonly file: string;
+  /** The environment of the workers. */
+  readonly env: Readonly<NodeJS.ProcessEnv>;
 }
 
 /** What a supervisor is told about its start. */
@@ -168,12 +170,13 @@ export class Supervisor {
   }
 
   #fork(number: number): void {
-    const { file, clock } = this.#options;
+    const { file, env, clock } = this.#options;
     // The gRPC port opens when somebody serves it; its number is told then.
     const ports = { ...this.#ports, grpc: 0 };
     const worker = new WorkerProcess({
       number,
       file,
+      env,
       ports,
       startedUs: clock.nowUs(),
       onMessage: (message, from) => this.#hear(message, from),

@@ -14,6 +14,8 @@ export interface WorkerOptions {
   readonly number: number;
   /** The program; it is run with `worker`. */
   readonly file: string;
+  /** Its environment, secrets included: this process no longer has them. */
+  readonly env: Readonly<NodeJS.ProcessEnv>;
   readonly ports: Readonly<Partial<Record<DoorName, number>>>;
   readonly startedUs: number;
   readonly onMessage: (message: FromWorker, worker: WorkerProcess) => void;
@@ -39,12 +41,12 @@ export class WorkerProcess {
   lastGiven = 0;
   isAlive = true;
 
-  constructor({ number, file, ports, startedUs, onMessage, onEnd }: WorkerOptions) {
+  constructor({ number, file, env, ports, startedUs, onMessage, onEnd }: WorkerOptions) {
     this.number = number;
     this.startedUs = startedUs;
     // A debugger's port can be had once only; the supervisor keeps it.
     const execArgv = process.execArgv.filter((flag) => !flag.startsWith("--inspect"));
-    this.#child = fork(file, ["worker"], { execArgv });
+    this.#child = fork(file, ["worker"], { execArgv, env: { ...env } });
     this.#child.on("message", (message) => this.#hear(message as FromWorker, onMessage));
     let hasEnded = false;
     const end = (code: number | null, signal: NodeJS.Signals | null) => {
