@@ -1,10 +1,11 @@
 // Everything at once on one connection: a stream that nobody reads, a health watch, reflection, and unary calls as fast as
 // they are answered. The first must cost the others nothing.
 
+import { ServerInterceptingCall, type ServerInterceptor } from "@grpc/grpc-js";
 import { afterEach, expect, test } from "vitest";
-import { Flag, FrameType } from "../../src/transport/fast-lane/protocol.ts";
+import { Flag, FrameType, Setting } from "../../src/transport/fast-lane/protocol.ts";
 import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/transport/load-proto.ts";
-import { type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
+import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { callFields, frameOf, type Http2Peer, messageOf, wordOf } from "../support/http2-peer.ts";
 
 const WATCH = "/grpc.health.v1.Health/Watch";
@@ -63,6 +64,37 @@ function callWithoutPause(
     return ends;
   };
 }
+
+test("a caller that asks on and reads no answer is heard no further, and gets every answer once it reads", async () => {
+  let heard = 0;
+  const ear: ServerInterceptor = (_method, call) =>
+    new ServerInterceptingCall(call, {
+      start: (next) =>
+        next({
+          onReceiveMessage: (message, pass) => {
+            heard++;
+            pass(message);
+          },
+        }),
+    });
+  rig = await startFastLaneRig(ECHO, { interceptors: [ear] });
+  const peer = rig.peer([Setting.initialWindowSize, 0]);
+  peer.send(frameOf(FrameType.windowUpdate, 0, 0, wordOf(1_000_000_000)));
+  peer.send(peer.headers(STALLED, callFields(REFLECTION)));
+  // As much as the window lets through.
+  const questions = Math.floor(65_535 / QUESTION.length);
+  for (let i = 0; i < questions; i++) peer.send(frameOf(FrameType.data, 0, STALLED, QUESTION));
+  await new Promise((resolve) => setTimeout(resolve, 400)); // what is heard too much comes on later turns
+  expect(heard).toBeGreaterThan(0);
+  expect(heard).toBeLessThan(questions / 4);
+  expect(peer.frames.some(({ type, streamId }) => type === FrameType.windowUpdate && streamId === STALLED)).toBe(false);
+
+  peer.send(frameOf(FrameType.windowUpdate, 0, STALLED, wordOf(1_000_000_000)));
+  peer.send(frameOf(FrameType.data, Flag.endStream, STALLED));
+  expect((await peer.outcome(STALLED)).status).toBe("0");
+  expect(heard).toBe(questions);
+  expect(bytesOf(peer, STALLED)).toBeGreaterThan(questions * 1_000);
+});
 
 test("a stalled stream delays neither a watch, nor reflection, nor unary calls at full speed", async () => {
   rig = await startFastLaneRig();

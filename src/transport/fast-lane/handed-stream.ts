@@ -1,11 +1,15 @@
 // One stream that grpc-js answers: bytes, headers, trailers and resets pass both ways. Each side's windows stay its own:
 // the inner stream is not read while ours can't send, and our window is given back only when grpc-js has taken the bytes.
+// A caller that reads no answers is heard no further: grpc-js would hold answers for it without bound.
 
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from "node:http2";
 import { GrpcStatus } from "../../core/unary.ts";
 import type { Connection } from "./connection.ts";
 import { ErrorCode, Flag } from "./protocol.ts";
 import { Stream } from "./stream.ts";
+
+/** Bytes of requests that are handed in one turn: what they ask for may be a hundred times as long. */
+const PIECE_BYTES = 1_024;
 
 /** Fields that belong to the inner connection. */
 const INNER_ONLY: ReadonlySet<string> = new Set(["connection", "transfer-encoding", "keep-alive"]);
@@ -15,6 +19,10 @@ export class HandedStream extends Stream {
   readonly #inner: ClientHttp2Stream;
   // Read from the inner stream but not sent, because a window is shut.
   #waiting: Buffer[] = [];
+  // Sent by the peer, but not handed on yet; its window bounds it.
+  readonly #unheard: Buffer[] = [];
+  #isHanding = false;
+  #hasInnerEnd = false;
   #trailers: IncomingHttpHeaders | undefined;
   #hasHeaders = false;
   // The inner body has been read to its end; and, a little later, no trailers can come any more.
@@ -43,13 +51,36 @@ export class HandedStream extends Stream {
 
   takeData(bytes: Buffer, start: number, end: number, isEnd: boolean): void {
     if (this.#isOver) return;
-    if (end > start) {
-      const size = end - start;
-      this.#inner.write(Buffer.from(bytes.subarray(start, end)), () => {
-        if (!this.#isOver) this.#connection.credit(this, size);
-      });
+    if (end > start) this.#unheard.push(Buffer.from(bytes.subarray(start, end)));
+    if (isEnd) this.#hasInnerEnd = true;
+    this.#hand();
+  }
+
+  // Hands the next piece on, unless answers wait for the peer already.
+  #hand(): void {
+    if (this.#isOver || this.#isHanding || this.#waiting.length > 0) return;
+    const next = this.#unheard[0];
+    if (next === undefined) {
+      this.#endIfHeard();
+      return;
     }
-    if (isEnd) this.#inner.end();
+    const piece = next.subarray(0, PIECE_BYTES);
+    if (piece.length === next.length) this.#unheard.shift();
+    else this.#unheard[0] = next.subarray(piece.length);
+    this.#isHanding = true;
+    this.#inner.write(piece, () => {
+      if (!this.#isOver) this.#connection.credit(this, piece.length);
+      // Answers to it come on later turns, if at all.
+      setImmediate(() => {
+        this.#isHanding = false;
+        this.#hand();
+      });
+    });
+    this.#endIfHeard();
+  }
+
+  #endIfHeard(): void {
+    if (this.#hasInnerEnd && this.#unheard.length === 0 && !this.#inner.writableEnded) this.#inner.end();
   }
 
   resume(): void {
@@ -107,6 +138,7 @@ export class HandedStream extends Stream {
       }
       this.#waiting.shift();
     }
+    if (this.#unheard.length > 0 || this.#hasInnerEnd) this.#hand();
     if (this.#isInnerDone) this.#finish(this.#blockOf(this.#trailers ?? {}));
     else if (this.#inner.isPaused()) this.#inner.resume();
     this.#connection.flushSoon();
