@@ -39,7 +39,8 @@ function plan({ rate, name, shares, shapes, costOf, takesPerTurn }) {
     row: shapes.find((shape) => shape.name === SHAPE_OF[kind]),
   }));
   const seconds = kinds.reduce((sum, { share, row }) => sum + share / row.perSecond, 0);
-  const processes = Math.ceil((rate * seconds) / FILL.process);
+  // Rounded before it is rounded up: the sum of shares is seldom exactly 1.
+  const processes = Math.ceil(Number(((rate * seconds) / FILL.process).toFixed(6)));
   const sum = (of) => rate * kinds.reduce((all, { share, row }) => all + share * of(row), 0);
   const exactRate = rate * (shares.exact ?? 0);
   const takes = Math.max(1, takesPerTurn * (shares.exact ?? 0));
