@@ -44,6 +44,22 @@ interface Deployment extends KubeObject {
     readonly template: { readonly metadata: { readonly labels: Labels }; readonly spec: PodSpec };
   };
 }
+interface StatefulSet extends Deployment {
+  readonly spec: Deployment["spec"] & { readonly replicas: number; readonly serviceName: string };
+}
+interface Peer {
+  readonly podSelector?: { readonly matchLabels: Labels };
+}
+interface Policy {
+  readonly ingress: readonly {
+    readonly from?: readonly Peer[];
+    readonly ports: readonly { readonly port: string | number }[];
+  }[];
+  readonly egress: readonly {
+    readonly to?: readonly Peer[];
+    readonly ports: readonly { readonly port: string | number }[];
+  }[];
+}
 interface Port {
   readonly name: string;
   readonly port: number;
@@ -54,8 +70,18 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const CHART_LABELS = ["app.kubernetes.io/managed-by", "helm.sh/chart"];
 /** Oldest version that Chart.yaml admits, and the newest that the schemas know. */
 const KUBERNETES = ["1.27", "1.37"];
+/** Kinds of objects that pick pods by their labels. */
+const PICKING = ["Deployment", "StatefulSet", "Service", "PodDisruptionBudget", "NetworkPolicy"];
+/** Set-ups that Headgate shares its buckets in, and those that want Secrets of the reader's. */
+const SHARED = SETUPS.filter((setup) => setup !== "memory");
+const WITH_SECRETS = ["production", "mutual-tls", "postgres"] as const;
 /** Stands in for the Secrets that the containers mount. */
 const SECRET_FILES = mkdtempSync(join(tmpdir(), "headgate-secrets-"));
+
+const SECRET_URLS: Readonly<Record<string, string>> = {
+  REDIS_URL: "rediss://redis.example.com:6380",
+  POSTGRES_URL: "postgres://headgate@db.example.com:5432/headgate?sslmode=verify-full",
+};
 
 const overlays = new Map<Setup, KubeObject[]>();
 const charts = new Map<Setup, KubeObject[]>();
@@ -65,15 +91,17 @@ beforeAll(async () => {
     overlays.set(setup, await renderOverlay(setup));
     charts.set(setup, await renderChart(setup));
   }
-  for (const file of ["auth", "ca.crt", "tls.crt", "tls.key"]) writeFileSync(join(SECRET_FILES, file), "user:password");
+  for (const file of ["auth", "password", "ca.crt", "tls.crt", "tls.key"])
+    writeFileSync(join(SECRET_FILES, file), "user:password");
 }, FETCH_MS);
 afterAll(() => rmSync(SECRET_FILES, { recursive: true }));
 
 const objectsOf = (setup: Setup) => overlays.get(setup) ?? [];
 const named = (objects: readonly KubeObject[], kind: string, name = "headgate") =>
   objects.find((object) => object.kind === kind && object.metadata.name === name);
-const deployments = (objects: readonly KubeObject[]) =>
-  objects.filter((object) => object.kind === "Deployment") as Deployment[];
+/** What runs pods: Deployments and StatefulSets are alike as far as this file looks at them. */
+const workloads = (objects: readonly KubeObject[]) =>
+  objects.filter(({ kind }) => kind === "Deployment" || kind === "StatefulSet") as Deployment[];
 const headgateOf = (setup: Setup) => named(objectsOf(setup), "Deployment") as Deployment;
 const containerOf = (deployment: Deployment) => deployment.spec.template.spec.containers[0] as Container;
 
@@ -81,7 +109,7 @@ const containerOf = (deployment: Deployment) => deployment.spec.template.spec.co
 function settingsOf(setup: Setup): Settings {
   const env = (containerOf(headgateOf(setup)).env ?? []).map(({ name, value }): [string, string] => [
     name,
-    value?.replace(/\/etc\/headgate\/(redis|tls)/, SECRET_FILES) ?? "rediss://redis.example.com:6380",
+    value?.replace(/\/etc\/headgate\/(redis|postgres|tls)/, SECRET_FILES) ?? SECRET_URLS[name] ?? "",
   ]);
   return readSettings(Object.fromEntries(env));
 }
@@ -127,7 +155,7 @@ describe.each(SETUPS)("the set-up %s", (setup) => {
   });
 
   test("runs no container as root, with rights it could gain, a root it could write, or a token", () => {
-    for (const { metadata, spec } of deployments(objectsOf(setup))) {
+    for (const { metadata, spec } of workloads(objectsOf(setup))) {
       const { spec: pod } = spec.template;
       expect(pod, metadata.name).toMatchObject({
         automountServiceAccountToken: false,
@@ -147,7 +175,7 @@ describe.each(SETUPS)("the set-up %s", (setup) => {
   });
 
   test("gives every container three probes, resources, and an image with a version", () => {
-    for (const container of deployments(objectsOf(setup)).flatMap(({ spec }) => spec.template.spec.containers)) {
+    for (const container of workloads(objectsOf(setup)).flatMap(({ spec }) => spec.template.spec.containers)) {
       expect(Object.keys(container), container.name).toEqual(
         expect.arrayContaining(["startupProbe", "readinessProbe", "livenessProbe"]),
       );
@@ -160,13 +188,13 @@ describe.each(SETUPS)("the set-up %s", (setup) => {
   });
 
   test("selects with every selector exactly the pods that it means", () => {
-    const pods = deployments(objectsOf(setup)).map(({ metadata, spec }) => ({
+    const pods = workloads(objectsOf(setup)).map(({ metadata, spec }) => ({
       name: metadata.name,
       labels: spec.template.metadata.labels,
     }));
     const hit = (selector: Labels) => pods.filter(({ labels }) => selects(selector, labels)).map(({ name }) => name);
     const meant = objectsOf(setup)
-      .filter(({ kind }) => ["Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"].includes(kind))
+      .filter(({ kind }) => PICKING.includes(kind))
       .map((object) => ({ object, selector: selectorOf(object) }));
     expect(meant.length).toBeGreaterThanOrEqual(5);
     for (const { object, selector } of meant) {
@@ -199,7 +227,7 @@ describe.each(SETUPS)("the set-up %s", (setup) => {
   test("sets only variables that Headgate reads, and waits for its shutdown to end", () => {
     const settings = settingsOf(setup);
     expect(settings.warnings).toEqual([]);
-    expect(settings.backendType).toBe(setup === "memory" ? "memory" : "redis");
+    expect(settings.backendType).toBe(setup === "memory" || setup === "postgres" ? setup : "redis");
     const { terminationGracePeriodSeconds } = headgateOf(setup).spec.template.spec;
     const longestMs = settings.shutdownDelayMs + 2 * settings.shutdownGraceMs;
     expect(terminationGracePeriodSeconds * 1_000).toBeGreaterThan(longestMs);
@@ -234,7 +262,7 @@ describe("the set-ups among each other", () => {
   test("memory is one process, the others are as many as the load asks for", () => {
     expect(headgateOf("memory").spec.replicas).toBe(1);
     expect(named(objectsOf("memory"), "HorizontalPodAutoscaler")).toBeUndefined();
-    for (const setup of ["redis", "production", "mutual-tls"] as const) {
+    for (const setup of SHARED) {
       expect(headgateOf(setup).spec.replicas).toBeUndefined();
       expect(named(objectsOf(setup), "HorizontalPodAutoscaler")?.spec).toMatchObject({
         scaleTargetRef: { apiVersion: "apps/v1", kind: "Deployment", name: "headgate" },
@@ -250,25 +278,63 @@ describe("the set-ups among each other", () => {
     expect(settingsOf("production").redis?.tls).toBeDefined();
   });
 
+  test("redis-sentinel asks the sentinels of every pod that it brings, by the name that they watch", () => {
+    const objects = objectsOf("redis-sentinel");
+    const { spec } = named(objects, "StatefulSet", "headgate-redis") as StatefulSet;
+    const hosts = hostsOf(spec);
+    expect(hosts).toHaveLength(3);
+    const port = portOf(objects, "sentinel");
+    const sentinels = hosts.map((host) => ({ kind: "tcp", host, port }));
+    expect(settingsOf("redis-sentinel").redis).toMatchObject({ kind: "sentinel", primaryName: "headgate", sentinels });
+    for (const { name, env } of spec.template.spec.containers) {
+      expect(env, name).toContainEqual({ name: "HOSTS", value: hosts.join(" ") });
+      expect(env, name).toContainEqual({ name: "SELF", value: `$(POD_NAME).${spec.serviceName}` });
+    }
+  });
+
+  test("servers that must find each other are named before they are ready, and let each other in", () => {
+    const objects = objectsOf("redis-sentinel");
+    expect(named(objects, "Service", "headgate-redis")?.spec).toMatchObject({
+      clusterIP: "None",
+      publishNotReadyAddresses: true,
+    });
+    const { labels } = (named(objects, "StatefulSet", "headgate-redis") as StatefulSet).spec.template.metadata;
+    const policy = named(objects, "NetworkPolicy", "headgate-redis")?.spec as Policy;
+    const ports = ["redis", "sentinel"];
+    const admitted = policy.ingress.find(({ from }) =>
+      from?.some(({ podSelector }) => selects(podSelector?.matchLabels ?? {}, labels)),
+    );
+    const sought = policy.egress.find(({ to }) =>
+      to?.some(({ podSelector }) => selects(podSelector?.matchLabels ?? {}, labels)),
+    );
+    expect([admitted, sought].map((rule) => rule?.ports.map(({ port }) => port))).toEqual([ports, ports]);
+  });
+
+  test("postgres reaches the one of the Secret over TLS, its password in a file", () => {
+    expect(settingsOf("postgres").postgres).toMatchObject({
+      host: "db.example.com",
+      port: 5432,
+      passwordFile: join(SECRET_FILES, "password"),
+    });
+    expect(settingsOf("postgres").postgres?.tls).toMatchObject({ skipsHostName: false });
+    const policy = named(objectsOf("postgres"), "NetworkPolicy")?.spec as Policy;
+    expect(policy.egress.flatMap(({ ports }) => ports.map(({ port }) => port))).toContain(5432);
+  });
+
   test("mutual-tls admits only callers that hold a certificate, the others ask for none", () => {
     const tls = (setup: Setup) => {
       const { grpcUsesTls, grpcClientCaFile } = settingsOf(setup);
       return [grpcUsesTls, grpcClientCaFile !== undefined];
     };
-    expect(SETUPS.map(tls)).toEqual([
-      [false, false],
-      [false, false],
-      [false, false],
-      [true, true],
-    ]);
+    for (const setup of SETUPS) expect(tls(setup), setup).toEqual([setup === "mutual-tls", setup === "mutual-tls"]);
   });
 
   test("every file that a setting names is one that a Secret of its instructions holds", () => {
-    for (const setup of ["production", "mutual-tls"] as const) {
+    for (const setup of WITH_SECRETS) {
       const said = readFileSync(join(ROOT, "deploy/kubernetes/overlays", setup, "kustomization.yaml"), "utf8");
       const inherited = readFileSync(join(ROOT, "deploy/kubernetes/overlays/production/kustomization.yaml"), "utf8");
       const files = (containerOf(headgateOf(setup)).env ?? []).flatMap(
-        ({ value }) => /^\/etc\/headgate\/(?:redis|tls)\/(.+)$/.exec(value ?? "")?.[1] ?? [],
+        ({ value }) => /^\/etc\/headgate\/(?:redis|postgres|tls)\/(.+)$/.exec(value ?? "")?.[1] ?? [],
       );
       expect(files.length).toBeGreaterThan(1);
       for (const file of files) expect(said + inherited).toContain(file);
@@ -318,6 +384,14 @@ describe("the chart", () => {
     { name: "an unknown store", args: ["--set", "store=memcache"], says: /store/ },
     { name: "several processes without a shared store", args: ["--set", "replicas=3"], says: /once per process/ },
     { name: "Redis without an address", args: ["--set", "store=redis"], says: /redis\.url/ },
+    { name: "PostgreSQL without an address", args: ["--set", "store=postgres"], says: /postgres\.url/ },
+    {
+      name: "a password in PostgreSQL's address",
+      args: ["--set", "store=postgres,postgres.url=postgres://u:p@db/x"],
+      says: /url/,
+    },
+    { name: "keys of no Secret of PostgreSQL", args: ["--set", "postgres.secretKeys.ca=true"], says: /existingSecret/ },
+    { name: "an unknown set-up of Redis", args: ["--set", "redis.bundled.kind=ring"], says: /kind/ },
     { name: "keys of no Secret", args: ["--set", "redis.secretKeys.auth=true"], says: /existingSecret/ },
     {
       name: "certificates asked for without any of our own",
@@ -338,8 +412,8 @@ describe("the chart", () => {
 
   test("names objects after a release of another name, and their selectors too", async () => {
     const objects = await templateChart("edge", "--set", "store=redis,redis.bundled.enabled=true");
-    expect(deployments(objects).map(({ metadata }) => metadata.name)).toEqual(["edge-headgate", "edge-headgate-redis"]);
-    const [headgate, redis] = deployments(objects) as [Deployment, Deployment];
+    expect(workloads(objects).map(({ metadata }) => metadata.name)).toEqual(["edge-headgate", "edge-headgate-redis"]);
+    const [headgate, redis] = workloads(objects) as [Deployment, Deployment];
     expect(containerOf(headgate).env).toContainEqual({ name: "REDIS_URL", value: "edge-headgate-redis:6379" });
     for (const { metadata, spec } of [headgate, redis]) {
       expect(selects(spec.selector.matchLabels, spec.template.metadata.labels), metadata.name).toBe(true);
@@ -363,6 +437,16 @@ describe("the chart", () => {
     expect(named(objects, "ConfigMap", "headgate-rules")).toBeUndefined();
   });
 });
+
+/** Names that the pods of a StatefulSet have for each other. */
+function hostsOf({ replicas, serviceName }: StatefulSet["spec"]): string[] {
+  return Array.from({ length: replicas }, (_, i) => `headgate-redis-${i}.${serviceName}`);
+}
+
+function portOf(objects: readonly KubeObject[], name: string): number | undefined {
+  const spec = named(objects, "Service", "headgate-redis")?.spec as { ports: Port[] } | undefined;
+  return spec?.ports.find((port) => port.name === name)?.port;
+}
 
 /** The labels by which an object picks pods, wherever its kind has them. */
 function selectorOf({ kind, spec }: KubeObject): Labels {
