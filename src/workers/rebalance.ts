@@ -22,6 +22,8 @@ export const MOVE_INTERVAL_US = 10 * MICROS_PER_SECOND;
 /** With fewer open streams than this a worker has time for all of them. */
 const OPEN_STREAMS_MIN = 2;
 const CROWDED_RATIO = 2;
+/** A worker that waits for its core looks crowded for a moment. */
+const CROWDED_LOOKS = 3;
 
 /**
  * The busiest worker, if it has more than twice the mean of the others open and more than one connection. (Of two workers
@@ -39,13 +41,18 @@ export function chooseMove<T extends Load>(workers: readonly T[]): Move<T> | und
   return { from, surplus: from.openStreams - least.openStreams };
 }
 
-/** Keeps moves apart. */
-export class MovePace {
+/** Which move to make, look by look: only where it was called for several times in a row, and moves far apart. */
+export class Rebalancer<T extends Load> {
+  #crowded: T | undefined;
+  #looks = 0;
   #nextUs = 0;
 
-  /** True if a move may be made now. */
-  allows(nowUs: number): boolean {
-    return nowUs >= this.#nextUs;
+  /** To be called at even intervals, with all workers that take connections. */
+  look(workers: readonly T[], nowUs: number): Move<T> | undefined {
+    const move = chooseMove(workers);
+    this.#looks = move !== undefined && move.from === this.#crowded ? this.#looks + 1 : 1;
+    this.#crowded = move?.from;
+    return this.#looks >= CROWDED_LOOKS && nowUs >= this.#nextUs ? move : undefined;
   }
 
   /** A connection was asked to go. */

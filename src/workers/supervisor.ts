@@ -15,11 +15,16 @@ import { Doorstep } from "./doorstep.ts";
 import { othersOf } from "./fleet-health.ts";
 import { FleetPage } from "./fleet-page.ts";
 import { DOOR_NAMES, type DoorName, type FromWorker } from "./messages.ts";
-import { chooseMove, MovePace } from "./rebalance.ts";
+import { Rebalancer } from "./rebalance.ts";
 import { RestartPace } from "./restart-pace.ts";
 import { type End, WorkerProcess } from "./worker-process.ts";
 
 const LOOK_MS = 1_000;
+/**
+ * A worker that serves and has not reported for this many looks is stuck, with all its connections, and is ended. Looks,
+ * not time: a machine that stood still has not let its workers report either.
+ */
+const SILENT_LOOKS_MAX = 10;
 /** A connection that was asked to go is expected back within this time. */
 const COMING_BACK_US = 3_000_000;
 /** What a worker may take to end beyond the times that settings give it. */
@@ -50,7 +55,7 @@ export class Supervisor {
   readonly #workers = new Map<number, WorkerProcess>();
   readonly #paces: readonly RestartPace[];
   readonly #restarts = new Set<NodeJS.Timeout>();
-  readonly #movePace = new MovePace();
+  readonly #rebalancer = new Rebalancer<WorkerProcess>();
   readonly #page: FleetPage;
   #look: NodeJS.Timeout | undefined;
   /** There until all workers have served once. */
@@ -109,7 +114,10 @@ export class Supervisor {
       this.#start = undefined;
     }
     this.#tellOthers();
-    this.#look = setInterval(() => this.#rebalance(), LOOK_MS);
+    this.#look = setInterval(() => {
+      this.#endStuck();
+      this.#rebalance();
+    }, LOOK_MS);
     const { grpc, http, debug, metrics } = this.#ports;
     const { grpcUnixSocket, grpcHost, httpHost, backendType: store } = settings;
     logger.info(
@@ -263,10 +271,21 @@ export class Supervisor {
     return moving !== undefined && this.#options.clock.nowUs() < moving.untilUs ? moving.from : undefined;
   }
 
+  #endStuck(): void {
+    for (const worker of this.#all()) {
+      if (!worker.serves || ++worker.silentLooks !== SILENT_LOOKS_MAX) continue;
+      const { number, pid } = worker;
+      this.#options.logger.error({ number, pid }, "a worker has not been heard of for too long; it is ended");
+      worker.kill();
+    }
+  }
+
   #rebalance(): void {
     const nowUs = this.#options.clock.nowUs();
-    if (!this.#movePace.allows(nowUs) || this.#isStopping) return;
-    const move = chooseMove(this.#all().filter(({ serves }) => serves));
+    const move = this.#rebalancer.look(
+      this.#all().filter(({ serves }) => serves),
+      nowUs,
+    );
     if (move === undefined) return;
     this.#moving = { from: move.from, untilUs: nowUs + COMING_BACK_US };
     move.from.send({ kind: "move", surplus: move.surplus });
@@ -278,7 +297,7 @@ export class Supervisor {
       return;
     }
     this.#moved++;
-    this.#movePace.noteMove(this.#options.clock.nowUs());
+    this.#rebalancer.noteMove(this.#options.clock.nowUs());
     this.#options.logger.debug(
       { number: worker.number, openStreams: Math.round(worker.openStreams), streams: Math.round(streams) },
       "a worker with more than its share has asked a connection to go",

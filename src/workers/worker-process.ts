@@ -39,6 +39,8 @@ export class WorkerProcess {
   /** The metrics that it sent last. */
   lastPage = "";
   lastGiven = 0;
+  /** Looks at it since it reported last. */
+  silentLooks = 0;
   isAlive = true;
 
   constructor({ number, file, env, ports, startedUs, onMessage, onEnd }: WorkerOptions) {
@@ -130,8 +132,10 @@ export class WorkerProcess {
     if (message.kind === "open") this.#open.add(message.door);
     else if (message.kind === "close") this.#open.delete(message.door);
     else if (message.kind === "left") this.#held.set(message.door, Math.max(0, this.heldAt(message.door) - 1));
-    else if (message.kind === "report") this.report = message.report;
-    else if (message.kind === "failed") this.failure = message;
+    else if (message.kind === "report") {
+      this.report = message.report;
+      this.silentLooks = 0;
+    } else if (message.kind === "failed") this.failure = message;
     else if (message.kind === "health") {
       this.troubles = message.troubles;
       this.notes = message.notes;

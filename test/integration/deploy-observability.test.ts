@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { SETTINGS } from "../../src/settings/table.ts";
 import { readSettings } from "../../src/settings.ts";
-import { METRICS, RULE_METRICS } from "../../src/telemetry/metrics.ts";
+import { METRICS, RULE_METRICS, WORKER_METRICS } from "../../src/telemetry/metrics.ts";
 import { FETCH_MS, pythonPackage, runPython } from "../support/deploy-tools.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
@@ -89,7 +89,7 @@ let uses: Record<string, Use[]>;
 const exported = new Map<string, readonly string[]>();
 
 beforeAll(async () => {
-  for (const { name, kind, labels } of Object.values({ ...METRICS, ...RULE_METRICS })) {
+  for (const { name, kind, labels } of Object.values({ ...METRICS, ...RULE_METRICS, ...WORKER_METRICS })) {
     if (kind !== "histogram") exported.set(name, labels);
     else
       for (const [end, more] of [

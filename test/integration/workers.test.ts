@@ -105,6 +105,16 @@ describe("two workers on one Redis", () => {
     );
   });
 
+  test("a worker that hangs is ended and replaced", async () => {
+    const rig = await start();
+    const [stuck] = await rig.workers();
+    process.kill(stuck?.pid ?? -1, "SIGSTOP");
+    await Promise.all(open(2, rig).map((caller) => caller.ask(FREE, 200)));
+    await expect.poll(() => rig.metric("headgate_worker_restarts_total"), { timeout: 20_000, interval: 500 }).toBe(1);
+    expect(rig.log.some((line) => line.includes("not been heard of for too long"))).toBe(true);
+    await expect.poll(async () => (await rig.workers())[0]?.status, { timeout: 5_000 }).toBe("ready");
+  });
+
   test("SIGTERM makes all of them unready, then drains them, and no call that was begun is lost", async () => {
     const rig = await start({ SHUTDOWN_DELAY: "700ms" });
     const eight = open(8, rig);

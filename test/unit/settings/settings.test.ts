@@ -326,3 +326,36 @@ describe("the compatibility mode", () => {
     },
   );
 });
+
+describe("WORKERS", () => {
+  test.each([
+    { name: "one unless said otherwise", env: {}, workers: 1 },
+    { name: "a number with a shared store", env: { WORKERS: "4", REDIS_URL: "redis:6379" }, workers: 4 },
+    {
+      name: "auto with PostgreSQL too",
+      env: { WORKERS: "Auto", POSTGRES_URL: "postgres://headgate@db/limits" },
+      workers: "auto",
+    },
+  ])("is $name", ({ env, workers }) => {
+    const settings = readSettings(env);
+    expect(settings.workers).toBe(workers);
+    expect(settings.warnings.filter((line) => line.startsWith("WORKERS"))).toEqual([]);
+  });
+
+  test.each(["4", "auto"])("%s stays at one with the memory store, and says why", (text) => {
+    const settings = readSettings({ WORKERS: text });
+    expect(settings.workers).toBe(1);
+    expect(describeSettings(settings).WORKERS).toBe("1");
+    expect(settings.warnings).toEqual([
+      expect.stringMatching(
+        /^WORKERS: staying at 1 in place of (4|auto), because the memory store lives in one process/,
+      ),
+    ]);
+  });
+
+  test.each(["0", "129", "many", "1.5"])("can't be %s", (text) => {
+    expect(mistakesOf({ WORKERS: text, REDIS_URL: "redis:6379" })).toEqual([
+      `WORKERS: expected a whole number from 1 to 128, or auto, got "${text}"`,
+    ]);
+  });
+});

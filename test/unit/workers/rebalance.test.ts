@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { chooseMove, MOVE_INTERVAL_US, MovePace } from "../../../src/workers/rebalance.ts";
+import { chooseMove, MOVE_INTERVAL_US, Rebalancer } from "../../../src/workers/rebalance.ts";
 
 const load = (name: string, connections: number, openStreams: number) => ({ name, connections, openStreams });
 
@@ -48,10 +48,37 @@ test("only the busiest is ever asked, and the surplus is never more than it has"
   );
 });
 
-test("moves are ten seconds apart", () => {
-  const pace = new MovePace();
-  expect(pace.allows(5)).toBe(true);
-  pace.noteMove(5);
-  expect(pace.allows(5 + MOVE_INTERVAL_US - 1)).toBe(false);
-  expect(pace.allows(5 + MOVE_INTERVAL_US)).toBe(true);
+const SECOND_US = 1_000_000;
+
+/** The times, in seconds, at which a move is made out of so many looks; every move is noted. */
+function movesOf(looks: number, workersAt: (second: number) => ReturnType<typeof load>[]): number[] {
+  const rebalancer = new Rebalancer<ReturnType<typeof load>>();
+  const moves: number[] = [];
+  for (let second = 1; second <= looks; second++) {
+    if (rebalancer.look(workersAt(second), second * SECOND_US) === undefined) continue;
+    rebalancer.noteMove(second * SECOND_US);
+    moves.push(second);
+  }
+  return moves;
+}
+
+test("the first move is made at the third look, the next ones ten seconds apart", () => {
+  const workers = [load("a", 9, 90), load("b", 1, 1)];
+  expect(movesOf(30, () => workers)).toEqual([3, 13, 23]);
+});
+
+test("a worker that is crowded now and then, or in turn with another, is left alone", () => {
+  const [a, b] = [load("a", 2, 90), load("b", 2, 1)];
+  const calm = [load("a", 2, 3), load("b", 2, 2)];
+  expect(movesOf(30, (second) => (second % 3 === 0 ? calm : [a, b]))).toEqual([]);
+  const [c, d] = [load("c", 2, 90), load("d", 2, 1)];
+  expect(movesOf(30, (second) => (second % 2 === 0 ? [a, b] : [c, d]))).toEqual([]);
+});
+
+test("a move that was called for and not made is called for again", () => {
+  const rebalancer = new Rebalancer<ReturnType<typeof load>>();
+  const workers = [load("a", 2, 90), load("b", 2, 1)];
+  const calls = [1, 2, 3, 4, 5].map((second) => rebalancer.look(workers, second * SECOND_US) !== undefined);
+  expect(calls).toEqual([false, false, true, true, true]);
+  expect(MOVE_INTERVAL_US).toBe(10 * SECOND_US);
 });

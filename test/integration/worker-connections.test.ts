@@ -1,0 +1,107 @@
+// Connections of several workers: every transport takes what the supervisor hands over, and a worker with far more open
+// calls than the other sends a connection away, which comes back to the other one.
+
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { credentials, status } from "@grpc/grpc-js";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { type Caller, openCallers, requestAbout } from "../support/callers.ts";
+import { Authority } from "../support/certificates.ts";
+import { FaultProxy } from "../support/fault-proxy.ts";
+import { RedisServer } from "../support/redis-server.ts";
+import { startWorkers, type WorkerRig } from "../support/worker-rig.ts";
+
+const FREE = requestAbout("free", "x");
+const authority = new Authority();
+const pair = authority.issue("headgate.test");
+
+let redis: RedisServer;
+const rigs: WorkerRig[] = [];
+const callers: Caller[] = [];
+
+beforeAll(async () => {
+  redis = await RedisServer.start();
+});
+afterEach(async () => {
+  for (const caller of callers.splice(0)) caller.close();
+  await Promise.all(rigs.splice(0).map((rig) => rig.stop()));
+});
+afterAll(() => redis.stop());
+
+async function start(env: Readonly<Record<string, string>>): Promise<WorkerRig> {
+  const rig = await startWorkers({ REDIS_URL: `127.0.0.1:${redis.port}`, ...env });
+  rigs.push(rig);
+  return rig;
+}
+
+const TLS = {
+  GRPC_SERVER_USE_TLS: "true",
+  GRPC_SERVER_TLS_CERT: pair.certFile,
+  GRPC_SERVER_TLS_KEY: pair.keyFile,
+  GRPC_CLIENT_TLS_CACERT: authority.certFile,
+};
+
+describe.each(["fast-lane", "grpc-js"])("by %s", (transport) => {
+  test.each([
+    { name: "in plain", env: {}, secure: undefined },
+    {
+      name: "over mutual TLS",
+      env: TLS,
+      secure: credentials.createSsl(authority.cert, pair.key, pair.cert),
+    },
+    {
+      name: "on a Unix socket",
+      env: { GRPC_UDS: join(mkdtempSync(join(tmpdir(), "headgate-uds-")), "grpc.sock") },
+      secure: undefined,
+    },
+  ])("connections $name reach every worker, three each", async ({ env, secure }) => {
+    const rig = await start({ GRPC_TRANSPORT: transport, ...env });
+    const opened = openCallers(6, rig.target, secure);
+    callers.push(...opened);
+    const outcomes = await Promise.all(opened.map((caller) => caller.ask(FREE)));
+    expect(outcomes.map(({ code, details }) => `${code} ${details}`)).toEqual(opened.map(() => `${status.OK} `));
+    expect((await rig.workers()).map(({ connections }) => connections)).toEqual([3, 3]);
+    for (const caller of callers.splice(0)) caller.close();
+    await expect.poll(async () => (await rig.workers()).map(({ connections }) => connections)).toEqual([0, 0]);
+    expect(await rig.stop()).toBe(0);
+  });
+});
+
+test("a worker with far more open calls than the other sends one connection away, which moves without an error", async () => {
+  // A store that takes its time, so that calls stay open.
+  const proxy = await FaultProxy.start(redis.port);
+  const rig = await start({ REDIS_URL: `127.0.0.1:${proxy.port}`, LOG_LEVEL: "debug", DENIALS_MAX: "0" });
+  const slowness = setInterval(() => {
+    proxy.release();
+    proxy.hold();
+  }, 25);
+  const opened = openCallers(4, rig.target);
+  callers.push(...opened);
+  // One after the other, so that the first and the third are with one worker, the second and the fourth with the other.
+  for (const caller of opened) await caller.ask(FREE);
+  let isOver = false;
+  const busy = [opened[0], opened[2]].map((caller) =>
+    (caller as Caller).keepAsking(
+      () => FREE,
+      40,
+      () => isOver,
+    ),
+  );
+  await expect.poll(() => rig.metric("headgate_worker_moves_total"), { timeout: 15_000 }).toBe(1);
+  const counts = async () => (await rig.workers()).map(({ connections }) => connections).sort();
+  await expect.poll(counts, { timeout: 5_000 }).toEqual([1, 3]);
+  // With one busy connection each, both have about as many calls open.
+  const streams = async () => {
+    const [one = 0, other = 0] = (await rig.workers()).map(({ open_streams: open }) => open).sort((a, b) => a - b);
+    return other / Math.max(one, 1);
+  };
+  await expect.poll(streams, { timeout: 10_000 }).toBeLessThan(2);
+  isOver = true;
+  const outcomes = (await Promise.all(busy)).flat();
+  expect(outcomes.filter(({ code }) => code !== status.OK)).toEqual([]);
+  expect(rig.log.filter((line) => line.includes("has asked a connection to go"))).toHaveLength(1);
+  clearInterval(slowness);
+  proxy.release();
+  await proxy.stop();
+});
