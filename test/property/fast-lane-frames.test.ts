@@ -171,6 +171,8 @@ async function faultsOf({ acts, cuts }: FrameHistory): Promise<string[]> {
   if (inFlight !== 0) faults.push(`${inFlight} calls are in flight after all were answered`);
   if (connection.partialBytes !== 0) faults.push(`${connection.partialBytes} bytes of requests are kept`);
   if (lane.connections.size !== 0) faults.push("the connection is kept");
+  if (lane.streams !== 0) faults.push(`${lane.streams} streams count as open`);
+  if (lane.partialBytes !== 0) faults.push(`${lane.partialBytes} bytes count as part of requests`);
   if (lane.unreadBytes !== 0) faults.push(`${lane.unreadBytes} bytes count as unread`);
   return faults;
 }

@@ -10,6 +10,8 @@ export interface Bounds {
   readonly headerFramesMax: number;
   /** Streams per connection that grpc-js answers; more are refused. */
   readonly handedStreamsMax: number;
+  /** Streams that may be open on all connections together; more are refused. */
+  readonly streamsTotalMax: number;
   /** Bytes of unary requests that have not come whole yet, per connection; the call that passes it is refused. */
   readonly partialBytesMax: number;
   /** The same for all connections together. */
@@ -37,6 +39,7 @@ export const DEFAULT_BOUNDS: Bounds = {
   headerBlockBytesMax: 65_536,
   headerFramesMax: 32,
   handedStreamsMax: 128,
+  streamsTotalMax: 262_144,
   partialBytesMax: 16_777_216,
   partialBytesTotalMax: 268_435_456,
   unreadBytesMax: 8_388_608,

@@ -141,6 +141,7 @@ export class Connection implements OutputOwner {
 
   /** Forgets a stream that is over. */
   remove(stream: Stream): void {
+    this.lane.streams--;
     this.streams.remove(stream);
     if (this.sender.blocked.size > 0) this.sender.release(stream);
     if (this.streams.size === 0) this.life.noteQuiet();
@@ -259,6 +260,7 @@ export class Connection implements OutputOwner {
     this.sender.output.close();
     this.#noteUnread();
     for (const stream of this.streams.all()) {
+      this.lane.streams--;
       this.streams.remove(stream);
       stream.abandon(ErrorCode.cancel);
     }

@@ -7,12 +7,15 @@ import { MICROS_PER_MILLI } from "../../core/units.ts";
 type Expire = (nowUs: number) => number;
 
 const TIMER_MS_MAX = 2_147_483_647;
+/** After a look at all calls comes a rest of this many times as long: many calls, due one by one, must not fill a core. */
+const REST_PER_LOOK = 9;
 
 export class Deadlines {
   readonly #clock: Clock;
   readonly #expire: Expire;
   #timer: NodeJS.Timeout | undefined;
   #nextUs = Number.POSITIVE_INFINITY;
+  #restUntilUs = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Clock, expire: Expire) {
     this.#clock = clock;
@@ -33,14 +36,18 @@ export class Deadlines {
     clearTimeout(this.#timer);
     this.#nextUs = dueUs;
     if (dueUs === Number.POSITIVE_INFINITY) return;
-    const waitMs = Math.ceil((dueUs - this.#clock.nowUs()) / MICROS_PER_MILLI);
+    const atUs = Math.max(dueUs, this.#restUntilUs);
+    const waitMs = Math.ceil((atUs - this.#clock.nowUs()) / MICROS_PER_MILLI);
     this.#timer = setTimeout(() => this.#ring(), Math.min(Math.max(waitMs, 1), TIMER_MS_MAX)).unref();
   }
 
   // Most calls are answered before they are due, so what rings is mostly the deadline of a call that is long gone.
   #ring(): void {
     this.#nextUs = Number.POSITIVE_INFINITY;
-    const nextUs = this.#expire(this.#clock.nowUs());
+    const startUs = this.#clock.nowUs();
+    const nextUs = this.#expire(startUs);
+    const endUs = this.#clock.nowUs();
+    this.#restUntilUs = endUs + REST_PER_LOOK * (endUs - startUs);
     if (nextUs < this.#nextUs) this.#arm(nextUs);
   }
 }

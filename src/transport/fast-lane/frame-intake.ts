@@ -175,10 +175,15 @@ export class FrameIntake implements FrameSink, BlockSink {
     else if (head.route === Route.malformed || (isEnd && head.contentLength > 0)) {
       this.#allowances.spend(Frill.other);
       this.#connection.refuse(id, ErrorCode.protocolError);
-    } else if (this.#streams.size >= this.#lane.options.maxConcurrentStreams) {
+    } else if (this.#isFull()) {
       this.#allowances.spend(Frill.refused);
       this.#connection.refuse(id, ErrorCode.refusedStream);
     } else this.#open(id, head, isEnd);
+  }
+
+  #isFull(): boolean {
+    const { options, bounds, streams } = this.#lane;
+    return this.#streams.size >= options.maxConcurrentStreams || streams >= bounds.streamsTotalMax;
   }
 
   #open(id: number, head: RequestHead, isEnd: boolean): void {
@@ -249,6 +254,7 @@ export class FrameIntake implements FrameSink, BlockSink {
     stream.sendWindow = this.#sender.streamWindow;
     stream.receiveWindow = WINDOW_DEFAULT;
     stream.isRemoteDone = isEnd;
+    this.#lane.streams++;
     this.#streams.add(stream);
   }
 

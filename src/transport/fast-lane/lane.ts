@@ -49,6 +49,8 @@ export class Lane {
   readonly deadlines: Deadlines;
   /** Where header text is decoded; free between any two calls. */
   readonly headerScratch: Buffer;
+  /** Streams that are open on all connections. */
+  streams = 0;
   /** Bytes held of unary requests that have not come whole, over all connections. */
   partialBytes = 0;
   /** Output of all connections that peers have not read. */

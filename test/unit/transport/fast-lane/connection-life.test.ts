@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { Bounds } from "../../../../src/transport/fast-lane/bounds.ts";
 import type { Connection } from "../../../../src/transport/fast-lane/connection.ts";
 import type { Lane } from "../../../../src/transport/fast-lane/lane.ts";
-import { Flag, FrameType } from "../../../../src/transport/fast-lane/protocol.ts";
+import { ErrorCode, Flag, FrameType } from "../../../../src/transport/fast-lane/protocol.ts";
 import { callFields, frameOf, type Http2Peer, messageOf, settingsOf } from "../../../support/http2-peer.ts";
 import { connectInMemory, laneInMemory, METHOD } from "../../../support/lane-in-memory.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
@@ -102,6 +102,23 @@ test("a connection that is going because of its age goes sooner when the server 
   expect(connection.isClosed).toBe(false);
   await pass(2);
   expect(connection.isClosed).toBe(true);
+});
+
+test("streams are bounded for all connections together, and what has ended makes room", async () => {
+  const { lane, peer } = await start({ streamsTotalMax: 50 });
+  const other = connectInMemory(lane).peer;
+  other.send(settingsOf());
+  for (let i = 0; i < 50; i++) peer.send(peer.headers(2 * i + 1, callFields(METHOD)));
+  other.send(other.call(1, METHOD, "one too many"));
+  expect((await other.seen(FrameType.rstStream, 1)).payload.readUInt32BE()).toBe(ErrorCode.refusedStream);
+  peer.close();
+  await peer.until(() => peer.isClosed, "the end");
+  await new Promise((resolve) => setImmediate(resolve));
+  for (let id = 3; id < 203; id += 2) {
+    other.send(other.call(id, METHOD, "hello"));
+    expect((await other.outcome(id)).status).toBe("0");
+  }
+  expect(lane.streams).toBe(0);
 });
 
 test("parts of requests are bounded for all connections together", async () => {

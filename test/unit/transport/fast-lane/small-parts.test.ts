@@ -191,4 +191,26 @@ describe("deadlines", () => {
     vi.useRealTimers();
     expect(rung).toEqual([5_000, 9_000]);
   });
+
+  test("that take long to look through take a tenth of the time at most, however many are due", () => {
+    vi.useFakeTimers();
+    const clock = new ManualClock(0);
+    let spentUs = 0;
+    const deadlines = new Deadlines(clock, (nowUs) => {
+      clock.advanceUs(2_000);
+      spentUs += 2_000;
+      return nowUs + 1_000;
+    });
+    deadlines.note(1_000);
+    for (let ms = 0; ms < 1_000; ms++) {
+      clock.advanceMs(1);
+      vi.advanceTimersByTime(1);
+      // A caller who asks for a millisecond, again and again.
+      deadlines.note(clock.nowUs() + 1_000);
+    }
+    deadlines.close();
+    vi.useRealTimers();
+    expect(spentUs).toBeGreaterThan(50_000);
+    expect(spentUs).toBeLessThan(120_000);
+  });
 });
