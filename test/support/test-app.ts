@@ -112,15 +112,17 @@ export async function startTestApp(
 }
 
 /** A gRPC client of the RLS at `address`. */
-export function openClient(address: string): RateLimitClient {
+export function openClient(address: string, options: object = {}): RateLimitClient {
   const services = loadPackageDefinition(loadProto()) as unknown as {
     envoy: {
       service: {
-        ratelimit: { v3: { RateLimitService: new (address: string, credentials: unknown) => RateLimitClient } };
+        ratelimit: {
+          v3: { RateLimitService: new (address: string, credentials: unknown, options: object) => RateLimitClient };
+        };
       };
     };
   };
-  return new services.envoy.service.ratelimit.v3.RateLimitService(address, credentials.createInsecure());
+  return new services.envoy.service.ratelimit.v3.RateLimitService(address, credentials.createInsecure(), options);
 }
 
 /** One call; rejects with the ServiceError of a call that failed. */
