@@ -1,0 +1,153 @@
+// Ten times what the service can serve, because its store is slow: it serves what it can, turns the rest away at once, and is
+// itself again as soon as the flood is over. On both transports, and on /json.
+
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { Agent, request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Figures } from "../soak/figures.ts";
+import { FaultProxy } from "../support/fault-proxy.ts";
+import { RedisServer } from "../support/redis-server.ts";
+import { type ServiceProcess, startService } from "../support/service-process.ts";
+import { askOnce, openClient } from "../support/test-app.ts";
+import { until } from "./store-rig.ts";
+
+const IN_FLIGHT_MAX = 10;
+/** Each way between the service and its store. */
+const DELAY_MS = 50;
+const CAPACITY_PER_SECOND = (IN_FLIGHT_MAX * 1_000) / (2 * DELAY_MS);
+const OFFERED_PER_SECOND = 10 * CAPACITY_PER_SECOND;
+const SECONDS = 4;
+const CONNECTIONS = 20;
+/** Callers are slow at first. */
+const WARM_UP_ROUNDS = 10;
+const TICK_MS = 10;
+const RESOURCE_EXHAUSTED = 8;
+const RULES = "domain: edge\ndescriptors:\n  - { key: k, rate_limit: { requests_per_unit: 1000000, unit: hour } }\n";
+const REQUEST = { domain: "edge", descriptors: [{ entries: [{ key: "k", value: "a" }] }] };
+
+let redis: RedisServer;
+let proxy: FaultProxy;
+let rulesDir: string;
+beforeAll(async () => {
+  redis = await RedisServer.start();
+  proxy = await FaultProxy.start(redis.port);
+  rulesDir = await mkdtemp(join(tmpdir(), "headgate-rules-"));
+  await writeFile(join(rulesDir, "rules.yaml"), RULES);
+});
+afterAll(async () => {
+  await proxy.stop();
+  await redis.stop();
+  await rm(rulesDir, { recursive: true, force: true });
+});
+
+function startLimited(transport: string): Promise<ServiceProcess> {
+  return startService({
+    RULES_DIR: rulesDir,
+    REDIS_URL: `127.0.0.1:${proxy.port}`,
+    STORE_DEADLINE: "2s",
+    IN_FLIGHT_MAX: String(IN_FLIGHT_MAX),
+    GRPC_TRANSPORT: transport,
+  });
+}
+
+interface Flood {
+  readonly sent: number;
+  readonly served: number;
+  /** By gRPC status, or HTTP status. */
+  readonly refused: ReadonlyMap<number, number>;
+  /** Half of the refusals came within this. */
+  readonly refusalMs: number;
+}
+
+/** Offers calls at a steady pace, whatever becomes of them; `ask` resolves to undefined if served, else to the status. */
+async function flood(ask: (i: number) => Promise<number | undefined>): Promise<Flood> {
+  const refused = new Map<number, number>();
+  const refusalMs: number[] = [];
+  const calls: Promise<void>[] = [];
+  let served = 0;
+  const one = async () => {
+    const startMs = performance.now();
+    const status = await ask(calls.length);
+    if (status === undefined) served++;
+    else {
+      refused.set(status, (refused.get(status) ?? 0) + 1);
+      refusalMs.push(performance.now() - startMs);
+    }
+  };
+  const startMs = performance.now();
+  while (performance.now() - startMs < SECONDS * 1_000) {
+    // Never more at once than in any other moment: a caller that was late has lost its turn.
+    for (let i = 0; i < (OFFERED_PER_SECOND * TICK_MS) / 1_000; i++) calls.push(one());
+    await sleep(TICK_MS); // the pace at which calls are offered
+  }
+  await Promise.all(calls);
+  refusalMs.sort((a, b) => a - b);
+  return { sent: calls.length, served, refused, refusalMs: refusalMs[Math.floor(refusalMs.length / 2)] ?? 0 };
+}
+
+function expectToHold({ sent, served, refused, refusalMs }: Flood, status: number): void {
+  // Of all that could be served in the time in which so much was offered, at least half.
+  expect(served).toBeGreaterThan((sent / OFFERED_PER_SECOND) * CAPACITY_PER_SECOND * 0.5);
+  expect([...refused.keys()]).toEqual([status]);
+  expect(served + (refused.get(status) ?? 0)).toBe(sent);
+  expect(refusalMs).toBeLessThan(2 * DELAY_MS);
+}
+
+/** Asks /json; undefined if it was decided, else the status. */
+function post(agent: Agent, port: number): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const call = request({ agent, port, host: "127.0.0.1", path: "/json", method: "POST" }, (response) => {
+      response.resume();
+      response.on("end", () => resolve(response.statusCode === 200 ? undefined : response.statusCode));
+    });
+    call.on("error", reject);
+    call.end(JSON.stringify(REQUEST));
+  });
+}
+
+describe.each(["fast-lane", "grpc-js"])("ten times what can be served, on %s", (transport) => {
+  let service: ServiceProcess;
+  beforeAll(async () => {
+    service = await startLimited(transport);
+    proxy.begin({ kind: "delay", ms: DELAY_MS, jitterMs: 0 });
+  });
+  afterAll(async () => {
+    proxy.end();
+    await service.stop();
+  });
+
+  test("is served as far as it goes; the rest is turned away at once, counted, and nothing is left of it", async () => {
+    const clients = Array.from({ length: CONNECTIONS }, (_, i) =>
+      openClient(`127.0.0.1:${service.grpcPort}`, { "grpc.use_local_subchannel_pool": 1, "grpc.id": i }),
+    );
+    const ask = async (i: number): Promise<number | undefined> => {
+      const client = clients[i % CONNECTIONS] as (typeof clients)[number];
+      return await askOnce(client, REQUEST).then(
+        () => undefined,
+        ({ code }: { code: number }) => code,
+      );
+    };
+    for (let i = 0; i < WARM_UP_ROUNDS; i++) await Promise.all(Array.from({ length: IN_FLIGHT_MAX }, (_, j) => ask(j)));
+    const before = await Figures.of(service);
+    const result = await flood(ask);
+    const after = await Figures.of(service);
+    expectToHold(result, RESOURCE_EXHAUSTED);
+    expect(after.sum("headgate_overloaded_total")).toBe(result.refused.get(RESOURCE_EXHAUSTED));
+    expect(after.sum("headgate_calls_in_flight")).toBe(0);
+    expect(after.residentBytes - before.residentBytes).toBeLessThan(150_000_000);
+    // At once: nothing waits in line behind what was refused.
+    for (let i = 0; i < 10; i++) expect(await ask(i)).toBeUndefined();
+    for (const client of clients) client.close();
+  });
+
+  test("by /json too", async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 10 * IN_FLIGHT_MAX });
+    const ask = () => post(agent, service.httpPort);
+    expectToHold(await flood(ask), 503);
+    await until("it serves again", async () => (await ask()) === undefined);
+    agent.destroy();
+  });
+});
