@@ -27,37 +27,41 @@ local function counter_read(key)
   return tonumber(text)
 end
 
+-- Takes stand in `groups` from `first` on, six numbers each.
+
 -- Which counters a call that stops at over may charge, by take: none if the local cache denies one of them, else those
 -- that are over; nil for all, because none is over. The first result is false if a key holds no count.
-local function counter_choice(groups, limits, first, last)
-  for take = first, last, 6 do
-    if groups[take + 4] == MODE_DENIED then return true, {} end
+local function counter_choice(groups, limits, first, size)
+  for at = first, first + size * 6 - 6, 6 do
+    if groups[at + 4] == MODE_DENIED then return true, {} end
   end
   local over, has_over = {}, false
-  for take = first, last, 6 do
-    if groups[take + 4] == MODE_CHARGE then
-      local count = counter_read(KEYS[groups[take]])
+  for take = 1, size do
+    local at = first + take * 6 - 6
+    if groups[at + 4] == MODE_CHARGE then
+      local count = counter_read(KEYS[groups[at]])
       if not count then return false end
-      over[take] = count + groups[take + 5] > limits[groups[take + 1]].amount
+      over[take] = count + groups[at + 5] > limits[groups[at + 1]].amount
       has_over = has_over or over[take]
     end
   end
   return true, has_over and over or nil
 end
 
--- Charges the counters among the takes from `first` to `last` of `groups`. `found` gets, by take, the outcome, the count
--- and whether it was charged. False if a key holds no count; the others are charged all the same.
-function counter.charge_all(groups, limits, first, last, stops_at_over, found)
+-- Charges the counters among the `size` takes of a group. `found` gets, by take, the outcome, the count and whether it
+-- was charged. False if a key holds no count; the others are charged all the same.
+function counter.charge_all(groups, limits, first, size, stops_at_over, found)
   local is_sound, choice = true, nil
   if stops_at_over then
-    is_sound, choice = counter_choice(groups, limits, first, last)
+    is_sound, choice = counter_choice(groups, limits, first, size)
     if not is_sound then return false end
   end
-  for take = first, last, 6 do
-    local mode, limit = groups[take + 4], limits[groups[take + 1]]
+  for take = 1, size do
+    local at = first + take * 6 - 6
+    local mode, limit = groups[at + 4], limits[groups[at + 1]]
     if mode == MODE_CHARGE then
       local is_charged = not choice or choice[take]
-      local count = counter_add(KEYS[groups[take]], is_charged and groups[take + 5] or 0, limit.debt_max)
+      local count = counter_add(KEYS[groups[at]], is_charged and groups[at + 5] or 0, limit.debt_max)
       is_sound = is_sound and count ~= nil
       found.count[take], found.is_charged[take] = count or 0, is_charged
       found.outcome[take] = found.count[take] > limit.amount and OUTCOME_OVER or OUTCOME_ROOM

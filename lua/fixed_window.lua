@@ -19,7 +19,10 @@ function fixed_window.open(saved, limit, now_us)
   elseif start_us ~= aligned_us then
     start_us, current = aligned_us, 0
   end
-  return { start_us = start_us, current = current, noted_current = current, is_changed = is_redated }
+  return {
+    start_us = start_us, current = current, noted_current = current, is_changed = is_redated,
+    limit = limit, lifetime_us = 0, group_at = 0,
+  }
 end
 
 function fixed_window.judge(state, limit, cost, now_us)
@@ -77,5 +80,5 @@ function fixed_window.is_as_new(state)
 end
 
 function fixed_window.text(state)
-  return digits(state.start_us) .. ' ' .. digits(state.current)
+  return digits(state.start_us, state.current)
 end

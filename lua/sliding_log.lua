@@ -61,22 +61,22 @@ local function log_commit(state)
   state.pending = 0
 end
 
-local function log_new(key, now_us)
+local function log_new(key, limit, now_us)
   -- Entries first .. count count; those up to `kept` stand in the list as they are.
   return {
     key = key, texts = {}, at = {}, cost = {}, first = 1, count = 0, kept = 0, stored = 0, total = 0, pending = 0,
-    noted_total = 0, effective_us = now_us, chunk = 1, is_changed = false,
+    noted_total = 0, effective_us = now_us, chunk = 1, is_changed = false, limit = limit, lifetime_us = 0, group_at = 0,
   }
 end
 
 -- State under `key`, advanced to now. Nil if it is no list or holds nonsense where it is read.
 function sliding_log.open(key, limit, now_us)
-  local state = log_new(key, now_us)
+  local state = log_new(key, limit, now_us)
   local head = redis.pcall('LRANGE', key, '0', digits(HEAD_ENTRIES))
   if head.err then return nil end
   if #head == 0 then return state end
   state.count = #head <= HEAD_ENTRIES and #head - 1 or redis.call('LLEN', key) - 1
-  state.kept, state.stored, state.total = state.count, state.count, whole(head[1], AMOUNT_MAX)
+  state.kept, state.stored, state.total = state.count, state.count, whole(string.match(head[1], '^%d+$'), AMOUNT_MAX)
   if not state.total or state.count < 1 then return nil end
   for i = 1, #head - 1 do state.texts[i] = head[i + 1] end
 
@@ -204,7 +204,7 @@ function sliding_log.write(state)
   end
   local added = {}
   for i = kept + 1, state.count do
-    added[#added + 1] = digits(state.at[i]) .. ' ' .. digits(state.cost[i])
+    added[#added + 1] = digits(state.at[i], state.cost[i])
     if #added == CHUNK_MAX or i == state.count then
       redis.call('RPUSH', state.key, unpack(added))
       added = {}

@@ -29,6 +29,7 @@ function sliding_window.open(saved, limit, now_us)
   return {
     start_us = start_us, current = current, previous = previous,
     noted_current = current, noted_previous = previous, is_changed = is_redated,
+    limit = limit, lifetime_us = 0, group_at = 0,
   }
 end
 
@@ -101,5 +102,5 @@ function sliding_window.is_as_new(state)
 end
 
 function sliding_window.text(state)
-  return digits(state.start_us) .. ' ' .. digits(state.current) .. ' ' .. digits(state.previous)
+  return digits(state.start_us, state.current, state.previous)
 end

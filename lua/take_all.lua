@@ -1,15 +1,15 @@
 -- Takes for a list of groups, each settled as a whole and one after another, in one call. The only entry script.
 -- KEYS     every bucket's key, once
--- ARGV     1  time in microseconds, or 0 for the server's own
---          2  limits as a JSON array, per limit: algorithm (4: a counter), amount, burst, window in seconds,
+-- ARGV     each a string of doubles
+--          1  time in microseconds, or 0 for the server's own
+--          2  limits, per limit: algorithm (4: a counter), amount, burst, window in seconds,
 --             most debt (of a counter: its lifetime in seconds)
---          3  receipts to give back before anything is taken, as a JSON array, per receipt:
---             key, limit, cost, time of payment
---          4  groups as a JSON array, per group: takes, latest time at which it may still pay (0: any),
+--          3  receipts to give back before anything is taken, per receipt: key, limit, cost, time of payment
+--          4  groups, per group: takes, latest time at which it may still pay (0: any),
 --             the sum of 1 if a quota descriptor without a limit has room, 2 if there are counters, 4 if a call that
 --             is over charges only the counters that are; and per take: key, limit, descriptor, kind, mode, cost
 --             Keys and limits are given by their place, counted from 1.
--- reply    time, damaged buckets, then per group its verdict, unless that is VERDICT_TOO_LATE (nothing was paid) or
+-- reply    string of doubles: time, damaged buckets, then per group its verdict, unless that is VERDICT_TOO_LATE (nothing was paid) or
 --          VERDICT_NO_COUNT (a counter's key holds no count) followed per take by: outcome (plus 4 if paid), remaining,
 --          wait in ticks, reset in ticks, time of payment (of a counter: the count), capped hits
 -- state    as each algorithm's file says; damaged state (a wrong type, nonsense) is deleted and counts as none
@@ -17,7 +17,7 @@
 -- All reads come before the first write, so that no fault of one key leaves another half written. A refusal writes nothing.
 
 local injected_us, limit_numbers, receipts, groups =
-  tonumber(ARGV[1]), cjson.decode(ARGV[2]), cjson.decode(ARGV[3]), cjson.decode(ARGV[4])
+  unpack_all(ARGV[1])[1], unpack_all(ARGV[2]), unpack_all(ARGV[3]), unpack_all(ARGV[4])
 
 local ALGORITHMS = { [0] = token_bucket, [1] = sliding_window, [2] = fixed_window, [3] = sliding_log, [4] = counter }
 local KEYS_PER_READ = 1000
@@ -52,8 +52,8 @@ local damaged = 0
 
 local group_at = 0 -- where the group that is being settled begins; 0 while receipts are given back
 
-local function keep_state(key_index, limit, state)
-  state.algorithm, state.amount, state.lifetime_us, state.group_at = limit.algorithm, limit.amount, 0, group_at
+local function keep_state(key_index, state)
+  state.group_at = group_at
   states[key_index] = state
   return state
 end
@@ -61,15 +61,15 @@ end
 -- A new bucket in place of what is saved, which goes.
 local function new_state(key_index, limit)
   local is_log = limit.algorithm == sliding_log
-  local state = is_log and log_new(KEYS[key_index], now_us) or limit.algorithm.open(false, limit, now_us)
+  local state = is_log and log_new(KEYS[key_index], limit, now_us) or limit.algorithm.open(false, limit, now_us)
   state.is_void = true
-  return keep_state(key_index, limit, state)
+  return keep_state(key_index, state)
 end
 
 local function open_state(key_index, limit)
   local is_log = limit.algorithm == sliding_log
   local state = limit.algorithm.open(is_log and KEYS[key_index] or saved[key_index], limit, now_us)
-  if state then return keep_state(key_index, limit, state) end
+  if state then return keep_state(key_index, state) end
   damaged = damaged + 1
   return new_state(key_index, limit)
 end
@@ -80,8 +80,8 @@ local function state_of(key_index, limit)
   if not state then return open_state(key_index, limit) end
   if state.group_at == group_at then return state end
   if state.is_changed then
-    if state.algorithm.is_as_new(state) then return new_state(key_index, limit) end
-  elseif state.amount ~= limit.amount and not state.is_void and limit.algorithm == token_bucket then
+    if state.limit.algorithm.is_as_new(state) then return new_state(key_index, limit) end
+  elseif state.limit.amount ~= limit.amount and not state.is_void and limit.algorithm == token_bucket then
     -- Opened for a rule of another amount (an edited rule, an override), it has refilled by that amount.
     return open_state(key_index, limit)
   end
@@ -91,31 +91,33 @@ end
 
 local out = {}
 local size_of_out = 2
--- What the current group found, by the take's place in it.
+-- What the current group found, by take, counted from 1.
 local taken, outcome, wait, paid_at, capped = {}, {}, {}, {}, {}
 local counted = { outcome = outcome, count = {}, is_charged = {} }
 -- Takes of the group that are paid for now, but undone if their descriptor or the group is over.
 local tentative = {}
 local tentative_count = 0
 
-local function undo_down_to(count)
+-- `first` is the place of the group's first take in `groups`.
+local function undo_down_to(count, first)
   for i = tentative_count, count + 1, -1 do
     local take = tentative[i]
-    taken[take].algorithm.undo(taken[take], groups[take + 5])
+    local state = taken[take]
+    state.limit.algorithm.undo(state, groups[first + take * 6 - 1])
     paid_at[take] = 0
   end
   tentative_count = count
 end
 
--- Judges and pays one take for now; true if it is over. `take` is the place of its numbers in `groups`.
-local function try_take(take)
-  local limit, mode, cost = limits[groups[take + 1]], groups[take + 4], groups[take + 5]
-  if limit.algorithm == counter then
+-- Judges and pays one take for now; true if it is over. Its numbers begin at `at` of `groups`.
+local function try_take(take, at)
+  local limit, mode, cost = limits[groups[at + 1]], groups[at + 4], groups[at + 5]
+  local algorithm = limit.algorithm
+  if algorithm == counter then
     if mode == MODE_REFUND then outcome[take] = OUTCOME_ROOM end
     return outcome[take] == OUTCOME_OVER
   end
-  local state = state_of(groups[take], limit)
-  local algorithm = limit.algorithm
+  local state = state_of(groups[at], limit)
   taken[take], outcome[take], wait[take], paid_at[take], capped[take] = state, OUTCOME_ROOM, 0, 0, 0
   if mode == MODE_REFUND then return false end
   if mode == MODE_POST_PAID then
@@ -134,17 +136,17 @@ local function try_take(take)
   return false
 end
 
--- Tries all takes of a group, descriptor by descriptor; true if the group is refused.
-local function try_all(first, last, has_spare_quota)
+-- Tries all `size` takes of a group, descriptor by descriptor; true if the group is refused.
+local function try_all(first, size, has_spare_quota)
   local is_refused, has_quota, has_quota_room = false, false, has_spare_quota
-  local take = first
-  while take <= last do
-    local descriptor, kind, base, is_over = groups[take + 2], groups[take + 3], tentative_count, false
-    while take <= last and groups[take + 2] == descriptor do
-      if try_take(take) then is_over = true end
-      take = take + 6
+  local take, at = 1, first
+  while take <= size do
+    local descriptor, kind, base, is_over = groups[at + 2], groups[at + 3], tentative_count, false
+    while take <= size and groups[at + 2] == descriptor do
+      if try_take(take, at) then is_over = true end
+      take, at = take + 1, at + 6
     end
-    if is_over then undo_down_to(base) end
+    if is_over then undo_down_to(base, first) end
     if kind == KIND_QUOTA then
       has_quota = true
       has_quota_room = has_quota_room or not is_over
@@ -155,21 +157,25 @@ local function try_all(first, last, has_spare_quota)
   return is_refused or (has_quota and not has_quota_room)
 end
 
-local function refund_all(first, last)
+local function refund_all(first, size)
   local left -- counts of refunded counters by key, once all refunds of the group are through
-  for take = first, last, 6 do
-    if groups[take + 4] == MODE_REFUND and limits[groups[take + 1]].algorithm == counter then
-      left = left or {}
-      left[groups[take]], counted.is_charged[take] = counter.refund(KEYS[groups[take]], groups[take + 5]), true
-    elseif groups[take + 4] == MODE_REFUND then
-      local state = taken[take]
-      paid_at[take] = state.algorithm.paid_at_us(state, now_us)
-      state.algorithm.refund(state, groups[take + 5])
+  for take = 1, size do
+    local at = first + take * 6 - 6
+    if groups[at + 4] == MODE_REFUND then
+      local cost, state = groups[at + 5], taken[take]
+      if limits[groups[at + 1]].algorithm == counter then
+        left = left or {}
+        left[groups[at]], counted.is_charged[take] = counter.refund(KEYS[groups[at]], cost), true
+      else
+        paid_at[take] = state.limit.algorithm.paid_at_us(state, now_us)
+        state.limit.algorithm.refund(state, cost)
+      end
     end
   end
   if not left then return end
-  for take = first, last, 6 do
-    if groups[take + 4] == MODE_REFUND and left[groups[take]] then counted.count[take] = left[groups[take]] end
+  for take = 1, size do
+    local at = first + take * 6 - 6
+    if groups[at + 4] == MODE_REFUND and left[groups[at]] then counted.count[take] = left[groups[at]] end
   end
 end
 
@@ -201,11 +207,15 @@ local function answer_take(take, limit, at)
   out[at + 6] = capped[take]
 end
 
-local function answer(verdict, first, last)
-  out[size_of_out + 1] = verdict
+local function answer_verdict(verdict)
   size_of_out = size_of_out + 1
-  for take = first, last, 6 do
-    local limit = limits[groups[take + 1]]
+  out[size_of_out] = verdict
+end
+
+local function answer(verdict, first, size)
+  answer_verdict(verdict)
+  for take = 1, size do
+    local limit = limits[groups[first + take * 6 - 5]]
     if limit.algorithm == counter then
       answer_counter(take, limit, size_of_out)
     else
@@ -217,24 +227,21 @@ end
 
 -- Settles the group whose numbers start at `at`; returns where the next one starts.
 local function settle(at)
-  local latest_us, first, next_at = groups[at + 1], at + 3, at + 3 + groups[at] * 6
+  local size, latest_us, flags, first = groups[at], groups[at + 1], groups[at + 2], at + 3
   if latest_us > 0 and now_us > latest_us then
-    size_of_out = size_of_out + 1
-    out[size_of_out] = VERDICT_TOO_LATE
-    return next_at
+    answer_verdict(VERDICT_TOO_LATE)
+    return first + size * 6
   end
   group_at, tentative_count = at, 0
-  local flags = groups[at + 2]
-  if flags >= 2 and not counter.charge_all(groups, limits, first, next_at - 1, flags >= 4, counted) then
-    size_of_out = size_of_out + 1
-    out[size_of_out] = VERDICT_NO_COUNT
-    return next_at
+  if flags >= 2 and not counter.charge_all(groups, limits, first, size, flags >= 4, counted) then
+    answer_verdict(VERDICT_NO_COUNT)
+    return first + size * 6
   end
-  local is_refused = try_all(first, next_at - 1, flags % 2 == 1)
-  if is_refused then undo_down_to(0) end
-  refund_all(first, next_at - 1)
-  answer(is_refused and VERDICT_REFUSED or VERDICT_ALLOWED, first, next_at - 1)
-  return next_at
+  local is_refused = try_all(first, size, flags % 2 == 1)
+  if is_refused then undo_down_to(0, first) end
+  refund_all(first, size)
+  answer(is_refused and VERDICT_REFUSED or VERDICT_ALLOWED, first, size)
+  return first + size * 6
 end
 
 local function lifetime_ms(state)
@@ -259,12 +266,12 @@ end
 
 -- A key that read as nothing is written only if it does not exist; if it does, it holds a wrong type.
 local function write_string(state, key, was_there)
-  local is_as_new = state.algorithm.is_as_new(state)
+  local is_as_new = state.limit.algorithm.is_as_new(state)
   if was_there then
     if is_as_new and (state.is_changed or state.is_void) then
       redis.call('DEL', key)
     elseif state.is_changed then
-      redis.call('SET', key, state.algorithm.text(state), 'PX', lifetime_ms(state))
+      redis.call('SET', key, state.limit.algorithm.text(state), 'PX', lifetime_ms(state))
     end
   elseif is_as_new then
     if redis.call('EXISTS', key) == 1 then
@@ -272,7 +279,7 @@ local function write_string(state, key, was_there)
       redis.call('DEL', key)
     end
   else
-    local text, ms = state.algorithm.text(state), lifetime_ms(state)
+    local text, ms = state.limit.algorithm.text(state), lifetime_ms(state)
     if not redis.call('SET', key, text, 'PX', ms, 'NX') then
       damaged = damaged + 1
       redis.call('SET', key, text, 'PX', ms)
@@ -293,7 +300,7 @@ while at <= #groups do at = settle(at) end
 for key_index = 1, #KEYS do
   local state = states[key_index]
   if state then
-    if state.algorithm == sliding_log then
+    if state.limit.algorithm == sliding_log then
       write_log(state)
     else
       write_string(state, KEYS[key_index], saved[key_index])
@@ -302,4 +309,4 @@ for key_index = 1, #KEYS do
 end
 
 out[1], out[2] = now_us, damaged
-return out
+return pack_all(out)

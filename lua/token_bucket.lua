@@ -21,7 +21,10 @@ function token_bucket.open(saved, limit, now_us)
     debt, at_us = debt - passed * limit.amount, at_us + passed * limit.tick_us
   end
   if debt == 0 then at_us = max(at_us, now_us) end
-  return { debt = debt, at_us = at_us, noted_debt = debt, is_changed = is_redated }
+  return {
+    debt = debt, at_us = at_us, noted_debt = debt, is_changed = is_redated,
+    limit = limit, lifetime_us = 0, group_at = 0,
+  }
 end
 
 function token_bucket.judge(state, limit, cost, now_us)
@@ -84,5 +87,5 @@ function token_bucket.is_as_new(state)
 end
 
 function token_bucket.text(state)
-  return digits(state.debt) .. ' ' .. digits(state.at_us)
+  return digits(state.debt, state.at_us)
 end

@@ -1,5 +1,6 @@
 // Calls lua/take_all.lua on a real server without the store in between.
 
+import { packNumbers, unpackNumbers } from "../../src/stores/redis/packed-numbers.ts";
 import { loadTakeAll } from "../../src/stores/redis/scripts.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
@@ -62,7 +63,7 @@ export interface ScriptReply {
 }
 
 /** The arguments that follow EVAL's text. */
-export function argumentsOf(call: ScriptCall): string[] {
+export function argumentsOf(call: ScriptCall): (string | Buffer)[] {
   const limits = call.limits.flatMap(({ algorithm, amount, burst = amount, seconds = 1, debtMax = burst * 10 }) => [
     algorithm,
     amount,
@@ -87,20 +88,19 @@ export function argumentsOf(call: ScriptCall): string[] {
   return [
     String(call.keys.length),
     ...call.keys,
-    String(call.timeUs ?? START_US),
-    JSON.stringify(limits),
-    JSON.stringify(receipts),
-    JSON.stringify(groups),
+    ...[[call.timeUs ?? START_US], limits, receipts, groups].map((numbers) =>
+      Buffer.from(packNumbers(numbers), "latin1"),
+    ),
   ];
 }
 
 /** Runs the script and reads its reply, which must be whole numbers only. */
 export async function runScript(server: RedisServer, call: ScriptCall): Promise<ScriptReply> {
-  const reply = await server.command("EVAL", TAKE_ALL.text, ...argumentsOf(call));
-  if (!Array.isArray(reply) || !reply.every((item) => Number.isSafeInteger(item))) {
+  const reply = unpackNumbers(await server.commandForBytes("EVAL", TAKE_ALL.text, ...argumentsOf(call)));
+  if (reply === undefined || !reply.every((item) => Number.isSafeInteger(item))) {
     throw new TypeError(`not a reply of whole numbers: ${JSON.stringify(reply)}`);
   }
-  const numbers: readonly number[] = reply;
+  const numbers = reply;
   let at = 2;
   const groups = call.groups.map(({ takes }) => {
     const verdict = numbers[at] ?? -1;

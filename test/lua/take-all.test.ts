@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
 import { Mode, Outcome, Verdict } from "../../src/core/take.ts";
 import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/core/units.ts";
+import { unpackNumbers } from "../../src/stores/redis/packed-numbers.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { argumentsOf, runOne, runScript, type ScriptCall, START_US, TAKE_ALL } from "./script-rig.ts";
 
@@ -38,6 +39,14 @@ describe("replies", () => {
     expect(reply).toMatchObject({ damaged: 0, groups: [] });
     const [seconds] = (await server.command("TIME")) as string[];
     expect(Math.abs(reply.timeUs / 1_000_000 - Number(seconds))).toBeLessThan(5);
+  });
+
+  test("a group of more numbers than a function may return at once is settled like any other", async () => {
+    const keys = Array.from({ length: 900 }, (_, index) => `k${index}`);
+    const takes = keys.map((_, index) => ({ key: index + 1, descriptor: index, cost: index + 1 }));
+    const limits = [{ algorithm: Algorithm.fixedWindow, amount: 1_000 }];
+    const { groups } = await runScript(server, { keys, limits, groups: [{ takes }] });
+    expect(groups[0]?.answers.map(({ remaining }) => remaining)).toEqual(keys.map((_, index) => 999 - index));
   });
 
   test.each(EACH)("$name answers a payment with what remains, the reset and the receipt", async ({ algorithm }) => {
@@ -252,9 +261,9 @@ describe("concurrency", () => {
       payCall(algorithm, 10, 1, { timeUs: 0, limits: [{ algorithm, amount: 10, seconds: 3_600 }] }),
     );
     const replies = await Promise.all(
-      Array.from({ length: 64 }, () => server.command("EVALSHA", String(sha), ...args)),
+      Array.from({ length: 64 }, () => server.commandForBytes("EVALSHA", String(sha), ...args)),
     );
-    const allowed = replies.filter((reply) => Array.isArray(reply) && reply[2] === Verdict.allowed);
+    const allowed = replies.filter((reply) => unpackNumbers(reply)?.[2] === Verdict.allowed);
     expect(allowed).toHaveLength(10);
   });
 });

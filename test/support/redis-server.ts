@@ -88,6 +88,12 @@ export class RedisServer {
     return await this.#client().call(String(name), [...rest]);
   }
 
+  /** Sends one command and resolves with its reply; text as its bytes. */
+  async commandForBytes(...args: readonly (string | number | Buffer)[]): Promise<unknown> {
+    const [name = "PING", ...rest] = args;
+    return await this.#client().callBuffer(String(name), [...rest]);
+  }
+
   /** Empties it. */
   async flush(): Promise<void> {
     await this.command("FLUSHALL");

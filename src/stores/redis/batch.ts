@@ -4,6 +4,7 @@
 import { Algorithm } from "../../core/limit.ts";
 import type { TakeGroup } from "../../core/take.ts";
 import { Batch, type BatchedGroup } from "../batching/batch.ts";
+import { packNumbers } from "./packed-numbers.ts";
 
 /** Bounds of one call, so that Redis is never held longer than about a millisecond. A larger group travels alone. */
 export const BATCH_TAKES_MAX = 128;
@@ -35,10 +36,10 @@ export class RedisBatch extends Batch {
   }
 
   /**
-   * The script's arguments, from the number of keys on. `timeUs` is 0 for the server's own time; `latestOf` gives the
+   * The script's arguments, from the number of keys on, one-byte text. `timeUs` is 0 for the server's own time; `latestOf` gives the
    * latest server time at which a group may still pay. Counters live up to `jitterSecondsMax` longer than their window.
    */
-  encode(timeUs: number, latestOf: (batched: BatchedGroup) => number, jitterSecondsMax = 0): (string | Buffer)[] {
+  encode(timeUs: number, latestOf: (batched: BatchedGroup) => number, jitterSecondsMax = 0): string[] {
     this.writeLatest(latestOf);
     const receipts: number[] = [];
     for (const { bucketKey, limit, cost, paidAtUs } of this.receipts) {
@@ -50,14 +51,7 @@ export class RedisBatch extends Batch {
       const lifetimeSeconds = windowSeconds + Math.floor(Math.random() * jitterSecondsMax);
       limits.push(isCounter ? COUNTER : algorithm, amount, burst, windowSeconds, isCounter ? lifetimeSeconds : debtMax);
     }
-    const args: (string | Buffer)[] = [String(this.keys.length)];
-    for (const key of this.keys) args.push(keyArgument(key));
-    args.push(String(timeUs), JSON.stringify(limits), JSON.stringify(receipts), JSON.stringify(this.numbers));
-    return args;
+    const packed = [[timeUs], limits, receipts, this.numbers].map(packNumbers);
+    return [String(this.keys.length), ...this.keys, ...packed];
   }
-}
-
-// Bucket keys are one-byte text. ASCII is the same in every encoding; the rest must not be encoded once more.
-function keyArgument(key: string): string | Buffer {
-  return Buffer.byteLength(key) === key.length ? key : Buffer.from(key, "latin1");
 }

@@ -7,6 +7,7 @@ import { isReplyTo, ReplyReader } from "../batching/reply.ts";
 import type { Settler } from "../batching/settler.ts";
 import type { RedisBatch } from "./batch.ts";
 import { isReplyError, type RedisConnection, wasNeverSent } from "./connect.ts";
+import { unpackNumbers } from "./packed-numbers.ts";
 import type { Script } from "./scripts.ts";
 
 export interface DispatchOptions extends Pick<CompleteOptions, "injectedTime"> {
@@ -45,27 +46,28 @@ export class Dispatch {
     const reply = (value: unknown) => this.#onReply(batch, value);
     const fail = (error: unknown) => this.#onError(batch, error, connection, isAsking);
     if (isAsking) ask(connection);
-    connection.command("evalsha", [script.sha, ...args]).then(reply, (error: unknown) => {
+    connection.commandOfBytes("evalsha", [script.sha, ...args]).then(reply, (error: unknown) => {
       if (batch.isDone || !isReplyError(error) || !error.message.startsWith("NOSCRIPT")) {
         fail(error);
         return;
       }
       if (isAsking) ask(connection);
-      connection.command("eval", [script.text, ...args]).then(reply, fail);
+      connection.commandOfBytes("eval", [script.text, ...args]).then(reply, fail);
     });
   }
 
   #onReply(batch: RedisBatch, reply: unknown): void {
     if (batch.isDone) return;
     const { settler, onTrouble, onAnswer } = this.#options;
-    if (!isReplyTo(batch, reply)) {
+    const numbers = unpackNumbers(reply);
+    if (!isReplyTo(batch, numbers)) {
       const trouble = "sent a reply that is none to a take";
       settler.lose(batch, new StoreError("STORE_REPLY", `Redis ${trouble}`, { transient: true }));
       onTrouble(trouble);
       return;
     }
     onAnswer();
-    settler.settle(batch, new ReplyReader(reply));
+    settler.settle(batch, new ReplyReader(numbers));
   }
 
   #onError(batch: RedisBatch, error: unknown, connection: RedisConnection, isAsking: boolean): void {

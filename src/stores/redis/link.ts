@@ -19,6 +19,7 @@ import {
   refusesWritesForNow,
   WrongRoleError,
 } from "./connect-trouble.ts";
+import { packNumbers } from "./packed-numbers.ts";
 import type { Script } from "./scripts.ts";
 import type { ServerFinder } from "./server-finder.ts";
 
@@ -209,12 +210,13 @@ export class Link {
   async #testTake(connection: RedisConnection): Promise<void> {
     const { script, selfTestKeys } = this.#options;
     const keys = selfTestKeys();
-    const args = [String(keys.length), ...keys, "0", "[2,1000000,1000000,1,1000000]", "[]", "[1,0,0,1,1,0,0,0,1]"];
+    const numbers = [[0], [2, 1_000_000, 1_000_000, 1, 1_000_000], [], [1, 0, 0, 1, 1, 0, 0, 0, 1]];
+    const args = [String(keys.length), ...keys, ...numbers.map(packNumbers)];
     try {
-      await connection.command("evalsha", [script.sha, ...args]);
+      await connection.commandOfBytes("evalsha", [script.sha, ...args]);
     } catch (error) {
       if (!isReplyError(error) || !error.message.startsWith("NOSCRIPT")) throw error;
-      await connection.command("eval", [script.text, ...args]);
+      await connection.commandOfBytes("eval", [script.text, ...args]);
     }
     await connection.command("del", keys.slice(0, 1));
   }
