@@ -18,6 +18,12 @@ const MIXES = [
 const RATES = [100_000, 10_000_000];
 const SHARDS_MOST = 4_096;
 
+/** Whether a run has all that plans are made of. */
+export function canPlan({ shapes, tails = [] }) {
+  const hasShapes = Object.values(SHAPE_OF).every((name) => shapes.some((shape) => shape.name === name));
+  return hasShapes && tails.some(({ name }) => name === SHAPE_OF.exact);
+}
+
 /**
  * Rows for every mix and rate. `shapes` and `tails` are of a run of bench:load, `redisCost` of store/redis-cost.mjs: what a take
  * costs Redis by how many travel together.
