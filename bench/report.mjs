@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { readLast, readRun } from "./harness/results.mjs";
-import { canPlan, FILL, planFleets } from "./load/fleet.mjs";
+import { canPlan, FILL, planFleets, scriptCost } from "./load/fleet.mjs";
 import { verdictOf } from "./load/screen.mjs";
 
 const DOC = resolve(import.meta.dirname, "../docs/performance.md");
@@ -109,7 +109,9 @@ function thumbText({ results }) {
   const exact = shapeOf("Redis, exact, 10,000 keys");
   const hot = shapeOf("memory, hot key");
   const half = results.tails.find(({ name }) => name === exact.name);
-  const alone = readLast("redis-cost").results[0];
+  const redisCost = readLast("redis-cost").results;
+  const [alone] = redisCost;
+  const { perCall, perTake } = scriptCost(redisCost);
   const perProcess = (row) =>
     `${Math.floor((row.perSecond * FILL.process) / 1_000).toLocaleString("en")},000 decisions/s`;
   const perShard = (micros) => `${Math.floor((1_000 * FILL.shard) / micros).toLocaleString("en")},000 takes/s`;
@@ -126,6 +128,10 @@ function thumbText({ results }) {
       [
         `a Redis core: ${perShard(exact.redis.cpuMicros)} under full load, ${perShard(half.redis.cpuMicros)} with processes at half, ${perShard(Number(alone["us of Redis' CPU"]))} if every take travels alone`,
         `${FILL.shard * 100} % of a core at ${exact.redis.cpuMicros.toFixed(1)}, ${half.redis.cpuMicros.toFixed(1)} and ${Number(alone["us of Redis' CPU"]).toFixed(1)} us of Redis's CPU per take`,
+      ],
+      [
+        `Redis's CPU: ${perCall.toFixed(0)} us for a script call, ${perTake.toFixed(1)} us for each take in it`,
+        "`node bench/store/redis-cost.mjs`, from one take in a call and the cheapest number of them",
       ],
       [
         `bytes of a call with one short descriptor: ${Math.round(exact.bytesSentPerCall)} to Headgate, ${Math.round(exact.bytesReadPerCall)} back`,

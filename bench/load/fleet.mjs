@@ -29,7 +29,8 @@ export function canPlan({ shapes, tails = [] }) {
  * costs Redis by how many travel together.
  */
 export function planFleets({ shapes, tails }, redisCost) {
-  const costOf = scriptCost(redisCost);
+  const { perCall, perTake } = scriptCost(redisCost);
+  const costOf = (together) => perTake + perCall / together;
   const half = tails.find(({ name }) => name === SHAPE_OF.exact);
   // Takes of one turn of the event loop, which travel to one Redis in one call.
   const takesPerTurn = 1 / half.redis.scripts;
@@ -76,13 +77,11 @@ function shardsFor({ exactRate, otherMicros, takes, costOf }) {
   return { shards: Number.NaN, together: 1 };
 }
 
-// Microseconds of Redis's CPU per take when so many travel together: a part per call and a part per take, from the two ends
-// of what was measured.
-function scriptCost(redisCost) {
+/** Microseconds of Redis's CPU for a script call and for each take in it, from the two ends of what was measured. */
+export function scriptCost(redisCost) {
   const points = redisCost.map((row) => [Number(row["takes per call"]), Number(row["us of Redis' CPU"])]);
   const [[few, dear]] = points;
   const [many, cheap] = points.reduce((best, point) => (point[1] < best[1] ? point : best));
   const perCall = (dear - cheap) / (1 / few - 1 / many);
-  const perTake = dear - perCall / few;
-  return (together) => perTake + perCall / together;
+  return { perCall, perTake: dear - perCall / few };
 }
