@@ -6,8 +6,8 @@ import { MICROS_PER_MILLI } from "../core/units.ts";
 import type { RedisSettings, Settings } from "../settings.ts";
 import { MemoryStore } from "../stores/memory/memory-store.ts";
 import { openPostgresStore } from "../stores/postgres/postgres-store.ts";
-import { openClusterStore } from "../stores/redis/cluster-store.ts";
-import { openRedisStore, type RedisStoreOptions } from "../stores/redis/redis-store.ts";
+import { type ClusterStoreOptions, openClusterStore } from "../stores/redis/cluster-store.ts";
+import { openRedisStore } from "../stores/redis/redis-store.ts";
 import type { Store } from "../stores/store.ts";
 import type { StoreObserver } from "../stores/store-observer.ts";
 import { DenialMemory } from "../stores/wrappers/denial-memory.ts";
@@ -42,13 +42,13 @@ export function openStore({ settings, clock, observer }: StoreChoice): Store {
     clock,
   };
   if (redis !== undefined) {
-    const { perSecondRedis } = settings;
-    const jitterSecondsMax = settings.expirationJitterSecondsMax;
-    if (perSecondRedis === undefined)
-      return spareQuestions(openRedis(redis, { ...shared, jitterSecondsMax }), settings, clock);
-    const breakers = new SeveralBreakers(observer);
-    const open = (one: RedisSettings) => openRedis(one, { ...shared, jitterSecondsMax, observer: breakers.observer() });
-    return spareQuestions(new SeveralStores([open(redis), open(perSecondRedis)], perSecondPlace), settings, clock);
+    const { perSecondRedis, expirationJitterSecondsMax: jitterSecondsMax } = settings;
+    // What a call held that another part of it refused may be the reason for a refusal that is remembered.
+    let memory: DenialMemory | undefined;
+    const onUndone = ({ bucketKey }: Take) => memory?.forgetRefusal(bucketKey);
+    const store = openOneOrTwo([redis, perSecondRedis], { ...shared, jitterSecondsMax, onUndone });
+    memory = openDenialMemory(store, settings, clock);
+    return countInMemory(store, memory, settings, clock);
   }
   if (postgres !== undefined) {
     const store = openPostgresStore({
@@ -59,15 +59,27 @@ export function openStore({ settings, clock, observer }: StoreChoice): Store {
       waitsForDisk: settings.postgresSynchronousCommit,
       ...(settings.postgresUnlogged === undefined ? {} : { unlogged: settings.postgresUnlogged }),
     });
-    return spareQuestions(store, settings, clock);
+    return countInMemory(store, openDenialMemory(store, settings, clock), settings, clock);
   }
   return new MemoryStore({ clock, observer, bucketsMax });
 }
 
-function openRedis(redis: RedisSettings, options: Omit<RedisStoreOptions, "target">): Store {
-  if (redis.kind === "cluster") return openClusterStore({ ...options, target: redis });
-  const target: RedisStoreOptions["target"] = redis;
-  return openRedisStore({ ...options, target });
+type RedisOptions = Omit<ClusterStoreOptions, "target"> & { readonly observer: StoreObserver };
+
+function openOneOrTwo(
+  [redis, perSecondRedis]: readonly [RedisSettings, RedisSettings | undefined],
+  options: RedisOptions,
+): Store {
+  if (perSecondRedis === undefined) return openRedis(redis, options);
+  const breakers = new SeveralBreakers(options.observer);
+  const open = (one: RedisSettings) => openRedis(one, { ...options, observer: breakers.observer() });
+  return new SeveralStores([open(redis), open(perSecondRedis)], perSecondPlace, options.onUndone);
+}
+
+function openRedis(redis: RedisSettings, options: RedisOptions): Store {
+  return redis.kind === "cluster"
+    ? openClusterStore({ ...options, target: redis })
+    : openRedisStore({ ...options, target: redis });
 }
 
 /** Limits whose window is a second go to the second store (REDIS_PERSECOND). */
@@ -75,9 +87,19 @@ function perSecondPlace(take: Take): number {
   return take.limit.windowSeconds === 1 ? 1 : 0;
 }
 
-/** The denial memory stands nearest to the shared store, so that also what the local parts ask is spared. */
-function spareQuestions(shared: Store, { denialsMax, syncPeriodMs, bucketsMax }: Settings, clock: Clock): Store {
-  const store = denialsMax === 0 ? shared : new DenialMemory(shared, { clock, entriesMax: denialsMax });
+/** Stands nearest to the shared store, so that also what the local parts ask is spared. Undefined: DENIALS_MAX is 0. */
+function openDenialMemory(shared: Store, { denialsMax }: Settings, clock: Clock): DenialMemory | undefined {
+  return denialsMax === 0 ? undefined : new DenialMemory(shared, { clock, entriesMax: denialsMax });
+}
+
+/** Counts limits whose `sync` says so in this process. `memory`, if there is one, stands before the shared store. */
+function countInMemory(
+  shared: Store,
+  memory: DenialMemory | undefined,
+  { syncPeriodMs, bucketsMax }: Settings,
+  clock: Clock,
+): Store {
+  const store = memory ?? shared;
   // A store that knows no order of processes knows their number; the remainder of a share then goes to nobody.
   const processIndex = () => shared.processIndex?.() ?? 1;
   const processCount = () => (processIndex() < 0 ? Number.POSITIVE_INFINITY : shared.processCount());

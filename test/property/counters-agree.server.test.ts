@@ -1,4 +1,4 @@
-// Counters in Redis, in PostgreSQL and in memory are one arithmetic: generated calls get the same answers from all, field by
+// Counters in Redis, in a Redis Cluster, in PostgreSQL and in memory are one arithmetic: generated calls get the same answers from all, field by
 // field.
 
 import fc from "fast-check";
@@ -7,11 +7,12 @@ import { Kind, Mode, type Take, TakeGroup } from "../../src/core/take.ts";
 import { hashBucketKey } from "../../src/rules/bucket-key.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { postgresHarness } from "../contract/postgres-harness.ts";
-import { redisHarness } from "../contract/redis-harness.ts";
+import { clusterHarness, redisHarness } from "../contract/redis-harness.ts";
 import type { StoreHarness } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
+import { ClusterRig } from "../support/redis-cluster.ts";
 import { RedisServer } from "../support/redis-server.ts";
 
 const counters = [0, 3, 10].map((amount) =>
@@ -32,18 +33,25 @@ const call = fc.record({ asks: fc.array(ask, { minLength: 1, maxLength: 5 }), st
 describe.each([
   { name: "Redis", start: () => RedisServer.start(), open: (server: RedisServer) => redisHarness(server) },
   {
+    name: "Redis Cluster, a call's counters on several nodes",
+    start: () => ClusterRig.start({ replicas: false }),
+    open: (rig: ClusterRig) => clusterHarness(rig),
+    // Whether a counter that a call names twice is over, a part can't tell as the whole does.
+    namesOnce: true,
+  },
+  {
     name: "PostgreSQL",
     start: () => PostgresServer.start(),
     open: (server: PostgresServer) => postgresHarness(server),
   },
-])("$name", ({ start, open }) => {
-  let server: RedisServer | PostgresServer;
+])("$name", ({ start, open, namesOnce = false }) => {
+  let server: RedisServer | PostgresServer | ClusterRig;
   let harness: StoreHarness;
   let runs = 0;
 
   beforeAll(async () => {
     server = await start();
-    harness = await open(server as RedisServer & PostgresServer);
+    harness = await open(server as RedisServer & PostgresServer & ClusterRig);
   }, 60_000);
   afterAll(async () => {
     await harness.close();
@@ -55,7 +63,7 @@ describe.each([
       fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 8 }), async (calls) => {
         const prefix = `r${runs++}:`;
         const memory = new MemoryStore({ clock: new ManualClock(harness.nowUs()) });
-        for (const one of calls) {
+        for (const one of namesOnce ? calls.map(withoutRepeats) : calls) {
           const [here, there] = [groupOf(one, prefix), groupOf(one, prefix)];
           memory.take(here);
           await harness.settle(there);
@@ -69,6 +77,14 @@ describe.each([
 });
 
 type Call = typeof call extends fc.Arbitrary<infer T> ? T : never;
+
+function withoutRepeats({ asks, stopsAtOver }: Call): Call {
+  const nameOf = ({ limit, key }: (typeof asks)[number]) => `${limit}${key}`;
+  return {
+    asks: asks.filter((one, at) => asks.findIndex((other) => nameOf(other) === nameOf(one)) === at),
+    stopsAtOver,
+  };
+}
 
 function groupOf({ asks, stopsAtOver }: Call, prefix: string): TakeGroup {
   const group = new TakeGroup();

@@ -7,6 +7,7 @@ import { StoreError } from "../../src/core/errors.ts";
 import { Algorithm } from "../../src/core/limit.ts";
 import { Kind, Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../src/core/take.ts";
 import type { Store } from "../../src/stores/store.ts";
+import { DenialMemory } from "../../src/stores/wrappers/denial-memory.ts";
 import { SeveralStores } from "../../src/stores/wrappers/several-stores.ts";
 import { type Ask, groupOf, START_US } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
@@ -161,6 +162,35 @@ describe("when a place fails", () => {
     expect(ask(quotas).verdict).toBe(Verdict.refused);
     expect(ask(quotas, true).verdict).toBe(Verdict.allowed);
   });
+});
+
+test("a refusal for what another call held for a moment is not remembered", () => {
+  const clock = new ManualClock(START_US);
+  const places: [ScriptedStore, ScriptedStore] = [new ScriptedStore(clock), new ScriptedStore(clock)];
+  const several = new SeveralStores(
+    places,
+    (take) => placeOf(take) % 2,
+    ({ bucketKey }) => memory.forgetRefusal(bucketKey),
+  );
+  const memory = new DenialMemory(several, { clock, entriesMax: 100 });
+  places[1].holdsBack = true;
+  const holding = groupOf(
+    [
+      { limit: bucket, identity: "0", cost: 10 },
+      { limit: full, identity: "1" },
+    ],
+    "",
+  );
+  expect(memory.take(holding, { settled: () => undefined })).toBe(false);
+  const askFor = () => {
+    const group = groupOf([{ limit: bucket, identity: "0" }], "");
+    memory.take(group, MUST_SETTLE_AT_ONCE);
+    return group.verdict;
+  };
+  expect(askFor()).toBe(Verdict.refused);
+  places[1].release();
+  expect(holding.verdict).toBe(Verdict.refused);
+  expect(askFor()).toBe(Verdict.allowed);
 });
 
 describe("a descriptor whose limits lie in two places", () => {

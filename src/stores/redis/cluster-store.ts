@@ -3,7 +3,7 @@
 // wrappers/parts.ts. Who serves what is cluster-nodes.ts.
 
 import { StoreError } from "../../core/errors.ts";
-import { type TakeGroup, Verdict } from "../../core/take.ts";
+import { type Take, type TakeGroup, Verdict } from "../../core/take.ts";
 import { CLOSE_MS_MIN } from "../batching/intake.ts";
 import { type BatchingOptions, completeOptions } from "../batching/options.ts";
 import type { Settled, Store } from "../store.ts";
@@ -27,6 +27,8 @@ export interface ClusterStoreOptions extends BatchingOptions {
   readonly keyPrefix?: string;
   /** Seconds, at most, that counters live longer than their window. Default: none. */
   readonly jitterSecondsMax?: number;
+  /** Hears of each take that was paid and is given back, because another part of its call refused or failed. */
+  readonly onUndone?: (take: Take) => void;
   /** Counts processes from the start, not only once somebody asks. Default: false. */
   readonly trackProcesses?: boolean;
 }
@@ -73,6 +75,7 @@ export class ClusterStore implements Store {
       placeOf: ({ bucketKey }) => keySlot(bucketKey),
       takeAt: (slot, group, then) => this.#takeAt(slot, group, then),
       giveBackAt: (slot, group) => this.#nodes.ownerOf(slot)?.giveBack(group, slot),
+      onUndone: (take) => options.onUndone?.(take),
     });
   }
 

@@ -78,6 +78,15 @@ export class DenialMemory implements Store {
     this.#store.forget(bucketKey);
   }
 
+  /**
+   * A call that the store refused in the end held some of this bucket for a moment, and others may have been refused for
+   * it: asks again. What is known of the bucket otherwise stays.
+   */
+  forgetRefusal(bucketKey: string): void {
+    const entry = this.#table.find(hashBucketKey(bucketKey), bucketKey);
+    if (entry !== undefined) entry.refusedCost = Number.POSITIVE_INFINITY;
+  }
+
   processCount(): number {
     return this.#store.processCount();
   }

@@ -183,17 +183,19 @@ export class PartCall implements Settled {
     for (let i = 0; i < this.#size; i++) {
       const { place, group } = this.#parts[i] as Part;
       if (group.verdict === Verdict.failed) continue;
-      const undone = new TakeGroup();
+      let undone: TakeGroup | undefined;
       for (let t = 0; t < this.#takes.length; t++) {
         const take = this.#takes[t] as Take;
         if (this.#partOf[t]?.group !== group || !take.paid) continue;
         const mayGo = take.mode === Mode.pay || (standsUnheard && take.mode === Mode.postPaid);
         if (!mayGo || !(isRefused || standsUnheard || this.#isDescriptorOver(t))) continue;
+        undone ??= new TakeGroup();
+        this.#places.onUndone?.(take);
         copyAnswer(take, copyQuestion(take, undone));
         take.paid = false;
         take.paidAtUs = 0;
       }
-      if (undone.size === 0) continue;
+      if (undone === undefined) continue;
       this.#places.giveBackAt(place, undone);
       showUndone(group, undone);
     }

@@ -16,6 +16,8 @@ export interface Places {
   takeAt(place: number, group: TakeGroup, then: Settled): boolean;
   /** As Store.giveBack, for a group whose buckets are all kept there. Keeps nothing of the group. */
   giveBackAt(place: number, group: TakeGroup): void;
+  /** Hears of each take of a call that was paid and is given back, because another part refused or failed. */
+  onUndone?(take: Take): void;
 }
 
 /**

@@ -10,13 +10,19 @@ export class SeveralStores implements Store {
   readonly #stores: readonly [Store, ...Store[]];
   readonly #parts: Parts;
 
-  constructor(stores: readonly [Store, ...Store[]], placeOf: (take: Take) => number) {
+  /** `onUndone` as Places says. */
+  constructor(
+    stores: readonly [Store, ...Store[]],
+    placeOf: (take: Take) => number,
+    onUndone: (take: Take) => void = () => undefined,
+  ) {
     this.#stores = stores;
     const storeAt = (place: number) => stores[place] ?? stores[0];
     this.#parts = new Parts({
       placeOf,
       takeAt: (place, group, then) => storeAt(place).take(group, then),
       giveBackAt: (place, group) => storeAt(place).giveBack(group),
+      onUndone,
     });
   }
 
