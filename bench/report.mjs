@@ -163,7 +163,7 @@ function fleetText({ results }) {
       name,
       processes,
       shards,
-      together.toFixed(1),
+      shards === 0 ? "" : together.toFixed(1),
       megabytes(callerBytes),
       megabytes(redisBytes),
     ]),

@@ -5,12 +5,14 @@
 export const FILL = { process: 0.5, shard: 0.7 };
 /** Kinds of calls, by the shape that was measured. */
 const SHAPE_OF = {
+  memory: "memory, 100,000 keys, uniform",
   exact: "Redis, exact, 10,000 keys",
   lease: "Redis, hot key, lease",
   refused: "Redis, hot key, refused",
 };
 /** What calls a fleet gets: shares by kind. */
 const MIXES = [
+  { name: "memory, each key always at the same process", shares: { memory: 1 } },
   { name: "all exact", shares: { exact: 1 } },
   { name: "a fifth exact, 70 % leased, a tenth refused", shares: { exact: 0.2, lease: 0.7, refused: 0.1 } },
   { name: "all leased or refused", shares: { lease: 0.9, refused: 0.1 } },
@@ -53,7 +55,8 @@ function plan({ rate, name, shares, shapes, costOf, takesPerTurn }) {
   const takes = Math.max(1, takesPerTurn * (shares.exact ?? 0));
   // What leases and remembered refusals ask of Redis in between; measured, and small.
   const otherMicros =
-    rate * kinds.reduce((all, { kind, share, row }) => all + (kind === "exact" ? 0 : share * row.redis.cpuMicros), 0);
+    rate *
+    kinds.reduce((all, { kind, share, row }) => all + (kind === "exact" ? 0 : share * (row.redis?.cpuMicros ?? 0)), 0);
   const { shards, together } = shardsFor({ exactRate, otherMicros, takes, costOf });
   return {
     rate,
@@ -62,12 +65,13 @@ function plan({ rate, name, shares, shapes, costOf, takesPerTurn }) {
     shards,
     together,
     callerBytes: sum((row) => row.bytesSentPerCall + row.bytesReadPerCall),
-    redisBytes: sum((row) => row.redis.bytesIn + row.redis.bytesOut),
+    redisBytes: sum(({ redis }) => (redis === undefined ? 0 : redis.bytesIn + redis.bytesOut)),
   };
 }
 
 // More shards split a turn's takes into more calls, each with its own cost: the least number that carries all of it.
 function shardsFor({ exactRate, otherMicros, takes, costOf }) {
+  if (exactRate + otherMicros === 0) return { shards: 0, together: 0 };
   for (let shards = 1; shards <= SHARDS_MOST; shards++) {
     const calls = shards * (1 - (1 - 1 / shards) ** takes);
     const together = takes / calls;

@@ -40,8 +40,9 @@ writeFileSync(
       shapes: [
         shape("memory, hot key", { goal: 4 }),
         shape("Redis, exact, 10,000 keys", { goal: 9, perSecond: 50_000 }),
-        shape("Redis, hot key, lease", { goal: 7, cpuRatio: 8, perSecond: 200_000, redis: { ...redis, cpuMicros: 0 } }),
-        shape("Redis, hot key, refused", { perSecond: 200_000, redis: { ...redis, cpuMicros: 0 } }),
+        shape("Redis, hot key, lease", { goal: 7, cpuRatio: 8, perSecond: 200_000, redis: { ...redis, cpuMicros: 0.01 } }),
+        shape("Redis, hot key, refused", { perSecond: 200_000, redis: { ...redis, cpuMicros: 0.01 } }),
+        shape("memory, 100,000 keys, uniform", { perSecond: 100_000, redis: undefined }),
         shape("memory, asked by Envoy", { by: "envoy" }),
       ],
       tails: ["memory, hot key", "Redis, exact, 10,000 keys"].map((name) => {
@@ -96,6 +97,7 @@ describe("bench:report", () => {
       name: "processes for leases by what those under a lease do",
       row: /\| 10,000,000 \| all leased or refused \| 100 \| 1 \|/,
     },
+    { name: "no Redis for memory", row: /\| 100,000 \| memory, [^|]+ \| 2 \| 0 \| {2}\| 12 MB\/s \| 0.0 MB\/s \|/ },
     { name: "bytes by what a call takes", row: /\| 100,000 \| all exact \|.*\| 12 MB\/s \| 12 MB\/s \|/ },
   ])("plans $name", ({ row }) => {
     expect(out).toMatch(row);
@@ -118,7 +120,7 @@ describe("bench:chart", () => {
     expect(run("chart.mjs", "--out", target)).toMatchObject({ status: 0, said: "" });
     const svg = readFileSync(target, "utf8");
     const drawn = [...svg.matchAll(/<rect class="(\w+)" x="384"/g)].map(([, kind]) => kind);
-    expect(drawn).toEqual(["met", "missed", "byCpu", "free", "free"]);
+    expect(drawn).toEqual(["met", "missed", "byCpu", "free", "free", "free"]);
     expect(svg).toContain("memory, asked by Envoy (CPU time)");
     expect(svg).toContain("A &lt;CPU> &amp; more");
     expect(svg).toContain("prefers-color-scheme: dark");
