@@ -10,6 +10,7 @@ export class Doorstep {
   readonly #target: ListenOptions;
   readonly #server: Server;
   #port: Promise<number> | undefined;
+  #closed: Promise<void> | undefined;
 
   /** `give` gets each socket; it must see to it that the socket is passed on or destroyed. */
   constructor(target: ListenOptions, give: (socket: Socket) => void) {
@@ -37,8 +38,13 @@ export class Doorstep {
     return this.#port;
   }
 
-  /** Listens no more. */
-  async close(): Promise<void> {
+  /** Listens no more; called again, it waits for the same end. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
     if (this.#port === undefined) return;
     this.#server.close();
     if (this.#target.path !== undefined) await rm(this.#target.path, { force: true });

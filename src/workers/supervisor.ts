@@ -1,7 +1,7 @@
 // The first process when WORKERS is more than one: listens, starts the workers, hands them connections, replaces those that
 // end, tells them to reload and to stop. It decides no call and holds no store.
 
-import type { ListenOptions, Socket } from "node:net";
+import type { Socket } from "node:net";
 import { cannotListen, listenTrouble } from "../core/cannot-listen.ts";
 import type { Clock } from "../core/clock.ts";
 import { ConfigError } from "../core/errors.ts";
@@ -10,6 +10,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { SupervisorPage } from "../telemetry/supervisor-page.ts";
 import { grpcCannotListen } from "../transport/grpc-server.ts";
 import { removeAbandonedSocket } from "../transport/unix-socket.ts";
+import { nameOf, targetOf } from "./addresses.ts";
 import { chooseWorker } from "./choose-worker.ts";
 import { Doorstep } from "./doorstep.ts";
 import { othersOf } from "./fleet-health.ts";
@@ -61,6 +62,7 @@ export class Supervisor {
   /** There until all workers have served once. */
   #start: Start | undefined;
   #isStopping = false;
+  #willTell = false;
   #whenEmpty: (() => void) | undefined;
   /** Who was asked to send a connection away, and until when it is expected back. */
   #moving: { readonly from: WorkerProcess; readonly untilUs: number } | undefined;
@@ -81,7 +83,8 @@ export class Supervisor {
     );
     const own = new SupervisorPage();
     this.#page = new FleetPage({
-      workers: () => this.#all(),
+      // Those that have not come so far have nothing to show.
+      workers: () => this.#all().filter((worker) => worker.takesAt("http")),
       own: () =>
         own.text({
           restarts: this.#restarted,
@@ -199,6 +202,9 @@ export class Supervisor {
         void this.#opened(message.door, worker);
         break;
       case "close":
+        this.#closeUnlessTaken(message.door);
+        this.#tellOthers();
+        break;
       case "health":
         this.#tellOthers();
         break;
@@ -309,11 +315,22 @@ export class Supervisor {
     worker.send({ kind: "page", id, text: "", isLast: true });
   }
 
+  // Once for all that changes in a turn.
   #tellOthers(): void {
-    const { count } = this.#options;
-    for (const worker of this.#workers.values()) {
-      const starting = this.#start === undefined ? 0 : count;
-      worker.send({ kind: "others", ...othersOf(worker, this.#all(), starting) });
+    if (this.#willTell) return;
+    this.#willTell = true;
+    setImmediate(() => {
+      this.#willTell = false;
+      const all = this.#all();
+      const expected = this.#start === undefined ? 0 : this.#options.count;
+      for (const worker of all) worker.tellOthers(othersOf(worker, all, expected));
+    });
+  }
+
+  // Who connects while the last ones drain shall be refused, and go elsewhere, rather than be taken and dropped.
+  #closeUnlessTaken(door: DoorName): void {
+    if (this.#isStopping && !this.#all().some((worker) => worker.takesAt(door))) {
+      void this.#doorsteps.get(door)?.close();
     }
   }
 
@@ -354,25 +371,4 @@ function startError({ number, failure }: WorkerProcess, { code, signal }: End): 
   if (failure !== undefined && !failure.isOurs) return new ConfigError("CONFIG_SETTINGS", failure.message);
   const how = failure?.message ?? (signal === null ? `it ended with ${code}` : `${signal} ended it`);
   return new Error(`worker ${number} could not start: ${how}`);
-}
-
-function targetOf(door: DoorName, settings: Settings): ListenOptions | undefined {
-  const { grpcUnixSocket: path, grpcHost, grpcPort, httpHost, httpPort, debugHost, debugPort } = settings;
-  if (door === "grpc") return path === undefined ? { host: grpcHost, port: grpcPort } : { path };
-  if (door === "http") return { host: httpHost, port: httpPort };
-  if (door === "metrics") return settings.prometheusAddress;
-  return debugPort === undefined ? undefined : { host: debugHost, port: debugPort };
-}
-
-const VARIABLES = {
-  grpc: "GRPC_HOST and GRPC_PORT",
-  http: "HOST and PORT",
-  debug: "DEBUG_PORT",
-  metrics: "PROMETHEUS_ADDR",
-} as const;
-
-function nameOf(door: DoorName, settings: Settings): { readonly variable: string; readonly where: string } {
-  const { host = "", port, path } = targetOf(door, settings) ?? {};
-  const shown = path === undefined ? `${host.includes(":") ? `[${host}]` : host}:${port}` : `unix:${path}`;
-  return { variable: VARIABLES[door], where: shown };
 }

@@ -50,6 +50,7 @@ export class WorkerLink {
   readonly #pages = new Map<number, (text: string, isLast: boolean) => void>();
   readonly #views = new Map<number, (views: readonly WorkerView[]) => void>();
   #service: WorkerService | undefined;
+  #others: Extract<ToWorker, { kind: "others" }> | undefined;
   #orders: WorkerOrders | undefined;
   #nextId = 1;
   #reports: NodeJS.Timeout | undefined;
@@ -101,6 +102,7 @@ export class WorkerLink {
       this.#send({ kind: "health", troubles: Object.fromEntries(troubles), notes: Object.fromEntries(notes) });
     };
     service.health.watchOwn(tellHealth);
+    this.#showOthers();
     tellHealth();
     this.#reports = setInterval(() => this.#send({ kind: "report", report: service.report() }), REPORT_MS);
     this.#reports.unref();
@@ -166,10 +168,8 @@ export class WorkerLink {
         this.#openings.get(message.door)?.opened(message.port);
         break;
       case "others":
-        this.#service?.health.setOthers(
-          new Map(Object.entries(message.troubles)),
-          new Map(Object.entries(message.notes)),
-        );
+        this.#others = message;
+        this.#showOthers();
         break;
       case "reload":
         this.#orders?.reload();
@@ -191,6 +191,12 @@ export class WorkerLink {
         this.#views.delete(message.id);
         break;
     }
+  }
+
+  #showOthers(): void {
+    if (this.#others === undefined) return;
+    const { troubles, notes } = this.#others;
+    this.#service?.health.setOthers(new Map(Object.entries(troubles)), new Map(Object.entries(notes)));
   }
 
   #takeConnection(door: DoorName, socket: Socket | undefined): void {

@@ -31,6 +31,7 @@ export class WorkerProcess {
   readonly #held = new Map<DoorName, number>();
   /** Connections on their way to the worker: Node sends one at a time and waits for each. */
   readonly #onTheirWay = new Set<Socket>();
+  #saidOfOthers = "";
   troubles: Parts = {};
   notes: Parts = {};
   report: WorkerReport | undefined;
@@ -116,6 +117,14 @@ export class WorkerProcess {
       this.#onTheirWay.delete(socket);
       socket.destroy();
     });
+  }
+
+  /** Tells it what the others say of themselves, if that is news to it. */
+  tellOthers(others: { readonly troubles: Parts; readonly notes: Parts }): void {
+    const said = JSON.stringify(others);
+    if (said === this.#saidOfOthers) return;
+    this.#saidOfOthers = said;
+    this.send({ kind: "others", ...others });
   }
 
   kill(): void {

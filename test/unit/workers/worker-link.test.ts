@@ -1,0 +1,137 @@
+// The worker's end of the channel: what it does with what the supervisor says, without processes.
+
+import { EventEmitter } from "node:events";
+import { Socket } from "node:net";
+import { beforeEach, expect, test } from "vitest";
+import { HealthState } from "../../../src/core/health.ts";
+import type { FromWorker, ToWorker } from "../../../src/workers/messages.ts";
+import { type Channel, WorkerLink } from "../../../src/workers/worker-link.ts";
+
+/** A supervisor that notes what it hears. */
+class FakeChannel extends EventEmitter implements Channel {
+  readonly heard: FromWorker[] = [];
+  connected = true;
+
+  send(message: FromWorker, _handle?: undefined, _options?: undefined, done?: () => void): boolean {
+    this.heard.push(message);
+    done?.();
+    return true;
+  }
+
+  disconnect(): void {
+    this.connected = false;
+    this.emit("disconnect");
+  }
+
+  say(message: ToWorker, socket?: Socket): void {
+    this.emit("message", message, socket);
+  }
+
+  heardOf<K extends FromWorker["kind"]>(kind: K): Extract<FromWorker, { kind: K }>[] {
+    return this.heard.filter((message): message is Extract<FromWorker, { kind: K }> => message.kind === kind);
+  }
+}
+
+let channel: FakeChannel;
+let health: HealthState;
+let orders: string[];
+
+beforeEach(() => {
+  channel = new FakeChannel();
+  health = new HealthState("worker 2: ");
+  orders = [];
+});
+
+async function connect(): Promise<WorkerLink> {
+  const link = WorkerLink.connect(channel, {
+    reload: () => orders.push("reload"),
+    stop: (delays) => orders.push(`stop ${delays}`),
+    abandoned: () => orders.push("abandoned"),
+  });
+  channel.say({ kind: "start", number: 2, ports: { http: 8080, grpc: 0 } });
+  return (await link) as WorkerLink;
+}
+
+function attach(link: WorkerLink, page: readonly string[] = []): void {
+  link.attach({
+    health,
+    report: () => ({ openStreams: 0, calls: 0, rules: { version: null, hash: null, lastError: null } }),
+    async *page() {
+      yield* page;
+    },
+    moveAway: (surplus) => (surplus > 10 ? 4 : undefined),
+  });
+}
+
+test("a process without a supervisor has no link", () => {
+  const { send: _, ...alone } = channel;
+  const without = Object.assign(new EventEmitter(), alone, { disconnect: () => undefined, connected: false });
+  const silent = { reload: () => undefined, stop: () => undefined, abandoned: () => undefined };
+  expect(WorkerLink.connect(without as unknown as Channel, silent)).toBeUndefined();
+});
+
+test("orders reach the process, and so does the end of the supervisor", async () => {
+  await connect();
+  channel.say({ kind: "reload" });
+  channel.say({ kind: "stop", delays: true });
+  channel.disconnect();
+  expect(orders).toEqual(["reload", "stop true", "abandoned"]);
+});
+
+test("what was said of the others before the service was built counts once it is", async () => {
+  const link = await connect();
+  channel.say({ kind: "others", troubles: { "worker 1: store": "away" }, notes: {} });
+  attach(link);
+  expect([...health.troubles()]).toEqual([["worker 1: store", "away"]]);
+});
+
+test("tells its own health at once and whenever it changes, without the others'", async () => {
+  attach(await connect());
+  health.setTrouble("store", "away");
+  channel.say({ kind: "others", troubles: { "worker 1: store": "away" }, notes: {} });
+  expect(channel.heardOf("health").map(({ troubles }) => troubles)).toEqual([{}, { store: "away" }]);
+});
+
+test("sockets go to the door that they came for; those of a door that is closed are ended and counted as gone", async () => {
+  const link = await connect();
+  const taken: Socket[] = [];
+  const door = link.door("grpc");
+  const port = door?.open((socket) => taken.push(socket));
+  channel.say({ kind: "opened", door: "grpc", port: 8081 });
+  expect(await port).toBe(8081);
+  const [first, late] = [new Socket(), new Socket()];
+  channel.say({ kind: "connection", door: "grpc" }, first);
+  door?.close();
+  channel.say({ kind: "connection", door: "grpc" }, late);
+  channel.say({ kind: "connection", door: "grpc" });
+  expect(taken).toEqual([first]);
+  expect([first.destroyed, late.destroyed]).toEqual([false, true]);
+  expect(channel.heardOf("left")).toHaveLength(2);
+  expect(channel.heardOf("close")).toHaveLength(1);
+  expect(link.door("debug")).toBeUndefined();
+});
+
+test("sends its own page in pieces, and reads that of all in the order in which it comes", async () => {
+  const link = await connect();
+  attach(link, ["a 1\n", "b 2\n"]);
+  channel.say({ kind: "page wanted", id: 7 });
+  await expect
+    .poll(() => channel.heardOf("page").map(({ text, isLast }) => `${text}${isLast}`))
+    .toEqual(["a 1\nfalse", "b 2\nfalse", "true"]);
+  const reading = (async () => {
+    let text = "";
+    for await (const piece of link.fleetPage()) text += piece;
+    return text;
+  })();
+  await expect.poll(() => channel.heardOf("page wanted")).toHaveLength(1);
+  const [{ id } = { id: 0 }] = channel.heardOf("page wanted");
+  for (const text of ["x", "y", ""]) channel.say({ kind: "page", id, text, isLast: text === "" });
+  expect(await reading).toBe("xy");
+});
+
+test("answers an order to send a connection away with the streams that went, or that none did", async () => {
+  attach(await connect());
+  channel.say({ kind: "move", surplus: 20 });
+  channel.say({ kind: "move", surplus: 5 });
+  expect(channel.heardOf("moved").map(({ streams }) => streams)).toEqual([4, null]);
+});
