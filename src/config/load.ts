@@ -27,7 +27,7 @@ export interface LoadResult {
 
 /**
  * Loads all rules of a directory beside calls: parses them in another thread and compiles them a few milliseconds at a time
- * (test/fault/long-turns.test.ts). Never rejects: a directory or file that can't be read is an error among the problems.
+ * (test/fault/reload-turns.test.ts). Never rejects: a directory or file that can't be read is an error among the problems.
  */
 export async function loadRules(directory: string, options: LoadOptions): Promise<LoadResult> {
   const read = await readRuleFiles(directory, options);

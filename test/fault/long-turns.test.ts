@@ -15,6 +15,7 @@ import { RateLimitedLog } from "../../src/telemetry/rate-limited-log.ts";
 import { LimitStatsBook } from "../../src/telemetry/stats-book.ts";
 import { loadRegistry } from "../../src/transport/load-proto.ts";
 import { rulesFromYaml } from "../support/rules.ts";
+import { BusyWatch, TurnWatch } from "../support/turn-watch.ts";
 import { bytesField } from "../support/wire.ts";
 
 const TURN_MS_MAX = 50;
@@ -233,41 +234,3 @@ describe("no request holds the event loop for 50 ms", () => {
 });
 
 const entryOf = (i: number) => ({ key: `k${i}`, value: "v" });
-
-/** Time in which this process was busy; less than passed if others had the processor meanwhile. */
-class BusyWatch {
-  readonly #startMs = performance.now();
-  readonly #startCpu = process.cpuUsage();
-
-  ms(): number {
-    const { user, system } = process.cpuUsage(this.#startCpu);
-    return Math.min(performance.now() - this.#startMs, (user + system) / 1_000);
-  }
-}
-
-/** The longest time from one turn of the event loop to the next. */
-class TurnWatch {
-  #longestMs = 0;
-  #busy = new BusyWatch();
-  #isOn = true;
-
-  constructor() {
-    setImmediate(this.#look);
-  }
-
-  stop(): number {
-    this.#isOn = false;
-    this.#note();
-    return this.#longestMs;
-  }
-
-  readonly #look = (): void => {
-    this.#note();
-    if (this.#isOn) setImmediate(this.#look);
-  };
-
-  #note(): void {
-    this.#longestMs = Math.max(this.#longestMs, this.#busy.ms());
-    this.#busy = new BusyWatch();
-  }
-}

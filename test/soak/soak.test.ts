@@ -5,7 +5,7 @@ import { faultLine } from "../support/fault-schedule.ts";
 import { type Figures, slopePerMinute } from "./figures.ts";
 import { CALL_DEADLINE_MS, LATE_MS_MAX } from "./load.ts";
 import { type SoakTale, soak } from "./run.ts";
-import { STORE_NAMES, type StoreName } from "./stage.ts";
+import { STORE_NAMES, type StoreName } from "./soak-stores.ts";
 
 const minutes = Number(process.env.SOAK_MINUTES ?? 1);
 const seed = Number(process.env.SOAK_SEED ?? Math.floor(Date.now() / 1_000) % 100_000);

@@ -11,10 +11,14 @@ export type Deed =
   /** SIGTERM and a new process; SIGKILL and a new process. */
   | { readonly kind: "restart"; readonly process: number }
   | { readonly kind: "crash"; readonly process: number }
-  /** The store's process is stopped for the duration. */
-  | { readonly kind: "store hangs" }
+  /** The store's process is stopped for the duration; of a cluster, the node that has `slot`. */
+  | { readonly kind: "store hangs"; readonly slot: number }
   /** The store's process is killed and started again after the duration; a Redis is empty then. */
-  | { readonly kind: "store crashes" }
+  | { readonly kind: "store crashes"; readonly slot: number }
+  /** Another server becomes the primary although nothing is wrong. */
+  | { readonly kind: "store fails over"; readonly slot: number }
+  /** A slot goes to another node of a cluster. */
+  | { readonly kind: "slots move"; readonly slot: number }
   | { readonly kind: "scripts flushed" }
   | { readonly kind: "data flushed" }
   | { readonly kind: "connections killed" }
@@ -106,7 +110,14 @@ function kindsOf({ processes, deeds, hasStoreNetwork }: Stage, random: Random) {
 function makeDeed(kind: Deed["kind"], processes: number, random: Random): Deed {
   if (kind === "restart" || kind === "crash") return { kind, process: whole(random, 0, processes - 1) };
   if (kind === "clock steps") return { kind, byMs: whole(random, -20_000, 20_000) };
+  if (isOnSlot(kind)) return { kind, slot: whole(random, 0, 16_383) };
   return { kind };
+}
+
+type SlotDeed = Extract<Deed, { slot: number }>["kind"];
+
+function isOnSlot(kind: Deed["kind"]): kind is SlotDeed {
+  return kind === "store hangs" || kind === "store crashes" || kind === "store fails over" || kind === "slots move";
 }
 
 function shuffled<T>(items: T[], random: Random): T[] {

@@ -1,0 +1,41 @@
+// Measures how long this process holds its event loop: on a busy machine what it used of the processor says more than the clock.
+
+/** Time in which this process was busy; less than passed if others had the processor meanwhile. */
+export class BusyWatch {
+  readonly #startMs = performance.now();
+  readonly #startCpu = process.cpuUsage();
+
+  /** Milliseconds so far. */
+  ms(): number {
+    const { user, system } = process.cpuUsage(this.#startCpu);
+    return Math.min(performance.now() - this.#startMs, (user + system) / 1_000);
+  }
+}
+
+/** The longest time from one turn of the event loop to the next. */
+export class TurnWatch {
+  #longestMs = 0;
+  #busy = new BusyWatch();
+  #isOn = true;
+
+  constructor() {
+    setImmediate(this.#look);
+  }
+
+  /** Ends the watch; milliseconds. */
+  stop(): number {
+    this.#isOn = false;
+    this.#note();
+    return this.#longestMs;
+  }
+
+  readonly #look = (): void => {
+    this.#note();
+    if (this.#isOn) setImmediate(this.#look);
+  };
+
+  #note(): void {
+    this.#longestMs = Math.max(this.#longestMs, this.#busy.ms());
+    this.#busy = new BusyWatch();
+  }
+}
