@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ClusterTarget } from "../../src/stores/redis/cluster-store.ts";
-import { freePort, RedisServer } from "./redis-server.ts";
+import { freePort, RedisServer, type ServerTls, tlsArguments } from "./redis-server.ts";
 
 const NODE_TIMEOUT_MS = 1_000;
 const PRIMARIES = 3;
@@ -15,6 +15,8 @@ export interface ClusterRigOptions {
   /** False: primaries alone, which start quicker. */
   readonly replicas?: boolean;
   readonly args?: readonly string[];
+  /** Has them speak TLS with each other and on a port for it, beside the plain one that the rig itself uses. */
+  readonly tls?: ServerTls;
 }
 
 /** The nodes, to be killed and paused one by one. */
@@ -29,9 +31,9 @@ export class ClusterRig {
 
   /** Resolves once all nodes agree that all is well. */
   static async start(options: ClusterRigOptions = {}): Promise<ClusterRig> {
-    const { password, replicas = true, args = [] } = options;
+    const { password, replicas = true, args = [], tls } = options;
     const count = replicas ? 2 * PRIMARIES : PRIMARIES;
-    const nodes = await Promise.all(Array.from({ length: count }, () => startNode(args, password)));
+    const nodes = await Promise.all(Array.from({ length: count }, () => startNode(args, password, tls)));
     const rig = new ClusterRig(nodes);
     try {
       await rig.#join(replicas);
@@ -45,7 +47,8 @@ export class ClusterRig {
   /** How a store reaches it, by one node that runs. */
   target(overrides: Partial<ClusterTarget> = {}): ClusterTarget {
     const node = this.#running()[0];
-    const seeds = node === undefined ? [] : [{ kind: "tcp", host: "127.0.0.1", port: node.port } as const];
+    const seeds =
+      node === undefined ? [] : [{ kind: "tcp", host: "127.0.0.1", port: node.tlsPort ?? node.port } as const];
     return {
       seeds,
       database: 0,
@@ -201,14 +204,22 @@ function coverAll(ranges: readonly Range[]): boolean {
   return ranges.reduce((sum, { first, last }) => sum + last - first + 1, 0) === SLOTS;
 }
 
-async function startNode(args: readonly string[], password: string | undefined): Promise<RedisServer> {
+async function startNode(
+  args: readonly string[],
+  password: string | undefined,
+  tls: ServerTls | undefined,
+): Promise<RedisServer> {
   const cluster = `--cluster-enabled yes --cluster-config-file nodes.conf --cluster-node-timeout ${NODE_TIMEOUT_MS}`;
   // The bus would take the port plus 10,000, which may be none.
   // A replica counts for nothing until the first byte was replicated, be it a ping.
   const quick = "--repl-diskless-sync-delay 0 --repl-ping-replica-period 1";
   const line = [...`${cluster} ${quick}`.split(" "), "--cluster-port", String(await freePort())];
   const auth = password === undefined ? [] : ["--masterauth", password];
-  return await RedisServer.start([...line, ...auth, ...args], password);
+  const secured = await tlsArguments(tls);
+  const bus = tls === undefined ? [] : ["--tls-cluster", "yes", "--tls-replication", "yes"];
+  const server = await RedisServer.start([...line, ...auth, ...secured.args, ...bus, ...args], password);
+  server.tlsPort = secured.port;
+  return server;
 }
 
 async function busPortOf(node: RedisServer): Promise<number> {

@@ -1,7 +1,7 @@
 // A real Redis under Sentinel: one primary, two replicas, three sentinels, on free ports, quick to notice what fails.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { RedisServer } from "./redis-server.ts";
+import { configLines, RedisServer, type ServerTls, tlsArguments } from "./redis-server.ts";
 
 const PRIMARY_NAME = "gate";
 const DOWN_AFTER_MS = 500;
@@ -12,6 +12,8 @@ export interface SentinelRigOptions {
   readonly password?: string;
   /** Password of the sentinels. */
   readonly sentinelPassword?: string;
+  /** Has all of them speak TLS with each other and on a port for it, beside the plain one that the rig itself uses. */
+  readonly tls?: ServerTls;
 }
 
 /** The servers, to be killed and paused one by one. */
@@ -27,14 +29,22 @@ export class SentinelRig {
   }
 
   /** Resolves once the sentinels know each other and the replicas are in step. */
-  static async start({ password, sentinelPassword }: SentinelRigOptions = {}): Promise<SentinelRig> {
+  static async start({ password, sentinelPassword, tls }: SentinelRigOptions = {}): Promise<SentinelRig> {
     const masterAuth = password === undefined ? [] : ["--masterauth", password];
     const quick = ["--repl-diskless-sync-delay", "0", ...masterAuth];
-    const primary = await RedisServer.start(quick, password);
-    const replicaOf = ["--replicaof", `127.0.0.1 ${primary.port}`, ...quick];
-    const replicas = await Promise.all([0, 1].map(() => RedisServer.start(replicaOf, password)));
+    const replication = tls === undefined ? [] : ["--tls-replication", "yes"];
+    const startOne = async (args: readonly string[]) => {
+      const secured = await tlsArguments(tls);
+      const server = await RedisServer.start([...quick, ...replication, ...secured.args, ...args], password);
+      server.tlsPort = secured.port;
+      return server;
+    };
+    const primary = await startOne([]);
+    const primaryPort = primary.tlsPort ?? primary.port;
+    const replicaOf = ["--replicaof", `127.0.0.1 ${primaryPort}`];
+    const replicas = await Promise.all([0, 1].map(() => startOne(replicaOf)));
     const config = [
-      `sentinel monitor ${PRIMARY_NAME} 127.0.0.1 ${primary.port} 2`,
+      `sentinel monitor ${PRIMARY_NAME} 127.0.0.1 ${primaryPort} 2`,
       `sentinel down-after-milliseconds ${PRIMARY_NAME} ${DOWN_AFTER_MS}`,
       `sentinel failover-timeout ${PRIMARY_NAME} 3000`,
       ...(password === undefined ? [] : [`sentinel auth-pass ${PRIMARY_NAME} ${password}`]),
@@ -42,7 +52,14 @@ export class SentinelRig {
         ? []
         : [`requirepass ${sentinelPassword}`, `sentinel sentinel-pass ${sentinelPassword}`]),
     ].join("\n");
-    const sentinels = await Promise.all([0, 1, 2].map(() => RedisServer.startSentinel(config, sentinelPassword)));
+    const startSentinel = async () => {
+      const secured = await tlsArguments(tls);
+      const lines = [...(tls === undefined ? [] : ["tls-replication yes"]), ...configLines(secured.args)];
+      const server = await RedisServer.startSentinel([config, ...lines].join("\n"), sentinelPassword);
+      server.tlsPort = secured.port;
+      return server;
+    };
+    const sentinels = await Promise.all([0, 1, 2].map(startSentinel));
     const rig = new SentinelRig([primary, ...replicas], sentinels);
     await rig.#whenKnown();
     return rig;
@@ -51,14 +68,17 @@ export class SentinelRig {
   /** The server that the sentinels name as primary. */
   async primary(): Promise<RedisServer> {
     const port = await this.#primaryPort();
-    const server = this.servers.find((one) => one.port === port);
+    const server = this.servers.find((one) => (one.tlsPort ?? one.port) === port);
     if (server === undefined) throw new Error(`the sentinels name an unknown primary, port ${port}`);
     return server;
   }
 
   /** Resolves with the new primary once the sentinels name another one than `old`. */
   async whenFailedOver(old: RedisServer): Promise<RedisServer> {
-    await within("the sentinels name another primary", async () => (await this.#primaryPort()) !== old.port);
+    await within(
+      "the sentinels name another primary",
+      async () => (await this.#primaryPort()) !== (old.tlsPort ?? old.port),
+    );
     return await this.primary();
   }
 

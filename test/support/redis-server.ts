@@ -26,9 +26,18 @@ interface ServerOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+/** Certificate and authority of servers. */
+export interface ServerTls {
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly caFile: string;
+}
+
 /** One server. `start` resolves when it answers. */
 export class RedisServer {
   readonly port: number;
+  /** The port on which it speaks TLS, if whoever started it has given it one. */
+  tlsPort: number | undefined;
   /** Its working directory: sockets and certificates of a test may lie there too. */
   readonly directory: string;
   readonly #args: readonly string[];
@@ -188,6 +197,22 @@ export class RedisServer {
     }
     throw new Error(`redis-server on port ${this.port} did not answer within ${START_MS_MAX} ms`);
   }
+}
+
+/** Arguments for a TLS port of its own; none without `tls`. Clients need no certificate. */
+export async function tlsArguments(
+  tls: ServerTls | undefined,
+): Promise<{ readonly args: readonly string[]; readonly port: number | undefined }> {
+  if (tls === undefined) return { args: [], port: undefined };
+  const port = await freePort();
+  const { certFile, keyFile, caFile } = tls;
+  const files = ["--tls-cert-file", certFile, "--tls-key-file", keyFile, "--tls-ca-cert-file", caFile];
+  return { args: ["--tls-port", String(port), ...files, "--tls-auth-clients", "no"], port };
+}
+
+/** Command line arguments as lines of a configuration file. */
+export function configLines(args: readonly string[]): string[] {
+  return args.join(" ").split("--").slice(1);
 }
 
 const givenPorts = new Set<number>();
