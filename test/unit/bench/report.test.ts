@@ -40,7 +40,12 @@ writeFileSync(
       shapes: [
         shape("memory, hot key", { goal: 4 }),
         shape("Redis, exact, 10,000 keys", { goal: 9, perSecond: 50_000 }),
-        shape("Redis, hot key, lease", { goal: 7, cpuRatio: 8, perSecond: 200_000, redis: { ...redis, cpuMicros: 0.01 } }),
+        shape("Redis, hot key, lease", {
+          goal: 7,
+          cpuRatio: 8,
+          perSecond: 200_000,
+          redis: { ...redis, cpuMicros: 0.01 },
+        }),
         shape("Redis, hot key, refused", { perSecond: 200_000, redis: { ...redis, cpuMicros: 0.01 } }),
         shape("memory, 100,000 keys, uniform", { perSecond: 100_000, redis: undefined }),
         shape("memory, asked by Envoy", { by: "envoy" }),
