@@ -292,23 +292,41 @@ describe("the set-ups among each other", () => {
     }
   });
 
-  test("servers that must find each other are named before they are ready, and let each other in", () => {
-    const objects = objectsOf("redis-sentinel");
-    expect(named(objects, "Service", "headgate-redis")?.spec).toMatchObject({
-      clusterIP: "None",
-      publishNotReadyAddresses: true,
-    });
-    const { labels } = (named(objects, "StatefulSet", "headgate-redis") as StatefulSet).spec.template.metadata;
-    const policy = named(objects, "NetworkPolicy", "headgate-redis")?.spec as Policy;
-    const ports = ["redis", "sentinel"];
-    const admitted = policy.ingress.find(({ from }) =>
-      from?.some(({ podSelector }) => selects(podSelector?.matchLabels ?? {}, labels)),
-    );
-    const sought = policy.egress.find(({ to }) =>
-      to?.some(({ podSelector }) => selects(podSelector?.matchLabels ?? {}, labels)),
-    );
-    expect([admitted, sought].map((rule) => rule?.ports.map(({ port }) => port))).toEqual([ports, ports]);
+  test("redis-cluster asks every pod that it brings, and has each know the others", () => {
+    const objects = objectsOf("redis-cluster");
+    const { spec } = named(objects, "StatefulSet", "headgate-redis") as StatefulSet;
+    const hosts = hostsOf(spec);
+    expect(hosts).toHaveLength(6);
+    const seeds = hosts.map((host) => ({ kind: "tcp", host, port: portOf(objects, "redis") }));
+    expect(settingsOf("redis-cluster").redis).toMatchObject({ kind: "cluster", seeds });
+    for (const { name, env } of spec.template.spec.containers) {
+      expect(env, name).toContainEqual({ name: "HOSTS", value: hosts.join(" ") });
+    }
+    // Redis itself adds this to its port for the others.
+    expect((portOf(objects, "bus") ?? 0) - (portOf(objects, "redis") ?? 0)).toBe(10_000);
   });
+
+  test.each([
+    { setup: "redis-sentinel", ports: ["redis", "sentinel"], headgates: [6379, 26379] },
+    { setup: "redis-cluster", ports: ["redis", "bus"], headgates: [6379] },
+  ] as const)(
+    "the servers of $setup find each other before they are ready, and let each other in",
+    ({ setup, ports, headgates }) => {
+      const objects = objectsOf(setup);
+      expect(named(objects, "Service", "headgate-redis")?.spec).toMatchObject({
+        clusterIP: "None",
+        publishNotReadyAddresses: true,
+      });
+      const { labels } = (named(objects, "StatefulSet", "headgate-redis") as StatefulSet).spec.template.metadata;
+      const isMeant = ({ podSelector }: Peer) => podSelector !== undefined && selects(podSelector.matchLabels, labels);
+      const policy = named(objects, "NetworkPolicy", "headgate-redis")?.spec as Policy;
+      const admitted = policy.ingress.find(({ from }) => from?.some(isMeant));
+      const sought = policy.egress.find(({ to }) => to?.some(isMeant));
+      expect([admitted, sought].map((rule) => rule?.ports.map(({ port }) => port))).toEqual([ports, ports]);
+      const own = named(objects, "NetworkPolicy")?.spec as Policy;
+      expect(own.egress.find(({ to }) => to?.some(isMeant))?.ports.map(({ port }) => port)).toEqual(headgates);
+    },
+  );
 
   test("postgres reaches the one of the Secret over TLS, its password in a file", () => {
     expect(settingsOf("postgres").postgres).toMatchObject({

@@ -10,7 +10,15 @@ export const CHART = join(DEPLOY, "helm/headgate");
 const KUBE_VERSION = "1.31.0";
 
 /** The set-ups that exist both as an overlay and as example values of the chart. */
-export const SETUPS = ["memory", "redis", "redis-sentinel", "postgres", "production", "mutual-tls"] as const;
+export const SETUPS = [
+  "memory",
+  "redis",
+  "redis-sentinel",
+  "redis-cluster",
+  "postgres",
+  "production",
+  "mutual-tls",
+] as const;
 export type Setup = (typeof SETUPS)[number];
 
 export interface KubeObject {

@@ -1,0 +1,121 @@
+// What the overlay redis-cluster runs in its pods, with real servers on six addresses of this machine: that they become a
+// cluster by themselves and stay one, and that Headgate goes on counting meanwhile.
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { askRedis, RedisPod } from "../support/redis-pods.ts";
+import { freePort } from "../support/redis-server.ts";
+import { startTestApp, type TestApp } from "../support/test-app.ts";
+
+const HOSTS = [31, 32, 33, 34, 35, 36].map((last) => `127.0.0.${last}`);
+const WITHIN = { timeout: 60_000, interval: 200 };
+/** The servers' own port is this much further up. */
+const BUS = 10_000;
+const USERS = Array.from({ length: 12 }, (_, i) => `user-${i}`);
+const RULES = `
+domain: edge
+descriptors:
+  - { key: user, rate_limit: { requests_per_unit: 1000000, unit: day, algorithm: fixed_window } }
+`;
+
+let port: number;
+let pods: readonly RedisPod[] = [];
+let app: TestApp;
+
+/** Members as the server of that host sees them. */
+async function membersSeenBy(host: string): Promise<{ host: string; flags: string; slots: number }[]> {
+  const lines = String((await askRedis(host, port, "cluster", "nodes")) ?? "").split("\n");
+  return lines.filter(Boolean).map((line) => {
+    const [, address = "", flags = "", , , , , , ...slots] = line.split(" ");
+    return { host: address.split(":")[0] ?? "", flags, slots: slots.length };
+  });
+}
+
+/** How many members the server of that host knows that have not failed: primaries with slots, and replicas. */
+async function standing(host: string): Promise<{ primaries: number; replicas: number; failed: number; state: string }> {
+  const members = await membersSeenBy(host);
+  const alive = members.filter(({ flags }) => !/fail|noaddr|handshake/.test(flags));
+  const info = String((await askRedis(host, port, "cluster", "info")) ?? "");
+  return {
+    primaries: alive.filter(({ flags, slots }) => flags.includes("master") && slots > 0).length,
+    replicas: alive.filter(({ flags }) => flags.includes("slave")).length,
+    failed: members.length - alive.length,
+    state: /cluster_state:(\w+)/.exec(info)?.[1] ?? "",
+  };
+}
+const WHOLE = { primaries: 3, replicas: 3, failed: 0, state: "ok" };
+
+async function aPrimary(): Promise<RedisPod> {
+  const seen = await membersSeenBy(HOSTS[0] ?? "");
+  const primary = seen.find(({ flags, slots, host }) => flags.includes("master") && slots > 0 && host !== HOSTS[0]);
+  const pod = pods.find(({ host }) => host === primary?.host);
+  if (pod === undefined) throw new Error("no primary beside the first host");
+  return pod;
+}
+
+/** Counts once more in a bucket, in Redis, as soon as that can be done; resolves to the count. */
+async function count(user: string): Promise<number> {
+  let remaining = 0;
+  await expect
+    .poll(async () => {
+      const reply = await app.hit({ user }, 2_000);
+      remaining = reply.statuses[0]?.limit_remaining ?? 0;
+      return JSON.stringify(reply.dynamic_metadata ?? {});
+    }, WITHIN)
+    .not.toContain("degraded");
+  return 1_000_000 - remaining;
+}
+
+async function countAll(): Promise<number[]> {
+  const counts: number[] = [];
+  for (const user of USERS) counts.push(await count(user));
+  return counts;
+}
+
+/** Resolves once the pod's replica knows all that the pod does. */
+async function inStep({ host }: RedisPod): Promise<void> {
+  await expect.poll(() => askRedis(host, port, "wait", "1", "100"), WITHIN).toBe(1);
+}
+
+beforeAll(async () => {
+  do port = await freePort();
+  while (port + BUS > 65_000);
+  const env = { HOSTS: HOSTS.join(" "), REDIS_PORT: String(port), PERIOD_SECONDS: "1" };
+  pods = HOSTS.map((host) => {
+    // On loopback alone a server must be told its address: what it sends comes from 127.0.0.1.
+    const more = { redis: ["--bind", host, "--port", String(port), "--cluster-announce-ip", host] };
+    return new RedisPod({ component: "redis-cluster", host, env, more });
+  });
+  for (const pod of pods) pod.start();
+  const list = HOSTS.map((host) => `${host}:${port}`).join();
+  app = await startTestApp(RULES, { REDIS_URL: `redis-cluster://${list}`, STORE_DEADLINE: "500ms", DENIALS_MAX: "0" });
+}, 60_000);
+afterAll(async () => {
+  await app.stop();
+  for (const pod of pods) await pod.kill();
+});
+
+test("six new servers become three primaries with a replica each, by themselves", async () => {
+  for (const host of HOSTS) await expect.poll(() => standing(host), WITHIN).toEqual(WHOLE);
+  expect(await countAll()).toEqual(USERS.map(() => 1));
+}, 180_000);
+
+test("a pod that goes and is made anew is a member again, and the one that it was is forgotten", async () => {
+  const lost = await aPrimary();
+  await inStep(lost);
+  await lost.kill();
+  const [first = ""] = HOSTS;
+  await expect.poll(() => standing(first), WITHIN).toMatchObject({ primaries: 3, replicas: 2, state: "ok" });
+  expect(await countAll()).toEqual(USERS.map(() => 2));
+  lost.start();
+  for (const host of HOSTS) await expect.poll(() => standing(host), WITHIN).toEqual(WHOLE);
+  expect(await countAll()).toEqual(USERS.map(() => 3));
+}, 180_000);
+
+test("a primary that is asked to stop hands its slots over first, and no count is forgotten", async () => {
+  const leaving = await aPrimary();
+  await inStep(leaving);
+  await leaving.handOver();
+  const own = (await membersSeenBy(leaving.host)).find(({ flags }) => flags.includes("myself"));
+  expect(own?.flags).toContain("slave");
+  expect(await countAll()).toEqual(USERS.map(() => 4));
+}, 180_000);

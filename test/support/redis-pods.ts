@@ -1,0 +1,112 @@
+// What runs in the pods of the Redis overlays of deploy/, as processes of this machine: a pod for each of some loopback
+// addresses, with the overlay's own scripts and arguments.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { Redis } from "ioredis";
+import { parseAllDocuments } from "yaml";
+
+const COMPONENTS = resolve(import.meta.dirname, "../../deploy/kubernetes/components");
+const running = new Set<ChildProcess>();
+
+// A test run that ends early leaves no server behind.
+process.on("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
+interface Container {
+  readonly name: string;
+  readonly command?: readonly string[];
+  readonly args?: readonly string[];
+}
+
+export interface PodOptions {
+  /** Folder of deploy/kubernetes/components. */
+  readonly component: string;
+  readonly host: string;
+  /** Variables of all its containers, beside SELF. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Arguments added to those that the container of this name has. */
+  readonly more?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** The containers of one pod. */
+export class RedisPod {
+  readonly host: string;
+  readonly #options: PodOptions;
+  #children: ChildProcess[] = [];
+  #folders: string[] = [];
+
+  constructor(options: PodOptions) {
+    this.host = options.host;
+    this.#options = options;
+  }
+
+  start(): void {
+    for (const { name, command = ["redis-server"], args = [] } of containersOf(this.#options.component)) {
+      const more = this.#options.more?.[name] ?? [];
+      this.#children.push(this.#spawn([...command, ...args, ...more]));
+    }
+  }
+
+  /** As a node that goes: at once, and with all that was written there. */
+  async kill(): Promise<void> {
+    const ended = this.#children.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
+    const exits = ended.map((child) => once(child, "exit"));
+    for (const child of ended) child.kill("SIGKILL");
+    await Promise.all(exits);
+    for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true });
+    this.#children = [];
+    this.#folders = [];
+  }
+
+  /** Runs what its container runs before it stops. */
+  async handOver(): Promise<void> {
+    await once(this.#spawn(["sh", "/scripts/hand-over.sh"]), "exit");
+  }
+
+  #spawn(command: readonly string[]): ChildProcess {
+    const folder = mkdtempSync(join(tmpdir(), "headgate-pod-"));
+    this.#folders.push(folder);
+    const scripts = join(COMPONENTS, this.#options.component);
+    const [program = "", ...args] = command.map((word) =>
+      word.replace(/^\/scripts/, scripts).replace(/\/data\b/, folder),
+    );
+    const env = { ...process.env, ...this.#options.env, SELF: this.host, DATA_DIR: folder };
+    const child = spawn(program, args, { env, cwd: folder, stdio: "ignore" });
+    running.add(child);
+    child.once("exit", () => running.delete(child));
+    return child;
+  }
+}
+
+/** What the server answers, undefined if it does not. */
+export async function askRedis(
+  host: string,
+  port: number,
+  ...command: readonly [string, ...string[]]
+): Promise<unknown> {
+  const client = new Redis({ host, port, lazyConnect: true, retryStrategy: () => null, connectTimeout: 1_000 });
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    const [name, ...args] = command;
+    return await client.call(name, ...args);
+  } catch {
+    return undefined;
+  } finally {
+    client.disconnect();
+  }
+}
+
+function containersOf(component: string): readonly Container[] {
+  const documents = parseAllDocuments(readFileSync(join(COMPONENTS, component, "redis.yaml"), "utf8"));
+  const objects = documents.map((document) => document.toJS() as { kind: string; spec: unknown });
+  const set = objects.find(({ kind }) => kind === "StatefulSet")?.spec as
+    | { template: { spec: { containers: Container[] } } }
+    | undefined;
+  return set?.template.spec.containers ?? [];
+}
