@@ -104,7 +104,7 @@ export class WorkerLink {
     service.health.watchOwn(tellHealth);
     this.#showOthers();
     tellHealth();
-    this.#reports = setInterval(() => this.#send({ kind: "report", report: service.report() }), REPORT_MS);
+    this.#reports = setInterval(() => this.#sendReport(), REPORT_MS);
     this.#reports.unref();
   }
 
@@ -213,7 +213,13 @@ export class WorkerLink {
     opening.take(socket);
   }
 
+  #sendReport(): void {
+    if (this.#service !== undefined) this.#send({ kind: "report", report: this.#service.report() });
+  }
+
   async #sendPage(id: number): Promise<void> {
+    // So that what the supervisor adds by worker is of the same moment.
+    this.#sendReport();
     for await (const text of this.#service?.page() ?? []) await this.#sendPiece(id, text);
     this.#send({ kind: "page", id, text: "", isLast: true });
   }
