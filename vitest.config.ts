@@ -10,7 +10,7 @@ export default defineConfig({
       {
         test: {
           name: "unit",
-          include: ["test/{unit,property,contract,tidy}/**/*.test.ts"],
+          include: ["test/{unit,property,contract,tidy,fuzz}/**/*.test.ts"],
           exclude: ["test/**/*.server.test.ts"],
           setupFiles: SETUP,
           sequence: { groupOrder: 0 },

@@ -168,10 +168,15 @@ function readTable(env: Environment, mistakes: string[], warnings: string[]): Ta
 
 function showGiven(setting: AnySetting, text: string): string {
   if (setting.secret) return `something else (${text.length} characters, not shown)`;
-  const shown = JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text);
+  const shown = quoted(text);
   // Kubernetes names a Service's address like this: a Service called "grpc" sets GRPC_PORT.
   const isServiceLink = /^(?:tcp|udp):\/\//.test(text);
   return isServiceLink ? `${shown} (set by Kubernetes for a Service of that name? see enableServiceLinks)` : shown;
+}
+
+/** Text in quotes, cut if long. */
+function quoted(text: string): string {
+  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text);
 }
 
 function checkReadable(name: string, path: string, mistakes: string[]): void {
@@ -179,7 +184,7 @@ function checkReadable(name: string, path: string, mistakes: string[]): void {
     accessSync(path, constants.R_OK);
   } catch (cause) {
     const why = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
-    mistakes.push(`${name}: expected a file that can be read, got ${JSON.stringify(path)} (${why})`);
+    mistakes.push(`${name}: expected a file that can be read, got ${quoted(path)} (${why})`);
   }
 }
 

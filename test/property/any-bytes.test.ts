@@ -7,6 +7,7 @@ import { expect, test } from "vitest";
 import { RateLimitService } from "../../src/rls/service.ts";
 import { HEADER_DIALECTS } from "../../src/settings/answers-table.ts";
 import { loadRegistry } from "../../src/transport/load-proto.ts";
+import { fuzzRuns } from "../support/fuzz-runs.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import { bytesField } from "../support/wire.ts";
 
@@ -76,7 +77,7 @@ test.each([
         }
       }
     }),
-    { numRuns: 60 },
+    { numRuns: fuzzRuns(60) },
   );
 });
 
@@ -91,6 +92,6 @@ test("keys and domains of any bytes are answered as those that no rule knows", (
         expect(answer.statuses[0]?.currentLimit).toBeUndefined();
       }
     }),
-    { numRuns: 300 },
+    { numRuns: fuzzRuns(300) },
   );
 });

@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { loadError } from "../../../src/config/load.ts";
 import { DEPTH_MAX, NODES_MAX } from "../../../src/config/yaml-tree.ts";
 import { RULES_MAX, SECTION_KEYS } from "../../../src/rules/schema.ts";
+import { fuzzRuns } from "../../support/fuzz-runs.ts";
 import { compileYaml } from "../../support/rules.ts";
 
 const GOOD = `domain: shop
@@ -72,14 +73,14 @@ describe("chance", () => {
   test("any text", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 200 }), (text) => void compileSafely(text)),
-      { numRuns: 300 },
+      { numRuns: fuzzRuns(300) },
     );
   });
 
   test("any bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => void compileSafely(Buffer.from(bytes))),
-      { numRuns: 200 },
+      { numRuns: fuzzRuns(200) },
     );
   });
 
@@ -89,7 +90,7 @@ describe("chance", () => {
         tree.map,
         (text) => void compileSafely(`domain: d\ndescriptors:\n  - ${text}\n  - {key: a, rate_limit: ${text}}\n`),
       ),
-      { numRuns: 300 },
+      { numRuns: fuzzRuns(300) },
     );
   });
 
@@ -104,7 +105,7 @@ describe("chance", () => {
       fc.property(fc.array(cut, { minLength: 1, maxLength: 4 }), (cuts) => {
         compileSafely(cuts.reduce((text, [at, length, by]) => text.slice(0, at) + by + text.slice(at + length), GOOD));
       }),
-      { numRuns: 500 },
+      { numRuns: fuzzRuns(500) },
     );
   });
 });

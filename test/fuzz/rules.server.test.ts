@@ -1,0 +1,53 @@
+// Rule files of malice before a running service: each is refused with a sentence or loads, the rules before it stay in force,
+// and calls are answered while it is read.
+
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { keptInputs } from "../support/fuzz-runs.ts";
+import { startTestApp, type TestApp } from "../support/test-app.ts";
+
+const RULES = "domain: edge\ndescriptors: [{ key: k, rate_limit: { requests_per_unit: 1000000, unit: day } }]\n";
+const MIB = 1_048_576;
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startTestApp(RULES);
+});
+afterAll(() => app.stop());
+
+/** Puts a file beside the good one, has it loaded, and takes it away again. True if it was refused. */
+async function loadBeside(bytes: string | Buffer): Promise<boolean> {
+  await app.writeRules({ "hostile.yaml": bytes as string });
+  await app.app.reload();
+  const config = (await (await app.http("/config")).json()) as {
+    rules: { last_error: { problems: unknown[] } | null };
+  };
+  expect((await app.hit({ k: "v" })).statuses[0]?.current_limit).toMatchObject({ requests_per_unit: 1_000_000 });
+  expect(await (await app.http("/metrics")).text()).toMatch(/^headgate_internal_errors_total 0$/m);
+  await rm(join(app.rulesDir, "hostile.yaml"));
+  expect(await readdir(app.rulesDir)).toEqual(["rules.yaml"]);
+  await app.app.reload();
+  return config.rules.last_error !== null;
+}
+
+test.each(keptInputs("rules"))("$name leaves the rules in force", async ({ bytes }) => {
+  await loadBeside(bytes);
+});
+
+test.each([
+  { name: "beyond the bound on files", text: () => `domain: d # ${"x".repeat(17 * MIB)}\n` },
+  { name: "of brackets", text: () => `domain: ${"[".repeat(MIB / 8)}` },
+  { name: "of a million aliases", text: () => `domain: d\na: &a [x]\nb: [${"*a,".repeat(MIB / 8)}]\n` },
+  {
+    name: "of one long number",
+    text: () => `domain: d\ndescriptors: [{ key: a, rate_limit: { rps: ${"9".repeat(MIB)} } }]\n`,
+  },
+  { name: "of blanks and a mistake", text: () => `domain: d\n${" ".repeat(MIB)}\nx: y\n` },
+])(
+  "a file $name is refused, and calls go on meanwhile",
+  async ({ text }) => {
+    expect(await loadBeside(text())).toBe(true);
+  },
+  60_000,
+);
