@@ -19,11 +19,17 @@ export interface SoakOptions {
 /** What became of a fault. */
 export interface FaultTale {
   readonly fault: Fault;
+  /** By performance.now(). */
+  readonly startMs: number;
+  endMs: number;
   calls: number;
   degraded: number;
   failed: number;
-  /** From the end of the fault to the last answer that was not the store's, within the calm after it. */
+  /** From the end of the fault to the first of HEALED_CALLS answers by the store in a row; NaN if that never came. */
   healMs: number;
+  /** Answers by the store in a row since the fault was over, and when the first of them came. */
+  goodCalls: number;
+  goodSinceMs: number;
 }
 
 /** Degraded answers of one life of a process. */
@@ -161,7 +167,7 @@ class Soak {
     };
     for (const fault of this.#schedule) {
       await sleep(Math.max(0, startMs + fault.atMs - performance.now()));
-      const tale = { fault, calls: 0, degraded: 0, failed: 0, healMs: 0 };
+      const tale = newTale(fault);
       tales.push(tale);
       this.#faultEndMs = Number.POSITIVE_INFINITY;
       this.#tale = tale;
@@ -169,7 +175,8 @@ class Soak {
       const end = await this.#stage.begin(fault, hooks);
       await sleep(Math.max(0, begunMs + fault.durationMs - performance.now()));
       await end();
-      this.#faultEndMs = performance.now();
+      tale.endMs = performance.now();
+      this.#faultEndMs = tale.endMs;
       this.#options.say(faultLine(fault));
     }
     return tales;
@@ -178,14 +185,16 @@ class Soak {
   #note(note: CallNote): void {
     this.#calls++;
     const tale = this.#tale;
-    if (tale !== undefined) tale.calls++;
+    if (tale !== undefined) {
+      tale.calls++;
+      if (note.endMs > this.#faultEndMs) noteHealing(tale, note, this.#faultEndMs);
+    }
     if (note.ending === "answered") return;
     if (note.ending === "degraded") this.#degraded++;
     if (this.#notes.length < NOTES_MAX) this.#notes.push(note);
     if (tale === undefined) return;
     if (note.ending === "degraded") tale.degraded++;
     else tale.failed++;
-    if (note.endMs > this.#faultEndMs) tale.healMs = note.endMs - this.#faultEndMs;
   }
 
   // Compares what the callers of a process saw with what it counted, then lets them ask on: it may end under load.
@@ -227,4 +236,19 @@ class Soak {
   }
 }
 
+function newTale(fault: Fault): FaultTale {
+  const startMs = performance.now();
+  const counts = { calls: 0, degraded: 0, failed: 0, goodCalls: 0 };
+  return { fault, startMs, endMs: Number.POSITIVE_INFINITY, healMs: Number.NaN, goodSinceMs: 0, ...counts };
+}
+
+function noteHealing(tale: FaultTale, { ending, endMs }: CallNote, faultEndMs: number): void {
+  if (!Number.isNaN(tale.healMs)) return;
+  if (ending !== "answered") tale.goodCalls = 0;
+  else if (tale.goodCalls++ === 0) tale.goodSinceMs = endMs;
+  if (tale.goodCalls === HEALED_CALLS) tale.healMs = tale.goodSinceMs - faultEndMs;
+}
+
 const UNDER_LOAD_MS = 200;
+/** So many answers by the store one after the other are no accident. */
+const HEALED_CALLS = 20;

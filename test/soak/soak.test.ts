@@ -1,9 +1,9 @@
 // The soak's verdict: what must hold after any run, and what is printed of it. `npm run soak -- --minutes 10 --seed 7 --store redis`.
 
 import { describe, expect, test } from "vitest";
-import { faultLine } from "../support/fault-schedule.ts";
-import { type Figures, slopePerMinute } from "./figures.ts";
-import { CALL_DEADLINE_MS, LATE_MS_MAX } from "./load.ts";
+import { slopePerMinute } from "./figures.ts";
+import { CALL_DEADLINE_MS, type CallNote, LATE_MS_MAX } from "./load.ts";
+import { report, say, settled } from "./report.ts";
 import { type SoakTale, soak } from "./run.ts";
 import { STORE_NAMES, type StoreName } from "./soak-stores.ts";
 
@@ -21,50 +21,29 @@ const GROWTH_RATIO_MAX = 1.5;
 /** Sockets of the page that is read, and a connection to the store that is just being opened. */
 const RESOURCES_SPARE = 4;
 
+/** A call in which this process itself stood still for longer says nothing about the service. */
+const LATENESS_MS_MAX = 300;
 /** From when on all must be well again, and what a busy machine may spoil of that. */
 const HEALED_AFTER_MS = 5_000;
 const SICK_SHARE_MAX = 0.02;
-
-const say = (line: string) => process.stderr.write(`${line}\n`);
-
-function report(tale: SoakTale): void {
-  const { faults, calls, degraded, notes, resourcesBefore, resourcesAfter, grants, memory } = tale;
-  say(
-    `\n${"what was staged".padEnd(74)}${"calls".padStart(7)}${"degraded".padStart(10)}${"failed".padStart(8)}${"healed after".padStart(14)}`,
-  );
-  for (const { fault, calls, degraded, failed, healMs } of faults) {
-    const healed = `${healMs.toFixed(0)} ms`;
-    say(
-      faultLine(fault).slice(0, 72).padEnd(74) +
-        String(calls).padStart(7) +
-        String(degraded).padStart(10) +
-        String(failed).padStart(8) +
-        healed.padStart(14),
-    );
-  }
-  const failed = notes.filter(({ ending }) => ending !== "degraded").length;
-  say(`\n${calls} calls: ${degraded} answered without the store, ${failed} not answered by the service`);
-  for (const { name, granted, most } of grants) say(`  ${name.padEnd(16)} granted ${granted} of at most ${most}`);
-  say(
-    `memory: ${line(memory.map(({ bytes }) => bytes / 1e6))} MB, ${slopePerMinute(settled(tale)).toFixed(1)} MB per minute`,
-  );
-  const held = (figures: Figures) => `${figures.resources} (${figures.resourceLine})`;
-  say(`held open: ${held(resourcesBefore)} before, ${held(resourcesAfter)} after`);
-}
-
-function line(values: readonly number[]): string {
-  const [first = 0] = values;
-  return `${first.toFixed(0)} at first, ${Math.max(...values).toFixed(0)} at most, ${(values.at(-1) ?? 0).toFixed(0)} at last`;
-}
 
 function sickShare({ notes, calmStartMs, callsInCalm }: SoakTale): number {
   const sick = notes.filter(({ startMs }) => startMs > calmStartMs + HEALED_AFTER_MS);
   return sick.length / Math.max(1, callsInCalm);
 }
 
-/** Memory after the first third, when pools and caches have their size. */
-function settled({ memory }: SoakTale): SoakTale["memory"] {
-  return memory.slice(Math.floor(memory.length / 3));
+/** Connections that a fault between clients and service has spoilt are given up this long after it, by the clients' pings. */
+const CLIENTS_HEAL_MS = 3_000;
+
+/** Calls that got no answer although nothing stood between client and service, and no process was started again. */
+function unexplained({ notes, faults, lateness }: SoakTale): readonly CallNote[] {
+  const spoilt = faults.filter(({ fault: { where, what } }) => {
+    return where === "clients" || what.kind === "restart" || what.kind === "crash";
+  });
+  return notes.filter(({ ending, startMs, endMs }) => {
+    if (ending === "degraded" || lateness.between(startMs, endMs) > LATENESS_MS_MAX) return false;
+    return !spoilt.some((tale) => endMs >= tale.startMs && startMs <= tale.endMs + CLIENTS_HEAL_MS);
+  });
 }
 
 describe(`a soak of ${minutes} minutes on ${store}, seed ${seed}`, () => {
@@ -78,6 +57,7 @@ describe(`a soak of ${minutes} minutes on ${store}, seed ${seed}`, () => {
     expect
       .soft(late, "calls answered later than their deadline and 5 ms, the lateness of the caller's own loop taken off")
       .toEqual([]);
+    expect.soft(unexplained(tale), "calls that the service left without an answer").toEqual([]);
     for (const tally of tale.tallies) {
       const { seen, counted, unanswered } = tally;
       expect
@@ -94,7 +74,7 @@ describe(`a soak of ${minutes} minutes on ${store}, seed ${seed}`, () => {
     expect
       .soft(sickShare(tale), "share of calls not answered by the store although all is well")
       .toBeLessThan(SICK_SHARE_MAX);
-    const last = settled(tale);
+    const last = settled(tale.memory);
     if (minutes >= MINUTES_FOR_SLOPE)
       expect.soft(slopePerMinute(last), "MB per minute").toBeLessThan(GROWTH_MB_PER_MINUTE_MAX);
     expect.soft(last.at(-1)?.bytes, "resident bytes").toBeLessThan((last[0]?.bytes ?? 0) * GROWTH_RATIO_MAX);

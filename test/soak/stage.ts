@@ -10,7 +10,7 @@ import { type ServiceProcess, startService } from "../support/service-process.ts
 import { BAD_RULES, rulesText, SHARED_RULES, SYNC_PERIOD } from "./rules.ts";
 import { deedsOn, Happened, openSoakStore, type SoakStore, type StoreName } from "./soak-stores.ts";
 
-/** The first process is never ended, so that its memory and what it holds open can be watched from start to end. */
+/** Of which the first is never ended (test/support/fault-schedule.ts). */
 const PROCESSES = 2;
 
 const SERVICE_DEEDS: readonly Deed["kind"][] = ["good rules", "bad rules", "restart", "crash"];
@@ -94,7 +94,7 @@ export class SoakStage {
         return () => this.#writeRules(rulesText(++this.#revision));
       case "restart":
       case "crash":
-        await this.#replaceService(Math.max(1, deed.process), deed.kind === "crash", hooks);
+        await this.#replaceService(deed.process, deed.kind === "crash", hooks);
         return over;
       default:
         return (await this.#server?.do(deed, this.happened)) ?? over;

@@ -8,7 +8,7 @@ export type Deed =
   /** Good rules: the same limits, written anew. Bad ones: a mistake. */
   | { readonly kind: "good rules" }
   | { readonly kind: "bad rules" }
-  /** SIGTERM and a new process; SIGKILL and a new process. */
+  /** SIGTERM and a new process; SIGKILL and a new process. The first, number 0, is spared. */
   | { readonly kind: "restart"; readonly process: number }
   | { readonly kind: "crash"; readonly process: number }
   /** The store's process is stopped for the duration; of a cluster, the node that has `slot`. */
@@ -36,6 +36,7 @@ export interface Fault {
 
 /** What a run can stage. */
 export interface Stage {
+  /** At least two. */
   readonly processes: number;
   /** Deeds that make no sense for its store are left out. */
   readonly deeds: readonly Deed["kind"][];
@@ -108,7 +109,8 @@ function kindsOf({ processes, deeds, hasStoreNetwork }: Stage, random: Random) {
 }
 
 function makeDeed(kind: Deed["kind"], processes: number, random: Random): Deed {
-  if (kind === "restart" || kind === "crash") return { kind, process: whole(random, 0, processes - 1) };
+  // The first process stays: its memory and what it holds open are watched from start to end.
+  if (kind === "restart" || kind === "crash") return { kind, process: whole(random, 1, processes - 1) };
   if (kind === "clock steps") return { kind, byMs: whole(random, -20_000, 20_000) };
   if (isOnSlot(kind)) return { kind, slot: whole(random, 0, 16_383) };
   return { kind };

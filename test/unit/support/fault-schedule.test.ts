@@ -34,7 +34,7 @@ describe("a schedule", () => {
   });
 
   test("leaves out what can't be staged", () => {
-    const schedule = makeSchedule(1, TEN_MINUTES_MS, { processes: 1, deeds: ["crash"], hasStoreNetwork: false });
+    const schedule = makeSchedule(1, TEN_MINUTES_MS, { processes: 2, deeds: ["crash"], hasStoreNetwork: false });
     expect(new Set(schedule.map(({ where }) => where))).toEqual(new Set(["clients", undefined]));
   });
 
