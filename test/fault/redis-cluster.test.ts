@@ -125,6 +125,19 @@ describe("resharding under load", () => {
     });
   });
 
+  test("a new node takes over slot after slot, and no call notices", async () => {
+    rig = await ClusterRig.start({ replicas: false, spares: 1 });
+    const { store, reports } = await openOn(rig.target(), 500);
+    const load = new Load(store, { perTick: 4, keys: KEYS });
+    await sleep(200); // so that takes are under way when it begins
+    const spare = rig.nodes.at(-1) as RedisServer;
+    for (const key of loadKeys) await rig.moveSlot(keySlot(key), spare, 20);
+    await load.stop();
+    expect(load.failed).toBe(0);
+    expect(reports.redirections).toBeGreaterThan(KEYS);
+    for (const key of loadKeys) expect(await ledgerOn(spare, key)).toBe(load.paid.get(key));
+  });
+
   test("grants a bucket no more than it holds", async () => {
     rig = await ClusterRig.start({ replicas: false });
     const { store } = await openOn(rig.target(), 500);

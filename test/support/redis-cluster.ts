@@ -14,6 +14,8 @@ export interface ClusterRigOptions {
   readonly password?: string;
   /** False: primaries alone, which start quicker. */
   readonly replicas?: boolean;
+  /** Nodes that join without slots, the last ones. Without replicas only. */
+  readonly spares?: number;
   readonly args?: readonly string[];
   /** Has them speak TLS with each other and on a port for it, beside the plain one that the rig itself uses. */
   readonly tls?: ServerTls;
@@ -31,8 +33,8 @@ export class ClusterRig {
 
   /** Resolves once all nodes agree that all is well. */
   static async start(options: ClusterRigOptions = {}): Promise<ClusterRig> {
-    const { password, replicas = true, args = [], tls } = options;
-    const count = replicas ? 2 * PRIMARIES : PRIMARIES;
+    const { password, replicas = true, spares = 0, args = [], tls } = options;
+    const count = replicas ? 2 * PRIMARIES : PRIMARIES + spares;
     const nodes = await Promise.all(Array.from({ length: count }, () => startNode(args, password, tls)));
     const rig = new ClusterRig(nodes);
     try {

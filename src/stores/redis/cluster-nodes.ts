@@ -18,6 +18,8 @@ import { fixedServer } from "./server-finder.ts";
 
 /** Most primaries; what more there are is not connected to, and their slots are served by nobody. */
 const NODES_MAX = 512;
+/** A node without slots is kept for this long after an ASK led there. */
+const AWAITED_US = 30_000_000;
 /** How often a batch is sent on. A slot that moves is one; one more may be an ASK at the end of it, or a failover. */
 const REDIRECTIONS_MAX = 3;
 
@@ -39,6 +41,8 @@ interface ClusterNode {
   slots: number;
   /** One of them; -1 without any. */
   oneSlot: number;
+  /** Until when it is kept although it serves none, because a slot is on its way there. By the process's Clock. */
+  awaitedUntilUs: number;
 }
 
 /** Nodes by address and by slot. */
@@ -141,7 +145,8 @@ export class ClusterNodes {
         owner.oneSlot = slot;
       }
     }
-    for (const one of [...this.#nodes.values()]) if (one.slots === 0) this.#drop(one);
+    const nowUs = this.#options.clock.nowUs();
+    for (const one of [...this.#nodes.values()]) if (one.slots === 0 && one.awaitedUntilUs <= nowUs) this.#drop(one);
     this.#look();
   }
 
@@ -174,7 +179,8 @@ export class ClusterNodes {
       name: nameOfTarget(server),
       finder: fixedServer(server),
       script,
-      selfTestKeys: () => [keyIn(made.oneSlot, `${keyPrefix}headgate:self-test`)],
+      // A node without slots takes no key yet.
+      selfTestKeys: () => (made.oneSlot < 0 ? [] : [keyIn(made.oneSlot, `${keyPrefix}headgate:self-test`)]),
       jitterSecondsMax,
       onUp: () => {
         this.#look();
@@ -182,7 +188,7 @@ export class ClusterNodes {
       },
       redirect: (batch, message) => this.#redirect(made, batch, message),
     });
-    const made: ClusterNode = { name, address, node, observer: whole, slots: 0, oneSlot: -1 };
+    const made: ClusterNode = { name, address, node, observer: whole, slots: 0, oneSlot: -1, awaitedUntilUs: 0 };
     return made;
   }
 
@@ -205,13 +211,14 @@ export class ClusterNodes {
     if (redirection === undefined || batch.redirections >= REDIRECTIONS_MAX) return false;
     const to = this.#nodeAt(redirection.address);
     if (to === undefined) return false;
-    if (!redirection.isAsk) {
+    if (redirection.isAsk) to.awaitedUntilUs = this.#options.clock.nowUs() + AWAITED_US;
+    else {
       if (this.#owners[redirection.slot] === undefined) this.#unserved--;
       this.#owners[redirection.slot] = to;
       to.oneSlot = redirection.slot;
+      // For what else has moved.
+      this.askSoon();
     }
-    // Also for what else has moved.
-    if (!redirection.isAsk) this.askSoon();
     batch.redirections++;
     this.#options.observer.redirected();
     from.node.release(batch);
@@ -228,6 +235,6 @@ export class ClusterNodes {
 function keyIn(slot: number, name: string): string {
   for (let i = 0; ; i++) {
     const key = `${name}{${i}}`;
-    if (slot < 0 || keySlot(key) === slot) return key;
+    if (keySlot(key) === slot) return key;
   }
 }
