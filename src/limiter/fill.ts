@@ -82,21 +82,9 @@ export class TakeFiller {
     const descriptor = call.request.descriptors[index] as Descriptor;
     const hits = descriptor.hasHits ? descriptor.hits : Math.max(1, call.request.hitsAddend);
     if (descriptor.hasOverride) {
-      const limit = this.#overrideOf(descriptor, rules);
-      this.#noteAdmission(hits, descriptor.isRefund, false);
       call.rules[index] = undefined;
-      if (rules.counterPrefix !== undefined) {
-        const key = counterKey(rules.counterPrefix, rules, descriptor, undefined);
-        const take = this.#addCounter(call, limit, key, index, hits, undefined);
-        take.stats = this.#options.statsBook.statsOfValues(limit.stats, rules.domain, entryPath(descriptor), "");
-        return;
-      }
-      const { keys } = call.group;
-      const keyAt = keys.end;
-      writeBaseKey(keys, rules, descriptor, undefined, false);
-      keys.write(limit.keySuffix);
-      const cost = costOf(hits, undefined, descriptor);
-      this.#addTake(call, limit, index, hits, cost, undefined).endKey(keyAt);
+      this.#noteAdmission(hits, descriptor.isRefund, false);
+      this.#fillOverride(call, rules, index, hits);
       return;
     }
     const rule = findRule(rules, descriptor, this.#matched, this.#work);
@@ -119,6 +107,24 @@ export class TakeFiller {
       call.rules[index] = undefined;
       if (this.#options.quotaMode) call.group.hasSpareQuota = true;
     }
+  }
+
+  /** Adds the take of a limit that the request brings along. */
+  #fillOverride(call: LimitCall, rules: DomainRules, index: number, hits: number): void {
+    const descriptor = call.request.descriptors[index] as Descriptor;
+    const limit = this.#overrideOf(descriptor, rules);
+    if (rules.counterPrefix !== undefined) {
+      const key = counterKey(rules.counterPrefix, rules, descriptor, undefined);
+      const take = this.#addCounter(call, limit, key, index, hits, undefined);
+      take.stats = this.#options.statsBook.statsOfValues(limit.stats, rules.domain, entryPath(descriptor), "");
+      return;
+    }
+    const { keys } = call.group;
+    const keyAt = keys.end;
+    writeBaseKey(keys, rules, descriptor, undefined, false);
+    keys.write(limit.keySuffix);
+    const cost = costOf(hits, undefined, descriptor);
+    this.#addTake(call, limit, index, hits, cost, undefined).endKey(keyAt);
   }
 
   /** Adds a take for each limit of the rule. Their keys differ in the limit's suffix alone. */
