@@ -4,6 +4,11 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
+import { CallCounts } from "../../src/telemetry/observers.ts";
+import { RateLimitedLog } from "../../src/telemetry/rate-limited-log.ts";
+import { LimitStatsBook } from "../../src/telemetry/stats-book.ts";
+import { StatsdExporter } from "../../src/telemetry/statsd.ts";
+import { ManualClock } from "../support/manual-clock.ts";
 import { startTestApp } from "../support/test-app.ts";
 
 const RULES = `
@@ -15,6 +20,8 @@ descriptors:
     value: 10.0.0.1
     rate_limit: { requests_per_unit: 2, unit: hour }
 `;
+
+const ignore = () => undefined;
 
 /** Sums the counters in statsd's lines by name. */
 class Sums {
@@ -131,6 +138,39 @@ describe("statsd", () => {
     expect(sums.gauges.get("ratelimit.localcache.entryCount")).toBe(1);
     expect(sums.gauges.get("ratelimit.localcache.hitCount")).toBe(1);
     expect(sums.gauges.get("ratelimit.localcache.missCount")).toBe(3);
+    socket.close();
+  });
+
+  test("adds up the counters of several workers, and tells their gauges apart", async () => {
+    const { socket, sums, env } = await listenForStats();
+    const log = new RateLimitedLog({ info: ignore, warn: ignore, error: ignore }, new ManualClock());
+    const exporters = [1, 2].map((worker) => {
+      const calls = new CallCounts(log);
+      calls.globalShadows = worker;
+      const numbers = { size: 10 * worker, lookups: 0, hits: 0, expired: 0, evicted: 0 };
+      return new StatsdExporter(
+        {
+          host: "127.0.0.1",
+          port: Number(env.STATSD_PORT),
+          protocol: "udp",
+          flushMs: 3_600_000,
+          tags: new Map([["zone", "a"]]),
+          isDog: false,
+          worker,
+        },
+        {
+          calls,
+          reloads: () => ({ loads: 1, failures: 0 }),
+          statsBook: new LimitStatsBook(0),
+          localCache: numbers,
+          log,
+        },
+      );
+    });
+    await Promise.all(exporters.map((exporter) => exporter.close()));
+    await expect.poll(() => sums.values.get("ratelimit.service.global_shadow_mode.__zone=a")).toBe(3);
+    const entries = [1, 2].map((worker) => `ratelimit.localcache.entryCount.__worker=${worker}.__zone=a`);
+    await expect.poll(() => entries.map((name) => sums.gauges.get(name))).toEqual([10, 20]);
     socket.close();
   });
 

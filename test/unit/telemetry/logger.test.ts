@@ -30,6 +30,13 @@ test("writes one JSON object per line, with time and the name of the level", () 
   });
 });
 
+test("carries the number of the worker that writes in every line", () => {
+  const { lines, logger } = makeLogger({ worker: 3 });
+  logger.info("one");
+  logger.warn({ port: 1 }, "two");
+  expect(lines.map((line) => (JSON.parse(line) as { worker: number }).worker)).toEqual([3, 3]);
+});
+
 test("leaves out what is below its level", () => {
   const { lines, logger } = makeLogger({ level: "warn" });
   logger.info("quiet");
