@@ -125,6 +125,38 @@ describe("resharding under load", () => {
     });
   });
 
+  test("a call on two buckets of a slot that moves waits until both are there", async () => {
+    rig = await ClusterRig.start({ replicas: false });
+    const { store } = await openOn(rig.target(), 1_000);
+    const keys = ["{both}1", "{both}2"];
+    let isMoving = true;
+    let paid = 0;
+    let failed = 0;
+    const caller = async () => {
+      while (isMoving) {
+        const group = groupOn(keys[0] as string);
+        const take = group.add(LEDGER);
+        take.bucketKey = keys[1] as string;
+        take.keyHash = hashBucketKey(take.bucketKey);
+        await settle(store, group);
+        if (group.verdict === Verdict.allowed) paid++;
+        else failed++;
+      }
+    };
+    const callers = Array.from({ length: 8 }, caller);
+    const slot = keySlot("{both}1");
+    for (let round = 0; round < 10; round++) {
+      const at = rig.nodes.indexOf(await rig.ownerOf(slot));
+      await rig.moveSlot(slot, rig.nodes[(at + 1) % rig.nodes.length] as RedisServer, 20);
+    }
+    isMoving = false;
+    await Promise.all(callers);
+    expect(failed).toBe(0);
+    expect(paid).toBeGreaterThan(100);
+    const owner = await rig.ownerOf(slot);
+    expect(await Promise.all(keys.map((key) => ledgerOn(owner, key)))).toEqual([paid, paid]);
+  });
+
   test("a new node takes over slot after slot, and no call notices", async () => {
     rig = await ClusterRig.start({ replicas: false, spares: 1 });
     const { store, reports } = await openOn(rig.target(), 500);
