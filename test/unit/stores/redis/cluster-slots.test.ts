@@ -1,0 +1,53 @@
+// What nodes of a cluster say of it, as bytes off the wire may have it.
+
+import { expect, test } from "vitest";
+import { readEpoch, readRedirection, readSlots } from "../../../../src/stores/redis/cluster-slots.ts";
+
+const asked = { kind: "tcp", host: "10.0.0.1", port: 7000 } as const;
+const at = (host: string, port: number) => ({ kind: "tcp", host, port });
+
+test("ranges are read with their primaries, whatever stands behind those", () => {
+  const reply = [
+    [0, 5460, [Buffer.from("10.0.0.2"), 7001, Buffer.from("id"), []], [Buffer.from("10.0.0.9"), 7009]],
+    [5461, 16_383, ["::1", 7002]],
+  ];
+  expect(readSlots(reply, asked)).toEqual([
+    { first: 0, last: 5460, primary: at("10.0.0.2", 7001) },
+    { first: 5461, last: 16_383, primary: at("::1", 7002) },
+  ]);
+});
+
+test.each([
+  { name: "none", host: null },
+  { name: "an empty one", host: "" },
+  { name: "an unknown one", host: "?" },
+])("a node with $name as its address is where it was asked", ({ host }) => {
+  expect(readSlots([[0, 1, [host, 7001]]], asked)[0]?.primary).toEqual(at("10.0.0.1", 7001));
+});
+
+test.each([
+  { name: "no list", reply: "OK" },
+  { name: "slots that are none", reply: [[0, 16_384, ["a", 1]]] },
+  { name: "slots the wrong way round", reply: [[5, 4, ["a", 1]]] },
+  { name: "text for slots", reply: [["0", "1", ["a", 1]]] },
+  { name: "a node without a port", reply: [[0, 1, ["a"]]] },
+  { name: "a port out of range", reply: [[0, 1, ["a", 70_000]]] },
+  { name: "no node", reply: [[0, 1]] },
+])("$name is refused", ({ reply }) => {
+  expect(() => readSlots(reply, asked)).toThrow(TypeError);
+});
+
+test("the epoch is read where there is one", () => {
+  expect(readEpoch(Buffer.from("cluster_state:ok\r\ncluster_current_epoch:17\r\ncluster_my_epoch:2\r\n"))).toBe(17);
+  expect(readEpoch("")).toBe(0);
+});
+
+test.each([
+  { message: "MOVED 3999 10.0.0.2:6381", expected: { isAsk: false, slot: 3999, address: at("10.0.0.2", 6381) } },
+  { message: "ASK 1 ::1:6381", expected: { isAsk: true, slot: 1, address: at("::1", 6381) } },
+  { message: "MOVED 1 :6381", expected: { isAsk: false, slot: 1, address: at("10.0.0.1", 6381) } },
+  { message: "MOVED 99999 a:1", expected: undefined },
+  { message: "NOSCRIPT No matching script", expected: undefined },
+])("$message leads where it says", ({ message, expected }) => {
+  expect(readRedirection(message, asked)).toEqual(expected);
+});
