@@ -5,6 +5,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { PostgresServer } from "../support/postgres-server.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { runProgram } from "../support/run-program.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
@@ -152,27 +153,39 @@ test.each([
   expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(says)]);
 });
 
-describe("in Redis", () => {
+describe("in a shared store", () => {
   let redis: RedisServer;
+  let postgres: PostgresServer;
   beforeAll(async () => {
     redis = await RedisServer.start();
+    postgres = await PostgresServer.start();
   });
-  afterAll(() => redis.stop());
+  afterAll(async () => {
+    await redis.stop();
+    await postgres.stop();
+  });
+  const inRedis = () => ({ REDIS_URL: `127.0.0.1:${redis.port}`, CACHE_KEY_PREFIX: `b${Math.random()}:` });
+  const inPostgres = () => ({ POSTGRES_URL: `postgres://headgate@127.0.0.1:${postgres.port}/postgres` });
 
   test.each([
-    { name: "buckets", env: {}, before: { remaining: 0 } },
-    { name: "counters of the compatibility mode", env: { COMPATIBILITY_MODE: "true" }, before: { remaining: 0 } },
-  ])("$name are reset for every process", async ({ env, before }) => {
-    const all = { REDIS_URL: `127.0.0.1:${redis.port}`, STORE_DEADLINE: "1s", ...env };
-    await start(all);
+    { name: "buckets in Redis", env: () => inRedis() },
+    { name: "counters in Redis", env: () => ({ ...inRedis(), COMPATIBILITY_MODE: "true" }) },
+    { name: "buckets in PostgreSQL", env: () => inPostgres() },
+    {
+      name: "counters in PostgreSQL",
+      env: () => ({ ...inPostgres(), COMPATIBILITY_MODE: "true", POSTGRES_SCHEMA: "counters" }),
+    },
+  ])("$name are reset for every process", async ({ env }) => {
     const rules = "domain: edge\ndescriptors: [{ key: tenant, rate_limit: { requests_per_unit: 3, unit: day } }]\n";
-    await app.writeRules({ "rules.yaml": rules });
-    await app.app.reload();
+    const all = { STORE_DEADLINE: "1s", ...env() };
+    app = await startTestApp(rules, all);
     const other = await startTestApp(rules, all);
     try {
       expect(await use()).toEqual(["OK", "OK", "OK", "OVER_LIMIT"]);
       const { text } = await post("/buckets/reset", ACME);
-      expect(JSON.parse(text)).toMatchObject({ buckets: [{ before, after: { remaining: 3, reset_seconds: 0 } }] });
+      expect(JSON.parse(text)).toMatchObject({
+        buckets: [{ before: { remaining: 0 }, after: { remaining: 3, reset_seconds: 0 } }],
+      });
       expect((await other.hit({ tenant: "acme" })).overall_code).toBe("OK");
       expect(JSON.parse((await post("/buckets/peek", ACME)).text)).toMatchObject({ buckets: [{ remaining: 2 }] });
     } finally {

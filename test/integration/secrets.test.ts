@@ -201,6 +201,11 @@ const FAILURES: readonly { name: string; env: () => Readonly<Record<string, stri
     says: /sentinel/i,
   },
   {
+    name: "a cluster that is none",
+    env: () => ({ REDIS_URL: `redis-cluster://:${ENCODED}@127.0.0.1:${redis.port}` }),
+    says: /cluster|password/i,
+  },
+  {
     name: "workers that all have a wrong password",
     env: () => ({ WORKERS: "2", REDIS_URL: `redis://:${ENCODED}@127.0.0.1:${redis.port}` }),
     says: /password/,

@@ -1,0 +1,70 @@
+// Messages of every kind of damage through the whole service: each is answered in good form or refused as the caller's
+// mistake; none is a fault of ours.
+
+import { type DescMessage, fromBinary } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { GrpcStatus } from "../../src/core/unary.ts";
+import { RateLimitService } from "../../src/rls/service.ts";
+import { HEADER_DIALECTS } from "../../src/settings/answers-table.ts";
+import { loadRegistry } from "../../src/transport/load-proto.ts";
+import { fuzzMs, fuzzRuns } from "../support/fuzz-runs.ts";
+import { LimiterRig } from "../support/limiter-rig.ts";
+import { requestFieldsWithMerges } from "../support/request-arbitrary.ts";
+import { bytesField } from "../support/wire.ts";
+
+const RULES = `
+domain: edge
+global_limit: { requests_per_unit: 1000, unit: second }
+descriptors:
+  - { key: remote_address, cost: { entry: w, max: 9 }, rate_limit: { tokens_per_second: 1, burst: 5 } }
+  - { key: remote_address, value: "1*", quota_mode: true, detailed_metric: true, rate_limit: { requests_per_unit: 5, unit: day } }
+  - { key: schlüssel, match: { regex: "." }, post_paid: true, rate_limit: { requests_per_unit: 5, unit: hour } }
+`;
+const response = loadRegistry().getMessage("envoy.service.ratelimit.v3.RateLimitResponse") as DescMessage;
+const edge = bytesField(1, "edge");
+
+test.each([
+  { name: "its own way", compatible: false },
+  { name: "the compatibility mode", compatible: true },
+])(
+  "damaged messages are answered or refused as mistakes of callers, in $name",
+  ({ compatible }) => {
+    const rig = new LimiterRig(RULES, { compatible });
+    const service = new RateLimitService({
+      limiter: rig.limiter,
+      headers: { dialects: HEADER_DIALECTS, limitHeader: "a", remainingHeader: "b", resetHeader: "c" },
+      metadata: "full",
+      onInternalError: (error) => {
+        throw error;
+      },
+      onRequestError: () => undefined,
+    });
+    const damage = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 3 });
+    const answered = { well: 0, refused: 0 };
+    fc.assert(
+      fc.property(requestFieldsWithMerges, damage, fc.boolean(), (fields, hits, isCut) => {
+        const whole = Buffer.concat([...fields, edge]);
+        for (const [at, byte] of hits) whole[at % whole.length] = byte;
+        const message = isCut ? whole.subarray(0, Math.floor(whole.length / 2)) : whole;
+        let replies = 0;
+        service.handle(message, Number.POSITIVE_INFINITY, {
+          ok: (answer) => {
+            replies++;
+            answered.well++;
+            fromBinary(response, answer);
+          },
+          fail: (status, text) => {
+            replies++;
+            answered.refused++;
+            expect([status, text]).toEqual([GrpcStatus.invalidArgument, expect.stringMatching(/^REQUEST_[A-Z_]+: /)]);
+          },
+        });
+        expect(replies).toBe(1);
+      }),
+      { numRuns: fuzzRuns(600) },
+    );
+    expect(Math.min(answered.well, answered.refused)).toBeGreaterThan(20);
+  },
+  fuzzMs(20_000),
+);
