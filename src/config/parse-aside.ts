@@ -1,6 +1,7 @@
 // Parses rule files in a thread of their own, so that calls don't wait for them: parsing takes about a millisecond per dozen
 // rules. Small files are parsed where they are, for a thread takes longer to start than they take.
 
+import { totalmem } from "node:os";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { makeProblem } from "../rules/problems.ts";
@@ -15,6 +16,11 @@ const INLINE_BYTES_MAX = 8_192;
 
 /** A file that takes longer to parse than this is refused. */
 const PARSE_MS_MAX = 60_000;
+/** So is one that needs more memory than this, or than a third of what the process may have: calls need the rest. */
+const MEMORY_MB_MAX = 512;
+const MEMORY_MB_MIN = 64;
+const MEMORY_PARTS = 3;
+const MIB = 1_048_576;
 
 // Source text that is run without being built has no such file beside it: then this thread has to do.
 const WORKER = new URL("./parse-worker.js", import.meta.url);
@@ -52,14 +58,18 @@ class AsideParser {
   private constructor(worker: Worker) {
     this.#worker = worker;
     worker.on("message", (packed: PackedFile) => this.#settle(packed));
-    worker.on("error", (error) => this.#fail(error.message));
+    worker.on("error", (error) => this.#fail(whyEnded(error)));
     worker.on("exit", () => this.#fail("its thread ended"));
   }
 
   /** Undefined if there can be no such thread. */
   static start(): Promise<AsideParser | undefined> {
     return new Promise((resolve) => {
-      const worker = new Worker(WORKER, { stdout: false, stderr: false });
+      const worker = new Worker(WORKER, {
+        stdout: false,
+        stderr: false,
+        resourceLimits: { maxOldGenerationSizeMb: memoryMbMax() },
+      });
       const failed = () => resolve(undefined);
       worker.once("error", failed);
       worker.once("exit", failed);
@@ -100,4 +110,16 @@ class AsideParser {
     this.#answer = undefined;
     settle?.(answer);
   }
+}
+
+/** Of a container's bound if there is one, else of the machine's memory. */
+function memoryMbMax(): number {
+  const bounded = process.constrainedMemory() || Number.POSITIVE_INFINITY;
+  const parts = Math.floor(Math.min(bounded, totalmem()) / MEMORY_PARTS / MIB);
+  return Math.max(MEMORY_MB_MIN, Math.min(MEMORY_MB_MAX, parts));
+}
+
+function whyEnded(error: Error): string {
+  const isFull = "code" in error && error.code === "ERR_WORKER_OUT_OF_MEMORY";
+  return isFull ? `it needs more than ${memoryMbMax()} MiB of memory to be read` : error.message;
 }
