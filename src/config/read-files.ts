@@ -3,11 +3,14 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 
 /** Bounds of a rules directory; beyond them it is refused, not cut. */
 export const FILES_MAX = 10_000;
 export const FILE_BYTES_MAX = 16 * 1024 * 1024;
 export const FOLDER_DEPTH_MAX = 32;
+
+const HASHED_BYTES = 1_048_576;
 
 // A swap of a ConfigMap in the middle of reading mixes two states; reading until twice the same is read avoids it.
 const READS_MAX = 5;
@@ -70,7 +73,7 @@ async function readOnce(directory: string, choice: FileChoice): Promise<RuleFile
     }
   }
   failures.sort((a, b) => compareText(a.name, b.name));
-  return { files, failures, hash: hashOf(files, failures) };
+  return { files, failures, hash: await hashOf(files, failures) };
 }
 
 interface Listing {
@@ -119,10 +122,21 @@ async function listEntry(listing: Listing, name: string, baseName: string): Prom
   }
 }
 
-function hashOf(files: readonly ReadFile[], failures: readonly ReadFailure[]): string {
+// A megabyte at a time: hashing all of a large directory at once would keep calls waiting.
+async function hashOf(files: readonly ReadFile[], failures: readonly ReadFailure[]): Promise<string> {
   const hash = createHash("sha256");
-  for (const { name, bytes } of files)
-    hash.update(`file ${Buffer.byteLength(name)} ${bytes.length} ${name}`).update(bytes);
+  let sinceTurn = 0;
+  for (const { name, bytes } of files) {
+    hash.update(`file ${Buffer.byteLength(name)} ${bytes.length} ${name}`);
+    for (let start = 0; start < bytes.length; start += HASHED_BYTES) {
+      const piece = bytes.subarray(start, start + HASHED_BYTES);
+      hash.update(piece);
+      sinceTurn += piece.length;
+      if (sinceTurn < HASHED_BYTES) continue;
+      sinceTurn = 0;
+      await nextTurn();
+    }
+  }
   for (const { name, message } of failures) hash.update(`failure ${JSON.stringify([name, message])}`);
   return hash.digest("hex");
 }
