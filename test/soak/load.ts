@@ -20,7 +20,7 @@ const CLIENT_OPTIONS = {
   "grpc.initial_reconnect_backoff_ms": 50,
   "grpc.max_reconnect_backoff_ms": 500,
   "grpc.keepalive_time_ms": 1_000,
-  "grpc.keepalive_timeout_ms": 500,
+  "grpc.keepalive_timeout_ms": 1_000,
   "grpc.enable_retries": 0,
 };
 

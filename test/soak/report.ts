@@ -13,14 +13,15 @@ export const say = (line: string): void => {
 export function report({ faults, calls, degraded, notes, grants, memory, ...tale }: SoakTale): void {
   say(`\n${row("what was staged", ["calls", "degraded", "failed", "healed after"])}`);
   for (const { fault, healMs, ...counts } of faults) {
-    say(row(faultLine(fault).slice(0, 72), [counts.calls, counts.degraded, counts.failed, `${healMs.toFixed(0)} ms`]));
+    say(row(faultLine(fault).slice(0, 72), [counts.calls, counts.degraded, counts.failed, healed(healMs)]));
   }
   say(`\n${row("by kind", ["calls", "degraded", "failed", "healed after"])}`);
   for (const [kind, tales] of byKind(faults)) {
     const sum = (of: (tale: FaultTale) => number) => tales.reduce((total, tale) => total + of(tale), 0);
     const counts = [sum((one) => one.calls), sum((one) => one.degraded), sum((one) => one.failed)];
+    // NaN, where one never healed before the next began, is more than all others.
     const longest = Math.max(...tales.map(({ healMs }) => healMs));
-    say(row(`${String(tales.length).padStart(4)} x ${kind}`, [...counts, `<= ${longest.toFixed(0)} ms`]));
+    say(row(`${String(tales.length).padStart(4)} x ${kind}`, [...counts, healed(longest)]));
   }
   const failed = notes.filter(({ ending }) => ending !== "degraded").length;
   say(`\n${calls} calls: ${degraded} answered without the store, ${failed} not answered by the service`);
@@ -34,6 +35,10 @@ export function report({ faults, calls, degraded, notes, grants, memory, ...tale
 /** Memory after the first third of a run, when pools and caches have their size. */
 export function settled(memory: SoakTale["memory"]): SoakTale["memory"] {
   return memory.slice(Math.floor(memory.length / 3));
+}
+
+function healed(ms: number): string {
+  return Number.isNaN(ms) ? "in the next" : `${ms.toFixed(0)} ms`;
 }
 
 const WIDTHS = [7, 10, 8, 14];
