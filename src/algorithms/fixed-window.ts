@@ -2,27 +2,25 @@
 
 import type { Limit } from "../core/limit.ts";
 import { Outcome } from "../core/take.ts";
-import { AMOUNT_MAX, TICKS_PER_WINDOW } from "../core/units.ts";
-import { type BucketState, type Judgement, type Report, type Step, skewMaxUs, ticksUntil } from "./step.ts";
-import { windowStartUs } from "./window-start.ts";
+import { TICKS_PER_WINDOW } from "../core/units.ts";
+import {
+  clearWindow,
+  paidInWindowAtUs,
+  payInWindow,
+  postPayInWindow,
+  redateIfTooLate,
+  undoInWindow,
+  windowStartUs,
+} from "./aligned-window.ts";
+import { type BucketState, type Judgement, type Report, type Step, ticksUntil } from "./step.ts";
 
 function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
   const startUs = windowStartUs(limit, nowUs);
   if (state.atUs === startUs) return false;
-  if (state.atUs > nowUs) {
-    const isRedated = state.atUs > nowUs + skewMaxUs(limit);
-    if (isRedated) state.atUs = startUs;
-    return isRedated;
-  }
+  if (state.atUs > nowUs) return redateIfTooLate(state, limit, nowUs);
   state.used = 0;
   state.atUs = startUs;
   return false;
-}
-
-function clear(state: BucketState, limit: Limit, nowUs: number): void {
-  state.atUs = windowStartUs(limit, nowUs);
-  state.used = 0;
-  state.previous = 0;
 }
 
 /** Ticks until the next window opens. */
@@ -43,30 +41,12 @@ function judge(state: BucketState, limit: Limit, cost: number, nowUs: number, ju
   }
 }
 
-function pay(state: BucketState, cost: number): void {
-  state.used += cost;
-}
-
-function undo(state: BucketState, cost: number): void {
-  state.used -= cost;
-}
-
-function postPay(state: BucketState, _limit: Limit, cost: number): number {
-  const used = state.used + cost;
-  state.used = Math.min(used, AMOUNT_MAX);
-  return used - state.used;
-}
-
 function refund(state: BucketState, cost: number): void {
   state.used = Math.max(0, state.used - cost);
 }
 
 function giveBack(state: BucketState, limit: Limit, cost: number, paidAtUs: number): void {
   if (windowStartUs(limit, paidAtUs) === state.atUs) refund(state, cost);
-}
-
-function paidAtUs(state: BucketState, nowUs: number): number {
-  return Math.max(state.atUs, nowUs);
 }
 
 function report(state: BucketState, limit: Limit, nowUs: number, into: Report): void {
@@ -85,14 +65,14 @@ function isAsNew(state: BucketState): boolean {
  */
 export const fixedWindow: Step<BucketState> = {
   advance,
-  clear,
+  clear: clearWindow,
   judge,
-  pay,
-  undo,
-  postPay,
+  pay: payInWindow,
+  undo: undoInWindow,
+  postPay: postPayInWindow,
   refund,
   giveBack,
-  paidAtUs,
+  paidAtUs: paidInWindowAtUs,
   report,
   isAsNew,
 };

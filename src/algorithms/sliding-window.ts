@@ -3,28 +3,26 @@
 
 import type { Limit } from "../core/limit.ts";
 import { Outcome } from "../core/take.ts";
-import { AMOUNT_MAX, divideDown, TICKS_PER_WINDOW } from "../core/units.ts";
-import { type BucketState, type Judgement, type Report, type Step, skewMaxUs, ticksUntil, windowUsOf } from "./step.ts";
-import { windowStartUs } from "./window-start.ts";
+import { divideDown, TICKS_PER_WINDOW } from "../core/units.ts";
+import {
+  clearWindow,
+  paidInWindowAtUs,
+  payInWindow,
+  postPayInWindow,
+  redateIfTooLate,
+  undoInWindow,
+  windowStartUs,
+} from "./aligned-window.ts";
+import { type BucketState, type Judgement, type Report, type Step, ticksUntil, windowUsOf } from "./step.ts";
 
 function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
   const startUs = windowStartUs(limit, nowUs);
   if (state.atUs === startUs) return false;
-  if (state.atUs > nowUs) {
-    const isRedated = state.atUs > nowUs + skewMaxUs(limit);
-    if (isRedated) state.atUs = startUs;
-    return isRedated;
-  }
+  if (state.atUs > nowUs) return redateIfTooLate(state, limit, nowUs);
   state.previous = state.atUs === startUs - windowUsOf(limit) ? state.used : 0;
   state.used = 0;
   state.atUs = startUs;
   return false;
-}
-
-function clear(state: BucketState, limit: Limit, nowUs: number): void {
-  state.atUs = windowStartUs(limit, nowUs);
-  state.used = 0;
-  state.previous = 0;
 }
 
 /** Ticks of the current window that have passed: 0 to 999,999. */
@@ -55,20 +53,6 @@ function firstTickWithRoom(state: BucketState, left: number, room: number): numb
   return TICKS_PER_WINDOW + Math.max(0, TICKS_PER_WINDOW - divideDown(left * TICKS_PER_WINDOW, state.used));
 }
 
-function pay(state: BucketState, cost: number): void {
-  state.used += cost;
-}
-
-function undo(state: BucketState, cost: number): void {
-  state.used -= cost;
-}
-
-function postPay(state: BucketState, _limit: Limit, cost: number): number {
-  const used = state.used + cost;
-  state.used = Math.min(used, AMOUNT_MAX);
-  return used - state.used;
-}
-
 function refund(state: BucketState, cost: number): void {
   const fromCurrent = Math.min(state.used, cost);
   state.used -= fromCurrent;
@@ -79,10 +63,6 @@ function giveBack(state: BucketState, limit: Limit, cost: number, paidAtUs: numb
   const startUs = windowStartUs(limit, paidAtUs);
   if (startUs === state.atUs) state.used = Math.max(0, state.used - cost);
   else if (startUs === state.atUs - windowUsOf(limit)) state.previous = Math.max(0, state.previous - cost);
-}
-
-function paidAtUs(state: BucketState, nowUs: number): number {
-  return Math.max(state.atUs, nowUs);
 }
 
 function report(state: BucketState, limit: Limit, nowUs: number, into: Report): void {
@@ -105,14 +85,14 @@ function isAsNew(state: BucketState): boolean {
  */
 export const slidingWindow: Step<BucketState> = {
   advance,
-  clear,
+  clear: clearWindow,
   judge,
-  pay,
-  undo,
-  postPay,
+  pay: payInWindow,
+  undo: undoInWindow,
+  postPay: postPayInWindow,
   refund,
   giveBack,
-  paidAtUs,
+  paidAtUs: paidInWindowAtUs,
   report,
   isAsNew,
 };

@@ -1,6 +1,7 @@
 // Says in one sentence why PostgreSQL can't be used. Never quotes a password or a statement: of what the server says only
 // its codes are used, and names that are set here anyway.
 
+import { CONNECT_TROUBLES } from "../batching/connect-troubles.ts";
 import { isRefusal, type PostgresTarget, SilenceError } from "./connect.ts";
 import { MigrationError } from "./migrations.ts";
 
@@ -37,25 +38,6 @@ export function describeTrouble(error: unknown, target: PostgresTarget): string 
 export function needsAnotherConnection(error: unknown): boolean {
   return isRefusal(error) && /^(25006|57P0[1-5]|08|28|42)/.test(error.code ?? "");
 }
-
-const CONNECT_TROUBLES: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "refuses connections: nothing listens there",
-  ENOTFOUND: "can't be found: its host name has no address",
-  EAI_AGAIN: "can't be found: the name service does not answer",
-  ETIMEDOUT: "can't be reached in time",
-  EHOSTUNREACH: "can't be reached: there is no route to its host",
-  ENETUNREACH: "can't be reached: there is no route to its network",
-  ECONNRESET: "closed the connection",
-  EPIPE: "closed the connection",
-  ENOENT: "can't be reached: the socket does not exist",
-  EACCES: "can't be reached: this process has no permission for the socket",
-  SELF_SIGNED_CERT_IN_CHAIN: "shows a certificate that is not trusted: it is signed by an unknown authority",
-  DEPTH_ZERO_SELF_SIGNED_CERT: "shows a certificate that is not trusted: it is signed by itself",
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "shows a certificate that is not trusted: it is signed by an unknown authority",
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "shows a certificate that is not trusted: it is signed by an unknown authority",
-  CERT_HAS_EXPIRED: "shows a certificate that has expired",
-  ERR_TLS_CERT_ALTNAME_INVALID: "shows a certificate for another host name",
-};
 
 /** By SQLSTATE, or by its class of two letters. */
 const REFUSALS: Readonly<Record<string, string>> = {

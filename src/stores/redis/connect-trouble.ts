@@ -1,5 +1,6 @@
 // Says in one sentence why Redis can't be used. Never quotes a password: of what Redis says only known texts are used.
 
+import { CONNECT_TROUBLES } from "../batching/connect-troubles.ts";
 import { isReplyError, type RedisTarget, SilenceError } from "./connect.ts";
 
 /** What messages call a server that is known as a node of a cluster. */
@@ -59,25 +60,6 @@ export function refusesWritesForNow(error: unknown): boolean {
 export function isReadOnlyReply(error: unknown): boolean {
   return isReplyError(error) && /\bREADONLY\b/.test(error.message);
 }
-
-const CONNECT_TROUBLES: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "refuses connections: nothing listens there",
-  ENOTFOUND: "can't be found: its host name has no address",
-  EAI_AGAIN: "can't be found: the name service does not answer",
-  ETIMEDOUT: "can't be reached in time",
-  EHOSTUNREACH: "can't be reached: there is no route to its host",
-  ENETUNREACH: "can't be reached: there is no route to its network",
-  ECONNRESET: "closed the connection",
-  EPIPE: "closed the connection",
-  ENOENT: "can't be reached: the socket does not exist",
-  EACCES: "can't be reached: this process has no permission for the socket",
-  SELF_SIGNED_CERT_IN_CHAIN: "shows a certificate that is not trusted: it is signed by an unknown authority",
-  DEPTH_ZERO_SELF_SIGNED_CERT: "shows a certificate that is not trusted: it is signed by itself",
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "shows a certificate that is not trusted: it is signed by an unknown authority",
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "shows a certificate that is not trusted: it is signed by an unknown authority",
-  CERT_HAS_EXPIRED: "shows a certificate that has expired",
-  ERR_TLS_CERT_ALTNAME_INVALID: "shows a certificate for another host name",
-};
 
 const REPLY_TROUBLES: readonly (readonly [RegExp, string])[] = [
   [/\bWRONGPASS\b|invalid password/, "refuses the password or the user name"],

@@ -1,10 +1,10 @@
 // How both clock-aligned windows turn.
 
 import { describe, expect, test } from "vitest";
+import { windowStartUs } from "../../../src/algorithms/aligned-window.ts";
 import { fixedWindow } from "../../../src/algorithms/fixed-window.ts";
 import { slidingWindow } from "../../../src/algorithms/sliding-window.ts";
 import { BucketState } from "../../../src/algorithms/step.ts";
-import { windowStartUs } from "../../../src/algorithms/window-start.ts";
 import { Algorithm } from "../../../src/core/limit.ts";
 import { makeLimit } from "../../support/builders.ts";
 
