@@ -121,6 +121,16 @@ describe("finding", () => {
     hanging.resume();
   });
 
+  test("the primary that was in use stays in use while no sentinel is there", async () => {
+    const { store } = await openRig({ target: targetOf(rig.sentinels), deadlineMs: 200 });
+    stores.push(store);
+    for (const sentinel of rig.sentinels) await sentinel.kill();
+    const [primary] = rig.servers as [RedisServer];
+    await primary.command("CLIENT", "KILL", "TYPE", "normal");
+    await until("it is connected again", () => pays(store), 3_000);
+    expect(store.trouble()).toBeUndefined();
+  });
+
   test("a server that was named but is no primary is not used", async () => {
     const [, replica] = rig.servers as [RedisServer, RedisServer];
     const liar = await Server.startSentinel("sentinel monitor gate 127.0.0.1 1 2");

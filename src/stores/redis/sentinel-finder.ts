@@ -33,6 +33,9 @@ export interface SentinelTarget extends RedisAccess {
   readonly sentinelAccess: RedisAccess;
 }
 
+/** A sentinel can't be asked, which says nothing of the primary. */
+class NoSentinelError extends FindError {}
+
 /** Asks sentinels where the primary is. */
 export class SentinelFinder implements ServerFinder {
   readonly wantsPrimary = true;
@@ -43,6 +46,9 @@ export class SentinelFinder implements ServerFinder {
   /** Where a message said the primary is; used by the next `find` alone. */
   #news: TcpAddress | undefined;
   #newsTimer: NodeJS.Timeout | undefined;
+  /** The server that was found last, and the one that was in use last. */
+  #found: TcpAddress | undefined;
+  #used: TcpAddress | undefined;
   #watched: RedisConnection | undefined;
   #watchTimer: NodeJS.Timeout | undefined;
   #askTimer: NodeJS.Timeout | undefined;
@@ -63,11 +69,14 @@ export class SentinelFinder implements ServerFinder {
     // Who named a server that was of no use is asked last.
     if (!this.#isTrusted && news === undefined) this.#rotate();
     this.#isTrusted = false;
+    const address = news ?? (await this.#askOrRemember());
+    this.#found = address;
     const { database, login, loginFile, tls, connectTimeoutMs } = this.#target;
-    return { database, login, loginFile, tls, connectTimeoutMs, address: news ?? (await this.#ask()) };
+    return { database, login, loginFile, tls, connectTimeoutMs, address };
   }
 
   onUsed(): void {
+    this.#used = this.#found;
     this.#isTrusted = true;
   }
 
@@ -86,16 +95,34 @@ export class SentinelFinder implements ServerFinder {
     this.#watched?.drop();
   }
 
-  /** The first answer of any sentinel; whoever gave it is asked first from now on. */
+  // Without sentinels nothing can have failed over: the primary that was in use is as good as ever, if it is there.
+  async #askOrRemember(): Promise<TcpAddress> {
+    try {
+      return await this.#ask();
+    } catch (error) {
+      if (this.#used === undefined || !(error instanceof NoSentinelError)) throw error;
+      return this.#used;
+    }
+  }
+
+  /**
+   * The first answer of any sentinel; whoever gave it is asked first from now on. Rejects with a NoSentinelError if none
+   * can be asked, with a FindError if one knows no such primary.
+   */
   async #ask(): Promise<TcpAddress> {
     const asked = [...this.#sentinels];
+    let answer: FindError | undefined;
     try {
-      const { address, sentinel } = await firstAnswer(asked.map((one) => () => this.#askOne(one)));
+      const { address, sentinel } = await firstAnswer(
+        asked.map((one) => () => this.#askOne(one)),
+        (error) => {
+          if (error instanceof FindError && !(error instanceof NoSentinelError)) answer = error;
+        },
+      );
       this.#sentinels = [sentinel, ...this.#sentinels.filter((one) => one !== sentinel)];
       return address;
     } catch (error) {
-      if (error instanceof FindError) throw error;
-      throw new FindError(`no sentinel answers where ${this.#target.primaryName} is`, { cause: error });
+      throw answer ?? error;
     }
   }
 
@@ -117,7 +144,7 @@ export class SentinelFinder implements ServerFinder {
       return { address, sentinel };
     } catch (error) {
       if (error instanceof FindError) throw error;
-      throw new FindError(describeTrouble(error, target), { cause: error });
+      throw new NoSentinelError(describeTrouble(error, target), { cause: error });
     } finally {
       connection?.drop();
     }
