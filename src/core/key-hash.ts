@@ -7,8 +7,9 @@ const SEED_LOW = randomBytes(4).readInt32LE();
 const SEED_HIGH = randomBytes(4).readInt32LE();
 
 /**
- * HalfSipHash-1-3, but that the length has a word of its own, of `length` bytes that begin at word `at` and are followed by zeros up to a whole word; unsigned 32 bit.
- * A word per round makes it no slower than simpler hashes that look at every byte (bench/micro/take.mjs).
+ * Hash of `length` bytes that begin at word `at` and are followed by zeros up to a whole word; unsigned 32 bit. It is
+ * HalfSipHash-1-3, but that the length has a word of its own. A word per round makes it no slower than simpler hashes that
+ * look at every byte (bench/micro/take.mjs).
  */
 export function hashOfWords(words: Int32Array, at: number, length: number): number {
   let v0 = SEED_LOW;
