@@ -48,12 +48,21 @@ export class PostgresBatch extends Batch {
         numbers.push(this.placeOfKey(bucketKey), this.placeOfLimit(limit), 0, 0, MODE_GIVE_BACK, cost, paidAtUs);
       }
     }
-    // As they were gathered, with a time of payment after each take, which only giving back has.
+    const gathered = this.numbers;
     for (const { at, size } of this.groups) {
-      for (let i = 0; i < HEAD_NUMBERS; i++) numbers.push(this.numbers[at + i] ?? 0);
-      for (let i = 0; i < size * TAKE_NUMBERS; i++) {
-        numbers.push(Math.min(COST_MAX, this.numbers[at + HEAD_NUMBERS + i] ?? 0));
-        if (i % TAKE_NUMBERS === TAKE_NUMBERS - 1) numbers.push(0);
+      numbers.push(size, gathered[at + 1] ?? 0, gathered[at + 2] ?? 0);
+      const end = at + HEAD_NUMBERS + size * TAKE_NUMBERS;
+      for (let take = at + HEAD_NUMBERS; take < end; take += TAKE_NUMBERS) {
+        numbers.push(
+          gathered[take] ?? 0,
+          gathered[take + 1] ?? 0,
+          gathered[take + 2] ?? 0,
+          gathered[take + 3] ?? 0,
+          gathered[take + 4] ?? 0,
+          Math.min(COST_MAX, gathered[take + 5] ?? 0),
+          // The time of payment, which only giving back has.
+          0,
+        );
       }
     }
     const limits: number[] = [];
