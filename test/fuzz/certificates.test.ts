@@ -90,7 +90,7 @@ test(
           for (const line of good.key.toString().split("\n").slice(1, -2)) expect(message).not.toContain(line);
         }
       }),
-      { numRuns: fuzzRuns(150) },
+      { numRuns: fuzzRuns(80) },
     );
   },
   fuzzMs(20_000),
@@ -117,7 +117,7 @@ test(
         expect(said.filter((line) => line !== "renewed")).toEqual([]);
         expect(files.material).toMatchObject({ cert: good.cert, key: good.key });
       }),
-      { numRuns: fuzzRuns(60) },
+      { numRuns: fuzzRuns(30) },
     );
     files.close();
   },

@@ -65,10 +65,8 @@ describe.each(NONSENSE)("%s", (_name, text) => {
       if (refusal === undefined) continue;
       expect(refusal, name).toMatch(/\b[A-Z][A-Z0-9_]+: /);
       if (SECRETS.has(name) && text.trim().length > 3) expect(refusal).not.toContain(text.trim());
-      for (let i = 0; i < refusal.length; i++) {
-        const code = refusal.charCodeAt(i);
-        expect(code >= 0x20 || code === 0x0a, `${name} brings a control character into its message`).toBe(true);
-      }
+      const control = [...refusal].find((char) => char < " " && char !== "\n");
+      expect(control, `${name} brings a control character into its message`).toBeUndefined();
     }
   });
 });
@@ -84,7 +82,7 @@ test(
     const some = fc.dictionary(fc.constantFrom(...NAMES), text, { maxKeys: 12 });
     fc.assert(
       fc.property(some, (env) => void refusalOf(env)),
-      { numRuns: fuzzRuns(300) },
+      { numRuns: fuzzRuns(150) },
     );
   },
   fuzzMs(20_000),

@@ -29,7 +29,7 @@ interface ReadAnswer {
 // Reads an answer as strictly as can be: bytes that are no UTF-8 would not survive being read and written again.
 function readStrictly(message: Uint8Array): ReadAnswer {
   const read = fromBinary(response, message);
-  expect(Buffer.from(toBinary(response, read))).toEqual(Buffer.from(message));
+  expect(Buffer.compare(toBinary(response, read), message)).toBe(0);
   return read as unknown as ReadAnswer;
 }
 
@@ -77,7 +77,7 @@ test.each([
         }
       }
     }),
-    { numRuns: fuzzRuns(60) },
+    { numRuns: fuzzRuns(30) },
   );
 });
 
