@@ -62,6 +62,7 @@ export interface SoakTale {
 
 /** A store may take longer to heal than the schedule gave it; the end of the run is calm all the same. */
 const CALM_MS_MIN = 8_000;
+const CALM_AFTER_MS = 1_000;
 const MEMORY_EVERY_MS = 2_000;
 /** After the callers have gone, connections and timers of theirs need a moment to go too. */
 const SETTLE_MS = 4_000;
@@ -178,6 +179,7 @@ class Soak {
       tale.endMs = performance.now();
       this.#faultEndMs = tale.endMs;
       this.#options.say(faultLine(fault));
+      await sleep(CALM_AFTER_MS); // a store that took long to heal is seen well before the next fault
     }
     return tales;
   }

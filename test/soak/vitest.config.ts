@@ -9,5 +9,7 @@ export default defineConfig({
     globalSetup: ["test/support/require-redis.ts"],
     disableConsoleIntercept: true,
     testTimeout: 0,
+    // In real time, on machines that others use too: what is broken fails twice.
+    retry: 1,
   },
 });
