@@ -13,6 +13,8 @@ export default defineConfig({
           include: ["test/{unit,property,contract,tidy,fuzz}/**/*.test.ts"],
           exclude: ["test/**/*.server.test.ts"],
           setupFiles: SETUP,
+          // The slowest take a second or two of a quiet machine; this is for the others.
+          testTimeout: 20_000,
           sequence: { groupOrder: 0 },
         },
       },
