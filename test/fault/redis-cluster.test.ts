@@ -51,6 +51,30 @@ async function ledgers(): Promise<Map<string, number>> {
   return found;
 }
 
+/** Moves a slot to the next node. */
+async function moveOn(slot: number, pauseMs: number): Promise<void> {
+  const at = rig.nodes.indexOf(await rig.ownerOf(slot));
+  await rig.moveSlot(slot, rig.nodes[(at + 1) % rig.nodes.length] as RedisServer, pauseMs);
+}
+
+/** Has callers call for as long as `work` takes, or fails. */
+async function whileCalling(
+  count: number,
+  caller: (goesOn: () => Promise<boolean>, number: number) => Promise<void>,
+  work: () => Promise<void>,
+): Promise<void> {
+  let isWorking = true;
+  // A turn of the event loop between two calls: those that fail at once would leave none for anything else.
+  const goesOn = () => new Promise<boolean>((resolve) => setImmediate(() => resolve(isWorking)));
+  const callers = Array.from({ length: count }, (_, number) => caller(goesOn, number));
+  try {
+    await work();
+  } finally {
+    isWorking = false;
+  }
+  await Promise.all(callers);
+}
+
 const sumOf = (numbers: ReadonlyMap<string, number>) => [...numbers.values()].reduce((sum, one) => sum + one, 0);
 
 describe("a primary under load", () => {
@@ -109,11 +133,7 @@ describe("resharding under load", () => {
     const load = new Load(store, { perTick: 4, keys: KEYS });
     await sleep(200); // so that takes are under way when it begins
     for (let round = 0; round < 3; round++) {
-      for (const key of loadKeys) {
-        const slot = keySlot(key);
-        const at = rig.nodes.indexOf(await rig.ownerOf(slot));
-        await rig.moveSlot(slot, rig.nodes[(at + 1) % rig.nodes.length] as RedisServer, 5);
-      }
+      for (const key of loadKeys) await moveOn(keySlot(key), 5);
     }
     await load.stop();
     expect(load.failed).toBe(0);
@@ -129,11 +149,10 @@ describe("resharding under load", () => {
     rig = await ClusterRig.start({ replicas: false });
     const { store } = await openOn(rig.target(), 1_000);
     const keys = ["{both}1", "{both}2"];
-    let isMoving = true;
     let paid = 0;
     let failed = 0;
-    const caller = async () => {
-      while (isMoving) {
+    const caller = async (goesOn: () => Promise<boolean>) => {
+      while (await goesOn()) {
         const group = groupOn(keys[0] as string);
         const take = group.add(LEDGER);
         take.bucketKey = keys[1] as string;
@@ -143,14 +162,10 @@ describe("resharding under load", () => {
         else failed++;
       }
     };
-    const callers = Array.from({ length: 8 }, caller);
     const slot = keySlot("{both}1");
-    for (let round = 0; round < 10; round++) {
-      const at = rig.nodes.indexOf(await rig.ownerOf(slot));
-      await rig.moveSlot(slot, rig.nodes[(at + 1) % rig.nodes.length] as RedisServer, 20);
-    }
-    isMoving = false;
-    await Promise.all(callers);
+    await whileCalling(8, caller, async () => {
+      for (let round = 0; round < 10; round++) await moveOn(slot, 20);
+    });
     expect(failed).toBe(0);
     expect(paid).toBeGreaterThan(100);
     const owner = await rig.ownerOf(slot);
@@ -176,12 +191,11 @@ describe("resharding under load", () => {
     const limit = makeLimit({ amount: 0, burst: 500, debtMax: 500, windowSeconds: 3_600 });
     const keys = ["{a}", "{b}", "{c}"];
     let underWay = 0;
-    let isMoving = true;
     const granted = new Map<string, number>();
-    const caller = async (number: number) => {
+    const caller = async (goesOn: () => Promise<boolean>, number: number) => {
       // A call that needs two buckets of two slots.
       const pair = [keys[number % 3] as string, keys[(number + 1) % 3] as string];
-      while (isMoving) {
+      while (await goesOn()) {
         const group = new TakeGroup();
         for (const [index, key] of pair.entries()) {
           const take = group.add(limit);
@@ -196,14 +210,9 @@ describe("resharding under load", () => {
         for (const key of pair) granted.set(key, (granted.get(key) ?? 0) + 1);
       }
     };
-    const callers = Array.from({ length: 12 }, (_, number) => caller(number));
-    for (let round = 0; round < 20; round++) {
-      const slot = keySlot(keys[round % 3] as string);
-      const at = rig.nodes.indexOf(await rig.ownerOf(slot));
-      await rig.moveSlot(slot, rig.nodes[(at + 1) % rig.nodes.length] as RedisServer, 2);
-    }
-    isMoving = false;
-    await Promise.all(callers);
+    await whileCalling(12, caller, async () => {
+      for (let round = 0; round < 20; round++) await moveOn(keySlot(keys[round % 3] as string), 2);
+    });
     expect(underWay).toBeGreaterThan(500);
     expect(Math.max(...granted.values())).toBeLessThanOrEqual(500);
     // No token is lost either: two buckets that every third caller needs are empty to the last.

@@ -64,10 +64,10 @@ export class ClusterRig {
 
   /** The node that serves the slot now, by what the nodes that run say. */
   async ownerOf(slot: number): Promise<RedisServer> {
-    for (const range of await this.#ranges()) {
-      if (range.first <= slot && slot <= range.last) return this.#nodeAt(range.port);
-    }
-    throw new Error(`nobody serves slot ${slot}`);
+    const ranges = await this.#ranges();
+    const owner = this.nodes.find((node) => isOwnerIn(ranges, slot, node));
+    if (owner === undefined) throw new Error(`nobody serves slot ${slot}`);
+    return owner;
   }
 
   /** Replicas of a primary. */
@@ -92,6 +92,13 @@ export class ClusterRig {
     }
     await to.command("CLUSTER", "SETSLOT", slot, "NODE", this.#idOf(to));
     await from.command("CLUSTER", "SETSLOT", slot, "NODE", this.#idOf(to));
+    // A slot that moves on before all have heard of this move would have two owners in some eyes.
+    await within("all nodes have heard of the move", async () => {
+      const infos = await Promise.all(this.#running().map((node) => node.command("CLUSTER", "INFO")));
+      const epochs = new Set(infos.map((info) => /cluster_current_epoch:(\d+)/.exec(String(info))?.[1]));
+      const views = await Promise.all(this.#running().map((node) => node.command("CLUSTER", "SLOTS")));
+      return epochs.size === 1 && views.every((view) => isOwnerIn(readRanges(view), slot, to));
+    });
   }
 
   /** Has a replica take over from its primary although nothing is wrong; resolves with the new primary. */
@@ -190,6 +197,10 @@ interface Range {
   readonly last: number;
   readonly port: number;
   readonly replicaPorts: readonly number[];
+}
+
+function isOwnerIn(ranges: readonly Range[], slot: number, node: RedisServer): boolean {
+  return ranges.some(({ first, last, port }) => first <= slot && slot <= last && port === node.port);
 }
 
 function readRanges(reply: unknown): Range[] {
