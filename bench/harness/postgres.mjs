@@ -1,4 +1,5 @@
-// A PostgreSQL server of the bench's own: free port, its own folder, no fsync, so that disks don't enter the figures.
+// A PostgreSQL server of the bench's own: free port, its own folder, no fsync, so that disks don't enter the figures. Installed
+// by the system's package manager if it is not there.
 
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -7,12 +8,15 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import pg from "pg";
 import { freePort } from "./free-port.mjs";
+import { pinned } from "./pin.mjs";
+import { requireProgram } from "./require-program.mjs";
 
 const DEBIAN_FOLDER = "/usr/lib/postgresql";
 const START_MS = 20_000;
 
-/** Starts postgres on a free loopback port; resolves once it answers. */
-export async function startPostgres() {
+/** Starts postgres on a free loopback port, and on `core` only if given; resolves once it answers. */
+export async function startPostgres(core) {
+  requireProgram("postgres", () => findPrograms() !== undefined);
   const programs = findPrograms();
   const directory = mkdtempSync(join(tmpdir(), "headgate-bench-postgres-"));
   const identity = process.getuid() === 0 ? identityOf("postgres") : {};
@@ -28,7 +32,9 @@ export async function startPostgres() {
   const settings = [`port=${port}`, "listen_addresses=127.0.0.1", `unix_socket_directories=${directory}`];
   settings.push("fsync=off", "shared_buffers=128MB", "max_connections=300");
   const args = ["-D", join(directory, "data"), ...settings.flatMap((setting) => ["-c", setting])];
-  const child = spawn(join(programs, "postgres"), args, { ...options, stdio: "ignore" });
+  const server = [join(programs, "postgres"), ...args];
+  const [command, ...rest] = core === undefined ? server : pinned(core, server);
+  const child = spawn(command, rest, { ...options, stdio: "ignore" });
   await whenAnswering(port);
   return {
     port,
@@ -52,9 +58,7 @@ function findPrograms() {
     ...debian.map((version) => join(DEBIAN_FOLDER, version, "bin")),
     ...process.env.PATH.split(delimiter),
   ];
-  const found = folders.find((folder) => existsSync(join(folder, "initdb")) && existsSync(join(folder, "postgres")));
-  if (found === undefined) throw new Error("postgres was not found; install it (Debian: postgresql)");
-  return found;
+  return folders.find((folder) => existsSync(join(folder, "initdb")) && existsSync(join(folder, "postgres")));
 }
 
 function identityOf(name) {

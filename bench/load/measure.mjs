@@ -42,7 +42,7 @@ async function measureOnce(who, shape, { servers, seconds }) {
 
 /** Where caller.mjs finds the Redis of a shape, if it has one. */
 export async function redisOf(servers, who, shape) {
-  if (!shape.redis || who === "yardstick") return {};
+  if (shape.store !== "redis" || who === "yardstick") return {};
   const { port, pid } = await servers.redis();
   return { redisPort: port, redisPid: pid };
 }

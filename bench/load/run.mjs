@@ -34,7 +34,7 @@ const shapes = SHAPES.filter(({ name, goal }) => name.includes(values.only) && (
 const isWhole = values.only === "" && !values["no-tail"];
 
 requireProgram("h2load");
-if (shapes.some(({ redis }) => redis)) requireProgram("redis-server");
+if (shapes.some(({ store }) => store === "redis")) requireProgram("redis-server");
 
 const before = busyness();
 const startMs = performance.now();

@@ -2,6 +2,7 @@
 // between rounds as it does between deployments; a quick run keeps them.
 
 import { CORE } from "../harness/pin.mjs";
+import { clientFor, startPostgres } from "../harness/postgres.mjs";
 import { startRedis } from "../harness/redis.mjs";
 import { startServer } from "./h2load.mjs";
 
@@ -11,6 +12,7 @@ export class Servers {
   #isKept;
   #profile;
   #redis;
+  #postgres;
   #kept = new Map();
 
   constructor({ isKept = false, profile = false } = {}) {
@@ -24,14 +26,23 @@ export class Servers {
     return this.#redis;
   }
 
+  // What tells a service where its buckets are.
+  async #storeSettings({ store }) {
+    if (store === "redis") return { REDIS_URL: `127.0.0.1:${(await this.redis()).port}` };
+    if (store !== "postgres") return {};
+    this.#postgres ??= await startPostgres(CORE.redis);
+    const { host, port, user, database } = clientFor(this.#postgres.port);
+    return { BACKEND_TYPE: "postgres", POSTGRES_URL: `postgres://${user}@${host}:${port}/${database}` };
+  }
+
   /** A server of `who` ("yardstick" or "service") for a shape. */
   async take(who, shape) {
-    const key = who === "yardstick" ? who : JSON.stringify([shape.rules, shape.env, shape.redis]);
+    const key = who === "yardstick" ? who : JSON.stringify([shape.rules, shape.env, shape.store]);
     const kept = this.#kept.get(key);
     if (kept !== undefined) return { ...kept, isWarm: true };
-    const redis = shape.redis && who === "service" ? { REDIS_URL: `127.0.0.1:${(await this.redis()).port}` } : {};
+    const store = who === "service" ? await this.#storeSettings(shape) : {};
     // A bench measures, it does not degrade: an answer that takes long counts as long.
-    const env = { BENCH_RULES: shape.rules, STORE_DEADLINE: "10s", ...redis, ...shape.env };
+    const env = { BENCH_RULES: shape.rules, STORE_DEADLINE: "10s", ...store, ...shape.env };
     const server = await startServer(KIND[who], { profile: this.#profile, env });
     if (this.#isKept) this.#kept.set(key, server);
     return { ...server, isWarm: false };
@@ -55,5 +66,6 @@ export class Servers {
     for (const server of this.#kept.values()) await server.stop();
     this.#kept.clear();
     await this.#redis?.stop();
+    await this.#postgres?.stop();
   }
 }

@@ -6,7 +6,7 @@ const USUAL = { connections: 4, streams: 50 };
 /**
  * `by` h2load sends one message again and again; `by` caller sends what varies (caller.mjs); `by` envoy is h2load in front of
  * an Envoy that asks the server, and there only `us of CPU` and its ratio speak of the server: the rest of the time is
- * Envoy's. `rules` names a rule file of rules.mjs, `redis` puts the buckets there. `goal` is the least ratio to the yardstick;
+ * Envoy's. `rules` names a rule file of rules.mjs, `store` says where the buckets are ("redis", "postgres"; else memory). `goal` is the least ratio to the yardstick;
  * shapes without one are for looking.
  */
 export const SHAPES = [
@@ -29,11 +29,21 @@ export const SHAPES = [
     rules: "hot",
     message: "spread",
     keys: 10_000,
-    redis: true,
+    store: "redis",
     goal: 4,
   },
-  { name: "Redis, hot key, refused", by: "caller", ...USUAL, rules: "refused", redis: true, goal: 8 },
-  { name: "Redis, hot key, lease", by: "caller", ...USUAL, rules: "lease", redis: true, goal: 8 },
+  { name: "Redis, hot key, refused", by: "caller", ...USUAL, rules: "refused", store: "redis", goal: 8 },
+  { name: "Redis, hot key, lease", by: "caller", ...USUAL, rules: "lease", store: "redis", goal: 8 },
+  {
+    name: "PostgreSQL, exact, 10,000 keys",
+    by: "caller",
+    ...USUAL,
+    rules: "hot",
+    message: "spread",
+    keys: 10_000,
+    store: "postgres",
+  },
+  { name: "PostgreSQL, hot key, lease", by: "caller", ...USUAL, rules: "lease", store: "postgres" },
   { name: "memory, one call at a time", by: "h2load", connections: 1, streams: 1, rules: "hot", goal: 2.5 },
   { name: "memory, 64 connections x 1 stream", by: "h2load", connections: 64, streams: 1, rules: "hot" },
   { name: "memory, 1,000 connections x 1 stream", by: "caller", connections: 1_000, streams: 1, rules: "hot" },
@@ -84,6 +94,6 @@ export const TAILS = [
     rules: "hot",
     message: "spread",
     keys: 10_000,
-    redis: true,
+    store: "redis",
   },
 ];
