@@ -21,6 +21,8 @@ export interface AdminSources extends GuardedSources {
   readonly rulesState: () => RulesState;
   /** Every setting by name, secrets redacted. */
   readonly settings: Readonly<Record<string, string>>;
+  /** How the certificates of the gRPC port stand; undefined without TLS. */
+  readonly tls?: (() => object | undefined) | undefined;
   /** How each of the workers fares; undefined where there are none. */
   readonly workers?: (() => Promise<readonly object[]>) | undefined;
   /** Told of faults of ours; must not throw. */
@@ -74,7 +76,7 @@ function metricsPage({
 }
 
 function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<string, Page> {
-  const { answerJson, health, rulesState, settings, workers } = sources;
+  const { answerJson, health, rulesState, settings, tls, workers } = sources;
   const { bodyBytesMax } = options;
   const pages = new Map<string, Page>();
   const add = (path: string, help: string, methods: Page["methods"], answer: Page["answer"]) =>
@@ -92,8 +94,8 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
     json(health.isServing() ? 200 : 503, readinessView(health.troubles(), health.notes())),
   );
   pages.set(options.metricsPath, metricsPage(sources));
-  add("/config", "rule files, hash, last error, warnings, settings", READ, async () =>
-    json(200, configView(rulesState(), settings, await workers?.())),
+  add("/config", "rule files, hash, last error, warnings, certificates, settings", READ, async () =>
+    json(200, configView(rulesState(), settings, { tls: tls?.(), workers: await workers?.() })),
   );
   add("/rlconfig", "one line per limit in force", READ, () => text(200, inTurns(limitLines(rulesState().rules))));
   return pages;

@@ -24,11 +24,11 @@ export interface RulesState {
   readonly lastFailure: FailedLoad | undefined;
 }
 
-/** The JSON of `/config`. `settings` come redacted; `workers` are there if several share the port. */
+/** The JSON of `/config`. `settings` come redacted; `tls` is there with certificates, `workers` if several share the port. */
 export function configView(
   state: RulesState,
   settings: Readonly<Record<string, string>>,
-  workers?: readonly object[],
+  { tls, workers }: { readonly tls?: object | undefined; readonly workers?: readonly object[] | undefined } = {},
 ): object {
   const { rules, lastFailure } = state;
   return {
@@ -45,6 +45,7 @@ export function configView(
           ? null
           : { at: isoTime(lastFailure.atUs), message: lastFailure.message, problems: lastFailure.problems },
     },
+    ...(tls === undefined ? {} : { tls }),
     ...(workers === undefined ? {} : { workers }),
     settings,
   };

@@ -17,10 +17,10 @@ import { PrometheusExporter } from "../telemetry/prometheus.ts";
 import { type FastLaneOptions, startFastLane } from "../transport/fast-lane/fast-lane-server.ts";
 import { type GrpcServer, startGrpcServer } from "../transport/grpc-server.ts";
 import { loadRegistry, SHOULD_RATE_LIMIT_PATH } from "../transport/load-proto.ts";
-import { TlsFiles } from "../transport/tls-files.ts";
 import { openTokens, watchAdmin } from "./admin-watch.ts";
 import type { Parts } from "./parts.ts";
 import { openSidePorts, type SidePorts } from "./side-ports.ts";
+import { openTls, tlsNumbers, tlsView } from "./tls-watch.ts";
 import { workerService, workersView } from "./worker-service.ts";
 
 const KEEPALIVE_MS = 60_000;
@@ -135,6 +135,7 @@ function adminSources(parts: Parts): AdminSources {
     metricsContentType: exporter.contentType,
     rulesState: () => rulesState(parts),
     settings: describeSettings(settings),
+    tls: () => tlsView(parts.running.tls),
     workers: link === undefined ? undefined : () => workersView(link),
     explain: (question) => explainQuestion(parts, question),
     buckets: parts.buckets,
@@ -169,6 +170,7 @@ function metricSources(parts: Parts): ConstructorParameters<typeof PrometheusExp
     buckets: () => (store instanceof MemoryStore ? store.bucketCount : undefined),
     inFlight: () => running.grpc?.inFlight() ?? 0,
     lane: () => running.laneCounts,
+    tls: () => tlsNumbers(running.tls),
     isReady: () => health.isServing(),
     version,
   };
@@ -183,20 +185,6 @@ async function explainQuestion({ reloader }: Parts, question: ExplainQuestion): 
   const rules = reloader.current;
   if (rules === undefined) return { says: "no rules are in force; /config says why" };
   return runInTurns(explainSteps(rules, question.domain, question.descriptors));
-}
-
-function openTls({ settings, logger }: Parts): TlsFiles | undefined {
-  const { grpcTlsCertFile: certFile, grpcTlsKeyFile: keyFile } = settings;
-  if (!settings.grpcUsesTls || certFile === undefined || keyFile === undefined) return undefined;
-  const clientCaFile = settings.grpcClientCaFile ?? settings.grpcGatewayCaFile;
-  return new TlsFiles(
-    { certFile, keyFile, clientCaFile, clientName: settings.grpcClientName },
-    {
-      renewed: (validTo) => logger.info({ certFile, validTo }, "renewed certificates are in force"),
-      refused: (why) =>
-        logger.error({ certFile, why }, "changed certificates can't be used; the old ones stay in force"),
-    },
-  );
 }
 
 async function listenOrExplain(admin: AdminServer, { httpHost, httpPort }: Settings): Promise<number> {

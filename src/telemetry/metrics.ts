@@ -148,6 +148,30 @@ export const METRICS = {
     ["action", "outcome"],
   ),
 
+  tlsRemaining: gauge(
+    "headgate_tls_certificate_remaining_seconds",
+    "Seconds until the first certificate of the gRPC port's chain expires; below 0 it has. With GRPC_SERVER_USE_TLS only.",
+    [],
+    "min",
+  ),
+  tlsLifetime: gauge(
+    "headgate_tls_certificate_lifetime_seconds",
+    "Seconds from the start of the gRPC port's certificate to that end. With GRPC_SERVER_USE_TLS only.",
+    [],
+    "min",
+  ),
+  tlsChanges: counter(
+    "headgate_tls_changes_total",
+    "Changes of the certificate files that came in force, and those that were refused. With GRPC_SERVER_USE_TLS only.",
+    ["outcome"],
+  ),
+  tlsLastChangeOk: gauge(
+    "headgate_tls_last_change_success",
+    "1 while the certificate files as they are now are in force, 0 while older ones are. With GRPC_SERVER_USE_TLS only.",
+    [],
+    "min",
+  ),
+
   rulesInfo: gauge("headgate_rules_info", "1 for the rule set in force.", ["version", "hash"], "max"),
   rulesAge: gauge("headgate_rules_age_seconds", "Seconds since the rule set in force was loaded.", [], "max"),
   rulesLimits: gauge("headgate_rules_limits", "Limits of the rule set in force.", [], "max"),

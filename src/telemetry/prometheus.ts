@@ -42,6 +42,16 @@ export interface LocalCacheNumbers {
   readonly evicted: number;
 }
 
+/** How the certificates of the gRPC port stand. */
+export interface TlsNumbers {
+  readonly remainingSeconds: number;
+  readonly lifetimeSeconds: number;
+  readonly renewals: number;
+  readonly refusals: number;
+  /** True while the files as they are now are not in force. */
+  readonly isRefused: boolean;
+}
+
 /** Where the numbers are. Functions are called once per scrape. */
 export interface MetricSources {
   readonly calls: CallCounts;
@@ -58,6 +68,8 @@ export interface MetricSources {
   readonly inFlight: () => number;
   /** What the fast lane counted; undefined without one. */
   readonly lane: () => LaneNumbers | undefined;
+  /** Undefined without TLS. */
+  readonly tls: () => TlsNumbers | undefined;
   readonly isReady: () => boolean;
   readonly version: string;
 }
@@ -79,6 +91,7 @@ export class PrometheusExporter {
     registerLane(this.#registry, sources);
     registerStore(this.#registry, sources);
     registerRules(this.#registry, sources);
+    registerTls(this.#registry, sources);
     registerAdmin(this.#registry, sources);
   }
 
@@ -187,6 +200,24 @@ function registerRules(registry: Registry, { reloads, rules, isReady, version }:
   register(METRICS.ready, () => [[isReady() ? 1 : 0]]);
   register(METRICS.workers, () => [[1]]);
   register(METRICS.buildInfo, () => [[1, { version, node_version: process.version }]]);
+}
+
+function registerTls(registry: Registry, { tls }: MetricSources): void {
+  const register = registerIn(registry);
+  register(METRICS.tlsRemaining, () => optional(tls()?.remainingSeconds));
+  register(METRICS.tlsLifetime, () => optional(tls()?.lifetimeSeconds));
+  register(METRICS.tlsChanges, () => {
+    const numbers = tls();
+    if (numbers === undefined) return [];
+    return [
+      [numbers.renewals, { outcome: "renewed" }],
+      [numbers.refusals, { outcome: "refused" }],
+    ];
+  });
+  register(METRICS.tlsLastChangeOk, () => {
+    const numbers = tls();
+    return numbers === undefined ? [] : [[numbers.isRefused ? 0 : 1]];
+  });
 }
 
 function registerAdmin(registry: Registry, { admin }: MetricSources): void {

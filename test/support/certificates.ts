@@ -15,11 +15,15 @@ export interface Pair {
 /** Signs certificates; each test's authorities are strangers to each other. */
 export class Authority {
   readonly directory = mkdtempSync(join(tmpdir(), "headgate-tls-"));
-  readonly certFile = join(this.directory, "ca.crt");
-  readonly #keyFile = join(this.directory, "ca.key");
+  readonly certFile: string;
+  readonly #keyFile: string;
   #serial = 1;
 
-  constructor(name = "test authority") {
+  /** Signs itself, unless it is given what another has signed for it. */
+  constructor(name = "test authority", signed?: Pair) {
+    this.certFile = signed?.certFile ?? join(this.directory, "ca.crt");
+    this.#keyFile = signed?.keyFile ?? join(this.directory, "ca.key");
+    if (signed !== undefined) return;
     openssl([
       ..."req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2".split(" "),
       ...["-subj", `/CN=${name}`, "-keyout", this.#keyFile, "-out", this.certFile],
@@ -30,17 +34,37 @@ export class Authority {
     return readFileSync(this.certFile);
   }
 
-  /** A certificate for the DNS names, and for 127.0.0.1. */
+  /** A certificate for the DNS names, and for 127.0.0.1, valid for a day. */
   issue(...names: readonly string[]): Pair {
+    return this.issueFor(1, ...names);
+  }
+
+  /** The same for `days` from now. */
+  issueFor(days: number, ...names: readonly string[]): Pair {
+    return this.#sign(
+      names,
+      days,
+      `subjectAltName=${[...names.map((name) => `DNS:${name}`), "IP:127.0.0.1"].join(",")}`,
+    );
+  }
+
+  /** The certificate of an authority in between, and one for the DNS name that it vouches for. */
+  issueThrough(between: string, name: string): { readonly own: Pair; readonly between: Buffer } {
+    const middle = this.#sign([between], 2, "basicConstraints=critical,CA:TRUE");
+    const below = new Authority(between, middle);
+    return { own: below.issueFor(2, name), between: middle.cert };
+  }
+
+  #sign(names: readonly string[], days: number, extension: string): Pair {
     const stem = join(this.directory, `pair-${this.#serial}`);
     const [keyFile, requestFile, certFile, extFile] = [`${stem}.key`, `${stem}.csr`, `${stem}.crt`, `${stem}.ext`];
     openssl([
       ..."req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes".split(" "),
       ...["-subj", `/CN=${names[0] ?? "nobody"}`, "-keyout", keyFile, "-out", requestFile],
     ]);
-    writeFileSync(extFile, `subjectAltName=${[...names.map((name) => `DNS:${name}`), "IP:127.0.0.1"].join(",")}\n`);
+    writeFileSync(extFile, `${extension}\n`);
     openssl([
-      ...["x509", "-req", "-in", requestFile, "-CA", this.certFile, "-CAkey", this.#keyFile, "-days", "1"],
+      ...["x509", "-req", "-in", requestFile, "-CA", this.certFile, "-CAkey", this.#keyFile, "-days", String(days)],
       ...["-set_serial", String(this.#serial++), "-extfile", extFile, "-out", certFile],
     ]);
     return { certFile, keyFile, cert: readFileSync(certFile), key: readFileSync(keyFile) };

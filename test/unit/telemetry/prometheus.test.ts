@@ -27,6 +27,7 @@ function makeExporter() {
     localCache: { size: 3, lookups: 10, hits: 4, expired: 2, evicted: 1 },
     inFlight: () => 5,
     lane: () => ({ connections: 2, unaryCalls: 30, handedStreams: 4, troubles: { ping_flood: 1 } }),
+    tls: () => ({ remainingSeconds: 3_600, lifetimeSeconds: 86_400, renewals: 2, refusals: 1, isRefused: true }),
     isReady: () => true,
     version: "0.1.0",
   };
@@ -64,6 +65,15 @@ test("every line is a comment or a sample", async () => {
   expect(
     lines.filter((line) => !/^(?:# (?:HELP|TYPE) \w+ .+|\w+(?:\{(?:\w+="[^"]*",?)*\})? -?[\d.e+-]+)$/.test(line)),
   ).toEqual([]);
+});
+
+test("shows how long the certificate lasts, and what came of changed ones", async () => {
+  const text = await textOf(makeExporter().exporter);
+  expect(sampleOf(text, "headgate_tls_certificate_remaining_seconds")).toBe("3600");
+  expect(sampleOf(text, "headgate_tls_certificate_lifetime_seconds")).toBe("86400");
+  expect(sampleOf(text, "headgate_tls_changes_total", 'outcome="renewed"')).toBe("2");
+  expect(sampleOf(text, "headgate_tls_changes_total", 'outcome="refused"')).toBe("1");
+  expect(sampleOf(text, "headgate_tls_last_change_success")).toBe("0");
 });
 
 test("counts calls by outcome and source", async () => {

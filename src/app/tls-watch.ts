@@ -1,0 +1,70 @@
+// Joins the certificates of the gRPC port with log, health and metrics: what came in force, what was refused, what expires.
+
+import { WallClock } from "../core/clock.ts";
+import { MICROS_PER_SECOND } from "../core/units.ts";
+import type { TlsNumbers } from "../telemetry/prometheus.ts";
+import { TlsFiles } from "../transport/tls-files.ts";
+import type { Parts } from "./parts.ts";
+
+/**
+ * Opens the certificates that the settings name; undefined without TLS. Throws ConfigError if they can't serve. What is amiss
+ * with them is a note on the health pages, not a trouble: callers that don't look at it are served.
+ */
+export function openTls({ settings, logger, health }: Parts): TlsFiles | undefined {
+  const { grpcTlsCertFile: certFile, grpcTlsKeyFile: keyFile } = settings;
+  if (!settings.grpcUsesTls || certFile === undefined || keyFile === undefined) return undefined;
+  const clientCaFile = settings.grpcClientCaFile ?? settings.grpcGatewayCaFile;
+  let saidFault: string | undefined;
+  const show = (files: TlsFiles) => {
+    const { refusal, fault } = files.status();
+    const kept = refusal === undefined ? [] : [`changed certificates are not in force: ${refusal}`];
+    const notes = fault === undefined ? kept : [`callers may turn down the certificates in force: ${fault}`, ...kept];
+    health.setNote("certificates", notes.length === 0 ? undefined : notes.join("; "));
+    if (fault !== undefined && fault !== saidFault) {
+      logger.error({ certFile, why: fault }, "callers may turn down the certificates that are in force");
+    }
+    saidFault = fault;
+  };
+  const files: TlsFiles = new TlsFiles(
+    { certFile, keyFile, clientCaFile, clientName: settings.grpcClientName },
+    {
+      renewed: (validTo) => logger.info({ certFile, validTo }, "renewed certificates are in force"),
+      refused: (why) =>
+        logger.error({ certFile, why }, "changed certificates are not used; the old ones stay in force"),
+      looked: () => show(files),
+    },
+  );
+  show(files);
+  return files;
+}
+
+/** Their numbers for metrics; undefined without TLS. */
+export function tlsNumbers(files: TlsFiles | undefined): TlsNumbers | undefined {
+  if (files === undefined) return undefined;
+  const { validFromUs, validToUs, renewals, refusals, refusal } = files.status();
+  return {
+    remainingSeconds: (validToUs - new WallClock().nowUs()) / MICROS_PER_SECOND,
+    lifetimeSeconds: (validToUs - validFromUs) / MICROS_PER_SECOND,
+    renewals,
+    refusals,
+    isRefused: refusal !== undefined,
+  };
+}
+
+/** What `/config` shows of them; undefined without TLS. */
+export function tlsView(files: TlsFiles | undefined): object | undefined {
+  if (files === undefined) return undefined;
+  const { subject, validFromUs, validToUs, refusal, fault } = files.status();
+  return {
+    file: files.names.certFile,
+    subject,
+    valid_from: isoTime(validFromUs),
+    valid_to: isoTime(validToUs),
+    fault: fault ?? null,
+    last_error: refusal ?? null,
+  };
+}
+
+function isoTime(us: number): string {
+  return new Date(us / 1_000).toISOString();
+}
