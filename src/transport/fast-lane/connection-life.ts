@@ -1,10 +1,11 @@
 // The life of a connection: keepalive, age with its grace, drain by two GOAWAYs, and the times within which something
 // has to move. One look per second; nothing here runs on the way of a call.
 
+import type { Socket } from "node:net";
 import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../core/units.ts";
-import type { Connection } from "./connection.ts";
+import type { Lane, LaneConnection } from "./lane.ts";
 import { ErrorCode, STREAM_ID_LARGEST } from "./protocol.ts";
-import { UnaryStream } from "./unary-stream.ts";
+import type { StreamOwner } from "./stream-owner.ts";
 
 /** Ages differ by up to a tenth, so that connections made together don't go together. */
 const AGE_JITTER = 0.1;
@@ -20,8 +21,22 @@ const DRAIN_PING = Buffer.from("draining", "latin1");
 const Phase = { open: 0, noticed: 1, drained: 2, ending: 3 } as const;
 type Phase = (typeof Phase)[keyof typeof Phase];
 
+/** The connection, as what watches over it sees it. */
+export interface LifeOwner extends StreamOwner, LaneConnection {
+  readonly lane: Lane;
+  readonly socket: Socket;
+  /** True if a frame or a header block has begun and not ended. */
+  readonly isWithinFrame: boolean;
+  /** Moves with every frame, and every header block, that has come whole. */
+  readonly piecesRead: number;
+  /** Says goodbye and ends the connection: no stream is answered any more. */
+  finish(code: ErrorCode, debug: string): void;
+  /** Ends a connection that has said its goodbye. */
+  leave(): void;
+}
+
 export class ConnectionLife {
-  readonly #connection: Connection;
+  readonly #connection: LifeOwner;
   #phase: Phase = Phase.open;
   #lastStreamId = STREAM_ID_LARGEST;
   // Whether something was read or written since the last look, and when that was seen.
@@ -37,7 +52,7 @@ export class ConnectionLife {
   #graceUs: number;
   readonly #expiresUs: number;
 
-  constructor(connection: Connection) {
+  constructor(connection: LifeOwner) {
     this.#connection = connection;
     const { lane } = connection;
     const nowUs = lane.nowUs();
@@ -143,7 +158,7 @@ export class ConnectionLife {
   #isStarved(nowUs: number): boolean {
     const stallUs = this.#connection.lane.bounds.stallMs * MICROS_PER_MILLI;
     for (const stream of this.#connection.sender.blocked) {
-      if (stream instanceof UnaryStream && stream.isStarvedAt(nowUs, stallUs)) return true;
+      if (stream.isStarvedAt(nowUs, stallUs)) return true;
     }
     return false;
   }
@@ -153,9 +168,7 @@ export class ConnectionLife {
     const { streams, lane } = this.#connection;
     if (streams.size === 0) return;
     for (const stream of streams.all()) {
-      if (stream instanceof UnaryStream && !stream.isRemoteDone) {
-        stream.lookAtRequest(nowUs, lane.bounds.stallMs * MICROS_PER_MILLI);
-      }
+      if (!stream.isRemoteDone) stream.lookAtRequest(nowUs, lane.bounds.stallMs * MICROS_PER_MILLI);
     }
   }
 

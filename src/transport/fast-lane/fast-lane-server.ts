@@ -108,7 +108,7 @@ async function drain(running: Running, graceMs: number, { door, unixSocket }: Fa
   door?.close();
   listener.close();
   services.health.close();
-  for (const connection of lane.connections) connection.life.drain(graceMs);
+  for (const connection of lane.connections) connection.drain(graceMs);
   const cut = setTimeout(() => listener.destroy(), graceMs);
   await listener.emptied();
   clearTimeout(cut);

@@ -3,15 +3,15 @@
 
 import { GrpcStatus } from "../../core/unary.ts";
 import { type Allowances, Frill } from "./allowances.ts";
-import type { Connection } from "./connection.ts";
+import type { ConnectionLife } from "./connection-life.ts";
 import type { FrameSink } from "./frame-reader.ts";
-import { HandOver } from "./hand-over.ts";
+import { HandOver, type HandOverOwner } from "./hand-over.ts";
 import { type BlockSink, HeaderIntake } from "./header-intake.ts";
 import { HeaderList } from "./header-list.ts";
 import { HeaderMemory } from "./header-memory.ts";
 import { HpackDecoder } from "./hpack-decoder.ts";
 import type { Lane } from "./lane.ts";
-import { applySettings } from "./peer-settings.ts";
+import { applySettings, type SettingsOwner } from "./peer-settings.ts";
 import {
   ConnectionError,
   ErrorCode,
@@ -28,6 +28,7 @@ import type { Sender } from "./sender.ts";
 import type { Stream } from "./stream.ts";
 import type { StreamTable } from "./stream-table.ts";
 import { TurnedAwayStream } from "./turned-away-stream.ts";
+import type { CallOwner } from "./unary-stream.ts";
 
 /** Bytes of DATA that a peer may have under way on all its streams together. */
 export const RECEIVE_WINDOW = 1_048_576;
@@ -36,8 +37,22 @@ const WORTHY_DATA_BYTES = 16;
 /** SETTINGS longer than this count as several; nobody has more than a dozen to say. */
 const SETTINGS_BYTES_PER_FRILL = 16 * SETTING_BYTES;
 
+/** The connection, as what comes in on it sees it. */
+export interface IntakeOwner extends CallOwner, HandOverOwner, SettingsOwner {
+  /** Why no call of this peer is served; undefined serves it. */
+  readonly refusal: string | undefined;
+  readonly allowances: Allowances;
+  readonly life: ConnectionLife;
+  /** Nothing is read or sent any more, but for what was written before. */
+  readonly isClosed: boolean;
+  /** Sends RST_STREAM for a stream that was not opened. */
+  refuse(id: number, code: ErrorCode): void;
+  /** Forgets a stream that is over. */
+  remove(stream: Stream): void;
+}
+
 export class FrameIntake implements FrameSink, BlockSink {
-  readonly #connection: Connection;
+  readonly #connection: IntakeOwner;
   readonly #lane: Lane;
   readonly #sender: Sender;
   readonly #streams: StreamTable;
@@ -53,7 +68,7 @@ export class FrameIntake implements FrameSink, BlockSink {
   /** Frames and header blocks that have come whole. */
   pieces = 0;
 
-  constructor(connection: Connection) {
+  constructor(connection: IntakeOwner) {
     const { lane } = connection;
     this.#connection = connection;
     this.#lane = lane;

@@ -2,23 +2,31 @@
 // one per connection, made for its first such stream and ended with it. handed-stream.ts carries the single stream.
 
 import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from "node:http2";
+import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
-import type { Connection } from "./connection.ts";
 import { duplexPair } from "./duplex-pair.ts";
 import { HandedStream } from "./handed-stream.ts";
 import type { HeaderList } from "./header-list.ts";
 import { NameId, PEER_ADDRESS_NAME, PEER_CERTIFICATE_NAME } from "./header-names.ts";
+import type { Lane } from "./lane.ts";
 import { ErrorCode } from "./protocol.ts";
+import type { StreamOwner } from "./stream-owner.ts";
 
 // Never looked up: the connection is made in here.
 const INNER_AUTHORITY = "http://headgate.invalid";
 
+/** The connection, as the hand-over sees it. */
+export interface HandOverOwner extends StreamOwner {
+  readonly lane: Lane;
+  readonly socket: Socket;
+}
+
 export class HandOver {
-  readonly #connection: Connection;
+  readonly #connection: HandOverOwner;
   #session: ClientHttp2Session | undefined;
   #open = 0;
 
-  constructor(connection: Connection) {
+  constructor(connection: HandOverOwner) {
     this.#connection = connection;
   }
 

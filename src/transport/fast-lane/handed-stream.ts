@@ -4,9 +4,9 @@
 
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from "node:http2";
 import { GrpcStatus } from "../../core/unary.ts";
-import type { Connection } from "./connection.ts";
 import { ErrorCode, Flag } from "./protocol.ts";
 import { Stream } from "./stream.ts";
+import type { StreamOwner } from "./stream-owner.ts";
 
 /** Bytes of requests that are handed in one turn: what they ask for may be a hundred times as long. */
 const PIECE_BYTES = 1_024;
@@ -15,7 +15,7 @@ const PIECE_BYTES = 1_024;
 const INNER_ONLY: ReadonlySet<string> = new Set(["connection", "transfer-encoding", "keep-alive"]);
 
 export class HandedStream extends Stream {
-  readonly #connection: Connection;
+  readonly #connection: StreamOwner;
   readonly #inner: ClientHttp2Stream;
   // Read from the inner stream but not sent, because a window is shut.
   #waiting: Buffer[] = [];
@@ -30,7 +30,7 @@ export class HandedStream extends Stream {
   #isInnerDone = false;
   #isOver = false;
 
-  constructor(connection: Connection, id: number, inner: ClientHttp2Stream) {
+  constructor(connection: StreamOwner, id: number, inner: ClientHttp2Stream) {
     super();
     this.id = id;
     this.#connection = connection;

@@ -2,21 +2,20 @@
 // left out: a health Watch stays open for days and costs nothing.
 
 import { type ConnectionLoads, chooseConnection, MovingAverage } from "../connection-loads.ts";
-import type { Connection } from "./connection.ts";
-import type { Lane } from "./lane.ts";
+import type { Lane, LaneConnection } from "./lane.ts";
 import { UnaryStream } from "./unary-stream.ts";
 
 export class LaneLoads implements ConnectionLoads {
   readonly #lane: Lane;
-  #averages = new Map<Connection, MovingAverage>();
-  readonly #leaving = new WeakSet<Connection>();
+  #averages = new Map<LaneConnection, MovingAverage>();
+  readonly #leaving = new WeakSet<LaneConnection>();
 
   constructor(lane: Lane) {
     this.#lane = lane;
   }
 
   sample(): void {
-    const averages = new Map<Connection, MovingAverage>();
+    const averages = new Map<LaneConnection, MovingAverage>();
     for (const connection of this.#lane.connections) {
       const average = this.#averages.get(connection) ?? new MovingAverage();
       average.add(unaryStreamsOf(connection));
@@ -44,12 +43,12 @@ export class LaneLoads implements ConnectionLoads {
     const [connection, average] = (chosen === undefined ? undefined : staying[chosen]) ?? [];
     if (connection === undefined || average === undefined) return undefined;
     this.#leaving.add(connection);
-    connection.life.drain(this.#lane.options.maxConnectionAgeGraceMs);
+    connection.drain(this.#lane.options.maxConnectionAgeGraceMs);
     return average.value;
   }
 }
 
-function unaryStreamsOf(connection: Connection): number {
+function unaryStreamsOf(connection: LaneConnection): number {
   if (connection.streams.size === 0) return 0;
   return connection.streams.all().filter((stream) => stream instanceof UnaryStream).length;
 }

@@ -3,13 +3,13 @@
 import type { Duplex } from "node:stream";
 import type { Clock } from "../../core/clock.ts";
 import type { CallContext } from "../unary-call.ts";
-import type { Bounds, LaneCounts } from "./bounds.ts";
-import type { Connection } from "./connection.ts";
+import type { Bounds, LaneCounts, Trouble } from "./bounds.ts";
 import { Deadlines } from "./deadlines.ts";
 import { huffmanTextMax } from "./huffman.ts";
 import { ChunkPool } from "./output.ts";
 import type { KnownMethods } from "./request-head.ts";
-import { UnaryStream } from "./unary-stream.ts";
+import type { StreamTable } from "./stream-table.ts";
+import { type CallLane, type CallOwner, UnaryStream } from "./unary-stream.ts";
 
 /** What a lane needs of its server's options. */
 export interface LaneOptions {
@@ -33,35 +33,53 @@ export interface LaneParts {
   readonly inject: (end: Duplex) => void;
 }
 
+/** A connection, as the lane sees it, and whoever looks at all of them. */
+export interface LaneConnection {
+  readonly streams: StreamTable;
+  /** Nothing is read or sent any more, but for what was written before. */
+  readonly isClosed: boolean;
+  /** Bytes of output that the peer has not read. */
+  readonly unreadBytes: number;
+  /** Hands the output of this turn to the socket. */
+  flush(): void;
+  /** Answers the calls whose deadline has come; returns when the next one does, or Infinity. */
+  expireCalls(nowUs: number): number;
+  /** Looks whether anything is overdue, `seconds` after the last look. */
+  look(nowUs: number, seconds: number): void;
+  /** Asks the peer to go, and ends the connection when its last stream has ended, or after the grace. */
+  drain(graceMs: number): void;
+  /** Ends the connection for a bound that it passed. */
+  cut(trouble: Trouble): void;
+}
+
 /** Streams that rest in the pool before one serves again, so that a handler that replies twice is caught, not obeyed. */
 const RESTING_STREAMS = 256;
 const POOLED_STREAMS_MAX = 4_096;
 
-export class Lane {
+export class Lane implements CallLane {
   readonly options: LaneOptions;
   readonly bounds: Bounds;
   readonly counts: LaneCounts;
   readonly context: CallContext;
   readonly known: KnownMethods;
   readonly inject: (end: Duplex) => void;
-  readonly connections = new Set<Connection>();
+  readonly connections = new Set<LaneConnection>();
   readonly chunks = new ChunkPool();
   readonly deadlines: Deadlines;
   /** Where header text is decoded; free between any two calls. */
   readonly headerScratch: Buffer;
   /** Streams that are open on all connections. */
   streams = 0;
-  /** Bytes held of unary requests that have not come whole, over all connections. */
   partialBytes = 0;
   /** Output of all connections that peers have not read. */
   unreadBytes = 0;
   readonly #clock: Clock;
   #turnNowUs = 0;
-  #toFlush: Connection[] = [];
+  #toFlush: LaneConnection[] = [];
   readonly #flushAll = () => this.#flush();
   // Calls read in this turn, each in the same place of four lists: no object per call.
   readonly #readStreams: UnaryStream[] = [];
-  readonly #readConnections: Connection[] = [];
+  readonly #readConnections: CallOwner[] = [];
   readonly #readIds: number[] = [];
   readonly #readMessages: Buffer[] = [];
   readonly #serveAll = () => this.#serve();
@@ -87,7 +105,6 @@ export class Lane {
     this.#turnNowUs = 0;
   }
 
-  /** The time, read at most once a turn. */
   turnNowUs(): number {
     if (this.#turnNowUs === 0) this.#turnNowUs = this.#clock.nowUs();
     return this.#turnNowUs;
@@ -107,14 +124,12 @@ export class Lane {
     return this.#streams[at] as UnaryStream;
   }
 
-  /** Takes back a stream that is closed and replied to. */
   release(stream: UnaryStream): void {
     if (this.#streamCount === POOLED_STREAMS_MAX) return;
     this.#streams[(this.#oldestStream + this.#streamCount++) & (POOLED_STREAMS_MAX - 1)] = stream;
   }
 
-  /** Has a call served at the end of the turn, when all sockets were read. `message` must stay as it is until then. */
-  serveSoon(stream: UnaryStream, connection: Connection, message: Buffer): void {
+  serveSoon(stream: UnaryStream, connection: CallOwner, message: Buffer): void {
     if (this.#readStreams.length === 0) setImmediate(this.#serveAll);
     this.#readStreams.push(stream);
     this.#readConnections.push(connection);
@@ -123,7 +138,7 @@ export class Lane {
   }
 
   /** Has a connection flush when the code that runs now is through, together with all others that asked. */
-  flushSoon(connection: Connection): void {
+  flushSoon(connection: LaneConnection): void {
     if (this.#toFlush.length === 0) process.nextTick(this.#flushAll);
     this.#toFlush.push(connection);
   }
@@ -132,7 +147,7 @@ export class Lane {
   noteUnread(bytes: number): void {
     this.unreadBytes += bytes;
     if (bytes <= 0 || this.unreadBytes <= this.bounds.unreadBytesTotalMax) return;
-    let fullest: Connection | undefined;
+    let fullest: LaneConnection | undefined;
     for (const connection of this.connections) {
       if (fullest === undefined || connection.unreadBytes > fullest.unreadBytes) fullest = connection;
     }
@@ -145,7 +160,7 @@ export class Lane {
     for (let i = 0; i < this.#readStreams.length; i++) {
       const stream = this.#readStreams[i] as UnaryStream;
       stream.serveNow(
-        this.#readConnections[i] as Connection,
+        this.#readConnections[i] as CallOwner,
         this.#readIds[i] as number,
         this.#readMessages[i] as Buffer,
       );

@@ -9,7 +9,7 @@ import { PREFACE } from "./protocol.ts";
 import type { TlsSource } from "./tls-source.ts";
 
 const ALPN = ["h2"];
-const HANDSHAKE_LOOKS_MS = 1_000;
+const LOOKS_MS = 1_000;
 
 /** A server that does not listen yet. */
 export class Listener {
@@ -24,7 +24,7 @@ export class Listener {
   constructor(lane: Lane, tls: TlsSource | undefined) {
     this.#lane = lane;
     this.server = tls === undefined ? this.#plain() : this.#secure(tls);
-    this.#look = setInterval(() => this.#lookAround(), HANDSHAKE_LOOKS_MS).unref();
+    this.#look = setInterval(() => this.#lookAround(), LOOKS_MS).unref();
   }
 
   /** Stops accepting. Connections go on. */
@@ -98,10 +98,7 @@ export class Listener {
   #lookAround(): void {
     const nowUs = this.#lane.nowUs();
     for (const entrance of this.#entering) entrance.look(nowUs);
-    for (const connection of this.#lane.connections) {
-      connection.allowances.refill(HANDSHAKE_LOOKS_MS / 1_000);
-      connection.life.look(nowUs);
-    }
+    for (const connection of this.#lane.connections) connection.look(nowUs, LOOKS_MS / 1_000);
   }
 }
 

@@ -1,6 +1,5 @@
 // What the peer's SETTINGS change in how we send.
 
-import type { Connection } from "./connection.ts";
 import {
   ConnectionError,
   ErrorCode,
@@ -10,9 +9,17 @@ import {
   Setting,
   WINDOW_LARGEST,
 } from "./protocol.ts";
+import type { Sender } from "./sender.ts";
+import type { StreamTable } from "./stream-table.ts";
+
+/** The connection, as far as settings change it. */
+export interface SettingsOwner {
+  readonly sender: Sender;
+  readonly streams: StreamTable;
+}
 
 /** Applies the settings in `bytes` from `start` up to `end`, in order. Throws ConnectionError. */
-export function applySettings(connection: Connection, bytes: Buffer, start: number, end: number): void {
+export function applySettings(connection: SettingsOwner, bytes: Buffer, start: number, end: number): void {
   if ((end - start) % SETTING_BYTES !== 0) {
     throw new ConnectionError(ErrorCode.frameSizeError, "SETTINGS that are not pairs of six bytes");
   }
@@ -21,7 +28,7 @@ export function applySettings(connection: Connection, bytes: Buffer, start: numb
   }
 }
 
-function applySetting({ sender, streams }: Connection, id: number, value: number): void {
+function applySetting({ sender, streams }: SettingsOwner, id: number, value: number): void {
   switch (id) {
     case Setting.headerTableSize:
       sender.blocks.encoder.allowTableSize(value);

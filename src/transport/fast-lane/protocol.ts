@@ -1,4 +1,4 @@
-// Numbers of HTTP/2 (RFC 9113) as they go over the wire.
+// Numbers of HTTP/2 (RFC 9113), and of gRPC on it, as they go over the wire.
 
 /** Types of frames. */
 export const FrameType = {
@@ -57,6 +57,8 @@ export const WINDOW_DEFAULT = 65_535;
 export const WINDOW_LARGEST = 0x7fff_ffff;
 export const STREAM_ID_LARGEST = 0x7fff_ffff;
 export const HEADER_TABLE_DEFAULT = 4_096;
+/** Before each gRPC message: the byte that says whether it is compressed, and its length. */
+export const MESSAGE_HEAD_BYTES = 5;
 
 /** A fault of the peer, or of ours, that ends the connection with a GOAWAY of this code. */
 export class ConnectionError extends Error {

@@ -8,15 +8,21 @@ import {
   FRAME_BYTES_DEFAULT,
   FRAME_HEAD_BYTES,
   FrameType,
+  MESSAGE_HEAD_BYTES,
   STREAM_ID_LARGEST,
   WINDOW_DEFAULT,
   WINDOW_LARGEST,
 } from "./protocol.ts";
 import { OK_TRAILERS_BYTES_MAX, ResponseBlocks } from "./response-blocks.ts";
 import type { Stream } from "./stream.ts";
-import { MESSAGE_HEAD_BYTES, type UnaryStream } from "./unary-stream.ts";
 
 const GOAWAY_DEBUG_CHARS_MAX = 200;
+
+/** A stream that is answered by one message. */
+export interface AnsweredStream extends Stream {
+  /** Keeps an answer of which the first `sent` bytes are out; `resume` sends the rest. */
+  wait(answer: Buffer, sent: number): void;
+}
 
 export class Sender {
   readonly output: Output;
@@ -37,7 +43,7 @@ export class Sender {
   }
 
   /** Sends a whole good answer and returns true, or as much as the windows allow, and has the stream keep the rest. */
-  answer(stream: UnaryStream, message: Uint8Array): boolean {
+  answer(stream: AnsweredStream, message: Uint8Array): boolean {
     const { output, blocks } = this;
     const head = blocks.head();
     const size = message.length + MESSAGE_HEAD_BYTES;
@@ -60,7 +66,7 @@ export class Sender {
   }
 
   /** Sends what is left of an answer whose headers are out. Its trailers go only after the last of its bytes. */
-  answerRest(stream: UnaryStream, answer: Buffer, sent: number): boolean {
+  answerRest(stream: AnsweredStream, answer: Buffer, sent: number): boolean {
     const now = this.data(stream, answer, sent, false);
     if (now < answer.length) {
       stream.wait(answer, now);

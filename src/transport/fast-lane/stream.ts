@@ -1,4 +1,4 @@
-// What every stream of a connection has, whoever answers it.
+// What every stream of a connection has, whoever answers it. What a stream may ask of its connection is in stream-owner.ts.
 
 import type { ErrorCode } from "./protocol.ts";
 
@@ -25,4 +25,19 @@ export abstract class Stream {
   abstract abandon(code: ErrorCode): void;
   /** Ends the stream with UNAVAILABLE, because the connection is about to go; unary calls are left to finish. */
   abstract giveUp(): void;
+
+  /** Answers a call that is due by `nowUs` while its handler owes the reply; returns when it will be due, or Infinity. */
+  expire(_nowUs: number): number {
+    return Number.POSITIVE_INFINITY;
+  }
+
+  /** Ends a stream whose request does not come whole in time; asked every second or so while the peer has not ended it. */
+  lookAtRequest(_nowUs: number, _stallUs: number): void {
+    // A request that is taken as it comes is never late.
+  }
+
+  /** Whether, of a look every second or so, none has seen what it has to send move for `stallUs`. */
+  isStarvedAt(_nowUs: number, _stallUs: number): boolean {
+    return false;
+  }
 }

@@ -1,20 +1,20 @@
 // A request that is not gRPC at all: 415, and a line for the person who sent it, when the request is through.
 
-import type { Connection } from "./connection.ts";
 import type { ErrorCode } from "./protocol.ts";
 import { Stream } from "./stream.ts";
+import type { StreamOwner } from "./stream-owner.ts";
 
 /** A longer body is not waited for. */
 const BODY_BYTES_MAX = 65_536;
 
 export class TurnedAwayStream extends Stream {
-  readonly #connection: Connection;
+  readonly #connection: StreamOwner;
   readonly #text: Buffer;
   #sent = 0;
   #hasBegun = false;
   #isOver = false;
 
-  constructor(connection: Connection, id: number, hint: string) {
+  constructor(connection: StreamOwner, id: number, hint: string) {
     super();
     this.id = id;
     this.#connection = connection;

@@ -3,21 +3,50 @@
 
 import { InvariantError } from "../../core/invariant.ts";
 import { GrpcStatus, type UnaryReply } from "../../core/unary.ts";
-import type { UnaryMethod } from "../unary-call.ts";
-import type { Connection } from "./connection.ts";
-import type { Lane } from "./lane.ts";
-import type { ErrorCode } from "./protocol.ts";
+import type { CallContext, UnaryMethod } from "../unary-call.ts";
+import type { Bounds, LaneCounts } from "./bounds.ts";
+import type { Deadlines } from "./deadlines.ts";
+import { type ErrorCode, MESSAGE_HEAD_BYTES } from "./protocol.ts";
 import type { RequestHead } from "./request-head.ts";
+import type { AnsweredStream } from "./sender.ts";
 import { Stream } from "./stream.ts";
+import type { StreamOwner } from "./stream-owner.ts";
 
-/** The byte that says whether a message is compressed, and its length. */
-export const MESSAGE_HEAD_BYTES = 5;
 const MESSAGE_BYTES_FIRST = 4_096;
 const NO_METHOD: UnaryMethod = { path: "", handler: { handle: () => undefined } };
 
-export class UnaryStream extends Stream implements UnaryReply {
-  readonly #lane: Lane;
-  #connection: Connection | undefined;
+/** The connection, as a unary call sees it. */
+export interface CallOwner extends StreamOwner {
+  /** Bytes held of unary requests that have not come whole. */
+  partialBytes: number;
+  /** Sends the good answer of a call, or has it wait for a window. */
+  answer(stream: UnaryStream, message: Uint8Array): void;
+  /** Goes on with an answer that had to wait. */
+  answerRest(stream: UnaryStream, answer: Buffer, sent: number): void;
+  /** Ends a call with a status that is not OK. */
+  answerFailure(stream: UnaryStream, status: GrpcStatus, message: string): void;
+}
+
+/** The lane, as a unary call sees it. */
+export interface CallLane {
+  readonly options: { readonly maxMessageBytes: number };
+  readonly bounds: Bounds;
+  readonly counts: LaneCounts;
+  readonly context: CallContext;
+  readonly deadlines: Deadlines;
+  /** Bytes held of unary requests that have not come whole, over all connections. */
+  partialBytes: number;
+  /** The time, read at most once a turn. */
+  turnNowUs(): number;
+  /** Has a call served at the end of the turn, when all sockets were read. `message` must stay as it is until then. */
+  serveSoon(stream: UnaryStream, connection: CallOwner, message: Buffer): void;
+  /** Takes back a stream that is closed and replied to. */
+  release(stream: UnaryStream): void;
+}
+
+export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
+  readonly #lane: CallLane;
+  #connection: CallOwner | undefined;
   #method: UnaryMethod = NO_METHOD;
   #deadlineUs = Number.POSITIVE_INFINITY;
   // The handler owes no reply: it was not called yet, or has replied.
@@ -32,13 +61,13 @@ export class UnaryStream extends Stream implements UnaryReply {
   // before the first look.
   #starvedUs = 0;
 
-  constructor(lane: Lane) {
+  constructor(lane: CallLane) {
     super();
     this.#lane = lane;
   }
 
   /** Makes the object serve a new stream. */
-  open(connection: Connection, id: number, head: RequestHead): void {
+  open(connection: CallOwner, id: number, head: RequestHead): void {
     this.id = id;
     this.received = 0;
     this.consumed = 0;
@@ -49,11 +78,6 @@ export class UnaryStream extends Stream implements UnaryReply {
     this.#method = head.method as UnaryMethod;
     this.#deadlineUs =
       head.timeoutUs === Number.POSITIVE_INFINITY ? head.timeoutUs : this.#lane.turnNowUs() + head.timeoutUs;
-  }
-
-  /** When the caller stops waiting, if the handler still owes a reply; Infinity otherwise. */
-  get dueUs(): number {
-    return this.#isReplied ? Number.POSITIVE_INFINITY : this.#deadlineUs;
   }
 
   takeData(bytes: Buffer, start: number, end: number, isEnd: boolean): void {
@@ -82,7 +106,7 @@ export class UnaryStream extends Stream implements UnaryReply {
   // False if the call has been refused for what came.
   #gather(bytes: Buffer, start: number, end: number): boolean {
     if (start === end) return true;
-    const connection = this.#connection as Connection;
+    const connection = this.#connection as CallOwner;
     const size = this.#filled + end - start;
     const { maxMessageBytes } = this.#lane.options;
     if (this.#request === undefined || size > this.#request.length) {
@@ -119,7 +143,7 @@ export class UnaryStream extends Stream implements UnaryReply {
         return [GrpcStatus.unimplemented, "the call carries a second message; expected one"];
     }
     const { counts, bounds } = this.#lane;
-    const { partialBytes } = this.#connection as Connection;
+    const { partialBytes } = this.#connection as CallOwner;
     if (partialBytes <= bounds.partialBytesMax && this.#lane.partialBytes <= bounds.partialBytesTotalMax)
       return undefined;
     counts.troubles.partial_requests++;
@@ -138,11 +162,11 @@ export class UnaryStream extends Stream implements UnaryReply {
   // Calls that were given up while this process stood still lie in the sockets with their end: whoever is served before all
   // is read would be charged for them. So a call waits for the end of the turn it was read in.
   #serve(message: Buffer): void {
-    this.#lane.serveSoon(this, this.#connection as Connection, message);
+    this.#lane.serveSoon(this, this.#connection as CallOwner, message);
   }
 
   /** Hands the message to the handler, if this is still stream `id` of `connection`: it may have been reset meanwhile. */
-  serveNow(connection: Connection, id: number, message: Buffer): void {
+  serveNow(connection: CallOwner, id: number, message: Buffer): void {
     if (this.#connection !== connection || this.id !== id) return;
     const { context, counts } = this.#lane;
     counts.unaryCalls++;
@@ -194,13 +218,16 @@ export class UnaryStream extends Stream implements UnaryReply {
     this.#connection?.answerFailure(this, status, message);
   }
 
-  /** Answers DEADLINE_EXCEEDED; what the handler replies later is dropped. */
-  expire(): void {
+  /** Answers DEADLINE_EXCEEDED if it is due; what the handler replies later is dropped. */
+  override expire(nowUs: number): number {
+    if (this.#isReplied) return Number.POSITIVE_INFINITY;
+    if (this.#deadlineUs > nowUs) return this.#deadlineUs;
     this.#refuse(GrpcStatus.deadlineExceeded, "Deadline exceeded");
+    return Number.POSITIVE_INFINITY;
   }
 
   /** Fails a call whose request is not whole by its deadline, or after `stallUs` of looks every second or so. */
-  lookAtRequest(nowUs: number, stallUs: number): void {
+  override lookAtRequest(nowUs: number, stallUs: number): void {
     if (this.#deadlineUs <= nowUs) {
       this.#refuse(GrpcStatus.deadlineExceeded, "the deadline passed before the request was whole");
     } else if (this.isStarvedAt(nowUs, stallUs)) {
@@ -209,15 +236,13 @@ export class UnaryStream extends Stream implements UnaryReply {
     }
   }
 
-  /** Keeps an answer of which the first `sent` bytes are out; `resume` sends the rest. */
   wait(answer: Buffer, sent: number): void {
     if (this.#waiting === undefined || sent > this.#sent) this.#starvedUs = 0;
     this.#waiting = answer;
     this.#sent = sent;
   }
 
-  /** Whether, of a look every second or so, none has seen the answer move for `stallUs`. */
-  isStarvedAt(nowUs: number, stallUs: number): boolean {
+  override isStarvedAt(nowUs: number, stallUs: number): boolean {
     if (this.#starvedUs === 0) this.#starvedUs = nowUs;
     return nowUs - this.#starvedUs > stallUs;
   }
@@ -225,7 +250,7 @@ export class UnaryStream extends Stream implements UnaryReply {
   resume(): void {
     const answer = this.#waiting;
     if (answer === undefined) return;
-    (this.#connection as Connection).answerRest(this, answer, this.#sent);
+    (this.#connection as CallOwner).answerRest(this, answer, this.#sent);
   }
 
   /** The connection has closed the stream: nothing more goes out on it. */
