@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { type App, startApp } from "./app.ts";
-import { buildProgram } from "./cli/program.ts";
+import { runCommandLine } from "./cli/program.ts";
 import { type Clock, SystemClock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
 import { hideSecrets } from "./settings/hide-secrets.ts";
@@ -114,7 +114,7 @@ function loggerOf(settings: Settings, clock: Clock, worker?: number): Logger {
 }
 
 try {
-  await buildProgram({ serve, work, version }).parseAsync(process.argv);
+  await runCommandLine({ serve, work, version }, process.argv);
 } catch (error) {
   if (!(error instanceof ConfigError)) throw error;
   process.stderr.write(`${error.code}: ${error.message}\n`);

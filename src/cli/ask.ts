@@ -108,7 +108,12 @@ function errorText(error: ServiceError, { server, timeoutMs }: AskOptions): stri
   const hint = /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|No connection/.test(error.details)
     ? `\nIs the service running there? --server says where to ask; its gRPC port is 8081 by default.`
     : "";
-  return `${name}: ${visible(error.details)}${hint}`;
+  return `${name}: ${visible(plainDetails(error.details))}${hint}`;
+}
+
+/** The text of an error without what the library wraps around the system's own words. */
+function plainDetails(details: string): string {
+  return details.replace(/Last error: Error: /, "").replace(/\.? *Resolution note: *$/, "");
 }
 
 function isServiceError(error: unknown): error is ServiceError {

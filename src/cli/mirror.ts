@@ -1,6 +1,6 @@
 // `headgate mirror` and `headgate mirror replay`: options in, report out. What they do is in src/mirror.
 
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Clock, SystemClock } from "../core/clock.ts";
 import { type CompareOptions, IGNORABLE_FIELDS, type IgnorableField } from "../mirror/compare.ts";
 import { replay } from "../mirror/replay.ts";
@@ -57,9 +57,11 @@ export function addMirror(program: Command, terminal: Terminal, untilStopped = u
     .enablePositionalOptions()
     .option("--answer-from <host:port>", "gRPC address of the service whose answers callers get", parseAuthority);
   addSharedOptions(mirror)
-    .option("--listen <host:port>", "take calls here", parseListen, { host: "0.0.0.0", port: 8081 })
-    .option("--http <host:port>", "show report and metrics here", parseListen, { host: "0.0.0.0", port: 8080 })
-    .option("--compare-timeout <time>", "give up on the compared service after this", duration(1, HOUR_MS), 1_000)
+    .addOption(typed("--listen <host:port>", "take calls here", parseListen, "0.0.0.0:8081"))
+    .addOption(typed("--http <host:port>", "show report and metrics here", parseListen, "0.0.0.0:8080"))
+    .addOption(
+      typed("--compare-timeout <time>", "give up on the compared service after this", duration(1, HOUR_MS), "1s"),
+    )
     .option("--comparisons-max <n>", "calls under comparison at once", parseWhole(1, 100_000), 1_000)
     .option("--memory-max <MiB>", "most that they may hold", parseWhole(1, 4_096), 64)
     .option("--record <file>", "record the calls too; gzip if the name ends in .gz")
@@ -87,10 +89,12 @@ function addReplay(mirror: Command, terminal: Terminal): void {
     .argument("<file>", "a recording of `headgate mirror --record`")
     .requiredOption("--target <host:port>", "gRPC address of the service", parseAuthority);
   addSharedOptions(command)
-    .option("--speed <factor>", "2x is twice as fast as recorded, max as fast as answers come", parseSpeed, 1)
+    .addOption(
+      typed("--speed <factor>", "2x is twice as fast as recorded, max as fast as answers come", parseSpeed, "1x"),
+    )
     .option("--in-flight <n>", "calls under way at once (default: 1 at max, else 256)", parseWhole(1, 10_000))
-    .option("--timeout <time>", "longest wait for an answer", duration(1, HOUR_MS), 1_000)
-    .option("--tolerate <share>", "share of calls that may differ, such as 0.5%", parseShare, 0)
+    .addOption(typed("--timeout <time>", "longest wait for an answer", duration(1, HOUR_MS), "1s"))
+    .addOption(typed("--tolerate <share>", "share of calls that may differ, such as 0.5%", parseShare, "0%"))
     .addHelpText(
       "after",
       `
@@ -105,14 +109,15 @@ Examples:
 function addSharedOptions(command: Command): Command {
   return command
     .option("--compare-with <host:port>", "gRPC address of the service to compare", parseAuthority)
-    .option(
-      "--ignore <parts>",
-      `what need not be equal: ${IGNORABLE_FIELDS.join(",")}`,
-      readAs(listOf(IGNORABLE_FIELDS)),
-      [],
+    .addOption(
+      new Option("--ignore <parts>", `what need not be equal: ${IGNORABLE_FIELDS.join(",")}`)
+        .argParser(readAs(listOf(IGNORABLE_FIELDS)))
+        .default([], "nothing"),
     )
     .option("--remaining-tolerance <n>", "remaining may differ by this much", parseWhole(0, 4_294_967_295), 0)
-    .option("--duration-tolerance <time>", "time until reset may differ by this much", duration(0, HOUR_MS), 1_000)
+    .addOption(
+      typed("--duration-tolerance <time>", "time until reset may differ by this much", duration(0, HOUR_MS), "1s"),
+    )
     .option(
       "--values <mode>",
       `values of entries in reports: ${VALUE_MODES.join(", ")}`,
@@ -120,6 +125,11 @@ function addSharedOptions(command: Command): Command {
       "hide",
     )
     .option("--json", "print the report as JSON");
+}
+
+/** An option whose default is given, and shown in the help, as one would type it. */
+function typed<T>(flags: string, description: string, parse: (text: string) => T, preset: string): Option {
+  return new Option(flags, description).argParser(parse).default(parse(preset), preset);
 }
 
 async function runUntilStopped(

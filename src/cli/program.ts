@@ -1,6 +1,6 @@
 // The command line: names, options and help of every command. What they do is in a file each.
 
-import { Command } from "commander";
+import { Command, CommanderError } from "commander";
 import { collect, parseDescriptor, parseEntry, parseWhole, type TypedEntry } from "./arguments.ts";
 import { ask } from "./ask.ts";
 import { addBuckets } from "./buckets.ts";
@@ -22,7 +22,22 @@ export interface ProgramOptions {
   readonly untilStopped?: (() => Promise<void>) | undefined;
 }
 
-/** Builds the `headgate` program, ready for `parseAsync`. */
+/** What a command line ends with that can't be understood. 1 is kept for what a command finds out: refused, over limit. */
+const EXIT_USAGE = 2;
+
+/** Runs what a command line asks for. Wrong arguments are said on standard error and set the exit code 2. */
+export async function runCommandLine(options: ProgramOptions, argv: readonly string[]): Promise<void> {
+  const { terminal = processTerminal() } = options;
+  try {
+    await buildProgram({ ...options, terminal }).parseAsync(argv);
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    // Printed help and the version end a run too.
+    terminal.setExitCode(error.exitCode === 0 ? 0 : EXIT_USAGE);
+  }
+}
+
+/** Builds the `headgate` program, ready for `parseAsync`, which throws a CommanderError where a run ends early. */
 export function buildProgram(options: ProgramOptions): Command {
   const terminal = options.terminal ?? processTerminal();
   const program = new Command("headgate")
@@ -33,6 +48,7 @@ export function buildProgram(options: ProgramOptions): Command {
     .configureHelp({ helpWidth: terminal.columns })
     .configureOutput({ writeOut: (text) => terminal.out(text), writeErr: (text) => terminal.err(text) })
     .showHelpAfterError("(--help says more)")
+    .exitOverride()
     // What stands behind a command's name is that command's, so that commands below commands may have equal options.
     .enablePositionalOptions()
     .addHelpText("after", PROGRAM_EXAMPLES);
@@ -69,6 +85,7 @@ function addServe(program: Command, serve: () => Promise<void>): void {
 Most used settings:
   RULES_DIR      directory of the rule files
   REDIS_URL      keep buckets in this Redis, shared by all processes
+  POSTGRES_URL   keep them in this PostgreSQL
   GRPC_PORT      port of gRPC (8081)
   WORKERS        processes that share the ports, or auto: one per core (1)
   PORT           port of HTTP: /json, health, metrics (8080)

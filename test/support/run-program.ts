@@ -1,7 +1,6 @@
-// Runs the command line program inside the test, with its output recorded and its exits caught.
+// Runs the command line program inside the test, with its output recorded.
 
-import { type Command, CommanderError } from "commander";
-import { buildProgram } from "../../src/cli/program.ts";
+import { runCommandLine } from "../../src/cli/program.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
 import { RecordedTerminal } from "./recorded-terminal.ts";
 
@@ -19,18 +18,6 @@ export async function runProgram(
 ): Promise<ProgramRun> {
   const terminal = new RecordedTerminal(options);
   const serve = async () => options.onServe?.();
-  const program = buildProgram({ serve, version: "1.2.3", terminal });
-  catchExits(program);
-  try {
-    await program.parseAsync(["node", "headgate", ...args]);
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
-    terminal.setExitCode(error.exitCode);
-  }
+  await runCommandLine({ serve, version: "1.2.3", terminal }, ["node", "headgate", ...args]);
   return { out: terminal.outText, err: terminal.errText, exitCode: terminal.exitCode ?? 0 };
-}
-
-function catchExits(command: Command): void {
-  command.exitOverride();
-  for (const child of command.commands) catchExits(child);
 }

@@ -1,7 +1,7 @@
 // What the docs list is what the code has, in both directions.
 
-import { existsSync, readFileSync } from "node:fs";
-import { resolve } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, relative, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import {
   CONFIG_ERROR_CODES,
@@ -16,7 +16,52 @@ import { compileYaml } from "../support/rules.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 const readDoc = (file: string) => readFileSync(resolve(ROOT, file), "utf8");
 
+const PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md"].concat(
+  readdirSync(resolve(ROOT, "docs"), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".md"))
+    .map((file) => `docs/${file}`),
+);
+
+/** The anchors of a page: its headings as GitHub names them. */
+function anchorsOf(file: string): readonly string[] {
+  const headings = readFileSync(file, "utf8").matchAll(/^#+ (.*)$/gm);
+  return [...headings].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w\s-]/g, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
+/** Links of a page to files and headings that are not there, and folders or files it names that are not there. */
+function deadEndsOf(page: string): readonly string[] {
+  const text = readDoc(page);
+  const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = ""]) => target);
+  const dead = links.filter((target) => {
+    const [path = "", anchor] = target.split("#");
+    if (/^https?:/.test(path)) return false;
+    const file = path === "" ? resolve(ROOT, page) : resolve(ROOT, dirname(page), path);
+    return !existsSync(file) || (anchor !== undefined && !anchorsOf(file).includes(anchor));
+  });
+  const named = [...text.matchAll(/`((?:src|test|docs|deploy|bench|lua|sql|proto|examples)\/[\w./-]+)`/g)];
+  const missing = named.map(([, path = ""]) => path).filter((path) => !existsSync(resolve(ROOT, path)));
+  return [...dead, ...missing].map((target) => `${page}: ${target}`);
+}
+
 describe("docs", () => {
+  test("no page leads to a file or a heading that is not there", () => {
+    expect(PAGES.flatMap(deadEndsOf)).toEqual([]);
+    expect(PAGES.length).toBeGreaterThan(20);
+  });
+
+  test("every page is linked from the README or its folder's own list", () => {
+    const lists = ["README.md", "docs/decisions/README.md"].map((list) => ({ list, text: readDoc(list) }));
+    const unlisted = PAGES.filter((page) => page.startsWith("docs/")).filter(
+      (page) => !lists.some(({ list, text }) => text.includes(`](${relative(dirname(list), page)})`)),
+    );
+    expect(unlisted).toEqual([]);
+  });
+
   test("docs/errors.md explains every code there is, and no other", () => {
     const listed = [...readDoc("docs/errors.md").matchAll(/^\| `([A-Z]+_[A-Z0-9_]+)` \|/gm)].map((match) => match[1]);
     const known = [...REQUEST_ERROR_CODES, ...STORE_ERROR_CODES, ...SERVICE_ERROR_CODES, ...CONFIG_ERROR_CODES];

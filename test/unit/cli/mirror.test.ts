@@ -18,8 +18,18 @@ test.each([
   { args: ["mirror", "replay", "f", "--target", "a:1", "--tolerate", "101%"], why: "Expected a share such as 1%" },
 ])("$args is refused: $why", async ({ args, why }) => {
   const run = await runProgram(args);
-  expect(run.exitCode).not.toBe(0);
+  expect(run.exitCode).toBe(2);
   expect(run.err).toContain(why);
+});
+
+test.each([["mirror"], ["mirror replay"]])("help of %s shows defaults as they are typed", async (command) => {
+  const { out } = await runProgram([...command.split(" "), "--help"]);
+  const defaults = [...out.replace(/\s+/g, " ").matchAll(/--([\w-]+) <[^>]+>[^(]*?\(default: ([^)]*)\)/g)];
+  expect(defaults.length).toBeGreaterThan(4);
+  for (const [, name = "", value = ""] of defaults) {
+    expect([name, value]).toEqual([name, expect.stringMatching(/^[\w.:%]+$|^"\w+"$|^1 at max, else 256$/)]);
+  }
+  expect(out).toContain("(default: 1s)");
 });
 
 test("both commands have help with examples", async () => {

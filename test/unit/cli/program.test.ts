@@ -93,9 +93,10 @@ test.each([
   { name: "no descriptor", args: ["ask", "--domain", "d"], says: "descriptors" },
   { name: "an entry without a key", args: ["explain", "-d", "d", "=x"], says: "Expected key=value, got '=x'." },
   { name: "hits that are no number", args: ["ask", "-d", "d", "--hits", "-1", "a=b"], says: "whole number" },
-])("$name is refused with a word of help", async ({ args, says }) => {
+  { name: "no command", args: [], says: "Commands:" },
+])("$name is refused with a word of help and ends with 2, which no finding does", async ({ args, says }) => {
   const { err, exitCode } = await runProgram(args);
-  expect(exitCode).not.toBe(0);
+  expect(exitCode).toBe(2);
   expect(err).toContain(says);
 });
 
