@@ -11,7 +11,7 @@ import { Authority } from "../support/certificates.ts";
 import { type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { goTool } from "../support/go-tool.ts";
 
-const ghz = goTool("github.com/bojand/ghz/cmd/ghz@latest");
+const ghz = goTool("github.com/bojand/ghz/cmd/ghz@v0.93.0");
 const PROTO = resolve(import.meta.dirname, "../../proto");
 const FILES = [`--import-paths=${PROTO}`, `--proto=${resolve(PROTO, "envoy/service/ratelimit/v3/rls.proto")}`];
 const METHOD = "envoy.service.ratelimit.v3.RateLimitService.ShouldRateLimit";

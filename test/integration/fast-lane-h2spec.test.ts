@@ -10,7 +10,7 @@ import expected from "../h2spec/expected-failures.json" with { type: "json" };
 import { ECHO, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { goTool } from "../support/go-tool.ts";
 
-const h2spec = goTool("github.com/summerwind/h2spec/cmd/h2spec@latest");
+const h2spec = goTool("github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible");
 
 /** Names of the cases that failed, as `package: description`, and how many there were in all. */
 async function judge(program: string, port: number): Promise<{ failures: string[]; cases: number }> {

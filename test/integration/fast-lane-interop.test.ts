@@ -9,7 +9,7 @@ import { goTool } from "../support/go-tool.ts";
 import { interopImplementation, interopService } from "../support/interop-service.ts";
 import { bytesField } from "../support/wire.ts";
 
-const client = goTool("google.golang.org/grpc/interop/client@latest");
+const client = goTool("google.golang.org/grpc/interop/client@v1.85.0");
 const SERVICE = "/grpc.testing.TestService";
 const NOTHING = Buffer.alloc(0);
 

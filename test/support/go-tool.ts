@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 
 const BIN = resolve(import.meta.dirname, "../../.cache/bin");
 
-/** The program built from `module`, such as example.org/cmd/name@version; undefined, said aloud, where there is no Go. */
+/** The program built from `module`, such as example.org/cmd/name@v1.2.3; undefined, said aloud, where there is no Go. */
 export function goTool(module: string): string | undefined {
   const name = module.slice(module.lastIndexOf("/") + 1).replace(/@.*/, "");
   const path = join(BIN, name);
