@@ -1,7 +1,7 @@
 // A real Redis Cluster: three primaries with a replica each, on free ports; slots can be moved, nodes killed and paused.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ClusterTarget } from "../../src/stores/redis/cluster-store.ts";
+import type { ClusterTarget } from "../../src/stores/redis/cluster-topology.ts";
 import { freePort, RedisServer, type ServerTls, tlsArguments } from "./redis-server.ts";
 
 const NODE_TIMEOUT_MS = 1_000;

@@ -7,8 +7,7 @@ import type { StoreObserver } from "../store-observer.ts";
 import { SeveralBreakers } from "../wrappers/several-breakers.ts";
 import type { RedisBatch } from "./batch.ts";
 import { nodeNameOf, readRedirection, type SlotRange } from "./cluster-slots.ts";
-import type { ClusterTarget } from "./cluster-store.ts";
-import { ClusterTopology, type OpenNode } from "./cluster-topology.ts";
+import { type ClusterTarget, ClusterTopology, type OpenNode } from "./cluster-topology.ts";
 import type { TcpAddress } from "./connect.ts";
 import { CLUSTER_NODE, nameOfTarget } from "./connect-trouble.ts";
 import { keySlot, SLOTS } from "./key-slot.ts";
@@ -60,8 +59,7 @@ export class ClusterNodes {
     this.#options = options;
     this.#breakers = new SeveralBreakers(options.observer);
     this.#topology = new ClusterTopology({
-      seeds: options.target.seeds,
-      access: options.target,
+      target: options.target,
       openNodes: () => this.#openNodes(),
       onSlots: (ranges) => this.#onSlots(ranges),
       isWell: () => this.trouble() === undefined,

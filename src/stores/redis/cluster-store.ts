@@ -10,15 +10,10 @@ import type { Settled, Store } from "../store.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
 import { Parts } from "../wrappers/parts.ts";
 import { ClusterNodes } from "./cluster-nodes.ts";
-import type { RedisAccess, TcpAddress } from "./connect.ts";
+import type { ClusterTarget } from "./cluster-topology.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { keySlot } from "./key-slot.ts";
 import { loadTakeAll } from "./scripts.ts";
-
-/** Some nodes of a cluster, and how to reach all of them. */
-export interface ClusterTarget extends RedisAccess {
-  readonly seeds: readonly TcpAddress[];
-}
 
 /** Options of a cluster's store; those of BatchingOptions hold for each node. */
 export interface ClusterStoreOptions extends BatchingOptions {

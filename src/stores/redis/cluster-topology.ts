@@ -15,6 +15,11 @@ const PAUSE_MS_MIN = 50;
 /** Most nodes asked in one round. */
 const ASKED_MAX = 16;
 
+/** Some nodes of a cluster, and how to reach all of them. */
+export interface ClusterTarget extends RedisAccess {
+  readonly seeds: readonly TcpAddress[];
+}
+
 /** A node that can be asked over the connection that takes travel on. */
 export interface OpenNode {
   readonly address: TcpAddress;
@@ -22,9 +27,8 @@ export interface OpenNode {
 }
 
 export interface TopologyOptions {
-  /** Nodes to ask while there is no open one. */
-  readonly seeds: readonly TcpAddress[];
-  readonly access: RedisAccess;
+  /** Its seeds are asked while no node is open. */
+  readonly target: ClusterTarget;
   readonly openNodes: () => OpenNode[];
   readonly onSlots: (ranges: readonly SlotRange[]) => void;
   /** Whether every slot is served by a node that is up. */
@@ -112,13 +116,13 @@ export class ClusterTopology {
 
   /** The first view that is no older than the last one; if there is none, the latest of those that are. */
   async #firstView(): Promise<View> {
-    const { seeds, openNodes } = this.#options;
+    const { target, openNodes } = this.#options;
     const open = openNodes();
     // Another node first each time: one that is cut off should not be the only one heard.
     this.#turn++;
     const rotated = open.map((_, index) => open[(index + this.#turn) % open.length] as OpenNode);
     const asked = new Set(open.map(({ address }) => `${address.host}:${address.port}`));
-    const others = seeds.filter(({ host, port }) => !asked.has(`${host}:${port}`));
+    const others = target.seeds.filter(({ host, port }) => !asked.has(`${host}:${port}`));
     const askers = [
       ...rotated.map((node) => () => this.#askOne(node.address, node.connection)),
       ...others.map((address) => () => this.#connectAndAsk(address)),
@@ -136,7 +140,7 @@ export class ClusterTopology {
   }
 
   async #connectAndAsk(address: TcpAddress): Promise<View> {
-    const target = { ...this.#options.access, address };
+    const target = { ...this.#options.target, address };
     let connection: RedisConnection | undefined;
     try {
       connection = await openConnection(target, () => undefined);
@@ -150,20 +154,20 @@ export class ClusterTopology {
   }
 
   async #askOne(address: TcpAddress, connection: RedisConnection): Promise<View> {
-    const { access } = this.#options;
+    const { target } = this.#options;
     try {
       const replies = Promise.all([
         connection.command("cluster", ["slots"]),
         // Without the right to ask for it, every view is taken as new.
         connection.command("cluster", ["info"]).catch(() => ""),
       ]);
-      const [slots, info] = await within(access.connectTimeoutMs, replies);
+      const [slots, info] = await within(target.connectTimeoutMs, replies);
       const view = { epoch: readEpoch(info), ranges: readSlots(slots, address) };
       if (view.epoch < this.#epoch) throw new StaleView(view);
       return view;
     } catch (error) {
       if (error instanceof StaleView) throw error;
-      throw new UnusableView(describeTrouble(error, { ...access, address }), { cause: error });
+      throw new UnusableView(describeTrouble(error, { ...target, address }), { cause: error });
     }
   }
 }

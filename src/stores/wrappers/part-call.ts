@@ -5,7 +5,7 @@ import { Algorithm } from "../../core/limit.ts";
 import { Kind, Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../core/take.ts";
 import { divideDown, TICKS_PER_WINDOW } from "../../core/units.ts";
 import type { Settled } from "../store.ts";
-import type { Places } from "./parts.ts";
+import type { Places } from "./places.ts";
 import { copyAnswer, copyQuestion } from "./split-call.ts";
 
 const NOBODY: Settled = { settled: () => undefined };

@@ -6,19 +6,8 @@
 import { type Take, TakeGroup } from "../../core/take.ts";
 import type { Settled } from "../store.ts";
 import { PartCall } from "./part-call.ts";
+import type { Places } from "./places.ts";
 import { copyAnswer, copyQuestion } from "./split-call.ts";
-
-/** Places that keep buckets. What is taken at one place at a time is settled there as one. */
-export interface Places {
-  /** Number of the place that keeps the take's bucket. */
-  placeOf(take: Take): number;
-  /** As Store.take, for a group whose buckets are all kept there. */
-  takeAt(place: number, group: TakeGroup, then: Settled): boolean;
-  /** As Store.giveBack, for a group whose buckets are all kept there. Keeps nothing of the group. */
-  giveBackAt(place: number, group: TakeGroup): void;
-  /** Hears of each take of a call that was paid and is given back, because another part refused or failed. */
-  onUndone?(take: Take): void;
-}
 
 /**
  * Settles calls over places. Never grants more than one store that kept all the buckets would, and refuses for the same
