@@ -1,8 +1,9 @@
 // Which folder may import which, and which package stays behind which folder (docs/architecture.md shows the picture).
 
-import { readdirSync, readFileSync } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { filesOf, importedFile, importsOf, isOfFile } from "./imports.ts";
 
 const SRC = resolve(import.meta.dirname, "../../src");
 
@@ -58,21 +59,6 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   commander: ["cli"],
 };
 
-interface Import {
-  readonly from: string;
-  readonly to: string;
-}
-
-function sourceFiles(): string[] {
-  return readdirSync(SRC, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
-}
-
-function importsOf(file: string): Import[] {
-  const text = readFileSync(join(SRC, file), "utf8");
-  const found = text.matchAll(/(?:^|\n)\s*(?:import|export)\s(?:[^;]*?\sfrom\s)?"([^"]+)"|import\("([^"]+)"\)/g);
-  return [...found].map((match) => ({ from: file, to: match[1] ?? match[2] ?? "" }));
-}
-
 /** The most specific room of the table that holds the file. */
 function roomOf(file: string): string {
   const withoutEnding = file.replace(/\.ts$/, "");
@@ -87,12 +73,13 @@ function isAllowed(from: string, to: string): boolean {
 }
 
 describe("layers", () => {
-  const imports = sourceFiles().flatMap(importsOf);
+  const files = filesOf(SRC);
+  const imports = files.flatMap((file) => importsOf(SRC, file));
 
   test("every folder imports only what it may", () => {
     const wrong = imports
-      .filter(({ to }) => to.startsWith("."))
-      .map(({ from, to }) => ({ from, to: relative(SRC, resolve(SRC, dirname(from), to)) }))
+      .filter(isOfFile)
+      .map((one) => ({ from: one.from, to: importedFile(SRC, one) }))
       .filter(({ from, to }) => !isAllowed(from, to))
       .map(({ from, to }) => `${from} imports ${to}`);
     expect(wrong).toEqual([]);
@@ -100,7 +87,7 @@ describe("layers", () => {
 
   test("every outside package stays behind its folder", () => {
     const wrong = imports
-      .filter(({ to }) => !to.startsWith(".") && !to.startsWith("node:"))
+      .filter((one) => !isOfFile(one) && !one.to.startsWith("node:"))
       .filter(({ from, to }) => {
         const name = to
           .split("/")
@@ -113,7 +100,7 @@ describe("layers", () => {
   });
 
   test("only core/clock.ts reads the time of the machine", () => {
-    const wrong = sourceFiles().filter(
+    const wrong = files.filter(
       (file) =>
         file !== "core/clock.ts" &&
         /Date\.now\(|performance\.now\(|hrtime|new Date\(\)/.test(readFileSync(join(SRC, file), "utf8")),
