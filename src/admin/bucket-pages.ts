@@ -4,7 +4,7 @@
 import type { IncomingMessage } from "node:http";
 import { StoreError } from "../core/errors.ts";
 import { ALGORITHM_NAMES, SYNC_NAMES } from "../core/limit.ts";
-import { textOf } from "../core/request.ts";
+import { base64Unless, textOf } from "../core/request.ts";
 import type { AskedBuckets, BucketReport, ResetReport, Standing } from "../limiter/bucket-desk.ts";
 import type { Caller } from "./access.ts";
 import { readBody } from "./body.ts";
@@ -64,6 +64,8 @@ export async function answerBuckets(
 interface BucketView {
   readonly rule: string;
   readonly bucket: string;
+  /** There if `bucket` shows bytes that are no text. */
+  readonly bucket_base64?: string;
   readonly [more: string]: unknown;
 }
 
@@ -76,6 +78,7 @@ function resetView(report: ResetReport): BucketView {
 }
 
 function identityView({ descriptor, limit, bucketKey }: BucketReport): BucketView {
+  const base64 = base64Unless(bucketKey);
   return {
     descriptor: descriptor ?? "global_limit",
     rule: textOf(limit.id),
@@ -87,6 +90,7 @@ function identityView({ descriptor, limit, bucketKey }: BucketReport): BucketVie
     window_seconds: limit.windowSeconds,
     sync: SYNC_NAMES[limit.sync],
     bucket: textOf(bucketKey),
+    ...(base64 === undefined ? {} : { bucket_base64: base64 }),
   };
 }
 
@@ -94,8 +98,9 @@ function standingView({ remaining, waitSeconds, resetSeconds }: Standing): objec
   return { remaining, wait_seconds: waitSeconds, reset_seconds: resetSeconds };
 }
 
-function auditView({ rule, bucket, remaining, before, after }: BucketView): object {
-  return before === undefined ? { rule, bucket, remaining } : { rule, bucket, before, after };
+function auditView({ rule, bucket, bucket_base64: base64, remaining, before, after }: BucketView): object {
+  const named = { rule, bucket, ...(base64 === undefined ? {} : { bucket_base64: base64 }) };
+  return before === undefined ? { ...named, remaining } : { ...named, before, after };
 }
 
 function sayFound(count: number, action: "peek" | "reset"): string {

@@ -2,19 +2,14 @@
 
 import { RequestError } from "../core/errors.ts";
 import { UNIT_NAMES } from "../core/limit.ts";
-import { DOMAIN_BYTES_MAX, ENTRIES_MAX } from "../core/request.ts";
+import { DOMAIN_BYTES_MAX, ENTRIES_MAX, textOf, type WrittenEntry } from "../core/request.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
 import type { AskedBuckets, AskedDescriptor } from "../limiter/bucket-desk.ts";
 
 /** What `POST /explain` asks. All text as people write it. */
 export interface ExplainQuestion {
   readonly domain: string;
-  readonly descriptors: readonly (readonly ExplainEntry[])[];
-}
-
-export interface ExplainEntry {
-  readonly key: string;
-  readonly value: string;
+  readonly descriptors: readonly (readonly WrittenEntry[])[];
 }
 
 /** Bounds of a question, lower than those of calls: an answer names many rules for each entry. */
@@ -58,7 +53,7 @@ function readOverride(
 }
 
 interface ReadDescriptor {
-  readonly entries: readonly ExplainEntry[];
+  readonly entries: readonly WrittenEntry[];
   readonly more: Record<string, unknown>;
   readonly at: string;
 }
@@ -76,19 +71,36 @@ function readAsked(question: Record<string, unknown>): { domain: string; descrip
   return { domain, descriptors };
 }
 
-function readEntry(entry: unknown, at: string): ExplainEntry {
-  const { key, value } = asRecord(entry, at);
-  return {
-    key: asText(key, `${at}.key`, EXPLAINED_TEXT_BYTES_MAX),
-    value: asText(value ?? "", `${at}.value`, EXPLAINED_TEXT_BYTES_MAX),
-  };
+function readEntry(entry: unknown, at: string): WrittenEntry {
+  const { key: givenKey, value, value_base64: base64 } = asRecord(entry, at);
+  const key = asText(givenKey, `${at}.key`, EXPLAINED_TEXT_BYTES_MAX);
+  if (base64 === undefined) return { key, value: asText(value ?? "", `${at}.value`, EXPLAINED_TEXT_BYTES_MAX) };
+  if (value !== undefined) throw refused(`either value or value_base64 in ${at}`);
+  const bytes = asBytes(base64, `${at}.value_base64`, EXPLAINED_TEXT_BYTES_MAX);
+  return { key, value: textOf(bytes.toString("latin1")), valueBase64: bytes.toString("base64") };
 }
 
+// Both alphabets, with padding or without, as proto3 JSON has its bytes.
+function asBytes(value: unknown, at: string, bytesMax: number): Buffer {
+  const text =
+    typeof value === "string"
+      ? value
+          .replace(/={1,2}$/, "")
+          .replaceAll("-", "+")
+          .replaceAll("_", "/")
+      : "?";
+  const bytes = Buffer.from(text, "base64");
+  if (bytes.length <= bytesMax && bytes.toString("base64").replace(/=+$/, "") === text) return bytes;
+  throw refused(`base64 of at most ${bytesMax} bytes as ${at}`);
+}
+
+// What is no UTF-8 is refused, as by /json: read with U+FFFD in its place it would name somebody else's bucket.
 function parseJson(body: Buffer): unknown {
   try {
-    return JSON.parse(body.toString("utf8"));
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch (cause) {
     if (cause instanceof SyntaxError) throw refused("JSON in the body");
+    if (cause instanceof TypeError) throw refused("a body in UTF-8; value_base64 names a value that is none");
     throw cause;
   }
 }

@@ -21,6 +21,24 @@ export function parseDescriptor(text: string): readonly TypedEntry[] {
   return text === "" ? [] : splitAtCommas(text).map(parseEntry);
 }
 
+/** An entry whose value may be bytes that are no text: then they stand as base64 in place of it. */
+export type ByteEntry = TypedEntry | { readonly key: string; readonly value_base64: string };
+
+/** Reads what `parseDescriptor` reads, and `\xff` in a value as that byte (`\\xff` is the text). */
+export function parseByteDescriptor(text: string): readonly ByteEntry[] {
+  const parts = text === "" ? [] : splitAtCommas(text, BYTE_ESCAPES);
+  return parts.map((part) => {
+    const { key, value } = parseEntry(part);
+    if (key.includes(BYTE)) throw new InvalidArgumentError(`Expected bytes as \\xff in values only, got '${text}'.`);
+    const [first = "", ...others] = value.split(BYTE);
+    if (others.length === 0) return { key, value };
+    const pieces = others.map((piece) => [Buffer.from(piece.slice(0, 2), "hex"), Buffer.from(piece.slice(2))]);
+    const bytes = Buffer.concat([Buffer.from(first), ...pieces.flat()]);
+    const shown = bytes.toString();
+    return Buffer.from(shown).equals(bytes) ? { key, value: shown } : { key, value_base64: bytes.toString("base64") };
+  });
+}
+
 /** For options that repeat. */
 export function collect<T>(
   parse: (text: string) => T,
@@ -37,13 +55,21 @@ export function parseWhole(min: number, max: number): (text: string) => number {
   };
 }
 
-function splitAtCommas(text: string): string[] {
+/** Stands before the two digits of a byte while a descriptor is read; no argument of a program can hold it. */
+const BYTE = "\0";
+const BYTE_ESCAPES = /^x[0-9a-fA-F]{2}/;
+
+// `escapes` are what may follow a backslash besides a comma and another one.
+function splitAtCommas(text: string, escapes?: RegExp): string[] {
   const parts = [""];
   for (let i = 0; i < text.length; i++) {
     const char = text[i] ?? "";
     const next = text[i + 1];
     if (char === "\\" && (next === "," || next === "\\")) {
       parts.push(`${parts.pop() ?? ""}${next}`);
+      i++;
+    } else if (char === "\\" && escapes?.test(text.slice(i + 1, i + 4)) === true) {
+      parts.push(`${parts.pop() ?? ""}${BYTE}`);
       i++;
     } else if (char === ",") parts.push("");
     else parts.push(`${parts.pop() ?? ""}${char}`);

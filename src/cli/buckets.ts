@@ -2,7 +2,7 @@
 
 import type { Command } from "commander";
 import { askAdmin } from "./admin-call.ts";
-import { collect, parseDescriptor, type TypedEntry } from "./arguments.ts";
+import { type ByteEntry, collect, parseByteDescriptor } from "./arguments.ts";
 import { paint, type Terminal, visible } from "./terminal.ts";
 
 interface BucketFlags {
@@ -42,8 +42,8 @@ function addWay(buckets: Command, terminal: Terminal, way: "peek" | "reset", sum
     )
     .argument(
       "[descriptors...]",
-      "descriptors as key=value,key2=value2; \\, is a comma in a value",
-      collect(parseDescriptor),
+      "descriptors as key=value,key2=value2; in a value \\, is a comma, \\xff the byte 0xff",
+      collect(parseByteDescriptor),
     )
     .requiredOption("-d, --domain <name>", "domain of the calls")
     .option("-s, --server <url>", "HTTP port of the service", "localhost:8080")
@@ -59,7 +59,7 @@ Examples:
   headgate buckets ${way} --domain edge --global-limit
 `,
     )
-    .action((descriptors: readonly (readonly TypedEntry[])[] | undefined, flags: BucketFlags) =>
+    .action((descriptors: readonly (readonly ByteEntry[])[] | undefined, flags: BucketFlags) =>
       askBuckets(way, descriptors ?? [], flags, terminal),
     );
 }
@@ -80,13 +80,14 @@ interface ShownBucket extends ShownStanding {
   readonly algorithm: string;
   readonly burst: number;
   readonly bucket: string;
+  readonly bucket_base64?: string;
   readonly before?: ShownStanding;
   readonly after?: ShownStanding;
 }
 
 async function askBuckets(
   way: "peek" | "reset",
-  descriptors: readonly (readonly TypedEntry[])[],
+  descriptors: readonly (readonly ByteEntry[])[],
   flags: BucketFlags,
   terminal: Terminal,
 ): Promise<void> {
@@ -110,11 +111,29 @@ function answerText({ says, buckets }: BucketAnswer, terminal: Terminal): string
   let text = `${paint(terminal, "bold", visible(says))}\n`;
   for (const bucket of buckets) {
     text += `\n${visible(bucket.rule)}: ${visible(bucket.algorithm)} of ${bucket.burst}\n`;
-    text += `  bucket  ${visible(bucket.bucket)}\n`;
+    text += `  bucket  ${bucketText(bucket)}\n`;
     if (bucket.before === undefined || bucket.after === undefined) text += `  left    ${standingText(bucket)}\n`;
     else text += `  before  ${standingText(bucket.before)}\n  now     ${standingText(bucket.after)}\n`;
   }
   return text;
+}
+
+// Bytes that are no text as the arguments take them.
+function bucketText({ bucket, bucket_base64: base64 }: ShownBucket): string {
+  if (base64 === undefined) return visible(bucket);
+  const bytes = Buffer.from(base64, "base64");
+  let text = "";
+  for (let i = 0; i < bytes.length; ) {
+    const length = [1, 2, 3, 4].find((each) => isText(bytes.subarray(i, i + each))) ?? 0;
+    const part = bytes.subarray(i, i + Math.max(1, length));
+    text += length === 0 ? `\\x${part.toString("hex")}` : visible(part.toString());
+    i += part.length;
+  }
+  return text;
+}
+
+function isText(bytes: Buffer): boolean {
+  return Buffer.from(bytes.toString()).equals(bytes);
 }
 
 function standingText({ remaining, wait_seconds: wait, reset_seconds: reset }: ShownStanding): string {

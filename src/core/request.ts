@@ -82,6 +82,23 @@ export function showable(oneByte: string): string {
   return BEYOND_ASCII.test(oneByte) ? oneByteOf(textOf(oneByte)) : oneByte;
 }
 
+/** An entry as people write it. A value that is no UTF-8 comes as base64; `value` then shows it. */
+export interface WrittenEntry {
+  readonly key: string;
+  readonly value: string;
+  readonly valueBase64?: string;
+}
+
+/** The value of an entry in its one-byte form. */
+export function oneByteValueOf({ value, valueBase64 }: WrittenEntry): string {
+  return valueBase64 === undefined ? oneByteOf(value) : Buffer.from(valueBase64, "base64").toString("latin1");
+}
+
+/** Base64 of one-byte text whose bytes are no UTF-8; undefined where they are, and text says it all. */
+export function base64Unless(oneByte: string): string | undefined {
+  return showable(oneByte) === oneByte ? undefined : Buffer.from(oneByte, "latin1").toString("base64");
+}
+
 /** Turns text into its one-byte form, as rules and requests hold it. */
 export function oneByteOf(text: string): string {
   return Buffer.from(text, "utf8").toString("latin1");

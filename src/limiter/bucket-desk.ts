@@ -4,7 +4,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { StoreError } from "../core/errors.ts";
 import type { Limit } from "../core/limit.ts";
-import { type LimitRequest, oneByteOf } from "../core/request.ts";
+import { type LimitRequest, oneByteOf, oneByteValueOf, type WrittenEntry } from "../core/request.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, type Take, TakeGroup, Verdict } from "../core/take.ts";
 import { COST_ABOVE_ALL, divideDown, divideUp, MICROS_PER_SECOND } from "../core/units.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
@@ -22,7 +22,7 @@ export interface AskedBuckets {
 }
 
 export interface AskedDescriptor {
-  readonly entries: readonly { readonly key: string; readonly value: string }[];
+  readonly entries: readonly WrittenEntry[];
   /** The limit that callers send in place of the rules', if they do; `unit` is the number of a Unit. */
   readonly override?: { readonly amount: number; readonly unit: number };
 }
@@ -181,7 +181,7 @@ function fillRequest(request: LimitRequest, { domain, descriptors, globalLimit }
   request.domain = oneByteOf(domain);
   for (const { entries, override } of descriptors) {
     const descriptor = request.addDescriptor();
-    for (const { key, value } of entries) descriptor.addEntry(oneByteOf(key), oneByteOf(value));
+    for (const entry of entries) descriptor.addEntry(oneByteOf(entry.key), oneByteValueOf(entry));
     if (override === undefined) continue;
     descriptor.hasOverride = true;
     descriptor.overrideAmount = override.amount;

@@ -1,10 +1,9 @@
 // What explain.ts finds, as the command line and the HTTP port show it.
 
+import type { WrittenEntry } from "../core/request.ts";
+
 /** An entry as people write it. */
-export interface AskedEntry {
-  readonly key: string;
-  readonly value: string;
-}
+export type AskedEntry = WrittenEntry;
 
 /** What was found for one rule of a level. */
 export interface TriedRule {
@@ -20,6 +19,8 @@ export interface TriedRule {
 export interface EntryReport {
   readonly key: string;
   readonly value: string;
+  /** The value as it was asked about, where it is no text. */
+  readonly valueBase64?: string;
   readonly outcome: "matched" | "no match" | "cost" | "not reached";
   /** Rules of the level, in the order in which they are tried; at most TRIED_MAX of them. */
   readonly tried: readonly TriedRule[];

@@ -3,7 +3,7 @@
 
 import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES } from "../core/limit.ts";
 import { nearestName } from "../core/near-name.ts";
-import { Descriptor, oneByteOf, textOf } from "../core/request.ts";
+import { Descriptor, oneByteOf, oneByteValueOf, textOf } from "../core/request.ts";
 import { runThrough, type Steps } from "../core/steps.ts";
 import { Kind } from "../core/take.ts";
 import { entryKeyPart, sharedEntryKeyPart } from "./bucket-key.ts";
@@ -129,7 +129,7 @@ function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): Steps<
   let end: Ending | undefined;
   for (const entry of asked) {
     const key = oneByteOf(entry.key);
-    const value = oneByteOf(entry.value);
+    const value = oneByteValueOf(entry);
     yield;
     if (domain.costEntries.has(key)) {
       entries.push({
@@ -173,7 +173,7 @@ function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): Steps<
 }
 
 function* entryReport(entry: AskedEntry, level: Level, matched: Rule | undefined): Steps<EntryReport> {
-  const { tried, leftOut } = yield* triedRules(level, oneByteOf(entry.key), oneByteOf(entry.value), matched);
+  const { tried, leftOut } = yield* triedRules(level, oneByteOf(entry.key), oneByteValueOf(entry), matched);
   const says = matched === undefined ? "no rule accepts this entry" : `matched by ${quoted(matched.pathElement)}`;
   return { ...entry, outcome: matched === undefined ? "no match" : "matched", tried, leftOut, says };
 }
@@ -296,7 +296,7 @@ function findKey(root: Level, key: string): Rule | undefined {
 
 function descriptorOf(entries: readonly AskedEntry[]): Descriptor {
   const descriptor = new Descriptor();
-  for (const entry of entries) descriptor.addEntry(oneByteOf(entry.key), oneByteOf(entry.value));
+  for (const entry of entries) descriptor.addEntry(oneByteOf(entry.key), oneByteValueOf(entry));
   return descriptor;
 }
 

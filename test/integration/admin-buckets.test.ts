@@ -4,11 +4,15 @@
 import { rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Client, credentials } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { SHOULD_RATE_LIMIT_PATH } from "../../src/transport/load-proto.ts";
+import { callRaw } from "../support/grpc-test-server.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { runProgram } from "../support/run-program.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
+import { bytesField } from "../support/wire.ts";
 
 const TOKEN = "a-token-of-the-operators";
 const RULES = `domain: edge
@@ -78,6 +82,33 @@ describe("a bucket", () => {
     const metrics = await (await app.http("/metrics")).text();
     expect(metrics).toMatch(/headgate_admin_requests_total\{action="reset",outcome="done"\} 1/);
     expect(metrics).toMatch(/headgate_admin_requests_total\{action="peek",outcome="done"\} 1/);
+  });
+
+  test("of a value that is no text is named by its bytes, in JSON and at the terminal, and is nobody else's", async () => {
+    await start();
+    const bytes = Buffer.from([0x78, 0xff]);
+    const entry = Buffer.concat([bytesField(1, "tenant"), bytesField(2, bytes)]);
+    const request = Buffer.concat([bytesField(1, "edge"), bytesField(2, bytesField(1, entry))]);
+    const client = new Client(`127.0.0.1:${app.grpcPort}`, credentials.createInsecure());
+    const calls = [1, 2].map(() => callRaw(client, request, { path: SHOULD_RATE_LIMIT_PATH }));
+    expect((await Promise.all(calls)).map(({ code }) => code)).toEqual([0, 0]);
+    client.close();
+    const peek = async (value: object) =>
+      JSON.parse(
+        (await post("/buckets/peek", { domain: "edge", descriptors: [{ entries: [{ key: "tenant", ...value }] }] }))
+          .text,
+      );
+    expect(await peek({ value_base64: "eP8=" })).toMatchObject({
+      buckets: [{ remaining: 1, bucket_base64: expect.stringMatching(/^e2VkZ2/) }, { remaining: 3 }],
+    });
+    expect(await peek({ value_base64: "eP4=" })).toMatchObject({ buckets: [{ remaining: 3 }, { remaining: 5 }] });
+    const other = await peek({ value: "x\ufffd" });
+    expect(other).toMatchObject({ buckets: [{ remaining: 3 }, { remaining: 5 }] });
+    expect(other.buckets[0]).not.toHaveProperty("bucket_base64");
+    const typed = ["buckets", "reset", "-d", "edge", "-s", `127.0.0.1:${app.httpPort}`, "tenant=x\\xff"];
+    const { out } = await runProgram(typed);
+    expect(out).toContain("bucket  {edge|tenant=x\\xff}|tb/3600/burst\n  before  1,");
+    expect(await peek({ value_base64: "eP8=" })).toMatchObject({ buckets: [{ remaining: 3 }, { remaining: 5 }] });
   });
 
   test("of the global limit is meant only when it is asked for by name", async () => {

@@ -1,7 +1,7 @@
 // What the HTTP pages show, from rule sets of YAML text.
 
 import { describe, expect, test } from "vitest";
-import { readExplainQuestion } from "../../../src/admin/questions.ts";
+import { readBucketQuestion, readExplainQuestion } from "../../../src/admin/questions.ts";
 import { configView, limitLines, readinessView } from "../../../src/admin/views.ts";
 import type { RuleSet } from "../../../src/rules/rule-set.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
@@ -86,6 +86,43 @@ test("readiness names every reason, and what is amiss although ready", () => {
     status: "ready, degraded",
     reasons: {},
     degraded: { store: "no connection" },
+  });
+});
+
+describe("a value that is no text", () => {
+  const asked = (entry: string) => Buffer.from(`{"domain":"d","descriptors":[{"entries":[${entry}]}]}`);
+
+  test.each([["eP8="], ["eP8"]])("is named by base64, %s", (base64) => {
+    const { descriptors } = readBucketQuestion(asked(`{"key":"a","value_base64":"${base64}"}`));
+    expect(descriptors).toEqual([{ entries: [{ key: "a", value: "x\ufffd", valueBase64: "eP8=" }] }]);
+  });
+
+  test("may use the alphabet of URLs", () => {
+    const { descriptors } = readExplainQuestion(asked('{"key":"a","value_base64":"-_8"}'));
+    expect(descriptors).toEqual([[{ key: "a", value: expect.any(String), valueBase64: "+/8=" }]]);
+  });
+
+  test.each([
+    {
+      name: "two values",
+      entry: '{"key":"a","value":"x","value_base64":"eA=="}',
+      says: /either value or value_base64/,
+    },
+    {
+      name: "what is no base64",
+      entry: '{"key":"a","value_base64":"e?=="}',
+      says: /base64 of at most 4096 bytes as d/,
+    },
+    { name: "base64 with bits to spare", entry: '{"key":"a","value_base64":"eP9"}', says: /base64/ },
+    { name: "a number", entry: '{"key":"a","value_base64":7}', says: /base64/ },
+    { name: "too many bytes", entry: `{"key":"a","value_base64":"${"A".repeat(5_464)}"}`, says: /at most 4096/ },
+  ])("$name is refused", ({ entry, says }) => {
+    expect(() => readBucketQuestion(asked(entry))).toThrow(says);
+  });
+
+  test("is refused as it is: read as U+FFFD it would name another bucket", () => {
+    const body = Buffer.from(asked('{"key":"a","value":"?"}').toString("latin1").replace("?", "\xff"), "latin1");
+    expect(() => readBucketQuestion(body)).toThrow(/expected a body in UTF-8/);
   });
 });
 

@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseDescriptor, parseEntry, parseWhole } from "../../../src/cli/arguments.ts";
+import { parseByteDescriptor, parseDescriptor, parseEntry, parseWhole } from "../../../src/cli/arguments.ts";
 
 test.each([
   { name: "key and value", text: "a=b", expected: [{ key: "a", value: "b" }] },
@@ -48,6 +48,42 @@ test("every descriptor can be typed", () => {
       expect(parseDescriptor(text)).toEqual(entries);
     }),
   );
+});
+
+test.each([
+  { name: "a byte that is no text", text: "a=x\\xff", expected: [{ key: "a", value_base64: "eP8=" }] },
+  {
+    name: "a comma and a byte",
+    text: "a=\\,\\xFFz,b=c",
+    expected: [
+      { key: "a", value_base64: "LP96" },
+      { key: "b", value: "c" },
+    ],
+  },
+  { name: "bytes that are text", text: "a=\\xc3\\xa9", expected: [{ key: "a", value: "é" }] },
+  { name: "a comma as a byte", text: "a=b\\x2cc", expected: [{ key: "a", value: "b,c" }] },
+  { name: "a backslash before what looks like a byte", text: "a=\\\\xff", expected: [{ key: "a", value: "\\xff" }] },
+  { name: "what is no byte", text: "a=\\xfg", expected: [{ key: "a", value: "\\xfg" }] },
+])("reads $name where bytes may stand", ({ text, expected }) => {
+  expect(parseByteDescriptor(text)).toEqual(expected);
+});
+
+test("every value can be typed as bytes", () => {
+  const typed = (bytes: Uint8Array) => [...bytes].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 12 }), (bytes) => {
+      const [entry] = parseByteDescriptor(`a=${typed(bytes)}`);
+      const read =
+        entry !== undefined && "value" in entry
+          ? Buffer.from(entry.value)
+          : Buffer.from(entry?.value_base64 ?? "", "base64");
+      expect(read).toEqual(Buffer.from(bytes));
+    }),
+  );
+});
+
+test("bytes stand in values only", () => {
+  expect(() => parseByteDescriptor("\\xff=a")).toThrow(/in values only/);
 });
 
 test("an entry needs a key", () => {

@@ -363,3 +363,14 @@ function tryRules(file: object, compatible: boolean): RuleSet | undefined {
     throw error;
   }
 }
+
+test("a value that is no text is looked at by its bytes: no rule's value can equal it", () => {
+  const rules = rulesFromYaml(`domain: edge
+descriptors:
+  - { key: a, value: "\ufffd", rate_limit: { requests_per_unit: 1, unit: day } }
+  - { key: a, rate_limit: { requests_per_unit: 2, unit: day } }
+`);
+  const amountOf = (entry: AskedEntry) => explainRequest(rules, "edge", [[entry]]).descriptors[0]?.limits[0];
+  expect(amountOf({ key: "a", value: "\ufffd" })?.says).toContain("1 ");
+  expect(amountOf({ key: "a", value: "\ufffd", valueBase64: "/w==" })?.says).toContain("2 ");
+});
