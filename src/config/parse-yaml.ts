@@ -19,8 +19,9 @@ export function parseYaml(name: string, text: string): SourceFile {
   const unreadable = checkText(name, text);
   if (unreadable !== undefined) return fail([unreadable]);
   let document: Document.Parsed | undefined;
+  let secondAt: number | undefined;
   try {
-    document = composeFirst(text, lines);
+    ({ document, secondAt } = composeFirst(text, lines));
   } catch (cause) {
     // The parser collects errors and is not known to throw; if it does, that must not end the process.
     const message = `YAML: ${sentence(cause instanceof Error ? cause.message : String(cause))}`;
@@ -29,6 +30,10 @@ export function parseYaml(name: string, text: string): SourceFile {
   if (document === undefined) return { name, root: emptyScalar(placeOf(0)), problems: [] };
   const { contents } = document;
   const problems = problemsOf(document.errors, contents, placeOf);
+  if (secondAt !== undefined) {
+    const message = "a second document begins here; only the first one is read";
+    problems.push(makeProblem("warning", placeOf(secondAt), message, "Give it a file of its own."));
+  }
   if (problems.some(({ severity }) => severity === "error")) return fail(problems);
   const converter = new TreeConverter(placeOf, text.endsWith("\n") ? Number.POSITIVE_INFINITY : text.length);
   const root = converter.convertRoot(contents);
@@ -38,7 +43,7 @@ export function parseYaml(name: string, text: string): SourceFile {
 // One mistake makes the parser stumble over much that follows it.
 const SYNTAX_ERRORS_MAX = 3;
 
-const INDENT_CODES: ReadonlySet<string> = new Set(["BAD_INDENT", "BLOCK_AS_IMPLICIT_KEY", "MULTILINE_IMPLICIT_KEY"]);
+const SYNTAX_HINT = "Check the indentation, the quotes and the brackets.";
 
 function problemsOf(
   errors: readonly YAMLError[],
@@ -56,8 +61,7 @@ function problemsOf(
     }
     // The first thing said about a place is the plainest.
     if (problems.some(({ line, column }) => line === at.line && column === at.column)) continue;
-    const hint = INDENT_CODES.has(error.code) ? "Check the indentation, the quotes and the brackets." : undefined;
-    problems.push(makeProblem("error", at, `YAML: ${sentence(error.message)}`, hint));
+    problems.push(makeProblem("error", at, `YAML: ${sentence(error.message)}`, SYNTAX_HINT));
     if (problems.length === SYNTAX_ERRORS_MAX) break;
   }
   return problems;
@@ -76,7 +80,10 @@ function isBehind(
 const END_OF_DOCUMENT: ReadonlySet<string> = new Set(["document", "directive", "doc-end"]);
 
 // What follows the first document is not looked at, as in the reference, so a broken second one does no harm.
-function composeFirst(text: string, lines: LineCounter): Document.Parsed | undefined {
+function composeFirst(
+  text: string,
+  lines: LineCounter,
+): { readonly document: Document.Parsed | undefined; readonly secondAt: number | undefined } {
   const composer = new Composer({
     schema: "failsafe",
     resolveKnownTags: false,
@@ -86,11 +93,21 @@ function composeFirst(text: string, lines: LineCounter): Document.Parsed | undef
     logLevel: "silent",
   });
   let hasDocument = false;
+  let hasEnded = false;
+  let first: Document.Parsed | undefined;
   for (const token of new Parser(lines.addNewLine).parse(text)) {
-    if (hasDocument && END_OF_DOCUMENT.has(token.type)) break;
+    hasEnded ||= hasDocument && END_OF_DOCUMENT.has(token.type);
+    if (hasEnded) {
+      if (token.type !== "document" || token.value === undefined) continue;
+      return { document: first ?? composeRest(composer, text), secondAt: token.offset };
+    }
     if (token.type === "document") hasDocument = true;
-    for (const document of composer.next(token)) return document as Document.Parsed;
+    for (const document of composer.next(token)) first ??= document as Document.Parsed;
   }
+  return { document: first ?? composeRest(composer, text), secondAt: undefined };
+}
+
+function composeRest(composer: Composer, text: string): Document.Parsed | undefined {
   for (const document of composer.end(true, text.length)) return document as Document.Parsed;
   return undefined;
 }

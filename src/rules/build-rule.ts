@@ -111,6 +111,7 @@ function* distinctPatterns(drafts: readonly RuleDraft[], context: DomainContext)
       context.log.error(
         at,
         `duplicate rule: ${what} stands at ${formatPlace(first)} already, in domain '${textOf(context.domain)}'`,
+        "Remove one of the two; one rule can have several limits, under 'rate_limits'.",
       );
     }
   }

@@ -111,6 +111,8 @@ export function readWord(fields: Fields, name: string, words: readonly string[],
   return undefined;
 }
 
+const LIMITS_HINT = "A list of limits stands under 'rate_limits'.";
+
 /** The mappings given for a section, later ones overriding earlier ones; undefined if absent or null. */
 export function readSection(field: Field | undefined, log: ProblemLog): MappingNode[] | undefined {
   if (field === undefined) return undefined;
@@ -118,7 +120,10 @@ export function readSection(field: Field | undefined, log: ProblemLog): MappingN
   for (const node of [...field.overridden, field.value]) {
     if (node.kind === "mapping") mappings.push(node);
     else if (isAbsent(node)) mappings = [];
-    else log.error(node.at, `${field.name}: expected a mapping of keys, got ${describeNode(node)}`);
+    else {
+      const hint = node.kind === "sequence" && field.name === "rate_limit" ? LIMITS_HINT : undefined;
+      log.error(node.at, `${field.name}: expected a mapping of keys, got ${describeNode(node)}`, hint);
+    }
   }
   return mappings.length === 0 ? undefined : mappings;
 }
