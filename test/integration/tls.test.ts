@@ -1,13 +1,16 @@
 // TLS and mutual TLS on the gRPC port: who gets in, and certificates that change while it serves.
 
+import { once } from "node:events";
 import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { connect } from "node:tls";
 import { Client, credentials, status } from "@grpc/grpc-js";
 import { afterEach, describe, expect, test } from "vitest";
 import type { UnaryHandler } from "../../src/core/unary.ts";
 import { type TlsFileNames, TlsFiles } from "../../src/transport/tls-files.ts";
 import { Authority, type Pair } from "../support/certificates.ts";
 import { callRaw, startTestServer, type TestServer } from "../support/grpc-test-server.ts";
+import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 const ECHO: UnaryHandler = { handle: (message, _deadlineUs, reply) => reply.ok(message) };
 const authority = new Authority();
@@ -111,5 +114,60 @@ describe("mutual TLS", () => {
   ])("with a required name $name", async ({ carried, code }) => {
     const server = await serve({ clientCaFile: authority.certFile, clientName: "envoy.test" });
     expect(await codeOf(server, authority.issue(...carried))).toBe(code);
+  });
+});
+
+describe("the whole service", () => {
+  let app: TestApp | undefined;
+  afterEach(() => app?.stop());
+
+  async function start(pair: Pair): Promise<{ readonly certFile: string; readonly keyFile: string }> {
+    const [certFile, keyFile] = [join(authority.directory, "service.crt"), join(authority.directory, "service.key")];
+    copyFileSync(pair.certFile, certFile);
+    copyFileSync(pair.keyFile, keyFile);
+    app = await startTestApp("domain: edge\n", {
+      GRPC_SERVER_USE_TLS: "true",
+      GRPC_SERVER_TLS_CERT: certFile,
+      GRPC_SERVER_TLS_KEY: keyFile,
+    });
+    return { certFile, keyFile };
+  }
+
+  const json = async (path: string) => (await (await app?.http(path))?.json()) as Record<string, unknown>;
+  const metric = async (name: string) =>
+    Number(new RegExp(`^${name} (\\S+)$`, "m").exec((await (await app?.http("/metrics"))?.text()) ?? "")?.[1]);
+
+  test("stays ready with a renewed certificate that it refuses, and says what is wrong with it on its pages", async () => {
+    const { keyFile } = await start(authority.issue("headgate.test"));
+    expect(await metric("headgate_tls_last_change_success")).toBe(1);
+    expect(await metric("headgate_tls_certificate_remaining_seconds")).toBeGreaterThan(86_000);
+    copyFileSync(authority.issue("headgate.test").keyFile, keyFile);
+    const says = expect.stringMatching(/expected the private key of the certificate in .*got the key of another/);
+    await expect
+      .poll(() => json("/readyz"), { timeout: 15_000, interval: 200 })
+      .toMatchObject({ status: "ready, degraded", degraded: { certificates: says } });
+    expect(await json("/config")).toMatchObject({
+      tls: { subject: "CN=headgate.test", fault: null, last_error: says },
+    });
+    expect(await metric("headgate_tls_last_change_success")).toBe(0);
+    expect(app?.log.filter((line) => line.includes("changed certificates are not used"))).toHaveLength(1);
+  });
+
+  test("serves with a certificate that has expired, and is loud about it", async () => {
+    await start(authority.issueFor(-1, "headgate.test"));
+    expect(await json("/readyz")).toMatchObject({ degraded: { certificates: expect.stringMatching(/ expired at 2/) } });
+    expect(await metric("headgate_tls_certificate_remaining_seconds")).toBeLessThan(0);
+    expect(app?.log.filter((line) => line.includes("callers may turn down"))).toHaveLength(1);
+    const socket = connect({
+      port: app?.grpcPort ?? 0,
+      host: "127.0.0.1",
+      ALPNProtocols: ["h2"],
+      ca: authority.cert,
+      servername: "headgate.test",
+      rejectUnauthorized: false,
+    });
+    await once(socket, "secureConnect");
+    expect(socket.authorizationError).toBe("CERT_HAS_EXPIRED");
+    socket.destroy();
   });
 });
