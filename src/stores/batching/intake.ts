@@ -15,7 +15,7 @@ import { ServerTime } from "./server-time.ts";
 import { Settler } from "./settler.ts";
 
 /** Closing waits for answers at least this long. */
-export const CLOSE_MS_MIN = 250;
+const CLOSE_MS_MIN = 250;
 
 /** What an intake asks of the server's side. */
 export interface ServerSide<B extends Batch> {

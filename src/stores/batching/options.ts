@@ -24,7 +24,15 @@ export interface BatchingOptions {
   readonly injectedTime?: Clock;
 }
 
-/** The same with every default in its place. */
+/** Options of the whole of a store that processes share, on one server or on several. */
+export interface SharedStoreOptions extends BatchingOptions {
+  /** Begins the names of the store's own keys, as it begins bucket keys. Default: empty. */
+  readonly keyPrefix?: string;
+  /** Counts processes from the start, not only once somebody asks. Default: false. */
+  readonly trackProcesses?: boolean;
+}
+
+/** BatchingOptions with every default in its place. */
 export interface CompleteOptions extends Patience {
   readonly silenceUsMax: number;
   readonly takesInFlightMax: number;

@@ -4,23 +4,25 @@
 import { randomUUID } from "node:crypto";
 import type { TakeGroup } from "../../core/take.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
-import { CLOSE_MS_MIN, Intake } from "../batching/intake.ts";
-import { type BatchingOptions, type CompleteOptions, completeOptions } from "../batching/options.ts";
+import { Intake } from "../batching/intake.ts";
+import { type CompleteOptions, completeOptions, type SharedStoreOptions } from "../batching/options.ts";
+import { ProcessCount } from "../batching/process-count.ts";
+import { UpWaiters } from "../batching/up-waiters.ts";
 import type { Settled, Store } from "../store.ts";
+import { askOverFree } from "./aside.ts";
 import { PostgresBatch, storedKey } from "./batch.ts";
 import type { PostgresTarget, SessionSettings } from "./connect.ts";
 import { describeTrouble, nameOfTarget, needsAnotherConnection } from "./connect-trouble.ts";
 import { Dispatch } from "./dispatch.ts";
 import { Link } from "./link.ts";
-import { Upkeep } from "./upkeep.ts";
+import { ProcessTable } from "./process-table.ts";
+import { Sweep } from "./sweep.ts";
 
 /** Options of a PostgreSQL store; what is absent gets the default named. */
-export interface PostgresStoreOptions extends BatchingOptions {
+export interface PostgresStoreOptions extends SharedStoreOptions {
   readonly target: PostgresTarget;
   /** Schema that holds the tables and functions, made if it is not there; a plain name. Default: headgate. */
   readonly schema?: string;
-  /** Begins the names of the store's own keys, as it begins bucket keys. Default: empty. */
-  readonly keyPrefix?: string;
   /** Connections, each for one call at a time. Default: 4. */
   readonly connections?: number;
   /** Keeps the buckets' tables out of the write-ahead log: quicker, and empty after a crash. Default: as they are. */
@@ -29,8 +31,6 @@ export interface PostgresStoreOptions extends BatchingOptions {
   readonly waitsForDisk?: boolean;
   /** What keeps calls apart: rows locked in the order of their keys, or SERIALIZABLE. Default: row locks. */
   readonly isolation?: "row locks" | "serializable";
-  /** Counts processes from the start, not only once somebody asks. Default: false. */
-  readonly trackProcesses?: boolean;
   /** Drops buckets that mean nothing any more. Default: true. */
   readonly sweeps?: boolean;
 }
@@ -51,8 +51,9 @@ export class PostgresStore implements Store {
   readonly #intake: Intake<PostgresBatch>;
   readonly #links: readonly Link[];
   readonly #dispatch: Dispatch;
-  readonly #upkeep: Upkeep;
-  readonly #waiters = new Set<() => void>();
+  readonly #sweep: Sweep;
+  readonly #processes: ProcessCount;
+  readonly #waiters = new UpWaiters(() => this.#isUp());
 
   constructor(options: PostgresStoreOptions) {
     this.#options = options;
@@ -76,28 +77,21 @@ export class PostgresStore implements Store {
       describe: (error) => describeTrouble(error, options.target),
       onRefusal: (error, sentence, link) => this.#onRefusal(error, sentence, link),
     });
-    this.#upkeep = new Upkeep({ freeLink: () => this.#freeLink(), injectedTime: options.injectedTime });
+    const ask = askOverFree(() => this.#freeLink());
+    this.#sweep = new Sweep({ ask, injectedTime: options.injectedTime });
+    this.#processes = new ProcessCount(new ProcessTable(ask));
   }
 
   /** Begins to connect. Once. */
   start(): void {
-    if (this.#options.trackProcesses === true) this.#upkeep.startBeating();
-    if (this.#options.sweeps !== false) this.#upkeep.startSweeping();
+    if (this.#options.trackProcesses === true) this.#processes.start();
+    if (this.#options.sweeps !== false) this.#sweep.start();
     for (const link of this.#links) link.start();
   }
 
   /** Resolves true once a connection to PostgreSQL is up and tested, false if that takes longer than `ms`. */
   async whenUp(ms: number): Promise<boolean> {
-    if (this.#isUp()) return true;
-    return await new Promise<boolean>((resolve) => {
-      const up = () => {
-        clearTimeout(timer);
-        this.#waiters.delete(up);
-        resolve(this.#isUp());
-      };
-      const timer = setTimeout(up, ms);
-      this.#waiters.add(up);
-    });
+    return await this.#waiters.whenUp(ms);
   }
 
   /** Calls that were made again because another transaction was in the way, since the start. */
@@ -120,14 +114,12 @@ export class PostgresStore implements Store {
 
   /** The first call begins to count; until the first count it is 1. */
   processCount(): number {
-    if (!this.#intake.isClosed) this.#upkeep.startBeating();
-    return this.#upkeep.count;
+    return this.#processes.count();
   }
 
   /** The first call begins to count; until the first count it is -1. */
   processIndex(): number {
-    if (!this.#intake.isClosed) this.#upkeep.startBeating();
-    return this.#upkeep.index;
+    return this.#processes.index();
   }
 
   trouble(): string | undefined {
@@ -136,18 +128,19 @@ export class PostgresStore implements Store {
 
   /** Drops a few buckets that mean nothing any more, now; resolves to how many, undefined if no connection is free. */
   async sweep(): Promise<number | undefined> {
-    return await this.#upkeep.sweep();
+    return await this.#sweep.sweep();
   }
 
   /** Refuses new takes, waits a moment for the answers that are due, then closes the connections. */
   async close(): Promise<void> {
     if (this.#intake.isClosed) return;
     await this.#intake.close();
-    await Promise.race([this.#upkeep.stop(), new Promise((resolve) => setTimeout(resolve, CLOSE_MS_MIN).unref())]);
+    this.#sweep.stop();
+    await this.#processes.stop();
     for (const link of this.#links) link.close();
     this.#intake.failGathered();
     this.#intake.settler.loseSent(this.#intake.unreachable());
-    for (const waiter of this.#waiters) waiter();
+    this.#waiters.answerAll();
   }
 
   #newLink(): Link {
@@ -190,8 +183,8 @@ export class PostgresStore implements Store {
 
   #onUp(): void {
     this.#intake.onUp();
-    for (const waiter of this.#waiters) waiter();
-    if (this.#upkeep.isBeating) void this.#upkeep.beat();
+    this.#waiters.look();
+    void this.#processes.beat();
   }
 
   #onLost(link: Link): void {

@@ -3,6 +3,7 @@
 
 import type { CompleteOptions } from "../batching/options.ts";
 import type { Receipt } from "../batching/receipts.ts";
+import { UpWaiters } from "../batching/up-waiters.ts";
 import type { StoreObserver } from "../store-observer.ts";
 import { SeveralBreakers } from "../wrappers/several-breakers.ts";
 import type { RedisBatch } from "./batch.ts";
@@ -53,7 +54,7 @@ export class ClusterNodes {
   /** By slot. */
   readonly #owners: (ClusterNode | undefined)[] = new Array<undefined>(SLOTS).fill(undefined);
   #unserved = SLOTS;
-  readonly #waiters = new Set<() => void>();
+  readonly #waiters = new UpWaiters(() => this.trouble() === undefined);
 
   constructor(options: ClusterNodesOptions) {
     this.#options = options;
@@ -91,20 +92,9 @@ export class ClusterNodes {
     return undefined;
   }
 
+  /** Resolves true once every slot is served by a node that is connected and tested, false if that takes longer than `ms`. */
   async whenUp(ms: number): Promise<boolean> {
-    if (this.trouble() === undefined) return true;
-    return await new Promise<boolean>((resolve) => {
-      const look = () => {
-        if (this.trouble() === undefined) end();
-      };
-      const end = () => {
-        clearTimeout(timer);
-        this.#waiters.delete(look);
-        resolve(this.trouble() === undefined);
-      };
-      const timer = setTimeout(end, ms);
-      this.#waiters.add(look);
-    });
+    return await this.#waiters.whenUp(ms);
   }
 
   /** Refuses new takes and waits a moment for the answers that are due. */
@@ -145,7 +135,7 @@ export class ClusterNodes {
     }
     const nowUs = this.#options.clock.nowUs();
     for (const one of [...this.#nodes.values()]) if (one.slots === 0 && one.awaitedUntilUs <= nowUs) this.#drop(one);
-    this.#look();
+    this.#waiters.look();
   }
 
   #nodeAt(address: TcpAddress): ClusterNode | undefined {
@@ -181,7 +171,7 @@ export class ClusterNodes {
       selfTestKeys: () => (made.oneSlot < 0 ? [] : [keyIn(made.oneSlot, `${keyPrefix}headgate:self-test`)]),
       jitterSecondsMax,
       onUp: () => {
-        this.#look();
+        this.#waiters.look();
         onUp();
       },
       redirect: (batch, message) => this.#redirect(made, batch, message),
@@ -222,10 +212,6 @@ export class ClusterNodes {
     from.node.release(batch);
     to.node.adopt(batch, redirection.isAsk);
     return true;
-  }
-
-  #look(): void {
-    for (const waiter of [...this.#waiters]) waiter();
   }
 }
 

@@ -4,28 +4,23 @@
 
 import { StoreError } from "../../core/errors.ts";
 import { type Take, type TakeGroup, Verdict } from "../../core/take.ts";
-import { CLOSE_MS_MIN } from "../batching/intake.ts";
-import { type BatchingOptions, completeOptions } from "../batching/options.ts";
+import { completeOptions } from "../batching/options.ts";
+import { ProcessCount } from "../batching/process-count.ts";
 import type { Settled, Store } from "../store.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
 import { Parts } from "../wrappers/parts.ts";
 import { ClusterNodes } from "./cluster-nodes.ts";
 import type { ClusterTarget } from "./cluster-topology.ts";
-import { Heartbeat } from "./heartbeat.ts";
 import { keySlot } from "./key-slot.ts";
+import { ProcessSet } from "./process-set.ts";
+import type { RedisOptions } from "./redis-node.ts";
 import { loadTakeAll } from "./scripts.ts";
 
 /** Options of a cluster's store; those of BatchingOptions hold for each node. */
-export interface ClusterStoreOptions extends BatchingOptions {
+export interface ClusterStoreOptions extends RedisOptions {
   readonly target: ClusterTarget;
-  /** Begins the names of the store's own keys, as it begins bucket keys. Default: empty. */
-  readonly keyPrefix?: string;
-  /** Seconds, at most, that counters live longer than their window. Default: none. */
-  readonly jitterSecondsMax?: number;
   /** Hears of each take that was paid and is given back, because another part of its call refused or failed. */
   readonly onUndone?: (take: Take) => void;
-  /** Counts processes from the start, not only once somebody asks. Default: false. */
-  readonly trackProcesses?: boolean;
 }
 
 /** Starts a store; it finds the nodes by itself and keeps at it. Never throws because they are away: `trouble` says so. */
@@ -39,7 +34,7 @@ export function openClusterStore(options: ClusterStoreOptions): ClusterStore {
 export class ClusterStore implements Store {
   readonly #nodes: ClusterNodes;
   readonly #parts: Parts;
-  readonly #heartbeat: Heartbeat;
+  readonly #processes: ProcessCount;
   readonly #observer: StoreObserver;
   readonly #trackProcesses: boolean;
   #isClosed = false;
@@ -49,22 +44,21 @@ export class ClusterStore implements Store {
     this.#observer = options.observer ?? SILENT_STORE_OBSERVER;
     this.#trackProcesses = trackProcesses;
     const key = `${keyPrefix}headgate:processes`;
-    const heartbeatSlot = keySlot(key);
-    const node = () => this.#nodes.ownerOf(heartbeatSlot);
-    this.#heartbeat = new Heartbeat({
+    const slot = keySlot(key);
+    const node = () => this.#nodes.ownerOf(slot);
+    const set = new ProcessSet({
       key,
       connection: () => node()?.connection,
       serverTimeMs: () => node()?.serverTimeMs() ?? 0,
     });
+    this.#processes = new ProcessCount(set);
     this.#nodes = new ClusterNodes({
       ...completeOptions(options),
       target,
       keyPrefix,
       script: loadTakeAll(),
       jitterSecondsMax,
-      onUp: () => {
-        if (this.#heartbeat.isStarted) void this.#heartbeat.beat();
-      },
+      onUp: () => void this.#processes.beat(),
     });
     this.#parts = new Parts({
       placeOf: ({ bucketKey }) => keySlot(bucketKey),
@@ -76,7 +70,7 @@ export class ClusterStore implements Store {
 
   /** Begins to connect. Once. */
   start(): void {
-    if (this.#trackProcesses) this.#heartbeat.start();
+    if (this.#trackProcesses) this.#processes.start();
     this.#nodes.start();
   }
 
@@ -100,14 +94,12 @@ export class ClusterStore implements Store {
 
   /** The first call begins to count; until the first count it is 1. */
   processCount(): number {
-    if (!this.#isClosed) this.#heartbeat.start();
-    return this.#heartbeat.count;
+    return this.#processes.count();
   }
 
   /** The first call begins to count, too. */
   processIndex(): number {
-    if (!this.#isClosed) this.#heartbeat.start();
-    return this.#heartbeat.index;
+    return this.#processes.index();
   }
 
   trouble(): string | undefined {
@@ -119,7 +111,7 @@ export class ClusterStore implements Store {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#nodes.drain();
-    await Promise.race([this.#heartbeat.stop(), new Promise((resolve) => setTimeout(resolve, CLOSE_MS_MIN).unref())]);
+    await this.#processes.stop();
     this.#nodes.close();
   }
 

@@ -3,6 +3,7 @@
 
 import type { Clock } from "../../core/clock.ts";
 import type { ServerTime } from "../batching/server-time.ts";
+import { UpWaiters } from "../batching/up-waiters.ts";
 import {
   isReplyError,
   openConnection,
@@ -55,7 +56,7 @@ export class Link {
   #pauseMs = PAUSE_MIN_MS;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
-  readonly #waiters = new Set<() => void>();
+  readonly #waiters = new UpWaiters(() => this.#connection !== undefined);
 
   constructor(options: LinkOptions) {
     this.#options = options;
@@ -86,16 +87,7 @@ export class Link {
 
   /** Resolves true once the connection is up, false if that takes longer than `ms`. */
   async whenUp(ms: number): Promise<boolean> {
-    if (this.#connection !== undefined) return true;
-    return await new Promise<boolean>((resolve) => {
-      const up = () => {
-        clearTimeout(timer);
-        this.#waiters.delete(up);
-        resolve(this.#connection !== undefined);
-      };
-      const timer = setTimeout(up, ms);
-      this.#waiters.add(up);
-    });
+    return await this.#waiters.whenUp(ms);
   }
 
   /** Gives the connection up, because `reason`, and opens another one. */
@@ -117,7 +109,7 @@ export class Link {
     this.#connection?.drop();
     this.#connection = undefined;
     this.#trouble = `${this.#name()} is no longer used: the store is closed`;
-    for (const waiter of this.#waiters) waiter();
+    this.#waiters.answerAll();
   }
 
   #name(): string {
@@ -166,7 +158,7 @@ export class Link {
     this.#pauseMs = PAUSE_MIN_MS;
     this.#options.finder.onUsed();
     this.#options.onUp();
-    for (const waiter of this.#waiters) waiter();
+    this.#waiters.look();
   }
 
   #lose(trouble: string): void {

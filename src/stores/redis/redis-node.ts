@@ -4,7 +4,7 @@
 import type { TakeGroup } from "../../core/take.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
 import { Intake } from "../batching/intake.ts";
-import type { CompleteOptions } from "../batching/options.ts";
+import type { CompleteOptions, SharedStoreOptions } from "../batching/options.ts";
 import type { Receipt } from "../batching/receipts.ts";
 import type { Settled } from "../store.ts";
 import { RedisBatch } from "./batch.ts";
@@ -17,6 +17,12 @@ import type { ServerFinder } from "./server-finder.ts";
 
 /** Most batches that wait for a connection to a node that they were sent on to. */
 const ADOPTED_MAX = 256;
+
+/** What a store of one node and a store of many can be told. */
+export interface RedisOptions extends SharedStoreOptions {
+  /** Seconds, at most, that counters live longer than their window. Default: none. */
+  readonly jitterSecondsMax?: number;
+}
 
 export interface RedisNodeOptions extends CompleteOptions {
   readonly finder: ServerFinder;

@@ -1,26 +1,20 @@
 // The store that keeps buckets in one Redis, shared by as many processes as there are: a node, and the count of processes.
 
 import type { TakeGroup } from "../../core/take.ts";
-import { CLOSE_MS_MIN } from "../batching/intake.ts";
-import { type BatchingOptions, completeOptions } from "../batching/options.ts";
+import { completeOptions } from "../batching/options.ts";
+import { ProcessCount } from "../batching/process-count.ts";
 import type { Settled, Store } from "../store.ts";
 import type { RedisTarget } from "./connect.ts";
-import { Heartbeat } from "./heartbeat.ts";
-import { RedisNode } from "./redis-node.ts";
+import { ProcessSet } from "./process-set.ts";
+import { RedisNode, type RedisOptions } from "./redis-node.ts";
 import { loadTakeAll } from "./scripts.ts";
 import { SentinelFinder, type SentinelTarget } from "./sentinel-finder.ts";
 import { fixedServer } from "./server-finder.ts";
 
 /** Options of a Redis store; what is absent gets the default named. With an injected time keys live a minute longer. */
-export interface RedisStoreOptions extends BatchingOptions {
+export interface RedisStoreOptions extends RedisOptions {
   /** One server, or the primary that sentinels know. */
   readonly target: RedisTarget | SentinelTarget;
-  /** Begins the names of the store's own keys, as it begins bucket keys. Default: empty. */
-  readonly keyPrefix?: string;
-  /** Seconds, at most, that counters live longer than their window. Default: none. */
-  readonly jitterSecondsMax?: number;
-  /** Counts processes from the start, not only once somebody asks. Default: false. */
-  readonly trackProcesses?: boolean;
 }
 
 /** Starts a store; it connects by itself and keeps at it. Never throws because Redis is away: `trouble` says so. */
@@ -34,7 +28,7 @@ export function openRedisStore(options: RedisStoreOptions): RedisStore {
 export class RedisStore implements Store {
   readonly #trackProcesses: boolean;
   readonly #node: RedisNode;
-  readonly #heartbeat: Heartbeat;
+  readonly #processes: ProcessCount;
   #isClosed = false;
 
   constructor(options: RedisStoreOptions) {
@@ -47,18 +41,19 @@ export class RedisStore implements Store {
       // Of two hash slots, so that a node of a cluster shows as one at once and not with some later call.
       selfTestKeys: () => [`${keyPrefix}headgate:self-test`, `${keyPrefix}headgate:self-test:2`],
       jitterSecondsMax,
-      onUp: () => this.#onUp(),
+      onUp: () => void this.#processes.beat(),
     });
-    this.#heartbeat = new Heartbeat({
+    const set = new ProcessSet({
       key: `${keyPrefix}headgate:processes`,
       connection: () => this.#node.connection,
       serverTimeMs: () => this.#node.serverTimeMs(),
     });
+    this.#processes = new ProcessCount(set);
   }
 
   /** Begins to connect. Once. */
   start(): void {
-    if (this.#trackProcesses) this.#heartbeat.start();
+    if (this.#trackProcesses) this.#processes.start();
     this.#node.start();
   }
 
@@ -82,14 +77,12 @@ export class RedisStore implements Store {
 
   /** The first call begins to count; until the first count it is 1. */
   processCount(): number {
-    if (!this.#isClosed) this.#heartbeat.start();
-    return this.#heartbeat.count;
+    return this.#processes.count();
   }
 
   /** The first call begins to count, too. */
   processIndex(): number {
-    if (!this.#isClosed) this.#heartbeat.start();
-    return this.#heartbeat.index;
+    return this.#processes.index();
   }
 
   trouble(): string | undefined {
@@ -101,11 +94,7 @@ export class RedisStore implements Store {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#node.drain();
-    await Promise.race([this.#heartbeat.stop(), new Promise((resolve) => setTimeout(resolve, CLOSE_MS_MIN).unref())]);
+    await this.#processes.stop();
     this.#node.close();
-  }
-
-  #onUp(): void {
-    if (this.#heartbeat.isStarted) void this.#heartbeat.beat();
   }
 }

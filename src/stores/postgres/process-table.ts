@@ -1,0 +1,29 @@
+// The processes that share the PostgreSQL, in a table, each with the time of the server at which it reported itself last
+// (sql/014_beat.sql).
+
+import type { ProcessPlace, ProcessRegister } from "../batching/process-count.ts";
+import type { AskAside } from "./aside.ts";
+
+/** Places are in the order of the ids. */
+export class ProcessTable implements ProcessRegister {
+  readonly #ask: AskAside;
+
+  constructor(ask: AskAside) {
+    this.#ask = ask;
+  }
+
+  async report(id: string, goneAfterMs: number): Promise<ProcessPlace | undefined> {
+    const values = [id, `${goneAfterMs} milliseconds`];
+    const answer = await this.#ask({
+      name: "beat",
+      text: "SELECT array_to_string(beat($1, $2::interval), ',')",
+      values,
+    });
+    const [count, index] = answer?.split(",").map(Number) ?? [];
+    return count === undefined || index === undefined ? undefined : { count, index };
+  }
+
+  async leave(id: string): Promise<void> {
+    await this.#ask({ text: "DELETE FROM process WHERE process_id = $1", values: [id] });
+  }
+}
