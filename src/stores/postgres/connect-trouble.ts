@@ -2,7 +2,8 @@
 // its codes are used, and names that are set here anyway.
 
 import { CONNECT_TROUBLES } from "../batching/connect-troubles.ts";
-import { isRefusal, type PostgresTarget, SilenceError } from "./connect.ts";
+import { SilenceError } from "../batching/within.ts";
+import { isRefusal, type PostgresTarget } from "./connect.ts";
 import { MigrationError } from "./migrations.ts";
 
 /** Where PostgreSQL is, for messages. No login. */

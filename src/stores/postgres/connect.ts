@@ -2,9 +2,10 @@
 // pg. Whoever opens it decides what to do when it is lost.
 
 import { readFileSync } from "node:fs";
-import { isIP, Socket } from "node:net";
-import type { ConnectionOptions } from "node:tls";
+import { Socket } from "node:net";
 import { Client, type ClientConfig, DatabaseError, type QueryArrayConfig } from "pg";
+import { type ClientTls, readClientTls } from "../batching/client-tls.ts";
+import { SilenceError, within } from "../batching/within.ts";
 
 /** Where PostgreSQL is and how to reach it. */
 export interface PostgresTarget {
@@ -16,15 +17,8 @@ export interface PostgresTarget {
   readonly password: string | undefined;
   /** A file that holds the password; read at every connect, so that it can change. */
   readonly passwordFile: string | undefined;
-  /** Undefined: no TLS. Files are PEM and read at every connect. */
-  readonly tls:
-    | {
-        readonly certFile: string | undefined;
-        readonly keyFile: string | undefined;
-        readonly caFile: string | undefined;
-        readonly skipsHostName: boolean;
-      }
-    | undefined;
+  /** Undefined: no TLS. */
+  readonly tls: ClientTls | undefined;
   /** How long connecting may take, and after it each answer before the connection is put to use. */
   readonly connectTimeoutMs: number;
 }
@@ -53,11 +47,6 @@ export interface PostgresConnection {
   query(statement: Statement): Promise<readonly (readonly (string | null)[])[]>;
   /** Closes it without waiting for anything; `onLost` is not called for it. */
   drop(): void;
-}
-
-/** What came instead of an answer within the time allowed. */
-export class SilenceError extends Error {
-  override readonly name = "SilenceError";
 }
 
 /** True if PostgreSQL itself answered with an error: what was asked has no effect. */
@@ -116,19 +105,6 @@ export async function openConnection(
   return connection;
 }
 
-/** Rejects with a SilenceError when `promise` takes longer than `ms`. */
-export async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const silence = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new SilenceError(`no answer within ${ms} ms`)), ms);
-  });
-  try {
-    return await Promise.race([promise, silence]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
 // Everything is read as the text that PostgreSQL sends: numbers of 64 bits fit no other type of pg's.
 const AS_TEXT = { getTypeParser: () => (text: string) => text };
 
@@ -146,7 +122,7 @@ function optionsOf(target: PostgresTarget): ClientConfig {
     user,
     // pg would otherwise look for passwords and hosts in the environment.
     password: password ?? "",
-    ssl: tls === undefined ? false : tlsOptionsOf(tls, host),
+    ssl: tls === undefined ? false : readClientTls(tls, host),
     application_name: "headgate",
     connectionTimeoutMillis: target.connectTimeoutMs,
     keepAlive: true,
@@ -156,16 +132,6 @@ function optionsOf(target: PostgresTarget): ClientConfig {
 
 function passwordOf({ password, passwordFile }: PostgresTarget): string | undefined {
   return passwordFile === undefined ? password : readFileSync(passwordFile, "utf8").replace(/\r?\n$/, "");
-}
-
-function tlsOptionsOf(tls: NonNullable<PostgresTarget["tls"]>, host: string): ConnectionOptions {
-  const options: ConnectionOptions = {};
-  if (tls.caFile !== undefined) options.ca = readFileSync(tls.caFile);
-  if (tls.certFile !== undefined) options.cert = readFileSync(tls.certFile);
-  if (tls.keyFile !== undefined) options.key = readFileSync(tls.keyFile);
-  if (isIP(host) === 0) options.servername = host;
-  if (tls.skipsHostName) options.checkServerIdentity = () => undefined;
-  return options;
 }
 
 // Buckets are always looked up by key: a plan made while the table was small must not outlive that.

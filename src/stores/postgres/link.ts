@@ -2,20 +2,13 @@
 // it is lost, and tries again with growing pauses, without end. What travels over it is the store's business.
 
 import type { Clock } from "../../core/clock.ts";
+import { RetryPause } from "../batching/retry-pause.ts";
 import type { ServerTime } from "../batching/server-time.ts";
-import {
-  openConnection,
-  type PostgresConnection,
-  type PostgresTarget,
-  type SessionSettings,
-  within,
-} from "./connect.ts";
+import { within } from "../batching/within.ts";
+import { openConnection, type PostgresConnection, type PostgresTarget, type SessionSettings } from "./connect.ts";
 import { describeTrouble, nameOfTarget } from "./connect-trouble.ts";
 import { type MigrationOptions, migrate } from "./migrations.ts";
 
-/** Pauses between attempts double from the one to the other. */
-const PAUSE_MIN_MS = 20;
-const PAUSE_MAX_MS = 1_000;
 const TIME_PINGS = 3;
 /** A migration waits for those of other processes. */
 const MIGRATION_MS_MAX = 60_000;
@@ -48,7 +41,7 @@ export class Link {
   #connection: PostgresConnection | undefined;
   #isBusy = false;
   #trouble: string | undefined;
-  #pauseMs = PAUSE_MIN_MS;
+  readonly #pause = new RetryPause();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -133,7 +126,7 @@ export class Link {
     this.#connection = connection;
     this.#isBusy = false;
     this.#trouble = undefined;
-    this.#pauseMs = PAUSE_MIN_MS;
+    this.#pause.reset();
     this.#options.onUp();
   }
 
@@ -146,10 +139,7 @@ export class Link {
 
   #retryLater(): void {
     if (this.#isClosed) return;
-    // Spread, so that a fleet does not come back in one instant.
-    const pauseMs = this.#pauseMs * (0.5 + Math.random() / 2);
-    this.#pauseMs = Math.min(PAUSE_MAX_MS, this.#pauseMs * 2);
-    this.#timer = setTimeout(() => void this.#attempt(), pauseMs);
+    this.#timer = setTimeout(() => void this.#attempt(), this.#pause.next());
   }
 
   /** Does once all that takes do later: reads the server's time, and pays 1 of a fixed window of one second. */

@@ -1,7 +1,8 @@
 // Says in one sentence why Redis can't be used. Never quotes a password: of what Redis says only known texts are used.
 
 import { CONNECT_TROUBLES } from "../batching/connect-troubles.ts";
-import { isReplyError, type RedisTarget, SilenceError } from "./connect.ts";
+import { SilenceError } from "../batching/within.ts";
+import { isReplyError, type RedisTarget } from "./connect.ts";
 
 /** What messages call a server that is known as a node of a cluster. */
 export const CLUSTER_NODE = "Redis Cluster node";

@@ -3,9 +3,9 @@
 // connection decides what to do when it is lost.
 
 import { readFileSync } from "node:fs";
-import { isIP } from "node:net";
-import type { ConnectionOptions } from "node:tls";
 import { Command, Redis, type RedisOptions } from "ioredis";
+import { type ClientTls, readClientTls } from "../batching/client-tls.ts";
+import { SilenceError, within } from "../batching/within.ts";
 
 /** Where one server listens by TCP. */
 export interface TcpAddress {
@@ -24,15 +24,8 @@ export interface RedisAccess {
   readonly login: { readonly username: string | undefined; readonly password: string } | undefined;
   /** A file that holds the password, or `user:password`; read at every connect, so that it can change. */
   readonly loginFile: string | undefined;
-  /** Undefined: no TLS. Files are PEM and read at every connect. */
-  readonly tls:
-    | {
-        readonly certFile: string | undefined;
-        readonly keyFile: string | undefined;
-        readonly caFile: string | undefined;
-        readonly skipsHostName: boolean;
-      }
-    | undefined;
+  /** Undefined: no TLS. */
+  readonly tls: ClientTls | undefined;
   /** How long connecting may take, and after it the login and each answer before the connection is put to use. */
   readonly connectTimeoutMs: number;
 }
@@ -56,11 +49,6 @@ export interface RedisConnection {
   subscribe(channel: string, onMessage: (message: string) => void): Promise<void>;
   /** Closes it without waiting for anything; `onLost` is not called for it. */
   drop(): void;
-}
-
-/** What came instead of an answer within the time allowed. */
-export class SilenceError extends Error {
-  override readonly name = "SilenceError";
 }
 
 /** True if Redis itself answered with an error: the command ran, or was refused, but is not under way. */
@@ -128,19 +116,6 @@ class ByteCommand extends Command {
   }
 }
 
-/** Rejects with a SilenceError when `promise` takes longer than `ms`. */
-export async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const silence = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new SilenceError(`no answer within ${ms} ms`)), ms);
-  });
-  try {
-    return await Promise.race([promise, silence]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
 /** The login to use now. Throws when the file can't be read. */
 export function currentLogin(target: RedisAccess): RedisAccess["login"] {
   if (target.loginFile === undefined) return target.login;
@@ -156,7 +131,7 @@ function optionsOf(target: RedisTarget): RedisOptions & { replyMapping: "legacy"
   const { address } = target;
   return {
     ...(address.kind === "unix" ? { path: address.path } : { host: address.host, port: address.port }),
-    ...(target.tls === undefined ? {} : { tls: tlsOptionsOf(target.tls, address) }),
+    ...(target.tls === undefined ? {} : { tls: readClientTls(target.tls, hostOf(address)) }),
     protocol: 2,
     replyMapping: "legacy",
     lazyConnect: true,
@@ -173,14 +148,8 @@ function optionsOf(target: RedisTarget): RedisOptions & { replyMapping: "legacy"
   };
 }
 
-function tlsOptionsOf(tls: NonNullable<RedisAccess["tls"]>, address: RedisAddress): ConnectionOptions {
-  const options: ConnectionOptions = {};
-  if (tls.caFile !== undefined) options.ca = readFileSync(tls.caFile);
-  if (tls.certFile !== undefined) options.cert = readFileSync(tls.certFile);
-  if (tls.keyFile !== undefined) options.key = readFileSync(tls.keyFile);
-  if (address.kind === "tcp" && isIP(address.host) === 0) options.servername = address.host;
-  if (tls.skipsHostName) options.checkServerIdentity = () => undefined;
-  return options;
+function hostOf(address: RedisAddress): string | undefined {
+  return address.kind === "tcp" ? address.host : undefined;
 }
 
 async function logIn(connection: RedisConnection, target: RedisTarget): Promise<void> {

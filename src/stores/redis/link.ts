@@ -2,16 +2,11 @@
 // growing pauses, without end. What travels over it is the store's business.
 
 import type { Clock } from "../../core/clock.ts";
+import { RetryPause } from "../batching/retry-pause.ts";
 import type { ServerTime } from "../batching/server-time.ts";
 import { UpWaiters } from "../batching/up-waiters.ts";
-import {
-  isReplyError,
-  openConnection,
-  type RedisAddress,
-  type RedisConnection,
-  type RedisTarget,
-  within,
-} from "./connect.ts";
+import { within } from "../batching/within.ts";
+import { isReplyError, openConnection, type RedisAddress, type RedisConnection, type RedisTarget } from "./connect.ts";
 import {
   describeTrouble,
   FindError,
@@ -24,9 +19,6 @@ import { packNumbers } from "./packed-numbers.ts";
 import type { Script } from "./scripts.ts";
 import type { ServerFinder } from "./server-finder.ts";
 
-/** Pauses between attempts double from the one to the other. */
-const PAUSE_MIN_MS = 20;
-const PAUSE_MAX_MS = 1_000;
 const TIME_PINGS = 3;
 
 export interface LinkOptions {
@@ -53,7 +45,7 @@ export class Link {
   /** Where the server was said to be since the attempt began. */
   #latest: RedisAddress | undefined;
   #trouble: string | undefined;
-  #pauseMs = PAUSE_MIN_MS;
+  readonly #pause = new RetryPause();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   readonly #waiters = new UpWaiters(() => this.#connection !== undefined);
@@ -155,7 +147,7 @@ export class Link {
   #use(connection: RedisConnection, trouble: string | undefined): void {
     this.#connection = connection;
     this.#trouble = trouble;
-    this.#pauseMs = PAUSE_MIN_MS;
+    this.#pause.reset();
     this.#options.finder.onUsed();
     this.#options.onUp();
     this.#waiters.look();
@@ -171,10 +163,7 @@ export class Link {
 
   #retryLater(): void {
     if (this.#isClosed) return;
-    // Spread, so that a fleet does not come back in one instant.
-    const pauseMs = this.#pauseMs * (0.5 + Math.random() / 2);
-    this.#pauseMs = Math.min(PAUSE_MAX_MS, this.#pauseMs * 2);
-    this.#timer = setTimeout(() => void this.#attempt(), pauseMs);
+    this.#timer = setTimeout(() => void this.#attempt(), this.#pause.next());
   }
 
   /**

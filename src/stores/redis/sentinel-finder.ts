@@ -2,6 +2,7 @@
 // another, the next one as soon as one is slow; those that they tell of are asked too. Whether the server that they name
 // is a primary by its own word is for the link to ask.
 
+import { within } from "../batching/within.ts";
 import {
   openConnection,
   type RedisAccess,
@@ -9,7 +10,6 @@ import {
   type RedisConnection,
   type RedisTarget,
   type TcpAddress,
-  within,
 } from "./connect.ts";
 import { describeTrouble, FindError } from "./connect-trouble.ts";
 import { firstAnswer } from "./first-answer.ts";

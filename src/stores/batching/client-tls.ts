@@ -1,0 +1,24 @@
+// TLS towards a server that takes travel to.
+
+import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
+import type { ConnectionOptions } from "node:tls";
+
+/** What TLS is made with. Files are PEM and read at every connect. */
+export interface ClientTls {
+  readonly certFile: string | undefined;
+  readonly keyFile: string | undefined;
+  readonly caFile: string | undefined;
+  readonly skipsHostName: boolean;
+}
+
+/** Options of a connection to that host; undefined for a Unix socket. Throws when a file can't be read. */
+export function readClientTls(tls: ClientTls, host: string | undefined): ConnectionOptions {
+  const options: ConnectionOptions = {};
+  if (tls.caFile !== undefined) options.ca = readFileSync(tls.caFile);
+  if (tls.certFile !== undefined) options.cert = readFileSync(tls.certFile);
+  if (tls.keyFile !== undefined) options.key = readFileSync(tls.keyFile);
+  if (host !== undefined && isIP(host) === 0) options.servername = host;
+  if (tls.skipsHostName) options.checkServerIdentity = () => undefined;
+  return options;
+}
