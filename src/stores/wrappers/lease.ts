@@ -5,8 +5,9 @@ import { Algorithm, type Limit } from "../../core/limit.ts";
 import { Mode, Outcome, type Take, TakeGroup } from "../../core/take.ts";
 import { divideDown } from "../../core/units.ts";
 import type { Store } from "../store.ts";
+import { LocalBucket } from "./local-bucket.ts";
 import type { LocalPart } from "./local-part.ts";
-import { noteStanding, remainingOf, resetTicksOf, type Standing } from "./standing.ts";
+import { noteStanding, remainingOf, resetTicksOf } from "./standing.ts";
 
 /** A lease is spent or given back within this time. */
 export const LEASE_US = 200_000;
@@ -19,12 +20,7 @@ const LEASES_MAX = 10_000;
 const HOLD_OFF_US_MAX = 1_000_000;
 
 /** What a process knows and holds of one bucket. */
-class Lease implements Standing {
-  readonly bucketKey: string;
-  readonly keyHash: number;
-  readonly limit: Limit;
-  remaining = 0;
-  asNewAtUs = 0;
+class Lease extends LocalBucket {
   /** Paid for and not spent. */
   tokens = 0;
   untilUs = 0;
@@ -34,12 +30,6 @@ class Lease implements Standing {
   /** When a take last went to the shared store. */
   askedUs = Number.NEGATIVE_INFINITY;
   holdOffUntilUs = 0;
-
-  constructor(take: Take) {
-    this.bucketKey = take.bucketKey;
-    this.keyHash = take.keyHash;
-    this.limit = take.limit;
-  }
 }
 
 export interface LeasesOptions {

@@ -5,20 +5,16 @@ import { Algorithm, type Limit } from "../../core/limit.ts";
 import { Kind, Mode, Outcome, type Take, TakeGroup, Verdict } from "../../core/take.ts";
 import { AMOUNT_MAX, divideUp, MICROS_PER_MILLI, TICKS_PER_WINDOW } from "../../core/units.ts";
 import type { Settled, Store } from "../store.ts";
+import { LocalBucket } from "./local-bucket.ts";
 import type { LocalPart } from "./local-part.ts";
-import { microTokensOf, noteStanding, remainingOf, resetTicksOf, type Standing, waitTicksOfNever } from "./standing.ts";
+import { microTokensOf, noteStanding, remainingOf, resetTicksOf, waitTicksOfNever } from "./standing.ts";
 
 /** Most buckets that are followed; others are asked about each time. */
 const FOLLOWED_MAX = 10_000;
 const MICRO_TOKENS = 1_000_000;
 
 /** A bucket that this process decides about. */
-class Followed implements Standing {
-  readonly bucketKey: string;
-  readonly keyHash: number;
-  readonly limit: Limit;
-  remaining = 0;
-  asNewAtUs = 0;
+class Followed extends LocalBucket {
   /** When the last answer was heard, and when its question was sent. */
   heardUs = 0;
   knownUs = 0;
@@ -31,12 +27,6 @@ class Followed implements Standing {
   refusedCost = Number.POSITIVE_INFINITY;
   askedCost = 0;
   passesAtUs = 0;
-
-  constructor(take: Take) {
-    this.bucketKey = take.bucketKey;
-    this.keyHash = take.keyHash;
-    this.limit = take.limit;
-  }
 }
 
 export interface PeriodicOptions {
