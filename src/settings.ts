@@ -179,12 +179,18 @@ function quoted(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text);
 }
 
+const UNREADABLE: Readonly<Record<string, string>> = {
+  ENOENT: "it does not exist",
+  ENOTDIR: "a part of the path is no directory",
+  EACCES: "this user may not read it",
+};
+
 function checkReadable(name: string, path: string, mistakes: string[]): void {
   try {
     accessSync(path, constants.R_OK);
   } catch (cause) {
-    const why = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
-    mistakes.push(`${name}: expected a file that can be read, got ${quoted(path)} (${why})`);
+    const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
+    mistakes.push(`${name}: expected a file that can be read, got ${quoted(path)}: ${UNREADABLE[code] ?? code}`);
   }
 }
 

@@ -1,6 +1,8 @@
 // Where Redis is and how to log in, read from the text of REDIS_URL and REDIS_AUTH: a single server, a primary that
 // sentinels know by name, or the first nodes of a cluster. Opens nothing. What fits together is redis-settings.ts.
 
+import { nearestName } from "../core/near-name.ts";
+
 /** Where one server listens by TCP. */
 export interface TcpAddress {
   readonly kind: "tcp";
@@ -131,8 +133,11 @@ function parseUrl(text: string, type: RedisType | undefined): RedisUrl {
   const scheme = schemeText.toLowerCase();
   const known = SCHEMES[scheme];
   if (known === undefined) {
+    // The scheme itself is not shown: it may be the beginning of a password in the wrong place.
+    const meant = nearestName(scheme, Object.keys(SCHEMES));
+    const hint = meant === undefined ? "" : `; did you mean ${meant}://?`;
     throw new RedisUrlError(
-      "expected host:port, the path of a socket, or a URL of redis, rediss, redis-sentinel, redis-cluster or unix, got something else",
+      `expected host:port, the path of a socket, or a URL of redis, rediss, redis-sentinel, redis-cluster or unix, got another scheme${hint}`,
     );
   }
   // A cluster may be named by the URL of one of its nodes, as other tools write it.
@@ -188,18 +193,21 @@ function parseHosts(
 }
 
 function parseList(text: string, portDefault: number): TcpAddress[] {
-  const servers = text.split(",").map((one) => parseServer(one.trim(), portDefault));
+  const parts = text.split(",");
+  const servers = parts.map((one, i) => parseServer(one.trim(), portDefault, ` as server ${i + 1} of ${parts.length}`));
   if (servers.length > SERVERS_MAX)
     throw new RedisUrlError(`expected at most ${SERVERS_MAX} servers, got ${servers.length}`);
   return servers;
 }
 
-function parseServer(text: string, portDefault: number): TcpAddress {
+// `which` says in messages which server of a list it is; the text itself may hold a misplaced password.
+function parseServer(text: string, portDefault: number, which = ""): TcpAddress {
   const match = /^(?:\[([0-9A-Fa-f:.%]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(text);
   const host = match?.[1] ?? match?.[2];
-  if (host === undefined) throw new RedisUrlError("expected host or host:port for every server, got something else");
+  if (host === undefined)
+    throw new RedisUrlError(`expected host or host:port${which}, got ${text === "" ? "nothing" : "something else"}`);
   const port = match?.[3] === undefined ? portDefault : Number(match[3]);
-  if (port < 1 || port > 65_535) throw new RedisUrlError(`expected a port from 1 to 65535, got ${port}`);
+  if (port < 1 || port > 65_535) throw new RedisUrlError(`expected a port from 1 to 65535${which}, got ${port}`);
   return { kind: "tcp", host, port };
 }
 

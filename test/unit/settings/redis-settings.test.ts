@@ -151,6 +151,13 @@ describe("what can't be meant", () => {
     { name: "a list in a plain URL", env: { REDIS_URL: "redis://a:1,b:2" }, says: /one server, got several/ },
     { name: "a port out of range", env: { REDIS_URL: "a:70000" }, says: /a port from 1 to 65535, got 70000/ },
     { name: "another scheme", env: { REDIS_URL: "http://a:1" }, says: /a URL of redis, rediss/ },
+    {
+      name: "a misspelt scheme",
+      env: { REDIS_URL: "redis-sentinal://a:1/g" },
+      says: /did you mean redis-sentinel:\/\/\?$/,
+    },
+    { name: "a server of a list", env: { REDIS_URL: "redis-cluster://a:1,b:x" }, says: /as server 2 of 2, got some/ },
+    { name: "no server at all", env: { REDIS_URL: "redis-cluster://" }, says: /as server 1 of 1, got nothing/ },
     { name: "a user without a password", env: { REDIS_URL: "redis://ann@a:1" }, says: /got no password/ },
     { name: "a broken escape", env: { REDIS_URL: "redis://:%zz@a:1" }, says: /two hex digits/ },
     { name: "a long path", env: { REDIS_URL: "redis://a:1/3/x" }, says: /a database number as the path/ },
@@ -189,7 +196,7 @@ describe("what can't be meant", () => {
     {
       name: "a file that is not there",
       env: { REDIS_URL: "a:1", REDIS_AUTH_FILE: join(directory, "none") },
-      says: /a file that can be read/,
+      says: /a file that can be read, got ".*": it does not exist$/,
     },
     { name: "redis without a URL", env: { BACKEND_TYPE: "redis" }, says: /got nothing/ },
   ])("is said of $name in one line", ({ env, says }) => {
