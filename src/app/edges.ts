@@ -13,6 +13,7 @@ import { RateLimitService, type ServiceOptions } from "../rls/service.ts";
 import { explainSteps } from "../rules/explain.ts";
 import { describeSettings, type Settings } from "../settings.ts";
 import { MemoryStore } from "../stores/memory/memory-store.ts";
+import { ChangedCounts, type ToldCounts } from "../telemetry/changed-counts.ts";
 import { PrometheusExporter } from "../telemetry/prometheus.ts";
 import { type FastLaneOptions, startFastLane } from "../transport/fast-lane/fast-lane-server.ts";
 import { type GrpcServer, startGrpcServer } from "../transport/grpc-server.ts";
@@ -127,7 +128,7 @@ function adminSources(parts: Parts): AdminSources {
   });
   const { link } = parts;
   const exporter = new PrometheusExporter(metricSources(parts));
-  link?.attach(workerService(parts, () => exporter.metricsText()));
+  link?.attach(workerService(parts, { page: () => exporter.metricsText(), counts: countsOf(parts) }));
   return {
     answerJson: (readBody) => door.answer(readBody),
     health,
@@ -143,6 +144,15 @@ function adminSources(parts: Parts): AdminSources {
     watch: watchAdmin(parts, parts.adminCounts),
     onError: (error) => calls.internalFailed(error),
   };
+}
+
+// By an exporter of its own: looking at the metrics of Node.js would begin their lags anew before they are scraped.
+function countsOf(parts: Parts): () => Promise<ToldCounts> {
+  const { statsBook, reloader } = parts;
+  const exporter = new PrometheusExporter(metricSources(parts), false);
+  const rulesHash = () => reloader.current?.hash;
+  const changed = new ChangedCounts({ page: () => exporter.fixedText(), statsBook, rulesHash });
+  return () => changed.take();
 }
 
 function metricSources(parts: Parts): ConstructorParameters<typeof PrometheusExporter>[0] {

@@ -100,9 +100,14 @@ export class PrometheusExporter {
     return this.#registry.contentType;
   }
 
-  /** All metrics in Prometheus's text format, piece by piece: there may be many rules. */
+  /** All metrics but those of rules, in Prometheus's text format. */
+  fixedText(): Promise<string> {
+    return this.#registry.metrics();
+  }
+
+  /** All metrics, piece by piece: there may be many rules. */
   async *metricsText(): AsyncGenerator<string> {
-    yield await this.#registry.metrics();
+    yield await this.fixedText();
     for (const [field, row] of Object.entries(RULE_METRICS)) {
       yield* inTurns(ruleMetricLines(row, this.#statsBook.entries(), field as keyof typeof RULE_METRICS));
     }

@@ -17,8 +17,8 @@ interface Family {
   readonly series: Map<string, number>;
 }
 
-/** What counters of ended processes had counted, by series. */
-export type EndedCounts = Map<string, number>;
+/** Counters by the name of their metric, then by series. */
+export type Counts = Map<string, Map<string, number>>;
 
 /** The sum of some pages. Comments are those of the page that came first. */
 export class PageSum {
@@ -40,26 +40,28 @@ export class PageSum {
     }
   }
 
-  /** Adds what ended processes had counted, and forgets those series of theirs that no living process has. */
-  addEnded(ended: EndedCounts): void {
-    const unseen = new Set(ended.keys());
-    for (const { grows, series } of this.#families.values()) {
+  /** Adds counters. Those of metrics that no page has are left out. */
+  addCounts(counts: Counts): void {
+    for (const [metric, { grows, series }] of this.#families) {
       if (!grows) continue;
-      for (const [name, value] of series) {
-        const before = ended.get(name);
-        if (before === undefined) continue;
-        series.set(name, value + before);
-        unseen.delete(name);
-      }
+      for (const [name, value] of counts.get(metric) ?? []) series.set(name, (series.get(name) ?? 0) + value);
     }
-    for (const name of unseen) ended.delete(name);
   }
 
-  /** Takes the counters of this sum over into `ended`. */
-  bury(ended: EndedCounts): void {
-    for (const { grows, series } of this.#families.values()) {
-      if (grows) for (const [name, value] of series) ended.set(name, (ended.get(name) ?? 0) + value);
+  /** Forgets the series of `counts` that this sum does not have, of these metrics. */
+  forgetUnknown(counts: Counts, metrics: Iterable<string>): void {
+    for (const metric of metrics) {
+      const known = this.#families.get(metric)?.series;
+      const series = counts.get(metric);
+      for (const name of series?.keys() ?? []) if (known?.has(name) !== true) series?.delete(name);
     }
+  }
+
+  /** The counters of this sum. */
+  counts(): Counts {
+    const counts: Counts = new Map();
+    for (const [metric, { grows, series }] of this.#families) if (grows) counts.set(metric, new Map(series));
+    return counts;
   }
 
   /** The page of all, piece by piece. */
@@ -82,6 +84,39 @@ export class PageSum {
       this.#families.set(name, family);
     }
     return family;
+  }
+}
+
+/** Reads a page of counters into `counts`: each series has what it says there. */
+export function readCounts(page: string, counts: Counts): void {
+  let series = new Map<string, number>();
+  for (const line of linesOf(page)) {
+    const metric = /^# TYPE (\S+)/.exec(line)?.[1];
+    if (metric !== undefined) {
+      series = counts.get(metric) ?? new Map();
+      counts.set(metric, series);
+    } else if (line !== "" && !line.startsWith("#")) {
+      const at = line.lastIndexOf(" ");
+      series.set(line.slice(0, at), Number(line.slice(at + 1)));
+    }
+  }
+}
+
+/** Raises each of `counts` to what it is in `others`, if that is more. */
+export function raiseCounts(counts: Counts, others: Counts): void {
+  merge(counts, others, (one, other) => Math.max(one, other));
+}
+
+/** Adds `others` to `counts`. */
+export function addCounts(counts: Counts, others: Counts): void {
+  merge(counts, others, (one, other) => one + other);
+}
+
+function merge(counts: Counts, others: Counts, join: (one: number, other: number) => number): void {
+  for (const [metric, values] of others) {
+    const series = counts.get(metric) ?? new Map<string, number>();
+    counts.set(metric, series);
+    for (const [name, value] of values) series.set(name, join(series.get(name) ?? 0, value));
   }
 }
 

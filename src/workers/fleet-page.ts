@@ -1,31 +1,48 @@
 // The metrics of all workers as one page: asks each for its own, adds them up, and keeps what ended ones had counted.
 
-import { type EndedCounts, PageSum } from "../telemetry/sum-pages.ts";
-import type { WorkerProcess } from "./worker-process.ts";
+import { RULE_METRICS } from "../telemetry/metrics.ts";
+import { addCounts, type Counts, PageSum, raiseCounts } from "../telemetry/sum-pages.ts";
+import type { ToWorker } from "./messages.ts";
 
 /** A worker that has not sent its page by then is shown as it was last time: one that hangs must not blind the others. */
 const PAGE_MS = 2_000;
 
+/** A worker as far as its page goes. */
+export interface PageWorker {
+  /** False before it can be asked, once it stops, and when it has ended. */
+  readonly showsPages: boolean;
+  /** The metrics that it sent last. */
+  lastPage: string;
+  /** Counters that it has told by itself, once a second. */
+  readonly counted: Counts;
+  send(message: ToWorker): void;
+}
+
 interface Wanted {
-  readonly worker: WorkerProcess;
+  readonly worker: PageWorker;
   text: string;
   readonly done: () => void;
 }
 
 export interface FleetPageSources {
-  /** Those that are to be asked. */
-  readonly workers: () => Iterable<WorkerProcess>;
+  /** All that have not been buried. */
+  readonly workers: () => Iterable<PageWorker>;
   /** The page of the supervisor itself. */
   readonly own: () => Promise<string>;
+  /** Which rules are in force, in any worker: any text that changes with them. */
+  readonly rules: () => string;
 }
+
+const RULE_NAMES = Object.values(RULE_METRICS).map(({ name }) => name);
 
 export class FleetPage {
   readonly #sources: FleetPageSources;
   readonly #wanted = new Map<number, Wanted>();
-  readonly #ended: EndedCounts = new Map();
+  readonly #ended: Counts = new Map();
   /** What was begun last; sums and burials don't mix. */
   #last: Promise<unknown> = Promise.resolve();
   #nextId = 1;
+  #rules: string | undefined;
 
   constructor(sources: FleetPageSources) {
     this.#sources = sources;
@@ -47,14 +64,10 @@ export class FleetPage {
     wanted.done();
   }
 
-  /** A worker has ended: its counters stay in the sum as it said them last. */
-  async bury(worker: WorkerProcess): Promise<void> {
+  /** A worker has ended: its counters stay in the sum as it showed or told them last. */
+  async bury(worker: PageWorker): Promise<void> {
     for (const wanted of this.#wanted.values()) if (wanted.worker === worker) wanted.done();
-    await this.#afterLast(async () => {
-      const sum = new PageSum();
-      await sum.add(worker.lastPage);
-      sum.bury(this.#ended);
-    });
+    await this.#afterLast(async () => addCounts(this.#ended, await countsOf(worker)));
   }
 
   #afterLast<T>(run: () => Promise<T>): Promise<T> {
@@ -65,15 +78,29 @@ export class FleetPage {
 
   async #gather(): Promise<PageSum> {
     const workers = [...this.#sources.workers()];
-    await Promise.all(workers.map((worker) => this.#ask(worker)));
+    await Promise.all(workers.filter(({ showsPages }) => showsPages).map((worker) => this.#ask(worker)));
     const sum = new PageSum();
-    for (const worker of workers) if (worker.isAlive) await sum.add(worker.lastPage);
+    // Who has ended meanwhile is buried after this page, and who stops only then: what they counted counts here too.
+    const gone: Counts = new Map();
+    for (const worker of workers) {
+      if (worker.showsPages) await sum.add(worker.lastPage);
+      else addCounts(gone, await countsOf(worker));
+    }
     await sum.add(await this.#sources.own());
-    sum.addEnded(this.#ended);
+    this.#forgetOldRules(sum);
+    sum.addCounts(gone);
+    sum.addCounts(this.#ended);
     return sum;
   }
 
-  #ask(worker: WorkerProcess): Promise<void> {
+  // A series that only an ended worker had stays, so that no sum over series falls; those of rules as long as the rules do.
+  #forgetOldRules(living: PageSum): void {
+    const rules = this.#sources.rules();
+    if (this.#rules !== undefined && rules !== this.#rules) living.forgetUnknown(this.#ended, RULE_NAMES);
+    this.#rules = rules;
+  }
+
+  #ask(worker: PageWorker): Promise<void> {
     const id = this.#nextId++;
     return new Promise((resolve) => {
       const done = () => {
@@ -86,4 +113,13 @@ export class FleetPage {
       worker.send({ kind: "page wanted", id });
     });
   }
+}
+
+// Never less than was shown of it, and what it told since.
+async function countsOf({ lastPage, counted }: PageWorker): Promise<Counts> {
+  const page = new PageSum();
+  await page.add(lastPage);
+  const counts = page.counts();
+  raiseCounts(counts, counted);
+  return counts;
 }

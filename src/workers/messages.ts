@@ -56,6 +56,8 @@ export type FromWorker =
   | { readonly kind: "left"; readonly door: DoorName }
   | { readonly kind: "health"; readonly troubles: Parts; readonly notes: Parts }
   | { readonly kind: "report"; readonly report: WorkerReport }
+  /** Counters that have changed, once a second: what is left of them if the worker is killed. As ToldCounts has them. */
+  | { readonly kind: "counts"; readonly text: string; readonly isAfresh: boolean }
   /** Could not start; it ends now. `isOurs`: by a fault of the program, not of its settings. */
   | { readonly kind: "failed"; readonly message: string; readonly isOurs: boolean }
   /** What came of "move": the streams that went with the connection, or null if none fitted. */

@@ -83,8 +83,8 @@ export class Supervisor {
     );
     const own = new SupervisorPage();
     this.#page = new FleetPage({
-      // Those that have not come so far have nothing to show.
-      workers: () => this.#all().filter((worker) => worker.takesAt("http")),
+      workers: () => this.#all(),
+      rules: () => [...new Set(this.#all().flatMap(({ report }) => report?.rules.hash ?? []))].sort().join(),
       own: () =>
         own.text({
           restarts: this.#restarted,

@@ -4,6 +4,7 @@
 import type { Socket } from "node:net";
 import type { Door } from "../core/door.ts";
 import type { HealthState } from "../core/health.ts";
+import type { ToldCounts } from "../telemetry/changed-counts.ts";
 import type { DoorName, FromWorker, ToWorker, WorkerReport, WorkerView } from "./messages.ts";
 
 /** How often a worker tells how it fares. */
@@ -24,6 +25,8 @@ export interface WorkerService {
   report(): WorkerReport;
   /** The metrics of this process. */
   page(): AsyncIterable<string>;
+  /** The counters of this process that have changed since the last call. */
+  counts(): Promise<ToldCounts>;
   /** Sends a connection away; the streams that go with it, or undefined if none fits. */
   moveAway(surplus: number): number | undefined;
 }
@@ -54,6 +57,7 @@ export class WorkerLink {
   #orders: WorkerOrders | undefined;
   #nextId = 1;
   #reports: NodeJS.Timeout | undefined;
+  #isCounting = false;
 
   private constructor(channel: Channel, start: Extract<ToWorker, { kind: "start" }>) {
     this.#channel = channel;
@@ -104,7 +108,10 @@ export class WorkerLink {
     service.health.watchOwn(tellHealth);
     this.#showOthers();
     tellHealth();
-    this.#reports = setInterval(() => this.#sendReport(), REPORT_MS);
+    this.#reports = setInterval(() => {
+      this.#sendReport();
+      void this.#sendCounts(service);
+    }, REPORT_MS);
     this.#reports.unref();
   }
 
@@ -215,6 +222,18 @@ export class WorkerLink {
 
   #sendReport(): void {
     if (this.#service !== undefined) this.#send({ kind: "report", report: this.#service.report() });
+  }
+
+  // In the order in which they were read: a slow one is waited for.
+  async #sendCounts(service: WorkerService): Promise<void> {
+    if (this.#isCounting) return;
+    this.#isCounting = true;
+    try {
+      const { text, isAfresh } = await service.counts();
+      if (text !== "" || isAfresh) this.#send({ kind: "counts", text, isAfresh });
+    } finally {
+      this.#isCounting = false;
+    }
   }
 
   async #sendPage(id: number): Promise<void> {

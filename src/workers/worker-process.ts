@@ -2,6 +2,9 @@
 
 import { type ChildProcess, fork } from "node:child_process";
 import type { Socket } from "node:net";
+import { RULE_METRICS } from "../telemetry/metrics.ts";
+import { type Counts, readCounts } from "../telemetry/sum-pages.ts";
+import type { PageWorker } from "./fleet-page.ts";
 import type { DoorName, FromWorker, Parts, ToWorker, WorkerReport, WorkerView } from "./messages.ts";
 
 /** How a process ended. */
@@ -23,7 +26,7 @@ export interface WorkerOptions {
   readonly onEnd: (end: End, worker: WorkerProcess) => void;
 }
 
-export class WorkerProcess {
+export class WorkerProcess implements PageWorker {
   readonly number: number;
   readonly startedUs: number;
   readonly #child: ChildProcess;
@@ -37,8 +40,8 @@ export class WorkerProcess {
   report: WorkerReport | undefined;
   /** Why it could not start, if it said so. */
   failure: { readonly message: string; readonly isOurs: boolean } | undefined;
-  /** The metrics that it sent last. */
   lastPage = "";
+  readonly counted: Counts = new Map();
   lastGiven = 0;
   /** Looks at it since it reported last. */
   silentLooks = 0;
@@ -95,6 +98,10 @@ export class WorkerProcess {
     return this.takesAt("grpc");
   }
 
+  get showsPages(): boolean {
+    return this.isAlive && this.takesAt("http");
+  }
+
   send(message: ToWorker): void {
     // A worker that is about to end hears nothing more, and needs not.
     if (this.#child.connected) this.#child.send(message, () => undefined);
@@ -137,6 +144,11 @@ export class WorkerProcess {
     return { worker: this.number, pid: this.pid, status, connections: this.connections, ...this.report };
   }
 
+  #count({ text, isAfresh }: Extract<FromWorker, { kind: "counts" }>): void {
+    if (isAfresh) for (const { name } of Object.values(RULE_METRICS)) this.counted.delete(name);
+    readCounts(text, this.counted);
+  }
+
   #hear(message: FromWorker, pass: (message: FromWorker, worker: WorkerProcess) => void): void {
     if (message.kind === "open") this.#open.add(message.door);
     else if (message.kind === "close") this.#open.delete(message.door);
@@ -144,7 +156,8 @@ export class WorkerProcess {
     else if (message.kind === "report") {
       this.report = message.report;
       this.silentLooks = 0;
-    } else if (message.kind === "failed") this.failure = message;
+    } else if (message.kind === "counts") this.#count(message);
+    else if (message.kind === "failed") this.failure = message;
     else if (message.kind === "health") {
       this.troubles = message.troubles;
       this.notes = message.notes;

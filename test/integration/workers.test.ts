@@ -105,6 +105,26 @@ describe("two workers on one Redis", () => {
     );
   });
 
+  test("of what a worker had counted when it was killed, no more than its last second or so is lost, scraped or not", async () => {
+    const rig = await start();
+    const four = open(4, rig);
+    const ask = (times: number) =>
+      Promise.all(four.flatMap((caller) => Array.from({ length: times }, () => caller.ask(FREE))));
+    await ask(25);
+    // Nobody scrapes: each worker tells its counters once a second, and a busy machine may make it two.
+    await sleep(3_000);
+    for (const { pid } of await rig.workers()) {
+      process.kill(pid, "SIGKILL");
+      await expect.poll(() => isAlive(pid)).toBe(false);
+    }
+    const restarts = () => rig.metric("headgate_worker_restarts_total").catch(() => undefined);
+    await expect.poll(restarts, { timeout: 15_000, interval: 200 }).toBe(2);
+    expect(await rig.metric(TOTAL)).toBe(100);
+    const hits = 'ratelimit_service_rate_limit_total_hits{domain="edge",key1="free",key2="",rule="free",limit=""}';
+    expect(await rig.metric(hits)).toBe(100);
+    expect(await rig.metric('ratelimit_service_response_time_seconds_count{grpc_method="ShouldRateLimit"}')).toBe(100);
+  });
+
   test("a worker that hangs is ended and replaced", async () => {
     const rig = await start();
     const [stuck] = await rig.workers();

@@ -3,13 +3,13 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { METRICS, PROCESS_GAUGES, WORKER_METRICS } from "../../../src/telemetry/metrics.ts";
-import { type EndedCounts, PageSum } from "../../../src/telemetry/sum-pages.ts";
+import { addCounts, type Counts, PageSum, raiseCounts, readCounts } from "../../../src/telemetry/sum-pages.ts";
 import { SupervisorPage } from "../../../src/telemetry/supervisor-page.ts";
 
-async function sumOf(pages: readonly string[], ended: EndedCounts = new Map()): Promise<string> {
+async function sumOf(pages: readonly string[], ended: Counts = new Map()): Promise<string> {
   const sum = new PageSum();
   for (const page of pages) await sum.add(page);
-  sum.addEnded(ended);
+  sum.addCounts(ended);
   let text = "";
   for await (const piece of sum.text()) text += piece;
   return text;
@@ -55,16 +55,44 @@ test("histograms are added up, bucket by bucket", async () => {
   );
 });
 
-test("counters of a process that ended stay in the sum, its gauges do not, and nor do series that nobody has any more", async () => {
-  const ended: EndedCounts = new Map();
+test("counters of a process that ended stay in the sum, its gauges do not, and metrics that nobody knows are left out", async () => {
   const sum = new PageSum();
-  await sum.add(page("a_total", "counter", '{rule="kept"} 10', '{rule="gone"} 10') + page("g", "gauge", " 5"));
-  sum.bury(ended);
-  const living = page("a_total", "counter", '{rule="kept"} 1') + page("g", "gauge", " 2");
+  await sum.add(page("a_total", "counter", '{rule="both"} 10', '{rule="mine"} 10') + page("g", "gauge", " 5"));
+  const ended = sum.counts();
+  readCounts("# TYPE unheard_total counter\nunheard_total 3\n", ended);
+  const living = page("a_total", "counter", '{rule="both"} 1') + page("g", "gauge", " 2");
   expect(await sumOf([living], ended)).toBe(
-    `${page("a_total", "counter", '{rule="kept"} 11')}\n${page("g", "gauge", " 2")}\n`,
+    `${page("a_total", "counter", '{rule="both"} 11', '{rule="mine"} 10')}\n${page("g", "gauge", " 2")}\n`,
   );
-  expect([...ended]).toEqual([['a_total{rule="kept"}', 10]]);
+});
+
+test("what no living process has is forgotten of the metrics that are named", async () => {
+  const ended: Counts = new Map();
+  readCounts(page("a_total", "counter", '{x="1"} 1', '{x="2"} 1') + page("b_total", "counter", '{x="2"} 1'), ended);
+  const living = new PageSum();
+  await living.add(page("a_total", "counter", '{x="1"} 5'));
+  living.forgetUnknown(ended, ["a_total", "c_total"]);
+  expect(ended).toEqual(
+    new Map([
+      ["a_total", new Map([['a_total{x="1"}', 1]])],
+      ["b_total", new Map([['b_total{x="2"}', 1]])],
+    ]),
+  );
+});
+
+test("counts are read, the last word of a series counts, and joined by the greater or by adding", () => {
+  const of = (...samples: string[]) => {
+    const counts: Counts = new Map();
+    for (const sample of samples) readCounts(page("a_total", "counter", sample), counts);
+    return counts;
+  };
+  expect(of(" 3", " 4")).toEqual(of(" 4"));
+  const raised = of('{x="1"} 3', '{x="2"} 9');
+  raiseCounts(raised, of('{x="1"} 5', '{x="2"} 1', '{x="3"} 1'));
+  expect(raised).toEqual(of('{x="1"} 5', '{x="2"} 9', '{x="3"} 1'));
+  const added = of('{x="1"} 3');
+  addCounts(added, of('{x="1"} 5', '{x="3"} 1'));
+  expect(added).toEqual(of('{x="1"} 8', '{x="3"} 1'));
 });
 
 test("every gauge of Node.js and of the process has its way of becoming one", async () => {

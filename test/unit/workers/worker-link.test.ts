@@ -2,8 +2,9 @@
 
 import { EventEmitter } from "node:events";
 import { Socket } from "node:net";
-import { beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { HealthState } from "../../../src/core/health.ts";
+import type { ToldCounts } from "../../../src/telemetry/changed-counts.ts";
 import type { FromWorker, ToWorker } from "../../../src/workers/messages.ts";
 import { type Channel, WorkerLink } from "../../../src/workers/worker-link.ts";
 
@@ -35,11 +36,18 @@ class FakeChannel extends EventEmitter implements Channel {
 let channel: FakeChannel;
 let health: HealthState;
 let orders: string[];
+/** What the service has to tell of its counters, call by call. */
+let told: ToldCounts[];
 
 beforeEach(() => {
   channel = new FakeChannel();
   health = new HealthState("worker 2: ");
   orders = [];
+  told = [];
+});
+
+afterEach(() => {
+  vi.useRealTimers();
 });
 
 async function connect(): Promise<WorkerLink> {
@@ -59,6 +67,7 @@ function attach(link: WorkerLink, page: readonly string[] = []): void {
     async *page() {
       yield* page;
     },
+    counts: async () => told.shift() ?? { text: "", isAfresh: false },
     moveAway: (surplus) => (surplus > 10 ? 4 : undefined),
   });
 }
@@ -127,6 +136,24 @@ test("sends its own page in pieces, and reads that of all in the order in which 
   const [{ id } = { id: 0 }] = channel.heardOf("page wanted");
   for (const text of ["x", "y", ""]) channel.say({ kind: "page", id, text, isLast: text === "" });
   expect(await reading).toBe("xy");
+});
+
+test("tells once a second how it fares and what has changed of its counters, if anything has", async () => {
+  const link = await connect();
+  vi.useFakeTimers();
+  told = [
+    { text: "a_total 1", isAfresh: true },
+    { text: "", isAfresh: false },
+    { text: "", isAfresh: true },
+  ];
+  attach(link);
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(channel.heardOf("report")).toHaveLength(3);
+  expect(channel.heardOf("counts").map(({ text, isAfresh }) => [text, isAfresh])).toEqual([
+    ["a_total 1", true],
+    ["", true],
+  ]);
+  link.close();
 });
 
 test("answers an order to send a connection away with the streams that went, or that none did", async () => {

@@ -1,0 +1,120 @@
+// One page for all workers: what it holds while they come, answer, hang, stop and die.
+
+import { beforeEach, expect, test } from "vitest";
+import { type Counts, readCounts } from "../../../src/telemetry/sum-pages.ts";
+import { FleetPage, type PageWorker } from "../../../src/workers/fleet-page.ts";
+import type { ToWorker } from "../../../src/workers/messages.ts";
+
+const HITS = "ratelimit_service_rate_limit_total_hits";
+const page = (name: string, ...samples: string[]) =>
+  `# TYPE ${name} counter\n${samples.map((sample) => `${name}${sample}\n`).join("")}`;
+
+/** A worker that answers with `shows` as soon as it is asked, unless it hangs. */
+class FakeWorker implements PageWorker {
+  readonly counted: Counts = new Map();
+  lastPage = "";
+  showsPages = true;
+  shows = "";
+  /** Called in place of an answer. */
+  whenAsked: (() => void) | undefined;
+
+  send(message: ToWorker): void {
+    if (message.kind !== "page wanted") return;
+    if (this.whenAsked !== undefined) this.whenAsked();
+    else fleet.take(message.id, this.shows, true);
+  }
+
+  tell(text: string): void {
+    readCounts(text, this.counted);
+  }
+}
+
+let workers: FakeWorker[];
+let rules: string;
+let fleet: FleetPage;
+beforeEach(() => {
+  workers = [new FakeWorker(), new FakeWorker()];
+  rules = "a";
+  fleet = new FleetPage({ workers: () => workers, own: async () => "", rules: () => rules });
+});
+
+function pair(): readonly [FakeWorker, FakeWorker] {
+  return [workers[0] as FakeWorker, workers[1] as FakeWorker];
+}
+
+async function seriesOf(name: string): Promise<Readonly<Record<string, number>>> {
+  let text = "";
+  for await (const piece of fleet.text()) text += piece;
+  const counts: Counts = new Map();
+  readCounts(text, counts);
+  return Object.fromEntries(counts.get(name) ?? []);
+}
+
+async function kill(worker: FakeWorker): Promise<void> {
+  worker.showsPages = false;
+  workers = workers.filter((each) => each !== worker);
+  await fleet.bury(worker);
+}
+
+test("what a worker told since it was last asked stays when it dies", async () => {
+  const [victim, other] = pair();
+  victim.shows = page("a_total", " 10");
+  other.shows = page("a_total", " 1");
+  expect(await seriesOf("a_total")).toEqual({ a_total: 11 });
+  victim.tell(page("a_total", " 14"));
+  await kill(victim);
+  expect(await seriesOf("a_total")).toEqual({ a_total: 15 });
+});
+
+test("and what it showed, if it told of less", async () => {
+  const [victim, other] = pair();
+  other.shows = page("a_total", " 1");
+  victim.tell(page("a_total", " 9"));
+  victim.shows = page("a_total", " 10");
+  await seriesOf("a_total");
+  await kill(victim);
+  expect(await seriesOf("a_total")).toEqual({ a_total: 11 });
+});
+
+test("a worker that nobody ever asked is counted by what it told", async () => {
+  const [victim, other] = pair();
+  other.shows = page("a_total", " 1");
+  victim.tell(page("a_total", " 9"));
+  await kill(victim);
+  expect(await seriesOf("a_total")).toEqual({ a_total: 10 });
+});
+
+test("one that dies while it is asked is in that page and in the next, once", async () => {
+  const [victim, other] = pair();
+  other.shows = page("a_total", " 1");
+  victim.shows = page("a_total", " 10");
+  await seriesOf("a_total");
+  let burial: Promise<void> | undefined;
+  victim.whenAsked = () => {
+    burial = kill(victim);
+  };
+  expect(await seriesOf("a_total")).toEqual({ a_total: 11 });
+  await burial;
+  expect(await seriesOf("a_total")).toEqual({ a_total: 11 });
+});
+
+test("one that shows no pages any more but has not ended counts all the same", async () => {
+  const [stopping, other] = pair();
+  other.shows = page("a_total", " 1");
+  stopping.shows = page("a_total", " 10");
+  await seriesOf("a_total");
+  stopping.showsPages = false;
+  expect(await seriesOf("a_total")).toEqual({ a_total: 11 });
+});
+
+test("a series that the dead worker alone had stays as long as the rules, and then goes", async () => {
+  const [victim, other] = pair();
+  victim.shows = page(HITS, '{rule="t=acme"} 10', '{rule="t"} 1') + page("b_total", '{code="X"} 2');
+  other.shows = page(HITS, '{rule="t"} 1') + page("b_total");
+  await seriesOf(HITS);
+  await kill(victim);
+  expect(await seriesOf(HITS)).toEqual({ [`${HITS}{rule="t=acme"}`]: 10, [`${HITS}{rule="t"}`]: 2 });
+  rules = "b";
+  expect(await seriesOf(HITS)).toEqual({ [`${HITS}{rule="t"}`]: 2 });
+  expect(await seriesOf("b_total")).toEqual({ 'b_total{code="X"}': 2 });
+});
