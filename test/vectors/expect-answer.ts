@@ -46,26 +46,27 @@ export function differences(expected: unknown, got: unknown, at = "answer"): str
   return Object.is(expected, got) ? [] : [line(at, expected, got)];
 }
 
-/** What differs between the recorded keys of Redis and those found. */
+/** What differs between the recorded keys of Redis and those found, which may live `slackS` seconds longer. */
 export function keyDifferences(
   expected: readonly RecordedKey[],
   found: readonly { readonly key: string; readonly value: string; readonly ttl: number }[],
+  slackS = 0,
 ): string[] {
   const byName = (keys: readonly { readonly key: string; readonly value: string }[]) =>
     Object.fromEntries(keys.map(({ key, value }) => [withWindows(key), value]));
   const wrong = differences(byName(expected), byName(found), "redis");
   for (const { key, ttl } of expected) {
     const lives = found.find((one) => one.key === withWindows(key))?.ttl;
-    if (lives !== undefined && !isLifetime(ttl, lives)) wrong.push(line(`lifetime of ${key}`, ttl, lives));
+    if (lives !== undefined && !isLifetime(ttl, lives, slackS)) wrong.push(line(`lifetime of ${key}`, ttl, lives));
   }
   return wrong;
 }
 
-function isLifetime(recorded: string, seconds: number): boolean {
+function isLifetime(recorded: string, seconds: number, slackS: number): boolean {
   const [, unit, jitter] = /^\{([A-Z]+)\}\+(\d+)$/.exec(recorded) ?? [];
   if (unit === undefined) return recorded === "none" ? seconds < 0 : false;
   const length = secondsOfUnit(unit);
-  return seconds >= length - 5 && seconds <= length + Number(jitter);
+  return seconds >= length - 5 && seconds <= length + Number(jitter) + slackS;
 }
 
 // Seconds come as a Duration, as its JSON form, or as the value of a header.

@@ -73,3 +73,18 @@ export function needsOwnProcess({ env, steps }: RecordedCase): boolean {
       (request !== undefined && typeof answer === "object" && answer !== null && "error" in answer),
   );
 }
+
+/** Those whose domains no other one before them uses under the same settings: for a store that nobody can empty. */
+export function withDomainsOfTheirOwn(cases: readonly RecordedCase[]): RecordedCase[] {
+  const seen = new Set<string>();
+  return cases.filter((one) => {
+    const domains = domainsOf(one).map((domain) => JSON.stringify([one.env ?? {}, domain]));
+    const isNew = domains.every((domain) => !seen.has(domain));
+    for (const domain of domains) seen.add(domain);
+    return isNew;
+  });
+}
+
+function domainsOf({ steps }: RecordedCase): string[] {
+  return [...JSON.stringify(steps).matchAll(/\\?"domain\\?":\\?"([^"\\]*)/g)].map(([, domain = ""]) => domain);
+}

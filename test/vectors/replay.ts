@@ -1,4 +1,4 @@
-// Replays cases against the built service: one process and one Redis at a time, answers and what is left behind compared.
+// Replays cases against the built service: one process and one store at a time, answers and what is left behind compared.
 
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
@@ -7,11 +7,11 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, credentials, Metadata, type MethodDefinition, type ServiceError } from "@grpc/grpc-js";
 import { loadProto } from "../../src/transport/load-proto.ts";
-import type { RedisServer } from "../support/redis-server.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
+import type { CounterStore } from "./counter-stores.ts";
 import { awayFromTheHour, differences, keyDifferences, withWindows } from "./expect-answer.ts";
 import { type LoadedResponse, normalResponse } from "./normal-form.ts";
-import { type HttpStep, needsOwnProcess, type RecordedCase, type Step } from "./recorded.ts";
+import { type HttpStep, needsOwnProcess, type RecordedCase, type RecordedKey, type Step } from "./recorded.ts";
 import { statDifferences } from "./stats-of-metrics.ts";
 
 const SETTLE_MS_MAX = 2_000;
@@ -23,21 +23,21 @@ const DEADLINE_MS = 15_000;
 type Method = MethodDefinition<object, object>;
 
 /** Replays cases that share their settings on one process; one list of differences per case. */
-export async function replayGroup(cases: readonly RecordedCase[], redis: RedisServer): Promise<string[][]> {
+export async function replayGroup(cases: readonly RecordedCase[], store: CounterStore): Promise<string[][]> {
   const [first] = cases;
   if (first === undefined) return [];
-  await redis.flush();
+  await store.flush();
   const rules = new RulesFolder(first.files ?? {});
   const service = await startService({
     COMPATIBILITY_MODE: "true",
-    REDIS_URL: `127.0.0.1:${redis.port}`,
+    ...store.env,
     RUNTIME_ROOT: rules.root,
     RUNTIME_SUBDIRECTORY: "ratelimit",
     STORE_DEADLINE: "1s",
     LOG_LEVEL: "info",
     ...first.env,
   });
-  const replay = new Replay(service, redis, rules);
+  const replay = new Replay(service, store, rules);
   try {
     const results: string[][] = [];
     for (const one of cases) {
@@ -96,14 +96,14 @@ class RulesFolder {
 
 class Replay {
   readonly #service: ServiceProcess;
-  readonly #redis: RedisServer;
+  readonly #store: CounterStore;
   readonly #rules: RulesFolder;
   readonly #client: Client;
   #rulesInForce: string | undefined;
 
-  constructor(service: ServiceProcess, redis: RedisServer, rules: RulesFolder) {
+  constructor(service: ServiceProcess, store: CounterStore, rules: RulesFolder) {
     this.#service = service;
-    this.#redis = redis;
+    this.#store = store;
     this.#rules = rules;
     this.#client = new Client(`127.0.0.1:${service.grpcPort}`, credentials.createInsecure(), {
       "grpc.enable_retries": 0,
@@ -139,7 +139,7 @@ class Replay {
 
   /** `isShared`: others ran on this process before. */
   async run(one: RecordedCase, isShared: boolean): Promise<string[]> {
-    await this.#redis.flush();
+    await this.#store.flush();
     const before = one.stats !== undefined && isShared ? await this.#metrics() : "";
     const wrong: string[] = [];
     for (const [i, step] of one.steps.entries()) {
@@ -148,11 +148,19 @@ class Replay {
       wrong.push(...compare(step, got).map((line) => `step ${i + 1}: ${line}`));
     }
     if (one.steps.some((step) => step.redis !== undefined)) await this.#whenReady();
-    if (one.redisKeys !== undefined) wrong.push(...keyDifferences(one.redisKeys, await this.#keys()));
+    if (one.redisKeys !== undefined) wrong.push(...(await this.#counterDifferences(one.redisKeys)));
     if (one.stats !== undefined) {
       wrong.push(...statDifferences(one.stats, await this.#metrics(), before));
     }
     return wrong;
+  }
+
+  async #counterDifferences(recorded: readonly RecordedKey[]): Promise<string[]> {
+    const { dropsZeros = false, lifetimeSlackS } = this.#store;
+    const found = await this.#store.counters();
+    if (found === undefined) return [];
+    const expected = dropsZeros ? recorded.filter(({ value }) => value !== "0") : recorded;
+    return keyDifferences(expected, found, lifetimeSlackS);
   }
 
   // After a case that took Redis away: the next one on this process begins when it is reached again.
@@ -182,9 +190,9 @@ class Replay {
         () => undefined,
       );
     }
-    if (step.redis === "stop") await this.#redis.kill();
-    if (step.redis === "start") await this.#redis.restart();
-    if (step.redisCmd !== undefined) await this.#redis.command(...step.redisCmd.map(withWindows));
+    if (step.redis === "stop") await this.#store.kill?.();
+    if (step.redis === "start") await this.#store.restart?.();
+    if (step.redisCmd !== undefined) await this.#store.command?.(step.redisCmd.map(withWindows));
     if (step.sleepMs !== undefined) await sleep(step.sleepMs);
     return undefined;
   }
@@ -268,16 +276,6 @@ class Replay {
   async #metrics(): Promise<string> {
     const { body } = await this.#http({ method: "GET", path: "/metrics" });
     return String(body);
-  }
-
-  async #keys(): Promise<{ key: string; value: string; ttl: number }[]> {
-    const names = (await this.#redis.command("KEYS", "*")) as string[];
-    const keys: { key: string; value: string; ttl: number }[] = [];
-    for (const key of names) {
-      const value = String(await this.#redis.command("GET", key));
-      keys.push({ key, value, ttl: Number(await this.#redis.command("TTL", key)) });
-    }
-    return keys;
   }
 }
 

@@ -1,8 +1,9 @@
 // COMPATIBILITY_MODE against recorded answers of envoyproxy/ratelimit: answers, keys and lifetimes in Redis, counters.
 
 import { beforeAll, describe, expect, test } from "vitest";
-import { RedisServer } from "../support/redis-server.ts";
-import { DEVIATIONS } from "./deviations.ts";
+import { startRedis } from "../support/shared-stores.ts";
+import { onRedis } from "./counter-stores.ts";
+import { DEVIATING_CASES, isMeant } from "./deviations.ts";
 import { groupCases, type RecordedCase, readCases } from "./recorded.ts";
 import { replayGroup } from "./replay.ts";
 
@@ -12,9 +13,6 @@ const REPLAY_MS_MAX = 240_000;
 
 const cases = readCases();
 const results = new Map<string, readonly string[]>();
-const deviations = DEVIATIONS.flatMap(({ why, where }) =>
-  Object.entries(where).map(([name, places]) => ({ name, why, places })),
-);
 
 beforeAll(async () => {
   const groups = groupCases(cases);
@@ -29,7 +27,7 @@ describe("in compatibility mode the service answers as recorded", () => {
 
 // A deviation that has gone must leave the list.
 describe("it differs on purpose", () => {
-  test.each(deviations)("in $name: $why", ({ name, places }) => {
+  test.each(DEVIATING_CASES)("in $name: $why", ({ name, places }) => {
     const lines = results.get(name) ?? [];
     const sure = places.filter((place) => !place.endsWith("?"));
     const missing = sure.filter((place) => !lines.some((line) => line.startsWith(`${place}:`)));
@@ -38,23 +36,15 @@ describe("it differs on purpose", () => {
   });
 });
 
-function isMeant(caseName: string, line: string): boolean {
-  return deviations.some(
-    ({ name, places }) =>
-      name === caseName &&
-      (places.length === 0 || places.some((place) => line.startsWith(`${place.replace("?", "")}:`))),
-  );
-}
-
 /** Takes groups until none is left. */
 async function replayAll(groups: RecordedCase[][]): Promise<void> {
-  const redis = await RedisServer.start();
+  const store = onRedis(await startRedis());
   try {
     for (let group = groups.shift(); group !== undefined; group = groups.shift()) {
-      const found = await replayGroup(group, redis);
+      const found = await replayGroup(group, store);
       for (const [i, one] of group.entries()) results.set(one.name, found[i] ?? ["not replayed"]);
     }
   } finally {
-    await redis.stop();
+    await store.stop();
   }
 }

@@ -1,0 +1,105 @@
+// Stores on which recorded cases are replayed: how the service reaches each, and how its counters are read and emptied.
+
+import type { PostgresServer } from "../support/postgres-server.ts";
+import type { RedisServer } from "../support/redis-server.ts";
+import type { SharedServers } from "../support/shared-stores.ts";
+
+/** A counter as it stands in a store; `ttl` is in seconds. */
+export interface FoundCounter {
+  readonly key: string;
+  readonly value: string;
+  readonly ttl: number;
+}
+
+/** A store under the service. What it lacks no case may ask for. */
+export interface CounterStore {
+  /** What points the service at it. */
+  readonly env: Readonly<Record<string, string>>;
+  /** How much longer than in Redis counters may live. */
+  readonly lifetimeSlackS?: number;
+  flush(): Promise<void>;
+  /** True if a counter that was charged nothing leaves no trace. */
+  readonly dropsZeros?: boolean;
+  /** Undefined if they can't be seen from outside. */
+  counters(): Promise<FoundCounter[] | undefined>;
+  /** Runs a command of Redis whose second word is the key. */
+  command?(words: readonly string[]): Promise<unknown>;
+  kill?(): Promise<void>;
+  restart?(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Over Redis servers, however many. */
+export function onRedis(servers: SharedServers): CounterStore {
+  const all = async (work: (server: RedisServer) => Promise<unknown>) => {
+    await Promise.all(servers.redis.map(work));
+  };
+  return {
+    env: servers.env,
+    flush: () => all((server) => server.flush()),
+    counters: async () => (await Promise.all(servers.redis.map(countersOf))).flat(),
+    command: async (words) => (await servers.serverOf(words[1] ?? "")).command(...words),
+    kill: () => all((server) => server.kill()),
+    restart: () => all((server) => server.restart()),
+    stop: () => servers.stop(),
+  };
+}
+
+/** Over PostgreSQL, whose keys are the same texts. */
+export function onPostgres(servers: SharedServers): CounterStore {
+  const { env, postgres } = servers;
+  if (postgres === undefined) throw new Error("no PostgreSQL there");
+  return {
+    env,
+    // Expiries are rounded up, so that most updates leave their index alone (sql/011_write_buckets.sql).
+    lifetimeSlackS: 17,
+    dropsZeros: true,
+    flush: async () => {
+      const [table] = await postgres.query("SELECT to_regclass('headgate.bucket') AS name");
+      if (table?.name !== null) await postgres.query("TRUNCATE headgate.bucket, headgate.log_entry");
+    },
+    counters: () => rowsOf(postgres),
+    stop: () => servers.stop(),
+  };
+}
+
+/** The memory of the process. */
+export function inMemory(): CounterStore {
+  return {
+    env: { BACKEND_TYPE: "memory" },
+    flush: async () => undefined,
+    counters: async () => undefined,
+    stop: async () => undefined,
+  };
+}
+
+async function countersOf(redis: RedisServer): Promise<FoundCounter[]> {
+  const names = (await redis.command("KEYS", "*")) as string[];
+  const found: FoundCounter[] = [];
+  for (const key of names) {
+    const value = String(await redis.command("GET", key));
+    found.push({ key, value, ttl: Number(await redis.command("TTL", key)) });
+  }
+  return found;
+}
+
+async function rowsOf(postgres: PostgresServer): Promise<FoundCounter[]> {
+  const rows = await postgres.query(
+    `SELECT bucket_key, used::text, expires_us / 1000000 - extract(epoch FROM now())::bigint AS ttl FROM headgate.bucket
+     WHERE bucket_key NOT LIKE '%headgate:%'`,
+  );
+  return rows.map(({ bucket_key: key, used, ttl }) => ({
+    key: textOf(String(key)),
+    // A charge counts 2^62 hits at most there, which is above every limit just as well.
+    value: BigInt(String(used)) < 2n ** 62n ? String(used) : String(2n ** 63n - 1n),
+    ttl: Number(ttl),
+  }));
+}
+
+// In PostgreSQL bytes that are no printable ASCII stand as % and two hex digits.
+function textOf(key: string): string {
+  const bytes = key.replace(/%([0189a-f][0-9a-f])/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+  return Buffer.from(bytes, "latin1").toString("utf8");
+}
