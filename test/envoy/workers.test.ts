@@ -1,0 +1,149 @@
+// Several workers behind Envoy (WORKERS): its connections spread over them, limits hold over all, and neither a worker that
+// dies nor a rolling restart of whole fleets costs more than the calls under way.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { freePort, RedisServer } from "../support/redis-server.ts";
+import type { ServiceProcess } from "../support/service-process.ts";
+import { isAlive, type ShownWorker } from "../support/worker-rig.ts";
+import { bootstrapText, type Config, cluster, fromHeader, listener, route } from "./support/bootstrap.ts";
+import { Caller, Load } from "./support/caller.ts";
+import { Envoy } from "./support/envoy-process.ts";
+import { startHeadgate } from "./support/rig.ts";
+import { startUpstream, type Upstream } from "./support/upstream.ts";
+
+const RULES = `
+domain: edge
+descriptors:
+  - { key: hundred, rate_limit: { requests_per_unit: 100, unit: hour, algorithm: fixed_window } }
+  - { key: many, rate_limit: { requests_per_unit: 4000000, unit: hour } }
+`;
+const ROUTES = ["hundred", "many"].map((key) =>
+  route({ prefix: `/${key}`, rateLimits: [{ actions: [fromHeader("x-case", key)] }] }),
+);
+const HEADERS = { "x-case": "x" };
+const CALLERS = 8;
+const WORKERS = 2;
+/** A stream for each connection: as many connections as calls under way, as an Envoy with many threads has them. */
+const SEVERAL_CONNECTIONS = { max_concurrent_streams: 1 };
+/** Stands for what takes an instance out of a Service's endpoints once its readiness says no. */
+const PROBED = {
+  health_checks: [
+    {
+      timeout: "1s",
+      interval: "0.05s",
+      no_traffic_interval: "0.05s",
+      unhealthy_threshold: 1,
+      healthy_threshold: 1,
+      grpc_health_check: { service_name: "ratelimit" },
+    },
+  ],
+  common_lb_config: { healthy_panic_threshold: { value: 0 }, update_merge_window: "0s" },
+};
+
+let redis: RedisServer;
+let upstream: Upstream;
+beforeAll(async () => {
+  redis = await RedisServer.start();
+  upstream = await startUpstream();
+});
+afterAll(async () => {
+  await upstream.stop();
+  await redis.stop();
+});
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+  await redis.flush();
+});
+
+async function startFleet(port: number): Promise<ServiceProcess> {
+  const env = { GRPC_PORT: String(port), WORKERS: String(WORKERS), STORE_DEADLINE: "5s", SHUTDOWN_DELAY: "500ms" };
+  const fleet = await startHeadgate(redis, RULES, env);
+  cleanups.push(() => fleet.stop());
+  return fleet;
+}
+
+/** Envoy that fails open or closed before fleets on these ports. */
+async function envoyBefore(ports: readonly number[], failureModeDeny: boolean, more: Config = {}) {
+  const filter = { timeout: "5s", failure_mode_deny: failureModeDeny, status_on_error: { code: "ServiceUnavailable" } };
+  const envoy = await Envoy.start(
+    bootstrapText({
+      listeners: [listener({ name: "edge", routes: ROUTES, filter })],
+      clusters: [
+        cluster({ name: "headgate", endpoints: ports, http2: true, http2Options: SEVERAL_CONNECTIONS, more }),
+        cluster({ name: "upstream", endpoints: [upstream.port] }),
+      ],
+    }),
+  );
+  cleanups.push(() => envoy.stop());
+  const caller = new Caller(envoy.port("edge"));
+  cleanups.push(() => caller.close());
+  return { envoy, caller };
+}
+
+async function workersOf({ httpPort }: ServiceProcess): Promise<readonly ShownWorker[]> {
+  const answer = await fetch(`http://127.0.0.1:${httpPort}/config`);
+  return ((await answer.json()) as { workers: readonly ShownWorker[] }).workers;
+}
+
+async function errorsOf(envoy: Envoy): Promise<number> {
+  return (await envoy.counters("cluster.upstream.ratelimit.")).error ?? 0;
+}
+
+async function healthy(envoy: Envoy, count: number): Promise<void> {
+  for (let tries = 0; tries < 500; tries++) {
+    if ((await envoy.counters("cluster.headgate.")).membership_healthy === count) return;
+    await sleep(20);
+  }
+  throw new Error(`Envoy does not come to see ${count} healthy fleets`);
+}
+
+test("callers over several connections get what the rule allows and not one more, from both workers", async () => {
+  const fleet = await startFleet(await freePort());
+  const { envoy, caller } = await envoyBefore([fleet.grpcPort], true);
+  const answers = await Promise.all(Array.from({ length: CALLERS }, () => caller.statuses(25, "/hundred", HEADERS)));
+  const statuses = answers.flat();
+  expect([200, 429].map((status) => statuses.filter((each) => each === status).length)).toEqual([100, 100]);
+  const shares = (await workersOf(fleet)).map(({ connections }) => connections);
+  expect(shares).toHaveLength(WORKERS);
+  expect(Math.min(...shares)).toBeGreaterThan(0);
+  expect((await envoy.counters("cluster.headgate.")).upstream_cx_total).toBeGreaterThan(1);
+});
+
+test("a worker that is killed costs the calls under way their decision, and nobody an error", async () => {
+  const fleet = await startFleet(await freePort());
+  const { envoy, caller } = await envoyBefore([fleet.grpcPort], false);
+  const load = new Load(CALLERS, () => caller.get("/many", HEADERS));
+  await expect.poll(() => load.total, { timeout: 5_000 }).toBeGreaterThan(100);
+  const [victim] = await workersOf(fleet);
+  process.kill(victim?.pid ?? -1, "SIGKILL");
+  await expect.poll(() => isAlive(victim?.pid ?? -1)).toBe(false);
+  const replaced = async () => (await workersOf(fleet)).map(({ status }) => status);
+  await expect.poll(replaced, { timeout: 10_000 }).toEqual(Array(WORKERS).fill("ready"));
+  await sleep(200); // and some requests with both
+  await load.stop();
+  expect([...load.statuses.keys()]).toEqual([200]);
+  // One call of each caller at most: who asks again gets to the other worker.
+  expect(await errorsOf(envoy)).toBeLessThanOrEqual(CALLERS);
+});
+
+test("fleets are restarted one after the other without anybody noticing, though every failed call would be a 503", async () => {
+  const ports = [await freePort(), await freePort()];
+  const fleets = [await startFleet(ports[0] ?? 0), await startFleet(ports[1] ?? 0)];
+  const { envoy, caller } = await envoyBefore(ports, true, PROBED);
+  await healthy(envoy, 2);
+  const load = new Load(CALLERS, () => caller.get("/many", HEADERS));
+  for (const [i, fleet] of fleets.entries()) {
+    const pids = (await workersOf(fleet)).map(({ pid }) => pid);
+    expect(await fleet.stop()).toBe(0);
+    expect(pids.filter(isAlive)).toEqual([]);
+    expect(fleet.log.filter((line) => line.includes("did not end in order"))).toEqual([]);
+    await startFleet(ports[i] ?? 0);
+    await healthy(envoy, 2);
+  }
+  await load.stop();
+  expect(Object.fromEntries(load.statuses)).toEqual({ 200: load.total });
+  expect(load.total).toBeGreaterThan(200);
+}, 120_000);
