@@ -3,7 +3,7 @@
 
 import type { Limit } from "../core/limit.ts";
 import { AMOUNT_MAX, divideDown } from "../core/units.ts";
-import { type BucketState, skewMaxUs, windowUsOf } from "./step.ts";
+import { type BucketState, type Step, skewMaxUs, windowUsOf } from "./step.ts";
 
 /** Start of the window that holds `atUs`, in microseconds. */
 export function windowStartUs(limit: Limit, atUs: number): number {
@@ -18,28 +18,37 @@ export function redateIfTooLate(state: BucketState, limit: Limit, nowUs: number)
   return true;
 }
 
-export function clearWindow(state: BucketState, limit: Limit, nowUs: number): void {
+function clear(state: BucketState, limit: Limit, nowUs: number): void {
   state.atUs = windowStartUs(limit, nowUs);
   state.used = 0;
   state.previous = 0;
 }
 
-export function payInWindow(state: BucketState, cost: number): void {
+function pay(state: BucketState, cost: number): void {
   state.used += cost;
 }
 
-export function undoInWindow(state: BucketState, cost: number): void {
+function undo(state: BucketState, cost: number): void {
   state.used -= cost;
 }
 
 /** Counts past the limit, to AMOUNT_MAX; returns what is beyond. */
-export function postPayInWindow(state: BucketState, _limit: Limit, cost: number): number {
+function postPay(state: BucketState, _limit: Limit, cost: number): number {
   const used = state.used + cost;
   state.used = Math.min(used, AMOUNT_MAX);
   return used - state.used;
 }
 
 /** A payment is dated in the state's window even if the clock stepped back behind it. */
-export function paidInWindowAtUs(state: BucketState, nowUs: number): number {
+function paidAtUs(state: BucketState, nowUs: number): number {
   return Math.max(state.atUs, nowUs);
 }
+
+/** The part of a step that is the same for both. */
+export const alignedWindow: Pick<Step<BucketState>, "clear" | "pay" | "undo" | "postPay" | "paidAtUs"> = {
+  clear,
+  pay,
+  undo,
+  postPay,
+  paidAtUs,
+};

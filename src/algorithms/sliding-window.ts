@@ -4,15 +4,7 @@
 import type { Limit } from "../core/limit.ts";
 import { Outcome } from "../core/take.ts";
 import { divideDown, TICKS_PER_WINDOW } from "../core/units.ts";
-import {
-  clearWindow,
-  paidInWindowAtUs,
-  payInWindow,
-  postPayInWindow,
-  redateIfTooLate,
-  undoInWindow,
-  windowStartUs,
-} from "./aligned-window.ts";
+import { alignedWindow, redateIfTooLate, windowStartUs } from "./aligned-window.ts";
 import { type BucketState, type Judgement, type Report, type Step, ticksUntil, windowUsOf } from "./step.ts";
 
 function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
@@ -84,15 +76,11 @@ function isAsNew(state: BucketState): boolean {
  * Post-paid hits count past the limit, to AMOUNT_MAX.
  */
 export const slidingWindow: Step<BucketState> = {
+  ...alignedWindow,
   advance,
-  clear: clearWindow,
   judge,
-  pay: payInWindow,
-  undo: undoInWindow,
-  postPay: postPayInWindow,
   refund,
   giveBack,
-  paidAtUs: paidInWindowAtUs,
   report,
   isAsNew,
 };
