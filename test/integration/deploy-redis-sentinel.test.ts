@@ -87,10 +87,36 @@ test("the first pod begins as primary, the others follow it, and each sentinel k
   expect(await count("ann")).toBe(1);
 }, 180_000);
 
+/** Resolves once each sentinel knows of so many replicas: it looks for them every ten seconds. */
+async function allKnow(replicas: number): Promise<void> {
+  for (const host of HOSTS) {
+    const known = async () => {
+      const list = await askRedis(host, ports.sentinel, "sentinel", "replicas", "headgate");
+      return Array.isArray(list) ? list.length : 0;
+    };
+    await expect.poll(known, WITHIN).toBe(replicas);
+  }
+}
+
+test("a replica that follows nobody who is there, and that no sentinel tells so, is to be started again", async () => {
+  await allKnow(2);
+  const inPlace = () => Promise.all(pods.map((pod) => pod.isInPlace()));
+  expect(await inPlace()).toEqual([true, true, true]);
+  const [, , stray] = pods as [RedisPod, RedisPod, RedisPod];
+  await askRedis(stray.host, ports.redis, "replicaof", "127.0.0.29", String(ports.redis));
+  expect(await inPlace()).toEqual([true, true, false]);
+  await stray.kill();
+  expect(await stray.isInPlace()).toBe(false);
+  stray.start();
+  await expect.poll(standing, WITHIN).toEqual({ primary: HOSTS[0], replicas: 2 });
+  await expect.poll(inPlace, WITHIN).toEqual([true, true, true]);
+}, 180_000);
+
 test("a primary whose node goes is followed by another one, which knows the counts", async () => {
   await expect.poll(() => count("bob"), WITHIN).toBeGreaterThanOrEqual(3);
   const before = await count("bob");
   await inStep();
+  await allKnow(2);
   const lost = await primaryPod();
   await lost.kill();
   await expect.poll(standing, WITHIN).toMatchObject({ replicas: 1 });
@@ -111,6 +137,7 @@ test("a primary whose node goes is followed by another one, which knows the coun
 test("a primary that comes again before anybody missed it does not empty its replicas", async () => {
   const before = await count("eve");
   await inStep();
+  await allKnow(2);
   const hasty = await primaryPod();
   await hasty.kill();
   hasty.start();
@@ -122,6 +149,7 @@ test("a primary that comes again before anybody missed it does not empty its rep
 test("a primary that is asked to stop hands over first", async () => {
   const before = await count("joe");
   await inStep();
+  await allKnow(2);
   const leaving = await primaryPod();
   await leaving.handOver();
   for (const host of HOSTS.filter((one) => one !== leaving.host)) {

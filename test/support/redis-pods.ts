@@ -68,6 +68,12 @@ export class RedisPod {
     await once(this.#spawn(["sh", "/scripts/hand-over.sh"]), "exit");
   }
 
+  /** What its liveness probe says: true while the server is as it should be. */
+  async isInPlace(): Promise<boolean> {
+    const [code] = await once(this.#spawn(["sh", "/scripts/is-in-place.sh"]), "exit");
+    return code === 0;
+  }
+
   #spawn(command: readonly string[]): ChildProcess {
     const folder = mkdtempSync(join(tmpdir(), "headgate-pod-"));
     this.#folders.push(folder);

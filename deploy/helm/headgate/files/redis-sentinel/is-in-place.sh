@@ -1,0 +1,1 @@
+../../../../kubernetes/components/redis-sentinel/is-in-place.sh
