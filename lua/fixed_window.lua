@@ -2,11 +2,14 @@
 -- state     string "start_us current"
 -- lifetime  until the window ends
 -- Each function takes the state as `open` made it; nothing here calls Redis, take_all.lua reads and writes.
-local fixed_window = {}
+local fixed_window = {
+  pay = aligned_window.pay, undo = aligned_window.undo, post_pay = aligned_window.post_pay,
+  paid_at_us = aligned_window.paid_at_us,
+}
 
 -- State from what is saved (false: nothing), advanced to now. Nil if the text is nonsense.
 function fixed_window.open(saved, limit, now_us)
-  local aligned_us = floor(now_us / limit.window_us) * limit.window_us
+  local aligned_us = window_start_us(now_us, limit)
   local start_us, current, is_redated = aligned_us, 0, false
   if saved then
     local start_text, current_text = string.match(saved, '^(%d+) (%d+)$')
@@ -31,33 +34,14 @@ function fixed_window.judge(state, limit, cost, now_us)
   return OUTCOME_OVER, ticks_until(TICKS, state.start_us, limit, now_us)
 end
 
-function fixed_window.pay(state, cost)
-  state.current = state.current + cost
-end
-
-function fixed_window.undo(state, cost)
-  state.current = state.current - cost
-end
-
--- Counts past the limit; returns the hits that no count can hold.
-function fixed_window.post_pay(state, _, cost)
-  local excess = max(0, state.current + cost - AMOUNT_MAX)
-  state.current = state.current + cost - excess
-  return excess
-end
-
 function fixed_window.refund(state, cost)
   state.current = max(0, state.current - cost)
 end
 
 function fixed_window.give_back(state, cost, limit, paid_at_us)
-  if floor(paid_at_us / limit.window_us) * limit.window_us == state.start_us then
+  if window_start_us(paid_at_us, limit) == state.start_us then
     state.current = max(0, state.current - cost)
   end
-end
-
-function fixed_window.paid_at_us(state, now_us)
-  return max(now_us, state.start_us)
 end
 
 function fixed_window.remaining(state, limit)

@@ -2,7 +2,10 @@
 -- state     string "start_us current previous": start of the clock-aligned window that `current` counts in
 -- lifetime  until both counts have left the window
 -- Each function takes the state as `open` made it; nothing here calls Redis, take_all.lua reads and writes.
-local sliding_window = {}
+local sliding_window = {
+  pay = aligned_window.pay, undo = aligned_window.undo, post_pay = aligned_window.post_pay,
+  paid_at_us = aligned_window.paid_at_us,
+}
 
 -- Share of the window that has passed, in ticks.
 local function elapsed_ticks(state, limit, now_us)
@@ -11,7 +14,7 @@ end
 
 -- State from what is saved (false: nothing), advanced to now. Nil if the text is nonsense.
 function sliding_window.open(saved, limit, now_us)
-  local aligned_us = floor(now_us / limit.window_us) * limit.window_us
+  local aligned_us = window_start_us(now_us, limit)
   local start_us, current, previous, is_redated = aligned_us, 0, 0, false
   if saved then
     local start_text, current_text, previous_text = string.match(saved, '^(%d+) (%d+) (%d+)$')
@@ -46,21 +49,6 @@ function sliding_window.judge(state, limit, cost, now_us)
   return OUTCOME_OVER, ticks_until(ticks, state.start_us, limit, now_us)
 end
 
-function sliding_window.pay(state, cost)
-  state.current = state.current + cost
-end
-
-function sliding_window.undo(state, cost)
-  state.current = state.current - cost
-end
-
--- Counts past the limit; returns the hits that no count can hold.
-function sliding_window.post_pay(state, _, cost)
-  local excess = max(0, state.current + cost - AMOUNT_MAX)
-  state.current = state.current + cost - excess
-  return excess
-end
-
 function sliding_window.refund(state, cost)
   local from_current = min(cost, state.current)
   state.current = state.current - from_current
@@ -68,16 +56,12 @@ function sliding_window.refund(state, cost)
 end
 
 function sliding_window.give_back(state, cost, limit, paid_at_us)
-  local paid_in_us = floor(paid_at_us / limit.window_us) * limit.window_us
+  local paid_in_us = window_start_us(paid_at_us, limit)
   if paid_in_us == state.start_us then
     state.current = max(0, state.current - cost)
   elseif paid_in_us == state.start_us - limit.window_us then
     state.previous = max(0, state.previous - cost)
   end
-end
-
-function sliding_window.paid_at_us(state, now_us)
-  return max(now_us, state.start_us)
 end
 
 function sliding_window.remaining(state, limit, now_us)

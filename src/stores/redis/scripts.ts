@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 export const LUA_FILES = [
   "prelude.lua",
   "token_bucket.lua",
+  "aligned_window.lua",
   "sliding_window.lua",
   "fixed_window.lua",
   "sliding_log.lua",
