@@ -36,7 +36,9 @@ export async function askAdmin(
       const answer = parse(body);
       if (answer !== undefined) return answer;
     }
-    terminal.err(`${visible(url)} answered ${response.status}: ${visible(body.trim().slice(0, SHOWN_CHARS_MAX))}\n`);
+    // The text of a refusal begins with its status, which is said already.
+    const text = body.trim().replace(new RegExp(`^${response.status} `), "");
+    terminal.err(`${visible(url)} answered ${response.status}: ${visible(text.slice(0, SHOWN_CHARS_MAX))}\n`);
   } catch (cause) {
     const why =
       cause instanceof Error ? (cause.cause instanceof Error ? cause.cause.message : cause.message) : String(cause);

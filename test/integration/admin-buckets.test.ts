@@ -123,7 +123,7 @@ describe("a bucket", () => {
     await use();
     const server = ["-d", "edge", "-s", `127.0.0.1:${app.httpPort}`];
     const without = await runProgram(["buckets", "peek", ...server, "tenant=acme"]);
-    expect([without.exitCode, without.err]).toEqual([2, expect.stringMatching(/answered 401: .*Bearer/)]);
+    expect([without.exitCode, without.err]).toEqual([2, expect.stringMatching(/answered 401: this page .*Bearer/)]);
     const seen = await runProgram(["buckets", "peek", ...server, "tenant=acme"], { env: { ADMIN_TOKEN: TOKEN } });
     expect(seen.out).toMatch(
       /burst[^\n]*: token_bucket of 3\n.*\n {2}left {4}0, passes again in \d+ s, as new in \d+ s/,
