@@ -266,6 +266,8 @@ describe("the set-ups among each other", () => {
       expect(headgateOf(setup).spec.replicas).toBeUndefined();
       expect(named(objectsOf(setup), "HorizontalPodAutoscaler")?.spec).toMatchObject({
         scaleTargetRef: { apiVersion: "apps/v1", kind: "Deployment", name: "headgate" },
+        // Of a core: the same as a share of what is requested would be a few percent of what a process can do.
+        metrics: [{ resource: { name: "cpu", target: { type: "AverageValue", averageValue: "700m" } } }],
       });
     }
   });
