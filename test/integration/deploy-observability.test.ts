@@ -117,6 +117,13 @@ describe("alerts and dashboard", () => {
     expect(Object.keys(uses).length).toBeGreaterThan(30);
   });
 
+  test("between them show all that is known of workers and certificates, and what peers of the gRPC port do wrong", () => {
+    const used = new Set(Object.values(uses).flatMap((list) => list.map(({ name }) => name)));
+    const { laneTroubles, tlsRemaining, tlsLifetime, tlsLastChangeOk, workers } = METRICS;
+    const rows = [...Object.values(WORKER_METRICS), laneTroubles, tlsRemaining, tlsLifetime, tlsLastChangeOk, workers];
+    expect(rows.map(({ name }) => name).filter((name) => !used.has(name))).toEqual([]);
+  });
+
   test("ask metrics only for labels that they carry", () => {
     const givenByPrometheus = ["instance", "job"];
     const wrong = Object.entries(uses).flatMap(([where, list]) =>
