@@ -10,8 +10,8 @@ const INTRODUCTION = `# Settings
 
 Headgate reads its settings from environment variables, once, at start. A value that can't be used ends the start, and
 every mistake is named at once, with what was expected and what came. A variable that is set but empty counts as not set.
-A name that looks like a setting but is none gives a warning. Names and meanings are those of envoyproxy/ratelimit where
-it has them.
+A name that looks like a setting but is none gives a warning. Names and meanings are those of envoyproxy/ratelimit (below:
+the reference) where it has them.
 
 - **boolean**: \`true\` or \`false\` (also \`1\`, \`t\`, \`0\`, \`f\`).
 - **duration**: numbers with units, such as \`10s\`, \`150us\`, \`1h30m\` (ns, us, ms, s, m, h).
