@@ -19,6 +19,8 @@ const MIXES = [
 ];
 const RATES = [100_000, 10_000_000];
 const SHARDS_MOST = 4_096;
+/** Of a Redis Cluster, which is what several shards are: a script call there is for one of them. */
+const HASH_SLOTS = 16_384;
 
 /** Whether a run has all that plans are made of. */
 export function canPlan({ shapes, tails = [] }) {
@@ -69,11 +71,13 @@ function plan({ rate, name, shares, shapes, costOf, takesPerTurn }) {
   };
 }
 
-// More shards split a turn's takes into more calls, each with its own cost: the least number that carries all of it.
+// One server gets a turn's takes in one call, a cluster's in one per hash slot, each with its own cost: the least number of
+// shards that carries all of it.
 function shardsFor({ exactRate, otherMicros, takes, costOf }) {
   if (exactRate + otherMicros === 0) return { shards: 0, together: 0 };
   for (let shards = 1; shards <= SHARDS_MOST; shards++) {
-    const calls = shards * (1 - (1 - 1 / shards) ** takes);
+    const places = shards === 1 ? 1 : HASH_SLOTS;
+    const calls = places * (1 - (1 - 1 / places) ** takes);
     const together = takes / calls;
     const cores = (exactRate * costOf(together) + otherMicros) / 1e6;
     if (cores <= shards * FILL.shard) return { shards, together };
