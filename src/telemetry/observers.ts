@@ -1,5 +1,5 @@
 // What limiter, stores and the gRPC edge report, as plain numbers that prometheus.ts reads when it is scraped.
-// Troubles are also logged, each kind at most once a second.
+// Troubles are also logged, each kind at most once a second, and less often while it lasts.
 
 import { type RequestErrorCode, STORE_ERROR_CODES, type StoreError, type StoreErrorCode } from "../core/errors.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../core/limit.ts";

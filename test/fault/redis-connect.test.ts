@@ -100,6 +100,9 @@ describe("ways", () => {
       /shows a certificate that is not trusted: it is signed by itself$/,
     );
     expect(await troubleWith(server.target({ tls, connectTimeoutMs: 300 }))).toMatch(/can't be reached by TLS/);
+    expect(await troubleWith(server.target({ address }))).toBe(
+      `Redis at 127.0.0.1:${port} closed the connection before it said anything; if it wants TLS there, that needs rediss://`,
+    );
   });
 
   test("by a password file that is read again at every connect", async () => {
@@ -176,7 +179,7 @@ describe("troubles", () => {
   test("something that is no Redis", async () => {
     const address = await listen(createServer((socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n")));
     expect(await troubleWith(server.target({ address, login: { username: undefined, password: PASSWORD } }))).toMatch(
-      /is no Redis: its answer is in no form that Redis uses$|closed the connection$/,
+      /is no Redis: its answer is in no form that Redis uses$|closed the connection before it said anything/,
     );
   });
 

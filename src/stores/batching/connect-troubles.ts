@@ -1,6 +1,9 @@
 // Why a server can't be reached, by the code of the error: the end of a sentence that begins with the server's name. What a
 // server says itself is for its store to know.
 
+/** What is said of a server that hung up. */
+export const HUNG_UP = "closed the connection";
+
 /** By the error's `code`. */
 export const CONNECT_TROUBLES: Readonly<Record<string, string>> = {
   ECONNREFUSED: "refuses connections: nothing listens there",
@@ -9,8 +12,8 @@ export const CONNECT_TROUBLES: Readonly<Record<string, string>> = {
   ETIMEDOUT: "can't be reached in time",
   EHOSTUNREACH: "can't be reached: there is no route to its host",
   ENETUNREACH: "can't be reached: there is no route to its network",
-  ECONNRESET: "closed the connection",
-  EPIPE: "closed the connection",
+  ECONNRESET: HUNG_UP,
+  EPIPE: HUNG_UP,
   ENOENT: "can't be reached: the socket does not exist",
   EACCES: "can't be reached: this process has no permission for the socket",
   SELF_SIGNED_CERT_IN_CHAIN: "shows a certificate that is not trusted: it is signed by an unknown authority",

@@ -1,7 +1,7 @@
 // Says in one sentence why PostgreSQL can't be used. Never quotes a password or a statement: of what the server says only
 // its codes are used, and names that are set here anyway.
 
-import { CONNECT_TROUBLES } from "../batching/connect-troubles.ts";
+import { CONNECT_TROUBLES, HUNG_UP } from "../batching/connect-troubles.ts";
 import { SilenceError } from "../batching/within.ts";
 import { isRefusal, type PostgresTarget } from "./connect.ts";
 import { MigrationError } from "./migrations.ts";
@@ -30,7 +30,7 @@ export function describeTrouble(error: unknown, target: PostgresTarget): string 
   if (/certificate/i.test(error.message))
     return `${name} shows a certificate that is not trusted (${code || "no code"})`;
   if (/timeout/i.test(error.message)) return `${name} can't be reached in time`;
-  if (/terminated|ended|closed/i.test(error.message)) return `${name} closed the connection`;
+  if (/terminated|ended|closed/i.test(error.message)) return `${name} ${HUNG_UP}`;
   if (/password must be a string|SCRAM|SASL/i.test(error.message)) return `${name} wants a password, and none is set`;
   return `${name} can't be used (${code || error.name})`;
 }

@@ -1,6 +1,6 @@
 // Says in one sentence why Redis can't be used. Never quotes a password: of what Redis says only known texts are used.
 
-import { CONNECT_TROUBLES } from "../batching/connect-troubles.ts";
+import { CONNECT_TROUBLES, HUNG_UP } from "../batching/connect-troubles.ts";
 import { SilenceError } from "../batching/within.ts";
 import { isReplyError, type RedisTarget } from "./connect.ts";
 
@@ -38,8 +38,16 @@ export function describeTrouble(error: unknown, target: RedisTarget): string {
   }
   if (/certificate/i.test(error.message))
     return `${name} shows a certificate that is not trusted (${code || "no code"})`;
-  if (error.message.startsWith("Connection is closed")) return `${name} closed the connection`;
+  if (error.message.startsWith("Connection is closed")) return `${name} ${HUNG_UP}`;
   return `${name} can't be used (${code || error.name})`;
+}
+
+/** As describeTrouble, for what connecting threw: a server that hangs up on a plain greeting may want TLS. */
+export function describeConnectTrouble(error: unknown, target: RedisTarget): string {
+  const sentence = describeTrouble(error, target);
+  const isPlain = target.tls === undefined && target.address.kind === "tcp";
+  if (!isPlain || !sentence.endsWith(HUNG_UP)) return sentence;
+  return `${sentence} before it said anything; if it wants TLS there, that needs rediss://`;
 }
 
 /** Nobody can say where the server is; the message is a sentence without its full stop. */

@@ -8,6 +8,7 @@ import { UpWaiters } from "../batching/up-waiters.ts";
 import { within } from "../batching/within.ts";
 import { isReplyError, openConnection, type RedisAddress, type RedisConnection, type RedisTarget } from "./connect.ts";
 import {
+  describeConnectTrouble,
   describeTrouble,
   FindError,
   isReadOnlyReply,
@@ -68,7 +69,13 @@ export class Link {
   /** Why Redis can't be used, as a sentence without its full stop. */
   describe(error: unknown): string {
     const target = this.#target;
+    if (error instanceof FindError) return error.message;
     return target === undefined ? `${this.#options.finder.name} can't be used` : describeTrouble(error, target);
+  }
+
+  #describeConnecting(error: unknown): string {
+    if (error instanceof FindError || this.#target === undefined) return this.describe(error);
+    return describeConnectTrouble(error, this.#target);
   }
 
   /** Begins to connect. Never throws; a Redis that is away is waited for. */
@@ -139,7 +146,7 @@ export class Link {
       else this.#use(connection, trouble);
     } catch (error) {
       connection?.drop();
-      this.#trouble = error instanceof FindError ? error.message : this.describe(error);
+      this.#trouble = this.#describeConnecting(error);
       this.#retryLater();
     }
   }

@@ -7,10 +7,12 @@ import { MemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { ScriptedStore } from "../../support/scripted-store.ts";
 
-test("warming up calls takes well under a second", async () => {
-  const started = performance.now();
+test("warming up calls takes well under a second of CPU", async () => {
+  // Not of time: a machine that others use may have none to give.
+  const before = process.cpuUsage();
   await warmUpCalls(new ManualClock());
-  expect(performance.now() - started).toBeLessThan(1_000);
+  const { user, system } = process.cpuUsage(before);
+  expect((user + system) / 1_000).toBeLessThan(1_000);
 });
 
 test("warming up a store leaves no bucket behind", async () => {

@@ -1,4 +1,4 @@
-// Each kind of line once a second.
+// Each kind of line once a second, and less often the longer it goes on.
 
 import { expect, test } from "vitest";
 import { LOG_KINDS_MAX, RateLimitedLog } from "../../../src/telemetry/rate-limited-log.ts";
@@ -39,13 +39,42 @@ test("makes the fields only for lines that are written", () => {
   expect(made).toBe(1);
 });
 
-test("tells at the end what was left out", () => {
+test("tells at the end what was left out, with the fields of the last", () => {
   const { lines, log } = makeLog();
-  log.warn("a", "first", () => ({}));
-  log.warn("a", "first", () => ({}));
+  for (const code of ["A", "B", "C"]) log.warn("a", "first", () => ({ code }));
   log.flush();
   log.flush();
-  expect(lines.slice(1)).toEqual([{ level: "warn", message: "first", leftOut: 1 }]);
+  expect(lines.slice(1)).toEqual([{ level: "warn", message: "first", code: "C", leftOut: 2 }]);
+});
+
+test("writes less and less often while trouble lasts, but once a minute", () => {
+  const { clock, lines, log } = makeLog();
+  const seconds: number[] = [];
+  for (let i = 0; i < 3_600; i++) {
+    const before = lines.length;
+    for (let j = 0; j < 100; j++) log.warn("slow", "store is slow", () => ({}));
+    if (lines.length > before) seconds.push(i);
+    clock.advanceMs(1_000);
+  }
+  expect(seconds.slice(0, 9)).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183]);
+  expect(lines.length).toBeLessThan(70);
+  expect(lines.at(-1)).toMatchObject({ leftOut: 5_999 });
+});
+
+test("writes trouble that comes again after a quiet time at once, and once a second", () => {
+  const { clock, lines, log } = makeLog();
+  for (let i = 0; i < 100; i++) {
+    log.warn("slow", "store is slow", () => ({}));
+    clock.advanceMs(1_000);
+  }
+  clock.advanceMs(120_000);
+  const before = lines.length;
+  for (let i = 0; i < 2; i++) {
+    log.warn("slow", "store is slow", () => ({}));
+    log.warn("slow", "store is slow", () => ({}));
+    clock.advanceMs(1_000);
+  }
+  expect(lines.length - before).toBe(2);
 });
 
 test("keeps a bounded number of kinds; the rest shares one", () => {

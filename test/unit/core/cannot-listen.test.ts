@@ -1,0 +1,16 @@
+// Why an address can't be listened on, from what Node says.
+
+import { expect, test } from "vitest";
+import { cannotListen } from "../../../src/core/cannot-listen.ts";
+
+test.each([
+  ["listen EADDRINUSE: address already in use 127.0.0.1:8080", "something else listens there"],
+  ["listen EACCES: permission denied 127.0.0.1:80", "this user is not allowed to"],
+  ["listen EACCES: permission denied /no/folder/x.sock", "its folder does not exist, or this user may not write there"],
+  ["listen EADDRNOTAVAIL: address not available 192.0.2.1:80", "this machine has no such address"],
+  ["getaddrinfo ENOTFOUND nowhere.test", "the host name is unknown"],
+  ["something new", "something new"],
+])("%s", (says, reason) => {
+  const error = cannotListen("HTTP", "there", "HOST and PORT", new Error(says));
+  expect(error.message).toBe(`HTTP can't listen on there (HOST and PORT): ${reason}`);
+});
