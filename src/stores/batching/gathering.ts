@@ -32,6 +32,22 @@ export class Gathering<B extends Batch> {
     return batch;
   }
 
+  /** Removes those that are full, and of those that still fill the ones whose slot has room on the way. */
+  takeReady(hasRoom: (slot: number) => boolean): B[] {
+    const ready: B[] = [];
+    const held: B[] = [];
+    for (const batch of this.#batches) {
+      const isFilling = this.#filling.get(batch.slot) === batch;
+      if (isFilling && !hasRoom(batch.slot)) held.push(batch);
+      else {
+        ready.push(batch);
+        if (isFilling) this.#filling.delete(batch.slot);
+      }
+    }
+    this.#batches = held;
+    return ready;
+  }
+
   /** Removes all. */
   takeAll(): B[] {
     const batches = this.#batches;

@@ -14,6 +14,11 @@ import { type Receipt, Receipts } from "./receipts.ts";
 import { ServerTime } from "./server-time.ts";
 import { Settler } from "./settler.ts";
 
+/**
+ * Calls of a hash slot under way at which takes wait for company. One is settled while the next already waits at the server:
+ * more would only queue there, each with the cost of a call of its own.
+ */
+const UNDER_WAY_MAX = 2;
 /** Closing waits for answers at least this long. */
 const CLOSE_MS_MIN = 250;
 
@@ -25,7 +30,7 @@ export interface ServerSide<B extends Batch> {
   readonly isUp: () => boolean;
   /** Why it is not up, in one sentence. */
   readonly downSentence: () => string;
-  /** A turn is over while the server is up: send what was gathered, by `takeAll` or `next`. */
+  /** A turn is over while the server is up: send what was gathered, by `takeReady` or `next`. */
   readonly send: () => void;
   /** The batch got no answer for so long that its connection should be given up. */
   readonly onSilence: (batch: B, trouble: string) => void;
@@ -44,6 +49,8 @@ export class Intake<B extends Batch> {
   readonly #pauseError: StoreError;
   readonly #fullError: StoreError;
   #isScheduled = false;
+  /** Some of what was gathered waits until a call is answered. */
+  #holds = false;
   #isClosed = false;
   /** The one batch that may go out while the breaker probes. */
   #probe: B | undefined;
@@ -67,6 +74,7 @@ export class Intake<B extends Batch> {
       breaker: this.#breaker,
       giveBack: (receipt, slot) => this.addReceipt(receipt, slot),
       onUnsent: (batch) => this.#gathering.remove(batch),
+      onRoom: () => this.#onRoom(),
       onSilence: server.onSilence,
     });
   }
@@ -119,9 +127,15 @@ export class Intake<B extends Batch> {
     setImmediate(this.#onTurnEnd);
   }
 
-  /** Hands over all that was gathered, with what is to be given back; with receipts alone if there is nothing else. */
-  takeAll(): B[] {
-    const batches = this.#gathering.takeAll();
+  /**
+   * Hands over what was gathered, with what is to be given back; with receipts alone if there is nothing else. While
+   * UNDER_WAY_MAX calls of a slot are under way, takes of that slot wait until one is answered or their call is full: so a
+   * server that is busy gets fewer and larger calls, and one that is not is asked at once.
+   */
+  takeReady(): B[] {
+    const batches = this.#gathering.takeReady(this.#hasRoom);
+    this.#holds = !this.#gathering.isEmpty;
+    if (this.#holds) this.setDeadlines();
     if (!this.#canGiveBack()) return batches;
     for (const batch of batches) this.#receipts.moveTo(batch.receipts, batch.slot);
     const { oldestSlot } = this.#receipts;
@@ -238,6 +252,12 @@ export class Intake<B extends Batch> {
     if (this.#server.isUp()) this.#server.send();
     else this.failGathered();
   };
+
+  readonly #hasRoom = (slot: number): boolean => this.settler.underWay(slot) < UNDER_WAY_MAX;
+
+  #onRoom(): void {
+    if (this.#holds) this.schedule();
+  }
 
   #receiptsAlone(slot: number): B {
     const batch = this.#server.newBatch(slot);

@@ -26,6 +26,8 @@ export interface SettlerOptions<B extends Batch> extends Omit<CompleteOptions, "
   readonly giveBack: (receipt: Receipt, slot: number) => void;
   /** All groups of a batch were answered before it could be sent; it need not be sent any more. */
   readonly onUnsent: (batch: B) => void;
+  /** A batch that was sent has its outcome: there is room on the way to the server. */
+  readonly onRoom: () => void;
   /** The batch was sent and got no answer for so long that its connection should be given up. */
   readonly onSilence: (batch: B, trouble: string) => void;
 }
@@ -35,6 +37,7 @@ export class Settler<B extends Batch> {
   readonly #options: SettlerOptions<B>;
   /** In the order they came. */
   readonly #open = new Set<B>();
+  readonly #underWay = new Map<number, number>();
   #takes = 0;
   #onIdle: (() => void) | undefined;
 
@@ -45,6 +48,11 @@ export class Settler<B extends Batch> {
   /** Takes whose batch has no outcome yet, those that were answered without it included. */
   get takes(): number {
     return this.#takes;
+  }
+
+  /** Batches of that hash slot that were sent and have no outcome yet. */
+  underWay(slot: number): number {
+    return this.#underWay.get(slot) ?? 0;
   }
 
   /** Has the group travel in the batch. */
@@ -92,6 +100,8 @@ export class Settler<B extends Batch> {
       this.#record(batch, 0, 1);
       return false;
     }
+    // What goes out again has its place already.
+    if (!batch.isSent) this.#underWay.set(batch.slot, this.underWay(batch.slot) + 1);
     batch.isSent = true;
     batch.sentUs = this.#options.clock.nowUs();
     this.#open.add(batch);
@@ -275,7 +285,16 @@ export class Settler<B extends Batch> {
   finish(batch: B): void {
     clearTimeout(batch.timer);
     batch.isDone = true;
-    if (this.#open.delete(batch)) this.#takes -= batch.takes;
+    if (!this.#open.delete(batch)) return;
+    this.#takes -= batch.takes;
+    if (batch.isSent) this.#leaveWay(batch.slot);
+  }
+
+  #leaveWay(slot: number): void {
+    const left = this.underWay(slot) - 1;
+    if (left > 0) this.#underWay.set(slot, left);
+    else this.#underWay.delete(slot);
+    this.#options.onRoom();
   }
 
   #noteIdle(): void {

@@ -158,7 +158,7 @@ export class RedisNode {
     const { connection } = this.#link;
     if (connection === undefined) return;
     connection.together(() => {
-      for (const batch of this.#intake.takeAll()) this.#dispatch.send(batch, connection);
+      for (const batch of this.#intake.takeReady()) this.#dispatch.send(batch, connection);
     });
   }
 

@@ -89,14 +89,14 @@ describe("groups of one turn", () => {
     for (const key of ["a", "b", "c", "d"]) take(intake, key);
     await vi.advanceTimersByTimeAsync(0);
     expect(turns).toBe(1);
-    expect(intake.takeAll().map((batch) => batch.takes)).toEqual([3, 1]);
-    expect(intake.takeAll()).toEqual([]);
+    expect(intake.takeReady().map((batch) => batch.takes)).toEqual([3, 1]);
+    expect(intake.takeReady()).toEqual([]);
   });
 
   test("travel in a batch of their hash slot each", () => {
     const intake = open();
     for (const [key, slot] of [["a", 7] as const, ["b", 9] as const, ["c", 7] as const]) take(intake, key, slot);
-    expect(intake.takeAll().map(({ slot, takes }) => ({ slot, takes }))).toEqual([
+    expect(intake.takeReady().map(({ slot, takes }) => ({ slot, takes }))).toEqual([
       { slot: 7, takes: 2 },
       { slot: 9, takes: 1 },
     ]);
@@ -112,11 +112,82 @@ describe("groups of one turn", () => {
   });
 });
 
+describe("a server that is asked already", () => {
+  /** Sends all that may go, as a store would. */
+  function send(intake: Intake<SmallBatch>): SmallBatch[] {
+    return intake.takeReady().filter((batch) => intake.settler.begin(batch));
+  }
+  function busy(slot = 0): { intake: Intake<SmallBatch>; underWay: SmallBatch[] } {
+    const intake = open();
+    const underWay = ["a", "b"].flatMap((key) => {
+      take(intake, key, slot);
+      return send(intake);
+    });
+    expect(underWay.map(({ takes }) => takes)).toEqual([1, 1]);
+    return { intake, underWay };
+  }
+
+  test("twice gets what comes meanwhile in one call, as soon as it has answered one", async () => {
+    const { intake, underWay } = busy();
+    for (const key of ["c", "d"]) {
+      take(intake, key);
+      expect(send(intake)).toEqual([]);
+    }
+    await vi.advanceTimersByTimeAsync(0);
+    turns = 0;
+    intake.settler.settle(underWay[0] as SmallBatch, allowing(1));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(turns).toBe(1);
+    expect(send(intake).map(({ takes }) => takes)).toEqual([2]);
+  });
+
+  test("gets a call that is full at once: waiting would add nothing to it", () => {
+    const { intake } = busy();
+    for (const key of ["c", "d", "e", "f"]) take(intake, key);
+    expect(send(intake).map(({ takes }) => takes)).toEqual([3]);
+  });
+
+  test("gets takes of another hash slot at once", () => {
+    const { intake } = busy(7);
+    take(intake, "c", 7);
+    take(intake, "d", 8);
+    expect(send(intake).map(({ slot }) => slot)).toEqual([8]);
+  });
+
+  test.each([
+    ["fails", (intake: Intake<SmallBatch>, batch: SmallBatch) => intake.settler.fail(batch, lost)],
+    ["loses", (intake: Intake<SmallBatch>, batch: SmallBatch) => intake.settler.lose(batch, lost)],
+    ["gives away", (intake: Intake<SmallBatch>, batch: SmallBatch) => intake.settler.release(batch)],
+  ])("and %s one has room again", (_what, end) => {
+    const { intake, underWay } = busy();
+    take(intake, "c");
+    end(intake, underWay[0] as SmallBatch);
+    expect(send(intake)).toHaveLength(1);
+  });
+
+  test("a second time for the same call keeps one place for it", () => {
+    const { intake, underWay } = busy();
+    const [first] = underWay as [SmallBatch];
+    intake.settler.begin(first);
+    intake.settler.settle(first, allowing(1));
+    expect(intake.settler.underWay(0)).toBe(1);
+  });
+
+  test("holds nobody beyond their deadline", async () => {
+    const { intake } = busy();
+    const call = take(intake, "c");
+    expect(send(intake)).toEqual([]);
+    await passMs(100);
+    expect([call.answers, call.code]).toEqual([1, "STORE_TIMEOUT"]);
+    expect(send(intake)).toEqual([]);
+  });
+});
+
 describe("a group is answered once", () => {
   test("by the reply", () => {
     const intake = open();
     const call = take(intake, "a");
-    const [batch] = intake.takeAll();
+    const [batch] = intake.takeReady();
     if (batch === undefined) throw new Error("nothing gathered");
     expect(intake.settler.begin(batch)).toBe(true);
     intake.settler.settle(batch, allowing(1));
@@ -136,7 +207,7 @@ describe("a group is answered once", () => {
     const call = new Call("c");
     call.group.deadlineUs = clock.nowUs() + 20_000;
     intake.take(call.group, call);
-    const [batch] = intake.takeAll();
+    const [batch] = intake.takeReady();
     if (batch === undefined) throw new Error("nothing gathered");
     intake.settler.begin(batch);
     await passMs(14);
@@ -159,7 +230,7 @@ describe("a group is answered once", () => {
     call.group.deadlineUs = clock.nowUs() + 5_000;
     intake.take(call.group, call);
     clock.advanceMs(6);
-    const [batch] = intake.takeAll();
+    const [batch] = intake.takeReady();
     if (batch === undefined) throw new Error("nothing gathered");
     expect(intake.settler.begin(batch)).toBe(false);
     expect([call.answers, call.code]).toEqual([1, "STORE_TOO_LATE"]);
@@ -178,7 +249,7 @@ describe("a group is answered once", () => {
   test("when the connection is lost, if it was sent", () => {
     const intake = open();
     const sent = take(intake, "a");
-    const [batch] = intake.takeAll();
+    const [batch] = intake.takeReady();
     if (batch === undefined) throw new Error("nothing gathered");
     intake.settler.begin(batch);
     const waiting = take(intake, "b");
@@ -193,7 +264,7 @@ describe("a group is answered once", () => {
     const there = open();
     const answered = take(here, "a");
     const late = take(here, "b");
-    const [batch] = here.takeAll();
+    const [batch] = here.takeReady();
     if (batch === undefined) throw new Error("nothing gathered");
     here.settler.begin(batch);
     await passMs(60);
@@ -226,7 +297,7 @@ describe("a take fails at once", () => {
   test("beyond the takes that may be under way, those that wait included", () => {
     const intake = open({ takesInFlightMax: 2 });
     take(intake, "a");
-    const [batch] = intake.takeAll();
+    const [batch] = intake.takeReady();
     if (batch === undefined) throw new Error("nothing gathered");
     intake.settler.begin(batch);
     expect(take(intake, "b").answers).toBe(0);
@@ -239,7 +310,7 @@ describe("a take fails at once", () => {
     const breaker = { windowUs: 1_000_000, outcomesMin: 1, failureShare: 0.5, pauseUs: 250_000 };
     const intake = open({ breaker });
     take(intake, "a");
-    const [batch] = intake.takeAll();
+    const [batch] = intake.takeReady();
     if (batch === undefined) throw new Error("nothing gathered");
     intake.settler.fail(batch, lost);
     expect(take(intake, "b").code).toBe("STORE_BREAKER_OPEN");
@@ -248,7 +319,7 @@ describe("a take fails at once", () => {
     const probing = ["a", "b", "c"].map((key) => take(intake, key));
     expect(take(intake, "d").code).toBe("STORE_BREAKER_OPEN");
     expect(take(intake, "other slot", 5).code).toBe("STORE_BREAKER_OPEN");
-    const [probe] = intake.takeAll();
+    const [probe] = intake.takeReady();
     if (probe === undefined) throw new Error("nothing gathered");
     intake.settler.begin(probe);
     intake.settler.settle(probe, allowing(3));
@@ -267,9 +338,9 @@ describe("a take fails at once", () => {
 test("a server that owes an answer for too long is given up", async () => {
   const intake = open({ silenceMsMax: 5_000 });
   take(intake, "a");
-  const [first] = intake.takeAll();
+  const [first] = intake.takeReady();
   take(intake, "b");
-  const [second] = intake.takeAll();
+  const [second] = intake.takeReady();
   if (first === undefined || second === undefined) throw new Error("nothing gathered");
   intake.settler.begin(first);
   await passMs(4_950);
@@ -292,8 +363,8 @@ test("what is to be given back waits until the server is up, one call more in ea
   isUp = true;
   intake.onUp();
   await vi.advanceTimersByTimeAsync(0);
-  expect(intake.takeAll().map(({ receipts }) => receipts.length)).toEqual([64]);
+  expect(intake.takeReady().map(({ receipts }) => receipts.length)).toEqual([64]);
   await vi.advanceTimersByTimeAsync(0);
   expect(turns).toBe(2);
-  expect(intake.takeAll().map(({ receipts }) => receipts.length)).toEqual([36]);
+  expect(intake.takeReady().map(({ receipts }) => receipts.length)).toEqual([36]);
 });
