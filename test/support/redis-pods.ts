@@ -45,6 +45,10 @@ export class RedisPod {
     this.#options = options;
   }
 
+  get isRunning(): boolean {
+    return this.#children.length > 0;
+  }
+
   start(): void {
     for (const { name, command = ["redis-server"], args = [] } of containersOf(this.#options.component)) {
       const more = this.#options.more?.[name] ?? [];

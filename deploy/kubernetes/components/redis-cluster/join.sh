@@ -56,18 +56,23 @@ take_a_place() {
   [ -n "$primary" ] && ask "$SELF" CLUSTER REPLICATE "$primary" >/dev/null
 }
 
-# A member that failed and whose address no host has any more will not come again. One that is only cut off will.
+# A member that failed will not come again if its address is known to nobody any more, is that of another member now, or is no
+# host's. One that is only cut off will. Lines as above; the address ends before the @.
 forget_the_gone() {
   addresses=" "
   for host in $HOSTS; do addresses="$addresses$(address_of "$host") "; done
-  ask "$SELF" CLUSTER NODES | awk '$3 ~ /fail|noaddr/ && $3 !~ /fail\?|myself/ && NF <= 8 { print $1, $2, $3 }' |
-    while read -r id address flags; do
-      case "$flags$addresses" in
-        *noaddr*) ;;
-        *" ${address%%:*} "*) continue ;;
-      esac
-      ask "$SELF" CLUSTER FORGET "$id" >/dev/null
-    done
+  ask "$SELF" CLUSTER NODES | awk -v hosts="$addresses" '
+    { sub(/@.*/, "", $2) }
+    $3 !~ /fail|noaddr|handshake/ { taken[$2]; next }
+    $3 !~ /handshake/ && NF <= 8 { address[$1] = $2; flags[$1] = $3 }
+    END {
+      for (id in address) {
+        host = address[id]
+        sub(/:[0-9]*$/, "", host)
+        is_nowhere = flags[id] !~ /fail\?/ && index(hosts, " " host " ") == 0
+        if (flags[id] ~ /noaddr/ || address[id] in taken || is_nowhere) print id
+      }
+    }' | while read -r id; do ask "$SELF" CLUSTER FORGET "$id" >/dev/null; done
 }
 
 while true; do
