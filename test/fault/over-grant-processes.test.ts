@@ -6,14 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
-import {
-  type SharedServers,
-  startCluster,
-  startPostgres,
-  startRedis,
-  startSentinel,
-  startTwoRedis,
-} from "../support/shared-stores.ts";
+import { SHARED_STORES, type SharedServers } from "../support/shared-stores.ts";
 import { type AskedRequest, askOnce, openClient } from "../support/test-app.ts";
 
 const CALLERS = 64;
@@ -45,13 +38,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(rulesDir, { recursive: true }));
 
-describe.each([
-  { name: "one Redis", start: startRedis },
-  { name: "Redis under Sentinel", start: startSentinel },
-  { name: "a Redis Cluster", start: startCluster },
-  { name: "Redis and a second one for limits per second", start: startTwoRedis },
-  { name: "PostgreSQL", start: startPostgres },
-])("two processes on $name", ({ name, start }) => {
+describe.each(SHARED_STORES)("two processes on $name", ({ name, start }) => {
   let servers: SharedServers;
   let services: ServiceProcess[];
   let clients: Client[];

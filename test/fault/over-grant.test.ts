@@ -8,14 +8,7 @@ import { Mode, TakeGroup, Verdict } from "../../src/core/take.ts";
 import { hashBucketKey } from "../../src/rules/bucket-key.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { makeLimit } from "../support/builders.ts";
-import {
-  type SharedServers,
-  startCluster,
-  startPostgres,
-  startRedis,
-  startSentinel,
-  startTwoRedis,
-} from "../support/shared-stores.ts";
+import { SHARED_STORES, type SharedServers } from "../support/shared-stores.ts";
 import { groupOn, Reports, settle, until } from "./store-rig.ts";
 
 const STORES = 2;
@@ -37,13 +30,7 @@ interface Bucket {
   readonly limit: Limit;
 }
 
-describe.each([
-  { name: "Redis", start: startRedis },
-  { name: "Redis under Sentinel", start: startSentinel },
-  { name: "a Redis Cluster", start: startCluster },
-  { name: "Redis and a second one for limits per second", start: startTwoRedis },
-  { name: "PostgreSQL", start: startPostgres },
-])("on $name", ({ name, start }) => {
+describe.each(SHARED_STORES)("on $name", ({ name, start }) => {
   let servers: SharedServers;
   let stores: Store[];
   const reports = new Reports();

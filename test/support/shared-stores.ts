@@ -44,7 +44,7 @@ export async function startRedis(): Promise<SharedServers> {
 }
 
 /** A primary with two replicas, named by three sentinels. */
-export async function startSentinel(): Promise<SharedServers> {
+async function startSentinel(): Promise<SharedServers> {
   const rig = await SentinelRig.start();
   const primary = await rig.primary();
   const target = {
@@ -121,3 +121,12 @@ async function whenUp<S extends Opening>(store: S): Promise<S> {
   if (!(await store.whenUp(CONNECT_MS_MAX))) throw new Error(store.trouble());
   return store;
 }
+
+/** All of them, for tests that each must pass. */
+export const SHARED_STORES: readonly { readonly name: string; readonly start: () => Promise<SharedServers> }[] = [
+  { name: "one Redis", start: startRedis },
+  { name: "Redis under Sentinel", start: startSentinel },
+  { name: "a Redis Cluster", start: startCluster },
+  { name: "Redis and a second one for limits per second", start: startTwoRedis },
+  { name: "PostgreSQL", start: startPostgres },
+];
