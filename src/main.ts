@@ -74,7 +74,12 @@ async function end(running: Running, signal: NodeJS.Signals, logger: Logger): Pr
 /** Is one of several workers until the supervisor says stop, or is gone. */
 async function work(): Promise<void> {
   // A terminal and systemd signal every process there is: the supervisor passes on what is meant, once and in order.
-  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => undefined);
+  // Without a supervisor nobody passes anything on: then a signal means this process.
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
+    process.on(signal, () => {
+      if (process.connected !== true && signal !== "SIGHUP") process.exit(1);
+    });
+  }
   let app: App | undefined;
   let mustReload = false;
   let stop: (why: { readonly delays: boolean; readonly isAlone: boolean }) => void = () => undefined;
@@ -87,7 +92,11 @@ async function work(): Promise<void> {
       void app?.reload();
     },
     stop: (delays) => stop({ delays, isAlone: false }),
-    abandoned: () => stop({ delays: false, isAlone: true }),
+    abandoned() {
+      // A worker that still starts has no calls under way, and would wait for ever for its turn to listen.
+      if (app === undefined) process.exit(1);
+      stop({ delays: false, isAlone: true });
+    },
   });
   if (link === undefined) throw new ConfigError("CONFIG_SETTINGS", "workers are started by `headgate serve` alone");
   const settings = readSettings(process.env);

@@ -16,24 +16,35 @@ export function partPrefix(number: number): string {
   return `worker ${number}: `;
 }
 
+/** How many workers there shall be, and whether all of them have served before. */
+export interface ExpectedWorkers {
+  readonly count: number;
+  readonly isStarting: boolean;
+}
+
 /**
- * Troubles and notes of the workers beside `one` that take calls. While the process starts, `expected` is how many there
- * shall be, and that some are missing is a trouble; later a worker that is replaced is not missed, for it gets no calls.
+ * Troubles and notes of the workers beside `one` that take calls. That some are missing is a trouble while the process
+ * starts. Later it is a note: a worker that is replaced gets no calls, so nobody has to stay away.
  */
 export function othersOf(
   one: HealthyWorker,
   all: readonly HealthyWorker[],
-  expected: number,
+  { count, isStarting }: ExpectedWorkers,
 ): { readonly troubles: Parts; readonly notes: Parts } {
   const serving = all.filter(({ serves }) => serves);
   const others = serving.filter((worker) => worker !== one);
-  const missing = expected - serving.length;
+  const missing = count - serving.length;
+  const isMissed = missing > 0 && isStarting;
+  const isReplaced = missing > 0 && !isStarting;
   return {
     troubles: {
-      ...(missing > 0 ? { workers: `${missing} of ${expected} workers are still starting` } : {}),
+      ...(isMissed ? { workers: `${missing} of ${count} workers are still starting` } : {}),
       ...prefixed(others, ({ troubles }) => troubles),
     },
-    notes: prefixed(others, ({ notes }) => notes),
+    notes: {
+      ...(isReplaced ? { workers: `${missing} of ${count} workers are being replaced and take no calls yet` } : {}),
+      ...prefixed(others, ({ notes }) => notes),
+    },
   };
 }
 

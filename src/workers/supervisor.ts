@@ -26,6 +26,12 @@ const LOOK_MS = 1_000;
  * not time: a machine that stood still has not let its workers report either.
  */
 const SILENT_LOOKS_MAX = 10;
+/**
+ * A worker that does not serve after this many looks hangs in its start, and is ended like one that hangs later. A start
+ * takes a second or two; a store that is away does not hold it up. Kubernetes allows a container's start as long (its
+ * default startup probe in deploy/ gives 60 s).
+ */
+const STARTING_LOOKS_MAX = 60;
 /** A connection that was asked to go is expected back within this time. */
 const COMING_BACK_US = 3_000_000;
 /** What a worker may take to end beyond the times that settings give it. */
@@ -103,6 +109,10 @@ export class Supervisor {
   async start(): Promise<void> {
     const { count, settings, logger } = this.#options;
     await this.#openPages();
+    this.#look = setInterval(() => {
+      this.#endStuck();
+      this.#rebalance();
+    }, LOOK_MS);
     try {
       await new Promise<void>((resolve, reject) => {
         this.#start = { resolve, reject };
@@ -110,6 +120,7 @@ export class Supervisor {
       });
     } catch (error) {
       this.#isStopping = true;
+      clearInterval(this.#look);
       for (const worker of this.#workers.values()) worker.kill();
       await this.#closeDoorsteps();
       throw error;
@@ -117,10 +128,6 @@ export class Supervisor {
       this.#start = undefined;
     }
     this.#tellOthers();
-    this.#look = setInterval(() => {
-      this.#endStuck();
-      this.#rebalance();
-    }, LOOK_MS);
     const { grpc, http, debug, metrics } = this.#ports;
     const { grpcUnixSocket, grpcHost, httpHost, backendType: store } = settings;
     logger.info(
@@ -279,9 +286,13 @@ export class Supervisor {
 
   #endStuck(): void {
     for (const worker of this.#all()) {
-      if (!worker.serves || ++worker.silentLooks !== SILENT_LOOKS_MAX) continue;
-      const { number, pid } = worker;
-      this.#options.logger.error({ number, pid }, "a worker has not been heard of for too long; it is ended");
+      const { number, pid, serves } = worker;
+      if (serves ? ++worker.silentLooks !== SILENT_LOOKS_MAX : ++worker.startingLooks !== STARTING_LOOKS_MAX) continue;
+      const trouble = serves
+        ? "a worker has not been heard of for too long; it is ended"
+        : `a worker does not serve ${(STARTING_LOOKS_MAX * LOOK_MS) / 1_000} s after it was started; it is ended`;
+      this.#options.logger.error({ number, pid }, trouble);
+      worker.failure ??= { message: trouble, isOurs: true };
       worker.kill();
     }
   }
@@ -322,7 +333,9 @@ export class Supervisor {
     setImmediate(() => {
       this.#willTell = false;
       const all = this.#all();
-      const expected = this.#start === undefined ? 0 : this.#options.count;
+      // Those that end in order are not missed.
+      const count = this.#isStopping ? 0 : this.#options.count;
+      const expected = { count, isStarting: this.#start !== undefined };
       for (const worker of all) worker.tellOthers(othersOf(worker, all, expected));
     });
   }

@@ -65,10 +65,17 @@ export class WorkerLink {
     this.#ports = start.ports;
   }
 
-  /** Waits for the supervisor's first word. Undefined if this process has no supervisor. */
+  /**
+   * Waits for the supervisor's first word. Undefined if this process has no supervisor. A supervisor that ended while
+   * this program was loading leaves a closed channel, and its `disconnect` event is past: that is told at once.
+   */
   static connect(channel: Channel, orders: WorkerOrders): Promise<WorkerLink> | undefined {
     if (channel.send === undefined) return undefined;
     return new Promise((resolve) => {
+      if (!channel.connected) {
+        orders.abandoned();
+        return;
+      }
       let link: WorkerLink | undefined;
       channel.on("message", (message, socket) => {
         const said = message as ToWorker;

@@ -45,6 +45,8 @@ export class WorkerProcess implements PageWorker {
   lastGiven = 0;
   /** Looks at it since it reported last. */
   silentLooks = 0;
+  /** Looks at it before it served. */
+  startingLooks = 0;
   isAlive = true;
 
   constructor({ number, file, env, ports, startedUs, onMessage, onEnd }: WorkerOptions) {

@@ -162,3 +162,15 @@ test("answers an order to send a connection away with the streams that went, or 
   channel.say({ kind: "move", surplus: 5 });
   expect(channel.heardOf("moved").map(({ streams }) => streams)).toEqual([4, null]);
 });
+
+test("a supervisor that ended while the worker was loading is noticed at once, though its last word still waits", () => {
+  channel.connected = false;
+  const link = WorkerLink.connect(channel, {
+    reload: () => orders.push("reload"),
+    stop: (delays) => orders.push(`stop ${delays}`),
+    abandoned: () => orders.push("abandoned"),
+  });
+  channel.say({ kind: "start", number: 2, ports: { grpc: 0 } });
+  expect(link).toBeInstanceOf(Promise);
+  expect(orders).toEqual(["abandoned"]);
+});
