@@ -3,7 +3,7 @@
 import { Algorithm, type Limit } from "../core/limit.ts";
 import type { Descriptor } from "../core/request.ts";
 import { Mode, type Take, type TakeGroup } from "../core/take.ts";
-import { hashBucketKey } from "../rules/bucket-key.ts";
+import { hashBucketKey, shownValue } from "../rules/bucket-key.ts";
 
 /** What a counter's take is made of, beside its limit. */
 export interface CounterAsk {
@@ -33,6 +33,9 @@ export function asCounter(limit: Limit): Limit {
 }
 
 /** What an override's hits are counted under: its entries, one element each. */
-export function entryPath({ keys, values, entryCount }: Descriptor): string[] {
-  return keys.slice(0, entryCount).map((key, i) => (values[i] === "" ? key : `${key}_${values[i]}`));
+export function entryPath({ keys, values, entryCount }: Descriptor, hashesValues: boolean): string[] {
+  return keys.slice(0, entryCount).map((key, i) => {
+    const value = shownValue(values[i] as string, hashesValues);
+    return value === "" ? key : `${key}_${value}`;
+  });
 }

@@ -8,10 +8,10 @@ import type { LimitStats, StatsBook, ValueStatsBook } from "../core/limit-stats.
 import type { Descriptor, LimitRequest } from "../core/request.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, type Take } from "../core/take.ts";
 import { AMOUNT_MAX, divideDown, MICROS_PER_SECOND } from "../core/units.ts";
-import { limitKeySuffix, writeEntry, writeSharedEntry } from "../rules/bucket-key.ts";
+import { limitKeySuffix, shownValue, writeEntry, writeSharedEntry } from "../rules/bucket-key.ts";
 import { costOf } from "../rules/cost.ts";
 import { counterKey } from "../rules/counter-key.ts";
-import { findRule } from "../rules/match.ts";
+import { findRule, hidesValues } from "../rules/match.ts";
 import { MatchWork } from "../rules/match-work.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import type { LimitCall } from "./call.ts";
@@ -113,15 +113,21 @@ export class TakeFiller {
   #fillOverride(call: LimitCall, rules: DomainRules, index: number, hits: number): void {
     const descriptor = call.request.descriptors[index] as Descriptor;
     const limit = this.#overrideOf(descriptor, rules);
+    const hashesValues = hidesValues(rules, descriptor, this.#work);
     if (rules.counterPrefix !== undefined) {
-      const key = counterKey(rules.counterPrefix, rules, descriptor, undefined);
+      const key = counterKey(rules.counterPrefix, rules, descriptor, undefined, hashesValues);
       const take = this.#addCounter(call, limit, key, index, hits, undefined);
-      take.stats = this.#options.statsBook.statsOfValues(limit.stats, rules.domain, entryPath(descriptor), "");
+      take.stats = this.#options.statsBook.statsOfValues(
+        limit.stats,
+        rules.domain,
+        entryPath(descriptor, hashesValues),
+        "",
+      );
       return;
     }
     const { keys } = call.group;
     const keyAt = keys.end;
-    writeBaseKey(keys, rules, descriptor, undefined, false);
+    writeBaseKey(keys, rules, descriptor, undefined, hashesValues);
     keys.write(limit.keySuffix);
     const cost = costOf(hits, undefined, descriptor);
     this.#addTake(call, limit, index, hits, cost, undefined).endKey(keyAt);
@@ -292,7 +298,7 @@ function valuePath(rules: DomainRules, descriptor: Descriptor, matched: readonly
     const key = descriptor.keys[i] as string;
     if (rules.costEntries.has(key)) continue;
     const rule = matched[path.length] as Rule;
-    const value = descriptor.values[i] as string;
+    const value = shownValue(descriptor.values[i] as string, last?.hashesValues === true);
     if (rule.sharesThreshold) path.push(`${key}_${rule.patternText}`);
     else if (last?.detailedMetric) path.push(`${key}_${value}`);
     else if (rule.valueToMetric) path.push(value === "" ? key : `${key}_${value}`);
@@ -326,7 +332,7 @@ function writeBaseKey(
     const entryKey = descriptor.keys[i] as string;
     if (rules.costEntries.size > 0 && rules.costEntries.has(entryKey)) continue;
     const rule = matched?.[depth++];
-    if (rule?.sharesThreshold) writeSharedEntry(keys, entryKey, rule.patternText);
+    if (rule?.sharesThreshold) writeSharedEntry(keys, entryKey, rule);
     else writeEntry(keys, entryKey, descriptor.values[i] as string, hashesValues);
   }
 }

@@ -5,6 +5,7 @@ import { type Descriptor, textOf } from "../core/request.ts";
 import { GLOBAL_DESCRIPTOR, Outcome, Source, type Take } from "../core/take.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { isOver } from "../limiter/combine.ts";
+import { shownValues } from "../limiter/hidden-values.ts";
 import { losesMetadata } from "../limiter/lost-metadata.ts";
 import { resetSecondsOf } from "../limiter/retry-after.ts";
 import { reasonOf } from "./headers.ts";
@@ -116,7 +117,9 @@ function referenceFields(call: LimitCall, isLost: typeof losesMetadata): Record<
   const { request } = call;
   const fields: Record<string, unknown> = {
     domain: textOf(request.domain),
-    descriptors: request.descriptors.slice(0, request.descriptorCount).map(descriptorFields),
+    descriptors: request.descriptors
+      .slice(0, request.descriptorCount)
+      .map((descriptor, i) => descriptorFields(descriptor, shownValues(call, i))),
   };
   if (request.hitsAddend !== 0) fields.hitsAddend = request.hitsAddend;
   const metadata = mergedMetadata(call, isLost);
@@ -124,11 +127,8 @@ function referenceFields(call: LimitCall, isLost: typeof losesMetadata): Record<
   return fields;
 }
 
-function descriptorFields(descriptor: Descriptor): Record<string, unknown> {
-  const entries: string[] = [];
-  for (let i = 0; i < descriptor.entryCount; i++) {
-    entries.push(`${textOf(descriptor.keys[i] as string)}=${textOf(descriptor.values[i] as string)}`);
-  }
+function descriptorFields(descriptor: Descriptor, values: readonly string[]): Record<string, unknown> {
+  const entries = values.map((value, i) => `${textOf(descriptor.keys[i] as string)}=${textOf(value)}`);
   const fields: Record<string, unknown> = { entries };
   if (descriptor.hasOverride) fields.limit = overrideText(descriptor);
   if (descriptor.hasHits) fields.hitsAddend = descriptor.hits;

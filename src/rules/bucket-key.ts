@@ -5,16 +5,22 @@
 //   <prefix>{domain|key=value|key=value}|sw/60/name
 //
 // Text is one-byte (core/request.ts). `%`, `|`, `{`, `}` and control bytes are written as % and two hex digits, in keys
-// of entries `=` too. `%*` opens the text of a pattern whose values share a bucket, `%#` the hash of a value.
+// of entries `=` too. `%#` opens the hash of a value. What stands for the value where the values of a pattern share a bucket:
+//
+//   %*<value with stars>     %:<kind>:<text of match>     %=<key of the rule>=<value with stars>, if the entry has another key
 
 import { createHash } from "node:crypto";
 import { KeyBytes } from "../core/key-bytes.ts";
 import { ALGORITHM_NAMES, type Algorithm } from "../core/limit.ts";
+import type { Rule } from "./rule-set.ts";
 
 export { hashBucketKey } from "../core/key-hash.ts";
 
 /** Longer keys and values of entries stand in bucket keys as their SHA-256, so that these stay small whatever callers send. */
 export const VALUE_BYTES_IN_KEY_MAX = 256;
+
+/** What a bucket key says of a rule whose values share a bucket. */
+export type SharedRule = Pick<Rule, "key" | "pattern" | "patternText">;
 
 const ALGORITHM_TAGS: readonly string[] = ALGORITHM_NAMES.map((name) => name.replace(/^(.)[a-z]*_(.)[a-z]*$/, "$1$2"));
 
@@ -39,23 +45,42 @@ export function entryKeyPart(key: string, value: string, hashesValue: boolean): 
   return textWritten((keys) => writeEntry(keys, key, value, hashesValue));
 }
 
-/** One entry of a bucket key whose bucket is shared by all values that a pattern matches. */
-export function sharedEntryKeyPart(key: string, patternText: string): string {
-  return textWritten((keys) => writeSharedEntry(keys, key, patternText));
+/** One entry of a bucket key whose bucket is shared by all values that the rule's pattern matches. */
+export function sharedEntryKeyPart(key: string, rule: SharedRule): string {
+  return textWritten((keys) => writeSharedEntry(keys, key, rule));
 }
 
 /** Appends what `entryKeyPart` makes. */
 export function writeEntry(keys: KeyBytes, key: string, value: string, hashesValue: boolean): void {
   writeEntryKey(keys, key);
-  if (hashesValue || value.length > VALUE_BYTES_IN_KEY_MAX) keys.write(hashOf(value));
+  if (hashesValue || value.length > VALUE_BYTES_IN_KEY_MAX) keys.write(hashOfValue(value));
   else writeEscaped(keys, value, SPECIAL);
 }
 
 /** Appends what `sharedEntryKeyPart` makes. */
-export function writeSharedEntry(keys: KeyBytes, key: string, patternText: string): void {
+export function writeSharedEntry(keys: KeyBytes, key: string, rule: SharedRule): void {
   writeEntryKey(keys, key);
-  keys.write("%*");
-  writeEscaped(keys, patternText, SPECIAL);
+  if (rule.key !== key) {
+    keys.write("%=");
+    writeEscaped(keys, rule.key, SPECIAL_IN_KEYS);
+    keys.write("=");
+  } else keys.write(isOfMatch(rule.pattern) ? "%:" : "%*");
+  writeEscaped(keys, rule.patternText, SPECIAL);
+}
+
+/** The value as people and metrics may see it. An empty one tells nothing and stays. */
+export function shownValue(value: string, hashesValues: boolean): string {
+  return hashesValues && value !== "" ? hashOfValue(value) : value;
+}
+
+function hashOfValue(value: string): string {
+  return `%#${createHash("sha256").update(value, "latin1").digest("base64url")}`;
+}
+
+// A value with stars may read like what stands for `match`, and a rule is reached by other keys than its own if that has
+// a star in it or key and value count as one text: no two of these may come to one bucket key.
+function isOfMatch({ kind }: Rule["pattern"]): boolean {
+  return kind === "prefix" || kind === "suffix" || kind === "regex" || kind === "cidr";
 }
 
 function escaped(text: string): string {
@@ -68,13 +93,9 @@ function textWritten(write: (keys: KeyBytes) => void): string {
   return keys.textFrom(0);
 }
 
-function hashOf(value: string): string {
-  return `%#${createHash("sha256").update(value, "latin1").digest("base64url")}`;
-}
-
 function writeEntryKey(keys: KeyBytes, key: string): void {
   keys.write("|");
-  if (key.length > VALUE_BYTES_IN_KEY_MAX) keys.write(hashOf(key));
+  if (key.length > VALUE_BYTES_IN_KEY_MAX) keys.write(hashOfValue(key));
   else writeEscaped(keys, key, SPECIAL_IN_KEYS);
   keys.write("=");
 }

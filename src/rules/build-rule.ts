@@ -25,12 +25,15 @@ export interface DomainContext {
   readonly log: ProblemLog;
   /** Every limit built, in the order of the files. */
   readonly limits: Limit[];
+  /** Becomes true with the first rule that hides values. */
+  hasHashedValues: boolean;
 }
 
 /** Where a level hangs. */
 interface Parent {
   readonly path: string;
   readonly statPath: readonly string[];
+  readonly hashesValues: boolean;
 }
 
 /** How many rules the drafts come to: every value of `one_of` has all rules below it for itself. */
@@ -42,7 +45,7 @@ export function countRules(drafts: readonly RuleDraft[]): number {
 
 /** The root level of a domain, a rule per step. The drafts must come to at most RULES_MAX rules. */
 export function* buildRoot(drafts: readonly RuleDraft[], context: DomainContext): Steps<Level> {
-  return yield* buildLevel(drafts, { path: "", statPath: [] }, context);
+  return yield* buildLevel(drafts, { path: "", statPath: [], hashesValues: false }, context);
 }
 
 interface MutableKeyRules {
@@ -123,13 +126,15 @@ function* buildRule(draft: RuleDraft, patternDraft: PatternDraft, parent: Parent
   const pathElement = visible(text === "" ? draft.key : `${draft.key}=${text}`);
   const path = parent.path === "" ? pathElement : `${parent.path}/${pathElement}`;
   const statPath = [...parent.statPath, text === "" ? draft.key : `${draft.key}_${text}`];
+  const hashesValues = draft.hashesValues || parent.hashesValues;
+  if (hashesValues) context.hasHashedValues = true;
   const owner = {
     domain: context.domain,
     path,
     statPath,
     onStoreFailure: draft.onStoreFailure,
     isList: draft.limits.isList,
-    isOwnKind: draft.limits.isList || draft.isPostPaid || draft.cost !== undefined || draft.hashesValues,
+    isOwnKind: draft.limits.isList || draft.isPostPaid || draft.cost !== undefined || hashesValues,
   };
   return {
     key: draft.key,
@@ -148,11 +153,14 @@ function* buildRule(draft: RuleDraft, patternDraft: PatternDraft, parent: Parent
     isPostPaid: draft.isPostPaid,
     cost: draft.cost,
     sharesThreshold: draft.sharesThreshold,
-    hashesValues: draft.hashesValues,
+    hashesValues,
     detailedMetric: draft.detailedMetric,
     valueToMetric: draft.valueToMetric,
     metadata: draft.metadata,
-    children: draft.children.length === 0 ? undefined : yield* buildLevel(draft.children, { path, statPath }, context),
+    children:
+      draft.children.length === 0
+        ? undefined
+        : yield* buildLevel(draft.children, { path, statPath, hashesValues }, context),
   };
 }
 

@@ -104,7 +104,7 @@ function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetCo
   const names = new SafeNames(namesOf(rules, globalLimits), log);
   const limitBuilder = new LimitBuilder(options, names, shared.ids);
   const { cacheKeyPrefix = "", compatible = false } = options;
-  const context: DomainContext = { domain, names, limitBuilder, compatible, log, limits: [] };
+  const context: DomainContext = { domain, names, limitBuilder, compatible, log, limits: [], hasHashedValues: false };
   const keyPrefix = domainKeyPrefix(cacheKeyPrefix, domain);
   const root = yield* buildRoot(rules, context);
   yield;
@@ -119,6 +119,7 @@ function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetCo
     globalLimit,
     costEntries,
     hasReplaces: context.limits.some((limit) => limit.replaces.length > 0) || root.rules.some(replacesWhileUnlimited),
+    hasHashedValues: context.hasHashedValues,
     limits: context.limits,
     files: parts.map((part) => part.file),
   };

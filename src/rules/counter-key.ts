@@ -6,6 +6,7 @@
 // Text is one-byte (core/request.ts). Names of Headgate's own buckets are made by bucket-key.ts.
 
 import type { Descriptor } from "../core/request.ts";
+import { shownValue } from "./bucket-key.ts";
 import { compositeText } from "./composite.ts";
 import { fitsPieces } from "./match.ts";
 import type { DomainRules, Rule } from "./rule-set.ts";
@@ -17,20 +18,21 @@ export function counterKeyPrefix(cacheKeyPrefix: string, domain: string): string
 
 /**
  * Name of a descriptor's counters but for the start of the window. `matched` are the rules its entries led to; undefined
- * for an override, which counts the entries as they are. Cost entries are passed over.
+ * for an override, which counts the entries as they are, but for values that its rules hide. Cost entries are passed over.
  */
 export function counterKey(
   prefix: string,
   rules: DomainRules,
   descriptor: Descriptor,
   matched: readonly Rule[] | undefined,
+  hashesValues = false,
 ): string {
   let text = prefix;
   let depth = 0;
   for (let i = 0; i < descriptor.entryCount; i++) {
     const key = descriptor.keys[i] as string;
     if (rules.costEntries.size > 0 && rules.costEntries.has(key)) continue;
-    const value = descriptor.values[i] as string;
+    const value = shownValue(descriptor.values[i] as string, hashesValues);
     const rule = matched?.[depth++];
     text += `${key}_${rule?.sharesThreshold === true ? sharedValue(rule, key, value) : value}_`;
   }

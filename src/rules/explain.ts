@@ -159,8 +159,7 @@ function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): Steps<
   const keyParts = (hashesValues: boolean) =>
     matched.reduce(
       (text, { rule, key, value }) =>
-        text +
-        (rule.sharesThreshold ? sharedEntryKeyPart(key, rule.patternText) : entryKeyPart(key, value, hashesValues)),
+        text + (rule.sharesThreshold ? sharedEntryKeyPart(key, rule) : entryKeyPart(key, value, hashesValues)),
       domain.keyPrefix,
     );
   return {

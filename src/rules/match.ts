@@ -31,6 +31,23 @@ export function findRule(
   return rule?.hasLimit ? rule : undefined;
 }
 
+/**
+ * True if a rule that the entries lead to, or one on the way there, hides values (`hash_values`). Also where the way ends
+ * before the last entry.
+ */
+export function hidesValues(rules: DomainRules, descriptor: Descriptor, work: MatchWork = ANY_MATCH_WORK): boolean {
+  if (!rules.hasHashedValues) return false;
+  let level: Level | undefined = rules.root;
+  for (let i = 0; i < descriptor.entryCount && level !== undefined; i++) {
+    const key = descriptor.keys[i] as string;
+    if (rules.costEntries.has(key)) continue;
+    const rule = findChild(level, key, descriptor.values[i] as string, work);
+    if (rule?.hashesValues) return true;
+    level = rule?.children;
+  }
+  return false;
+}
+
 /** Finds the rule of one level that accepts the entry. Once found it stands, even if its subtree leads nowhere. */
 export function findChild(
   level: Level,

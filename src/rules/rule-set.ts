@@ -59,7 +59,7 @@ export interface Rule {
   readonly cost: CostEntry | undefined;
   /** All values that this rule matches share one bucket (also where a deeper rule holds the limit). */
   readonly sharesThreshold: boolean;
-  /** Values stand in bucket keys as hashes. */
+  /** Values of descriptors that lead here are shown as hashes. Set on a rule it holds for all rules below, too. */
   readonly hashesValues: boolean;
   readonly detailedMetric: boolean;
   readonly valueToMetric: boolean;
@@ -131,6 +131,8 @@ export interface DomainRules {
   readonly costEntries: ReadonlySet<string>;
   /** True if any limit of the domain replaces another: spares the others the work. */
   readonly hasReplaces: boolean;
+  /** True if any rule of the domain hides values. */
+  readonly hasHashedValues: boolean;
   /** Limits of this domain's rules and its global limit, for pages and metrics. */
   readonly limits: readonly Limit[];
   /** Files the domain came from, relative to the rules directory. */

@@ -25,7 +25,11 @@ interface Named {
 function keyOf(named: Named): string {
   const entries = named.entries.map(({ key, value, shared }) =>
     shared
-      ? sharedEntryKeyPart(oneByteOf(key), oneByteOf(value))
+      ? sharedEntryKeyPart(oneByteOf(key), {
+          key: oneByteOf(key),
+          pattern: { kind: "wildcard", pieces: oneByteOf(value).split("*") },
+          patternText: oneByteOf(value),
+        })
       : entryKeyPart(oneByteOf(key), oneByteOf(value), false),
   );
   const suffix = limitKeySuffix(named.algorithm, named.windowSeconds, oneByteOf(named.name));

@@ -89,7 +89,7 @@ describe("a descriptor that has a limit", () => {
   });
 
   test("shows the shared bucket of a rule that shares it", () => {
-    expect(explainOne(RULES, "path=/api/users").limits[0]?.bucketKey).toBe("{edge|path=%*prefix:/api/}|sw/3600");
+    expect(explainOne(RULES, "path=/api/users").limits[0]?.bucketKey).toBe("{edge|path=%:prefix:/api/}|sw/3600");
   });
 });
 
