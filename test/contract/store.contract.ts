@@ -133,6 +133,30 @@ function describeBuckets(open: () => StoreHarness): void {
       expect(group.takes.map(({ outcome }) => outcome)).toEqual(ALL.map(() => Outcome.never));
     });
 
+    test("bytes of any kind and number tell buckets apart", async () => {
+      // Callers write keys of counters: also such as look like another key's escaped or hashed form.
+      const texts = [
+        "\xc3\xa9",
+        "%c3%a9",
+        "\\xc3\\xa9",
+        "\\\\xc3",
+        "\xc3",
+        "\0",
+        "%00",
+        "\\x00",
+        '"',
+        "\\",
+        "\\\\",
+        "#",
+      ];
+      const long = "x".repeat(2_000);
+      const identities = [...texts, ...texts.flatMap((text) => [`${long}${text}`, `${text}${long}`]), long, `${long}x`];
+      const asks = identities.map((identity, index) => ({ limit: bucket, identity, cost: (index % 9) + 1 }));
+      for (const one of asks) await ask(open(), [one]);
+      const left = await Promise.all(asks.map(({ identity }) => look(open(), bucket, identity)));
+      expect(left.map(({ remaining }) => remaining)).toEqual(asks.map(({ cost }) => 10 - cost));
+    });
+
     test("settles a group of many takes", async () => {
       const asks = Array.from({ length: 60 }, (_, i) => ({ limit: bucket, identity: `user-${i % 40}`, cost: 5 }));
       const group = await ask(open(), asks);

@@ -96,10 +96,10 @@ async function rowsOf(postgres: PostgresServer): Promise<FoundCounter[]> {
   }));
 }
 
-// In PostgreSQL bytes that are no printable ASCII stand as % and two hex digits.
+// In PostgreSQL bytes that are no printable ASCII stand as \x and two hex digits, a backslash as two.
 function textOf(key: string): string {
-  const bytes = key.replace(/%([0189a-f][0-9a-f])/gi, (_, hex: string) =>
-    String.fromCharCode(Number.parseInt(hex, 16)),
+  const bytes = key.replace(/\\(\\|x[0-9a-f]{2})/g, (_, code: string) =>
+    code === "\\" ? code : String.fromCharCode(Number.parseInt(code.slice(1), 16)),
   );
   return Buffer.from(bytes, "latin1").toString("utf8");
 }
