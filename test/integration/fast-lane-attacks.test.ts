@@ -104,6 +104,15 @@ describe("a flood of frames costs its sender the connection:", () => {
     await expectCost(peer, "frame_flood", ErrorCode.enhanceYourCalm);
   });
 
+  test("DATA frames of padding alone", async () => {
+    const peer = rig.peer();
+    peer.send(peer.headers(1, callFields(PATH)));
+    const padded = Buffer.alloc(256);
+    padded[0] = 255;
+    peer.send(times(12_000, () => frameOf(FrameType.data, Flag.padded, 1, padded)));
+    await expectCost(peer, "frame_flood", ErrorCode.enhanceYourCalm);
+  });
+
   test("windows opened by a byte at a time, for an answer that then goes out in crumbs", async () => {
     const peer = rig.peer([Setting.initialWindowSize, 0]);
     peer.send(peer.call(1, PATH, "x".repeat(15_000)));

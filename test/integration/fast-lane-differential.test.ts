@@ -100,6 +100,13 @@ const CASES: readonly { name: string; say: (peer: Http2Peer) => Buffer }[] = [
   { name: "a deadline far away", say: withField("grpc-timeout", "10S") },
   { name: "a deadline in the largest unit", say: withField("grpc-timeout", "99999999H") },
   { name: "a deadline that is none", say: withField("grpc-timeout", "soon") },
+  ...["10S,5S", "5S,10S", "soon,5S", "5S,soon"].map((deadlines) => ({
+    name: `two deadlines, ${deadlines}`,
+    say: (peer: Http2Peer) => {
+      const fields = deadlines.split(",").map((deadline): Field => ["grpc-timeout", deadline]);
+      return Buffer.concat([peer.headers(1, callFields(PATH, ...fields)), end(messageOf("hello"))]);
+    },
+  })),
   { name: "no compression, said", say: withField("grpc-encoding", "identity") },
   { name: "metadata, binary too", say: withField("trace-bin", "AAEC") },
   {

@@ -11,7 +11,7 @@ interface Allowance {
   readonly perCall: number;
 }
 
-/** Kinds of such frames; the number is the index in ALLOWANCES. */
+/** Kinds of such frames; the number is the index in ALLOWANCES. Resets that the peer makes us send count as its own. */
 export const Frill = { reset: 0, ping: 1, settings: 2, other: 3, refused: 4 } as const;
 export type Frill = (typeof Frill)[keyof typeof Frill];
 
@@ -41,13 +41,19 @@ export class Allowances {
 
   /** Takes one frame from its stock. Throws ConnectionError when there is none left. */
   spend(frill: Frill): void {
+    const flood = this.overdraw(frill);
+    if (flood !== undefined) throw flood;
+  }
+
+  /** Takes one frame from its stock. Returns what the connection has to end with when there is none left. */
+  overdraw(frill: Frill): FloodError | undefined {
     const left = this.#left[frill] as number;
     if (left === 0) this.#refill(0);
     this.#left[frill] = (this.#left[frill] as number) - 1;
-    if ((this.#left[frill] as number) >= 0) return;
+    if ((this.#left[frill] as number) >= 0) return undefined;
     const { trouble } = ALLOWANCES[frill] as Allowance;
     this.#counts.troubles[trouble]++;
-    throw new FloodError(ErrorCode.enhanceYourCalm, trouble);
+    return new FloodError(ErrorCode.enhanceYourCalm, trouble);
   }
 
   /** Lets `seconds` of time refill the stocks. */

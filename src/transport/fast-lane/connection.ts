@@ -4,7 +4,7 @@
 
 import type { Socket } from "node:net";
 import type { GrpcStatus } from "../../core/unary.ts";
-import { Allowances, FloodError } from "./allowances.ts";
+import { Allowances, FloodError, Frill } from "./allowances.ts";
 import type { Trouble } from "./bounds.ts";
 import { ConnectionLife, type LifeOwner } from "./connection-life.ts";
 import { FrameIntake, type IntakeOwner, RECEIVE_WINDOW } from "./frame-intake.ts";
@@ -107,24 +107,25 @@ export class Connection implements IntakeOwner, LaneConnection, LifeOwner, Outpu
   }
 
   end(stream: Stream): void {
-    if (!stream.isRemoteDone) {
-      this.sender.rstStream(stream.id, ErrorCode.noError);
-      this.streams.noteReset(stream.id);
-    }
-    this.allowances.noteCall();
     this.remove(stream);
+    if (stream.isRemoteDone) this.allowances.noteCall();
+    else this.refuse(stream.id, ErrorCode.noError);
   }
 
   reset(stream: Stream, code: ErrorCode): void {
-    this.refuse(stream.id, code);
     this.remove(stream);
     stream.abandon(code);
+    this.refuse(stream.id, code);
     this.flushSoon();
   }
 
+  // The one place that a RST_STREAM leaves from. Whatever it is for, the peer brought it about, and work may have begun by
+  // then: it counts as one that the peer sent. The connection may be closed when this returns.
   refuse(id: number, code: ErrorCode): void {
     this.streams.noteReset(id);
     this.sender.rstStream(id, code);
+    const flood = this.allowances.overdraw(code === ErrorCode.refusedStream ? Frill.refused : Frill.reset);
+    if (flood !== undefined) this.fail(flood);
   }
 
   remove(stream: Stream): void {

@@ -45,7 +45,7 @@ export interface IntakeOwner extends CallOwner, HandOverOwner, SettingsOwner {
   readonly life: ConnectionLife;
   /** Nothing is read or sent any more, but for what was written before. */
   readonly isClosed: boolean;
-  /** Sends RST_STREAM for a stream that was not opened. */
+  /** Sends RST_STREAM, which the peer has to answer for; ends the connection if it is one too many. */
   refuse(id: number, code: ErrorCode): void;
   /** Forgets a stream that is over. */
   remove(stream: Stream): void;
@@ -143,7 +143,8 @@ export class FrameIntake implements FrameSink, BlockSink {
       this.#receiveWindow = RECEIVE_WINDOW;
     }
     const isEnd = (flags & Flag.endStream) !== 0;
-    if (size < WORTHY_DATA_BYTES && !isEnd) this.#allowances.spend(Frill.other);
+    // Padding is not what a frame is sent for, so it does not count.
+    if (end - start < WORTHY_DATA_BYTES && !isEnd) this.#allowances.spend(Frill.other);
     const stream = this.#streams.get(id);
     if (stream === undefined) {
       this.#takeForClosed(id, "DATA");
@@ -165,9 +166,7 @@ export class FrameIntake implements FrameSink, BlockSink {
   #takeForClosed(id: number, what: string): void {
     if (id > this.#streams.lastId || id % 2 === 0) throw protocolError(`${what} on a stream that was never opened`);
     this.#allowances.spend(Frill.other);
-    if (this.#streams.wasReset(id)) return;
-    this.#sender.rstStream(id, ErrorCode.streamClosed);
-    this.#streams.noteReset(id);
+    if (!this.#streams.wasReset(id)) this.#connection.refuse(id, ErrorCode.streamClosed);
   }
 
   takeHeaderBlock(id: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void {
@@ -188,12 +187,9 @@ export class FrameIntake implements FrameSink, BlockSink {
     }
     if (this.#connection.life.isClosedTo(id)) this.#streams.noteReset(id);
     else if (head.route === Route.malformed || (isEnd && head.contentLength > 0)) {
-      this.#allowances.spend(Frill.other);
       this.#connection.refuse(id, ErrorCode.protocolError);
-    } else if (this.#isFull()) {
-      this.#allowances.spend(Frill.refused);
-      this.#connection.refuse(id, ErrorCode.refusedStream);
-    } else this.#open(id, head, isEnd);
+    } else if (this.#isFull()) this.#connection.refuse(id, ErrorCode.refusedStream);
+    else this.#open(id, head, isEnd);
   }
 
   #isFull(): boolean {
@@ -217,9 +213,7 @@ export class FrameIntake implements FrameSink, BlockSink {
   #turnAway(id: number, status: GrpcStatus, why: string, isEnd: boolean): void {
     this.#allowances.spend(Frill.other);
     this.#sender.headers(id, this.#sender.blocks.trailersOnly(status, why), true);
-    if (isEnd) return;
-    this.#sender.rstStream(id, ErrorCode.noError);
-    this.#streams.noteReset(id);
+    if (!isEnd) this.#connection.refuse(id, ErrorCode.noError);
   }
 
   // Trailers, or a fault. They are decoded even if nobody wants them: the table depends on it.
@@ -257,7 +251,6 @@ export class FrameIntake implements FrameSink, BlockSink {
   #openHanded(id: number, head: RequestHead, isEnd: boolean): void {
     const stream = this.#handOver.open(id, this.#list, isEnd);
     if (typeof stream === "number") {
-      this.#allowances.spend(Frill.refused);
       this.#connection.refuse(id, stream);
       return;
     }

@@ -66,8 +66,10 @@ export function readHead(list: HeaderList, known: KnownMethods, head: RequestHea
   head.contentLength = -1;
   let seen = 0;
   let isPlain = true;
-  let contentType = "";
+  let contentType: string | undefined;
   let hasFields = false;
+  let hasTimeout = false;
+  let length = -1;
   for (let i = 0; i < list.count; i++) {
     const value = list.values[i] as string;
     const pseudo = pseudoBit(list.nameIds[i] as NameId);
@@ -85,20 +87,24 @@ export function readHead(list: HeaderList, known: KnownMethods, head: RequestHea
     hasFields = true;
     switch (list.nameIds[i]) {
       case NameId.contentType:
-        contentType = value;
+        // Of several the first counts, as in Node.
+        contentType ??= value;
         break;
       case NameId.te:
         if (value !== "trailers") return;
         break;
       case NameId.grpcTimeout:
-        head.timeoutUs = readTimeoutUs(value);
+        // Several are none, as in grpc-js, which joins them to one text.
+        head.timeoutUs = hasTimeout ? Number.NaN : readTimeoutUs(value);
+        hasTimeout = true;
         break;
       case NameId.grpcEncoding:
         isPlain &&= value === "identity";
         break;
       case NameId.contentLength:
-        head.contentLength = readLength(value);
-        if (Number.isNaN(head.contentLength)) return;
+        length = readLength(value);
+        if (Number.isNaN(length) || (head.contentLength >= 0 && length !== head.contentLength)) return;
+        head.contentLength = length;
         break;
       case NameId.connectionBound:
       case NameId.foreignPseudo:
@@ -107,7 +113,7 @@ export function readHead(list: HeaderList, known: KnownMethods, head: RequestHea
     }
   }
   if ((seen & SEEN_NEEDED) !== SEEN_NEEDED) return;
-  if (!contentType.startsWith(CONTENT_TYPE)) head.route = Route.notGrpc;
+  if (contentType?.startsWith(CONTENT_TYPE) !== true) head.route = Route.notGrpc;
   else if (isPlain && head.method !== undefined && !Number.isNaN(head.timeoutUs) && isGrpcContent(contentType)) {
     head.route = Route.unary;
   } else head.route = known.handedPaths.has(head.path) ? Route.handOver : Route.unknownMethod;

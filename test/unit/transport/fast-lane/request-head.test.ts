@@ -78,6 +78,26 @@ describe("a request", () => {
       fields: callFields(UNARY.path, ["content-length", "-1"]),
       route: "malformed",
     },
+    {
+      name: "with two lengths that differ",
+      fields: callFields(UNARY.path, ["content-length", "5"], ["content-length", "6"]),
+      route: "malformed",
+    },
+    {
+      name: "with the same length twice",
+      fields: callFields(UNARY.path, ["content-length", "5"], ["content-length", "5"]),
+      route: "unary",
+    },
+    {
+      name: "with two deadlines",
+      fields: callFields(UNARY.path, ["grpc-timeout", "1S"], ["grpc-timeout", "1S"]),
+      route: "handOver",
+    },
+    {
+      name: "with a content type of gRPC after another",
+      fields: [...replaced("content-type", "text/html"), ["content-type", "application/grpc"]],
+      route: "notGrpc",
+    },
   ])("$name goes to $route", ({ fields, route }) => {
     expect(routeOf(fields)).toBe(route);
   });
