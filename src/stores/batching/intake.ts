@@ -21,6 +21,8 @@ import { Settler } from "./settler.ts";
 const UNDER_WAY_MAX = 2;
 /** Closing waits for answers at least this long. */
 const CLOSE_MS_MIN = 250;
+/** And at most this long until what is to be given back has been. */
+const GIVE_BACK_MS_MAX = 1_000;
 
 /** What an intake asks of the server's side. */
 export interface ServerSide<B extends Batch> {
@@ -140,8 +142,9 @@ export class Intake<B extends Batch> {
     for (const batch of batches) this.#receipts.moveTo(batch.receipts, batch.slot);
     const { oldestSlot } = this.#receipts;
     if (oldestSlot === undefined) return batches;
-    // The rest follows in the next turns, one more call in each.
-    batches.push(this.#receiptsAlone(oldestSlot));
+    // The rest follows in the next turns, one more call in each; at once if there are no more turns to come.
+    do batches.push(this.#receiptsAlone(this.#receipts.oldestSlot ?? oldestSlot));
+    while (this.#isClosed && !this.#receipts.isEmpty);
     if (!this.#receipts.isEmpty) this.schedule();
     return batches;
   }
@@ -204,16 +207,27 @@ export class Intake<B extends Batch> {
     return this.#isClosed;
   }
 
-  /** Refuses new takes and waits a moment for the answers that are due; then the connections can be closed. */
+  /**
+   * Refuses new takes and waits a moment for the answers that are due, and until everything is given back; then the
+   * connections can be closed (test/unit/stores/batching/closing.test.ts).
+   */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#onTurnEnd();
     const { deadlineUs, patienceUs } = this.#options;
     const slowestMs = Math.max(deadlineUs, patienceUs) / MICROS_PER_MILLI;
     await this.settler.whenIdle(Math.max(CLOSE_MS_MIN, 2 * slowestMs));
-    if (!this.#server.isUp() || this.#receipts.isEmpty) return;
-    this.#onTurnEnd();
-    await this.settler.whenIdle(CLOSE_MS_MIN);
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+    }, GIVE_BACK_MS_MAX);
+    // What was under way may have brought more to give back.
+    while (!isLate && this.#server.isUp() && this.#canGiveBack()) {
+      this.#onTurnEnd();
+      await this.settler.whenIdle(GIVE_BACK_MS_MAX);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    clearTimeout(timer);
   }
 
   #reasonNotToSend(group: TakeGroup, slot: number): StoreError | undefined {

@@ -1,0 +1,100 @@
+// What is to be given back when a store closes leaves before it is closed, over however many hash slots it lies. The test
+// stands where a server would.
+
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { Batch } from "../../../../src/stores/batching/batch.ts";
+import { Intake } from "../../../../src/stores/batching/intake.ts";
+import { completeOptions } from "../../../../src/stores/batching/options.ts";
+import { ReplyReader } from "../../../../src/stores/batching/reply.ts";
+import { makeLimit } from "../../../support/builders.ts";
+import { ManualClock } from "../../../support/manual-clock.ts";
+
+const limit = makeLimit({ amount: 7 });
+
+class SmallBatch extends Batch {
+  hasRoomFor(): boolean {
+    return this.takes < 3;
+  }
+}
+
+interface Server {
+  /** Calls that the server takes at once; the others wait for a free connection. */
+  readonly connections: number;
+  readonly answerMs: number;
+}
+
+/** An intake whose server answers in its time; `settled` collects what came back to it. */
+function open({ connections, answerMs }: Server): { intake: Intake<SmallBatch>; settled: number[] } {
+  const settled: number[] = [];
+  const clock = new ManualClock();
+  let free = connections;
+  const send = () => {
+    const batches = connections === Number.POSITIVE_INFINITY ? intake.takeReady() : oneByOne();
+    for (const batch of batches) {
+      if (!intake.settler.begin(batch)) continue;
+      free--;
+      const answer = () => {
+        free++;
+        for (const { paidAtUs } of batch.receipts) settled.push(paidAtUs);
+        intake.settler.settle(batch, new ReplyReader([clock.nowUs(), 0]));
+        intake.schedule();
+      };
+      // Before this turn is over, or some time later.
+      if (answerMs === 0) queueMicrotask(answer);
+      else setTimeout(answer, answerMs);
+    }
+  };
+  const oneByOne = () => {
+    const batches: SmallBatch[] = [];
+    while (batches.length < free) {
+      const batch = intake.next();
+      if (batch === undefined) break;
+      batches.push(batch);
+    }
+    return batches;
+  };
+  const intake = new Intake(completeOptions({ clock, deadlineMs: 15 }), {
+    name: "The server",
+    newBatch: (slot) => new SmallBatch(slot),
+    isUp: () => true,
+    downSentence: () => "The server is away",
+    send,
+    onSilence: () => undefined,
+  });
+  return { intake, settled };
+}
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+describe("closing", () => {
+  test.each([
+    { name: "by slots, all over one connection", connections: Number.POSITIVE_INFINITY, slots: 16_384 },
+    { name: "over two connections that carry a call each", connections: 2, slots: 1 },
+  ])("gives everything back first, $name", async ({ connections, slots }) => {
+    const receipts = fc.array(fc.nat({ max: slots - 1 }), { minLength: 1, maxLength: 600, size: "max" });
+    await fc.assert(
+      fc.asyncProperty(receipts, fc.integer({ min: 0, max: 20 }), async (list, answerMs) => {
+        const { intake, settled } = open({ connections, answerMs });
+        for (const [i, slot] of list.entries()) {
+          intake.addReceipt({ bucketKey: `k${i}`, limit, cost: 1, paidAtUs: i }, slot);
+        }
+        const wasSettled = intake.close().then(() => settled.length);
+        await vi.runAllTimersAsync();
+        expect(await wasSettled).toBe(list.length);
+        expect(new Set(settled).size).toBe(list.length);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test("waits a second at most for a server that answers nothing", async () => {
+    const { intake } = open({ connections: Number.POSITIVE_INFINITY, answerMs: 3_600_000 });
+    intake.addReceipt({ bucketKey: "k", limit, cost: 1, paidAtUs: 1 }, 0);
+    const closed = vi.fn();
+    void intake.close().then(closed);
+    await vi.advanceTimersByTimeAsync(1_500);
+    expect(closed).toHaveBeenCalled();
+  });
+});
