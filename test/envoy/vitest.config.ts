@@ -7,12 +7,12 @@ export default defineConfig({
   test: {
     name: "envoy",
     include: ["test/envoy/**/*.test.ts"],
-    globalSetup: ["test/support/require-redis.ts", "test/envoy/support/require-envoy.ts"],
+    setupFiles: ["test/support/each-file.ts"],
+    globalSetup: ["test/support/test-run.ts", "test/support/require-redis.ts", "test/envoy/support/require-envoy.ts"],
+    retry: 0,
     testTimeout: 20_000,
     hookTimeout: 30_000,
     // They measure what happens within 20 ms, and the machine may have two cores.
     fileParallelism: false,
-    // A stall of a shared machine fails a request as a fault would; what is broken fails three times.
-    retry: 2,
   },
 });

@@ -1,14 +1,14 @@
 // Every fault of a network between callers and the service: it costs those callers their answers and nobody else anything, they
 // are served again by themselves, and nothing of it stays behind in the service.
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Figures } from "../soak/figures.ts";
 import { FaultProxy, type NetworkFault } from "../support/fault-proxy.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient } from "../support/test-app.ts";
 import { until } from "./store-rig.ts";
 
@@ -34,7 +34,7 @@ describe.each(["fast-lane", "grpc-js"])("between callers and the service, on %s"
   let proxy: FaultProxy;
   let rulesDir: string;
   beforeAll(async () => {
-    rulesDir = await mkdtemp(join(tmpdir(), "headgate-rules-"));
+    rulesDir = temporaryFolder("headgate-rules");
     await writeFile(join(rulesDir, "rules.yaml"), RULES);
     service = await startService({ RULES_DIR: rulesDir, GRPC_TRANSPORT: transport });
     proxy = await FaultProxy.start(service.grpcPort);

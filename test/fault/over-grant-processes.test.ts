@@ -1,12 +1,12 @@
 // Never more than the rule says, through the whole service: two processes on each store that processes share, 64 callers,
 // one hot key, and calls that pay several limits in several places.
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
 import { SHARED_STORES, type SharedServers } from "../support/shared-stores.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type AskedRequest, askOnce, openClient } from "../support/test-app.ts";
 
 const CALLERS = 64;
@@ -33,7 +33,7 @@ type Client = ReturnType<typeof openClient>;
 
 let rulesDir: string;
 beforeAll(async () => {
-  rulesDir = await mkdtemp(join(tmpdir(), "headgate-rules-"));
+  rulesDir = temporaryFolder("headgate-rules");
   await writeFile(join(rulesDir, "rules.yaml"), RULES);
 });
 afterAll(() => rm(rulesDir, { recursive: true }));

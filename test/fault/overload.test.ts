@@ -1,9 +1,8 @@
 // Ten times what the service can serve, because its store is slow: it serves what it can, turns the rest away at once, and is
 // itself again as soon as the flood is over. On both transports, and on /json.
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { Agent, request } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -11,6 +10,7 @@ import { Figures } from "../soak/figures.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient } from "../support/test-app.ts";
 import { until } from "./store-rig.ts";
 
@@ -34,7 +34,7 @@ let rulesDir: string;
 beforeAll(async () => {
   redis = await RedisServer.start();
   proxy = await FaultProxy.start(redis.port);
-  rulesDir = await mkdtemp(join(tmpdir(), "headgate-rules-"));
+  rulesDir = temporaryFolder("headgate-rules");
   await writeFile(join(rulesDir, "rules.yaml"), RULES);
 });
 afterAll(async () => {

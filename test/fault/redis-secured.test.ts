@@ -1,8 +1,7 @@
 // Sentinel and Cluster over TLS, with ACL users that may do no more than docs/operations.md says, whose passwords lie in
 // files and change while everything runs.
 
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Verdict } from "../../src/core/take.ts";
@@ -13,6 +12,7 @@ import { Authority } from "../support/certificates.ts";
 import { ClusterRig } from "../support/redis-cluster.ts";
 import { SentinelRig } from "../support/redis-sentinel.ts";
 import type { RedisServer } from "../support/redis-server.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { groupOn, settle, until } from "./store-rig.ts";
 
 const RIGHTS = "~* +@read +@write +@scripting +@connection +time -@dangerous +info".split(" ");
@@ -22,7 +22,7 @@ const authority = new Authority();
 const pair = authority.issue("localhost");
 const serverTls = { certFile: pair.certFile, keyFile: pair.keyFile, caFile: authority.certFile };
 const tls = { certFile: undefined, keyFile: undefined, caFile: authority.certFile, skipsHostName: false };
-const directory = mkdtempSync(join(tmpdir(), "headgate-login-"));
+const directory = temporaryFolder("headgate-login");
 afterAll(() => {
   rmSync(directory, { recursive: true });
   rmSync(authority.directory, { recursive: true });

@@ -1,13 +1,13 @@
 // Ten thousand rules: reading them anew, and showing them, holds the event loop for less than 50 ms at a time, and calls are
 // answered meanwhile. Each is done several times, and the best counts: a pause of the machine's is none of ours.
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Reloader } from "../../src/config/reload.ts";
 import { SystemClock } from "../../src/core/clock.ts";
 import { LimitStatsBook } from "../../src/telemetry/stats-book.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import { TurnWatch } from "../support/turn-watch.ts";
 
@@ -47,7 +47,7 @@ ${wildcards.join("")}
 describe("a reload holds the event loop for less than 50 ms at a time", () => {
   let folder: string;
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), "headgate-rules-"));
+    folder = temporaryFolder("headgate-rules");
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 

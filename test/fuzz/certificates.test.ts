@@ -1,18 +1,18 @@
 // Certificates of every kind of damage, at start and swapped in while the process runs: what can't be used is refused with
 // a sentence, and what was in force before stays.
 
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { ConfigError } from "../../src/core/errors.ts";
 import { TlsFiles } from "../../src/transport/tls-files.ts";
 import { Authority, type Pair } from "../support/certificates.ts";
-import { fuzzMs, fuzzRuns } from "../support/fuzz-runs.ts";
+import { runs, runsMs } from "../support/runs.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "headgate-fuzz-tls-"));
+const folder = temporaryFolder("headgate-fuzz-tls");
 const names = {
   certFile: join(folder, "cert.pem"),
   keyFile: join(folder, "key.pem"),
@@ -27,7 +27,6 @@ beforeAll(() => {
   good = authority.issue("localhost");
   other = new Authority("another").issue("localhost");
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function writeGood(): void {
   copyFileSync(good.certFile, names.certFile);
@@ -90,10 +89,10 @@ test(
           for (const line of good.key.toString().split("\n").slice(1, -2)) expect(message).not.toContain(line);
         }
       }),
-      { numRuns: fuzzRuns(80) },
+      { numRuns: runs(80) },
     );
   },
-  fuzzMs(20_000),
+  runsMs(20_000),
 );
 
 test(
@@ -117,9 +116,9 @@ test(
         expect(said.filter((line) => line !== "renewed")).toEqual([]);
         expect(files.material).toMatchObject({ cert: good.cert, key: good.key });
       }),
-      { numRuns: fuzzRuns(30) },
+      { numRuns: runs(30) },
     );
     files.close();
   },
-  fuzzMs(20_000),
+  runsMs(20_000),
 );

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ConfigError } from "../../src/core/errors.ts";
 import { readSettings, tableRows } from "../../src/settings.ts";
-import { fuzzMs, fuzzRuns } from "../support/fuzz-runs.ts";
+import { runs, runsMs } from "../support/runs.ts";
 
 const NAMES = tableRows().map(([, setting]) => setting.name);
 const SECRETS = new Set(tableRows().flatMap(([, setting]) => (setting.secret ? [setting.name] : [])));
@@ -82,10 +82,10 @@ test(
     const some = fc.dictionary(fc.constantFrom(...NAMES), text, { maxKeys: 12 });
     fc.assert(
       fc.property(some, (env) => void refusalOf(env)),
-      { numRuns: fuzzRuns(150) },
+      { numRuns: runs(150) },
     );
   },
-  fuzzMs(20_000),
+  runsMs(20_000),
 );
 
 test("names that are nearly settings never end the start, nor does anything else that an environment holds", () => {
@@ -102,6 +102,6 @@ test("names that are nearly settings never end the start, nor does anything else
       // Some variables of envoyproxy/ratelimit would make it unsafe to go on.
       if (refusal !== undefined) for (const key of Object.keys(others)) expect(key.length).toBeGreaterThan(0);
     }),
-    { numRuns: fuzzRuns(100) },
+    { numRuns: runs(100) },
   );
 });

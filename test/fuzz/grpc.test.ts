@@ -8,9 +8,9 @@ import { GrpcStatus } from "../../src/core/unary.ts";
 import { RateLimitService } from "../../src/rls/service.ts";
 import { HEADER_DIALECTS } from "../../src/settings/answers-table.ts";
 import { loadRegistry } from "../../src/transport/load-proto.ts";
-import { fuzzMs, fuzzRuns } from "../support/fuzz-runs.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import { requestFieldsWithMerges } from "../support/request-arbitrary.ts";
+import { runs, runsMs } from "../support/runs.ts";
 import { bytesField } from "../support/wire.ts";
 
 const RULES = `
@@ -62,9 +62,9 @@ test.each([
         });
         expect(replies).toBe(1);
       }),
-      { numRuns: fuzzRuns(600) },
+      { numRuns: runs(600) },
     );
     expect(Math.min(answered.well, answered.refused)).toBeGreaterThan(20);
   },
-  fuzzMs(20_000),
+  runsMs(20_000),
 );

@@ -4,7 +4,8 @@
 import { connect } from "node:net";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { fuzzMs, fuzzRuns, keptInputs } from "../support/fuzz-runs.ts";
+import { keptInputs } from "../support/kept-inputs.ts";
+import { runs, runsMs } from "../support/runs.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 const RULES = `domain: edge
@@ -174,12 +175,12 @@ test(
         for (const answer of answers) for (const [, status] of answer.matchAll(STATUS_LINE)) seen.add(status ?? "");
         await expectWell();
       }),
-      { numRuns: fuzzRuns(10), interruptAfterTimeLimit: fuzzMs(60_000), endOnFailure: true },
+      { numRuns: runs(10), interruptAfterTimeLimit: runsMs(60_000), endOnFailure: true },
     );
     // Otherwise what was written would have reached no page.
     expect([...seen]).toEqual(expect.arrayContaining(["200", "400"]));
   },
-  fuzzMs(90_000),
+  runsMs(90_000),
 );
 
 describe("bodies", () => {
@@ -228,11 +229,11 @@ describe("bodies", () => {
             }),
           );
         }),
-        { numRuns: fuzzRuns(30) },
+        { numRuns: runs(30) },
       );
       await expectWell();
     },
-    fuzzMs(60_000),
+    runsMs(60_000),
   );
 
   test("that come a byte at a time hold up nobody", async () => {

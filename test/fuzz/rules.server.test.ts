@@ -4,7 +4,7 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { keptInputs } from "../support/fuzz-runs.ts";
+import { keptInputs } from "../support/kept-inputs.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 const RULES = "domain: edge\ndescriptors: [{ key: k, rate_limit: { requests_per_unit: 1000000, unit: day } }]\n";

@@ -1,8 +1,7 @@
 // The guarded pages of a whole service: looking at buckets and resetting them over HTTP and by the command line, who may,
 // and what log and metrics say of it.
 
-import { rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Client, credentials } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -11,6 +10,7 @@ import { callRaw } from "../support/grpc-test-server.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { runProgram } from "../support/run-program.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import { bytesField } from "../support/wire.ts";
 
@@ -128,10 +128,9 @@ describe("a bucket", () => {
     expect(seen.out).toMatch(
       /burst[^\n]*: token_bucket of 3\n.*\n {2}left {4}0, passes again in \d+ s, as new in \d+ s/,
     );
-    const file = join(tmpdir(), `headgate-token-${process.pid}`);
+    const file = join(temporaryFolder("token"), "tokens");
     await writeFile(file, `alice ${TOKEN}\n`);
     const reset = await runProgram(["buckets", "reset", ...server, "--token-file", file, "tenant=acme"]);
-    await rm(file);
     expect([reset.exitCode, reset.out]).toEqual([0, expect.stringMatching(/made as new[\s\S]*now {5}3, as new/)]);
     const none = await runProgram(["buckets", "peek", ...server, "other=x"], { env: { ADMIN_TOKEN: TOKEN } });
     expect([none.exitCode, none.out]).toEqual([1, expect.stringContaining("no limit is met")]);

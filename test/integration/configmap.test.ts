@@ -1,10 +1,10 @@
 // Rules in a mounted ConfigMap: files are links into `..data`, itself a link that is swapped for another folder.
 
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestApp } from "../support/test-app.ts";
 
 const SWAPS = 100;
@@ -26,7 +26,7 @@ function swap(volume: string, amount: number): void {
 }
 
 test(`${SWAPS} swaps under load: no call sees half of a set, and the last set is in force at the end`, async () => {
-  const volume = mkdtempSync(join(tmpdir(), "headgate-configmap-"));
+  const volume = temporaryFolder("headgate-configmap");
   const first = 1_000_000;
   swap(volume, first);
   for (const file of FILES) symlinkSync(join("..data", `${file}.yaml`), join(volume, `${file}.yaml`));

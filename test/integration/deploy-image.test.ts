@@ -2,12 +2,12 @@
 
 import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmod, lstat, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, lstat, readdir, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient } from "../support/test-app.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -34,7 +34,7 @@ let folder: string;
 let digest: string;
 
 async function build(): Promise<{ folder: string; digest: string }> {
-  const out = await mkdtemp(join(tmpdir(), "headgate-image-"));
+  const out = temporaryFolder("headgate-image");
   const script = join(ROOT, "deploy/build-image-folder.mjs");
   const { stdout } = await promisify(execFile)(process.execPath, [script, out], { cwd: ROOT });
   return { folder: out, digest: /sha256:[0-9a-f]{64}/.exec(stdout)?.[0] ?? stdout };

@@ -1,9 +1,8 @@
 // What kustomize and helm render from deploy/: the same objects, valid to Kubernetes, and fit for Headgate as it is.
 
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { SETTINGS } from "../../src/settings/table.ts";
 import { readSettings, type Settings } from "../../src/settings.ts";
 import { FETCH_MS } from "../support/deploy-tools.ts";
@@ -18,6 +17,7 @@ import {
   templateChart,
 } from "../support/rendered-objects.ts";
 import { compileYaml } from "../support/rules.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestApp } from "../support/test-app.ts";
 
 interface Container {
@@ -76,7 +76,7 @@ const PICKING = ["Deployment", "StatefulSet", "Service", "PodDisruptionBudget", 
 const SHARED = SETUPS.filter((setup) => setup !== "memory");
 const WITH_SECRETS = ["production", "mutual-tls", "postgres"] as const;
 /** Stands in for the Secrets that the containers mount. */
-const SECRET_FILES = mkdtempSync(join(tmpdir(), "headgate-secrets-"));
+const SECRET_FILES = temporaryFolder("headgate-secrets");
 
 const SECRET_URLS: Readonly<Record<string, string>> = {
   REDIS_URL: "rediss://redis.example.com:6380",
@@ -94,7 +94,6 @@ beforeAll(async () => {
   for (const file of ["auth", "password", "ca.crt", "tls.crt", "tls.key"])
     writeFileSync(join(SECRET_FILES, file), "user:password");
 }, FETCH_MS);
-afterAll(() => rmSync(SECRET_FILES, { recursive: true }));
 
 const objectsOf = (setup: Setup) => overlays.get(setup) ?? [];
 const named = (objects: readonly KubeObject[], kind: string, name = "headgate") =>

@@ -2,19 +2,19 @@
 // test/h2spec/expected-failures.json; a failure listed there that no longer happens fails the test too.
 
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import expected from "../h2spec/expected-failures.json" with { type: "json" };
 import { ECHO, startFastLaneRig } from "../support/fast-lane-rig.ts";
 import { goTool } from "../support/go-tool.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const h2spec = goTool("github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible");
 
 /** Names of the cases that failed, as `package: description`, and how many there were in all. */
 async function judge(program: string, port: number): Promise<{ failures: string[]; cases: number }> {
-  const report = join(mkdtempSync(join(tmpdir(), "h2spec-")), "report.xml");
+  const report = join(temporaryFolder("h2spec"), "report.xml");
   const args = ["-h", "127.0.0.1", "-p", String(port), "-o", "5", "-j", report];
   // It ends with 1 if any case failed; which ones is in the report.
   await new Promise((resolve) => execFile(program, args, resolve));

@@ -1,8 +1,7 @@
 // What the gRPC server offers beside the hot method: health, reflection, listening, shutdown.
 
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import * as grpc from "@grpc/grpc-js";
 import { afterEach, describe, expect, test } from "vitest";
@@ -10,6 +9,7 @@ import type { UnaryHandler, UnaryReply } from "../../src/core/unary.ts";
 import type { GrpcServerOptions } from "../../src/transport/grpc-server.ts";
 import { HEALTH_SERVICE, RATE_LIMIT_SERVICE } from "../../src/transport/load-proto.ts";
 import { callRaw, clientFor, startTestServer, type TestServer } from "../support/grpc-test-server.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { bytesField } from "../support/wire.ts";
 
 const open: (() => unknown)[] = [];
@@ -180,7 +180,7 @@ describe("listening", () => {
   });
 
   test("works on a Unix socket", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "grpc-"));
+    const folder = temporaryFolder("grpc");
     open.push(() => rmSync(folder, { recursive: true }));
     const unixSocket = join(folder, "headgate.sock");
     const { server } = await serve({ unixSocket });
@@ -191,7 +191,7 @@ describe("listening", () => {
 
 describe("listening on a Unix socket", () => {
   function socketPath(): string {
-    const folder = mkdtempSync(join(tmpdir(), "grpc-"));
+    const folder = temporaryFolder("grpc");
     open.push(() => rmSync(folder, { recursive: true }));
     return join(folder, "headgate.sock");
   }

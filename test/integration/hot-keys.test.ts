@@ -1,8 +1,7 @@
 // One hot bucket, three processes' worth of stores on one real Redis, each put together as the service does it: what is
 // granted stays within the bound of each way to share, and Redis is asked far less often than there are takes.
 
-import { mkdtemp, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { openStore } from "../../src/app/open-store.ts";
@@ -16,6 +15,7 @@ import { fillGroup } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { startService } from "../support/service-process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient } from "../support/test-app.ts";
 
 const PROCESSES = 3;
@@ -180,7 +180,7 @@ describe("a hot bucket of three processes on one Redis", () => {
 
 describe("three services on one Redis", () => {
   test("grant within the bound of a lease, and say where an answer came from", async () => {
-    const rulesDir = await mkdtemp(join(tmpdir(), "headgate-rules-"));
+    const rulesDir = temporaryFolder("headgate-rules");
     const limit = `{ tokens_per_second: ${RATE}, burst: ${BURST}, sync: lease }`;
     await writeFile(join(rulesDir, "rules.yaml"), `domain: edge\ndescriptors: [{ key: hot, rate_limit: ${limit} }]\n`);
     const env = { RULES_DIR: rulesDir, REDIS_URL: `127.0.0.1:${server.port}`, STORE_DEADLINE: "5s" };

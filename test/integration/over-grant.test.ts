@@ -1,11 +1,11 @@
 // The promise that matters most: never more than the rule says, however many ask at once, wherever the counts are.
 
-import { mkdtemp, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RedisServer } from "../support/redis-server.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient } from "../support/test-app.ts";
 
 const CALLERS = 64;
@@ -51,7 +51,7 @@ describe("64 callers on one key, burst 10, 10 per second, 3 seconds", () => {
   let rulesDir: string;
   beforeAll(async () => {
     redis = await RedisServer.start();
-    rulesDir = await mkdtemp(join(tmpdir(), "headgate-rules-"));
+    rulesDir = temporaryFolder("headgate-rules");
     await writeFile(join(rulesDir, "rules.yaml"), RULES);
   });
   afterAll(() => redis.stop());

@@ -1,31 +1,21 @@
 // Rules change under a running process: every way in which a directory can change is noticed, a bad state changes nothing.
 // Real files and links. The waits are for the watcher, which has its own timers; they end as soon as it has acted.
 
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  unlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Reloader, type ReloaderOptions, type ReloadLog } from "../../src/config/reload.ts";
 import type { RuleSet } from "../../src/rules/rule-set.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { PlainStatsBook } from "../support/rules.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 let root: string;
 let directory: string;
 let reloader: Reloader | undefined;
 
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "headgate-reload-"));
+  root = temporaryFolder("headgate-reload");
   directory = join(root, "rules");
   mkdirSync(directory);
 });

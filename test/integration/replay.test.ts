@@ -1,7 +1,6 @@
 // Recording and replaying: through real Headgates, against recorded answers of envoyproxy/ratelimit, by the command line.
 
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { status } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -18,6 +17,7 @@ import {
   startMirror,
 } from "../support/mirror-rig.ts";
 import { runProgram } from "../support/run-program.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type AskedRequest, startTestApp, type TestApp } from "../support/test-app.ts";
 
 interface RecordedCase {
@@ -30,8 +30,7 @@ const { cases } = JSON.parse(
   readFileSync(new URL("../fixtures/mirror/recorded-answers.json", import.meta.url), "utf8"),
 ) as { cases: readonly RecordedCase[] };
 
-const directory = mkdtempSync(join(tmpdir(), "headgate-replay-"));
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+const directory = temporaryFolder("headgate-replay");
 
 const closers: (() => Promise<unknown> | unknown)[] = [];
 afterEach(async () => {

@@ -4,7 +4,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -12,6 +11,7 @@ import { ConfigError } from "../../src/core/errors.ts";
 import { readSettings } from "../../src/settings.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { freePort, RedisServer } from "../support/redis-server.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient } from "../support/test-app.ts";
 
 const MAIN = resolve(import.meta.dirname, "../../dist/main.js");
@@ -31,7 +31,7 @@ let redis: RedisServer;
 let postgres: PostgresServer;
 let closedPort: number;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "headgate-secrets-"));
+  folder = temporaryFolder("headgate-secrets");
   await mkdir(join(folder, "rules"));
   await writeFile(join(folder, "rules/edge.yaml"), RULES);
   await writeFile(join(folder, "password"), `${PASSWORD}\n`);

@@ -1,13 +1,13 @@
 // Signals to the process.
 
-import { mkdtemp, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startService } from "../support/service-process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 async function service() {
-  const rulesDir = await mkdtemp(join(tmpdir(), "headgate-rules-"));
+  const rulesDir = temporaryFolder("headgate-rules");
   await writeFile(join(rulesDir, "rules.yaml"), "domain: edge\n");
   return await startService({ RULES_DIR: rulesDir });
 }

@@ -1,8 +1,6 @@
 // Connections of several workers: every transport takes what the supervisor hands over, and a worker with far more open
 // calls than the other sends a connection away, which comes back to the other one.
 
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { credentials, status } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -10,6 +8,7 @@ import { type Caller, openCallers, requestAbout } from "../support/callers.ts";
 import { Authority } from "../support/certificates.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { RedisServer } from "../support/redis-server.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startWorkers, type WorkerRig } from "../support/worker-rig.ts";
 
 const FREE = requestAbout("free", "x");
@@ -52,7 +51,7 @@ describe.each(["fast-lane", "grpc-js"])("by %s", (transport) => {
     },
     {
       name: "on a Unix socket",
-      env: { GRPC_UDS: join(mkdtempSync(join(tmpdir(), "headgate-uds-")), "grpc.sock") },
+      env: { GRPC_UDS: join(temporaryFolder("headgate-uds"), "grpc.sock") },
       secure: undefined,
     },
   ])("connections $name reach every worker, three each", async ({ env, secure }) => {

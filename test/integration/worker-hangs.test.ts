@@ -1,14 +1,14 @@
 // Workers that hang before they serve, with the supervisor in this process so that its looks are moved on by hand. The
 // program that it starts is a stand-in: it serves, unless told to hang by a file beside it.
 
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { SystemClock } from "../../src/core/clock.ts";
 import { readSettings } from "../../src/settings.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { Supervisor } from "../../src/workers/supervisor.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { isAlive } from "../support/worker-rig.ts";
 
 const WORKER = `
@@ -32,7 +32,7 @@ let lines: string[];
 
 beforeEach(async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
-  folder = await mkdtemp(join(tmpdir(), "headgate-hangs-"));
+  folder = temporaryFolder("headgate-hangs");
   await writeFile(join(folder, "worker.mjs"), WORKER);
   lines = [];
   const clock = new SystemClock();

@@ -6,12 +6,10 @@ import { describe, expect, test } from "vitest";
 import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
 import { Kind, TakeGroup } from "../../src/core/take.ts";
 import { fillGroup, type StoreHarness } from "../contract/store-harness.ts";
+import { runs } from "../support/runs.ts";
 import { ALGORITHMS, type History, type HistoryShape, histories, limitOf } from "./histories.ts";
 import { answerOf, type GroupAnswer, replayHistory, replayOnReference } from "./replay.ts";
 import { REPLAYED_EDITS, REPLAYED_HISTORIES } from "./replayed.ts";
-
-/** How many histories each property replays; a longer run is one environment variable away. */
-const RUNS = Number(process.env.HISTORIES ?? 100);
 
 let replays = 0;
 let prefixOf = (replay: number) => `h${replay}:`;
@@ -22,7 +20,7 @@ async function expectEqualReplays(harness: StoreHarness, shape: HistoryShape): P
     fc.asyncProperty(histories(shape), async (history) => {
       expect(await replayHistory(harness, history, freshPrefix())).toEqual(replayOnReference(history));
     }),
-    { numRuns: RUNS },
+    { numRuns: runs(100) },
   );
 }
 
@@ -105,7 +103,7 @@ export function describeAgreement(open: () => StoreHarness, namePrefix = prefixO
       fc.asyncProperty(long, async (history) => {
         expect(await replayHistory(open(), history, freshPrefix())).toEqual(replayOnReference(history));
       }),
-      { numRuns: RUNS },
+      { numRuns: runs(100) },
     );
   });
 
@@ -118,7 +116,7 @@ export function describeAgreement(open: () => StoreHarness, namePrefix = prefixO
       fc.asyncProperty(histories({ ...MIXED, stepsMax: 40 }).map(inFours), async (history) => {
         expect(await replayInFours(open(), history, freshPrefix())).toEqual(replayOnReference(history));
       }),
-      { numRuns: RUNS },
+      { numRuns: runs(100) },
     );
   });
 }

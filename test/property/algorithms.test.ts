@@ -5,13 +5,14 @@ import { describe, expect, test } from "vitest";
 import type { Keyed } from "../../src/core/key-bytes.ts";
 import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
 import { Mode, Outcome, type Take } from "../../src/core/take.ts";
+import { runs } from "../support/runs.ts";
 import { modelOf } from "./exact-models.ts";
 import { ALGORITHMS, type History, type HistoryShape, histories, type LimitNumbers } from "./histories.ts";
 import { replayOnReference } from "./replay.ts";
 import { REPLAYED_HISTORIES } from "./replayed.ts";
 import { SingleBucket } from "./single-bucket.ts";
 
-const RUNS = { numRuns: 150 };
+const RUNS = { numRuns: runs(150) };
 const GOES_BACK_FAR = 400_000_000;
 
 interface Grant {
@@ -213,7 +214,7 @@ describe("every algorithm but the sliding window", () => {
         bucket.clock.advanceUs(0 - stepUs);
         expect(bucket.peek().remaining).toBeLessThanOrEqual(before);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

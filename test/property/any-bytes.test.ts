@@ -7,8 +7,8 @@ import { expect, test } from "vitest";
 import { RateLimitService } from "../../src/rls/service.ts";
 import { HEADER_DIALECTS } from "../../src/settings/answers-table.ts";
 import { loadRegistry } from "../../src/transport/load-proto.ts";
-import { fuzzRuns } from "../support/fuzz-runs.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
+import { runs } from "../support/runs.ts";
 import { bytesField } from "../support/wire.ts";
 
 const RULES = `
@@ -77,7 +77,7 @@ test.each([
         }
       }
     }),
-    { numRuns: fuzzRuns(30) },
+    { numRuns: runs(30) },
   );
 });
 
@@ -92,6 +92,6 @@ test("keys and domains of any bytes are answered as those that no rule knows", (
         expect(answer.statuses[0]?.currentLimit).toBeUndefined();
       }
     }),
-    { numRuns: fuzzRuns(300) },
+    { numRuns: runs(300) },
   );
 });

@@ -13,6 +13,7 @@ import {
   sharedEntryKeyPart,
   VALUE_BYTES_IN_KEY_MAX,
 } from "../../src/rules/bucket-key.ts";
+import { runs } from "../support/runs.ts";
 
 interface Named {
   readonly domain: string;
@@ -59,7 +60,7 @@ describe("bucket keys", () => {
         fc.pre(JSON.stringify(one) !== JSON.stringify(other));
         expect(keyOf(one)).not.toBe(keyOf(other));
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     );
   });
 

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { clusterHarness } from "../contract/redis-harness.ts";
 import type { StoreHarness } from "../contract/store-harness.ts";
 import { ClusterRig } from "../support/redis-cluster.ts";
+import { runs } from "../support/runs.ts";
 import { describeAgreement } from "./agreement.ts";
 import { gistsOf, historiesInPlaces } from "./histories-in-places.ts";
 import { replayHistory, replayOnReference } from "./replay.ts";
@@ -36,6 +37,6 @@ test("calls over several slots are answered as by one server", async () => {
       const answers = await replayHistory(harness, history, `s${replays++}:`);
       expect(gistsOf(history, answers)).toEqual(gistsOf(history, replayOnReference(history)));
     }),
-    { numRuns: Number(process.env.HISTORIES ?? 100) },
+    { numRuns: runs(100) },
   );
 });

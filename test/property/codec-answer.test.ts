@@ -11,6 +11,7 @@ import { WireWriter } from "../../src/rls/wire-writer.ts";
 import { loadProto, loadRegistry } from "../../src/transport/load-proto.ts";
 import { makeLimit } from "../support/builders.ts";
 import { text } from "../support/request-arbitrary.ts";
+import { runs } from "../support/runs.ts";
 
 const RESPONSE = "envoy.service.ratelimit.v3.RateLimitResponse";
 const loaderType = loadProto()[RESPONSE] as MessageTypeDefinition<object, object>;
@@ -113,7 +114,7 @@ test("proto-loader reads back every part of a decision", () => {
       fill(wanted);
       expect(loaderType.deserialize(Buffer.from(encodeDecision(decision, writer)))).toEqual(expected(wanted));
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
@@ -124,6 +125,6 @@ test("answers are canonical: read and written again they are the same bytes", ()
       const bytes = Buffer.from(encodeDecision(decision, writer));
       expect(Buffer.from(toBinary(registryType, fromBinary(registryType, bytes)))).toEqual(bytes);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });

@@ -9,8 +9,8 @@ import { UNIT_NAMES } from "../../src/core/limit.ts";
 import { LimitRequest } from "../../src/core/request.ts";
 import { decodeRequest } from "../../src/rls/codec.ts";
 import { loadProto, loadRegistry } from "../../src/transport/load-proto.ts";
-import { fuzzRuns } from "../support/fuzz-runs.ts";
 import { type PlainRequest, plainOf, requestFields, requestFieldsWithMerges } from "../support/request-arbitrary.ts";
+import { runs } from "../support/runs.ts";
 
 const REQUEST = "envoy.service.ratelimit.v3.RateLimitRequest";
 const loaderType = loadProto()[REQUEST] as MessageTypeDefinition<object, LoadedRequest>;
@@ -94,7 +94,7 @@ test("reads what proto-loader reads: any order, unknown fields, repeated scalars
       const message = Buffer.concat(fields);
       expect(decode(message)).toEqual(decodeByLoader(message));
     }),
-    { numRuns: fuzzRuns(500) },
+    { numRuns: runs(500) },
   );
 });
 
@@ -104,7 +104,7 @@ test("merges embedded messages that come twice, as proto3 says", () => {
       const message = Buffer.concat(fields);
       expect(decode(message)).toEqual(decodeByRegistry(message));
     }),
-    { numRuns: fuzzRuns(500) },
+    { numRuns: runs(500) },
   );
 });
 
@@ -124,7 +124,7 @@ test("a message cut between fields is read, one cut anywhere else is malformed",
         expect(error?.code, `cut at ${length}`).toBe(boundaries.has(length) ? undefined : "REQUEST_MALFORMED");
       }
     }),
-    { numRuns: fuzzRuns(60) },
+    { numRuns: runs(60) },
   );
 });
 
@@ -134,7 +134,7 @@ test("10,000 random byte strings are read or refused with a RequestError", () =>
       const error = errorOf(Buffer.from(bytes));
       expect(error === undefined || error instanceof RequestError).toBe(true);
     }),
-    { numRuns: fuzzRuns(10_000) },
+    { numRuns: runs(10_000) },
   );
 });
 
@@ -146,6 +146,6 @@ test("messages with damaged bytes are read or refused with a RequestError", () =
       const error = errorOf(message);
       expect(error === undefined || error instanceof RequestError).toBe(true);
     }),
-    { numRuns: fuzzRuns(2_000) },
+    { numRuns: runs(2_000) },
   );
 });

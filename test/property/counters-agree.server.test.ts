@@ -14,6 +14,7 @@ import { ManualClock } from "../support/manual-clock.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { ClusterRig } from "../support/redis-cluster.ts";
 import { RedisServer } from "../support/redis-server.ts";
+import { runs } from "../support/runs.ts";
 
 const counters = [0, 3, 10].map((amount) =>
   makeLimit({ algorithm: 2, isCounter: true, amount, burst: amount, windowSeconds: 3_600 }),
@@ -47,7 +48,7 @@ describe.each([
 ])("$name", ({ start, open, namesOnce = false }) => {
   let server: RedisServer | PostgresServer | ClusterRig;
   let harness: StoreHarness;
-  let runs = 0;
+  let histories = 0;
 
   beforeAll(async () => {
     server = await start();
@@ -61,7 +62,7 @@ describe.each([
   test("answers for a call's counters and its other limits as memory does", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 8 }), async (calls) => {
-        const prefix = `r${runs++}:`;
+        const prefix = `r${histories++}:`;
         const memory = new MemoryStore({ clock: new ManualClock(harness.nowUs()) });
         for (const one of namesOnce ? calls.map(withoutRepeats) : calls) {
           const [here, there] = [groupOf(one, prefix), groupOf(one, prefix)];
@@ -71,7 +72,7 @@ describe.each([
         }
         await memory.close();
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 });

@@ -8,6 +8,7 @@ import { Kind, Mode, Outcome, Source, TakeGroup, Verdict } from "../../src/core/
 import { DENIAL_US_MAX, DenialMemory } from "../../src/stores/wrappers/denial-memory.ts";
 import { fillGroup } from "../contract/store-harness.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import { runs } from "../support/runs.ts";
 import { type History, histories, limitOf } from "./histories.ts";
 import { ReferenceStore } from "./reference-store.ts";
 import { answerOf, asksOf, type GroupAnswer, MUST_SETTLE_AT_ONCE } from "./replay.ts";
@@ -104,7 +105,7 @@ describe("denial memory", () => {
         });
         expect(wrong).toEqual([]);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
     expect(remembered).toBeGreaterThan(500);
   });
@@ -117,7 +118,7 @@ describe("denial memory", () => {
         remembered += told.filter(({ source }) => source === Source.denialMemory).length;
         expect(told.map(({ verdict }) => verdict)).toEqual(plain.map(({ verdict }) => verdict));
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
     expect(remembered).toBeGreaterThan(500);
   });

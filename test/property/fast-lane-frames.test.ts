@@ -17,6 +17,7 @@ import {
   wordOf,
 } from "../support/http2-peer.ts";
 import { connectInMemory, laneInMemory, METHOD } from "../support/lane-in-memory.ts";
+import { runs } from "../support/runs.ts";
 import { REPLAYED_FRAMES } from "./replayed-frames.ts";
 
 const id = fc.oneof(
@@ -187,7 +188,7 @@ describe("frames", () => {
       fc.asyncProperty(history, async (generated) => {
         expect(await faultsOf(generated)).toEqual([]);
       }),
-      { numRuns: Number(process.env.FUZZ_RUNS ?? 250) },
+      { numRuns: runs(250) },
     );
   });
 });
@@ -231,7 +232,7 @@ describe("calls between well-behaved frames", () => {
         expect(failures).toEqual([]);
         peer.close();
       }),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     );
   });
 });

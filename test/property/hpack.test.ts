@@ -14,6 +14,7 @@ import { HpackEncoder } from "../../src/transport/fast-lane/hpack-encoder.ts";
 import { decodeHuffman, encodeHuffman, huffmanLength, huffmanTextMax } from "../../src/transport/fast-lane/huffman.ts";
 import { writeFrameHead } from "../../src/transport/fast-lane/output.ts";
 import { Flag, FrameType, PREFACE } from "../../src/transport/fast-lane/protocol.ts";
+import { runs } from "../support/runs.ts";
 
 type Field = readonly [name: string, value: string];
 
@@ -120,7 +121,7 @@ describe("HPACK and nghttp2", () => {
         expect(sent.map(withoutPseudo)).toEqual(blocks.map(withoutPseudo));
         expect(returned.map(withoutPseudo)).toEqual(blocks.map(withoutPseudo));
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     );
   });
 });
@@ -140,7 +141,7 @@ describe("HPACK", () => {
           expect(decoded(decoder, encoded(encoder, block))).toEqual(block);
         }
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 
@@ -155,7 +156,7 @@ describe("HPACK", () => {
         expect(decoded(decoder, again)).toEqual(block);
         expect(decoded(decoder, again)).toEqual(block);
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 
@@ -171,7 +172,7 @@ describe("HPACK", () => {
         }
         expect(outcome === undefined || (outcome as Error).name === "ConnectionError").toBe(true);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 });
@@ -197,7 +198,7 @@ describe("the Huffman code", () => {
         const end = encodeHuffman(into.toString("latin1", 0, Math.max(0, length)), again, 0);
         expect(length < 0 || Buffer.from(code).equals(again.subarray(0, end))).toBe(true);
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(1_000) },
     );
   });
 });

@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { Algorithm, Sync } from "../../src/core/limit.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import { runs } from "../support/runs.ts";
 import { ReferenceStore } from "./reference-store.ts";
 import { excessOver, lookAt, openMembers, play, schedules, sumsByWindow } from "./several-processes.ts";
 
@@ -30,7 +31,7 @@ describe("leases of several processes", () => {
           expect(excessOver(grants, (us) => 1.25 * burst + (amount * us) / 1_000_000)).toBeLessThanOrEqual(0);
         },
       ),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
     // Leases were used: far fewer questions than grants.
     expect(asked).toBeLessThan(granted * 0.8);
@@ -44,7 +45,7 @@ describe("leases of several processes", () => {
         const grants = play(openMembers(MEMBERS, clock), clock, limit, calls);
         expect(Math.max(0, ...sumsByWindow(grants, limit))).toBeLessThanOrEqual(amount);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -61,7 +62,7 @@ describe("leases of several processes", () => {
         expect(remaining).toBeGreaterThanOrEqual(1_000 - spent);
         expect(remaining).toBeLessThanOrEqual(1_000 - spent + refilled);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

@@ -14,6 +14,7 @@ import {
   wordOf,
 } from "../support/http2-peer.ts";
 import { connectInMemory, laneInMemory, METHOD } from "../support/lane-in-memory.ts";
+import { runs } from "../support/runs.ts";
 
 /** Says on stream `id` what makes the server reset it, or another. */
 type Way = (peer: Http2Peer, id: number) => Buffer;
@@ -144,7 +145,7 @@ describe("resets that the peer has the server send end the connection:", () => {
         expect(work).toBeLessThanOrEqual(STOCKS + 2 * served);
         expect(failures).toEqual([]);
       }),
-      { numRuns: 8 },
+      { numRuns: runs(8) },
     );
   });
 });

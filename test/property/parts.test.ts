@@ -12,6 +12,7 @@ import { SeveralStores } from "../../src/stores/wrappers/several-stores.ts";
 import { type Ask, groupOf, START_US } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import { runs } from "../support/runs.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { type History, limitOf } from "./histories.ts";
 import { gistsOf, historiesInPlaces } from "./histories-in-places.ts";
@@ -51,7 +52,7 @@ test("calls one after another are answered as by one store, and leave the same i
       expect(gistsOf(history, replayAtOnce(several, clock, history))).toEqual(gistsOf(history, expected));
       expect(standings(history, several)).toEqual(stands);
     }),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   );
 });
 
@@ -93,7 +94,7 @@ describe("calls at the same time", () => {
           expect(group.takes[0]?.remaining).toBe(bucket.burst - (granted.get(id) ?? 0));
         }
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   });
 });

@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { Sync } from "../../src/core/limit.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import { runs } from "../support/runs.ts";
 import { excessOver, openMembers, PERIOD_MS, play, schedules, sumsByWindow, WINDOWS } from "./several-processes.ts";
 
 const MEMBERS = 3;
@@ -34,7 +35,7 @@ describe("periodic exchange of several processes", () => {
           expect(excessOver(grants, (us) => burst + perUs * us + over)).toBeLessThanOrEqual(1e-6);
         },
       ),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
     expect(asked).toBeLessThan(granted);
   });
@@ -47,7 +48,7 @@ describe("periodic exchange of several processes", () => {
         const grants = play(openMembers(MEMBERS, clock), clock, limit, calls);
         expect(Math.max(0, ...sumsByWindow(grants, limit))).toBeLessThanOrEqual(MEMBERS * amount);
       }),
-      { numRuns: 30 },
+      { numRuns: runs(30) },
     );
   });
 });

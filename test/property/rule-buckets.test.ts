@@ -15,6 +15,7 @@ import { explainRequest } from "../../src/rules/explain.ts";
 import type { DomainRules, RuleSet } from "../../src/rules/rule-set.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { rulesFromYaml } from "../support/rules.ts";
+import { runs } from "../support/runs.ts";
 
 interface Entry {
   readonly key: string;
@@ -116,7 +117,7 @@ describe("two rules never share a bucket", () => {
         }
       }
     };
-    fc.assert(fc.property(level, descriptors, check), { numRuns: 60 });
+    fc.assert(fc.property(level, descriptors, check), { numRuns: runs(60) });
     expect(shared).toBeGreaterThan(50);
   });
 
@@ -184,7 +185,7 @@ describe("what hash_values hides", () => {
       expect(shown.filter((text) => text.includes(SECRET))).toEqual([]);
       hidden += shown.length;
     };
-    fc.assert(fc.property(chain, fc.integer({ min: 1, max: 4 }), fc.boolean(), check), { numRuns: 150 });
+    fc.assert(fc.property(chain, fc.integer({ min: 1, max: 4 }), fc.boolean(), check), { numRuns: runs(150) });
     expect(hidden).toBeGreaterThan(150);
   });
 });

@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { Sync } from "../../src/core/limit.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import { runs } from "../support/runs.ts";
 import { excessOver, openMembers, play, schedules, sumsByWindow, WINDOWS } from "./several-processes.ts";
 
 const members = fc.integer({ min: 1, max: 5 });
@@ -30,7 +31,7 @@ describe("shares of several processes", () => {
           expect(processes.map(({ line }) => line.asked)).toEqual(processes.map(() => 0));
         },
       ),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 
@@ -42,7 +43,7 @@ describe("shares of several processes", () => {
         const grants = play(openMembers(count, clock), clock, limit, calls);
         expect(Math.max(0, ...sumsByWindow(grants, limit))).toBeLessThanOrEqual(Math.max(amount, count));
       }),
-      { numRuns: 30 },
+      { numRuns: runs(30) },
     );
   });
 

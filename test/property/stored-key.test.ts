@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { storedKey } from "../../src/stores/postgres/batch.ts";
-import { fuzzRuns } from "../support/fuzz-runs.ts";
+import { runs } from "../support/runs.ts";
 
 // Keys of counters are whatever callers send. So: every byte, what escapes are written with, and lengths on both sides of
 // the one from which on a key is hashed.
@@ -36,7 +36,7 @@ test("keys share a row only if they are equal, those included that look like oth
         asked = [...rows.keys()].flatMap((row) => [row, unescapedOnce(row)]);
       }
     }),
-    { numRuns: fuzzRuns(300) },
+    { numRuns: runs(300) },
   );
 });
 

@@ -1,12 +1,12 @@
 // What a soak runs on: a real store, service processes, a proxy before each of them and one before the store. Carries out the
 // deeds and faults of a schedule.
 
-import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { FaultProxy, type Random } from "../support/fault-proxy.ts";
 import type { Deed, Fault, Stage } from "../support/fault-schedule.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { BAD_RULES, rulesText, SHARED_RULES, SYNC_PERIOD } from "./rules.ts";
 import { deedsOn, Happened, openSoakStore, type SoakStore, type StoreName } from "./soak-stores.ts";
 
@@ -49,7 +49,7 @@ export class SoakStage {
 
   static async open(store: StoreName, random: Random): Promise<SoakStage> {
     const stage = new SoakStage(store);
-    stage.#rulesDir = await mkdtemp(join(tmpdir(), "headgate-soak-"));
+    stage.#rulesDir = temporaryFolder("headgate-soak");
     await stage.#writeRules(rulesText(0));
     await writeFile(join(stage.#rulesDir, "shared.yaml"), SHARED_RULES);
     stage.#server = await openSoakStore(store);

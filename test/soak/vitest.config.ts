@@ -6,10 +6,10 @@ export default defineConfig({
   test: {
     name: "soak",
     include: ["test/soak/**/*.test.ts"],
-    globalSetup: ["test/support/require-redis.ts"],
+    setupFiles: ["test/support/each-file.ts"],
+    globalSetup: ["test/support/test-run.ts", "test/support/require-redis.ts"],
     disableConsoleIntercept: true,
+    retry: 0,
     testTimeout: 0,
-    // In real time, on machines that others use too: what is broken fails twice.
-    retry: 1,
   },
 });

@@ -1,9 +1,9 @@
 // Certificates of a test's own, made by openssl: an authority, and what it vouches for.
 
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 export interface Pair {
   readonly certFile: string;
@@ -14,7 +14,7 @@ export interface Pair {
 
 /** Signs certificates; each test's authorities are strangers to each other. */
 export class Authority {
-  readonly directory = mkdtempSync(join(tmpdir(), "headgate-tls-"));
+  readonly directory = temporaryFolder("headgate-tls");
   readonly certFile: string;
   readonly #keyFile: string;
   #serial = 1;

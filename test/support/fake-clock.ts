@@ -2,9 +2,9 @@
 // what the process reads as the time of day moves.
 
 import { spawnSync } from "node:child_process";
-import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 const SOURCE = join(import.meta.dirname, "fake-clock.c");
 
@@ -15,7 +15,7 @@ export function canFakeClocks(): boolean {
 
 /** The clock of the processes that are started with its `env`; it shows the machine's time until it is set. */
 export class FakeClock {
-  readonly #folder = mkdtempSync(join(tmpdir(), "headgate-clock-"));
+  readonly #folder = temporaryFolder("headgate-clock");
   readonly #file: number;
   /** What a process must have in its environment. */
   readonly env: Readonly<Record<string, string>>;

@@ -2,13 +2,13 @@
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chownSync, existsSync, readdirSync, rmSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import type { PostgresTarget } from "../../src/stores/postgres/connect.ts";
 import { freePort } from "./redis-server.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 const START_MS_MAX = 20_000;
 const DEBIAN_FOLDER = "/usr/lib/postgresql";
@@ -47,7 +47,7 @@ export class PostgresServer {
   /** Starts a server on a free port; `args` are settings such as `max_connections=20`. */
   static async start(args: readonly string[] = []): Promise<PostgresServer> {
     const programs = findPrograms() ?? installPrograms();
-    const directory = mkdtempSync(join(tmpdir(), "headgate-postgres-"));
+    const directory = temporaryFolder("headgate-postgres");
     const identity = unprivileged();
     if (identity !== undefined) chownSync(directory, identity.uid, identity.gid);
     const data = join(directory, "data");

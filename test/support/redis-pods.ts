@@ -3,11 +3,11 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Redis } from "ioredis";
 import { parseAllDocuments } from "yaml";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 const COMPONENTS = resolve(import.meta.dirname, "../../deploy/kubernetes/components");
 const running = new Set<ChildProcess>();
@@ -79,7 +79,7 @@ export class RedisPod {
   }
 
   #spawn(command: readonly string[]): ChildProcess {
-    const folder = mkdtempSync(join(tmpdir(), "headgate-pod-"));
+    const folder = temporaryFolder("headgate-pod");
     this.#folders.push(folder);
     const scripts = join(COMPONENTS, this.#options.component);
     const [program = "", ...args] = command.map((word) =>

@@ -2,13 +2,13 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import type { RedisTarget } from "../../src/stores/redis/connect.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 const START_MS_MAX = 10_000;
 const running = new Set<ChildProcess>();
@@ -49,7 +49,7 @@ export class RedisServer {
 
   private constructor(port: number, options: ServerOptions) {
     this.port = port;
-    this.directory = mkdtempSync(join(tmpdir(), "headgate-redis-"));
+    this.directory = temporaryFolder("headgate-redis");
     this.#args = options.args ?? [];
     this.#password = options.password;
     this.#sentinelConfig = options.sentinelConfig;

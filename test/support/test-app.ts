@@ -1,7 +1,6 @@
 // The whole service in this process, on free ports, with rules from text and a gRPC client beside it.
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { credentials, loadPackageDefinition, Metadata, type ServiceError } from "@grpc/grpc-js";
 import { type App, startApp } from "../../src/app.ts";
@@ -9,6 +8,7 @@ import { type Clock, SystemClock } from "../../src/core/clock.ts";
 import { readSettings } from "../../src/settings.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { loadProto } from "../../src/transport/load-proto.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 /** A request in proto field names. */
 export interface AskedRequest {
@@ -67,7 +67,7 @@ export async function startTestApp(
   env: Readonly<Record<string, string>> = {},
   clock: Clock = new SystemClock(),
 ): Promise<TestApp> {
-  const rulesDir = await mkdtemp(join(tmpdir(), "headgate-rules-"));
+  const rulesDir = temporaryFolder("headgate-rules");
   const writeRules = async (files: Readonly<Record<string, string>>) => {
     for (const [name, text] of Object.entries(files)) await writeFile(join(rulesDir, name), text);
   };

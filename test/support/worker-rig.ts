@@ -1,10 +1,10 @@
 // The built service with several workers on a real Redis, as processes of their own, and what it says of itself.
 
 import { spawnSync } from "node:child_process";
-import { mkdtemp, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type ServiceProcess, startService } from "./service-process.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 export const RULES = `
 domain: edge
@@ -35,7 +35,7 @@ export interface WorkerRig extends ServiceProcess {
 
 /** Starts it with two workers unless `env` says otherwise. */
 export async function startWorkers(env: Readonly<Record<string, string>>): Promise<WorkerRig> {
-  const rulesDir = await mkdtemp(join(tmpdir(), "headgate-rules-"));
+  const rulesDir = temporaryFolder("headgate-rules");
   const rulesFile = join(rulesDir, "rules.yaml");
   await writeFile(rulesFile, RULES);
   // A slow machine must not have calls answered without the store: these tests count.

@@ -1,13 +1,13 @@
 // Replays cases against the built service: one process and one store at a time, answers and what is left behind compared.
 
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, credentials, Metadata, type MethodDefinition, type ServiceError } from "@grpc/grpc-js";
 import { loadProto } from "../../src/transport/load-proto.ts";
 import { type ServiceProcess, startService } from "../support/service-process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import type { CounterStore } from "./counter-stores.ts";
 import { awayFromTheHour, differences, keyDifferences, withWindows } from "./expect-answer.ts";
 import { type LoadedResponse, normalResponse } from "./normal-form.ts";
@@ -55,7 +55,7 @@ export async function replayGroup(cases: readonly RecordedCase[], store: Counter
 
 /** The folder of rule files of one process: a link that is swapped, as Kubernetes swaps mounted files. */
 class RulesFolder {
-  readonly root = mkdtempSync(join(tmpdir(), "headgate-vectors-"));
+  readonly root = temporaryFolder("headgate-vectors");
   #written = 0;
 
   constructor(files: Readonly<Record<string, string>>) {

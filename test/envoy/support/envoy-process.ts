@@ -2,10 +2,10 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { ENVOY_BIN } from "./require-envoy.ts";
 
 const START_MS_MAX = 10_000;
@@ -40,7 +40,7 @@ export class Envoy {
    * `ACCESS_LOG` in the text becomes the path of the access log. Rejects with Envoy's own words if it does not start.
    */
   static async start(bootstrap: string): Promise<Envoy> {
-    const directory = mkdtempSync(join(tmpdir(), "headgate-envoy-"));
+    const directory = temporaryFolder("headgate-envoy");
     const config = join(directory, "envoy.yaml");
     const adminFile = join(directory, "admin");
     const accessLog = join(directory, "access.log");

@@ -1,10 +1,10 @@
 // Envoy, an upstream, Redis and the built Headgate together, each a process or server of its own on a free port.
 
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RedisServer } from "../../support/redis-server.ts";
 import { type ServiceProcess, startService } from "../../support/service-process.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { bootstrapText, type Config, cluster } from "./bootstrap.ts";
 import { Caller } from "./caller.ts";
 import { Envoy } from "./envoy-process.ts";
@@ -78,7 +78,7 @@ process.on("exit", () => {
 
 /** A directory that goes when the tests end. */
 export function testDirectory(): string {
-  const directory = mkdtempSync(join(tmpdir(), "headgate-envoy-"));
+  const directory = temporaryFolder("headgate-envoy");
   directories.push(directory);
   return directory;
 }

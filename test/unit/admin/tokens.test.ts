@@ -1,11 +1,11 @@
 // Tokens from a file: what may stand in it, and what happens when it changes.
 
-import { mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Tokens } from "../../../src/admin/tokens.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const FIRST = "first-token-of-operators";
 const SECOND = "second-token-of-operators";
@@ -13,7 +13,7 @@ const SECOND = "second-token-of-operators";
 let folder: string;
 let file: string;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "headgate-tokens-"));
+  folder = temporaryFolder("headgate-tokens");
   file = join(folder, "token");
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));

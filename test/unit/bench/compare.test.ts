@@ -1,13 +1,13 @@
 // `npm run bench:compare` on runs that are written here: what counts as slower, and how it ends.
 
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const PROGRAM = resolve(import.meta.dirname, "../../../bench/compare.mjs");
-const folder = mkdtempSync(join(tmpdir(), "headgate-compare-"));
+const folder = temporaryFolder("headgate-compare");
 let files = 0;
 
 type Spread = readonly [least: number, median: number, most: number];

@@ -1,13 +1,13 @@
 // The page and the chart that bench:report makes, from a run that is written here.
 
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
-const folder = mkdtempSync(join(tmpdir(), "headgate-report-"));
+const folder = temporaryFolder("headgate-report");
 
 const redis = { cpuMicros: 8, bytesIn: 70, bytesOut: 50, scripts: 0.1 };
 function shape(name: string, more: object): object {

@@ -1,10 +1,10 @@
 // How the bench gets a program that it needs: on a PATH of the test's own, with package managers that only say they install.
 
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const MODULE = resolve(import.meta.dirname, "../../../bench/harness/require-program.mjs");
 const PROGRAM = `import(${JSON.stringify(MODULE)}).then(({ requireProgram }) => requireProgram("h2load")).catch((error) => {
@@ -14,7 +14,7 @@ const PROGRAM = `import(${JSON.stringify(MODULE)}).then(({ requireProgram }) => 
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "headgate-require-"));
+  folder = temporaryFolder("headgate-require");
   // Whoever is not root asks sudo first; "-n" is its first argument.
   addProgram("sudo", 'shift\nexec "$@"');
 });

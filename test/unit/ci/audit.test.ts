@@ -1,16 +1,16 @@
 // The audit step, with a stand-in for npm: the registry's answers can't be had on demand.
 
 import { spawnSync } from "node:child_process";
-import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, rm, writeFile } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const SCRIPT = resolve(import.meta.dirname, "../../../.ci/audit.mjs");
 let folder: string;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "headgate-audit-"));
+  folder = temporaryFolder("headgate-audit");
 });
 afterAll(async () => {
   await rm(folder, { recursive: true, force: true });

@@ -1,15 +1,14 @@
 // The count of a suite's report: what the gate's last line says, and what it names before.
 
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const SCRIPT = resolve(import.meta.dirname, "../../../.ci/count.mjs");
-const folder = mkdtempSync(join(tmpdir(), "headgate-count-"));
+const folder = temporaryFolder("headgate-count");
 const file = join(folder, "report.json");
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function count(report: unknown): { stdout: string; stderr: string } {
   writeFileSync(file, JSON.stringify(report));

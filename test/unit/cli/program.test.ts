@@ -1,15 +1,15 @@
 // The command line as a whole: help, usage errors, check and explain on real files.
 
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { buildProgram } from "../../../src/cli/program.ts";
 import { describeSettings, readSettings } from "../../../src/settings.ts";
 import { RecordedTerminal } from "../../support/recorded-terminal.ts";
 import { runProgram } from "../../support/run-program.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "headgate-cli-"));
+const directory = temporaryFolder("headgate-cli");
 const good = join(directory, "good");
 const bad = join(directory, "bad");
 
@@ -36,7 +36,6 @@ beforeAll(() => {
   writeFileSync(join(good, "shop.yaml"), GOOD);
   writeFileSync(join(bad, "shop.yaml"), BAD);
 });
-afterAll(() => rmSync(directory, { recursive: true }));
 
 describe("help", () => {
   const commands = buildProgram({

@@ -1,14 +1,13 @@
 // `config_check` by its flags, and what both commands refuse. `client` is tried against a service in
 // test/integration/reference-commands.test.ts.
 
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { runProgram } from "../../support/run-program.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-const root = mkdtempSync(join(tmpdir(), "headgate-config-check-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder("headgate-config-check");
 
 let directories = 0;
 function directoryOf(files: Readonly<Record<string, string>>): string {

@@ -5,8 +5,8 @@ import { describe, expect, test } from "vitest";
 import { loadError } from "../../../src/config/load.ts";
 import { DEPTH_MAX, NODES_MAX } from "../../../src/config/yaml-tree.ts";
 import { RULES_MAX, SECTION_KEYS } from "../../../src/rules/schema.ts";
-import { fuzzRuns } from "../../support/fuzz-runs.ts";
 import { compileYaml } from "../../support/rules.ts";
+import { runs } from "../../support/runs.ts";
 
 const GOOD = `domain: shop
 global_limit: { requests_per_unit: 100, unit: second, count: hits }
@@ -73,14 +73,14 @@ describe("chance", () => {
   test("any text", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 200 }), (text) => void compileSafely(text)),
-      { numRuns: fuzzRuns(300) },
+      { numRuns: runs(300) },
     );
   });
 
   test("any bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => void compileSafely(Buffer.from(bytes))),
-      { numRuns: fuzzRuns(200) },
+      { numRuns: runs(200) },
     );
   });
 
@@ -90,7 +90,7 @@ describe("chance", () => {
         tree.map,
         (text) => void compileSafely(`domain: d\ndescriptors:\n  - ${text}\n  - {key: a, rate_limit: ${text}}\n`),
       ),
-      { numRuns: fuzzRuns(300) },
+      { numRuns: runs(300) },
     );
   });
 
@@ -105,7 +105,7 @@ describe("chance", () => {
       fc.property(fc.array(cut, { minLength: 1, maxLength: 4 }), (cuts) => {
         compileSafely(cuts.reduce((text, [at, length, by]) => text.slice(0, at) + by + text.slice(at + length), GOOD));
       }),
-      { numRuns: fuzzRuns(500) },
+      { numRuns: runs(500) },
     );
   });
 });

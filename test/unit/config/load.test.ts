@@ -1,18 +1,18 @@
 // Reading a rules directory: which files count, in what order, and that nothing is left out in silence.
 
-import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type LoadOptions, loadError, loadRules } from "../../../src/config/load.ts";
 import { parseFile } from "../../../src/config/parse-file.ts";
 import { hashRuleFiles } from "../../../src/config/read-files.ts";
 import { PlainStatsBook } from "../../support/rules.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 let directory: string;
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "headgate-load-"));
+  directory = temporaryFolder("headgate-load");
 });
 
 afterEach(() => {

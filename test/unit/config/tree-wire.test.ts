@@ -6,6 +6,7 @@ import { parseFile } from "../../../src/config/parse-file.ts";
 import { packFile, unpackFile } from "../../../src/config/tree-wire.ts";
 import { runThrough } from "../../../src/core/steps.ts";
 import type { MappingEntry, ScalarNode, SourceFile, SourceNode } from "../../../src/rules/source.ts";
+import { runs } from "../../support/runs.ts";
 
 const at = { file: "a.yaml", line: 3, column: 7 };
 
@@ -45,7 +46,7 @@ describe("a parsed file on its way between threads", () => {
         const file: SourceFile = { name: "a.yaml", root, problems: [] };
         expect(runThrough(unpackFile(structuredClone(packFile(file))))).toEqual(file);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 

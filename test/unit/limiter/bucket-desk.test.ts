@@ -20,6 +20,7 @@ import { SyncStore } from "../../../src/stores/wrappers/sync-store.ts";
 import { CountingStatsBook, RecordingObserver } from "../../support/limiter-rig.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
+import { runs } from "../../support/runs.ts";
 import { ScriptedStore } from "../../support/scripted-store.ts";
 
 const PERIOD_MS = 100;
@@ -119,7 +120,7 @@ describe.each(KINDS)("a $kind", ({ limit }) => {
         expect(reset).toMatchObject({ before: seen?.standing, standing: AS_NEW });
         expect(await desk.peek(of({ k: "a" }))).toMatchObject([{ standing: AS_NEW }]);
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     );
   });
 

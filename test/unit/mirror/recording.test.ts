@@ -1,15 +1,14 @@
 // Files of recorded calls: written, bounded, cut off, damaged.
 
-import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type RecordedCall, Recording, readRecording } from "../../../src/mirror/recording.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "headgate-recording-"));
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+const directory = temporaryFolder("headgate-recording");
 
 async function readAll(file: string): Promise<RecordedCall[]> {
   const calls: RecordedCall[] = [];

@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { SHORT_TEXT_BYTES_MAX, ShortTexts } from "../../../src/rls/short-texts.ts";
+import { runs } from "../../support/runs.ts";
 
 function read(texts: ShortTexts, bytes: Uint8Array): string {
   // Bytes on both sides that are not the text's.
@@ -22,7 +23,7 @@ test("reads what the bytes say, however often and whatever was read before", () 
         expect(read(texts, one)).toBe(Buffer.from(one).toString("latin1"));
       }
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });
 

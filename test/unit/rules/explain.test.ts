@@ -14,6 +14,7 @@ import type { DomainRules, Rule, RuleSet } from "../../../src/rules/rule-set.ts"
 import { LimitStatsBook } from "../../../src/telemetry/stats-book.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
+import { runs } from "../../support/runs.ts";
 
 function entriesOf(...pairs: readonly string[]): AskedEntry[] {
   return pairs.map((pair) => {
@@ -344,7 +345,7 @@ describe("agreement with what calls meet", () => {
         fc.pre(rules !== undefined && domain !== undefined);
         for (const entries of asked) if (rules !== undefined && domain !== undefined) compare(rules, domain, entries);
       }),
-      { numRuns: 80 },
+      { numRuns: runs(80) },
     );
     expect(limited).toBeGreaterThan(50);
   });

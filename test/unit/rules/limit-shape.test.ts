@@ -6,6 +6,7 @@ import { UNIT_NAMES } from "../../../src/core/limit.ts";
 import { AMOUNT_MAX } from "../../../src/core/units.ts";
 import { parseWindow, rateOfDecimal, unitOfWindow } from "../../../src/rules/limit-shape.ts";
 import { WINDOW_SECONDS_MAX } from "../../../src/rules/schema.ts";
+import { runs } from "../../support/runs.ts";
 
 describe("rates in decimal", () => {
   test.each([
@@ -46,7 +47,7 @@ describe("rates in decimal", () => {
         expect(amount * 1000).toBe((whole * 1000 + thousandths) * windowSeconds);
         expect(windowSeconds).toBeLessThanOrEqual(WINDOW_SECONDS_MAX);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 });

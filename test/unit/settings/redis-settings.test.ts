@@ -1,16 +1,15 @@
 // Where Redis is, in every form that the settings take, and one sentence for everything that can't be meant.
 
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ConfigError } from "../../../src/core/errors.ts";
 import { describeSettings, type Environment, readSettings, secretsOf } from "../../../src/settings.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "headgate-settings-"));
+const directory = temporaryFolder("headgate-settings");
 const file = join(directory, "secret.txt");
 writeFileSync(file, "x");
-afterAll(() => rmSync(directory, { recursive: true }));
 
 function mistakesOf(env: Environment): readonly string[] {
   try {

@@ -1,16 +1,15 @@
 // Settings from the environment: defaults, mistakes all at once, secrets, what fits together, look-alikes.
 
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ConfigError } from "../../../src/core/errors.ts";
 import { describeSettings, type Environment, readSettings, secretsOf, tableRows } from "../../../src/settings.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "headgate-settings-"));
+const directory = temporaryFolder("headgate-settings");
 const file = join(directory, "secret.txt");
 writeFileSync(file, "x");
-afterAll(() => rmSync(directory, { recursive: true }));
 
 function mistakesOf(env: Environment): readonly string[] {
   try {

@@ -1,17 +1,17 @@
 // Which certificates come in force when files change, and what is said of those that don't.
 
 import { X509Certificate } from "node:crypto";
-import { mkdtempSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { WallClock } from "../../../src/core/clock.ts";
 import { TlsFiles } from "../../../src/transport/tls-files.ts";
 import { Authority, type Pair } from "../../support/certificates.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const DAY_S = 86_400;
-const folder = mkdtempSync(join(tmpdir(), "headgate-tls-files-"));
+const folder = temporaryFolder("headgate-tls-files");
 const names = {
   certFile: join(folder, "tls.crt"),
   keyFile: join(folder, "tls.key"),
@@ -24,7 +24,6 @@ const long = authority.issueFor(30, "headgate.test");
 const longer = authority.issueFor(40, "headgate.test");
 const through = authority.issueThrough("between", "headgate.test");
 const whole: Pair = { ...through.own, cert: Buffer.concat([through.own.cert, through.between]) };
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 let clock: ManualClock;
 let said: string[];

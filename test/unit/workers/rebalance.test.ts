@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { chooseMove, MOVE_INTERVAL_US, Rebalancer } from "../../../src/workers/rebalance.ts";
+import { runs } from "../../support/runs.ts";
 
 const load = (name: string, connections: number, openStreams: number) => ({ name, connections, openStreams });
 
@@ -44,7 +45,7 @@ test("only the busiest is ever asked, and the surplus is never more than it has"
       expect(move.surplus).toBeGreaterThan(0);
       expect(move.surplus).toBeLessThanOrEqual(move.from.openStreams);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

@@ -9,6 +9,7 @@ import { completeOptions } from "../../../../src/stores/batching/options.ts";
 import { ReplyReader } from "../../../../src/stores/batching/reply.ts";
 import { makeLimit } from "../../../support/builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
+import { runs } from "../../../support/runs.ts";
 
 const limit = makeLimit({ amount: 7 });
 
@@ -85,7 +86,7 @@ describe("closing", () => {
         expect(await wasSettled).toBe(list.length);
         expect(new Set(settled).size).toBe(list.length);
       }),
-      { numRuns: 30 },
+      { numRuns: runs(30) },
     );
   });
 

@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { answerByUs } from "../../../../src/stores/batching/patience.ts";
+import { runs } from "../../../support/runs.ts";
 
 const SENT_US = 1_767_225_600_000_000;
 const patience = { deadlineUs: 15_000, patienceUs: 100_000 };
@@ -42,6 +43,6 @@ test("a wait stays within the call's time and never shrinks when the call has mo
       expect(waitUs).toBeLessThanOrEqual(Math.max(deadlineUs, patienceUs));
       expect(waitOf(leftUs + moreUs, rule)).toBeGreaterThanOrEqual(waitUs);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });

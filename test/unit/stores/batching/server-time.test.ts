@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ServerTime } from "../../../../src/stores/batching/server-time.ts";
+import { runs } from "../../../support/runs.ts";
 
 const SECOND_US = 1_000_000;
 
@@ -37,7 +38,7 @@ test("takes the whole uncertainty off a deadline: the latest time is never after
       }
       expect(time.latestFor(nowUs)).toBeLessThanOrEqual(nowUs + offsetUs);
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });
 

@@ -8,6 +8,7 @@ import { Algorithm } from "../../../../src/core/limit.ts";
 import { hashBucketKey } from "../../../../src/rules/bucket-key.ts";
 import { Buckets } from "../../../../src/stores/memory/buckets.ts";
 import { PROBE_MAX } from "../../../../src/stores/memory/key-table.ts";
+import { runs } from "../../../support/runs.ts";
 
 function bucketOf(key: string, keyHash = hashBucketKey(key)): WorkingBucket {
   const bucket = new WorkingBucket();
@@ -63,7 +64,7 @@ describe("buckets", () => {
         expect(found).toEqual(Array.from({ length: 301 }, (_, i) => known.get(`key-${i}`)));
         expect(buckets.count).toBe(known.size);
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 

@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { type Keyed, keyedOf } from "../../../../src/core/key-bytes.ts";
 import { BucketRecords } from "../../../../src/stores/memory/bucket-records.ts";
 import { KeyTable } from "../../../../src/stores/memory/key-table.ts";
+import { runs } from "../../../support/runs.ts";
 
 /** Hashes whose home slots crowd the last and the first slots of a table of any capacity. */
 const HASHES = [0xffff_ffff, 0xf800_0000, 0xf000_0000, 0xe800_0000, 0, 0x0800_0000, 0x1000_0000] as const;
@@ -41,7 +42,7 @@ describe("key table", () => {
         expect(found).toEqual(Array.from({ length: 41 }, (_, key) => known.get(key) ?? 0));
         expect(table.count).toBe(known.size);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 

@@ -1,0 +1,17 @@
+// Set up in every test file: how generated tests draw, what is shown of servers when a test fails, and that folders go.
+//
+// Generated histories differ from run to run, so that they keep finding things; but not at the gate, which must say the same of
+// the same code twice. TEST_SEED draws again what a failure has shown. A seed that finds something is kept as a replayed history.
+
+import fc from "fast-check";
+import { afterAll } from "vitest";
+import { runs } from "./runs.ts";
+import { removeFolders } from "./temporary-folder.ts";
+
+const GATE_SEED = "20261121";
+const FAST_CHECK_RUNS = 100;
+const seed = process.env.TEST_SEED ?? (process.env.CI === undefined ? undefined : GATE_SEED);
+
+fc.configureGlobal({ numRuns: runs(FAST_CHECK_RUNS), ...(seed === undefined ? {} : { seed: Number(seed) }) });
+
+afterAll(removeFolders);
