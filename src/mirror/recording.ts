@@ -1,173 +1,159 @@
-// A file of recorded calls: JSON lines, gzip if the name ends in .gz. docs/mirror.md describes the format.
-// Holds the messages of requests and when they came; no metadata, because that may hold secrets.
+// Writes calls to a file as they pass: JSON lines, gzip if the name ends in .gz. docs/mirror.md describes the format;
+// read-recording.ts reads it. Holds the messages of requests and when they came; no metadata, because that may hold secrets.
 
-import { createReadStream, createWriteStream, type WriteStream } from "node:fs";
-import { createInterface } from "node:readline";
-import type { Readable, Writable } from "node:stream";
-import { finished } from "node:stream/promises";
-import { createGunzip, createGzip, constants as zlib } from "node:zlib";
+import { type FileHandle, open } from "node:fs/promises";
+import { promisify } from "node:util";
+import { crc32, gzip } from "node:zlib";
 import type { Clock } from "../core/clock.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { CallRecorder } from "./mirror.ts";
 
-const VERSION = 1;
-/** Unwritten bytes that may wait for a slow disk; what comes then is left out. */
+export const RECORDING_VERSION = 2;
+/** Lines that wait for the disk, in bytes; what comes beyond that is left out. */
 const BACKLOG_BYTES_MAX = 8_388_608;
-/** Longest line that is read: a message of 4 MiB in base64, and its frame. */
-const LINE_CHARS_MAX = 6_000_000;
+/** Lines go to the file at least this often: what a killed process loses. */
+const WRITE_MS = 500;
+/** So many bytes of lines go to the file at once, without waiting. */
+const WRITE_BYTES = 262_144;
 
-/** A recorded call. */
-export interface RecordedCall {
-  /** Microseconds since the recording began. */
-  readonly atUs: number;
-  /** The request's message, unframed and uncompressed. */
-  readonly message: Buffer;
-}
+const compressed = promisify<Buffer, Buffer>(gzip);
 
 export interface RecordingOptions {
   readonly file: string;
   /** Most bytes of lines; in a compressed file fewer arrive on disk. */
   readonly bytesMax: number;
   readonly clock: Clock;
+  /** Told once why no more calls are written: the disk is full or failed, or the file has reached `bytesMax`. */
+  readonly onEnded?: (why: string) => void;
 }
 
-/** Writes calls to a file as they pass. A full disk or a full file ends the recording, never a call. */
+/** Lines that go to the file together. */
+interface Batch {
+  text: string;
+  calls: number;
+}
+
+/**
+ * Writes calls to a file as they pass. A full disk or a full file ends the recording, never a call. Each write to a
+ * compressed file is a gzip member of its own, so all that was written before can be read whatever comes later.
+ */
 export class Recording implements CallRecorder {
   readonly file: string;
   readonly #options: RecordingOptions;
-  readonly #output: Writable;
-  readonly #disk: WriteStream;
+  readonly #handle: FileHandle;
+  readonly #isCompressed: boolean;
   readonly #startUs: number;
+  readonly #timer: NodeJS.Timeout;
+  #waiting: Batch = { text: "", calls: 0 };
+  #writing: Promise<void> | undefined;
+  #writingBytes = 0;
+  #isFull = false;
+  /** Calls that are in the file. */
   calls = 0;
+  /** Bytes of lines that are in the file or wait for it. */
   bytes = 0;
   /** Calls that are not in the file: it was full, the disk too slow, or writing failed. */
   leftOut = 0;
   /** Why writing failed; undefined if it did not. */
   failure: string | undefined;
 
-  private constructor(options: RecordingOptions, disk: WriteStream) {
+  private constructor(options: RecordingOptions, handle: FileHandle) {
     this.file = options.file;
     this.#options = options;
-    this.#disk = disk;
+    this.#handle = handle;
+    this.#isCompressed = options.file.endsWith(".gz");
     this.#startUs = options.clock.nowUs();
-    this.#output = options.file.endsWith(".gz") ? createGzip() : disk;
-    for (const stream of new Set([this.#output, disk])) {
-      stream.on("error", (error: Error) => {
-        this.failure ??= error.message;
-      });
-    }
-    if (this.#output !== disk) this.#output.pipe(disk);
+    this.#timer = setInterval(() => this.#writeSoon(), WRITE_MS).unref();
     const startedAt = new Date(this.#startUs / 1_000).toISOString();
-    this.#write(`${JSON.stringify({ headgate_recording: VERSION, started_at: startedAt })}\n`);
+    this.#add(`${JSON.stringify({ headgate_recording: RECORDING_VERSION, started_at: startedAt })}\n`);
+    this.#writeSoon();
   }
 
   /** Opens a new file, readable by its owner alone. Throws ConfigError if there is one already or it can't be written. */
   static async open(options: RecordingOptions): Promise<Recording> {
-    const disk = createWriteStream(options.file, { flags: "wx", mode: 0o600 });
-    await new Promise<void>((resolve, reject) => {
-      disk.once("open", () => resolve());
-      disk.once("error", (cause: NodeJS.ErrnoException) => {
-        const why = cause.code === "EEXIST" ? "it exists already; name another" : cause.message;
-        reject(new ConfigError("CONFIG_SETTINGS", `can't record to ${options.file}: ${why}`));
-      });
-    });
-    return new Recording(options, disk);
+    try {
+      return new Recording(options, await open(options.file, "wx", 0o600));
+    } catch (cause) {
+      const { code, message } = cause as NodeJS.ErrnoException;
+      const why = code === "EEXIST" ? "it exists already; name another" : message;
+      throw new ConfigError("CONFIG_SETTINGS", `can't record to ${options.file}: ${why}`);
+    }
   }
 
   record(message: Buffer): void {
-    const atUs = this.#options.clock.nowUs() - this.#startUs;
-    const line = `{"at_us":${atUs},"message":"${message.toString("base64")}"}\n`;
-    const isFull = this.bytes + line.length > this.#options.bytesMax;
-    const isBehind = this.#output.writableLength + this.#disk.writableLength > BACKLOG_BYTES_MAX;
-    if (isFull || isBehind || this.failure !== undefined) {
+    if (this.failure !== undefined || this.#isFull) {
       this.leftOut++;
       return;
     }
-    this.calls++;
-    this.#write(line);
+    const line = recordedLine(this.#options.clock.nowUs() - this.#startUs, message.toString("base64"));
+    if (this.bytes + line.length > this.#options.bytesMax) {
+      this.#isFull = true;
+      this.leftOut++;
+      this.#options.onEnded?.(`the recording ${this.file} has reached its bound of ${this.#options.bytesMax} bytes`);
+      return;
+    }
+    if (this.#waiting.text.length + this.#writingBytes + line.length > BACKLOG_BYTES_MAX) {
+      this.leftOut++;
+      return;
+    }
+    this.#add(line);
+    this.#waiting.calls++;
+    if (this.#waiting.text.length >= WRITE_BYTES) this.#writeSoon();
   }
 
   /** Writes what is left and closes the file. */
   async close(): Promise<void> {
-    if (this.failure !== undefined) return;
-    const closed = finished(this.#disk);
-    this.#output.end();
-    await closed.catch((error: Error) => {
-      this.failure ??= error.message;
+    clearInterval(this.#timer);
+    while (this.#writing !== undefined || this.#waiting.text !== "") {
+      this.#writeSoon();
+      await this.#writing;
+    }
+    // Some file systems report only here that what was written did not arrive.
+    await this.#handle.close().catch((error: Error) => this.#fail(error));
+  }
+
+  #add(line: string): void {
+    this.#waiting.text += line;
+    this.bytes += line.length;
+  }
+
+  #writeSoon(): void {
+    if (this.#writing !== undefined || this.#waiting.text === "") return;
+    const batch = this.#waiting;
+    this.#waiting = { text: "", calls: 0 };
+    this.#writingBytes = batch.text.length;
+    this.#writing = this.#write(batch).finally(() => {
+      this.#writing = undefined;
+      this.#writingBytes = 0;
+      if (this.#waiting.text.length >= WRITE_BYTES) this.#writeSoon();
     });
   }
 
-  #write(line: string): void {
-    this.bytes += line.length;
-    this.#output.write(line);
-  }
-}
-
-/**
- * Reads the calls of a file in order. Throws ConfigError, naming the line, if it is no recording or holds a damaged
- * line; a last line that was cut off is left out, because that is how a killed process leaves its file.
- */
-export async function* readRecording(file: string): AsyncGenerator<RecordedCall> {
-  let number = 0;
-  let cut: ConfigError | undefined;
-  for await (const line of linesOf(file)) {
-    if (cut !== undefined) throw cut;
-    number++;
-    if (number === 1) {
-      checkHead(file, line);
-      continue;
+  async #write({ text, calls }: Batch): Promise<void> {
+    try {
+      if (this.failure !== undefined) throw new Error(this.failure);
+      const bytes = Buffer.from(text, "latin1");
+      await this.#handle.writeFile(this.#isCompressed ? await compressed(bytes) : bytes);
+      this.calls += calls;
+    } catch (error) {
+      this.leftOut += calls;
+      this.#fail(error as Error);
     }
-    const call = parseLine(line);
-    if (call === undefined) cut = notARecording(file, `line ${number} is no recorded call`);
-    else yield call;
   }
-  if (number === 0) throw notARecording(file, "it is empty");
-}
 
-async function* linesOf(file: string): AsyncGenerator<string> {
-  const disk = createReadStream(file);
-  const input: Readable = file.endsWith(".gz") ? createGunzip({ finishFlush: zlib.Z_SYNC_FLUSH }) : disk;
-  if (input !== disk) {
-    disk.on("error", (error) => input.destroy(error));
-    disk.pipe(input as Writable & Readable);
-  }
-  const lines = createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
-  try {
-    for await (const line of lines) yield line;
-    if (input.errored !== null) throw input.errored;
-  } catch (cause) {
-    throw notARecording(file, cause instanceof Error ? cause.message : String(cause));
-  } finally {
-    lines.close();
-    disk.destroy();
+  #fail({ message }: Error): void {
+    if (this.failure !== undefined) return;
+    this.failure = message;
+    this.#options.onEnded?.(`writing the recording ${this.file} failed: ${message}`);
   }
 }
 
-function checkHead(file: string, line: string): void {
-  const head = parseJson(line) as { headgate_recording?: unknown } | undefined;
-  if (head?.headgate_recording === VERSION) return;
-  const found = head?.headgate_recording;
-  if (found === undefined) throw notARecording(file, 'its first line is not {"headgate_recording":1,...}');
-  throw notARecording(file, `it has format ${String(found)}; this version reads ${VERSION}`);
+/** A line of the file. Its checksum covers time and message, so that a damaged line can't pass as another call. */
+export function recordedLine(atUs: number, base64: string): string {
+  return `{"at_us":${atUs},"message":"${base64}","crc32":${checksumOf(atUs, base64)}}\n`;
 }
 
-function parseLine(line: string): RecordedCall | undefined {
-  if (line.length > LINE_CHARS_MAX) return undefined;
-  const { at_us: atUs, message } = (parseJson(line) ?? {}) as { at_us?: unknown; message?: unknown };
-  const isCall = typeof atUs === "number" && atUs >= 0 && typeof message === "string";
-  return isCall ? { atUs, message: Buffer.from(message, "base64") } : undefined;
-}
-
-function parseJson(line: string): object | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === "object" && value !== null ? value : undefined;
-  } catch (cause) {
-    if (cause instanceof SyntaxError) return undefined;
-    throw cause;
-  }
-}
-
-function notARecording(file: string, why: string): ConfigError {
-  return new ConfigError("CONFIG_SETTINGS", `can't read the recording ${file}: ${why}`);
+/** CRC-32, as gzip has it, of the time in decimal, a blank, and the message in base64. */
+export function checksumOf(atUs: number, base64: string): number {
+  return crc32(`${atUs} ${base64}`);
 }

@@ -9,7 +9,7 @@ import { framed } from "./answer.ts";
 import { DifferenceBook } from "./book.ts";
 import type { CompareOptions } from "./compare.ts";
 import { Mirror } from "./mirror.ts";
-import { type RecordedCall, readRecording } from "./recording.ts";
+import { type RecordedCall, readRecording } from "./read-recording.ts";
 import { makeReport, type Report } from "./report.ts";
 import { ValueGuard, type ValueMode } from "./value-guard.ts";
 

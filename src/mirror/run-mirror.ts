@@ -52,6 +52,8 @@ export interface RunningMirror {
 const MESSAGE_BYTES_MAX = 4_194_304;
 const COMPARED_BYTES_MAX = 1_048_576;
 const IN_FLIGHT_MAX = 20_000;
+/** Longest call. Envoy asks for 20 ms unless told otherwise; a caller without a deadline must not be held for ever. */
+const CALL_MS_MAX = 30_000;
 const GRACE_MS = 5_000;
 
 /** Starts a mirror. Targets that are away don't keep it from starting. Throws ConfigError if it can't listen or record. */
@@ -68,6 +70,7 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
     passOn: answering,
     messageBytesMax: MESSAGE_BYTES_MAX,
     inFlightMax: IN_FLIGHT_MAX,
+    callMsMax: CALL_MS_MAX,
   });
   const pages = await openPages({
     ...options.http,
@@ -113,7 +116,8 @@ interface Parts {
 
 async function buildParts(options: RunMirrorOptions): Promise<Parts> {
   const { clock, logger, compareWith, record } = options;
-  const recording = record === undefined ? undefined : await Recording.open({ ...record, clock });
+  const onEnded = (why: string) => logger.error(`${why}; calls pass on unrecorded`);
+  const recording = record === undefined ? undefined : await Recording.open({ ...record, clock, onEnded });
   const answering = new Http2Target({ authority: options.answerFrom, messageBytesMax: MESSAGE_BYTES_MAX, clock });
   const compared =
     compareWith === undefined

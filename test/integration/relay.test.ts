@@ -1,5 +1,8 @@
 // The relay alone: everything that is no ShouldRateLimit call passes through, and what is too much is refused.
 
+import { once } from "node:events";
+import { connect, createServer, type ServerHttp2Stream } from "node:http2";
+import type { AddressInfo } from "node:net";
 import * as grpc from "@grpc/grpc-js";
 import { credentials, Metadata, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -24,10 +27,11 @@ async function startRelay(
   options: {
     readonly messageBytesMax?: number;
     readonly inFlightMax?: number;
+    readonly callMsMax?: number;
     handle?: (call: RelayedCall) => void;
   } = {},
 ): Promise<Relay> {
-  const { messageBytesMax = 65_536, inFlightMax = 100 } = options;
+  const { messageBytesMax = 65_536, inFlightMax = 100, callMsMax = 30_000 } = options;
   const target = new Http2Target({ authority, messageBytesMax, clock: new SystemClock() });
   const handle = options.handle ?? ((call) => target.send(call.request, {}, (outcome) => call.answer(outcome)));
   const server = new RelayServer({
@@ -38,6 +42,7 @@ async function startRelay(
     passOn: target,
     messageBytesMax,
     inFlightMax,
+    callMsMax,
   });
   const port = await server.listen();
   return {
@@ -165,3 +170,98 @@ test("loses no call when the target asks its connections to end again and again"
   await relay.close();
   await behind.server.drain(100);
 });
+
+describe("a call that its target does not answer", () => {
+  const PLAIN = {
+    ":method": "POST",
+    ":path": SHOULD_RATE_LIMIT_PATH,
+    "content-type": "application/grpc",
+    te: "trailers",
+  };
+  const MESSAGE = Buffer.concat([Buffer.from([0, 0, 0, 0, 2]), Buffer.from([10, 0])]);
+
+  test.each([
+    { name: "with a deadline", headers: { "grpc-timeout": "100m" }, ends: true },
+    { name: "with a deadline whose request never ends", headers: { "grpc-timeout": "100m" }, ends: false },
+    { name: "without a deadline", headers: {}, ends: true },
+    { name: "with a deadline of days", headers: { "grpc-timeout": "99999999H" }, ends: true },
+    { name: "with a deadline that is none", headers: { "grpc-timeout": "soon" }, ends: false },
+  ])("$name ends for its caller and for the target", async ({ headers, ends }) => {
+    let gone = 0;
+    const relay = await startRelay("127.0.0.1:1", { callMsMax: 200, handle: (call) => call.onGone(() => gone++) });
+    const session = connect(`http://127.0.0.1:${relay.port}`);
+    const stream = session.request({ ...PLAIN, ...headers }, { endStream: false });
+    if (ends) stream.end(MESSAGE);
+    else stream.write(MESSAGE.subarray(0, 3));
+    const [answer] = (await once(stream, "response")) as [Record<string, string>];
+    expect(answer["grpc-status"]).toBe(String(status.DEADLINE_EXCEEDED));
+    stream.resume();
+    if (!stream.closed) await once(stream, "close");
+    await until(() => relay.server.inFlight === 0);
+    expect(gone).toBe(ends ? 1 : 0);
+    session.destroy();
+    await relay.close();
+  });
+});
+
+test("passes header lines on as they came, repeated ones too, and adds none of its own", async () => {
+  const requests: string[][] = [];
+  const behind = createServer();
+  behind.on("stream", (stream: ServerHttp2Stream, _headers: object, _flags: number, raw: string[]) => {
+    requests.push(raw);
+    stream.resume();
+    const answer = { ":status": 200, "content-type": "application/grpc", "x-many": ["1, 2", "3"], "x-one": "a, b" };
+    // Types of Node lack `sendDate`.
+    stream.respond(answer, { waitForTrailers: true, ...{ sendDate: false } });
+    stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0", "x-tail": ["y", "z, q"] }));
+    stream.end(Buffer.concat([Buffer.from([0, 0, 0, 0, OK.length]), OK]));
+  });
+  await new Promise<void>((resolve) => behind.listen(0, "127.0.0.1", resolve));
+  const relay = await startRelay(`127.0.0.1:${(behind.address() as AddressInfo).port}`);
+  const session = connect(`http://127.0.0.1:${relay.port}`);
+  for (const path of [SHOULD_RATE_LIMIT_PATH, "/some.Other/Method"]) {
+    const asked = {
+      ":method": "POST",
+      ":path": path,
+      "content-type": "application/grpc",
+      te: "trailers",
+      "x-who": ["me", "you, them"],
+      cookie: ["a=1", "b=2"],
+    };
+    const stream = session.request(asked, { endStream: false });
+    const [responded, ended] = [once(stream, "response"), once(stream, "trailers")];
+    stream.end(Buffer.alloc(5));
+    stream.resume();
+    const [, , raw] = (await responded) as [object, number, string[]];
+    const [, , rawTail] = (await ended) as [object, number, string[]];
+    expect(pairs(raw)).toEqual([
+      ":status=200",
+      "content-type=application/grpc",
+      "x-many=1, 2",
+      "x-many=3",
+      "x-one=a, b",
+    ]);
+    expect(pairs(rawTail)).toEqual(["grpc-status=0", "x-tail=y", "x-tail=z, q"]);
+    const seen = pairs(requests.at(-1) ?? []);
+    expect(seen.filter((line) => !line.startsWith(":"))).toEqual([
+      "content-type=application/grpc",
+      "te=trailers",
+      "x-who=me",
+      "x-who=you, them",
+      "cookie=a=1",
+      "cookie=b=2",
+    ]);
+  }
+  session.destroy();
+  await relay.close();
+  await new Promise((resolve) => behind.close(resolve));
+});
+
+function pairs(raw: readonly string[]): string[] {
+  return raw.flatMap((name, i) => (i % 2 === 0 ? [`${name}=${raw[i + 1]}`] : [])).sort((a, b) => order(a) - order(b));
+}
+
+// Pseudo-headers stand first; all else in the order in which it came.
+function order(line: string): number {
+  return line.startsWith(":") ? 0 : 1;
+}

@@ -1,11 +1,13 @@
 // Recording and replaying: through real Headgates, against recorded answers of envoyproxy/ratelimit, by the command line.
 
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { status } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { SystemClock } from "../../src/core/clock.ts";
-import { Recording, readRecording } from "../../src/mirror/recording.ts";
+import { readRecording } from "../../src/mirror/read-recording.ts";
+import { Recording } from "../../src/mirror/recording.ts";
 import { startTestServer } from "../support/grpc-test-server.ts";
 import {
   answerBytes,
@@ -131,6 +133,26 @@ describe("recording through a mirror", () => {
     const start = startMirror(`127.0.0.1:${app.grpcPort}`, undefined, { record: { file, bytesMax: 1_000 } });
     await expect(start).rejects.toThrow(/exists already/);
   });
+});
+
+test("a disk that is full ends a recording, which is said and counted", () => {
+  const file = join(directory, "full.jsonl");
+  // A process that may write no file longer than 64 KiB gets the error of a full disk, and no signal.
+  const script = `
+    import { Recording } from ${JSON.stringify(resolve("dist/mirror/recording.js"))};
+    const said = [];
+    const clock = { nowUs: () => 0 };
+    const recording = await Recording.open({ file: ${JSON.stringify(file)}, bytesMax: 1e9, clock, onEnded: (why) => said.push(why) });
+    for (let i = 0; i < 100; i++) recording.record(Buffer.alloc(300_000));
+    await recording.close();
+    const { calls, leftOut, failure } = recording;
+    console.log(JSON.stringify({ calls, leftOut, failure, said }));`;
+  const limited = 'trap "" XFSZ; ulimit -f 64; exec "$0" --input-type=module -e "$1"';
+  const { stdout } = spawnSync("bash", ["-c", limited, process.execPath, script], { encoding: "utf8" });
+  const { calls, leftOut, failure, said } = JSON.parse(stdout) as Record<string, unknown>;
+  expect([calls, leftOut]).toEqual([0, 100]);
+  expect(failure).toMatch(/EFBIG/);
+  expect(said).toEqual([expect.stringMatching(/full\.jsonl failed: EFBIG/)]);
 });
 
 describe("the speed of a replay", () => {

@@ -13,6 +13,7 @@ import type { Clock } from "../../core/clock.ts";
 import {
   type FailureReason,
   FRAME_HEADER_BYTES,
+  headerLines,
   headersFor,
   type RelayedRequest,
   type SendOptions,
@@ -166,11 +167,11 @@ class Http2Call implements SentCall {
     }
     this.#stream = stream;
     const { session } = stream;
-    stream.on("response", (headers) => {
-      this.#headers = headers;
+    stream.on("response", (headers: IncomingHttpHeaders, _flags: number, raw: readonly string[]) => {
+      this.#headers = headerLines(headers, raw);
     });
-    stream.on("trailers", (trailers) => {
-      this.#trailers = trailers;
+    stream.on("trailers", (trailers: IncomingHttpHeaders, _flags: number, raw: readonly string[]) => {
+      this.#trailers = headerLines(trailers, raw);
       if (this.#hasEnded) this.#finish();
     });
     stream.on("data", (chunk: Buffer) => this.#keep(chunk));

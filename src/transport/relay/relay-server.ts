@@ -9,12 +9,15 @@ import {
   type OutgoingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
+  type ServerStreamResponseOptions,
 } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import { ConfigError } from "../../core/errors.ts";
 import { GrpcStatus } from "../../core/unary.ts";
+import { MICROS_PER_MILLI } from "../../core/units.ts";
+import { readTimeoutUs } from "../fast-lane/request-head.ts";
 import type { Http2Target } from "./http2-target.ts";
-import { FRAME_HEADER_BYTES, type RelayedRequest, type UnaryOutcome } from "./unary-exchange.ts";
+import { FRAME_HEADER_BYTES, headerLines, type RelayedRequest, type UnaryOutcome } from "./unary-exchange.ts";
 
 /** A call that waits for its answer. */
 export interface RelayedCall {
@@ -37,6 +40,8 @@ export interface RelayServerOptions {
   readonly messageBytesMax: number;
   /** Calls that may wait for their answer; more get RESOURCE_EXHAUSTED. */
   readonly inFlightMax: number;
+  /** How long a call may take whatever its `grpc-timeout`, and one that names none. */
+  readonly callMsMax: number;
 }
 
 const STREAMS_MAX = 4_096;
@@ -68,7 +73,11 @@ export class RelayServer {
     });
     // A caller's broken connection ends its own streams and nothing else.
     this.#server.on("sessionError", (_error, session) => session?.destroy());
-    this.#server.on("stream", (stream, headers) => this.#take(stream, headers));
+    this.#server.on(
+      "stream",
+      (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _flags: number, raw: readonly string[]) =>
+        this.#take(stream, headerLines(headers, raw)),
+    );
   }
 
   /** Calls that wait for their answer. */
@@ -114,10 +123,24 @@ export class RelayServer {
       return;
     }
     this.#inFlight++;
+    const overdue = this.#endAtDeadline(stream, headers);
     stream.once("close", () => {
       this.#inFlight--;
+      clearTimeout(overdue);
     });
     this.#collect(stream, headers);
+  }
+
+  // From the headers on, so that a request that never ends is let go, too. The end of the stream tells the handler.
+  #endAtDeadline(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): NodeJS.Timeout {
+    const { callMsMax } = this.#options;
+    const askedMs = Math.ceil(readTimeoutUs(String(headers["grpc-timeout"])) / MICROS_PER_MILLI);
+    const afterMs = askedMs < callMsMax ? askedMs : callMsMax;
+    return setTimeout(() => {
+      failStream(stream, GrpcStatus.deadlineExceeded, `no answer within ${afterMs} ms`);
+      // Of an answer that is on its way already the rest is not waited for.
+      stream.close(stream.writableEnded ? constants.NGHTTP2_NO_ERROR : constants.NGHTTP2_CANCEL);
+    }, afterMs);
   }
 
   #collect(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
@@ -152,12 +175,18 @@ function answerStream(stream: ServerHttp2Stream, outcome: UnaryOutcome): void {
   }
   const { headers, body, trailers } = outcome;
   if (trailers === undefined && body.length === 0) {
-    stream.respond(headers, { endStream: true });
+    respond(stream, headers, { endStream: true });
     return;
   }
-  stream.respond(headers, { waitForTrailers: trailers !== undefined });
+  respond(stream, headers, { waitForTrailers: trailers !== undefined });
   if (trailers !== undefined) stream.once("wantTrailers", () => sendTrailers(stream, trailers));
   stream.end(body);
+}
+
+// Without a `date` of our own: a target that wants one has sent it. Node's types lack the option.
+function respond(stream: ServerHttp2Stream, headers: OutgoingHttpHeaders, options: ServerStreamResponseOptions): void {
+  const withoutDate: ServerStreamResponseOptions & { readonly sendDate: boolean } = { ...options, sendDate: false };
+  stream.respond(headers, withoutDate);
 }
 
 function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders): void {
@@ -166,7 +195,8 @@ function sendTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders):
 
 function failStream(stream: ServerHttp2Stream, status: GrpcStatus, message: string): void {
   if (stream.destroyed || stream.closed || stream.headersSent) return;
-  stream.respond(
+  respond(
+    stream,
     {
       ":status": HTTP_OK,
       "content-type": "application/grpc",
@@ -185,13 +215,13 @@ function passStreamOn(caller: ServerHttp2Stream, headers: IncomingHttpHeaders, t
     return;
   }
   let trailers: IncomingHttpHeaders | undefined;
-  onward.on("response", (responseHeaders, flags) => {
+  onward.on("response", (joined: IncomingHttpHeaders, flags: number, raw: readonly string[]) => {
     if (caller.destroyed || caller.closed) return;
     const endStream = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
-    caller.respond(responseHeaders, endStream ? { endStream } : { waitForTrailers: true });
+    respond(caller, headerLines(joined, raw), { endStream, waitForTrailers: !endStream });
   });
-  onward.on("trailers", (received) => {
-    trailers = received;
+  onward.on("trailers", (joined: IncomingHttpHeaders, _flags: number, raw: readonly string[]) => {
+    trailers = headerLines(joined, raw);
   });
   caller.on("wantTrailers", () => sendTrailers(caller, trailers ?? {}));
   // Its close tells what to do.

@@ -1,7 +1,29 @@
 // What passes through a relay: one unary call as it travels over HTTP/2, headers, message bytes and trailers untouched.
 // Knows no messages and no sockets.
 
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http2";
+import { type IncomingHttpHeaders, type OutgoingHttpHeaders, sensitiveHeaders } from "node:http2";
+
+/**
+ * The headers of a message as they came: Node joins lines of one name into one value, here they stay lines of their own.
+ * `joined` is Node's form, `raw` the list of names and values that Node hands to the same listener. Of a header that may
+ * stand once only (HTTP names some) Node has kept the first line, and so does this.
+ */
+export function headerLines(joined: IncomingHttpHeaders, raw: readonly string[]): IncomingHttpHeaders {
+  const lines = new Map<string, string[]>();
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const [name, value] = [raw[i] as string, raw[i + 1] as string];
+    const values = lines.get(name);
+    if (values === undefined) lines.set(name, [value]);
+    else values.push(value);
+  }
+  const headers: IncomingHttpHeaders = {};
+  for (const [name, values] of lines) {
+    const [first] = values;
+    headers[name] = values.length === 1 || joined[name] === first ? first : values;
+  }
+  const sensitive = (joined as { [sensitiveHeaders]?: string[] })[sensitiveHeaders];
+  return sensitive === undefined ? headers : Object.assign(headers, { [sensitiveHeaders]: sensitive });
+}
 
 /** A caller's whole request. */
 export interface RelayedRequest {

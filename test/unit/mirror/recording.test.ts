@@ -3,12 +3,16 @@
 import { readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { describe, expect, test } from "vitest";
-import { type RecordedCall, Recording, readRecording } from "../../../src/mirror/recording.ts";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { type RecordedCall, readRecording } from "../../../src/mirror/read-recording.ts";
+import { Recording, recordedLine } from "../../../src/mirror/recording.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const directory = temporaryFolder("headgate-recording");
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 async function readAll(file: string): Promise<RecordedCall[]> {
   const calls: RecordedCall[] = [];
@@ -33,7 +37,8 @@ const written = (name: string, text: string) => {
   return file;
 };
 
-const HEAD = '{"headgate_recording":1,"started_at":"2026-01-01T00:00:00.000Z"}\n';
+const HEAD = '{"headgate_recording":2,"started_at":"2026-01-01T00:00:00.000Z"}\n';
+const LINE = recordedLine(10_000, "AP8A");
 
 describe("a recording", () => {
   test.each(["calls.jsonl", "calls.jsonl.gz"])(
@@ -53,12 +58,14 @@ describe("a recording", () => {
   test("is lines of JSON, under gzip too, as the docs say", async () => {
     const file = join(directory, "lines.gz");
     await record(file, 1);
-    expect(gunzipSync(readFileSync(file)).toString()).toBe(`${HEAD}{"at_us":10000,"message":"AP8A"}\n`);
+    expect(gunzipSync(readFileSync(file)).toString()).toBe(
+      `${HEAD}{"at_us":10000,"message":"AP8A","crc32":4224664369}\n`,
+    );
   });
 
   test("stops at its bound, counts what it leaves out, and stays readable", async () => {
     const file = join(directory, "bounded.jsonl");
-    const recording = await record(file, 100, HEAD.length + 33 * 2);
+    const recording = await record(file, 100, HEAD.length + LINE.length * 2);
     expect([recording.calls, recording.leftOut]).toEqual([2, 98]);
     expect(statSync(file).size).toBe(recording.bytes);
     expect(await readAll(file)).toHaveLength(2);
@@ -80,14 +87,62 @@ describe("a recording", () => {
     expect(calls.length).toBeLessThan(5_000);
   });
 
+  test.each(["killed.jsonl", "killed.jsonl.gz"])("%s of a killed process lacks half a second at most", async (name) => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    const file = join(directory, name);
+    const recording = await Recording.open({ file, bytesMax: 1_000_000, clock: new ManualClock() });
+    await expect.poll(() => statSync(file).size).toBeGreaterThan(0);
+    for (let i = 0; i < 10; i++) recording.record(Buffer.from([i]));
+    vi.advanceTimersByTime(500);
+    await expect.poll(() => recording.calls).toBe(10);
+    recording.record(Buffer.from([10]));
+    // The process would end here.
+    expect((await readAll(file)).map(({ message }) => message[0])).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    await recording.close();
+    expect(await readAll(file)).toHaveLength(11);
+  });
+
+  test("says once that it is full", async () => {
+    const said: string[] = [];
+    const file = join(directory, "said.jsonl");
+    const clock = new ManualClock();
+    const recording = await Recording.open({
+      file,
+      bytesMax: HEAD.length + 60,
+      clock,
+      onEnded: (why) => said.push(why),
+    });
+    for (let i = 0; i < 5; i++) recording.record(Buffer.from([i]));
+    await recording.close();
+    expect(said).toEqual([`the recording ${file} has reached its bound of ${HEAD.length + 60} bytes`]);
+  });
+
   test.each([
     { name: "empty file", text: "", why: /it is empty/ },
     { name: "file of something else", text: "domain: edge\n", why: /first line/ },
-    { name: "later format", text: '{"headgate_recording":2}\n', why: /format 2; this version reads 1/ },
-    { name: "damaged line before others", text: `${HEAD}nonsense\n{"at_us":1,"message":""}\n`, why: /line 2/ },
-    { name: "call without a message", text: `${HEAD}{"at_us":1}\n{"at_us":1,"message":""}\n`, why: /line 2/ },
+    { name: "later format", text: '{"headgate_recording":3}\n', why: /format 3; this version reads 2/ },
+    { name: "damaged line before others", text: `${HEAD}nonsense\n${LINE}`, why: /line 2 is damaged/ },
+    { name: "damaged last line", text: `${HEAD}${LINE}nonsense\n`, why: /line 3 is damaged/ },
+    { name: "call without a message", text: `${HEAD}{"at_us":1}\n${LINE}`, why: /line 2 is damaged/ },
+    { name: "call without a checksum", text: `${HEAD}{"at_us":1,"message":""}\n`, why: /line 2 is damaged/ },
+    { name: "line that is too long", text: `${HEAD}${" ".repeat(6_100_000)}`, why: /line 2 is longer than/ },
   ])("refuses a $name and says where", async ({ name, text, why }) => {
     await expect(readAll(written(`${name}.jsonl`, text))).rejects.toThrow(why);
+  });
+
+  test("with any one byte damaged names a line, or is read as if it ended there: no other call comes out", async () => {
+    const text = HEAD + [1, 2, 3].map((i) => recordedLine(i * 10, Buffer.from([i, 7, 7]).toString("base64"))).join("");
+    const whole = await readAll(written("whole.jsonl", text));
+    for (let at = 0; at < text.length; at++) {
+      for (const bit of [1]) {
+        const damaged = text.slice(0, at) + String.fromCharCode(text.charCodeAt(at) ^ bit) + text.slice(at + 1);
+        const file = written("damaged.jsonl", damaged);
+        const line = text.slice(0, at).split("\n").length;
+        const outcome = await readAll(file).catch((error: Error) => error.message);
+        if (typeof outcome !== "string") expect(whole.slice(0, outcome.length)).toEqual(outcome);
+        else expect(outcome).toMatch(line === 1 ? /first line|format|line 2/ : new RegExp(`line ${line} is damaged`));
+      }
+    }
   });
 
   test("refuses a file that is not there, or is no gzip, with its name", async () => {
