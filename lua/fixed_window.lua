@@ -29,16 +29,16 @@ function fixed_window.open(saved, limit, now_us)
 end
 
 function fixed_window.judge(state, limit, cost, now_us)
-  if cost > limit.amount then return OUTCOME_NEVER, TICKS end
+  if cost > limit.amount then return OUTCOME_NEVER, 0 end
   if state.current + cost <= limit.amount then return OUTCOME_ROOM, 0 end
-  return OUTCOME_OVER, ticks_until(TICKS, state.start_us, limit, now_us)
+  return OUTCOME_OVER, state.start_us + limit.window_us - now_us
 end
 
-function fixed_window.refund(state, cost)
+function fixed_window.refund(state, _, cost)
   state.current = max(0, state.current - cost)
 end
 
-function fixed_window.give_back(state, cost, limit, paid_at_us)
+function fixed_window.give_back(state, limit, cost, paid_at_us)
   if window_start_us(paid_at_us, limit) == state.start_us then
     state.current = max(0, state.current - cost)
   end
@@ -48,9 +48,9 @@ function fixed_window.remaining(state, limit)
   return max(0, limit.amount - state.current)
 end
 
-function fixed_window.reset_ticks(state, limit, now_us)
+function fixed_window.reset_us(state, limit, now_us)
   if state.current == 0 then return 0 end
-  return ticks_until(TICKS, state.start_us, limit, now_us)
+  return state.start_us + limit.window_us - now_us
 end
 
 -- Marks the state as changed if it is not what it was when last noted.

@@ -15,7 +15,7 @@ local AMOUNT_MAX = 4294967295
 local EXACT_MAX = 9007199254740991
 local SKEW_US_MAX = 10000000 -- state dated later than now by more than this is taken as dated now
 local VALUES_MAX = 2000 -- a C function may take and return some thousand
-local LIFETIME_MS_MAX = 315360000000 -- ten years: keeps PX within what Redis accepts
+local WAIT_US_MAX = 315360000000000 -- ten years; no wait is told as longer and no key lives longer, which keeps PX within what Redis accepts
 
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 
@@ -69,7 +69,3 @@ local function whole(text, largest)
   return nil
 end
 
--- Ticks from now until an event that lies `ticks` after `origin_us`; rounds up.
-local function ticks_until(ticks, origin_us, limit, now_us)
-  return ticks + ceil((origin_us - now_us) / limit.tick_us)
-end

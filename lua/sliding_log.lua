@@ -95,8 +95,15 @@ function sliding_log.open(key, limit, now_us)
   return state
 end
 
+-- Has a state that a group changed go on in another one, as if it had been saved and read: it is judged at the time of
+-- the newest entry that is left.
+function sliding_log.reopen(state, now_us)
+  log_commit(state)
+  if state.first <= state.count then state.effective_us = max(now_us, log_time(state, state.count, -1)) end
+end
+
 function sliding_log.judge(state, limit, cost, now_us)
-  if cost > limit.amount then return OUTCOME_NEVER, TICKS end
+  if cost > limit.amount then return OUTCOME_NEVER, 0 end
   local excess = state.total + state.pending + cost - limit.amount
   if excess <= 0 then return OUTCOME_ROOM, 0 end
   local i, frees_us = state.first, state.effective_us
@@ -110,7 +117,7 @@ function sliding_log.judge(state, limit, cost, now_us)
     end
     i = i + 1
   end
-  return OUTCOME_OVER, ticks_until(0, frees_us + limit.window_us, limit, now_us)
+  return OUTCOME_OVER, frees_us + limit.window_us - now_us
 end
 
 function sliding_log.pay(state, cost)
@@ -129,7 +136,7 @@ function sliding_log.post_pay(state, _, cost)
 end
 
 -- Takes up to `cost` off, newest entries first.
-function sliding_log.refund(state, cost)
+function sliding_log.refund(state, _, cost)
   log_commit(state)
   local left = cost
   while left > 0 and state.count >= state.first do
@@ -147,7 +154,7 @@ function sliding_log.refund(state, cost)
 end
 
 -- Takes up to `cost` off the newest entry of that time, if there is one.
-function sliding_log.give_back(state, cost, _, paid_at_us)
+function sliding_log.give_back(state, _, cost, paid_at_us)
   log_commit(state)
   local i = state.count
   while i >= state.first and log_time(state, i, -1) > paid_at_us do i = i - 1 end
@@ -172,10 +179,10 @@ function sliding_log.remaining(state, limit)
   return max(0, limit.amount - state.total - state.pending)
 end
 
-function sliding_log.reset_ticks(state, limit, now_us)
+function sliding_log.reset_us(state, limit, now_us)
   if state.total + state.pending == 0 then return 0 end
   local newest_us = state.pending > 0 and state.effective_us or log_time(state, state.count, -1)
-  return ticks_until(0, newest_us + limit.window_us, limit, now_us)
+  return newest_us + limit.window_us - now_us
 end
 
 -- Marks the state as changed if it is not what it was when last noted.

@@ -37,7 +37,7 @@ function sliding_window.open(saved, limit, now_us)
 end
 
 function sliding_window.judge(state, limit, cost, now_us)
-  if cost > limit.amount then return OUTCOME_NEVER, TICKS end
+  if cost > limit.amount then return OUTCOME_NEVER, 0 end
   local room = limit.amount - state.current - cost
   if state.previous * (TICKS - elapsed_ticks(state, limit, now_us)) <= room * TICKS then return OUTCOME_ROOM, 0 end
   local ticks
@@ -46,16 +46,16 @@ function sliding_window.judge(state, limit, cost, now_us)
   else
     ticks = TICKS + max(0, TICKS - floor((limit.amount - cost) * TICKS / state.current))
   end
-  return OUTCOME_OVER, ticks_until(ticks, state.start_us, limit, now_us)
+  return OUTCOME_OVER, state.start_us + ticks * limit.tick_us - now_us
 end
 
-function sliding_window.refund(state, cost)
+function sliding_window.refund(state, _, cost)
   local from_current = min(cost, state.current)
   state.current = state.current - from_current
   state.previous = max(0, state.previous - (cost - from_current))
 end
 
-function sliding_window.give_back(state, cost, limit, paid_at_us)
+function sliding_window.give_back(state, limit, cost, paid_at_us)
   local paid_in_us = window_start_us(paid_at_us, limit)
   if paid_in_us == state.start_us then
     state.current = max(0, state.current - cost)
@@ -69,9 +69,9 @@ function sliding_window.remaining(state, limit, now_us)
   return max(0, floor(((limit.amount - state.current) * TICKS - covered) / TICKS))
 end
 
-function sliding_window.reset_ticks(state, limit, now_us)
-  if state.current > 0 then return ticks_until(2 * TICKS, state.start_us, limit, now_us) end
-  if state.previous > 0 then return ticks_until(TICKS, state.start_us, limit, now_us) end
+function sliding_window.reset_us(state, limit, now_us)
+  if state.current > 0 then return state.start_us + 2 * limit.window_us - now_us end
+  if state.previous > 0 then return state.start_us + limit.window_us - now_us end
   return 0
 end
 

@@ -11,7 +11,7 @@
 --             Keys and limits are given by their place, counted from 1.
 -- reply    string of doubles: time, damaged buckets, then per group its verdict, unless that is VERDICT_TOO_LATE (nothing was paid) or
 --          VERDICT_NO_COUNT (a counter's key holds no count) followed per take by: outcome (plus 4 if paid), remaining,
---          wait in ticks, reset in ticks, time of payment (of a counter: the count), capped hits
+--          wait and reset in microseconds, time of payment (of a counter: the count), capped hits
 -- state    as each algorithm's file says; damaged state (a wrong type, nonsense) is deleted and counts as none
 -- lifetime set with every write, by the algorithm's reset time; a minute more if the time is given
 -- All reads come before the first write, so that no fault of one key leaves another half written. A refusal writes nothing.
@@ -50,7 +50,7 @@ end
 local states = {}
 local damaged = 0
 
-local group_at = 0 -- where the group that is being settled begins; 0 while receipts are given back
+local group_at = 0 -- where the group that is being settled begins; below 0 while receipts are given back
 
 local function keep_state(key_index, state)
   state.group_at = group_at
@@ -75,17 +75,27 @@ local function open_state(key_index, limit)
 end
 
 -- The state of a key, opened once and shared by all groups of the call, as if each had read what the one before wrote.
+-- Limits of other numbers may name it, too: an edited rule, an override.
 local function state_of(key_index, limit)
   local state = states[key_index]
   if not state then return open_state(key_index, limit) end
-  if state.group_at == group_at then return state end
+  local from = state.limit
+  state.limit = limit
+  if state.group_at == group_at then
+    if from ~= limit and limit.algorithm == token_bucket then
+      token_bucket.hand_over(state, from, now_us)
+      state.is_handed_over = true
+    end
+    return state
+  end
   if state.is_changed then
-    if state.limit.algorithm.is_as_new(state) then return new_state(key_index, limit) end
-  elseif state.limit.amount ~= limit.amount and not state.is_void and limit.algorithm == token_bucket then
-    -- Opened for a rule of another amount (an edited rule, an override), it has refilled by that amount.
+    if limit.algorithm.is_as_new(state) then return new_state(key_index, limit) end
+    if limit.algorithm.reopen then limit.algorithm.reopen(state, now_us) end
+  elseif (from ~= limit or state.is_handed_over) and not state.is_void and limit.algorithm == token_bucket then
+    -- What was opened by another limit has refilled by that one, and nothing came of it.
     return open_state(key_index, limit)
   end
-  state.group_at = group_at
+  state.group_at, state.is_handed_over = group_at, false
   return state
 end
 
@@ -122,7 +132,7 @@ local function try_take(take, at)
   if mode == MODE_REFUND then return false end
   if mode == MODE_POST_PAID then
     paid_at[take] = algorithm.paid_at_us(state, now_us)
-    capped[take] = algorithm.post_pay(state, limit, cost)
+    capped[take] = algorithm.post_pay(state, limit, cost, now_us)
     return false
   end
   outcome[take], wait[take] = algorithm.judge(state, limit, cost, now_us)
@@ -168,7 +178,7 @@ local function refund_all(first, size)
         left[groups[at]], counted.is_charged[take] = counter.refund(KEYS[groups[at]], cost), true
       else
         paid_at[take] = state.limit.algorithm.paid_at_us(state, now_us)
-        state.limit.algorithm.refund(state, cost)
+        state.limit.algorithm.refund(state, limits[groups[at + 1]], cost, now_us)
       end
     end
   end
@@ -179,13 +189,13 @@ local function refund_all(first, size)
   end
 end
 
--- Notes what a group or receipt did to the state; returns the ticks until it is as new. Its key is kept at least as
+-- Notes what a group or receipt did to the state; returns the microseconds until it is as new. Its key is kept at least as
 -- long: limits that share a bucket may differ in amount.
 local function conclude(state, limit)
   limit.algorithm.note(state)
-  local ticks = limit.algorithm.reset_ticks(state, limit, now_us)
-  state.lifetime_us = max(state.lifetime_us, ticks * limit.tick_us)
-  return ticks
+  local reset_us = limit.algorithm.reset_us(state, limit, now_us)
+  state.lifetime_us = max(state.lifetime_us, reset_us)
+  return reset_us
 end
 
 local function answer_counter(take, limit, at)
@@ -245,7 +255,7 @@ local function settle(at)
 end
 
 local function lifetime_ms(state)
-  return digits(max(1, min(LIFETIME_MS_MAX, ceil(state.lifetime_us / 1000))) + lifetime_extra_ms)
+  return digits(max(1, ceil(min(WAIT_US_MAX, state.lifetime_us) / 1000)) + lifetime_extra_ms)
 end
 
 local function write_log(state)
@@ -288,9 +298,10 @@ local function write_string(state, key, was_there)
 end
 
 for receipt = 1, #receipts, 4 do
+  group_at = -receipt -- each by itself
   local limit = limits[receipts[receipt + 1]]
   local state = state_of(receipts[receipt], limit)
-  limit.algorithm.give_back(state, receipts[receipt + 2], limit, receipts[receipt + 3])
+  limit.algorithm.give_back(state, limit, receipts[receipt + 2], receipts[receipt + 3], now_us)
   conclude(state, limit)
 end
 

@@ -1,8 +1,63 @@
 -- Token bucket: spending is a debt that `amount` tokens per window pay off; room while debt + cost fits the burst.
--- state     string "debt at_us": debt in millionths of a token, counted off up to at_us; absent means no debt
+-- state     string "debt at_us": debt in millionths of a token, paid off up to at_us by whole ticks; absent means no debt
 -- lifetime  until the debt is paid off
+-- A tick is as many microseconds as the window has seconds and pays off `amount` millionths. What the part of a tick since
+-- at_us has paid off is counted whenever the debt is looked at, so nothing comes late or is rounded away.
 -- Each function takes the state as `open` made it; nothing here calls Redis, take_all.lua reads and writes.
 local token_bucket = {}
+
+-- Half of a window's 25 bits: products are taken apart to stay below 2^53, as src/core/refill.ts does it.
+local HALF = 8192
+
+-- Millionths that return in `us`, less than a tick; rounded down.
+local function refill_within_tick(us, limit)
+  local amount, tick_us = limit.amount, limit.tick_us
+  if us * amount <= EXACT_MAX then return floor(us * amount / tick_us) end
+  local per_us = floor(amount / tick_us)
+  return us * per_us + floor(us * (amount - per_us * tick_us) / tick_us)
+end
+
+-- Millionths that return in `us`, rounded down.
+local function refill_of(us, limit)
+  local ticks = floor(us / limit.tick_us)
+  return ticks * limit.amount + refill_within_tick(us - ticks * limit.tick_us, limit)
+end
+
+-- Microseconds until so many millionths have returned, rounded up.
+local function us_to_refill(debt, limit)
+  local amount, tick_us = limit.amount, limit.tick_us
+  local ticks = floor(debt / amount)
+  if ticks * tick_us >= WAIT_US_MAX then return WAIT_US_MAX end
+  local rest = debt - ticks * amount
+  if rest * tick_us <= EXACT_MAX then return min(WAIT_US_MAX, ticks * tick_us + ceil(rest * tick_us / amount)) end
+  local high = floor(tick_us / HALF)
+  local us = floor(rest * high / amount)
+  local low = ceil(((rest * high - us * amount) * HALF + rest * (tick_us - high * HALF)) / amount)
+  return min(WAIT_US_MAX, ticks * tick_us + us * HALF + low)
+end
+
+-- What the part of a tick since at_us has paid off.
+local function paid_off(state, limit, now_us)
+  return now_us > state.at_us and refill_within_tick(now_us - state.at_us, limit) or 0
+end
+
+-- A bucket without debt is a full one, and nothing returns to it: time counts from now on.
+local function fill_if_paid_off(state, limit, now_us)
+  if state.debt > paid_off(state, limit, now_us) then return end
+  state.debt, state.at_us = 0, max(state.at_us, now_us)
+end
+
+-- Brings the state to now.
+local function advance(state, limit, now_us)
+  local ticks = now_us > state.at_us and floor((now_us - state.at_us) / limit.tick_us) or 0
+  if limit.amount > 0 and ticks >= ceil(state.debt / limit.amount) then
+    state.debt = 0
+  else
+    state.debt, state.at_us = state.debt - ticks * limit.amount, state.at_us + ticks * limit.tick_us
+  end
+  fill_if_paid_off(state, limit, now_us)
+  state.noted_debt = state.debt
+end
 
 -- State from what is saved (false: nothing), advanced to now. Nil if the text is nonsense.
 function token_bucket.open(saved, limit, now_us)
@@ -13,28 +68,39 @@ function token_bucket.open(saved, limit, now_us)
     if not debt or not at_us then return nil end
   end
   local is_redated = at_us - now_us > limit.skew_us
-  if is_redated then at_us = now_us end
-  local passed = now_us > at_us and floor((now_us - at_us) / limit.tick_us) or 0
-  if limit.amount > 0 and passed >= ceil(debt / limit.amount) then
-    debt, at_us = 0, max(at_us, now_us)
-  else
-    debt, at_us = debt - passed * limit.amount, at_us + passed * limit.tick_us
-  end
-  if debt == 0 then at_us = max(at_us, now_us) end
-  return {
-    debt = debt, at_us = at_us, noted_debt = debt, is_changed = is_redated,
+  local state = {
+    debt = debt, at_us = is_redated and now_us or at_us, noted_debt = debt, is_changed = is_redated,
     limit = limit, lifetime_us = 0, group_at = 0,
   }
+  advance(state, limit, now_us)
+  return state
+end
+
+-- Has a state that a group changed go on in another one, perhaps under another limit, as if it had been saved and read.
+function token_bucket.reopen(state, now_us)
+  if state.at_us - now_us > state.limit.skew_us then state.at_us = now_us end
+  advance(state, state.limit, now_us)
+end
+
+-- Makes the state one that another limit can go on with: the part of a tick is paid off by the limit it passed under.
+function token_bucket.hand_over(state, from, now_us)
+  local debt = paid_off(state, from, now_us)
+  state.debt, state.noted_debt = state.debt - debt, state.noted_debt - debt
+  state.at_us = max(state.at_us, now_us)
+end
+
+-- Microseconds until so much of the debt is paid off; a window if that never happens.
+local function us_until_paid_off(debt, state, limit, now_us)
+  if limit.amount == 0 then return limit.window_us end
+  local us = us_to_refill(debt, limit)
+  return us == WAIT_US_MAX and us or min(WAIT_US_MAX, us + state.at_us - now_us)
 end
 
 function token_bucket.judge(state, limit, cost, now_us)
-  if cost > limit.burst then
-    return OUTCOME_NEVER, limit.amount > 0 and ceil(limit.burst * TICKS / limit.amount) or TICKS
-  end
+  if cost > limit.burst then return OUTCOME_NEVER, 0 end
   local excess = state.debt + cost * TICKS - limit.burst * TICKS
-  if excess <= 0 then return OUTCOME_ROOM, 0 end
-  if limit.amount == 0 then return OUTCOME_OVER, TICKS end
-  return OUTCOME_OVER, ticks_until(ceil(excess / limit.amount), state.at_us, limit, now_us)
+  if excess <= paid_off(state, limit, now_us) then return OUTCOME_ROOM, 0 end
+  return OUTCOME_OVER, us_until_paid_off(excess, state, limit, now_us)
 end
 
 function token_bucket.pay(state, cost)
@@ -46,34 +112,41 @@ function token_bucket.undo(state, cost)
 end
 
 -- Pays up to the largest debt; returns the tokens that did not fit. A debt already larger stays as it is.
-function token_bucket.post_pay(state, limit, cost)
-  local debt_max = limit.debt_max * TICKS
+function token_bucket.post_pay(state, limit, cost, now_us)
+  local debt_max = limit.debt_max * TICKS + paid_off(state, limit, now_us)
   if state.debt > debt_max then return cost end
   local excess = max(0, state.debt + cost * TICKS - debt_max)
   state.debt = state.debt + cost * TICKS - excess
   return ceil(excess / TICKS)
 end
 
-function token_bucket.refund(state, cost)
-  state.debt = max(0, state.debt - cost * TICKS)
+local function take_off(state, limit, debt, now_us)
+  state.debt = max(0, state.debt - debt)
+  fill_if_paid_off(state, limit, now_us)
 end
 
-function token_bucket.give_back(state, cost)
-  token_bucket.refund(state, cost)
+function token_bucket.refund(state, limit, cost, now_us)
+  take_off(state, limit, cost * TICKS, now_us)
+end
+
+-- What has returned since the payment was not lost by it: without the payment the bucket may have stood full and got none.
+function token_bucket.give_back(state, limit, cost, paid_at_us, now_us)
+  local debt = cost * TICKS
+  if now_us > paid_at_us and limit.amount > 0 then debt = debt - refill_of(now_us - paid_at_us, limit) - 1 end
+  if debt > 0 then take_off(state, limit, debt, now_us) end
 end
 
 function token_bucket.paid_at_us(state, now_us)
   return max(now_us, state.at_us)
 end
 
-function token_bucket.remaining(state, limit)
-  return max(0, floor((limit.burst * TICKS - state.debt) / TICKS))
+function token_bucket.remaining(state, limit, now_us)
+  return max(0, floor((limit.burst * TICKS - (state.debt - paid_off(state, limit, now_us))) / TICKS))
 end
 
-function token_bucket.reset_ticks(state, limit, now_us)
+function token_bucket.reset_us(state, limit, now_us)
   if state.debt == 0 then return 0 end
-  if limit.amount == 0 then return TICKS end
-  return ticks_until(ceil(state.debt / limit.amount), state.at_us, limit, now_us)
+  return us_until_paid_off(state.debt, state, limit, now_us)
 end
 
 -- Marks the state as changed if it is not what it was when last noted.

@@ -1,14 +1,17 @@
 -- Token bucket: spending is a debt that `amount` tokens per window pay off; room while debt + cost fits the burst.
--- state    at_us: up to when the debt was counted off; used: debt in millionths of a token
+-- state    at_us: up to when the debt was paid off, by whole ticks; used: debt in millionths of a token
 -- lifetime until the debt is paid off
+-- A tick is as many microseconds as the window has seconds and pays off `amount` millionths. What the part of a tick since
+-- at_us has paid off is counted whenever the debt is looked at, so nothing comes late or is rounded away.
 -- Answers by `op`, each an array; the state is that of `open`, by the same limit and time, but for `open` itself:
 --   open       at_us, used, previous, 1 if it was dated anew; null if what is saved is nonsense
---   judge      outcome (1 room, 2 over, 3 never), ticks to wait
+--   hand_over  at_us, used, previous: a state that another limit can go on with
+--   judge      outcome (1 room, 2 over, 3 never), microseconds to wait
 --   pay        at_us, used, previous; a negative cost undoes
 --   post_pay   at_us, used, previous, hits that could not be recorded
 --   refund     at_us, used, previous
 --   give_back  at_us, used, previous, after undoing what was paid at paid_us
---   report     remaining, ticks until as new
+--   report     remaining, microseconds until as new
 -- All four algorithms take the same arguments, so that step can pick one. tick_us is the window in seconds.
 CREATE OR REPLACE FUNCTION token_bucket(
   op text, at_us bigint, used bigint, previous bigint,
@@ -18,8 +21,10 @@ CREATE OR REPLACE FUNCTION token_bucket(
 DECLARE
   ticks CONSTANT bigint := 1000000;
   exact_max CONSTANT bigint := 9007199254740991;
+  wait_max CONSTANT bigint := 315360000000000;
   is_redated boolean;
   passed bigint := 0;
+  paid_off bigint := 0; -- by the part of a tick since at_us
   excess bigint;
 BEGIN
   IF op = 'open' THEN
@@ -33,32 +38,45 @@ BEGIN
       used := used - passed * amount;
       at_us := at_us + passed * tick_us;
     END IF;
-    IF used = 0 THEN at_us := greatest(at_us, now_us); END IF;
-    RETURN ARRAY[at_us, used, 0, is_redated::int];
-  ELSIF op = 'judge' THEN
-    IF cost > burst THEN
-      RETURN ARRAY[3, CASE WHEN amount > 0 THEN (burst * ticks + amount - 1) / amount ELSE ticks END];
+    IF used <= refill_of(greatest(0, now_us - at_us), amount, tick_us) THEN
+      used := 0;
+      at_us := greatest(at_us, now_us);
     END IF;
+    RETURN ARRAY[at_us, used, 0, is_redated::int];
+  END IF;
+  IF now_us > at_us THEN paid_off := refill_of(now_us - at_us, amount, tick_us); END IF;
+  IF op = 'judge' THEN
+    IF cost > burst THEN RETURN ARRAY[3, 0]; END IF;
     excess := used + cost * ticks - burst * ticks;
-    IF excess <= 0 THEN RETURN ARRAY[1, 0]; END IF;
-    IF amount = 0 THEN RETURN ARRAY[2, ticks]; END IF;
-    RETURN ARRAY[2, (excess + amount - 1) / amount + ticks_between(now_us, at_us, tick_us)];
+    IF excess <= paid_off THEN RETURN ARRAY[1, 0]; END IF;
+    IF amount = 0 THEN RETURN ARRAY[2, tick_us * ticks]; END IF;
+    excess := us_to_refill(excess, amount, tick_us);
+    RETURN ARRAY[2, CASE WHEN excess = wait_max THEN excess ELSE least(wait_max, excess + at_us - now_us) END];
   ELSIF op = 'pay' THEN
     RETURN ARRAY[at_us, used + cost * ticks, 0];
   ELSIF op = 'post_pay' THEN
     -- A debt above debt_max, because the rule was edited, stays owed.
-    IF used > debt_max * ticks THEN RETURN ARRAY[at_us, used, 0, cost]; END IF;
-    excess := greatest(0, used + cost * ticks - debt_max * ticks);
+    IF used > debt_max * ticks + paid_off THEN RETURN ARRAY[at_us, used, 0, cost]; END IF;
+    excess := greatest(0, used + cost * ticks - debt_max * ticks - paid_off);
     RETURN ARRAY[at_us, used + cost * ticks - excess, 0, (excess + ticks - 1) / ticks];
   ELSIF op = 'refund' OR op = 'give_back' THEN
-    RETURN ARRAY[at_us, greatest(0, used - cost * ticks), 0];
+    excess := cost * ticks;
+    -- What has returned since the payment was not lost by it: without the payment the bucket may have stood full.
+    IF op = 'give_back' AND now_us > paid_us AND amount > 0 THEN
+      excess := excess - refill_of(now_us - paid_us, amount, tick_us) - 1;
+      IF excess <= 0 THEN RETURN ARRAY[at_us, used, 0]; END IF;
+    END IF;
+    used := greatest(0, used - excess);
+    IF used <= paid_off THEN RETURN ARRAY[greatest(at_us, now_us), 0, 0]; END IF;
+    RETURN ARRAY[at_us, used, 0];
+  ELSIF op = 'hand_over' THEN
+    RETURN ARRAY[greatest(at_us, now_us), used - paid_off, 0];
   END IF;
-  RETURN ARRAY[
-    greatest(0, burst * ticks - used) / ticks,
-    CASE
-      WHEN used = 0 THEN 0
-      WHEN amount = 0 THEN ticks
-      ELSE (used + amount - 1) / amount + ticks_between(now_us, at_us, tick_us)
-    END
-  ];
+  IF used > 0 AND amount > 0 THEN
+    excess := us_to_refill(used, amount, tick_us);
+    IF excess <> wait_max THEN excess := least(wait_max, excess + at_us - now_us); END IF;
+  ELSE
+    excess := CASE WHEN used > 0 THEN tick_us * ticks ELSE 0 END;
+  END IF;
+  RETURN ARRAY[greatest(0, burst * ticks - used + paid_off) / ticks, excess];
 END $$;

@@ -37,7 +37,7 @@ BEGIN
   END IF;
   IF now_us > at_us THEN elapsed := (now_us - at_us) / tick_us; END IF;
   IF op = 'judge' THEN
-    IF cost > amount THEN RETURN ARRAY[3, ticks]; END IF;
+    IF cost > amount THEN RETURN ARRAY[3, 0]; END IF;
     room := amount - used - cost;
     IF previous * (ticks - elapsed) <= room * ticks THEN RETURN ARRAY[1, 0]; END IF;
     -- With room beside the current count the previous one has to fade, otherwise the current one in its turn.
@@ -46,7 +46,7 @@ BEGIN
     ELSE
       part := ticks + greatest(0, ticks - (amount - cost) * ticks / used);
     END IF;
-    RETURN ARRAY[2, part + ticks_between(now_us, at_us, tick_us)];
+    RETURN ARRAY[2, at_us + part * tick_us - now_us];
   ELSIF op = 'pay' THEN
     RETURN ARRAY[at_us, used + cost, previous];
   ELSIF op = 'post_pay' THEN
@@ -64,8 +64,8 @@ BEGIN
   RETURN ARRAY[
     greatest(0, (amount - used) * ticks - previous * (ticks - elapsed)) / ticks,
     CASE
-      WHEN used > 0 THEN 2 * ticks + ticks_between(now_us, at_us, tick_us)
-      WHEN previous > 0 THEN ticks + ticks_between(now_us, at_us, tick_us)
+      WHEN used > 0 THEN at_us + 2 * window_us - now_us
+      WHEN previous > 0 THEN at_us + window_us - now_us
       ELSE 0
     END
   ];

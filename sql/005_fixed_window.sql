@@ -29,9 +29,9 @@ BEGIN
     END IF;
     RETURN ARRAY[at_us, used, 0, is_redated::int];
   ELSIF op = 'judge' THEN
-    IF cost > amount THEN RETURN ARRAY[3, ticks]; END IF;
+    IF cost > amount THEN RETURN ARRAY[3, 0]; END IF;
     IF used + cost <= amount THEN RETURN ARRAY[1, 0]; END IF;
-    RETURN ARRAY[2, ticks + ticks_between(now_us, at_us, tick_us)];
+    RETURN ARRAY[2, at_us + window_us - now_us];
   ELSIF op = 'pay' THEN
     RETURN ARRAY[at_us, used + cost, 0];
   ELSIF op = 'post_pay' THEN
@@ -44,6 +44,6 @@ BEGIN
   END IF;
   RETURN ARRAY[
     greatest(0, amount - used),
-    CASE WHEN used > 0 THEN ticks + ticks_between(now_us, at_us, tick_us) ELSE 0 END
+    CASE WHEN used > 0 THEN at_us + window_us - now_us ELSE 0 END
   ];
 END $$;

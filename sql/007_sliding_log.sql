@@ -24,11 +24,11 @@ BEGIN
     IF previous = 0 THEN RETURN CASE WHEN used = 0 THEN ARRAY[now_us, 0, 0, 0, 0] END; END IF;
     RETURN log_open(key, at_us, used, previous, now_us, window_us, least(tick_us, 10) * ticks);
   ELSIF op = 'judge' THEN
-    IF cost > amount THEN RETURN ARRAY[3, ticks]; END IF;
+    IF cost > amount THEN RETURN ARRAY[3, 0]; END IF;
     IF used + previous + cost <= amount THEN RETURN ARRAY[1, 0]; END IF;
-    RETURN ARRAY[2, ticks_between(
-      now_us, log_time_that_frees(key, at_us, used + previous + cost - amount, window_us, previous, entries) + window_us, tick_us
-    )];
+    RETURN ARRAY[
+      2, log_time_that_frees(key, at_us, used + previous + cost - amount, window_us, previous, entries) + window_us - now_us
+    ];
   ELSIF op = 'pay' THEN
     RETURN ARRAY[at_us, used, previous + cost, 0, entries];
   ELSIF op = 'post_pay' THEN
@@ -45,8 +45,8 @@ BEGIN
     greatest(0, amount - used - previous),
     CASE
       WHEN used + previous = 0 THEN 0
-      WHEN previous > 0 THEN ticks_between(now_us, at_us + window_us, tick_us)
-      ELSE ticks_between(now_us, least(at_us, (log_newest(key)).at_us) + window_us, tick_us)
+      WHEN previous > 0 THEN at_us + window_us - now_us
+      ELSE least(at_us, (log_newest(key)).at_us) + window_us - now_us
     END
   ];
 END $$;

@@ -9,7 +9,7 @@
 --             mode 4 charges a counter, one of mode 5 stands for a counter that is known to be over.
 -- locks       true: reads lock their rows, which is exact under READ COMMITTED; false: leaves that to SERIALIZABLE
 -- reply       time, damaged buckets, then per group its verdict (1 allowed, 2 refused, 3 too late), unless it is too late
---             followed per take by: outcome (plus 4 if paid), remaining, wait in ticks, reset in ticks, time of payment
+--             followed per take by: outcome (plus 4 if paid), remaining, wait and reset in microseconds, time of payment
 --             (of a charge: the count), capped hits
 -- state       as each algorithm's file says; a row with nonsense in it counts as none and is overwritten
 -- A refusal writes nothing. Time is read after the rows are locked, so it never runs back for a bucket.
@@ -30,6 +30,7 @@ DECLARE
   opened_used bigint[] := zeros; opened_previous bigint[] := zeros; redated bigint[] := zeros;
   lifetime_us bigint[] := zeros; expires_us bigint[] := zeros;
   opened_by bigint[] := zeros; -- the group that opened it last, by where that begins
+  opened_for bigint[] := zeros; -- the limit it was last opened for, by its place
   has_changes boolean := false;
   -- Of the group, by the take's place in it.
   outcome bigint[]; wait bigint[]; paid_us bigint[]; capped bigint[]; counted bigint[];
@@ -42,7 +43,7 @@ DECLARE
   g int := 1; -- where the group begins, its first take, the next group
   first int; next_g int;
   p int; i int; undo_from int; pass int;
-  k int; l int;
+  k int; l int; o_l int;
   mode bigint; cost bigint; descriptor bigint; kind bigint;
 BEGIN
   FOR saved IN SELECT * FROM read_buckets(keys, locks) LOOP
@@ -87,6 +88,14 @@ BEGIN
           END IF;
           at_us[k] := r[1]; used[k] := r[2]; previous[k] := r[3]; redated[k] := r[4]; entries[k] := r[5];
           opened_used[k] := r[2]; opened_previous[k] := r[3]; lifetime_us[k] := 0; opened_by[k] := g;
+          opened_for[k] := groups[p + 1];
+        ELSIF opened_for[k] <> groups[p + 1] AND limits[l + 1] = 0 THEN
+          -- Another limit goes on with it: a rule and an override of it in one call.
+          o_l := (opened_for[k]::int - 1) * 5;
+          r := step(0, 'hand_over', keys[k], at_us[k], used[k], 0, 0,
+            limits[o_l + 2], limits[o_l + 3], limits[o_l + 4], limits[o_l + 5], 0, 0, now_us);
+          at_us[k] := r[1]; opened_used[k] := opened_used[k] + r[2] - used[k]; used[k] := r[2];
+          opened_for[k] := groups[p + 1];
         END IF;
         outcome[i] := room; wait[i] := 0; paid_us[i] := 0; capped[i] := 0;
         IF mode = 0 OR mode = 1 THEN
@@ -162,8 +171,7 @@ BEGIN
       k := groups[p]; l := (groups[p + 1] - 1) * 5;
       r := step(limits[l + 1], 'report', keys[k], at_us[k], used[k], previous[k], entries[k],
         limits[l + 2], limits[l + 3], limits[l + 4], limits[l + 5], 0, 0, now_us);
-      -- A debt of a limit that was edited may take longer to pay off than a number can hold: ten years will do.
-      lifetime_us[k] := greatest(lifetime_us[k], least(r[2], lifetime_max_us / limits[l + 4]) * limits[l + 4]);
+      lifetime_us[k] := greatest(lifetime_us[k], least(r[2], lifetime_max_us));
       reply[o + 1] := outcome[t] + CASE WHEN paid_us[t] > 0 THEN 4 ELSE 0 END;
       reply[o + 2] := r[1]; reply[o + 3] := wait[t]; reply[o + 4] := r[2];
       reply[o + 5] := paid_us[t]; reply[o + 6] := capped[t];

@@ -1,13 +1,15 @@
 // How a settlement reaches the buckets of whoever keeps them. Everything here is synchronous.
 
 import { KeyBytes, Keyed } from "../core/key-bytes.ts";
-import { Algorithm } from "../core/limit.ts";
+import { Algorithm, type Limit } from "../core/limit.ts";
 import type { LogState } from "./log-state.ts";
 import { BucketState } from "./step.ts";
 
 /** A bucket while a group is settled: a copy of its numbers, or its log, which changes only by `commit`. */
 export class WorkingBucket extends Keyed {
   algorithm: Algorithm = Algorithm.tokenBucket;
+  /** The limit it was last opened for; takes of a group may name one bucket by several. */
+  limit: Limit | undefined = undefined;
   /** Numbers of the bucket; of no meaning for a sliding log. */
   readonly state = new BucketState();
   /** Entries of a sliding log; of no meaning for the others. */

@@ -2,9 +2,8 @@
 
 import type { Limit } from "../core/limit.ts";
 import { Outcome } from "../core/take.ts";
-import { TICKS_PER_WINDOW } from "../core/units.ts";
 import { alignedWindow, redateIfTooLate, windowStartUs } from "./aligned-window.ts";
-import { type BucketState, type Judgement, type Report, type Step, ticksUntil } from "./step.ts";
+import { type BucketState, type Judgement, type Report, type Step, windowUsOf } from "./step.ts";
 
 function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
   const startUs = windowStartUs(limit, nowUs);
@@ -15,35 +14,32 @@ function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
   return false;
 }
 
-/** Ticks until the next window opens. */
-function ticksToNext(state: BucketState, limit: Limit, nowUs: number): number {
-  return TICKS_PER_WINDOW + ticksUntil(state.atUs, nowUs, limit);
+/** Microseconds until the next window opens. */
+function usToNext(state: BucketState, limit: Limit, nowUs: number): number {
+  return state.atUs + windowUsOf(limit) - nowUs;
 }
 
 function judge(state: BucketState, limit: Limit, cost: number, nowUs: number, judgement: Judgement): void {
-  if (cost > limit.amount) {
-    judgement.outcome = Outcome.never;
-    judgement.waitTicks = TICKS_PER_WINDOW;
-  } else if (state.used + cost <= limit.amount) {
-    judgement.outcome = Outcome.room;
-    judgement.waitTicks = 0;
-  } else {
+  judgement.waitUs = 0;
+  if (cost > limit.amount) judgement.outcome = Outcome.never;
+  else if (state.used + cost <= limit.amount) judgement.outcome = Outcome.room;
+  else {
     judgement.outcome = Outcome.over;
-    judgement.waitTicks = ticksToNext(state, limit, nowUs);
+    judgement.waitUs = usToNext(state, limit, nowUs);
   }
 }
 
-function refund(state: BucketState, cost: number): void {
+function refund(state: BucketState, _limit: Limit, cost: number): void {
   state.used = Math.max(0, state.used - cost);
 }
 
 function giveBack(state: BucketState, limit: Limit, cost: number, paidAtUs: number): void {
-  if (windowStartUs(limit, paidAtUs) === state.atUs) refund(state, cost);
+  if (windowStartUs(limit, paidAtUs) === state.atUs) refund(state, limit, cost);
 }
 
 function report(state: BucketState, limit: Limit, nowUs: number, into: Report): void {
   into.remaining = Math.max(0, limit.amount - state.used);
-  into.resetTicks = state.used > 0 ? ticksToNext(state, limit, nowUs) : 0;
+  into.resetUs = state.used > 0 ? usToNext(state, limit, nowUs) : 0;
 }
 
 function isAsNew(state: BucketState): boolean {

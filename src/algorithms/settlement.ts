@@ -3,7 +3,7 @@
 // Counters of envoyproxy/ratelimit's kind are charged each for itself, by counters.ts.
 
 import { InvariantError } from "../core/invariant.ts";
-import type { Limit } from "../core/limit.ts";
+import { WAIT_US_MAX } from "../core/refill.ts";
 import { Kind, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../core/take.ts";
 import type { BucketAccess, WorkingBucket } from "./bucket-access.ts";
 import { chargeCounters } from "./counters.ts";
@@ -22,8 +22,6 @@ import {
 } from "./steps.ts";
 import { WorkingSet } from "./working-set.ts";
 
-/** Buckets are kept at most this long, whatever their wait. */
-const LIFETIME_MAX_US = 10 * 365 * 86_400 * 1_000_000;
 const LIFETIME_MIN_US = 1_000;
 
 /** A way to settle groups. Runs to its end before it returns, and never throws. */
@@ -44,7 +42,7 @@ export class JointSettlement implements Settlement {
   /** The bucket of each take of the group, by the take's index. */
   readonly #bucketOf: WorkingBucket[] = [];
   /** How a bucket stands after a giving back, which leaves the take's own answer alone. */
-  readonly #standing: Report = { remaining: 0, resetTicks: 0 };
+  readonly #standing: Report = { remaining: 0, resetUs: 0 };
 
   constructor(access: BucketAccess) {
     this.#access = access;
@@ -64,18 +62,19 @@ export class JointSettlement implements Settlement {
   }
 
   giveBack(group: TakeGroup, nowUs: number): number {
-    this.#working.reset();
     let paidTakes = 0;
     for (let i = 0; i < group.size; i++) {
       const take = takeAt(group, i);
       if (!take.paid || (take.mode !== Mode.pay && take.mode !== Mode.postPaid)) continue;
       paidTakes++;
+      // Each by itself, as a shared store does it, where receipts of many calls travel together.
+      this.#working.reset();
       const bucket = this.#working.open(take, nowUs);
-      giveBackTake(bucket, take, take.cost - take.cappedHits);
+      giveBackTake(bucket, take, take.cost - take.cappedHits, nowUs);
       reportBucket(bucket, take.limit, nowUs, this.#standing);
-      keepFor(bucket, take.limit, this.#standing.resetTicks);
+      keepFor(bucket, this.#standing.resetUs);
+      this.#save(nowUs);
     }
-    this.#save(nowUs);
     return paidTakes;
   }
 
@@ -114,9 +113,9 @@ export class JointSettlement implements Settlement {
     take.cappedHits = 0;
     if (take.mode === Mode.refund || take.mode === Mode.postPaid) {
       take.outcome = Outcome.room;
-      take.waitTicks = 0;
+      take.waitUs = 0;
       if (take.mode === Mode.postPaid) {
-        take.cappedHits = postPayTake(bucket, take);
+        take.cappedHits = postPayTake(bucket, take, nowUs);
         markPaid(take, bucket, nowUs);
       }
       return false;
@@ -148,7 +147,7 @@ export class JointSettlement implements Settlement {
       const take = takeAt(group, i);
       const bucket = this.#bucketOf[i];
       if (bucket === undefined || take.mode !== Mode.refund) continue;
-      refundTake(bucket, take);
+      refundTake(bucket, take, nowUs);
       markPaid(take, bucket, nowUs);
     }
   }
@@ -159,7 +158,7 @@ export class JointSettlement implements Settlement {
       const bucket = this.#bucketOf[i];
       if (bucket === undefined || take.mode >= Mode.charge) continue;
       reportBucket(bucket, take.limit, nowUs, take);
-      keepFor(bucket, take.limit, take.resetTicks);
+      keepFor(bucket, take.resetUs);
     }
   }
 
@@ -170,14 +169,14 @@ export class JointSettlement implements Settlement {
       if (bucket === undefined || !hasBucketChanged(bucket)) continue;
       bucket.log?.commit();
       if (isBucketAsNew(bucket)) this.#access.remove(bucket);
-      else this.#access.save(bucket, nowUs + Math.min(Math.max(bucket.lifetimeUs, LIFETIME_MIN_US), LIFETIME_MAX_US));
+      else this.#access.save(bucket, nowUs + Math.min(Math.max(bucket.lifetimeUs, LIFETIME_MIN_US), WAIT_US_MAX));
     }
   }
 }
 
 /** Limits that share a bucket may differ in amount (an override and a rule): the longest keeps it. */
-function keepFor(bucket: WorkingBucket, limit: Limit, resetTicks: number): void {
-  bucket.lifetimeUs = Math.max(bucket.lifetimeUs, resetTicks * limit.windowSeconds);
+function keepFor(bucket: WorkingBucket, resetUs: number): void {
+  bucket.lifetimeUs = Math.max(bucket.lifetimeUs, resetUs);
 }
 
 function markPaid(take: Take, bucket: WorkingBucket, nowUs: number): void {

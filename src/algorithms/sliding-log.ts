@@ -2,9 +2,9 @@
 
 import type { Limit } from "../core/limit.ts";
 import { Outcome } from "../core/take.ts";
-import { AMOUNT_MAX, TICKS_PER_WINDOW } from "../core/units.ts";
+import { AMOUNT_MAX } from "../core/units.ts";
 import type { LogState } from "./log-state.ts";
-import { type Judgement, type Report, type Step, skewMaxUs, ticksUntil, windowUsOf } from "./step.ts";
+import { type Judgement, type Report, type Step, skewMaxUs, windowUsOf } from "./step.ts";
 
 function advance(log: LogState, limit: Limit, nowUs: number): boolean {
   const newestUs = log.newestKeptUs;
@@ -20,15 +20,12 @@ function clear(log: LogState, _limit: Limit, nowUs: number): void {
 
 function judge(log: LogState, limit: Limit, cost: number, nowUs: number, judgement: Judgement): void {
   const excess = log.total + cost - limit.amount;
-  if (cost > limit.amount) {
-    judgement.outcome = Outcome.never;
-    judgement.waitTicks = TICKS_PER_WINDOW;
-  } else if (excess <= 0) {
-    judgement.outcome = Outcome.room;
-    judgement.waitTicks = 0;
-  } else {
+  judgement.waitUs = 0;
+  if (cost > limit.amount) judgement.outcome = Outcome.never;
+  else if (excess <= 0) judgement.outcome = Outcome.room;
+  else {
     judgement.outcome = Outcome.over;
-    judgement.waitTicks = ticksUntil(log.timeThatFrees(excess) + windowUsOf(limit), nowUs, limit);
+    judgement.waitUs = log.timeThatFrees(excess) + windowUsOf(limit) - nowUs;
   }
 }
 
@@ -46,7 +43,7 @@ function postPay(log: LogState, _limit: Limit, cost: number): number {
   return cost - kept;
 }
 
-function refund(log: LogState, cost: number): void {
+function refund(log: LogState, _limit: Limit, cost: number): void {
   log.takeOffNewest(cost);
 }
 
@@ -61,7 +58,7 @@ function paidAtUs(log: LogState): number {
 function report(log: LogState, limit: Limit, nowUs: number, into: Report): void {
   const total = log.total;
   into.remaining = Math.max(0, limit.amount - total);
-  into.resetTicks = total > 0 ? ticksUntil(log.newestUs + windowUsOf(limit), nowUs, limit) : 0;
+  into.resetUs = total > 0 ? log.newestUs + windowUsOf(limit) - nowUs : 0;
 }
 
 function isAsNew(log: LogState): boolean {

@@ -5,7 +5,7 @@ import type { Limit } from "../core/limit.ts";
 import { Outcome } from "../core/take.ts";
 import { divideDown, TICKS_PER_WINDOW } from "../core/units.ts";
 import { alignedWindow, redateIfTooLate, windowStartUs } from "./aligned-window.ts";
-import { type BucketState, type Judgement, type Report, type Step, ticksUntil, windowUsOf } from "./step.ts";
+import { type BucketState, type Judgement, type Report, type Step, windowUsOf } from "./step.ts";
 
 function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
   const startUs = windowStartUs(limit, nowUs);
@@ -25,15 +25,13 @@ function elapsedTicks(state: BucketState, limit: Limit, nowUs: number): number {
 function judge(state: BucketState, limit: Limit, cost: number, nowUs: number, judgement: Judgement): void {
   const { amount } = limit;
   const room = amount - state.used - cost;
-  if (cost > amount) {
-    judgement.outcome = Outcome.never;
-    judgement.waitTicks = TICKS_PER_WINDOW;
-  } else if (state.previous * (TICKS_PER_WINDOW - elapsedTicks(state, limit, nowUs)) <= room * TICKS_PER_WINDOW) {
+  judgement.waitUs = 0;
+  if (cost > amount) judgement.outcome = Outcome.never;
+  else if (state.previous * (TICKS_PER_WINDOW - elapsedTicks(state, limit, nowUs)) <= room * TICKS_PER_WINDOW)
     judgement.outcome = Outcome.room;
-    judgement.waitTicks = 0;
-  } else {
+  else {
     judgement.outcome = Outcome.over;
-    judgement.waitTicks = firstTickWithRoom(state, amount - cost, room) + ticksUntil(state.atUs, nowUs, limit);
+    judgement.waitUs = state.atUs + firstTickWithRoom(state, amount - cost, room) * limit.windowSeconds - nowUs;
   }
 }
 
@@ -45,7 +43,7 @@ function firstTickWithRoom(state: BucketState, left: number, room: number): numb
   return TICKS_PER_WINDOW + Math.max(0, TICKS_PER_WINDOW - divideDown(left * TICKS_PER_WINDOW, state.used));
 }
 
-function refund(state: BucketState, cost: number): void {
+function refund(state: BucketState, _limit: Limit, cost: number): void {
   const fromCurrent = Math.min(state.used, cost);
   state.used -= fromCurrent;
   state.previous = Math.max(0, state.previous - (cost - fromCurrent));
@@ -61,9 +59,9 @@ function report(state: BucketState, limit: Limit, nowUs: number, into: Report): 
   const weighted = state.previous * (TICKS_PER_WINDOW - elapsedTicks(state, limit, nowUs));
   const left = (limit.amount - state.used) * TICKS_PER_WINDOW - weighted;
   into.remaining = left > 0 ? divideDown(left, TICKS_PER_WINDOW) : 0;
-  if (state.used > 0) into.resetTicks = 2 * TICKS_PER_WINDOW + ticksUntil(state.atUs, nowUs, limit);
-  else if (state.previous > 0) into.resetTicks = TICKS_PER_WINDOW + ticksUntil(state.atUs, nowUs, limit);
-  else into.resetTicks = 0;
+  if (state.used > 0) into.resetUs = state.atUs + 2 * windowUsOf(limit) - nowUs;
+  else if (state.previous > 0) into.resetUs = state.atUs + windowUsOf(limit) - nowUs;
+  else into.resetUs = 0;
 }
 
 function isAsNew(state: BucketState): boolean {

@@ -14,7 +14,7 @@ export const SKEW_SECONDS_MAX = 10;
 
 /** State of the three numeric algorithms; one shape, so that the decision path stays monomorphic. */
 export class BucketState {
-  /** Token bucket: up to when debt was worked off. Windows: start of the current window. */
+  /** Token bucket: up to when debt was worked off, by whole ticks. Windows: start of the current window. */
   atUs = 0;
   /** Token bucket: debt in millionths of a token. Windows: cost paid in the current window. */
   used = 0;
@@ -25,13 +25,13 @@ export class BucketState {
 /** Where `judge` writes what it found; a Take is one. */
 export interface Judgement {
   outcome: Outcome;
-  waitTicks: number;
+  waitUs: number;
 }
 
 /** Where `report` writes how a bucket stands; a Take is one. */
 export interface Report {
   remaining: number;
-  resetTicks: number;
+  resetUs: number;
 }
 
 /** One algorithm. `advance` comes first; all other functions take a state that was advanced to the same `nowUs`. */
@@ -44,21 +44,21 @@ export interface Step<State> {
   advance(state: State, limit: Limit, nowUs: number): boolean;
   /** Makes the state that of a new bucket. */
   clear(state: State, limit: Limit, nowUs: number): void;
-  /** Writes whether `cost` could be paid, and if not the ticks after which it could. Leaves the state as it is. */
+  /** Writes whether `cost` could be paid, and if it could later, in how many microseconds. Leaves the state as it is. */
   judge(state: State, limit: Limit, cost: number, nowUs: number, judgement: Judgement): void;
   /** Pays a cost that `judge` found room for. */
   pay(state: State, cost: number): void;
   /** Takes back what `pay` did, exactly, whatever was paid in between. */
   undo(state: State, cost: number): void;
   /** Pays a cost whether or not there is room; returns the hits that the state could not hold. */
-  postPay(state: State, limit: Limit, cost: number): number;
+  postPay(state: State, limit: Limit, cost: number, nowUs: number): number;
   /** Gives up to `cost` back, never below nothing used. */
-  refund(state: State, cost: number): void;
+  refund(state: State, limit: Limit, cost: number, nowUs: number): void;
   /** Gives back what was paid at `paidAtUs`, as far as the state still knows of that time. */
-  giveBack(state: State, limit: Limit, cost: number, paidAtUs: number): void;
+  giveBack(state: State, limit: Limit, cost: number, paidAtUs: number, nowUs: number): void;
   /** Time under which a payment is kept: `nowUs`, or the state's own time if that is later. */
   paidAtUs(state: State, nowUs: number): number;
-  /** Writes what would still pass and the ticks until the bucket is as new. */
+  /** Writes what would still pass and the microseconds until the bucket is as new. */
   report(state: State, limit: Limit, nowUs: number, report: Report): void;
   /** True if the state means the same as none. */
   isAsNew(state: State): boolean;
@@ -72,9 +72,4 @@ export function windowUsOf(limit: Limit): number {
 /** How far ahead of now a state's time is believed. */
 export function skewMaxUs(limit: Limit): number {
   return Math.min(limit.windowSeconds, SKEW_SECONDS_MAX) * MICROS_PER_SECOND;
-}
-
-/** Ticks from now to `atUs`, rounded up; negative (or -0) if `atUs` is past. */
-export function ticksUntil(atUs: number, nowUs: number, limit: Limit): number {
-  return Math.ceil((atUs - nowUs) / limit.windowSeconds);
 }

@@ -28,6 +28,15 @@ export function clearBucket(bucket: WorkingBucket, limit: Limit, nowUs: number):
   else slidingLog.clear(logOf(bucket), limit, nowUs);
 }
 
+/** Has another limit go on with a bucket that is open already: the state is worth the same under both from now on. */
+export function handOverBucket(bucket: WorkingBucket, from: Limit, nowUs: number): void {
+  if (bucket.algorithm !== Algorithm.tokenBucket) return;
+  const before = bucket.state.used;
+  tokenBucket.settle(bucket.state, from, nowUs);
+  // Time alone has worked this off, which is no change.
+  bucket.openedUsed += bucket.state.used - before;
+}
+
 /** Brings the bucket to `nowUs`. True if it was dated so much later that it is now dated now. */
 export function advanceBucket(bucket: WorkingBucket, limit: Limit, nowUs: number): boolean {
   if (bucket.algorithm === Algorithm.tokenBucket) return tokenBucket.advance(bucket.state, limit, nowUs);
@@ -36,7 +45,7 @@ export function advanceBucket(bucket: WorkingBucket, limit: Limit, nowUs: number
   return slidingLog.advance(logOf(bucket), limit, nowUs);
 }
 
-/** Writes `outcome` and `waitTicks` of the take. */
+/** Writes `outcome` and `waitUs` of the take. */
 export function judgeTake(bucket: WorkingBucket, take: Take, nowUs: number): void {
   if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.judge(bucket.state, take.limit, take.cost, nowUs, take);
   else if (bucket.algorithm === Algorithm.slidingWindow)
@@ -63,29 +72,28 @@ export function undoTake(bucket: WorkingBucket, take: Take): void {
 }
 
 /** Pays the cost of a post-paid take; returns the hits that could not be recorded. */
-export function postPayTake(bucket: WorkingBucket, take: Take): number {
-  if (bucket.algorithm === Algorithm.tokenBucket) return tokenBucket.postPay(bucket.state, take.limit, take.cost);
-  if (bucket.algorithm === Algorithm.slidingWindow) return slidingWindow.postPay(bucket.state, take.limit, take.cost);
-  if (bucket.algorithm === Algorithm.fixedWindow) return fixedWindow.postPay(bucket.state, take.limit, take.cost);
-  return slidingLog.postPay(logOf(bucket), take.limit, take.cost);
+export function postPayTake(bucket: WorkingBucket, { limit, cost }: Take, nowUs: number): number {
+  if (bucket.algorithm === Algorithm.tokenBucket) return tokenBucket.postPay(bucket.state, limit, cost, nowUs);
+  if (bucket.algorithm === Algorithm.slidingWindow) return slidingWindow.postPay(bucket.state, limit, cost, nowUs);
+  if (bucket.algorithm === Algorithm.fixedWindow) return fixedWindow.postPay(bucket.state, limit, cost, nowUs);
+  return slidingLog.postPay(logOf(bucket), limit, cost, nowUs);
 }
 
 /** Gives the cost of the take back, never below nothing used. */
-export function refundTake(bucket: WorkingBucket, take: Take): void {
-  if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.refund(bucket.state, take.cost);
-  else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.refund(bucket.state, take.cost);
-  else if (bucket.algorithm === Algorithm.fixedWindow) fixedWindow.refund(bucket.state, take.cost);
-  else slidingLog.refund(logOf(bucket), take.cost);
+export function refundTake(bucket: WorkingBucket, { limit, cost }: Take, nowUs: number): void {
+  if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.refund(bucket.state, limit, cost, nowUs);
+  else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.refund(bucket.state, limit, cost, nowUs);
+  else if (bucket.algorithm === Algorithm.fixedWindow) fixedWindow.refund(bucket.state, limit, cost, nowUs);
+  else slidingLog.refund(logOf(bucket), limit, cost, nowUs);
 }
 
 /** Gives `cost` back by the receipt of the take. */
-export function giveBackTake(bucket: WorkingBucket, take: Take, cost: number): void {
-  if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.giveBack(bucket.state, take.limit, cost, take.paidAtUs);
+export function giveBackTake(bucket: WorkingBucket, { limit, paidAtUs }: Take, cost: number, nowUs: number): void {
+  if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.giveBack(bucket.state, limit, cost, paidAtUs, nowUs);
   else if (bucket.algorithm === Algorithm.slidingWindow)
-    slidingWindow.giveBack(bucket.state, take.limit, cost, take.paidAtUs);
-  else if (bucket.algorithm === Algorithm.fixedWindow)
-    fixedWindow.giveBack(bucket.state, take.limit, cost, take.paidAtUs);
-  else slidingLog.giveBack(logOf(bucket), take.limit, cost, take.paidAtUs);
+    slidingWindow.giveBack(bucket.state, limit, cost, paidAtUs, nowUs);
+  else if (bucket.algorithm === Algorithm.fixedWindow) fixedWindow.giveBack(bucket.state, limit, cost, paidAtUs, nowUs);
+  else slidingLog.giveBack(logOf(bucket), limit, cost, paidAtUs, nowUs);
 }
 
 /** Time under which a payment is kept. */

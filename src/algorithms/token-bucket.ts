@@ -2,13 +2,16 @@
 // state is a full one and a change of burst keeps what was spent.
 
 import type { Limit } from "../core/limit.ts";
+import { refillOf, refillWithinTick, usToRefill, WAIT_US_MAX } from "../core/refill.ts";
 import { Outcome } from "../core/take.ts";
-import { divideDown, divideUp, TICKS_PER_WINDOW } from "../core/units.ts";
-import { type BucketState, type Judgement, type Report, type Step, skewMaxUs, ticksUntil } from "./step.ts";
+import { divideDown, divideUp } from "../core/units.ts";
+import { type BucketState, type Judgement, type Report, type Step, skewMaxUs, windowUsOf } from "./step.ts";
 
 /** Debt of one token: `amount` of these come off per tick, which makes `amount` tokens per window. */
 const DEBT_PER_TOKEN = 1_000_000;
 
+// Whole ticks are taken off the debt, the part of one that has passed stays in `atUs`: nothing is rounded away. What it has
+// worked off is counted whenever the debt is looked at.
 function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
   const isRedated = state.atUs > nowUs + skewMaxUs(limit);
   if (isRedated) state.atUs = nowUs;
@@ -17,14 +20,25 @@ function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
     if (limit.amount > 0 && ticks >= divideUp(state.used, limit.amount)) {
       state.used = 0;
     } else {
-      // Below ceil(debt / amount) ticks the product is below the debt, so it can't pass 2^53. The part of a tick that
-      // has passed stays in `atUs`.
+      // Below ceil(debt / amount) ticks the product is below the debt, so it can't pass 2^53.
       state.used -= ticks * limit.amount;
       state.atUs += ticks * limit.windowSeconds;
     }
   }
-  if (state.used === 0) state.atUs = Math.max(state.atUs, nowUs);
+  fillIfPaidOff(state, limit, nowUs);
   return isRedated;
+}
+
+/** What the part of a tick since `atUs` has worked off; at most the debt. */
+function workedOff(state: BucketState, limit: Limit, nowUs: number): number {
+  return nowUs > state.atUs ? refillWithinTick(nowUs - state.atUs, limit) : 0;
+}
+
+/** A bucket without debt is a full one, and nothing returns to it: time counts from now on. */
+function fillIfPaidOff(state: BucketState, limit: Limit, nowUs: number): void {
+  if (state.used > workedOff(state, limit, nowUs)) return;
+  state.used = 0;
+  state.atUs = Math.max(state.atUs, nowUs);
 }
 
 function clear(state: BucketState, _limit: Limit, nowUs: number): void {
@@ -33,20 +47,28 @@ function clear(state: BucketState, _limit: Limit, nowUs: number): void {
   state.previous = 0;
 }
 
+/** Makes the state one that another limit can go on with: the part of a tick is worked off by the limit it passed under. */
+function settle(state: BucketState, limit: Limit, nowUs: number): void {
+  state.used -= workedOff(state, limit, nowUs);
+  state.atUs = Math.max(state.atUs, nowUs);
+}
+
 function judge(state: BucketState, limit: Limit, cost: number, nowUs: number, judgement: Judgement): void {
-  const { amount, burst } = limit;
-  const excess = state.used + cost * DEBT_PER_TOKEN - burst * DEBT_PER_TOKEN;
-  if (cost > burst) {
-    judgement.outcome = Outcome.never;
-    judgement.waitTicks = amount > 0 ? divideUp(burst * DEBT_PER_TOKEN, amount) : TICKS_PER_WINDOW;
-  } else if (excess <= 0) {
-    judgement.outcome = Outcome.room;
-    judgement.waitTicks = 0;
-  } else {
+  const excess = state.used + cost * DEBT_PER_TOKEN - limit.burst * DEBT_PER_TOKEN;
+  judgement.waitUs = 0;
+  if (cost > limit.burst) judgement.outcome = Outcome.never;
+  else if (excess <= workedOff(state, limit, nowUs)) judgement.outcome = Outcome.room;
+  else {
     judgement.outcome = Outcome.over;
-    judgement.waitTicks =
-      amount > 0 ? divideUp(excess, amount) + ticksUntil(state.atUs, nowUs, limit) : TICKS_PER_WINDOW;
+    judgement.waitUs = usUntilWorkedOff(excess, state, limit, nowUs);
   }
+}
+
+/** Microseconds until so much of the debt is worked off; a window if that never happens. */
+function usUntilWorkedOff(debt: number, state: BucketState, limit: Limit, nowUs: number): number {
+  if (limit.amount === 0) return windowUsOf(limit);
+  const us = usToRefill(debt, limit);
+  return us === WAIT_US_MAX ? us : Math.min(WAIT_US_MAX, us + state.atUs - nowUs);
 }
 
 function pay(state: BucketState, cost: number): void {
@@ -57,8 +79,8 @@ function undo(state: BucketState, cost: number): void {
   state.used -= cost * DEBT_PER_TOKEN;
 }
 
-function postPay(state: BucketState, limit: Limit, cost: number): number {
-  const debtMax = limit.debtMax * DEBT_PER_TOKEN;
+function postPay(state: BucketState, limit: Limit, cost: number, nowUs: number): number {
+  const debtMax = limit.debtMax * DEBT_PER_TOKEN + workedOff(state, limit, nowUs);
   // The rule was edited to a smaller debtMax: what is owed stays owed.
   if (state.used > debtMax) return cost;
   const debt = state.used + cost * DEBT_PER_TOKEN;
@@ -66,12 +88,24 @@ function postPay(state: BucketState, limit: Limit, cost: number): number {
   return divideUp(debt - state.used, DEBT_PER_TOKEN);
 }
 
-function refund(state: BucketState, cost: number): void {
-  state.used = Math.max(0, state.used - cost * DEBT_PER_TOKEN);
+function refund(state: BucketState, limit: Limit, cost: number, nowUs: number): void {
+  takeOff(state, limit, cost * DEBT_PER_TOKEN, nowUs);
 }
 
-function giveBack(state: BucketState, _limit: Limit, cost: number): void {
-  refund(state, cost);
+function takeOff(state: BucketState, limit: Limit, debt: number, nowUs: number): void {
+  state.used = Math.max(0, state.used - debt);
+  fillIfPaidOff(state, limit, nowUs);
+}
+
+// What has returned since the payment was not lost by it: without the payment the bucket may have stood full and got none.
+function giveBack(state: BucketState, limit: Limit, cost: number, paidAtUs: number, nowUs: number): void {
+  const debt = cost * DEBT_PER_TOKEN - (nowUs > paidAtUs ? refillUp(nowUs - paidAtUs, limit) : 0);
+  if (debt > 0) takeOff(state, limit, debt, nowUs);
+}
+
+/** No less than what has returned in that time, however its ticks lay. */
+function refillUp(us: number, limit: Limit): number {
+  return limit.amount === 0 ? 0 : refillOf(us, limit) + 1;
 }
 
 function paidAtUs(state: BucketState, nowUs: number): number {
@@ -79,11 +113,9 @@ function paidAtUs(state: BucketState, nowUs: number): number {
 }
 
 function report(state: BucketState, limit: Limit, nowUs: number, into: Report): void {
-  const { amount, burst } = limit;
-  into.remaining = Math.max(0, divideDown(burst * DEBT_PER_TOKEN - state.used, DEBT_PER_TOKEN));
-  if (state.used === 0) into.resetTicks = 0;
-  else if (amount === 0) into.resetTicks = TICKS_PER_WINDOW;
-  else into.resetTicks = divideUp(state.used, amount) + ticksUntil(state.atUs, nowUs, limit);
+  const debt = state.used - workedOff(state, limit, nowUs);
+  into.remaining = Math.max(0, divideDown(limit.burst * DEBT_PER_TOKEN - debt, DEBT_PER_TOKEN));
+  into.resetUs = state.used === 0 ? 0 : usUntilWorkedOff(state.used, state, limit, nowUs);
 }
 
 function isAsNew(state: BucketState): boolean {
@@ -91,13 +123,14 @@ function isAsNew(state: BucketState): boolean {
 }
 
 /**
- * Has room for `cost` while debt + cost x 1e6 <= burst x 1e6; each tick takes `amount` off the debt.
- * Grants at most burst + rate x t in any stretch of time t. A cost above `burst` never passes; `amount` 0 never refills.
- * Post-paid hits run the debt up to debtMax x 1e6.
+ * Has room for `cost` while debt + cost x 1e6 <= burst x 1e6; in `us` microseconds floor(us x amount / windowSeconds)
+ * comes off the debt. Grants at most burst + rate x t in any stretch of time t. A cost above `burst` never passes;
+ * `amount` 0 never refills. Post-paid hits run the debt up to debtMax x 1e6.
  */
-export const tokenBucket: Step<BucketState> = {
+export const tokenBucket: Step<BucketState> & { settle: typeof settle } = {
   advance,
   clear,
+  settle,
   judge,
   pay,
   undo,

@@ -2,7 +2,7 @@
 
 import type { Take } from "../core/take.ts";
 import { type BucketAccess, WorkingBucket } from "./bucket-access.ts";
-import { advanceBucket, clearBucket, markBucketOpened } from "./steps.ts";
+import { advanceBucket, clearBucket, handOverBucket, markBucketOpened } from "./steps.ts";
 
 /** Above this many buckets a group's takes are told apart through a Map rather than by looking at each. */
 const SCAN_MAX = 16;
@@ -27,7 +27,13 @@ export class WorkingSet {
 
   /** The bucket of the take, loaded and brought to `nowUs` when it is seen first. */
   open(take: Take, nowUs: number): WorkingBucket {
-    return this.#find(take) ?? this.#load(take, nowUs);
+    const bucket = this.#find(take);
+    if (bucket === undefined) return this.#load(take, nowUs);
+    if (bucket.limit !== take.limit) {
+      if (bucket.limit !== undefined) handOverBucket(bucket, bucket.limit, nowUs);
+      bucket.limit = take.limit;
+    }
+    return bucket;
   }
 
   #find(take: Take): WorkingBucket | undefined {
@@ -44,6 +50,7 @@ export class WorkingSet {
     const bucket = this.#nextBucket();
     bucket.useKeyOf(take);
     bucket.algorithm = take.limit.algorithm;
+    bucket.limit = take.limit;
     bucket.log = undefined;
     bucket.lifetimeUs = 0;
     bucket.isRedated = false;

@@ -55,10 +55,10 @@ export class Take extends Keyed {
   paid = false;
   /** Cost that would still pass after the group was settled; never negative. */
   remaining = 0;
-  /** Ticks of the limit until the same cost could pass; 0 with room; a whole window (bucket: burst / rate) if `never`. */
-  waitTicks = 0;
-  /** Ticks of the limit until the bucket is as new; 0 if it is. */
-  resetTicks = 0;
+  /** Microseconds until the same cost could pass; 0 with room, and 0 if it never can. At most WAIT_US_MAX. */
+  waitUs = 0;
+  /** Microseconds until the bucket is as new; 0 if it is. At most WAIT_US_MAX. */
+  resetUs = 0;
   /** Receipt: the store's time of payment in microseconds, 0 if nothing was paid. */
   paidAtUs = 0;
   /** Post-paid hits that exceeded what the state can hold (`debtMax`, or AMOUNT_MAX in a window) and were not recorded. */
@@ -109,8 +109,8 @@ export class TakeGroup {
     take.outcome = Outcome.notAsked;
     take.paid = false;
     take.remaining = 0;
-    take.waitTicks = 0;
-    take.resetTicks = 0;
+    take.waitUs = 0;
+    take.resetUs = 0;
     take.paidAtUs = 0;
     take.cappedHits = 0;
     take.windowSecondsLeft = 0;

@@ -173,8 +173,8 @@ function standingOf(take: Take): Standing {
     const resetSeconds = remaining < limit.amount ? windowSecondsLeft : 0;
     return { remaining, waitSeconds: remaining > 0 ? 0 : windowSecondsLeft, resetSeconds };
   }
-  const secondsOf = (ticks: number) => divideUp(ticks * limit.windowSeconds, MICROS_PER_SECOND);
-  return { remaining, waitSeconds: secondsOf(take.waitTicks), resetSeconds: secondsOf(take.resetTicks) };
+  const secondsOf = (us: number) => divideUp(us, MICROS_PER_SECOND);
+  return { remaining, waitSeconds: secondsOf(take.waitUs), resetSeconds: secondsOf(take.resetUs) };
 }
 
 function fillRequest(request: LimitRequest, { domain, descriptors, globalLimit }: AskedBuckets): void {

@@ -144,8 +144,14 @@ function strictest(one: Take | undefined, other: Take): Take {
   if (one === undefined) return other;
   const oneOver = isOver(one);
   if (oneOver !== isOver(other)) return oneOver ? one : other;
-  if (oneOver) return waitUsOf(other) > waitUsOf(one) ? other : one;
+  if (oneOver) return isLonger(other, one) ? other : one;
   return other.remaining < one.remaining ? other : one;
+}
+
+/** Whether a refusal lasts longer than another; what can never pass lasts longest. */
+function isLonger(one: Take, other: Take): boolean {
+  if (other.outcome === Outcome.never) return false;
+  return one.outcome === Outcome.never || waitUsOf(one) > waitUsOf(other);
 }
 
 function isShadowRule(call: LimitCall, take: Take): boolean {

@@ -73,10 +73,6 @@ export class LocalFallback {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
       const written = limits[i] as Limit;
-      // Answers are in ticks of the share, which may be longer than those of the limit.
-      const stretch = take.limit.windowSeconds / written.windowSeconds;
-      take.waitTicks *= stretch;
-      take.resetTicks *= stretch;
       take.limit = written;
     }
     group.source = Source.local;
@@ -88,8 +84,8 @@ export class LocalFallback {
   }
 
   #remember(take: Take, nowUs: number): void {
-    const resetTicks = isOver(take) ? Math.max(take.waitTicks, take.resetTicks) : take.resetTicks;
-    const asNewAtUs = nowUs + resetTicks * take.limit.windowSeconds + take.windowSecondsLeft * MICROS_PER_SECOND;
+    const resetUs = isOver(take) ? Math.max(take.waitUs, take.resetUs) : take.resetUs;
+    const asNewAtUs = nowUs + resetUs + take.windowSecondsLeft * MICROS_PER_SECOND;
     // Re-inserting moves the bucket to the end, so the first one is the one not heard of longest.
     this.#lastKnown.delete(take.bucketKey);
     this.#lastKnown.set(take.bucketKey, { remaining: take.remaining, asNewAtUs });

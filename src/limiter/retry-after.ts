@@ -1,19 +1,12 @@
 // How long a refused caller is told to wait: the wait, plus a jitter that is the same for the same identity.
 
-import type { Limit } from "../core/limit.ts";
 import { Outcome, type Take } from "../core/take.ts";
 import { divideUp, MICROS_PER_SECOND } from "../core/units.ts";
-
-/** Whole seconds, rounded up, in `ticks` of the limit. */
-export function secondsOfTicks(ticks: number, limit: Limit): number {
-  // A tick is windowSeconds microseconds. Products above 2^53 lose digits far below a second.
-  return divideUp(ticks * limit.windowSeconds, MICROS_PER_SECOND);
-}
 
 /** Microseconds until the take's cost could pass; of a counter, until its window ends. */
 export function waitUsOf(take: Take): number {
   if (take.limit.isCounter) return take.windowSecondsLeft * MICROS_PER_SECOND;
-  return take.waitTicks * take.limit.windowSeconds;
+  return take.waitUs;
 }
 
 /**
@@ -23,7 +16,7 @@ export function waitUsOf(take: Take): number {
 export function resetSecondsOf(take: Take): number {
   if (take.limit.isCounter) return take.windowSecondsLeft;
   const over = take.outcome === Outcome.over || take.outcome === Outcome.never;
-  const seconds = secondsOfTicks(over ? take.waitTicks : take.resetTicks, take.limit);
+  const seconds = divideUp(over ? take.waitUs : take.resetUs, MICROS_PER_SECOND);
   return over || take.paid ? Math.max(1, seconds) : seconds;
 }
 

@@ -55,7 +55,7 @@ function testTakes(open: Open, algorithm: Algorithm): void {
     const limit = makeLimit({ algorithm, windowSeconds: 60 });
     advance(open(), 1_234_567);
     const paid = await askNow(limit, 10);
-    expect(paid).toMatchObject({ outcome: Outcome.room, paid: true, remaining: 0, waitTicks: 0 });
+    expect(paid).toMatchObject({ outcome: Outcome.room, paid: true, remaining: 0, waitUs: 0 });
     expect(paid.paidAtUs).toBe(START_US + 1_234_567);
   });
 
@@ -63,39 +63,39 @@ function testTakes(open: Open, algorithm: Algorithm): void {
     const limit = makeLimit({ algorithm });
     expect(await askNow(limit, 11)).toMatchObject({
       outcome: Outcome.never,
-      waitTicks: 1_000_000,
+      waitUs: 0,
       remaining: 10,
     });
     expect(await askNow(limit, COST_ABOVE_ALL)).toMatchObject({ outcome: Outcome.never, paid: false });
-    expect(await look(open(), limit)).toMatchObject({ remaining: 10, resetTicks: 0 });
+    expect(await look(open(), limit)).toMatchObject({ remaining: 10, resetUs: 0 });
   });
 
   test("never has room in a limit of nothing", async () => {
     const limit = makeLimit({ algorithm, amount: 0 });
-    const answer = { outcome: Outcome.never, waitTicks: 1_000_000, remaining: 0, resetTicks: 0, paid: false };
+    const answer = { outcome: Outcome.never, waitUs: 0, remaining: 0, resetUs: 0, paid: false };
     expect(await askNow(limit)).toMatchObject(answer);
   });
 
-  test("passes after the wait and not one tick earlier", async () => {
+  test("passes after the wait and not a microsecond earlier", async () => {
     const limit = makeLimit({ algorithm, windowSeconds: 60 });
     advance(open(), 17_000_001);
     await askNow(limit, 4);
     advance(open(), 5_000_007);
     await askNow(limit, 6);
-    const { waitTicks, outcome } = await askNow(limit, 3);
+    const { waitUs, outcome } = await askNow(limit, 3);
     expect(outcome).toBe(Outcome.over);
-    advance(open(), (waitTicks - 1) * 60);
+    advance(open(), waitUs - 1);
     expect((await askNow(limit, 3)).outcome).toBe(Outcome.over);
-    advance(open(), 60);
+    advance(open(), 1);
     expect((await askNow(limit, 3)).outcome).toBe(Outcome.room);
   });
 
   test("is as new when reset has passed", async () => {
     const limit = makeLimit({ algorithm, windowSeconds: 60 });
     advance(open(), 7_000_003);
-    const { resetTicks } = await askNow(limit, 7);
-    advance(open(), resetTicks * 60);
-    expect(await look(open(), limit)).toMatchObject({ remaining: 10, resetTicks: 0 });
+    const { resetUs } = await askNow(limit, 7);
+    advance(open(), resetUs);
+    expect(await look(open(), limit)).toMatchObject({ remaining: 10, resetUs: 0 });
   });
 }
 
@@ -116,8 +116,8 @@ function testTime(open: Open, algorithm: Algorithm): void {
     advance(open(), -3 * 86_400 * SECOND_US);
     const refused = await askNow(limit);
     expect(refused).toMatchObject({ outcome: Outcome.over, remaining: 0 });
-    expect(refused.waitTicks).toBeLessThanOrEqual(2_000_000);
-    advance(open(), refused.waitTicks * 60);
+    expect(refused.waitUs).toBeLessThanOrEqual(120 * SECOND_US);
+    advance(open(), refused.waitUs);
     expect((await askNow(limit)).outcome).toBe(Outcome.room);
   });
 
@@ -154,8 +154,8 @@ function testModes(open: Open, algorithm: Algorithm): void {
       paid: true,
       remaining: 5,
     });
-    expect(await askNow(limit, 99, Mode.refund)).toMatchObject({ remaining: 10, resetTicks: 0 });
-    expect(await askNow(limit, 99, Mode.refund)).toMatchObject({ remaining: 10, resetTicks: 0 });
+    expect(await askNow(limit, 99, Mode.refund)).toMatchObject({ remaining: 10, resetUs: 0 });
+    expect(await askNow(limit, 99, Mode.refund)).toMatchObject({ remaining: 10, resetUs: 0 });
   });
 
   test("peeks without paying", async () => {
@@ -173,18 +173,18 @@ function testModes(open: Open, algorithm: Algorithm): void {
     expect(reported).toMatchObject({ outcome: Outcome.room, paid: true, remaining: 0, cappedHits: 0 });
     const peeked = await look(open(), limit);
     expect(peeked.outcome).toBe(Outcome.over);
-    advance(open(), peeked.waitTicks * 60);
+    advance(open(), peeked.waitUs);
     expect((await look(open(), limit)).outcome).toBe(Outcome.room);
   });
 
   test("holds over a month", async () => {
     const limit = makeLimit({ algorithm, amount: 1_000, windowSeconds: MONTH_SECONDS });
     await askNow(limit, 1_000);
-    const { waitTicks, outcome } = await askNow(limit, 1_000);
+    const { waitUs, outcome } = await askNow(limit, 1_000);
     expect(outcome).toBe(Outcome.over);
-    advance(open(), (waitTicks - 1) * MONTH_SECONDS);
+    advance(open(), waitUs - 1);
     expect((await askNow(limit, 1_000)).outcome).toBe(Outcome.over);
-    advance(open(), MONTH_SECONDS);
+    advance(open(), 1);
     expect((await askNow(limit, 1_000)).outcome).toBe(Outcome.room);
   });
 }
@@ -194,9 +194,9 @@ function testTokenBucket(open: Open): void {
   test("refills a token each tenth of a second at ten per second", async () => {
     const limit = makeLimit({ amount: 10, burst: 20 });
     await askNow(limit, 20);
-    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 100_000, resetTicks: 2_000_000 });
+    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitUs: 100_000, resetUs: 2_000_000 });
     advance(open(), 99_999);
-    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 1, remaining: 0 });
+    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitUs: 1, remaining: 0 });
     advance(open(), 1);
     expect(await askNow(limit)).toMatchObject({ outcome: Outcome.room, paid: true, remaining: 0 });
   });
@@ -212,34 +212,35 @@ function testTokenBucket(open: Open): void {
     expect(passed).toBe(30);
   });
 
-  test("a cost above the burst waits a whole burst", async () => {
+  test("a cost above the burst has no wait", async () => {
     const limit = makeLimit({ amount: 10, burst: 25 });
-    expect(await askNow(limit, 26)).toMatchObject({ outcome: Outcome.never, waitTicks: 2_500_000, remaining: 25 });
+    expect(await askNow(limit, 26)).toMatchObject({ outcome: Outcome.never, waitUs: 0, remaining: 25 });
   });
 
   test("caps the debt of post-paid hits and counts what was not recorded", async () => {
     const limit = makeLimit({ amount: 10, burst: 10, debtMax: 40 });
-    expect(await askNow(limit, 30, Mode.postPaid)).toMatchObject({ cappedHits: 0, resetTicks: 3_000_000 });
-    expect(await askNow(limit, 30, Mode.postPaid)).toMatchObject({ cappedHits: 20, resetTicks: 4_000_000 });
-    expect(await askNow(limit, 7, Mode.postPaid)).toMatchObject({ cappedHits: 7, resetTicks: 4_000_000 });
+    expect(await askNow(limit, 30, Mode.postPaid)).toMatchObject({ cappedHits: 0, resetUs: 3_000_000 });
+    expect(await askNow(limit, 30, Mode.postPaid)).toMatchObject({ cappedHits: 20, resetUs: 4_000_000 });
+    expect(await askNow(limit, 7, Mode.postPaid)).toMatchObject({ cappedHits: 7, resetUs: 4_000_000 });
     advance(open(), 50_000);
-    expect(await askNow(limit, 1, Mode.postPaid)).toMatchObject({ cappedHits: 1, resetTicks: 4_000_000 });
+    expect(await askNow(limit, 1, Mode.postPaid)).toMatchObject({ cappedHits: 1, resetUs: 4_000_000 });
   });
 
   test("keeps a debt above a debt_max that was lowered", async () => {
     await askNow(makeLimit({ debtMax: 90 }), 90, Mode.postPaid);
     const lowered = makeLimit({ debtMax: 20 });
-    expect(await askNow(lowered, 5, Mode.postPaid)).toMatchObject({ cappedHits: 5, resetTicks: 9_000_000 });
+    expect(await askNow(lowered, 5, Mode.postPaid)).toMatchObject({ cappedHits: 5, resetUs: 9_000_000 });
   });
 
   test("is exact with the largest numbers there are", async () => {
     const year = 31_536_000;
     const limit = makeLimit({ amount: AMOUNT_MAX, burst: AMOUNT_MAX, debtMax: AMOUNT_MAX, windowSeconds: year });
-    expect(await askNow(limit, AMOUNT_MAX)).toMatchObject({ paid: true, remaining: 0, resetTicks: 1_000_000 });
-    expect(await askNow(limit, AMOUNT_MAX)).toMatchObject({ outcome: Outcome.over, waitTicks: 1_000_000 });
-    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 1 });
+    expect(await askNow(limit, AMOUNT_MAX)).toMatchObject({ paid: true, remaining: 0, resetUs: year * SECOND_US });
+    expect(await askNow(limit, AMOUNT_MAX)).toMatchObject({ outcome: Outcome.over, waitUs: year * SECOND_US });
+    // A token returns each 7,343 microseconds: 31,536,000 s / 4,294,967,295.
+    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitUs: 7_343 });
     advance(open(), year);
-    expect(await look(open(), limit)).toMatchObject({ remaining: 4_294, resetTicks: 999_999 });
+    expect(await look(open(), limit)).toMatchObject({ remaining: 4_294, resetUs: year * (SECOND_US - 1) });
     expect(await askNow(limit, AMOUNT_MAX, Mode.postPaid)).toMatchObject({ cappedHits: AMOUNT_MAX - 4_294 });
   });
 }
@@ -251,22 +252,26 @@ function testSlidingWindow(open: Open): void {
   test("weighs the previous window by what is left of it", async () => {
     await askNow(limit, 10);
     advance(open(), 75 * SECOND_US);
-    expect(await look(open(), limit)).toMatchObject({ remaining: 2, resetTicks: 750_000 });
+    expect(await look(open(), limit)).toMatchObject({ remaining: 2, resetUs: 45 * SECOND_US });
     expect((await askNow(limit, 2)).paid).toBe(true);
-    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 50_000, resetTicks: 1_750_000 });
+    expect(await askNow(limit)).toMatchObject({
+      outcome: Outcome.over,
+      waitUs: 3 * SECOND_US,
+      resetUs: 105 * SECOND_US,
+    });
   });
 
   test("waits for its own count to fade when that fills the limit", async () => {
     advance(open(), 15 * SECOND_US);
     await askNow(limit, 10);
-    expect(await askNow(limit, 5)).toMatchObject({ waitTicks: 1_250_000, resetTicks: 1_750_000 });
+    expect(await askNow(limit, 5)).toMatchObject({ waitUs: 75 * SECOND_US, resetUs: 105 * SECOND_US });
   });
 
   test("refunds the current window first, then the previous one", async () => {
     await askNow(limit, 8);
     advance(open(), 60 * SECOND_US);
     await askNow(limit, 2);
-    expect(await askNow(limit, 5, Mode.refund)).toMatchObject({ remaining: 5, resetTicks: 1_000_000 });
+    expect(await askNow(limit, 5, Mode.refund)).toMatchObject({ remaining: 5, resetUs: 60 * SECOND_US });
   });
 
   test("is exact with the largest numbers there are", async () => {
@@ -274,7 +279,7 @@ function testSlidingWindow(open: Open): void {
     await askNow(large, AMOUNT_MAX);
     advance(open(), 60 * SECOND_US + 60);
     expect((await look(open(), large)).remaining).toBe(4_294);
-    expect(await askNow(large, 4_295)).toMatchObject({ outcome: Outcome.over, waitTicks: 1 });
+    expect(await askNow(large, 4_295)).toMatchObject({ outcome: Outcome.over, waitUs: 60 });
     expect(await askNow(large, 4_294)).toMatchObject({ paid: true, remaining: 0 });
     expect(await askNow(large, AMOUNT_MAX, Mode.postPaid)).toMatchObject({ cappedHits: 4_294 });
   });
@@ -287,11 +292,15 @@ function testFixedWindow(open: Open): void {
   test("opens again with the next clock-aligned window", async () => {
     advance(open(), 45 * SECOND_US);
     await askNow(limit, 10);
-    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 250_000, resetTicks: 250_000 });
+    expect(await askNow(limit)).toMatchObject({
+      outcome: Outcome.over,
+      waitUs: 15 * SECOND_US,
+      resetUs: 15 * SECOND_US,
+    });
     advance(open(), 15 * SECOND_US - 1);
-    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitTicks: 1 });
+    expect(await askNow(limit)).toMatchObject({ outcome: Outcome.over, waitUs: 1 });
     advance(open(), 1);
-    expect(await askNow(limit)).toMatchObject({ paid: true, remaining: 9, resetTicks: 1_000_000 });
+    expect(await askNow(limit)).toMatchObject({ paid: true, remaining: 9, resetUs: 60 * SECOND_US });
   });
 
   test("counts post-paid hits to the largest number there is", async () => {
@@ -309,8 +318,8 @@ function testSlidingLog(open: Open): void {
     advance(open(), 20 * SECOND_US);
     await askNow(limit, 4);
     advance(open(), 10 * SECOND_US);
-    expect(await askNow(limit, 6)).toMatchObject({ waitTicks: 500_000, resetTicks: 833_334 });
-    expect(await askNow(limit, 7)).toMatchObject({ waitTicks: 833_334 });
+    expect(await askNow(limit, 6)).toMatchObject({ waitUs: 30 * SECOND_US, resetUs: 50 * SECOND_US });
+    expect(await askNow(limit, 7)).toMatchObject({ waitUs: 50 * SECOND_US });
     advance(open(), 30 * SECOND_US - 1);
     expect(await look(open(), limit)).toMatchObject({ outcome: Outcome.over, remaining: 0 });
     advance(open(), 1);
@@ -325,7 +334,7 @@ function testSlidingLog(open: Open): void {
     advance(open(), 40 * SECOND_US - 1);
     expect((await look(open(), limit)).remaining).toBe(5);
     advance(open(), 1);
-    expect(await look(open(), limit)).toMatchObject({ remaining: 10, resetTicks: 0 });
+    expect(await look(open(), limit)).toMatchObject({ remaining: 10, resetUs: 0 });
   });
 
   test("counts post-paid hits to the largest number there is", async () => {

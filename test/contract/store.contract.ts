@@ -80,7 +80,7 @@ function describeGroups(open: () => StoreHarness): void {
         [Outcome.room, false],
         [Outcome.never, false],
       ]);
-      for (const { limit } of ALL) expect((await look(open(), limit)).resetTicks).toBe(0);
+      for (const { limit } of ALL) expect((await look(open(), limit)).resetUs).toBe(0);
     });
 
     test("a refusal by the last descriptor costs the first ones nothing", async () => {
@@ -261,7 +261,7 @@ function describeModes(open: () => StoreHarness): void {
     test.each(ALL)("a refund of an unknown $name does nothing", async ({ limit }) => {
       const group = await ask(open(), [{ limit, mode: Mode.refund, cost: 3 }]);
       expect(group.verdict).toBe(Verdict.allowed);
-      expect(takeOf(group, 0)).toMatchObject({ outcome: Outcome.room, remaining: limit.amount, resetTicks: 0 });
+      expect(takeOf(group, 0)).toMatchObject({ outcome: Outcome.room, remaining: limit.amount, resetUs: 0 });
     });
 
     test.each(ALL)("post-paid hits on a $name stand although the call is refused", async ({ limit }) => {
@@ -312,7 +312,7 @@ function describeGivingBack(open: () => StoreHarness): void {
       const capped = await ask(open(), [{ limit, cost: 15, mode: Mode.postPaid }]);
       expect(takeOf(capped, 0).cappedHits).toBe(10);
       await open().giveBack(capped);
-      expect((await look(open(), limit)).resetTicks).toBe(1_500_000);
+      expect((await look(open(), limit)).resetUs).toBe(90 * SECOND_US);
     });
   });
 }
@@ -324,7 +324,7 @@ function describeReceipts(open: () => StoreHarness): void {
       advance(open(), 60 * SECOND_US);
       await ask(open(), [{ limit: perMinute, cost: 4 }]);
       await open().giveBack(group);
-      expect(await look(open(), perMinute)).toMatchObject({ remaining: 6, resetTicks: 2_000_000 });
+      expect(await look(open(), perMinute)).toMatchObject({ remaining: 6, resetUs: 120 * SECOND_US });
     });
 
     test("a sliding window gives nothing back of a window long past", async () => {
@@ -369,7 +369,7 @@ function describeReceipts(open: () => StoreHarness): void {
         { limit: log, cost: 3 },
       ]);
       await open().giveBack(group);
-      for (const limit of [bucket, log]) expect((await look(open(), limit)).resetTicks).toBe(0);
+      for (const limit of [bucket, log]) expect((await look(open(), limit)).resetUs).toBe(0);
     });
   });
 }

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Keyed } from "../../src/core/key-bytes.ts";
 import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
+import { WAIT_US_MAX } from "../../src/core/refill.ts";
 import { Mode, Outcome, type Take } from "../../src/core/take.ts";
 import { runs } from "../support/runs.ts";
 import { modelOf } from "./exact-models.ts";
@@ -112,19 +113,19 @@ describe.each(ALGORITHMS.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[
       });
     });
 
-    test("after the wait the same cost passes, and one tick earlier it does not", () => {
+    test("after the wait the same cost passes, and a microsecond earlier it does not", () => {
       const cost = fc.integer({ min: 1, max: 1_000_000 });
       fc.assert(
         fc.property(anyHistory({ amountMin: 1 }), cost, (history, costSeed) => {
           const bucket = new SingleBucket(history);
           const asked = 1 + (costSeed % bucket.limit.burst);
-          const { waitTicks, outcome } = bucket.peek(asked);
+          const { waitUs, outcome } = bucket.peek(asked);
           expect(outcome).not.toBe(Outcome.never);
-          expect(waitTicks > 0).toBe(outcome === Outcome.over);
-          fc.pre(waitTicks * bucket.limit.windowSeconds < 2 ** 52);
-          bucket.clock.advanceUs(Math.max(0, waitTicks - 1) * bucket.limit.windowSeconds);
+          expect(waitUs > 0).toBe(outcome === Outcome.over);
+          fc.pre(waitUs < WAIT_US_MAX);
+          bucket.clock.advanceUs(Math.max(0, waitUs - 1));
           expect(bucket.peek(asked).outcome).toBe(outcome);
-          bucket.clock.advanceUs(waitTicks > 0 ? bucket.limit.windowSeconds : 0);
+          bucket.clock.advanceUs(waitUs > 0 ? 1 : 0);
           expect(bucket.peek(asked).outcome).toBe(Outcome.room);
         }),
         RUNS,
@@ -153,9 +154,9 @@ describe.each(ALGORITHMS.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[
       fc.assert(
         fc.property(both, ([history, costs]) => {
           const bucket = new SingleBucket(history);
-          const { resetTicks } = bucket.peek();
-          fc.pre(resetTicks * bucket.limit.windowSeconds < 2 ** 52);
-          bucket.clock.advanceUs(resetTicks * bucket.limit.windowSeconds);
+          const { resetUs } = bucket.peek();
+          fc.pre(resetUs < WAIT_US_MAX);
+          bucket.clock.advanceUs(resetUs);
           for (const cost of costs) {
             const idle = bucket.pay(cost + 1);
             const fresh = bucket.pay(cost + 1, "new");
@@ -184,10 +185,10 @@ describe.each(ALGORITHMS.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[
         fc.property(anyHistory({ amountMin: 1 }), fc.nat({ max: GOES_BACK_FAR }), (history, stepUs) => {
           const bucket = new SingleBucket(history);
           bucket.clock.advanceUs(0 - stepUs);
-          const { resetTicks } = bucket.pay(1);
-          fc.pre(resetTicks * bucket.limit.windowSeconds < 2 ** 52);
-          bucket.clock.advanceUs(resetTicks * bucket.limit.windowSeconds);
-          expect(bucket.peek()).toMatchObject({ remaining: bucket.limit.burst, resetTicks: 0 });
+          const { resetUs } = bucket.pay(1);
+          fc.pre(resetUs < WAIT_US_MAX);
+          bucket.clock.advanceUs(resetUs);
+          expect(bucket.peek()).toMatchObject({ remaining: bucket.limit.burst, resetUs: 0 });
         }),
         RUNS,
       );

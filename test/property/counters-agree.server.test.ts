@@ -110,9 +110,9 @@ function answerOf(group: TakeGroup) {
   return { verdict: group.verdict, takes: takes.map(answerOfTake) };
 }
 
-function answerOfTake({ outcome, paid, remaining, mode, counted, waitTicks, limit }: Take) {
+function answerOfTake({ outcome, paid, remaining, mode, counted, waitUs, limit }: Take) {
   // Of a denied counter nobody asks more than that it is over.
   if (mode === Mode.denied) return { outcome };
-  if (!limit.isCounter) return { outcome, paid, remaining, waitTicks };
+  if (!limit.isCounter) return { outcome, paid, remaining, waitUs };
   return { outcome, paid, remaining, counted: mode === Mode.charge ? counted : 0 };
 }

@@ -75,7 +75,7 @@ function playBoth(history: History, processes: number): { told: Told[]; plain: T
 }
 
 describe("denial memory", () => {
-  test("one process hears what the store would say, waits to two ticks", () => {
+  test("one process hears what the store would say, waits to two microseconds", () => {
     let remembered = 0;
     fc.assert(
       fc.property(histories({ ...SHAPE, givesBack: true }).map(hurried), (history) => {
@@ -93,11 +93,11 @@ describe("denial memory", () => {
                 take.outcome === other.outcome &&
                 take.paid === other.paid &&
                 (isExact ? take.remaining === other.remaining : take.remaining <= other.remaining) &&
-                take.waitTicks - other.waitTicks >= 0 &&
-                // A tick is rounded up once more for a cost that the store was not asked about.
-                take.waitTicks - other.waitTicks <= 2 &&
-                take.resetTicks - other.resetTicks >= 0 &&
-                take.resetTicks - other.resetTicks <= 1
+                take.waitUs - other.waitUs >= 0 &&
+                // A microsecond is rounded up once more for a cost that the store was not asked about.
+                take.waitUs - other.waitUs <= 2 &&
+                take.resetUs - other.resetUs >= 0 &&
+                take.resetUs - other.resetUs <= 1
               );
             })
             ? []

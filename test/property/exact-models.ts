@@ -33,44 +33,56 @@ function atLeastZero(value: bigint): bigint {
   return value > 0n ? value : 0n;
 }
 
-/** Token bucket as the level of what is there, in millionths of a token, raised tick by tick from its last full moment. */
+/**
+ * Token bucket as the level of what is there, in millionths of a token over the window, so that every microsecond brings a
+ * whole number of them.
+ */
 class LevelModel implements Model {
   readonly #numbers: LimitNumbers;
+  readonly #window: bigint;
   readonly #full: bigint;
   #level: bigint;
-  #originUs = 0n;
-  #ticksDone = 0n;
+  #seenUs = 0n;
 
   constructor(numbers: LimitNumbers) {
     this.#numbers = numbers;
-    this.#full = BigInt(numbers.burst) * MILLION;
+    this.#window = BigInt(numbers.windowSeconds);
+    this.#full = BigInt(numbers.burst) * MILLION * this.#window;
     this.#level = this.#full;
   }
 
   take(nowUs: number, cost: number, mode: Mode): ModelAnswer {
     this.#fill(BigInt(nowUs));
-    const price = BigInt(cost) * MILLION;
-    const isOver = this.#level < price;
+    const price = BigInt(cost) * MILLION * this.#window;
+    // Parts of a millionth are there, but not to be spent.
+    const isOver = this.#wholeLevel() < price;
     let outcome: Outcome = Outcome.room;
     if (mode === Mode.pay || mode === Mode.peek) {
       if (price > this.#full) outcome = Outcome.never;
       else if (isOver) outcome = Outcome.over;
     }
     if (mode === Mode.pay && outcome === Outcome.room) this.#level -= price;
-    const lowest = this.#full - BigInt(this.#numbers.debtMax) * MILLION;
-    if (mode === Mode.postPaid) this.#level = this.#level - price > lowest ? this.#level - price : lowest;
-    if (mode === Mode.refund) this.#level = leastOf(this.#full, this.#level + price);
-    return { outcome, remaining: Number(atLeastZero(this.#level) / MILLION) };
+    if (mode === Mode.postPaid) this.#postPay(price);
+    if (mode === Mode.refund) this.#level += price;
+    if (this.#wholeLevel() >= this.#full) this.#level = this.#full;
+    return { outcome, remaining: Number(atLeastZero(this.#wholeLevel()) / this.#window / MILLION) };
+  }
+
+  #postPay(price: bigint): void {
+    const lowest = this.#full - BigInt(this.#numbers.debtMax) * MILLION * this.#window;
+    const rest = this.#level - this.#wholeLevel();
+    this.#level = rest + (this.#wholeLevel() - price > lowest ? this.#wholeLevel() - price : lowest);
+  }
+
+  #wholeLevel(): bigint {
+    const rest = this.#level % this.#window;
+    return this.#level - (rest < 0n ? rest + this.#window : rest);
   }
 
   #fill(nowUs: bigint): void {
-    const ticks = (nowUs - this.#originUs) / BigInt(this.#numbers.windowSeconds);
-    this.#level += (ticks - this.#ticksDone) * BigInt(this.#numbers.amount);
-    this.#ticksDone = ticks;
-    if (this.#level < this.#full) return;
-    this.#level = this.#full;
-    this.#originUs = nowUs;
-    this.#ticksDone = 0n;
+    this.#level += (nowUs - this.#seenUs) * BigInt(this.#numbers.amount);
+    this.#seenUs = nowUs;
+    if (this.#wholeLevel() >= this.#full) this.#level = this.#full;
   }
 }
 

@@ -42,7 +42,7 @@ function gistOf({ verdict, takes }: GroupAnswer, step: HistoryStep) {
   const names = step.takes.map(nameOf);
   return {
     verdict,
-    takes: takes.map(({ resetTicks, remaining, ...take }, index) => {
+    takes: takes.map(({ resetUs, remaining, ...take }, index) => {
       const isNamedOnce = names.filter((name) => name === names[index]).length === 1;
       return { ...take, remaining: isNamedOnce ? remaining : undefined };
     }),

@@ -13,8 +13,8 @@ export interface TakeAnswer {
   readonly outcome: Outcome;
   readonly paid: boolean;
   readonly remaining: number;
-  readonly waitTicks: number;
-  readonly resetTicks: number;
+  readonly waitUs: number;
+  readonly resetUs: number;
   readonly paidAtUs: number;
   readonly cappedHits: number;
 }
@@ -93,12 +93,12 @@ export function answerOf(group: TakeGroup): GroupAnswer {
     verdict: group.verdict,
     takes: group.takes
       .slice(0, group.size)
-      .map(({ outcome, paid, remaining, waitTicks, resetTicks, paidAtUs, cappedHits }) => ({
+      .map(({ outcome, paid, remaining, waitUs, resetUs, paidAtUs, cappedHits }) => ({
         outcome,
         paid,
         remaining,
-        waitTicks,
-        resetTicks,
+        waitUs,
+        resetUs,
         paidAtUs,
         cappedHits,
       })),

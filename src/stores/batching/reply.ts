@@ -75,8 +75,8 @@ export class ReplyReader {
       take.outcome = (status & (PAID - 1)) as Outcome;
       take.paid = status >= PAID;
       take.remaining = reply[at + 1] ?? 0;
-      take.waitTicks = reply[at + 2] ?? 0;
-      take.resetTicks = reply[at + 3] ?? 0;
+      take.waitUs = reply[at + 2] ?? 0;
+      take.resetUs = reply[at + 3] ?? 0;
       if (take.mode === Mode.charge) take.counted = reply[at + 4] ?? 0;
       else take.paidAtUs = reply[at + 4] ?? 0;
       take.cappedHits = reply[at + 5] ?? 0;

@@ -38,15 +38,13 @@ export class PostgresBatch extends Batch {
     return this.groups.length === 0 || this.takes + group.size <= BATCH_TAKES_MAX;
   }
 
-  /** `latestOf` gives the latest server time at which a group may still pay. Receipts travel as the first group. */
+  /** `latestOf` gives the latest server time at which a group may still pay. Receipts travel first, each as a group. */
   encode(latestOf: (batched: BatchedGroup) => number): TakeAllArguments {
     this.writeLatest(latestOf);
     const numbers: number[] = [];
-    if (this.receipts.length > 0) {
-      numbers.push(this.receipts.length, ANY_TIME, 0);
-      for (const { bucketKey, limit, cost, paidAtUs } of this.receipts) {
-        numbers.push(this.placeOfKey(bucketKey), this.placeOfLimit(limit), 0, 0, MODE_GIVE_BACK, cost, paidAtUs);
-      }
+    for (const { bucketKey, limit, cost, paidAtUs } of this.receipts) {
+      numbers.push(1, ANY_TIME, 0);
+      numbers.push(this.placeOfKey(bucketKey), this.placeOfLimit(limit), 0, 0, MODE_GIVE_BACK, cost, paidAtUs);
     }
     const gathered = this.numbers;
     for (const { at, size } of this.groups) {

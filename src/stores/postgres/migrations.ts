@@ -9,7 +9,7 @@ import { isRefusal, isWorthRepeating, type PostgresConnection } from "./connect.
 /** Files of sql/ in the order they are applied: what a file uses stands before it. */
 export const SQL_FILES = [
   "001_buckets.sql",
-  "002_ticks_between.sql",
+  "002_refill.sql",
   "003_token_bucket.sql",
   "004_sliding_window.sql",
   "005_fixed_window.sql",

@@ -1,4 +1,4 @@
-// The text that sql/012_take_all.sql replies, as numbers. What is to be given back is its first group.
+// The text that sql/012_take_all.sql replies, as numbers. What is to be given back are its first groups, one each.
 
 import { isReplyTo, REPLY_HEAD_NUMBERS, ReplyReader } from "../batching/reply.ts";
 import type { PostgresBatch } from "./batch.ts";
@@ -10,7 +10,7 @@ export function readReply(batch: PostgresBatch, text: string | null | undefined)
   if (text == null || !/^\{[-\d,]+\}$/.test(text)) return undefined;
   const numbers = text.slice(1, -1).split(",").map(Number);
   const givenBack = batch.receipts.length;
-  const start = REPLY_HEAD_NUMBERS + (givenBack === 0 ? 0 : 1 + givenBack * TAKE_NUMBERS);
+  const start = REPLY_HEAD_NUMBERS + givenBack * (1 + TAKE_NUMBERS);
   if (!numbers.every(Number.isSafeInteger) || !isReplyTo(batch, numbers, start)) return undefined;
   return new ReplyReader(numbers, start);
 }

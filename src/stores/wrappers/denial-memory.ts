@@ -4,10 +4,9 @@
 import type { Clock } from "../../core/clock.ts";
 import { hashBucketKey } from "../../core/key-hash.ts";
 import { Kind, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../core/take.ts";
-import { divideUp } from "../../core/units.ts";
 import type { Settled, Store } from "../store.ts";
 import { DenialTable, type Remembered } from "./denial-table.ts";
-import { noteStanding, remainingOf, resetTicksOf, tellsWaits, waitTicksOf, waitTicksOfNever } from "./standing.ts";
+import { noteStanding, remainingOf, resetUsOf, tellsWaits, waitUsOf } from "./standing.ts";
 
 /** Nothing is used for longer than this after it was asked for: how late a refund, reset or loss elsewhere may show here. */
 export const DENIAL_US_MAX = 1_000_000;
@@ -165,20 +164,18 @@ export class DenialMemory implements Store {
       take.paidAtUs = 0;
       take.cappedHits = 0;
       take.remaining = remainingOf(known, limit, nowUs);
-      take.resetTicks = resetTicksOf(known, limit, nowUs);
+      take.resetUs = resetUsOf(known, limit, nowUs);
       if (cost < known.refusedCost) {
         take.outcome = Outcome.room;
-        take.waitTicks = 0;
+        take.waitUs = 0;
       } else if (cost > limit.burst) {
         take.outcome = Outcome.never;
-        take.waitTicks = waitTicksOfNever(limit);
+        take.waitUs = 0;
       } else {
         take.outcome = Outcome.over;
         // A bucket that never refills tells the same wait at all times.
         const isExact = cost === known.refusedCost && known.asNewAtUs !== Number.POSITIVE_INFINITY;
-        take.waitTicks = isExact
-          ? divideUp(known.passesAtUs - nowUs, limit.windowSeconds)
-          : waitTicksOf(known, limit, cost, nowUs);
+        take.waitUs = isExact ? known.passesAtUs - nowUs : waitUsOf(known, limit, cost, nowUs);
       }
     }
     group.verdict = Verdict.refused;
@@ -230,11 +227,10 @@ export class DenialMemory implements Store {
   }
 
   #noteRefusal(entry: Remembered, take: Take, sentUs: number, nowUs: number): void {
-    const tickUs = take.limit.windowSeconds;
     entry.refusedCost = take.cost;
-    entry.passesAtUs = nowUs + take.waitTicks * tickUs;
-    // The wait was rounded up to a tick, and began after the take was sent.
-    const waitUs = take.outcome === Outcome.never ? DENIAL_US_MAX : (take.waitTicks - 1) * tickUs;
+    entry.passesAtUs = nowUs + take.waitUs;
+    // The wait began after the take was sent, by another clock: a microsecond is left for the rounding of both.
+    const waitUs = take.outcome === Outcome.never ? DENIAL_US_MAX : take.waitUs - 1;
     entry.refusedUntilUs = sentUs + Math.min(DENIAL_US_MAX, waitUs);
     if (entry.refusedUntilUs > this.#latestRefusalUs) this.#latestRefusalUs = entry.refusedUntilUs;
   }

@@ -7,7 +7,7 @@ import { divideDown } from "../../core/units.ts";
 import type { Store } from "../store.ts";
 import { LocalBucket } from "./local-bucket.ts";
 import type { LocalPart } from "./local-part.ts";
-import { noteStanding, remainingOf, resetTicksOf } from "./standing.ts";
+import { noteStanding, remainingOf, resetUsOf } from "./standing.ts";
 
 /** A lease is spent or given back within this time. */
 export const LEASE_US = 200_000;
@@ -70,7 +70,7 @@ export class Leases implements LocalPart {
       take.paidAtUs = lease.paidAtUs;
     }
     take.outcome = Outcome.room;
-    take.waitTicks = 0;
+    take.waitUs = 0;
     describe(lease, take, nowUs);
     return true;
   }
@@ -109,15 +109,15 @@ export class Leases implements LocalPart {
     }
     noteStanding(lease, lease.limit, wished ?? take, nowUs);
     if (take.outcome !== Outcome.room) {
-      lease.holdOffUntilUs = nowUs + Math.min(HOLD_OFF_US_MAX, take.waitTicks * lease.limit.windowSeconds);
+      lease.holdOffUntilUs = nowUs + Math.min(HOLD_OFF_US_MAX, take.waitUs);
     }
     if (!wished?.paid) return;
     lease.tokens = wished.cost;
     lease.paidAtUs = wished.paidAtUs;
     lease.untilUs = sentUs + LEASE_US;
     if (lease.limit.algorithm === Algorithm.fixedWindow) {
-      // The ticks were rounded up, and counted from after the sending.
-      lease.untilUs = Math.min(lease.untilUs, sentUs + (wished.resetTicks - 1) * lease.limit.windowSeconds);
+      // Counted from after the sending, by another clock: a microsecond is left for the rounding of both.
+      lease.untilUs = Math.min(lease.untilUs, sentUs + wished.resetUs - 1);
     }
   }
 
@@ -193,6 +193,6 @@ export class Leases implements LocalPart {
 /** What was left at the shared store when it was last heard of, and what is held here. */
 function describe(lease: Lease, take: Take, nowUs: number): void {
   take.remaining = Math.min(take.limit.burst, remainingOf(lease, lease.limit, nowUs) + lease.tokens);
-  take.resetTicks = Math.max(1, resetTicksOf(lease, lease.limit, nowUs));
+  take.resetUs = Math.max(1, resetUsOf(lease, lease.limit, nowUs));
   take.cappedHits = 0;
 }

@@ -2,8 +2,8 @@
 // Pooled. Which bucket lies where, and how a part is settled there, is for others to say.
 
 import { Algorithm } from "../../core/limit.ts";
+import { usToRefill } from "../../core/refill.ts";
 import { Kind, Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../core/take.ts";
-import { divideDown, TICKS_PER_WINDOW } from "../../core/units.ts";
 import type { Settled } from "../store.ts";
 import type { Places } from "./places.ts";
 import { copyAnswer, copyQuestion } from "./split-call.ts";
@@ -246,12 +246,12 @@ function showUndone(part: TakeGroup, undone: TakeGroup): void {
   }
 }
 
-// Exact for what remains. The time until a token bucket is as new is at most a tick too long; of the others it is known
+// Exact for what remains. The time until a token bucket is as new is at most a microsecond too long; of the others it is known
 // only once nothing is left in them.
 function showGivenBack(take: Take, cost: number): void {
   const { limit } = take;
   take.remaining = Math.min(limit.burst, take.remaining + cost);
-  if (take.remaining === limit.burst) take.resetTicks = 0;
+  if (take.remaining === limit.burst) take.resetUs = 0;
   else if (limit.algorithm === Algorithm.tokenBucket && limit.amount > 0)
-    take.resetTicks = Math.max(0, take.resetTicks - divideDown(cost * TICKS_PER_WINDOW, limit.amount));
+    take.resetUs = Math.max(0, take.resetUs - usToRefill(cost * 1_000_000, limit) + 1);
 }

@@ -2,12 +2,13 @@
 // spending once per period. The answer to the report is what it decides by next.
 
 import { Algorithm, type Limit } from "../../core/limit.ts";
+import { usToRefill, WAIT_US_MAX } from "../../core/refill.ts";
 import { Kind, Mode, Outcome, type Take, TakeGroup, Verdict } from "../../core/take.ts";
-import { AMOUNT_MAX, divideUp, MICROS_PER_MILLI, TICKS_PER_WINDOW } from "../../core/units.ts";
+import { AMOUNT_MAX, MICROS_PER_MILLI } from "../../core/units.ts";
 import type { Settled, Store } from "../store.ts";
 import { LocalBucket } from "./local-bucket.ts";
 import type { LocalPart } from "./local-part.ts";
-import { microTokensOf, noteStanding, remainingOf, resetTicksOf, waitTicksOfNever } from "./standing.ts";
+import { microTokensOf, noteStanding, remainingOf, resetUsOf } from "./standing.ts";
 
 /** Most buckets that are followed; others are asked about each time. */
 const FOLLOWED_MAX = 10_000;
@@ -71,7 +72,7 @@ export class Periodic implements LocalPart {
     turnWindow(bucket, nowUs);
     if (hasRoom(bucket, take.cost, nowUs)) {
       take.outcome = Outcome.room;
-      take.waitTicks = 0;
+      take.waitUs = 0;
       if (take.mode === Mode.pay) {
         bucket.spent += take.cost;
         take.paid = true;
@@ -152,7 +153,7 @@ export class Periodic implements LocalPart {
       if (!hasFailed && peek !== undefined && report.sentUs >= bucket.knownUs) {
         note(bucket, peek, report.sentUs, nowUs);
         bucket.askedCost = peek.outcome === Outcome.room ? 0 : peek.cost;
-        bucket.passesAtUs = nowUs + peek.waitTicks * bucket.limit.windowSeconds;
+        bucket.passesAtUs = nowUs + peek.waitUs;
       }
     }
     report.bucket = undefined;
@@ -182,27 +183,26 @@ export class Periodic implements LocalPart {
     const { limit, cost } = take;
     if (cost > limit.burst) {
       take.outcome = Outcome.never;
-      take.waitTicks = waitTicksOfNever(limit);
+      take.waitUs = 0;
       return;
     }
     bucket.refusedCost = Math.min(bucket.refusedCost, cost);
     take.outcome = Outcome.over;
-    take.waitTicks = this.#waitTicks(bucket, cost, nowUs);
+    take.waitUs = this.#waitUs(bucket, cost, nowUs);
   }
 
-  #waitTicks(bucket: Followed, cost: number, nowUs: number): number {
+  #waitUs(bucket: Followed, cost: number, nowUs: number): number {
     const { limit } = bucket;
     if (limit.algorithm === Algorithm.tokenBucket) {
-      if (limit.amount === 0) return TICKS_PER_WINDOW;
+      if (limit.amount === 0) return resetUsOf(bucket, limit, nowUs);
       const missing = (cost + bucket.spent + bucket.reported) * MICRO_TOKENS - microTokensOf(bucket, limit, nowUs);
-      return Math.max(1, divideUp(missing, limit.amount));
+      return Math.max(1, usToRefill(missing, limit));
     }
-    if (limit.algorithm === Algorithm.fixedWindow && bucket.asNewAtUs > nowUs)
-      return resetTicksOf(bucket, limit, nowUs);
+    if (limit.algorithm === Algorithm.fixedWindow && bucket.asNewAtUs > nowUs) return resetUsOf(bucket, limit, nowUs);
     // Only the shared store knows when hits leave the window: what it said of this cost, else the next it will say.
     const isKnown = cost === bucket.askedCost && bucket.passesAtUs > nowUs;
     const passesAtUs = isKnown ? bucket.passesAtUs : Math.max(nowUs, bucket.knownUs + this.#periodUs);
-    return Math.max(1, divideUp(passesAtUs - nowUs, limit.windowSeconds));
+    return Math.max(1, passesAtUs - nowUs);
   }
 
   #giveBackRemotely(take: Take): void {
@@ -286,9 +286,9 @@ function describe(bucket: Followed, take: Take, nowUs: number): void {
   const spent = bucket.spent + bucket.reported;
   take.cappedHits = 0;
   take.remaining = Math.max(0, remainingOf(bucket, limit, nowUs) - spent);
-  take.resetTicks = resetTicksOf(bucket, limit, nowUs);
+  take.resetUs = resetUsOf(bucket, limit, nowUs);
   if (spent === 0) return;
   if (limit.algorithm === Algorithm.tokenBucket && limit.amount > 0)
-    take.resetTicks += divideUp(spent * MICRO_TOKENS, limit.amount);
-  else take.resetTicks = Math.max(take.resetTicks, 1);
+    take.resetUs = Math.min(WAIT_US_MAX, take.resetUs + usToRefill(spent * MICRO_TOKENS, limit));
+  else take.resetUs = Math.max(take.resetUs, 1);
 }

@@ -42,12 +42,9 @@ export class Share implements LocalPart {
     if (limit === undefined) return false;
     if (take.mode === Mode.refund) {
       take.outcome = Outcome.room;
-      take.waitTicks = 0;
+      take.waitUs = 0;
     } else {
       copyAnswer(this.#ask(take, limit, take.mode), take);
-      const stretch = limit.windowSeconds / take.limit.windowSeconds;
-      take.waitTicks *= stretch;
-      take.resetTicks *= stretch;
     }
     return true;
   }
@@ -61,7 +58,7 @@ export class Share implements LocalPart {
     if (limit === undefined) return;
     const asked = this.#ask(take, limit, take.mode === Mode.refund ? Mode.refund : Mode.peek);
     take.remaining = asked.remaining;
-    take.resetTicks = asked.resetTicks * (limit.windowSeconds / take.limit.windowSeconds);
+    take.resetUs = asked.resetUs;
     if (take.mode !== Mode.refund) return;
     take.paid = asked.paid;
     take.paidAtUs = asked.paidAtUs;

@@ -112,8 +112,8 @@ export function copyAnswer(from: Take, to: Take): void {
   to.outcome = from.outcome;
   to.paid = from.paid;
   to.remaining = from.remaining;
-  to.waitTicks = from.waitTicks;
-  to.resetTicks = from.resetTicks;
+  to.waitUs = from.waitUs;
+  to.resetUs = from.resetUs;
   to.paidAtUs = from.paidAtUs;
   to.cappedHits = from.cappedHits;
   to.counted = from.counted;

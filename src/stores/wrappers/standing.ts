@@ -2,7 +2,8 @@
 // answer and the time that has passed. Pure; whose answer it was and how long it may be used is for others to say.
 
 import { Algorithm, type Limit } from "../../core/limit.ts";
-import { divideDown, divideUp, TICKS_PER_WINDOW } from "../../core/units.ts";
+import { refillOf, usToRefill, WAIT_US_MAX } from "../../core/refill.ts";
+import { divideDown } from "../../core/units.ts";
 
 /** Debt of one token of a token bucket, in the unit of its state. */
 const DEBT_PER_TOKEN = 1_000_000;
@@ -11,7 +12,7 @@ const DEBT_PER_TOKEN = 1_000_000;
 export interface Standing {
   /** What would have passed then. */
   remaining: number;
-  /** When the bucket is as new; at or before now if it is. Infinity if time alone never makes it so. */
+  /** When the bucket is as new; at or before now if it is. Infinity if nobody lives to see it. */
   asNewAtUs: number;
 }
 
@@ -19,42 +20,41 @@ export interface Standing {
 export function noteStanding(
   into: Standing,
   limit: Limit,
-  answer: { readonly remaining: number; readonly resetTicks: number },
+  answer: { readonly remaining: number; readonly resetUs: number },
   nowUs: number,
 ): void {
   into.remaining = answer.remaining;
-  into.asNewAtUs = neverRefills(limit)
-    ? answer.resetTicks > 0
-      ? Number.POSITIVE_INFINITY
-      : nowUs
-    : nowUs + answer.resetTicks * limit.windowSeconds;
+  const isAsNewSomeDay = answer.resetUs === 0 || (!neverRefills(limit) && answer.resetUs < WAIT_US_MAX);
+  into.asNewAtUs = isAsNewSomeDay ? nowUs + answer.resetUs : Number.POSITIVE_INFINITY;
 }
 
-/** Ticks until the bucket is as new; never fewer than there are, at most one more. */
-export function resetTicksOf(standing: Standing, limit: Limit, nowUs: number): number {
+/** Microseconds until the bucket is as new; never fewer than there are. */
+export function resetUsOf(standing: Standing, limit: Limit, nowUs: number): number {
   if (standing.asNewAtUs <= nowUs) return 0;
-  if (standing.asNewAtUs === Number.POSITIVE_INFINITY) return TICKS_PER_WINDOW;
-  return divideUp(standing.asNewAtUs - nowUs, limit.windowSeconds);
+  if (standing.asNewAtUs !== Number.POSITIVE_INFINITY) return standing.asNewAtUs - nowUs;
+  return neverRefills(limit) ? limit.windowSeconds * 1_000_000 : WAIT_US_MAX;
 }
 
 /**
- * Cost that would pass now; never more than there is. Exact for token buckets to the tick and for fixed windows; of the
- * others, whose hits leave one by one, it is what was told until they are as new.
+ * Cost that would pass now; never more than there is. Of token buckets it is less by what returns in a microsecond, of
+ * fixed windows exact; of the others, whose hits leave one by one, it is what was told until they are as new.
  */
 export function remainingOf(standing: Standing, limit: Limit, nowUs: number): number {
-  const ticks = resetTicksOf(standing, limit, nowUs);
-  if (ticks === 0) return limit.burst;
-  if (limit.algorithm !== Algorithm.tokenBucket || limit.amount === 0) return standing.remaining;
-  const debt = ticks * limit.amount;
-  return Math.max(standing.remaining, divideDown(limit.burst * DEBT_PER_TOKEN - debt, DEBT_PER_TOKEN));
+  if (standing.asNewAtUs <= nowUs) return limit.burst;
+  if (!tellsDebt(standing, limit)) return standing.remaining;
+  return Math.max(standing.remaining, divideDown(microTokensOf(standing, limit, nowUs), DEBT_PER_TOKEN));
 }
 
 /** Tokens of a token bucket that are there now, in millionths: negative in debt. Never more than there are. */
 export function microTokensOf(standing: Standing, limit: Limit, nowUs: number): number {
-  const ticks = resetTicksOf(standing, limit, nowUs);
-  if (ticks === 0) return limit.burst * DEBT_PER_TOKEN;
-  if (limit.amount === 0) return standing.remaining * DEBT_PER_TOKEN;
-  return limit.burst * DEBT_PER_TOKEN - ticks * limit.amount;
+  if (standing.asNewAtUs <= nowUs) return limit.burst * DEBT_PER_TOKEN;
+  if (!tellsDebt(standing, limit)) return standing.remaining * DEBT_PER_TOKEN;
+  return limit.burst * DEBT_PER_TOKEN - refillOf(standing.asNewAtUs - nowUs, limit);
+}
+
+/** Whether the debt of a bucket follows from when it will be as new. */
+function tellsDebt(standing: Standing, limit: Limit): boolean {
+  return limit.algorithm === Algorithm.tokenBucket && standing.asNewAtUs !== Number.POSITIVE_INFINITY;
 }
 
 /** Whether the wait of any cost follows from how the bucket stands. Of the other algorithms only the store knows it. */
@@ -62,17 +62,11 @@ export function tellsWaits(limit: Limit): boolean {
   return limit.algorithm === Algorithm.tokenBucket || limit.algorithm === Algorithm.fixedWindow;
 }
 
-/** Ticks until a cost that fits the limit but finds no room now would pass; at most two too many. Needs `tellsWaits`. */
-export function waitTicksOf(standing: Standing, limit: Limit, cost: number, nowUs: number): number {
-  const ticks = resetTicksOf(standing, limit, nowUs);
-  if (limit.algorithm !== Algorithm.tokenBucket || limit.amount === 0) return ticks;
-  return ticks - divideDown((limit.burst - cost) * DEBT_PER_TOKEN, limit.amount);
-}
-
-/** What is told of a cost that the limit can never hold: a whole window, or the time in which a bucket fills. */
-export function waitTicksOfNever(limit: Limit): number {
-  if (limit.algorithm !== Algorithm.tokenBucket || limit.amount === 0) return TICKS_PER_WINDOW;
-  return divideUp(limit.burst * DEBT_PER_TOKEN, limit.amount);
+/** Microseconds until a cost that fits the limit but finds no room now would pass; at most one too many. Needs `tellsWaits`. */
+export function waitUsOf(standing: Standing, limit: Limit, cost: number, nowUs: number): number {
+  const resetUs = resetUsOf(standing, limit, nowUs);
+  if (!tellsDebt(standing, limit)) return resetUs;
+  return Math.max(1, resetUs - Math.max(0, usToRefill((limit.burst - cost) * DEBT_PER_TOKEN, limit) - 1));
 }
 
 function neverRefills(limit: Limit): boolean {

@@ -99,7 +99,7 @@ describe("joint settlement", () => {
     const access = new RecordingAccess();
     access.kept = { atUs: NOW_US + 10_000_000, used: 10_000_000, previous: 0 };
     const group = settle(access, [{ limit: bucket }]);
-    expect(takeOf(group, 0).waitTicks).toBe(100_000 + 166_667);
+    expect(takeOf(group, 0).waitUs).toBe(6_000_000 + 10_000_000);
     expect(access.calls).toEqual(["load a"]);
   });
 

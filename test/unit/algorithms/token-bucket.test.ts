@@ -15,6 +15,7 @@ function stateOf(used: number, atUs = NOW_US): BucketState {
 describe("token bucket", () => {
   const limit = makeLimit({ amount: 3, burst: 3, windowSeconds: 7 });
 
+  // A token returns in 7/3 seconds, so a millionth of one in 7/3 microseconds.
   test.each([
     { name: "no whole tick", passedUs: 6, used: 3_000_000, atUs: 0 },
     { name: "one tick", passedUs: 7, used: 2_999_997, atUs: 7 },
@@ -47,9 +48,9 @@ describe("token bucket", () => {
     const dry = makeLimit({ amount: 0, burst: 5 });
     const state = stateOf(5_000_000);
     tokenBucket.advance(state, dry, NOW_US + 86_400_000_000);
-    const answer = { outcome: 0 as const, waitTicks: 0, remaining: 0, resetTicks: 0 };
+    const answer = { outcome: 0 as const, waitUs: 0, remaining: 0, resetUs: 0 };
     tokenBucket.judge(state, dry, 1, NOW_US + 86_400_000_000, answer);
     tokenBucket.report(state, dry, NOW_US + 86_400_000_000, answer);
-    expect(answer).toEqual({ outcome: 2, waitTicks: 1_000_000, remaining: 0, resetTicks: 1_000_000 });
+    expect(answer).toEqual({ outcome: 2, waitUs: 1_000_000, remaining: 0, resetUs: 1_000_000 });
   });
 });

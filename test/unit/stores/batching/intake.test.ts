@@ -192,7 +192,7 @@ describe("a group is answered once", () => {
     expect(intake.settler.begin(batch)).toBe(true);
     intake.settler.settle(batch, allowing(1));
     intake.settler.lose(batch, lost);
-    expect(call.group.takes[0]).toMatchObject({ outcome: 1, paid: true, remaining: 6, resetTicks: 9, paidAtUs: 77 });
+    expect(call.group.takes[0]).toMatchObject({ outcome: 1, paid: true, remaining: 6, resetUs: 9, paidAtUs: 77 });
     expect([call.answers, call.group.verdict]).toEqual([1, Verdict.allowed]);
     expect(intake.settler.takes).toBe(0);
   });

@@ -180,8 +180,8 @@ describe("replies", () => {
       else reader.writeTo(group, batched);
     }
     expect(first).toMatchObject({ verdict: 1 });
-    expect(first.takes[0]).toMatchObject({ outcome: 1, paid: true, remaining: 4, resetTicks: 100, paidAtUs: 5 });
+    expect(first.takes[0]).toMatchObject({ outcome: 1, paid: true, remaining: 4, resetUs: 100, paidAtUs: 5 });
     expect(late).toMatchObject({ verdict: 0 });
-    expect(second.takes[0]).toMatchObject({ outcome: 2, paid: false, remaining: 0, waitTicks: 9, resetTicks: 200 });
+    expect(second.takes[0]).toMatchObject({ outcome: 2, paid: false, remaining: 0, waitUs: 9, resetUs: 200 });
   });
 });

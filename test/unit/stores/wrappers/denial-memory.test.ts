@@ -53,13 +53,13 @@ describe("denial memory", () => {
     exhaust(bucket);
     const waits = [0, 1, 2].map(() => {
       clock.advanceMs(300);
-      const { waitTicks, resetTicks } = takeOf(ask({ limit: bucket }), 0);
-      return [waitTicks, resetTicks];
+      const { waitUs, resetUs } = takeOf(ask({ limit: bucket }), 0);
+      return [waitUs, resetUs];
     });
     expect(waits).toEqual([
-      [95_000, 995_000],
-      [90_000, 990_000],
-      [85_000, 985_000],
+      [5_700_000, 59_700_000],
+      [5_400_000, 59_400_000],
+      [5_100_000, 59_100_000],
     ]);
   });
 
@@ -68,7 +68,7 @@ describe("denial memory", () => {
     ask({ limit: never, cost: 7 });
     ask({ limit: never });
     clock.advanceMs(10);
-    expect(takeOf(ask({ limit: never }), 0)).toMatchObject({ waitTicks: 1_000_000, resetTicks: 1_000_000 });
+    expect(takeOf(ask({ limit: never }), 0)).toMatchObject({ waitUs: 60_000_000, resetUs: 60_000_000 });
   });
 
   test("asks the store again after a second", () => {
@@ -94,7 +94,7 @@ describe("denial memory", () => {
     expect(takeOf(ask({ limit: minute, cost: 8 }), 0)).toMatchObject({ outcome: Outcome.over, remaining: 4 });
     expect(takeOf(ask({ limit: minute, cost: 11 }), 0)).toMatchObject({
       outcome: Outcome.never,
-      waitTicks: 1_000_000,
+      waitUs: 0,
     });
     expect(store.seen).toHaveLength(2);
     expect(ask({ limit: minute, cost: 5 })).toMatchObject({ verdict: Verdict.refused, source: Source.store });
@@ -122,7 +122,7 @@ describe("denial memory", () => {
     ask(...call);
     const group = ask(...call);
     expect(group).toMatchObject({ verdict: Verdict.refused, source: Source.denialMemory });
-    expect(takeOf(group, 1)).toMatchObject({ outcome: Outcome.room, paid: false, remaining: 100, resetTicks: 0 });
+    expect(takeOf(group, 1)).toMatchObject({ outcome: Outcome.room, paid: false, remaining: 100, resetUs: 0 });
   });
 
   test("shows what this process has paid meanwhile", () => {

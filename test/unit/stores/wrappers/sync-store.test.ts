@@ -281,7 +281,7 @@ describe("periodic exchange", () => {
     const refused = takeOf(ask({ limit: periodic }), 0);
     // 10 tokens a day, 19 spent: the next one is there when 10 have come back.
     expect(refused.outcome).toBe(Outcome.over);
-    expect(refused.waitTicks).toBeGreaterThan(990_000);
+    expect(refused.waitUs).toBeGreaterThan(0.99 * periodic.windowSeconds * 1_000_000);
   });
 
   test("reports anew what the store did not take", () => {
@@ -314,13 +314,13 @@ describe("periodic exchange", () => {
     expect(leftBehind(periodic)).toBe(6);
   });
 
-  test("tells how long a refused cost has to wait, by the tick for a token bucket", () => {
+  test("tells how long a refused cost has to wait, by the microsecond for a token bucket", () => {
     ask({ limit: periodic, cost: 9 });
     ask({ limit: periodic });
-    expect(takeOf(ask({ limit: periodic }), 0)).toMatchObject({ outcome: Outcome.over, waitTicks: 100_000 });
+    expect(takeOf(ask({ limit: periodic }), 0)).toMatchObject({ outcome: Outcome.over, waitUs: 8_640_000_000 });
     expect(takeOf(ask({ limit: periodic, cost: 11 }), 0)).toMatchObject({
       outcome: Outcome.never,
-      waitTicks: 1_000_000,
+      waitUs: 0,
     });
   });
 });
