@@ -16,9 +16,22 @@ const COLUMNS_DEFAULT = 80;
 const COLUMNS_MIN = 40;
 const COLUMNS_MAX = 100;
 
-/** The terminal of this process. No colour unless it is one, nor with NO_COLOR. */
+/** What a shell reports of a program that SIGPIPE ended, which is how most programs end when nobody reads their output. */
+const EXIT_NOBODY_READS = 141;
+
+/**
+ * The terminal of this process. No colour unless it is one, nor with NO_COLOR. When the reader of standard output is gone
+ * (`headgate ... | head -1`) the process ends without a word, with the exit code that the command has set, if it has.
+ */
 export function processTerminal(): Terminal {
   const { stdout, stderr, env } = process;
+  stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(process.exitCode ?? EXIT_NOBODY_READS);
+    stderr.write(`can't write the output: ${error.message}\n`);
+    process.exit(2);
+  });
+  // What can't be said to anybody is no reason to end: `mirror` carries calls.
+  stderr.on("error", () => undefined);
   return {
     out: (text) => stdout.write(text),
     err: (text) => stderr.write(text),

@@ -2,7 +2,7 @@
 
 export type { CheckDecision, Degraded, DescriptorStatus, ShownLimit } from "./decision.ts";
 export { CheckFailure, type OnFailure } from "./failure.ts";
-export { createLimiter, type Limiter, type LimiterOptions } from "./limiter.ts";
+export { createLimiter, type Limiter } from "./limiter.ts";
 export {
   type Describe,
   expressLimit,
@@ -10,7 +10,10 @@ export {
   httpLimit,
   limitHeaders,
   type ReplyLike,
+  type RequestLike,
   type ResponseLike,
+  type RoutedRequestLike,
 } from "./middleware.ts";
+export type { LimiterOptions } from "./options.ts";
 export type { CheckRequest, DescriptorInput, Entries, EntryValue, FullDescriptor, Unit } from "./request.ts";
-export type { TlsOptions } from "./server-ring.ts";
+export type { TlsOptions } from "./tls-options.ts";

@@ -43,7 +43,7 @@ export interface CheckDecision {
   readonly limit?: ShownLimit;
   readonly remaining?: number;
   readonly resetSeconds?: number;
-  /** Whole seconds until it makes sense to ask again; present exactly when refused. */
+  /** Whole seconds until it makes sense to ask again; present when refused, unless this cost can never pass. */
   readonly retryAfterSeconds?: number;
   /** Headers for the caller's response, as the service's RESPONSE_HEADERS sets them. */
   readonly headers: Readonly<Record<string, string>>;
@@ -83,7 +83,7 @@ export function decisionOf(answer: WireAnswer): CheckDecision {
     allowed,
     statuses,
     ...(shown === undefined ? {} : shownOf(shown)),
-    ...(allowed ? {} : { retryAfterSeconds: retryAfterOf(headers, shown) }),
+    ...(allowed || metadata.can_never_pass === true ? {} : { retryAfterSeconds: retryAfterOf(headers, shown) }),
     headers,
     ...textMember("reason", metadata.reason ?? headers["X-RateLimit-Reason"]),
     ...textMember("rule", metadata.rule),

@@ -5,44 +5,24 @@ import { WallClock } from "../core/clock.ts";
 import { loadProto, RATE_LIMIT_SERVICE } from "../transport/load-proto.ts";
 import { type CheckDecision, decisionOf, type WireAnswer, withoutAnswer } from "./decision.ts";
 import { CheckFailure, type OnFailure } from "./failure.ts";
+import { type CompleteOptions, completeOptions, type LimiterOptions } from "./options.ts";
 import { type CheckRequest, wireRequest } from "./request.ts";
-import { type Server, ServerRing, type TlsOptions } from "./server-ring.ts";
-
-export interface LimiterOptions {
-  /** `host:port`, `unix:PATH`, or `dns:///NAME:PORT` for a name with many addresses. At least one; taken in turn. */
-  readonly servers: readonly string[];
-  /** How long a check may take, with connecting. Default: 100. */
-  readonly deadlineMs?: number;
-  /** What a check becomes that got no usable answer. Default: `allow`. */
-  readonly onFailure?: OnFailure;
-  /** Told of every check that got no usable answer, once each: count them here. Must not throw. */
-  readonly onDegraded?: (failure: CheckFailure) => void;
-  /** Connections are pinged this often, so that one that died without a word is noticed. 0: never. Default: 20,000. */
-  readonly keepaliveMs?: number;
-  /** How long a ping may stay unanswered. Default: 5,000. */
-  readonly keepaliveTimeoutMs?: number;
-  /** `true`: TLS with the public authorities. Default: no TLS. */
-  readonly tls?: boolean | TlsOptions;
-}
+import { type Server, ServerRing } from "./server-ring.ts";
 
 export interface Limiter {
   /**
-   * Asks once. Never sends a call a second time: it may have been paid. Rejects only under `onFailure: "throw"`, with a
-   * CheckFailure; being over a limit is a decision.
+   * Asks once. A call that may have been paid is never sent again; one that no server has begun goes to another server.
+   * Rejects with a TypeError for a request that can't be sent, with a CheckFailure under `onFailure: "throw"`, and else
+   * never; being over a limit is a decision.
    */
   check(request: CheckRequest): Promise<CheckDecision>;
   /** Lets go of the connections. Checks under way may end; later ones fail as the policy has it. */
   close(): void;
 }
 
-const DEFAULTS = { deadlineMs: 100, keepaliveMs: 20_000, keepaliveTimeoutMs: 5_000 } as const;
-
 /** Opens connections to the servers and returns at once. Throws TypeError for options that make no sense. */
 export function createLimiter(options: LimiterOptions): Limiter {
-  if (options.servers.length === 0) throw new TypeError("servers is empty: expected at least one host:port");
-  const deadlineMs = options.deadlineMs ?? DEFAULTS.deadlineMs;
-  if (!(deadlineMs > 0)) throw new TypeError(`deadlineMs is ${deadlineMs}: expected a number above 0`);
-  return new GrpcLimiter(options, deadlineMs);
+  return new GrpcLimiter(completeOptions(options));
 }
 
 /** The clock that grpc-js compares deadlines with. */
@@ -56,23 +36,18 @@ class GrpcLimiter implements Limiter {
   readonly #onDegraded: ((failure: CheckFailure) => void) | undefined;
   #isClosed = false;
 
-  constructor(options: LimiterOptions, deadlineMs: number) {
-    const { tls } = options;
-    this.#ring = new ServerRing({
-      servers: options.servers,
-      tls: tls === true ? {} : tls === false ? undefined : tls,
-      keepaliveMs: options.keepaliveMs ?? DEFAULTS.keepaliveMs,
-      keepaliveTimeoutMs: options.keepaliveTimeoutMs ?? DEFAULTS.keepaliveTimeoutMs,
-      clock,
-    });
-    this.#deadlineMs = deadlineMs;
-    this.#onFailure = options.onFailure ?? "allow";
+  constructor(options: CompleteOptions) {
+    this.#ring = new ServerRing({ ...options, clock });
+    this.#deadlineMs = options.deadlineMs;
+    this.#onFailure = options.onFailure;
     this.#onDegraded = options.onDegraded;
   }
 
   async check(request: CheckRequest): Promise<CheckDecision> {
+    // Outside of what the policy answers for: it must not stand in for a mistake of whoever calls.
+    const message = wireRequest(request);
     try {
-      return decisionOf(await this.#ask(request));
+      return decisionOf(await this.#ask(message));
     } catch (error) {
       const failure = asFailure(error);
       this.#onDegraded?.(failure);
@@ -87,22 +62,26 @@ class GrpcLimiter implements Limiter {
     this.#ring.close();
   }
 
-  async #ask(request: CheckRequest): Promise<WireAnswer> {
+  // A server that goes may turn calls away that it has not begun: they go to another one, as long as there is time.
+  async #ask(message: object): Promise<WireAnswer> {
     if (this.#isClosed) throw new CheckFailure("CANCELLED", "the limiter was closed");
-    const message = messageOf(request);
     const deadline = clock.nowUs() / 1_000 + this.#deadlineMs;
-    const server = await this.#ring.pick(deadline);
-    if (server === "away") throw new CheckFailure("UNAVAILABLE", "none of the servers is in reach");
-    if (server === "late") {
-      throw new CheckFailure("DEADLINE_EXCEEDED", `no connection to any server within ${this.#deadlineMs} ms`);
+    for (let triesLeft = this.#ring.size; ; triesLeft--) {
+      const server = await this.#ring.pick(deadline);
+      if (server === "away") throw new CheckFailure("UNAVAILABLE", "none of the servers is in reach");
+      if (server === "late") {
+        throw new CheckFailure("DEADLINE_EXCEEDED", `no connection to any server within ${this.#deadlineMs} ms`);
+      }
+      const outcome = await this.#send(server, message, deadline);
+      if (outcome.answer !== undefined) return outcome.answer;
+      if (!outcome.isUntouched || triesLeft <= 0) throw failureOf(outcome.error, server.address);
     }
-    return this.#send(server, message, deadline);
   }
 
-  #send(server: Server, message: object, deadline: number): Promise<WireAnswer> {
+  #send(server: Server, message: object, deadline: number): Promise<Outcome> {
     const { path, requestSerialize, responseDeserialize } = this.#method;
-    return new Promise((resolve, reject) => {
-      server.client.makeUnaryRequest(
+    return new Promise((resolve) => {
+      const call = server.client.makeUnaryRequest(
         path,
         requestSerialize,
         responseDeserialize,
@@ -111,16 +90,32 @@ class GrpcLimiter implements Limiter {
         (error, answer) => {
           if (error === null) {
             this.#ring.answered(server);
-            resolve(answer as WireAnswer);
+            resolve({ answer: answer as WireAnswer });
             return;
           }
           if (isFaultOfServer(error)) this.#ring.failed(server);
           else this.#ring.answered(server);
-          reject(failureOf(error, server.address));
+          const isUnsent = call.getPeer() === server.client.getChannel().getTarget();
+          resolve({ answer: undefined, error, isUntouched: isUntouched(error, isUnsent) });
         },
       );
     });
   }
+}
+
+type Outcome =
+  | { readonly answer: WireAnswer }
+  | { readonly answer: undefined; readonly error: ServiceError; readonly isUntouched: boolean };
+
+/** What grpc-js says of a stream that was reset with REFUSED_STREAM, or that a GOAWAY left out: HTTP/2's word for "not begun". */
+const REFUSED = "Stream refused by server";
+
+/**
+ * True if it is certain that no server has begun the call. A connection that breaks says nothing about the calls on it.
+ * `isUnsent`: the call has no peer but the name it was meant for, because no stream was ever made for it.
+ */
+function isUntouched({ code, details }: ServiceError, isUnsent: boolean): boolean {
+  return code === status.UNAVAILABLE && (isUnsent || details === REFUSED);
 }
 
 function shouldRateLimit(): MethodDefinition<object, object> {
@@ -135,14 +130,6 @@ function isFaultOfServer({ code }: ServiceError): boolean {
 
 function failureOf(error: ServiceError, server: string): CheckFailure {
   return new CheckFailure(status[error.code] ?? String(error.code), error.details, { server, cause: error });
-}
-
-function messageOf(request: CheckRequest): object {
-  try {
-    return wireRequest(request);
-  } catch (error) {
-    throw new CheckFailure("INVALID_ARGUMENT", messageIn(error), { cause: error });
-  }
 }
 
 function asFailure(error: unknown): CheckFailure {

@@ -1,63 +1,90 @@
 // A limiter in front of HTTP handlers: Express, Fastify and node:http, by the few members of theirs that are used.
 
 import type { CheckDecision } from "./decision.ts";
+import { CheckFailure } from "./failure.ts";
 import type { Limiter } from "./limiter.ts";
 import type { CheckRequest } from "./request.ts";
+
+// In the functions that are returned the type of a request is NoInfer: a framework's unions of handlers would make it `never`.
 
 /** What to ask about a request; undefined lets it pass unasked. */
 export type Describe<Request> = (request: Request) => CheckRequest | undefined;
 
+/** What most descriptions need of node:http's request; name another type in `describe` for more. */
+export interface RequestLike {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+/** The same of Express's and Fastify's requests, which have more to offer. */
+export interface RoutedRequestLike extends RequestLike {
+  /** The caller's address. Behind a proxy that of the proxy, unless the framework is told whom to trust. */
+  readonly ip?: string | undefined;
+  readonly method: string;
+  readonly url: string;
+}
+
 /** What is used of node:http's ServerResponse, and so of Express's. */
 export interface ResponseLike {
   statusCode: number;
+  /** True when the response has begun: then nothing is written into it. */
+  readonly headersSent?: boolean;
   setHeader(name: string, value: string): unknown;
   end(body: string): unknown;
 }
 
 /** What is used of Fastify's reply. */
 export interface ReplyLike {
+  /** True when the request was answered. */
+  readonly sent?: boolean;
   code(status: number): unknown;
   header(name: string, value: string): unknown;
   send(body: string): unknown;
 }
 
-/** For node:http: resolves to true when the request may go on, to false when it was answered here. */
-export function httpLimit<Request>(limiter: Limiter, describe: Describe<Request>) {
-  return async (request: Request, response: ResponseLike): Promise<boolean> => {
-    const decision = await decide(limiter, describe, request);
-    if (decision === undefined) return true;
-    for (const [name, value] of Object.entries(limitHeaders(decision))) response.setHeader(name, value);
-    if (decision.allowed) return true;
-    const { status, body } = refusalOf(decision);
-    response.statusCode = status;
-    response.setHeader("Content-Type", PROBLEM_TYPE);
-    response.end(body);
-    return false;
+/**
+ * For node:http: resolves to true when the request may go on, to false when it was answered, here or meanwhile by others.
+ * Never rejects, for that would end the process: a mistake in `describe` is answered with 500 and the first one told as a
+ * warning of the process; a check that failed under `onFailure: "throw"` is answered with 503.
+ */
+export function httpLimit<Request = RequestLike>(limiter: Limiter, describe: Describe<Request>) {
+  let hasWarned = false;
+  return async (request: NoInfer<Request>, response: ResponseLike): Promise<boolean> => {
+    try {
+      return await limitHttp({ limiter, describe, request }, response);
+    } catch (error) {
+      if (!(error instanceof CheckFailure) && !hasWarned) {
+        hasWarned = true;
+        process.emitWarning(error instanceof Error ? error : String(error));
+      }
+      return answerIfPossible(response, error instanceof CheckFailure ? UNCHECKED : BROKEN);
+    }
   };
 }
 
 /** For Express and its kin: `app.use(expressLimit(limiter, describe))`. Exceptions go to `next`. */
-export function expressLimit<Request>(limiter: Limiter, describe: Describe<Request>) {
-  const limit = httpLimit(limiter, describe);
-  return (request: Request, response: ResponseLike, next: (error?: unknown) => void): void => {
-    limit(request, response).then((mayGoOn) => {
+export function expressLimit<Request = RoutedRequestLike>(limiter: Limiter, describe: Describe<Request>) {
+  return (request: NoInfer<Request>, response: ResponseLike, next: (error?: unknown) => void): void => {
+    limitHttp({ limiter, describe, request }, response).then((mayGoOn) => {
       if (mayGoOn) next();
     }, next);
   };
 }
 
-/** For Fastify: `app.addHook("onRequest", fastifyLimit(limiter, describe))`. */
-export function fastifyLimit<Request>(limiter: Limiter, describe: Describe<Request>) {
-  return async (request: Request, reply: ReplyLike): Promise<unknown> => {
-    const decision = await decide(limiter, describe, request);
+/** For Fastify: `app.addHook("onRequest", fastifyLimit(limiter, describe))`. Exceptions go to its error handler. */
+export function fastifyLimit<Request = RoutedRequestLike>(limiter: Limiter, describe: Describe<Request>) {
+  return async (request: NoInfer<Request>, reply: ReplyLike): Promise<unknown> => {
+    const decision = await decide({ limiter, describe, request });
+    // A hook that returns the reply has answered.
+    if (reply.sent === true) return reply;
     if (decision === undefined) return undefined;
     for (const [name, value] of Object.entries(limitHeaders(decision))) reply.header(name, value);
     if (decision.allowed) return undefined;
-    const { status, body } = refusalOf(decision);
-    reply.code(status);
+    const problem = refusalOf(decision);
+    reply.code(problem.status);
     reply.header("Content-Type", PROBLEM_TYPE);
-    reply.send(body);
-    // A hook that returns the reply has answered.
+    reply.send(bodyOf(problem));
     return reply;
   };
 }
@@ -75,21 +102,74 @@ export function limitHeaders(decision: CheckDecision): Record<string, string> {
 
 const PROBLEM_TYPE = "application/problem+json";
 
-// Over limit is the caller's doing, 429. That nobody could be asked is not: 503.
-function refusalOf({ degraded, reason, retryAfterSeconds }: CheckDecision): { status: number; body: string } {
-  const isOurs = degraded?.by === "client";
-  const problem = isOurs
-    ? { title: "Service Unavailable", status: 503, detail: "The rate limit could not be checked." }
-    : { title: "Too Many Requests", status: 429, detail: `Try again in ${retryAfterSeconds} s.` };
-  const body = JSON.stringify({ type: "about:blank", ...problem, reason, retryAfterSeconds });
-  return { status: problem.status, body };
+interface Problem {
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly reason?: string | undefined;
+  readonly retryAfterSeconds?: number | undefined;
 }
 
-async function decide<Request>(
-  limiter: Limiter,
-  describe: Describe<Request>,
-  request: Request,
-): Promise<CheckDecision | undefined> {
+const UNCHECKED: Problem = {
+  title: "Service Unavailable",
+  status: 503,
+  detail: "The rate limit could not be checked.",
+  retryAfterSeconds: 1,
+};
+const BROKEN: Problem = {
+  title: "Internal Server Error",
+  status: 500,
+  detail: "The rate limit of this request could not be asked for.",
+};
+
+// Over limit is the caller's doing, 429. That nobody could be asked is not: 503.
+function refusalOf({ degraded, reason, retryAfterSeconds }: CheckDecision): Problem {
+  if (degraded?.by === "client") return { ...UNCHECKED, reason, retryAfterSeconds };
+  const detail =
+    retryAfterSeconds === undefined ? "It costs more than its limit." : `Try again in ${retryAfterSeconds} s.`;
+  return { title: "Too Many Requests", status: 429, detail, reason, retryAfterSeconds };
+}
+
+function bodyOf(problem: Problem): string {
+  return JSON.stringify({ type: "about:blank", ...problem });
+}
+
+interface Asking<Request> {
+  readonly limiter: Limiter;
+  readonly describe: Describe<Request>;
+  readonly request: Request;
+}
+
+async function decide<Request>({ limiter, describe, request }: Asking<Request>): Promise<CheckDecision | undefined> {
   const question = describe(request);
   return question === undefined ? undefined : limiter.check(question);
+}
+
+async function limitHttp<Request>(asking: Asking<Request>, response: ResponseLike): Promise<boolean> {
+  const decision = await decide(asking);
+  // Others may have answered while the check was under way: a timeout, or a handler that did not wait.
+  if (response.headersSent === true) return false;
+  if (decision === undefined) return true;
+  for (const [name, value] of Object.entries(limitHeaders(decision))) response.setHeader(name, value);
+  if (decision.allowed) return true;
+  answerHttp(response, refusalOf(decision));
+  return false;
+}
+
+function answerHttp(response: ResponseLike, problem: Problem): void {
+  if (response.headersSent === true) return;
+  response.statusCode = problem.status;
+  if (problem.retryAfterSeconds !== undefined) response.setHeader("Retry-After", String(problem.retryAfterSeconds));
+  response.setHeader("Content-Type", PROBLEM_TYPE);
+  response.end(bodyOf(problem));
+}
+
+function answerIfPossible(response: ResponseLike, problem: Problem): false {
+  try {
+    answerHttp(response, problem);
+    return false;
+  } catch {
+    // A response that can't be written to, which may be the very fault: its caller is gone or has been answered.
+    return false;
+  }
 }

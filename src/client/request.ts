@@ -1,5 +1,7 @@
 // What a caller asks, in the words of this package, and its way into the protocol's message.
 
+import { checkMembers, checkType, checkWhole, describeValue } from "./misuse.ts";
+
 /** A window that has a name. */
 export type Unit = "second" | "minute" | "hour" | "day" | "week" | "month" | "year";
 
@@ -43,24 +45,35 @@ export interface CheckRequest {
 
 const UINT32_MAX = 4_294_967_295;
 
-/** The request as proto-loader takes it. Throws TypeError or RangeError for what the protocol can't carry. */
+/** The request as proto-loader takes it. Throws TypeError for what the protocol can't carry. */
 export function wireRequest(request: CheckRequest): object {
-  const hits = request.hits ?? 1;
-  checkCount(hits, "hits", UINT32_MAX);
+  checkMembers("check", request, REQUEST_NAMES);
+  const { domain, descriptors, hits = 1 } = request;
+  if (typeof domain !== "string" || domain === "") {
+    throw new TypeError(`domain: expected the domain of a rule file, got ${describeValue(domain)}`);
+  }
+  if (!Array.isArray(descriptors) || descriptors.length === 0) {
+    throw new TypeError(`descriptors: expected an array of at least one, got ${describeValue(descriptors)}`);
+  }
+  checkWhole("hits", hits, 0, UINT32_MAX);
+  checkType("peek", request.peek, "boolean");
+  checkType("refund", request.refund, "boolean");
   return {
-    domain: request.domain,
+    domain,
     descriptors: request.descriptors.map((input) => wireDescriptor(input, request)),
     hits_addend: hits,
   };
 }
 
+const REQUEST_NAMES: readonly (keyof CheckRequest)[] = ["domain", "descriptors", "hits", "peek", "refund"];
+const DESCRIPTOR_NAMES: readonly (keyof FullDescriptor)[] = ["entries", "hits", "peek", "refund", "override"];
+
 // On the request 0 would mean 1, so a peek is said on each descriptor; a refund without hits gives back one.
 function wireDescriptor(input: DescriptorInput, request: CheckRequest): object {
-  const full: FullDescriptor = isFull(input) ? input : { entries: input };
+  const full = fullForm(input);
   const isRefund = full.refund ?? request.refund ?? false;
   const isPeek = full.peek ?? (request.peek === true || (full.hits === undefined && request.hits === 0));
   const hits = isPeek ? 0 : (full.hits ?? (isRefund ? (request.hits ?? 1) : undefined));
-  if (hits !== undefined) checkCount(hits, "hits", Number.MAX_SAFE_INTEGER);
   return {
     entries: pairsOf(full.entries).map(([key, value]) => ({ key, value: textOf(key, value) })),
     limit: full.override === undefined ? null : wireOverride(full.override),
@@ -69,24 +82,43 @@ function wireDescriptor(input: DescriptorInput, request: CheckRequest): object {
   };
 }
 
+function fullForm(input: DescriptorInput): FullDescriptor {
+  if (!isObject(input)) throw new TypeError(`descriptors: expected { key: value }, got ${describeValue(input)}`);
+  if (!isFull(input)) return { entries: input };
+  checkMembers("a descriptor with entries", input, DESCRIPTOR_NAMES);
+  if (input.hits !== undefined) checkWhole("hits", input.hits, 0, Number.MAX_SAFE_INTEGER);
+  checkType("peek", input.peek, "boolean");
+  checkType("refund", input.refund, "boolean");
+  return input;
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 // In the short form every value is text, a number or a boolean, so an object under `entries` can only be the full form.
 function isFull(input: DescriptorInput): input is FullDescriptor {
   return typeof input.entries === "object" && input.entries !== null;
 }
 
 function pairsOf(entries: Entries): readonly (readonly [string, EntryValue])[] {
-  return isPairs(entries) ? entries : Object.entries(entries);
+  if (!isPairs(entries)) return Object.entries(entries);
+  for (const pair of entries as readonly unknown[]) {
+    if (Array.isArray(pair) && pair.length === 2 && typeof pair[0] === "string") continue;
+    throw new TypeError(`entries: expected pairs of key and value, got ${describeValue(pair)}`);
+  }
+  return entries;
 }
 
 function isPairs(entries: Entries): entries is readonly (readonly [string, EntryValue])[] {
   return Array.isArray(entries);
 }
 
-// A forgotten value must not become the text "undefined": all such callers would share one bucket.
+// A forgotten value must not become the text "undefined" or "NaN": all such callers would share one bucket.
 function textOf(key: string, value: unknown): string {
   if (typeof value === "string") return value;
-  if (typeof value === "number" || typeof value === "boolean") return String(value);
-  throw new TypeError(`the entry ${key} has no value: expected text, a number or a boolean, not ${typeof value}`);
+  if (typeof value === "boolean" || Number.isFinite(value)) return String(value);
+  throw new TypeError(`the entry ${key}: expected text, a number or a boolean, got ${describeValue(value)}`);
 }
 
 /** The protocol's numbers; that of a week has no name there. */
@@ -99,14 +131,14 @@ const UNIT_NUMBERS: Readonly<Record<Unit, number>> = {
   year: 6,
   week: 7,
 };
-function wireOverride({ requestsPerUnit, unit }: { requestsPerUnit: number; unit: Unit }): object {
-  checkCount(requestsPerUnit, "override.requestsPerUnit", UINT32_MAX);
-  const number = UNIT_NUMBERS[unit];
-  if (number === undefined) throw new TypeError(`override.unit is ${unit}: expected second, minute, hour, day ...`);
-  return { requests_per_unit: requestsPerUnit, unit: number };
-}
 
-function checkCount(count: number, name: string, max: number): void {
-  if (Number.isInteger(count) && count >= 0 && count <= max) return;
-  throw new RangeError(`${name} is ${count}: expected a whole number from 0 to ${max}`);
+function wireOverride(override: NonNullable<FullDescriptor["override"]>): object {
+  checkMembers("override", override, ["requestsPerUnit", "unit"]);
+  const { requestsPerUnit, unit } = override;
+  checkWhole("override.requestsPerUnit", requestsPerUnit, 0, UINT32_MAX);
+  if (!Object.hasOwn(UNIT_NUMBERS, unit)) {
+    const units = Object.keys(UNIT_NUMBERS).join(", ");
+    throw new TypeError(`override.unit: expected one of ${units}, got ${describeValue(unit)}`);
+  }
+  return { requests_per_unit: requestsPerUnit, unit: UNIT_NUMBERS[unit] };
 }

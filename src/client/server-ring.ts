@@ -2,17 +2,8 @@
 
 import { type ChannelOptions, Client, connectivityState, credentials } from "@grpc/grpc-js";
 import type { Clock } from "../core/clock.ts";
-
-/** TLS towards the servers. `true`: with the public authorities. */
-export interface TlsOptions {
-  /** Authorities to trust, PEM; without them the public ones. */
-  readonly ca?: string | Buffer;
-  /** The client's own certificate and key, PEM: both or none. */
-  readonly cert?: string | Buffer;
-  readonly key?: string | Buffer;
-  /** Name that the servers' certificates carry, where it is not the one they are called by. */
-  readonly serverName?: string;
-}
+import { describeValue } from "./misuse.ts";
+import type { TlsOptions } from "./tls-options.ts";
 
 export interface RingOptions {
   readonly servers: readonly string[];
@@ -44,15 +35,21 @@ export class ServerRing {
   readonly #clock: Clock;
   #next = 0;
 
+  /** Throws TypeError for an address or a certificate that can't be read. */
   constructor(options: RingOptions) {
     this.#clock = options.clock;
     this.#servers = options.servers.map((address) => ({
       address,
-      client: new Client(address, credentialsOf(options.tls), channelOptions(options)),
+      client: openClient(address, options),
       failuresInRow: 0,
       restsUntilMs: 0,
     }));
     for (const { client } of this.#servers) client.getChannel().getConnectivityState(true);
+  }
+
+  /** How many servers there are. */
+  get size(): number {
+    return this.#servers.length;
   }
 
   /**
@@ -127,21 +124,34 @@ function stateChange(server: Server, deadlineMs: number): Promise<boolean> {
   });
 }
 
-function credentialsOf(tls: TlsOptions | undefined) {
-  if (tls === undefined) return credentials.createInsecure();
-  const bytes = (pem: string | Buffer | undefined) => (pem === undefined ? null : Buffer.from(pem));
-  return credentials.createSsl(bytes(tls.ca), bytes(tls.key), bytes(tls.cert));
+function openClient(address: string, options: RingOptions): Client {
+  const secure = credentialsOf(options.tls);
+  try {
+    return new Client(address, secure, channelOptions(options));
+  } catch (cause) {
+    throw new TypeError(`servers: expected host:port, got ${describeValue(address)}`, { cause });
+  }
 }
 
-// A name that stands for several addresses is spread over all of them. No call is sent twice: only a call that a server
-// says it never began goes out again.
+function credentialsOf(tls: TlsOptions | undefined) {
+  if (tls === undefined) return credentials.createInsecure();
+  const bytes = (pem: string | Uint8Array | undefined) => (pem === undefined ? null : Buffer.from(pem));
+  try {
+    return credentials.createSsl(bytes(tls.ca), bytes(tls.key), bytes(tls.cert));
+  } catch (cause) {
+    throw new TypeError(`tls: expected PEM, got what can't be read: ${String(cause)}`, { cause });
+  }
+}
+
+// A name that stands for several addresses is spread over all of them. grpc-js sends a call again of itself only if no
+// server has begun it.
 function channelOptions({ tls, keepaliveMs, keepaliveTimeoutMs }: RingOptions): ChannelOptions {
   return {
     "grpc.service_config": JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
     "grpc.service_config_disable_resolution": 1,
     "grpc.initial_reconnect_backoff_ms": RECONNECT_MS_MIN,
     "grpc.max_reconnect_backoff_ms": RECONNECT_MS_MAX,
-    ...(keepaliveMs === 0 || !Number.isFinite(keepaliveMs)
+    ...(keepaliveMs === 0
       ? {}
       : {
           "grpc.keepalive_time_ms": keepaliveMs,

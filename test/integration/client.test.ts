@@ -94,18 +94,24 @@ describe("a client of one server", () => {
     ]);
   });
 
-  test("gets the policy's answer for a request that the service can't understand, with its words for it", async () => {
+  test("gets the policy's answer for a request that the service refuses, with its words for it", async () => {
     const failures: CheckFailure[] = [];
-    const limiter = open([at(app)], { onDegraded: (failure) => failures.push(failure) });
-    const decision = await limiter.check({ domain: "", descriptors: [{ user: "a" }] });
-    expect(decision).toMatchObject({ allowed: true, degraded: { by: "client", failure: "INVALID_ARGUMENT" } });
-    expect(failures.map(({ message }) => message)).toEqual([expect.stringContaining("REQUEST_DOMAIN_EMPTY")]);
+    const limiter = open([at(app)], { onFailure: "deny", onDegraded: (failure) => failures.push(failure) });
+    const decision = await limiter.check({ domain: "edge", descriptors: [{ user: "a".repeat(70_000) }] });
+    expect(decision).toMatchObject({ allowed: false, degraded: { by: "client", failure: "INVALID_ARGUMENT" } });
+    expect(failures.map(({ message }) => message)).toEqual([expect.stringContaining("REQUEST_ENTRY_TOO_LONG")]);
   });
 
-  test("sends nothing that can't be said in the protocol", async () => {
-    const limiter = open([at(app)], { onFailure: "throw" });
-    await expect(limiter.check({ ...user("a"), hits: -1 })).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
-  });
+  test.each(["allow", "deny", "throw"] as const)(
+    "rejects what can't be sent, whatever the policy is: %s",
+    async (onFailure) => {
+      const failures: CheckFailure[] = [];
+      const limiter = open([at(app)], { onFailure, onDegraded: (failure) => failures.push(failure) });
+      await expect(limiter.check({ ...user("a"), hits: -1 })).rejects.toBeInstanceOf(TypeError);
+      await expect(limiter.check({ ...user("a"), domain: "" })).rejects.toBeInstanceOf(TypeError);
+      expect(failures).toEqual([]);
+    },
+  );
 
   test("limits a node:http server", async () => {
     const mayPass = httpLimit(open([at(app)]), (request: { url?: string | undefined }) => user(request.url ?? ""));

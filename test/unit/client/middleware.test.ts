@@ -1,9 +1,16 @@
 // What the middleware makes of decisions, on the members that it uses of Express's and Fastify's objects.
 
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { CheckDecision } from "../../../src/client/decision.ts";
+import { CheckFailure } from "../../../src/client/failure.ts";
 import type { Limiter } from "../../../src/client/limiter.ts";
-import { expressLimit, fastifyLimit, limitHeaders } from "../../../src/client/middleware.ts";
+import {
+  expressLimit,
+  fastifyLimit,
+  httpLimit,
+  limitHeaders,
+  type ResponseLike,
+} from "../../../src/client/middleware.ts";
 
 const BASE = { statuses: [], headers: {}, metadata: {} };
 const SHOWN = { limit: { requestsPerUnit: 10 }, remaining: 3, resetSeconds: 2 };
@@ -31,6 +38,8 @@ function deciding(decision: CheckDecision | Error): Limiter {
 
 class RecordedResponse {
   statusCode = 200;
+  headersSent = false;
+  sent = false;
   readonly headers: Record<string, string> = {};
   body: string | undefined;
   setHeader(name: string, value: string): void {
@@ -59,7 +68,7 @@ function throughExpress(limiter: Limiter, describeRequest: () => ReturnType<type
       response.body = body;
       resolve({ response });
     };
-    expressLimit(limiter, describeRequest)({}, response, (...next) => resolve({ response, next }));
+    expressLimit<unknown>(limiter, describeRequest)({}, response, (...next) => resolve({ response, next }));
   });
 }
 
@@ -127,14 +136,93 @@ describe("Express", () => {
 describe("Fastify", () => {
   test("goes on with headers when the call is allowed", async () => {
     const reply = new RecordedResponse();
-    expect(await fastifyLimit(deciding(ALLOWED), question)({}, reply)).toBeUndefined();
+    expect(await fastifyLimit<unknown>(deciding(ALLOWED), question)({}, reply)).toBeUndefined();
     expect(reply.headers["x-ratelimit-limit"]).toBe("10");
   });
 
   test("gets 429, and the reply back as the sign that it was answered", async () => {
     const reply = new RecordedResponse();
-    expect(await fastifyLimit(deciding(REFUSED), question)({}, reply)).toBe(reply);
+    expect(await fastifyLimit<unknown>(deciding(REFUSED), question)({}, reply)).toBe(reply);
     expect(reply.statusCode).toBe(429);
     expect(JSON.parse(reply.body ?? "")).toMatchObject({ status: 429 });
+  });
+
+  test("that was answered by others meanwhile is left alone", async () => {
+    const reply = new RecordedResponse();
+    reply.sent = true;
+    expect(await fastifyLimit<unknown>(deciding(REFUSED), question)({}, reply)).toBe(reply);
+    expect([reply.headers, reply.body]).toEqual([{}, undefined]);
+  });
+
+  test("gets exceptions", async () => {
+    const limit = fastifyLimit<unknown>(deciding(new TypeError("no value")), question);
+    await expect(limit({}, new RecordedResponse())).rejects.toThrow("no value");
+  });
+});
+
+describe("node:http", () => {
+  const warnings = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
+  beforeEach(() => warnings.mockClear());
+  afterAll(() => warnings.mockRestore());
+
+  const throwing = () => {
+    throw new TypeError("the entry tenant has no value");
+  };
+  const failed = new CheckFailure("UNAVAILABLE", "none of the servers is in reach");
+  const withResponse = (change: (response: RecordedResponse) => void): RecordedResponse => {
+    const response = new RecordedResponse();
+    change(response);
+    return response;
+  };
+  const isSent = (response: RecordedResponse) => {
+    response.headersSent = true;
+    response.setHeader = throwing;
+    response.end = throwing;
+  };
+  const outcomes = [ALLOWED, REFUSED, UNREACHED, failed, new TypeError("no value")];
+
+  test.each([
+    { name: "is open", change: () => undefined },
+    { name: "was sent already", change: isSent },
+    {
+      name: "takes no headers",
+      change: (response: RecordedResponse) => {
+        response.setHeader = throwing;
+      },
+    },
+    {
+      name: "can't be ended",
+      change: (response: RecordedResponse) => {
+        response.end = throwing;
+      },
+    },
+  ])("never rejects when the response $name, whatever the check came to", async ({ change }) => {
+    for (const outcome of outcomes) {
+      for (const describeRequest of [question, () => undefined, throwing]) {
+        const answer = httpLimit<unknown>(deciding(outcome), describeRequest)({}, withResponse(change));
+        expect(await answer).toBeTypeOf("boolean");
+      }
+    }
+  });
+
+  test.each([...outcomes.entries()])("lets no request on whose response was sent: outcome %i", async (_, outcome) => {
+    expect(await httpLimit<unknown>(deciding(outcome), question)({}, withResponse(isSent))).toBe(false);
+  });
+
+  test.each([
+    { name: "a mistake of whoever describes requests", outcome: new TypeError("no value"), status: 500 },
+    { name: "a check that failed and throws", outcome: failed, status: 503 },
+  ])("answers $name with $status", async ({ outcome, status }) => {
+    const response: RecordedResponse & ResponseLike = new RecordedResponse();
+    expect(await httpLimit<unknown>(deciding(outcome), question)({}, response)).toBe(false);
+    expect(response.statusCode).toBe(status);
+    expect(JSON.parse(response.body ?? "")).toMatchObject({ status });
+  });
+
+  test("tells the first mistake as a warning of the process", async () => {
+    const limit = httpLimit<unknown>(deciding(new TypeError("no value for tenant")), question);
+    await limit({}, new RecordedResponse());
+    await limit({}, new RecordedResponse());
+    expect(warnings.mock.calls).toEqual([[new TypeError("no value for tenant")]]);
   });
 });

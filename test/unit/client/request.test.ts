@@ -92,17 +92,49 @@ describe("a request", () => {
     });
   });
 
-  test.each([
-    { name: "a value that is missing", request: { descriptors: [{ user: undefined as unknown as string }] } },
-    { name: "negative hits", request: { hits: -1 } },
-    { name: "broken hits", request: { hits: 1.5 } },
-    { name: "hits that the request can't carry", request: { hits: 2 ** 32 } },
-    { name: "a unit that there is not", request: override("fortnight") },
-  ])("refuses $name", ({ request }) => {
-    expect(() => sent(request)).toThrow(/expected/);
+  // Each thing that a caller may get wrong, at each place where it may stand.
+  const oddValues = [undefined, null, {}, [], Number.NaN, Number.POSITIVE_INFINITY, 1n, Symbol("s"), () => "a"];
+  const oddCounts = [-1, 1.5, 2 ** 53, Number.NaN, "5", null, true];
+  const oddText = [undefined, null, "", 7, {}, []];
+  const oddLists = [undefined, null, {}, "user", []];
+  const entries = { user: "a" };
+  const mistakes: readonly (readonly [what: string, request: unknown])[] = [
+    ...[undefined, null, "edge", 7, []].map((request) => ["the request", request] as const),
+    ...oddText.map((domain) => ["domain", { domain, descriptors: [entries] }] as const),
+    ...oddLists.map((descriptors) => ["descriptors", { domain: "edge", descriptors }] as const),
+    ...[undefined, null, "user=a", 7, [], [["user", "a"]]].map((each) => ["a descriptor", asking(each)] as const),
+    ...oddValues.map((user) => ["a value", asking({ user })] as const),
+    ...oddValues.map((user) => ["a value of the full form", asking({ entries: { user } })] as const),
+    ...oddValues.map((user) => ["a value of a pair", asking({ entries: [["user", user]] })] as const),
+    ...[undefined, "user", ["user"], [7, "a"], ["user", "a", "b"]].map(
+      (pair) => ["a pair", asking({ entries: [pair] })] as const,
+    ),
+    ...oddCounts.map((hits) => ["hits", { ...asking(entries), hits }] as const),
+    ...oddCounts.map((hits) => ["hits of a descriptor", asking({ entries, hits })] as const),
+    ...["yes", 1, null].flatMap((word) => [
+      ["peek", { ...asking(entries), peek: word }] as const,
+      ["refund", { ...asking(entries), refund: word }] as const,
+      ["peek of a descriptor", asking({ entries, peek: word })] as const,
+      ["refund of a descriptor", asking({ entries, refund: word })] as const,
+    ]),
+    ...oddCounts.map(
+      (requestsPerUnit) => ["override", asking({ entries, override: { requestsPerUnit, unit: "day" } })] as const,
+    ),
+    ...[undefined, "", "fortnight", "toString", 3].map(
+      (unit) => ["a unit", asking({ entries, override: { requestsPerUnit: 1, unit } })] as const,
+    ),
+    ["a misspelt name", { ...asking(entries), descriptor: [] }],
+    ["a misspelt name of a descriptor", asking({ entries, hit: 5 })],
+    ["hits that the request can't carry", { ...asking(entries), hits: 2 ** 32 }],
+  ];
+
+  test.each(mistakes)("with a mistake in %s is a TypeError that says what was expected: %o", (_, request) => {
+    const send = () => wireRequest(request as CheckRequest);
+    expect(send).toThrow(TypeError);
+    expect(send).toThrow(/expected|did you mean/);
   });
 });
 
-function override(unit: string): Partial<CheckRequest> {
-  return { descriptors: [{ entries: {}, override: { requestsPerUnit: 1, unit: unit as "second" } }] };
+function asking(descriptor: unknown): object {
+  return { domain: "edge", descriptors: [descriptor] };
 }

@@ -1,0 +1,38 @@
+// What callers of this package write wrongly: said as a TypeError that names what was expected, whatever the policy is.
+
+import { nearestName } from "../core/near-name.ts";
+
+/** Throws TypeError unless `value` is an object with no other members than `names`. */
+export function checkMembers(what: string, value: unknown, names: readonly string[]): void {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new TypeError(`${what}: expected an object, got ${describeValue(value)}`);
+  }
+  for (const name of Object.keys(value)) {
+    if (names.includes(name)) continue;
+    const nearest = nearestName(name, names);
+    const hint = nearest === undefined ? `expected ${names.join(", ")}` : `did you mean ${nearest}?`;
+    throw new TypeError(`${what}: there is no ${JSON.stringify(name)}; ${hint}`);
+  }
+}
+
+/** Throws TypeError unless `value` is a whole number within bounds. */
+export function checkWhole(what: string, value: unknown, min: number, max: number): void {
+  if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return;
+  throw new TypeError(`${what}: expected a whole number from ${min} to ${max}, got ${describeValue(value)}`);
+}
+
+/** Throws TypeError unless `value` is undefined or of this type. */
+export function checkType(what: string, value: unknown, type: "boolean" | "function"): void {
+  if (value === undefined || typeof value === type) return;
+  throw new TypeError(`${what}: expected a ${type}, got ${describeValue(value)}`);
+}
+
+/** What came, in a few words: values may be secrets or long, so text is cut. */
+export function describeValue(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (Array.isArray(value)) return value.length === 0 ? "an empty array" : "an array";
+  if (typeof value === "string")
+    return value.length > 60 ? `${JSON.stringify(value.slice(0, 57))}...` : JSON.stringify(value);
+  if (typeof value === "number" || typeof value === "boolean" || typeof value === "bigint") return String(value);
+  return typeof value === "function" ? "a function" : `an ${typeof value}`;
+}

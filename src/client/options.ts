@@ -1,0 +1,101 @@
+// What createLimiter is given: checked once, defaults filled in.
+
+import type { CheckFailure, OnFailure } from "./failure.ts";
+import { checkMembers, checkType, checkWhole, describeValue } from "./misuse.ts";
+import type { TlsOptions } from "./tls-options.ts";
+
+export interface LimiterOptions {
+  /** `host:port`, `unix:PATH`, or `dns:///NAME:PORT` for a name with many addresses. At least one; taken in turn. */
+  readonly servers: readonly string[];
+  /** How long a check may take, with connecting: 1 to 2,147,483,647. Default: 100. */
+  readonly deadlineMs?: number;
+  /** What a check becomes that got no usable answer. Default: `allow`. */
+  readonly onFailure?: OnFailure;
+  /** Told of every check that got no usable answer, once each: count them here. Must not throw. */
+  readonly onDegraded?: (failure: CheckFailure) => void;
+  /** Connections are pinged this often, so that one that died without a word is noticed. 0: never. Default: 20,000. */
+  readonly keepaliveMs?: number;
+  /** How long a ping may stay unanswered. Default: 5,000. */
+  readonly keepaliveTimeoutMs?: number;
+  /** `true`: TLS with the public authorities. Default: no TLS. */
+  readonly tls?: boolean | TlsOptions;
+}
+
+/** The options with nothing left open. */
+export interface CompleteOptions {
+  readonly servers: readonly string[];
+  readonly deadlineMs: number;
+  readonly onFailure: OnFailure;
+  readonly onDegraded: ((failure: CheckFailure) => void) | undefined;
+  readonly keepaliveMs: number;
+  readonly keepaliveTimeoutMs: number;
+  /** Undefined: no TLS. */
+  readonly tls: TlsOptions | undefined;
+}
+
+/** Node's timers hold no more; a longer one would end at once. */
+const TIMER_MS_MAX = 2_147_483_647;
+
+const NAMES: readonly (keyof LimiterOptions)[] = [
+  "servers",
+  "deadlineMs",
+  "onFailure",
+  "onDegraded",
+  "keepaliveMs",
+  "keepaliveTimeoutMs",
+  "tls",
+];
+const TLS_NAMES: readonly (keyof TlsOptions)[] = ["ca", "cert", "key", "serverName"];
+const POLICIES: readonly OnFailure[] = ["allow", "deny", "throw"];
+
+/** Throws TypeError for whatever could only fail later, check by check. */
+export function completeOptions(options: LimiterOptions): CompleteOptions {
+  checkMembers("createLimiter", options, NAMES);
+  const { servers, deadlineMs = 100, onFailure = "allow", onDegraded } = options;
+  const { keepaliveMs = 20_000, keepaliveTimeoutMs = 5_000, tls = false } = options;
+  checkServers(servers);
+  checkWhole("deadlineMs", deadlineMs, 1, TIMER_MS_MAX);
+  checkWhole("keepaliveMs", keepaliveMs, 0, TIMER_MS_MAX);
+  checkWhole("keepaliveTimeoutMs", keepaliveTimeoutMs, 1, TIMER_MS_MAX);
+  checkType("onDegraded", onDegraded, "function");
+  if (!POLICIES.includes(onFailure)) {
+    throw new TypeError(`onFailure: expected one of ${POLICIES.join(", ")}, got ${describeValue(onFailure)}`);
+  }
+  if (typeof tls !== "boolean") checkTls(tls);
+  return {
+    servers: [...servers],
+    deadlineMs,
+    onFailure,
+    onDegraded,
+    keepaliveMs,
+    keepaliveTimeoutMs,
+    tls: tls === true ? {} : tls === false ? undefined : tls,
+  };
+}
+
+function checkServers(servers: unknown): void {
+  if (!Array.isArray(servers) || servers.length === 0) {
+    throw new TypeError(`servers: expected an array of at least one host:port, got ${describeValue(servers)}`);
+  }
+  for (const server of servers) {
+    // Without a port gRPC would ask at 443.
+    if (typeof server === "string" && /^unix:.|.:\d{1,5}$/.test(server)) continue;
+    throw new TypeError(`servers: expected host:port, got ${describeValue(server)}`);
+  }
+}
+
+function checkTls(tls: TlsOptions): void {
+  checkMembers("tls", tls, TLS_NAMES);
+  if ((tls.cert === undefined) !== (tls.key === undefined)) {
+    throw new TypeError(`tls: expected both cert and key, got ${tls.cert === undefined ? "key" : "cert"} alone`);
+  }
+  for (const name of ["ca", "cert", "key"] as const) {
+    const pem: unknown = tls[name];
+    if (pem === undefined || typeof pem === "string" || pem instanceof Uint8Array) continue;
+    // Not shown: it may be a secret.
+    throw new TypeError(`tls.${name}: expected PEM as text or bytes, got ${typeof pem}`);
+  }
+  if (tls.serverName !== undefined && (typeof tls.serverName !== "string" || tls.serverName === "")) {
+    throw new TypeError(`tls.serverName: expected a name, got ${describeValue(tls.serverName)}`);
+  }
+}

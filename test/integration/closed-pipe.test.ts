@@ -1,0 +1,49 @@
+// Commands whose output nobody reads any more, as behind `| head -1`: they end without a stack trace.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { resolve } from "node:path";
+import { expect, test } from "vitest";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+
+interface Ended {
+  readonly code: number | null;
+  /** What came out of the end that was left open. */
+  readonly said: string;
+}
+
+/** Runs the built program with one of its outputs closed before it can write. */
+async function runWithout(closed: "stdout" | "stderr", args: readonly string[]): Promise<Ended> {
+  const child = spawn(process.execPath, ["dist/main.js", ...args], { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] });
+  child[closed].destroy();
+  const open = child[closed === "stdout" ? "stderr" : "stdout"];
+  let said = "";
+  open.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+  });
+  const [code] = (await once(child, "close")) as [number | null];
+  return { code, said };
+}
+
+test.each([
+  { args: ["--help"], code: 0 },
+  { args: ["buckets", "peek", "--help"], code: 0 },
+  { args: ["check", "deploy/rules"], code: 0 },
+  { args: ["check", "--json", "deploy/rules"], code: 0 },
+  { args: ["check", "no-such-folder"], code: 1 },
+  { args: ["config_check", "-config_dir", "deploy/rules"], code: 0 },
+  // Nothing was found out when its output broke off.
+  { args: ["explain", "--rules", "deploy/rules", "--domain", "edge", "tenant=a"], code: 141 },
+])("a command whose standard output is closed says nothing and ends with $code: $args", async ({ args, code }) => {
+  expect(await runWithout("stdout", args)).toEqual({ code, said: "" });
+});
+
+test.each([
+  { args: ["no-such-command"], code: 2 },
+  { args: ["ask", "--domain", "edge", "--server", "127.0.0.1:1", "tenant=a"], code: 2 },
+  { args: ["explain", "--rules", "no-such-folder", "--domain", "edge"], code: 2 },
+  { args: ["client", "-domain", "edge"], code: 2 },
+])("a command whose standard error is closed ends with its own exit code $code: $args", async ({ args, code }) => {
+  expect(await runWithout("stderr", args)).toEqual({ code, said: "" });
+});

@@ -1,0 +1,69 @@
+// What createLimiter makes of its options, right and wrong.
+
+import { expect, test } from "vitest";
+import { createLimiter } from "../../../src/client/limiter.ts";
+import { completeOptions, type LimiterOptions } from "../../../src/client/options.ts";
+
+const servers = ["localhost:8081"];
+
+test("what is left out has its default", () => {
+  expect(completeOptions({ servers })).toEqual({
+    servers,
+    deadlineMs: 100,
+    onFailure: "allow",
+    onDegraded: undefined,
+    keepaliveMs: 20_000,
+    keepaliveTimeoutMs: 5_000,
+    tls: undefined,
+  });
+});
+
+test("TLS may be asked for by a word or in full", () => {
+  expect([completeOptions({ servers, tls: true }).tls, completeOptions({ servers, tls: false }).tls]).toEqual([
+    {},
+    undefined,
+  ]);
+  expect(completeOptions({ servers, tls: { serverName: "a" } }).tls).toEqual({ serverName: "a" });
+});
+
+// Node's timers take no more than 2^31 - 1; a longer one ends at once, and every check with it.
+const oddTimes = [-1, 0.5, 2 ** 31, Number.NaN, Number.POSITIVE_INFINITY, "100", null, [100]];
+const mistakes: readonly (readonly [what: string, options: unknown])[] = [
+  ...[undefined, null, "localhost:8081", servers].map((options) => ["the options", options] as const),
+  ...[
+    undefined,
+    null,
+    [],
+    "localhost:8081",
+    {},
+    [""],
+    ["localhost"],
+    ["dns:///localhost"],
+    [":8081"],
+    ["unix:"],
+    [8081],
+    [undefined],
+    [servers],
+  ].map((each) => ["servers", { servers: each }] as const),
+  ...oddTimes.map((deadlineMs) => ["deadlineMs", { servers, deadlineMs }] as const),
+  ["deadlineMs", { servers, deadlineMs: 0 }],
+  ...oddTimes.map((keepaliveMs) => ["keepaliveMs", { servers, keepaliveMs }] as const),
+  ...[...oddTimes, 0].map((keepaliveTimeoutMs) => ["keepaliveTimeoutMs", { servers, keepaliveTimeoutMs }] as const),
+  ...["Allow", "open", "", null, true].map((onFailure) => ["onFailure", { servers, onFailure }] as const),
+  ...["log", null, {}].map((onDegraded) => ["onDegraded", { servers, onDegraded }] as const),
+  ...["true", 1, null, [], { cert: "x" }, { key: "x" }, { ca: 7 }, { serverName: "" }, { servername: "a" }].map(
+    (tls) => ["tls", { servers, tls }] as const,
+  ),
+  ["tls that can't be read", { servers, tls: { cert: "no PEM", key: "no PEM" } }],
+];
+
+test.each(mistakes)("a mistake in %s is a TypeError at creation: %j", (_, options) => {
+  const create = () => createLimiter(options as LimiterOptions).close();
+  expect(create).toThrow(TypeError);
+  expect(create).toThrow(/expected|did you mean/);
+});
+
+test("a misspelt option is named with what it may have meant", () => {
+  const create = () => createLimiter({ server: "localhost:8081" } as unknown as LimiterOptions);
+  expect(create).toThrow('createLimiter: there is no "server"; did you mean servers?');
+});
