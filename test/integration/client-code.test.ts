@@ -1,0 +1,118 @@
+// The TypeScript of README.md and docs/clients.md, compiled by somebody who has nothing but the package: strictly, against
+// its declarations alone. Frameworks are stood in for by the parts of their types that inference depends on.
+
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+
+/** What the blocks take for granted. Express has `use` and `get` with such overloads, Fastify a hook as one of a union. */
+const SURROUNDINGS = `
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Limiter } from "headgate/client";
+
+interface Asked extends IncomingMessage { ip: string | undefined; path: string; method: string; url: string }
+interface Answered extends ServerResponse { send(body: string): this }
+type Next = (error?: any) => void;
+type Handler<Query = { [key: string]: unknown }> = (request: Asked & { query: Query }, response: Answered, next: Next) => unknown;
+type ErrorHandler<Query> = (error: any, request: Asked & { query: Query }, response: Answered, next: Next) => unknown;
+type AnyHandler<Query> = Handler<Query> | ErrorHandler<Query> | (Handler<Query> | ErrorHandler<Query>)[];
+interface App {
+  use(...handlers: Handler[]): this;
+  use<Query>(...handlers: AnyHandler<Query>[]): this;
+  use<Query>(path: string | RegExp, ...handlers: AnyHandler<Query>[]): this;
+}
+interface Routed { ip: string; method: string; url: string; headers: IncomingMessage["headers"]; raw: IncomingMessage }
+interface Reply { sent: boolean; code(status: number): Reply; header(name: string, value: unknown): Reply; send(body?: unknown): Reply }
+type Hook = (request: Routed, reply: Reply, done: Next) => void;
+type AsyncHook = (request: Routed, reply: Reply) => Promise<unknown>;
+interface Fastify {
+  addHook<Each extends Hook | AsyncHook = Hook>(name: "onRequest", hook: Each): Fastify;
+  get(path: string, options: { onRequest?: Hook | AsyncHook | (Hook | AsyncHook)[] }, handler: () => Promise<string>): Fastify;
+}
+
+declare global {
+  const app: App;
+  const fastify: Fastify;
+  const limiter: Limiter;
+  const checksFailed: { inc(labels: { code: string }): void };
+}
+`;
+
+/** More than the documents show, as people write it. */
+const MORE = `
+import { expressLimit, fastifyLimit, type RoutedRequestLike } from "headgate/client";
+const byMethod = (request: RoutedRequestLike) => ({ domain: "edge", descriptors: [{ method: request.method }] });
+app.use(expressLimit(limiter, byMethod));
+app.use("/api", expressLimit(limiter, ({ path }: { path: string }) => (path === "/livez" ? undefined : { domain: "edge", descriptors: [{ path }] })));
+fastify.get("/", { onRequest: fastifyLimit(limiter, ({ ip }) => ({ domain: "edge", hits: 10, descriptors: [{ remote_address: ip ?? "" }] })) }, async () => "");
+`;
+
+/** Each is a mistake that must not compile. */
+const MISTAKES = [
+  'import { createLimiter } from "headgate/client"; createLimiter({ server: "localhost:8081" });',
+  'import { createLimiter } from "headgate/client"; createLimiter({ servers: ["a:1"], deadlineMs: "100" });',
+  'export const decision = limiter.check({ domain: "edge", descriptors: [{ user: undefined }] });',
+  'import { expressLimit } from "headgate/client"; app.use(expressLimit(limiter, ({ ip }) => ({ domain: "edge", descriptors: [{ ip }] })));',
+];
+
+test("compiles in a strict project of a stranger, and mistakes do not", () => {
+  const blocks = ["README.md", "docs/clients.md"].flatMap(blocksOf);
+  expect(blocks.length).toBeGreaterThan(3);
+  const folder = strangerProject([...blocks, MORE], MISTAKES);
+  const { status, out } = compile(folder);
+  const broken = new Set([...out.matchAll(/^(\S+)\(\d+,\d+\): error/gm)].map((match) => match[1]));
+  expect([...broken].sort(), out).toEqual(MISTAKES.map((_, i) => `mistake-${i}.ts`));
+  expect(status).not.toBe(0);
+});
+
+function blocksOf(file: string): string[] {
+  const text = readFileSync(join(ROOT, file), "utf8");
+  return [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = ""]) => code);
+}
+
+/** A project with the packed package as its only dependency, and the types of Node.js. */
+function strangerProject(good: readonly string[], mistakes: readonly string[]): string {
+  const folder = temporaryFolder("headgate-stranger");
+  const modules = join(folder, "node_modules");
+  mkdirSync(join(modules, "headgate"), { recursive: true });
+  mkdirSync(join(modules, "@types"));
+  const npm = ["pack", "--ignore-scripts", "--json", "--pack-destination", folder];
+  const [packed] = JSON.parse(
+    execFileSync("npm", npm, { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }),
+  ) as [{ readonly filename: string }];
+  execFileSync("tar", ["xzf", join(folder, packed.filename), "--strip-components=1", "-C", join(modules, "headgate")]);
+  cpSync(join(ROOT, "node_modules/@types/node"), join(modules, "@types/node"), { recursive: true });
+  symlinkSync(join(ROOT, "node_modules/undici-types"), join(modules, "undici-types"));
+  writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+  writeFileSync(join(folder, "surroundings.ts"), SURROUNDINGS);
+  for (const [i, code] of good.entries()) writeFileSync(join(folder, `block-${i}.ts`), `${code}\nexport {};\n`);
+  for (const [i, code] of mistakes.entries()) writeFileSync(join(folder, `mistake-${i}.ts`), code);
+  const compilerOptions = {
+    strict: true,
+    noEmit: true,
+    target: "ES2023",
+    module: "NodeNext",
+    types: ["node"],
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+  };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));
+  return folder;
+}
+
+function compile(folder: string): { readonly status: number; readonly out: string } {
+  try {
+    const out = execFileSync(join(ROOT, "node_modules/.bin/tsc"), ["--pretty", "false"], {
+      cwd: folder,
+      encoding: "utf8",
+    });
+    return { status: 0, out };
+  } catch (error) {
+    const { status, stdout } = error as { readonly status: number; readonly stdout: string };
+    return { status, out: stdout };
+  }
+}
