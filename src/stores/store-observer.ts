@@ -21,6 +21,8 @@ export interface StoreObserver {
   outcomeUnknown(groups: number): void;
   /** Payments of calls that had been answered without the store, undone by receipt. */
   gaveBack(takes: number): void;
+  /** Payments that were to be undone and stay paid: the call that carried them was lost, or the store refused for too long. */
+  keptPaid(takes: number): void;
   breakerChanged(state: "closed" | "open" | "probing"): void;
 }
 
@@ -37,5 +39,6 @@ export const SILENT_STORE_OBSERVER: StoreObserver = {
   loopLate: ignore,
   outcomeUnknown: ignore,
   gaveBack: ignore,
+  keptPaid: ignore,
   breakerChanged: ignore,
 };

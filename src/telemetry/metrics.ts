@@ -124,6 +124,10 @@ export const METRICS = {
     "headgate_store_gave_back_total",
     "Takes given back to the store: their call had been answered without it or was refused elsewhere, or a lease's rest went home.",
   ),
+  notGivenBack: counter(
+    "headgate_store_not_given_back_total",
+    "Takes that were to be given back and stay paid: the call that carried them was lost, the store refused it for ten minutes, or more than 10,000 waited.",
+  ),
   breakerState: gauge(
     "headgate_store_breaker_state",
     "1 for the state that the breaker is in, 0 for the others.",

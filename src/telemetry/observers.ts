@@ -134,6 +134,7 @@ export class StoreCounts implements StoreObserver {
   lateGroups = 0;
   unknownOutcomes = 0;
   givenBack = 0;
+  notGivenBack = 0;
   readonly #log: RateLimitedLog;
 
   constructor(log: RateLimitedLog) {
@@ -188,6 +189,17 @@ export class StoreCounts implements StoreObserver {
 
   gaveBack(takes: number): void {
     this.givenBack += takes;
+  }
+
+  keptPaid(takes: number): void {
+    this.notGivenBack += takes;
+    this.#log.warn(
+      "kept paid",
+      "payments that were to be undone stay paid, because the store could not be told",
+      () => ({
+        takes,
+      }),
+    );
   }
 
   breakerChanged(state: BreakerState): void {

@@ -178,6 +178,7 @@ function registerStore(registry: Registry, { store, buckets, localCache }: Metri
   register(METRICS.loopLate, () => [[store.lateGroups]]);
   register(METRICS.outcomeUnknown, () => [[store.unknownOutcomes]]);
   register(METRICS.gaveBack, () => [[store.givenBack]]);
+  register(METRICS.notGivenBack, () => [[store.notGivenBack]]);
   register(METRICS.breakerState, () =>
     BREAKER_STATES.map((state): Value => [state === store.breakerState ? 1 : 0, { state }]),
   );

@@ -25,6 +25,7 @@ export class Reports implements StoreObserver {
   lateGroups = 0;
   unknownGroups = 0;
   takesGivenBack = 0;
+  takesKeptPaid = 0;
   readonly breakerStates: string[] = [];
 
   answered(): void {
@@ -53,6 +54,9 @@ export class Reports implements StoreObserver {
   }
   gaveBack(takes: number): void {
     this.takesGivenBack += takes;
+  }
+  keptPaid(takes: number): void {
+    this.takesKeptPaid += takes;
   }
   breakerChanged(state: string): void {
     this.breakerStates.push(state);

@@ -11,6 +11,7 @@ import type { Batch } from "./batch.ts";
 import { Gathering } from "./gathering.ts";
 import type { CompleteOptions } from "./options.ts";
 import { type Receipt, Receipts } from "./receipts.ts";
+import { RetryPause } from "./retry-pause.ts";
 import { ServerTime } from "./server-time.ts";
 import { Settler } from "./settler.ts";
 
@@ -23,6 +24,8 @@ const UNDER_WAY_MAX = 2;
 const CLOSE_MS_MIN = 250;
 /** And at most this long until what is to be given back has been. */
 const GIVE_BACK_MS_MAX = 1_000;
+/** How often it looks meanwhile whether what the server refused to give back travels again. */
+const REFUSED_MS = 10;
 
 /** What an intake asks of the server's side. */
 export interface ServerSide<B extends Batch> {
@@ -46,7 +49,10 @@ export class Intake<B extends Batch> {
   readonly #options: CompleteOptions;
   readonly #server: ServerSide<B>;
   readonly #breaker: Breaker;
-  readonly #receipts = new Receipts();
+  readonly #receipts: Receipts;
+  readonly #receiptPause = new RetryPause();
+  /** While it runs, receipts wait: the server refused the last ones. */
+  #receiptTimer: NodeJS.Timeout | undefined;
   readonly #gathering = new Gathering<B>();
   readonly #pauseError: StoreError;
   readonly #fullError: StoreError;
@@ -65,9 +71,11 @@ export class Intake<B extends Batch> {
     const { name } = server;
     this.#pauseError = new StoreError("STORE_BREAKER_OPEN", pauseSentence(name), { transient: true });
     this.#fullError = new StoreError("STORE_QUEUE_FULL", `too many takes wait for ${name}`, { transient: true });
+    this.#receipts = new Receipts((count) => options.observer.keptPaid(count));
     this.#breaker = new Breaker(options.breaker, (state) => {
       this.#probe = undefined;
       options.observer.breakerChanged(state);
+      if (state === "closed" && !this.#receipts.isEmpty) this.schedule();
     });
     this.settler = new Settler<B>({
       ...options,
@@ -75,6 +83,8 @@ export class Intake<B extends Batch> {
       serverTime: this.serverTime,
       breaker: this.#breaker,
       giveBack: (receipt, slot) => this.addReceipt(receipt, slot),
+      onGivenBack: () => this.#receiptPause.reset(),
+      onNotGivenBack: (batch) => this.#giveBackLater(batch),
       onUnsent: (batch) => this.#gathering.remove(batch),
       onRoom: () => this.#onRoom(),
       onSilence: server.onSilence,
@@ -107,7 +117,8 @@ export class Intake<B extends Batch> {
       const take = group.takes[i];
       if (take === undefined || !take.paid || (take.mode !== Mode.pay && take.mode !== Mode.postPaid)) continue;
       const { bucketKey, limit, cost, cappedHits, paidAtUs } = take;
-      if (cost > cappedHits) this.addReceipt({ bucketKey, limit, cost: cost - cappedHits, paidAtUs }, slot);
+      const sinceUs = this.#options.clock.nowUs();
+      if (cost > cappedHits) this.addReceipt({ bucketKey, limit, cost: cost - cappedHits, paidAtUs, sinceUs }, slot);
     }
   }
 
@@ -139,12 +150,12 @@ export class Intake<B extends Batch> {
     this.#holds = !this.#gathering.isEmpty;
     if (this.#holds) this.setDeadlines();
     if (!this.#canGiveBack()) return batches;
-    for (const batch of batches) this.#receipts.moveTo(batch.receipts, batch.slot);
-    const { oldestSlot } = this.#receipts;
-    if (oldestSlot === undefined) return batches;
+    for (const batch of batches) this.#addReceiptsTo(batch);
     // The rest follows in the next turns, one more call in each; at once if there are no more turns to come.
-    do batches.push(this.#receiptsAlone(this.#receipts.oldestSlot ?? oldestSlot));
-    while (this.#isClosed && !this.#receipts.isEmpty);
+    do {
+      const alone = this.#receiptsAlone();
+      if (alone !== undefined) batches.push(alone);
+    } while (this.#isClosed && !this.#receipts.isEmpty);
     if (!this.#receipts.isEmpty) this.schedule();
     return batches;
   }
@@ -153,9 +164,8 @@ export class Intake<B extends Batch> {
   next(): B | undefined {
     const batch = this.#gathering.shift();
     if (!this.#canGiveBack()) return batch;
-    const { oldestSlot } = this.#receipts;
-    if (batch === undefined) return oldestSlot === undefined ? undefined : this.#receiptsAlone(oldestSlot);
-    this.#receipts.moveTo(batch.receipts, batch.slot);
+    if (batch === undefined) return this.#receiptsAlone();
+    this.#addReceiptsTo(batch);
     return batch;
   }
 
@@ -222,12 +232,20 @@ export class Intake<B extends Batch> {
       isLate = true;
     }, GIVE_BACK_MS_MAX);
     // What was under way may have brought more to give back.
-    while (!isLate && this.#server.isUp() && this.#canGiveBack()) {
+    while (!isLate && this.#server.isUp() && !this.#receipts.isEmpty && this.#breaker.state === "closed") {
       this.#onTurnEnd();
       await this.settler.whenIdle(GIVE_BACK_MS_MAX);
-      await new Promise((resolve) => setImmediate(resolve));
+      await new Promise((resolve) => setTimeout(resolve, this.#receiptTimer === undefined ? 0 : REFUSED_MS));
     }
     clearTimeout(timer);
+  }
+
+  /** The connections are closed: what was not answered fails, and what is still to be given back stays paid. */
+  end(): void {
+    clearTimeout(this.#receiptTimer);
+    this.failGathered();
+    this.settler.loseSent(this.unreachable());
+    this.#receipts.dropAll();
   }
 
   #reasonNotToSend(group: TakeGroup, slot: number): StoreError | undefined {
@@ -273,15 +291,31 @@ export class Intake<B extends Batch> {
     if (this.#holds) this.schedule();
   }
 
-  #receiptsAlone(slot: number): B {
+  /** A batch of those receipts that wait longest; undefined if there are none, or all of them for too long. */
+  #receiptsAlone(): B | undefined {
+    const slot = this.#receipts.oldestSlot;
+    if (slot === undefined) return undefined;
     const batch = this.#server.newBatch(slot);
-    this.#receipts.moveTo(batch.receipts, slot);
-    return batch;
+    this.#addReceiptsTo(batch);
+    return batch.receipts.length > 0 ? batch : undefined;
+  }
+
+  #addReceiptsTo(batch: B): void {
+    this.#receipts.moveTo(batch.receipts, batch.slot, this.#options.clock.nowUs());
   }
 
   /** A server that fails is asked for what must be, not for this. */
   #canGiveBack(): boolean {
-    return !this.#receipts.isEmpty && this.#breaker.state === "closed";
+    return !this.#receipts.isEmpty && this.#receiptTimer === undefined && this.#breaker.state === "closed";
+  }
+
+  /** The server ran nothing of the batch: its receipts travel again, less and less often while it goes on refusing. */
+  #giveBackLater(batch: B): void {
+    for (const receipt of batch.receipts) this.#receipts.add(receipt, batch.slot);
+    this.#receiptTimer ??= setTimeout(() => {
+      this.#receiptTimer = undefined;
+      if (this.#server.isUp()) this.schedule();
+    }, this.#receiptPause.next()).unref();
   }
 }
 

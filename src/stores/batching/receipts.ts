@@ -1,4 +1,5 @@
-// What is to be given back, waiting for the next call to the store. Bounded, because the store may be away for long.
+// What is to be given back, waiting for the next call to the store. Bounded in number and in time, because the store may be
+// away for long; what that costs is counted.
 
 import type { Limit } from "../../core/limit.ts";
 
@@ -10,16 +11,26 @@ export interface Receipt {
   readonly cost: number;
   /** The store's time of payment, in microseconds. */
   readonly paidAtUs: number;
+  /** Since when it waits, in microseconds of this process's Clock. */
+  readonly sinceUs: number;
 }
 
 /** More than this wait for no store: the oldest go, and their buckets stay a little emptier until they refill. */
 const RECEIPTS_MAX = 10_000;
+/** Nor longer than this, in microseconds: ten minutes. */
+const WAIT_US_MAX = 600_000_000;
 const RECEIPTS_PER_CALL = 64;
 
 /** Receipts in the order they came, each hash slot's by themselves. Where there are no slots, all have slot 0. */
 export class Receipts {
   readonly #waiting = new Map<number, Receipt[]>();
+  readonly #onDropped: (count: number) => void;
   #count = 0;
+
+  /** `onDropped` hears how many are given up. */
+  constructor(onDropped: (count: number) => void) {
+    this.#onDropped = onDropped;
+  }
 
   get isEmpty(): boolean {
     return this.#count === 0;
@@ -32,17 +43,31 @@ export class Receipts {
 
   add(receipt: Receipt, slot = 0): void {
     const oldest = this.oldestSlot;
-    if (this.#count >= RECEIPTS_MAX && oldest !== undefined) this.#remove(oldest, RECEIPTS_MAX / 10);
+    if (this.#count >= RECEIPTS_MAX && oldest !== undefined) {
+      this.#onDropped(this.#remove(oldest, RECEIPTS_MAX / 10).length);
+    }
     const waiting = this.#waiting.get(slot);
     if (waiting === undefined) this.#waiting.set(slot, [receipt]);
     else waiting.push(receipt);
     this.#count++;
   }
 
-  /** Moves as many of a slot as one call should carry to `into`. */
-  moveTo(into: Receipt[], slot = 0): void {
+  /** Moves as many of a slot as one call should carry to `into`; gives up those that have waited for too long. */
+  moveTo(into: Receipt[], slot: number, nowUs: number): void {
     if (this.#count === 0) return;
-    for (const receipt of this.#remove(slot, RECEIPTS_PER_CALL)) into.push(receipt);
+    let dropped = 0;
+    for (const receipt of this.#remove(slot, RECEIPTS_PER_CALL)) {
+      if (nowUs - receipt.sinceUs > WAIT_US_MAX) dropped++;
+      else into.push(receipt);
+    }
+    if (dropped > 0) this.#onDropped(dropped);
+  }
+
+  /** Gives all up. */
+  dropAll(): void {
+    const count = this.#count;
+    this.drain(() => undefined);
+    if (count > 0) this.#onDropped(count);
   }
 
   /** Hands all over and keeps none. */

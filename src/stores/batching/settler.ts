@@ -24,6 +24,10 @@ export interface SettlerOptions<B extends Batch> extends Omit<CompleteOptions, "
   readonly breaker: Breaker;
   /** What was paid for groups that had been answered without the store. */
   readonly giveBack: (receipt: Receipt, slot: number) => void;
+  /** The server ran a batch that gave something back. */
+  readonly onGivenBack: () => void;
+  /** The server did not run the batch: what it was to give back has still to be. */
+  readonly onNotGivenBack: (batch: B) => void;
   /** All groups of a batch were answered before it could be sent; it need not be sent any more. */
   readonly onUnsent: (batch: B) => void;
   /** A batch that was sent has its outcome: there is room on the way to the server. */
@@ -126,13 +130,21 @@ export class Settler<B extends Batch> {
     if (injectedTime === undefined) serverTime.observe({ sentUs, serverUs: reader.serverUs, receivedUs });
     observer.answered(receivedUs - sentUs, batch.takes);
     if (reader.damaged > 0) observer.damaged(reader.damaged);
-    if (batch.receipts.length > 0) observer.gaveBack(batch.receipts.length);
+    if (batch.receipts.length > 0) {
+      observer.gaveBack(batch.receipts.length);
+      this.#options.onGivenBack();
+    }
     this.#settleGroups(batch, reader, receivedUs);
     this.#noteIdle();
   }
 
-  /** Fails the batch's groups: it was not sent, or the server refused it, and nothing was paid. */
+  /** Fails the batch's groups: it was not sent, or the server refused it, and nothing was paid or given back. */
   fail(batch: B, error: StoreError): void {
+    if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch);
+    this.#failGroups(batch, error);
+  }
+
+  #failGroups(batch: B, error: StoreError): void {
     this.finish(batch);
     let failed = 0;
     for (const batched of batch.groups) {
@@ -144,11 +156,14 @@ export class Settler<B extends Batch> {
     this.#noteIdle();
   }
 
-  /** Fails the batch's groups: its answer will not come, and nobody knows what was paid. */
+  /** Fails the batch's groups: nobody knows what was paid and given back. */
   lose(batch: B, error: StoreError): void {
     if (batch.isDone) return;
-    if (batch.groups.length > 0) this.#options.observer.outcomeUnknown(batch.groups.length);
-    this.fail(batch, error);
+    const { observer } = this.#options;
+    if (batch.groups.length > 0) observer.outcomeUnknown(batch.groups.length);
+    // Given back twice they would let more pass than the limit allows.
+    if (batch.receipts.length > 0) observer.keptPaid(batch.receipts.length);
+    this.#failGroups(batch, error);
   }
 
   /** The connection is gone: loses those sent batches that `isOverIt` says were sent over it. */
@@ -224,7 +239,8 @@ export class Settler<B extends Batch> {
       if (take === undefined || (take.mode !== Mode.pay && take.mode !== Mode.postPaid)) return;
       const { bucketKey, limit, cost } = take;
       if (cost > cappedHits) {
-        this.#options.giveBack({ bucketKey, limit, cost: cost - cappedHits, paidAtUs }, batch.slot);
+        const sinceUs = this.#options.clock.nowUs();
+        this.#options.giveBack({ bucketKey, limit, cost: cost - cappedHits, paidAtUs, sinceUs }, batch.slot);
       }
     });
   }
@@ -267,6 +283,7 @@ export class Settler<B extends Batch> {
   };
 
   #dropUnsent(batch: B): void {
+    if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch);
     this.#options.onUnsent(batch);
     this.finish(batch);
     this.#noteIdle();

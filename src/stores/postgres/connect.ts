@@ -54,6 +54,11 @@ export function isRefusal(error: unknown): error is DatabaseError {
   return error instanceof DatabaseError;
 }
 
+/** True if the server rolled the call back; false if it may have ended just after, or the server is not itself. */
+export function ranNothing(error: unknown): boolean {
+  return isRefusal(error) && !/^(57P0|08|58|XX|40003)/.test(error.code ?? "08");
+}
+
 /**
  * True if the same call may pass when it is made again: a serialization failure, a deadlock, or a row that another call
  * made at the same time.

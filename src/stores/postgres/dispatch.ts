@@ -7,7 +7,7 @@ import { StoreError } from "../../core/errors.ts";
 import type { Intake } from "../batching/intake.ts";
 import type { CompleteOptions } from "../batching/options.ts";
 import type { PostgresBatch } from "./batch.ts";
-import { isRefusal, isWorthRepeating, type PostgresConnection, waitedTooLong } from "./connect.ts";
+import { isRefusal, isWorthRepeating, type PostgresConnection, ranNothing, waitedTooLong } from "./connect.ts";
 import { type Link, TAKE_ALL } from "./link.ts";
 import { readReply } from "./reply.ts";
 
@@ -127,7 +127,9 @@ export class Dispatch {
       intake.settler.fail(batch, new StoreError("STORE_TIMEOUT", sentence, { transient: true }));
       return;
     }
-    intake.settler.fail(batch, new StoreError("STORE_COMMAND", sentence, { transient: true }));
+    const refused = new StoreError("STORE_COMMAND", sentence, { transient: true });
+    if (ranNothing(error)) intake.settler.fail(batch, refused);
+    else intake.settler.lose(batch, refused);
     onRefusal(error, sentence, link);
   }
 }

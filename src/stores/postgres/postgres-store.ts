@@ -138,8 +138,7 @@ export class PostgresStore implements Store {
     this.#sweep.stop();
     await this.#processes.stop();
     for (const link of this.#links) link.close();
-    this.#intake.failGathered();
-    this.#intake.settler.loseSent(this.#intake.unreachable());
+    this.#intake.end();
     this.#waiters.answerAll();
   }
 

@@ -190,7 +190,9 @@ export class ClusterNodes {
   }
 
   #giveBack(receipt: Receipt, slot: number): void {
-    this.#owners[slot]?.node.addReceipt(receipt, slot);
+    const owner = this.#owners[slot];
+    if (owner === undefined) this.#options.observer.keptPaid(1);
+    else owner.node.addReceipt(receipt, slot);
   }
 
   // Nothing was run: the batch may be sent once more. MOVED holds for the whole slot from now on, ASK for this batch alone.

@@ -63,7 +63,7 @@ export class ClusterStore implements Store {
     this.#parts = new Parts({
       placeOf: ({ bucketKey }) => keySlot(bucketKey),
       takeAt: (slot, group, then) => this.#takeAt(slot, group, then),
-      giveBackAt: (slot, group) => this.#nodes.ownerOf(slot)?.giveBack(group, slot),
+      giveBackAt: (slot, group) => this.#giveBackAt(slot, group),
       onUndone: (take) => options.onUndone?.(take),
     });
   }
@@ -127,6 +127,12 @@ export class ClusterStore implements Store {
     this.#observer.failed(group.failure);
     this.#nodes.askSoon();
     return true;
+  }
+
+  #giveBackAt(slot: number, group: TakeGroup): void {
+    const node = this.#nodes.ownerOf(slot);
+    if (node !== undefined) node.giveBack(group, slot);
+    else this.#observer.keptPaid(group.size);
   }
 
   // One object per trouble: an error's stack costs more than a take.

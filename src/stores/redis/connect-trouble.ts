@@ -65,6 +65,14 @@ export function refusesWritesForNow(error: unknown): boolean {
   return isReplyError(error) && /\b(OOM|MISCONF|NOREPLICAS)\b/.test(error.message);
 }
 
+/** True if the server refused a call before any of it ran, or at the script's first write: nothing has changed. */
+export function ranNothing(error: unknown): boolean {
+  return isReplyError(error) && (refusesWritesForNow(error) || isReadOnlyReply(error) || UNTOUCHED.test(error.message));
+}
+
+const UNTOUCHED =
+  /^(BUSY|NOSCRIPT|MOVED|ASK|TRYAGAIN|CROSSSLOT|CLUSTERDOWN|MASTERDOWN|LOADING|NOPERM|NOAUTH|ERR unknown command)\b/;
+
 /** True if the server is a replica that was a primary, or was taken for one. */
 export function isReadOnlyReply(error: unknown): boolean {
   return isReplyError(error) && /\bREADONLY\b/.test(error.message);

@@ -7,6 +7,7 @@ import { isReplyTo, ReplyReader } from "../batching/reply.ts";
 import type { Settler } from "../batching/settler.ts";
 import type { RedisBatch } from "./batch.ts";
 import { isReplyError, type RedisConnection, wasNeverSent } from "./connect.ts";
+import { ranNothing } from "./connect-trouble.ts";
 import { unpackNumbers } from "./packed-numbers.ts";
 import type { Script } from "./scripts.ts";
 
@@ -86,7 +87,9 @@ export class Dispatch {
     // A ReplyError holds the whole command, keys and all: it is described, never passed on.
     if (isReplyError(error)) {
       const code = error.message.startsWith("CLUSTERDOWN") ? "STORE_UNREACHABLE" : "STORE_COMMAND";
-      settler.fail(batch, new StoreError(code, sentence, { transient: true }));
+      const refused = new StoreError(code, sentence, { transient: true });
+      if (ranNothing(error)) settler.fail(batch, refused);
+      else settler.lose(batch, refused);
       onRefusal(error, sentence);
       return;
     }

@@ -150,8 +150,7 @@ export class RedisNode {
   /** Closes the connection. */
   close(): void {
     this.#link.close();
-    this.#intake.settler.loseSent(this.#intake.unreachable());
-    this.#intake.failGathered();
+    this.#intake.end();
   }
 
   #send(): void {

@@ -28,6 +28,7 @@ export class SeveralBreakers {
       loopLate: (groups) => whole.loopLate(groups),
       outcomeUnknown: (groups) => whole.outcomeUnknown(groups),
       gaveBack: (takes) => whole.gaveBack(takes),
+      keptPaid: (takes) => whole.keptPaid(takes),
       breakerChanged: (state) => {
         this.#states.set(own, state);
         this.#report();

@@ -122,6 +122,7 @@ test("shows the store's troubles and the breaker's state", async () => {
   store.loopLate(4);
   store.outcomeUnknown(5);
   store.gaveBack(6);
+  store.keptPaid(4);
   store.breakerChanged("open");
   const text = await textOf(exporter);
   expect(sampleOf(text, "headgate_store_takes_total")).toBe("7");
@@ -133,6 +134,7 @@ test("shows the store's troubles and the breaker's state", async () => {
   expect(sampleOf(text, "headgate_store_evicted_buckets_total")).toBe("3");
   expect(sampleOf(text, "headgate_loop_late_total")).toBe("4");
   expect(sampleOf(text, "headgate_store_outcome_unknown_total")).toBe("5");
+  expect(sampleOf(text, "headgate_store_not_given_back_total")).toBe("4");
   expect(sampleOf(text, "headgate_store_gave_back_total")).toBe("6");
   expect(sampleOf(text, "headgate_store_breaker_state", 'state="open"')).toBe("1");
   expect(sampleOf(text, "headgate_store_breaker_state", 'state="closed"')).toBe("0");

@@ -5,17 +5,26 @@ import { type Receipt, Receipts } from "../../../../src/stores/batching/receipts
 import { makeLimit } from "../../../support/builders.ts";
 
 const limit = makeLimit({ amount: 7 });
-const receiptOf = (bucketKey: string): Receipt => ({ bucketKey, limit, cost: 1, paidAtUs: 5 });
+const receiptOf = (bucketKey: string, sinceUs = 0): Receipt => ({ bucketKey, limit, cost: 1, paidAtUs: 5, sinceUs });
+const MINUTE_US = 60_000_000;
 
-function movedFrom(receipts: Receipts, slot?: number): string[] {
+let dropped = 0;
+const open = () => {
+  dropped = 0;
+  return new Receipts((count) => {
+    dropped += count;
+  });
+};
+
+function movedFrom(receipts: Receipts, slot = 0, nowUs = 0): string[] {
   const into: Receipt[] = [];
-  receipts.moveTo(into, slot);
+  receipts.moveTo(into, slot, nowUs);
   return into.map(({ bucketKey }) => bucketKey);
 }
 
 describe("receipts", () => {
   test("leave in the order they came, as many as one call carries", () => {
-    const receipts = new Receipts();
+    const receipts = open();
     for (let i = 0; i < 70; i++) receipts.add(receiptOf(`k${i}`));
     expect(movedFrom(receipts)).toEqual(Array.from({ length: 64 }, (_, i) => `k${i}`));
     expect(receipts.isEmpty).toBe(false);
@@ -25,7 +34,7 @@ describe("receipts", () => {
   });
 
   test("of one slot never travel with those of another", () => {
-    const receipts = new Receipts();
+    const receipts = open();
     receipts.add(receiptOf("a"), 7);
     receipts.add(receiptOf("b"), 9);
     receipts.add(receiptOf("c"), 7);
@@ -38,7 +47,7 @@ describe("receipts", () => {
   });
 
   test("that wait too long for a store give way to newer ones", () => {
-    const receipts = new Receipts();
+    const receipts = open();
     for (let i = 0; i <= 10_000; i++) receipts.add(receiptOf(`k${i}`));
     let left = 0;
     let first: string | undefined;
@@ -47,6 +56,17 @@ describe("receipts", () => {
       first ??= moved[0];
       left += moved.length;
     }
-    expect({ first, left }).toEqual({ first: "k1000", left: 9_001 });
+    expect({ first, left, dropped }).toEqual({ first: "k1000", left: 9_001, dropped: 1_000 });
+  });
+
+  test("that wait for longer than ten minutes are given up, and counted", () => {
+    const receipts = open();
+    receipts.add(receiptOf("old", 0));
+    receipts.add(receiptOf("new", MINUTE_US));
+    expect(movedFrom(receipts, 0, 10.5 * MINUTE_US)).toEqual(["new"]);
+    expect([dropped, receipts.isEmpty]).toEqual([1, true]);
+    for (let i = 0; i < 3; i++) receipts.add(receiptOf(`k${i}`), i);
+    receipts.dropAll();
+    expect([dropped, receipts.isEmpty]).toEqual([4, true]);
   });
 });
