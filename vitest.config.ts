@@ -1,15 +1,18 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
+const CORES = availableParallelism();
 const LONG = "test/**/*.long.test.ts";
+const RUN = "test/support/test-run.ts";
+const SERVERS = ["test/support/require-redis.ts"];
 const EVERYWHERE = {
   setupFiles: ["test/support/each-file.ts"],
   // A test that needs a second try is wrong or has found something.
   retry: 0,
 };
-const RUN = "test/support/test-run.ts";
 
-// "unit" computes and opens no socket; "servers" starts real servers and mostly waits for them; "long" is what takes minutes
-// of real time: whole clusters, long schedules. `npm test` leaves out "long", `npm run test:all` has all.
+// "unit" computes and opens no socket; "servers" starts real servers and mostly waits for them, so several files at a time;
+// "long" is what takes too long for every run: whole clusters, long schedules. `npm test` leaves it out, `npm run test:all` has all.
 export default defineConfig({
   test: {
     projects: [
@@ -20,6 +23,9 @@ export default defineConfig({
           include: ["test/{unit,property,contract,tidy,fuzz}/**/*.test.ts"],
           exclude: ["test/**/*.server.test.ts", LONG],
           globalSetup: [RUN],
+          // Most of a file's time would go into a process of its own and loading the same modules again.
+          isolate: false,
+          maxWorkers: CORES,
           // The slowest take a second or two of a quiet machine; this is for the others.
           testTimeout: 20_000,
           sequence: { groupOrder: 0 },
@@ -31,10 +37,10 @@ export default defineConfig({
           name: "servers",
           include: ["test/{lua,integration,fault}/**/*.test.ts", "test/**/*.server.test.ts"],
           exclude: [LONG],
-          globalSetup: [RUN, "test/support/require-redis.ts"],
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
-          fileParallelism: false,
+          globalSetup: [RUN, ...SERVERS],
+          maxWorkers: CORES + 2,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
           sequence: { groupOrder: 1 },
         },
       },
@@ -43,10 +49,10 @@ export default defineConfig({
           ...EVERYWHERE,
           name: "long",
           include: [LONG],
-          globalSetup: [RUN, "test/support/require-redis.ts"],
-          testTimeout: 60_000,
+          globalSetup: [RUN, ...SERVERS],
+          maxWorkers: CORES + 1,
+          testTimeout: 180_000,
           hookTimeout: 60_000,
-          fileParallelism: false,
           sequence: { groupOrder: 2 },
         },
       },

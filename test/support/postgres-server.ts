@@ -2,14 +2,15 @@
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, readdirSync, rmSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { chownSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { delimiter, dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import type { PostgresTarget } from "../../src/stores/postgres/connect.ts";
 import { freePort } from "./redis-server.ts";
-import { temporaryFolder } from "./temporary-folder.ts";
+import { removeFolder, temporaryFolder } from "./temporary-folder.ts";
 
+const CACHE = resolve(import.meta.dirname, "../../.cache");
 const START_MS_MAX = 20_000;
 const DEBIAN_FOLDER = "/usr/lib/postgresql";
 const VERSION_MIN = 15;
@@ -47,16 +48,8 @@ export class PostgresServer {
   /** Starts a server on a free port; `args` are settings such as `max_connections=20`. */
   static async start(args: readonly string[] = []): Promise<PostgresServer> {
     const programs = findPrograms() ?? installPrograms();
-    const directory = temporaryFolder("headgate-postgres");
-    const identity = unprivileged();
-    if (identity !== undefined) chownSync(directory, identity.uid, identity.gid);
-    const data = join(directory, "data");
-    const { status, stderr } = spawnSync(
-      join(programs, "initdb"),
-      ["-D", data, "-U", "headgate", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
-      { encoding: "utf8", cwd: directory, ...identity },
-    );
-    if (status !== 0) throw new Error(`initdb failed: ${(stderr ?? "").trim().split("\n").pop()}`);
+    const directory = folderOfServers();
+    copyCluster(newCluster(programs), join(directory, "data"));
     const server = new PostgresServer(await freePort(), directory, programs, args);
     await server.restart();
     return server;
@@ -124,7 +117,7 @@ export class PostgresServer {
   /** Ends it and removes its directory. */
   async stop(): Promise<void> {
     await this.kill();
-    rmSync(this.directory, { recursive: true, force: true });
+    removeFolder(this.directory);
   }
 
   #commandLine(): string[] {
@@ -176,6 +169,52 @@ export class PostgresServer {
     }
     throw new Error(`postgres on port ${this.port} did not answer within ${START_MS_MAX} ms`);
   }
+}
+
+/** A database cluster that was never used: initdb makes it once for all runs, in the project's .cache. */
+function newCluster(programs: string): string {
+  const version = /\d+(\.\d+)*/.exec(
+    spawnSync(join(programs, "postgres"), ["--version"], { encoding: "utf8" }).stdout,
+  )?.[0];
+  const kept = join(CACHE, `postgres-${version}`);
+  if (existsSync(kept)) return kept;
+  const made = join(folderOfServers(), "data");
+  const { status, stderr } = spawnSync(
+    join(programs, "initdb"),
+    ["-D", made, "-U", "headgate", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
+    { encoding: "utf8", cwd: dirname(made), ...unprivileged() },
+  );
+  if (status !== 0) throw new Error(`initdb failed: ${(stderr ?? "").trim().split("\n").pop()}`);
+  const copy = join(CACHE, `.postgres-${process.pid}`);
+  mkdirSync(CACHE, { recursive: true });
+  run("cp", "-Rp", made, copy);
+  removeFolder(dirname(made));
+  try {
+    renameSync(copy, kept);
+  } catch {
+    // Another test file was quicker.
+    rmSync(copy, { recursive: true });
+  }
+  return kept;
+}
+
+function copyCluster(from: string, to: string): void {
+  run("cp", "-Rp", from, to);
+  const identity = unprivileged();
+  if (identity !== undefined) run("chown", "-R", `${identity.uid}:${identity.gid}`, to);
+}
+
+/** A folder that whoever runs the server may write into. */
+function folderOfServers(): string {
+  const directory = temporaryFolder("postgres");
+  const identity = unprivileged();
+  if (identity !== undefined) chownSync(directory, identity.uid, identity.gid);
+  return directory;
+}
+
+function run(program: string, ...args: string[]): void {
+  const { status, stderr } = spawnSync(program, args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(`${program} ${args.join(" ")} failed: ${stderr}`);
 }
 
 /** The folder of initdb and postgres: the newest of Debian's, or one of the PATH's. */

@@ -2,13 +2,13 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import type { RedisTarget } from "../../src/stores/redis/connect.ts";
-import { temporaryFolder } from "./temporary-folder.ts";
+import { removeFolder, temporaryFolder } from "./temporary-folder.ts";
 
 const START_MS_MAX = 10_000;
 const running = new Set<ChildProcess>();
@@ -157,7 +157,7 @@ export class RedisServer {
   /** Ends it and removes its directory. */
   async stop(): Promise<void> {
     await this.kill();
-    rmSync(this.directory, { recursive: true, force: true });
+    removeFolder(this.directory);
   }
 
   #commandLine(): string[] {
