@@ -71,8 +71,28 @@ function metricsPage({
   return {
     methods: READ,
     help: "metrics for Prometheus",
-    answer: () => ({ status: 200, headers: { "content-type": metricsContentType }, body: metricsText() }),
+    async answer({ method }) {
+      const headers = { "content-type": metricsContentType };
+      // Nobody reads the page then, so it is not begun.
+      if (method === "HEAD") return { status: 200, headers, body: metricsText() };
+      const pieces = metricsText()[Symbol.asyncIterator]();
+      try {
+        // What fails before the first piece is an error of its own; later it breaks the connection off.
+        const first = await pieces.next();
+        return { status: 200, headers, body: startingWith(first, pieces) };
+      } catch (error) {
+        return text(503, `the metrics can't be shown: ${error instanceof Error ? error.message : String(error)}\n`);
+      }
+    },
   };
+}
+
+async function* startingWith(first: IteratorResult<string>, rest: AsyncIterator<string>): AsyncGenerator<string> {
+  try {
+    for (let next = first; next.done !== true; next = await rest.next()) yield next.value;
+  } finally {
+    await rest.return?.();
+  }
 }
 
 function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<string, Page> {

@@ -148,21 +148,22 @@ function adminSources(parts: Parts): AdminSources {
 
 // By an exporter of its own: looking at the metrics of Node.js would begin their lags anew before they are scraped.
 function countsOf(parts: Parts): () => Promise<ToldCounts> {
-  const { statsBook, reloader } = parts;
+  const { series, reloader } = parts;
   const exporter = new PrometheusExporter(metricSources(parts), false);
   const rulesHash = () => reloader.current?.hash;
-  const changed = new ChangedCounts({ page: () => exporter.fixedText(), statsBook, rulesHash });
+  const changed = new ChangedCounts({ page: () => exporter.fixedText(), series, rulesHash });
   return () => changed.take();
 }
 
 function metricSources(parts: Parts): ConstructorParameters<typeof PrometheusExporter>[0] {
-  const { calls, storeCounts, statsBook, store, reloader, clock, health, version, running, localCache } = parts;
+  const { calls, storeCounts, series, store, reloader, clock, health, version, running, localCache } = parts;
   return {
     calls,
     store: storeCounts,
     admin: parts.adminCounts,
     reloads: () => reloader.status(),
-    statsBook,
+    series,
+    statsdErrors: () => running.statsd?.errors,
     rules: () => {
       const { current } = reloader;
       const loadedAtUs = reloader.status().loadedAtUs;

@@ -17,6 +17,7 @@ import { AdminCounts } from "../telemetry/admin-counts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { CallCounts, StoreCounts } from "../telemetry/observers.ts";
 import { RateLimitedLog } from "../telemetry/rate-limited-log.ts";
+import { SeriesBook } from "../telemetry/series-book.ts";
 import { LimitStatsBook } from "../telemetry/stats-book.ts";
 import { StatsdExporter } from "../telemetry/statsd.ts";
 import type { LaneCounts } from "../transport/fast-lane/bounds.ts";
@@ -41,6 +42,7 @@ export interface Parts extends AppOptions {
   readonly calls: CallCounts;
   readonly storeCounts: StoreCounts;
   readonly statsBook: LimitStatsBook;
+  readonly series: SeriesBook;
   readonly store: Store;
   readonly limiter: Limiter;
   readonly buckets: BucketDesk;
@@ -66,6 +68,7 @@ export function buildParts(options: AppOptions): Parts {
   const calls = new CallCounts(rareLog);
   const storeCounts = new StoreCounts(rareLog);
   const statsBook = new LimitStatsBook(settings.metricValuesMax);
+  const series = new SeriesBook(statsBook, settings.metricRulesMax);
   const store = openStore({ settings, clock, observer: storeCounts });
   const openLocalStore = () => new MemoryStore({ clock, observer: storeCounts, bucketsMax: settings.bucketsMax });
   const onStoreFailure = policyOf(settings);
@@ -109,6 +112,7 @@ export function buildParts(options: AppOptions): Parts {
     calls,
     storeCounts,
     statsBook,
+    series,
     store,
     limiter,
     buckets: new BucketDesk({ ...limiting, rules: () => limiter.rules }),
@@ -174,6 +178,7 @@ function putInForce(parts: Parts, rules: RuleSet): void {
   // What rules that go now have counted must not be lost between two flushes.
   parts.running.statsd?.flush();
   parts.statsBook.retainOnly(inUse);
+  parts.series.forgetDropped();
   // The first question makes the store begin to count processes; `local` needs the number when it is too late to ask.
   if (needsProcessCount) parts.store.processCount();
   showRulesHealth(parts);

@@ -50,6 +50,12 @@ export const TELEMETRY_SETTINGS = under("Telemetry", {
     200,
     "Most values of callers that become metric labels, per rule; further ones count under `other`.",
   ),
+  metricRulesMax: setting(
+    "METRIC_RULES_MAX",
+    wholeNumber(1, 1_000_000),
+    2_000,
+    "Most rules, with their values of callers, that have series of their own on the metrics page, per domain, in the order of their first hits; further ones are added up as `(other rules)`. Six series each.",
+  ),
   nearLimitRatio: setting(
     "NEAR_LIMIT_RATIO",
     decimalNumber(0, 1),

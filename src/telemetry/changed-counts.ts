@@ -3,7 +3,8 @@
 
 import type { LimitStats } from "../core/limit-stats.ts";
 import { RULE_METRICS } from "./metrics.ts";
-import type { LimitStatsBook, StatsEntry } from "./stats-book.ts";
+import type { SeriesSource } from "./series-book.ts";
+import type { StatsEntry } from "./stats-book.ts";
 
 /** Some counters as a page in Prometheus's text format, without help. */
 export interface ToldCounts {
@@ -15,7 +16,7 @@ export interface ToldCounts {
 export interface CountSources {
   /** Everything but the counters of rules, as a page. */
   readonly page: () => Promise<string>;
-  readonly statsBook: LimitStatsBook;
+  readonly series: SeriesSource;
   /** Changes when other rules come in force. */
   readonly rulesHash: () => string | undefined;
 }
@@ -72,7 +73,7 @@ export class ChangedCounts {
   }
 
   #changedRules(): string {
-    const rest = this.#rest ?? this.#sources.statsBook.entries();
+    const rest = this.#rest ?? this.#sources.series.entries();
     const changed: StatsEntry[] = [];
     let next = rest.next();
     for (; next.done !== true; next = rest.next()) {

@@ -85,6 +85,10 @@ export const METRICS = {
     "Refused hits that look like a report after the fact on a rule that is not post-paid: the limit does not bite.",
   ),
   debtCapped: counter("headgate_debt_capped_hits_total", "Post-paid hits beyond debt_max that were not recorded."),
+  statsdErrors: counter(
+    "headgate_statsd_errors_total",
+    "Errors while counters were sent to statsd: over UDP what the packet held is lost, over TCP it is sent again.",
+  ),
   inFlight: gauge("headgate_calls_in_flight", "Calls that wait for their decision."),
 
   laneCalls: counter("headgate_fast_lane_calls_total", "Calls that the fast lane read by itself."),

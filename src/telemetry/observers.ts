@@ -9,6 +9,7 @@ import type { LimiterObserver } from "../limiter/observer.ts";
 import type { StoreObserver } from "../stores/store-observer.ts";
 import { LatencyHistogram } from "./latency-histogram.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
+import { shortText } from "./short-text.ts";
 import { OTHER_VALUES } from "./stats-book.ts";
 
 /** Names of Source in metrics; the index is the Source. */
@@ -64,7 +65,7 @@ export class CallCounts implements LimiterObserver {
 
   domainNotFound(domain: string): void {
     this.domainsNotFound++;
-    const shown = showable(domain);
+    const shown = shortText(showable(domain));
     const isKept = this.unknownDomains.has(shown) || this.unknownDomains.size < UNKNOWN_DOMAINS_MAX;
     const name = isKept ? shown : OTHER_VALUES;
     this.unknownDomains.set(name, (this.unknownDomains.get(name) ?? 0) + 1);

@@ -8,7 +8,8 @@ import { inTurns } from "./in-turns.ts";
 import { LATENCY_BOUNDS_US, type LatencyHistogram } from "./latency-histogram.ts";
 import { METRICS, type MetricRow, RULE_METRICS } from "./metrics.ts";
 import { BREAKER_STATES, type CallCounts, SOURCE_NAMES, type StoreCounts } from "./observers.ts";
-import type { LimitStatsBook, StatsEntry } from "./stats-book.ts";
+import type { SeriesSource } from "./series-book.ts";
+import type { StatsEntry } from "./stats-book.ts";
 
 /** The rule set in force, as metrics show it. */
 export interface RulesGauge {
@@ -58,7 +59,9 @@ export interface MetricSources {
   readonly store: StoreCounts;
   readonly admin: AdminCounts;
   readonly reloads: () => ReloadNumbers;
-  readonly statsBook: LimitStatsBook;
+  readonly series: SeriesSource;
+  /** Errors while counters were sent to statsd; undefined without statsd. */
+  readonly statsdErrors: () => number | undefined;
   /** Undefined before the first rule set. */
   readonly rules: () => RulesGauge | undefined;
   /** Buckets that live in this process; undefined if the store keeps them elsewhere. */
@@ -81,11 +84,11 @@ const METHOD = { grpc_method: "ShouldRateLimit" };
 /** Exports everything of metrics.ts, and how the process itself fares. */
 export class PrometheusExporter {
   readonly #registry = new Registry();
-  readonly #statsBook: LimitStatsBook;
+  readonly #series: SeriesSource;
 
   /** `withProcess` adds the metrics of Node.js and the process (on by default; they keep a probe of the event loop running). */
   constructor(sources: MetricSources, withProcess = true) {
-    this.#statsBook = sources.statsBook;
+    this.#series = sources.series;
     if (withProcess) collectDefaultMetrics({ register: this.#registry });
     registerCalls(this.#registry, sources);
     registerLane(this.#registry, sources);
@@ -109,7 +112,7 @@ export class PrometheusExporter {
   async *metricsText(): AsyncGenerator<string> {
     yield await this.fixedText();
     for (const [field, row] of Object.entries(RULE_METRICS)) {
-      yield* inTurns(ruleMetricLines(row, this.#statsBook.entries(), field as keyof typeof RULE_METRICS));
+      yield* inTurns(ruleMetricLines(row, this.#series.entries(), field as keyof typeof RULE_METRICS));
     }
   }
 }
@@ -123,7 +126,7 @@ function* ruleMetricLines(
   for (const { labels, stats } of entries) yield `${row.name}{${labels}} ${stats[field]}\n`;
 }
 
-function registerCalls(registry: Registry, { calls, inFlight }: MetricSources): void {
+function registerCalls(registry: Registry, { calls, inFlight, statsdErrors }: MetricSources): void {
   const register = registerIn(registry);
   register(METRICS.totalRequests, () => [
     [calls.responseTime.count() + calls.storeErrors() + calls.serviceErrors(), METHOD],
@@ -150,6 +153,7 @@ function registerCalls(registry: Registry, { calls, inFlight }: MetricSources): 
   register(METRICS.suspectedLateReports, () => [[calls.lateReports]]);
   register(METRICS.debtCapped, () => [[calls.cappedHits]]);
   register(METRICS.inFlight, () => [[inFlight()]]);
+  register(METRICS.statsdErrors, () => optional(statsdErrors()));
 }
 
 function registerLane(registry: Registry, { lane }: MetricSources): void {

@@ -1,7 +1,9 @@
-// Counters of every rule, over reloads. Bounded: text of callers makes at most METRIC_VALUES_MAX entries per rule.
+// Counters of every rule, over reloads. Bounded: text of callers makes at most METRIC_VALUES_MAX entries per rule, and is
+// cut where it is long. series-book.ts says which of them have series of their own.
 
 import { LimitStats, type StatsBook, type ValueStatsBook } from "../core/limit-stats.ts";
 import { showable, textOf } from "../core/request.ts";
+import { shortText } from "./short-text.ts";
 
 /** Most entries that hold text of callers, in all; whatever METRIC_VALUES_MAX says. */
 export const VALUE_ENTRIES_MAX = 20_000;
@@ -62,8 +64,9 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     const key = joined(path);
     const known = rule.values.get(key);
     if (known !== undefined) return known.stats;
-    // Bytes that are no text are shown, and so counted, as replacement characters: no two series have the same labels.
-    const shown = path.map(showable);
+    // Bytes that are no text are shown, and so counted, as replacement characters, long values by their beginning and a
+    // hash: no two series have the same labels.
+    const shown = path.map((element) => shortText(showable(element)));
     const shownKey = joined(shown);
     const alike = shownKey === key ? undefined : rule.values.get(shownKey);
     if (alike !== undefined) return alike.stats;
@@ -112,7 +115,8 @@ function joined(parts: readonly string[]): string {
   return text;
 }
 
-function labelsOf(domain: string, path: readonly string[], limit: string): string {
+/** The labels of an entry as Prometheus writes them; all text is one-byte. */
+export function labelsOf(domain: string, path: readonly string[], limit: string): string {
   const label = (name: string, oneByte: string) => `${name}="${escapeLabel(textOf(oneByte))}"`;
   return [
     label("domain", domain),

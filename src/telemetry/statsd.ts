@@ -4,10 +4,11 @@
 
 import { StatsD } from "hot-shots";
 import type { LimitStats } from "../core/limit-stats.ts";
-import { textOf } from "../core/request.ts";
+import { oneByteOf, textOf } from "../core/request.ts";
 import type { CallCounts } from "./observers.ts";
 import type { LocalCacheNumbers } from "./prometheus.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
+import { shortText } from "./short-text.ts";
 import type { LimitStatsBook } from "./stats-book.ts";
 
 export interface StatsdOptions {
@@ -44,7 +45,10 @@ const RULE_COUNTERS = [
   ["withinLimit", "within_limit"],
   ["shadowMode", "shadow_mode"],
 ] as const;
+/** A packet of an Ethernet network; hot-shots puts as many counters into one as fit. */
 const BUFFER_BYTES = 1_400;
+/** Longest part of a name that rules and callers give. With all that stands around it, it fits into a packet. */
+const NAME_BYTES_MAX = 512;
 const BUFFER_FLUSH_MS = 20;
 
 /** Sends what moved, every `flushMs` and once more when it is closed. */
@@ -61,6 +65,8 @@ export class StatsdExporter {
   /** Takes back what the last flush noted as sent. */
   readonly #undo: (() => void)[] = [];
   #link: { readonly client: StatsD; hasFailed: boolean };
+  /** Errors while sending, since the start. */
+  errors = 0;
 
   constructor(options: StatsdOptions, sources: StatsdSources) {
     const { flushMs, tags, isDog, worker } = options;
@@ -123,6 +129,7 @@ export class StatsdExporter {
       tcpGracefulErrorHandling: false,
       errorHandler: (error) => {
         link.hasFailed = true;
+        this.errors++;
         this.#sources.log.warn("statsd", "statsd does not take counters", () => ({ reason: error.message }));
       },
     });
@@ -130,12 +137,13 @@ export class StatsdExporter {
     return link;
   }
 
-  // A server that was away gets what it missed: the flush that failed is taken back and sent again on a new socket. What
-  // it had read before the connection broke counts twice, at most one flush.
+  // Over TCP a server that was away gets what it missed: the flush that failed is taken back and sent again on a new
+  // socket. What it had read before the connection broke counts twice, at most one flush. Over UDP packets travel one by
+  // one, and nobody says which of them arrived: what one has lost is lost, and nothing counts twice.
   #mend(): void {
     const undo = this.#undo.splice(0);
     if (!this.#link.hasFailed) return;
-    for (const takeBack of undo) takeBack();
+    if (this.#options.protocol === "tcp") for (const takeBack of undo) takeBack();
     this.#link.client.close(() => undefined);
     this.#link = this.#open();
   }
@@ -193,10 +201,13 @@ export function ruleName(domain: string, path: readonly string[]): string {
 }
 
 // `:` and `|` end a name in statsd; dots inside an IPv4 address would split it. Other dots stay, as in the reference.
+// Long names are cut.
 function sanitized(name: string): string {
-  return name
+  const whole = name
     .replace(/(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])/g, (address) => address.replaceAll(".", "_"))
     .replace(/[:|\n]/g, "_");
+  const isLong = Buffer.byteLength(whole) > NAME_BYTES_MAX;
+  return isLong ? textOf(shortText(oneByteOf(whole), NAME_BYTES_MAX)) : whole;
 }
 
 function tagSuffix(tags: ReadonlyMap<string, string>): string {

@@ -6,6 +6,8 @@ import type { ToWorker } from "./messages.ts";
 
 /** A worker that has not sent its page by then is shown as it was last time: one that hangs must not blind the others. */
 const PAGE_MS = 2_000;
+/** Longest page of a worker, in characters: more than METRIC_RULES_MAX and METRIC_VALUES_MAX let one grow to by far. */
+const PAGE_LENGTH_MAX = 67_108_864;
 
 /** A worker as far as its page goes. */
 export interface PageWorker {
@@ -21,6 +23,7 @@ export interface PageWorker {
 interface Wanted {
   readonly worker: PageWorker;
   text: string;
+  isTooLong: boolean;
   readonly done: () => void;
 }
 
@@ -48,7 +51,7 @@ export class FleetPage {
     this.#sources = sources;
   }
 
-  /** The page of all, piece by piece. */
+  /** The page of all, piece by piece. Throws if there would be nothing of the workers on it, or a part of them is too long. */
   async *text(): AsyncGenerator<string> {
     const sum = await this.#afterLast(() => this.#gather());
     yield* sum.text();
@@ -58,9 +61,11 @@ export class FleetPage {
   take(id: number, text: string, isLast: boolean): void {
     const wanted = this.#wanted.get(id);
     if (wanted === undefined) return;
-    wanted.text += text;
+    wanted.isTooLong ||= wanted.text.length + text.length > PAGE_LENGTH_MAX;
+    if (wanted.isTooLong) wanted.text = "";
+    else wanted.text += text;
     if (!isLast) return;
-    wanted.worker.lastPage = wanted.text;
+    if (!wanted.isTooLong) wanted.worker.lastPage = wanted.text;
     wanted.done();
   }
 
@@ -78,7 +83,12 @@ export class FleetPage {
 
   async #gather(): Promise<PageSum> {
     const workers = [...this.#sources.workers()];
-    await Promise.all(workers.filter(({ showsPages }) => showsPages).map((worker) => this.#ask(worker)));
+    const asked = workers.filter(({ showsPages }) => showsPages);
+    const fits = await Promise.all(asked.map((worker) => this.#ask(worker)));
+    if (fits.includes(false)) throw new Error(`the metrics of a worker are longer than ${PAGE_LENGTH_MAX} characters`);
+    if (asked.length > 0 && asked.every(({ lastPage }) => lastPage === "")) {
+      throw new Error(`no worker has sent its metrics within ${PAGE_MS} ms`);
+    }
     const sum = new PageSum();
     // Who has ended meanwhile is buried after this page, and who stops only then: what they counted counts here too.
     const gone: Counts = new Map();
@@ -100,16 +110,18 @@ export class FleetPage {
     this.#rules = rules;
   }
 
-  #ask(worker: PageWorker): Promise<void> {
+  /** False if its page is too long. */
+  #ask(worker: PageWorker): Promise<boolean> {
     const id = this.#nextId++;
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(timer);
         this.#wanted.delete(id);
-        resolve();
+        resolve(!wanted.isTooLong);
       };
       const timer = setTimeout(done, PAGE_MS);
-      this.#wanted.set(id, { worker, text: "", done });
+      const wanted: Wanted = { worker, text: "", isTooLong: false, done };
+      this.#wanted.set(id, wanted);
       worker.send({ kind: "page wanted", id });
     });
   }

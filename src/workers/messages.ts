@@ -44,8 +44,14 @@ export type ToWorker =
   | { readonly kind: "move"; readonly surplus: number }
   /** Send your own metrics, in pieces. */
   | { readonly kind: "page wanted"; readonly id: number }
-  /** Part of the metrics of all, as asked for. */
-  | { readonly kind: "page"; readonly id: number; readonly text: string; readonly isLast: boolean }
+  /** Part of the metrics of all, as asked for. `trouble`, with the last: why they can't be shown. */
+  | {
+      readonly kind: "page";
+      readonly id: number;
+      readonly text: string;
+      readonly isLast: boolean;
+      readonly trouble?: string;
+    }
   | { readonly kind: "views"; readonly id: number; readonly views: readonly WorkerView[] };
 
 export type FromWorker =

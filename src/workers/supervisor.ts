@@ -322,8 +322,14 @@ export class Supervisor {
   }
 
   async #sendPage(worker: WorkerProcess, id: number): Promise<void> {
-    for await (const text of this.#page.text()) await worker.sendWhole({ kind: "page", id, text, isLast: false });
-    worker.send({ kind: "page", id, text: "", isLast: true });
+    try {
+      for await (const text of this.#page.text()) await worker.sendWhole({ kind: "page", id, text, isLast: false });
+      worker.send({ kind: "page", id, text: "", isLast: true });
+    } catch (error) {
+      const trouble = error instanceof Error ? error.message : String(error);
+      this.#options.logger.error({ err: error }, "the metrics of all workers can't be shown");
+      worker.send({ kind: "page", id, text: "", isLast: true, trouble });
+    }
   }
 
   // Once for all that changes in a turn.

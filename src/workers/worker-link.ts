@@ -50,7 +50,7 @@ export class WorkerLink {
   readonly #channel: Channel;
   readonly #ports: Readonly<Partial<Record<DoorName, number>>>;
   readonly #openings = new Map<DoorName, Opening>();
-  readonly #pages = new Map<number, (text: string, isLast: boolean) => void>();
+  readonly #pages = new Map<number, (message: Extract<ToWorker, { kind: "page" }>) => void>();
   readonly #views = new Map<number, (views: readonly WorkerView[]) => void>();
   #service: WorkerService | undefined;
   #others: Extract<ToWorker, { kind: "others" }> | undefined;
@@ -122,21 +122,24 @@ export class WorkerLink {
     this.#reports.unref();
   }
 
-  /** The metrics of all workers as one page, piece by piece. */
+  /** The metrics of all workers as one page, piece by piece. Throws what the supervisor says why there are none. */
   async *fleetPage(): AsyncGenerator<string> {
     const pieces: string[] = [];
     let isDone = false;
+    let trouble: string | undefined;
     let wake: () => void = () => undefined;
     const id = this.#nextId++;
-    this.#pages.set(id, (text, isLast) => {
-      pieces.push(text);
-      isDone = isLast;
+    this.#pages.set(id, (message) => {
+      pieces.push(message.text);
+      isDone = message.isLast;
+      trouble = message.trouble;
       wake();
     });
     this.#send({ kind: "page wanted", id });
     try {
       while (!isDone || pieces.length > 0) {
         const piece = pieces.shift();
+        if (trouble !== undefined) throw new Error(trouble);
         if (piece !== undefined) yield piece;
         else await new Promise<void>((resolve) => (wake = resolve));
       }
@@ -198,7 +201,7 @@ export class WorkerLink {
         void this.#sendPage(message.id);
         break;
       case "page":
-        this.#pages.get(message.id)?.(message.text, message.isLast);
+        this.#pages.get(message.id)?.(message);
         break;
       case "views":
         this.#views.get(message.id)?.(message.views);

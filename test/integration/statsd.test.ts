@@ -3,7 +3,8 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
-import { describe, expect, test } from "vitest";
+import { StatsD } from "hot-shots";
+import { describe, expect, test, vi } from "vitest";
 import { CallCounts } from "../../src/telemetry/observers.ts";
 import { RateLimitedLog } from "../../src/telemetry/rate-limited-log.ts";
 import { LimitStatsBook } from "../../src/telemetry/stats-book.ts";
@@ -100,6 +101,44 @@ describe("statsd", () => {
       [name("config_load_success")]: 1,
     });
     socket.close();
+  });
+
+  test("gets each hit once, over UDP, though values are longer than a packet may be", async () => {
+    const { socket, sums, env } = await listenForStats();
+    const rules =
+      "domain: edge\ndescriptors:\n  - { key: user, detailed_metric: true, rate_limit: { requests_per_unit: 9, unit: hour } }\n";
+    const app = await startTestApp(rules, { ...env, STATS_FLUSH_INTERVAL: "20ms" });
+    for (let i = 0; i < 5; i++) await app.hit({ user: "x".repeat(65_000) });
+    const hits = () => [...sums.values].filter(([name]) => name.endsWith(".total_hits"));
+    await expect.poll(() => hits().map(([, value]) => value)).toEqual([5]);
+    await app.hit({ user: "short" });
+    await app.stop();
+    await expect.poll(() => sums.values.get("ratelimit.service.rate_limit.edge.user_short.total_hits")).toBe(1);
+    expect(hits().map(([name, value]) => [Buffer.byteLength(name) < 600, value])).toEqual([
+      [true, 5],
+      [true, 1],
+    ]);
+    socket.close();
+  });
+
+  test("over UDP a packet that can't be sent is counted, and nothing is sent a second time", async () => {
+    const log = new RateLimitedLog({ info: ignore, warn: ignore, error: ignore }, new ManualClock());
+    const statsBook = new LimitStatsBook(0);
+    const increments = vi.spyOn(StatsD.prototype, "increment");
+    // The kernel lets nobody send to a broadcast address who has not asked for that.
+    const address = { host: "127.255.255.255", port: 9, protocol: "udp", flushMs: 3_600_000 } as const;
+    const statsd = new StatsdExporter(
+      { ...address, tags: new Map(), isDog: false },
+      { calls: new CallCounts(log), reloads: () => ({ loads: 0, failures: 0 }), statsBook, localCache: undefined, log },
+    );
+    statsBook.statsOf("edge", ["user"], "").totalHits = 5;
+    statsd.flush();
+    await expect.poll(() => statsd.errors).toBe(1);
+    expect(increments.mock.calls).toEqual([["ratelimit.service.rate_limit.edge.user.total_hits", 5]]);
+    statsd.flush();
+    expect(increments.mock.calls).toHaveLength(1);
+    await statsd.close();
+    increments.mockRestore();
   });
 
   test("gets every hit of a rule that a reload drops, once", async () => {

@@ -16,7 +16,7 @@ beforeEach(() => {
   page = "";
   statsBook = new LimitStatsBook(200);
   rulesHash = "a";
-  changed = new ChangedCounts({ page: async () => page, statsBook, rulesHash: () => rulesHash });
+  changed = new ChangedCounts({ page: async () => page, series: statsBook, rulesHash: () => rulesHash });
 });
 
 function ruleOf(key: string) {

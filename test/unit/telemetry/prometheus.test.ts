@@ -21,7 +21,8 @@ function makeExporter() {
     store: new StoreCounts(log),
     admin: new AdminCounts(),
     reloads: () => ({ loads: 1, failures: 1, lastError: "a mistake" }),
-    statsBook: new LimitStatsBook(200),
+    series: new LimitStatsBook(200),
+    statsdErrors: () => 7,
     rules: () => ({ version: 3, hash: "abc", limits: 12, ageSeconds: 90 }),
     buckets: (): number | undefined => 42,
     localCache: { size: 3, lookups: 10, hits: 4, expired: 2, evicted: 1 },
@@ -59,8 +60,8 @@ test("exports every metric of the table with its help and kind, once", async () 
 });
 
 test("every line is a comment or a sample", async () => {
-  const { exporter, statsBook } = makeExporter();
-  statsBook.statsOf("edge", ["tenant"], "");
+  const { exporter, series } = makeExporter();
+  series.statsOf("edge", ["tenant"], "");
   const lines = (await textOf(exporter)).split("\n").filter((line) => line !== "");
   expect(
     lines.filter((line) => !/^(?:# (?:HELP|TYPE) \w+ .+|\w+(?:\{(?:\w+="[^"]*",?)*\})? -?[\d.e+-]+)$/.test(line)),
@@ -150,6 +151,7 @@ test("shows the rules in force and how the last load went", async () => {
   expect(sampleOf(text, "ratelimit_service_config_load_success")).toBe("1");
   expect(sampleOf(text, "ratelimit_service_config_load_error")).toBe("1");
   expect(sampleOf(text, "headgate_buckets")).toBe("42");
+  expect(sampleOf(text, "headgate_statsd_errors_total")).toBe("7");
 });
 
 test("has no sample for what is not known, rather than a zero", async () => {
@@ -164,8 +166,8 @@ test("has no sample for what is not known, rather than a zero", async () => {
 
 describe("counters of rules", () => {
   test("are read when scraped, under the reference's names", async () => {
-    const { statsBook, exporter } = makeExporter();
-    const stats = statsBook.statsOf("edge", ["tenant"], "");
+    const { series, exporter } = makeExporter();
+    const stats = series.statsOf("edge", ["tenant"], "");
     stats.totalHits = 9;
     stats.overLimit = 2;
     stats.shadowMode = 1;

@@ -48,6 +48,20 @@ describe("counters of rules", () => {
     ]);
   });
 
+  test("of long values are bounded in bytes, and two that differ at their ends stay two", () => {
+    const book = new LimitStatsBook(200);
+    const rule = book.statsOf("edge", ["tenant"], "");
+    const long = `tenant_${oneByteOf("ü").repeat(30_000)}`;
+    const of = (path: string) => book.statsOfValues(rule, "edge", [path], "");
+    const [one, other] = [of(`${long}1`), of(`${long}2`)];
+    expect(one).not.toBe(other);
+    expect(of(`${long}1`)).toBe(one);
+    const labels = [...book.entries()].slice(1).map((entry) => entry.labels);
+    expect(new Set(labels).size).toBe(2);
+    // The value stands in two labels, cut between two characters each time.
+    expect(labels.filter((label) => Buffer.byteLength(label) > 400 || label.includes("\ufffd"))).toEqual([]);
+  });
+
   test("go when a reload no longer has their rule, with those of its values", () => {
     const book = new LimitStatsBook(200);
     const kept = book.statsOf("edge", ["a"], "");

@@ -1,6 +1,6 @@
 // One page for all workers: what it holds while they come, answer, hang, stop and die.
 
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
 import { type Counts, readCounts } from "../../../src/telemetry/sum-pages.ts";
 import { FleetPage, type PageWorker } from "../../../src/workers/fleet-page.ts";
 import type { ToWorker } from "../../../src/workers/messages.ts";
@@ -117,4 +117,33 @@ test("a series that the dead worker alone had stays as long as the rules, and th
   rules = "b";
   expect(await seriesOf(HITS)).toEqual({ [`${HITS}{rule="t"}`]: 2 });
   expect(await seriesOf("b_total")).toEqual({ 'b_total{code="X"}': 2 });
+});
+
+test("is an error when no worker has sent anything, and not a page without metrics", async () => {
+  vi.useFakeTimers();
+  for (const worker of workers) worker.whenAsked = () => undefined;
+  const outcome = seriesOf("a_total").catch((error: Error) => error.message);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(await outcome).toBe("no worker has sent its metrics within 2000 ms");
+  vi.useRealTimers();
+});
+
+test("is an error when a worker's part is longer than what is kept, and whole again after that", async () => {
+  const [one, other] = pair();
+  other.shows = page("a_total", " 1");
+  const piece = page("b_total", " 1").repeat(400_000);
+  let id = 0;
+  const send = one.send.bind(one);
+  one.send = (message) => {
+    if (message.kind === "page wanted") id = message.id;
+    one.whenAsked = () => {
+      for (let i = 0; i < 10; i++) fleet.take(id, piece, i === 9);
+    };
+    send(message);
+  };
+  await expect(seriesOf("a_total")).rejects.toThrow("the metrics of a worker are longer than 67108864 characters");
+  one.send = send;
+  one.whenAsked = undefined;
+  one.shows = page("a_total", " 2");
+  expect(await seriesOf("a_total")).toEqual({ a_total: 3 });
 });

@@ -1,0 +1,91 @@
+// Series of rules: bounded per domain, never falling, and their sums what was counted, whatever is hit and reloaded.
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { LimitStats } from "../../src/core/limit-stats.ts";
+import { SeriesBook } from "../../src/telemetry/series-book.ts";
+import { LimitStatsBook } from "../../src/telemetry/stats-book.ts";
+
+const RULES_MAX = 3;
+const DOMAINS = ["edge", "mesh"];
+const KEYS = ["a", "b", "c", "d", "e", "f"];
+
+const rule = fc.tuple(fc.constantFrom(...DOMAINS), fc.constantFrom(...KEYS));
+const step = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({ kind: fc.constant("hit" as const), rule, hits: fc.integer({ min: 1, max: 9 }) }),
+  },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("scrape" as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("reload" as const), keys: fc.subarray(KEYS) }) },
+);
+
+test("series are those that were hit, bounded per domain, and stay; all that a domain counted is in their sum", () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const book = new LimitStatsBook(200);
+      const series = new SeriesBook(book, RULES_MAX);
+      let keys: readonly string[] = KEYS;
+      const shown = new Map<string, number>();
+      const lost = new Map(DOMAINS.map((domain) => [domain, 0]));
+      const counted = new Map(DOMAINS.map((domain) => [domain, 0]));
+      const scrape = () => {
+        const now = [...series.entries()];
+        expect(new Set(now.map(({ labels }) => labels)).size).toBe(now.length);
+        for (const domain of DOMAINS) {
+          const own = now.filter((entry) => entry.domain === domain && !entry.labels.includes("(other rules)"));
+          expect(own.length).toBeLessThanOrEqual(RULES_MAX);
+          const sum = now.reduce((all, entry) => all + (entry.domain === domain ? entry.stats.totalHits : 0), 0);
+          expect(sum).toBe((counted.get(domain) ?? 0) - (lost.get(domain) ?? 0));
+        }
+        for (const { labels, stats } of now) {
+          expect(stats.totalHits).toBeGreaterThan(0);
+          expect(stats.totalHits).toBeGreaterThanOrEqual(shown.get(labels) ?? 0);
+        }
+        // A series that was there is there.
+        for (const labels of shown.keys()) expect(now.some((entry) => entry.labels === labels)).toBe(true);
+        shown.clear();
+        for (const { labels, stats } of now) shown.set(labels, stats.totalHits);
+        return now;
+      };
+      for (const one of steps) {
+        if (one.kind === "scrape") scrape();
+        else if (one.kind === "hit") {
+          const [domain, key] = one.rule;
+          if (!keys.includes(key)) continue;
+          book.statsOf(domain, [key], "").totalHits += one.hits;
+          counted.set(domain, (counted.get(domain) ?? 0) + one.hits);
+        } else {
+          const before = scrape();
+          keys = one.keys;
+          book.retainOnly(new Set(DOMAINS.flatMap((domain) => keys.map((key) => book.statsOf(domain, [key], "")))));
+          series.forgetDropped();
+          // The series of a dropped rule goes; what was added up stays, unless the domain has nothing left.
+          for (const { domain, labels, path, stats } of before) {
+            const isOther = labels.includes("(other rules)");
+            const isGone = isOther
+              ? ![...series.entries()].some((entry) => entry.labels === labels)
+              : !keys.includes(path[0] ?? "");
+            if (!isGone) continue;
+            shown.delete(labels);
+            lost.set(domain, (lost.get(domain) ?? 0) + stats.totalHits);
+          }
+        }
+      }
+      scrape();
+    }),
+  );
+});
+
+test("sums hold every field, in every step exact", () => {
+  const book = new LimitStatsBook(200);
+  const series = new SeriesBook(book, 1);
+  const fields = Object.keys(new LimitStats()) as (keyof LimitStats)[];
+  for (const key of ["a", "b", "c"]) {
+    const stats = book.statsOf("edge", [key], "");
+    for (const [i, field] of fields.entries()) stats[field] = i + 1;
+  }
+  const [own, other] = [...series.entries()];
+  expect(fields.map((field) => own?.stats[field])).toEqual(fields.map((_, i) => i + 1));
+  expect(fields.map((field) => other?.stats[field])).toEqual(fields.map((_, i) => 2 * (i + 1)));
+});
