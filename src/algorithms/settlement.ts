@@ -4,7 +4,8 @@
 
 import { InvariantError } from "../core/invariant.ts";
 import { WAIT_US_MAX } from "../core/refill.ts";
-import { Kind, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../core/take.ts";
+import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../core/take.ts";
+import { costToReturn, endOfDescriptor, Fold } from "../core/verdict.ts";
 import type { BucketAccess, WorkingBucket } from "./bucket-access.ts";
 import { chargeCounters } from "./counters.ts";
 import type { Report } from "./step.ts";
@@ -39,6 +40,7 @@ export interface Settlement {
 export class JointSettlement implements Settlement {
   readonly #access: BucketAccess;
   readonly #working: WorkingSet;
+  readonly #fold = new Fold();
   /** The bucket of each take of the group, by the take's index. */
   readonly #bucketOf: WorkingBucket[] = [];
   /** How a bucket stands after a giving back, which leaves the take's own answer alone. */
@@ -65,12 +67,13 @@ export class JointSettlement implements Settlement {
     let paidTakes = 0;
     for (let i = 0; i < group.size; i++) {
       const take = takeAt(group, i);
-      if (!take.paid || (take.mode !== Mode.pay && take.mode !== Mode.postPaid)) continue;
+      const cost = take.paid ? costToReturn(take) : 0;
+      if (cost === 0) continue;
       paidTakes++;
       // Each by itself, as a shared store does it, where receipts of many calls travel together.
       this.#working.reset();
       const bucket = this.#working.open(take, nowUs);
-      giveBackTake(bucket, take, take.cost - take.cappedHits, nowUs);
+      giveBackTake(bucket, take, cost, nowUs);
       reportBucket(bucket, take.limit, nowUs, this.#standing);
       keepFor(bucket, this.#standing.resetUs);
       this.#save(nowUs);
@@ -80,27 +83,16 @@ export class JointSettlement implements Settlement {
 
   /** Judges each descriptor on what those before it left and pays it tentatively. True if the call is refused. */
   #judge(group: TakeGroup, nowUs: number): boolean {
-    let isRefused = false;
-    let quotaDescriptors = 0;
-    let quotaOver = 0;
-    let start = 0;
-    while (start < group.size) {
-      const first = takeAt(group, start);
-      let end = start;
+    this.#fold.begin();
+    let end = 0;
+    for (let start = 0; start < group.size; start = end) {
+      end = endOfDescriptor(group, start);
       let isOver = false;
-      while (end < group.size && takeAt(group, end).descriptor === first.descriptor) {
-        if (this.#judgeTake(takeAt(group, end), end, nowUs)) isOver = true;
-        end++;
-      }
+      for (let i = start; i < end; i++) if (this.#judgeTake(takeAt(group, i), i, nowUs)) isOver = true;
       if (isOver) this.#undo(group, start, end);
-      if (first.kind === Kind.ordinary) isRefused = isRefused || isOver;
-      else if (first.kind === Kind.quota) {
-        quotaDescriptors++;
-        if (isOver) quotaOver++;
-      }
-      start = end;
+      this.#fold.add(takeAt(group, start).kind, isOver);
     }
-    return isRefused || (quotaDescriptors > 0 && quotaOver === quotaDescriptors && !group.hasSpareQuota);
+    return this.#fold.refuses(group.hasSpareQuota);
   }
 
   /** True if the take puts its descriptor over. */

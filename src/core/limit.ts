@@ -19,7 +19,10 @@ export const UNIT_SECONDS = [0, 1, 60, 3_600, 86_400, 2_592_000, 31_536_000, 604
 /** Names of the units in rule files, by wire number. */
 export const UNIT_NAMES = ["unknown", "second", "minute", "hour", "day", "month", "year", "week"] as const;
 
-/** What a call gets when the store fails. Ordered by precedence: the largest among a call's limits decides. */
+/** Longest window, in seconds: a year. */
+export const WINDOW_SECONDS_MAX = 31_536_000;
+
+/** What a limit means for its call when the store gives no answer of it. */
 export const OnStoreFailure = { allow: 0, local: 1, deny: 2, error: 3 } as const;
 export type OnStoreFailure = (typeof OnStoreFailure)[keyof typeof OnStoreFailure];
 
@@ -46,7 +49,7 @@ export interface Limit {
   readonly amount: number;
   /** Most tokens a bucket holds; equal to `amount` for the window algorithms. */
   readonly burst: number;
-  /** Length of the window in whole seconds, which is also the length of a tick in microseconds. At most 31,536,000. */
+  /** Length of the window in whole seconds, which is also the length of a tick in microseconds. At most WINDOW_SECONDS_MAX. */
   readonly windowSeconds: number;
   /** Most debt in tokens that post-paid hits may run up (token bucket); at least `burst`, at most AMOUNT_MAX. */
   readonly debtMax: number;

@@ -18,11 +18,17 @@ export type Kind = (typeof Kind)[keyof typeof Kind];
 export const Mode = { pay: 0, peek: 1, refund: 2, postPaid: 3, charge: 4, denied: 5 } as const;
 export type Mode = (typeof Mode)[keyof typeof Mode];
 
-/** What a store found for one take. `over`: not now; `never`: the cost is larger than the limit can ever hold. */
-export const Outcome = { notAsked: 0, room: 1, over: 2, never: 3 } as const;
+/**
+ * What is known of one take. `over`: not now; `never`: the cost is larger than the limit can ever hold. `unanswered`: the
+ * store has said nothing of it.
+ */
+export const Outcome = { unanswered: 0, room: 1, over: 2, never: 3 } as const;
 export type Outcome = (typeof Outcome)[keyof typeof Outcome];
 
-/** What became of a whole group. */
+/**
+ * What became of a whole group. `failed`: no answer refuses it, and at least one of its takes is unanswered; the others
+ * stand as they say, paid or not. Who asked decides then (limiter/failure-policy.ts).
+ */
 export const Verdict = { pending: 0, allowed: 1, refused: 2, failed: 3 } as const;
 export type Verdict = (typeof Verdict)[keyof typeof Verdict];
 
@@ -50,7 +56,9 @@ export class Take extends Keyed {
   /** Where this take is counted: the limit's own stats, or those of one value (`value_to_metric`, `detailed_metric`). */
   stats: LimitStats;
 
-  outcome: Outcome = Outcome.notAsked;
+  outcome: Outcome = Outcome.unanswered;
+  /** True if not the store decided it but the limit's `on_store_failure`: deny or local. */
+  byPolicy = false;
   /** True if this take's cost was paid (or refunded). */
   paid = false;
   /** Cost that would still pass after the group was settled; never negative. */
@@ -91,6 +99,7 @@ export class TakeGroup {
   stopsAtOver = false;
 
   verdict: Verdict = Verdict.pending;
+  /** Why takes are unanswered, if the verdict is failed. */
   failure: StoreError | undefined = undefined;
   source: Source = Source.store;
 
@@ -106,7 +115,8 @@ export class TakeGroup {
     take.bucketKey = "";
     take.limit = limit;
     take.stats = limit.stats;
-    take.outcome = Outcome.notAsked;
+    take.outcome = Outcome.unanswered;
+    take.byPolicy = false;
     take.paid = false;
     take.remaining = 0;
     take.waitUs = 0;
@@ -130,4 +140,31 @@ export class TakeGroup {
     this.failure = undefined;
     this.source = Source.store;
   }
+}
+
+/** Adds a take that asks the same. */
+export function copyQuestion(take: Take, into: TakeGroup): Take {
+  const copy = into.add(take.limit);
+  copy.bucketKey = take.bucketKey;
+  copy.keyHash = take.keyHash;
+  copy.descriptor = take.descriptor;
+  copy.kind = take.kind;
+  copy.mode = take.mode;
+  copy.cost = take.cost;
+  copy.windowSecondsLeft = take.windowSecondsLeft;
+  copy.stats = take.stats;
+  return copy;
+}
+
+/** Copies everything that a store writes into a take. */
+export function copyAnswer(from: Take, to: Take): void {
+  to.outcome = from.outcome;
+  to.byPolicy = from.byPolicy;
+  to.paid = from.paid;
+  to.remaining = from.remaining;
+  to.waitUs = from.waitUs;
+  to.resetUs = from.resetUs;
+  to.paidAtUs = from.paidAtUs;
+  to.cappedHits = from.cappedHits;
+  to.counted = from.counted;
 }

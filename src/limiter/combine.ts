@@ -1,16 +1,11 @@
 // Second half of a call: from settled takes to the decision. Per-key and global limits; the strictest is shown.
 
 import type { Decision, Status } from "../core/decision.ts";
-import { OnStoreFailure } from "../core/limit.ts";
-import { Kind, Mode, Outcome, type Take, Verdict } from "../core/take.ts";
+import { Kind, Outcome, type Take, Verdict } from "../core/take.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
+import { Fold, isAnyOver, isOver } from "../core/verdict.ts";
 import type { LimitCall } from "./call.ts";
 import { resetSecondsOf, waitUsOf } from "./retry-after.ts";
-
-/** True if the take found no room for its cost. */
-export function isOver(take: Take): boolean {
-  return take.outcome === Outcome.over || take.outcome === Outcome.never;
-}
 
 /**
  * Writes the decision of a settled call: one status per descriptor, in order, each showing its strictest limit, and the
@@ -23,12 +18,9 @@ export function combine(call: LimitCall): void {
   decision.overLimit = call.group.verdict === Verdict.refused;
   let governing: Take | undefined = globalRefuses ? globalTake : undefined;
   for (let i = 0; i < call.request.descriptorCount; i++) {
-    const first = call.firstTakes[i] as number;
-    const end = call.firstTakes[i + 1] as number;
-    let shown: Take | undefined = globalRefuses ? globalTake : undefined;
-    for (let t = first; t < end; t++) shown = strictest(shown, call.group.takes[t] as Take);
+    let shown = strictestOf(call, i, globalRefuses ? globalTake : undefined);
     const isUnlimited = call.rules[i]?.isUnlimited === true;
-    if (shown === undefined && !isUnlimited) shown = globalTake;
+    if (shown === undefined && !isUnlimited && globalTake?.outcome !== Outcome.unanswered) shown = globalTake;
     const status = decision.addStatus();
     if (shown === undefined) {
       status.remaining = isUnlimited ? AMOUNT_MAX : 0;
@@ -46,22 +38,18 @@ export function combine(call: LimitCall): void {
  * Takes of one descriptor are adjacent; a descriptor is over when any of them is.
  */
 export function wouldRefuse(call: LimitCall, quotaMode: boolean): boolean {
-  let quotas = 0;
-  let quotasOver = 0;
+  const fold = new Fold();
   for (let i = 0; i <= call.request.descriptorCount; i++) {
     const isGlobal = i === call.request.descriptorCount;
     const first = call.firstTakes[i] as number;
     const end = isGlobal ? call.group.size : (call.firstTakes[i + 1] as number);
     if (first === end) continue;
     const rule = isGlobal ? undefined : call.rules[i];
-    if (rule?.kind === Kind.shadow) continue;
-    const over = call.group.takes.slice(first, end).some(isOver);
-    if (!isGlobal && (quotaMode || rule?.isQuota === true)) {
-      quotas++;
-      if (over) quotasOver++;
-    } else if (over) return true;
+    const isQuota = !isGlobal && (quotaMode || rule?.isQuota === true);
+    const kind = rule?.kind === Kind.shadow ? Kind.shadow : isQuota ? Kind.quota : Kind.ordinary;
+    fold.add(kind, isAnyOver(call.group, first, end));
   }
-  return quotas > 0 && quotasOver === quotas && !call.group.hasSpareQuota;
+  return fold.refuses(call.group.hasSpareQuota);
 }
 
 /**
@@ -74,9 +62,7 @@ export function governAsReference(call: LimitCall, quotaMode: boolean): void {
   call.governing = undefined;
   let least = AMOUNT_MAX;
   for (let i = 0; i < call.request.descriptorCount; i++) {
-    let shown: Take | undefined;
-    const end = call.firstTakes[i + 1] as number;
-    for (let t = call.firstTakes[i] as number; t < end; t++) shown = strictest(shown, call.group.takes[t] as Take);
+    const shown = strictestOf(call, i, undefined);
     if (shown === undefined) continue;
     const takesOver = call.decision.statuses[i]?.overLimit === true && !quotaMode && call.rules[i]?.isQuota !== true;
     if (!takesOver && shown.remaining >= least) continue;
@@ -94,42 +80,6 @@ export function allowAll(decision: Decision, call: LimitCall): void {
   }
 }
 
-/**
- * Writes a refusal that was not the store's: descriptors whose rule says `on_store_failure: deny` show that limit, with
- * nothing left and a second to wait; all do if the global limit says so.
- */
-export function denyAll(decision: Decision, call: LimitCall): void {
-  decision.overLimit = true;
-  const globalTake = call.globalTake !== undefined && denies(call.globalTake) ? call.globalTake : undefined;
-  for (let i = 0; i < call.request.descriptorCount; i++) {
-    const status = decision.addStatus();
-    const take = denyingTake(call, i) ?? globalTake;
-    if (take === undefined) continue;
-    status.overLimit = take.kind !== Kind.shadow;
-    status.limit = take.limit;
-    status.hasReset = true;
-    status.resetSeconds = 1;
-    call.governing ??= take;
-  }
-}
-
-function denyingTake(call: LimitCall, descriptor: number): Take | undefined {
-  for (let t = call.firstTakes[descriptor] as number; t < (call.firstTakes[descriptor + 1] as number); t++) {
-    const take = call.group.takes[t] as Take;
-    if (denies(take)) return take;
-  }
-  return undefined;
-}
-
-function denies(take: Take): boolean {
-  return asksAdmission(take) && take.limit.onStoreFailure === OnStoreFailure.deny;
-}
-
-/** True if the take can refuse its call: it asks whether a cost may pass. */
-export function asksAdmission(take: Take): boolean {
-  return take.mode === Mode.pay || take.mode === Mode.peek || take.mode >= Mode.charge;
-}
-
 function showTake(status: Status, take: Take, isShadow: boolean): void {
   const over = isOver(take);
   status.overLimit = over && !isShadow;
@@ -137,6 +87,17 @@ function showTake(status: Status, take: Take, isShadow: boolean): void {
   status.remaining = take.remaining;
   status.hasReset = true;
   status.resetSeconds = resetSecondsOf(take);
+}
+
+/** The strictest of `first` and the descriptor's takes. Of those without an answer nothing is known, so nothing is shown. */
+function strictestOf(call: LimitCall, descriptor: number, first: Take | undefined): Take | undefined {
+  let shown = first;
+  const end = call.firstTakes[descriptor + 1] as number;
+  for (let t = call.firstTakes[descriptor] as number; t < end; t++) {
+    const take = call.group.takes[t] as Take;
+    if (take.outcome !== Outcome.unanswered) shown = strictest(shown, take);
+  }
+  return shown;
 }
 
 /** A refusing one before an allowing one; of refusing ones the longest wait, of allowing ones the least remaining. */

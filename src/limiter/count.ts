@@ -1,9 +1,10 @@
 // What a settled call adds to the counters of its rules, under the reference service's meanings, in hits.
 
-import { Kind, Mode, Source, type Take } from "../core/take.ts";
+import { OnStoreFailure } from "../core/limit.ts";
+import { Kind, Mode, Outcome, Source, type Take } from "../core/take.ts";
 import { divideDown } from "../core/units.ts";
+import { asksAdmission, isOver } from "../core/verdict.ts";
 import type { LimitCall } from "./call.ts";
-import { asksAdmission, isOver } from "./combine.ts";
 import { countCounter } from "./count-counter.ts";
 
 /** Counts hits before the store is asked, so that they show even if it fails. */
@@ -21,6 +22,8 @@ export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
   for (let i = 0; i < call.group.size; i++) {
     const take = call.group.takes[i] as Take;
     if (take.mode === Mode.peek || take.mode === Mode.refund) continue;
+    // What on_store_failure refuses found no limit over, and what it allows nobody has seen.
+    if (take.outcome === Outcome.unanswered || wasDenied(take)) continue;
     if (take.mode >= Mode.charge) countCounter(take, call.rules[take.descriptor]?.kind === Kind.shadow, nearLimitRatio);
     else if (isOver(take)) countOver(take, call.group.source);
     else countRoom(take, nearLimitRatio);
@@ -29,7 +32,12 @@ export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
 
 /** True if this looks like hits reported after the fact on a rule that is not post-paid, which then never bites. */
 export function looksLikeLateReport(take: Take): boolean {
+  if (wasDenied(take)) return false;
   return take.mode === Mode.pay && take.cost > 1 && isOver(take) && take.limit.stats.peeks > 0 && asksAdmission(take);
+}
+
+function wasDenied(take: Take): boolean {
+  return take.byPolicy && take.limit.onStoreFailure === OnStoreFailure.deny;
 }
 
 function countOver(take: Take, source: Source): void {

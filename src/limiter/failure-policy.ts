@@ -1,139 +1,91 @@
-// What a store failure means for a call: allow, deny, local or error, by the rules involved. Always counted.
-// `local` lets each process grant its share of the limit from memory, starting from what it last knew.
+// What is made of takes that the store left unanswered: each is decided by its own limit's on_store_failure, then the call
+// by all its takes as ever. What the store did answer stands, and what it was paid stands if the call passes.
 
-import { invariant } from "../core/invariant.ts";
-import { Algorithm, type Limit, OnStoreFailure } from "../core/limit.ts";
-import { Mode, Source, type Take, TakeGroup, Verdict } from "../core/take.ts";
-import { divideDown, MICROS_PER_SECOND } from "../core/units.ts";
-import type { Settled, Store } from "../stores/store.ts";
-import type { LimitCall } from "./call.ts";
-import { asksAdmission, isOver } from "./combine.ts";
+import { OnStoreFailure } from "../core/limit.ts";
+import { copyAnswer, copyQuestion, Kind, Outcome, Source, type Take, TakeGroup, Verdict } from "../core/take.ts";
+import { MICROS_PER_SECOND } from "../core/units.ts";
+import { asksAdmission, isGroupRefused, takeBack, Unpaid } from "../core/verdict.ts";
+import type { Store } from "../stores/store.ts";
+import type { LocalFallback } from "./local-fallback.ts";
 
-/** Buckets whose last answer is remembered for rules with `on_store_failure: local`. */
-const LAST_KNOWN_MAX = 50_000;
+/** What a caller is told to wait who was refused without an answer: nobody knows how long the store is away. */
+const DENIED_WAIT_US = MICROS_PER_SECOND;
 
-interface LastKnown {
-  remaining: number;
-  /** When the bucket is as new, by the process's clock: what was known means nothing after that. */
-  asNewAtUs: number;
+/** Decides calls with unanswered takes. */
+export class FailurePolicy {
+  readonly #store: Store;
+  readonly #fallback: LocalFallback;
+  readonly #returned = new TakeGroup();
+  readonly #toStore = new TakeGroup();
+  readonly #toFallback = new TakeGroup();
+
+  constructor(store: Store, fallback: LocalFallback) {
+    this.#store = store;
+    this.#fallback = fallback;
+  }
+
+  /**
+   * Decides a failed group: it is allowed or refused then, or still failed if the call has to end with an error. A limit
+   * that refuses, be it by an answer, by `deny` or by `local`, refuses whatever the others would make of the call; else one
+   * `error` ends it. Shadow limits do neither, nor do takes that ask for no admission. Returns the strictest policy that
+   * spoke.
+   */
+  decide(group: TakeGroup, nowUs: number): OnStoreFailure {
+    let policy = denyUnanswered(group);
+    let isRefused = isGroupRefused(group);
+    if (!isRefused && hasUnanswered(group, OnStoreFailure.local)) {
+      this.#fallback.settle(group, nowUs);
+      isRefused = isGroupRefused(group);
+    }
+    const endsWithError = !isRefused && hasUnanswered(group, OnStoreFailure.error);
+    if (endsWithError) policy = OnStoreFailure.error;
+    else group.verdict = isRefused ? Verdict.refused : Verdict.allowed;
+    this.#takeBack(group, endsWithError ? Unpaid.unheard : isRefused ? Unpaid.refused : Unpaid.over);
+    group.source = Source.local;
+    return policy;
+  }
+
+  #takeBack(group: TakeGroup, unpaid: Unpaid): void {
+    this.#returned.reset();
+    this.#toStore.reset();
+    this.#toFallback.reset();
+    takeBack(group, unpaid, this.#returned);
+    for (let i = 0; i < this.#returned.size; i++) {
+      const take = this.#returned.takes[i] as Take;
+      copyAnswer(take, copyQuestion(take, take.byPolicy ? this.#toFallback : this.#toStore));
+    }
+    if (this.#toStore.size > 0) this.#store.giveBack(this.#toStore);
+    if (this.#toFallback.size > 0) this.#fallback.giveBack(this.#toFallback);
+  }
 }
 
-/** The policy that decides for the call: error before deny before local before allow. Calls that ask nothing are allowed. */
-export function policyOf(call: LimitCall): OnStoreFailure {
+/** Refuses the unanswered takes of limits that say deny. The strictest of the policies but error that decide takes of the group. */
+function denyUnanswered(group: TakeGroup): OnStoreFailure {
   let policy: OnStoreFailure = OnStoreFailure.allow;
-  for (let i = 0; i < call.group.size; i++) {
-    const take = call.group.takes[i] as Take;
-    if (asksAdmission(take) && take.limit.onStoreFailure > policy) policy = take.limit.onStoreFailure;
+  for (let i = 0; i < group.size; i++) {
+    const take = group.takes[i] as Take;
+    if (take.outcome !== Outcome.unanswered || !asksAdmission(take)) continue;
+    const { onStoreFailure } = take.limit;
+    if (onStoreFailure === OnStoreFailure.error) continue;
+    if (onStoreFailure > policy) policy = onStoreFailure;
+    if (onStoreFailure === OnStoreFailure.deny) deny(take);
   }
   return policy;
 }
 
-// The fallback store settles before it returns, so nobody is ever told later.
-const NOBODY: Settled = {
-  settled: () => invariant(false, "the fallback store settles every take before it returns"),
-};
-
-/** Decides from this process's memory while the store is away. */
-export class LocalFallback {
-  readonly #openStore: () => Store;
-  readonly #processCount: () => number;
-  #store: Store | undefined;
-  readonly #lastKnown = new Map<string, LastKnown>();
-  readonly #spent = new TakeGroup();
-  readonly #shares = new WeakMap<Limit, { processCount: number; limit: Limit }>();
-
-  /** `openStore` makes an empty memory store; it must settle every take before it returns. */
-  constructor(openStore: () => Store, processCount: () => number) {
-    this.#openStore = openStore;
-    this.#processCount = processCount;
-  }
-
-  /** Remembers what the store said of buckets that may have to be decided locally, and ends a local spell. */
-  storeAnswered(group: TakeGroup, nowUs: number): void {
-    if (this.#store !== undefined) this.#drop();
-    for (let i = 0; i < group.size; i++) {
-      const take = group.takes[i] as Take;
-      if (take.limit.onStoreFailure === OnStoreFailure.local) this.#remember(take, nowUs);
-    }
-  }
-
-  /** Settles the group with each limit cut to this process's share. The takes keep their limits. */
-  settle(group: TakeGroup, nowUs: number): void {
-    this.#store ??= this.#openStore();
-    const processCount = Math.max(1, this.#processCount());
-    const limits: Limit[] = [];
-    for (let i = 0; i < group.size; i++) {
-      const take = group.takes[i] as Take;
-      limits.push(take.limit);
-      take.limit = this.#shareOf(take.limit, processCount);
-      this.#seed(take, nowUs, processCount, this.#store);
-    }
-    group.verdict = Verdict.pending;
-    this.#store.take(group, NOBODY);
-    for (let i = 0; i < group.size; i++) {
-      const take = group.takes[i] as Take;
-      const written = limits[i] as Limit;
-      take.limit = written;
-    }
-    group.source = Source.local;
-  }
-
-  #drop(): void {
-    void this.#store?.close();
-    this.#store = undefined;
-  }
-
-  #remember(take: Take, nowUs: number): void {
-    const resetUs = isOver(take) ? Math.max(take.waitUs, take.resetUs) : take.resetUs;
-    const asNewAtUs = nowUs + resetUs + take.windowSecondsLeft * MICROS_PER_SECOND;
-    // Re-inserting moves the bucket to the end, so the first one is the one not heard of longest.
-    this.#lastKnown.delete(take.bucketKey);
-    this.#lastKnown.set(take.bucketKey, { remaining: take.remaining, asNewAtUs });
-    if (this.#lastKnown.size <= LAST_KNOWN_MAX) return;
-    for (const oldest of this.#lastKnown.keys()) {
-      this.#lastKnown.delete(oldest);
-      break;
-    }
-  }
-
-  // The first local take of a bucket pays beforehand what the store had last said was gone.
-  #seed(take: Take, nowUs: number, processCount: number, store: Store): void {
-    const known = this.#lastKnown.get(take.bucketKey);
-    if (known === undefined) return;
-    this.#lastKnown.delete(take.bucketKey);
-    if (nowUs >= known.asNewAtUs) return;
-    const gone =
-      take.limit.burst - divideDown(Math.min(known.remaining, take.limit.burst * processCount), processCount);
-    if (gone <= 0) return;
-    this.#spent.reset();
-    const payment = this.#spent.add(take.limit);
-    payment.bucketKey = take.bucketKey;
-    payment.keyHash = take.keyHash;
-    payment.mode = Mode.postPaid;
-    payment.cost = gone;
-    store.take(this.#spent, NOBODY);
-  }
-
-  #shareOf(limit: Limit, processCount: number): Limit {
-    if (processCount === 1) return limit;
-    const kept = this.#shares.get(limit);
-    if (kept !== undefined && kept.processCount === processCount) return kept.limit;
-    const share = shareOf(limit, processCount);
-    this.#shares.set(limit, { processCount, limit: share });
-    return share;
-  }
+function deny(take: Take): void {
+  take.outcome = Outcome.over;
+  take.byPolicy = true;
+  take.remaining = 0;
+  take.waitUs = DENIED_WAIT_US;
 }
 
-// A bucket's rate is cut by a longer window, which is exact; its amount may be a single token.
-function shareOf(limit: Limit, processCount: number): Limit {
-  const burst = cut(limit.burst, processCount);
-  if (limit.algorithm === Algorithm.tokenBucket) {
-    return { ...limit, windowSeconds: limit.windowSeconds * processCount, burst };
+/** Whether the policy has a say: of a take that is still unanswered; error only where the take could refuse its call. */
+function hasUnanswered(group: TakeGroup, policy: OnStoreFailure): boolean {
+  for (let i = 0; i < group.size; i++) {
+    const take = group.takes[i] as Take;
+    if (take.outcome !== Outcome.unanswered || take.limit.onStoreFailure !== policy) continue;
+    if (policy === OnStoreFailure.local || (asksAdmission(take) && take.kind !== Kind.shadow)) return true;
   }
-  return { ...limit, amount: cut(limit.amount, processCount), burst };
-}
-
-/** A share is at least 1, so that no process refuses everything; a limit of 0 stays 0. */
-function cut(amount: number, processCount: number): number {
-  return amount === 0 ? 0 : Math.max(1, divideDown(amount, processCount));
+  return false;
 }

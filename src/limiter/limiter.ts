@@ -2,17 +2,17 @@
 // With a store that answers at once the whole way is synchronous and allocates nothing per call.
 
 import type { Clock } from "../core/clock.ts";
-import { OnStoreFailure } from "../core/limit.ts";
-import { Outcome, Source, type Take, Verdict } from "../core/take.ts";
+import { Source, type Take, Verdict } from "../core/take.ts";
 import { divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 import type { DomainRules, RuleSet } from "../rules/rule-set.ts";
 import type { Store } from "../stores/store.ts";
 import type { LimitCall } from "./call.ts";
-import { allowAll, combine, denyAll, governAsReference, wouldRefuse } from "./combine.ts";
+import { allowAll, combine, governAsReference, wouldRefuse } from "./combine.ts";
 import { countHits, countOutcomes, looksLikeLateReport } from "./count.ts";
-import { type LocalFallback, policyOf } from "./failure-policy.ts";
+import { FailurePolicy } from "./failure-policy.ts";
 import { type FillOptions, TakeFiller } from "./fill.ts";
 import type { LocalCache } from "./local-cache.ts";
+import type { LocalFallback } from "./local-fallback.ts";
 import type { LimiterObserver } from "./observer.ts";
 
 export interface LimiterOptions extends Omit<FillOptions, "windowClock"> {
@@ -33,11 +33,13 @@ export interface LimiterOptions extends Omit<FillOptions, "windowClock"> {
 export class Limiter {
   readonly #options: LimiterOptions;
   readonly #filler: TakeFiller;
+  readonly #policy: FailurePolicy;
   #rules: RuleSet | undefined;
 
   constructor(options: LimiterOptions) {
     this.#options = options;
     this.#filler = new TakeFiller({ ...options, windowClock: options.windowClock ?? options.clock });
+    this.#policy = new FailurePolicy(options.store, options.fallback);
   }
 
   /** The rule set in force; undefined until the first one was loaded. */
@@ -89,22 +91,21 @@ export class Limiter {
 
   /** Turns a settled group into the call's decision and counts it. */
   conclude(call: LimitCall): void {
-    const { observer, clock, fallback } = this.#options;
+    const { group } = call;
+    const { observer, clock, fallback, localCache } = this.#options;
     const nowUs = clock.nowUs();
-    if (call.group.verdict === Verdict.failed) this.#decideWithoutStore(call, nowUs);
-    else {
-      if (call.group.source === Source.store && call.group.size > 0) fallback.storeAnswered(call.group, nowUs);
-      this.#conclude(call);
+    if (group.source === Source.store && group.size > 0) {
+      fallback.storeAnswered(group, nowUs);
+      if (group.hasCounters) localCache?.learn(group, divideDown(call.startedUs, MICROS_PER_SECOND));
     }
-    if (call.failure === undefined)
-      observer.decided(call.decision.overLimit, call.group.source, nowUs - call.startedUs);
+    if (group.verdict === Verdict.failed) this.#decideUnanswered(call, nowUs);
+    if (call.failure !== undefined) return;
+    this.#conclude(call);
+    observer.decided(call.decision.overLimit, group.source, nowUs - call.startedUs);
   }
 
   #conclude(call: LimitCall): void {
     const { shadowMode, quotaMode, nearLimitRatio, observer } = this.#options;
-    if (call.group.hasCounters && call.group.source === Source.store) {
-      this.#options.localCache?.learn(call.group, divideDown(call.startedUs, MICROS_PER_SECOND));
-    }
     combine(call);
     if (this.#options.compatible === true) governAsReference(call, quotaMode);
     countOutcomes(call, nearLimitRatio);
@@ -112,7 +113,7 @@ export class Limiter {
     for (let i = 0; i < call.group.size; i++) {
       const take = call.group.takes[i] as Take;
       if (take.cappedHits > 0) observer.debtCapped(take.limit.id, take.cappedHits);
-      else if (take.outcome !== Outcome.room && looksLikeLateReport(take)) observer.suspectedLateReport(take.limit.id);
+      else if (looksLikeLateReport(take)) observer.suspectedLateReport(take.limit.id);
     }
   }
 
@@ -125,31 +126,17 @@ export class Limiter {
     return true;
   }
 
-  #decideWithoutStore(call: LimitCall, nowUs: number): void {
-    const error = call.group.failure;
+  #decideUnanswered(call: LimitCall, nowUs: number): void {
+    const { group } = call;
+    const error = group.failure;
     if (error === undefined) {
       call.failure = { kind: "internal", error: new Error("a failed group carries no failure") };
       return;
     }
-    const policy = policyOf(call);
-    call.policy = policy;
     call.storeFailure = error;
-    this.#options.observer.degraded(policy, error);
-    switch (policy) {
-      case OnStoreFailure.error:
-        call.failure = { kind: "store", error };
-        return;
-      case OnStoreFailure.local:
-        this.#options.fallback.settle(call.group, nowUs);
-        this.#conclude(call);
-        return;
-      case OnStoreFailure.deny:
-        denyAll(call.decision, call);
-        break;
-      case OnStoreFailure.allow:
-        allowAll(call.decision, call);
-    }
-    call.group.source = Source.local;
+    call.policy = this.#policy.decide(group, nowUs);
+    this.#options.observer.degraded(call.policy, error);
+    if (group.verdict === Verdict.failed) call.failure = { kind: "store", error };
   }
 
   #allowUnknown(call: LimitCall): boolean {

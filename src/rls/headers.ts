@@ -36,14 +36,14 @@ export function addHeaders(call: LimitCall, options: HeaderOptions): void {
   const take = call.governing;
   if (take === undefined || options.dialects.length === 0) return;
   const { decision } = call;
-  const shown = shownOf(take, call);
+  const shown: Shown = { limit: take.limit, remaining: take.remaining, resetSeconds: resetSecondsOf(take) };
   for (const dialect of options.dialects) {
     if (dialect === "ratelimit") addTriple(decision, options, shown);
     else if (dialect === "x-ratelimit") addTriple(decision, X_RATELIMIT, shown);
     else addStructured(decision, shown);
   }
   if (!decision.overLimit || options.explainsRefusals === false) return;
-  decision.addHeader("Retry-After", String(call.policy === undefined ? retryAfterSeconds(take) : shown.resetSeconds));
+  decision.addHeader("Retry-After", String(retryAfterSeconds(take)));
   decision.addHeader("X-RateLimit-Reason", reasonOf(take));
 }
 
@@ -58,11 +58,6 @@ const X_RATELIMIT = {
   remainingHeader: "X-RateLimit-Remaining",
   resetHeader: "X-RateLimit-Reset",
 } as const;
-
-function shownOf(take: Take, call: LimitCall): Shown {
-  const wasGuessed = call.policy !== undefined && call.group.failure !== undefined && take.outcome === 0;
-  return { limit: take.limit, remaining: take.remaining, resetSeconds: wasGuessed ? 1 : resetSecondsOf(take) };
-}
 
 function addTriple(
   decision: Decision,

@@ -1,10 +1,10 @@
 // From a decided call to the dynamic metadata of the answer: which rule refused, and where the answer came from.
 
-import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, UNIT_NAMES } from "../core/limit.ts";
+import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, OnStoreFailure, UNIT_NAMES } from "../core/limit.ts";
 import { type Descriptor, textOf } from "../core/request.ts";
 import { GLOBAL_DESCRIPTOR, Outcome, Source, type Take } from "../core/take.ts";
+import { isOver } from "../core/verdict.ts";
 import type { LimitCall } from "../limiter/call.ts";
-import { isOver } from "../limiter/combine.ts";
 import { shownValues } from "../limiter/hidden-values.ts";
 import { losesMetadata } from "../limiter/lost-metadata.ts";
 import { resetSecondsOf } from "../limiter/retry-after.ts";
@@ -58,7 +58,7 @@ function refusalFields(call: LimitCall): Readonly<Record<string, unknown>> {
   const { limit, outcome, remaining } = take;
   const { source } = call.group;
   const isGlobal = take.descriptor === GLOBAL_DESCRIPTOR;
-  const resetSeconds = shownResetSeconds(take);
+  const resetSeconds = resetSecondsOf(take);
   const last = lastRefusals.get(limit);
   if (
     last !== undefined &&
@@ -82,12 +82,19 @@ function ownFields(call: LimitCall): Record<string, unknown> {
   if (take !== undefined && isOver(take)) fields.reason = reasonOf(take);
   if (take?.outcome === Outcome.never) fields.can_never_pass = true;
   if (call.wasShadowed) fields.shadowed = true;
-  fields.source = SOURCE_NAMES[call.group.source];
+  fields.source = sourceOf(call, take);
   if (call.policy !== undefined) {
-    fields.source = ON_STORE_FAILURE_NAMES[call.policy] === "local" ? "local" : "policy";
     fields.degraded = { policy: ON_STORE_FAILURE_NAMES[call.policy], failure: call.storeFailure?.code ?? "" };
   }
   return fields;
+}
+
+/** Where the answer came from that is told of; of a call that another limit's policy had a part in, too. */
+function sourceOf(call: LimitCall, take: Take | undefined): string {
+  if (call.policy === undefined) return SOURCE_NAMES[call.group.source];
+  if (take === undefined) return "policy";
+  if (!take.byPolicy) return SOURCE_NAMES[Source.store];
+  return take.limit.onStoreFailure === OnStoreFailure.local ? SOURCE_NAMES[Source.local] : "policy";
 }
 
 function fieldsOf(take: Take): Record<string, unknown> {
@@ -96,12 +103,8 @@ function fieldsOf(take: Take): Record<string, unknown> {
     path: take.descriptor === GLOBAL_DESCRIPTOR ? "global_limit" : textOf(take.limit.path),
     algorithm: ALGORITHM_NAMES[take.limit.algorithm],
     remaining: take.remaining,
-    reset_seconds: shownResetSeconds(take),
+    reset_seconds: resetSecondsOf(take),
   };
-}
-
-function shownResetSeconds(take: Take): number {
-  return take.outcome === Outcome.notAsked ? 1 : resetSecondsOf(take);
 }
 
 function overShadow(call: LimitCall): Take | undefined {

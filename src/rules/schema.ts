@@ -113,8 +113,7 @@ export function homeOf(key: string): Section | undefined {
   return undefined;
 }
 
-/** Longest window, a year. */
-export const WINDOW_SECONDS_MAX = 31_536_000;
+export { WINDOW_SECONDS_MAX } from "../core/limit.ts";
 
 /** Most hits of a sliding log, which keeps each hit's time. */
 export const SLIDING_LOG_AMOUNT_MAX = 10_000;

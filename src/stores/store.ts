@@ -11,7 +11,8 @@ export interface Settled {
 /** Keeps buckets and takes from them atomically. */
 export interface Store {
   /**
-   * Settles all takes of the group, or fails it (`verdict` failed, `failure` set); never throws.
+   * Settles all takes of the group; never throws. Takes that get no answer stay `unanswered`, and fail the group unless the
+   * others refuse it (`verdict` failed, `failure` set). What was paid of a failed group stands until it is given back.
    * True: settled before it returned, `then` is not called. False: `then` is called once, later, never from inside.
    */
   take(group: TakeGroup, then: Settled): boolean;

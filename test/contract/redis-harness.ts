@@ -1,11 +1,10 @@
 // Stores on real Redis servers, under a clock moved by hand.
 
-import { Mode, TakeGroup } from "../../src/core/take.ts";
+import { copyQuestion, Mode, TakeGroup } from "../../src/core/take.ts";
 import { type ClusterStore, openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { openRedisStore, type RedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { SeveralStores } from "../../src/stores/wrappers/several-stores.ts";
-import { copyQuestion } from "../../src/stores/wrappers/split-call.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import type { ClusterRig } from "../support/redis-cluster.ts";
 import type { RedisServer } from "../support/redis-server.ts";

@@ -118,8 +118,8 @@ function twoPlaces() {
 const down = new StoreError("STORE_UNREACHABLE", "away", { transient: true });
 
 describe("when a place fails", () => {
-  test("the call fails, and what the others paid is given back, also what was reported after the fact", () => {
-    const { places, ask, left } = twoPlaces();
+  test("its takes are unanswered, and what the others paid stands until it is given back", () => {
+    const { places, store, ask, left } = twoPlaces();
     places[1].failure = down;
     const group = ask([
       { limit: bucket, identity: "0", cost: 3 },
@@ -127,6 +127,9 @@ describe("when a place fails", () => {
       { limit: bucket, identity: "1" },
     ]);
     expect(group).toMatchObject({ verdict: Verdict.failed, failure: down });
+    expect(group.takes.map(({ outcome }) => outcome)).toEqual([Outcome.room, Outcome.room, Outcome.unanswered]);
+    expect(left("0")).toBe(5);
+    store.giveBack(group);
     expect(left("0")).toBe(10);
   });
 
@@ -150,7 +153,7 @@ describe("when a place fails", () => {
       { limit: bucket, identity: "1" },
     ]);
     expect(group).toMatchObject({ verdict: Verdict.refused, failure: undefined });
-    expect(group.takes[2]).toMatchObject({ outcome: Outcome.notAsked, paid: false });
+    expect(group.takes[2]).toMatchObject({ outcome: Outcome.unanswered, paid: false });
     expect(left("0")).toBe(10);
   });
 

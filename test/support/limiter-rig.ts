@@ -11,9 +11,9 @@ import {
 import { oneByteOf } from "../../src/core/request.ts";
 import { Verdict } from "../../src/core/take.ts";
 import { type CallFinisher, LimitCall } from "../../src/limiter/call.ts";
-import { LocalFallback } from "../../src/limiter/failure-policy.ts";
 import { Limiter } from "../../src/limiter/limiter.ts";
 import { LocalCache } from "../../src/limiter/local-cache.ts";
+import { LocalFallback } from "../../src/limiter/local-fallback.ts";
 import type { LimiterObserver } from "../../src/limiter/observer.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { rulesFromYaml } from "./rules.ts";

@@ -3,8 +3,9 @@
 // is the settler's.
 
 import { StoreError } from "../../core/errors.ts";
-import { Mode, Source, type TakeGroup, Verdict } from "../../core/take.ts";
+import { Source, type TakeGroup, Verdict } from "../../core/take.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
+import { costToReturn } from "../../core/verdict.ts";
 import type { Settled } from "../store.ts";
 import { Breaker } from "../wrappers/breaker.ts";
 import type { Batch } from "./batch.ts";
@@ -115,10 +116,11 @@ export class Intake<B extends Batch> {
   giveBack(group: TakeGroup, slot = 0): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i];
-      if (take === undefined || !take.paid || (take.mode !== Mode.pay && take.mode !== Mode.postPaid)) continue;
-      const { bucketKey, limit, cost, cappedHits, paidAtUs } = take;
+      if (!take?.paid) continue;
+      const cost = costToReturn(take);
+      const { bucketKey, limit, paidAtUs } = take;
       const sinceUs = this.#options.clock.nowUs();
-      if (cost > cappedHits) this.addReceipt({ bucketKey, limit, cost: cost - cappedHits, paidAtUs, sinceUs }, slot);
+      if (cost > 0) this.addReceipt({ bucketKey, limit, cost, paidAtUs, sinceUs }, slot);
     }
   }
 

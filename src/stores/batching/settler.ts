@@ -2,7 +2,8 @@
 // batch that has no outcome yet. How a batch travels is the store's business.
 
 import { StoreError } from "../../core/errors.ts";
-import { Mode, type TakeGroup, Verdict } from "../../core/take.ts";
+import { type TakeGroup, Verdict } from "../../core/take.ts";
+import { costToReturn } from "../../core/verdict.ts";
 import type { Settled } from "../store.ts";
 import type { Breaker } from "../wrappers/breaker.ts";
 import type { Batch, BatchedGroup } from "./batch.ts";
@@ -236,12 +237,11 @@ export class Settler<B extends Batch> {
   #giveBackPaid(batch: B, batched: BatchedGroup, reader: ReplyReader): void {
     reader.eachPaid(batched, (index, paidAtUs, cappedHits) => {
       const take = batch.takeOf(batched, index);
-      if (take === undefined || (take.mode !== Mode.pay && take.mode !== Mode.postPaid)) return;
-      const { bucketKey, limit, cost } = take;
-      if (cost > cappedHits) {
-        const sinceUs = this.#options.clock.nowUs();
-        this.#options.giveBack({ bucketKey, limit, cost: cost - cappedHits, paidAtUs, sinceUs }, batch.slot);
-      }
+      if (take === undefined) return;
+      const { bucketKey, limit, mode } = take;
+      const cost = costToReturn({ mode, cost: take.cost, cappedHits });
+      const sinceUs = this.#options.clock.nowUs();
+      if (cost > 0) this.#options.giveBack({ bucketKey, limit, cost, paidAtUs, sinceUs }, batch.slot);
     });
   }
 

@@ -3,7 +3,8 @@
 
 import type { Clock } from "../../core/clock.ts";
 import { hashBucketKey } from "../../core/key-hash.ts";
-import { Kind, Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../core/take.ts";
+import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../core/take.ts";
+import { endOfDescriptor, Fold, isOver } from "../../core/verdict.ts";
 import type { Settled, Store } from "../store.ts";
 import { DenialTable, type Remembered } from "./denial-table.ts";
 import { noteStanding, remainingOf, resetUsOf, tellsWaits, waitUsOf } from "./standing.ts";
@@ -36,6 +37,7 @@ export class DenialMemory implements Store {
   readonly #idle: Passed[] = [];
   /** What is known of the takes of the group that is looked at. */
   readonly #found: Remembered[] = [];
+  readonly #fold = new Fold();
   /** No refusal holds longer than this: after it, takes are passed on without a look. */
   #latestRefusalUs = 0;
   #sequence = 0;
@@ -115,30 +117,20 @@ export class DenialMemory implements Store {
   /** True if all takes are known and what is known of them refuses the group; they are in `#found` then. */
   #isRefused(group: TakeGroup, nowUs: number): boolean {
     if (group.hasCounters || group.size > TAKES_MAX) return false;
-    let isRefused = false;
-    let quotas = 0;
-    let quotasOver = 0;
-    let start = 0;
-    while (start < group.size) {
-      const { descriptor, kind } = group.takes[start] as Take;
-      let isOver = false;
-      let end = start;
-      for (; end < group.size; end++) {
-        const take = group.takes[end] as Take;
-        if (take.descriptor !== descriptor) break;
-        const known = this.#known(group, end, nowUs);
+    this.#fold.begin();
+    let end = 0;
+    for (let start = 0; start < group.size; start = end) {
+      end = endOfDescriptor(group, start);
+      let isDescriptorOver = false;
+      for (let i = start; i < end; i++) {
+        const known = this.#known(group, i, nowUs);
         if (known === undefined) return false;
-        this.#found[end] = known;
-        if (take.cost >= known.refusedCost) isOver = true;
+        this.#found[i] = known;
+        if ((group.takes[i] as Take).cost >= known.refusedCost) isDescriptorOver = true;
       }
-      if (kind === Kind.ordinary) isRefused ||= isOver;
-      else if (kind === Kind.quota) {
-        quotas++;
-        if (isOver) quotasOver++;
-      }
-      start = end;
+      this.#fold.add((group.takes[start] as Take).kind, isDescriptorOver);
     }
-    return isRefused || (quotas > 0 && quotasOver === quotas && !group.hasSpareQuota);
+    return this.#fold.refuses(group.hasSpareQuota);
   }
 
   /** What is known of a take's bucket, if it tells whether the take has room and all that is said of it. */
@@ -183,7 +175,7 @@ export class DenialMemory implements Store {
   }
 
   #learn(group: TakeGroup, passed: Passed): void {
-    if (group.verdict === Verdict.failed || group.hasCounters || group.source !== Source.store) return;
+    if (group.hasCounters || group.source !== Source.store) return;
     if (group.verdict === Verdict.refused && onlyAsks(group)) this.#learnRefused(group, passed);
     else if (passed.sentUs < this.#latestRefusalUs) this.#learnPassed(group, passed);
   }
@@ -194,14 +186,14 @@ export class DenialMemory implements Store {
     const nowUs = this.#clock.nowUs();
     for (let i = 0; i < group.size && i < TAKES_MAX; i++) {
       const take = group.takes[i] as Take;
-      if (isNamedBefore(group, i)) continue;
+      if (take.outcome === Outcome.unanswered || isNamedBefore(group, i)) continue;
       const entry = this.#table.obtain(take.keyHash, take.bucketKey);
       if (entry.sequence > passed.sequence) continue;
-      const isOver = take.outcome !== Outcome.room;
+      const isRefused = isOver(take);
       const isSmaller = entry.limit !== take.limit || take.cost <= entry.refusedCost || nowUs >= entry.refusedUntilUs;
       this.#note(entry, take, passed, nowUs);
-      if (isOver && isSmaller) this.#noteRefusal(entry, take, passed.sentUs, nowUs);
-      else if (!isOver && take.cost >= entry.refusedCost) entry.refusedCost = Number.POSITIVE_INFINITY;
+      if (isRefused && isSmaller) this.#noteRefusal(entry, take, passed.sentUs, nowUs);
+      else if (!isRefused && take.cost >= entry.refusedCost) entry.refusedCost = Number.POSITIVE_INFINITY;
     }
   }
 
@@ -210,6 +202,7 @@ export class DenialMemory implements Store {
     const nowUs = this.#clock.nowUs();
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
+      if (take.outcome === Outcome.unanswered) continue;
       const entry = this.#table.find(take.keyHash, take.bucketKey);
       if (entry === undefined || entry.limit === undefined || entry.sequence > passed.sequence) continue;
       const keepsRefusal = entry.limit === take.limit && !take.paid && take.cost < entry.refusedCost;

@@ -1,19 +1,30 @@
-// One call whose buckets lie in several places: its parts, and how the whole is settled once every part has answered.
-// Pooled. Which bucket lies where, and how a part is settled there, is for others to say.
+// One call whose buckets lie in several places: its parts, and how the whole is settled once every part has answered or
+// failed. Pooled. Which bucket lies where, and how a part is settled there, is for others to say.
 
-import { Algorithm } from "../../core/limit.ts";
-import { usToRefill } from "../../core/refill.ts";
-import { Kind, Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../core/take.ts";
+import type { StoreError } from "../../core/errors.ts";
+import {
+  copyAnswer,
+  copyQuestion,
+  Kind,
+  Mode,
+  Outcome,
+  Source,
+  type Take,
+  TakeGroup,
+  Verdict,
+} from "../../core/take.ts";
+import { costToReturn, isGroupRefused, isOver, takeBack, Unpaid } from "../../core/verdict.ts";
 import type { Settled } from "../store.ts";
-import type { Places } from "./places.ts";
-import { copyAnswer, copyQuestion } from "./split-call.ts";
+import { giveBackAtPlaces, type Places } from "./places.ts";
 
 const NOBODY: Settled = { settled: () => undefined };
 
-/** The takes of the call that lie in one place. */
+/** The takes of the call that lie in one place, in the order of the call. */
 interface Part {
   place: number;
   readonly group: TakeGroup;
+  /** How many of its answers were read. */
+  read: number;
 }
 
 /** A call under way. */
@@ -23,14 +34,12 @@ export class PartCall implements Settled {
   /** Those of this call first, then ones from earlier calls, empty. */
   readonly #parts: Part[] = [];
   #size = 0;
-  /** The part of each take of the call. Takes of a part stand in it in the order of the call. */
+  /** The part of each take of the call. */
   readonly #partOf: Part[] = [];
-  /** The call's takes as their parts hold them. */
-  readonly #takes: Take[] = [];
+  readonly #returned = new TakeGroup();
   #group: TakeGroup | undefined;
   #generation = 0;
   #then: Settled = NOBODY;
-  #hasSpareQuota = false;
   #stopsAtOver = false;
   #hasDenied = false;
   #waiting = 0;
@@ -45,7 +54,6 @@ export class PartCall implements Settled {
     this.#group = group;
     this.#generation = group.generation;
     this.#then = then;
-    this.#hasSpareQuota = group.hasSpareQuota;
     this.#stopsAtOver = group.stopsAtOver;
     this.#split(group);
     // One more than there are parts: whoever answers at once does not end the call before all were asked.
@@ -84,7 +92,6 @@ export class PartCall implements Settled {
       // A counter that the local cache denies keeps the others from being charged, wherever they are.
       if (this.#stopsAtOver && this.#hasDenied && copy.mode === Mode.charge) copy.cost = 0;
       this.#partOf.push(part);
-      this.#takes.push(copy);
     }
   }
 
@@ -95,7 +102,7 @@ export class PartCall implements Settled {
     }
     let part = this.#parts[this.#size];
     if (part === undefined) {
-      part = { place, group: new TakeGroup() };
+      part = { place, group: new TakeGroup(), read: 0 };
       this.#parts.push(part);
     }
     this.#size++;
@@ -109,113 +116,68 @@ export class PartCall implements Settled {
   }
 
   #finish(): void {
-    const isRefused = this.#isRefused();
-    const failed = this.#failedPart();
     const group = this.#group;
-    const isCurrent = group !== undefined && group.generation === this.#generation;
-    if (isCurrent) {
-      group.verdict = isRefused ? Verdict.refused : failed === undefined ? Verdict.allowed : Verdict.failed;
-      group.failure = isRefused ? undefined : failed?.failure;
-      // Some of its takes have no answer: nothing should be learnt from it.
-      group.source = isRefused && failed !== undefined ? Source.local : Source.store;
-    }
-    const standsUnheard = !isCurrent || (failed !== undefined && !isRefused);
-    this.#undo(isRefused, standsUnheard);
     this.#undoCharges();
-    for (let i = 0; isCurrent && i < this.#takes.length; i++) {
+    if (group === undefined || group.generation !== this.#generation) {
+      // Nobody hears of it, so it is as if it had not been taken.
+      for (let i = 0; i < this.#size; i++) this.#giveBack((this.#parts[i] as Part).group);
+      return;
+    }
+    this.#writeAnswers(group);
+    const isRefused = isGroupRefused(group);
+    const failure = isRefused ? undefined : this.#failure();
+    group.verdict = isRefused ? Verdict.refused : failure === undefined ? Verdict.allowed : Verdict.failed;
+    group.failure = failure;
+    group.source = Source.store;
+    takeBack(group, isRefused ? Unpaid.refused : Unpaid.over, this.#returned);
+    this.#giveBack(this.#returned);
+  }
+
+  #writeAnswers(group: TakeGroup): void {
+    for (let i = 0; i < this.#partOf.length; i++) {
+      const part = this.#partOf[i] as Part;
       const take = group.takes[i] as Take;
-      copyAnswer(this.#takes[i] as Take, take);
+      copyAnswer(part.group.takes[part.read++] as Take, take);
       if (this.#stopsAtOver && this.#hasDenied && take.mode === Mode.charge) take.paid = false;
     }
   }
 
+  #giveBack(group: TakeGroup): void {
+    for (let i = 0; i < group.size; i++) {
+      const take = group.takes[i] as Take;
+      if (take.paid && costToReturn(take) > 0) this.#places.onUndone?.(take);
+    }
+    if (group.size > 0) giveBackAtPlaces(this.#places, group);
+  }
+
   #end(): void {
-    for (let i = 0; i < this.#size; i++) this.#parts[i]?.group.reset();
+    for (let i = 0; i < this.#size; i++) {
+      const part = this.#parts[i] as Part;
+      part.group.reset();
+      part.read = 0;
+    }
     this.#size = 0;
     this.#partOf.length = 0;
-    this.#takes.length = 0;
+    this.#returned.reset();
     this.#group = undefined;
     this.#then = NOBODY;
     this.#onDone(this);
   }
 
-  #failedPart(): TakeGroup | undefined {
+  /** Why takes have no answer; undefined if all have. */
+  #failure(): StoreError | undefined {
     for (let i = 0; i < this.#size; i++) {
       const { group } = this.#parts[i] as Part;
-      if (group.verdict === Verdict.failed) return group;
+      if (group.verdict === Verdict.failed) return group.failure;
     }
     return undefined;
   }
 
-  /** Whether what is known refuses the call, by the rule that one store would go by. */
-  #isRefused(): boolean {
-    let quotas = 0;
-    let quotasOver = 0;
-    let end = 0;
-    for (let start = 0; start < this.#takes.length; start = end) {
-      const { descriptor, kind } = this.#takes[start] as Take;
-      let isOver = false;
-      for (end = start; end < this.#takes.length && this.#takes[end]?.descriptor === descriptor; end++) {
-        if (this.#isOver(end)) isOver = true;
-      }
-      if (kind === Kind.ordinary && isOver) return true;
-      if (kind === Kind.quota) {
-        quotas++;
-        if (isOver) quotasOver++;
-      }
-    }
-    return quotas > 0 && quotasOver === quotas && !this.#hasSpareQuota;
-  }
-
-  /** False also for a take that nobody answered. */
-  #isOver(index: number): boolean {
-    if (this.#partOf[index]?.group.verdict === Verdict.failed) return false;
-    const outcome = this.#takes[index]?.outcome;
-    return outcome === Outcome.over || outcome === Outcome.never;
-  }
-
-  /**
-   * Gives back what must not stand: of a refused call all that was paid to pass; of one that nobody hears of, or that is
-   * answered without the store, what was reported after the fact too; of any other what a descriptor paid that is over
-   * at another place. Refunds stand.
-   */
-  #undo(isRefused: boolean, standsUnheard: boolean): void {
-    for (let i = 0; i < this.#size; i++) {
-      const { place, group } = this.#parts[i] as Part;
-      if (group.verdict === Verdict.failed) continue;
-      let undone: TakeGroup | undefined;
-      for (let t = 0; t < this.#takes.length; t++) {
-        const take = this.#takes[t] as Take;
-        if (this.#partOf[t]?.group !== group || !take.paid) continue;
-        const mayGo = take.mode === Mode.pay || (standsUnheard && take.mode === Mode.postPaid);
-        if (!mayGo || !(isRefused || standsUnheard || this.#isDescriptorOver(t))) continue;
-        undone ??= new TakeGroup();
-        this.#places.onUndone?.(take);
-        copyAnswer(take, copyQuestion(take, undone));
-        take.paid = false;
-        take.paidAtUs = 0;
-      }
-      if (undone === undefined) continue;
-      this.#places.giveBackAt(place, undone);
-      showUndone(group, undone);
-    }
-  }
-
-  #isDescriptorOver(index: number): boolean {
-    const descriptor = this.#takes[index]?.descriptor;
-    for (let i = 0; i < this.#takes.length; i++) {
-      if (this.#takes[i]?.descriptor === descriptor && this.#isOver(i)) return true;
-    }
-    return false;
-  }
-
   /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a place where no counter is over has charged its counters all the same. */
   #undoCharges(): void {
-    if (!this.#stopsAtOver || !this.#takes.some((take, index) => take.mode === Mode.charge && this.#isOver(index)))
-      return;
+    if (!this.#stopsAtOver || !this.#isCounterOver()) return;
     for (let i = 0; i < this.#size; i++) {
       const { place, group } = this.#parts[i] as Part;
-      if (group.verdict === Verdict.failed) continue;
       const refunds = new TakeGroup();
       for (let t = 0; t < group.size; t++) {
         const take = group.takes[t] as Take;
@@ -233,25 +195,15 @@ export class PartCall implements Settled {
       this.#places.takeAt(place, refunds, NOBODY);
     }
   }
-}
 
-/** Has the answers of a part say how the buckets stand once `undone` has been given back. */
-function showUndone(part: TakeGroup, undone: TakeGroup): void {
-  for (let u = 0; u < undone.size; u++) {
-    const { bucketKey, cost, cappedHits } = undone.takes[u] as Take;
-    for (let i = 0; i < part.size; i++) {
-      const take = part.takes[i] as Take;
-      if (take.bucketKey === bucketKey) showGivenBack(take, cost - cappedHits);
+  #isCounterOver(): boolean {
+    for (let i = 0; i < this.#size; i++) {
+      const { group } = this.#parts[i] as Part;
+      for (let t = 0; t < group.size; t++) {
+        const take = group.takes[t] as Take;
+        if (take.mode === Mode.charge && isOver(take)) return true;
+      }
     }
+    return false;
   }
-}
-
-// Exact for what remains. The time until a token bucket is as new is at most a microsecond too long; of the others it is known
-// only once nothing is left in them.
-function showGivenBack(take: Take, cost: number): void {
-  const { limit } = take;
-  take.remaining = Math.min(limit.burst, take.remaining + cost);
-  if (take.remaining === limit.burst) take.resetUs = 0;
-  else if (limit.algorithm === Algorithm.tokenBucket && limit.amount > 0)
-    take.resetUs = Math.max(0, take.resetUs - usToRefill(cost * 1_000_000, limit) + 1);
 }

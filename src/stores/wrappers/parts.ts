@@ -1,20 +1,19 @@
 // Takes from buckets that lie in several places, none of which can settle a call alone: the nodes of a cluster, or two
 // stores. Each place settles its part of the call as a group of its own, all at the same time; then the call is settled by
-// receipts: what a part paid is given back into the window it was paid in if another part refuses or fails. What becomes of
-// the parts' answers is part-call.ts.
+// receipts: what a part paid is given back, by what it was paid, if the call is refused. What becomes of the parts'
+// answers is part-call.ts.
 
-import { type Take, TakeGroup } from "../../core/take.ts";
+import type { Take, TakeGroup } from "../../core/take.ts";
 import type { Settled } from "../store.ts";
 import { PartCall } from "./part-call.ts";
-import type { Places } from "./places.ts";
-import { copyAnswer, copyQuestion } from "./split-call.ts";
+import { giveBackAtPlaces, type Places } from "./places.ts";
 
 /**
  * Settles calls over places. Never grants more than one store that kept all the buckets would, and refuses for the same
  * reasons; but while a call is under way, one that will be refused holds what its parts paid, so that another call at
  * that moment may find less (test/property/parts.test.ts). A call with all its buckets in one place is that place's alone.
  *
- * A call that a limit of one part refuses is refused whatever became of the others; else it fails if a part failed.
+ * A place that gives no answer leaves its own takes unanswered. What the others say stands, and what they were paid.
  */
 export class Parts {
   readonly #places: Places;
@@ -36,19 +35,7 @@ export class Parts {
 
   /** As Store.giveBack. */
   giveBack(group: TakeGroup): void {
-    const parts = new Map<number, TakeGroup>();
-    for (let i = 0; i < group.size; i++) {
-      const take = group.takes[i] as Take;
-      if (!take.paid) continue;
-      const place = this.#places.placeOf(take);
-      let part = parts.get(place);
-      if (part === undefined) {
-        part = new TakeGroup();
-        parts.set(place, part);
-      }
-      copyAnswer(take, copyQuestion(take, part));
-    }
-    for (const [place, part] of parts) this.#places.giveBackAt(place, part);
+    giveBackAtPlaces(this.#places, group);
   }
 
   #isAllAt(place: number, group: TakeGroup): boolean {

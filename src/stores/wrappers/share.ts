@@ -1,11 +1,10 @@
 // sync: share. Each process counts its own part of the limit in its own memory and asks nobody.
 
-import { Algorithm, type Limit } from "../../core/limit.ts";
-import { Kind, Mode, Outcome, type Take, TakeGroup } from "../../core/take.ts";
-import { divideDown } from "../../core/units.ts";
+import type { Limit } from "../../core/limit.ts";
+import { partOfLimit } from "../../core/limit-part.ts";
+import { copyAnswer, Kind, Mode, Outcome, type Take, TakeGroup } from "../../core/take.ts";
 import type { Settled, Store } from "../store.ts";
 import type { LocalPart } from "./local-part.ts";
-import { copyAnswer } from "./split-call.ts";
 
 const TURN_MS = 60_000;
 
@@ -116,24 +115,10 @@ export class Share implements LocalPart {
     if (index < 0) return undefined;
     const kept = this.#parts.get(limit);
     if (kept !== undefined && kept.count === count && kept.index === index) return kept.limit;
-    const part = partOf(limit, count, index);
+    const part = partOfLimit(limit, count, index);
     this.#parts.set(limit, { count, index, limit: part });
     return part;
   }
 }
 
 const NOBODY: Settled = { settled: () => undefined };
-
-// A bucket's rate is cut by a longer window, which is exact; its amount may be a single token in some seconds.
-function partOf(limit: Limit, count: number, index: number): Limit {
-  const burst = cut(limit.burst, count, index);
-  if (limit.algorithm === Algorithm.tokenBucket) return { ...limit, windowSeconds: limit.windowSeconds * count, burst };
-  return { ...limit, amount: cut(limit.amount, count, index), burst };
-}
-
-/** One process's part. A limit of 0 refuses everywhere. */
-function cut(amount: number, count: number, index: number): number {
-  if (amount === 0) return 0;
-  if (amount < count) return 1;
-  return divideDown(amount, count) + (index === 0 ? amount % count : 0);
-}

@@ -1,7 +1,7 @@
 // A call whose limits are counted partly in memory, partly at the shared store: its takes in two groups of their own,
 // because the call's own group may be used again before the store answers. Pooled.
 
-import { Kind, Mode, type Take, TakeGroup } from "../../core/take.ts";
+import { copyAnswer, copyQuestion, Kind, Mode, type Take, TakeGroup } from "../../core/take.ts";
 import type { Settled } from "../store.ts";
 
 /** Who goes on when the shared part is settled. */
@@ -91,30 +91,4 @@ export class SplitCall implements Settled {
   settled(): void {
     this.#owner.finishLater(this);
   }
-}
-
-/** Adds a take that asks the same. */
-export function copyQuestion(take: Take, into: TakeGroup): Take {
-  const copy = into.add(take.limit);
-  copy.bucketKey = take.bucketKey;
-  copy.keyHash = take.keyHash;
-  copy.descriptor = take.descriptor;
-  copy.kind = take.kind;
-  copy.mode = take.mode;
-  copy.cost = take.cost;
-  copy.windowSecondsLeft = take.windowSecondsLeft;
-  copy.stats = take.stats;
-  return copy;
-}
-
-/** Copies everything that a store writes into a take. */
-export function copyAnswer(from: Take, to: Take): void {
-  to.outcome = from.outcome;
-  to.paid = from.paid;
-  to.remaining = from.remaining;
-  to.waitUs = from.waitUs;
-  to.resetUs = from.resetUs;
-  to.paidAtUs = from.paidAtUs;
-  to.cappedHits = from.cappedHits;
-  to.counted = from.counted;
 }

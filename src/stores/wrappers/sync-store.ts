@@ -1,12 +1,23 @@
 // Settles calls whose limits are counted partly in memory (lease, periodic, share), partly at the shared store. The
-// local parts are taken first, the rest in one group; if that refuses or fails, the local parts are put back.
+// local parts are taken first, the rest in one group; if that refuses, the local parts are put back.
 
 import type { Clock } from "../../core/clock.ts";
 import { Sync } from "../../core/limit.ts";
-import { Kind, Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../core/take.ts";
+import {
+  copyAnswer,
+  copyQuestion,
+  Kind,
+  Mode,
+  Outcome,
+  Source,
+  type Take,
+  TakeGroup,
+  Verdict,
+} from "../../core/take.ts";
+import { costToReturn, endOfDescriptor, Fold, isGroupRefused, isOver } from "../../core/verdict.ts";
 import type { Settled, Store } from "../store.ts";
 import type { LocalPart } from "./local-part.ts";
-import { copyAnswer, copyQuestion, SplitCall, type SplitOwner } from "./split-call.ts";
+import { SplitCall, type SplitOwner } from "./split-call.ts";
 
 export interface SyncStoreOptions {
   readonly clock: Clock;
@@ -34,6 +45,7 @@ export class SyncStore implements Store, SplitOwner {
   /** Of the group that is being taken, by take: whether it was answered in memory, and whether its descriptor is over. */
   readonly #isLocal: boolean[] = [];
   readonly #isOver: boolean[] = [];
+  readonly #fold = new Fold();
   #isRefused = false;
   #remoteTakes = 0;
   #hasSpareQuota = false;
@@ -65,7 +77,7 @@ export class SyncStore implements Store, SplitOwner {
     this.#rest.reset();
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
-      if (!take.paid || (take.mode !== Mode.pay && take.mode !== Mode.postPaid)) continue;
+      if (!take.paid || costToReturn(take) === 0) continue;
       if (this.#parts[take.limit.sync]?.giveBack(take, nowUs)) continue;
       copyAnswer(take, copyQuestion(take, this.#rest));
     }
@@ -105,31 +117,22 @@ export class SyncStore implements Store, SplitOwner {
 
   /** Judges and pays what can be in memory, and finds out whether that refuses the call already. */
   #takeLocally(group: TakeGroup, nowUs: number): void {
-    let quotasOver = 0;
-    let quotasOpen = 0;
-    this.#isRefused = false;
+    this.#fold.begin();
     this.#hasSpareQuota = group.hasSpareQuota;
     this.#remoteTakes = 0;
     let end = 0;
     for (let start = 0; start < group.size; start = end) {
-      const { descriptor, kind } = group.takes[start] as Take;
+      end = endOfDescriptor(group, start);
+      const { kind } = group.takes[start] as Take;
       const remoteBefore = this.#remoteTakes;
-      let isOver = false;
-      for (end = start; end < group.size; end++) {
-        const take = group.takes[end] as Take;
-        if (take.descriptor !== descriptor) break;
-        if (this.#takeOne(take, end, nowUs)) isOver = true;
-      }
-      for (let i = start; i < end; i++) this.#isOver[i] = isOver;
-      if (isOver) this.#undo(group, start, end, nowUs);
-      if (kind === Kind.ordinary) this.#isRefused ||= isOver;
-      else if (kind === Kind.quota) {
-        if (isOver) quotasOver++;
-        else if (this.#remoteTakes === remoteBefore) this.#hasSpareQuota = true;
-        else quotasOpen++;
-      }
+      let isDescriptorOver = false;
+      for (let i = start; i < end; i++) if (this.#takeOne(group.takes[i] as Take, i, nowUs)) isDescriptorOver = true;
+      for (let i = start; i < end; i++) this.#isOver[i] = isDescriptorOver;
+      if (isDescriptorOver) this.#undo(group, start, end, nowUs);
+      else if (kind === Kind.quota && this.#remoteTakes === remoteBefore) this.#hasSpareQuota = true;
+      this.#fold.add(kind, isDescriptorOver);
     }
-    if (quotasOver > 0 && quotasOpen === 0 && !this.#hasSpareQuota) this.#isRefused = true;
+    this.#isRefused = this.#fold.refuses(group.hasSpareQuota);
     if (this.#isRefused) this.#undo(group, 0, group.size, nowUs);
   }
 
@@ -144,7 +147,7 @@ export class SyncStore implements Store, SplitOwner {
       return false;
     }
     this.#startTurns(part, sync);
-    return take.outcome !== Outcome.room;
+    return isOver(take);
   }
 
   #startTurns(part: LocalPart, sync: Sync): void {
@@ -206,11 +209,10 @@ export class SyncStore implements Store, SplitOwner {
   #finish(call: SplitCall): void {
     const nowUs = this.#clock.nowUs();
     const { remote, local, group } = call;
-    const hasFailed = remote.verdict === Verdict.failed;
-    // What a denial memory says is up to a second old: good for refusing, not for granting.
-    const isNews = !hasFailed && remote.source === Source.store;
     for (let i = 0; i < call.askedTakes; i++) {
       const asked = remote.takes[i] as Take;
+      // What a denial memory says is up to a second old: good for refusing, not for granting.
+      const isNews = asked.outcome !== Outcome.unanswered && remote.source === Source.store;
       this.#parts[asked.limit.sync]?.learn(asked, isNews ? asked : undefined, call.wishOf(i), call.sentUs, nowUs);
     }
     const isCurrent = group !== undefined && group.generation === call.generation;
@@ -219,18 +221,17 @@ export class SyncStore implements Store, SplitOwner {
     for (let i = 0; i < local.size; i++) {
       const take = local.takes[i] as Take;
       const { descriptor } = take;
-      if (take.paid && (hasFailed || isRefused || !isCurrent || isOverIn(call, descriptor))) {
+      if (take.paid && (isRefused || !isCurrent || isOverIn(call, descriptor))) {
         this.#putBack(take, nowUs);
         hasChanged = true;
       }
     }
     for (let i = 0; i < local.size; i++) {
       const take = local.takes[i] as Take;
-      const isRefund = take.mode === Mode.refund;
-      if (isRefund ? !hasFailed : hasChanged) this.#parts[take.limit.sync]?.conclude(take, nowUs);
+      if (take.mode === Mode.refund || hasChanged) this.#parts[take.limit.sync]?.conclude(take, nowUs);
     }
-    if (isCurrent) writeAnswer(call, group, isRefused);
-    else if (!hasFailed) {
+    if (isCurrent) writeAnswer(call, group);
+    else {
       // Nobody hears of it, so it is as if it had not been taken. What was wished for is kept.
       remote.size = call.askedTakes;
       this.#store.giveBack(remote);
@@ -259,24 +260,20 @@ function namesBucketTwice(group: TakeGroup): boolean {
 function isOverIn(call: SplitCall, descriptor: number): boolean {
   for (let i = 0; i < call.askedTakes; i++) {
     const take = call.remote.takes[i] as Take;
-    if (take.descriptor === descriptor && (take.outcome === Outcome.over || take.outcome === Outcome.never))
-      return true;
+    if (take.descriptor === descriptor && isOver(take)) return true;
   }
   return false;
 }
 
-function writeAnswer(call: SplitCall, group: TakeGroup, isRefused: boolean): void {
+function writeAnswer(call: SplitCall, group: TakeGroup): void {
   const { remote, local, places } = call;
-  if (remote.verdict === Verdict.failed) {
-    group.verdict = Verdict.failed;
-    group.failure = remote.failure;
-  } else {
-    group.verdict = isRefused ? Verdict.refused : Verdict.allowed;
-  }
   group.source = remote.source;
   for (let i = 0; i < group.size; i++) {
     const place = places[i] ?? 0;
     const from = place >= 0 ? remote.takes[place] : local.takes[-1 - place];
     if (from !== undefined) copyAnswer(from, group.takes[i] as Take);
   }
+  const hasFailed = remote.verdict === Verdict.failed;
+  group.verdict = isGroupRefused(group) ? Verdict.refused : hasFailed ? Verdict.failed : Verdict.allowed;
+  group.failure = group.verdict === Verdict.failed ? remote.failure : undefined;
 }

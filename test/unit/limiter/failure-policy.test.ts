@@ -50,12 +50,12 @@ describe("when the store fails", () => {
   });
 
   test.each([
-    { keys: ["open", "local", "deny", "error"], policy: OnStoreFailure.error },
-    { keys: ["open", "local", "deny"], policy: OnStoreFailure.deny },
-    { keys: ["open", "local"], policy: OnStoreFailure.local },
-  ])("of $keys the strictest policy decides", ({ keys, policy }) => {
+    { keys: ["open", "local", "deny", "error"], policy: OnStoreFailure.deny, over: true, failure: undefined },
+    { keys: ["open", "local", "error"], policy: OnStoreFailure.error, over: false, failure: "store" },
+    { keys: ["open", "local"], policy: OnStoreFailure.local, over: false, failure: undefined },
+  ])("of $keys the strictest that decides is told: a refusal stands, whatever the others say", ({ keys, ...told }) => {
     const rig = brokenRig();
-    expect(rig.ask(keys.map((key) => ({ entries: { [key]: "x" } }))).policy).toBe(policy);
+    expect(rig.ask(keys.map((key) => ({ entries: { [key]: "x" } })))).toMatchObject(told);
   });
 
   test("reports and refunds are let pass, whatever the policy: they never refuse", () => {
@@ -106,13 +106,24 @@ describe("on_store_failure: local", () => {
     expect([1, 2].map(() => rig.hit({ b: "x" }).over)).toEqual([false, true]);
   });
 
-  test("forgets its own counts when the store is back", () => {
+  test("forgets its own counts of a bucket when the store answers of that one", () => {
     const rig = brokenRig();
-    for (let i = 0; i < 5; i++) rig.hit({ local: "x" });
+    for (const key of ["x", "y"]) for (let i = 0; i < 5; i++) rig.hit({ local: key });
     rig.store.failure = undefined;
     expect(rig.hit({ local: "x" }).statuses[0]?.remaining).toBe(3);
     rig.store.failure = DOWN;
-    rig.hit({ local: "z" });
+    expect([1, 2, 3, 4].map(() => rig.hit({ local: "x" }).over)).toEqual([false, false, false, true]);
+    expect(rig.hit({ local: "y" }).over).toBe(true);
+  });
+
+  test("keeps nothing once all that it counted is as new", () => {
+    const rig = brokenRig();
+    rig.hit({ local: "x" });
+    rig.store.failure = undefined;
+    rig.clock.advanceSeconds(7_200);
+    rig.hit({ open: "x" });
+    rig.store.failure = DOWN;
+    rig.hit({ local: "x" });
     expect(rig.local).toHaveLength(2);
   });
 });

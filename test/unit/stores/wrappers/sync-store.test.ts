@@ -83,13 +83,22 @@ describe("calls in parts", () => {
     expect(leftHere(shared)).toBe(10);
   });
 
-  test("put the local part back when the store fails, and say why it did", () => {
+  test("leave the store's part unanswered when it fails, and can be given back", () => {
     behind.failure = AWAY;
-    expect(ask({ limit: shared, cost: 4 }, { limit: exact })).toMatchObject({
-      verdict: Verdict.failed,
-      failure: AWAY,
-    });
+    const group = ask({ limit: shared, cost: 4 }, { limit: exact });
+    expect(group).toMatchObject({ verdict: Verdict.failed, failure: AWAY });
+    expect(group.takes.map(({ outcome, paid }) => [outcome, paid])).toEqual([
+      [Outcome.room, true],
+      [Outcome.unanswered, false],
+    ]);
+    store.giveBack(group);
     expect(leftHere(shared)).toBe(10);
+  });
+
+  test("refuse although the store fails when the local part does", () => {
+    ask({ limit: shared, cost: 10 });
+    behind.failure = AWAY;
+    expect(ask({ limit: shared }, { limit: exact })).toMatchObject({ verdict: Verdict.refused, failure: undefined });
   });
 
   test("only ask the store how it stands when the local part refuses", () => {

@@ -1,0 +1,126 @@
+// How the answers to a call's takes fold into its verdict, and which of its payments must not stand then. Whoever settles
+// calls in this process goes by this; lua/take_all.lua and sql/take_all.sql say the same of what one server settles.
+
+import { Algorithm } from "./limit.ts";
+import { usToRefill } from "./refill.ts";
+import { copyAnswer, copyQuestion, Kind, Mode, Outcome, type Take, type TakeGroup } from "./take.ts";
+
+/** True if the take found no room for its cost. An unanswered one is not over. */
+export function isOver(take: Take): boolean {
+  return take.outcome >= Outcome.over;
+}
+
+/** True if the take can refuse its call: it asks whether a cost may pass. */
+export function asksAdmission(take: Take): boolean {
+  return take.mode === Mode.pay || take.mode === Mode.peek || take.mode >= Mode.charge;
+}
+
+/**
+ * The verdict of a call, from its descriptors one by one. A descriptor is over when any of its takes is. An ordinary one
+ * that is over refuses the call; quota ones do when all of them are over and none is spare; a shadow one never does.
+ */
+export class Fold {
+  #isRefused = false;
+  #quotas = 0;
+  #quotasOver = 0;
+
+  /** Begins another call. */
+  begin(): void {
+    this.#isRefused = false;
+    this.#quotas = 0;
+    this.#quotasOver = 0;
+  }
+
+  add(kind: Kind, isDescriptorOver: boolean): void {
+    if (kind === Kind.ordinary) this.#isRefused ||= isDescriptorOver;
+    else if (kind === Kind.quota) {
+      this.#quotas++;
+      if (isDescriptorOver) this.#quotasOver++;
+    }
+  }
+
+  refuses(hasSpareQuota: boolean): boolean {
+    return this.#isRefused || (this.#quotas > 0 && this.#quotasOver === this.#quotas && !hasSpareQuota);
+  }
+}
+
+/** Index behind the last take of the descriptor whose first take is at `start`. */
+export function endOfDescriptor(group: TakeGroup, start: number): number {
+  const descriptor = group.takes[start]?.descriptor;
+  let end = start + 1;
+  while (end < group.size && group.takes[end]?.descriptor === descriptor) end++;
+  return end;
+}
+
+/** Whether any of the takes from `start` to `end` is over. */
+export function isAnyOver(group: TakeGroup, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) if (isOver(group.takes[i] as Take)) return true;
+  return false;
+}
+
+/** Whether the answers that are there refuse the group. */
+export function isGroupRefused(group: TakeGroup): boolean {
+  const fold = new Fold();
+  let end = 0;
+  for (let start = 0; start < group.size; start = end) {
+    end = endOfDescriptor(group, start);
+    fold.add((group.takes[start] as Take).kind, isAnyOver(group, start, end));
+  }
+  return fold.refuses(group.hasSpareQuota);
+}
+
+/** What giving back returns of a take that was paid; 0 if there is nothing to return. Refunds and charges stand. */
+export function costToReturn(take: {
+  readonly mode: number;
+  readonly cost: number;
+  readonly cappedHits: number;
+}): number {
+  return take.mode === Mode.pay || take.mode === Mode.postPaid ? take.cost - take.cappedHits : 0;
+}
+
+/**
+ * Which payments of a group do not stand: of a call that passes what descriptors paid that are over; of one that is
+ * refused all that was paid to pass; of one that nobody gets an answer to also what was reported after the fact.
+ */
+export const Unpaid = { over: 0, refused: 1, unheard: 2 } as const;
+export type Unpaid = (typeof Unpaid)[keyof typeof Unpaid];
+
+/**
+ * Moves the payments that do not stand to `returned`, which is for Store.giveBack, and has the answers of the group say
+ * how the buckets stand once that is done.
+ */
+export function takeBack(group: TakeGroup, unpaid: Unpaid, returned: TakeGroup): void {
+  let end = 0;
+  for (let start = 0; start < group.size; start = end) {
+    end = endOfDescriptor(group, start);
+    if (unpaid === Unpaid.over && !isAnyOver(group, start, end)) continue;
+    for (let i = start; i < end; i++) {
+      const take = group.takes[i] as Take;
+      if (!take.paid || !(take.mode === Mode.pay || (take.mode === Mode.postPaid && unpaid === Unpaid.unheard)))
+        continue;
+      copyAnswer(take, copyQuestion(take, returned));
+      take.paid = false;
+      take.paidAtUs = 0;
+    }
+  }
+  for (let r = 0; r < returned.size; r++) showReturned(group, returned.takes[r] as Take);
+}
+
+function showReturned(group: TakeGroup, returned: Take): void {
+  for (let i = 0; i < group.size; i++) {
+    const take = group.takes[i] as Take;
+    if (take.keyHash !== returned.keyHash || take.bucketKey !== returned.bucketKey) continue;
+    if (take.outcome !== Outcome.unanswered && take.byPolicy === returned.byPolicy)
+      addRemaining(take, costToReturn(returned));
+  }
+}
+
+// Right but for what a token bucket refilled since the payment, which is not given back: by that it tells too much. Its
+// reset is at most a microsecond too long; that of the others is known only once nothing is left in them.
+function addRemaining(take: Take, cost: number): void {
+  const { limit } = take;
+  take.remaining = Math.min(limit.burst, take.remaining + cost);
+  if (take.remaining === limit.burst) take.resetUs = 0;
+  else if (limit.algorithm === Algorithm.tokenBucket && limit.amount > 0)
+    take.resetUs = Math.max(0, take.resetUs - usToRefill(cost * 1_000_000, limit) + 1);
+}
