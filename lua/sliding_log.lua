@@ -97,7 +97,8 @@ end
 
 -- Has a state that a group changed go on in another one, as if it had been saved and read: it is judged at the time of
 -- the newest entry that is left.
-function sliding_log.reopen(state, now_us)
+function sliding_log.reopen(state, _, now_us)
+  if not state.is_changed then return end
   log_commit(state)
   if state.first <= state.count then state.effective_us = max(now_us, log_time(state, state.count, -1)) end
 end

@@ -82,20 +82,12 @@ local function state_of(key_index, limit)
   local from = state.limit
   state.limit = limit
   if state.group_at == group_at then
-    if from ~= limit and limit.algorithm == token_bucket then
-      token_bucket.hand_over(state, from, now_us)
-      state.is_handed_over = true
-    end
+    if from ~= limit and limit.algorithm == token_bucket then token_bucket.hand_over(state, from, now_us) end
     return state
   end
-  if state.is_changed then
-    if limit.algorithm.is_as_new(state) then return new_state(key_index, limit) end
-    if limit.algorithm.reopen then limit.algorithm.reopen(state, now_us) end
-  elseif (from ~= limit or state.is_handed_over) and not state.is_void and limit.algorithm == token_bucket then
-    -- What was opened by another limit has refilled by that one, and nothing came of it.
-    return open_state(key_index, limit)
-  end
-  state.group_at, state.is_handed_over = group_at, false
+  if state.is_changed and limit.algorithm.is_as_new(state) then return new_state(key_index, limit) end
+  if limit.algorithm.reopen then limit.algorithm.reopen(state, from, now_us) end
+  state.group_at = group_at
   return state
 end
 

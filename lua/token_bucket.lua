@@ -47,8 +47,11 @@ local function fill_if_paid_off(state, limit, now_us)
   state.debt, state.at_us = 0, max(state.at_us, now_us)
 end
 
--- Brings the state to now.
+-- Brings what is kept of the state to now, under `limit`.
 local function advance(state, limit, now_us)
+  state.debt, state.at_us = state.kept_debt, state.kept_at_us
+  state.is_redated = state.at_us - now_us > limit.skew_us
+  if state.is_redated then state.at_us = now_us end
   local ticks = now_us > state.at_us and floor((now_us - state.at_us) / limit.tick_us) or 0
   if limit.amount > 0 and ticks >= ceil(state.debt / limit.amount) then
     state.debt = 0
@@ -67,19 +70,16 @@ function token_bucket.open(saved, limit, now_us)
     debt, at_us = whole(debt_text, EXACT_MAX), whole(at_text, EXACT_MAX)
     if not debt or not at_us then return nil end
   end
-  local is_redated = at_us - now_us > limit.skew_us
-  local state = {
-    debt = debt, at_us = is_redated and now_us or at_us, noted_debt = debt, is_changed = is_redated,
-    limit = limit, lifetime_us = 0, group_at = 0,
-  }
+  -- What is kept is what a group that paid or gave back left, or what is saved; the rest is the current group's.
+  local state = { kept_debt = debt, kept_at_us = at_us, limit = limit, lifetime_us = 0, group_at = 0 }
   advance(state, limit, now_us)
   return state
 end
 
--- Has a state that a group changed go on in another one, perhaps under another limit, as if it had been saved and read.
-function token_bucket.reopen(state, now_us)
-  if state.at_us - now_us > state.limit.skew_us then state.at_us = now_us end
-  advance(state, state.limit, now_us)
+-- Has the state go on in another group, perhaps under another limit, as if it had been saved and read.
+function token_bucket.reopen(state, from, now_us)
+  if from ~= state.limit or state.is_handed_over then advance(state, state.limit, now_us) end
+  state.is_handed_over = false
 end
 
 -- Makes the state one that another limit can go on with: the part of a tick is paid off by the limit it passed under.
@@ -87,6 +87,7 @@ function token_bucket.hand_over(state, from, now_us)
   local debt = paid_off(state, from, now_us)
   state.debt, state.noted_debt = state.debt - debt, state.noted_debt - debt
   state.at_us = max(state.at_us, now_us)
+  state.is_handed_over = true
 end
 
 -- Microseconds until so much of the debt is paid off; a window if that never happens.
@@ -149,16 +150,17 @@ function token_bucket.reset_us(state, limit, now_us)
   return us_until_paid_off(state.debt, state, limit, now_us)
 end
 
--- Marks the state as changed if it is not what it was when last noted.
+-- Keeps the state if it is not what it was when last noted. The passing of time alone is no change.
 function token_bucket.note(state)
-  if state.debt == state.noted_debt then return end
-  state.noted_debt, state.is_changed = state.debt, true
+  if state.debt == state.noted_debt and not state.is_redated then return end
+  state.noted_debt, state.is_redated, state.is_changed = state.debt, false, true
+  state.kept_debt, state.kept_at_us = state.debt, state.at_us
 end
 
 function token_bucket.is_as_new(state)
-  return state.debt == 0
+  return state.kept_debt == 0
 end
 
 function token_bucket.text(state)
-  return digits(state.debt, state.at_us)
+  return digits(state.kept_debt, state.kept_at_us)
 end

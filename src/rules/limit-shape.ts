@@ -13,12 +13,13 @@ export interface Rate {
   readonly keySeconds: number;
 }
 
-// The windows tried for a rate, shortest first: the shorter the window, the finer the ticks that tokens return in.
+// The windows tried for a rate, shortest first, so that people see it by a unit they know.
 const RATE_UNITS: readonly Unit[] = [Unit.second, Unit.minute, Unit.hour, Unit.day];
 
 /**
  * Turns tokens per second, written in decimal, into a whole amount per window: per second, minute, hour or day,
- * whichever is the first to be whole, else the shortest window in seconds. Returns a sentence if there is none.
+ * whichever is the first to be whole and not too large to be counted, else the shortest window in seconds. Returns a
+ * sentence if there is none. How long the window is makes no difference to when tokens return (core/refill.ts).
  */
 export function rateOfDecimal(text: string): Rate | string {
   const fraction = parseDecimal(text);
@@ -28,19 +29,19 @@ export function rateOfDecimal(text: string): Rate | string {
   for (const unit of RATE_UNITS) {
     const windowSeconds = UNIT_SECONDS[unit];
     const product = numerator * BigInt(windowSeconds);
-    if (product % denominator === 0n) return boundRate(product / denominator, windowSeconds, unit);
+    const amount = product / denominator;
+    if (product % denominator === 0n && amount <= BigInt(AMOUNT_MAX))
+      return { amount: Number(amount), windowSeconds, unit, keySeconds: 1 };
   }
   if (denominator > BigInt(WINDOW_SECONDS_MAX))
     return "too many decimals: no window up to a year makes it a whole number";
-  return boundRate(numerator, Number(denominator), Unit.unknown);
-}
-
-function boundRate(amount: bigint, windowSeconds: number, unit: Unit): Rate | string {
-  if (amount <= BigInt(AMOUNT_MAX)) return { amount: Number(amount), windowSeconds, unit, keySeconds: 1 };
+  const windowSeconds = Number(denominator);
+  if (numerator <= BigInt(AMOUNT_MAX))
+    return { amount: Number(numerator), windowSeconds, unit: Unit.unknown, keySeconds: 1 };
   return `too large: at most ${AMOUNT_MAX} tokens per ${windowSeconds} s can be counted`;
 }
 
-/** The same rate in the shortest window of whole seconds, so that a token is back when it should be, to the tick. */
+/** The same rate in the shortest window of whole seconds. */
 export function reduceRate(amount: number, windowSeconds: number): { amount: number; windowSeconds: number } {
   const divisor = Number(greatestCommonDivisor(BigInt(amount), BigInt(windowSeconds)));
   return amount === 0

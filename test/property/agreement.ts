@@ -7,7 +7,8 @@ import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
 import { Kind, TakeGroup } from "../../src/core/take.ts";
 import { fillGroup, type StoreHarness } from "../contract/store-harness.ts";
 import { runs } from "../support/runs.ts";
-import { ALGORITHMS, type History, type HistoryShape, histories, limitOf } from "./histories.ts";
+import { ALGORITHMS, type History, type HistoryShape, histories, limitNumbers, limitOf } from "./histories.ts";
+import { bucketNumbers } from "./rates.ts";
 import { answerOf, type GroupAnswer, replayHistory, replayOnReference } from "./replay.ts";
 import { REPLAYED_EDITS, REPLAYED_HISTORIES } from "./replayed.ts";
 
@@ -24,10 +25,23 @@ async function expectEqualReplays(harness: StoreHarness, shape: HistoryShape): P
   );
 }
 
-/** Four steps at a time happen at one moment, so that they travel in one call. */
+/** Four steps at a time happen at one moment, so that they travel in one call. The last of them may be given back. */
 function inFours(history: History): History {
-  const steps = history.steps.map((step, index) => (index % 4 === 0 ? step : { ...step, advanceUs: 0 }));
+  const steps = history.steps.map((step, index) => ({
+    ...step,
+    advanceUs: index % 4 === 0 ? step.advanceUs : 0,
+    isGivenBack: step.isGivenBack && index % 4 === 3,
+  }));
   return { ...history, steps };
+}
+
+async function expectEqualInFours(harness: StoreHarness, shape: HistoryShape): Promise<void> {
+  await fc.assert(
+    fc.asyncProperty(histories({ ...shape, stepsMax: 40, givesBack: true }).map(inFours), async (history) => {
+      expect(await replayInFours(harness, history, freshPrefix())).toEqual(replayOnReference(history));
+    }),
+    { numRuns: runs(100) },
+  );
 }
 
 async function replayInFours(harness: StoreHarness, history: History, keyPrefix: string): Promise<GroupAnswer[]> {
@@ -49,6 +63,7 @@ async function replayInFours(harness: StoreHarness, history: History, keyPrefix:
     });
     await Promise.all(groups.map((group) => harness.settle(group)));
     answers.push(...groups.map(answerOf));
+    for (const [i, group] of groups.entries()) if (steps[i]?.isGivenBack) await harness.giveBack(group);
   }
   return answers;
 }
@@ -83,6 +98,11 @@ export function describeAgreement(open: () => StoreHarness, namePrefix = prefixO
       test("rules edited between takes share the bucket", async () => {
         await expectEqualReplays(open(), { algorithms: [algorithm], limitsMax: 4, takesMax: 3, givesBack: true });
       });
+
+      test("groups that travel together name one bucket by several limits, also after a step back in time", async () => {
+        const numbers = limitNumbers([algorithm]).map((limit) => ({ ...limit, windowSeconds: 60 }));
+        await expectEqualInFours(open(), { numbers, limitsMax: 3, takesMax: 2, stepBackMaxUs: 20_000_000 });
+      });
     },
   );
 
@@ -112,11 +132,16 @@ export function describeAgreement(open: () => StoreHarness, namePrefix = prefixO
   });
 
   test("groups that travel together are settled as one after another", async () => {
-    await fc.assert(
-      fc.asyncProperty(histories({ ...MIXED, stepsMax: 40 }).map(inFours), async (history) => {
-        expect(await replayInFours(open(), history, freshPrefix())).toEqual(replayOnReference(history));
-      }),
-      { numRuns: runs(100) },
-    );
+    await expectEqualInFours(open(), MIXED);
+  });
+
+  test("token buckets of every rate that rule files can name", async () => {
+    await expectEqualReplays(open(), { numbers: bucketNumbers(), givesBack: true, stepBackMaxUs: 20_000_000 });
+  });
+
+  test("rates edited to any other rate, one call after another and in one", async () => {
+    const shape: HistoryShape = { numbers: bucketNumbers(), limitsMax: 4, takesMax: 3, stepBackMaxUs: 20_000_000 };
+    await expectEqualReplays(open(), { ...shape, givesBack: true });
+    await expectEqualInFours(open(), shape);
   });
 }

@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { Algorithm, type Limit } from "../../src/core/limit.ts";
 import { Kind, Mode } from "../../src/core/take.ts";
 import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/core/units.ts";
+import { limitKeySuffix } from "../../src/rules/bucket-key.ts";
 import { makeLimit } from "../support/builders.ts";
 
 /** The numbers of a limit. Limits of one algorithm and window share their buckets, as an edited rule does. */
@@ -14,6 +15,8 @@ export interface LimitNumbers {
   readonly burst: number;
   readonly windowSeconds: number;
   readonly debtMax: number;
+  /** What stands for the window in bucket keys, where that is another: rates per second all have 1. */
+  readonly keySeconds?: number;
 }
 
 export interface HistoryTake {
@@ -44,6 +47,8 @@ export interface History {
 /** What histories may hold. */
 export interface HistoryShape {
   readonly algorithms?: readonly Algorithm[];
+  /** Where the limits come from, in place of `algorithms` and `amountMin`. */
+  readonly numbers?: fc.Arbitrary<LimitNumbers>;
   readonly limitsMax?: number;
   /** False: no two limits have both algorithm and window in common, so that none share buckets. */
   readonly sharesBuckets?: boolean;
@@ -69,8 +74,9 @@ export const ALGORITHMS = [
 const LOG_AMOUNT_MAX = 10_000;
 
 /** The limit of those numbers. */
-export function limitOf(numbers: LimitNumbers): Limit {
-  return makeLimit(numbers);
+export function limitOf({ keySeconds, ...numbers }: LimitNumbers): Limit {
+  const keySuffix = limitKeySuffix(numbers.algorithm, keySeconds ?? numbers.windowSeconds, "");
+  return makeLimit({ ...numbers, keySuffix });
 }
 
 /** Any limit that a rule file can name. */
@@ -102,7 +108,7 @@ export function limitNumbers(algorithms: readonly Algorithm[] = ALGORITHMS, amou
 
 /** Any history of that shape. */
 export function histories(shape: HistoryShape = {}): fc.Arbitrary<History> {
-  const limits = fc.uniqueArray(limitNumbers(shape.algorithms, shape.amountMin), {
+  const limits = fc.uniqueArray(shape.numbers ?? limitNumbers(shape.algorithms, shape.amountMin), {
     minLength: 1,
     maxLength: shape.limitsMax ?? 1,
     selector: ({ algorithm, windowSeconds, amount }) =>
