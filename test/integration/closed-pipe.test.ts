@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
+import { ownProcess } from "../support/child-processes.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
@@ -15,7 +16,9 @@ interface Ended {
 
 /** Runs the built program with one of its outputs closed before it can write. */
 async function runWithout(closed: "stdout" | "stderr", args: readonly string[]): Promise<Ended> {
-  const child = spawn(process.execPath, ["dist/main.js", ...args], { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] });
+  const child = ownProcess(
+    spawn(process.execPath, ["dist/main.js", ...args], { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] }),
+  );
   child[closed].destroy();
   const open = child[closed === "stdout" ? "stderr" : "stdout"];
   let said = "";

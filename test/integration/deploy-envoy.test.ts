@@ -10,6 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { SETTINGS } from "../../src/settings/table.ts";
+import { ownProcess } from "../support/child-processes.ts";
 import { envoyComplaint, FETCH_MS, pythonPackage } from "../support/deploy-tools.ts";
 import { rulesFromYaml } from "../support/rules.ts";
 import { startService } from "../support/service-process.ts";
@@ -186,7 +187,7 @@ async function startEnvoy(config: string, readyUrl: string, log: string[]): Prom
   const program = join(await pythonPackage("envoy"), "envoy/_bin/envoy");
   // Envoy writes its access log every 10 s unless told otherwise.
   const args = ["-c", file, "--disable-hot-restart", "--concurrency", "1", "--file-flush-interval-msec", "50"];
-  const child = spawn(program, [...args, "--log-level", "error"], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = ownProcess(spawn(program, [...args, "--log-level", "error"], { stdio: ["ignore", "pipe", "inherit"] }));
   createInterface({ input: child.stdout }).on("line", (line) => log.push(line));
   for (let waitedMs = 0; waitedMs < START_MS; waitedMs += 50) {
     const isReady = await fetch(readyUrl).then(

@@ -7,6 +7,7 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ownProcess } from "../support/child-processes.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient } from "../support/test-app.ts";
 
@@ -115,20 +116,22 @@ describe("the service started from the folder by /bin/ratelimit, as a user who c
     // Not even the owner needs to write; only root could all the same, and then another user runs the service.
     if (!isRoot) await promisify(execFile)("chmod", ["-R", "a-w", folder]);
     before = await listing(folder);
-    child = spawn(join(folder, "bin/ratelimit"), {
-      cwd: "/",
-      env: {
-        PATH: process.env.PATH ?? "",
-        NODE_ENV: "production",
-        HOST: "127.0.0.1",
-        GRPC_HOST: "127.0.0.1",
-        PORT: "0",
-        GRPC_PORT: "0",
-        SHUTDOWN_DELAY: "0s",
-      },
-      stdio: ["ignore", "pipe", "inherit"],
-      ...asNobody,
-    });
+    child = ownProcess(
+      spawn(join(folder, "bin/ratelimit"), {
+        cwd: "/",
+        env: {
+          PATH: process.env.PATH ?? "",
+          NODE_ENV: "production",
+          HOST: "127.0.0.1",
+          GRPC_HOST: "127.0.0.1",
+          PORT: "0",
+          GRPC_PORT: "0",
+          SHUTDOWN_DELAY: "0s",
+        },
+        stdio: ["ignore", "pipe", "inherit"],
+        ...asNobody,
+      }),
+    );
     ports = await listeningPorts(child);
   });
   afterAll(async () => {

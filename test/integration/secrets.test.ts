@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ConfigError } from "../../src/core/errors.ts";
 import { readSettings } from "../../src/settings.ts";
+import { ownProcess } from "../support/child-processes.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { freePort, RedisServer } from "../support/redis-server.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -60,27 +61,29 @@ interface Output {
 /** Runs the service with these settings, asks all it answers, has it write a report, ends it. */
 async function runService(env: Readonly<Record<string, string>>): Promise<Output> {
   const reports = await mkdtemp(join(folder, "reports-"));
-  const child = spawn(
-    process.execPath,
-    [`--report-directory=${reports}`, "--report-on-signal", "--report-uncaught-exception", MAIN, "serve"],
-    {
-      env: {
-        PATH: process.env.PATH ?? "",
-        HOST: "127.0.0.1",
-        GRPC_HOST: "127.0.0.1",
-        DEBUG_HOST: "127.0.0.1",
-        PORT: "0",
-        GRPC_PORT: "0",
-        DEBUG_PORT: "0",
-        SHUTDOWN_DELAY: "0s",
-        SHUTDOWN_GRACE: "100ms",
-        LOG_LEVEL: "trace",
-        RULES_DIR: join(folder, "rules"),
-        ADMIN_TOKEN: TOKEN,
-        ...env,
+  const child = ownProcess(
+    spawn(
+      process.execPath,
+      [`--report-directory=${reports}`, "--report-on-signal", "--report-uncaught-exception", MAIN, "serve"],
+      {
+        env: {
+          PATH: process.env.PATH ?? "",
+          HOST: "127.0.0.1",
+          GRPC_HOST: "127.0.0.1",
+          DEBUG_HOST: "127.0.0.1",
+          PORT: "0",
+          GRPC_PORT: "0",
+          DEBUG_PORT: "0",
+          SHUTDOWN_DELAY: "0s",
+          SHUTDOWN_GRACE: "100ms",
+          LOG_LEVEL: "trace",
+          RULES_DIR: join(folder, "rules"),
+          ADMIN_TOKEN: TOKEN,
+          ...env,
+        },
+        stdio: ["ignore", "pipe", "pipe"],
       },
-      stdio: ["ignore", "pipe", "pipe"],
-    },
+    ),
   );
   const pieces: string[] = [];
   child.stdout.on("data", (piece: Buffer) => pieces.push(piece.toString()));
@@ -321,10 +324,8 @@ test("a crash leaves a report without secrets", async () => {
     SHUTDOWN_GRACE: "10s",
   };
   const reports = await mkdtemp(join(folder, "crash-"));
-  const child = spawn(
-    process.execPath,
-    ["--report-uncaught-exception", `--report-directory=${reports}`, MAIN, "serve"],
-    {
+  const child = ownProcess(
+    spawn(process.execPath, ["--report-uncaught-exception", `--report-directory=${reports}`, MAIN, "serve"], {
       env: {
         PATH: process.env.PATH ?? "",
         HOST: "127.0.0.1",
@@ -335,7 +336,7 @@ test("a crash leaves a report without secrets", async () => {
         ...env,
       },
       stdio: ["ignore", "pipe", "pipe"],
-    },
+    }),
   );
   const pieces: string[] = [];
   child.stdout.on("data", (piece: Buffer) => pieces.push(piece.toString()));

@@ -7,6 +7,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { ownProcess } from "../support/child-processes.ts";
 
 const MAIN = resolve(import.meta.dirname, "../../dist/main.js");
 /** Seen by every process that a test starts, so that those of a killed supervisor can be found. */
@@ -52,19 +53,21 @@ function marked(mark: string): number[] {
 
 function start(mark: string, env: Readonly<Record<string, string>>): ChildProcess {
   marks.push(mark);
-  return spawn(process.execPath, [MAIN, "serve"], {
-    env: {
-      PATH: process.env.PATH ?? "",
-      HOST: "127.0.0.1",
-      GRPC_HOST: "127.0.0.1",
-      PORT: "0",
-      GRPC_PORT: "0",
-      WORKERS: "2",
-      [MARK]: mark,
-      ...env,
-    },
-    stdio: "ignore",
-  });
+  return ownProcess(
+    spawn(process.execPath, [MAIN, "serve"], {
+      env: {
+        PATH: process.env.PATH ?? "",
+        HOST: "127.0.0.1",
+        GRPC_HOST: "127.0.0.1",
+        PORT: "0",
+        GRPC_PORT: "0",
+        WORKERS: "2",
+        [MARK]: mark,
+        ...env,
+      },
+      stdio: "ignore",
+    }),
+  );
 }
 
 const silentRedis = () => ({ REDIS_URL: `127.0.0.1:${(silent.address() as AddressInfo).port}` });

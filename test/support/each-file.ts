@@ -4,7 +4,8 @@
 // the same code twice. TEST_SEED draws again what a failure has shown. A seed that finds something is kept as a replayed history.
 
 import fc from "fast-check";
-import { afterAll } from "vitest";
+import { afterAll, beforeAll, beforeEach } from "vitest";
+import { endProcesses, endsOfLogs, forgetLogs } from "./child-processes.ts";
 import { runs } from "./runs.ts";
 import { removeFolders } from "./temporary-folder.ts";
 
@@ -14,4 +15,13 @@ const seed = process.env.TEST_SEED ?? (process.env.CI === undefined ? undefined 
 
 fc.configureGlobal({ numRuns: runs(FAST_CHECK_RUNS), ...(seed === undefined ? {} : { seed: Number(seed) }) });
 
-afterAll(removeFolders);
+beforeAll(forgetLogs);
+beforeEach(({ onTestFailed }) => {
+  onTestFailed(() => {
+    process.stderr.write(endsOfLogs());
+  });
+});
+afterAll(async () => {
+  await endProcesses();
+  removeFolders();
+});

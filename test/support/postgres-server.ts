@@ -2,11 +2,22 @@
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import type { PostgresTarget } from "../../src/stores/postgres/connect.ts";
+import { ownProcess, showOnFailure } from "./child-processes.ts";
 import { freePort } from "./redis-server.ts";
 import { removeFolder, temporaryFolder } from "./temporary-folder.ts";
 
@@ -15,12 +26,6 @@ const START_MS_MAX = 20_000;
 const DEBIAN_FOLDER = "/usr/lib/postgresql";
 const VERSION_MIN = 15;
 const WANTED = `The tests with a real PostgreSQL need its server (version ${VERSION_MIN} or newer: initdb and postgres)`;
-const running = new Set<ChildProcess>();
-
-// A test run that ends early leaves no server behind.
-process.on("exit", () => {
-  for (const child of running) child.kill("SIGKILL");
-});
 
 /** Whom the server runs as; undefined means ourselves. PostgreSQL refuses to run as root. */
 interface Identity {
@@ -35,6 +40,9 @@ export class PostgresServer {
   readonly directory: string;
   readonly #programs: string;
   readonly #args: readonly string[];
+  readonly #log: string;
+  /** Its log, once its directory is gone. */
+  #said = "";
   #child: ChildProcess | undefined;
   #admin: Client | undefined;
 
@@ -43,6 +51,8 @@ export class PostgresServer {
     this.directory = directory;
     this.#programs = programs;
     this.#args = args;
+    this.#log = join(directory, "log");
+    showOnFailure(`postgres on port ${port}`, () => this.#read());
   }
 
   /** Starts a server on a free port; `args` are settings such as `max_connections=20`. */
@@ -98,18 +108,20 @@ export class PostgresServer {
     child.kill("SIGCONT");
     child.kill("SIGQUIT");
     await exited;
-    running.delete(child);
   }
 
   /** Starts it again on the same port and the same data. */
   async restart(): Promise<void> {
     await this.kill();
-    const child = spawn(join(this.#programs, "postgres"), this.#commandLine(), {
-      stdio: "ignore",
-      cwd: this.directory,
-      ...unprivileged(),
-    });
-    running.add(child);
+    const log = openSync(this.#log, "a");
+    const child = ownProcess(
+      spawn(join(this.#programs, "postgres"), this.#commandLine(), {
+        stdio: ["ignore", log, log],
+        cwd: this.directory,
+        ...unprivileged(),
+      }),
+    );
+    closeSync(log);
     this.#child = child;
     await this.#whenAnswering(child);
   }
@@ -117,7 +129,12 @@ export class PostgresServer {
   /** Ends it and removes its directory. */
   async stop(): Promise<void> {
     await this.kill();
+    this.#said = this.#read();
     removeFolder(this.directory);
+  }
+
+  #read(): string {
+    return existsSync(this.#log) ? readFileSync(this.#log, "utf8") : this.#said;
   }
 
   #commandLine(): string[] {

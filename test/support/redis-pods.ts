@@ -3,19 +3,14 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, rmSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Redis } from "ioredis";
 import { parseAllDocuments } from "yaml";
+import { ownProcess, showOnFailure } from "./child-processes.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 const COMPONENTS = resolve(import.meta.dirname, "../../deploy/kubernetes/components");
-const running = new Set<ChildProcess>();
-
-// A test run that ends early leaves no server behind.
-process.on("exit", () => {
-  for (const child of running) child.kill("SIGKILL");
-});
 
 interface Container {
   readonly name: string;
@@ -86,9 +81,12 @@ export class RedisPod {
       word.replace(/^\/scripts/, scripts).replace(/\/data\b/, folder),
     );
     const env = { ...process.env, ...this.#options.env, SELF: this.host, DATA_DIR: folder };
-    const child = spawn(program, args, { env, cwd: folder, stdio: "ignore" });
-    running.add(child);
-    child.once("exit", () => running.delete(child));
+    const log = openSync(join(folder, "log"), "a");
+    const child = ownProcess(spawn(program, args, { env, cwd: folder, stdio: ["ignore", log, log] }));
+    closeSync(log);
+    showOnFailure(`${program} ${args.join(" ")}`, () => {
+      return existsSync(join(folder, "log")) ? readFileSync(join(folder, "log"), "utf8") : "";
+    });
     return child;
   }
 }

@@ -2,21 +2,16 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import type { RedisTarget } from "../../src/stores/redis/connect.ts";
+import { ownProcess, showOnFailure } from "./child-processes.ts";
 import { removeFolder, temporaryFolder } from "./temporary-folder.ts";
 
 const START_MS_MAX = 10_000;
-const running = new Set<ChildProcess>();
-
-// A test run that ends early leaves no server behind.
-process.on("exit", () => {
-  for (const child of running) child.kill("SIGKILL");
-});
 
 interface ServerOptions {
   readonly args?: readonly string[];
@@ -44,6 +39,9 @@ export class RedisServer {
   readonly #password: string | undefined;
   readonly #sentinelConfig: string | undefined;
   readonly #env: Readonly<Record<string, string>>;
+  readonly #log: string;
+  /** Its log, once its directory is gone. */
+  #said = "";
   #child: ChildProcess | undefined;
   #admin: Redis | undefined;
 
@@ -54,6 +52,8 @@ export class RedisServer {
     this.#password = options.password;
     this.#sentinelConfig = options.sentinelConfig;
     this.#env = options.env ?? {};
+    this.#log = join(this.directory, "log");
+    showOnFailure(`redis-server on port ${port}`, () => this.#read());
     if (options.sentinelConfig !== undefined) {
       const config = `port ${port}\nbind 127.0.0.1\ndir ${this.directory}\nloglevel warning\n${options.sentinelConfig}\n`;
       writeFileSync(join(this.directory, "sentinel.conf"), config);
@@ -134,7 +134,6 @@ export class RedisServer {
     const exited = once(child, "exit");
     child.kill("SIGKILL");
     await exited;
-    running.delete(child);
   }
 
   /** True unless it was killed. */
@@ -145,11 +144,14 @@ export class RedisServer {
   /** Starts it again on the same port, empty but for what its own files say of a cluster or of Sentinel. */
   async restart(): Promise<void> {
     await this.kill();
-    const child = spawn("redis-server", this.#commandLine(), {
-      stdio: "ignore",
-      env: { ...process.env, ...this.#env },
-    });
-    running.add(child);
+    const log = openSync(this.#log, "a");
+    const child = ownProcess(
+      spawn("redis-server", this.#commandLine(), {
+        stdio: ["ignore", log, log],
+        env: { ...process.env, ...this.#env },
+      }),
+    );
+    closeSync(log);
     this.#child = child;
     await this.#whenAnswering(child);
   }
@@ -157,6 +159,7 @@ export class RedisServer {
   /** Ends it and removes its directory. */
   async stop(): Promise<void> {
     await this.kill();
+    this.#said = this.#read();
     removeFolder(this.directory);
   }
 
@@ -171,6 +174,10 @@ export class RedisServer {
       ...(this.#password === undefined ? [] : ["--requirepass", this.#password]),
       ...this.#args,
     ];
+  }
+
+  #read(): string {
+    return existsSync(this.#log) ? readFileSync(this.#log, "utf8") : this.#said;
   }
 
   #client(): Redis {

@@ -3,11 +3,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { ownProcess, showOnFailure } from "./child-processes.ts";
 
 const MAIN = resolve(import.meta.dirname, "../../dist/main.js");
-const START_MS = 15_000;
+/** Only for a service that never comes: a busy machine may take long. */
+const START_MS = 45_000;
 
 export interface ServiceProcess {
   readonly pid: number;
@@ -28,22 +31,26 @@ export interface ServiceProcess {
 /** Starts `node dist/main.js serve`; resolves when it listens. `npm test` builds dist first. */
 export async function startService(env: Readonly<Record<string, string>>): Promise<ServiceProcess> {
   if (!existsSync(MAIN)) throw new Error("dist/main.js is missing: run `npm run build` first (npm test does)");
-  const child = spawn(process.execPath, [MAIN, "serve"], {
-    env: {
-      PATH: process.env.PATH ?? "",
-      HOST: "127.0.0.1",
-      GRPC_HOST: "127.0.0.1",
-      PORT: "0",
-      GRPC_PORT: "0",
-      LOG_FORMAT: "json",
-      DEBUG_HOST: "127.0.0.1",
-      ...(env.COMPATIBILITY_MODE === "true" ? { DEBUG_PORT: "0" } : {}),
-      SHUTDOWN_DELAY: "0s",
-      ...env,
-    },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const child = ownProcess(
+    spawn(process.execPath, [MAIN, "serve"], {
+      env: {
+        PATH: process.env.PATH ?? "",
+        TMPDIR: tmpdir(),
+        HOST: "127.0.0.1",
+        GRPC_HOST: "127.0.0.1",
+        PORT: "0",
+        GRPC_PORT: "0",
+        LOG_FORMAT: "json",
+        DEBUG_HOST: "127.0.0.1",
+        ...(env.COMPATIBILITY_MODE === "true" ? { DEBUG_PORT: "0" } : {}),
+        SHUTDOWN_DELAY: "0s",
+        ...env,
+      },
+      stdio: ["ignore", "pipe", "pipe"],
+    }),
+  );
   const log: string[] = [];
+  showOnFailure(`service ${child.pid}`, () => log.join("\n"));
   const ended = once(child, "exit").then(([code]) => code as number | null);
   const ports = await listening(child, log);
   return {

@@ -35,7 +35,8 @@ async function endRun(folder: string): Promise<void> {
   while (processesOf(folder).length > 0 && performance.now() < endMs) await sleep(50);
   const processes = processesOf(folder);
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" });
-  rmSync(folder, { recursive: true, force: true });
+  for (const { pid } of processes) process.kill(pid, "SIGKILL");
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   const left = [
     ...files.map((file) => `file or folder ${file}`),
     ...processes.map(({ pid, command, ports }) => {

@@ -38,7 +38,12 @@ describe("a run of the tests", () => {
   });
 
   test("takes every temporary folder from test/support/temporary-folder.ts", () => {
-    const makers = ["test/support/temporary-folder.ts", "test/support/test-run.ts", "test/tidy/runs.test.ts"];
+    const makers = [
+      "test/support/temporary-folder.ts",
+      "test/support/test-run.ts",
+      "test/support/service-process.ts",
+      "test/tidy/runs.test.ts",
+    ];
     expect(
       linesOf(tests, /\btmpdir\(\)|["'`]\/tmp\//).filter((line) => !makers.some((maker) => line.startsWith(maker))),
     ).toEqual([]);

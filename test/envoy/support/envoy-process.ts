@@ -5,18 +5,13 @@ import { once } from "node:events";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { ownProcess, showOnFailure } from "../../support/child-processes.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { ENVOY_BIN } from "./require-envoy.ts";
 
 const START_MS_MAX = 10_000;
 const STOP_MS_MAX = 3_000;
 const LOG_MS_MAX = 3_000;
-const running = new Set<ChildProcess>();
-
-// A test run that ends early leaves no process behind.
-process.on("exit", () => {
-  for (const child of running) child.kill("SIGKILL");
-});
 
 /** A line of the access log: whatever the listener's format names. */
 export type AccessLine = Readonly<Record<string, unknown>>;
@@ -48,9 +43,9 @@ export class Envoy {
     writeFileSync(accessLog, "");
     const args = ["-c", config, "--disable-hot-restart", "--concurrency", "1", "-l", "error"];
     args.push("--file-flush-interval-msec", "20", "--admin-address-path", adminFile, "--drain-time-s", "0");
-    const child = spawn(ENVOY_BIN, args, { stdio: ["ignore", "ignore", "pipe"] });
-    running.add(child);
+    const child = ownProcess(spawn(ENVOY_BIN, args, { stdio: ["ignore", "ignore", "pipe"] }));
     const said: string[] = [];
+    showOnFailure("Envoy", () => said.join(""));
     child.stderr?.on("data", (chunk: Buffer) => said.push(chunk.toString()));
     try {
       const adminUrl = await whenReady(child, adminFile);
@@ -112,7 +107,6 @@ export class Envoy {
       await exited;
       clearTimeout(timer);
     }
-    running.delete(this.#child);
     rmSync(this.#directory, { recursive: true, force: true });
   }
 }

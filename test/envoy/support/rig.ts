@@ -1,6 +1,6 @@
 // Envoy, an upstream, Redis and the built Headgate together, each a process or server of its own on a free port.
 
-import { rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RedisServer } from "../../support/redis-server.ts";
 import { type ServiceProcess, startService } from "../../support/service-process.ts";
@@ -71,16 +71,9 @@ export class Rig {
   }
 }
 
-const directories: string[] = [];
-process.on("exit", () => {
-  for (const directory of directories) rmSync(directory, { recursive: true, force: true });
-});
-
 /** A directory that goes when the tests end. */
 export function testDirectory(): string {
-  const directory = temporaryFolder("headgate-envoy");
-  directories.push(directory);
-  return directory;
+  return temporaryFolder("envoy");
 }
 
 /**
