@@ -66,26 +66,46 @@ export class App {
  */
 export async function startApp(options: AppOptions): Promise<App> {
   const parts = buildParts(options);
+  const begun: Begun = {};
+  try {
+    return await start(parts, begun);
+  } catch (error) {
+    clearInterval(begun.storeWatch);
+    clearInterval(parts.running.loadWatch);
+    parts.reloader.close();
+    parts.running.tls?.close();
+    await Promise.all([begun.pages?.admin.close(0), begun.pages?.side.close(0), parts.running.statsd?.close()]);
+    await parts.store.close();
+    throw error;
+  }
+}
+
+/** What a start has begun, for the case that it fails. */
+interface Begun {
+  pages?: OpenPages;
+  storeWatch?: NodeJS.Timeout;
+}
+
+async function start(parts: Parts, begun: Begun): Promise<App> {
   const { settings, health, reloader, store, logger } = parts;
+  // Taken back when calls are answered and not before, whatever else is well by then.
+  health.setTrouble("start", "the process is starting: its gRPC port does not listen yet");
   health.setTrouble("rules", "the rule files have not been read yet");
   const pages = await openAdmin(parts);
-  const { admin, httpPort, side } = pages;
+  begun.pages = pages;
+  const { httpPort, side } = pages;
   await reloader.start();
   showRulesHealth(parts);
   await warmUpCalls(parts.clock);
   const storeWatch = await watchStore(parts);
+  begun.storeWatch = storeWatch;
   if (store.trouble() === undefined) await warmUpStore(store);
-  const grpc = await openGrpc(parts, httpPort).catch(async (error: unknown) => {
-    clearInterval(storeWatch);
-    reloader.close();
-    await Promise.all([admin.close(0), side.close(0)]);
-    await store.close();
-    throw error;
-  });
+  const grpc = await openGrpc(parts, httpPort);
+  health.setTrouble("start", undefined);
   const listening = settings.grpcUnixSocket ?? `${settings.grpcHost}:${grpc.port}`;
   const { debugPort: debug, metricsPort: metrics } = side;
   // Of several workers the supervisor says it, once for all.
-  if (options.link === undefined) {
+  if (parts.link === undefined) {
     logger.info(
       { grpc: listening, http: `${settings.httpHost}:${httpPort}`, store: settings.backendType, debug, metrics },
       "listening",

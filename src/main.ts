@@ -43,12 +43,21 @@ async function serve(): Promise<void> {
     void running?.reload();
   });
   const count = workerCountOf(settings.workers);
-  if (count === 1) running = await startApp({ settings, clock, logger, version });
-  else {
-    const supervisor = new Supervisor({ settings, clock, logger, count, env, file: fileURLToPath(import.meta.url) });
+  let supervisor: Supervisor | undefined;
+  const start = async (): Promise<Running> => {
+    if (count === 1) return startApp({ settings, clock, logger, version });
+    supervisor = new Supervisor({ settings, clock, logger, count, env, file: fileURLToPath(import.meta.url) });
     await supervisor.start();
-    running = supervisor;
+    return supervisor;
+  };
+  const first = await Promise.race([start(), asked]);
+  if (typeof first === "string") {
+    // Nothing that was begun has callers yet, and a start may wait long for a store or for rules.
+    logger.info({ signal: first }, "ended while starting");
+    supervisor?.kill();
+    process.exit(0);
   }
+  running = first;
   await end(running, await asked, logger);
 }
 
@@ -127,5 +136,6 @@ try {
 } catch (error) {
   if (!(error instanceof ConfigError)) throw error;
   process.stderr.write(`${error.code}: ${error.message}\n`);
-  process.exitCode = 1;
+  // Whatever a start has begun must not keep the process: nobody would know that it serves nothing.
+  process.exit(1);
 }

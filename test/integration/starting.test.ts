@@ -1,0 +1,164 @@
+// A process while it starts: it says that it is ready when calls are answered and not before, a taken port ends it at once
+// with the reason, and SIGTERM ends it at every moment; with each kind of store, there or not.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { get } from "node:http";
+import { connect, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { freePort } from "../support/redis-server.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const MAIN = join(ROOT, "dist/main.js");
+/** For the process of a test that has failed already: much more than a start takes, even on a busy machine. */
+const END_MS = 90_000;
+
+vi.setConfig({ testTimeout: 2 * END_MS });
+
+const folder = mkdtempSync(join(tmpdir(), "headgate-starting-"));
+let nobody: number;
+/** Accepts, and never says a word. */
+let mute: Server;
+const mutePort = () => (mute.address() as { port: number }).port;
+
+beforeAll(async () => {
+  if (!existsSync(MAIN)) throw new Error("dist/main.js is missing: run `npm run build` first (npm test does)");
+  writeFileSync(join(folder, "rules.yaml"), "domain: edge\n");
+  nobody = await freePort();
+  mute = createServer((socket) => socket.on("error", () => undefined).resume()).listen(0, "127.0.0.1");
+  await once(mute, "listening");
+});
+afterAll(() => {
+  mute.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** Settings by kind of store; made late, because ports are known late. */
+const STORES: Readonly<Record<string, () => Record<string, string>>> = {
+  memory: () => ({}),
+  "a Redis that is away": () => ({ REDIS_URL: `127.0.0.1:${nobody}` }),
+  "a Redis that says nothing": () => ({ REDIS_URL: `127.0.0.1:${mutePort()}` }),
+  "a PostgreSQL that is away": () => ({ POSTGRES_URL: `postgres://u@127.0.0.1:${nobody}/d` }),
+  "a PostgreSQL that says nothing": () => ({ POSTGRES_URL: `postgres://u@127.0.0.1:${mutePort()}/d` }),
+  "two workers and a Redis that is away": () => ({ WORKERS: "2", REDIS_URL: `127.0.0.1:${nobody}` }),
+};
+const CASES = Object.entries(STORES).map(([store, env]) => ({ store, env }));
+
+interface Started {
+  readonly child: ChildProcess;
+  readonly output: () => string;
+  /** Exit code, or the signal that ended it. */
+  readonly end: Promise<number | string>;
+}
+
+function startProcess(
+  env: Readonly<Record<string, string>>,
+  command: readonly string[] = [process.execPath, MAIN, "serve"],
+): Started {
+  const [program = "", ...args] = command;
+  const child = spawn(program, args, {
+    cwd: ROOT,
+    env: {
+      PATH: process.env.PATH ?? "",
+      RULES_DIR: folder,
+      HOST: "127.0.0.1",
+      GRPC_HOST: "127.0.0.1",
+      PORT: "0",
+      GRPC_PORT: "0",
+      SHUTDOWN_DELAY: "0s",
+      ...env,
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (output += String(chunk)));
+  const end = once(child, "close").then(([code, signal]) => (code ?? signal) as number | string);
+  return { child, output: () => output, end };
+}
+
+/** What the process ended with; it is killed if it has not by END_MS. */
+async function endOf({ child, end }: Started): Promise<number | string> {
+  const timer = setTimeout(() => child.kill("SIGKILL"), END_MS);
+  const how = await end;
+  clearTimeout(timer);
+  return how;
+}
+
+function statusOf(port: number): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const request = get({ host: "127.0.0.1", port, path: "/readyz", agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    request.on("error", () => resolve(undefined));
+  });
+}
+
+function isOpen(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.on("error", () => resolve(false));
+  });
+}
+
+describe("/readyz of a process that starts", () => {
+  const three = CASES.filter(({ store }) => /memory|Redis that says|workers/.test(store));
+  test.each(three)("with $store says 200 when calls are answered, and not before", async ({ env }) => {
+    const [http, grpc] = [await freePort(), await freePort()];
+    const started = startProcess({ ...env(), PORT: String(http), GRPC_PORT: String(grpc) });
+    const seen: (number | "closed")[] = [];
+    // Asked without pause from before the port is open until a while after the process says that it listens.
+    for (let after = 0; after < 20; ) {
+      const status = await statusOf(http);
+      if (status === 200) seen.push((await isOpen(grpc)) ? 200 : "closed");
+      else if (status !== undefined) seen.push(status);
+      if (started.output().includes('"listening"')) after++;
+      await sleep(started.output().includes('"listening"') ? 10 : 1);
+    }
+    started.child.kill("SIGTERM");
+    expect(await endOf(started)).toBe(0);
+    const changes = seen.filter((status, i) => status !== seen[i - 1]);
+    expect(changes).toEqual(Object.keys(env()).length === 0 ? [503, 200] : [503]);
+  });
+});
+
+describe("a port that is taken", () => {
+  // The HTTP port is tried before anything waits for a store.
+  const ports = CASES.slice(1).map((one, i) => ({ port: i === 0 ? "PORT" : "GRPC_PORT", ...one }));
+  test.each(ports)("($port) ends the process with 1 and one sentence, with $store", async ({ port, env }) => {
+    const started = startProcess({ ...env(), [port]: String(mutePort()) });
+    expect(await endOf(started)).toBe(1);
+    expect(started.output().match(new RegExp(`${mutePort()}.* ${port}`, "g"))).toHaveLength(1);
+  });
+});
+
+describe("SIGTERM while a process starts", () => {
+  // From before its first line of code has run until after it listens.
+  const moments = [0, 150, 400, 700, 1_200, 2_000].map((afterMs, i) => {
+    return { afterMs, ...(CASES.at(-1 - (i % 3)) as (typeof CASES)[number]) };
+  });
+  test.each(moments)("after $afterMs ms with $store ends it", async ({ afterMs, env }) => {
+    const started = startProcess(env());
+    await sleep(afterMs);
+    started.child.kill("SIGTERM");
+    // Before node has run a line of ours, the signal itself ends the process.
+    expect([0, "SIGTERM"]).toContain(await endOf(started));
+  });
+});
+
+test("SIGTERM to what `npm start` runs reaches the service", async () => {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { scripts: { start: string } };
+  // npm runs a script by a shell, and passes signals on to that shell alone.
+  const started = startProcess({}, ["sh", "-c", scripts.start]);
+  while (!started.output().includes('"listening"')) await sleep(10);
+  started.child.kill("SIGTERM");
+  expect(await endOf(started)).toBe(0);
+  expect(started.output()).toContain('"done"');
+});
