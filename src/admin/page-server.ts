@@ -8,6 +8,7 @@ import { pipeline } from "node:stream/promises";
 import type { Door } from "../core/door.ts";
 import { RequestError } from "../core/errors.ts";
 import { BodyTooLargeError } from "./body.ts";
+import { HeldSockets } from "./held-sockets.ts";
 
 /** A whole HTTP answer. */
 export interface HttpAnswer {
@@ -36,6 +37,8 @@ export interface PageServerOptions {
   readonly otherPage: (path: string) => HttpAnswer;
   /** Told of faults of ours; must not throw. */
   readonly onError: (error: unknown) => void;
+  /** Connections held at once, other than by default for tests. */
+  readonly connectionsMax?: number;
 }
 
 /** Methods of a page that only shows something. */
@@ -44,18 +47,23 @@ export const READ = ["GET", "HEAD"] as const;
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
-/** Connections held at once; more are closed as they come. */
+/**
+ * Connections held at once; a newcomer beyond them gets the place of the one that has been silent longest. Far more than
+ * probes, scrapers and callers of /json hold, and some 40 MB of memory at most. Envoy bounds connections in its overload
+ * manager, and closes newcomers instead; Node has no bound of its own.
+ */
 const CONNECTIONS_MAX = 4_096;
 
 /** An HTTP server for pages that have a fixed path each. */
 export class PageServer {
   readonly #options: PageServerOptions;
   readonly #server: Server;
-  readonly #sockets = new Set<Socket>();
+  readonly #sockets: HeldSockets;
   #isClosing = false;
 
   constructor(options: PageServerOptions) {
     this.#options = options;
+    this.#sockets = new HeldSockets(options.connectionsMax ?? CONNECTIONS_MAX);
     this.#server = createServer(
       {
         headersTimeout: HEADERS_TIMEOUT_MS,
@@ -63,13 +71,14 @@ export class PageServer {
         keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
         connectionsCheckingInterval: 5_000,
       },
-      (request, response) => void this.#serve(request, response),
+      (request, response) => {
+        const { socket } = request;
+        this.#sockets.note(socket, true);
+        response.once("close", () => this.#sockets.note(socket, false));
+        void this.#serve(request, response);
+      },
     );
-    this.#server.maxConnections = CONNECTIONS_MAX;
-    this.#server.on("connection", (socket: Socket) => {
-      this.#sockets.add(socket);
-      socket.once("close", () => this.#sockets.delete(socket));
-    });
+    this.#server.on("connection", (socket: Socket) => this.#sockets.add(socket));
   }
 
   /** Starts to listen; resolves to the port, rejects if that is taken. */
@@ -89,12 +98,9 @@ export class PageServer {
     // Has the server watch its timeouts as if it listened; without this a slow request would be waited for without end.
     this.#server.emit("listening");
     return door.open((socket) => {
-      if (this.#sockets.size >= CONNECTIONS_MAX) socket.destroy();
-      else {
-        // As node:http has it of its own connections: who has sent all may still wait for the answer.
-        socket.allowHalfOpen = true;
-        this.#server.emit("connection", socket);
-      }
+      // As node:http has it of its own connections: who has sent all may still wait for the answer.
+      socket.allowHalfOpen = true;
+      this.#server.emit("connection", socket);
     });
   }
 
@@ -105,7 +111,7 @@ export class PageServer {
     const cutOff = setTimeout(() => this.#server.closeAllConnections(), graceMs);
     this.#server.close();
     this.#server.closeIdleConnections();
-    await Promise.all([...this.#sockets].map((socket) => new Promise((resolve) => socket.once("close", resolve))));
+    await Promise.all(this.#sockets.all().map((socket) => new Promise((resolve) => socket.once("close", resolve))));
     clearTimeout(cutOff);
   }
 

@@ -1,0 +1,115 @@
+// An HTTP port that is full of connections which do nothing, whatever kind of nothing: probes get in all the same.
+
+import { once } from "node:events";
+import { request as httpRequest } from "node:http";
+import { connect, type Socket } from "node:net";
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { readBody } from "../../src/admin/body.ts";
+import { notFound, type Page, PageServer, READ, text } from "../../src/admin/page-server.ts";
+
+const MAX = 40;
+/** More than sockets hold on their way. */
+const LONG_BYTES = 8_000_000;
+
+/** What a connection says before it falls silent. */
+const IDLERS: Readonly<Record<string, string>> = {
+  "says nothing": "",
+  "keeps its connection after an answer": "GET /livez HTTP/1.1\r\nhost: x\r\n\r\n",
+  "sends half a head": "GET /livez HTTP/1.1\r\nhost:",
+  "sends a head and no body": "POST /json HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n",
+  "sends half a chunk": "POST /json HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n5\r\nab",
+  "reads no answer": "GET /long HTTP/1.1\r\nhost: x\r\n\r\n",
+  "sends a request after another, and half of a third": `${"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n".repeat(2)}GET /l`,
+};
+
+let server: PageServer;
+let port: number;
+let crowd: Socket[] = [];
+const failures: unknown[] = [];
+
+beforeEach(async () => {
+  failures.length = 0;
+  const page = (methods: Page["methods"], answer: Page["answer"]): Page => ({ methods, help: "", answer });
+  const long = { ...text(200, ""), body: Buffer.alloc(LONG_BYTES) };
+  server = new PageServer({
+    host: "127.0.0.1",
+    port: 0,
+    pages: new Map([
+      ["/livez", page(READ, () => text(200, "OK\n"))],
+      ["/long", page(READ, () => long)],
+      ["/json", page(["POST"], async (request) => text(200, String((await readBody(request, 100)).length)))],
+    ]),
+    otherPage: notFound,
+    onError: (error) => failures.push(error),
+    connectionsMax: MAX,
+  });
+  port = await server.listen();
+});
+
+afterEach(async () => {
+  for (const socket of crowd) socket.destroy();
+  crowd = [];
+  await server.close(0);
+});
+
+async function idle(words: string): Promise<void> {
+  const socket = connect(port, "127.0.0.1");
+  crowd.push(socket);
+  socket.on("error", () => undefined);
+  await once(socket, "connect");
+  if (!words.includes("/long")) socket.resume();
+  socket.write(words);
+}
+
+/** A probe as Kubernetes sends it: a connection of its own. */
+function probe(): Promise<number | string> {
+  return new Promise((resolve) => {
+    const request = httpRequest({ host: "127.0.0.1", port, path: "/livez", agent: false }, (response) => {
+      response.resume();
+      response.on("end", () => resolve(response.statusCode ?? 0));
+    });
+    request.on("error", (error) => resolve(error.message));
+    request.end();
+  });
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe("a probe gets in while every place is taken by somebody who", () => {
+  test.each(Object.entries(IDLERS))("%s", async (_name, words) => {
+    for (let i = 0; i < 2 * MAX; i++) await idle(words);
+    for (let i = 0; i < 5; i++) expect(await probe()).toBe(200);
+    expect(failures).toEqual([]);
+  });
+
+  test("does any of these, in any mixture, as more of them come between probes", async () => {
+    const kinds = fc.array(fc.constantFrom(...Object.values(IDLERS)), { minLength: MAX, maxLength: 2 * MAX });
+    await fc.assert(
+      fc.asyncProperty(kinds, async (all) => {
+        for (const [i, words] of all.entries()) {
+          await idle(words);
+          if (i > MAX && i % 7 === 0) expect(await probe()).toBe(200);
+        }
+        for (let i = 0; i < 10; i++) await turn();
+        expect(crowd.filter(({ destroyed }) => !destroyed).length).toBeLessThanOrEqual(MAX);
+        for (const socket of crowd) socket.destroy();
+        crowd = [];
+      }),
+      { numRuns: 5 },
+    );
+    expect(failures).toEqual([]);
+  });
+});
+
+test("who waits for an answer keeps its place as long as somebody idles", async () => {
+  await idle("");
+  const asking = connect(port, "127.0.0.1");
+  crowd.push(asking);
+  await once(asking, "connect");
+  asking.write("POST /json HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n");
+  for (let i = 0; i < 3 * MAX; i++) await idle("");
+  asking.write("abc");
+  const [answer] = (await once(asking, "data")) as [Buffer];
+  expect(answer.toString()).toMatch(/^HTTP\/1.1 200 /);
+});
