@@ -13,6 +13,7 @@ import type { Clock } from "../core/clock.ts";
 import type { HealthState } from "../core/health.ts";
 import { HealthService } from "./health-service.ts";
 import { HEALTH_SERVICE, loadFileDescriptors, loadProto } from "./load-proto.ts";
+import { refuseCompressed } from "./no-compression.ts";
 import {
   CallContext,
   passThroughDefinition,
@@ -79,7 +80,7 @@ export function createGrpcServices(options: ServicesOptions): GrpcServices {
       "grpc.keepalive_time_ms": options.keepaliveMs,
       "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
     }),
-    interceptors: [...(options.interceptors ?? [])],
+    interceptors: [refuseCompressed, ...(options.interceptors ?? [])],
   });
   const context = new CallContext(options);
   for (const method of options.methods) {

@@ -7,6 +7,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readBody } from "../../src/admin/body.ts";
 import { notFound, type Page, PageServer, READ, text } from "../../src/admin/page-server.ts";
+import { runs } from "../support/runs.ts";
 
 const MAX = 40;
 /** More than sockets hold on their way. */
@@ -96,7 +97,7 @@ describe("a probe gets in while every place is taken by somebody who", () => {
         for (const socket of crowd) socket.destroy();
         crowd = [];
       }),
-      { numRuns: 5 },
+      { numRuns: runs(5) },
     );
     expect(failures).toEqual([]);
   });

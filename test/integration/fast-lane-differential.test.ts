@@ -110,11 +110,6 @@ const CASES: readonly { name: string; say: (peer: Http2Peer) => Buffer }[] = [
   { name: "no compression, said", say: withField("grpc-encoding", "identity") },
   { name: "metadata, binary too", say: withField("trace-bin", "AAEC") },
   {
-    name: "a gzip message",
-    say: (peer) => Buffer.concat([peer.headers(1, callFields(PATH, ["grpc-encoding", "gzip"])), end(compressed)]),
-  },
-  { name: "gzip said, plain sent", say: withField("grpc-encoding", "gzip") },
-  {
     name: "an encoding that nobody knows",
     say: (peer) => Buffer.concat([peer.headers(1, callFields(PATH, ["grpc-encoding", "brotli"])), end(compressed)]),
   },
@@ -165,6 +160,19 @@ describe("the fast lane answers as grpc-js does", () => {
   ])("but for the words: $name", async ({ say, status }) => {
     const [ours, theirs] = await both(say);
     expect([ours.status, theirs.status]).toEqual([status, status]);
+  });
+
+  // grpc-js would unpack without a bound on all messages together, so it is not let.
+  test.each([
+    {
+      name: "a gzip message",
+      say: (peer: Http2Peer) =>
+        Buffer.concat([peer.headers(1, callFields(PATH, ["grpc-encoding", "gzip"])), end(compressed)]),
+    },
+    { name: "gzip said, plain sent", say: withField("grpc-encoding", "gzip") },
+  ])("but for $name, which grpc-js turns away", async ({ say }) => {
+    const [ours, theirs] = await both(say);
+    expect([ours.status, theirs.status]).toEqual(["0", "12"]);
   });
 
   test("and what is no gRPC with the same HTTP status", async () => {

@@ -3,14 +3,14 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
 import { connect, createServer, type Server } from "node:net";
-import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { freePort } from "../support/redis-server.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const MAIN = join(ROOT, "dist/main.js");
@@ -19,7 +19,7 @@ const END_MS = 90_000;
 
 vi.setConfig({ testTimeout: 2 * END_MS });
 
-const folder = mkdtempSync(join(tmpdir(), "headgate-starting-"));
+const folder = temporaryFolder("headgate-starting");
 let nobody: number;
 /** Accepts, and never says a word. */
 let mute: Server;
@@ -34,7 +34,6 @@ beforeAll(async () => {
 });
 afterAll(() => {
   mute.close();
-  rmSync(folder, { recursive: true });
 });
 
 /** Settings by kind of store; made late, because ports are known late. */

@@ -16,6 +16,8 @@ export interface Bounds {
   readonly partialBytesMax: number;
   /** The same for all connections together. */
   readonly partialBytesTotalMax: number;
+  /** Bytes of compressed messages, packed and unpacked, that are being unpacked on all connections together; calls beyond it are refused. */
+  readonly unpackedBytesTotalMax: number;
   /** Bytes of output that the peer has not read, per connection. */
   readonly unreadBytesMax: number;
   /** The same for all connections together; the fullest connection ends. */
@@ -42,6 +44,7 @@ export const DEFAULT_BOUNDS: Bounds = {
   streamsTotalMax: 262_144,
   partialBytesMax: 16_777_216,
   partialBytesTotalMax: 268_435_456,
+  unpackedBytesTotalMax: 33_554_432,
   unreadBytesMax: 8_388_608,
   unreadBytesTotalMax: 268_435_456,
   unreadBytesPause: 1_048_576,
@@ -70,6 +73,7 @@ export const TROUBLES = [
   "unread_output_total",
   "stalled",
   "partial_requests",
+  "packed_requests",
   "keepalive_timeout",
   "too_many_connections",
 ] as const;

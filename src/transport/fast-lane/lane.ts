@@ -10,6 +10,7 @@ import { ChunkPool } from "./output.ts";
 import type { KnownMethods } from "./request-head.ts";
 import type { StreamTable } from "./stream-table.ts";
 import { type CallLane, type CallOwner, UnaryStream } from "./unary-stream.ts";
+import { Unpacking } from "./unpacking.ts";
 
 /** What a lane needs of its server's options. */
 export interface LaneOptions {
@@ -66,6 +67,7 @@ export class Lane implements CallLane {
   readonly connections = new Set<LaneConnection>();
   readonly chunks = new ChunkPool();
   readonly deadlines: Deadlines;
+  readonly unpacking: Unpacking;
   /** Where header text is decoded; free between any two calls. */
   readonly headerScratch: Buffer;
   /** Streams that are open on all connections. */
@@ -97,6 +99,7 @@ export class Lane implements CallLane {
     this.inject = parts.inject;
     this.#clock = parts.clock;
     this.headerScratch = Buffer.allocUnsafe(huffmanTextMax(parts.bounds.headerBlockBytesMax));
+    this.unpacking = new Unpacking(parts.bounds.unpackedBytesTotalMax);
     this.deadlines = new Deadlines(parts.clock, (nowUs) => this.#expireCalls(nowUs));
   }
 

@@ -5,6 +5,7 @@
 import type { UnaryMethod } from "../unary-call.ts";
 import type { HeaderList } from "./header-list.ts";
 import { NameId } from "./header-names.ts";
+import type { Encoding } from "./unpacking.ts";
 
 /** Where a request goes. */
 export const Route = { unary: 0, handOver: 1, malformed: 2, unknownMethod: 3, notGrpc: 4 } as const;
@@ -32,6 +33,8 @@ export class RequestHead {
   timeoutUs = Number.POSITIVE_INFINITY;
   /** Bytes of body announced, or -1. */
   contentLength = -1;
+  /** How a message is packed that says it is; undefined if none may be. */
+  encoding: Encoding | undefined;
 
   copyFrom(other: RequestHead): void {
     this.route = other.route;
@@ -39,6 +42,7 @@ export class RequestHead {
     this.path = other.path;
     this.timeoutUs = other.timeoutUs;
     this.contentLength = other.contentLength;
+    this.encoding = other.encoding;
   }
 }
 
@@ -57,13 +61,15 @@ export interface KnownMethods {
 
 /**
  * Reads the fields of a request. Malformed is what RFC 9113, section 8, says is. A gRPC call that is not a plain one of
- * our own methods (compressed, or with a deadline that can't be read) goes to grpc-js, which has an answer to all of it.
+ * our own methods (packed in an unknown way, or with a deadline that can't be read) goes to grpc-js, which has an answer
+ * to all of it.
  */
 export function readHead(list: HeaderList, known: KnownMethods, head: RequestHead): void {
   head.route = Route.malformed;
   head.method = undefined;
   head.timeoutUs = Number.POSITIVE_INFINITY;
   head.contentLength = -1;
+  head.encoding = undefined;
   let seen = 0;
   let isPlain = true;
   let contentType: string | undefined;
@@ -99,7 +105,9 @@ export function readHead(list: HeaderList, known: KnownMethods, head: RequestHea
         hasTimeout = true;
         break;
       case NameId.grpcEncoding:
-        isPlain &&= value === "identity";
+        if (value === "identity") break;
+        isPlain &&= head.encoding === undefined && (value === "gzip" || value === "deflate");
+        head.encoding = value as Encoding;
         break;
       case NameId.contentLength:
         length = readLength(value);

@@ -11,6 +11,7 @@ import type { RequestHead } from "./request-head.ts";
 import type { AnsweredStream } from "./sender.ts";
 import { Stream } from "./stream.ts";
 import type { StreamOwner } from "./stream-owner.ts";
+import type { Encoding, Refusal, Unpacking } from "./unpacking.ts";
 
 const MESSAGE_BYTES_FIRST = 4_096;
 const NO_METHOD: UnaryMethod = { path: "", handler: { handle: () => undefined } };
@@ -34,6 +35,7 @@ export interface CallLane {
   readonly counts: LaneCounts;
   readonly context: CallContext;
   readonly deadlines: Deadlines;
+  readonly unpacking: Unpacking;
   /** Bytes held of unary requests that have not come whole, over all connections. */
   partialBytes: number;
   /** The time, read at most once a turn. */
@@ -49,6 +51,7 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
   #connection: CallOwner | undefined;
   #method: UnaryMethod = NO_METHOD;
   #deadlineUs = Number.POSITIVE_INFINITY;
+  #encoding: Encoding | undefined;
   // The handler owes no reply: it was not called yet, or has replied.
   #isReplied = true;
   // What has come of a message that is spread over frames, with its head.
@@ -73,6 +76,7 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
     this.consumed = 0;
     this.isRemoteDone = false;
     this.contentLength = head.contentLength;
+    this.#encoding = head.encoding;
     this.#starvedUs = 0;
     this.#connection = connection;
     this.#method = head.method as UnaryMethod;
@@ -100,7 +104,35 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
       this.#refuse(GrpcStatus.unimplemented, "the call carries no message; expected one");
     } else if (filled < MESSAGE_HEAD_BYTES || filled < MESSAGE_HEAD_BYTES + request.readUInt32BE(1)) {
       this.#refuse(GrpcStatus.internal, "the message ends early");
-    } else this.#serve(request.subarray(MESSAGE_HEAD_BYTES, filled));
+    } else if (request[0] === 1) this.#unpack(request.subarray(MESSAGE_HEAD_BYTES, filled), this.#encoding as Encoding);
+    else this.#serve(request.subarray(MESSAGE_HEAD_BYTES, filled));
+  }
+
+  #unpack(packed: Buffer, encoding: Encoding): void {
+    const { id } = this;
+    const connection = this.#connection;
+    const { unpacking, options } = this.#lane;
+    const refusal = unpacking.unpack(packed, encoding, options.maxMessageBytes, (message) => {
+      // It may have been reset meanwhile.
+      if (this.#connection !== connection || this.id !== id) return;
+      if (typeof message === "string") this.#refusePacked(message);
+      else this.#serve(message);
+    });
+    if (refusal !== undefined) this.#refusePacked(refusal);
+  }
+
+  #refusePacked(why: Refusal): void {
+    if (why === "damaged") {
+      this.#refuse(GrpcStatus.internal, "Failed to decompress message");
+      return;
+    }
+    const { counts, options, bounds } = this.#lane;
+    counts.troubles.packed_requests++;
+    const most =
+      why === "too long"
+        ? `a message that unpacks to more than ${options.maxMessageBytes} bytes, or than it says`
+        : `more than ${bounds.unpackedBytesTotalMax} bytes of compressed messages at once`;
+    this.#refuse(GrpcStatus.resourceExhausted, most);
   }
 
   // False if the call has been refused for what came.
@@ -131,7 +163,8 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
   }
 
   #faultOf(request: Buffer, size: number): [GrpcStatus, string] | undefined {
-    if (request[0] === 1) return [GrpcStatus.internal, "a compressed message without a grpc-encoding"];
+    if (request[0] === 1 && this.#encoding === undefined)
+      return [GrpcStatus.internal, "a compressed message without a grpc-encoding"];
     if ((request[0] as number) > 1) return [GrpcStatus.internal, "a message that does not begin with 0 or 1"];
     if (size >= MESSAGE_HEAD_BYTES) {
       const length = request.readUInt32BE(1);
