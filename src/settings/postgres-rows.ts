@@ -35,7 +35,7 @@ export const POSTGRES_ROWS = {
     "POSTGRES_CONNECTIONS",
     wholeNumber(1, 64),
     4,
-    "Connections to PostgreSQL, per process; each carries the takes of one turn at a time.",
+    "Connections to PostgreSQL for takes, per process; each carries the takes of one turn at a time. One more counts processes and drops what has expired.",
   ),
   postgresUnlogged: optional(
     "POSTGRES_UNLOGGED",

@@ -9,12 +9,12 @@ import { type CompleteOptions, completeOptions, type SharedStoreOptions } from "
 import { ProcessCount } from "../batching/process-count.ts";
 import { UpWaiters } from "../batching/up-waiters.ts";
 import type { Settled, Store } from "../store.ts";
-import { askOverFree } from "./aside.ts";
+import { Aside } from "./aside.ts";
 import { PostgresBatch, storedKey } from "./batch.ts";
 import type { PostgresTarget, SessionSettings } from "./connect.ts";
 import { describeTrouble, nameOfTarget, needsAnotherConnection } from "./connect-trouble.ts";
 import { Dispatch } from "./dispatch.ts";
-import { Link } from "./link.ts";
+import { Link, type LinkOptions } from "./link.ts";
 import { ProcessTable } from "./process-table.ts";
 import { Sweep } from "./sweep.ts";
 
@@ -23,7 +23,7 @@ export interface PostgresStoreOptions extends SharedStoreOptions {
   readonly target: PostgresTarget;
   /** Schema that holds the tables and functions, made if it is not there; a plain name. Default: headgate. */
   readonly schema?: string;
-  /** Connections, each for one call at a time. Default: 4. */
+  /** Connections for takes, each for one call at a time; there is one more beside them. Default: 4. */
   readonly connections?: number;
   /** Keeps the buckets' tables out of the write-ahead log: quicker, and empty after a crash. Default: as they are. */
   readonly unlogged?: boolean;
@@ -49,7 +49,10 @@ export class PostgresStore implements Store {
   readonly #options: PostgresStoreOptions;
   readonly #complete: CompleteOptions;
   readonly #intake: Intake<PostgresBatch>;
+  /** What takes travel over. */
   readonly #links: readonly Link[];
+  /** What all else is asked over, so that no load keeps it waiting. */
+  readonly #asideLink: Link;
   readonly #dispatch: Dispatch;
   readonly #sweep: Sweep;
   readonly #processes: ProcessCount;
@@ -67,7 +70,19 @@ export class PostgresStore implements Store {
       send: () => this.#send(),
       onSilence: (batch, trouble) => batch.link?.reconnect(`${serverName} ${trouble}`),
     });
-    this.#links = Array.from({ length: options.connections ?? CONNECTIONS }, () => this.#newLink());
+    this.#links = Array.from({ length: options.connections ?? CONNECTIONS }, () =>
+      this.#newLink({
+        onUp: () => this.#onUp(),
+        // In the next turn, so that takes of what was just answered join in.
+        onFree: () => this.#intake.schedule(),
+        onLost: (link) => this.#onLost(link),
+      }),
+    );
+    this.#asideLink = this.#newLink({
+      onUp: () => void this.#processes.beat(),
+      onFree: () => undefined,
+      onLost: () => undefined,
+    });
     this.#dispatch = new Dispatch({
       ...this.#complete,
       intake: this.#intake,
@@ -77,8 +92,8 @@ export class PostgresStore implements Store {
       describe: (error) => describeTrouble(error, options.target),
       onRefusal: (error, sentence, link) => this.#onRefusal(error, sentence, link),
     });
-    const ask = askOverFree(() => this.#freeLink());
-    this.#sweep = new Sweep({ ask, injectedTime: options.injectedTime });
+    const { ask } = new Aside(this.#asideLink, () => this.#freeLink(), this.#complete.silenceUsMax / MICROS_PER_MILLI);
+    this.#sweep = new Sweep({ ask, clock: this.#complete.clock, injectedTime: options.injectedTime });
     this.#processes = new ProcessCount(new ProcessTable(ask));
   }
 
@@ -87,6 +102,7 @@ export class PostgresStore implements Store {
     if (this.#options.trackProcesses === true) this.#processes.start();
     if (this.#options.sweeps !== false) this.#sweep.start();
     for (const link of this.#links) link.start();
+    this.#asideLink.start();
   }
 
   /** Resolves true once a connection to PostgreSQL is up and tested, false if that takes longer than `ms`. */
@@ -126,7 +142,7 @@ export class PostgresStore implements Store {
     return this.#intake.trouble();
   }
 
-  /** Drops a few buckets that mean nothing any more, now; resolves to how many, undefined if no connection is free. */
+  /** Drops some rows that mean nothing any more, now; resolves to how many, undefined if that can't be done now. */
   async sweep(): Promise<number | undefined> {
     return await this.#sweep.sweep();
   }
@@ -137,12 +153,12 @@ export class PostgresStore implements Store {
     await this.#intake.close();
     this.#sweep.stop();
     await this.#processes.stop();
-    for (const link of this.#links) link.close();
+    for (const link of [...this.#links, this.#asideLink]) link.close();
     this.#intake.end();
     this.#waiters.answerAll();
   }
 
-  #newLink(): Link {
+  #newLink(events: Pick<LinkOptions, "onUp" | "onFree" | "onLost">): Link {
     const { target, schema = "headgate", keyPrefix = "", unlogged, waitsForDisk = false, isolation } = this.#options;
     const { clock, deadlineUs, patienceUs, silenceUsMax } = this.#complete;
     const session: SessionSettings = {
@@ -160,10 +176,7 @@ export class PostgresStore implements Store {
       selfTestKey: `${storedKey(keyPrefix)}headgate:self-test:${randomUUID()}`,
       clock,
       serverTime: this.#intake.serverTime,
-      onUp: () => this.#onUp(),
-      // In the next turn, so that takes of what was just answered join in.
-      onFree: () => this.#intake.schedule(),
-      onLost: (link) => this.#onLost(link),
+      ...events,
     });
   }
 
@@ -183,7 +196,6 @@ export class PostgresStore implements Store {
   #onUp(): void {
     this.#intake.onUp();
     this.#waiters.look();
-    void this.#processes.beat();
   }
 
   #onLost(link: Link): void {

@@ -1,15 +1,22 @@
-// Drops buckets that mean nothing any more, a few at a time, beside the takes. What fails is tried again at its next time.
+// Drops buckets that mean nothing any more, some at a time, beside the takes: as many as expire, in turns that stay short.
+// What fails is tried again at its next time.
 
 import type { Clock } from "../../core/clock.ts";
 import type { AskAside } from "./aside.ts";
 
 const SWEEP_MS = 1_000;
-/** While there is much to sweep. */
-const SWEEP_AGAIN_MS = 20;
-const SWEEP_ROWS_MAX = 200;
+/** While there is more to sweep. */
+const SWEEP_AGAIN_MS = 5;
+/** Rows of one turn: twice as many while there is more to sweep, half as many when a turn takes too long. */
+const ROWS_MIN = 100;
+const ROWS_MAX = 3_200;
+/** No turn should hold rows or the connection for longer than this: a small part of a beat. */
+const TURN_US_MAX = 30_000;
 
 export interface SweepOptions {
   readonly ask: AskAside;
+  /** Measures how long turns take. */
+  readonly clock: Clock;
   /** Time that buckets live by, in place of the server's own; for tests. */
   readonly injectedTime: Clock | undefined;
 }
@@ -18,6 +25,7 @@ export interface SweepOptions {
 export class Sweep {
   readonly #options: SweepOptions;
   #timer: NodeJS.Timeout | undefined;
+  #rowsMax = ROWS_MIN;
 
   constructor(options: SweepOptions) {
     this.#options = options;
@@ -32,9 +40,9 @@ export class Sweep {
     this.#timer = undefined;
   }
 
-  /** Drops a few buckets, now; resolves to how many, undefined if it could not be done. */
+  /** Drops some buckets and their entries, now; resolves to how many rows, undefined if it could not be done. */
   async sweep(): Promise<number | undefined> {
-    const values = [String(this.#options.injectedTime?.nowUs() ?? 0), String(SWEEP_ROWS_MAX)];
+    const values = [String(this.#options.injectedTime?.nowUs() ?? 0), String(this.#rowsMax)];
     const swept = await this.#options.ask({ name: "sweep", text: "SELECT sweep($1::bigint, $2::bigint)", values });
     return swept === undefined ? undefined : Number(swept);
   }
@@ -44,7 +52,12 @@ export class Sweep {
   }
 
   async #sweepAndGoOn(): Promise<void> {
+    const { clock } = this.#options;
+    const startUs = clock.nowUs();
     const swept = await this.sweep();
-    if (this.#timer !== undefined) this.#sweepIn(swept === SWEEP_ROWS_MAX ? SWEEP_AGAIN_MS : SWEEP_MS);
+    const isMore = swept !== undefined && swept >= this.#rowsMax;
+    if (clock.nowUs() - startUs > TURN_US_MAX) this.#rowsMax = Math.max(ROWS_MIN, this.#rowsMax / 2);
+    else if (isMore) this.#rowsMax = Math.min(ROWS_MAX, this.#rowsMax * 2);
+    if (this.#timer !== undefined) this.#sweepIn(isMore ? SWEEP_AGAIN_MS : SWEEP_MS);
   }
 }

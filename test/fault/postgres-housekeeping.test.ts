@@ -1,0 +1,123 @@
+// Processes are counted and what has expired is dropped, however busy the connections of the takes are.
+
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { Algorithm } from "../../src/core/limit.ts";
+import { Verdict } from "../../src/core/take.ts";
+import type { PostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import { makeLimit } from "../support/builders.ts";
+import { PostgresServer } from "../support/postgres-server.ts";
+import { flush, openPostgresRig } from "./postgres-rig.ts";
+import { groupOn, settle, until } from "./store-rig.ts";
+
+let server: PostgresServer;
+beforeAll(async () => {
+  server = await PostgresServer.start();
+  await (await openPostgresRig({ target: server.target() })).store.close();
+}, 60_000);
+beforeEach(() => flush(server));
+afterAll(() => server.stop());
+
+const count = async (from: string) => Number((await server.query(`SELECT count(*) FROM headgate.${from}`))[0]?.count);
+
+/** Rows that mean nothing any more, and logs whose entries don't either. */
+async function insertDead(buckets: number, logs: number, entriesPerLog: number): Promise<void> {
+  await server.query(
+    "INSERT INTO headgate.bucket SELECT 'dead ' || i, 1, 1, 1, 1 + i / 100 FROM generate_series(1, $1::int) i",
+    [buckets],
+  );
+  await server.query(
+    "INSERT INTO headgate.bucket SELECT 'dead log ' || i, 1, 1, 1, 0 FROM generate_series(1, $1::int) i",
+    [logs],
+  );
+  await server.query(
+    `INSERT INTO headgate.log_entry SELECT 'dead log ' || i, e, e, 1
+     FROM generate_series(1, $1::int) i, generate_series(1, $2::int) e`,
+    [logs, entriesPerLog],
+  );
+}
+
+/** Keeps every connection of the store in use: each waits for a row that somebody else holds. */
+async function whileAllAreBusy<T>(store: PostgresStore, connections: number, work: () => Promise<T>): Promise<T> {
+  await settle(store, groupOn("held"));
+  await server.query("BEGIN");
+  try {
+    await server.query("SELECT FROM headgate.bucket WHERE bucket_key = 'held' FOR UPDATE");
+    const answers: Promise<unknown>[] = [];
+    for (let i = 0; i < connections; i++) {
+      answers.push(settle(store, groupOn("held")));
+      await until("one more call waits", async () => (await waiting()) > i);
+    }
+    const result = await work();
+    expect(await waiting()).toBe(connections);
+    await server.query("ROLLBACK");
+    await Promise.all(answers);
+    return result;
+  } finally {
+    await server.query("ROLLBACK");
+  }
+}
+
+async function waiting(): Promise<number> {
+  const text = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'headgate' AND wait_event_type = 'Lock'";
+  return Number((await server.query(text))[0]?.count);
+}
+
+test("a store whose connections are all busy reports itself and sweeps", async () => {
+  const connections = 2;
+  const options = { deadlineMs: 20_000, silenceMsMax: 60_000, connections, sweeps: false, trackProcesses: true };
+  const { store } = await openPostgresRig({ target: server.target(), ...options });
+  await until("it has reported itself", async () => (await count("process")) === 1);
+  await insertDead(50, 0, 0);
+  await whileAllAreBusy(store, connections, async () => {
+    expect(await store.sweep()).toBe(50);
+    const first = await seenAt();
+    await until("it reports itself again", async () => (await seenAt()) > first, 10_000);
+  });
+  await store.close();
+});
+
+async function seenAt(): Promise<number> {
+  const [row] = await server.query("SELECT extract(epoch FROM max(seen_at)) AS at FROM headgate.process");
+  return Number(row?.at);
+}
+
+test("a turn of sweeping drops no more rows than it may, though logs are long", async () => {
+  const { store } = await openPostgresRig({ target: server.target(), deadlineMs: 5_000, sweeps: false });
+  await insertDead(30, 10, 70);
+  const turns: number[] = [];
+  for (let swept = await store.sweep(); swept !== 0; swept = await store.sweep()) {
+    expect(swept).toBeGreaterThan(0);
+    turns.push(Number(swept));
+  }
+  expect(turns.reduce((sum, one) => sum + one, 0)).toBe(30 + 10 + 700);
+  // A hundred rows of each kind, and what more the last log holds.
+  expect(Math.max(...turns)).toBeLessThan(100 + 100 + 70);
+  expect([await count("bucket WHERE bucket_key LIKE 'dead%'"), await count("log_entry")]).toEqual([0, 0]);
+  await store.close();
+});
+
+test("sweeping keeps pace with takes of ever new buckets", async () => {
+  const second = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 10, windowSeconds: 1 });
+  const { store } = await openPostgresRig({ target: server.target(), deadlineMs: 10_000 });
+  const dead = 20_000;
+  await insertDead(dead, 0, 0);
+  let isOver = false;
+  let made = 0;
+  const callers = Array.from({ length: 200 }, async (_, caller) => {
+    for (let i = 0; !isOver; i++) {
+      const { verdict } = await settle(store, groupOn(`new ${caller} ${i}`, second));
+      if (verdict === Verdict.allowed) made++;
+    }
+  });
+  // Buckets that are made now expire some 17 s later: these stand for those made 17 s ago.
+  await until(
+    "all that was dead is gone",
+    async () => (await count("bucket WHERE bucket_key LIKE 'dead%'")) === 0,
+    20_000,
+  );
+  isOver = true;
+  await Promise.all(callers);
+  await store.close();
+  expect(made).toBeGreaterThan(0);
+  expect(made).toBeLessThan(dead);
+});
