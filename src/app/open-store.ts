@@ -82,9 +82,9 @@ function openRedis(redis: RedisSettings, options: RedisOptions): Store {
     : openRedisStore({ ...options, target: redis });
 }
 
-/** Limits whose window is a second go to the second store (REDIS_PERSECOND). */
-function perSecondPlace(take: Take): number {
-  return take.limit.windowSeconds === 1 ? 1 : 0;
+/** Limits that are written per second go to the second store (REDIS_PERSECOND): no edit of a number moves a bucket. */
+export function perSecondPlace({ limit }: Pick<Take, "limit">): number {
+  return limit.writtenSeconds === 1 ? 1 : 0;
 }
 
 /** Stands nearest to the shared store, so that also what the local parts ask is spared. Undefined: DENIALS_MAX is 0. */

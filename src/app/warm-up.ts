@@ -99,6 +99,7 @@ const LIMIT: Limit = {
   amount: 1,
   burst: 1,
   windowSeconds: 1,
+  writtenSeconds: 1,
   debtMax: 1,
   shownAmount: 1,
   shownUnit: Unit.second,

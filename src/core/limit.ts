@@ -51,6 +51,8 @@ export interface Limit {
   readonly burst: number;
   /** Length of the window in whole seconds, which is also the length of a tick in microseconds. At most WINDOW_SECONDS_MAX. */
   readonly windowSeconds: number;
+  /** The window as the rule file writes it, in seconds: the unit's, and 1 of tokens per second, whatever their number. */
+  readonly writtenSeconds: number;
   /** Most debt in tokens that post-paid hits may run up (token bucket); at least `burst`, at most AMOUNT_MAX. */
   readonly debtMax: number;
 

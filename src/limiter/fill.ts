@@ -263,6 +263,7 @@ function overrideLimit(
     amount,
     burst: amount,
     windowSeconds,
+    writtenSeconds: windowSeconds,
     debtMax: amount,
     shownAmount: amount,
     shownUnit: descriptor.overrideUnit as Unit,

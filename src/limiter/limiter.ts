@@ -94,11 +94,11 @@ export class Limiter {
     const { group } = call;
     const { observer, clock, fallback, localCache } = this.#options;
     const nowUs = clock.nowUs();
-    if (group.source === Source.store && group.size > 0) {
-      fallback.storeAnswered(group, nowUs);
-      if (group.hasCounters) localCache?.learn(group, divideDown(call.startedUs, MICROS_PER_SECOND));
-    }
+    const isOfStore = group.source === Source.store && group.size > 0;
+    if (isOfStore && group.hasCounters) localCache?.learn(group, divideDown(call.startedUs, MICROS_PER_SECOND));
     if (group.verdict === Verdict.failed) this.#decideUnanswered(call, nowUs);
+    // After that: it is told what stays paid.
+    if (isOfStore) fallback.storeAnswered(group, nowUs);
     if (call.failure !== undefined) return;
     this.#conclude(call);
     observer.decided(call.decision.overLimit, group.source, nowUs - call.startedUs);

@@ -50,11 +50,12 @@ export class LocalFallback {
     this.#processCount = processCount;
   }
 
-  /** Remembers what the store said of buckets that may have to be decided here, and ends counting those here. */
+  /** Hears of a decided call: remembers what the store said of buckets that may have to be decided here, and ends counting those here. */
   storeAnswered(group: TakeGroup, nowUs: number): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
-      if (take.limit.onStoreFailure !== OnStoreFailure.local || take.outcome === Outcome.unanswered) continue;
+      if (take.limit.onStoreFailure !== OnStoreFailure.local || take.byPolicy || take.outcome === Outcome.unanswered)
+        continue;
       if (this.#store !== undefined && this.#known.get(take.bucketKey)?.isCountedHere) this.#empty(take, this.#store);
       const resetUs = isOver(take) ? Math.max(take.waitUs, take.resetUs) : take.resetUs;
       const asNewAtUs = nowUs + resetUs + take.windowSecondsLeft * MICROS_PER_SECOND;

@@ -65,6 +65,7 @@ export class LimitBuilder {
       amount,
       burst,
       windowSeconds,
+      writtenSeconds: keySeconds,
       debtMax,
       shownAmount: draft.amount,
       shownUnit: unit,

@@ -72,7 +72,7 @@ export const REDIS_ROWS = {
     "REDIS_PERSECOND",
     BOOLEAN,
     false,
-    "Keeps limits whose window is a second in a Redis of their own, that of REDIS_PERSECOND_URL.",
+    "Keeps limits that are written per second in a Redis of their own, that of REDIS_PERSECOND_URL.",
   ),
   redisPerSecondUrl: optional("REDIS_PERSECOND_URL", TEXT, "The Redis of limits per second, as REDIS_URL.", {
     secret: true,

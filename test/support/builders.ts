@@ -17,6 +17,7 @@ export function makeLimit(overrides: Partial<Limit> = {}): Limit {
     amount,
     burst,
     windowSeconds,
+    writtenSeconds: windowSeconds,
     debtMax: Math.min(burst * 10, AMOUNT_MAX),
     shownAmount: amount,
     shownUnit: windowSeconds === 1 ? Unit.second : Unit.unknown,

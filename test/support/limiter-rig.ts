@@ -15,6 +15,7 @@ import { Limiter } from "../../src/limiter/limiter.ts";
 import { LocalCache } from "../../src/limiter/local-cache.ts";
 import { LocalFallback } from "../../src/limiter/local-fallback.ts";
 import type { LimiterObserver } from "../../src/limiter/observer.ts";
+import type { Store } from "../../src/stores/store.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { rulesFromYaml } from "./rules.ts";
 import { ScriptedStore } from "./scripted-store.ts";
@@ -92,6 +93,8 @@ export interface RigOptions {
   readonly compatible?: boolean;
   readonly stopsAtOver?: boolean;
   readonly localCacheBytes?: number;
+  /** What decides in place of `store`. */
+  readonly openStore?: (clock: ManualClock) => Store;
 }
 
 export class LimiterRig implements CallFinisher {
@@ -109,7 +112,7 @@ export class LimiterRig implements CallFinisher {
     const { compatible = false, stopsAtOver = false, localCacheBytes = 0 } = options;
     this.#compatible = compatible;
     this.limiter = new Limiter({
-      store: this.store,
+      store: options.openStore?.(this.clock) ?? this.store,
       clock: this.clock,
       observer: this.observer,
       fallback: new LocalFallback(

@@ -91,7 +91,7 @@ export async function startTwoRedis(): Promise<SharedServers> {
       const openOn = (server: RedisServer) =>
         whenUp(openRedisStore({ target: server.target(), deadlineMs: DEADLINE_MS, observer }));
       const stores = [await openOn(first), await openOn(second)] as const;
-      return new SeveralStores(stores, ({ limit }) => (limit.windowSeconds === 1 ? 1 : 0));
+      return new SeveralStores(stores, ({ limit }) => (limit.writtenSeconds === 1 ? 1 : 0));
     },
     stop: async () => {
       await Promise.all([first.stop(), second.stop()]);
