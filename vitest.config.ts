@@ -15,6 +15,7 @@ const EVERYWHERE = {
 // "long" is what takes too long for every run: whole clusters, long schedules. `npm test` leaves it out, `npm run test:all` has all.
 export default defineConfig({
   test: {
+    reporters: ["default", "./test/support/run-reporter.ts"],
     projects: [
       {
         test: {

@@ -6,6 +6,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     name: "envoy",
+    reporters: ["default", "./test/support/run-reporter.ts"],
     include: ["test/envoy/**/*.test.ts"],
     setupFiles: ["test/support/each-file.ts"],
     globalSetup: ["test/support/test-run.ts", "test/support/require-redis.ts", "test/envoy/support/require-envoy.ts"],

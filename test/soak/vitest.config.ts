@@ -5,6 +5,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     name: "soak",
+    reporters: ["default", "./test/support/run-reporter.ts"],
     include: ["test/soak/**/*.test.ts"],
     setupFiles: ["test/support/each-file.ts"],
     globalSetup: ["test/support/test-run.ts", "test/support/require-redis.ts"],
