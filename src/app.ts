@@ -41,7 +41,7 @@ export class App {
    * SHUTDOWN_GRACE at most.
    */
   async stop({ delays }: { readonly delays: boolean } = { delays: true }): Promise<void> {
-    const { settings, health, reloader, running, store, rareLog } = this.#parts;
+    const { settings, health, reloader, running, store, rareLog, calls } = this.#parts;
     health.setTrouble("shutdown", "the process is shutting down");
     if (delays && settings.shutdownDelayMs > 0)
       await new Promise((resolve) => setTimeout(resolve, settings.shutdownDelayMs));
@@ -53,6 +53,8 @@ export class App {
     ]);
     clearInterval(this.#storeWatch);
     clearInterval(running.loadWatch);
+    clearInterval(running.logWatch);
+    calls.unmatched.tell(rareLog);
     running.tls?.close();
     await store.close();
     await running.statsd?.close();
@@ -72,6 +74,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   } catch (error) {
     clearInterval(begun.storeWatch);
     clearInterval(parts.running.loadWatch);
+    clearInterval(parts.running.logWatch);
     parts.reloader.close();
     parts.running.tls?.close();
     await Promise.all([begun.pages?.admin.close(0), begun.pages?.side.close(0), parts.running.statsd?.close()]);

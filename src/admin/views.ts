@@ -22,6 +22,16 @@ export interface RulesState {
   readonly loadedAtUs: number | undefined;
   /** The last load, if it failed; undefined once a later one took effect. */
   readonly lastFailure: FailedLoad | undefined;
+  /** Descriptors that met no rule so far, by domain; those of domains without rules too. */
+  readonly unmatched: Iterable<Unmatched>;
+}
+
+/** What met no rule of a domain. */
+export interface Unmatched {
+  readonly domain: string;
+  readonly hasRules: boolean;
+  readonly descriptors: number;
+  readonly exampleKeys: readonly string[];
 }
 
 /** The JSON of `/config`. `settings` come redacted; `tls` is there with certificates, `workers` if several share the port. */
@@ -39,6 +49,7 @@ export function configView(
       loaded_at: state.loadedAtUs === undefined ? null : isoTime(state.loadedAtUs),
       files: rules?.files ?? [],
       domains: rules === undefined ? [] : [...rules.domains.values()].map(domainView),
+      unmatched_descriptors: [...state.unmatched].map(unmatchedView),
       warnings: rules?.warnings ?? [],
       last_error:
         lastFailure === undefined
@@ -72,6 +83,10 @@ export function* limitLines(rules: RuleSet | undefined): Generator<string> {
 /** The lines of the debug port's `/rlconfig`: the reference's fields alone, one line per rule with a limit. */
 export function* referenceLimitLines(rules: RuleSet): Generator<string> {
   for (const domain of rules.domains.values()) yield* referenceLines(domain.root, textOf(domain.domain));
+}
+
+function unmatchedView({ domain, hasRules, descriptors, exampleKeys }: Unmatched): object {
+  return { domain, has_rules: hasRules, descriptors, ...(hasRules ? { example_keys: exampleKeys } : {}) };
 }
 
 function domainView(domain: DomainRules): object {

@@ -187,15 +187,25 @@ function metricSources(parts: Parts): ConstructorParameters<typeof PrometheusExp
   };
 }
 
-function rulesState({ reloader, settings }: Parts): RulesState {
+function rulesState({ reloader, settings, calls }: Parts): RulesState {
   const { loadedAtUs, lastError } = reloader.status();
-  return { directory: settings.rulesDir, rules: reloader.current, loadedAtUs, lastFailure: lastError };
+  return {
+    directory: settings.rulesDir,
+    rules: reloader.current,
+    loadedAtUs,
+    lastFailure: lastError,
+    unmatched: calls.unmatched.entries(),
+  };
 }
 
-async function explainQuestion({ reloader }: Parts, question: ExplainQuestion): Promise<unknown> {
+async function explainQuestion({ reloader, calls }: Parts, question: ExplainQuestion): Promise<unknown> {
   const rules = reloader.current;
   if (rules === undefined) return { says: "no rules are in force; /config says why" };
-  return runInTurns(explainSteps(rules, question.domain, question.descriptors));
+  const report = await runInTurns(explainSteps(rules, question.domain, question.descriptors));
+  for (const { domain, descriptors, exampleKeys } of calls.unmatched.entries()) {
+    if (domain === question.domain) return { ...report, unmatched: { descriptors, exampleKeys } };
+  }
+  return report;
 }
 
 async function listenOrExplain(admin: AdminServer, { httpHost, httpPort }: Settings): Promise<number> {

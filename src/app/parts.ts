@@ -36,6 +36,9 @@ export interface AppOptions {
   readonly link?: WorkerLink | undefined;
 }
 
+/** How often the log is told of what is counted only, and of lines that were left out. */
+const LOG_LOOK_MS = 1_000;
+
 /** What the parts of a process share. */
 export interface Parts extends AppOptions {
   readonly health: HealthState;
@@ -58,6 +61,7 @@ export interface Parts extends AppOptions {
     statsd?: StatsdExporter | undefined;
     laneCounts?: LaneCounts;
     loadWatch?: NodeJS.Timeout;
+    logWatch?: NodeJS.Timeout;
   };
 }
 
@@ -98,6 +102,7 @@ export function buildParts(options: AppOptions): Parts {
       defaultOnStoreFailure: onStoreFailure,
       defaultRetryAfterJitter: settings.retryAfterJitter,
       statsBook,
+      unmatchedBook: calls.unmatched,
       compatible: settings.compatibilityMode,
       everyFile: settings.readsEveryFile,
       dotFiles: !settings.ignoresDotFiles,
@@ -123,6 +128,10 @@ export function buildParts(options: AppOptions): Parts {
     running: {},
   };
   parts.running.statsd = openStatsd(parts);
+  parts.running.logWatch = setInterval(() => {
+    calls.unmatched.tell(rareLog);
+    rareLog.tellDue();
+  }, LOG_LOOK_MS).unref();
   reloader.subscribe((rules) => putInForce(parts, rules));
   return parts;
 }
@@ -179,6 +188,7 @@ function putInForce(parts: Parts, rules: RuleSet): void {
   parts.running.statsd?.flush();
   parts.statsBook.retainOnly(inUse);
   parts.series.forgetDropped();
+  parts.calls.unmatched.retain(rules.domains.keys());
   // The first question makes the store begin to count processes; `local` needs the number when it is too late to ask.
   if (needsProcessCount) parts.store.processCount();
   showRulesHealth(parts);

@@ -46,6 +46,7 @@ export function answerText({ answer, elapsedMs, options }: ShownAnswer, terminal
   let text = `${codeText(answer.overall_code, terminal)}  ${paint(terminal, "dim", where)}\n`;
   const degraded = degradedText(answer);
   if (degraded !== undefined) text += `${paint(terminal, "yellow", degraded)}\n`;
+  if (isUnknownDomain(answer)) text += `${paint(terminal, "yellow", UNKNOWN_DOMAIN)}\n`;
   answer.statuses.forEach((status, i) => {
     const descriptor = (options.descriptors[i] ?? []).map(({ key, value }) => `${key}=${value}`).join(", ");
     text += `\n${paint(terminal, "bold", visible(descriptor === "" ? "(no entries)" : descriptor))}\n`;
@@ -58,7 +59,8 @@ export function answerText({ answer, elapsedMs, options }: ShownAnswer, terminal
 
 /** The answer in one line, for many of them. */
 export function answerLine({ answer, elapsedMs, number }: ShownAnswer, terminal: Terminal): string {
-  const rest = degradedText(answer) ?? answer.statuses.map(shortStatus).join(" | ");
+  const notes = degradedText(answer) ?? (isUnknownDomain(answer) ? UNKNOWN_DOMAIN : undefined);
+  const rest = notes ?? answer.statuses.map(shortStatus).join(" | ");
   const code = codeText(answer.overall_code.padEnd("OVER_LIMIT".length), terminal);
   return `${String(number).padStart(4)}  ${code}  ${elapsedMs.toFixed(1).padStart(6)} ms  ${rest}\n`;
 }
@@ -99,10 +101,19 @@ function degradedText({ dynamic_metadata: metadata }: RateLimitAnswer): string |
   return visible(`answered without the store (${failure}), by on_store_failure: ${policy}`);
 }
 
+/** No rules of the service are for the domain: then OK says nothing about any limit. */
+const UNKNOWN_DOMAIN =
+  "the service has no rules for this domain, so nothing is limited; /config on its HTTP port lists them";
+
+function isUnknownDomain({ dynamic_metadata: metadata }: RateLimitAnswer): boolean {
+  return metadata !== null && plainStruct(metadata).unknown_domain === true;
+}
+
 function statusText(status: AnswerStatus, isDegraded: boolean): string {
   const limit = status.current_limit;
   if (limit === null && isDegraded) return "not checked";
-  if (limit === null) return status.limit_remaining === UNLIMITED ? "unlimited" : "no limit applies";
+  if (limit === null)
+    return status.limit_remaining === UNLIMITED ? "unlimited" : "no rule applies: passes without a limit";
   const name = limit.name === "" ? "" : `${visible(limit.name)}: `;
   const unit = limit.unit === "UNKNOWN" ? "window" : limit.unit.toLowerCase();
   const reset = resetText(status);
@@ -115,7 +126,7 @@ function resetText({ code, duration_until_reset: reset }: AnswerStatus): string 
 }
 
 function shortStatus(status: AnswerStatus): string {
-  if (status.current_limit === null) return status.limit_remaining === UNLIMITED ? "unlimited" : "no limit";
+  if (status.current_limit === null) return status.limit_remaining === UNLIMITED ? "unlimited" : "no rule";
   return `${status.limit_remaining} left${status.duration_until_reset === null ? "" : `, ${status.duration_until_reset.seconds} s`}`;
 }
 

@@ -18,15 +18,28 @@ export function explainText(report: ExplainReport, terminal: Terminal): string {
     const head = "Every call of the domain also pays its global limit:";
     blocks.push(`${head}\n${limitText(report.globalLimit, terminal)}`);
   }
+  if (report.unmatched !== undefined) blocks.push(unmatchedText(report.unmatched, terminal));
   const title = `domain ${visible(report.domain)}, rules version ${report.version}`;
   const hash = report.hash === "" ? "" : ` (${report.hash.slice(0, 12)})`;
   return `${paint(terminal, "bold", title)}${paint(terminal, "dim", hash)}\n\n${blocks.join("\n")}`;
+}
+
+function unmatchedText(
+  { descriptors, exampleKeys }: NonNullable<ExplainReport["unmatched"]>,
+  terminal: Terminal,
+): string {
+  const met = `${count(descriptors, "descriptor")} of this domain met no rule since the server began`;
+  const last = exampleKeys.length === 0 ? "" : `; one had the keys ${exampleKeys.join(", ")}`;
+  return `${paintLines(terminal, "yellow", wrap(visible(`${met}${last}`), terminal.columns))}\n`;
 }
 
 function descriptorText(report: DescriptorReport, terminal: Terminal): string {
   let text = report.entries.map((entry) => entryText(entry, terminal)).join("");
   text += verdictText(report.says, report.suggestion, terminal);
   const { rule } = report;
+  if (report.outcome === "no limit") {
+    text += `  ${paint(terminal, "dim", "passes without a limit; counted in headgate_unmatched_descriptors_total")}\n`;
+  }
   if (rule === undefined) return text;
   const notes = [
     ...(rule.kind === "ordinary" ? [] : [`${rule.kind} mode`]),

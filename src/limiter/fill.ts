@@ -8,6 +8,7 @@ import type { LimitStats, StatsBook, ValueStatsBook } from "../core/limit-stats.
 import type { Descriptor, LimitRequest } from "../core/request.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, type Take } from "../core/take.ts";
 import { AMOUNT_MAX, divideDown, MICROS_PER_SECOND } from "../core/units.ts";
+import { countUnmatched } from "../core/unmatched-stats.ts";
 import { limitKeySuffix, shownValue, writeEntry, writeSharedEntry } from "../rules/bucket-key.ts";
 import { costOf } from "../rules/cost.ts";
 import { counterKey } from "../rules/counter-key.ts";
@@ -91,6 +92,7 @@ export class TakeFiller {
     this.#noteAdmission(hits, descriptor.isRefund, rule?.isPostPaid === true);
     call.rules[index] = rule;
     if (rule === undefined) {
+      countUnmatched(rules.unmatched, descriptor);
       if (this.#options.quotaMode) call.group.hasSpareQuota = true;
       return;
     }

@@ -66,9 +66,7 @@ export class Limiter {
     }
     const domain: DomainRules | undefined = this.#rules.domains.get(call.request.domain);
     if (domain === undefined) {
-      // The reference service counts descriptors, Headgate calls.
-      const times = this.#options.compatible === true ? call.request.descriptorCount : 1;
-      for (let i = 0; i < times; i++) this.#options.observer.domainNotFound(call.request.domain);
+      this.#options.observer.domainNotFound(call.request.domain, call.request.descriptorCount);
       return this.#allowUnknown(call);
     }
     call.domain = domain;

@@ -9,8 +9,8 @@ export interface LimiterObserver {
   decided(refused: boolean, source: Source, elapsedUs: number): void;
   /** A call was answered without the store, by `policy`. */
   degraded(policy: OnStoreFailure, failure: StoreError): void;
-  /** A request named a domain that has no rules; one call per request. */
-  domainNotFound(domain: string): void;
+  /** A request named a domain that has no rules, with so many descriptors. */
+  domainNotFound(domain: string, descriptors: number): void;
   /** A call came before any rule set was in force and got no decision. */
   withoutRules(): void;
   /** SHADOW_MODE let a refused call pass. */

@@ -31,8 +31,8 @@ export function addMetadata(call: LimitCall, mode: MetadataMode): void {
     return;
   }
   const isNotable = call.decision.overLimit || call.wasShadowed || call.policy !== undefined;
-  if (mode === "notable" && !isNotable) return;
-  if (mode === "notable" && !call.wasShadowed && call.policy === undefined) {
+  if (mode === "notable" && !isNotable && call.domain !== undefined) return;
+  if (mode === "notable" && call.decision.overLimit && !call.wasShadowed && call.policy === undefined) {
     call.decision.metadata = refusalFields(call);
     return;
   }
@@ -78,6 +78,7 @@ function refusalFields(call: LimitCall): Readonly<Record<string, unknown>> {
 function ownFields(call: LimitCall): Record<string, unknown> {
   const take = call.wasShadowed ? (overShadow(call) ?? call.governing) : call.governing;
   const fields: Record<string, unknown> = { code: call.decision.overLimit ? "OVER_LIMIT" : "OK" };
+  if (call.domain === undefined) fields.unknown_domain = true;
   if (take !== undefined) Object.assign(fields, fieldsOf(take));
   if (take !== undefined && isOver(take)) fields.reason = reasonOf(take);
   if (take?.outcome === Outcome.never) fields.can_never_pass = true;

@@ -2,6 +2,7 @@
 
 import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure } from "../core/limit.ts";
 import type { StatsBook } from "../core/limit-stats.ts";
+import type { UnmatchedStatsBook } from "../core/unmatched-stats.ts";
 import { limitKeySuffix } from "./bucket-key.ts";
 import type { LimitDraft } from "./draft.ts";
 import { reduceRate } from "./limit-shape.ts";
@@ -18,6 +19,8 @@ export interface CompileOptions {
   /** Jitter of limits that name none, 0 to 0.5. None unless given. */
   readonly defaultRetryAfterJitter?: number;
   readonly statsBook: StatsBook;
+  /** Where descriptors without a rule are counted; nowhere that lasts unless given. */
+  readonly unmatchedBook?: UnmatchedStatsBook;
   /** COMPATIBILITY_MODE: rules are matched, and limits of the reference's kind are counted, as envoyproxy/ratelimit does. */
   readonly compatible?: boolean;
   /** Version and hash that the rule set carries; 1 and empty unless given. */

@@ -4,6 +4,7 @@ import { keyedOf } from "../core/key-bytes.ts";
 import { LimitStats } from "../core/limit-stats.ts";
 import { textOf } from "../core/request.ts";
 import { runThrough, type Steps } from "../core/steps.ts";
+import { UnmatchedStats } from "../core/unmatched-stats.ts";
 import { domainKeyPrefix, globalBucketKey } from "./bucket-key.ts";
 import { type CompileOptions, LimitBuilder } from "./build-limit.ts";
 import { buildRoot, countRules, type DomainContext } from "./build-rule.ts";
@@ -120,6 +121,8 @@ function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetCo
     costEntries,
     hasReplaces: context.limits.some((limit) => limit.replaces.length > 0) || root.rules.some(replacesWhileUnlimited),
     hasHashedValues: context.hasHashedValues,
+    // A set that is refused leaves nothing behind.
+    unmatched: (log.hasErrors ? undefined : options.unmatchedBook?.unmatchedOf(domain)) ?? new UnmatchedStats(),
     limits: context.limits,
     files: parts.map((part) => part.file),
   };

@@ -74,4 +74,6 @@ export interface ExplainReport {
   readonly suggestion?: string;
   readonly descriptors: readonly DescriptorReport[];
   readonly globalLimit?: LimitReport;
+  /** Descriptors of the domain that met no rule since the process began, and the keys of one; of a running server alone. */
+  readonly unmatched?: { readonly descriptors: number; readonly exampleKeys: readonly string[] };
 }

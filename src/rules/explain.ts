@@ -142,7 +142,7 @@ function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): Steps<
     } else if (end !== undefined) {
       entries.push({ ...entry, outcome: "not reached", tried: [], leftOut: 0, says: "not reached" });
     } else if (level === undefined) {
-      end = pathEnded(matched.at(-1)?.rule);
+      end = pathEnded(matched.at(-1)?.rule, key);
       entries.push({ ...entry, outcome: "no match", tried: [], leftOut: 0, says: "no rules are left to try" });
     } else {
       const rule = findChild(level, key, value);
@@ -177,10 +177,14 @@ function* entryReport(entry: AskedEntry, level: Level, matched: Rule | undefined
   return { ...entry, outcome: matched === undefined ? "no match" : "matched", tried, leftOut, says };
 }
 
-function pathEnded(rule: Rule | undefined): Ending {
+function pathEnded(rule: Rule | undefined, key: string): Ending {
   if (rule === undefined) return { says: "the domain has no rules for descriptors" };
-  const inner = rule.hasLimit ? "; its own limit is not applied, because more entries follow" : "";
-  return { says: `the path of rules ends at ${quoted(rule.path)}, which has no rules below it${inner}` };
+  const says = `the path of rules ends at ${quoted(rule.path)}, which has no rules below it`;
+  if (!rule.hasLimit) return { says };
+  return {
+    says: `${says}; its own limit is not applied, because more entries follow`,
+    suggestion: `If ${quoted(key)} carries a cost, say so at that rule: cost: { entry: ${textOf(key)} }.`,
+  };
 }
 
 function noMatch(domain: DomainRules, level: Level, key: string, value: string): Ending {

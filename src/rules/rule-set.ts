@@ -4,6 +4,7 @@
 import type { Keyed } from "../core/key-bytes.ts";
 import type { Limit } from "../core/limit.ts";
 import type { Kind } from "../core/take.ts";
+import type { UnmatchedStats } from "../core/unmatched-stats.ts";
 
 /** A rule's cost entry: which entry of the descriptor carries the tokens that one hit costs. */
 export interface CostEntry {
@@ -133,6 +134,8 @@ export interface DomainRules {
   readonly hasReplaces: boolean;
   /** True if any rule of the domain hides values. */
   readonly hasHashedValues: boolean;
+  /** What met no rule of this domain. Moves; the rest of the set does not. */
+  readonly unmatched: UnmatchedStats;
   /** Limits of this domain's rules and its global limit, for pages and metrics. */
   readonly limits: readonly Limit[];
   /** Files the domain came from, relative to the rules directory. */

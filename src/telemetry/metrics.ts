@@ -59,7 +59,15 @@ export const METRICS = {
     ["err_type"],
   ),
   globalShadow: counter("ratelimit_service_global_shadow_mode", "Calls that passed only because of SHADOW_MODE."),
-  domainNotFound: counter("ratelimit_service_domain_not_found", "Calls that named a domain without rules."),
+  domainNotFound: counter(
+    "ratelimit_service_domain_not_found",
+    "Descriptors of calls that named a domain without rules.",
+  ),
+  unmatched: counter(
+    "headgate_unmatched_descriptors_total",
+    "Descriptors that met no rule and passed without a limit; also those of domains without rules.",
+    ["domain"],
+  ),
   configLoadSuccess: counter("ratelimit_service_config_load_success", "Loads of the rule files that took effect."),
   configLoadError: counter(
     "ratelimit_service_config_load_error",

@@ -3,22 +3,17 @@
 
 import { type RequestErrorCode, STORE_ERROR_CODES, type StoreError, type StoreErrorCode } from "../core/errors.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../core/limit.ts";
-import { showable } from "../core/request.ts";
 import type { Source } from "../core/take.ts";
 import type { LimiterObserver } from "../limiter/observer.ts";
 import type { StoreObserver } from "../stores/store-observer.ts";
 import { LatencyHistogram } from "./latency-histogram.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
-import { shortText } from "./short-text.ts";
-import { OTHER_VALUES } from "./stats-book.ts";
+import { UnmatchedBook } from "./unmatched-book.ts";
 
 /** Names of Source in metrics; the index is the Source. */
 export const SOURCE_NAMES = ["store", "denial_memory", "lease", "local"] as const;
 export const BREAKER_STATES = ["closed", "open", "probing"] as const;
 export type BreakerState = (typeof BREAKER_STATES)[number];
-
-/** Names of unknown domains that are kept; callers may write anything. */
-const UNKNOWN_DOMAINS_MAX = 200;
 
 /** Counts by store error code; a typed map that never grows beyond the codes. */
 type CodeCounts = Map<StoreErrorCode, number>;
@@ -32,9 +27,10 @@ export class CallCounts implements LimiterObserver {
   /** One for each policy, by OnStoreFailure. */
   readonly degradedByPolicy: readonly CodeCounts[] = ON_STORE_FAILURE_NAMES.map(zeroCodes);
   readonly requestErrors = new Map<RequestErrorCode, number>();
+  /** Descriptors of calls that named a domain without rules. */
   domainsNotFound = 0;
-  /** The same by domain (one-byte text), as callers wrote it: the first UNKNOWN_DOMAINS_MAX, then `other`. */
-  readonly unknownDomains = new Map<string, number>();
+  /** Descriptors that met no rule, by domain, those of domains without rules among them. */
+  readonly unmatched: UnmatchedBook;
   callsWithoutRules = 0;
   globalShadows = 0;
   lateReports = 0;
@@ -43,8 +39,9 @@ export class CallCounts implements LimiterObserver {
   overloadedCalls = 0;
   readonly #log: RateLimitedLog;
 
-  constructor(log: RateLimitedLog) {
+  constructor(log: RateLimitedLog, unmatched = new UnmatchedBook()) {
     this.#log = log;
+    this.unmatched = unmatched;
   }
 
   decided(refused: boolean, source: Source, elapsedUs: number): void {
@@ -63,12 +60,9 @@ export class CallCounts implements LimiterObserver {
     }));
   }
 
-  domainNotFound(domain: string): void {
-    this.domainsNotFound++;
-    const shown = shortText(showable(domain));
-    const isKept = this.unknownDomains.has(shown) || this.unknownDomains.size < UNKNOWN_DOMAINS_MAX;
-    const name = isKept ? shown : OTHER_VALUES;
-    this.unknownDomains.set(name, (this.unknownDomains.get(name) ?? 0) + 1);
+  domainNotFound(domain: string, descriptors: number): void {
+    this.domainsNotFound += descriptors;
+    this.unmatched.countUnknown(domain, descriptors);
   }
 
   withoutRules(): void {

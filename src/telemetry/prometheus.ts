@@ -138,6 +138,9 @@ function registerCalls(registry: Registry, { calls, inFlight, statsdErrors }: Me
   ]);
   register(METRICS.globalShadow, () => [[calls.globalShadows]]);
   register(METRICS.domainNotFound, () => [[calls.domainsNotFound]]);
+  register(METRICS.unmatched, () =>
+    [...calls.unmatched.entries()].map(({ domain, descriptors }): Value => [descriptors, { domain }]),
+  );
   register(METRICS.decisions, () =>
     SOURCE_NAMES.flatMap((source, i): Value[] => [
       [calls.allowed[i] ?? 0, { outcome: "allowed", source }],

@@ -2,6 +2,7 @@
 // grows while the trouble lasts: the first lines say what happens, an hour of them would say no more.
 
 import type { Clock } from "../core/clock.ts";
+import { divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 
 /** The part of a logger that this needs. */
 export interface LogSink {
@@ -20,8 +21,9 @@ interface KindState {
   nextUs: number;
   intervalUs: number;
   leftOut: number;
-  /** Of one that was left out last, for the end of the process. */
+  /** Of the one that was left out last, and when that was. */
   fields: FieldsSource;
+  leftOutUs: number;
   level: Level;
   message: string;
 }
@@ -33,7 +35,8 @@ const INTERVAL_US_MAX = 60_000_000;
 
 /**
  * Writes a line of each kind at most once a second, and less and less often, down to once a minute, while there are more of
- * them; the next line says how many were left out. A kind that was quiet for its interval begins anew.
+ * them; the next line says how many were left out. A kind that was quiet for its interval begins anew. `tellDue` sees to it
+ * that what was left out is told when its interval ends, not when the next one comes or the process ends.
  */
 export class RateLimitedLog {
   readonly #sink: LogSink;
@@ -57,13 +60,29 @@ export class RateLimitedLog {
     this.#log("error", kind, message, fields);
   }
 
-  /** Writes a line for every kind that has left some out. For the end of the process and for slow timers. */
-  flush(): void {
+  /** Writes a line for every kind that has left some out and may write again. To be called about once a second. */
+  tellDue(): void {
+    const nowUs = this.#clock.nowUs();
     for (const state of this.#kinds.values()) {
-      if (state.leftOut === 0) continue;
-      this.#sink[state.level]({ ...state.fields(), leftOut: state.leftOut }, state.message);
-      state.leftOut = 0;
+      if (state.leftOut === 0 || nowUs < state.nextUs) continue;
+      state.intervalUs = Math.min(INTERVAL_US_MAX, 2 * state.intervalUs);
+      state.nextUs = nowUs + state.intervalUs;
+      this.#tellLeftOut(state, nowUs);
     }
+  }
+
+  /** Writes a line for every kind that has left some out. For the end of the process. */
+  flush(): void {
+    const nowUs = this.#clock.nowUs();
+    for (const state of this.#kinds.values()) if (state.leftOut > 0) this.#tellLeftOut(state, nowUs);
+  }
+
+  // Says how long ago it was: the trouble may be over.
+  #tellLeftOut(state: KindState, nowUs: number): void {
+    const { level, message, leftOut } = state;
+    const secondsAgo = divideDown(Math.max(0, nowUs - state.leftOutUs), MICROS_PER_SECOND);
+    state.leftOut = 0;
+    this.#sink[level]({ ...state.fields(), leftOut, ...(secondsAgo === 0 ? {} : { secondsAgo }) }, message);
   }
 
   #log(level: Level, kind: string, message: string, fields: FieldsSource): void {
@@ -71,6 +90,7 @@ export class RateLimitedLog {
     const state = this.#stateOf(kind, level, message);
     if (nowUs < state.nextUs) {
       state.leftOut++;
+      state.leftOutUs = nowUs;
       state.fields = fields;
       return;
     }
@@ -86,7 +106,7 @@ export class RateLimitedLog {
   #stateOf(kind: string, level: Level, message: string): KindState {
     const known = this.#kinds.get(kind) ?? (this.#kinds.size >= LOG_KINDS_MAX ? this.#kinds.get("") : undefined);
     if (known !== undefined) return known;
-    const state = { nextUs: 0, intervalUs: INTERVAL_US_MIN, leftOut: 0, fields: NONE, level, message };
+    const state = { nextUs: 0, intervalUs: INTERVAL_US_MIN, leftOut: 0, leftOutUs: 0, fields: NONE, level, message };
     this.#kinds.set(this.#kinds.size >= LOG_KINDS_MAX ? "" : kind, state);
     return state;
   }

@@ -89,8 +89,9 @@ export class StatsdExporter {
       const rule = `ratelimit.service.rate_limit.${ruleName(domain, path)}`;
       this.#countRule(rule, stats);
     }
-    for (const [domain, descriptors] of calls.unknownDomains) {
-      this.#count(`ratelimit.service.rate_limit.${sanitized(textOf(domain))}.domain_not_found`, descriptors);
+    for (const { domain, hasRules, descriptors } of calls.unmatched.entries()) {
+      if (hasRules) continue;
+      this.#count(`ratelimit.service.rate_limit.${sanitized(domain)}.domain_not_found`, descriptors);
     }
     const { loads, failures } = reloads();
     this.#count("ratelimit.service.config_load_success", loads);

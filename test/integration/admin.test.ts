@@ -27,7 +27,13 @@ async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax =
         yield "down 0\n";
       },
       metricsContentType: "text/plain; version=0.0.4",
-      rulesState: () => ({ directory: "/rules", rules: undefined, loadedAtUs: undefined, lastFailure: undefined }),
+      rulesState: () => ({
+        directory: "/rules",
+        rules: undefined,
+        loadedAtUs: undefined,
+        lastFailure: undefined,
+        unmatched: [],
+      }),
       settings: { PORT: "8080" },
       explain: (question) => question,
       buckets: { peek: async () => [], reset: async () => [] },

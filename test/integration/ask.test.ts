@@ -65,6 +65,29 @@ test("prints one JSON object per answer", async () => {
   expect(answers.map((answer) => answer.code)).toEqual(["OK", "OK"]);
 });
 
+test("says that a domain has no rules, rather than OK alone", async () => {
+  const asked = ["ask", "-d", "egde", "-s", `127.0.0.1:${app.grpcPort}`];
+  const [one, many] = [await runProgram([...asked, "tenant=a"]), await runProgram([...asked, "-n", "2", "tenant=a"])];
+  expect(one.out).toContain("the service has no rules for this domain, so nothing is limited");
+  expect(many.out.match(/the service has no rules for this domain/g)).toHaveLength(2);
+});
+
+test("a descriptor that meets no rule is told by ask, explain, /config, metrics and the log", async () => {
+  const { out } = await runProgram(["ask", ...at, "tenant=a,weight=5"]);
+  expect(out).toContain("no rule applies: passes without a limit");
+  const server = `127.0.0.1:${app.httpPort}`;
+  const explained = await runProgram(["explain", "-d", "edge", "-s", server, "tenant=a", "weight=5"]);
+  expect(explained.out).toContain("If 'weight' carries a cost, say so at that rule: cost: { entry: weight }.");
+  expect(explained.out).toContain("1 descriptor of this domain met no rule since the server began; one had the keys");
+  const config = (await (await app.http("/config")).json()) as { rules: { unmatched_descriptors: object[] } };
+  const entry = { domain: "edge", has_rules: true, descriptors: 1, example_keys: ["tenant", "weight"] };
+  expect(config.rules.unmatched_descriptors).toContainEqual(entry);
+  expect(await (await app.http("/metrics")).text()).toContain(
+    'headgate_unmatched_descriptors_total{domain="edge"} 1\n',
+  );
+  await expect.poll(() => app.log.filter((line) => line.includes("descriptors met no rule"))).toHaveLength(1);
+});
+
 test("ends with 2 and says so when nobody listens", async () => {
   const { err, exitCode } = await runProgram(["ask", "-d", "edge", "-s", "127.0.0.1:1", "tenant=a"]);
   expect(exitCode).toBe(2);

@@ -16,6 +16,7 @@ import { LocalCache } from "../../src/limiter/local-cache.ts";
 import { LocalFallback } from "../../src/limiter/local-fallback.ts";
 import type { LimiterObserver } from "../../src/limiter/observer.ts";
 import type { Store } from "../../src/stores/store.ts";
+import { UnmatchedBook } from "../../src/telemetry/unmatched-book.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { rulesFromYaml } from "./rules.ts";
 import { ScriptedStore } from "./scripted-store.ts";
@@ -61,6 +62,7 @@ export class CountingStatsBook implements StatsBook, ValueStatsBook {
 
 export class RecordingObserver implements LimiterObserver {
   readonly events: string[] = [];
+  readonly unmatched = new UnmatchedBook();
 
   decided(refused: boolean): void {
     this.events.push(refused ? "refused" : "allowed");
@@ -68,8 +70,9 @@ export class RecordingObserver implements LimiterObserver {
   degraded(policy: OnStoreFailure, failure: StoreError): void {
     this.events.push(`degraded ${policy} ${failure.code}`);
   }
-  domainNotFound(_domain: string): void {
+  domainNotFound(domain: string, descriptors: number): void {
     this.events.push("domain not found");
+    this.unmatched.countUnknown(domain, descriptors);
   }
   withoutRules(): void {
     this.events.push("without rules");
@@ -137,7 +140,13 @@ export class LimiterRig implements CallFinisher {
   }
 
   useRules(rules: string): void {
-    this.limiter.useRules(rulesFromYaml(rules, { statsBook: this.statsBook, compatible: this.#compatible }));
+    this.limiter.useRules(
+      rulesFromYaml(rules, {
+        statsBook: this.statsBook,
+        unmatchedBook: this.observer.unmatched,
+        compatible: this.#compatible,
+      }),
+    );
   }
 
   /** Asks and gets the answer at once; throws if the store answers later. */

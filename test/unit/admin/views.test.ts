@@ -58,6 +58,10 @@ describe("/config", () => {
       rules: rulesFromYaml({ "edge.yaml": "domain: edge" }, { version: 2, hash: "abc" }),
       loadedAtUs: Date.UTC(2026, 0, 1) * 1_000,
       lastFailure: { atUs: Date.UTC(2026, 0, 2) * 1_000, message: "1 problem", problems: [problem] },
+      unmatched: [
+        { domain: "edge", hasRules: true, descriptors: 3, exampleKeys: ["plan", "weight"] },
+        { domain: "egde", hasRules: false, descriptors: 2, exampleKeys: [] },
+      ],
     };
     expect(configView(state, { PORT: "8080" })).toEqual({
       rules: {
@@ -67,6 +71,10 @@ describe("/config", () => {
         loaded_at: "2026-01-01T00:00:00.000Z",
         files: ["edge.yaml"],
         domains: [{ domain: "edge", files: ["edge.yaml"], limits: 0, global_limit: false, cost_entries: [] }],
+        unmatched_descriptors: [
+          { domain: "edge", has_rules: true, descriptors: 3, example_keys: ["plan", "weight"] },
+          { domain: "egde", has_rules: false, descriptors: 2 },
+        ],
         warnings: [],
         last_error: { at: "2026-01-02T00:00:00.000Z", message: "1 problem", problems: [problem] },
       },

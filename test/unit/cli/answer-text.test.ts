@@ -70,7 +70,7 @@ a=1, b=2
   OK  unlimited
 
 (no entries)
-  OK  no limit applies
+  OK  no rule applies: passes without a limit
 
 headers for the client
   Retry-After: 12
@@ -85,7 +85,7 @@ metadata
 
 test("takes one line where there are many", () => {
   expect(answerLine(SHOWN, new RecordedTerminal())).toBe(
-    "   3  OVER_LIMIT     1.8 ms  0 left, 12 s | 6 left, 30 s | unlimited | no limit\n",
+    "   3  OVER_LIMIT     1.8 ms  0 left, 12 s | 6 left, 30 s | unlimited | no rule\n",
   );
 });
 

@@ -172,7 +172,7 @@ describe("a descriptor without a limit", () => {
       name: "more entries than rules",
       pairs: ["plan=basic", "path=/"],
       says: "the path of rules ends at 'plan', which has no rules below it; its own limit is not applied, because more entries follow",
-      suggestion: undefined,
+      suggestion: "If 'path' carries a cost, say so at that rule: cost: { entry: path }.",
     },
     {
       name: "too few entries",

@@ -47,7 +47,7 @@ test("a store that fails a thousand calls in a second is one line, and every cal
 test("calls that were decided say nothing", () => {
   const { lines, calls } = makeObservers();
   calls.decided(true, Source.store, 10);
-  calls.domainNotFound("nowhere");
+  calls.domainNotFound("nowhere", 1);
   calls.requestFailed("REQUEST_MALFORMED");
   expect(lines).toEqual([]);
 });

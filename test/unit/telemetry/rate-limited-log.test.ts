@@ -82,3 +82,30 @@ test("keeps a bounded number of kinds; the rest shares one", () => {
   for (let i = 0; i < LOG_KINDS_MAX + 50; i++) log.warn(`kind ${i}`, "m", () => ({}));
   expect(lines).toHaveLength(LOG_KINDS_MAX + 1);
 });
+
+test("tells what was left out when its interval ends, not when the next one comes", () => {
+  const { clock, lines, log } = makeLog();
+  for (const code of ["A", "B", "C"]) log.warn("a", "first", () => ({ code }));
+  clock.advanceMs(999);
+  log.tellDue();
+  expect(lines).toHaveLength(1);
+  clock.advanceMs(1);
+  log.tellDue();
+  log.tellDue();
+  expect(lines.slice(1)).toEqual([{ level: "warn", message: "first", code: "C", leftOut: 2, secondsAgo: 1 }]);
+});
+
+test("says nothing at the end of trouble that is over", () => {
+  const { clock, lines, log } = makeLog();
+  for (let second = 0; second < 300; second++) {
+    if (second < 100) for (let i = 0; i < 10; i++) log.warn("store", "the store failed calls", () => ({ second }));
+    clock.advanceMs(1_000);
+    log.tellDue();
+  }
+  const told = lines.length;
+  log.flush();
+  expect(lines).toHaveLength(told);
+  const counted = (lines as { leftOut?: number }[]).reduce((sum, { leftOut = 0 }) => sum + 1 + leftOut, 0);
+  // A line that tells of others alone counts for none itself.
+  expect(counted - lines.filter((line) => "secondsAgo" in line).length).toBe(1_000);
+});

@@ -1,0 +1,108 @@
+// Descriptors that met no rule, by domain, over reloads: for metrics, /config and a line in the log. Bounded: callers may
+// write any domain.
+
+import { showable, textOf } from "../core/request.ts";
+import { UnmatchedStats, type UnmatchedStatsBook } from "../core/unmatched-stats.ts";
+import type { RateLimitedLog } from "./rate-limited-log.ts";
+import { shortText } from "./short-text.ts";
+import { OTHER_VALUES } from "./stats-book.ts";
+
+/** Domains without rules that are told apart; all further ones are `other`. */
+export const UNKNOWN_DOMAINS_MAX = 200;
+/** Keys of an example that are shown. */
+const KEYS_SHOWN_MAX = 8;
+
+/** A domain's counter, readable. */
+export interface UnmatchedEntry {
+  readonly domain: string;
+  readonly hasRules: boolean;
+  readonly descriptors: number;
+  /** Keys of a descriptor that met no rule. */
+  readonly exampleKeys: readonly string[];
+}
+
+interface Kept {
+  readonly domain: string;
+  hasRules: boolean;
+  readonly stats: UnmatchedStats;
+  toldDescriptors: number;
+}
+
+/** Keeps UnmatchedStats by domain. Domains are given as one-byte text. */
+export class UnmatchedBook implements UnmatchedStatsBook {
+  readonly #kept = new Map<string, Kept>();
+  #unknown = 0;
+
+  unmatchedOf(domain: string): UnmatchedStats {
+    const name = nameOf(domain);
+    const known = this.#kept.get(name);
+    if (known === undefined) return this.#keep(name, true);
+    if (!known.hasRules) this.#unknown--;
+    known.hasRules = true;
+    return known.stats;
+  }
+
+  /** A call named a domain without rules, with so many descriptors. */
+  countUnknown(domain: string, descriptors: number): void {
+    const name = nameOf(domain);
+    const kept = this.#kept.get(name)?.stats ?? this.#keepUnknown(name);
+    kept.descriptors += descriptors;
+  }
+
+  /** Told after a reload which domains have rules now (one-byte). Those that lost theirs are unknown from here on. */
+  retain(domains: Iterable<string>): void {
+    const names = new Set([...domains].map(nameOf));
+    for (const [name, kept] of this.#kept) {
+      if (!kept.hasRules || names.has(name)) continue;
+      kept.hasRules = false;
+      if (kept.stats.descriptors === 0 || this.#unknown >= UNKNOWN_DOMAINS_MAX) this.#kept.delete(name);
+      else this.#unknown++;
+    }
+  }
+
+  /** Domains with at least one descriptor that met no rule. */
+  *entries(): Generator<UnmatchedEntry> {
+    for (const { domain, hasRules, stats } of this.#kept.values()) {
+      if (stats.descriptors > 0)
+        yield { domain, hasRules, descriptors: stats.descriptors, exampleKeys: shownKeys(stats) };
+    }
+  }
+
+  /** Writes a line for each domain that had more since the last look; to be called now and then. */
+  tell(log: RateLimitedLog): void {
+    for (const kept of this.#kept.values()) {
+      const { domain, hasRules, stats } = kept;
+      const fresh = stats.descriptors - kept.toldDescriptors;
+      if (fresh === 0) continue;
+      kept.toldDescriptors = stats.descriptors;
+      const message = hasRules
+        ? "descriptors met no rule and passed without a limit"
+        : "calls named a domain without rules and passed without a limit";
+      const fields = { domain, descriptors: fresh, ...(hasRules ? { keys: shownKeys(stats) } : {}) };
+      log.warn(`unmatched ${domain}`, message, () => fields);
+      stats.wantsExample = true;
+    }
+  }
+
+  #keep(domain: string, hasRules: boolean): UnmatchedStats {
+    const stats = new UnmatchedStats();
+    this.#kept.set(domain, { domain, hasRules, stats, toldDescriptors: 0 });
+    return stats;
+  }
+
+  #keepUnknown(name: string): UnmatchedStats {
+    if (this.#unknown < UNKNOWN_DOMAINS_MAX) {
+      this.#unknown++;
+      return this.#keep(name, false);
+    }
+    return this.#kept.get(OTHER_VALUES)?.stats ?? this.#keep(OTHER_VALUES, false);
+  }
+}
+
+function nameOf(oneByte: string): string {
+  return textOf(shortText(showable(oneByte)));
+}
+
+function shownKeys({ exampleKeys }: UnmatchedStats): readonly string[] {
+  return exampleKeys.slice(0, KEYS_SHOWN_MAX).map(nameOf);
+}
