@@ -14,7 +14,8 @@
 --          wait and reset in microseconds, time of payment (of a counter: the count), capped hits
 -- state    as each algorithm's file says; damaged state (a wrong type, nonsense) is deleted and counts as none
 -- lifetime set with every write, by the algorithm's reset time; a minute more if the time is given
--- All reads come before the first write, so that no fault of one key leaves another half written. A refusal writes nothing.
+-- All reads come before the first write, so that no fault of one key leaves another half written. A refusal writes nothing,
+-- but keeps a token bucket longer whose rate was lowered since it was written.
 
 local injected_us, limit_numbers, receipts, groups =
   unpack_all(ARGV[1])[1], unpack_all(ARGV[2]), unpack_all(ARGV[3]), unpack_all(ARGV[4])
@@ -247,7 +248,14 @@ local function settle(at)
 end
 
 local function lifetime_ms(state)
-  return digits(max(1, ceil(min(WAIT_US_MAX, state.lifetime_us) / 1000)) + lifetime_extra_ms)
+  return max(1, ceil(min(WAIT_US_MAX, state.lifetime_us) / 1000)) + lifetime_extra_ms
+end
+
+-- The key lives as long as the rate needs that it was written by; a lower one needs longer. A millisecond of difference is
+-- the rounding of both.
+local function keep_longer(state, key)
+  local needed_ms = lifetime_ms(state)
+  if redis.call('PTTL', key) + 1 < needed_ms then redis.call('PEXPIRE', key, digits(needed_ms)) end
 end
 
 local function write_log(state)
@@ -262,7 +270,7 @@ local function write_log(state)
       return
     end
     sliding_log.write(state)
-    redis.call('PEXPIRE', state.key, lifetime_ms(state))
+    redis.call('PEXPIRE', state.key, digits(lifetime_ms(state)))
   end
 end
 
@@ -273,7 +281,9 @@ local function write_string(state, key, was_there)
     if is_as_new and (state.is_changed or state.is_void) then
       redis.call('DEL', key)
     elseif state.is_changed then
-      redis.call('SET', key, state.limit.algorithm.text(state), 'PX', lifetime_ms(state))
+      redis.call('SET', key, state.limit.algorithm.text(state), 'PX', digits(lifetime_ms(state)))
+    elseif state.limit.algorithm == token_bucket and not is_as_new then
+      keep_longer(state, key)
     end
   elseif is_as_new then
     if redis.call('EXISTS', key) == 1 then
@@ -281,7 +291,7 @@ local function write_string(state, key, was_there)
       redis.call('DEL', key)
     end
   else
-    local text, ms = state.limit.algorithm.text(state), lifetime_ms(state)
+    local text, ms = state.limit.algorithm.text(state), digits(lifetime_ms(state))
     if not redis.call('SET', key, text, 'PX', ms, 'NX') then
       damaged = damaged + 1
       redis.call('SET', key, text, 'PX', ms)

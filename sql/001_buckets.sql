@@ -2,8 +2,7 @@
 -- Times are microseconds since the Unix epoch, counts and debts whole numbers below 2^53.
 
 -- One row per bucket that was ever paid and still means something. What at_us, used and previous mean is said by each
--- algorithm's function; all three 0 mean the same as no row. Keys are ASCII: other bytes stand as \x and two hex
--- digits, a backslash twice.
+-- algorithm's function; all three 0 mean the same as no row. Keys are ASCII: other bytes stand as % and two hex digits.
 CREATE TABLE IF NOT EXISTS bucket (
   bucket_key text COLLATE "C" PRIMARY KEY,
   at_us bigint NOT NULL,

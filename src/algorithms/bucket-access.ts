@@ -38,6 +38,8 @@ export interface BucketAccess {
   load(bucket: WorkingBucket): boolean;
   /** Keeps the bucket. It means nothing after `expiresAtUs`, unless its limit is edited or time steps back. */
   save(bucket: WorkingBucket, expiresAtUs: number): void;
+  /** Has a bucket that did not change mean something until `expiresAtUs` at least. There may be none. */
+  extend(bucket: WorkingBucket, expiresAtUs: number): void;
   /** Keeps the bucket no longer; there may be none. */
   remove(bucket: WorkingBucket): void;
 }

@@ -14,6 +14,7 @@ import {
   hasBucketChanged,
   isBucketAsNew,
   judgeTake,
+  mayOutliveItsRate,
   paidAtUsOf,
   payTake,
   postPayTake,
@@ -35,7 +36,8 @@ export interface Settlement {
 
 /**
  * All or nothing: the limits of a descriptor are paid together or not at all, and so are the descriptors of a call.
- * Post-paid hits, refunds and charged counters stand in any case. A refusal without them writes nothing.
+ * Post-paid hits, refunds and charged counters stand in any case. A refusal without them writes nothing, but keeps a bucket
+ * longer whose rate was lowered since it was written.
  */
 export class JointSettlement implements Settlement {
   readonly #access: BucketAccess;
@@ -158,7 +160,12 @@ export class JointSettlement implements Settlement {
     const { buckets, size } = this.#working;
     for (let i = 0; i < size; i++) {
       const bucket = buckets[i];
-      if (bucket === undefined || !hasBucketChanged(bucket)) continue;
+      if (bucket === undefined) continue;
+      if (!hasBucketChanged(bucket)) {
+        // It is kept for as long as the rate needs that it was last paid by; a lower one needs longer.
+        if (mayOutliveItsRate(bucket)) this.#access.extend(bucket, nowUs + bucket.lifetimeUs);
+        continue;
+      }
       bucket.log?.commit();
       if (isBucketAsNew(bucket)) this.#access.remove(bucket);
       else this.#access.save(bucket, nowUs + Math.min(Math.max(bucket.lifetimeUs, LIFETIME_MIN_US), WAIT_US_MAX));

@@ -135,3 +135,8 @@ export function hasBucketChanged(bucket: WorkingBucket): boolean {
   if (bucket.algorithm === Algorithm.slidingLog) return logOf(bucket).total !== bucket.openedUsed;
   return bucket.state.used !== bucket.openedUsed || bucket.state.previous !== bucket.openedPrevious;
 }
+
+/** True if a limit of another rate may need the bucket for longer. Windows stand in the key, so they need it as long as ever. */
+export function mayOutliveItsRate(bucket: WorkingBucket): boolean {
+  return bucket.algorithm === Algorithm.tokenBucket && bucket.state.used > 0;
+}

@@ -31,6 +31,10 @@ class MapAccess implements BucketAccess {
     else this.#logs.set(bucket.bucketKey, bucket.log);
   }
 
+  extend(): void {
+    // Nothing here expires.
+  }
+
   remove(bucket: WorkingBucket): void {
     this.#numbers.delete(bucket.bucketKey);
     this.#logs.delete(bucket.bucketKey);

@@ -32,6 +32,10 @@ class MapAccess implements BucketAccess {
     this.buckets.set(bucket.bucketKey, { atUs, used, previous, log: bucket.log });
   }
 
+  extend(): void {
+    // Nothing here expires.
+  }
+
   remove(bucket: WorkingBucket): void {
     this.buckets.delete(bucket.bucketKey);
   }

@@ -104,6 +104,11 @@ export class BucketRecords {
     return (this.#blockOf(address).words[(address & OFFSET_MASK) * 2 + EXPIRES_S] as number) >>> 0;
   }
 
+  /** Has the record mean something until then. */
+  keepUntil(address: number, expiresS: number): void {
+    this.#blockOf(address).words[(address & OFFSET_MASK) * 2 + EXPIRES_S] = expiresS;
+  }
+
   /** The record behind this one, free or not, and after the last the first again; 0 if there never was any. */
   next(address: number): number {
     let block = address >>> BLOCK_BITS;

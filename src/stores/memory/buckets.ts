@@ -79,6 +79,12 @@ export class Buckets implements BucketAccess {
     else this.#records.writeLog(address, bucket.log, expiresS);
   }
 
+  extend(bucket: WorkingBucket, expiresAtUs: number): void {
+    const address = this.#addressOf(bucket);
+    const expiresS = Math.min(divideUp(expiresAtUs, MICROS_PER_SECOND), EXPIRES_S_MAX);
+    if (address !== 0 && this.#records.expiresS(address) < expiresS) this.#records.keepUntil(address, expiresS);
+  }
+
   remove(bucket: WorkingBucket): void {
     const address = this.#addressOf(bucket);
     if (address !== 0) this.#drop(address);

@@ -15,8 +15,8 @@ const MIGRATION_MS_MAX = 60_000;
 
 /** Name and text of the one statement that every take is. */
 export const TAKE_ALL = {
-  name: "take_all",
-  text: "SELECT take_all($1::text[], $2::bigint, $3::bigint[], $4::bigint[], $5::boolean)",
+  name: "take_all_v2",
+  text: "SELECT take_all_v2($1::text[], $2::bigint, $3::bigint[], $4::bigint[], $5::boolean)",
 } as const;
 
 export interface LinkOptions {

@@ -15,6 +15,7 @@ const YEAR_US = 31_536_000 * 1_000_000;
 class RecordingAccess implements BucketAccess {
   readonly calls: string[] = [];
   readonly expiries: number[] = [];
+  readonly extensions: number[] = [];
   kept: { atUs: number; used: number; previous: number } | undefined = undefined;
 
   load(bucket: WorkingBucket): boolean {
@@ -27,6 +28,10 @@ class RecordingAccess implements BucketAccess {
     this.calls.push(`save ${nameOf(bucket)}`);
     this.expiries.push(expiresAtUs - NOW_US);
     this.kept = { ...bucket.state };
+  }
+
+  extend(_bucket: WorkingBucket, expiresAtUs: number): void {
+    this.extensions.push(expiresAtUs - NOW_US);
   }
 
   remove(bucket: WorkingBucket): void {

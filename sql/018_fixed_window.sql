@@ -2,7 +2,7 @@
 -- state    at_us: start of the window; used: its count
 -- lifetime until the window ends
 -- Arguments and answers as token_bucket says.
-CREATE OR REPLACE FUNCTION fixed_window(
+CREATE OR REPLACE FUNCTION fixed_window_v2(
   op text, at_us bigint, used bigint, previous bigint,
   amount bigint, burst bigint, tick_us bigint, debt_max bigint,
   cost bigint, paid_us bigint, now_us bigint

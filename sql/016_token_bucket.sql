@@ -13,7 +13,7 @@
 --   give_back  at_us, used, previous, after undoing what was paid at paid_us
 --   report     remaining, microseconds until as new
 -- All four algorithms take the same arguments, so that step can pick one. tick_us is the window in seconds.
-CREATE OR REPLACE FUNCTION token_bucket(
+CREATE OR REPLACE FUNCTION token_bucket_v2(
   op text, at_us bigint, used bigint, previous bigint,
   amount bigint, burst bigint, tick_us bigint, debt_max bigint,
   cost bigint, paid_us bigint, now_us bigint

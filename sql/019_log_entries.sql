@@ -2,12 +2,12 @@
 -- and paid at; entries dated later (time stepped back far) count as dated then. `since_us` ends what no longer counts.
 
 -- The newest entry of a log.
-CREATE OR REPLACE FUNCTION log_newest(key text) RETURNS log_entry LANGUAGE sql STABLE AS $$
+CREATE OR REPLACE FUNCTION log_newest_v2(key text) RETURNS log_entry LANGUAGE sql STABLE AS $$
   SELECT * FROM log_entry WHERE bucket_key = key COLLATE "C" ORDER BY at_us DESC, entry DESC LIMIT 1
 $$;
 
 -- State from what is saved: newest time, costs, entries. Null if the entries contradict it.
-CREATE OR REPLACE FUNCTION log_open(
+CREATE OR REPLACE FUNCTION log_open_v2(
   key text, newest_us bigint, total bigint, entries bigint, now_us bigint, window_us bigint, skew_us bigint
 ) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -26,13 +26,13 @@ BEGIN
 END $$;
 
 -- Whether what is pending joins the newest entry: it has the same time, or there is no place for one more.
-CREATE OR REPLACE FUNCTION log_merges(key text, at_us bigint, pending bigint, entries bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION log_merges_v2(key text, at_us bigint, pending bigint, entries bigint) RETURNS boolean
 LANGUAGE sql STABLE AS $$
-  SELECT CASE WHEN pending = 0 OR entries = 0 THEN false ELSE entries >= 10000 OR (log_newest(key)).at_us >= at_us END
+  SELECT CASE WHEN pending = 0 OR entries = 0 THEN false ELSE entries >= 10000 OR (log_newest_v2(key)).at_us >= at_us END
 $$;
 
 -- Time of the payment whose end frees `excess`, counted from the oldest.
-CREATE OR REPLACE FUNCTION log_time_that_frees(
+CREATE OR REPLACE FUNCTION log_time_that_frees_v2(
   key text, at_us bigint, excess bigint, window_us bigint, pending bigint, entries bigint
 ) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -41,11 +41,11 @@ DECLARE
 BEGIN
   FOR frees IN
     SELECT * FROM log_entry e
-    WHERE e.bucket_key = key COLLATE "C" AND e.at_us > log_time_that_frees.at_us - window_us ORDER BY e.at_us, e.entry
+    WHERE e.bucket_key = key COLLATE "C" AND e.at_us > log_time_that_frees_v2.at_us - window_us ORDER BY e.at_us, e.entry
   LOOP
     freed := freed + frees.cost;
     IF freed >= excess THEN
-      IF frees.entry = (log_newest(key)).entry AND log_merges(key, at_us, pending, entries) THEN RETURN at_us; END IF;
+      IF frees.entry = (log_newest_v2(key)).entry AND log_merges_v2(key, at_us, pending, entries) THEN RETURN at_us; END IF;
       RETURN least(frees.at_us, at_us);
     END IF;
   END LOOP;
@@ -53,7 +53,7 @@ BEGIN
 END $$;
 
 -- Takes up to `cost` off: of what is pending, then of the newest entries.
-CREATE OR REPLACE FUNCTION log_refund(
+CREATE OR REPLACE FUNCTION log_refund_v2(
   key text, at_us bigint, used bigint, pending bigint, window_us bigint, cost bigint, entries bigint
 ) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -62,7 +62,7 @@ DECLARE
 BEGIN
   pending := pending - least(pending, cost);
   WHILE left_over > 0 AND entries > 0 LOOP
-    newest := log_newest(key);
+    newest := log_newest_v2(key);
     IF newest.cost > left_over THEN
       UPDATE log_entry e SET cost = e.cost - left_over
       WHERE e.bucket_key = newest.bucket_key AND e.at_us = newest.at_us AND e.entry = newest.entry;
@@ -80,19 +80,19 @@ BEGIN
 END $$;
 
 -- Takes up to `cost` off the newest entry of that time, if there is one.
-CREATE OR REPLACE FUNCTION log_give_back(
+CREATE OR REPLACE FUNCTION log_give_back_v2(
   key text, at_us bigint, used bigint, pending bigint, window_us bigint, cost bigint, paid_us bigint, entries bigint
 ) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   found_entry log_entry;
 BEGIN
   SELECT * INTO found_entry FROM log_entry e
-  WHERE e.bucket_key = key COLLATE "C" AND e.at_us >= paid_us AND (e.at_us = paid_us OR paid_us = log_give_back.at_us)
-    AND e.at_us > log_give_back.at_us - window_us
+  WHERE e.bucket_key = key COLLATE "C" AND e.at_us >= paid_us AND (e.at_us = paid_us OR paid_us = log_give_back_v2.at_us)
+    AND e.at_us > log_give_back_v2.at_us - window_us
   ORDER BY e.at_us DESC, e.entry DESC LIMIT 1;
   IF NOT FOUND THEN RETURN ARRAY[at_us, used, pending, 0, entries]; END IF;
   IF found_entry.cost > cost THEN
-    UPDATE log_entry e SET cost = e.cost - log_give_back.cost
+    UPDATE log_entry e SET cost = e.cost - log_give_back_v2.cost
     WHERE e.bucket_key = found_entry.bucket_key AND e.at_us = found_entry.at_us AND e.entry = found_entry.entry;
     RETURN ARRAY[at_us, used - cost, pending, 0, entries];
   END IF;
@@ -103,7 +103,7 @@ END $$;
 
 -- Writes what a call did to the entries: old ones go, late ones are dated `at_us`, what is pending is added. Answers the
 -- newest time, the costs and the number of the entries that are left, as bucket keeps them.
-CREATE OR REPLACE FUNCTION log_save(
+CREATE OR REPLACE FUNCTION log_save_v2(
   key text, at_us bigint, used bigint, pending bigint, window_us bigint, entries bigint
 ) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -111,11 +111,11 @@ DECLARE
 BEGIN
   -- Without entries that count none may be left, not even of a damaged log.
   DELETE FROM log_entry e
-  WHERE e.bucket_key = key COLLATE "C" AND (e.at_us <= log_save.at_us - window_us OR log_save.entries = 0);
-  UPDATE log_entry e SET at_us = log_save.at_us WHERE e.bucket_key = key COLLATE "C" AND e.at_us > log_save.at_us;
-  newest := log_newest(key);
-  IF log_merges(key, at_us, pending, entries) THEN
-    UPDATE log_entry e SET at_us = log_save.at_us, cost = e.cost + pending
+  WHERE e.bucket_key = key COLLATE "C" AND (e.at_us <= log_save_v2.at_us - window_us OR log_save_v2.entries = 0);
+  UPDATE log_entry e SET at_us = log_save_v2.at_us WHERE e.bucket_key = key COLLATE "C" AND e.at_us > log_save_v2.at_us;
+  newest := log_newest_v2(key);
+  IF log_merges_v2(key, at_us, pending, entries) THEN
+    UPDATE log_entry e SET at_us = log_save_v2.at_us, cost = e.cost + pending
     WHERE e.bucket_key = newest.bucket_key AND e.at_us = newest.at_us AND e.entry = newest.entry;
   ELSIF pending > 0 THEN
     INSERT INTO log_entry VALUES (key, at_us, coalesce(newest.entry, 0) + 1, pending);

@@ -7,7 +7,7 @@
 -- is found by walking from the oldest. Only refund, give_back and save write; refund and give_back are never undone.
 -- Arguments and answers as token_bucket says, with the bucket's key in front and the count of entries last; and
 --   save       at_us, used, previous as they are to be saved, after the entries were written
-CREATE OR REPLACE FUNCTION sliding_log(
+CREATE OR REPLACE FUNCTION sliding_log_v2(
   op text, key text, at_us bigint, used bigint, previous bigint,
   amount bigint, tick_us bigint, cost bigint, paid_us bigint, now_us bigint, entries bigint
 ) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
@@ -22,12 +22,12 @@ BEGIN
       RETURN NULL;
     END IF;
     IF previous = 0 THEN RETURN CASE WHEN used = 0 THEN ARRAY[now_us, 0, 0, 0, 0] END; END IF;
-    RETURN log_open(key, at_us, used, previous, now_us, window_us, least(tick_us, 10) * ticks);
+    RETURN log_open_v2(key, at_us, used, previous, now_us, window_us, least(tick_us, 10) * ticks);
   ELSIF op = 'judge' THEN
     IF cost > amount THEN RETURN ARRAY[3, 0]; END IF;
     IF used + previous + cost <= amount THEN RETURN ARRAY[1, 0]; END IF;
     RETURN ARRAY[
-      2, log_time_that_frees(key, at_us, used + previous + cost - amount, window_us, previous, entries) + window_us - now_us
+      2, log_time_that_frees_v2(key, at_us, used + previous + cost - amount, window_us, previous, entries) + window_us - now_us
     ];
   ELSIF op = 'pay' THEN
     RETURN ARRAY[at_us, used, previous + cost, 0, entries];
@@ -35,18 +35,18 @@ BEGIN
     paid_us := least(cost, amount_max - used - previous);
     RETURN ARRAY[at_us, used, previous + paid_us, cost - paid_us, entries];
   ELSIF op = 'refund' THEN
-    RETURN log_refund(key, at_us, used, previous, window_us, cost, entries);
+    RETURN log_refund_v2(key, at_us, used, previous, window_us, cost, entries);
   ELSIF op = 'give_back' THEN
-    RETURN log_give_back(key, at_us, used, previous, window_us, cost, paid_us, entries);
+    RETURN log_give_back_v2(key, at_us, used, previous, window_us, cost, paid_us, entries);
   ELSIF op = 'save' THEN
-    RETURN log_save(key, at_us, used, previous, window_us, entries);
+    RETURN log_save_v2(key, at_us, used, previous, window_us, entries);
   END IF;
   RETURN ARRAY[
     greatest(0, amount - used - previous),
     CASE
       WHEN used + previous = 0 THEN 0
       WHEN previous > 0 THEN at_us + window_us - now_us
-      ELSE least(at_us, (log_newest(key)).at_us) + window_us - now_us
+      ELSE least(at_us, (log_newest_v2(key)).at_us) + window_us - now_us
     END
   ];
 END $$;

@@ -12,8 +12,8 @@
 --             followed per take by: outcome (plus 4 if paid), remaining, wait and reset in microseconds, time of payment
 --             (of a charge: the count), capped hits
 -- state       as each algorithm's file says; a row with nonsense in it counts as none and is overwritten
--- A refusal writes nothing. Time is read after the rows are locked, so it never runs back for a bucket.
-CREATE OR REPLACE FUNCTION take_all(keys text[], injected_us bigint, limits bigint[], groups bigint[], locks boolean)
+-- A refusal writes nothing, but keeps a bucket longer whose rate was lowered since it was written. Time is read after the rows are locked, so it never runs back for a bucket.
+CREATE OR REPLACE FUNCTION take_all_v2(keys text[], injected_us bigint, limits bigint[], groups bigint[], locks boolean)
 RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   room CONSTANT bigint := 1;
@@ -28,7 +28,7 @@ DECLARE
   saved_at bigint[] := zeros; saved_used bigint[] := zeros; saved_previous bigint[] := zeros;
   at_us bigint[] := zeros; used bigint[] := zeros; previous bigint[] := zeros; entries bigint[] := zeros;
   opened_used bigint[] := zeros; opened_previous bigint[] := zeros; redated bigint[] := zeros;
-  lifetime_us bigint[] := zeros; expires_us bigint[] := zeros;
+  lifetime_us bigint[] := zeros; expires_us bigint[] := zeros; kept_until bigint[] := zeros;
   opened_by bigint[] := zeros; -- the group that opened it last, by where that begins
   opened_for bigint[] := zeros; -- the limit it was last opened for, by its place
   has_changes boolean := false;
@@ -46,9 +46,9 @@ DECLARE
   k int; l int; o_l int;
   mode bigint; cost bigint; descriptor bigint; kind bigint;
 BEGIN
-  FOR saved IN SELECT * FROM read_buckets(keys, locks) LOOP
+  FOR saved IN SELECT * FROM read_buckets_v2(keys, locks) LOOP
     k := saved.place;
-    is_kept[k] := true; saved_at[k] := saved.at_us; saved_used[k] := saved.used; saved_previous[k] := saved.previous;
+    is_kept[k] := true; kept_until[k] := saved.expires_us; saved_at[k] := saved.at_us; saved_used[k] := saved.used; saved_previous[k] := saved.previous;
   END LOOP;
   IF now_us = 0 THEN now_us := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint; END IF;
 
@@ -78,12 +78,12 @@ BEGIN
       WHILE p < next_g AND groups[p + 2] = descriptor LOOP
         k := groups[p]; l := (groups[p + 1] - 1) * 5; mode := groups[p + 4]; cost := groups[p + 5];
         IF opened_by[k] <> g THEN
-          r := step(limits[l + 1], 'open', keys[k], saved_at[k], saved_used[k], saved_previous[k], 0,
+          r := step_v2(limits[l + 1], 'open', keys[k], saved_at[k], saved_used[k], saved_previous[k], 0,
             limits[l + 2], limits[l + 3], limits[l + 4], limits[l + 5], 0, 0, now_us);
           IF r IS NULL THEN
             damaged := damaged + 1; has_changes := true;
             saved_at[k] := 0; saved_used[k] := 0; saved_previous[k] := 0; expires_us[k] := now_us;
-            r := step(limits[l + 1], 'open', keys[k], 0, 0, 0, 0,
+            r := step_v2(limits[l + 1], 'open', keys[k], 0, 0, 0, 0,
               limits[l + 2], limits[l + 3], limits[l + 4], limits[l + 5], 0, 0, now_us);
           END IF;
           at_us[k] := r[1]; used[k] := r[2]; previous[k] := r[3]; redated[k] := r[4]; entries[k] := r[5];
@@ -92,14 +92,14 @@ BEGIN
         ELSIF opened_for[k] <> groups[p + 1] AND limits[l + 1] = 0 THEN
           -- Another limit goes on with it: a rule and an override of it in one call.
           o_l := (opened_for[k]::int - 1) * 5;
-          r := step(0, 'hand_over', keys[k], at_us[k], used[k], 0, 0,
+          r := step_v2(0, 'hand_over', keys[k], at_us[k], used[k], 0, 0,
             limits[o_l + 2], limits[o_l + 3], limits[o_l + 4], limits[o_l + 5], 0, 0, now_us);
           at_us[k] := r[1]; opened_used[k] := opened_used[k] + r[2] - used[k]; used[k] := r[2];
           opened_for[k] := groups[p + 1];
         END IF;
         outcome[i] := room; wait[i] := 0; paid_us[i] := 0; capped[i] := 0;
         IF mode = 0 OR mode = 1 THEN
-          r := step(limits[l + 1], 'judge', keys[k], at_us[k], used[k], previous[k], entries[k],
+          r := step_v2(limits[l + 1], 'judge', keys[k], at_us[k], used[k], previous[k], entries[k],
             limits[l + 2], limits[l + 3], limits[l + 4], limits[l + 5], cost, 0, now_us);
           outcome[i] := r[1]; wait[i] := r[2];
           is_over := is_over OR r[1] <> room;
@@ -110,7 +110,7 @@ BEGIN
           ELSE
             paid_us[i] := now_us;
           END IF;
-          r := step(limits[l + 1], 'charge', keys[k], 0, used[k], 0, 0, 0, 0, 0, 0, cost, 0, now_us);
+          r := step_v2(limits[l + 1], 'charge', keys[k], 0, used[k], 0, 0, 0, 0, 0, 0, cost, 0, now_us);
           used[k] := r[2]; counted[i] := r[2];
         ELSIF mode = 5 THEN
           counted[i] := limits[l + 2] + 1;
@@ -120,7 +120,7 @@ BEGIN
         END IF;
         IF mode = 3 OR (mode = 0 AND outcome[i] = room) THEN
           paid_us[i] := greatest(now_us, at_us[k]);
-          r := step(limits[l + 1], CASE mode WHEN 0 THEN 'pay' ELSE 'post_pay' END, keys[k], at_us[k], used[k],
+          r := step_v2(limits[l + 1], CASE mode WHEN 0 THEN 'pay' ELSE 'post_pay' END, keys[k], at_us[k], used[k],
             previous[k], entries[k], limits[l + 2], limits[l + 3], limits[l + 4], limits[l + 5], cost, 0, now_us);
           used[k] := r[2]; previous[k] := r[3];
           IF mode = 3 THEN capped[i] := r[4]; END IF;
@@ -143,7 +143,7 @@ BEGIN
           l := first + (t - 1) * fields;
           CONTINUE WHEN paid_us[t] = 0 OR groups[l + 4] <> 0;
           k := groups[l]; cost := -groups[l + 5]; l := (groups[l + 1] - 1) * 5; paid_us[t] := 0;
-          r := step(limits[l + 1], 'pay', keys[k], at_us[k], used[k], previous[k], entries[k],
+          r := step_v2(limits[l + 1], 'pay', keys[k], at_us[k], used[k], previous[k], entries[k],
             limits[l + 2], limits[l + 3], limits[l + 4], limits[l + 5], cost, 0, now_us);
           used[k] := r[2]; previous[k] := r[3];
         END LOOP;
@@ -156,7 +156,7 @@ BEGIN
       k := groups[p]; l := (groups[p + 1] - 1) * 5; mode := groups[p + 4];
       IF mode = 2 OR mode = 6 THEN
         IF mode = 2 THEN paid_us[t] := greatest(now_us, at_us[k]); END IF;
-        r := step(limits[l + 1], CASE mode WHEN 2 THEN 'refund' ELSE 'give_back' END, keys[k], at_us[k], used[k],
+        r := step_v2(limits[l + 1], CASE mode WHEN 2 THEN 'refund' ELSE 'give_back' END, keys[k], at_us[k], used[k],
           previous[k], entries[k], limits[l + 2], limits[l + 3], limits[l + 4], limits[l + 5], groups[p + 5],
           groups[p + 6], now_us);
         at_us[k] := r[1]; used[k] := r[2]; previous[k] := r[3]; entries[k] := r[5];
@@ -169,7 +169,7 @@ BEGIN
     p := first;
     FOR t IN 1 .. groups[g] LOOP
       k := groups[p]; l := (groups[p + 1] - 1) * 5;
-      r := step(limits[l + 1], 'report', keys[k], at_us[k], used[k], previous[k], entries[k],
+      r := step_v2(limits[l + 1], 'report', keys[k], at_us[k], used[k], previous[k], entries[k],
         limits[l + 2], limits[l + 3], limits[l + 4], limits[l + 5], 0, 0, now_us);
       lifetime_us[k] := greatest(lifetime_us[k], least(r[2], lifetime_max_us));
       reply[o + 1] := outcome[t] + CASE WHEN paid_us[t] > 0 THEN 4 ELSE 0 END;
@@ -193,10 +193,16 @@ BEGIN
       opened_by[k] := 0;
       IF limits[l + 1] = 3 THEN
         CONTINUE WHEN redated[k] = 0 AND used[k] + previous[k] = opened_used[k];
-        r := step(limits[l + 1], 'save', keys[k], at_us[k], used[k], previous[k], entries[k],
+        r := step_v2(limits[l + 1], 'save', keys[k], at_us[k], used[k], previous[k], entries[k],
           limits[l + 2], limits[l + 3], limits[l + 4], limits[l + 5], 0, 0, now_us);
       ELSE
-        CONTINUE WHEN redated[k] = 0 AND used[k] = opened_used[k] AND previous[k] = opened_previous[k];
+        IF redated[k] = 0 AND used[k] = opened_used[k] AND previous[k] = opened_previous[k] THEN
+          -- The row's lifetime is that of the rate it was written by; a lower one needs longer.
+          IF limits[l + 1] = 0 AND used[k] > 0 AND greatest(kept_until[k], expires_us[k]) < now_us + lifetime_us[k] THEN
+            expires_us[k] := now_us + lifetime_us[k]; has_changes := true;
+          END IF;
+          CONTINUE;
+        END IF;
         r := CASE WHEN used[k] = 0 AND previous[k] = 0 THEN ARRAY[0, 0, 0]::bigint[]
           ELSE ARRAY[at_us[k], used[k], previous[k]] END;
       END IF;

@@ -2,7 +2,7 @@
 -- state    at_us: start of the clock-aligned window that `used` counts in; previous: count of the window before
 -- lifetime until both counts have left the window
 -- Arguments and answers as token_bucket says.
-CREATE OR REPLACE FUNCTION sliding_window(
+CREATE OR REPLACE FUNCTION sliding_window_v2(
   op text, at_us bigint, used bigint, previous bigint,
   amount bigint, burst bigint, tick_us bigint, debt_max bigint,
   cost bigint, paid_us bigint, now_us bigint

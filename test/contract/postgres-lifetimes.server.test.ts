@@ -1,0 +1,45 @@
+// How long PostgreSQL keeps a token bucket whose rate was edited: as long as what was spent means something.
+
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { WAIT_US_MAX } from "../../src/core/refill.ts";
+import { Mode } from "../../src/core/take.ts";
+import { AMOUNT_MAX } from "../../src/core/units.ts";
+import { limitOf } from "../property/histories.ts";
+import { bucketNumbers } from "../property/rates.ts";
+import { PostgresServer } from "../support/postgres-server.ts";
+import { runs } from "../support/runs.ts";
+import { postgresHarness } from "./postgres-harness.ts";
+import { askOne, START_US, type StoreHarness } from "./store-harness.ts";
+
+let server: PostgresServer;
+let harness: StoreHarness;
+beforeAll(async () => {
+  server = await PostgresServer.start();
+  harness = await postgresHarness(server);
+}, 60_000);
+afterAll(async () => {
+  await harness.close();
+  await server.stop();
+});
+
+test("a bucket is kept as long as the rate needs that it was last asked about, refused or only looked at", async () => {
+  const costs = fc.integer({ min: 1, max: AMOUNT_MAX });
+  let identities = 0;
+  await fc.assert(
+    fc.asyncProperty(bucketNumbers(), bucketNumbers(), costs, fc.boolean(), async (written, edited, cost, peeks) => {
+      const identity = `i${identities++}`;
+      harness.setUs(START_US);
+      await askOne(harness, { limit: limitOf(written), mode: Mode.postPaid, cost, identity });
+      harness.setUs(START_US + 1);
+      const asked = { limit: limitOf(edited), mode: peeks ? Mode.peek : Mode.pay, cost: edited.burst + 1, identity };
+      const { resetUs } = await askOne(harness, asked);
+      fc.pre(resetUs > 1 && resetUs < WAIT_US_MAX);
+      harness.setUs(START_US + resetUs);
+      await server.query("SELECT sweep($1, 1000)", [String(harness.nowUs())]);
+      const later = await askOne(harness, { limit: limitOf(edited), mode: Mode.peek, identity });
+      expect(later.resetUs).toBe(1);
+    }),
+    { numRuns: runs(100) },
+  );
+});
