@@ -102,10 +102,11 @@ function countInMemory(
   const store = memory ?? shared;
   // A store that knows no order of processes knows their number; the remainder of a share then goes to nobody.
   const processIndex = () => shared.processIndex?.() ?? 1;
-  const processCount = () => (processIndex() < 0 ? Number.POSITIVE_INFINITY : shared.processCount());
+  const processCount = () => shared.processCount();
+  const sureProcessCount = () => shared.sureProcessCount?.() ?? shared.processCount();
   return new SyncStore(store, {
     clock,
-    lease: new Leases({ store, processCount }),
+    lease: new Leases({ store, processCount: sureProcessCount }),
     periodic: new Periodic({ store, periodMs: syncPeriodMs, now: () => clock.nowUs() }),
     share: new Share({ memory: new MemoryStore({ clock, bucketsMax }), processCount, processIndex }),
   });

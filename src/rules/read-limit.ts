@@ -40,7 +40,7 @@ export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefin
     log.error(fields.get("requests_per_unit")?.value.at ?? fields.at, message, "Use algorithm: sliding_window.");
   }
   const bucket = readBucket(fields, algorithm, rate, log);
-  const sync = readSync(fields, algorithm, log);
+  const sync = (readWord(fields, "sync", SYNC_NAMES, log) ?? Sync.exact) as Sync;
   if (rate === undefined) return undefined;
   return {
     at: fields.at,
@@ -67,19 +67,6 @@ export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefin
 /** The failure policy of a limit or a rule; undefined if none is given. */
 export function readOnStoreFailure(fields: Fields, log: ProblemLog): OnStoreFailure | undefined {
   return readWord(fields, "on_store_failure", ON_STORE_FAILURE_NAMES, log) as OnStoreFailure | undefined;
-}
-
-// A lease is returned where it came from: only a count or a debt can take it back as if it had never been paid.
-function readSync(fields: Fields, algorithm: Algorithm, log: ProblemLog): Sync {
-  const sync = (readWord(fields, "sync", SYNC_NAMES, log) ?? Sync.exact) as Sync;
-  if (sync === Sync.lease && algorithm !== Algorithm.tokenBucket && algorithm !== Algorithm.fixedWindow) {
-    log.error(
-      fields.get("sync")?.value.at ?? fields.at,
-      `sync: a lease can be taken of a token_bucket or a fixed_window, but this limit is a ${ALGORITHM_NAMES[algorithm]}`,
-      "Use another algorithm, or sync: periodic or share.",
-    );
-  }
-  return sync;
 }
 
 /** The names a limit replaces. `ownName` may not be among them. */

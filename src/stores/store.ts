@@ -22,7 +22,12 @@ export interface Store {
   forget(bucketKey: string): void;
   /** How many processes share this store's buckets, itself included; at least 1. */
   processCount(): number;
-  /** Place of this process among them, from 0 on, and -1 while they are not counted yet. Absent: there is no order. */
+  /**
+   * By how many to divide what is handed out in advance: never fewer than hand anything out at that moment. Infinity while
+   * that is not sure, as in the first seconds of a process. Absent: processCount.
+   */
+  sureProcessCount?(): number;
+  /** Place of this process among them, from 0 on, and -1 while others may not have counted it. Absent: there is no order. */
   processIndex?(): number;
   /** Undefined while the store answers, otherwise why not, in one sentence. For health pages. */
   trouble(): string | undefined;

@@ -6,7 +6,7 @@ import { Verdict } from "../../src/core/take.ts";
 import type { RedisStore } from "../../src/stores/redis/redis-store.ts";
 import { makeLimit } from "../support/builders.ts";
 import { RedisServer } from "../support/redis-server.ts";
-import { groupOn, Load, openRig, type Reports, settle } from "./store-rig.ts";
+import { groupOn, Load, openRig, type Reports, settle, until } from "./store-rig.ts";
 
 let server: RedisServer;
 let store: RedisStore;
@@ -126,10 +126,24 @@ test("processes that share a Redis count each other, and one that closes is gone
   await sleep(50); // the third one's first beat
   expect(third.processCount()).toBe(3);
   expect(await server.command("ZCARD", "headgate:processes")).toBe(3);
-  expect(Number(await server.command("PTTL", "headgate:processes"))).toBeGreaterThan(0);
+  // A Redis that is full evicts what has a lifetime.
+  expect(await server.command("PTTL", "headgate:processes")).toBe(-1);
   await second.close();
   await third.close();
   expect(await server.command("ZCARD", "headgate:processes")).toBe(1);
+});
+
+test("a list of processes that is lost again and again changes no count", async () => {
+  const options = { target: server.target(), trackProcesses: true };
+  const three = await Promise.all(Array.from({ length: 3 }, async () => (await openRig(options)).store));
+  await until("each has a place", () => three.every((each) => each.processIndex() >= 0), 8_000);
+  const places = () => three.map((each) => [each.processCount(), each.processIndex()]);
+  const before = places();
+  const lost = setInterval(() => void server.command("DEL", "headgate:processes"), 300);
+  await sleep(2_500); // each reports twice
+  clearInterval(lost);
+  expect(places()).toEqual(before);
+  await Promise.all(three.map((each) => each.close()));
 });
 
 test("connections that somebody kills under load are opened again; no call waits longer than its deadline", async () => {

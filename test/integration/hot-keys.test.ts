@@ -3,7 +3,7 @@
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openStore } from "../../src/app/open-store.ts";
 import { SystemClock } from "../../src/core/clock.ts";
 import { type Limit, Sync } from "../../src/core/limit.ts";
@@ -30,24 +30,23 @@ let server: RedisServer;
 let stores: Store[];
 beforeAll(async () => {
   server = await RedisServer.start();
+  stores = openStores(PROCESSES);
+  await countEachOther();
 });
-afterAll(() => server.stop());
+afterAll(async () => {
+  await Promise.all(stores.map((store) => store.close()));
+  await server.stop();
+});
 
-beforeEach(async () => {
-  await server.flush();
+function openStores(count: number): Store[] {
   const settings = readSettings({
     REDIS_URL: `127.0.0.1:${server.port}`,
     // The machine of a test may be slow; no call may be answered without the store here.
     STORE_DEADLINE: "5s",
     SYNC_PERIOD: `${PERIOD_MS}ms`,
   });
-  stores = Array.from({ length: PROCESSES }, () => openStore({ settings, clock, observer: SILENT_STORE_OBSERVER }));
-  await until(() => stores.every((store) => store.trouble() === undefined));
-  await countEachOther();
-  return async () => {
-    await Promise.all(stores.map((store) => store.close()));
-  };
-});
+  return Array.from({ length: count }, () => openStore({ settings, clock, observer: SILENT_STORE_OBSERVER }));
+}
 
 /** Polls, because connecting tells nobody. */
 async function until(holds: () => boolean): Promise<void> {
@@ -58,10 +57,10 @@ async function until(holds: () => boolean): Promise<void> {
   }
 }
 
-/** The first question has a process count; it hears of the others at its next beat. */
+/** The first question has a process count; some seconds later all have counted all, and lease. */
 async function countEachOther(): Promise<void> {
-  for (const store of stores) store.processCount();
-  await until(() => stores.every((store) => store.processCount() === PROCESSES && (store.processIndex?.() ?? -1) >= 0));
+  const isCounted = (store: Store) => store.sureProcessCount?.() === PROCESSES && (store.processIndex?.() ?? -1) >= 0;
+  await until(() => stores.map(isCounted).every(Boolean));
 }
 
 async function scriptCalls(): Promise<number> {
@@ -85,7 +84,7 @@ async function hammer(limit: Limit): Promise<Counts & { elapsedS: number; calls:
     const group = new TakeGroup();
     while (performance.now() - started < RUN_MS) {
       group.reset();
-      fillGroup(group, [{ limit, identity: "hot" }], "", false);
+      fillGroup(group, [{ limit, identity: `hot:${limit.sync}` }], "", false);
       await new Promise<void>((resolve) => {
         if (store.take(group, { settled: () => resolve() })) setImmediate(resolve);
       });
@@ -108,6 +107,13 @@ describe("a hot bucket of three processes on one Redis", () => {
     expect(run.calls).toBeLessThan(run.takes / 2);
   });
 
+  test("share: grants no more than the rule says, without Redis", async () => {
+    const run = await hammer(makeLimit({ amount: RATE, burst: BURST, sync: Sync.share }));
+    expect(run.granted).toBeLessThanOrEqual(BURST + RATE * run.elapsedS);
+    expect(run.granted).toBeGreaterThanOrEqual(BURST);
+    expect(run.calls).toBe(0);
+  });
+
   test("lease: grants at most 1.25 x burst + rate x time, with fewer calls than takes", async () => {
     const run = await hammer(makeLimit({ amount: RATE, burst: BURST, sync: Sync.lease }));
     expect(run.failed).toBe(0);
@@ -123,31 +129,6 @@ describe("a hot bucket of three processes on one Redis", () => {
     expect(run.granted).toBeLessThanOrEqual(BURST + RATE * run.elapsedS + over);
     expect(run.granted).toBeGreaterThan(BURST);
     expect(run.calls).toBeLessThan(PROCESSES * (CALLERS + (4 * run.elapsedS * 1_000) / PERIOD_MS));
-  });
-
-  test("share: grants no more than the rule says, without Redis", async () => {
-    const run = await hammer(makeLimit({ amount: RATE, burst: BURST, sync: Sync.share }));
-    expect(run.granted).toBeLessThanOrEqual(BURST + RATE * run.elapsedS);
-    expect(run.granted).toBeGreaterThanOrEqual(BURST);
-    expect(run.calls).toBe(0);
-  });
-
-  test("what was leased and not spent comes back when a process ends", async () => {
-    const limit = makeLimit({ amount: 600, burst: 600, windowSeconds: 86_400, sync: Sync.lease });
-    const exact = { ...limit, sync: Sync.exact };
-    const ask = async (store: Store, of: Limit, mode: Mode) => {
-      const group = new TakeGroup();
-      fillGroup(group, [{ limit: of, mode }], "", false);
-      await new Promise<void>((resolve) => {
-        if (store.take(group, { settled: () => resolve() })) resolve();
-      });
-      return group;
-    };
-    const [one, other] = stores as [Store, Store];
-    for (let i = 0; i < 5; i++) await ask(one, limit, Mode.pay);
-    expect((await ask(other, exact, Mode.peek)).takes[0]?.remaining).toBeLessThan(595);
-    await one.close();
-    expect((await ask(other, exact, Mode.peek)).takes[0]?.remaining).toBe(595);
   });
 
   test("a Redis that hangs: shares go on, leases end, periodic exchange fails like any take after two periods", async () => {
@@ -176,6 +157,24 @@ describe("a hot bucket of three processes on one Redis", () => {
       server.resume();
     }
   });
+
+  test("what was leased and not spent comes back when a process ends", async () => {
+    const limit = makeLimit({ amount: 600, burst: 600, windowSeconds: 86_400, sync: Sync.lease });
+    const exact = { ...limit, sync: Sync.exact };
+    const ask = async (store: Store, of: Limit, mode: Mode) => {
+      const group = new TakeGroup();
+      fillGroup(group, [{ limit: of, mode }], "", false);
+      await new Promise<void>((resolve) => {
+        if (store.take(group, { settled: () => resolve() })) resolve();
+      });
+      return group;
+    };
+    const [one, other] = stores as [Store, Store];
+    for (let i = 0; i < 5; i++) await ask(one, limit, Mode.pay);
+    expect((await ask(other, exact, Mode.peek)).takes[0]?.remaining).toBeLessThan(595);
+    await one.close();
+    expect((await ask(other, exact, Mode.peek)).takes[0]?.remaining).toBe(595);
+  });
 });
 
 describe("three services on one Redis", () => {
@@ -194,8 +193,8 @@ describe("three services on one Redis", () => {
       const sources = new Set<string>();
       let granted = 0;
       const caller = async (client: (typeof clients)[number]) => {
-        // A slow machine needs longer to ask for more than one burst.
-        while (performance.now() - startedMs < RUN_MS || granted <= BURST) {
+        // A slow machine needs longer to ask for more than one burst, and leases begin when all have counted each other.
+        while (performance.now() - startedMs < RUN_MS || granted <= BURST || !sources.has("lease")) {
           const reply = await askOnce(client, request);
           if (reply.overall_code === "OK") granted++;
           const metadata = JSON.stringify(reply.dynamic_metadata);

@@ -1,13 +1,14 @@
-// How many processes share a store's buckets, and which of them this one is: each reports itself every few seconds and
-// counts those that have done so lately. Where that is written down is the store's business.
+// How many processes share a store's buckets, and which of them this one is: each reports itself every second and counts
+// those that have done so lately. Where that is written down is the store's business; what follows from it is membership.ts.
 
 import { randomUUID } from "node:crypto";
+import type { Clock } from "../../core/clock.ts";
+import { MICROS_PER_MILLI } from "../../core/units.ts";
+import { GONE_AFTER_US, Membership, type ProcessPlace } from "./membership.ts";
 
-const BEAT_MS = 3_000;
+const BEAT_MS = 1_000;
 /** Processes that start together count each other this soon. */
 const SECOND_BEAT_MS = 300;
-/** A process that has missed three beats is taken as gone. */
-const GONE_AFTER_MS = 10_000;
 /** Leaving waits no longer than this: who can't say goodbye shows as gone by itself. */
 const LEAVE_MS_MAX = 250;
 
@@ -22,35 +23,37 @@ export interface ProcessRegister {
   leave(id: string): Promise<void>;
 }
 
-/** Live processes, this one included, and its place among them, from 0 on. */
-export interface ProcessPlace {
-  readonly count: number;
-  readonly index: number;
-}
-
 /** Counts once started, by `start` or by the first question. A report that fails leaves the count as it was. */
 export class ProcessCount {
   readonly #register: ProcessRegister;
+  readonly #clock: Clock;
   readonly #id = randomUUID();
+  readonly #membership = new Membership();
   #timer: NodeJS.Timeout | undefined;
   #secondBeat: NodeJS.Timeout | undefined;
   #isStopped = false;
-  #place: ProcessPlace = { count: 1, index: -1 };
 
-  constructor(register: ProcessRegister) {
+  constructor(register: ProcessRegister, clock: Clock) {
     this.#register = register;
+    this.#clock = clock;
   }
 
   /** As Store.processCount; 1 until the first count. */
   count(): number {
     this.start();
-    return this.#place.count;
+    return this.#membership.count;
   }
 
-  /** As Store.processIndex; -1 until the first count. */
+  /** As Store.sureProcessCount. */
+  sureCount(): number {
+    this.start();
+    return this.#membership.sureCount(this.#clock.nowUs());
+  }
+
+  /** As Store.processIndex. */
   index(): number {
     this.start();
-    return this.#place.index;
+    return this.#membership.index;
   }
 
   /** Begins to count. Does nothing if that has begun, or was stopped. */
@@ -64,7 +67,10 @@ export class ProcessCount {
   /** Reports this process and counts, now. Does nothing while not started. */
   async beat(): Promise<void> {
     if (this.#timer === undefined) return;
-    this.#place = (await this.#register.report(this.#id, GONE_AFTER_MS)) ?? this.#place;
+    const sentUs = this.#clock.nowUs();
+    this.#membership.onReport(sentUs);
+    const place = await this.#register.report(this.#id, GONE_AFTER_US / MICROS_PER_MILLI);
+    if (place !== undefined) this.#membership.onAnswer(place, sentUs, this.#clock.nowUs());
   }
 
   /** Counts no more, and tells the others that this process goes. */

@@ -94,7 +94,7 @@ export class PostgresStore implements Store {
     });
     const { ask } = new Aside(this.#asideLink, () => this.#freeLink(), this.#complete.silenceUsMax / MICROS_PER_MILLI);
     this.#sweep = new Sweep({ ask, clock: this.#complete.clock, injectedTime: options.injectedTime });
-    this.#processes = new ProcessCount(new ProcessTable(ask));
+    this.#processes = new ProcessCount(new ProcessTable(ask), this.#complete.clock);
   }
 
   /** Begins to connect. Once. */
@@ -133,7 +133,12 @@ export class PostgresStore implements Store {
     return this.#processes.count();
   }
 
-  /** The first call begins to count; until the first count it is -1. */
+  /** The first call begins to count, too. */
+  sureProcessCount(): number {
+    return this.#processes.sureCount();
+  }
+
+  /** The first call begins to count, too. */
   processIndex(): number {
     return this.#processes.index();
   }

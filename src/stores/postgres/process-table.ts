@@ -1,7 +1,8 @@
 // The processes that share the PostgreSQL, in a table, each with the time of the server at which it reported itself last
 // (sql/014_beat.sql).
 
-import type { ProcessPlace, ProcessRegister } from "../batching/process-count.ts";
+import type { ProcessPlace } from "../batching/membership.ts";
+import type { ProcessRegister } from "../batching/process-count.ts";
 import type { AskAside } from "./aside.ts";
 
 /** Places are in the order of the ids. */
@@ -19,8 +20,8 @@ export class ProcessTable implements ProcessRegister {
       text: "SELECT array_to_string(beat($1, $2::interval), ',')",
       values,
     });
-    const [count, index] = answer?.split(",").map(Number) ?? [];
-    return count === undefined || index === undefined ? undefined : { count, index };
+    const [count, index, added] = answer?.split(",").map(Number) ?? [];
+    return count === undefined || index === undefined ? undefined : { count, index, isNew: added === 1 };
   }
 
   async leave(id: string): Promise<void> {

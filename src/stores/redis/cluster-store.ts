@@ -51,7 +51,7 @@ export class ClusterStore implements Store {
       connection: () => node()?.connection,
       serverTimeMs: () => node()?.serverTimeMs() ?? 0,
     });
-    this.#processes = new ProcessCount(set);
+    this.#processes = new ProcessCount(set, completeOptions(options).clock);
     this.#nodes = new ClusterNodes({
       ...completeOptions(options),
       target,
@@ -95,6 +95,11 @@ export class ClusterStore implements Store {
   /** The first call begins to count; until the first count it is 1. */
   processCount(): number {
     return this.#processes.count();
+  }
+
+  /** The first call begins to count, too. */
+  sureProcessCount(): number {
+    return this.#processes.sureCount();
   }
 
   /** The first call begins to count, too. */

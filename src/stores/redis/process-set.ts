@@ -1,11 +1,11 @@
 // The processes that share the Redis, in one sorted set, scored by when each reported itself, by the server's time. One set
 // rather than a key for each process: counting keys by pattern walks the whole key space, and in a cluster the keys would
-// lie on all nodes; a set is one key, read in one step.
+// lie on all nodes; a set is one key, read in one step. It has no lifetime: a Redis that is full evicts keys that have one
+// (volatile-*) without touching it. The last process that ends properly empties it, which removes it.
 
-import type { ProcessPlace, ProcessRegister } from "../batching/process-count.ts";
+import type { ProcessPlace } from "../batching/membership.ts";
+import type { ProcessRegister } from "../batching/process-count.ts";
 import type { RedisConnection } from "./connect.ts";
-
-const KEY_LIFETIME_MS = 60_000;
 
 export interface ProcessSetOptions {
   readonly key: string;
@@ -32,13 +32,15 @@ export class ProcessSet implements ProcessRegister {
       connection.command("zadd", [key, String(nowMs), id]),
       connection.command("zremrangebyscore", [key, "-inf", String(nowMs - goneAfterMs)]),
       connection.command("zrange", [key, "0", "-1"]),
-      connection.command("pexpire", [key, String(KEY_LIFETIME_MS)]),
+      // Earlier versions gave it a lifetime.
+      connection.command("persist", [key]),
     ]);
-    const counted = replies[2];
-    if (counted.status !== "fulfilled" || !Array.isArray(counted.value)) return undefined;
+    const [added, , counted] = replies;
+    if (added.status !== "fulfilled" || counted.status !== "fulfilled" || !Array.isArray(counted.value))
+      return undefined;
     const ids = counted.value.map(String).sort();
     const index = ids.indexOf(id);
-    return index < 0 ? undefined : { count: ids.length, index };
+    return index < 0 ? undefined : { count: ids.length, index, isNew: Number(added.value) === 1 };
   }
 
   async leave(id: string): Promise<void> {

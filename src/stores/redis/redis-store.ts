@@ -48,7 +48,7 @@ export class RedisStore implements Store {
       connection: () => this.#node.connection,
       serverTimeMs: () => this.#node.serverTimeMs(),
     });
-    this.#processes = new ProcessCount(set);
+    this.#processes = new ProcessCount(set, completeOptions(options).clock);
   }
 
   /** Begins to connect. Once. */
@@ -78,6 +78,11 @@ export class RedisStore implements Store {
   /** The first call begins to count; until the first count it is 1. */
   processCount(): number {
     return this.#processes.count();
+  }
+
+  /** The first call begins to count, too. */
+  sureProcessCount(): number {
+    return this.#processes.sureCount();
   }
 
   /** The first call begins to count, too. */

@@ -92,6 +92,10 @@ export class DenialMemory implements Store {
     return this.#store.processCount();
   }
 
+  sureProcessCount(): number {
+    return this.#store.sureProcessCount?.() ?? this.#store.processCount();
+  }
+
   processIndex(): number {
     return this.#store.processIndex?.() ?? -1;
   }

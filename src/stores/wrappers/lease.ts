@@ -34,15 +34,16 @@ class Lease extends LocalBucket {
 
 export interface LeasesOptions {
   readonly store: Store;
-  /** Infinity while it is not known: nothing is leased then. */
+  /** Store.sureProcessCount. Infinity while that is not sure: nothing is leased then. */
   readonly processCount: () => number;
 }
 
 /**
  * Takes at most burst / (4 N) tokens in advance, N being the number of processes, and spends them in memory for at most
- * LEASE_US after they were asked for and never past their window. All processes together grant at most
- * 1.25 x burst + rate x t in any time t, and in an aligned fixed window the limit itself (test/property/lease.test.ts).
- * A lease that dies with its process is lost to its bucket: fewer calls pass, not more.
+ * LEASE_US after they were asked for, and never past a fixed window. What is granted was paid before: by at most LEASE_US,
+ * and of what was paid before any moment no more than a quarter of the burst is left to grant. So a token bucket grants at
+ * most 1.25 x burst + rate x t in any time t, a fixed window the limit itself, the others 1.25 x their limit
+ * (test/property/lease.test.ts). A lease that dies with its process is lost to its bucket: fewer calls pass, not more.
  *
  * Leases only buckets that were asked for twice within LEASE_US. A cost above what is held goes to the shared store.
  */
@@ -100,18 +101,20 @@ export class Leases implements LocalPart {
 
   learn(asked: Take, take: Take | undefined, wished: Take | undefined, sentUs: number, nowUs: number): void {
     const lease = this.#leases.get(asked.bucketKey);
-    if (wished !== undefined && lease !== undefined) lease.isAsking = false;
-    if (take === undefined) return;
     if (lease === undefined || lease.limit !== asked.limit) {
       // Rules were read anew while this was under way.
       if (wished?.paid) this.#giveBack(wished, wished.limit, wished.cost, wished.paidAtUs);
       return;
     }
+    if (wished !== undefined) lease.isAsking = false;
+    if (take === undefined) return;
     noteStanding(lease, lease.limit, wished ?? take, nowUs);
     if (take.outcome !== Outcome.room) {
       lease.holdOffUntilUs = nowUs + Math.min(HOLD_OFF_US_MAX, take.waitUs);
     }
     if (!wished?.paid) return;
+    // A bucket that was forgotten while it was asked may have been asked again.
+    this.#returnRest(lease);
     lease.tokens = wished.cost;
     lease.paidAtUs = wished.paidAtUs;
     lease.untilUs = sentUs + LEASE_US;

@@ -42,6 +42,11 @@ export class SeveralStores implements Store {
     return this.#stores[0].processCount();
   }
 
+  sureProcessCount(): number {
+    const [first] = this.#stores;
+    return first.sureProcessCount?.() ?? first.processCount();
+  }
+
   processIndex(): number {
     return this.#stores[0].processIndex?.() ?? -1;
   }

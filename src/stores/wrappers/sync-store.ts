@@ -93,6 +93,10 @@ export class SyncStore implements Store, SplitOwner {
     return this.#store.processCount();
   }
 
+  sureProcessCount(): number {
+    return this.#store.sureProcessCount?.() ?? this.#store.processCount();
+  }
+
   processIndex(): number {
     return this.#store.processIndex?.() ?? -1;
   }

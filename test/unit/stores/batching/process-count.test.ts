@@ -1,6 +1,7 @@
 // Counting the processes that share a store: when it begins, when it is asked for, what it outlives. Timers move by hand.
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { Clock } from "../../../../src/core/clock.ts";
 import { ProcessCount, type ProcessRegister } from "../../../../src/stores/batching/process-count.ts";
 
 /** A register in memory, that may be away or silent. */
@@ -13,9 +14,10 @@ class Register implements ProcessRegister {
   async report(id: string, goneAfterMs: number) {
     this.reports++;
     if (this.isAway) return undefined;
+    const isNew = !this.seenMs.has(id);
     this.seenMs.set(id, Date.now());
     for (const [each, ms] of this.seenMs) if (ms < Date.now() - goneAfterMs) this.seenMs.delete(each);
-    return { count: this.seenMs.size, index: [...this.seenMs.keys()].toSorted().indexOf(id) };
+    return { count: this.seenMs.size, index: [...this.seenMs.keys()].toSorted().indexOf(id), isNew };
   }
 
   async leave(id: string) {
@@ -24,55 +26,88 @@ class Register implements ProcessRegister {
   }
 }
 
+const timers: Clock = { nowUs: () => Date.now() * 1_000 };
+
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 describe("a count of processes", () => {
   test("reports nothing before somebody asks, and knows the first answer a moment later", async () => {
     const register = new Register();
-    const processes = new ProcessCount(register);
+    const processes = new ProcessCount(register, timers);
     await processes.beat();
     expect(register.reports).toBe(0);
     expect(processes.index()).toBe(-1);
     expect(processes.count()).toBe(1);
     await vi.advanceTimersByTimeAsync(0);
-    expect([processes.count(), processes.index()]).toEqual([1, 0]);
     expect(register.reports).toBe(1);
+    register.seenMs.set("another", Date.now());
+    await vi.advanceTimersByTimeAsync(300);
+    expect(processes.count()).toBe(2);
   });
 
   test("has processes that start together know of each other well before the next beat", async () => {
     const register = new Register();
-    const both = [new ProcessCount(register), new ProcessCount(register)];
+    const both = [new ProcessCount(register, timers), new ProcessCount(register, timers)];
     for (const each of both) each.start();
     await vi.advanceTimersByTimeAsync(300);
     expect(both.map((each) => each.count())).toEqual([2, 2]);
+  });
+
+  test("has a place, and hands out in advance, once all others have counted it", async () => {
+    const register = new Register();
+    const both = [new ProcessCount(register, timers), new ProcessCount(register, timers)];
+    for (const each of both) each.start();
+    await vi.advanceTimersByTimeAsync(2_700);
+    expect(both.map((each) => [each.index(), each.sureCount()])).toEqual([
+      [-1, Number.POSITIVE_INFINITY],
+      [-1, Number.POSITIVE_INFINITY],
+    ]);
+    await vi.advanceTimersByTimeAsync(300);
     expect(both.map((each) => each.index()).toSorted()).toEqual([0, 1]);
+    expect(both.map((each) => each.sureCount())).toEqual([2, 2]);
   });
 
   test("keeps what it knew while it can't report", async () => {
     const register = new Register();
-    const both = [new ProcessCount(register), new ProcessCount(register)];
+    const both = [new ProcessCount(register, timers), new ProcessCount(register, timers)];
     for (const each of both) each.start();
     await vi.advanceTimersByTimeAsync(300);
     register.isAway = true;
     await vi.advanceTimersByTimeAsync(60_000);
     expect(both.map((each) => each.count())).toEqual([2, 2]);
+    // By a count that is old nothing is handed out.
+    expect(both.map((each) => each.sureCount())).toEqual([Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]);
   });
 
-  test("takes a process as gone that has been silent for three beats, not for two", async () => {
+  test("takes a process as gone when ten seconds have passed without it, and its silence before that", async () => {
     const register = new Register();
-    const processes = new ProcessCount(register);
+    const processes = new ProcessCount(register, timers);
     register.seenMs.set("silent", Date.now());
     processes.start();
-    await vi.advanceTimersByTimeAsync(9_000);
+    await vi.advanceTimersByTimeAsync(19_000);
     expect(processes.count()).toBe(2);
     await vi.advanceTimersByTimeAsync(3_000);
     expect(processes.count()).toBe(1);
   });
 
+  test("does not fall while the register loses its data again and again", async () => {
+    const register = new Register();
+    const three = Array.from({ length: 3 }, () => new ProcessCount(register, timers));
+    for (const each of three) each.start();
+    await vi.advanceTimersByTimeAsync(4_000);
+    const places = three.map((each) => each.index());
+    for (let second = 0; second < 60; second++) {
+      register.seenMs.clear();
+      await vi.advanceTimersByTimeAsync(700);
+      expect(three.map((each) => each.count())).toEqual([3, 3, 3]);
+      expect(three.map((each) => each.index())).toEqual(places);
+    }
+  });
+
   test("says goodbye when it stops, and never begins again", async () => {
     const register = new Register();
-    const processes = new ProcessCount(register);
+    const processes = new ProcessCount(register, timers);
     processes.start();
     await vi.advanceTimersByTimeAsync(0);
     await processes.stop();
@@ -86,7 +121,7 @@ describe("a count of processes", () => {
 
   test("does not begin for a question that comes after a stop without a start", async () => {
     const register = new Register();
-    const processes = new ProcessCount(register);
+    const processes = new ProcessCount(register, timers);
     await processes.stop();
     processes.count();
     await vi.advanceTimersByTimeAsync(60_000);
@@ -96,7 +131,7 @@ describe("a count of processes", () => {
   test("stops in time although the goodbye gets no answer", async () => {
     const register = new Register();
     register.isSilent = true;
-    const processes = new ProcessCount(register);
+    const processes = new ProcessCount(register, timers);
     processes.start();
     const stopped = vi.fn();
     void processes.stop().then(stopped);

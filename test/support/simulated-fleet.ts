@@ -1,0 +1,365 @@
+// Processes of the service in a simulated world, each with everything around the store that the service puts there: they
+// come and go, stand still and die, and their callers' grants are written down.
+
+import fc from "fast-check";
+import type { Limit } from "../../src/core/limit.ts";
+import { Mode, Source, type Take, TakeGroup, Verdict } from "../../src/core/take.ts";
+import { MICROS_PER_SECOND } from "../../src/core/units.ts";
+import { Membership } from "../../src/stores/batching/membership.ts";
+import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { DenialMemory } from "../../src/stores/wrappers/denial-memory.ts";
+import { Leases } from "../../src/stores/wrappers/lease.ts";
+import type { LocalPart } from "../../src/stores/wrappers/local-part.ts";
+import { Periodic } from "../../src/stores/wrappers/periodic.ts";
+import { Share } from "../../src/stores/wrappers/share.ts";
+import { SyncStore } from "../../src/stores/wrappers/sync-store.ts";
+import { fillGroup } from "../contract/store-harness.ts";
+import { Line, type Weather, World } from "./simulated-world.ts";
+
+export const PERIOD_MS = 100;
+const BEAT_US = 1_000_000;
+const SECOND_BEAT_US = 300_000;
+/** Long enough for processes to know of each other. */
+export const SETTLE_US = 5_000_000;
+
+const GIVE_BACK_US_MAX = 300_000;
+
+/** What passed, at which time of the server: when it was paid there, or granted in memory. */
+export interface Grant {
+  readonly atUs: number;
+  readonly cost: number;
+}
+
+/** One step of a schedule. */
+export type Step =
+  | { readonly does: "calls"; readonly process: number; readonly times: number; readonly cost: number }
+  | { readonly does: "givesBack"; readonly process: number; readonly cost: number; readonly afterUs: number }
+  | { readonly does: "works"; readonly us: number; readonly everyUs: number }
+  | { readonly does: "drains"; readonly afterUs: number; readonly againUs: number; readonly times: number }
+  | { readonly does: "joins"; readonly count: number }
+  | { readonly does: "waits"; readonly us: number }
+  | { readonly does: "stops"; readonly process: number; readonly us: number }
+  | { readonly does: "leaves" | "dies"; readonly process: number }
+  | { readonly does: "reloads" | "losesBuckets" | "losesRegister" };
+
+class Process {
+  readonly line: Line;
+  readonly store: SyncStore;
+  readonly membership = new Membership();
+  readonly id: string;
+  readonly #world: World;
+  readonly #parts: readonly LocalPart[];
+  isGone = false;
+  #stoppedUntilUs = 0;
+  readonly #waiting = { timer: [] as (() => void)[], answer: [] as (() => void)[], deadline: [] as (() => void)[] };
+
+  constructor(world: World, id: string) {
+    this.#world = world;
+    this.id = id;
+    const { clock } = world;
+    this.line = new Line(world, (what, run) => this.#run(what, run));
+    const store = new DenialMemory(this.line, { clock, entriesMax: 64 });
+    const { membership } = this;
+    const lease = new Leases({ store, processCount: () => membership.sureCount(world.nowUs) });
+    const periodic = new Periodic({ store, periodMs: PERIOD_MS, now: () => world.nowUs });
+    const share = new Share({
+      memory: new MemoryStore({ clock }),
+      processCount: () => membership.count,
+      processIndex: () => membership.index,
+    });
+    this.#parts = [lease, periodic];
+    this.store = new SyncStore(store, { clock, lease, periodic, share });
+    for (const part of this.#parts) this.#every(part.turnMs * 1_000, () => part.turn(world.nowUs));
+    this.#every(BEAT_US, () => this.#beat());
+    world.after(SECOND_BEAT_US, () => this.#run("timer", () => this.#beat()));
+    this.#beat();
+  }
+
+  get isAwake(): boolean {
+    return !this.isGone && this.#world.nowUs >= this.#stoppedUntilUs;
+  }
+
+  /** Nothing is done for so long; then timers come first, then what arrived, then deadlines. */
+  stop(us: number): void {
+    if (!this.isAwake) return;
+    this.#stoppedUntilUs = this.#world.nowUs + us;
+    this.#world.after(us, () => {
+      for (const what of ["timer", "answer", "deadline"] as const) {
+        for (const run of this.#waiting[what].splice(0)) if (!this.isGone) run();
+      }
+    });
+  }
+
+  /** Ends properly: hands over what it holds. Answers that are under way still come. */
+  leave(): void {
+    if (!this.isAwake) return;
+    void this.store.close();
+    const { server } = this.#world;
+    const settledUs = 2 * (this.#world.weather.delayUsMax + this.#world.weather.deadlineUs);
+    this.#world.after(settledUs, () => {
+      server.leave(this.id);
+      this.die();
+    });
+  }
+
+  die(): void {
+    if (this.isGone) return;
+    this.isGone = true;
+    void this.store.close();
+  }
+
+  #every(us: number, run: () => void): void {
+    const next = () => {
+      if (this.isGone) return;
+      // Timers that were missed while the process stood still are not made up for.
+      if (this.isAwake || this.#waiting.timer.length < 8) this.#run("timer", run);
+      this.#world.after(us, next);
+    };
+    this.#world.after(this.#world.chance(us), next);
+  }
+
+  #run(what: "timer" | "answer" | "deadline", run: () => void): void {
+    if (this.isGone) return;
+    if (this.isAwake) run();
+    else this.#waiting[what].push(run);
+  }
+
+  #beat(): void {
+    const world = this.#world;
+    const sentUs = world.nowUs;
+    this.membership.onReport(sentUs);
+    world.travel(() => {
+      const place = world.server.report(this.id);
+      world.travel(() => this.#run("answer", () => this.membership.onAnswer(place, sentUs, world.nowUs)));
+    });
+  }
+}
+
+/** The processes, and all that was granted. */
+export class Fleet {
+  readonly world: World;
+  readonly grants: Grant[] = [];
+  readonly processes: Process[] = [];
+  grantedInMemory = 0;
+  /** How often processes came or went, by their own will or not. */
+  changes = 0;
+  losses = 0;
+  readonly #startUs: number;
+  #limit: Limit;
+
+  constructor(limit: Limit, count: number, weather: Weather) {
+    this.#limit = limit;
+    this.world = new World(weather);
+    this.#startUs = this.world.nowUs;
+    for (let i = 0; i < count; i++) this.#join();
+  }
+
+  /** Plays the steps, then has all processes end, once what is to be given back has been. */
+  play(steps: readonly Step[]): this {
+    for (const step of steps) this.#play(step);
+    this.world.pass(GIVE_BACK_US_MAX);
+    for (const process of this.processes) process.leave();
+    this.world.pass(SETTLE_US);
+    for (const process of this.processes) process.die();
+    return this;
+  }
+
+  get lastedUs(): number {
+    return this.world.nowUs - this.#startUs;
+  }
+
+  get asked(): number {
+    return this.processes.reduce((sum, { line }) => sum + line.asked, 0);
+  }
+
+  #join(): void {
+    this.processes.push(new Process(this.world, `${this.world.chance(1_000)}-${this.processes.length}`));
+  }
+
+  #play(step: Step): void {
+    const process = "process" in step ? this.#alive(step.process) : undefined;
+    if (step.does === "waits") this.world.pass(step.us);
+    else if (step.does === "works") this.#work(step.us, step.everyUs);
+    else if (step.does === "drains") this.#drain(step);
+    else if (step.does === "reloads") this.#limit = { ...this.#limit };
+    else if (step.does === "losesRegister") this.world.server.loseRegister();
+    else if (step.does === "losesBuckets") {
+      this.losses++;
+      this.world.server.loseBuckets();
+    } else if (step.does === "joins") {
+      this.changes += step.count;
+      for (let i = 0; i < step.count; i++) this.#join();
+    } else if (process !== undefined) this.#playIn(process, step);
+  }
+
+  #playIn(process: Process, step: Step): void {
+    if (step.does === "calls") for (let i = 0; i < step.times; i++) this.#call(process, step.cost);
+    else if (step.does === "givesBack") this.#call(process, step.cost, step.afterUs);
+    else if (step.does === "stops") {
+      // Standing still for long is as good as leaving and coming back.
+      this.changes += 2;
+      process.stop(step.us);
+    } else {
+      this.changes++;
+      if (step.does === "leaves") process.leave();
+      else process.die();
+    }
+  }
+
+  /** One that lives; others have to make do with what there is. */
+  #alive(number: number): Process | undefined {
+    const alive = this.processes.filter(({ isAwake }) => isAwake);
+    return alive[number % Math.max(1, alive.length)];
+  }
+
+  #work(us: number, everyUs: number): void {
+    const endUs = this.world.nowUs + us;
+    while (this.world.nowUs < endUs) {
+      for (const process of this.processes) if (process.isAwake) this.#call(process, 1);
+      this.world.pass(everyUs);
+    }
+  }
+
+  /** Everybody makes the bucket a busy one, a little later takes all that there is, and some time later again. */
+  #drain({ afterUs, againUs, times }: { afterUs: number; againUs: number; times: number }): void {
+    this.#work(40_000, 20_000);
+    for (const us of [afterUs, againUs]) {
+      this.world.pass(us);
+      for (const process of this.processes) if (process.isAwake) for (let i = 0; i < times; i++) this.#call(process, 1);
+    }
+  }
+
+  #call(process: Process, cost: number, givesBackAfterUs = -1): void {
+    const { world } = this;
+    const group = new TakeGroup();
+    fillGroup(group, [{ limit: this.#limit, cost }], "", false);
+    const settled = () => {
+      if (group.verdict !== Verdict.allowed) return;
+      const { paidAtUs } = group.takes[0] as Take;
+      if (group.source === Source.leaseOrPeriodic) this.grantedInMemory++;
+      const atUs = group.source === Source.store ? paidAtUs : world.nowUs + world.weather.skewUs;
+      if (givesBackAfterUs < 0) this.grants.push({ atUs, cost });
+      else world.after(givesBackAfterUs, () => process.isAwake && process.store.giveBack(group));
+    };
+    if (process.store.take(group, { settled })) settled();
+  }
+}
+
+/** Any weather; `delayUsMax` and loss from none to a lot. */
+export const weathers: fc.Arbitrary<Weather> = fc.record({
+  seed: fc.nat(),
+  delayUsMax: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 10_000 }), fc.integer({ min: 1, max: 60_000 })),
+  lossOneIn: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.integer({ min: 3, max: 50 })),
+  deadlineUs: fc.constantFrom(15_000, 50_000),
+  skewUs: fc.integer({ min: -5_000_000, max: 5_000_000 }),
+});
+
+const pauseUs = fc.oneof(
+  { weight: 6, arbitrary: fc.integer({ min: 0, max: 3_000 }) },
+  { weight: 3, arbitrary: fc.integer({ min: 0, max: 60_000 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 0, max: 1_200_000 }) },
+);
+const process = fc.nat({ max: 9 });
+
+/** Callers that call in bursts, wait, and sometimes give back; rules that are read anew meanwhile. */
+export function calling(costMax: number): fc.Arbitrary<Step[]> {
+  const cost = fc.oneof({ weight: 3, arbitrary: fc.constant(1) }, fc.integer({ min: 1, max: costMax }));
+  const calls = fc.record({
+    does: fc.constant("calls" as const),
+    process,
+    times: fc.integer({ min: 1, max: 12 }),
+    cost,
+  });
+  const givesBack = fc.record({
+    does: fc.constant("givesBack" as const),
+    process,
+    cost,
+    afterUs: fc.integer({ min: 0, max: GIVE_BACK_US_MAX }),
+  });
+  const waits = fc.record({ does: fc.constant("waits" as const), us: pauseUs });
+  const reloads = fc.constant({ does: "reloads" as const });
+  return fc.array(
+    fc.oneof(
+      { weight: 10, arbitrary: calls },
+      { weight: 8, arbitrary: waits },
+      { weight: 1, arbitrary: givesBack },
+      { weight: 1, arbitrary: reloads },
+    ),
+    { minLength: 30, maxLength: 120, size: "max" },
+  );
+}
+
+/** Processes that work on, and come, go, die and stand still meanwhile. `accidents` of the data come on top. */
+export function changing(accidents: readonly Step["does"][] = []): fc.Arbitrary<Step[]> {
+  const works = fc.record({
+    does: fc.constant("works" as const),
+    us: fc.oneof(fc.integer({ min: 1_000, max: 400_000 }), fc.integer({ min: 1_000, max: 4_000_000 })),
+    everyUs: fc.integer({ min: 10_000, max: 40_000 }),
+  });
+  const events: fc.Arbitrary<Step>[] = [
+    fc.record({ does: fc.constant("joins" as const), count: fc.integer({ min: 1, max: 3 }) }),
+    fc.record({ does: fc.constantFrom("leaves" as const, "dies" as const), process }),
+    fc.record({
+      does: fc.constant("stops" as const),
+      process,
+      us: fc.oneof(fc.integer({ min: 1_000, max: 400_000 }), fc.integer({ min: 1_000, max: 13_000_000 })),
+    }),
+    ...accidents.map((does) => fc.constant({ does } as Step)),
+  ];
+  const drains = fc.record({
+    does: fc.constant("drains" as const),
+    afterUs: fc.integer({ min: 0, max: 200_000 }),
+    againUs: fc.integer({ min: 700_000, max: 1_000_000 }),
+    times: fc.integer({ min: 20, max: 100 }),
+  });
+  return fc.array(fc.oneof(works, drains, { weight: 2, arbitrary: fc.oneof(...events) }), {
+    minLength: 4,
+    maxLength: 10,
+    size: "max",
+  });
+}
+
+/** The most by which grants of any stretch of time t exceed rate x t. */
+export function mostBeyondRate(grants: readonly Grant[], perSecond: number): number {
+  let most = 0;
+  let running = 0;
+  let lastUs = Number.NEGATIVE_INFINITY;
+  for (const { atUs, cost } of grants.toSorted((a, b) => a.atUs - b.atUs)) {
+    running = Math.max(0, running - ((atUs - lastUs) * perSecond) / MICROS_PER_SECOND) + cost;
+    lastUs = atUs;
+    most = Math.max(most, running);
+  }
+  return most;
+}
+
+/** The largest sum of grants in an aligned window of the limit. */
+export function mostInAlignedWindow(grants: readonly Grant[], { windowSeconds }: Limit): number {
+  const sums = new Map<number, number>();
+  for (const { atUs, cost } of grants) {
+    const window = Math.floor(atUs / (windowSeconds * MICROS_PER_SECOND));
+    sums.set(window, (sums.get(window) ?? 0) + cost);
+  }
+  return Math.max(0, ...sums.values());
+}
+
+/** The largest sum of grants in any window of the limit's length. */
+export function mostInAnyWindow(grants: readonly Grant[], { windowSeconds }: Limit): number {
+  const inOrder = grants.toSorted((a, b) => a.atUs - b.atUs);
+  let most = 0;
+  let sum = 0;
+  let from = 0;
+  for (const { atUs, cost } of inOrder) {
+    sum += cost;
+    while ((inOrder[from] as Grant).atUs <= atUs - windowSeconds * MICROS_PER_SECOND) sum -= inOrder[from++]?.cost ?? 0;
+    most = Math.max(most, sum);
+  }
+  return most;
+}
+
+/** What the shared bucket still has. */
+export function leftOf({ world }: Fleet, limit: Limit): number {
+  const group = new TakeGroup();
+  fillGroup(group, [{ limit, mode: Mode.peek }], "", false);
+  world.server.store.take(group);
+  return group.takes[0]?.remaining ?? 0;
+}
