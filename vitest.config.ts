@@ -9,6 +9,8 @@ const EVERYWHERE = {
   setupFiles: ["test/support/each-file.ts"],
   // A test that needs a second try is wrong or has found something.
   retry: 0,
+  // Only for what never comes: a busy machine may take long.
+  expect: { poll: { timeout: 20_000 } },
 };
 
 // "unit" computes and opens no socket; "servers" starts real servers and mostly waits for them, so several files at a time;

@@ -76,6 +76,6 @@ export function harnessOver(store: Store, clock: ManualClock, keyPrefix: string)
 }
 
 async function connected<S extends RedisStore | ClusterStore>(store: S): Promise<S> {
-  if (!(await store.whenUp(5_000))) throw new Error(store.trouble());
+  if (!(await store.whenUp(20_000))) throw new Error(store.trouble());
   return store;
 }

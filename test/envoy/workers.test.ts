@@ -116,12 +116,12 @@ test("a worker that is killed costs the calls under way their decision, and nobo
   const fleet = await startFleet(await freePort());
   const { envoy, caller } = await envoyBefore([fleet.grpcPort], false);
   const load = new Load(CALLERS, () => caller.get("/many", HEADERS));
-  await expect.poll(() => load.total, { timeout: 5_000 }).toBeGreaterThan(100);
+  await expect.poll(() => load.total, { timeout: 20_000 }).toBeGreaterThan(100);
   const [victim] = await workersOf(fleet);
   process.kill(victim?.pid ?? -1, "SIGKILL");
   await expect.poll(() => isAlive(victim?.pid ?? -1)).toBe(false);
   const replaced = async () => (await workersOf(fleet)).map(({ status }) => status);
-  await expect.poll(replaced, { timeout: 10_000 }).toEqual(Array(WORKERS).fill("ready"));
+  await expect.poll(replaced, { timeout: 20_000 }).toEqual(Array(WORKERS).fill("ready"));
   await sleep(200); // and some requests with both
   await load.stop();
   expect([...load.statuses.keys()]).toEqual([200]);

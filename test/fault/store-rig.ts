@@ -69,7 +69,7 @@ export async function openRig(
 ): Promise<{ store: RedisStore; reports: Reports }> {
   const reports = new Reports();
   const store = openRedisStore({ ...options, observer: reports });
-  if (!(await store.whenUp(5_000))) throw new Error(store.trouble());
+  if (!(await store.whenUp(20_000))) throw new Error(store.trouble());
   return { store, reports };
 }
 
@@ -92,7 +92,7 @@ export async function settle(store: Pick<Store, "take">, group: TakeGroup): Prom
 }
 
 /** Waits until `isSo`, looking every few milliseconds; throws after `ms`. */
-export async function until(what: string, isSo: () => boolean | Promise<boolean>, ms = 5_000): Promise<void> {
+export async function until(what: string, isSo: () => boolean | Promise<boolean>, ms = 20_000): Promise<void> {
   const endMs = performance.now() + ms;
   while (!(await isSo())) {
     if (performance.now() > endMs) throw new Error(`not within ${ms} ms: ${what}`);

@@ -89,7 +89,7 @@ describe("two workers on one Redis", () => {
     await expect.poll(() => rig.metric("headgate_worker_restarts_total")).toBe(1);
     expect((await rig.metric(TOTAL)) ?? 0).toBeGreaterThanOrEqual(before);
     await expect
-      .poll(async () => (await rig.workers()).map((each) => each.status), { timeout: 10_000 })
+      .poll(async () => (await rig.workers()).map((each) => each.status), { timeout: 20_000 })
       .toEqual(["ready", "ready"]);
     const now = await rig.workers();
     expect([now[0]?.pid === victim?.pid, now[1]?.pid === other?.pid]).toEqual([false, true]);
@@ -132,7 +132,7 @@ describe("two workers on one Redis", () => {
     await Promise.all(open(2, rig).map((caller) => caller.ask(FREE, 200)));
     await expect.poll(() => rig.metric("headgate_worker_restarts_total"), { timeout: 20_000, interval: 500 }).toBe(1);
     expect(rig.log.some((line) => line.includes("not been heard of for too long"))).toBe(true);
-    await expect.poll(async () => (await rig.workers())[0]?.status, { timeout: 5_000 }).toBe("ready");
+    await expect.poll(async () => (await rig.workers())[0]?.status, { timeout: 20_000 }).toBe("ready");
   });
 
   test("SIGTERM makes all of them unready, then drains them, and no call that was begun is lost", async () => {
@@ -190,7 +190,7 @@ describe("two workers on one Redis", () => {
     await Promise.all(open(4, rig).map((caller) => caller.ask(FREE)));
     rig.signal("SIGKILL");
     await rig.ended;
-    await expect.poll(() => pids.filter(isAlive), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => pids.filter(isAlive), { timeout: 20_000 }).toEqual([]);
     expect(rig.log.filter((line) => line.includes("the supervisor is gone"))).toHaveLength(2);
   });
 });
@@ -211,11 +211,11 @@ describe("readiness", () => {
       const { reasons: found } = (await (await rig.http("/readyz")).json()) as { reasons: object };
       return Object.keys(found).sort();
     };
-    await expect.poll(reasons, { timeout: 10_000 }).toEqual(["worker 1: store", "worker 2: store"]);
+    await expect.poll(reasons, { timeout: 20_000 }).toEqual(["worker 1: store", "worker 2: store"]);
     expect(await reasons()).toEqual(["worker 1: store", "worker 2: store"]);
     expect(await rig.metric("headgate_ready")).toBe(0);
     await redis.restart();
-    await expect.poll(async () => (await rig.http("/readyz")).status, { timeout: 10_000 }).toBe(200);
+    await expect.poll(async () => (await rig.http("/readyz")).status, { timeout: 20_000 }).toBe(200);
   });
 });
 
