@@ -35,6 +35,25 @@ async function fiveCalls(app: TestApp, tenant: string) {
   return { codes, left };
 }
 
+/** Ten calls of a user, beside a global limit that never bites. */
+const tenOfAUser = (unit: string) => `
+domain: edge
+global_limit: { requests_per_unit: 100000, unit: ${unit} }
+descriptors:
+  - { key: user, rate_limit: { requests_per_unit: 10, unit: day } }
+  - { key: strict, on_store_failure: deny, shadow_mode: true, rate_limit: { requests_per_unit: 10, unit: second } }
+`;
+
+/** How many of so many calls of a user pass, ten at a time. */
+async function passedOf(app: TestApp, user: string, count: number): Promise<number> {
+  let passed = 0;
+  for (let i = 0; i < count; i += 10) {
+    const replies = await Promise.all(Array.from({ length: 10 }, () => app.hit({ user })));
+    passed += replies.filter(({ overall_code }) => overall_code === "OK").length;
+  }
+  return passed;
+}
+
 const THREE_OF_FIVE = ["OK", "OK", "OK", "OVER_LIMIT", "OVER_LIMIT"];
 
 async function withApp(env: Readonly<Record<string, string>>, use: (app: TestApp) => Promise<void>): Promise<void> {
@@ -49,7 +68,7 @@ async function withApp(env: Readonly<Record<string, string>>, use: (app: TestApp
 describe("on a Redis Cluster", () => {
   let rig: ClusterRig;
   beforeAll(async () => {
-    rig = await ClusterRig.start({ replicas: false });
+    rig = await ClusterRig.start({ replicas: false, args: ["--cluster-require-full-coverage", "no"] });
   });
   afterAll(() => rig.stop());
 
@@ -80,6 +99,25 @@ describe("on a Redis Cluster", () => {
     const codes = [];
     for (let i = 0; i < 3; i++) codes.push((await app.ask({ domain: "edge", descriptors: entries })).overall_code);
     expect(codes).toEqual(["OK", "OK", "OVER_LIMIT"]);
+    await app.stop();
+  });
+
+  // The last one here: the node stays away.
+  test("a node that is away lifts its own limits and no others", async () => {
+    const env = { REDIS_URL: `redis-cluster://127.0.0.1:${rig.nodes[0]?.port}`, ON_STORE_FAILURE: "allow" };
+    const prefix = { CACHE_KEY_PREFIX: "away:", DENIALS_MAX: "0" };
+    const app = await startTestApp(tenOfAUser("day"), { STORE_DEADLINE: "2s", ...env, ...prefix });
+    const users = Array.from({ length: 12 }, (_, i) => `u${i}`);
+    for (const user of users) expect((await app.hit({ user })).overall_code).toBe("OK");
+    const keys = await Promise.all(rig.nodes.map((node) => node.command("KEYS", "away:*") as Promise<string[]>));
+    const ofGlobalLimit = keys.findIndex((all) => all.some((key) => !/user=|headgate:/.test(key)));
+    await rig.nodes[ofGlobalLimit]?.kill();
+    const passed = new Map<string, number>();
+    for (const user of users) passed.set(user, await passedOf(app, user, 40));
+    const isThere = (user: string) => keys[ofGlobalLimit]?.some((key) => key.includes(`user=${user}}`)) === true;
+    const expected = users.map((user) => [user, isThere(user) ? 40 : 9] as const);
+    expect(new Set(expected.map(([, count]) => count))).toEqual(new Set([40, 9]));
+    expect(passed).toEqual(new Map(expected));
     await app.stop();
   });
 });
@@ -155,5 +193,15 @@ descriptors:
       expect(one.overall_code).toBe("OK");
       await second.restart();
     });
+  });
+
+  test("one that is away lifts its own limits and no others, and a shadow rule refuses nothing", async () => {
+    const app = await startTestApp(tenOfAUser("second"), { STORE_DEADLINE: "2s", ...env(), CACHE_KEY_PREFIX: "away:" });
+    await second.kill();
+    expect(await passedOf(app, "a", 200)).toBe(10);
+    expect((await app.hit({ strict: "x" })).overall_code).toBe("OK");
+    await main.kill();
+    expect(await passedOf(app, "b", 20)).toBe(20);
+    await app.stop();
   });
 });
