@@ -2,7 +2,8 @@
 
 import { KeyBytes, Keyed } from "../core/key-bytes.ts";
 import { Algorithm, type Limit } from "../core/limit.ts";
-import type { LogState } from "./log-state.ts";
+import { LogBlocks } from "./log-blocks.ts";
+import { LogState } from "./log-state.ts";
 import { BucketState } from "./step.ts";
 
 /** A bucket while a group is settled: a copy of its numbers, or its log, which changes only by `commit`. */
@@ -12,7 +13,7 @@ export class WorkingBucket extends Keyed {
   limit: Limit | undefined = undefined;
   /** Numbers of the bucket; of no meaning for a sliding log. */
   readonly state = new BucketState();
-  /** Entries of a sliding log; of no meaning for the others. */
+  /** Entries of a sliding log; undefined for the others. */
   log: LogState | undefined = undefined;
 
   /** What was used when the bucket was opened and brought to now; the bucket is written if it ends up different. */
@@ -24,17 +25,32 @@ export class WorkingBucket extends Keyed {
   lifetimeUs = 0;
 
   /** For the access alone: where it found the bucket, and what tells whether that still holds. */
-  place = 0;
+  place = -1;
   placeVersion = 0;
 
-  constructor() {
+  readonly #logs: LogBlocks;
+  /** What `log` is, whenever there is one. */
+  #ownLog: LogState | undefined;
+
+  /** `logs` is where the entries of logs are kept. */
+  constructor(logs = new LogBlocks()) {
     super(new KeyBytes(0));
+    this.#logs = logs;
+  }
+
+  /** Makes the bucket one with a log, which is to be opened or cleared before it is looked at. */
+  useLog(): LogState {
+    this.#ownLog ??= new LogState(this.#logs);
+    this.log = this.#ownLog;
+    return this.log;
   }
 }
 
 /** Keeps buckets by key. */
 export interface BucketAccess {
-  /** Fills `state`, or sets `log`, from what is kept under its key. False, and neither touched, if there is none. */
+  /** Where the entries of logs are kept. */
+  readonly logs: LogBlocks;
+  /** Fills `state`, or opens the bucket's log, from what is kept under its key. False, and neither touched, if there is none. */
   load(bucket: WorkingBucket): boolean;
   /** Keeps the bucket. It means nothing after `expiresAtUs`, unless its limit is edited or time steps back. */
   save(bucket: WorkingBucket, expiresAtUs: number): void;

@@ -1,62 +1,97 @@
-// The entries of one sliding log: when and how much, oldest first, in typed arrays. What a group pays is held beside
-// them until `commit`, so that undoing it is exact and a refusal leaves the entries as they were.
+// A look at the entries of one sliding log: when and how much, oldest first. What a group pays is held beside them until
+// `commit`, so that undoing it is exact and a refusal leaves the entries as they were. Where they lie is log-blocks.ts.
+
+import { ENTRIES_PER_BLOCK, LogBlocks, type LogHead } from "./log-blocks.ts";
 
 /** Most entries of one log; more are merged into the newest, which errs to the strict side. */
 export const SLIDING_LOG_MAX = 10_000;
 
-const CAPACITY_MIN = 8;
-const EMPTY = new Float64Array(0);
+const LAST_SLOT = ENTRIES_PER_BLOCK - 1;
+/** Running sums begin anew before they could pass 2^53: a payment adds at most 2^33. */
+const SUM_MAX = 2 ** 52;
 
 /**
- * Entries `head` to `end` are kept; those from `first` on still count at `effectiveUs`. Costs are kept as running sums,
- * so that totals and waits need no walk over the entries.
+ * Costs are kept as running sums, so that totals and waits need no walk over the entries but one over their blocks. Can be
+ * opened on one log after another; what was not committed by then is forgotten.
  */
-export class LogState {
-  #times = EMPTY;
-  /** Sum of the costs of all entries up to and with this one, and of `#base`. */
-  #sums = EMPTY;
-  /** The running sum before `#head`. */
-  #base = 0;
-  #head = 0;
-  #end = 0;
-  #first = 0;
+export class LogState implements LogHead {
+  readonly #blocks: LogBlocks;
+  #root = 0;
+  #stamp = 0;
+  first = 0;
+  start = 0;
+  tail = 0;
+  end = 0;
+  kept = 0;
+  blocks = 0;
+  base = 0;
+
+  // The oldest entry that counts: how many stand before it, where it is, the running sum before it.
+  #skipped = 0;
+  #atBlock = 0;
+  #atSlot = 0;
+  #before = 0;
+  /** Blocks that the look passed on the way there. */
+  #passed = 0;
+
+  // The entry that was sought.
+  #foundBlock = 0;
+  #foundSlot = 0;
 
   /** The time that entries are judged and paid at; later ones are read as dated then. */
   effectiveUs = 0;
   /** Cost paid at `effectiveUs` that is no entry yet. */
   pending = 0;
 
-  /** Entries that count. */
-  get count(): number {
-    return this.#end - this.#first;
+  constructor(blocks = new LogBlocks()) {
+    this.#blocks = blocks;
   }
 
-  /** Entries in memory, those that no longer count included. */
-  get kept(): number {
-    return this.#end - this.#head;
+  /** Where the log is kept; 0 if it has no entries yet. */
+  get place(): number {
+    return this.#root;
+  }
+
+  /** Entries that count. */
+  get count(): number {
+    return this.kept - this.#skipped;
   }
 
   /** Costs of all entries that count, and what is pending. */
   get total(): number {
-    return this.#sumThrough(this.#end - 1) - this.#sumThrough(this.#first - 1) + this.pending;
+    return this.#lastSum() - this.#before + this.pending;
   }
 
   /** Time of the newest entry in memory; -Infinity if there is none. */
   get newestKeptUs(): number {
-    return this.#end > this.#head ? (this.#times[this.#end - 1] ?? 0) : Number.NEGATIVE_INFINITY;
+    return this.kept > 0 ? this.#blocks.timeAt(this.tail, this.end - 1) : Number.NEGATIVE_INFINITY;
   }
 
   /** Time of the newest payment that counts; -Infinity if there is none. */
   get newestUs(): number {
     if (this.pending > 0) return this.effectiveUs;
-    return this.count > 0 ? this.#timeOf(this.#end - 1) : Number.NEGATIVE_INFINITY;
+    return this.count > 0 ? this.#newestDatedUs() : Number.NEGATIVE_INFINITY;
   }
 
+  /** Turns to the log that is kept at `place`. `view` must follow. */
+  open(place: number): void {
+    this.#root = place;
+    this.#stamp = this.#blocks.stampOf(place);
+    this.#blocks.readHead(place, this);
+    this.#viewAll();
+  }
+
+  /** Turns to a log without entries. */
   clear(effectiveUs: number): void {
-    this.#head = 0;
-    this.#end = 0;
-    this.#first = 0;
-    this.#base = 0;
+    this.#root = 0;
+    this.first = 0;
+    this.start = 0;
+    this.tail = 0;
+    this.end = 0;
+    this.kept = 0;
+    this.blocks = 0;
+    this.base = 0;
+    this.#viewAll();
     this.effectiveUs = effectiveUs;
     this.pending = 0;
   }
@@ -65,48 +100,58 @@ export class LogState {
   view(effectiveUs: number, oldestUs: number): void {
     this.effectiveUs = effectiveUs;
     this.pending = 0;
-    let low = this.#head;
-    let high = this.#end;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#times[middle] ?? 0) > oldestUs) high = middle;
-      else low = middle + 1;
+    this.#viewAll();
+    if (this.kept === 0) return;
+    if (this.newestKeptUs <= oldestUs) {
+      this.#skipped = this.kept;
+      this.#before = this.#lastSum();
+      return;
     }
-    this.#first = low;
+    const blocks = this.#blocks;
+    while (this.#atBlock !== this.tail && blocks.timeAt(this.#atBlock, LAST_SLOT) <= oldestUs) {
+      this.#skipped += ENTRIES_PER_BLOCK - this.#atSlot;
+      this.#before = blocks.sumAt(this.#atBlock, LAST_SLOT);
+      this.#atBlock = blocks.nextOf(this.#atBlock);
+      this.#atSlot = 0;
+      this.#passed++;
+    }
+    while (blocks.timeAt(this.#atBlock, this.#atSlot) <= oldestUs) {
+      this.#before = blocks.sumAt(this.#atBlock, this.#atSlot);
+      this.#atSlot++;
+      this.#skipped++;
+    }
+  }
+
+  /**
+   * True if there is a place for what is paid now; a block is promised for it where that takes one. Until the payment is
+   * committed, or the next group begins.
+   */
+  reserve(): boolean {
+    return this.pending > 0 || this.#merges() || !this.#needsBlock() || this.#blocks.promise();
   }
 
   /** Time of the entry whose end frees `cost`, counted from the oldest. `cost` is at most `total`. */
   timeThatFrees(cost: number): number {
-    const sum = this.#sumThrough(this.#first - 1) + cost;
-    let low = this.#first;
-    let high = this.#end;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#sums[middle] ?? 0) >= sum) high = middle;
-      else low = middle + 1;
-    }
-    if (low === this.#end) return this.effectiveUs;
-    return low === this.#end - 1 && this.#mergesPending() ? this.effectiveUs : this.#timeOf(low);
+    const sum = this.#before + cost;
+    if (this.count === 0 || sum > this.#lastSum()) return this.effectiveUs;
+    const block = this.#blockThatReaches(sum);
+    const blocks = this.#blocks;
+    let slot = block === this.#atBlock ? this.#atSlot : 0;
+    while (blocks.sumAt(block, slot) < sum) slot++;
+    const isNewest = block === this.tail && slot === this.end - 1;
+    if (isNewest && this.pending > 0 && this.#merges()) return this.effectiveUs;
+    return Math.min(blocks.timeAt(block, slot), this.effectiveUs);
   }
 
   /** Makes what was viewed and paid the entries: old ones go, late ones are dated `effectiveUs`, `pending` is added. */
   commit(): void {
-    this.#base = this.#sumThrough(this.#first - 1);
-    this.#head = this.#first;
-    for (let i = this.#end - 1; i >= this.#head && (this.#times[i] ?? 0) > this.effectiveUs; i--) {
-      this.#times[i] = this.effectiveUs;
-    }
-    if (this.pending === 0) return;
-    if (this.#mergesPending()) {
-      this.#times[this.#end - 1] = this.effectiveUs;
-      this.#sums[this.#end - 1] = this.#sumThrough(this.#end - 1) + this.pending;
-    } else {
-      if (this.#end === this.#times.length) this.#makeRoom();
-      this.#times[this.#end] = this.effectiveUs;
-      this.#sums[this.#end] = this.#sumThrough(this.#end - 1) + this.pending;
-      this.#end++;
-    }
+    // Whoever keeps the log may have dropped it since it was opened: what is paid now begins a new one.
+    if (this.#root !== 0 && this.#blocks.stampOf(this.#root) !== this.#stamp) this.#lose();
+    this.#dropOld();
+    this.#dateLate();
+    if (this.pending > 0) this.#addPending();
     this.pending = 0;
+    this.#keep();
   }
 
   /** Takes up to `cost` off, newest payments first. Commits if that reaches the entries. */
@@ -115,64 +160,235 @@ export class LogState {
     this.pending -= cost - left;
     if (left === 0 || this.count === 0) return;
     this.commit();
-    while (left > 0 && this.#end > this.#head) {
-      const newest = this.#end - 1;
-      const entry = this.#sumThrough(newest) - this.#sumThrough(newest - 1);
+    while (left > 0 && this.kept > 0) {
+      const sum = this.#lastSum();
+      const entry = sum - this.#sumBefore(this.tail, this.end - 1);
       if (entry > left) {
-        this.#sums[newest] = this.#sumThrough(newest) - left;
-        return;
+        this.#blocks.setSum(this.tail, this.end - 1, sum - left);
+        break;
       }
-      this.#end--;
+      this.#dropNewest();
       left -= entry;
     }
+    this.#keep();
   }
 
   /** Takes up to `cost` off the newest entry of that time, if there is one. Commits if so. */
   takeOffAt(timeUs: number, cost: number): void {
-    let index = this.#end - 1;
-    while (index >= this.#first && this.#timeOf(index) > timeUs) index--;
-    if (index < this.#first || this.#timeOf(index) !== timeUs) return;
+    if (!this.#find(timeUs)) return;
     this.commit();
-    const entry = this.#sumThrough(index) - this.#sumThrough(index - 1);
+    if (!this.#find(timeUs)) return;
+    const block = this.#foundBlock;
+    const slot = this.#foundSlot;
+    const entry = this.#blocks.sumAt(block, slot) - this.#sumBefore(block, slot);
     const off = Math.min(entry, cost);
-    for (let i = index; i < this.#end; i++) this.#sums[i] = (this.#sums[i] ?? 0) - off;
-    if (off === entry) {
-      this.#times.copyWithin(index, index + 1, this.#end);
-      this.#sums.copyWithin(index, index + 1, this.#end);
-      this.#end--;
+    this.#lowerSums(block, slot, off);
+    if (off === entry) this.#remove(block, slot);
+    this.#keep();
+  }
+
+  /** Notes where the newest entry of that time is, if there is one that counts. */
+  #find(timeUs: number): boolean {
+    let block = this.tail;
+    let slot = this.end - 1;
+    for (let left = this.count; left > 0; left--) {
+      const datedUs = Math.min(this.#blocks.timeAt(block, slot), this.effectiveUs);
+      if (datedUs < timeUs) return false;
+      if (datedUs === timeUs) {
+        this.#foundBlock = block;
+        this.#foundSlot = slot;
+        return true;
+      }
+      if (slot === 0) {
+        block = this.#blocks.previousOf(block);
+        slot = ENTRIES_PER_BLOCK;
+      }
+      slot--;
+    }
+    return false;
+  }
+
+  #viewAll(): void {
+    this.#skipped = 0;
+    this.#passed = 0;
+    this.#atBlock = this.first;
+    this.#atSlot = this.start;
+    this.#before = this.base;
+  }
+
+  #keep(): void {
+    if (this.#root !== 0) this.#blocks.writeHead(this.#root, this);
+    this.#viewAll();
+  }
+
+  #lose(): void {
+    const { pending, effectiveUs } = this;
+    this.clear(effectiveUs);
+    this.pending = pending;
+  }
+
+  #dropOld(): void {
+    if (this.#skipped === this.kept) this.#empty();
+    else if (this.#skipped > 0) {
+      const blocks = this.#blocks;
+      const dropped = this.#blocksToDrop();
+      if (dropped > 0) blocks.drop(blocks.nextOf(this.#root), blocks.previousOf(this.#atBlock), dropped);
+      if (this.#atBlock !== this.#root) blocks.join(this.#root, this.#atBlock);
+      this.blocks -= dropped;
+      this.kept -= this.#skipped;
+      this.first = this.#atBlock;
+      this.start = this.#atSlot;
+      this.base = this.#before;
+    }
+    this.#viewAll();
+  }
+
+  /** Blocks that hold no entry that counts, but for the root, which stays. */
+  #blocksToDrop(): number {
+    return this.first === this.#root ? Math.max(0, this.#passed - 1) : this.#passed;
+  }
+
+  #empty(): void {
+    if (this.blocks > 1) this.#blocks.drop(this.#blocks.nextOf(this.#root), this.tail, this.blocks - 1);
+    this.first = this.#root;
+    this.start = 0;
+    this.tail = this.#root;
+    this.end = 0;
+    this.kept = 0;
+    this.blocks = Math.min(1, this.blocks);
+    this.base = 0;
+  }
+
+  #dateLate(): void {
+    let block = this.tail;
+    let slot = this.end - 1;
+    for (let left = this.kept; left > 0 && this.#blocks.timeAt(block, slot) > this.effectiveUs; left--) {
+      this.#blocks.setTime(block, slot, this.effectiveUs);
+      if (slot === 0) {
+        block = this.#blocks.previousOf(block);
+        slot = ENTRIES_PER_BLOCK;
+      }
+      slot--;
     }
   }
 
-  #timeOf(index: number): number {
-    return Math.min(this.#times[index] ?? 0, this.effectiveUs);
-  }
-
-  #sumThrough(index: number): number {
-    return index < this.#head ? this.#base : (this.#sums[index] ?? 0);
-  }
-
-  /** Whether `pending` joins the newest entry: it has the same time, or there is no place for one more. */
-  #mergesPending(): boolean {
-    if (this.pending === 0 || this.count === 0) return false;
-    return this.count >= SLIDING_LOG_MAX || this.#timeOf(this.#end - 1) === this.effectiveUs;
-  }
-
-  /** Moves the entries to the front, of larger arrays if they fill half or more. Sums start from 0 again. */
-  #makeRoom(): void {
-    const count = this.#end - this.#head;
-    const isTight = count * 2 >= this.#times.length;
-    const capacity = isTight ? Math.max(CAPACITY_MIN, this.#times.length * 2) : this.#times.length;
-    const times = isTight ? new Float64Array(capacity) : this.#times;
-    const sums = isTight ? new Float64Array(capacity) : this.#sums;
-    for (let i = 0; i < count; i++) {
-      times[i] = this.#times[this.#head + i] ?? 0;
-      sums[i] = (this.#sums[this.#head + i] ?? 0) - this.#base;
+  #addPending(): void {
+    const blocks = this.#blocks;
+    const sum = this.#lastSum() + this.pending;
+    if (this.#merges()) {
+      blocks.setTime(this.tail, this.end - 1, this.effectiveUs);
+      blocks.setSum(this.tail, this.end - 1, sum);
+    } else {
+      if (this.#root === 0) this.#begin();
+      else if (this.end === ENTRIES_PER_BLOCK) this.#addBlock();
+      blocks.setTime(this.tail, this.end, this.effectiveUs);
+      blocks.setSum(this.tail, this.end, sum);
+      this.end++;
+      this.kept++;
     }
-    this.#times = times;
-    this.#sums = sums;
-    this.#head = 0;
-    this.#first = 0;
-    this.#end = count;
-    this.#base = 0;
+    if (sum > SUM_MAX) {
+      this.#lowerSums(this.first, this.start, this.base);
+      this.base = 0;
+    }
+  }
+
+  #begin(): void {
+    this.#root = this.#blocks.addRoot();
+    this.#stamp = this.#blocks.stampOf(this.#root);
+    this.first = this.#root;
+    this.tail = this.#root;
+    this.blocks = 1;
+  }
+
+  #addBlock(): void {
+    const block = this.#blocks.add();
+    this.#blocks.join(this.tail, block);
+    this.tail = block;
+    this.end = 0;
+    this.blocks++;
+  }
+
+  #dropNewest(): void {
+    this.kept--;
+    this.end--;
+    if (this.kept === 0) this.#empty();
+    else if (this.end === 0) {
+      const block = this.tail;
+      this.tail = this.#blocks.previousOf(block);
+      this.end = ENTRIES_PER_BLOCK;
+      this.#blocks.drop(block, block, 1);
+      this.blocks--;
+    }
+  }
+
+  /** Closes the gap that the entry leaves. */
+  #remove(fromBlock: number, fromSlot: number): void {
+    const blocks = this.#blocks;
+    let block = fromBlock;
+    let slot = fromSlot;
+    while (block !== this.tail || slot !== this.end - 1) {
+      const nextBlock = slot === LAST_SLOT ? blocks.nextOf(block) : block;
+      const nextSlot = slot === LAST_SLOT ? 0 : slot + 1;
+      blocks.setTime(block, slot, blocks.timeAt(nextBlock, nextSlot));
+      blocks.setSum(block, slot, blocks.sumAt(nextBlock, nextSlot));
+      block = nextBlock;
+      slot = nextSlot;
+    }
+    this.#dropNewest();
+  }
+
+  /** Lowers the running sums of that entry and all newer ones. */
+  #lowerSums(fromBlock: number, fromSlot: number, by: number): void {
+    const blocks = this.#blocks;
+    let block = fromBlock;
+    let slot = fromSlot;
+    for (;;) {
+      blocks.setSum(block, slot, blocks.sumAt(block, slot) - by);
+      if (block === this.tail && slot === this.end - 1) return;
+      if (slot === LAST_SLOT) block = blocks.nextOf(block);
+      slot = slot === LAST_SLOT ? 0 : slot + 1;
+    }
+  }
+
+  /** The block of the first entry whose running sum is at least that, sought from the nearer end. */
+  #blockThatReaches(sum: number): number {
+    const blocks = this.#blocks;
+    if (sum - this.#before <= (this.#lastSum() - this.#before) / 2) {
+      let block = this.#atBlock;
+      while (block !== this.tail && blocks.sumAt(block, LAST_SLOT) < sum) block = blocks.nextOf(block);
+      return block;
+    }
+    let block = this.tail;
+    while (block !== this.#atBlock && blocks.sumAt(blocks.previousOf(block), LAST_SLOT) >= sum)
+      block = blocks.previousOf(block);
+    return block;
+  }
+
+  #sumBefore(block: number, slot: number): number {
+    if (block === this.first && slot === this.start) return this.base;
+    return slot > 0
+      ? this.#blocks.sumAt(block, slot - 1)
+      : this.#blocks.sumAt(this.#blocks.previousOf(block), LAST_SLOT);
+  }
+
+  #lastSum(): number {
+    return this.kept > 0 ? this.#blocks.sumAt(this.tail, this.end - 1) : this.base;
+  }
+
+  #newestDatedUs(): number {
+    return Math.min(this.newestKeptUs, this.effectiveUs);
+  }
+
+  /** Whether a payment joins the newest entry: it has the same time, or there is no place for one more. */
+  #merges(): boolean {
+    if (this.count === 0) return false;
+    return this.count >= SLIDING_LOG_MAX || this.#newestDatedUs() === this.effectiveUs;
+  }
+
+  /** Whether an entry more takes a block more, once the old ones are gone. */
+  #needsBlock(): boolean {
+    if (this.#root === 0) return true;
+    if (this.#skipped === this.kept || this.end < ENTRIES_PER_BLOCK) return false;
+    return this.#blocksToDrop() === 0;
   }
 }

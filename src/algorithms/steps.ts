@@ -5,19 +5,14 @@ import { Algorithm, type Limit } from "../core/limit.ts";
 import type { Take } from "../core/take.ts";
 import type { WorkingBucket } from "./bucket-access.ts";
 import { fixedWindow } from "./fixed-window.ts";
-import { LogState } from "./log-state.ts";
+import type { LogState } from "./log-state.ts";
 import { slidingLog } from "./sliding-log.ts";
 import { slidingWindow } from "./sliding-window.ts";
 import type { Report } from "./step.ts";
 import { tokenBucket } from "./token-bucket.ts";
 
 function logOf(bucket: WorkingBucket): LogState {
-  let log = bucket.log;
-  if (log === undefined) {
-    log = new LogState();
-    bucket.log = log;
-  }
-  return log;
+  return bucket.log ?? bucket.useLog();
 }
 
 /** Makes the bucket a new one. */

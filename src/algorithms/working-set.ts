@@ -22,6 +22,7 @@ export class WorkingSet {
   /** Forgets the group before. */
   reset(): void {
     if (this.size > SCAN_MAX) this.#byKey.clear();
+    this.#access.logs.beginGroup();
     this.size = 0;
   }
 
@@ -64,7 +65,7 @@ export class WorkingSet {
   #nextBucket(): WorkingBucket {
     let bucket = this.buckets[this.size];
     if (bucket === undefined) {
-      bucket = new WorkingBucket();
+      bucket = new WorkingBucket(this.#access.logs);
       this.buckets[this.size] = bucket;
     }
     this.size++;

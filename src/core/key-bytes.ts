@@ -1,7 +1,7 @@
 // Bucket keys as bytes. A call writes the keys of its takes one after another into one buffer: no string is made of them
 // unless somebody wants to read one, and they are hashed, compared and copied by words.
 
-import { hashOfWords } from "./key-hash.ts";
+import { hashOfWords, type KeyHash } from "./key-hash.ts";
 
 const INITIAL_BYTES = 512;
 /** A buffer that one call made larger than this is not kept for the next. */
@@ -76,15 +76,21 @@ function wordsOf(bytes: Buffer): Int32Array {
   return new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 2);
 }
 
-/** What has a bucket key: as bytes in a KeyBytes, as text, or as both; each is made of the other when it is wanted. */
-export class Keyed {
+/**
+ * What has a bucket key: as bytes in a KeyBytes, as text, or as both; each is made of the other when it is wanted. Where
+ * there are bytes there is their whole hash; with text alone `keyHash` is all there is of it.
+ */
+export class Keyed implements KeyHash {
   /** Where the key's bytes are, if `keyLength` is not negative; a multiple of four. */
   keys: KeyBytes;
   keyAt = 0;
   /** Bytes of the key; negative if it is there as text only. */
   keyLength = 0;
-  /** 32-bit hash of the key (unsigned), the same in all of this process; picks tables. */
+  /** The key's hash (key-hash.ts), the same in all of this process. */
   keyHash = 0;
+  keyHash1 = 0;
+  keyHash2 = 0;
+  keyHash3 = 0;
   #text: string | undefined = "";
 
   constructor(keys: KeyBytes) {
@@ -112,7 +118,7 @@ export class Keyed {
     this.keyLength = keys.end - at;
     this.#text = undefined;
     keys.pad();
-    this.keyHash = hashOfWords(keys.words, at >>> 2, this.keyLength);
+    hashOfWords(keys.words, at >>> 2, this.keyLength, this);
   }
 
   /** Takes over another's key and its hash. Where it is bytes, they have to stay for as long as they are used here. */
@@ -121,30 +127,31 @@ export class Keyed {
     this.keyAt = other.keyAt;
     this.keyLength = other.keyLength;
     this.keyHash = other.keyHash;
+    this.keyHash1 = other.keyHash1;
+    this.keyHash2 = other.keyHash2;
+    this.keyHash3 = other.keyHash3;
     this.#text = other.#text;
   }
 
-  /** Sees to it that the key is there as bytes. */
+  /** Sees to it that the key is there as bytes, with its whole hash. */
   needKeyBytes(): void {
     if (this.keyLength >= 0) return;
     const text = this.bucketKey;
     const { keys } = this;
-    this.keyAt = keys.end;
+    const at = keys.end;
     keys.write(text);
-    keys.pad();
-    this.keyLength = text.length;
+    this.endKey(at);
+    this.#text = text;
   }
 
-  /** True if both have the same key. Both are there as bytes. */
-  hasKeyOf(other: Keyed): boolean {
-    if (this.keyHash !== other.keyHash || this.keyLength !== other.keyLength) return false;
-    const one = this.keys.words;
-    const two = other.keys.words;
-    const from = this.keyAt >>> 2;
-    const otherFrom = other.keyAt >>> 2;
-    const count = (this.keyLength + 3) >>> 2;
-    for (let i = 0; i < count; i++) if (one[from + i] !== two[otherFrom + i]) return false;
-    return true;
+  /** True if both have the same key, told by its hash. Both are there as bytes. */
+  hasKeyOf(other: KeyHash): boolean {
+    return (
+      this.keyHash === other.keyHash &&
+      this.keyHash1 === other.keyHash1 &&
+      this.keyHash2 === other.keyHash2 &&
+      this.keyHash3 === other.keyHash3
+    );
   }
 }
 

@@ -1,50 +1,125 @@
-// The hash of a bucket key: whoever makes a key makes it too, whoever keeps buckets finds them by it. Seeded anew in every
-// process, so that callers who choose keys can't choose them to collide; nothing that outlives the process may hang on it.
+// The hash of a bucket key: whoever makes a key makes it too, whoever keeps buckets finds them by it. 128 bits of
+// SipHash-1-3, so that a hash can stand in the place of its key: callers choose keys, but without the hash's own key they
+// can't choose two that meet (docs/decisions/0014-hashes-in-place-of-keys.md).
 
 import { randomBytes } from "node:crypto";
+import { InvariantError } from "./invariant.ts";
 
-const SEED_LOW = randomBytes(4).readInt32LE();
-const SEED_HIGH = randomBytes(4).readInt32LE();
+const HASH_KEY_BYTES = 16;
+
+let keyLow0 = 0;
+let keyHigh0 = 0;
+let keyLow1 = 0;
+let keyHigh1 = 0;
 
 /**
- * Hash of `length` bytes that begin at word `at` and are followed by zeros up to a whole word; unsigned 32 bit. It is
- * HalfSipHash-1-3, but that the length has a word of its own. A word per round makes it no slower than simpler hashes that
- * look at every byte (bench/micro/take.mjs).
+ * Has all hashes of this process made with that key of 16 bytes, which is random otherwise. To be called before any key is
+ * hashed: what was hashed before is not found any more. For whoever takes over buckets of another process.
  */
-export function hashOfWords(words: Int32Array, at: number, length: number): number {
-  let v0 = SEED_LOW;
-  let v1 = SEED_HIGH;
-  let v2 = 0x6c796765 ^ SEED_LOW;
-  let v3 = 0x74656462 ^ SEED_HIGH;
-  // The length takes a word of its own, as the last one; then three rounds more finish.
-  const last = at + ((length + 3) >>> 2);
-  for (let i = at; i <= last + 3; i++) {
-    const word = i < last ? (words[i] as number) : i === last ? length : 0;
-    if (i === last + 1) v2 ^= 0xff;
-    v3 ^= word;
-    v0 = (v0 + v1) | 0;
-    v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
-    v0 = (v0 << 16) | (v0 >>> 16);
-    v2 = (v2 + v3) | 0;
-    v3 = ((v3 << 8) | (v3 >>> 24)) ^ v2;
-    v0 = (v0 + v3) | 0;
-    v3 = ((v3 << 7) | (v3 >>> 25)) ^ v0;
-    v2 = (v2 + v1) | 0;
-    v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2;
-    v2 = (v2 << 16) | (v2 >>> 16);
-    v0 ^= word;
-  }
-  return (v1 ^ v3) >>> 0;
+export function useHashKey(key: Buffer): void {
+  if (key.length !== HASH_KEY_BYTES)
+    throw new InvariantError(`a hash key of ${key.length} bytes has ${HASH_KEY_BYTES}`);
+  keyLow0 = key.readInt32LE(0);
+  keyHigh0 = key.readInt32LE(4);
+  keyLow1 = key.readInt32LE(8);
+  keyHigh1 = key.readInt32LE(12);
 }
 
-/** The hash of one-byte text. Where the bytes are at hand, `hashOfWords` is quicker. */
+useHashKey(randomBytes(HASH_KEY_BYTES));
+
+/** Where a hash is written. */
+export interface KeyHash {
+  /** The first 32 bits, unsigned. */
+  keyHash: number;
+  /** The others, as they lie in an Int32Array. */
+  keyHash1: number;
+  keyHash2: number;
+  keyHash3: number;
+}
+
+/**
+ * Writes the hash of `length` bytes that begin at word `at` and are followed by zeros up to a whole word. The 64-bit words
+ * of SipHash are two halves each; a round costs about as much as two of a 32-bit hash and takes two words of the key
+ * (bench/micro/key-hash.mjs).
+ */
+export function hashOfWords(words: Int32Array, at: number, length: number, into: KeyHash): void {
+  let low0 = 0x70736575 ^ keyLow0;
+  let high0 = 0x736f6d65 ^ keyHigh0;
+  let low1 = 0x6e646f6d ^ keyLow1 ^ 0xee;
+  let high1 = 0x646f7261 ^ keyHigh1;
+  let low2 = 0x6e657261 ^ keyLow0;
+  let high2 = 0x6c796765 ^ keyHigh0;
+  let low3 = 0x79746573 ^ keyLow1;
+  let high3 = 0x74656462 ^ keyHigh1;
+  const end = at + ((length + 3) >>> 2);
+  const lastBlock = at + (length >>> 3) * 2;
+  // A round for each eight bytes, one for what is left of them with the length, then three and three to finish.
+  for (let i = at; i <= lastBlock + 12; i += 2) {
+    let low = 0;
+    let high = 0;
+    if (i < lastBlock) {
+      low = words[i] as number;
+      high = words[i + 1] as number;
+    } else if (i === lastBlock) {
+      if (i < end) low = words[i] as number;
+      if (i + 1 < end) high = words[i + 1] as number;
+      high |= length << 24;
+    } else if (i === lastBlock + 2) {
+      low2 ^= 0xee;
+    } else if (i === lastBlock + 8) {
+      into.keyHash = (low0 ^ low1 ^ low2 ^ low3) >>> 0;
+      into.keyHash1 = high0 ^ high1 ^ high2 ^ high3;
+      low1 ^= 0xdd;
+    }
+    low3 ^= low;
+    high3 ^= high;
+    let sum = (low0 >>> 0) + (low1 >>> 0);
+    high0 = (high0 + high1 + (sum > 0xffffffff ? 1 : 0)) | 0;
+    low0 = sum | 0;
+    let turned = (low1 << 13) | (high1 >>> 19);
+    high1 = ((high1 << 13) | (low1 >>> 19)) ^ high0;
+    low1 = turned ^ low0;
+    turned = low0;
+    low0 = high0;
+    high0 = turned;
+    sum = (low2 >>> 0) + (low3 >>> 0);
+    high2 = (high2 + high3 + (sum > 0xffffffff ? 1 : 0)) | 0;
+    low2 = sum | 0;
+    turned = (low3 << 16) | (high3 >>> 16);
+    high3 = ((high3 << 16) | (low3 >>> 16)) ^ high2;
+    low3 = turned ^ low2;
+    sum = (low0 >>> 0) + (low3 >>> 0);
+    high0 = (high0 + high3 + (sum > 0xffffffff ? 1 : 0)) | 0;
+    low0 = sum | 0;
+    turned = (low3 << 21) | (high3 >>> 11);
+    high3 = ((high3 << 21) | (low3 >>> 11)) ^ high0;
+    low3 = turned ^ low0;
+    sum = (low2 >>> 0) + (low1 >>> 0);
+    high2 = (high2 + high1 + (sum > 0xffffffff ? 1 : 0)) | 0;
+    low2 = sum | 0;
+    turned = (low1 << 17) | (high1 >>> 15);
+    high1 = ((high1 << 17) | (low1 >>> 15)) ^ high2;
+    low1 = turned ^ low2;
+    turned = low2;
+    low2 = high2;
+    high2 = turned;
+    low0 ^= low;
+    high0 ^= high;
+  }
+  into.keyHash2 = low0 ^ low1 ^ low2 ^ low3;
+  into.keyHash3 = high0 ^ high1 ^ high2 ^ high3;
+}
+
+const hashed: KeyHash = { keyHash: 0, keyHash1: 0, keyHash2: 0, keyHash3: 0 };
+let scratch = Buffer.allocUnsafeSlow(1_024);
+
+/** The first 32 bits of the hash of one-byte text. Where the bytes are at hand, `hashOfWords` is quicker. */
 export function hashBucketKey(bucketKey: string): number {
   const length = bucketKey.length;
   if (length > scratch.length - 4) scratch = Buffer.allocUnsafeSlow((length + 8) & -4);
   const words = new Int32Array(scratch.buffer, scratch.byteOffset, scratch.length >>> 2);
   words[length >>> 2] = 0;
   scratch.write(bucketKey, 0, "latin1");
-  return hashOfWords(words, 0, length);
+  hashOfWords(words, 0, length, hashed);
+  return hashed.keyHash;
 }
-
-let scratch = Buffer.allocUnsafeSlow(1_024);

@@ -36,7 +36,8 @@ function grantsOf(history: History): Grant[] {
 /** A take's question and answer, without the key that it was asked under. */
 function answerOf(take: Take): Omit<Take, keyof Keyed> {
   const { keys: _, keyAt: _at, keyLength: _length, keyHash: _hash, ...rest } = take;
-  return rest;
+  const { keyHash1: _hash1, keyHash2: _hash2, keyHash3: _hash3, ...answer } = rest;
+  return answer;
 }
 
 /** True if some stretch of time was granted more than its bound. */

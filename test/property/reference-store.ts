@@ -2,7 +2,7 @@
 // answers right also after time has stepped back.
 
 import type { BucketAccess, WorkingBucket } from "../../src/algorithms/bucket-access.ts";
-import type { LogState } from "../../src/algorithms/log-state.ts";
+import { LogBlocks } from "../../src/algorithms/log-blocks.ts";
 import { JointSettlement } from "../../src/algorithms/settlement.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import type { TakeGroup } from "../../src/core/take.ts";
@@ -15,20 +15,21 @@ interface Numbers {
 }
 
 class MapAccess implements BucketAccess {
+  readonly logs = new LogBlocks();
   readonly #numbers = new Map<string, Numbers>();
-  readonly #logs = new Map<string, LogState>();
+  readonly #logs = new Map<string, number>();
 
   load(bucket: WorkingBucket): boolean {
     const numbers = this.#numbers.get(bucket.bucketKey);
     const log = this.#logs.get(bucket.bucketKey);
     if (numbers !== undefined) Object.assign(bucket.state, numbers);
-    if (log !== undefined) bucket.log = log;
+    if (log !== undefined) bucket.useLog().open(log);
     return numbers !== undefined || log !== undefined;
   }
 
   save(bucket: WorkingBucket): void {
     if (bucket.log === undefined) this.#numbers.set(bucket.bucketKey, { ...bucket.state });
-    else this.#logs.set(bucket.bucketKey, bucket.log);
+    else this.#logs.set(bucket.bucketKey, bucket.log.place);
   }
 
   extend(): void {
@@ -36,6 +37,8 @@ class MapAccess implements BucketAccess {
   }
 
   remove(bucket: WorkingBucket): void {
+    const log = this.#logs.get(bucket.bucketKey);
+    if (log !== undefined) this.logs.dropLog(log);
     this.#numbers.delete(bucket.bucketKey);
     this.#logs.delete(bucket.bucketKey);
   }

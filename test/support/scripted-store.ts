@@ -1,6 +1,7 @@
 // A store whose answers a test decides: settles from a map, fails, or answers later when told.
 
 import type { BucketAccess, WorkingBucket } from "../../src/algorithms/bucket-access.ts";
+import { LogBlocks } from "../../src/algorithms/log-blocks.ts";
 import { JointSettlement } from "../../src/algorithms/settlement.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import type { StoreError } from "../../src/core/errors.ts";
@@ -11,10 +12,12 @@ interface Kept {
   readonly atUs: number;
   readonly used: number;
   readonly previous: number;
-  readonly log: WorkingBucket["log"];
+  /** Place of its log, if it has one. */
+  readonly log: number | undefined;
 }
 
 class MapAccess implements BucketAccess {
+  readonly logs = new LogBlocks();
   readonly buckets = new Map<string, Kept>();
 
   load(bucket: WorkingBucket): boolean {
@@ -23,13 +26,13 @@ class MapAccess implements BucketAccess {
     bucket.state.atUs = kept.atUs;
     bucket.state.used = kept.used;
     bucket.state.previous = kept.previous;
-    bucket.log = kept.log;
+    if (kept.log !== undefined) bucket.useLog().open(kept.log);
     return true;
   }
 
   save(bucket: WorkingBucket): void {
     const { atUs, used, previous } = bucket.state;
-    this.buckets.set(bucket.bucketKey, { atUs, used, previous, log: bucket.log });
+    this.buckets.set(bucket.bucketKey, { atUs, used, previous, log: bucket.log?.place });
   }
 
   extend(): void {

@@ -1,190 +1,220 @@
-// All buckets of the memory store by key: bounds their number, drops what has expired, counts what had to go before.
-// Settlement and time stay outside.
+// All buckets of the memory store by key: which page a key's record is in, how many there may be, what goes when there is
+// no more room. Settlement and time stay outside.
 
 import type { BucketAccess, WorkingBucket } from "../../algorithms/bucket-access.ts";
-import type { Keyed } from "../../core/key-bytes.ts";
+import { LogBlocks } from "../../algorithms/log-blocks.ts";
+import type { KeyHash } from "../../core/key-hash.ts";
 import { Algorithm } from "../../core/limit.ts";
 import { divideUp, MICROS_PER_SECOND } from "../../core/units.ts";
-import { BucketRecords } from "./bucket-records.ts";
-import { KeyTable, PROBE_MAX } from "./key-table.ts";
+import { BucketPages, PAGE_BYTES, PAGE_RECORDS_MAX, PAGE_SLOTS } from "./bucket-pages.ts";
 
-/** Keys per table when the store is full: a table of that size grows in well under a millisecond. */
-const KEYS_PER_TABLE = 8_192;
-const TABLES_MIN = 16;
-const TABLES_MAX = 65_536;
-/** How many times its part of the keys one table may hold, however they were chosen. */
-const CROWDING_MAX = 4;
+/**
+ * Pages come to at most one for so many buckets, which makes 141 bytes for each. Hashes fill pages evenly: in practice they
+ * hold 192 to 384 each, and only hashes made to collide reach this bound.
+ */
+const BUCKETS_PER_PAGE_MIN = 146;
+/** Places of the directory for each page there may be, at most; pages fill unevenly by chance. */
+const PLACES_PER_PAGE_MAX = 8;
+const DEPTH_MIN = 1;
 /** Buckets looked at, one after another in memory, to find the one that is as new soonest. */
 const EVICT_LOOKS = 8;
-/** If none of them is as near to it as those that went before were: how often others are looked at, here and there. */
-const EVICT_TRIES = 14;
-const LOOKS_PER_TRY = 4;
-/** Buckets that are swept when a new one comes. */
-const SWEEP_PER_ADD = 4;
+/** If none of them is as near to it as those that went before were, so many are looked at. */
+const EVICT_LOOKS_MAX = 64;
+/** Slots looked at for them, free ones included. */
+const EVICT_SLOTS_MAX = 2 * PAGE_SLOTS;
+/** Slots that are swept when a new bucket comes. */
+const SWEEP_PER_ADD = 8;
 const EXPIRES_S_MAX = 0xffff_ffff;
 
-/** Buckets by key, at most `bucketsMax`; beyond that one goes for each that comes. */
+export interface BucketsOptions {
+  /** Beyond that many, one goes for each that comes. At least 1. */
+  readonly bucketsMax: number;
+  /** Most bytes of the entries of sliding logs. */
+  readonly logBytesMax: number;
+  /** Learns of buckets that still meant something when they were dropped for want of room. */
+  readonly onEvicted: (buckets: number) => void;
+}
+
+/** Buckets by key. A page that is full is split in two, by one more bit of the hashes (extendible hashing). */
 export class Buckets implements BucketAccess {
+  readonly logs: LogBlocks;
   readonly #bucketsMax: number;
-  readonly #tableKeysMax: number;
+  readonly #pagesMax: number;
+  readonly #depthMax: number;
   readonly #onEvicted: (buckets: number) => void;
-  readonly #records = new BucketRecords();
-  /** Tables come into being with their first key. */
-  readonly #tables: (KeyTable | undefined)[];
+  readonly #pages = new BucketPages();
+  /** The page of each hash, by its first `#depth` bits. */
+  #directory: Int32Array;
+  #depth = DEPTH_MIN;
+  #count = 0;
   /** Where the sweep and the search for what may go stand. */
   #sweepAt = 0;
   #evictAt = 0;
   /** What is near enough: in how many seconds those that went last would have been as new. */
   #evictedLeftS = 0;
-  #tried = 0;
-  /** Changes whenever an address may have come to stand for another bucket. */
+  /** Changes whenever a record may have moved to another slot. */
   #version = 0;
 
   /** The second in which the current take happens. */
   nowS = 0;
 
-  /** `onEvicted` learns of buckets that still meant something when they were dropped for want of room. */
-  constructor(bucketsMax: number, onEvicted: (buckets: number) => void) {
-    let tables = TABLES_MIN;
-    while (tables * KEYS_PER_TABLE < bucketsMax && tables < TABLES_MAX) tables *= 2;
+  constructor({ bucketsMax, logBytesMax, onEvicted }: BucketsOptions) {
+    this.logs = new LogBlocks(logBytesMax);
     this.#bucketsMax = bucketsMax;
-    this.#tableKeysMax = Math.max(KEYS_PER_TABLE, divideUp(bucketsMax, tables)) * CROWDING_MAX;
+    this.#pagesMax = Math.max(2 ** DEPTH_MIN, divideUp(bucketsMax, BUCKETS_PER_PAGE_MIN));
+    this.#depthMax = Math.floor(Math.log2(this.#pagesMax * PLACES_PER_PAGE_MAX));
     this.#onEvicted = onEvicted;
-    this.#tables = new Array<KeyTable | undefined>(tables).fill(undefined);
+    this.#directory = Int32Array.from({ length: 2 ** DEPTH_MIN }, () => this.#pages.add(DEPTH_MIN));
   }
 
   /** Buckets in memory, expired ones that were not swept yet included. */
   get count(): number {
-    return this.#records.count;
+    return this.#count;
+  }
+
+  /** Bytes of everything that buckets and logs are kept in, free places included. */
+  get bytes(): number {
+    return this.#pages.count * PAGE_BYTES + this.#directory.byteLength + this.logs.bytes;
   }
 
   load(bucket: WorkingBucket): boolean {
-    const address = this.#tables[bucket.keyHash & (this.#tables.length - 1)]?.find(bucket) ?? 0;
-    bucket.place = address;
+    const slot = this.#pages.find(this.#pageOf(bucket), bucket);
+    bucket.place = slot;
     bucket.placeVersion = this.#version;
-    if (address === 0) return false;
-    const log = this.#records.logOf(address);
+    if (slot < 0) return false;
+    const log = this.#pages.logOf(slot);
     // A key names its algorithm, so this does not happen; but numbers must never be read as a log.
-    if ((log !== undefined) !== (bucket.algorithm === Algorithm.slidingLog)) return false;
-    if (log === undefined) this.#records.read(address, bucket.state);
-    else bucket.log = log;
+    if ((log !== 0) !== (bucket.algorithm === Algorithm.slidingLog)) return false;
+    if (log === 0) this.#pages.read(slot, bucket.state);
+    else bucket.useLog().open(log);
     return true;
   }
 
   save(bucket: WorkingBucket, expiresAtUs: number): void {
-    const known = this.#addressOf(bucket);
-    const address = known === 0 ? this.#add(bucket) : known;
+    const known = this.#slotOf(bucket);
+    const slot = known < 0 ? this.#add(bucket) : known;
     const expiresS = Math.min(divideUp(expiresAtUs, MICROS_PER_SECOND), EXPIRES_S_MAX);
-    if (bucket.log === undefined) this.#records.write(address, bucket.state, expiresS);
-    else this.#records.writeLog(address, bucket.log, expiresS);
+    const place = bucket.log?.place ?? 0;
+    const kept = this.#pages.logOf(slot);
+    if (kept !== 0 && kept !== place) this.logs.dropLog(kept);
+    if (place === 0) this.#pages.write(slot, bucket.state, expiresS);
+    else this.#pages.writeLog(slot, place, expiresS);
   }
 
   extend(bucket: WorkingBucket, expiresAtUs: number): void {
-    const address = this.#addressOf(bucket);
+    const slot = this.#slotOf(bucket);
     const expiresS = Math.min(divideUp(expiresAtUs, MICROS_PER_SECOND), EXPIRES_S_MAX);
-    if (address !== 0 && this.#records.expiresS(address) < expiresS) this.#records.keepUntil(address, expiresS);
+    if (slot >= 0 && this.#pages.expiresS(slot) < expiresS) this.#pages.keepUntil(slot, expiresS);
   }
 
   remove(bucket: WorkingBucket): void {
-    const address = this.#addressOf(bucket);
-    if (address !== 0) this.#drop(address);
+    const slot = this.#slotOf(bucket);
+    if (slot >= 0) this.#drop(slot);
   }
 
-  /** Looks at the next `buckets` places and drops those that have expired by `nowS`. */
-  sweep(buckets: number, nowS: number): void {
-    const records = this.#records;
-    const looks = Math.min(buckets, records.made);
-    for (let i = 0; i < looks; i++) {
-      this.#sweepAt = records.next(this.#sweepAt);
-      const expiresS = records.expiresS(this.#sweepAt);
+  /** Looks at the next `slots` and drops the buckets in them that have expired by `nowS`. */
+  sweep(slots: number, nowS: number): void {
+    const all = this.#pages.count * PAGE_SLOTS;
+    let passed = 0;
+    for (let looks = 0; looks < slots && passed < all; looks++) {
+      if (this.#sweepAt >= all) this.#sweepAt = 0;
+      const expiresS = this.#pages.expiresS(this.#sweepAt);
+      // Another may have moved into the slot of one that was dropped.
       if (expiresS !== 0 && expiresS <= nowS) this.#drop(this.#sweepAt);
+      else {
+        this.#sweepAt++;
+        passed++;
+      }
     }
   }
 
-  /** Where the bucket is, 0 if it is nowhere: where it was loaded from, if nothing was dropped since. */
-  #addressOf(bucket: WorkingBucket): number {
-    if (bucket.place !== 0 && bucket.placeVersion === this.#version) return bucket.place;
-    return this.#tableOf(bucket.keyHash).find(bucket);
+  /** Where the bucket is, negative if it is nowhere: where it was loaded from, if nothing moved since. */
+  #slotOf(bucket: WorkingBucket): number {
+    if (bucket.place >= 0 && bucket.placeVersion === this.#version) return bucket.place;
+    return this.#pages.find(this.#pageOf(bucket), bucket);
   }
 
-  #add(keyed: Keyed): number {
-    const hash = keyed.keyHash;
+  #pageOf(key: KeyHash): number {
+    return this.#directory[key.keyHash >>> (32 - this.#depth)] as number;
+  }
+
+  #add(key: KeyHash): number {
     this.sweep(SWEEP_PER_ADD, this.nowS);
-    if (this.#records.count >= this.#bucketsMax) this.#evict(this.#soonestOfSome());
-    const table = this.#tableOf(hash);
-    if (table.count >= this.#tableKeysMax) this.#evict(table.soonestNear(hash, EVICT_LOOKS));
-    if (table.makeRoom(hash)) {
-      const address = this.#records.add(keyed);
-      table.add(hash, address);
-      return address;
+    if (this.#count >= this.#bucketsMax) this.#evict(this.#soonestOfNext());
+    let page = this.#pageOf(key);
+    while (this.#pages.recordsIn(page) >= PAGE_RECORDS_MAX) {
+      if (!this.#split(page, key)) this.#evict(this.#soonestOf(page));
+      page = this.#pageOf(key);
     }
-    const victim = table.soonestNear(hash, PROBE_MAX);
-    this.#countEvicted(victim);
-    this.#records.drop(victim);
+    this.#count++;
+    return this.#pages.insert(page, key);
+  }
+
+  /** Splits the page of that key. False if it is as deep, or pages are as many, as they may be. */
+  #split(page: number, key: KeyHash): boolean {
+    const depth = this.#pages.depthOf(page);
+    if (depth >= this.#depthMax || this.#pages.count >= this.#pagesMax) return false;
+    if (depth === this.#depth) this.#doubleDirectory();
+    const other = this.#pages.split(page);
+    // The places of the page are those that begin with its bits; the upper half of them is the other's.
+    const places = 2 ** (this.#depth - depth);
+    const first = (key.keyHash >>> (32 - this.#depth)) & -places;
+    this.#directory.fill(other, first + places / 2, first + places);
     this.#version++;
-    const address = this.#records.add(keyed);
-    table.replace(victim, hash, address);
-    return address;
+    return true;
   }
 
-  /**
-   * Of a few buckets, the one that is as new soonest; 0 if there is none. Keys of one kind lie together in memory, so a
-   * flood of fresh ones would be found only where it lies, and the buckets of others go elsewhere: hence the tries.
-   */
-  #soonestOfSome(): number {
-    let soonest = this.#soonestOfNext();
-    const enoughS = this.nowS + this.#evictedLeftS;
-    for (let i = 0; i < EVICT_TRIES && this.#expiryOf(soonest) > enoughS; i++) {
-      this.#tried = (Math.imul(this.#tried, 1_664_525) + 1_013_904_223) >>> 0;
-      const table = this.#tables[this.#tried & (this.#tables.length - 1)];
-      const other = table?.soonestNear(this.#tried, LOOKS_PER_TRY) ?? 0;
-      if (this.#expiryOf(other) < this.#expiryOf(soonest)) soonest = other;
-    }
-    this.#evictedLeftS = Math.max(0, Math.min(this.#expiryOf(soonest) - this.nowS, this.#evictedLeftS * 2 + 1));
-    return soonest;
+  #doubleDirectory(): void {
+    const old = this.#directory;
+    this.#directory = new Int32Array(old.length * 2);
+    for (let i = 0; i < this.#directory.length; i++) this.#directory[i] = old[i >>> 1] as number;
+    this.#depth++;
   }
 
+  /** Of the next few buckets the one that is as new soonest. Hashes lie in no order, so these are as good as any. */
   #soonestOfNext(): number {
-    const records = this.#records;
-    let soonest = 0;
+    const all = this.#pages.count * PAGE_SLOTS;
+    const enoughS = this.nowS + this.#evictedLeftS;
+    let soonest = -1;
+    let soonestS = Number.POSITIVE_INFINITY;
     let seen = 0;
-    for (let i = 0; i < records.made && seen < EVICT_LOOKS; i++) {
-      this.#evictAt = records.next(this.#evictAt);
-      if (records.expiresS(this.#evictAt) === 0) continue;
+    for (let i = 0; i < EVICT_SLOTS_MAX || soonest < 0; i++) {
+      if (seen >= EVICT_LOOKS_MAX || (seen >= EVICT_LOOKS && soonestS <= enoughS)) break;
+      this.#evictAt = this.#evictAt + 1 < all ? this.#evictAt + 1 : 0;
+      const expiresS = this.#pages.expiresS(this.#evictAt);
+      if (expiresS === 0) continue;
       seen++;
-      if (this.#expiryOf(this.#evictAt) < this.#expiryOf(soonest)) soonest = this.#evictAt;
+      if (expiresS < soonestS) {
+        soonest = this.#evictAt;
+        soonestS = expiresS;
+      }
+    }
+    this.#evictedLeftS = Math.max(0, Math.min(soonestS - this.nowS, this.#evictedLeftS * 2 + 1));
+    return soonest;
+  }
+
+  #soonestOf(page: number): number {
+    let soonest = -1;
+    let soonestS = Number.POSITIVE_INFINITY;
+    for (let slot = page * PAGE_SLOTS; slot < (page + 1) * PAGE_SLOTS; slot++) {
+      const expiresS = this.#pages.expiresS(slot);
+      if (expiresS === 0 || expiresS >= soonestS) continue;
+      soonest = slot;
+      soonestS = expiresS;
     }
     return soonest;
   }
 
-  #expiryOf(address: number): number {
-    return address === 0 ? Number.POSITIVE_INFINITY : this.#records.expiresS(address);
+  #evict(slot: number): void {
+    if (this.#pages.expiresS(slot) > this.nowS) this.#onEvicted(1);
+    this.#drop(slot);
   }
 
-  #evict(address: number): void {
-    if (address === 0) return;
-    this.#countEvicted(address);
-    this.#drop(address);
-  }
-
-  #countEvicted(address: number): void {
-    if (this.#records.expiresS(address) > this.nowS) this.#onEvicted(1);
-  }
-
-  #drop(address: number): void {
-    const hash = this.#records.hashOf(address);
-    this.#tableOf(hash).remove(hash, address);
-    this.#records.drop(address);
+  #drop(slot: number): void {
+    const log = this.#pages.logOf(slot);
+    if (log !== 0) this.logs.dropLog(log);
+    this.#pages.remove(slot);
+    this.#count--;
     this.#version++;
-  }
-
-  #tableOf(hash: number): KeyTable {
-    const index = hash & (this.#tables.length - 1);
-    let table = this.#tables[index];
-    if (table === undefined) {
-      table = new KeyTable(this.#records);
-      this.#tables[index] = table;
-    }
-    return table;
   }
 }

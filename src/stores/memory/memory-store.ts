@@ -9,8 +9,10 @@ import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts"
 import { Buckets } from "./buckets.ts";
 import { ExpirySweep } from "./expiry-sweep.ts";
 
-/** Most live buckets unless told otherwise; about 400 MB with keys of 40 bytes. */
-export const BUCKETS_MAX_DEFAULT = 4_000_000;
+/** Most live buckets unless told otherwise; at most 141 MB. */
+const BUCKETS_MAX_DEFAULT = 1_000_000;
+/** Most bytes of the entries of sliding logs unless told otherwise: some 6.8 million entries. */
+const LOG_BYTES_MAX_DEFAULT = 134_217_728;
 
 /** What a memory store is made of. */
 export interface MemoryStoreOptions {
@@ -18,11 +20,14 @@ export interface MemoryStoreOptions {
   readonly observer?: StoreObserver;
   /** Most buckets held; one more evicts, of a few looked at, the one that is as new soonest. At least 1. */
   readonly bucketsMax?: number;
+  /** Most bytes that entries of sliding logs take; a take that needs more is left unanswered. */
+  readonly logBytesMax?: number;
 }
 
 /**
- * The store inside the process. Needs at most 150 bytes per live token bucket, and no take is held up while it grows:
- * bench/micro/take.mjs measures both.
+ * The store inside the process. Needs at most 150 bytes for each of `bucketsMax` buckets, whatever their keys are, and
+ * `logBytesMax` for the entries of sliding logs (test/property/memory-bounds.test.ts). No take is held up while it grows
+ * (bench/micro/take.mjs).
  */
 export class MemoryStore implements Store {
   readonly #clock: Clock;
@@ -35,7 +40,11 @@ export class MemoryStore implements Store {
     const observer = options.observer ?? SILENT_STORE_OBSERVER;
     this.#clock = options.clock;
     this.#observer = observer;
-    this.#buckets = new Buckets(options.bucketsMax ?? BUCKETS_MAX_DEFAULT, (buckets) => observer.evicted(buckets));
+    this.#buckets = new Buckets({
+      bucketsMax: options.bucketsMax ?? BUCKETS_MAX_DEFAULT,
+      logBytesMax: options.logBytesMax ?? LOG_BYTES_MAX_DEFAULT,
+      onEvicted: (buckets) => observer.evicted(buckets),
+    });
     this.#settlement = new JointSettlement(this.#buckets);
     this.#sweep = new ExpirySweep(this.#buckets, options.clock);
   }
@@ -43,6 +52,11 @@ export class MemoryStore implements Store {
   /** Buckets in memory, expired ones that were not swept yet included. */
   get bucketCount(): number {
     return this.#buckets.count;
+  }
+
+  /** Bytes that buckets and logs take, free places included. They are used again, not given back. */
+  get bytes(): number {
+    return this.#buckets.bytes;
   }
 
   /** Settles the group at once; always true. */

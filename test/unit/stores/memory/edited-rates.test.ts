@@ -16,7 +16,7 @@ test("a bucket is kept as long as the rate needs that it was last asked about, r
   const costs = fc.integer({ min: 1, max: AMOUNT_MAX });
   fc.assert(
     fc.property(bucketNumbers(), bucketNumbers(), costs, fc.boolean(), (written, edited, cost, peeks) => {
-      const buckets = new Buckets(10, () => undefined);
+      const buckets = new Buckets({ bucketsMax: 10, logBytesMax: 0, onEvicted: () => undefined });
       const settlement = new JointSettlement(buckets);
       const take = (nowUs: number, numbers: typeof written, mode: Mode, asked: number): Take => {
         const group = new TakeGroup();
@@ -28,7 +28,7 @@ test("a bucket is kept as long as the rate needs that it was last asked about, r
       const { resetUs } = take(START_US + 1, edited, peeks ? Mode.peek : Mode.pay, edited.burst + 1);
       fc.pre(resetUs > 1 && resetUs < WAIT_US_MAX);
       const lastUs = START_US + resetUs;
-      buckets.sweep(1_000, Math.floor(lastUs / 1_000_000));
+      buckets.sweep(5_000, Math.floor(lastUs / 1_000_000));
       expect(take(lastUs, edited, Mode.peek, 1).resetUs).toBe(1);
     }),
     { numRuns: runs(300) },
