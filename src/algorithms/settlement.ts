@@ -2,6 +2,7 @@
 // keeps. The memory store and the reference of the tests both settle here; lua/take_all.lua does the same in Redis.
 // Counters of envoyproxy/ratelimit's kind are charged each for itself, by counters.ts.
 
+import { StoreError } from "../core/errors.ts";
 import { InvariantError } from "../core/invariant.ts";
 import { WAIT_US_MAX } from "../core/refill.ts";
 import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../core/take.ts";
@@ -26,6 +27,12 @@ import { WorkingSet } from "./working-set.ts";
 
 const LIFETIME_MIN_US = 1_000;
 
+const LOGS_FULL = new StoreError(
+  "STORE_LOGS_FULL",
+  "expected room for an entry of a sliding log; SLIDING_LOG_BYTES_MAX is used up",
+  { transient: true },
+);
+
 /** A way to settle groups. Runs to its end before it returns, and never throws. */
 export interface Settlement {
   /** Writes the group's verdict and the answer of each take, and keeps the buckets that changed. */
@@ -37,12 +44,14 @@ export interface Settlement {
 /**
  * All or nothing: the limits of a descriptor are paid together or not at all, and so are the descriptors of a call.
  * Post-paid hits, refunds and charged counters stand in any case. A refusal without them writes nothing, but keeps a bucket
- * longer whose rate was lowered since it was written.
+ * longer whose rate was lowered since it was written. A payment that a sliding log has no place for is left unanswered; the
+ * others stand as they say.
  */
 export class JointSettlement implements Settlement {
   readonly #access: BucketAccess;
   readonly #working: WorkingSet;
   readonly #fold = new Fold();
+  #hasUnanswered = false;
   /** The bucket of each take of the group, by the take's index. */
   readonly #bucketOf: WorkingBucket[] = [];
   /** How a bucket stands after a giving back, which leaves the take's own answer alone. */
@@ -61,7 +70,8 @@ export class JointSettlement implements Settlement {
     this.#refund(group, nowUs);
     this.#report(group, nowUs);
     this.#save(nowUs);
-    group.verdict = refused ? Verdict.refused : Verdict.allowed;
+    group.verdict = refused ? Verdict.refused : this.#hasUnanswered ? Verdict.failed : Verdict.allowed;
+    if (group.verdict === Verdict.failed) group.failure = LOGS_FULL;
     group.source = Source.store;
   }
 
@@ -86,6 +96,7 @@ export class JointSettlement implements Settlement {
   /** Judges each descriptor on what those before it left and pays it tentatively. True if the call is refused. */
   #judge(group: TakeGroup, nowUs: number): boolean {
     this.#fold.begin();
+    this.#hasUnanswered = false;
     let end = 0;
     for (let start = 0; start < group.size; start = end) {
       end = endOfDescriptor(group, start);
@@ -108,7 +119,7 @@ export class JointSettlement implements Settlement {
     if (take.mode === Mode.refund || take.mode === Mode.postPaid) {
       take.outcome = Outcome.room;
       take.waitUs = 0;
-      if (take.mode === Mode.postPaid) {
+      if (take.mode === Mode.postPaid && this.#hasPlace(take, bucket)) {
         take.cappedHits = postPayTake(bucket, take, nowUs);
         markPaid(take, bucket, nowUs);
       }
@@ -116,10 +127,18 @@ export class JointSettlement implements Settlement {
     }
     judgeTake(bucket, take, nowUs);
     if (take.outcome !== Outcome.room) return true;
-    if (take.mode === Mode.pay) {
+    if (take.mode === Mode.pay && this.#hasPlace(take, bucket)) {
       payTake(bucket, take);
       markPaid(take, bucket, nowUs);
     }
+    return false;
+  }
+
+  /** True if the payment can be kept. Otherwise the take is unanswered. */
+  #hasPlace(take: Take, bucket: WorkingBucket): boolean {
+    if (bucket.log === undefined || bucket.log.reserve()) return true;
+    take.outcome = Outcome.unanswered;
+    this.#hasUnanswered = true;
     return false;
   }
 

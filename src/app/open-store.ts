@@ -26,7 +26,7 @@ export interface StoreChoice {
 
 /** Opens the store of the process. A shared store connects by itself; `trouble` says how that goes. */
 export function openStore({ settings, clock, observer }: StoreChoice): Store {
-  const { redis, postgres, bucketsMax } = settings;
+  const { redis, postgres } = settings;
   const shared = {
     keyPrefix: settings.cacheKeyPrefix,
     deadlineMs: settings.storeDeadlineUs / MICROS_PER_MILLI,
@@ -61,7 +61,13 @@ export function openStore({ settings, clock, observer }: StoreChoice): Store {
     });
     return countInMemory(store, openDenialMemory(store, settings, clock), settings, clock);
   }
-  return new MemoryStore({ clock, observer, bucketsMax });
+  return openMemoryStore(settings, clock, observer);
+}
+
+/** An empty store in this process's memory. */
+export function openMemoryStore(settings: Settings, clock: Clock, observer?: StoreObserver): MemoryStore {
+  const { bucketsMax, slidingLogBytesMax: logBytesMax } = settings;
+  return new MemoryStore({ clock, bucketsMax, logBytesMax, ...(observer === undefined ? {} : { observer }) });
 }
 
 type RedisOptions = Omit<ClusterStoreOptions, "target"> & { readonly observer: StoreObserver };
@@ -93,12 +99,7 @@ function openDenialMemory(shared: Store, { denialsMax }: Settings, clock: Clock)
 }
 
 /** Counts limits whose `sync` says so in this process. `memory`, if there is one, stands before the shared store. */
-function countInMemory(
-  shared: Store,
-  memory: DenialMemory | undefined,
-  { syncPeriodMs, bucketsMax }: Settings,
-  clock: Clock,
-): Store {
+function countInMemory(shared: Store, memory: DenialMemory | undefined, settings: Settings, clock: Clock): Store {
   const store = memory ?? shared;
   // A store that knows no order of processes knows their number; the remainder of a share then goes to nobody.
   const processIndex = () => shared.processIndex?.() ?? 1;
@@ -107,7 +108,7 @@ function countInMemory(
   return new SyncStore(store, {
     clock,
     lease: new Leases({ store, processCount: sureProcessCount }),
-    periodic: new Periodic({ store, periodMs: syncPeriodMs, now: () => clock.nowUs() }),
-    share: new Share({ memory: new MemoryStore({ clock, bucketsMax }), processCount, processIndex }),
+    periodic: new Periodic({ store, periodMs: settings.syncPeriodMs, now: () => clock.nowUs() }),
+    share: new Share({ memory: openMemoryStore(settings, clock), processCount, processIndex }),
   });
 }

@@ -11,7 +11,6 @@ import { LocalCache } from "../limiter/local-cache.ts";
 import { LocalFallback } from "../limiter/local-fallback.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
 import type { Settings } from "../settings.ts";
-import { MemoryStore } from "../stores/memory/memory-store.ts";
 import type { Store } from "../stores/store.ts";
 import { AdminCounts } from "../telemetry/admin-counts.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -25,7 +24,7 @@ import type { GrpcServer } from "../transport/grpc-server.ts";
 import type { TlsFiles } from "../transport/tls-files.ts";
 import { partPrefix } from "../workers/fleet-health.ts";
 import type { WorkerLink } from "../workers/worker-link.ts";
-import { openStore } from "./open-store.ts";
+import { openMemoryStore, openStore } from "./open-store.ts";
 
 export interface AppOptions {
   readonly settings: Settings;
@@ -74,7 +73,7 @@ export function buildParts(options: AppOptions): Parts {
   const statsBook = new LimitStatsBook(settings.metricValuesMax);
   const series = new SeriesBook(statsBook, settings.metricRulesMax);
   const store = openStore({ settings, clock, observer: storeCounts });
-  const openLocalStore = () => new MemoryStore({ clock, observer: storeCounts, bucketsMax: settings.bucketsMax });
+  const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
   const onStoreFailure = policyOf(settings);
   const localCache = openLocalCache(settings);
   const limiting = {

@@ -19,7 +19,13 @@ export const STORE_SETTINGS = under("Store", {
     "BUCKETS_MAX",
     wholeNumber(1, 100_000_000),
     1_000_000,
-    "Most buckets that the memory store holds; the ones nearest to being as new give way.",
+    "Most buckets that the memory store holds, at most 150 bytes for each whatever their keys are; the ones nearest to being as new give way.",
+  ),
+  slidingLogBytesMax: setting(
+    "SLIDING_LOG_BYTES_MAX",
+    wholeNumber(65_536, 68_719_476_736),
+    134_217_728,
+    "Most bytes that the memory store holds in entries of `sliding_log` limits, about 20 for each. Calls that need more get `on_store_failure` of that limit.",
   ),
   denialsMax: setting(
     "DENIALS_MAX",

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { BLOCK_BYTES, ENTRIES_PER_BLOCK, LogBlocks } from "../../src/algorithms/log-blocks.ts";
 import { LogState, SLIDING_LOG_MAX } from "../../src/algorithms/log-state.ts";
+import { runs } from "../support/runs.ts";
 
 /** The same as a list. */
 class PlainLog {
@@ -129,7 +130,7 @@ describe("a log in blocks", () => {
         for (const place of places) if (place !== 0) blocks.dropLog(place);
         expect(blocks.usedBytes).toBe(0);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 

@@ -2,7 +2,7 @@
 
 import { JointSettlement, type Settlement } from "../../algorithms/settlement.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { TakeGroup } from "../../core/take.ts";
+import { type TakeGroup, Verdict } from "../../core/take.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../core/units.ts";
 import type { Store } from "../store.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
@@ -64,6 +64,7 @@ export class MemoryStore implements Store {
     const nowUs = this.#clock.nowUs();
     this.#buckets.nowS = divideDown(nowUs, MICROS_PER_SECOND);
     this.#settlement.settle(group, nowUs);
+    if (group.failure !== undefined && group.verdict === Verdict.failed) this.#observer.failed(group.failure);
     if (this.#buckets.count > 0) this.#sweep.start();
     return true;
   }

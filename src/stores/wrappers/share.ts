@@ -43,7 +43,10 @@ export class Share implements LocalPart {
       take.outcome = Outcome.room;
       take.waitUs = 0;
     } else {
-      copyAnswer(this.#ask(take, limit, take.mode), take);
+      const asked = this.#ask(take, limit, take.mode);
+      // The memory has no room for a log's entry: the shared store counts it.
+      if (asked.outcome === Outcome.unanswered) return false;
+      copyAnswer(asked, take);
     }
     return true;
   }

@@ -8,6 +8,7 @@ import type { KeyHash } from "../../../../src/core/key-hash.ts";
 import { Algorithm } from "../../../../src/core/limit.ts";
 import { PAGE_RECORDS_MAX } from "../../../../src/stores/memory/bucket-pages.ts";
 import { Buckets } from "../../../../src/stores/memory/buckets.ts";
+import { runs } from "../../../support/runs.ts";
 
 /** What the hash of a key is made to be in place of its own. */
 type Weaken = (hash: KeyHash) => void;
@@ -76,7 +77,7 @@ describe("buckets", () => {
         expect(found).toEqual(Array.from({ length: 301 }, (_, i) => known.get(`key-${i}`)));
         expect(buckets.count).toBe(known.size);
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 
@@ -182,7 +183,7 @@ describe("buckets", () => {
         buckets.save(mine, 9_999_000_000);
         expect(find(buckets, "mine", weaken)).toBe(22);
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     );
   });
 
