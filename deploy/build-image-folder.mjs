@@ -1,6 +1,6 @@
 // Puts what the container image holds into a folder: the compiled service, its files, production dependencies, and the
 // programs /bin/ratelimit and the health check. The Dockerfile runs this and copies the result; without a container
-// engine the folder can be started as it is (test/integration/deploy-image.test.ts does).
+// engine the folder can be started as it is (test/integration/deploy-image.long.test.ts does).
 //
 //   npm ci && node deploy/build-image-folder.mjs OUT      OUT must not exist yet or be empty
 //

@@ -48,4 +48,15 @@ describe("a run of the tests", () => {
       linesOf(tests, /\btmpdir\(\)|["'`]\/tmp\//).filter((line) => !makers.some((maker) => line.startsWith(maker))),
     ).toEqual([]);
   });
+
+  test("has all that docs/promises.md names, but for what CONTRIBUTING.md lists with its seconds and the reason", () => {
+    const left = [...textOf("CONTRIBUTING.md").matchAll(/^\| `(test\/[^`]+)` \| \d+ \| \S.* \|$/gm)].map(
+      ([, path = ""]) => path,
+    );
+    const promised = [...textOf("docs/promises.md").matchAll(/\| `(test\/[^`]+)` \|/g)].map(([, path = ""]) => path);
+    const isOutside = (file: string) => /\.long\.test\.ts$|^test\/(envoy|soak)\//.test(file);
+    const outside = [...promised, ...tests].filter((file) => file.includes(".test.") && isOutside(file));
+    expect(outside.filter((file) => !left.some((path) => file.startsWith(path)))).toEqual([]);
+    expect(left.filter((path) => !tests.some((file) => file.startsWith(path)))).toEqual([]);
+  });
 });
