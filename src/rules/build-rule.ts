@@ -13,6 +13,7 @@ import { warnUnreachable } from "./reach.ts";
 import { patternIdentity } from "./read-pattern.ts";
 import type { KeyRules, Level, Rule } from "./rule-set.ts";
 import type { Place } from "./source.ts";
+import { warnOpen } from "./warn-open.ts";
 
 /** What the rules of one domain are built with. */
 export interface DomainContext {
@@ -84,6 +85,7 @@ function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: Doma
     }
   }
   yield* warnUnreachable(rules, context.log);
+  if (!context.compatible) yield* warnOpen(rules, context.log);
   const frozen: ReadonlyMap<string, KeyRules> = byKey;
   return {
     byKey: frozen,

@@ -5,6 +5,7 @@ import type { Steps } from "../core/steps.ts";
 import { fitsPieces } from "./match.ts";
 import type { ProblemLog } from "./problems.ts";
 import type { Pattern, Rule } from "./rule-set.ts";
+import { placeOf } from "./where.ts";
 
 // Every pattern is held against all before it; beyond this the check would cost more than it tells.
 const PATTERNS_CHECKED_MAX = 500;
@@ -33,22 +34,10 @@ export function* warnUnreachable(rules: readonly Rule[], log: ProblemLog): Steps
 }
 
 function warn(rule: Rule, hiding: Rule, log: ProblemLog): void {
-  const [file = "", line, column] = splitWhere(rule.where);
   const message = `nothing reaches this rule: '${textOf(hiding.pathElement)}' at ${hiding.where} takes every value it would match`;
   // The rule without a value is tried last wherever it stands, so moving it would not help.
   const isLast = rule.pattern.kind === "any";
-  log.warn(
-    { file, line, column },
-    message,
-    isLast ? "Remove one of the two." : "Move it before that rule, or remove it.",
-  );
-}
-
-function splitWhere(where: string): [string, number, number] {
-  const parts = where.split(":");
-  const column = Number(parts.pop());
-  const line = Number(parts.pop());
-  return [parts.join(":"), line, column];
+  log.warn(placeOf(rule), message, isLast ? "Remove one of the two." : "Move it before that rule, or remove it.");
 }
 
 /** True if `first` surely matches every value that `second` matches. */

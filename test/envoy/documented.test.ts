@@ -16,7 +16,9 @@ function yamlBlocks(file: string): string[] {
   return [...read(file).matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map((match) => match[1] ?? "");
 }
 
-const documented = yamlBlocks("docs/envoy.md").flatMap((block) => parse(block) as Config[]);
+const documented = yamlBlocks("docs/envoy.md")
+  .filter((block) => block.includes("- match:"))
+  .flatMap((block) => parse(block) as Config[]);
 
 let rig: Rig;
 let example: Envoy;

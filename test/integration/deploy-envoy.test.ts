@@ -100,6 +100,7 @@ describe("Envoy", () => {
     async (file) => {
       const patches = istioObjects(file).flatMap(({ spec }) => spec.configPatches ?? []);
       expect(patches.map(({ applyTo, patch }) => [applyTo, patch.operation])).toEqual([
+        ...(file === "ingress-gateway.yaml" ? [["HTTP_FILTER", "INSERT_FIRST"]] : []),
         ["HTTP_FILTER", "INSERT_BEFORE"],
         ["VIRTUAL_HOST", "MERGE"],
       ]);
@@ -131,6 +132,26 @@ describe("every configuration", () => {
     expect(Math.min(...timeouts) * 1_000_000).toBeGreaterThan(2 * SETTINGS.storeDeadlineUs.default);
   });
 
+  // The sidecars' callers are proxies of the mesh.
+  test.each(files.slice(0, 3))("%s removes what callers send of headers that it reads, but for their keys", (file) => {
+    const config = parseAllDocuments(read(file)).map((document) => document.toJS() as unknown);
+    const removed = valuesOf("request_mutations", config).flatMap((mutations) => valuesOf("remove", mutations));
+    const believed = valuesOf("header_name", config).filter((name) => name !== "x-api-key");
+    expect(believed.length).toBeGreaterThan(0);
+    expect(removed).toEqual(expect.arrayContaining(believed));
+    const filters = valuesOf("name", config).filter((name) => String(name).startsWith("envoy.filters.http."));
+    expect(filters.indexOf("envoy.filters.http.header_mutation")).toBe(0);
+  });
+
+  test.each(files)("%s has no optional entry that callers could add", (file) => {
+    expect(
+      valuesOf(
+        "skip_if_absent",
+        parseAllDocuments(read(file)).map((d) => d.toJS() as unknown),
+      ),
+    ).toEqual([]);
+  });
+
   test("of Istio calls the Service that deploy/kubernetes makes, by the name that meshes give its cluster", () => {
     const services = parseAllDocuments(read("kubernetes/base/services.yaml")).map((d) => d.toJS() as unknown);
     const service = services[0] as { metadata: { name: string }; spec: { ports: { name: string; port: number }[] } };
@@ -149,7 +170,7 @@ describe("every configuration", () => {
 });
 
 describe("the plain Envoy before Headgate with the example rules", () => {
-  test("refuses an address that has spent its burst, with the limit's headers, and its log names the rule", async () => {
+  test("refuses an address that has spent its burst, with the limit's headers, and its log names the rule; forged headers change nothing", async () => {
     const headgate = await startService({ RULES_DIR: join(DEPLOY, "rules") });
     const [edge, upstream, admin] = await Promise.all([freePort(), freePort(), freePort()]);
     const config = read("envoy/envoy.yaml")
@@ -168,7 +189,17 @@ describe("the plain Envoy before Headgate with the example rules", () => {
       expect(refused.length).toBeGreaterThan(0);
       expect(refused[0]?.headers.get("x-ratelimit-limit")).toContain('10;w=1;name="per-address"');
       expect(refused[0]?.headers.get("x-envoy-ratelimited")).toBe("true");
+      expect(Number(refused[0]?.headers.get("retry-after"))).toBeGreaterThan(0);
       expect((await fetch(`http://127.0.0.1:${edge}/healthz`)).status).toBe(200);
+      const forged = { "x-plan": "enterprise", "x-weight": "100", "x-tenant": "acme", "x-api-key": "k" };
+      for (let i = 0; i < 20; i++) await fetch(`http://127.0.0.1:${edge}/api/`, { headers: forged });
+      const metrics = await (await fetch(`http://127.0.0.1:${headgate.httpPort}/metrics`)).text();
+      const hitsOf = (key: string) =>
+        Number(
+          new RegExp(`rate_limit_total_hits\\{domain="edge",key1="${key}".* (\\d+)$`, "m").exec(metrics)?.[1] ?? 0,
+        );
+      expect([hitsOf("plan"), hitsOf("plan_enterprise"), hitsOf("tenant")]).toEqual([20, 0, 0]);
+      expect(metrics).not.toContain("headgate_unmatched_descriptors_total{");
       const line = await refusalIn(log);
       expect(line).toMatchObject({ status: 429, flags: "RL", reason: "token_bucket_exceeded", remaining: 0 });
       expect(line.rule).toContain("per-address");

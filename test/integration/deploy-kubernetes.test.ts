@@ -1,6 +1,6 @@
 // What kustomize and helm render from deploy/: the same objects, valid to Kubernetes, and fit for Headgate as it is.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { SETTINGS } from "../../src/settings/table.ts";
@@ -427,6 +427,14 @@ describe("the chart", () => {
     { name: "a rule file that Headgate would not read", args: ["--set-string", "rules.edge=x"], says: /rules/ },
   ])("refuses $name", async ({ args, says }) => {
     await expect(templateChart("headgate", ...args)).rejects.toThrow(says);
+  });
+
+  test("holds no links, of which helm warns at each use", () => {
+    const chart = resolve(import.meta.dirname, "../../deploy/helm");
+    const links = readdirSync(chart, { recursive: true, withFileTypes: true }).filter((entry) =>
+      entry.isSymbolicLink(),
+    );
+    expect(links.map(({ name }) => name)).toEqual([]);
   });
 
   test("names objects after a release of another name, and their selectors too", async () => {

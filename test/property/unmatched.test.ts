@@ -64,6 +64,6 @@ test("counts every descriptor that is answered without a limit, over reloads, an
       const counted = [...rig.observer.unmatched.entries()].map((each) => [each.domain, each.descriptors] as const);
       expect(new Map(counted)).toEqual(expected);
     }),
-    { numRuns: runs(1_000) },
+    { numRuns: runs(150) },
   );
 });
