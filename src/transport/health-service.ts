@@ -22,6 +22,8 @@ type WatchCall = ServerWritableStream<HealthRequest, HealthResponse>;
 
 /** Streams that one server keeps for Watch; more are turned away. */
 export const HEALTH_WATCHERS_MAX = 1_000;
+/** Watchers that are told of a change in one turn; grpc-js takes up to a millisecond for each. */
+const TOLD_PER_TURN = 8;
 /** Changes that may wait for a watcher that does not read; then it is cut off. */
 const UNREAD_CHANGES_MAX = 16;
 
@@ -30,6 +32,8 @@ export class HealthService {
   readonly #health: HealthState;
   readonly #names: ReadonlySet<string>;
   readonly #watchers = new Map<WatchCall, boolean>();
+  // Those who have not been told of the last change yet.
+  readonly #untold = new Set<WatchCall>();
   readonly #stopWatching: () => void;
 
   /** `names` are those answered truthfully; the empty name stands for the whole server. */
@@ -57,6 +61,7 @@ export class HealthService {
       endWith(call, status.UNAVAILABLE, "the server is shutting down");
     }
     this.#watchers.clear();
+    this.#untold.clear();
   }
 
   readonly #check: handleUnaryCall<HealthRequest, HealthResponse> = (call, respond) => {
@@ -76,15 +81,31 @@ export class HealthService {
     }
     const isKnown = this.#names.has(call.request.service);
     this.#watchers.set(call, isKnown);
-    call.on("cancelled", () => this.#watchers.delete(call));
-    call.on("close", () => this.#watchers.delete(call));
+    const gone = () => {
+      this.#watchers.delete(call);
+      this.#untold.delete(call);
+    };
+    call.on("cancelled", gone);
+    call.on("close", gone);
     call.write(isKnown ? this.#response() : ({ status: "SERVICE_UNKNOWN" } satisfies HealthResponse));
   };
 
   #tellWatchers(): void {
+    const isTelling = this.#untold.size > 0;
+    for (const [call, isKnown] of this.#watchers) if (isKnown) this.#untold.add(call);
+    if (!isTelling) this.#tellSome();
+  }
+
+  // Told late, a watcher hears how things stand by then.
+  #tellSome(): void {
     const response = this.#response();
-    for (const [call, isKnown] of this.#watchers) {
-      if (!isKnown) continue;
+    let left = TOLD_PER_TURN;
+    for (const call of this.#untold) {
+      if (left-- === 0) {
+        setImmediate(() => this.#tellSome());
+        return;
+      }
+      this.#untold.delete(call);
       if (call.writableLength < UNREAD_CHANGES_MAX) call.write(response);
       else endWith(call, status.RESOURCE_EXHAUSTED, "the watcher does not read");
     }

@@ -245,13 +245,13 @@ export class Connection implements IntakeOwner, LaneConnection, LifeOwner, Outpu
     this.isClosed = true;
     this.sender.output.close();
     this.#noteUnread();
+    this.#intake.close();
     for (const stream of this.streams.all()) {
       this.lane.streams--;
       this.streams.remove(stream);
       stream.abandon(ErrorCode.cancel);
     }
     this.sender.blocked.clear();
-    this.#intake.close();
   }
 
   /** The socket is gone. */

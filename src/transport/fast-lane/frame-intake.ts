@@ -43,8 +43,6 @@ export interface IntakeOwner extends CallOwner, HandOverOwner, SettingsOwner {
   readonly refusal: string | undefined;
   readonly allowances: Allowances;
   readonly life: ConnectionLife;
-  /** Nothing is read or sent any more, but for what was written before. */
-  readonly isClosed: boolean;
   /** Sends RST_STREAM, which the peer has to answer for; ends the connection if it is one too many. */
   refuse(id: number, code: ErrorCode): void;
   /** Forgets a stream that is over. */
@@ -249,6 +247,11 @@ export class FrameIntake implements FrameSink, BlockSink {
   }
 
   #openHanded(id: number, head: RequestHead, isEnd: boolean): void {
+    const { handedHeaderBytesMax } = this.#lane.bounds;
+    if (this.#list.size > handedHeaderBytesMax) {
+      this.#turnAway(id, GrpcStatus.resourceExhausted, `metadata of more than ${handedHeaderBytesMax} bytes`, isEnd);
+      return;
+    }
     const stream = this.#handOver.open(id, this.#list, isEnd);
     if (typeof stream === "number") {
       this.#connection.refuse(id, stream);

@@ -6,6 +6,7 @@ import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { duplexPair } from "./duplex-pair.ts";
 import { HandedStream } from "./handed-stream.ts";
+import type { HandedTurns, TurnTaker } from "./handed-turns.ts";
 import type { HeaderList } from "./header-list.ts";
 import { NameId, PEER_ADDRESS_NAME, PEER_CERTIFICATE_NAME } from "./header-names.ts";
 import type { Lane } from "./lane.ts";
@@ -21,39 +22,78 @@ export interface HandOverOwner extends StreamOwner {
   readonly socket: Socket;
 }
 
-export class HandOver {
+export class HandOver implements TurnTaker {
+  turns = 0;
   readonly #connection: HandOverOwner;
+  readonly #turns: HandedTurns;
   #session: ClientHttp2Session | undefined;
-  #open = 0;
+  // Streams that grpc-js has or is about to get, oldest first.
+  readonly #open = new Set<HandedStream>();
+  // What waits for its turn.
+  #work: (() => void)[] = [];
 
   constructor(connection: HandOverOwner) {
     this.#connection = connection;
+    this.#turns = connection.lane.handedTurns;
   }
 
-  /** Opens a stream of these headers at grpc-js, or tells with which code to refuse it. */
+  get streams(): number {
+    return this.#open.size;
+  }
+
+  /** Has a stream of these headers opened at grpc-js when its turn comes, or tells with which code to refuse it. */
   open(id: number, list: HeaderList, isEnd: boolean): HandedStream | ErrorCode {
     const { counts, bounds } = this.#connection.lane;
-    if (this.#open >= bounds.handedStreamsMax) return ErrorCode.refusedStream;
     const headers = this.#headersOf(list);
     if (headers === undefined) return ErrorCode.protocolError;
-    try {
-      const inner = this.#innerSession().request(headers, { endStream: isEnd });
-      this.#open++;
-      inner.once("close", () => {
-        this.#open--;
-      });
-      counts.handedStreams++;
-      return new HandedStream(this.#connection, id, inner);
-    } catch {
-      // The headers are well formed, but Node's client sends nothing of that kind (CONNECT, for one).
-      return ErrorCode.protocolError;
+    if (this.#open.size >= bounds.handedStreamsMax || !this.#turns.mayOpen(this)) {
+      counts.troubles.handed_streams++;
+      return ErrorCode.refusedStream;
     }
+    const stream = new HandedStream(this.#connection, id, {
+      request: () => this.#innerSession().request(headers, { endStream: isEnd }),
+      later: (work) => this.#later(work),
+      gone: () => {
+        if (!this.#open.delete(stream)) return;
+        this.#turns.noteGone(this);
+        if (this.#open.size === 0) this.#later(() => this.#closeIdle());
+      },
+    });
+    this.#open.add(stream);
+    this.#turns.noteOpened(this);
+    counts.handedStreams++;
+    return stream;
   }
 
-  /** Ends the inner session with all its streams. */
+  takeTurn(): boolean {
+    this.#work.shift()?.();
+    return this.#work.length > 0;
+  }
+
+  displaceOne(): boolean {
+    this.#connection.lane.counts.troubles.handed_streams++;
+    return [...this.#open].reverse().some((stream) => stream.displace());
+  }
+
+  /** Ends the inner session with all its streams; nothing else that waits is done any more. */
   close(): void {
+    this.#work = [];
+    const session = this.#session;
+    this.#session = undefined;
+    // In its turn: thousands of connections may end at once.
+    if (session !== undefined) this.#later(() => session.destroy());
+  }
+
+  // A session holds more than a stream does.
+  #closeIdle(): void {
+    if (this.#open.size > 0) return;
     this.#session?.destroy();
     this.#session = undefined;
+  }
+
+  #later(work: () => void): void {
+    this.#work.push(work);
+    this.#turns.enter(this);
   }
 
   #innerSession(): ClientHttp2Session {

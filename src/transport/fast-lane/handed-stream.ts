@@ -8,19 +8,31 @@ import { ErrorCode, Flag } from "./protocol.ts";
 import { Stream } from "./stream.ts";
 import type { StreamOwner } from "./stream-owner.ts";
 
-/** Bytes of requests that are handed in one turn: what they ask for may be a hundred times as long. */
+/** Bytes of requests that are handed in one turn: what they ask for may be a hundred times as long, and takes milliseconds. */
 const PIECE_BYTES = 1_024;
 
 /** Fields that belong to the inner connection. */
 const INNER_ONLY: ReadonlySet<string> = new Set(["connection", "transfer-encoding", "keep-alive"]);
 
+/** What a stream asks of the hand-over of its connection. */
+export interface HandedPlace {
+  /** Opens the stream at grpc-js. Throws if Node's client sends nothing of that kind (CONNECT, for one). */
+  request(): ClientHttp2Stream;
+  /** Does a piece of work when its turn comes; never if the connection ends before. */
+  later(work: () => void): void;
+  /** The stream is gone at grpc-js, or will never get there. */
+  gone(): void;
+}
+
 export class HandedStream extends Stream {
   readonly #connection: StreamOwner;
-  readonly #inner: ClientHttp2Stream;
+  readonly #place: HandedPlace;
+  // Undefined until the turn in which it is opened.
+  #inner: ClientHttp2Stream | undefined;
   // Read from the inner stream but not sent, because a window is shut.
   #waiting: Buffer[] = [];
   // Sent by the peer, but not handed on yet; its window bounds it.
-  readonly #unheard: Buffer[] = [];
+  #unheard: Buffer[] = [];
   #isHanding = false;
   #hasInnerEnd = false;
   #trailers: IncomingHttpHeaders | undefined;
@@ -30,10 +42,26 @@ export class HandedStream extends Stream {
   #isInnerDone = false;
   #isOver = false;
 
-  constructor(connection: StreamOwner, id: number, inner: ClientHttp2Stream) {
+  constructor(connection: StreamOwner, id: number, place: HandedPlace) {
     super();
     this.id = id;
     this.#connection = connection;
+    this.#place = place;
+    place.later(() => this.#open());
+  }
+
+  #open(): void {
+    if (this.#isOver) return;
+    let inner: ClientHttp2Stream;
+    try {
+      inner = this.#place.request();
+    } catch {
+      // The headers are well formed, but not of a request that could be sent on.
+      this.#isOver = true;
+      this.#place.gone();
+      this.#connection.reset(this, ErrorCode.protocolError);
+      return;
+    }
     this.#inner = inner;
     inner.on("response", (headers, flags) => this.#takeHeaders(headers, flags));
     inner.on("data", (chunk: Buffer) => this.#takeInner(chunk));
@@ -46,7 +74,11 @@ export class HandedStream extends Stream {
       setImmediate(() => this.#innerDone());
     });
     inner.on("error", ignore);
-    inner.on("close", () => this.#innerClosed());
+    inner.on("close", () => {
+      this.#place.gone();
+      this.#innerClosed();
+    });
+    this.#hand();
   }
 
   takeData(bytes: Buffer, start: number, end: number, isEnd: boolean): void {
@@ -56,19 +88,25 @@ export class HandedStream extends Stream {
     this.#hand();
   }
 
-  // Hands the next piece on, unless answers wait for the peer already.
+  // Hands the next piece on in its turn, unless answers wait for the peer already.
   #hand(): void {
-    if (this.#isOver || this.#isHanding || this.#waiting.length > 0) return;
-    const next = this.#unheard[0];
-    if (next === undefined) {
+    if (this.#inner === undefined || this.#isOver || this.#isHanding || this.#waiting.length > 0) return;
+    if (this.#unheard.length === 0) {
       this.#endIfHeard();
       return;
     }
-    const piece = next.subarray(0, PIECE_BYTES);
-    if (piece.length === next.length) this.#unheard.shift();
-    else this.#unheard[0] = next.subarray(piece.length);
     this.#isHanding = true;
-    this.#inner.write(piece, () => {
+    this.#place.later(() => this.#handPiece());
+  }
+
+  #handPiece(): void {
+    if (this.#isOver) return;
+    if (this.#waiting.length > 0) {
+      this.#isHanding = false;
+      return;
+    }
+    const piece = this.#nextPiece();
+    this.#inner?.write(piece, () => {
       if (!this.#isOver) this.#connection.credit(this, piece.length);
       // Answers to it come on later turns, if at all.
       setImmediate(() => {
@@ -79,8 +117,23 @@ export class HandedStream extends Stream {
     this.#endIfHeard();
   }
 
+  // As much of what was sent as fits, however it was cut into frames.
+  #nextPiece(): Buffer {
+    const parts: Buffer[] = [];
+    let room = PIECE_BYTES;
+    while (room > 0 && this.#unheard.length > 0) {
+      const next = this.#unheard[0] as Buffer;
+      const part = next.subarray(0, room);
+      if (part.length === next.length) this.#unheard.shift();
+      else this.#unheard[0] = next.subarray(part.length);
+      parts.push(part);
+      room -= part.length;
+    }
+    return Buffer.concat(parts);
+  }
+
   #endIfHeard(): void {
-    if (this.#hasInnerEnd && this.#unheard.length === 0 && !this.#inner.writableEnded) this.#inner.end();
+    if (this.#hasInnerEnd && this.#unheard.length === 0 && this.#inner?.writableEnded === false) this.#inner.end();
   }
 
   resume(): void {
@@ -90,18 +143,32 @@ export class HandedStream extends Stream {
   abandon(code: ErrorCode): void {
     this.#isOver = true;
     this.#waiting = [];
-    this.#inner.close(code);
+    this.#unheard = [];
+    if (this.#inner === undefined) this.#place.gone();
+    // With its connection it ends by the end of the inner session.
+    else if (!this.#connection.isClosed) this.#inner.close(code);
   }
 
   giveUp(): void {
-    if (this.#isOver) return;
+    this.#giveUp(GrpcStatus.unavailable, "the connection is about to close");
+  }
+
+  /** Ends the stream because others need its place, and its connection has most. False if it has ended already. */
+  displace(): boolean {
+    return this.#giveUp(
+      GrpcStatus.resourceExhausted,
+      "too many streams are open, and this connection has most of them",
+    );
+  }
+
+  #giveUp(status: GrpcStatus, message: string): boolean {
+    if (this.#isOver) return false;
     const { blocks } = this.#connection.sender;
-    const message = "the connection is about to close";
-    const block = this.#hasHeaders
-      ? blocks.failureTrailers(GrpcStatus.unavailable, message)
-      : blocks.trailersOnly(GrpcStatus.unavailable, message);
+    const block = this.#hasHeaders ? blocks.failureTrailers(status, message) : blocks.trailersOnly(status, message);
     this.#finish(block);
-    this.#inner.close(constants.NGHTTP2_CANCEL);
+    if (this.#inner === undefined) this.#place.gone();
+    else this.#inner.close(constants.NGHTTP2_CANCEL);
+    return true;
   }
 
   #takeHeaders(headers: IncomingHttpHeaders, flags: number): void {
@@ -132,7 +199,7 @@ export class HandedStream extends Stream {
       if (sent < chunk.length) {
         this.#waiting[0] = chunk.subarray(sent);
         sender.hold(this);
-        this.#inner.pause();
+        this.#inner?.pause();
         this.#connection.flushSoon();
         return;
       }
@@ -140,7 +207,7 @@ export class HandedStream extends Stream {
     }
     if (this.#unheard.length > 0 || this.#hasInnerEnd) this.#hand();
     if (this.#isInnerDone) this.#finish(this.#blockOf(this.#trailers ?? {}));
-    else if (this.#inner.isPaused()) this.#inner.resume();
+    else if (this.#inner?.isPaused() === true) this.#inner.resume();
     this.#connection.flushSoon();
   }
 
@@ -151,7 +218,7 @@ export class HandedStream extends Stream {
     if (block.length > 0) sender.headers(this.id, block, true);
     else sender.endData(this.id);
     // A caller that has more to say has nobody to say it to; left half open, the inner stream would stay for good.
-    if (!this.isRemoteDone) this.#inner.close(constants.NGHTTP2_NO_ERROR);
+    if (!this.isRemoteDone) this.#inner?.close(constants.NGHTTP2_NO_ERROR);
     this.#connection.end(this);
     this.#connection.flushSoon();
   }
@@ -163,7 +230,7 @@ export class HandedStream extends Stream {
 
   #innerClosed(): void {
     if (this.#isOver) return;
-    const code = this.#inner.rstCode;
+    const code = this.#inner?.rstCode ?? ErrorCode.noError;
     if (code === ErrorCode.noError && this.#hasEnded && this.#hasHeaders) {
       this.#innerDone();
       return;

@@ -7,6 +7,8 @@ import type { Stream } from "./stream.ts";
 /** The connection, as its streams see it. */
 export interface StreamOwner {
   readonly sender: Sender;
+  /** The connection is over: it says nothing more on any stream. */
+  readonly isClosed: boolean;
   /** True while the peer leaves so much unread that streams which can wait should. */
   readonly isFull: boolean;
   /** Gives a stream's window back what was consumed. */

@@ -1,0 +1,135 @@
+// Floods of streams that grpc-js answers, over few connections and over many: no turn of the event loop gets long, others' calls,
+// connections and streams are served meanwhile, and when the flooders go at once nobody notices.
+
+import { connect, type Socket } from "node:net";
+import { afterEach, describe, expect, test } from "vitest";
+import { Flag, FrameType, PREFACE } from "../../src/transport/fast-lane/protocol.ts";
+import { SHOULD_RATE_LIMIT_PATH as PATH } from "../../src/transport/load-proto.ts";
+import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-rig.ts";
+import { callFields, frameOf, type Http2Peer, messageOf, settingsOf, wordOf } from "../support/http2-peer.ts";
+import { TurnWatch } from "../support/turn-watch.ts";
+
+const TURN_MS_MAX = 50;
+const WATCH = "/grpc.health.v1.Health/Watch";
+const LIST = "/grpc.health.v1.Health/List";
+const REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+const NAME = "envoy.service.ratelimit.v3.RateLimitService";
+/** Questions to reflection: a long answer, and the shortest question. */
+const FILE = messageOf(Buffer.concat([Buffer.from([0x22, NAME.length]), Buffer.from(NAME)]));
+const SERVICES = messageOf(Buffer.from([0x3a, 0]));
+
+type Say = (id: number) => Buffer;
+// Indexed by nothing, so every block is the same bytes.
+const block = (path: string): Buffer =>
+  Buffer.concat(
+    callFields(path).map(([name, value]) =>
+      Buffer.concat([
+        Buffer.from([0, name.length]),
+        Buffer.from(name),
+        Buffer.from([value.length]),
+        Buffer.from(value),
+      ]),
+    ),
+  );
+const open = (id: number, path: string): Buffer => frameOf(FrameType.headers, Flag.endHeaders, id, block(path));
+const data = (id: number, bytes: Buffer, flags = 0): Buffer => frameOf(FrameType.data, flags, id, bytes);
+
+const FLOODS: Readonly<Record<string, Say>> = {
+  "reflection that says nothing": (id) => open(id, REFLECTION),
+  "reflection that asks for long answers": (id) => Buffer.concat([open(id, REFLECTION), data(id, repeat(FILE, 16))]),
+  "reflection that asks as often as it can": (id) =>
+    Buffer.concat([open(id, REFLECTION), data(id, repeat(SERVICES, 500))]),
+  watches: (id) => Buffer.concat([open(id, WATCH), data(id, messageOf(""), Flag.endStream)]),
+  lists: (id) => Buffer.concat([open(id, LIST), data(id, messageOf(""), Flag.endStream)]),
+  "watches given up at once": (id) => Buffer.concat([open(id, WATCH), frameOf(FrameType.rstStream, 0, id, wordOf(8))]),
+};
+/** Streams of all together; the default bound only takes longer to reach. */
+const STREAMS_MAX = 128;
+const SHAPES = [
+  { connections: 10, streams: 100 },
+  { connections: 50, streams: 4 },
+];
+const repeat = (bytes: Buffer, times: number): Buffer => Buffer.concat(Array.from({ length: times }, () => bytes));
+
+let rig: FastLaneRig;
+let sockets: Socket[] = [];
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy();
+  sockets = [];
+  await rig.stop();
+});
+
+async function flood(say: Say, { connections, streams }: (typeof SHAPES)[number]): Promise<void> {
+  const all = Array.from({ length: streams }, (_, i) => say(2 * i + 1));
+  const words = Buffer.concat([
+    PREFACE,
+    settingsOf(),
+    frameOf(FrameType.windowUpdate, 0, 0, wordOf(1_000_000_000)),
+    ...all,
+  ]);
+  for (let i = 0; i < connections; i++) {
+    const socket = connect(rig.server.port, "127.0.0.1", () => socket.write(words));
+    socket.on("error", () => undefined).resume();
+    sockets.push(socket);
+    // What the flooder needs of the processor must not count as ours.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** A call, a watch and a question, each on a connection of its own. */
+async function expectServed(): Promise<void> {
+  const [caller, watcher, asker] = [rig.peer(), rig.peer(), rig.peer()];
+  caller.send(caller.call(1, PATH, "served"));
+  watcher.send(watcher.call(1, WATCH, ""));
+  asker.send(asker.headers(1, callFields(REFLECTION)), frameOf(FrameType.data, Flag.endStream, 1, SERVICES));
+  expect((await caller.outcome(1)).body.toString()).toBe("served");
+  expect((await watcher.seen(FrameType.data, 1)).payload.at(-1)).toBe(1);
+  expect((await asker.outcome(1)).status).toBe("0");
+  for (const peer of [caller, watcher, asker]) peer.close();
+}
+
+const CASES = Object.entries(FLOODS).flatMap(([what, say]) => SHAPES.map((shape) => ({ what, say, shape, ...shape })));
+
+describe("a flood of", () => {
+  test.each(CASES)(
+    "$what, $connections connections with $streams streams each, costs the flooder",
+    async ({ say, shape }) => {
+      rig = await startFastLaneRig(ECHO, { bounds: { handedStreamsTotalMax: STREAMS_MAX } });
+      await expectServed();
+      const watch = new TurnWatch();
+      await flood(say, shape);
+      for (let i = 0; i < 3; i++) await expectServed();
+      for (const isServing of [false, true]) rig.health.setTrouble("store", isServing ? undefined : "away");
+      await expectServed();
+      for (const socket of sockets) socket.destroy();
+      await expectServed();
+      expect(watch.stop()).toBeLessThan(TURN_MS_MAX);
+      expect(rig.failures).toEqual([]);
+    },
+  );
+});
+
+test("streams of all connections are bounded: more of one peer's are refused, and room is made for others", async () => {
+  rig = await startFastLaneRig(ECHO, { bounds: { handedStreamsTotalMax: 12, handedStreamsMax: 10 } });
+  const greedy = rig.peer();
+  for (let id = 1; id < 40; id += 2) greedy.send(greedy.call(id, WATCH, ""));
+  await greedy.seen(FrameType.rstStream, 39);
+  const held = (peer: Http2Peer) =>
+    new Set(peer.frames.filter(({ type }) => type === FrameType.data).map(({ streamId }) => streamId)).size;
+  await greedy.until(() => held(greedy) === 10, "ten watches");
+  const others = [rig.peer(), rig.peer()];
+  for (const other of others) {
+    for (let id = 1; id < 9; id += 2) {
+      other.send(other.call(id, WATCH, ""));
+      await other.seen(FrameType.data, id);
+    }
+  }
+  // Four each are left: nobody has more than the others, and nobody gets more.
+  const ended = greedy.frames.filter(
+    ({ type, fields }) => type === FrameType.headers && fields.get("grpc-status") === "8",
+  );
+  expect(ended).toHaveLength(6);
+  const late = rig.peer();
+  late.send(late.call(1, WATCH, ""));
+  await late.seen(FrameType.data, 1);
+});

@@ -1,0 +1,102 @@
+// Turns and places of streams that grpc-js answers, against any mixture of peers: the bound holds, a peer with less than
+// others gets a place, and whoever hands over much waits for itself.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { HandedTurns, type TurnTaker } from "../../src/transport/fast-lane/handed-turns.ts";
+import { runs } from "../support/runs.ts";
+
+class Peer implements TurnTaker {
+  streams = 0;
+  turns = 0;
+  work = 0;
+  done = 0;
+  readonly #turns: HandedTurns;
+  constructor(turns: HandedTurns) {
+    this.#turns = turns;
+  }
+  takeTurn(): boolean {
+    this.work--;
+    this.done++;
+    return this.work > 0;
+  }
+  displaceOne(): boolean {
+    this.drop();
+    return true;
+  }
+  open(): boolean {
+    if (!this.#turns.mayOpen(this)) return false;
+    this.streams++;
+    this.#turns.noteOpened(this);
+    return true;
+  }
+  drop(): void {
+    if (this.streams === 0) return;
+    this.streams--;
+    this.#turns.noteGone(this);
+  }
+}
+
+describe("places", () => {
+  const act = fc.record({ peer: fc.nat(7), opens: fc.boolean() });
+  test("are never more than the bound, and who has less than another by two gets one", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 20 }), fc.array(act, { maxLength: 300 }), (max, acts) => {
+        const turns = new HandedTurns(max);
+        const peers = Array.from({ length: 8 }, () => new Peer(turns));
+        for (const { peer: index, opens } of acts) {
+          const peer = peers[index] as Peer;
+          if (opens) {
+            const most = Math.max(...peers.map(({ streams }) => streams));
+            const isDue = turns.streams < max || most > peer.streams + 1;
+            expect(peer.open()).toBe(isDue);
+          } else peer.drop();
+          expect(turns.streams).toBe(peers.reduce((sum, { streams }) => sum + streams, 0));
+          expect(turns.streams).toBeLessThanOrEqual(max);
+        }
+      }),
+      { numRuns: runs(200) },
+    );
+  });
+});
+
+describe("turns", () => {
+  test("do one piece of work each, and peers take them one after another", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1, maxLength: 8 }), async (work) => {
+        const turns = new HandedTurns(1);
+        const peers = work.map((pieces) => {
+          const peer = new Peer(turns);
+          peer.work = pieces;
+          turns.enter(peer);
+          return peer;
+        });
+        const all = work.reduce((sum, pieces) => sum + pieces, 0);
+        for (let turn = 1; turn <= all; turn++) {
+          await new Promise((resolve) => setImmediate(resolve));
+          expect(peers.reduce((sum, { done }) => sum + done, 0)).toBe(turn);
+          // Of those that still wait nobody is two pieces ahead.
+          const waiting = peers.filter(({ work: left }) => left > 0).map(({ done }) => done);
+          expect(Math.max(0, ...waiting) - Math.min(Number.POSITIVE_INFINITY, ...waiting)).toBeLessThanOrEqual(1);
+        }
+      }),
+      { numRuns: runs(30) },
+    );
+  });
+
+  test("go first to a newcomer, however many have had one already", async () => {
+    const turns = new HandedTurns(1);
+    const enter = (work: number): Peer => {
+      const peer = new Peer(turns);
+      peer.work = work;
+      turns.enter(peer);
+      return peer;
+    };
+    for (let i = 0; i < 100; i++) enter(1_000);
+    for (let i = 0; i < 100; i++) await new Promise((resolve) => setImmediate(resolve));
+    const newcomer = enter(1);
+    await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(newcomer.done).toBe(1);
+  });
+});
