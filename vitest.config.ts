@@ -41,7 +41,7 @@ export default defineConfig({
           include: ["test/{lua,integration,fault}/**/*.test.ts", "test/**/*.server.test.ts"],
           exclude: [LONG],
           globalSetup: [RUN, ...SERVERS],
-          maxWorkers: CORES + 2,
+          maxWorkers: CORES + 1,
           testTimeout: 60_000,
           hookTimeout: 60_000,
           sequence: { groupOrder: 1 },

@@ -122,9 +122,12 @@ export class Load {
     }, 2);
   }
 
-  /** How late this process itself was at worst: no answer can be quicker than the event loop that reads it. */
+  /**
+   * How late this process itself may have been with an answer: its event loop at worst, once for the deadline's timer and once
+   * for the turn in which sockets are read after it.
+   */
   get loopLateMs(): number {
-    return this.#loopDelay.max / 1_000_000;
+    return (2 * this.#loopDelay.max) / 1_000_000;
   }
 
   /** Stops, and resolves once every take was answered. */

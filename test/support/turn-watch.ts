@@ -12,6 +12,26 @@ export class BusyWatch {
   }
 }
 
+/** How much of its time this process was kept from running: on a busy machine whatever it waits for is late by as much. */
+export class LateWatch {
+  static readonly #TICK_MS = 5;
+  #lastMs = performance.now();
+  #lateMs = 0;
+  readonly #timer = setInterval(() => {
+    const nowMs = performance.now();
+    const lateMs = nowMs - this.#lastMs - LateWatch.#TICK_MS;
+    // A quiet machine's timers are late by a millisecond or two.
+    if (lateMs > LateWatch.#TICK_MS) this.#lateMs += lateMs;
+    this.#lastMs = nowMs;
+  }, LateWatch.#TICK_MS);
+
+  /** Ends the watch; milliseconds in all. */
+  stop(): number {
+    clearInterval(this.#timer);
+    return this.#lateMs;
+  }
+}
+
 /** The longest time from one turn of the event loop to the next. */
 export class TurnWatch {
   #longestMs = 0;
