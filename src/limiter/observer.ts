@@ -7,7 +7,7 @@ import type { Source } from "../core/take.ts";
 export interface LimiterObserver {
   /** A call was decided, by whatever source. `elapsedUs` from decode to decision. */
   decided(refused: boolean, source: Source, elapsedUs: number): void;
-  /** A call was answered without the store, by `policy`. */
+  /** Limits of a call were decided without an answer of the store; `policy` is the strictest that had a part in it. */
   degraded(policy: OnStoreFailure, failure: StoreError): void;
   /** A request named a domain that has no rules, with so many descriptors. */
   domainNotFound(domain: string, descriptors: number): void;

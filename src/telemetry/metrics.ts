@@ -80,7 +80,7 @@ export const METRICS = {
   ]),
   degraded: counter(
     "headgate_degraded_total",
-    "Calls answered without the store, by policy and by what the store did.",
+    "Calls in which on_store_failure stood in for an answer of the store, by policy and by what the store did.",
     ["policy", "reason"],
   ),
   refusedRequests: counter("headgate_request_errors_total", "Requests that could not be understood, by code.", [
