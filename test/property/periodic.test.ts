@@ -1,54 +1,96 @@
-// The bound that periodic exchange promises, over any calls of several processes.
+// The bounds that periodic exchange promises: over any calls of several processes, whatever the way to the store does with
+// their messages, however rules are read anew, and while processes come and go.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Sync } from "../../src/core/limit.ts";
+import { Algorithm, type Limit, Sync } from "../../src/core/limit.ts";
 import { makeLimit } from "../support/builders.ts";
-import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
-import { excessOver, openMembers, PERIOD_MS, play, schedules, sumsByWindow, WINDOWS } from "./several-processes.ts";
+import {
+  calling,
+  changing,
+  Fleet,
+  mostBeyondRate,
+  mostInAlignedWindow,
+  mostInAnyWindow,
+  PERIOD_MS,
+  weathers,
+} from "../support/simulated-fleet.ts";
 
-const MEMBERS = 3;
-const PERIOD_US = PERIOD_MS * 1_000;
-/** Answers that are late make a period longer, which the bound does not speak of. */
-const prompt = (calls: ReturnType<typeof schedules>) => calls.map((list) => list.map((c) => ({ ...c, isSlow: false })));
+const processes = fc.integer({ min: 1, max: 4 });
+const window = (algorithm: Algorithm) =>
+  fc.integer({ min: 1, max: 60 }).map((amount) => makeLimit({ algorithm, amount, sync: Sync.periodic }));
+
+/** The most that `count` processes may let pass of a limit, and what they did. */
+interface Bound {
+  readonly name: string;
+  readonly limits: fc.Arbitrary<Limit>;
+  readonly passed: (fleet: Fleet, limit: Limit) => number;
+  readonly atMost: (limit: Limit, count: number) => number;
+}
+const bounds: Bound[] = [
+  {
+    name: "token bucket: burst + rate x t + N x (burst + rate x two periods) in any time t",
+    limits: fc
+      .tuple(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 3 }))
+      .map(([amount, bursts]) => makeLimit({ amount, burst: amount * bursts, sync: Sync.periodic })),
+    passed: ({ grants }, { amount }) => mostBeyondRate(grants, amount),
+    atMost: ({ burst, amount }, count) => burst + count * (burst + (amount * 2 * PERIOD_MS) / 1_000),
+  },
+  {
+    name: "fixed window: N times the limit",
+    limits: window(Algorithm.fixedWindow),
+    passed: ({ grants }, limit) => mostInAlignedWindow(grants, limit),
+    atMost: ({ amount }, count) => count * amount,
+  },
+  {
+    name: "sliding window: N times the limit in each aligned window",
+    limits: window(Algorithm.slidingWindow),
+    passed: ({ grants }, limit) => mostInAlignedWindow(grants, limit),
+    atMost: ({ amount }, count) => count * amount,
+  },
+  {
+    name: "sliding log: N times the limit in any window",
+    limits: window(Algorithm.slidingLog),
+    passed: ({ grants }, limit) => mostInAnyWindow(grants, limit),
+    atMost: ({ amount }, count) => count * amount,
+  },
+];
 
 describe("periodic exchange of several processes", () => {
-  test("grants at most (N - 1) x (burst + rate x period) more than a token bucket", () => {
-    let asked = 0;
-    let granted = 0;
+  test.each(bounds)("grants at most, of a $name", ({ limits, passed, atMost }) => {
+    const seen = { granted: 0, inMemory: 0 };
     fc.assert(
-      fc.property(
-        fc.integer({ min: 1, max: 60 }),
-        fc.integer({ min: 1, max: 3 }),
-        prompt(schedules(MEMBERS, 6)),
-        (amount, bursts, calls) => {
-          const clock = new ManualClock();
-          const burst = amount * bursts;
-          const limit = makeLimit({ amount, burst, sync: Sync.periodic });
-          const members = openMembers(MEMBERS, clock);
-          const grants = play(members, clock, limit, calls);
-          asked += members.reduce((sum, { line }) => sum + line.asked, 0);
-          granted += grants.length;
-          const perUs = amount / 1_000_000;
-          const over = (MEMBERS - 1) * (burst + perUs * PERIOD_US);
-          expect(excessOver(grants, (us) => burst + perUs * us + over)).toBeLessThanOrEqual(1e-6);
-        },
-      ),
-      { numRuns: runs(300) },
+      fc.property(limits, processes, weathers, calling(6), (limit, count, weather, steps) => {
+        const fleet = new Fleet(limit, count, weather).play(steps);
+        seen.granted += fleet.grants.length;
+        seen.inMemory += fleet.grantedInMemory;
+        expect(passed(fleet, limit)).toBeLessThanOrEqual(atMost(limit, count) + 1e-6);
+      }),
+      { numRuns: runs(100) },
     );
-    expect(asked).toBeLessThan(granted);
+    expect(seen.inMemory).toBeGreaterThan(seen.granted / 10);
   });
 
-  test.each(WINDOWS)("grants at most N times the limit in an aligned window (algorithm %i)", (algorithm) => {
+  test.each(bounds)("grants no more of one process than the limit, whatever is late or lost, of a $name", (bound) => {
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 60 }), prompt(schedules(MEMBERS, 6)), (amount, calls) => {
-        const clock = new ManualClock();
-        const limit = makeLimit({ algorithm, amount, sync: Sync.periodic });
-        const grants = play(openMembers(MEMBERS, clock), clock, limit, calls);
-        expect(Math.max(0, ...sumsByWindow(grants, limit))).toBeLessThanOrEqual(MEMBERS * amount);
+      fc.property(bound.limits, weathers, calling(6), (limit, weather, steps) => {
+        const fleet = new Fleet(limit, 1, weather).play(steps);
+        const own = bound.name.startsWith("token") ? limit.burst : limit.amount;
+        expect(bound.passed(fleet, limit)).toBeLessThanOrEqual(own + 1e-6);
       }),
-      { numRuns: runs(30) },
+      { numRuns: runs(100) },
+    );
+  });
+
+  test.each(bounds)("counts each process that came while others come, go and stand still, of a $name", (bound) => {
+    fc.assert(
+      fc.property(bound.limits, processes, weathers, changing(["losesRegister"]), (limit, count, weather, steps) => {
+        const fleet = new Fleet(limit, count, weather).play(steps);
+        const atMost = bound.atMost(limit, fleet.processes.length);
+        expect(bound.passed(fleet, limit)).toBeLessThanOrEqual(atMost + 1e-6);
+      }),
+      { numRuns: runs(40) },
     );
   });
 });

@@ -37,7 +37,7 @@ export type Step =
   | { readonly does: "works"; readonly us: number; readonly everyUs: number }
   | { readonly does: "drains"; readonly afterUs: number; readonly againUs: number; readonly times: number }
   | { readonly does: "joins"; readonly count: number }
-  | { readonly does: "waits"; readonly us: number }
+  | { readonly does: "waits" | "waitsForEnd"; readonly us: number }
   | { readonly does: "stops"; readonly process: number; readonly us: number }
   | { readonly does: "leaves" | "dies"; readonly process: number }
   | { readonly does: "reloads" | "losesBuckets" | "losesRegister" };
@@ -179,6 +179,7 @@ export class Fleet {
   #play(step: Step): void {
     const process = "process" in step ? this.#alive(step.process) : undefined;
     if (step.does === "waits") this.world.pass(step.us);
+    else if (step.does === "waitsForEnd") this.world.pass(this.#untilEndUs(step.us));
     else if (step.does === "works") this.#work(step.us, step.everyUs);
     else if (step.does === "drains") this.#drain(step);
     else if (step.does === "reloads") this.#limit = { ...this.#limit };
@@ -204,6 +205,12 @@ export class Fleet {
       if (step.does === "leaves") process.leave();
       else process.die();
     }
+  }
+
+  /** So long before the server's next full second, which ends windows. */
+  #untilEndUs(us: number): number {
+    const serverUs = this.world.nowUs + this.world.weather.skewUs;
+    return Math.max(0, MICROS_PER_SECOND - (serverUs % MICROS_PER_SECOND) - us);
   }
 
   /** One that lives; others have to make do with what there is. */
@@ -249,8 +256,12 @@ export class Fleet {
 export const weathers: fc.Arbitrary<Weather> = fc.record({
   seed: fc.nat(),
   delayUsMax: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 10_000 }), fc.integer({ min: 1, max: 60_000 })),
-  lossOneIn: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.integer({ min: 3, max: 50 })),
-  deadlineUs: fc.constantFrom(15_000, 50_000),
+  lossOneIn: fc.oneof(
+    { weight: 2, arbitrary: fc.constant(0) },
+    fc.integer({ min: 2, max: 4 }),
+    fc.integer({ min: 5, max: 50 }),
+  ),
+  deadlineUs: fc.constantFrom(15_000, 50_000, 300_000),
   skewUs: fc.integer({ min: -5_000_000, max: 5_000_000 }),
 });
 
@@ -261,7 +272,7 @@ const pauseUs = fc.oneof(
 );
 const process = fc.nat({ max: 9 });
 
-/** Callers that call in bursts, wait, and sometimes give back; rules that are read anew meanwhile. */
+/** Callers that call in bursts, wait, sometimes give back, and go on over the ends of windows; rules that are read anew. */
 export function calling(costMax: number): fc.Arbitrary<Step[]> {
   const cost = fc.oneof({ weight: 3, arbitrary: fc.constant(1) }, fc.integer({ min: 1, max: costMax }));
   const calls = fc.record({
@@ -278,16 +289,31 @@ export function calling(costMax: number): fc.Arbitrary<Step[]> {
   });
   const waits = fc.record({ does: fc.constant("waits" as const), us: pauseUs });
   const reloads = fc.constant({ does: "reloads" as const });
-  return fc.array(
-    fc.oneof(
-      { weight: 10, arbitrary: calls },
-      { weight: 8, arbitrary: waits },
-      { weight: 1, arbitrary: givesBack },
-      { weight: 1, arbitrary: reloads },
-    ),
-    { minLength: 30, maxLength: 120, size: "max" },
+  const one = fc.oneof(
+    { weight: 10, arbitrary: calls },
+    { weight: 8, arbitrary: waits },
+    { weight: 1, arbitrary: givesBack },
+    { weight: 1, arbitrary: reloads },
   );
+  const few = fc.array(one, { minLength: 10, maxLength: 40, size: "max" });
+  return fc.tuple(few, overEnd, few, overEnd).map((blocks) => blocks.flat());
 }
+
+/** Work that goes on over the end of a window, quicker and quicker. */
+const overEnd: fc.Arbitrary<Step[]> = fc
+  .record({
+    beforeUs: fc.integer({ min: 0, max: 60_000 }),
+    everyUs: fc.integer({ min: 2_000, max: 20_000 }),
+    times: fc.integer({ min: 0, max: 40 }),
+    process: fc.nat({ max: 9 }),
+  })
+  .map(({ beforeUs, everyUs, times, process }) => [
+    { does: "works", us: 250_000, everyUs },
+    { does: "waitsForEnd", us: beforeUs },
+    { does: "works", us: 100_000, everyUs: 2_000 + (everyUs >> 2) },
+    { does: "calls", process, times, cost: 1 },
+    { does: "works", us: 200_000, everyUs },
+  ]);
 
 /** Processes that work on, and come, go, die and stand still meanwhile. `accidents` of the data come on top. */
 export function changing(accidents: readonly Step["does"][] = []): fc.Arbitrary<Step[]> {

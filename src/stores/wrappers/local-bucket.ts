@@ -8,7 +8,7 @@ import type { Standing } from "./standing.ts";
 export class LocalBucket implements Standing {
   readonly bucketKey: string;
   readonly keyHash: number;
-  readonly limit: Limit;
+  limit: Limit;
   remaining = 0;
   asNewAtUs = 0;
 

@@ -1,34 +1,15 @@
-// sync: periodic. A process decides by what the shared store last said and by what it has spent since, and reports that
-// spending once per period. The answer to the report is what it decides by next.
+// sync: periodic. A process decides by what the shared store last said of a bucket and by what it has spent since, and
+// reports that spending once per period. The answer to the report is what it decides by next. How it is accounted for is
+// followed-bucket.ts.
 
-import { Algorithm, type Limit } from "../../core/limit.ts";
-import { usToRefill, WAIT_US_MAX } from "../../core/refill.ts";
-import { Kind, Mode, Outcome, type Take, TakeGroup, Verdict } from "../../core/take.ts";
-import { AMOUNT_MAX, MICROS_PER_MILLI } from "../../core/units.ts";
+import { Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../core/take.ts";
+import { MICROS_PER_MILLI } from "../../core/units.ts";
 import type { Settled, Store } from "../store.ts";
-import { LocalBucket } from "./local-bucket.ts";
+import { Followed } from "./followed-bucket.ts";
 import type { LocalPart } from "./local-part.ts";
-import { microTokensOf, noteStanding, remainingOf, resetUsOf } from "./standing.ts";
 
 /** Most buckets that are followed; others are asked about each time. */
 const FOLLOWED_MAX = 10_000;
-const MICRO_TOKENS = 1_000_000;
-
-/** A bucket that this process decides about. */
-class Followed extends LocalBucket {
-  /** When the last answer was heard, and when its question was sent. */
-  heardUs = 0;
-  knownUs = 0;
-  /** Spent here and not reported; reported and not answered yet. */
-  spent = 0;
-  reported = 0;
-  isReporting = false;
-  wasAsked = false;
-  /** The smallest cost refused here since the last report, and when the shared store said that such a cost would pass. */
-  refusedCost = Number.POSITIVE_INFINITY;
-  askedCost = 0;
-  passesAtUs = 0;
-}
 
 export interface PeriodicOptions {
   readonly store: Store;
@@ -37,11 +18,14 @@ export interface PeriodicOptions {
 }
 
 /**
- * Decides in memory about buckets that the shared store has told of within the period, and reports what was spent every
- * period. N processes together grant at most burst + rate x t + (N - 1) x (burst + rate x period) in any time t; of a
- * window, N times its limit at most (test/property/periodic.test.ts). What was granted too much is owed to the bucket, so
- * it is not granted again. When a report is not answered for two periods, takes go to the shared store one by one, where
+ * Decides in memory about buckets that the shared store has told of: it was asked within the last two periods, and by all
+ * that this process has spent beside that answer there is room. A bucket that is asked for the second time within a
+ * period is followed; until the first answer, and whenever the last one is too old, takes go to the store one by one, where
  * they fail like any other if it is away: the rule's failure policy decides.
+ *
+ * N processes together grant at most burst + rate x t + N x (burst + rate x two periods) in any time t, and of a window N
+ * times its limit, whatever is late, lost or out of order, and however rules are read anew (test/property/periodic.test.ts).
+ * What was granted too much is owed to the bucket, so it is not granted again.
  */
 export class Periodic implements LocalPart {
   readonly turnMs: number;
@@ -50,7 +34,7 @@ export class Periodic implements LocalPart {
   readonly #now: () => number;
   readonly #followed = new Map<string, Followed>();
   readonly #idle: Report[] = [];
-  readonly #reportLimits = new WeakMap<Limit, Limit>();
+  readonly #returned = new TakeGroup();
 
   constructor({ store, periodMs, now }: PeriodicOptions) {
     this.#store = store;
@@ -62,99 +46,82 @@ export class Periodic implements LocalPart {
   take(take: Take, nowUs: number): boolean {
     if (take.mode !== Mode.pay && take.mode !== Mode.peek) return false;
     const bucket = this.#followed.get(take.bucketKey);
-    if (bucket === undefined || bucket.limit !== take.limit) return false;
-    const ageUs = nowUs - bucket.knownUs;
-    if (ageUs > 2 * this.#periodUs || (ageUs > this.#periodUs && !bucket.isReporting)) {
-      this.#report(bucket, nowUs);
-      return false;
-    }
+    if (bucket === undefined || !bucket.isOf(take.limit)) return false;
+    bucket.turn(nowUs);
+    const isFresh = bucket.isKnownSince(nowUs - 2 * this.#periodUs, nowUs);
+    if (!isFresh) this.#report(bucket, nowUs);
+    // The store knows what was reported to it. While it does not know all, it may not grant beyond that, either.
+    if (!isFresh && (bucket.isSettled || bucket.hasRoom(take.cost, nowUs))) return false;
     bucket.wasAsked = true;
-    turnWindow(bucket, nowUs);
-    if (hasRoom(bucket, take.cost, nowUs)) {
-      take.outcome = Outcome.room;
-      take.waitUs = 0;
-      if (take.mode === Mode.pay) {
-        bucket.spent += take.cost;
-        take.paid = true;
-        take.paidAtUs = nowUs;
-      }
-    } else {
-      this.#refuse(bucket, take, nowUs);
-    }
-    describe(bucket, take, nowUs);
+    bucket.judge(take, nowUs, this.#periodUs);
+    if (take.mode === Mode.pay && take.outcome === Outcome.room) bucket.pay(take);
+    bucket.describe(take, nowUs);
     return true;
   }
 
-  undo(take: Take, nowUs: number): void {
-    if (!this.giveBack(take, nowUs)) this.#giveBackRemotely(take);
+  undo(take: Take): void {
+    this.giveBack(take);
   }
 
   conclude(take: Take, nowUs: number): void {
-    const bucket = this.#followed.get(take.bucketKey);
-    if (bucket !== undefined) describe(bucket, take, nowUs);
+    this.#followed.get(take.bucketKey)?.describe(take, nowUs);
   }
 
-  wish(): number {
+  wish(take: Take, nowUs: number): number {
+    let bucket = this.#followed.get(take.bucketKey);
+    if (bucket === undefined) {
+      if (this.#followed.size >= FOLLOWED_MAX) return 0;
+      bucket = new Followed(take, nowUs);
+      this.#followed.set(take.bucketKey, bucket);
+    } else {
+      bucket.turn(nowUs);
+      bucket.follow(take.limit);
+      if (!bucket.isKnownSince(nowUs - 2 * this.#periodUs, nowUs)) this.#report(bucket, nowUs);
+    }
+    bucket.onAsked(take.cost);
     return 0;
   }
 
-  learn(asked: Take, take: Take | undefined, _wished: Take | undefined, sentUs: number, nowUs: number): void {
-    if (take === undefined) return;
-    let bucket = this.#followed.get(asked.bucketKey);
-    if (bucket !== undefined && bucket.limit !== asked.limit) {
-      // Rules were read anew: what was spent under the old limit is reported, and nothing else is known any more.
-      this.#report(bucket, nowUs);
-      this.#followed.delete(asked.bucketKey);
-      bucket = undefined;
-    }
-    if (bucket === undefined) {
-      if (this.#followed.size >= FOLLOWED_MAX) return;
-      bucket = new Followed(asked);
-      this.#followed.set(asked.bucketKey, bucket);
-    }
-    if (sentUs < bucket.knownUs) return;
-    note(bucket, take, sentUs, nowUs);
+  learn(asked: Take, take: Take | undefined): void {
+    if (asked.mode === Mode.pay) this.#followed.get(asked.bucketKey)?.onAnswered(asked.cost, take?.paid === true);
   }
 
-  giveBack(take: Take, _nowUs: number): boolean {
+  giveBack(take: Take): boolean {
     const bucket = this.#followed.get(take.bucketKey);
-    if (bucket === undefined || bucket.limit !== take.limit || bucket.spent < take.cost) return false;
-    bucket.spent -= take.cost;
+    if (take.paidAtUs >= 0) return false;
+    const paidAtUs = bucket?.unpay(take) ?? 0;
+    if (paidAtUs > 0) this.#giveBackRemotely(take, take.cost, paidAtUs);
     return true;
   }
 
   forget(bucketKey: string): void {
-    this.#followed.delete(bucketKey);
+    this.#followed.get(bucketKey)?.forget();
   }
 
   turn(nowUs: number): void {
     for (const bucket of this.#followed.values()) {
       if (bucket.isReporting) continue;
-      if (bucket.spent > 0 || bucket.wasAsked) this.#report(bucket, nowUs);
-      else if (nowUs - bucket.knownUs > this.#periodUs) this.#followed.delete(bucket.bucketKey);
+      bucket.turn(nowUs);
+      if (bucket.unreported > 0 || bucket.wasAsked) this.#report(bucket, nowUs);
+      else if (bucket.isSettled && nowUs - bucket.beganUs > this.#periodUs) this.#followed.delete(bucket.bucketKey);
     }
   }
 
   close(nowUs: number): void {
-    for (const bucket of this.#followed.values()) if (bucket.spent > 0) this.#report(bucket, nowUs);
-    this.#followed.clear();
+    for (const bucket of this.#followed.values()) if (bucket.unreported > 0) this.#report(bucket, nowUs);
   }
 
   /** For `Report` alone. */
   reported(report: Report): void {
     const { bucket, group } = report;
-    if (bucket !== undefined) {
-      bucket.isReporting = false;
-      const hasFailed = group.verdict === Verdict.failed;
-      if (hasFailed) bucket.spent += bucket.reported;
-      bucket.reported = 0;
-      const nowUs = this.#now();
-      const peek = group.takes[group.size - 1];
-      if (!hasFailed && peek !== undefined && report.sentUs >= bucket.knownUs) {
-        note(bucket, peek, report.sentUs, nowUs);
-        bucket.askedCost = peek.outcome === Outcome.room ? 0 : peek.cost;
-        bucket.passesAtUs = nowUs + peek.waitUs;
-      }
+    const peek = group.takes[group.size - 1];
+    if (bucket !== undefined && peek !== undefined) {
+      const hasFailed = group.verdict === Verdict.failed || peek.outcome === Outcome.unanswered;
+      const paid = group.size > 1 ? group.takes[0] : undefined;
+      const returned = bucket.onReported(!hasFailed, paid?.paidAtUs ?? 0);
+      if (returned > 0 && paid !== undefined) this.#giveBackRemotely(paid, returned, paid.paidAtUs);
+      // What a denial memory says is up to a second old: good for refusing, not for granting.
+      if (!hasFailed && group.source === Source.store) bucket.learn(peek, report, this.#now());
     }
     report.bucket = undefined;
     group.reset();
@@ -163,64 +130,24 @@ export class Periodic implements LocalPart {
 
   /** Reports what was spent, whether or not there is room, and asks how the bucket stands. */
   #report(bucket: Followed, nowUs: number): void {
-    if (bucket.isReporting) return;
+    if (bucket.isReporting || bucket.mayHaveEnded(nowUs)) return;
     const report = this.#idle.pop() ?? new Report(this);
-    const limit = this.#reportLimitOf(bucket.limit);
-    if (bucket.spent > 0) addTake(report.group, bucket, limit, Mode.postPaid, Math.min(bucket.spent, AMOUNT_MAX));
-    const asked = Number.isFinite(bucket.refusedCost) ? bucket.refusedCost : 1;
-    addTake(report.group, bucket, limit, Mode.peek, asked);
     report.bucket = bucket;
     report.sentUs = nowUs;
-    bucket.reported = bucket.spent;
-    bucket.spent = 0;
-    bucket.isReporting = true;
-    bucket.wasAsked = false;
-    bucket.refusedCost = Number.POSITIVE_INFINITY;
+    report.covered = bucket.ask(report.group);
     if (this.#store.take(report.group, report)) this.reported(report);
   }
 
-  #refuse(bucket: Followed, take: Take, nowUs: number): void {
-    const { limit, cost } = take;
-    if (cost > limit.burst) {
-      take.outcome = Outcome.never;
-      take.waitUs = 0;
-      return;
-    }
-    bucket.refusedCost = Math.min(bucket.refusedCost, cost);
-    take.outcome = Outcome.over;
-    take.waitUs = this.#waitUs(bucket, cost, nowUs);
-  }
-
-  #waitUs(bucket: Followed, cost: number, nowUs: number): number {
-    const { limit } = bucket;
-    if (limit.algorithm === Algorithm.tokenBucket) {
-      if (limit.amount === 0) return resetUsOf(bucket, limit, nowUs);
-      const missing = (cost + bucket.spent + bucket.reported) * MICRO_TOKENS - microTokensOf(bucket, limit, nowUs);
-      return Math.max(1, usToRefill(missing, limit));
-    }
-    if (limit.algorithm === Algorithm.fixedWindow && bucket.asNewAtUs > nowUs) return resetUsOf(bucket, limit, nowUs);
-    // Only the shared store knows when hits leave the window: what it said of this cost, else the next it will say.
-    const isKnown = cost === bucket.askedCost && bucket.passesAtUs > nowUs;
-    const passesAtUs = isKnown ? bucket.passesAtUs : Math.max(nowUs, bucket.knownUs + this.#periodUs);
-    return Math.max(1, passesAtUs - nowUs);
-  }
-
-  #giveBackRemotely(take: Take): void {
-    const group = new TakeGroup();
-    const copy = addTake(group, take, take.limit, Mode.pay, take.cost);
+  #giveBackRemotely(take: Take, cost: number, paidAtUs: number): void {
+    this.#returned.reset();
+    const copy = this.#returned.add(take.limit);
+    copy.bucketKey = take.bucketKey;
+    copy.keyHash = take.keyHash;
+    copy.mode = Mode.pay;
+    copy.cost = cost;
     copy.paid = true;
-    copy.paidAtUs = take.paidAtUs;
-    this.#store.giveBack(group);
-  }
-
-  // What is spent is owed however much it is; the limit's own largest debt is for hits that nobody could refuse.
-  #reportLimitOf(limit: Limit): Limit {
-    let reportLimit = this.#reportLimits.get(limit);
-    if (reportLimit === undefined) {
-      reportLimit = { ...limit, debtMax: AMOUNT_MAX };
-      this.#reportLimits.set(limit, reportLimit);
-    }
-    return reportLimit;
+    copy.paidAtUs = paidAtUs;
+    this.#store.giveBack(this.#returned);
   }
 }
 
@@ -230,6 +157,8 @@ class Report implements Settled {
   readonly #owner: Periodic;
   bucket: Followed | undefined;
   sentUs = 0;
+  /** As Followed.covered, if it is answered. */
+  covered = 0;
 
   constructor(owner: Periodic) {
     this.#owner = owner;
@@ -238,57 +167,4 @@ class Report implements Settled {
   settled(): void {
     this.#owner.reported(this);
   }
-}
-
-function addTake(
-  group: TakeGroup,
-  bucket: { readonly bucketKey: string; readonly keyHash: number },
-  limit: Limit,
-  mode: Mode,
-  cost: number,
-): Take {
-  const take = group.add(limit);
-  take.bucketKey = bucket.bucketKey;
-  take.keyHash = bucket.keyHash;
-  take.descriptor = group.size;
-  take.kind = Kind.shadow;
-  take.mode = mode;
-  take.cost = cost;
-  return take;
-}
-
-function note(bucket: Followed, answer: Take, sentUs: number, nowUs: number): void {
-  noteStanding(bucket, bucket.limit, answer, nowUs);
-  bucket.heardUs = nowUs;
-  bucket.knownUs = sentUs;
-}
-
-/** A fixed window that ends between two answers: what was spent in it no longer counts, and need not be reported. */
-function turnWindow(bucket: Followed, nowUs: number): void {
-  if (bucket.limit.algorithm !== Algorithm.fixedWindow) return;
-  if (bucket.asNewAtUs <= bucket.heardUs || bucket.asNewAtUs > nowUs) return;
-  bucket.asNewAtUs = bucket.heardUs;
-  bucket.spent = 0;
-}
-
-function hasRoom(bucket: Followed, cost: number, nowUs: number): boolean {
-  const { limit } = bucket;
-  const spent = bucket.spent + bucket.reported;
-  // In tokens, a debt counts too: what was granted too much is worked off before anything passes.
-  if (limit.algorithm === Algorithm.tokenBucket) {
-    return microTokensOf(bucket, limit, nowUs) >= (cost + spent) * MICRO_TOKENS;
-  }
-  return remainingOf(bucket, limit, nowUs) >= cost + spent;
-}
-
-function describe(bucket: Followed, take: Take, nowUs: number): void {
-  const { limit } = bucket;
-  const spent = bucket.spent + bucket.reported;
-  take.cappedHits = 0;
-  take.remaining = Math.max(0, remainingOf(bucket, limit, nowUs) - spent);
-  take.resetUs = resetUsOf(bucket, limit, nowUs);
-  if (spent === 0) return;
-  if (limit.algorithm === Algorithm.tokenBucket && limit.amount > 0)
-    take.resetUs = Math.min(WAIT_US_MAX, take.resetUs + usToRefill(spent * MICRO_TOKENS, limit));
-  else take.resetUs = Math.max(take.resetUs, 1);
 }
