@@ -1,15 +1,27 @@
 -- The buckets of these keys, by the keys' places. Keys are ASCII: other bytes stand as \x and two hex digits, a backslash
--- twice. `locks` holds the rows still until the transaction ends; rows are
--- locked in the order of their keys, so that no two calls wait for each other.
-CREATE OR REPLACE FUNCTION read_buckets_v2(keys text[], locks boolean)
+-- twice. `locks` holds the rows still until the transaction ends; rows are locked in the order of their keys, so that no two
+-- calls wait for each other. Without `waits` a row that somebody else holds is passed over: held_buckets tells which.
+CREATE OR REPLACE FUNCTION read_buckets_v2(keys text[], locks boolean, waits boolean)
 RETURNS TABLE (place bigint, at_us bigint, used bigint, previous bigint, expires_us bigint) LANGUAGE plpgsql VOLATILE ROWS 10 AS $$
 BEGIN
-  IF locks THEN
+  IF locks AND waits THEN
     RETURN QUERY SELECT k.place, b.at_us, b.used, b.previous, b.expires_us
     FROM unnest(keys) WITH ORDINALITY k (bucket_key, place) JOIN bucket b ON b.bucket_key = k.bucket_key COLLATE "C"
     ORDER BY b.bucket_key FOR UPDATE OF b;
+  ELSIF locks THEN
+    RETURN QUERY SELECT k.place, b.at_us, b.used, b.previous, b.expires_us
+    FROM unnest(keys) WITH ORDINALITY k (bucket_key, place) JOIN bucket b ON b.bucket_key = k.bucket_key COLLATE "C"
+    ORDER BY b.bucket_key FOR UPDATE OF b SKIP LOCKED;
   ELSE
     RETURN QUERY SELECT k.place, b.at_us, b.used, b.previous, b.expires_us
     FROM unnest(keys) WITH ORDINALITY k (bucket_key, place) JOIN bucket b ON b.bucket_key = k.bucket_key COLLATE "C";
   END IF;
 END $$;
+
+-- Of the keys without `is_kept` those that have a row, and the transaction that holds it, or held it last.
+CREATE OR REPLACE FUNCTION held_buckets(keys text[], is_kept boolean[])
+RETURNS TABLE (place bigint, holder bigint) LANGUAGE sql VOLATILE ROWS 10 AS $$
+  SELECT k.place, b.xmax::text::bigint
+  FROM unnest(keys) WITH ORDINALITY k (bucket_key, place) JOIN bucket b ON b.bucket_key = k.bucket_key COLLATE "C"
+  WHERE NOT is_kept[k.place]
+$$;

@@ -8,12 +8,16 @@
 --             Keys and limits are given by their place, counted from 1. A take of mode 6 gives back what was paid, one of
 --             mode 4 charges a counter, one of mode 5 stands for a counter that is known to be over.
 -- locks       true: reads lock their rows, which is exact under READ COMMITTED; false: leaves that to SERIALIZABLE
--- reply       time, damaged buckets, then per group its verdict (1 allowed, 2 refused, 3 too late), unless it is too late
---             followed per take by: outcome (plus 4 if paid), remaining, wait and reset in microseconds, time of payment
+-- waits       true: waits for rows that others hold, up to lock_timeout, which fails the whole call; false: passes them over
+-- reply       time, damaged buckets, then per group its verdict (1 allowed, 2 refused, 3 too late, 5 passed over), after 5
+--             followed by the key that somebody else holds and by the holder's transaction, after 1 and 2
+--             per take by: outcome (plus 4 if paid), remaining, wait and reset in microseconds, time of payment
 --             (of a charge: the count), capped hits
 -- state       as each algorithm's file says; a row with nonsense in it counts as none and is overwritten
 -- A refusal writes nothing, but keeps a bucket longer whose rate was lowered since it was written. Time is read after the rows are locked, so it never runs back for a bucket.
-CREATE OR REPLACE FUNCTION take_all_v2(keys text[], injected_us bigint, limits bigint[], groups bigint[], locks boolean)
+CREATE OR REPLACE FUNCTION take_all_v2(
+  keys text[], injected_us bigint, limits bigint[], groups bigint[], locks boolean, waits boolean
+)
 RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   room CONSTANT bigint := 1;
@@ -32,6 +36,9 @@ DECLARE
   opened_by bigint[] := zeros; -- the group that opened it last, by where that begins
   opened_for bigint[] := zeros; -- the limit it was last opened for, by its place
   has_changes boolean := false;
+  found int := 0; -- rows that were read
+  holder bigint[]; -- by the place of the key, of rows that were passed over
+  held int;
   -- Of the group, by the take's place in it.
   outcome bigint[]; wait bigint[]; paid_us bigint[]; capped bigint[]; counted bigint[];
   has_over boolean; is_denied boolean;
@@ -46,10 +53,13 @@ DECLARE
   k int; l int; o_l int;
   mode bigint; cost bigint; descriptor bigint; kind bigint;
 BEGIN
-  FOR saved IN SELECT * FROM read_buckets_v2(keys, locks) LOOP
-    k := saved.place;
+  FOR saved IN SELECT * FROM read_buckets_v2(keys, locks, waits) LOOP
+    k := saved.place; found := found + 1;
     is_kept[k] := true; kept_until[k] := saved.expires_us; saved_at[k] := saved.at_us; saved_used[k] := saved.used; saved_previous[k] := saved.previous;
   END LOOP;
+  IF locks AND NOT waits AND found < cardinality(keys) THEN
+    FOR saved IN SELECT * FROM held_buckets(keys, is_kept) LOOP holder[saved.place] := saved.holder; END LOOP;
+  END IF;
   IF now_us = 0 THEN now_us := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint; END IF;
 
   WHILE g <= cardinality(groups) LOOP
@@ -58,6 +68,17 @@ BEGIN
     IF groups[g + 1] > 0 AND now_us > groups[g + 1] THEN
       o := o + 1; reply[o] := 3; g := next_g;
       CONTINUE;
+    END IF;
+    IF holder IS NOT NULL THEN
+      held := 0;
+      FOR t IN first .. next_g - 1 BY fields LOOP
+        IF holder[groups[t]] IS NOT NULL THEN held := groups[t]; END IF;
+      END LOOP;
+      IF held > 0 THEN
+        reply[o + 1] := 5; reply[o + 2] := held; reply[o + 3] := holder[held];
+        o := o + 3; g := next_g;
+        CONTINUE;
+      END IF;
     END IF;
     outcome := NULL; wait := NULL; paid_us := NULL; capped := NULL; counted := NULL;
     is_refused := false; has_quota := false; has_quota_room := groups[g + 2] % 2 = 1;

@@ -29,6 +29,11 @@ beforeEach(async () => {
   proxy = await FaultProxy.start(server.port);
   const target = server.target({ port: proxy.port });
   ({ store, reports } = await openPostgresRig({ target, deadlineMs: DEADLINE_MS, connections: 1, sweeps: false }));
+  // So that nothing but takes passes the proxy.
+  const idle = "state = 'idle' AND query LIKE 'SELECT take_all%' AND application_name = 'headgate'";
+  await until("the connection beside it is up, too", async () => {
+    return (await server.query(`SELECT FROM pg_stat_activity WHERE ${idle}`)).length === 2;
+  });
 });
 afterEach(async () => {
   proxy.release();

@@ -110,6 +110,11 @@ export abstract class Batch {
     return { bucketKey, limit, mode: this.numbers[at + 4] ?? 0, cost: this.numbers[at + 5] ?? 0 };
   }
 
+  /** The key at that place, counted from 1. */
+  keyAt(place: number): string {
+    return this.keys[place - 1] ?? "";
+  }
+
   /** Writes into each group's head the latest server time at which it may still pay. */
   protected writeLatest(latestOf: (batched: BatchedGroup) => number): void {
     for (const batched of this.groups) this.numbers[batched.at + 1] = latestOf(batched);

@@ -25,10 +25,10 @@ export class Gathering<B extends Batch> {
     this.#filling.set(batch.slot, batch);
   }
 
-  /** Removes the oldest batch. */
-  shift(): B | undefined {
-    const batch = this.#batches.shift();
-    if (batch !== undefined) this.#close(batch);
+  /** Removes the oldest batch whose slot has room on the way. */
+  shift(hasRoom: (slot: number) => boolean): B | undefined {
+    const batch = this.#batches.find(({ slot }) => hasRoom(slot));
+    if (batch !== undefined) this.remove(batch);
     return batch;
   }
 

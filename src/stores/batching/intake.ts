@@ -40,6 +40,8 @@ export interface ServerSide<B extends Batch> {
   readonly send: () => void;
   /** The batch got no answer for so long that its connection should be given up. */
   readonly onSilence: (batch: B, trouble: string) => void;
+  /** As SettlerOptions says. Absent: the server passes nobody over. */
+  readonly onHeld?: (bucketKey: string, holder: number) => number | undefined;
 }
 
 /** Takes on their way to one server. */
@@ -85,7 +87,12 @@ export class Intake<B extends Batch> {
       breaker: this.#breaker,
       giveBack: (receipt, slot) => this.addReceipt(receipt, slot),
       onGivenBack: () => this.#receiptPause.reset(),
-      onNotGivenBack: (batch) => this.#giveBackLater(batch),
+      onNotGivenBack: (receipts, slot) => this.#giveBackLater(receipts, slot),
+      onHeld: (bucketKey, holder) => server.onHeld?.(bucketKey, holder),
+      again: (batched, slot) => {
+        this.settler.addAgain(this.#batchFor(batched.group, slot), batched);
+        this.schedule();
+      },
       onUnsent: (batch) => this.#gathering.remove(batch),
       onRoom: () => this.#onRoom(),
       onSilence: server.onSilence,
@@ -162,9 +169,12 @@ export class Intake<B extends Batch> {
     return batches;
   }
 
-  /** Hands over the oldest batch alone, with what is to be given back, or receipts alone; undefined if nothing waits. */
-  next(): B | undefined {
-    const batch = this.#gathering.shift();
+  /**
+   * Hands over the oldest batch alone, of those whose slot has room on the way, with what is to be given back, or receipts
+   * alone; undefined if nothing waits.
+   */
+  next(hasRoom: (slot: number) => boolean = () => true): B | undefined {
+    const batch = this.#gathering.shift(hasRoom);
     if (!this.#canGiveBack()) return batch;
     if (batch === undefined) return this.#receiptsAlone();
     this.#addReceiptsTo(batch);
@@ -312,8 +322,8 @@ export class Intake<B extends Batch> {
   }
 
   /** The server ran nothing of the batch: its receipts travel again, less and less often while it goes on refusing. */
-  #giveBackLater(batch: B): void {
-    for (const receipt of batch.receipts) this.#receipts.add(receipt, batch.slot);
+  #giveBackLater(receipts: readonly Receipt[], slot: number): void {
+    for (const receipt of receipts) this.#receipts.add(receipt, slot);
     this.#receiptTimer ??= setTimeout(() => {
       this.#receiptTimer = undefined;
       if (this.#server.isUp()) this.schedule();

@@ -16,6 +16,11 @@ export const TOO_LATE = 3;
 /** The verdict of a group one of whose counters is none: its key holds something else. Nothing follows it. */
 export const NO_COUNT = 4;
 
+/** The verdict of a group that was passed over, unpaid. After it come the key that is held, by its place, and by whom. */
+export const HELD = 5;
+/** Numbers of such a group. */
+export const HELD_NUMBERS = 3;
+
 /**
  * Whether `reply` is one to a call with these groups, the first of which begins at `start`. What passes can be read
  * without further checks.
@@ -31,6 +36,7 @@ export function isReplyTo(
     const verdict: unknown = reply[at];
     at++;
     if (verdict === 1 || verdict === 2) at += batched.size * TAKE_NUMBERS;
+    else if (verdict === HELD) at += HELD_NUMBERS - 1;
     else if (verdict !== TOO_LATE && verdict !== NO_COUNT) return false;
   }
   if (reply.length !== at) return false;
@@ -42,10 +48,14 @@ export class ReplyReader {
   readonly #reply: readonly number[];
   #at: number;
 
+  /** Places of the receipts that were passed over. */
+  readonly notGivenBack: readonly number[];
+
   /** `start`: where the first group begins. */
-  constructor(reply: readonly number[], start: number = REPLY_HEAD_NUMBERS) {
+  constructor(reply: readonly number[], start: number = REPLY_HEAD_NUMBERS, notGivenBack: readonly number[] = []) {
     this.#reply = reply;
     this.#at = start;
+    this.notGivenBack = notGivenBack;
   }
 
   /** The server's time at the call, in microseconds. */
@@ -58,12 +68,12 @@ export class ReplyReader {
     return this.#reply[1] ?? 0;
   }
 
-  /** The verdict of the group whose turn it is: allowed, refused, TOO_LATE or NO_COUNT. */
+  /** The verdict of the group whose turn it is: allowed, refused, TOO_LATE, NO_COUNT or HELD. */
   get verdict(): number {
     return this.#reply[this.#at] ?? TOO_LATE;
   }
 
-  /** Writes the answer of the group whose turn it is, and goes on to the next. Not for TOO_LATE and NO_COUNT. */
+  /** Writes the answer of the group whose turn it is, and goes on to the next. Only for allowed and refused. */
   writeTo(group: TakeGroup, batched: BatchedGroup): void {
     const reply = this.#reply;
     group.verdict = this.verdict as Verdict;
@@ -85,6 +95,11 @@ export class ReplyReader {
     this.skip(batched);
   }
 
+  /** Of a group that is HELD: the place of the key, and whose it is. */
+  get held(): { readonly place: number; readonly holder: number } {
+    return { place: this.#reply[this.#at + 1] ?? 0, holder: this.#reply[this.#at + 2] ?? 0 };
+  }
+
   /** Calls `each` with every take of the group whose turn it is that was paid. Does not go on. */
   eachPaid(batched: BatchedGroup, each: (index: number, paidAtUs: number, cappedHits: number) => void): void {
     if (this.verdict >= TOO_LATE) return;
@@ -96,6 +111,7 @@ export class ReplyReader {
 
   /** Goes on to the next group. */
   skip(batched: BatchedGroup): void {
-    this.#at += 1 + (this.verdict >= TOO_LATE ? 0 : batched.size * TAKE_NUMBERS);
+    if (this.verdict === HELD) this.#at += HELD_NUMBERS;
+    else this.#at += 1 + (this.verdict >= TOO_LATE ? 0 : batched.size * TAKE_NUMBERS);
   }
 }

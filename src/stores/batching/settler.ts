@@ -10,7 +10,7 @@ import type { Batch, BatchedGroup } from "./batch.ts";
 import type { CompleteOptions } from "./options.ts";
 import { answerByUs } from "./patience.ts";
 import type { Receipt } from "./receipts.ts";
-import { NO_COUNT, type ReplyReader, TOO_LATE } from "./reply.ts";
+import { HELD, NO_COUNT, type ReplyReader, TOO_LATE } from "./reply.ts";
 import type { ServerTime } from "./server-time.ts";
 
 /** A latest time of payment that lies in the past of every server. */
@@ -27,8 +27,12 @@ export interface SettlerOptions<B extends Batch> extends Omit<CompleteOptions, "
   readonly giveBack: (receipt: Receipt, slot: number) => void;
   /** The server ran a batch that gave something back. */
   readonly onGivenBack: () => void;
-  /** The server did not run the batch: what it was to give back has still to be. */
-  readonly onNotGivenBack: (batch: B) => void;
+  /** The server did not run what should have given these back: they have still to be. */
+  readonly onNotGivenBack: (receipts: readonly Receipt[], slot: number) => void;
+  /** A group was passed over because somebody holds that key: the slot that it waits in now, undefined if it waits no more. */
+  readonly onHeld: (bucketKey: string, holder: number) => number | undefined;
+  /** Has a group travel again, in that slot. */
+  readonly again: (batched: BatchedGroup, slot: number) => void;
   /** All groups of a batch were answered before it could be sent; it need not be sent any more. */
   readonly onUnsent: (batch: B) => void;
   /** A batch that was sent has its outcome: there is room on the way to the server. */
@@ -65,6 +69,16 @@ export class Settler<B extends Batch> {
     if (batch.waiting === 0) this.#open.add(batch);
     batch.add(group, then);
     this.#takes += group.size;
+  }
+
+  /** Has a group that was passed over travel in another batch. It keeps the time at which it is answered. */
+  addAgain(batch: B, { group, then, answerByUs }: BatchedGroup): void {
+    this.add(batch, group, then);
+    const added = batch.groups.at(-1);
+    if (added === undefined) return;
+    added.answerByUs = answerByUs;
+    added.hasDeadline = true;
+    this.#arm(batch);
   }
 
   /**
@@ -131,17 +145,27 @@ export class Settler<B extends Batch> {
     if (injectedTime === undefined) serverTime.observe({ sentUs, serverUs: reader.serverUs, receivedUs });
     observer.answered(receivedUs - sentUs, batch.takes);
     if (reader.damaged > 0) observer.damaged(reader.damaged);
-    if (batch.receipts.length > 0) {
-      observer.gaveBack(batch.receipts.length);
-      this.#options.onGivenBack();
-    }
+    if (batch.receipts.length > 0) this.#noteReceipts(batch, reader);
     this.#settleGroups(batch, reader, receivedUs);
     this.#noteIdle();
   }
 
+  #noteReceipts({ receipts, slot }: B, { notGivenBack }: ReplyReader): void {
+    const { observer, onGivenBack, onNotGivenBack } = this.#options;
+    const count = receipts.length - notGivenBack.length;
+    if (count > 0) {
+      observer.gaveBack(count);
+      onGivenBack();
+    }
+    if (notGivenBack.length > 0) {
+      const waiting = receipts.filter((_, place) => notGivenBack.includes(place));
+      onNotGivenBack(waiting, slot);
+    }
+  }
+
   /** Fails the batch's groups: it was not sent, or the server refused it, and nothing was paid or given back. */
   fail(batch: B, error: StoreError): void {
-    if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch);
+    if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch.receipts, batch.slot);
     this.#failGroups(batch, error);
   }
 
@@ -223,6 +247,11 @@ export class Settler<B extends Batch> {
         this.#fail(batch, batched, new StoreError("STORE_COUNTER", error, { transient: false }));
         reader.skip(batched);
         succeeded++;
+      } else if (reader.verdict === HELD) {
+        this.#passOver(batch, batched, reader);
+        reader.skip(batched);
+        // The server works.
+        succeeded++;
       } else {
         if (batched.answerByUs < receivedUs) late++;
         succeeded++;
@@ -232,6 +261,20 @@ export class Settler<B extends Batch> {
     }
     if (late > 0) observer.loopLate(late);
     this.#record(batch, succeeded, failed);
+  }
+
+  #passOver(batch: B, batched: BatchedGroup, reader: ReplyReader): void {
+    const { onHeld, again, serverName } = this.#options;
+    const { place, holder } = reader.held;
+    const slot = onHeld(batch.keyAt(place), holder);
+    if (slot === undefined) {
+      const text = `somebody else has held rows of the call in ${serverName} for long`;
+      this.#fail(batch, batched, new StoreError("STORE_TIMEOUT", text, { transient: true }));
+      return;
+    }
+    batched.isAnswered = true;
+    batch.waiting--;
+    again(batched, slot);
   }
 
   #giveBackPaid(batch: B, batched: BatchedGroup, reader: ReplyReader): void {
@@ -283,7 +326,7 @@ export class Settler<B extends Batch> {
   };
 
   #dropUnsent(batch: B): void {
-    if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch);
+    if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch.receipts, batch.slot);
     this.#options.onUnsent(batch);
     this.finish(batch);
     this.#noteIdle();

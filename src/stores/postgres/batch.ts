@@ -4,6 +4,7 @@
 import { createHash } from "node:crypto";
 import type { TakeGroup } from "../../core/take.ts";
 import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
+import { Lane } from "./lanes.ts";
 import type { Link } from "./link.ts";
 
 /** Bounds of one call, so that its rows are held for two or three milliseconds at most. A larger group travels alone. */
@@ -31,8 +32,15 @@ export interface TakeAllArguments {
 export class PostgresBatch extends Batch {
   /** How often it was sent. */
   attempts = 0;
+  /** Whether it waits for rows that others hold. */
+  waits: boolean;
   /** The connection it was sent over. */
   link: Link | undefined;
+
+  constructor(lane: number) {
+    super(lane);
+    this.waits = lane === Lane.contended;
+  }
 
   hasRoomFor(group: TakeGroup): boolean {
     return this.groups.length === 0 || this.takes + group.size <= BATCH_TAKES_MAX;

@@ -8,6 +8,7 @@ import type { Intake } from "../batching/intake.ts";
 import type { CompleteOptions } from "../batching/options.ts";
 import type { PostgresBatch } from "./batch.ts";
 import { isRefusal, isWorthRepeating, type PostgresConnection, ranNothing, waitedTooLong } from "./connect.ts";
+import { Lane } from "./lanes.ts";
 import { type Link, TAKE_ALL } from "./link.ts";
 import { readReply } from "./reply.ts";
 
@@ -43,7 +44,7 @@ export class Dispatch {
   pump(): void {
     const { freeLink, intake } = this.#options;
     for (let link = freeLink(); link !== undefined; link = freeLink()) {
-      const batch = intake.next();
+      const batch = intake.next(this.#hasRoom);
       if (batch === undefined) return;
       if (!intake.settler.begin(batch)) {
         // What its callers ask next is the next turn's.
@@ -53,6 +54,10 @@ export class Dispatch {
       void this.#send(batch, link);
     }
   }
+
+  /** Who waits for rows, or meets those that are held for long, needs one connection and leaves the others alone. */
+  readonly #hasRoom = (lane: number): boolean =>
+    lane === Lane.free || this.#options.intake.settler.underWay(lane) === 0;
 
   async #send(batch: PostgresBatch, link: Link): Promise<void> {
     batch.link = link;
@@ -83,14 +88,21 @@ export class Dispatch {
     batch.attempts++;
     batch.sentUs = clock.nowUs();
     const { keys, limits, groups } = batch.encode(intake.settler.latestOf);
-    const values = [keys, String(injectedTime?.nowUs() ?? 0), limits, groups, String(!isSerializable)];
+    const timeUs = String(injectedTime?.nowUs() ?? 0);
+    const values = [keys, timeUs, limits, groups, String(!isSerializable), String(batch.waits)];
     const rows = await connection.query({ ...TAKE_ALL, values });
     return rows[0]?.[0];
   }
 
   /** Whether the batch goes out again, after a pause if it was in conflict repeatedly. */
   async #repeats(batch: PostgresBatch, error: unknown): Promise<boolean> {
-    if (batch.isDone || !isWorthRepeating(error) || batch.attempts >= ATTEMPTS_MAX) return false;
+    if (batch.isDone) return false;
+    if (batch.waits && waitedTooLong(error)) {
+      // Of its rows those that are not held can be had.
+      batch.waits = false;
+      return batch.waiting > 0 || batch.receipts.length > 0;
+    }
+    if (!isWorthRepeating(error) || batch.attempts >= ATTEMPTS_MAX) return false;
     // Nobody waits for it any more, and nothing was paid.
     if (batch.waiting === 0 && batch.receipts.length === 0) return false;
     this.repeats++;

@@ -16,7 +16,7 @@ const MIGRATION_MS_MAX = 60_000;
 /** Name and text of the one statement that every take is. */
 export const TAKE_ALL = {
   name: "take_all_v2",
-  text: "SELECT take_all_v2($1::text[], $2::bigint, $3::bigint[], $4::bigint[], $5::boolean)",
+  text: "SELECT take_all_v2($1::text[], $2::bigint, $3::bigint[], $4::bigint[], $5::boolean, $6::boolean)",
 } as const;
 
 export interface LinkOptions {
@@ -153,7 +153,7 @@ export class Link {
       serverTime.observe({ sentUs, serverUs: Number(row?.[0]), receivedUs: clock.nowUs() });
     }
     const locks = String(!this.#options.session.isSerializable);
-    const values = [`{"${selfTestKey}"}`, "0", "{2,1000000,1000000,1,1000000}", "{1,0,0,1,1,0,0,0,1,0}", locks];
+    const values = [`{"${selfTestKey}"}`, "0", "{2,1000000,1000000,1,1000000}", "{1,0,0,1,1,0,0,0,1,0}", locks, "true"];
     await connection.query({ ...TAKE_ALL, values });
   }
 }

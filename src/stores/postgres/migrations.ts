@@ -15,8 +15,6 @@ export const SQL_FILES = [
   "001_buckets.sql",
   "008_counter.sql",
   "011_write_buckets.sql",
-  "013_sweep.sql",
-  "014_beat.sql",
   "015_refill.sql",
   "016_token_bucket.sql",
   "017_sliding_window.sql",
@@ -26,6 +24,8 @@ export const SQL_FILES = [
   "021_step.sql",
   "022_read_buckets.sql",
   "023_take_all.sql",
+  "024_sweep.sql",
+  "025_beat.sql",
 ] as const;
 
 // The same depth below the package's root in src/ and in dist/.

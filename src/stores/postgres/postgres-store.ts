@@ -14,6 +14,7 @@ import { PostgresBatch, storedKey } from "./batch.ts";
 import type { PostgresTarget, SessionSettings } from "./connect.ts";
 import { describeTrouble, nameOfTarget, needsAnotherConnection } from "./connect-trouble.ts";
 import { Dispatch } from "./dispatch.ts";
+import { Lanes } from "./lanes.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { ProcessTable } from "./process-table.ts";
 import { Sweep } from "./sweep.ts";
@@ -36,6 +37,9 @@ export interface PostgresStoreOptions extends SharedStoreOptions {
 }
 
 const CONNECTIONS = 4;
+/** A call that waited for a held row, and one that waited for the first, are answered in time. */
+const WAITS_PER_DEADLINE = 3;
+const LITTLE_MS = 1;
 
 /** Starts a store; it connects by itself and keeps at it. Never throws because PostgreSQL is away: `trouble` says so. */
 export function openPostgresStore(options: PostgresStoreOptions): PostgresStore {
@@ -55,12 +59,15 @@ export class PostgresStore implements Store {
   readonly #asideLink: Link;
   readonly #dispatch: Dispatch;
   readonly #sweep: Sweep;
+  readonly #lanes: Lanes;
   readonly #processes: ProcessCount;
   readonly #waiters = new UpWaiters(() => this.#isUp());
 
   constructor(options: PostgresStoreOptions) {
     this.#options = options;
     this.#complete = completeOptions(options);
+    // Calls are told apart by what a wait of theirs may take, less the grain of timers.
+    this.#lanes = new Lanes((this.#lockTimeoutMs - LITTLE_MS) * MICROS_PER_MILLI);
     const serverName = nameOfTarget(options.target);
     this.#intake = new Intake<PostgresBatch>(this.#complete, {
       name: "PostgreSQL",
@@ -69,6 +76,7 @@ export class PostgresStore implements Store {
       downSentence: () => this.#links[0]?.trouble ?? "PostgreSQL is not connected",
       send: () => this.#send(),
       onSilence: (batch, trouble) => batch.link?.reconnect(`${serverName} ${trouble}`),
+      onHeld: (bucketKey, holder) => this.#lanes.passedOver(bucketKey, holder, this.#complete.clock.nowUs()),
     });
     this.#links = Array.from({ length: options.connections ?? CONNECTIONS }, () =>
       this.#newLink({
@@ -116,7 +124,7 @@ export class PostgresStore implements Store {
   }
 
   take(group: TakeGroup, then: Settled): boolean {
-    return this.#intake.take(group, then);
+    return this.#intake.take(group, then, this.#lanes.laneOf(group, this.#complete.clock.nowUs()));
   }
 
   giveBack(group: TakeGroup): void {
@@ -165,13 +173,12 @@ export class PostgresStore implements Store {
 
   #newLink(events: Pick<LinkOptions, "onUp" | "onFree" | "onLost">): Link {
     const { target, schema = "headgate", keyPrefix = "", unlogged, waitsForDisk = false, isolation } = this.#options;
-    const { clock, deadlineUs, patienceUs, silenceUsMax } = this.#complete;
+    const { clock, silenceUsMax } = this.#complete;
     const session: SessionSettings = {
       schema,
       waitsForDisk,
       isSerializable: isolation === "serializable",
-      // Who waits longer than this for a row pays nothing any more.
-      lockTimeoutMs: Math.ceil(Math.max(deadlineUs, patienceUs) / MICROS_PER_MILLI),
+      lockTimeoutMs: this.#lockTimeoutMs,
       statementTimeoutMs: silenceUsMax / MICROS_PER_MILLI,
     };
     return new Link({
@@ -183,6 +190,17 @@ export class PostgresStore implements Store {
       serverTime: this.#intake.serverTime,
       ...events,
     });
+  }
+
+  /**
+   * How long a call waits for rows that others hold. Locked rows: so long that ordinary calls are waited for, and neighbours
+   * of a row that is held for longer are still answered. Else as long as a call may last at all.
+   */
+  get #lockTimeoutMs(): number {
+    const { deadlineUs, patienceUs } = this.#complete;
+    if (this.#options.isolation === "serializable")
+      return Math.ceil(Math.max(deadlineUs, patienceUs) / MICROS_PER_MILLI);
+    return Math.max(LITTLE_MS + 1, Math.floor(deadlineUs / (WAITS_PER_DEADLINE * MICROS_PER_MILLI)));
   }
 
   #isUp(): boolean {

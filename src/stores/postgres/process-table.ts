@@ -1,5 +1,5 @@
 // The processes that share the PostgreSQL, in a table, each with the time of the server at which it reported itself last
-// (sql/014_beat.sql).
+// (sql/025_beat.sql).
 
 import type { ProcessPlace } from "../batching/membership.ts";
 import type { ProcessRegister } from "../batching/process-count.ts";
@@ -16,8 +16,8 @@ export class ProcessTable implements ProcessRegister {
   async report(id: string, goneAfterMs: number): Promise<ProcessPlace | undefined> {
     const values = [id, `${goneAfterMs} milliseconds`];
     const answer = await this.#ask({
-      name: "beat",
-      text: "SELECT array_to_string(beat($1, $2::interval), ',')",
+      name: "beat_v2",
+      text: "SELECT array_to_string(beat_v2($1, $2::interval), ',')",
       values,
     });
     const [count, index, added] = answer?.split(",").map(Number) ?? [];

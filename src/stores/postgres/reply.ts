@@ -1,6 +1,6 @@
 // The text that sql/023_take_all.sql replies, as numbers. What is to be given back are its first groups, one each.
 
-import { isReplyTo, REPLY_HEAD_NUMBERS, ReplyReader } from "../batching/reply.ts";
+import { HELD, HELD_NUMBERS, isReplyTo, REPLY_HEAD_NUMBERS, ReplyReader } from "../batching/reply.ts";
 import type { PostgresBatch } from "./batch.ts";
 
 const TAKE_NUMBERS = 6;
@@ -9,8 +9,12 @@ const TAKE_NUMBERS = 6;
 export function readReply(batch: PostgresBatch, text: string | null | undefined): ReplyReader | undefined {
   if (text == null || !/^\{[-\d,]+\}$/.test(text)) return undefined;
   const numbers = text.slice(1, -1).split(",").map(Number);
-  const givenBack = batch.receipts.length;
-  const start = REPLY_HEAD_NUMBERS + givenBack * (1 + TAKE_NUMBERS);
+  let start = REPLY_HEAD_NUMBERS;
+  const notGivenBack: number[] = [];
+  for (const place of batch.receipts.keys()) {
+    if (numbers[start] === HELD) notGivenBack.push(place);
+    start += numbers[start] === HELD ? HELD_NUMBERS : 1 + TAKE_NUMBERS;
+  }
   if (!numbers.every(Number.isSafeInteger) || !isReplyTo(batch, numbers, start)) return undefined;
-  return new ReplyReader(numbers, start);
+  return new ReplyReader(numbers, start, notGivenBack);
 }

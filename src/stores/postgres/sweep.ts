@@ -8,10 +8,11 @@ const SWEEP_MS = 1_000;
 /** While there is more to sweep. */
 const SWEEP_AGAIN_MS = 5;
 /** Rows of one turn: twice as many while there is more to sweep, half as many when a turn takes too long. */
-const ROWS_MIN = 100;
-const ROWS_MAX = 3_200;
-/** No turn should hold rows or the connection for longer than this: a small part of a beat. */
-const TURN_US_MAX = 30_000;
+// Never fewer than the calls of four connections can make meanwhile.
+const ROWS_MIN = 500;
+const ROWS_MAX = 4_000;
+/** No turn should hold the connection for longer than this, a small part of a beat. */
+const TURN_US_MAX = 100_000;
 
 export interface SweepOptions {
   readonly ask: AskAside;
@@ -43,7 +44,11 @@ export class Sweep {
   /** Drops some buckets and their entries, now; resolves to how many rows, undefined if it could not be done. */
   async sweep(): Promise<number | undefined> {
     const values = [String(this.#options.injectedTime?.nowUs() ?? 0), String(this.#rowsMax)];
-    const swept = await this.#options.ask({ name: "sweep", text: "SELECT sweep($1::bigint, $2::bigint)", values });
+    const swept = await this.#options.ask({
+      name: "sweep_v2",
+      text: "SELECT sweep_v2($1::bigint, $2::bigint)",
+      values,
+    });
     return swept === undefined ? undefined : Number(swept);
   }
 

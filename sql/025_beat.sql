@@ -1,6 +1,6 @@
 -- Reports a process as alive; answers how many are, itself included, and its place among them in the order of their
 -- names, from 0 on, and 1 if it was not in the table before. Forgets those that were silent for too long.
-CREATE OR REPLACE FUNCTION beat(own_id text, gone_after interval) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
+CREATE OR REPLACE FUNCTION beat_v2(own_id text, gone_after interval) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   was_there boolean;
 BEGIN

@@ -1,7 +1,7 @@
 -- Drops buckets that mean nothing any more and the entries of their logs, up to `rows_max` of each and what more the last
 -- log holds; returns how many rows went. Buckets that a call holds are left for another time, so nobody waits. injected_us
 -- as in take_all.
-CREATE OR REPLACE FUNCTION sweep(injected_us bigint, rows_max bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+CREATE OR REPLACE FUNCTION sweep_v2(injected_us bigint, rows_max bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   now_us bigint := injected_us;
   dead text[];

@@ -1,0 +1,58 @@
+// Rows that change hands are waited for, rows that one transaction keeps are not.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { TakeGroup } from "../../../../src/core/take.ts";
+import { Lane, Lanes } from "../../../../src/stores/postgres/lanes.ts";
+import { makeLimit } from "../../../support/builders.ts";
+import { runs } from "../../../support/runs.ts";
+
+const HELD_US = 5_000;
+const limit = makeLimit();
+
+function laneOf(lanes: Lanes, keys: readonly string[], nowUs: number): number {
+  const group = new TakeGroup();
+  for (const key of keys) group.add(limit).bucketKey = key;
+  return lanes.laneOf(group, nowUs);
+}
+
+test("a group goes the way of its worst key, for as long as that was seen held lately", () => {
+  const lanes = new Lanes(HELD_US);
+  expect(laneOf(lanes, ["a", "b"], 0)).toBe(Lane.free);
+  expect(lanes.passedOver("a", 7, 0)).toBe(Lane.contended);
+  expect([laneOf(lanes, ["a", "b"], 1), laneOf(lanes, ["b"], 1)]).toEqual([Lane.contended, Lane.free]);
+  expect(lanes.passedOver("a", 7, HELD_US)).toBeUndefined();
+  expect(laneOf(lanes, ["b", "a"], HELD_US)).toBe(Lane.held);
+  expect(lanes.passedOver("a", 8, HELD_US + 1)).toBe(Lane.contended);
+  expect(laneOf(lanes, ["a"], HELD_US + 2)).toBe(Lane.contended);
+  expect(laneOf(lanes, ["a"], 1_000_000)).toBe(Lane.free);
+});
+
+test("no group fails unless one transaction was seen with its row for that long, whatever else is held", () => {
+  const look = fc.record({
+    key: fc.constantFrom("a", "b", "c"),
+    holder: fc.nat({ max: 3 }),
+    afterUs: fc.nat({ max: 3_000 }),
+  });
+  fc.assert(
+    fc.property(fc.array(look, { maxLength: 60 }), (looks) => {
+      const lanes = new Lanes(HELD_US);
+      const seen = new Map<string, { holder: number; sinceUs: number }>();
+      let nowUs = 0;
+      for (const { key, holder, afterUs } of looks) {
+        nowUs += afterUs;
+        if (seen.get(key)?.holder !== holder) seen.set(key, { holder, sinceUs: nowUs });
+        const heldUs = nowUs - (seen.get(key)?.sinceUs ?? nowUs);
+        const isGivenUp = lanes.passedOver(key, holder, nowUs) === undefined;
+        expect(isGivenUp).toBe(holder !== 0 && heldUs >= HELD_US);
+      }
+    }),
+    { numRuns: runs(300) },
+  );
+});
+
+test("no more keys are remembered than a thousand", () => {
+  const lanes = new Lanes(HELD_US);
+  for (let i = 0; i <= 1_000; i++) lanes.passedOver(`k${i}`, 7, 0);
+  expect([laneOf(lanes, ["k0"], 1), laneOf(lanes, ["k1"], 1)]).toEqual([Lane.free, Lane.contended]);
+});
