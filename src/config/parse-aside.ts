@@ -11,8 +11,8 @@ import { parseFile } from "./parse-file.ts";
 import type { ReadFile } from "./read-files.ts";
 import { type PackedFile, unpackFile } from "./tree-wire.ts";
 
-/** Bytes in all files together up to which they are parsed in this thread; some five milliseconds, one file at a time. */
-const INLINE_BYTES_MAX = 8_192;
+/** Bytes in all files together up to which they are parsed in this thread: ten milliseconds for the costliest text there is. */
+const INLINE_BYTES_MAX = 1_024;
 
 /** A file that takes longer to parse than this is refused. */
 const PARSE_MS_MAX = 60_000;

@@ -1,12 +1,12 @@
 // YAML text to a document, read as the reference service's parser reads it: first document only, and nothing that it would
 // refuse before it looks at a single key. What the document means is left to yaml-tree.ts.
 
-import { Composer, type Document, isMap, isSeq, LineCounter, Parser, type YAMLError } from "yaml";
+import { Composer, type CST, type Document, isMap, isSeq, LineCounter, Parser, type YAMLError } from "yaml";
 import { makeProblem } from "../rules/problems.ts";
 import type { Problem } from "../rules/rule-set.ts";
 import type { Place, SourceFile } from "../rules/source.ts";
 import { checkText } from "./yaml-text.ts";
-import { emptyScalar, TreeConverter } from "./yaml-tree.ts";
+import { DEPTH_MAX, emptyScalar, TreeConverter } from "./yaml-tree.ts";
 
 /** Parses one file. Never throws: what can't be parsed is in `problems`, and `root` is undefined then. */
 export function parseYaml(name: string, text: string): SourceFile {
@@ -23,6 +23,10 @@ export function parseYaml(name: string, text: string): SourceFile {
   try {
     ({ document, secondAt } = composeFirst(text, lines));
   } catch (cause) {
+    if (cause instanceof TooDeep) {
+      const message = `nested deeper than ${DEPTH_MAX} levels`;
+      return fail([makeProblem("error", placeOf(cause.offset), message, undefined)]);
+    }
     // The parser collects errors and is not known to throw; if it does, that must not end the process.
     const message = `YAML: ${sentence(cause instanceof Error ? cause.message : String(cause))}`;
     return fail([makeProblem("error", placeOf(0), message, undefined)]);
@@ -101,10 +105,41 @@ function composeFirst(
       if (token.type !== "document" || token.value === undefined) continue;
       return { document: first ?? composeRest(composer, text), secondAt: token.offset };
     }
-    if (token.type === "document") hasDocument = true;
+    if (token.type === "document") {
+      hasDocument = true;
+      refuseDeep(token.value);
+    }
     for (const document of composer.next(token)) first ??= document as Document.Parsed;
   }
   return { document: first ?? composeRest(composer, text), secondAt: undefined };
+}
+
+/** Text whose brackets, lists or mappings lie too deep in each other; `offset` is where. */
+class TooDeep extends Error {
+  readonly offset: number;
+
+  constructor(offset: number) {
+    super("nested too deeply");
+    this.offset = offset;
+  }
+}
+
+// The composer recurses, for a millisecond a hundred levels, and with little stack left V8 ends the process rather than throw.
+// So nothing deep reaches it. This walk does not recurse.
+function refuseDeep(root: CST.Token | undefined): void {
+  let level: CST.Token[] = root === undefined ? [] : [root];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > DEPTH_MAX) throw new TooDeep(level[0]?.offset ?? 0);
+    const next: CST.Token[] = [];
+    for (const token of level) {
+      if (!("items" in token)) continue;
+      for (const { key, value } of token.items) {
+        if (key !== undefined && key !== null) next.push(key);
+        if (value !== undefined) next.push(value);
+      }
+    }
+    level = next;
+  }
 }
 
 function composeRest(composer: Composer, text: string): Document.Parsed | undefined {
@@ -113,7 +148,5 @@ function composeRest(composer: Composer, text: string): Document.Parsed | undefi
 }
 
 function sentence(message: string): string {
-  // The composer recurses and runs out of stack on hostile nesting, before DEPTH_MAX can be applied.
-  if (message.includes("call stack")) return "nested too deeply";
   return message.charAt(0).toLowerCase() + message.slice(1);
 }

@@ -9,6 +9,9 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 export const FILES_MAX = 10_000;
 export const FILE_BYTES_MAX = 16 * 1024 * 1024;
 export const FOLDER_DEPTH_MAX = 32;
+/** Folders and entries in them that are looked at, links followed: links can double a tree at each of its levels. */
+export const FOLDERS_MAX = 1_000;
+export const ENTRIES_MAX = 50_000;
 
 const HASHED_BYTES = 1_048_576;
 
@@ -62,7 +65,10 @@ export async function hashRuleFiles(directory: string, choice: FileChoice = {}):
 async function readOnce(directory: string, choice: FileChoice): Promise<RuleFiles> {
   const names: string[] = [];
   const failures: ReadFailure[] = [];
-  await listInto({ names, failures, choice, directory, folders: [] }, "");
+  await listInto(
+    { names, failures, choice, directory, folders: [], foldersLeft: FOLDERS_MAX, entriesLeft: ENTRIES_MAX },
+    "",
+  );
   names.sort(compareText);
   const files: ReadFile[] = [];
   for (const name of names) {
@@ -83,6 +89,9 @@ interface Listing {
   readonly failures: ReadFailure[];
   /** Real paths of the folders that the current one lies in: a link back to one of them is a loop. */
   readonly folders: string[];
+  /** How many more may be looked at; below 0 once that was refused. */
+  foldersLeft: number;
+  entriesLeft: number;
 }
 
 async function listInto(listing: Listing, folder: string): Promise<void> {
@@ -95,13 +104,31 @@ async function listInto(listing: Listing, folder: string): Promise<void> {
       failures.push({ name: folder, message: `folders are nested deeper than ${FOLDER_DEPTH_MAX}` });
       return;
     }
+    if (--listing.foldersLeft < 0) {
+      refuseMore(listing, folder);
+      return;
+    }
     folders.push(real);
-    for (const name of await readdir(path)) await listEntry(listing, folder === "" ? name : `${folder}/${name}`, name);
+    for (const name of await readdir(path)) {
+      if (--listing.entriesLeft < 0) refuseMore(listing, folder);
+      if (listing.entriesLeft < 0 || listing.foldersLeft < 0) break;
+      await listEntry(listing, folder === "" ? name : `${folder}/${name}`, name);
+    }
     folders.pop();
   } catch (error) {
     const what = folder === "" ? "the rules directory" : "the folder";
     failures.push({ name: folder === "" ? directory : folder, message: `can't read ${what}: ${reasonOf(error)}` });
   }
+}
+
+// Once: whoever comes back from a folder looks no further either.
+function refuseMore({ failures, foldersLeft, entriesLeft }: Listing, name: string): void {
+  if (foldersLeft < -1 || entriesLeft < -1) return;
+  const what = foldersLeft < 0 ? `${FOLDERS_MAX} folders` : `${ENTRIES_MAX} entries of folders`;
+  failures.push({
+    name,
+    message: `more than ${what}, with links followed; expected no link to a folder that is there anyway`,
+  });
 }
 
 async function listEntry(listing: Listing, name: string, baseName: string): Promise<void> {

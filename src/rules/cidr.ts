@@ -1,6 +1,7 @@
 // Ranges of addresses. IPv4 addresses that come dressed as IPv6 (::ffff:10.0.0.1) are taken as IPv4, in rules and in values.
 
 import ipaddr from "ipaddr.js";
+import type { Steps } from "../core/steps.ts";
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
@@ -34,10 +35,11 @@ export function parseRange(text: string): Range | string {
 }
 
 /** A test whether a text is an address within one of the ranges. Takes the same time for one range and for 100,000. */
-export function rangeTest(ranges: readonly Range[]): (text: string) => boolean {
+export function* rangeTestSteps(ranges: readonly Range[]): Steps<(text: string) => boolean> {
   const networks = new Set<string>();
   const bitsOf = { ipv4: new Set<number>(), ipv6: new Set<number>() };
   for (const { network, bits } of ranges) {
+    yield;
     bitsOf[network.kind()].add(bits);
     networks.add(networkKey(network.toByteArray(), bits));
   }

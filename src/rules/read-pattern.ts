@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { textOf } from "../core/request.ts";
 import type { Steps } from "../core/steps.ts";
-import { parseRange, type Range, rangeTest } from "./cidr.ts";
+import { parseRange, type Range, rangeTestSteps } from "./cidr.ts";
 import type { PatternDraft } from "./draft.ts";
 import { type Field, type Fields, readFields } from "./fields.ts";
 import { describeNode, type ProblemLog } from "./problems.ts";
@@ -100,6 +100,6 @@ function* readCidr(field: Field, log: ProblemLog): Steps<PatternDraft[]> {
   }
   if (ranges.length === 0) return [];
   const texts = ranges.map((range) => range.text);
-  const pattern: Pattern = { kind: "cidr", ranges: texts, test: rangeTest(ranges) };
+  const pattern: Pattern = { kind: "cidr", ranges: texts, test: yield* rangeTestSteps(ranges) };
   return [{ pattern, text: `cidr:${shownRanges(texts)}`, at: field.value.at }];
 }

@@ -44,6 +44,15 @@ ${wildcards.join("")}
 `;
 }
 
+/** One rule with as many ranges as somebody's list of addresses has. */
+function manyRanges(amount: number): string {
+  const ranges = Array.from({ length: 10 * RULES }, (_, i) => `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
+  return `domain: edge
+descriptors:
+  - { key: ip, match: { cidr: [${ranges.join(", ")}] }, rate_limit: { unit: hour, requests_per_unit: ${amount} } }
+`;
+}
+
 describe("a reload holds the event loop for less than 50 ms at a time", () => {
   let folder: string;
   beforeAll(async () => {
@@ -54,6 +63,7 @@ describe("a reload holds the event loop for less than 50 ms at a time", () => {
   test.each([
     { name: "10,000 rules with a rule below each", text: manyRules },
     { name: "wildcards, values and ranges by the thousand", text: manyPatterns },
+    { name: "100,000 ranges in one rule", text: manyRanges },
   ])("$name", async ({ text }) => {
     // As it is built: the thread that parses is a program of its own.
     const built = (await import(resolve(import.meta.dirname, "../../dist/config/reload.js"))) as {

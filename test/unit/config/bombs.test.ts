@@ -1,0 +1,85 @@
+// Text that is made to be costly to read as YAML: little of it holds the event loop for long, and none ends the process, which
+// is what V8 does if a regular expression is compiled with little stack left.
+
+import { describe, expect, test } from "vitest";
+import { parseFile } from "../../../src/config/parse-file.ts";
+import { DEPTH_MAX } from "../../../src/config/yaml-tree.ts";
+import { BusyWatch } from "../../support/turn-watch.ts";
+
+/** As much as is parsed beside calls, in their thread (config/parse-aside.ts). */
+const INLINE_BYTES = 1_024;
+const TURN_MS_MAX = 50;
+
+/** What text repeats, and whether that nests. */
+const PIECES = [
+  ..."[ { ] } , : - ? & * ! | > ' \" % @ # ~ \n".split(" "),
+  ...[
+    "- ",
+    "? ",
+    ": ",
+    "[a,",
+    "{a: ",
+    "a: {",
+    "[ ",
+    "[\n",
+    "[]",
+    "[,",
+    "{,",
+    "!!x ",
+    "&a ",
+    "*a ",
+    "<<: ",
+    "'a' ",
+    "a: ",
+    "a\n",
+  ],
+  ...[
+    "- a\n",
+    "a:\n",
+    "-\n",
+    "---\n",
+    "...\n",
+    "|\n",
+    ">\n",
+    " \t",
+    "#\n",
+    "%a\n",
+    "\n",
+    "\r",
+    "\u00e9",
+    "? - ",
+    "- ? ",
+    "&a [",
+    "!!a {",
+  ],
+];
+const CASES = [...new Set(PIECES)].map((piece) => ({ shown: JSON.stringify(piece), piece }));
+
+const ofSize = (piece: string, bytes: number): Buffer =>
+  Buffer.from(piece.repeat(Math.ceil(bytes / Buffer.byteLength(piece)))).subarray(0, bytes);
+
+describe("text of nothing but", () => {
+  test.each(CASES)("$shown is read or refused, in short time if it is short", ({ piece }) => {
+    parseFile({ name: "warm", bytes: ofSize(piece, 64) });
+    const times = [0, 1, 2].map(() => {
+      const busy = new BusyWatch();
+      parseFile({ name: "short", bytes: ofSize(piece, INLINE_BYTES) });
+      return busy.ms();
+    });
+    expect(Math.min(...times)).toBeLessThan(TURN_MS_MAX);
+    parseFile({ name: "long", bytes: ofSize(piece, 4 * INLINE_BYTES) });
+  });
+});
+
+test.each([
+  { name: "brackets", open: "[", close: "]" },
+  { name: "braces", open: "{a: ", close: "}" },
+  { name: "lists", open: "- ", close: "" },
+])("$name may lie in each other as deep as is said, and no deeper", ({ open, close }) => {
+  const problemsAt = (depth: number) =>
+    parseFile({ name: "deep", bytes: Buffer.from(`${open.repeat(depth)}x${close.repeat(depth)}`) }).problems;
+  expect(problemsAt(DEPTH_MAX)).toEqual([]);
+  for (const depth of [DEPTH_MAX + 1, DEPTH_MAX + 2, 3 * DEPTH_MAX, 20_000]) {
+    expect(problemsAt(depth)[0]?.message).toContain(`nested deeper than ${DEPTH_MAX} levels`);
+  }
+});
