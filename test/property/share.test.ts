@@ -1,62 +1,123 @@
-// The bound that shares promise: together no more than the limit, or one each if there are more processes than that.
+// The bounds that shares promise: together no more than the limit, or one each if there are more processes than that; and
+// how much more while processes come and go and the data of the store is lost.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Sync } from "../../src/core/limit.ts";
+import { Algorithm, type Limit, Sync } from "../../src/core/limit.ts";
 import { makeLimit } from "../support/builders.ts";
-import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
-import { excessOver, openMembers, play, schedules, sumsByWindow, WINDOWS } from "./several-processes.ts";
+import {
+  calling,
+  changing,
+  Fleet,
+  mostBeyondRate,
+  mostInAlignedWindow,
+  mostInAnyWindow,
+  SETTLE_US,
+  type Step,
+  weathers,
+} from "../support/simulated-fleet.ts";
 
-const members = fc.integer({ min: 1, max: 5 });
-const arranged = members.chain((count) => fc.tuple(fc.constant(count), schedules(count, 4)));
+/** Until then processes ask the store. */
+const known: Step = { does: "waits", us: SETTLE_US };
+const processes = fc.integer({ min: 1, max: 5 });
+/** Each process cuts windows by its own clock. */
+const calm = weathers.map((weather) => ({ ...weather, skewUs: 0, lossOneIn: 0 }));
+/** Who is never heard of for ten seconds is taken as gone: that is for another test. */
+const rough = weathers.map((weather) => ({
+  ...weather,
+  skewUs: 0,
+  lossOneIn: weather.lossOneIn === 0 ? 0 : Math.max(5, weather.lossOneIn),
+}));
+
+/** What passed of a limit, beyond its rate if it has one, and the most of it that one bucket lets pass. */
+interface Bound {
+  readonly name: string;
+  readonly limits: fc.Arbitrary<Limit>;
+  /** `times`: how many buckets of such a rate there are. */
+  readonly passed: (fleet: Fleet, limit: Limit, times: number) => number;
+  readonly holds: (limit: Limit) => number;
+}
+const window = (algorithm: Algorithm) =>
+  fc.integer({ min: 0, max: 60 }).map((amount) => makeLimit({ algorithm, amount, sync: Sync.share }));
+const amountOf = ({ amount }: Limit) => amount;
+const partly = (whole: number, count: number) => (whole === 0 ? 0 : Math.max(whole, count));
+const bounds: Bound[] = [
+  {
+    name: "token bucket: max(burst, N) + max(rate, N) x t in any time t",
+    limits: fc
+      .tuple(fc.integer({ min: 0, max: 60 }), fc.integer({ min: 1, max: 3 }))
+      .map(([amount, bursts]) => makeLimit({ amount, burst: amount * bursts, sync: Sync.share })),
+    passed: ({ grants, processes: { length } }, { amount }, times) =>
+      mostBeyondRate(grants, times * partly(amount, length)),
+    holds: ({ burst }) => burst,
+  },
+  {
+    name: "fixed window: max(limit, N)",
+    limits: window(Algorithm.fixedWindow),
+    passed: ({ grants }, limit) => mostInAlignedWindow(grants, limit),
+    holds: amountOf,
+  },
+  {
+    name: "sliding window: max(limit, N) in each aligned window",
+    limits: window(Algorithm.slidingWindow),
+    passed: ({ grants }, limit) => mostInAlignedWindow(grants, limit),
+    holds: amountOf,
+  },
+  {
+    name: "sliding log: max(limit, N) in any window",
+    limits: window(Algorithm.slidingLog),
+    passed: ({ grants }, limit) => mostInAnyWindow(grants, limit),
+    holds: amountOf,
+  },
+];
 
 describe("shares of several processes", () => {
-  test("grant at most max(burst, N) + max(rate, N) x t of a token bucket, and ask nobody", () => {
+  test.each(bounds)("grant at most, and ask nobody, of a $name", ({ limits, passed, holds }) => {
     fc.assert(
-      fc.property(
-        fc.integer({ min: 0, max: 30 }),
-        fc.integer({ min: 1, max: 3 }),
-        arranged,
-        (amount, bursts, [count, calls]) => {
-          const clock = new ManualClock();
-          const burst = amount * bursts;
-          const limit = makeLimit({ amount, burst, sync: Sync.share });
-          const processes = openMembers(count, clock);
-          const grants = play(processes, clock, limit, calls);
-          const atMost = (share: number) => (share === 0 ? 0 : Math.max(share, count));
-          expect(excessOver(grants, (us) => atMost(burst) + (atMost(amount) * us) / 1_000_000)).toBeLessThanOrEqual(
-            1e-6,
-          );
-          expect(processes.map(({ line }) => line.asked)).toEqual(processes.map(() => 0));
-        },
-      ),
-      { numRuns: runs(300) },
+      fc.property(limits, processes, calm, calling(4), (limit, count, weather, steps) => {
+        const fleet = new Fleet(limit, count, weather).play([known, ...steps]);
+        expect(passed(fleet, limit, 1)).toBeLessThanOrEqual(partly(holds(limit), count) + 1e-6);
+        expect(fleet.asked).toBe(0);
+      }),
+      { numRuns: runs(40) },
     );
   });
 
-  test.each(WINDOWS)("grant at most max(limit, N) in an aligned window (algorithm %i)", (algorithm) => {
+  test.each(bounds)("grant twice that while processes come and go, and a part for each, of a $name", (bound) => {
+    const steps = changing(["losesRegister", "losesBuckets"]);
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 30 }), arranged, (amount, [count, calls]) => {
-        const clock = new ManualClock();
-        const limit = makeLimit({ algorithm, amount, sync: Sync.share });
-        const grants = play(openMembers(count, clock), clock, limit, calls);
-        expect(Math.max(0, ...sumsByWindow(grants, limit))).toBeLessThanOrEqual(Math.max(amount, count));
+      fc.property(bound.limits, processes, rough, steps, (limit, count, weather, list) => {
+        const fleet = new Fleet(limit, count, weather).play([known, ...list]);
+        const whole = partly(bound.holds(limit), fleet.processes.length);
+        // What the store grants to those that are not counted yet, once more when it loses its data, and what each that
+        // comes has for itself and each that goes leaves to the others.
+        const atMost = 2 * whole + fleet.losses * whole + fleet.changes * (whole / 2);
+        expect(bound.passed(fleet, limit, 2)).toBeLessThanOrEqual(atMost + 1e-6);
       }),
       { numRuns: runs(30) },
     );
   });
 
+  test("grant no more because the list of processes is lost, again and again", () => {
+    const lost: Step[] = Array.from({ length: 30 }, () => [
+      { does: "losesRegister" } as const,
+      { does: "works", us: 700_000, everyUs: 20_000 } as const,
+    ]).flat();
+    fc.assert(
+      fc.property(fc.integer({ min: 2, max: 5 }), calm, (count, weather) => {
+        const limit = makeLimit({ amount: 20, burst: 20, sync: Sync.share });
+        const fleet = new Fleet(limit, count, weather).play([known, ...lost]);
+        expect(mostBeyondRate(fleet.grants, 20)).toBeLessThanOrEqual(20 + 1e-6);
+      }),
+      { numRuns: runs(5) },
+    );
+  });
+
   test("grant the whole limit together when all processes are busy", () => {
-    const clock = new ManualClock();
     const limit = makeLimit({ amount: 20, windowSeconds: 86_400, sync: Sync.share });
-    const calls = Array.from({ length: 90 }, (_, i) => ({
-      member: i % 3,
-      advanceUs: 0,
-      cost: 1,
-      isSlow: false,
-      isGivenBack: false,
-    }));
-    expect(play(openMembers(3, clock), clock, limit, calls)).toHaveLength(20);
+    const weather = { seed: 1, delayUsMax: 0, lossOneIn: 0, deadlineUs: 15_000, skewUs: 0 };
+    const all = [0, 1, 2].map((process) => ({ does: "calls", process, times: 30, cost: 1 }) as const);
+    expect(new Fleet(limit, 3, weather).play([known, ...all]).grants).toHaveLength(20);
   });
 });

@@ -20,7 +20,7 @@ export const PERIOD_MS = 100;
 const BEAT_US = 1_000_000;
 const SECOND_BEAT_US = 300_000;
 /** Long enough for processes to know of each other. */
-export const SETTLE_US = 5_000_000;
+export const SETTLE_US = 4_200_000;
 
 const GIVE_BACK_US_MAX = 300_000;
 
@@ -63,7 +63,7 @@ class Process {
     const lease = new Leases({ store, processCount: () => membership.sureCount(world.nowUs) });
     const periodic = new Periodic({ store, periodMs: PERIOD_MS, now: () => world.nowUs });
     const share = new Share({
-      memory: new MemoryStore({ clock }),
+      memory: new MemoryStore({ clock, bucketsMax: 64 }),
       processCount: () => membership.count,
       processIndex: () => membership.index,
     });
@@ -159,7 +159,8 @@ export class Fleet {
     for (const step of steps) this.#play(step);
     this.world.pass(GIVE_BACK_US_MAX);
     for (const process of this.processes) process.leave();
-    this.world.pass(SETTLE_US);
+    const { delayUsMax, deadlineUs } = this.world.weather;
+    this.world.pass(2 * (delayUsMax + deadlineUs) + GIVE_BACK_US_MAX);
     for (const process of this.processes) process.die();
     return this;
   }

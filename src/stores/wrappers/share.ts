@@ -18,9 +18,9 @@ export interface ShareOptions {
 
 /**
  * Grants floor(limit / N) in each of N processes, the remainder in the first, and never less than 1: together at most
- * max(limit, N), in burst and in rate (test/property/share.test.ts). While processes come or go, those that have not
- * counted yet (3 seconds, 10 after a crash) still grant by the number before. Until a process has been counted itself it
- * asks the shared store. What each process has granted is lost with it.
+ * max(limit, N), in burst and in rate. Until all others have counted a process it asks the shared store, whose bucket is
+ * another: while processes come and go, together at most twice that, and a part more for each that comes or goes
+ * (test/property/share.test.ts). What each process has granted is lost with it.
  */
 export class Share implements LocalPart {
   readonly turnMs = TURN_MS;
