@@ -1,12 +1,18 @@
 -- Sliding log: every payment of the last window with its time, so the limit holds in any rolling window.
 -- state     list: the total of all entries, then the entries "at_us cost", oldest first
 -- lifetime  until the newest entry is a window old
--- A log may hold ten thousand entries. It is never read whole: expired entries are read once, when they go, and a wait
--- is found by walking from the oldest. What a call pays stays in `pending` until it is saved, so undoing it is exact.
+-- Up to LOG_FINE_MAX entries each payment has its own; beyond that, payments of one granule of the window share one, dated
+-- as the last of them. So what a take walks over is bounded: entries that have expired, once, when they go, and those that
+-- have to expire until its cost fits. What a call pays stays in `pending` until it is saved, so undoing it is exact.
 local sliding_log = {}
 
-local LOG_ENTRIES_MAX = 10000
+local LOG_FINE_MAX, LOG_GRANULES = 128, 128
 local HEAD_ENTRIES, CHUNK_MAX = 16, 512
+
+local function is_one_granule(one_us, other_us, limit)
+  local granule_us = ceil(limit.window_us / LOG_GRANULES)
+  return floor(one_us / granule_us) == floor(other_us / granule_us)
+end
 
 -- Reads the entries `from` to `to`; the first entry is 1, as in the list, whose first element is the total.
 local function log_read(state, from, to)
@@ -34,10 +40,12 @@ local function log_time(state, i, step)
   return min(state.at[i], state.effective_us)
 end
 
--- Whether `pending` joins the newest entry: it has the same time, or there is no place for one more.
+-- Whether `pending` joins the newest entry: it has the same time, or the same granule where there are many.
 local function log_merges(state)
   if state.first > state.count then return false end
-  return state.count - state.first + 1 >= LOG_ENTRIES_MAX or log_time(state, state.count, -1) == state.effective_us
+  local newest_us = log_time(state, state.count, -1)
+  if newest_us == state.effective_us then return true end
+  return state.count - state.first + 1 >= LOG_FINE_MAX and is_one_granule(newest_us, state.effective_us, state.limit)
 end
 
 -- Dates entries that are later than `effective_us` then, and makes what is pending an entry.
@@ -154,12 +162,14 @@ function sliding_log.refund(state, _, cost)
   end
 end
 
--- Takes up to `cost` off the newest entry of that time, if there is one.
-function sliding_log.give_back(state, _, cost, paid_at_us)
+-- Takes up to `cost` off the newest entry of that time, if there is one, else off the next one of its granule, which a
+-- payment of that time may share with later ones.
+function sliding_log.give_back(state, limit, cost, paid_at_us)
   log_commit(state)
   local i = state.count
   while i >= state.first and log_time(state, i, -1) > paid_at_us do i = i - 1 end
-  if i < state.first or log_time(state, i, -1) ~= paid_at_us then return end
+  if i < state.first or log_time(state, i, -1) ~= paid_at_us then i = i + 1 end
+  if i > state.count or not is_one_granule(log_time(state, i, -1), paid_at_us, limit) then return end
   local off = min(cost, state.cost[i])
   state.cost[i] = state.cost[i] - off
   state.total = state.total - off

@@ -247,15 +247,18 @@ local function settle(at)
   return first + size * 6
 end
 
+local function needed_ms(state)
+  return max(1, ceil(min(WAIT_US_MAX, state.lifetime_us) / 1000))
+end
+
 local function lifetime_ms(state)
-  return max(1, ceil(min(WAIT_US_MAX, state.lifetime_us) / 1000)) + lifetime_extra_ms
+  return needed_ms(state) + lifetime_extra_ms
 end
 
 -- The key lives as long as the rate needs that it was written by; a lower one needs longer. A millisecond of difference is
 -- the rounding of both.
 local function keep_longer(state, key)
-  local needed_ms = lifetime_ms(state)
-  if redis.call('PTTL', key) + 1 < needed_ms then redis.call('PEXPIRE', key, digits(needed_ms)) end
+  if redis.call('PTTL', key) + 1 < needed_ms(state) then redis.call('PEXPIRE', key, digits(lifetime_ms(state))) end
 end
 
 local function write_log(state)

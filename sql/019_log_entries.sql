@@ -25,11 +25,22 @@ BEGIN
   RETURN ARRAY[effective_us, total, 0, is_redated::int, entries];
 END $$;
 
--- Whether what is pending joins the newest entry: it has the same time, or there is no place for one more.
-CREATE OR REPLACE FUNCTION log_merges_v2(key text, at_us bigint, pending bigint, entries bigint) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-  SELECT CASE WHEN pending = 0 OR entries = 0 THEN false ELSE entries >= 10000 OR (log_newest_v2(key)).at_us >= at_us END
+-- Whether two times are of one granule of the window, of which it has 128.
+CREATE OR REPLACE FUNCTION is_one_granule(one_us bigint, other_us bigint, window_us bigint) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT one_us / ((window_us + 127) / 128) = other_us / ((window_us + 127) / 128)
 $$;
+
+-- Whether what is pending joins the newest entry: it has the same time, or the same granule where there are many.
+CREATE OR REPLACE FUNCTION log_merges_v2(key text, at_us bigint, pending bigint, window_us bigint, entries bigint)
+RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  newest_us bigint;
+BEGIN
+  IF pending = 0 OR entries = 0 THEN RETURN false; END IF;
+  newest_us := (log_newest_v2(key)).at_us;
+  RETURN newest_us >= at_us OR (entries >= 128 AND is_one_granule(newest_us, at_us, window_us));
+END $$;
 
 -- Time of the payment whose end frees `excess`, counted from the oldest.
 CREATE OR REPLACE FUNCTION log_time_that_frees_v2(
@@ -45,7 +56,7 @@ BEGIN
   LOOP
     freed := freed + frees.cost;
     IF freed >= excess THEN
-      IF frees.entry = (log_newest_v2(key)).entry AND log_merges_v2(key, at_us, pending, entries) THEN RETURN at_us; END IF;
+      IF frees.entry = (log_newest_v2(key)).entry AND log_merges_v2(key, at_us, pending, window_us, entries) THEN RETURN at_us; END IF;
       RETURN least(frees.at_us, at_us);
     END IF;
   END LOOP;
@@ -79,7 +90,8 @@ BEGIN
   RETURN ARRAY[at_us, used, pending, 0, entries];
 END $$;
 
--- Takes up to `cost` off the newest entry of that time, if there is one.
+-- Takes up to `cost` off the newest entry of that time, if there is one, else off the next one of its granule, which a
+-- payment of that time may share with later ones.
 CREATE OR REPLACE FUNCTION log_give_back_v2(
   key text, at_us bigint, used bigint, pending bigint, window_us bigint, cost bigint, paid_us bigint, entries bigint
 ) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
@@ -90,7 +102,12 @@ BEGIN
   WHERE e.bucket_key = key COLLATE "C" AND e.at_us >= paid_us AND (e.at_us = paid_us OR paid_us = log_give_back_v2.at_us)
     AND e.at_us > log_give_back_v2.at_us - window_us
   ORDER BY e.at_us DESC, e.entry DESC LIMIT 1;
-  IF NOT FOUND THEN RETURN ARRAY[at_us, used, pending, 0, entries]; END IF;
+  IF NOT FOUND THEN
+    SELECT * INTO found_entry FROM log_entry e
+    WHERE e.bucket_key = key COLLATE "C" AND e.at_us > paid_us AND e.at_us > log_give_back_v2.at_us - window_us
+    ORDER BY e.at_us, e.entry LIMIT 1;
+  END IF;
+  IF NOT FOUND OR NOT is_one_granule(least(found_entry.at_us, log_give_back_v2.at_us), paid_us, window_us) THEN RETURN ARRAY[at_us, used, pending, 0, entries]; END IF;
   IF found_entry.cost > cost THEN
     UPDATE log_entry e SET cost = e.cost - log_give_back_v2.cost
     WHERE e.bucket_key = found_entry.bucket_key AND e.at_us = found_entry.at_us AND e.entry = found_entry.entry;
@@ -114,7 +131,7 @@ BEGIN
   WHERE e.bucket_key = key COLLATE "C" AND (e.at_us <= log_save_v2.at_us - window_us OR log_save_v2.entries = 0);
   UPDATE log_entry e SET at_us = log_save_v2.at_us WHERE e.bucket_key = key COLLATE "C" AND e.at_us > log_save_v2.at_us;
   newest := log_newest_v2(key);
-  IF log_merges_v2(key, at_us, pending, entries) THEN
+  IF log_merges_v2(key, at_us, pending, window_us, entries) THEN
     UPDATE log_entry e SET at_us = log_save_v2.at_us, cost = e.cost + pending
     WHERE e.bucket_key = newest.bucket_key AND e.at_us = newest.at_us AND e.entry = newest.entry;
   ELSIF pending > 0 THEN

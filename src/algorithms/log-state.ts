@@ -2,9 +2,7 @@
 // `commit`, so that undoing it is exact and a refusal leaves the entries as they were. Where they lie is log-blocks.ts.
 
 import { ENTRIES_PER_BLOCK, LogBlocks, type LogHead } from "./log-blocks.ts";
-
-/** Most entries of one log; more are merged into the newest, which errs to the strict side. */
-export const SLIDING_LOG_MAX = 10_000;
+import { isOneGranule, LOG_FINE_MAX } from "./log-granules.ts";
 
 const LAST_SLOT = ENTRIES_PER_BLOCK - 1;
 /** Running sums begin anew before they could pass 2^53: a payment adds at most 2^33. */
@@ -42,6 +40,8 @@ export class LogState implements LogHead {
   effectiveUs = 0;
   /** Cost paid at `effectiveUs` that is no entry yet. */
   pending = 0;
+  /** Length of a granule of the limit's window; for whoever opens or clears the log to say. */
+  granuleUs = 1;
 
   constructor(blocks = new LogBlocks()) {
     this.#blocks = blocks;
@@ -173,7 +173,7 @@ export class LogState implements LogHead {
     this.#keep();
   }
 
-  /** Takes up to `cost` off the newest entry of that time, if there is one. Commits if so. */
+  /** Takes up to `cost` off the newest entry of that time, or else the one that a payment of that time was joined to. */
   takeOffAt(timeUs: number, cost: number): void {
     if (!this.#find(timeUs)) return;
     this.commit();
@@ -187,25 +187,27 @@ export class LogState implements LogHead {
     this.#keep();
   }
 
-  /** Notes where the newest entry of that time is, if there is one that counts. */
+  /** Notes where the newest entry of that time is, else the next one of its granule, if there is one that counts. */
   #find(timeUs: number): boolean {
     let block = this.tail;
     let slot = this.end - 1;
+    let isFound = false;
     for (let left = this.count; left > 0; left--) {
       const datedUs = Math.min(this.#blocks.timeAt(block, slot), this.effectiveUs);
-      if (datedUs < timeUs) return false;
-      if (datedUs === timeUs) {
+      if (datedUs < timeUs) return isFound;
+      if (isOneGranule(datedUs, timeUs, this.granuleUs)) {
         this.#foundBlock = block;
         this.#foundSlot = slot;
-        return true;
+        isFound = true;
       }
+      if (datedUs === timeUs) return true;
       if (slot === 0) {
         block = this.#blocks.previousOf(block);
         slot = ENTRIES_PER_BLOCK;
       }
       slot--;
     }
-    return false;
+    return isFound;
   }
 
   #viewAll(): void {
@@ -379,10 +381,12 @@ export class LogState implements LogHead {
     return Math.min(this.newestKeptUs, this.effectiveUs);
   }
 
-  /** Whether a payment joins the newest entry: it has the same time, or there is no place for one more. */
+  /** Whether a payment joins the newest entry: it has the same time, or the same granule where there are many. */
   #merges(): boolean {
     if (this.count === 0) return false;
-    return this.count >= SLIDING_LOG_MAX || this.#newestDatedUs() === this.effectiveUs;
+    const newestUs = this.#newestDatedUs();
+    if (newestUs === this.effectiveUs) return true;
+    return this.count >= LOG_FINE_MAX && isOneGranule(newestUs, this.effectiveUs, this.granuleUs);
   }
 
   /** Whether an entry more takes a block more, once the old ones are gone. */

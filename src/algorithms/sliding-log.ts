@@ -3,6 +3,7 @@
 import type { Limit } from "../core/limit.ts";
 import { Outcome } from "../core/take.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
+import { granuleUsOf } from "./log-granules.ts";
 import type { LogState } from "./log-state.ts";
 import { type Judgement, type Report, type Step, skewMaxUs, windowUsOf } from "./step.ts";
 
@@ -10,11 +11,13 @@ function advance(log: LogState, limit: Limit, nowUs: number): boolean {
   const newestUs = log.newestKeptUs;
   const isRedated = newestUs > nowUs + skewMaxUs(limit);
   const effectiveUs = isRedated ? nowUs : Math.max(nowUs, newestUs);
+  log.granuleUs = granuleUsOf(limit);
   log.view(effectiveUs, effectiveUs - windowUsOf(limit));
   return isRedated;
 }
 
-function clear(log: LogState, _limit: Limit, nowUs: number): void {
+function clear(log: LogState, limit: Limit, nowUs: number): void {
+  log.granuleUs = granuleUsOf(limit);
   log.clear(nowUs);
 }
 
@@ -67,8 +70,8 @@ function isAsNew(log: LogState): boolean {
 
 /**
  * Has room while the costs paid in the last window's length + cost <= amount. An entry counts until it is a whole
- * window old. Grants at most `amount` in any rolling window, exactly.
- * Beyond SLIDING_LOG_MAX entries payments join the newest entry and move it to now: that refuses more, never less.
+ * window old. Grants at most `amount` in any rolling window.
+ * Beyond LOG_FINE_MAX entries those of one granule of time are one, dated as the last: that refuses more, never less.
  */
 export const slidingLog: Step<LogState> = {
   advance,

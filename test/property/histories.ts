@@ -53,6 +53,7 @@ export interface HistoryShape {
   /** False: no two limits have both algorithm and window in common, so that none share buckets. */
   readonly sharesBuckets?: boolean;
   readonly identities?: number;
+  readonly stepsMin?: number;
   readonly stepsMax?: number;
   readonly takesMax?: number;
   readonly modes?: readonly Mode[];
@@ -120,7 +121,7 @@ export function histories(shape: HistoryShape = {}): fc.Arbitrary<History> {
     .tuple(limits, startUs)
     .chain(([limits, startUs]) =>
       fc
-        .array(historyStep(limits, shape), { minLength: 1, maxLength: shape.stepsMax ?? 25 })
+        .array(historyStep(limits, shape), { minLength: shape.stepsMin ?? 1, maxLength: shape.stepsMax ?? 25 })
         .map((steps) => ({ startUs, limits, steps })),
     );
 }

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { BLOCK_BYTES, ENTRIES_PER_BLOCK, LogBlocks } from "../../src/algorithms/log-blocks.ts";
-import { LogState, SLIDING_LOG_MAX } from "../../src/algorithms/log-state.ts";
+import { LogState } from "../../src/algorithms/log-state.ts";
 import { runs } from "../support/runs.ts";
 
 /** The same as a list. */
@@ -29,7 +29,7 @@ class PlainLog {
 
   get merges(): boolean {
     const { counting } = this;
-    return counting.length >= SLIDING_LOG_MAX || counting.at(-1)?.atUs === this.effectiveUs;
+    return counting.at(-1)?.atUs === this.effectiveUs;
   }
 
   timeThatFrees(cost: number): number {

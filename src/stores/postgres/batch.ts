@@ -2,6 +2,7 @@
 // sql/023_take_all.sql says what they mean.
 
 import { createHash } from "node:crypto";
+import { Algorithm } from "../../core/limit.ts";
 import type { TakeGroup } from "../../core/take.ts";
 import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
 import { Lane } from "./lanes.ts";
@@ -9,6 +10,8 @@ import type { Link } from "./link.ts";
 
 /** Bounds of one call, so that its rows are held for two or three milliseconds at most. A larger group travels alone. */
 export const BATCH_TAKES_MAX = 64;
+/** What a take on a sliding log counts as, which may have some 250 entries to look at or to drop. */
+const LOG_WEIGHT = 8;
 
 /** An index entry of PostgreSQL holds 2,704 bytes; longer keys begin with a hash. */
 const KEY_LENGTH_MAX = 1_024;
@@ -43,7 +46,12 @@ export class PostgresBatch extends Batch {
   }
 
   hasRoomFor(group: TakeGroup): boolean {
-    return this.groups.length === 0 || this.takes + group.size <= BATCH_TAKES_MAX;
+    if (this.groups.length === 0) return true;
+    let weight = this.takes + group.size + this.takesOnLogs * (LOG_WEIGHT - 1);
+    for (let i = 0; i < group.size; i++) {
+      if (group.takes[i]?.limit.algorithm === Algorithm.slidingLog) weight += LOG_WEIGHT - 1;
+    }
+    return weight <= BATCH_TAKES_MAX;
   }
 
   /** `latestOf` gives the latest server time at which a group may still pay. Receipts travel first, each as a group. */

@@ -9,8 +9,11 @@ import { packNumbers } from "./packed-numbers.ts";
 /** Bounds of one call, so that Redis is never held longer than about a millisecond. A larger group travels alone. */
 export const BATCH_TAKES_MAX = 128;
 export const BATCH_BYTES_MAX = 16_384;
-/** What a take on a sliding log, which has a list to read and write, holds Redis for, in other takes. */
-const LOG_WEIGHT = 2;
+/**
+ * What a take on a sliding log holds Redis for at most, in other takes: it may have some 250 entries to read, to drop or to
+ * walk over. Four of the largest take a good millisecond (bench/store/full-logs.mjs).
+ */
+const LOG_WEIGHT = 32;
 /** What the script calls a counter, beside the algorithms. */
 const COUNTER = 4;
 /** Generous size of a take's numbers as text. */

@@ -1,11 +1,13 @@
 // Entries of a sliding log: what counts, what is freed when, what merges.
 
 import { describe, expect, test } from "vitest";
-import { LogState, SLIDING_LOG_MAX } from "../../../src/algorithms/log-state.ts";
+import { LOG_FINE_MAX, LOG_GRANULES } from "../../../src/algorithms/log-granules.ts";
+import { LogState } from "../../../src/algorithms/log-state.ts";
 
 /** A log with one entry of the given cost at each of the given times. */
 function logOf(...entries: readonly (readonly [atUs: number, cost: number])[]): LogState {
   const log = new LogState();
+  log.granuleUs = GRANULE_US;
   for (const [atUs, cost] of entries) {
     log.view(atUs, Number.NEGATIVE_INFINITY);
     log.pending = cost;
@@ -14,9 +16,12 @@ function logOf(...entries: readonly (readonly [atUs: number, cost: number])[]): 
   return log;
 }
 
-/** A log with as many entries of cost 1 as it may have, a microsecond apart from 1 on. */
-function fullLog(): LogState {
-  return logOf(...Array.from({ length: SLIDING_LOG_MAX }, (_, i) => [i + 1, 1] as const));
+const WINDOW_US = 1_280_000;
+const GRANULE_US = WINDOW_US / LOG_GRANULES;
+
+/** A log with as many entries of cost 1 as are kept apart, a microsecond apart from 1 on. */
+function fineLog(): LogState {
+  return logOf(...Array.from({ length: LOG_FINE_MAX }, (_, i) => [i + 1, 1] as const));
 }
 
 describe("log state", () => {
@@ -50,23 +55,57 @@ describe("log state", () => {
     expect([1, 3, 4, 5, 6, 9, 10, 14].map((cost) => log.timeThatFrees(cost))).toEqual([10, 10, 20, 20, 30, 30, 35, 35]);
   });
 
-  test("merges into the newest entry when there is no place for one more, and moves it to now", () => {
-    const log = fullLog();
-    log.view(50_000, 0);
+  test("merges into the newest entry of the same granule where there are many, and moves it to now", () => {
+    const log = fineLog();
+    log.view(GRANULE_US - 1, 0);
     log.pending = 7;
-    expect(log.timeThatFrees(SLIDING_LOG_MAX)).toBe(50_000);
-    expect(log.timeThatFrees(SLIDING_LOG_MAX - 1)).toBe(SLIDING_LOG_MAX - 1);
+    expect(log.timeThatFrees(LOG_FINE_MAX)).toBe(GRANULE_US - 1);
+    expect(log.timeThatFrees(LOG_FINE_MAX - 1)).toBe(LOG_FINE_MAX - 1);
     log.commit();
-    expect([log.count, log.total, log.newestUs]).toEqual([SLIDING_LOG_MAX, SLIDING_LOG_MAX + 7, 50_000]);
+    expect([log.count, log.total, log.newestUs]).toEqual([LOG_FINE_MAX, LOG_FINE_MAX + 7, GRANULE_US - 1]);
+    log.view(GRANULE_US, 0);
+    log.pending = 1;
+    log.commit();
+    expect(log.count).toBe(LOG_FINE_MAX + 1);
   });
 
   test("leaves the newest entry where it is when a payment that would move it is undone", () => {
-    const log = fullLog();
-    log.view(50_000, 0);
+    const log = fineLog();
+    log.view(GRANULE_US - 1, 0);
     log.pending = 7;
     log.pending -= 7;
     log.commit();
-    expect(log.newestUs).toBe(SLIDING_LOG_MAX);
+    expect(log.newestUs).toBe(LOG_FINE_MAX);
+  });
+
+  test("has few entries, however many payments there are", () => {
+    const log = new LogState();
+    log.granuleUs = GRANULE_US;
+    let countMax = 0;
+    for (let atUs = 1; atUs < 3 * WINDOW_US; atUs += 97) {
+      log.view(atUs, atUs - WINDOW_US);
+      log.pending = 1;
+      log.commit();
+      countMax = Math.max(countMax, log.count);
+    }
+    expect(countMax).toBeLessThanOrEqual(LOG_FINE_MAX + LOG_GRANULES + 1);
+  });
+
+  test("gives back what was paid in a granule off the entry that it was merged into", () => {
+    const log = fineLog();
+    for (const [atUs, cost] of [
+      [1_000, 5],
+      [2_000, 3],
+    ] as const) {
+      log.view(atUs, atUs - WINDOW_US);
+      log.pending = cost;
+      log.commit();
+    }
+    log.view(3_000, 0);
+    log.takeOffAt(1_000, 5);
+    expect([log.total, log.newestUs]).toEqual([LOG_FINE_MAX + 3, 2_000]);
+    log.takeOffAt(GRANULE_US, 5);
+    expect(log.total).toBe(LOG_FINE_MAX + 3);
   });
 
   test("stays small while old entries leave it", () => {
@@ -108,6 +147,7 @@ describe("log state", () => {
     { name: "nothing of an entry that counts no more", atUs: 10, cost: 4, oldestUs: 10, count: 2, total: 6 },
   ])("takes off $name", ({ atUs, cost, oldestUs = 0, count, total }) => {
     const log = logOf([10, 3], [20, 2], [30, 4]);
+    log.granuleUs = 1;
     log.view(35, oldestUs);
     log.takeOffAt(atUs, cost);
     expect([log.count, log.total]).toEqual([count, total]);
