@@ -3,6 +3,7 @@
 import type { LoadResult } from "../config/load.ts";
 import { formatProblem } from "../rules/problems.ts";
 import type { Level, Problem, RuleSet } from "../rules/rule-set.ts";
+import { Excerpts } from "./excerpts.ts";
 import { loadChosen, type RulesChoice } from "./rules-source.ts";
 import { count, paint, type Terminal, visible } from "./terminal.ts";
 
@@ -26,7 +27,10 @@ export async function checkRules(options: CheckOptions, terminal: Terminal): Pro
     );
     return;
   }
-  for (const problem of result.problems) terminal.out(`${problemLine(problem, terminal)}\n`);
+  const excerpts = new Excerpts(terminal);
+  for (const problem of result.problems) {
+    terminal.out(`${problemLine(problem, terminal)}\n${await excerpts.of(problem)}`);
+  }
   terminal.out(`${lastLine(result, { errors, warnings, isGood }, terminal)}\n`);
 }
 

@@ -1,7 +1,6 @@
 // Loads rules for the commands that look at files: a directory as the service would, or a single file.
 
 import { readFile, stat } from "node:fs/promises";
-import { basename } from "node:path";
 import { compileFiles, type LoadResult, loadRules } from "../config/load.ts";
 import { LimitStats, type StatsBook } from "../core/limit-stats.ts";
 import { readSettings } from "../settings.ts";
@@ -36,11 +35,23 @@ export async function loadChosen(choice: RulesChoice, env: Environment): Promise
     cacheKeyPrefix: settings.cacheKeyPrefix,
   };
   if (choice.path === undefined) {
-    return loadRules(settings.rulesDir, { ...options, everyFile: settings.readsEveryFile });
+    const { rulesDir, readsEveryFile } = settings;
+    return loadRules(rulesDir, { ...options, everyFile: readsEveryFile, namePrefix: asFolder(rulesDir) });
   }
-  if (!(await isFile(choice.path))) return loadRules(choice.path, { ...options, everyFile: choice.everyFile ?? false });
-  const files = [{ name: basename(choice.path), bytes: await readFile(choice.path) }];
+  if (!(await isFile(choice.path))) {
+    return loadRules(choice.path, {
+      ...options,
+      everyFile: choice.everyFile ?? false,
+      namePrefix: asFolder(choice.path),
+    });
+  }
+  const files = [{ name: choice.path, bytes: await readFile(choice.path) }];
   return compileFiles(choice.path, { files, failures: [], hash: "" }, options);
+}
+
+// As typed, so that editors and people find the file from where they are.
+function asFolder(path: string): string {
+  return /[/\\]$/.test(path) ? path : `${path}/`;
 }
 
 async function isFile(path: string): Promise<boolean> {

@@ -12,7 +12,10 @@ import { parseFile } from "./parse-file.ts";
 import { type FileChoice, type RuleFiles, readRuleFiles } from "./read-files.ts";
 
 /** How rules are loaded: which files, and what they are compiled with (the hash is made here). */
-export type LoadOptions = FileChoice & Omit<CompileOptions, "hash">;
+export interface LoadOptions extends FileChoice, Omit<CompileOptions, "hash"> {
+  /** Stands before the names of files wherever they are shown, such as `rules/`; nothing unless given. */
+  readonly namePrefix?: string;
+}
 
 /** What became of a rules directory. */
 export interface LoadResult {
@@ -30,13 +33,23 @@ export interface LoadResult {
  * (test/fault/reload-turns.test.ts). Never rejects: a directory or file that can't be read is an error among the problems.
  */
 export async function loadRules(directory: string, options: LoadOptions): Promise<LoadResult> {
-  const read = await readRuleFiles(directory, options);
+  const read = renamed(await readRuleFiles(directory, options), directory, options.namePrefix ?? "");
   return runInTurns(compileSources(directory, read, await parseAside(read.files), options));
 }
 
 /** Compiles files that were read already, at once. */
 export function compileFiles(directory: string, read: RuleFiles, options: LoadOptions): LoadResult {
   return runThrough(compileSources(directory, read, read.files.map(parseFile), options));
+}
+
+function renamed(read: RuleFiles, directory: string, prefix: string): RuleFiles {
+  if (prefix === "") return read;
+  const nameOf = (name: string) => (name === directory ? name : `${prefix}${name}`);
+  return {
+    ...read,
+    files: read.files.map((file) => ({ ...file, name: nameOf(file.name) })),
+    failures: read.failures.map((failure) => ({ ...failure, name: nameOf(failure.name) })),
+  };
 }
 
 function* compileSources(

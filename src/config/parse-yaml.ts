@@ -7,6 +7,7 @@ import type { Problem } from "../rules/rule-set.ts";
 import type { Place, SourceFile } from "../rules/source.ts";
 import { checkText } from "./yaml-text.ts";
 import { DEPTH_MAX, emptyScalar, TreeConverter } from "./yaml-tree.ts";
+import { wordComplaint } from "./yaml-words.ts";
 
 /** Parses one file. Never throws: what can't be parsed is in `problems`, and `root` is undefined then. */
 export function parseYaml(name: string, text: string): SourceFile {
@@ -33,7 +34,7 @@ export function parseYaml(name: string, text: string): SourceFile {
   }
   if (document === undefined) return { name, root: emptyScalar(placeOf(0)), problems: [] };
   const { contents } = document;
-  const problems = problemsOf(document.errors, contents, placeOf);
+  const problems = problemsOf(document.errors, contents, text, placeOf);
   if (secondAt !== undefined) {
     const message = "a second document begins here; only the first one is read";
     problems.push(makeProblem("warning", placeOf(secondAt), message, "Give it a file of its own."));
@@ -46,26 +47,32 @@ export function parseYaml(name: string, text: string): SourceFile {
 
 // One mistake makes the parser stumble over much that follows it.
 const SYNTAX_ERRORS_MAX = 3;
-
-const SYNTAX_HINT = "Check the indentation, the quotes and the brackets.";
+/** Errors that are looked at for these; each look may read the whole text. */
+const WORDED_MAX = 20;
 
 function problemsOf(
   errors: readonly YAMLError[],
   root: Document.Parsed["contents"],
+  text: string,
   placeOf: (offset: number) => Place,
 ): Problem[] {
   const problems: Problem[] = [];
+  const noticedAt = new Set<number>();
   for (const error of errors) {
-    const at = placeOf(error.pos[0]);
     if (root !== null && isBehind(error, root, placeOf)) {
       // The reference stops reading where the first document ends, even if what follows makes no sense.
       const message = "the document ends before this; nothing from here on is read";
-      problems.push(makeProblem("warning", at, message, "Check the indentation and the brackets."));
+      problems.push(makeProblem("warning", placeOf(error.pos[0]), message, "Check the indentation and the brackets."));
       break;
     }
     // The first thing said about a place is the plainest.
+    if (noticedAt.has(error.pos[0])) continue;
+    if (noticedAt.size >= WORDED_MAX) break;
+    noticedAt.add(error.pos[0]);
+    const { message, suggestion, offset } = wordComplaint(text, { message: error.message, offset: error.pos[0] });
+    const at = placeOf(offset);
     if (problems.some(({ line, column }) => line === at.line && column === at.column)) continue;
-    problems.push(makeProblem("error", at, `YAML: ${sentence(error.message)}`, SYNTAX_HINT));
+    problems.push(makeProblem("error", at, message, suggestion));
     if (problems.length === SYNTAX_ERRORS_MAX) break;
   }
   return problems;

@@ -114,7 +114,8 @@ export class TreeConverter {
 
   #followAlias(alias: Alias, at: Place): SourceNode {
     if (!this.#anchors.has(alias.source)) {
-      this.#error(at, `the alias *${alias.source} has no anchor &${alias.source} before it`);
+      const message = `the alias *${alias.source} has no anchor &${alias.source} before it`;
+      this.problems.push(makeProblem("error", at, message, "Put text that begins with * in quotes."));
       return emptyScalar(at);
     }
     const target = this.#anchors.get(alias.source);

@@ -1,7 +1,7 @@
 // The command line as a whole: help, usage errors, check and explain on real files.
 
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { buildProgram } from "../../../src/cli/program.ts";
 import { describeSettings, readSettings } from "../../../src/settings.ts";
@@ -113,9 +113,39 @@ describe("check", () => {
     const { out, exitCode } = await runProgram(["check", bad]);
     const lines = out.trimEnd().split("\n");
     expect(exitCode).toBe(1);
-    expect(lines.slice(0, -1).every((line) => /^shop\.yaml:\d+:\d+: error: .+/.test(line))).toBe(true);
-    expect(lines.slice(0, -1).map((line) => line.split(":")[1])).toEqual(expect.arrayContaining(["4", "5"]));
-    expect(lines.at(-1)).toBe(`${lines.length - 1} errors in 1 file`);
+    const problems = lines.filter((line) => line.startsWith(`${bad}/shop.yaml:`));
+    expect(problems.every((line) => /shop\.yaml:\d+:\d+: error: .+/.test(line))).toBe(true);
+    expect(problems.map((line) => /shop\.yaml:(\d+)/.exec(line)?.[1])).toEqual(expect.arrayContaining(["4", "5"]));
+    expect(lines.at(-1)).toBe(`${problems.length} errors in 1 file`);
+  });
+
+  test("shows the line of each problem with a caret below the place, whatever stands before it", async () => {
+    const file = join(directory, "places.yaml");
+    const long = `${"x".repeat(300)}`;
+    const text = `\ufeffdomain: d\ndescriptors:\n  - { key: "t\tb\u202e${long}", unti: 1 }\n  - { key: a, rate_limit: { unit: secnd } }\n`;
+    writeFileSync(file, text);
+    const lines = (await runProgram(["check", file])).out.split("\n");
+    for (const word of ["unti", "secnd"]) {
+      const at = lines.findIndex((line) => line.includes("error:") && line.includes(`'${word}'`));
+      const [excerpt = "", caret = ""] = lines.slice(at + 1, at + 3);
+      expect(excerpt.slice(caret.indexOf("^"))).toMatch(new RegExp(`^${word}`));
+      expect(Math.max(excerpt.length, caret.length)).toBeLessThanOrEqual(80);
+    }
+  });
+
+  test("names files as the path was typed", async () => {
+    const typed = relative(process.cwd(), bad);
+    const places = async (path: string) => (await runProgram(["check", path])).out.match(/^\S+shop\.yaml(?=:\d)/gm);
+    for (const [path, shown] of [
+      [bad, `${bad}/shop.yaml`],
+      [`${bad}/`, `${bad}/shop.yaml`],
+      [typed, `${typed}/shop.yaml`],
+      [`./${typed}`, `./${typed}/shop.yaml`],
+      [join(bad, "shop.yaml"), join(bad, "shop.yaml")],
+      [`${typed}/shop.yaml`, `${typed}/shop.yaml`],
+    ] as const) {
+      expect(new Set(await places(path))).toEqual(new Set([shown]));
+    }
   });
 
   test("says that a directory is missing", async () => {
@@ -155,7 +185,7 @@ describe("check", () => {
     const report: unknown = JSON.parse((await runProgram(["check", "--json", good])).out);
     expect(report).toEqual({
       ok: true,
-      files: ["shop.yaml"],
+      files: [join(good, "shop.yaml")],
       summary: { domains: 1, rules: 3, limits: 2 },
       problems: [],
     });
@@ -163,7 +193,9 @@ describe("check", () => {
     expect(refused).toMatchObject({
       ok: false,
       summary: null,
-      problems: expect.arrayContaining([expect.objectContaining({ severity: "error", file: "shop.yaml", line: 4 })]),
+      problems: expect.arrayContaining([
+        expect.objectContaining({ severity: "error", file: join(bad, "shop.yaml"), line: 4 }),
+      ]),
     });
   });
 
@@ -193,7 +225,7 @@ tier=free
 user=ann
   \u2713 user: takes any value of 'user'
 => the rule 'tier=free/user' applies
-  shop.yaml:6:9
+  ${good}/shop.yaml:6:9
   free: 5 hits per minute, sliding window
     bucket {shop|tier=free|user=ann}|sw/60/free
 `);

@@ -1,0 +1,63 @@
+// The lines of rule files that problems are about, with a caret under the place.
+
+import { readFile } from "node:fs/promises";
+import type { Place } from "../rules/source.ts";
+import { paint, type Terminal, visible } from "./terminal.ts";
+
+/** Columns that the number before a line takes. */
+const MARGIN = "      | ";
+/** Of a long line so much is shown before the place. */
+const BEFORE_MAX = 30;
+
+/** Shows places in files, which are read once each. */
+export class Excerpts {
+  readonly #terminal: Terminal;
+  readonly #lines = new Map<string, readonly string[]>();
+
+  constructor(terminal: Terminal) {
+    this.#terminal = terminal;
+  }
+
+  /** The line of the place and a caret below it, two lines in all; nothing if there is no such line to show. */
+  async of({ file, line, column }: Place): Promise<string> {
+    const text = (await this.#linesOf(file))[line - 1];
+    if (text === undefined || text.trim() === "") return "";
+    const width = this.#terminal.columns - MARGIN.length;
+    const isLong = visible(text).length > width;
+    const from = isLong ? Math.max(0, column - 1 - BEFORE_MAX) : 0;
+    // A tab is one column here, so that the caret stands below its letter.
+    const show = (part: string) => visible(part.replaceAll("\t", " "));
+    const before = show(text.slice(from, column - 1));
+    const shown = `${before}${show(text.slice(column - 1))}`.slice(0, width);
+    const number = String(line).padStart(MARGIN.length - 3);
+    const dim = (part: string) => paint(this.#terminal, "dim", part);
+    const caret = paint(this.#terminal, "cyan", "^");
+    return `${dim(`${number} | `)}${shown}\n${dim(MARGIN)}${" ".repeat(Math.min(before.length, width - 1))}${caret}\n`;
+  }
+
+  async #linesOf(file: string): Promise<readonly string[]> {
+    const known = this.#lines.get(file);
+    if (known !== undefined) return known;
+    const lines = await readLines(file);
+    this.#lines.set(file, lines);
+    return lines;
+  }
+}
+
+async function readLines(file: string): Promise<readonly string[]> {
+  try {
+    const bytes = await readFile(file);
+    const encoding =
+      bytes[0] === 0xff && bytes[1] === 0xfe
+        ? "utf-16le"
+        : bytes[0] === 0xfe && bytes[1] === 0xff
+          ? "utf-16be"
+          : "utf-8";
+    // It leaves a mark of byte order out, as the parser does.
+    return new TextDecoder(encoding).decode(bytes).split(/\r\n|\r|\n/);
+  } catch (cause) {
+    // A file or folder that can't be read is what the problem says already.
+    if (cause instanceof Error && "code" in cause) return [];
+    throw cause;
+  }
+}

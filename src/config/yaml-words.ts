@@ -1,0 +1,235 @@
+// What the YAML parser complains of, in the words of somebody who writes rule files, and at the place that has to change.
+
+import { Lexer } from "yaml";
+
+/** A complaint of the parser. */
+export interface Complaint {
+  readonly message: string;
+  /** Where the parser noticed it. */
+  readonly offset: number;
+}
+
+/** The same for people. */
+export interface Worded {
+  readonly message: string;
+  readonly suggestion: string;
+  /** Where the mistake is, as far as that can be told. */
+  readonly offset: number;
+}
+
+const GENERAL_HINT = "Check the indentation, the quotes and the brackets.";
+
+/** Words a complaint about `text`. Those it does not know keep the parser's own words. */
+export function wordComplaint(text: string, complaint: Complaint): Worded {
+  const { message } = complaint;
+  const colon = missingColon(text, complaint.offset);
+  if (colon !== undefined) return colon;
+  for (const [pattern, word] of WORDINGS) if (pattern.test(message)) return word(text, complaint);
+  return {
+    message: `YAML: ${message.charAt(0).toLowerCase()}${message.slice(1)}`,
+    suggestion: GENERAL_HINT,
+    offset: complaint.offset,
+  };
+}
+
+type Wording = (text: string, complaint: Complaint) => Worded;
+
+const WORDINGS: readonly (readonly [RegExp, Wording])[] = [
+  [/^Block collections are not allowed within flow/, inBrackets],
+  [/^Missing , /, (_, { offset }) => said("a comma is missing before this", "Put a comma between the two.", offset)],
+  [/^Implicit keys need to be on a single line/, brokenKey],
+  [/^Implicit map keys need to be followed by map values/, brokenKey],
+  [/^Unexpected scalar token/, unexpectedText],
+  [/^Nested mappings are not allowed in compact mappings/, nested],
+  [/must be sufficiently indented and end with a/, unclosed],
+  [/^Flow (?:map|sequence) in block collection/, unclosed],
+  [/^Expected flow (?:map|sequence) to end with/, unclosed],
+  [/^Missing closing/, unclosedQuote],
+  [/^Unexpected flow-(?:map|seq)-end token/, unopened],
+  [/^Unexpected , in/, (_, { offset }) => said("this comma has nothing before it", "Remove it.", offset)],
+  [
+    /^Unexpected scalar at node end/,
+    (_, { offset }) =>
+      said(
+        "this follows a value that has ended already",
+        "Put quotes around the whole value, or a comma between two.",
+        offset,
+      ),
+  ],
+  [/^Sequence item without - indicator|^All (?:mapping|sequence) items must start at the same column/, misplaced],
+  [
+    /^A block sequence may not be used as an implicit map key/,
+    (text, { offset }) =>
+      said(
+        "a list item begins here, but the lines above are keys of a mapping",
+        "Begin each item of a list with '- ', all in the same column.",
+        lineContent(text, offset),
+      ),
+  ],
+  [/^Plain value cannot start with/, needsQuotes],
+  [/^(?:Alias|Anchor) cannot be an empty string/, needsQuotes],
+  [
+    /^Invalid escape sequence/,
+    (text, { offset }) =>
+      said(
+        `a backslash in double quotes begins an escape, and ${text.slice(offset, offset + 2)} is none`,
+        "Write it twice, or use single quotes.",
+        offset,
+      ),
+  ],
+];
+
+function said(message: string, suggestion: string, offset: number): Worded {
+  return { message, suggestion, offset };
+}
+
+// `{ unit: second burst: 5 }`: the parser takes `second burst` for a key within the value.
+function inBrackets(text: string, { offset }: Complaint): Worded {
+  const inLine = restOfLine(text, offset);
+  const key = /^[^,:{}[\]]*[ \t]([^\s,:{}[\]]+):(?=[ \t]|$)/.exec(inLine);
+  if (key?.[1] === undefined)
+    return said("inside { } or [ ], a comma or a bracket is missing here", GENERAL_HINT, offset);
+  const at = offset + key[0].length - key[1].length - 1;
+  return said(`a comma is missing before '${key[1]}'`, "Inside { } and [ ] commas stand between the parts.", at);
+}
+
+function brokenKey(text: string, { offset }: Complaint): Worded {
+  const written = restOfLine(text, offset).trimEnd();
+  const glued = /^([^\s:]+):\S/.exec(written);
+  if (glued?.[1] !== undefined) {
+    return said(
+      `a blank is missing after '${glued[1]}:'`,
+      `Write '${glued[1]}: ${written.slice(glued[1].length + 1)}'.`,
+      offset,
+    );
+  }
+  if (openBracketAt(text, offset) !== undefined) {
+    return said(
+      "a comma is missing at the end of this line",
+      "Inside { } and [ ] commas stand between the parts.",
+      offset,
+    );
+  }
+  const [first = ""] = written.split(/\s/);
+  return said(`expected 'key: value', got '${cut(written)}'`, `Put a colon and a blank after '${cut(first)}'.`, offset);
+}
+
+function unexpectedText(text: string, { offset }: Complaint): Worded {
+  const [word = ""] = restOfLine(text, offset).split(/[\s,:{}[\]]/);
+  if (openBracketAt(text, offset) === undefined)
+    return said("this follows a value that has ended already", GENERAL_HINT, offset);
+  return said(`a comma is missing before '${cut(word)}'`, "Inside { } and [ ] commas stand between the parts.", offset);
+}
+
+// `rate_limit { unit: day }`: the parser stumbles anywhere behind the bracket.
+function missingColon(text: string, offset: number): Worded | undefined {
+  const start = text.lastIndexOf("\n", offset - 1) + 1;
+  const line = restOfLine(text, start);
+  const [indent = "", key] = /^( *(?:- +)*)([A-Za-z_][\w-]*)(?=[ \t]+[{[])/.exec(line)?.slice(1) ?? [];
+  if (key === undefined) return undefined;
+  const written = line.slice(indent.length).trimEnd();
+  return said(
+    `expected 'key: value', got '${cut(written)}'`,
+    `Put a colon and a blank after '${key}'.`,
+    start + indent.length,
+  );
+}
+
+function nested(text: string, { offset }: Complaint): Worded {
+  if (/:(?:[ \t]|$)/.test(restOfLine(text, offset))) {
+    return said("this value holds a colon and a blank, as a key would", "Put it in quotes.", offset);
+  }
+  const next = nextLineContent(text, offset);
+  return said(
+    "this line is indented deeper than the one above, which has a value already",
+    "Begin it in the column of the key above.",
+    next,
+  );
+}
+
+function misplaced(text: string, { offset }: Complaint): Worded {
+  return said(
+    "this line's indentation fits no line above it",
+    "Begin it in the column of the key or of the '- ' that it stands beside.",
+    lineContent(text, offset),
+  );
+}
+
+function unclosed(text: string, { offset }: Complaint): Worded {
+  const at = openBracketAt(text, offset);
+  if (at === undefined) return said("a bracket is not closed", GENERAL_HINT, offset);
+  const bracket = text[at] === "{" ? "{" : "[";
+  return said(`this ${bracket} is not closed`, `Add ${bracket === "{" ? "}" : "]"} where it ends.`, at);
+}
+
+function unopened(text: string, { offset }: Complaint): Worded {
+  const bracket = text[offset] === "]" ? "]" : "}";
+  return said(
+    `there is no ${bracket === "]" ? "[" : "{"} that this ${bracket} closes`,
+    "Remove it, or add the other one.",
+    offset,
+  );
+}
+
+function unclosedQuote(text: string, { offset }: Complaint): Worded {
+  let at = offset;
+  for (const piece of piecesOf(text)) {
+    if (piece.offset > offset) break;
+    if (/^["']/.test(piece.text)) at = piece.offset;
+  }
+  return said("this quote is not closed", "Close it on the same line.", at);
+}
+
+function needsQuotes(text: string, { offset }: Complaint): Worded {
+  return said(`text that begins with ${text[offset] ?? "this"} needs quotes`, "Put it in quotes.", offset);
+}
+
+/** The innermost bracket that is open before an offset. */
+function openBracketAt(text: string, offset: number): number | undefined {
+  const open: number[] = [];
+  for (const piece of piecesOf(text)) {
+    if (piece.offset >= offset) break;
+    if (piece.text === "{" || piece.text === "[") open.push(piece.offset);
+    else if (piece.text === "}" || piece.text === "]") open.pop();
+  }
+  return open.at(-1);
+}
+
+// The lexer's own marks (document, flow error end, scalar follows) are no part of the text.
+const MARKS: ReadonlySet<string> = new Set(["\u0002", "\u0018", "\u001f"]);
+
+function* piecesOf(text: string): Generator<{ readonly text: string; readonly offset: number }> {
+  let offset = 0;
+  for (const piece of new Lexer().lex(text)) {
+    if (MARKS.has(piece)) continue;
+    yield { text: piece, offset };
+    offset += piece.length;
+  }
+}
+
+function restOfLine(text: string, offset: number): string {
+  return /^[^\r\n]*/.exec(text.slice(offset, offset + LINE_CHARS_MAX))?.[0] ?? "";
+}
+
+/** Where the content of the offset's line begins. */
+function lineContent(text: string, offset: number): number {
+  const start = text.lastIndexOf("\n", offset - 1) + 1;
+  const content = start + (/^ */.exec(text.slice(start, start + LINE_CHARS_MAX))?.[0].length ?? 0);
+  return Math.max(offset, content);
+}
+
+/** Where the content of the next line that has any begins. */
+function nextLineContent(text: string, offset: number): number {
+  const end = text.indexOf("\n", offset);
+  if (end < 0) return offset;
+  const blank = /^\s*/.exec(text.slice(end, end + LINE_CHARS_MAX))?.[0].length ?? 0;
+  return end + blank < text.length ? end + blank : offset;
+}
+
+/** More of a line than this is not looked at. */
+const LINE_CHARS_MAX = 10_000;
+const SHOWN_CHARS_MAX = 60;
+
+function cut(text: string): string {
+  return text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX - 3)}...` : text;
+}
