@@ -25,7 +25,7 @@ const RULES = `domain: edge
 descriptors: [{ key: k, on_store_failure: error, rate_limit: { requests_per_unit: 5, unit: minute } }]
 `;
 /** How long one service may take until it listens or ends. */
-const START_MS = 15_000;
+const START_MS = 90_000;
 
 let folder: string;
 let redis: RedisServer;
@@ -256,7 +256,7 @@ test.concurrent.each(FAILURES)(
     expect(output.text).toMatch(says);
     expect(leaks(output)).toEqual([]);
   },
-  60_000,
+  120_000,
 );
 
 const MISTAKES: readonly { name: string; env: () => Readonly<Record<string, string>> }[] = [
@@ -311,7 +311,7 @@ test.concurrent.each([
     expect(output.text).toMatch(/CONFIG_/);
     expect(leaks(output)).toEqual([]);
   },
-  60_000,
+  120_000,
 );
 
 test("a crash leaves a report without secrets", async () => {
@@ -348,4 +348,4 @@ test("a crash leaves a report without secrets", async () => {
   const text = pieces.join("\n");
   expect(text).toContain("an accident");
   expect(leaks({ text, listened: true })).toEqual([]);
-}, 20_000);
+}, 60_000);

@@ -77,7 +77,7 @@ test.concurrent.each([0, 40, 80, 160, 320, 640])(
   async (delayMs) => {
     const mark = `orphans-${process.pid}-${delayMs}`;
     const supervisor = start(mark, silentRedis());
-    await expect.poll(() => marked(mark).length, { timeout: 20_000, interval: 5 }).toBeGreaterThan(1);
+    await expect.poll(() => marked(mark).length, { timeout: 50_000, interval: 5 }).toBeGreaterThan(1);
     await sleep(delayMs);
     supervisor.kill("SIGKILL");
     await expect.poll(() => marked(mark), { timeout: 20_000 }).toEqual([]);

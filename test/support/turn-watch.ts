@@ -32,6 +32,21 @@ export class LateWatch {
   }
 }
 
+/**
+ * Calls `act` after `ms` in which this process could run: a pause of its own counts as one tick, so that what is served by the
+ * same process has its turns. Returns what takes that back.
+ */
+export function afterOwnTime(ms: number, act: () => void): () => void {
+  const TICK_MS = 5;
+  let ticks = Math.ceil(ms / TICK_MS);
+  const timer = setInterval(() => {
+    if (--ticks > 0) return;
+    clearInterval(timer);
+    act();
+  }, TICK_MS);
+  return () => clearInterval(timer);
+}
+
 /** The longest time from one turn of the event loop to the next. */
 export class TurnWatch {
   #longestMs = 0;
