@@ -6,13 +6,14 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openStore } from "../../src/app/open-store.ts";
 import { SystemClock } from "../../src/core/clock.ts";
-import { type Limit, Sync } from "../../src/core/limit.ts";
+import { Algorithm, type Limit, Sync } from "../../src/core/limit.ts";
 import { Mode, Source, TakeGroup, Verdict } from "../../src/core/take.ts";
 import { readSettings } from "../../src/settings.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
 import { fillGroup } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
+import { FaultProxy } from "../support/fault-proxy.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { startService } from "../support/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -38,9 +39,9 @@ afterAll(async () => {
   await server.stop();
 });
 
-function openStores(count: number): Store[] {
+function openStores(count: number, port = server.port): Store[] {
   const settings = readSettings({
-    REDIS_URL: `127.0.0.1:${server.port}`,
+    REDIS_URL: `127.0.0.1:${port}`,
     // The machine of a test may be slow; no call may be answered without the store here.
     STORE_DEADLINE: "5s",
     SYNC_PERIOD: `${PERIOD_MS}ms`,
@@ -76,7 +77,7 @@ interface Counts {
 }
 
 /** Callers of each process ask as fast as answers come; between calls others have their turn. */
-async function hammer(limit: Limit): Promise<Counts & { elapsedS: number; calls: number }> {
+async function hammer(limit: Limit, by = stores): Promise<Counts & { elapsedS: number; calls: number }> {
   const counts: Counts = { takes: 0, granted: 0, fromMemory: 0, failed: 0 };
   const callsBefore = await scriptCalls();
   const started = performance.now();
@@ -84,7 +85,7 @@ async function hammer(limit: Limit): Promise<Counts & { elapsedS: number; calls:
     const group = new TakeGroup();
     while (performance.now() - started < RUN_MS) {
       group.reset();
-      fillGroup(group, [{ limit, identity: `hot:${limit.sync}` }], "", false);
+      fillGroup(group, [{ limit, identity: `hot:${limit.sync}:${limit.algorithm}` }], "", false);
       await new Promise<void>((resolve) => {
         if (store.take(group, { settled: () => resolve() })) setImmediate(resolve);
       });
@@ -94,7 +95,7 @@ async function hammer(limit: Limit): Promise<Counts & { elapsedS: number; calls:
       if (group.source !== Source.store) counts.fromMemory++;
     }
   };
-  await Promise.all(stores.flatMap((store) => Array.from({ length: CALLERS }, () => caller(store))));
+  await Promise.all(by.flatMap((store) => Array.from({ length: CALLERS }, () => caller(store))));
   return { ...counts, elapsedS: (performance.now() - started) / 1_000, calls: (await scriptCalls()) - callsBefore };
 }
 
@@ -177,6 +178,41 @@ describe("a hot bucket of three processes on one Redis", () => {
   });
 });
 
+describe("a cold bucket of two processes that Redis answers some milliseconds late", () => {
+  let proxy: FaultProxy;
+  let late: Store[];
+  beforeAll(async () => {
+    proxy = await FaultProxy.start(server.port);
+    proxy.begin({ kind: "delay", ms: 5, jitterMs: 5 });
+    late = openStores(2, proxy.port);
+    await until(() => late.every((store) => store.trouble() === undefined));
+  });
+  afterAll(async () => {
+    await Promise.all(late.map((store) => store.close()));
+    await proxy.stop();
+  });
+
+  test.each([
+    { name: "fixed window", algorithm: Algorithm.fixedWindow },
+    { name: "sliding window", algorithm: Algorithm.slidingWindow },
+    { name: "sliding log", algorithm: Algorithm.slidingLog },
+  ])("periodic: grants at most N times the limit in each $name", async ({ algorithm }) => {
+    const amount = 100;
+    const startS = Math.floor(clock.nowUs() / 1_000_000);
+    const run = await hammer(makeLimit({ algorithm, amount, sync: Sync.periodic }), late);
+    const windows = Math.floor(clock.nowUs() / 1_000_000) - startS + 1;
+    expect(run.failed).toBe(0);
+    expect(run.granted).toBeLessThanOrEqual(windows * late.length * amount);
+    expect(run.fromMemory).toBeGreaterThan(run.takes / 2);
+  });
+
+  test("periodic: grants no more of a token bucket than one process alone for each of them", async () => {
+    const run = await hammer(makeLimit({ amount: 50, burst: 100, sync: Sync.periodic }), late);
+    expect(run.failed).toBe(0);
+    expect(run.granted).toBeLessThanOrEqual(late.length * (100 + 50 * run.elapsedS));
+  });
+});
+
 describe("three services on one Redis", () => {
   test("grant within the bound of a lease, and say where an answer came from", async () => {
     const rulesDir = temporaryFolder("headgate-rules");
@@ -189,17 +225,23 @@ describe("three services on one Redis", () => {
     const clients = services.map(({ grpcPort }) => openClient(`127.0.0.1:${grpcPort}`));
     try {
       const request = { domain: "edge", descriptors: [{ entries: [{ key: "hot", value: "x" }] }] };
-      const startedMs = performance.now();
       const sources = new Set<string>();
+      const ask = async (client: (typeof clients)[number]) => {
+        const reply = await askOnce(client, request);
+        const metadata = JSON.stringify(reply.dynamic_metadata);
+        for (const source of ["store", "lease"]) if (metadata.includes(`"${source}"`)) sources.add(source);
+        return reply.overall_code === "OK";
+      };
+      // Leases begin when all have counted each other, some seconds after the start, and the bucket must have room for them.
+      while (!sources.has("lease")) {
+        await Promise.all(clients.map(ask));
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      const startedMs = performance.now();
       let granted = 0;
       const caller = async (client: (typeof clients)[number]) => {
-        // A slow machine needs longer to ask for more than one burst, and leases begin when all have counted each other.
-        while (performance.now() - startedMs < RUN_MS || granted <= BURST || !sources.has("lease")) {
-          const reply = await askOnce(client, request);
-          if (reply.overall_code === "OK") granted++;
-          const metadata = JSON.stringify(reply.dynamic_metadata);
-          for (const source of ["store", "lease"]) if (metadata.includes(`"${source}"`)) sources.add(source);
-        }
+        // A slow machine needs longer to ask for more than one burst.
+        while (performance.now() - startedMs < RUN_MS || granted <= BURST) if (await ask(client)) granted++;
       };
       await Promise.all(clients.flatMap((client) => Array.from({ length: 6 }, () => caller(client))));
       const elapsedS = (performance.now() - startedMs) / 1_000;
