@@ -115,9 +115,10 @@ function statusText(status: AnswerStatus, isDegraded: boolean): string {
   if (limit === null)
     return status.limit_remaining === UNLIMITED ? "unlimited" : "no rule applies: passes without a limit";
   const name = limit.name === "" ? "" : `${visible(limit.name)}: `;
-  const unit = limit.unit === "UNKNOWN" ? "window" : limit.unit.toLowerCase();
   const reset = resetText(status);
-  return `${name}${limit.requests_per_unit} per ${unit}, ${status.limit_remaining} left${reset}`;
+  // A bucket that does not fill in one unit, or a window that is none: its rate is in the rules.
+  if (limit.unit === "UNKNOWN") return `${name}${status.limit_remaining} of ${limit.requests_per_unit} left${reset}`;
+  return `${name}${limit.requests_per_unit} per ${limit.unit.toLowerCase()}, ${status.limit_remaining} left${reset}`;
 }
 
 function resetText({ code, duration_until_reset: reset }: AnswerStatus): string {

@@ -56,7 +56,7 @@ export interface Limit {
   /** Most debt in tokens that post-paid hits may run up (token bucket); at least `burst`, at most AMOUNT_MAX. */
   readonly debtMax: number;
 
-  /** What `current_limit` shows: amount and unit. A window that is no unit shows Unit.unknown. */
+  /** The rate as people write it: amount and unit. A window that is no unit shows Unit.unknown. */
   readonly shownAmount: number;
   readonly shownUnit: Unit;
   /** The limit's name; empty if it has none. Only characters that are safe in headers. */
@@ -76,4 +76,17 @@ export interface Limit {
   /** Names of limits that this one replaces when both are found in one call. */
   readonly replaces: readonly string[];
   readonly stats: LimitStats;
+}
+
+/**
+ * What remains is counted down from: of a token bucket its burst, of the others their amount. Callers are shown this, in
+ * headers and as `current_limit`, so that what remains is never more than the limit beside it.
+ */
+export function quotaOf(limit: Limit): number {
+  return limit.algorithm === Algorithm.tokenBucket ? limit.burst : limit.shownAmount;
+}
+
+/** The unit of the quota; unknown of a bucket that does not fill in one. */
+export function quotaUnitOf(limit: Limit): Unit {
+  return quotaOf(limit) === limit.shownAmount ? limit.shownUnit : Unit.unknown;
 }

@@ -4,7 +4,7 @@
 
 import type { Decision, Status } from "../core/decision.ts";
 import { RequestError } from "../core/errors.ts";
-import type { Limit } from "../core/limit.ts";
+import { type Limit, quotaOf, quotaUnitOf } from "../core/limit.ts";
 import {
   DESCRIPTORS_MAX,
   type Descriptor,
@@ -176,9 +176,10 @@ function writeStatus(status: Status, writer: WireWriter): void {
 
 function writeLimit(limit: Limit, writer: WireWriter): void {
   const at = writer.openMessage(2);
-  const amount = clamp(limit.shownAmount, UINT32_MAX);
+  const amount = clamp(quotaOf(limit), UINT32_MAX);
+  const unit = quotaUnitOf(limit);
   if (amount !== 0) writer.writeVarintField(1, amount);
-  if (limit.shownUnit !== 0) writer.writeVarintField(2, limit.shownUnit);
+  if (unit !== 0) writer.writeVarintField(2, unit);
   if (limit.name !== "") writer.writeTextField(3, limit.name);
   writer.closeMessage(at);
 }

@@ -2,11 +2,11 @@
 // into an HTTP/1.1 response: Envoy writes what it gets, line feeds included.
 
 import type { Decision } from "../core/decision.ts";
-import { ALGORITHM_NAMES, type Limit } from "../core/limit.ts";
+import { ALGORITHM_NAMES, type Limit, quotaOf } from "../core/limit.ts";
 import { GLOBAL_DESCRIPTOR, type Take } from "../core/take.ts";
 import { divideUp } from "../core/units.ts";
 import type { LimitCall } from "../limiter/call.ts";
-import { resetSecondsOf, retryAfterSeconds } from "../limiter/retry-after.ts";
+import { resetSecondsOf, retryAfterSeconds, tellsReset } from "../limiter/retry-after.ts";
 
 /** Header families: the reference's triple, the structured fields of draft-ietf-httpapi-ratelimit-headers-11, X-RateLimit. */
 export type HeaderDialect = "ratelimit" | "structured" | "x-ratelimit";
@@ -28,7 +28,8 @@ const STRUCTURED = { quota: "q", window: "w", left: "r", seconds: "t" } as const
 interface Shown {
   readonly limit: Limit;
   readonly remaining: number;
-  readonly resetSeconds: number;
+  /** Undefined if no wait helps. */
+  readonly resetSeconds: number | undefined;
 }
 
 /** Adds the headers of each dialect, and on refusal Retry-After and X-RateLimit-Reason. Nothing if no limit was found. */
@@ -36,14 +37,18 @@ export function addHeaders(call: LimitCall, options: HeaderOptions): void {
   const take = call.governing;
   if (take === undefined || options.dialects.length === 0) return;
   const { decision } = call;
-  const shown: Shown = { limit: take.limit, remaining: take.remaining, resetSeconds: resetSecondsOf(take) };
+  const shown: Shown = {
+    limit: take.limit,
+    remaining: take.remaining,
+    resetSeconds: tellsReset(take) ? resetSecondsOf(take) : undefined,
+  };
   for (const dialect of options.dialects) {
     if (dialect === "ratelimit") addTriple(decision, options, shown);
     else if (dialect === "x-ratelimit") addTriple(decision, X_RATELIMIT, shown);
     else addStructured(decision, shown);
   }
   if (!decision.overLimit || options.explainsRefusals === false) return;
-  decision.addHeader("Retry-After", String(retryAfterSeconds(take)));
+  if (shown.resetSeconds !== undefined) decision.addHeader("Retry-After", String(retryAfterSeconds(take)));
   decision.addHeader("X-RateLimit-Reason", reasonOf(take));
 }
 
@@ -64,9 +69,9 @@ function addTriple(
   names: { readonly limitHeader: string; readonly remainingHeader: string; readonly resetHeader: string },
   shown: Shown,
 ): void {
-  decision.addHeader(names.limitHeader, String(shown.limit.shownAmount));
+  decision.addHeader(names.limitHeader, String(quotaOf(shown.limit)));
   decision.addHeader(names.remainingHeader, String(shown.remaining));
-  decision.addHeader(names.resetHeader, String(shown.resetSeconds));
+  if (shown.resetSeconds !== undefined) decision.addHeader(names.resetHeader, String(shown.resetSeconds));
 }
 
 // A token bucket's quota is its burst, and its window the time in which an empty bucket fills: so `r` never exceeds `q`.
@@ -79,10 +84,8 @@ function addStructured(decision: Decision, shown: Shown): void {
     "RateLimit-Policy",
     `${name};${STRUCTURED.quota}=${limit.burst};${STRUCTURED.window}=${Math.max(1, windowSeconds)}`,
   );
-  decision.addHeader(
-    "RateLimit",
-    `${name};${STRUCTURED.left}=${shown.remaining};${STRUCTURED.seconds}=${shown.resetSeconds}`,
-  );
+  const seconds = shown.resetSeconds === undefined ? "" : `;${STRUCTURED.seconds}=${shown.resetSeconds}`;
+  decision.addHeader("RateLimit", `${name};${STRUCTURED.left}=${shown.remaining}${seconds}`);
 }
 
 /** The limit's name, else its rule's path, as a quoted string of RFC 9651 with nothing left to escape. */

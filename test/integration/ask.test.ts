@@ -26,7 +26,7 @@ test("prints the answer and ends with 0 when the call passes", async () => {
   expect(exitCode).toBe(0);
   expect(out).toMatch(/^OK {2}domain edge at 127/);
   expect(out).toContain("tenant=a\n  OK  per-tenant: 3 per year, 2 left");
-  expect(out).toContain("path=/x\n  OK  100 per window, 99 left");
+  expect(out).toContain("path=/x\n  OK  99 of 100 left");
   expect(out).toContain("RateLimit-Remaining: 2");
 });
 

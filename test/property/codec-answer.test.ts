@@ -59,7 +59,12 @@ function fill({ overLimit, statuses, headers, metadata }: Model): void {
     status.overLimit = wanted.overLimit;
     status.limit =
       wanted.limit &&
-      makeLimit({ shownAmount: wanted.limit.amount, shownUnit: wanted.limit.unit as Unit, name: wanted.limit.name });
+      makeLimit({
+        algorithm: 2,
+        shownAmount: wanted.limit.amount,
+        shownUnit: wanted.limit.unit as Unit,
+        name: wanted.limit.name,
+      });
     status.remaining = wanted.remaining;
     status.hasReset = wanted.resetSeconds !== undefined;
     status.resetSeconds = wanted.resetSeconds ?? 0;

@@ -64,7 +64,7 @@ tier=free
   OVER_LIMIT  free: 5 per minute, 0 left, room again in 12 s
 
 a=1, b=2
-  OK  7 per window, 6 left, full again in 30 s
+  OK  6 of 7 left, full again in 30 s
 
 (no entries)
   OK  unlimited

@@ -165,7 +165,7 @@ test.each([
 test("sends a limit of zero, and a reset of zero, as present", () => {
   const decision = new Decision();
   const status = decision.addStatus();
-  status.limit = makeLimit({ shownAmount: 0, shownUnit: 0 });
+  status.limit = makeLimit({ algorithm: 2, shownAmount: 0, shownUnit: 0 });
   status.hasReset = true;
   expect([...encodeDecision(decision, new WireWriter())]).toEqual([8, 1, 0x12, 6, 8, 1, 0x12, 0, 0x22, 0]);
 });

@@ -49,11 +49,11 @@ describe("headers", () => {
   test.each([
     {
       dialect: "ratelimit" as const,
-      expected: { "RateLimit-Limit": "2", "RateLimit-Remaining": "9", "RateLimit-Reset": "1" },
+      expected: { "RateLimit-Limit": "10", "RateLimit-Remaining": "9", "RateLimit-Reset": "1" },
     },
     {
       dialect: "x-ratelimit" as const,
-      expected: { "X-RateLimit-Limit": "2", "X-RateLimit-Remaining": "9", "X-RateLimit-Reset": "1" },
+      expected: { "X-RateLimit-Limit": "10", "X-RateLimit-Remaining": "9", "X-RateLimit-Reset": "1" },
     },
     {
       dialect: "structured" as const,
