@@ -65,7 +65,7 @@ export const METRICS = {
   ),
   unmatched: counter(
     "headgate_unmatched_descriptors_total",
-    "Descriptors that met no rule and passed without a limit; also those of domains without rules.",
+    "Descriptors that met no rule and passed without a limit of their own; also those of domains without rules.",
     ["domain"],
   ),
   configLoadSuccess: counter("ratelimit_service_config_load_success", "Loads of the rule files that took effect."),

@@ -76,7 +76,7 @@ export class UnmatchedBook implements UnmatchedStatsBook {
       if (fresh === 0) continue;
       kept.toldDescriptors = stats.descriptors;
       const message = hasRules
-        ? "descriptors met no rule and passed without a limit"
+        ? "descriptors met no rule and passed without a limit of their own"
         : "calls named a domain without rules and passed without a limit";
       const fields = { domain, descriptors: fresh, ...(hasRules ? { keys: shownKeys(stats) } : {}) };
       log.warn(`unmatched ${domain}`, message, () => fields);

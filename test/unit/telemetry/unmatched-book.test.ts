@@ -30,7 +30,7 @@ test("a line names the domain and the keys of one, never a value", () => {
   countUnmatched(stats, descriptorOf("other"));
   tell();
   tell();
-  const message = "descriptors met no rule and passed without a limit";
+  const message = "descriptors met no rule and passed without a limit of their own";
   expect(lines).toEqual([
     { level: "warn", message, domain: "küche", descriptors: 2, keys: ["plan", "api_key", "weight"] },
   ]);
