@@ -73,30 +73,30 @@ export function hashOfWords(words: Int32Array, at: number, length: number, into:
     }
     low3 ^= low;
     high3 ^= high;
-    let sum = (low0 >>> 0) + (low1 >>> 0);
-    high0 = (high0 + high1 + (sum > 0xffffffff ? 1 : 0)) | 0;
-    low0 = sum | 0;
+    let sum = (low0 + low1) | 0;
+    high0 = (high0 + high1 + carryOf(low0, low1, sum)) | 0;
+    low0 = sum;
     let turned = (low1 << 13) | (high1 >>> 19);
     high1 = ((high1 << 13) | (low1 >>> 19)) ^ high0;
     low1 = turned ^ low0;
     turned = low0;
     low0 = high0;
     high0 = turned;
-    sum = (low2 >>> 0) + (low3 >>> 0);
-    high2 = (high2 + high3 + (sum > 0xffffffff ? 1 : 0)) | 0;
-    low2 = sum | 0;
+    sum = (low2 + low3) | 0;
+    high2 = (high2 + high3 + carryOf(low2, low3, sum)) | 0;
+    low2 = sum;
     turned = (low3 << 16) | (high3 >>> 16);
     high3 = ((high3 << 16) | (low3 >>> 16)) ^ high2;
     low3 = turned ^ low2;
-    sum = (low0 >>> 0) + (low3 >>> 0);
-    high0 = (high0 + high3 + (sum > 0xffffffff ? 1 : 0)) | 0;
-    low0 = sum | 0;
+    sum = (low0 + low3) | 0;
+    high0 = (high0 + high3 + carryOf(low0, low3, sum)) | 0;
+    low0 = sum;
     turned = (low3 << 21) | (high3 >>> 11);
     high3 = ((high3 << 21) | (low3 >>> 11)) ^ high0;
     low3 = turned ^ low0;
-    sum = (low2 >>> 0) + (low1 >>> 0);
-    high2 = (high2 + high1 + (sum > 0xffffffff ? 1 : 0)) | 0;
-    low2 = sum | 0;
+    sum = (low2 + low1) | 0;
+    high2 = (high2 + high1 + carryOf(low2, low1, sum)) | 0;
+    low2 = sum;
     turned = (low1 << 17) | (high1 >>> 15);
     high1 = ((high1 << 17) | (low1 >>> 15)) ^ high2;
     low1 = turned ^ low2;
@@ -108,6 +108,11 @@ export function hashOfWords(words: Int32Array, at: number, length: number, into:
   }
   into.keyHash2 = low0 ^ low1 ^ low2 ^ low3;
   into.keyHash3 = high0 ^ high1 ^ high2 ^ high3;
+}
+
+/** What the sum of two halves carries over. Without a branch: one that hangs on the key would be guessed wrong half the time. */
+function carryOf(one: number, other: number, sum: number): number {
+  return ((one & other) | ((one | other) & ~sum)) >>> 31;
 }
 
 const hashed: KeyHash = { keyHash: 0, keyHash1: 0, keyHash2: 0, keyHash3: 0 };
