@@ -112,6 +112,20 @@ describe("a primary under load", () => {
     expect(sumOf(kept)).toBeLessThanOrEqual(sumOf(load.paid) + reports.unknownGroups);
   });
 
+  test("that hands over costs no call its answer that can wait, and no breaker opens", async () => {
+    rig = await ClusterRig.start();
+    const { store, reports } = await openOn(rig.target(), 5_000);
+    const load = new Load(store, { perTick: 4, keys: KEYS });
+    await sleep(300); // so that takes are under way when it happens
+    await rig.failOver(await rig.ownerOf(0));
+    await sleep(300); // so that the load runs on the new primary
+    await load.stop();
+    expect(load.failed).toBe(0);
+    expect(reports.redirections).toBeGreaterThan(0);
+    expect([reports.unknownGroups, reports.breakerStates]).toEqual([0, []]);
+    for (const [key, kept] of await ledgers()) expect([key, kept]).toEqual([key, load.paid.get(key)]);
+  });
+
   test("that hands over to its replica loses nothing", async () => {
     rig = await ClusterRig.start();
     const { store, reports } = await openOn(rig.target(), 200);

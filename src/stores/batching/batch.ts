@@ -48,6 +48,8 @@ export abstract class Batch {
   /** Bytes of all keys, each counted once. */
   keyBytes = 0;
   isProbe = false;
+  /** Another server had it first, and the time that its calls had. */
+  isHandedOver = false;
   isSent = false;
   sentUs = 0;
   /** Groups that still wait for their answer. */

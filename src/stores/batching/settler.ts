@@ -110,13 +110,13 @@ export class Settler<B extends Batch> {
 
   /**
    * Sets what deadlines are missing and begins to wait for the batch's reply. False if nothing is left in it that is worth
-   * sending: it is done then, and counts as one failure, so that a probe has an outcome.
+   * sending: it is done then. A probe counts as one failure, so that it has an outcome; others say nothing of the server.
    */
   begin(batch: B): boolean {
     this.setDeadlines(batch);
     if (batch.waiting === 0 && batch.receipts.length === 0) {
       this.finish(batch);
-      this.#record(batch, 0, 1);
+      if (batch.isProbe) this.#record(batch, 0, 1);
       return false;
     }
     // What goes out again has its place already.
@@ -215,6 +215,7 @@ export class Settler<B extends Batch> {
   release(batch: B): void {
     this.finish(batch);
     this.#record(batch, 1, 0);
+    this.#options.breaker.noteAlive();
     batch.isDone = false;
     batch.isProbe = false;
     batch.isSent = false;
@@ -223,6 +224,7 @@ export class Settler<B extends Batch> {
 
   /** Takes over a batch that another settler released. Its groups keep the times at which they are answered. */
   adopt(batch: B): void {
+    batch.isHandedOver = true;
     this.#open.add(batch);
     this.#takes += batch.takes;
     this.#arm(batch);
@@ -384,7 +386,9 @@ export class Settler<B extends Batch> {
     }
   }
 
-  #record(batch: B, succeeded: number, failed: number): void {
+  #record(batch: B, succeeded: number, failures: number): void {
+    // What comes too late after a hand-over says nothing of this server.
+    const failed = batch.isHandedOver ? 0 : failures;
     if (succeeded === 0 && failed === 0) return;
     const { breaker, clock } = this.#options;
     breaker.record({ succeeded, failed, isProbe: batch.isProbe }, clock.nowUs());

@@ -54,6 +54,8 @@ export class ClusterNodes {
   /** By slot. */
   readonly #owners: (ClusterNode | undefined)[] = new Array<undefined>(SLOTS).fill(undefined);
   #unserved = SLOTS;
+  /** What was heard of the slots last, while a node that serves some by it is not connected yet. */
+  #awaited: readonly SlotRange[] | undefined;
   readonly #waiters = new UpWaiters(() => this.trouble() === undefined);
 
   constructor(options: ClusterNodesOptions) {
@@ -118,23 +120,34 @@ export class ClusterNodes {
   }
 
   #onSlots(ranges: readonly SlotRange[]): void {
-    const owners = new Array<ClusterNode | undefined>(SLOTS).fill(undefined);
-    for (const { first, last, primary } of ranges) owners.fill(this.#nodeAt(primary), first, last + 1);
     for (const one of this.#nodes.values()) {
       one.slots = 0;
       one.oneSlot = -1;
     }
-    this.#unserved = 0;
-    for (const [slot, owner] of owners.entries()) {
-      this.#owners[slot] = owner;
-      if (owner === undefined) this.#unserved++;
-      else {
-        owner.slots++;
-        owner.oneSlot = slot;
+    const before = [...this.#owners];
+    const inUse = new Set<ClusterNode>();
+    this.#owners.fill(undefined);
+    this.#unserved = SLOTS;
+    this.#awaited = undefined;
+    for (const { first, last, primary } of ranges) {
+      const named = this.#nodeAt(primary);
+      if (named === undefined) continue;
+      if (!isUp(named)) this.#awaited = ranges;
+      for (let slot = first; slot <= last; slot++) {
+        if (this.#owners[slot] === undefined) this.#unserved--;
+        named.slots++;
+        named.oneSlot = slot;
+        // Until the new owner is connected, the last one sends calls on to it, where they wait for it.
+        const last = before[slot];
+        const owner = !isUp(named) && last !== undefined && isUp(last) ? last : named;
+        this.#owners[slot] = owner;
+        inUse.add(owner);
       }
     }
     const nowUs = this.#options.clock.nowUs();
-    for (const one of [...this.#nodes.values()]) if (one.slots === 0 && one.awaitedUntilUs <= nowUs) this.#drop(one);
+    for (const one of [...this.#nodes.values()]) {
+      if (one.slots === 0 && !inUse.has(one) && one.awaitedUntilUs <= nowUs) this.#drop(one);
+    }
     this.#waiters.look();
   }
 
@@ -171,6 +184,7 @@ export class ClusterNodes {
       selfTestKeys: () => (made.oneSlot < 0 ? [] : [keyIn(made.oneSlot, `${keyPrefix}headgate:self-test`)]),
       jitterSecondsMax,
       onUp: () => {
+        if (this.#awaited !== undefined) this.#onSlots(this.#awaited);
         this.#waiters.look();
         onUp();
       },
@@ -201,10 +215,11 @@ export class ClusterNodes {
     if (redirection === undefined || batch.redirections >= REDIRECTIONS_MAX) return false;
     const to = this.#nodeAt(redirection.address);
     if (to === undefined) return false;
-    if (redirection.isAsk) to.awaitedUntilUs = this.#options.clock.nowUs() + AWAITED_US;
-    else {
+    // Other nodes may not have heard of it yet, and say that it serves nothing.
+    to.awaitedUntilUs = this.#options.clock.nowUs() + AWAITED_US;
+    if (!redirection.isAsk) {
       if (this.#owners[redirection.slot] === undefined) this.#unserved--;
-      this.#owners[redirection.slot] = to;
+      if (isUp(to) || !isUp(this.#owners[redirection.slot])) this.#owners[redirection.slot] = to;
       to.oneSlot = redirection.slot;
       // For what else has moved.
       this.askSoon();
@@ -215,6 +230,10 @@ export class ClusterNodes {
     to.node.adopt(batch, redirection.isAsk);
     return true;
   }
+}
+
+function isUp(one: ClusterNode | undefined): boolean {
+  return one?.node.connection !== undefined;
 }
 
 /** A key that belongs to the slot, by a hash tag that is found by trying. */

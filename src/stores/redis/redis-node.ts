@@ -16,7 +16,7 @@ import type { Script } from "./scripts.ts";
 import type { ServerFinder } from "./server-finder.ts";
 
 /** Most batches that wait for a connection to a node that they were sent on to. */
-const ADOPTED_MAX = 256;
+const ADOPTED_MAX = 1_024;
 
 /** What a store of one node and a store of many can be told. */
 export interface RedisOptions extends SharedStoreOptions {

@@ -67,6 +67,11 @@ export class Breaker {
     }
   }
 
+  /** The server has just said something, though it settled nothing: what kept it silent is over. */
+  noteAlive(): void {
+    if (this.#state !== "closed") this.#close();
+  }
+
   /** Ends the pause: the reason for failing may be gone, for instance because there is a new connection. */
   endPause(): void {
     if (this.#state === "open") this.#openedUs = Number.NEGATIVE_INFINITY;

@@ -8,6 +8,7 @@ import { Batch } from "../../../../src/stores/batching/batch.ts";
 import { Intake } from "../../../../src/stores/batching/intake.ts";
 import { type BatchingOptions, completeOptions } from "../../../../src/stores/batching/options.ts";
 import { ReplyReader } from "../../../../src/stores/batching/reply.ts";
+import { SILENT_STORE_OBSERVER } from "../../../../src/stores/store-observer.ts";
 import { makeLimit } from "../../../support/builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 
@@ -280,6 +281,55 @@ describe("a group is answered once", () => {
     there.settler.settle(batch, allowing(2));
     expect(there.next()?.receipts.map(({ bucketKey }) => bucketKey)).toEqual(["a", "b"]);
     expect(here.next()).toBeUndefined();
+  });
+});
+
+describe("a server that hands its keys over", () => {
+  const breaker = { windowUs: 1_000_000, outcomesMin: 5, failureShare: 0.5, pauseUs: 250_000 };
+
+  /** Calls of as many slots, sent; the server says nothing until their deadlines have passed. */
+  async function sendUnanswered(intake: Intake<SmallBatch>, calls: number): Promise<SmallBatch[]> {
+    for (let slot = 0; slot < calls; slot++) take(intake, `k${slot}`, slot);
+    const batches = intake.takeReady().filter((batch) => intake.settler.begin(batch));
+    await passMs(100);
+    return batches;
+  }
+
+  test.each([{ calls: 1 }, { calls: 4 }, { calls: 5 }, { calls: 100 }])(
+    "and was silent for $calls calls until then is believed again, and the next one is not blamed",
+    async ({ calls }) => {
+      const states: string[] = [];
+      const observer = { ...SILENT_STORE_OBSERVER, breakerChanged: (state: string) => void states.push(state) };
+      const from = open({ breaker });
+      const to = open({ breaker, observer });
+      const batches = await sendUnanswered(from, calls);
+      expect(take(from, "other").answers).toBe(calls >= breaker.outcomesMin ? 1 : 0);
+      for (const batch of batches) {
+        from.settler.release(batch);
+        to.settler.adopt(batch);
+        expect(to.settler.begin(batch)).toBe(false);
+      }
+      expect(states).toEqual([]);
+      expect([take(from, "a").answers, take(to, "b").answers]).toEqual([0, 0]);
+    },
+  );
+
+  test("gets no blame there either for calls whose time was over while they were sent on", async () => {
+    const states: string[] = [];
+    const observer = { ...SILENT_STORE_OBSERVER, breakerChanged: (state: string) => void states.push(state) };
+    const from = open({ breaker });
+    const to = open({ breaker, observer });
+    for (let slot = 0; slot < 50; slot++) take(from, `k${slot}`, slot);
+    const batches = from.takeReady().filter((batch) => from.settler.begin(batch));
+    await passMs(90);
+    for (const batch of batches) {
+      from.settler.release(batch);
+      to.settler.adopt(batch);
+      to.settler.begin(batch);
+    }
+    await passMs(10);
+    expect(states).toEqual([]);
+    expect(take(to, "b").answers).toBe(0);
   });
 });
 
