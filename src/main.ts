@@ -8,6 +8,7 @@ import { type App, startApp } from "./app.ts";
 import { runCommandLine } from "./cli/program.ts";
 import { type Clock, SystemClock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
+import { visibleLines } from "./core/visible.ts";
 import { hideSecrets } from "./settings/hide-secrets.ts";
 import { readSettings, type Settings, secretsOf } from "./settings.ts";
 import { createLogger, type Logger } from "./telemetry/logger.ts";
@@ -135,7 +136,7 @@ try {
   await runCommandLine({ serve, work, version }, process.argv);
 } catch (error) {
   if (!(error instanceof ConfigError)) throw error;
-  process.stderr.write(`${error.code}: ${error.message}\n`);
+  process.stderr.write(`${error.code}: ${visibleLines(error.message)}\n`);
   // Whatever a start has begun must not keep the process: nobody would know that it serves nothing.
   process.exit(1);
 }

@@ -3,6 +3,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { type HttpAnswer, text } from "./page-server.ts";
+import { forwardedHeaderOf, isLoopback, isLoopbackHost, whyForeign } from "./site.ts";
 import type { Tokens } from "./tokens.ts";
 
 /** Who asked: a token's name or `local`, and the address they called from. */
@@ -14,12 +15,6 @@ export interface Caller {
 export type Judgement =
   | { readonly caller: Caller }
   | { readonly refusal: HttpAnswer; readonly peer: string; readonly reason: string };
-
-/** Exactly these: a mesh's proxy may call from 127.0.0.6 for somebody far away. */
-const LOOPBACK_PEERS: readonly string[] = ["127.0.0.1", "::1", "::ffff:127.0.0.1"];
-const LOOPBACK_HOST = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;
-/** Set by proxies on what they pass on. */
-const FORWARDED_HEADER = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|x-envoy-.*)$/;
 
 /** Judges one request by its headers and its socket alone. */
 export function judgeAccess(request: IncomingMessage, tokens: Tokens): Judgement {
@@ -44,13 +39,11 @@ function judgeToken(request: IncomingMessage, tokens: Tokens, peer: string): Jud
   return { refusal: { ...answer, headers }, peer, reason };
 }
 
-// A page in a browser on this host calls from this host too: what it may send unasked is told by Origin and Host.
-function whyNotLocal({ headers }: IncomingMessage, peer: string): string | undefined {
-  if (!LOOPBACK_PEERS.includes(peer)) return "comes from another";
-  const forwarded = Object.keys(headers).find((name) => FORWARDED_HEADER.test(name));
+// A page in a browser on this host calls from this host too.
+function whyNotLocal(request: IncomingMessage, peer: string): string | undefined {
+  if (!isLoopback(peer)) return "comes from another";
+  const forwarded = forwardedHeaderOf(request);
   if (forwarded !== undefined) return `was passed on by a proxy (${forwarded})`;
-  if (!LOOPBACK_HOST.test(headers.host ?? "")) return "names another host";
-  if (headers.origin !== undefined && headers.origin !== `http://${headers.host}`)
-    return "comes from a page of another site";
-  return undefined;
+  if (!isLoopbackHost(request.headers.host)) return "names another host";
+  return whyForeign(request);
 }

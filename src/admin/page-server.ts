@@ -7,6 +7,7 @@ import { posix } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Door } from "../core/door.ts";
 import { RequestError } from "../core/errors.ts";
+import { visibleJson, visibleLines } from "../core/visible.ts";
 import { BodyTooLargeError } from "./body.ts";
 import { HeldSockets } from "./held-sockets.ts";
 
@@ -150,7 +151,7 @@ export class PageServer {
 
 async function send(response: ServerResponse, answer: HttpAnswer): Promise<void> {
   if (response.destroyed) return;
-  const { body } = answer;
+  const body = typeof answer.body === "string" ? shownBody(answer.body, answer.headers["content-type"]) : answer.body;
   const headers = { "cache-control": "no-store", "x-content-type-options": "nosniff", ...answer.headers };
   if (typeof body === "string" || body instanceof Uint8Array) {
     response.writeHead(answer.status, { ...headers, "content-length": Buffer.byteLength(body) });
@@ -160,6 +161,12 @@ async function send(response: ServerResponse, answer: HttpAnswer): Promise<void>
   response.writeHead(answer.status, headers);
   if (response.req.method === "HEAD") response.end();
   else await pipeline(body, response);
+}
+
+// Whoever looks at a page in a terminal is shown names from rule files and from callers.
+function shownBody(body: string, type = ""): string {
+  if (type.startsWith("application/json")) return visibleJson(body);
+  return type.startsWith("text/plain") ? visibleLines(body) : body;
 }
 
 /** The answer to a path that has no page. */

@@ -1,12 +1,14 @@
 // The HTTP port: /json, health, metrics, the rules in force, and the guarded pages. Knows nothing of limits or stores:
 // what it shows and asks comes as functions. How pages are served is page-server.ts.
 
+import type { IncomingMessage } from "node:http";
 import type { Door } from "../core/door.ts";
 import type { HealthState } from "../core/health.ts";
 import { inTurns } from "../telemetry/in-turns.ts";
 import { readBody } from "./body.ts";
 import { type GuardedSources, guardedPages } from "./guarded-pages.ts";
 import { type HttpAnswer, json, notFound, type Page, PageServer, READ, text } from "./page-server.ts";
+import { whyForeignToAll } from "./site.ts";
 import { configView, limitLines, type RulesState, readinessView } from "./views.ts";
 
 export type { HttpAnswer } from "./page-server.ts";
@@ -101,8 +103,11 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
   const pages = new Map<string, Page>();
   const add = (path: string, help: string, methods: Page["methods"], answer: Page["answer"]) =>
     pages.set(path, { help, methods, answer });
+  // Pages that pay or that show the rules; probes and scrapers need no such care.
+  const addOwn: typeof add = (path, help, methods, answer) =>
+    add(path, help, methods, (request) => refuseForeign(request) ?? answer(request));
   add("/", "this list", READ, () => text(200, index(pages)));
-  add("/json", "POST a RateLimitRequest as JSON, get a decision", undefined, async (request) =>
+  addOwn("/json", "POST a RateLimitRequest as JSON, get a decision", undefined, async (request) =>
     answerJson(() => readBody(request, bodyBytesMax)),
   );
   for (const [path, page] of guardedPages(sources, bodyBytesMax)) pages.set(path, page);
@@ -114,11 +119,19 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
     json(health.isServing() ? 200 : 503, readinessView(health.troubles(), health.notes())),
   );
   pages.set(options.metricsPath, metricsPage(sources));
-  add("/config", "rule files, hash, last error, warnings, certificates, settings", READ, async () =>
+  addOwn("/config", "rule files, hash, last error, warnings, certificates, settings", READ, async () =>
     json(200, configView(rulesState(), settings, { tls: tls?.(), workers: await workers?.() })),
   );
-  add("/rlconfig", "one line per limit in force", READ, () => text(200, inTurns(limitLines(rulesState().rules))));
+  addOwn("/rlconfig", "one line per limit in force", READ, () => text(200, inTurns(limitLines(rulesState().rules))));
   return pages;
+}
+
+function refuseForeign(request: IncomingMessage): HttpAnswer | undefined {
+  const why = whyForeignToAll(request);
+  if (why === undefined) return undefined;
+  const answer = text(403, `403 this page is for programs and for pages of this port, and this request ${why}\n`);
+  // What else it sends is not read.
+  return { ...answer, headers: { ...answer.headers, connection: "close" } };
 }
 
 function index(pages: ReadonlyMap<string, Page>): string {

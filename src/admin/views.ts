@@ -3,6 +3,7 @@
 import { ALGORITHM_NAMES, type Limit, UNIT_NAMES } from "../core/limit.ts";
 import { textOf } from "../core/request.ts";
 import { Kind } from "../core/take.ts";
+import { visible } from "../core/visible.ts";
 import type { DomainRules, Level, Problem, Rule, RuleSet } from "../rules/rule-set.ts";
 
 /** A load of the rule files that changed nothing. */
@@ -72,7 +73,7 @@ export function readinessView(troubles: ReadonlyMap<string, string>, notes: Read
 /** The lines of `/rlconfig`: one per limit, in the order of the files; the reference's fields come first. */
 export function* limitLines(rules: RuleSet | undefined): Generator<string> {
   for (const domain of rules?.domains.values() ?? []) {
-    const name = textOf(domain.domain);
+    const name = visible(textOf(domain.domain));
     yield* levelLines(domain.root, name);
     if (domain.globalLimit === undefined) continue;
     const { limit } = domain.globalLimit;
@@ -82,7 +83,7 @@ export function* limitLines(rules: RuleSet | undefined): Generator<string> {
 
 /** The lines of the debug port's `/rlconfig`: the reference's fields alone, one line per rule with a limit. */
 export function* referenceLimitLines(rules: RuleSet): Generator<string> {
-  for (const domain of rules.domains.values()) yield* referenceLines(domain.root, textOf(domain.domain));
+  for (const domain of rules.domains.values()) yield* referenceLines(domain.root, visible(textOf(domain.domain)));
 }
 
 function unmatchedView({ domain, hasRules, descriptors, exampleKeys }: Unmatched): object {
@@ -120,7 +121,7 @@ function* referenceLines(level: Level, parent: string): Generator<string> {
 }
 
 function nameOf(rule: Rule, parent: string): string {
-  return `${parent}.${textOf(rule.key)}${rule.patternText === "" ? "" : `_${textOf(rule.patternText)}`}`;
+  return visible(`${parent}.${textOf(rule.key)}${rule.patternText === "" ? "" : `_${textOf(rule.patternText)}`}`);
 }
 
 function modesText(rule: Rule): string {
@@ -134,7 +135,7 @@ function limitText(limit: Limit): string {
 function ownText(limit: Limit, rule?: Rule): string {
   const parts = [`algorithm: ${ALGORITHM_NAMES[limit.algorithm]}`, `window: ${limit.windowSeconds}s`];
   if (limit.burst !== limit.amount) parts.push(`burst: ${limit.burst}`);
-  if (limit.name !== "") parts.push(`name: ${limit.name}`);
+  if (limit.name !== "") parts.push(`name: ${visible(limit.name)}`);
   if (rule?.isPostPaid === true) parts.push("post_paid: true");
   return parts.map((part) => `, ${part}`).join("");
 }

@@ -1,7 +1,8 @@
 // Asks the guarded pages of a running server's HTTP port, with the token that the environment names.
 
 import { readFileSync } from "node:fs";
-import { type Terminal, visible } from "./terminal.ts";
+import { visible } from "../core/visible.ts";
+import type { Terminal } from "./terminal.ts";
 
 const SERVER_TIMEOUT_MS = 5_000;
 const SHOWN_CHARS_MAX = 500;

@@ -1,8 +1,9 @@
 // Writes an answer of ShouldRateLimit as a person reads it, or as JSON for machines.
 
+import { visible } from "../core/visible.ts";
 import { plainStruct, type WireStruct } from "../transport/plain-struct.ts";
 import type { TypedEntry } from "./arguments.ts";
-import { paint, type Terminal, visible } from "./terminal.ts";
+import { paint, type Terminal } from "./terminal.ts";
 
 /** What the service answered, as proto-loader gives it. */
 export interface RateLimitAnswer {

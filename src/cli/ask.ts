@@ -9,10 +9,11 @@ import {
   status,
 } from "@grpc/grpc-js";
 import { type Clock, SystemClock } from "../core/clock.ts";
+import { visible } from "../core/visible.ts";
 import { loadProto, RATE_LIMIT_SERVICE } from "../transport/load-proto.ts";
 import { answerJson, answerLine, answerText, type RateLimitAnswer, totalsText } from "./answer-text.ts";
 import type { TypedEntry } from "./arguments.ts";
-import { paint, type Terminal, visible } from "./terminal.ts";
+import { paint, type Terminal } from "./terminal.ts";
 
 export interface AskOptions {
   readonly domain: string;

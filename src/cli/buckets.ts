@@ -1,9 +1,10 @@
 // `headgate buckets peek|reset`: how single buckets of a running service stand, and making them as new.
 
 import type { Command } from "commander";
+import { visible } from "../core/visible.ts";
 import { askAdmin } from "./admin-call.ts";
 import { type ByteEntry, collect, parseByteDescriptor } from "./arguments.ts";
-import { paint, type Terminal, visible } from "./terminal.ts";
+import { paint, type Terminal } from "./terminal.ts";
 
 interface BucketFlags {
   readonly domain: string;

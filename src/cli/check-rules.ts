@@ -1,11 +1,12 @@
 // `headgate check`: every problem of rule files, one line each, and a summary.
 
 import type { LoadResult } from "../config/load.ts";
+import { visible } from "../core/visible.ts";
 import { formatProblem } from "../rules/problems.ts";
 import type { Level, Problem, RuleSet } from "../rules/rule-set.ts";
 import { Excerpts } from "./excerpts.ts";
 import { loadChosen, type RulesChoice } from "./rules-source.ts";
-import { count, paint, type Terminal, visible } from "./terminal.ts";
+import { count, paint, type Terminal } from "./terminal.ts";
 
 export interface CheckOptions extends RulesChoice {
   /** Warnings count as errors. */

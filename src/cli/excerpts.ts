@@ -1,8 +1,9 @@
 // The lines of rule files that problems are about, with a caret under the place.
 
 import { readFile } from "node:fs/promises";
+import { visible } from "../core/visible.ts";
 import type { Place } from "../rules/source.ts";
-import { paint, type Terminal, visible } from "./terminal.ts";
+import { paint, type Terminal } from "./terminal.ts";
 
 /** Columns that the number before a line takes. */
 const MARGIN = "      | ";

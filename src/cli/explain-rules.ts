@@ -1,12 +1,13 @@
 // `headgate explain`: which rule a descriptor meets and why, from rule files or from a running server.
 
+import { visible } from "../core/visible.ts";
 import { type ExplainReport, explainRequest } from "../rules/explain.ts";
 import { formatProblem } from "../rules/problems.ts";
 import { askAdmin } from "./admin-call.ts";
 import type { TypedEntry } from "./arguments.ts";
 import { explainText } from "./explain-text.ts";
 import { loadChosen, type RulesChoice } from "./rules-source.ts";
-import { paint, type Terminal, visible } from "./terminal.ts";
+import { paint, type Terminal } from "./terminal.ts";
 
 /** The rules are not looked at if `server` is given. */
 export interface ExplainOptions extends RulesChoice {

@@ -1,7 +1,8 @@
 // Writes an explain report the way a person reads it: entry by entry, what was tried, what it comes to.
 
+import { visible } from "../core/visible.ts";
 import type { DescriptorReport, EntryReport, ExplainReport, LimitReport, TriedRule } from "../rules/explain.ts";
-import { type Colour, count, paint, type Terminal, visible, wrap } from "./terminal.ts";
+import { type Colour, count, paint, type Terminal, wrap } from "./terminal.ts";
 
 // A check mark, a cross, a middle dot.
 const MARKS: Readonly<Record<TriedRule["outcome"], readonly [string, Colour]>> = {

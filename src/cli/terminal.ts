@@ -52,17 +52,6 @@ export function paint(terminal: Terminal, colour: Colour, text: string): string 
   return terminal.isColoured && text !== "" ? `\x1b[${CODES[colour]}m${text}\x1b[0m` : text;
 }
 
-/** Text from elsewhere with its control characters made visible, so that it can't move the cursor or break lines. */
-export function visible(text: string): string {
-  let shown = "";
-  for (const char of text) {
-    const code = char.codePointAt(0) ?? 0;
-    const isControl = code < 0x20 || (code >= 0x7f && code < 0xa0);
-    shown += isControl ? `\\x${code.toString(16).padStart(2, "0")}` : char;
-  }
-  return shown;
-}
-
 /** Breaks text at blanks to lines of at most `width`, begun with `first`, the further ones with `hang`. Longer words stay whole. */
 export function wrap(text: string, width: number, first = "", hang = first): string {
   const lines: string[] = [];

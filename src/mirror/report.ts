@@ -1,5 +1,6 @@
 // What a mirror or replay has found, as JSON and as text for people.
 
+import { visible } from "../core/visible.ts";
 import { LATENCY_BOUNDS_US, type LatencyHistogram } from "../telemetry/latency-histogram.ts";
 import type { DifferenceBook, Example, RuleDifferences } from "./book.ts";
 import type { CompareOptions } from "./compare.ts";
@@ -202,10 +203,4 @@ function withoutZeros(counts: Readonly<Record<string, number>>): Record<string, 
 
 function sum(counts: Readonly<Record<string, number>>): number {
   return Object.values(counts).reduce((total, count) => total + count, 0);
-}
-
-// Names and keys come from callers: they must not move a terminal's cursor.
-function visible(line: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
-  return line.replace(/[\x00-\x1f\x7f-\x9f]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`);
 }

@@ -155,7 +155,9 @@ function bytesOf(type: DescMessage, read: () => Message): Buffer {
   try {
     return Buffer.from(toBinary(type, read()));
   } catch (error) {
-    throw new RequestError("REQUEST_BODY", `expected a RateLimitRequest as JSON: ${reasonOf(error)}`);
+    // Another type may have stood in for it.
+    const reason = reasonOf(error).replaceAll(type.typeName, REQUEST_TYPE);
+    throw new RequestError("REQUEST_BODY", `expected a RateLimitRequest as JSON: ${reason}`);
   }
 }
 

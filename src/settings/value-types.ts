@@ -40,7 +40,13 @@ export const ADMIN_TOKEN: SettingType<string> = {
 };
 
 /** The path of a file or directory; not opened here. */
-export const PATH: SettingType<string> = { ...TEXT, label: "path", expects: "a path" };
+export const PATH: SettingType<string> = {
+  ...TEXT,
+  label: "path",
+  expects: "a path",
+  // A key or a certificate itself, where the file that holds it is asked for.
+  parse: (text) => (text.includes("-----BEGIN") ? undefined : TEXT.parse(text)),
+};
 
 /** What every bucket key may begin with: braces would make a Redis Cluster hash tag of their own. */
 export const KEY_PREFIX: SettingType<string> = {

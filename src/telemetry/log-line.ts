@@ -1,5 +1,7 @@
 // Turns a line of the JSON log into one for people: time, level, message, then the other fields as key=value.
 
+import { visible, visibleJson } from "../core/visible.ts";
+
 /** The line, with its line feed; text that is no JSON object stays as it is. Stacks of errors follow on lines of their own. */
 export function formatLogLine(json: string): string {
   const entry = parseEntry(json);
@@ -8,7 +10,7 @@ export function formatLogLine(json: string): string {
   const shown = Object.entries(fields).map(([key, value]) => ` ${key}=${showValue(value)}`);
   const error = isRecord(err) ? err : undefined;
   if (error !== undefined) shown.push(` error=${showValue(error.message)}`);
-  const head = `${String(time)} ${String(level).toUpperCase().padEnd(5)} ${String(msg ?? "")}`;
+  const head = `${String(time)} ${String(level).toUpperCase().padEnd(5)} ${visible(String(msg ?? ""))}`;
   return `${head}${shown.join("")}\n${showStack(error?.stack)}`;
 }
 
@@ -23,8 +25,8 @@ function parseEntry(json: string): Record<string, unknown> | undefined {
 }
 
 function showValue(value: unknown): string {
-  if (typeof value !== "string") return JSON.stringify(value) ?? "";
-  return /^[\w./:@%+-]+$/.test(value) ? value : JSON.stringify(value);
+  if (typeof value !== "string") return visibleJson(JSON.stringify(value) ?? "");
+  return /^[\w./:@%+-]+$/.test(value) ? value : visibleJson(JSON.stringify(value));
 }
 
 function showStack(stack: unknown): string {
@@ -32,7 +34,7 @@ function showStack(stack: unknown): string {
   return stack
     .split("\n")
     .slice(1)
-    .map((line) => `    ${line.trim()}\n`)
+    .map((line) => `    ${visible(line.trim())}\n`)
     .join("");
 }
 

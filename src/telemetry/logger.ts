@@ -2,6 +2,7 @@
 
 import { destination, type Logger as PinoLogger, pino } from "pino";
 import type { Clock } from "../core/clock.ts";
+import { visibleJson } from "../core/visible.ts";
 import { formatLogLine } from "./log-line.ts";
 
 export type Logger = PinoLogger;
@@ -36,7 +37,7 @@ export function createLogger(options: LoggerOptions): Logger {
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: SECRET_FIELDS.flatMap((field) => [field, `*.${field}`]), censor: CENSOR },
     },
-    { write: (line: string) => write(finish(withoutSecrets(line, secrets))) },
+    { write: (line: string) => write(finish(visibleJson(withoutSecrets(line, secrets)))) },
   );
 }
 

@@ -14,7 +14,11 @@ function tokens(token?: string): Tokens {
 }
 
 function request(remoteAddress: string | undefined, headers: Readonly<Record<string, string>>): IncomingMessage {
-  return { headers, socket: { remoteAddress } } as unknown as IncomingMessage;
+  return {
+    headers,
+    rawHeaders: Object.entries(headers).flat(),
+    socket: { remoteAddress },
+  } as unknown as IncomingMessage;
 }
 
 function judge(given: IncomingMessage, token?: string): string {
@@ -51,6 +55,7 @@ describe("without a token", () => {
       peer: "127.0.0.1",
       headers: { host: "localhost", origin: "http://evil.example" },
     },
+    { name: "another site", peer: "127.0.0.1", headers: { host: "localhost", "sec-fetch-site": "cross-site" } },
     { name: "a page without an origin", peer: "127.0.0.1", headers: { host: "localhost", origin: "null" } },
   ])("a request from $name may not, and is told what would do", ({ peer, headers }) => {
     const judgement = judgeAccess(request(peer, headers as Record<string, string>), tokens());

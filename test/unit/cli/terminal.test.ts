@@ -1,7 +1,7 @@
 // How text looks on a terminal.
 
 import { expect, test } from "vitest";
-import { count, paint, visible, wrap } from "../../../src/cli/terminal.ts";
+import { count, paint, wrap } from "../../../src/cli/terminal.ts";
 import { RecordedTerminal } from "../../support/recorded-terminal.ts";
 
 test.each([
@@ -15,10 +15,6 @@ test.each([
 
 test("wrap begins the first line and the others as told", () => {
   expect(wrap("aaa bbb ccc", 8, "- ", "  ")).toBe("- aaa\n  bbb\n  ccc");
-});
-
-test("control characters are shown, other letters stay", () => {
-  expect(visible("a\n\x1b[1m\u009bü✓")).toBe("a\\x0a\\x1b[1m\\x9bü✓");
 });
 
 test("colours are there for terminals that have them", () => {

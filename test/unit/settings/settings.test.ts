@@ -358,3 +358,27 @@ describe("WORKERS", () => {
     ]);
   });
 });
+
+describe("a key or certificate in the setting of a path", () => {
+  const body = Buffer.from(Array.from({ length: 600 }, (_, i) => (i * 31 + 7) & 255)).toString("base64");
+  const paths = tableRows().flatMap(([, { name, type }]) => (type.label === "path" ? [name] : []));
+  const forms = [
+    {
+      form: "as PEM",
+      text: `-----BEGIN PRIVATE KEY-----\n${body.replace(/.{64}/g, "$&\n")}\n-----END PRIVATE KEY-----\n`,
+    },
+    { form: "as PEM on one line", text: `-----BEGIN CERTIFICATE-----${body}-----END CERTIFICATE-----` },
+    { form: "as base64 alone", text: `MII${body}` },
+  ];
+  const cases = paths.flatMap((name) => forms.map((one) => ({ name, ...one })));
+
+  test.each(cases)("is not shown: $name $form", ({ name, text }) => {
+    let said = "";
+    try {
+      said = JSON.stringify(readSettings({ [name]: text }).warnings);
+    } catch (error) {
+      said = String(error);
+    }
+    expect(said).not.toContain(body.slice(0, 20));
+  });
+});
