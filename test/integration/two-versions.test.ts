@@ -1,0 +1,146 @@
+// An old and a new version on one store, as in every rolling update: what both together let pass, and that neither breaks
+// the other. The old one is the last build whose functions and formats were others.
+
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
+import { postgresHarness } from "../contract/postgres-harness.ts";
+import { redisHarness } from "../contract/redis-harness.ts";
+import { askOne, START_US, type StoreHarness } from "../contract/store-harness.ts";
+import { ALGORITHMS, type LimitNumbers, limitNumbers, limitOf } from "../property/histories.ts";
+import { bucketNumbers } from "../property/rates.ts";
+import { otherBuild } from "../support/other-build.ts";
+import { PostgresServer } from "../support/postgres-server.ts";
+import { RedisServer } from "../support/redis-server.ts";
+import { runs } from "../support/runs.ts";
+
+const OLD = "e9d726f";
+
+interface OldHarnesses {
+  readonly redisHarness: typeof redisHarness;
+  readonly postgresHarness: typeof postgresHarness;
+}
+
+async function oldHarnesses(): Promise<OldHarnesses> {
+  const folder = join(otherBuild(OLD), "test/contract");
+  const redis = await import(/* @vite-ignore */ join(folder, "redis-harness.ts"));
+  const postgres = await import(/* @vite-ignore */ join(folder, "postgres-harness.ts"));
+  return { redisHarness: redis.redisHarness, postgresHarness: postgres.postgresHarness };
+}
+
+/** Harnesses have key prefixes of their own; here all mean the same buckets. */
+async function onOneKey(harness: Promise<StoreHarness>): Promise<StoreHarness> {
+  return { ...(await harness), keyPrefix: "both:" };
+}
+
+interface Call {
+  readonly isOld: boolean;
+  readonly part: number;
+  readonly costPart: number;
+}
+
+const CALLS = fc.array(
+  fc.record({
+    isOld: fc.boolean(),
+    part: fc.integer({ min: 0, max: 400 }),
+    costPart: fc.integer({ min: 1, max: 100 }),
+  }),
+  { minLength: 5, maxLength: 40 },
+);
+
+/** Plays the calls by whichever version each is for, and tells what was granted when. */
+async function play(
+  versions: readonly StoreHarness[],
+  numbers: LimitNumbers,
+  identity: string,
+  calls: readonly Call[],
+) {
+  const limit = limitOf(numbers);
+  const fillUs = Math.min(1e13, (numbers.burst * numbers.windowSeconds * 1_000_000) / Math.max(1, numbers.amount));
+  let nowUs = START_US;
+  const grants: { atUs: number; cost: number }[] = [];
+  for (const { isOld, part, costPart } of calls) {
+    nowUs += Math.floor((fillUs * part) / 1_000);
+    for (const version of versions) version.setUs(nowUs);
+    const cost = Math.max(1, Math.floor((numbers.burst * costPart) / 100));
+    const take = await askOne(versions[isOld ? 0 : 1] as StoreHarness, { limit, cost, identity });
+    if (take.paid) grants.push({ atUs: nowUs, cost });
+  }
+  return grants;
+}
+
+/** True if some stretch of time was granted more than one version alone may grant. */
+function exceeds(numbers: LimitNumbers, grants: readonly { atUs: number; cost: number }[]): boolean {
+  const windowUs = numbers.windowSeconds * 1_000_000;
+  return grants.some((first, from) => {
+    let sum = 0n;
+    return grants.slice(from).some(({ atUs, cost }) => {
+      sum += BigInt(cost);
+      if (numbers.algorithm === Algorithm.tokenBucket) {
+        const bound = BigInt(numbers.burst) * BigInt(windowUs) + BigInt(numbers.amount) * BigInt(atUs - first.atUs);
+        return sum * BigInt(windowUs) > bound;
+      }
+      const isOneStretch =
+        numbers.algorithm === Algorithm.slidingLog
+          ? atUs - first.atUs < windowUs
+          : Math.floor(atUs / windowUs) === Math.floor(first.atUs / windowUs);
+      return isOneStretch && sum > BigInt(numbers.amount);
+    });
+  });
+}
+
+describe.each(["Redis", "PostgreSQL"] as const)("an old and a new version on one %s", (kind) => {
+  let server: RedisServer | PostgresServer;
+  const open: StoreHarness[] = [];
+  let versions: readonly StoreHarness[];
+  let openOld: () => Promise<StoreHarness>;
+  let openNew: () => Promise<StoreHarness>;
+
+  beforeAll(async () => {
+    const old = await oldHarnesses();
+    if (kind === "Redis") {
+      const redis = await RedisServer.start();
+      server = redis;
+      openOld = () => onOneKey(old.redisHarness(redis));
+      openNew = () => onOneKey(redisHarness(redis));
+    } else {
+      const postgres = await PostgresServer.start();
+      server = postgres;
+      openOld = () => onOneKey(old.postgresHarness(postgres));
+      openNew = () => onOneKey(postgresHarness(postgres));
+    }
+    // The old one is there first; the new one brings its functions along while the old one is at work.
+    versions = [await openOld(), await openNew()];
+    open.push(...versions);
+  }, 120_000);
+  afterAll(async () => {
+    for (const harness of open) await harness.close();
+    await server.stop();
+  });
+
+  test.each(ALGORITHMS.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[algorithm] })))(
+    "grant together what one may: $name",
+    async ({ algorithm, name }) => {
+      let played = 0;
+      const numbers = algorithm === Algorithm.tokenBucket ? bucketNumbers() : limitNumbers([algorithm], 1);
+      await fc.assert(
+        fc.asyncProperty(numbers, CALLS, async (limit, calls) => {
+          const grants = await play(versions, limit, `${name}-${played++}`, calls);
+          expect(exceeds(limit, grants)).toBe(false);
+        }),
+        { numRuns: runs(60) },
+      );
+    },
+  );
+
+  test("a process of either version starts and takes while the other is there", async () => {
+    const limit = limitOf({ algorithm: Algorithm.fixedWindow, amount: 8, burst: 8, windowSeconds: 60, debtMax: 8 });
+    for (const [i, reopen] of [openOld, openNew, openOld, openNew].entries()) {
+      const harness = await reopen();
+      open.push(harness);
+      harness.setUs(START_US);
+      expect(await askOne(harness, { limit, identity: "starts" })).toMatchObject({ paid: true, remaining: 7 - i });
+    }
+  });
+});
