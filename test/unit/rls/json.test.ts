@@ -71,6 +71,26 @@ test("a body that can't be read leaves its place to others", async () => {
   expect(await door.answer(async () => Buffer.from("{}"))).toMatchObject({ status: 200 });
 });
 
+describe("a body that is no request, however long it is,", () => {
+  const filler = (bytes: number) => `"domain": "${"x".repeat(bytes)}"`;
+  const broken = [
+    { what: "two domains", make: (bytes: number) => `{${filler(bytes)}, "domain": "d"}` },
+    { what: "an unknown field", make: (bytes: number) => `{${filler(bytes)}, "no_such": 1}` },
+    { what: "a list", make: (bytes: number) => `[{${filler(bytes)}}]` },
+    { what: "a text", make: (bytes: number) => `"${"x".repeat(bytes)}"` },
+    { what: "no JSON", make: (bytes: number) => `{${filler(bytes)}` },
+    { what: "descriptors that are none", make: (bytes: number) => `{${filler(bytes)}, "descriptors": [1]}` },
+  ];
+  const cases = broken.flatMap((one) => [10, 4_000, 5_000, 100_000].map((bytes) => ({ ...one, bytes })));
+
+  test.each(cases)("is told in terms of a RateLimitRequest: $what, $bytes bytes", async ({ make, bytes }) => {
+    const { status, body } = await post(make(bytes));
+    expect(status).toBe(400);
+    expect(body).toContain("RateLimitRequest");
+    expect(body).not.toContain("Health");
+  });
+});
+
 describe("a request", () => {
   test("of many descriptors arrives whole, in its order", async () => {
     const descriptors = Array.from({ length: 256 }, (_, i) => ({
