@@ -66,6 +66,9 @@ export const ANSWER_SETTINGS = under("Answers", {
     "RESPONSE_DYNAMIC_METADATA",
     BOOLEAN,
     "`true` sends dynamic metadata with every answer, `false` with none.",
-    { defaultShown: "with refusals only, under COMPATIBILITY_MODE with none" },
+    {
+      defaultShown:
+        "with refusals and where no rule decided (store away, unknown domain), under COMPATIBILITY_MODE with none",
+    },
   ),
 });
