@@ -42,8 +42,9 @@ export default defineConfig({
           exclude: [LONG],
           globalSetup: [RUN, ...SERVERS],
           maxWorkers: CORES + 1,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          // Only for what never ends.
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
           sequence: { groupOrder: 1 },
         },
       },

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, test } from "vitest";
 import { ownProcess } from "../support/child-processes.ts";
 
 const MAIN = resolve(import.meta.dirname, "../../dist/main.js");
@@ -15,7 +15,6 @@ const MARK = "HEADGATE_TEST_RUN";
 
 let silent: Server;
 const sockets = new Set<Socket>();
-let marks: string[] = [];
 
 // A Redis that takes connections and says nothing keeps workers in their start for as long as a test needs.
 beforeAll(async () => {
@@ -24,10 +23,6 @@ beforeAll(async () => {
     socket.on("error", () => undefined);
   }).listen(0, "127.0.0.1");
   await once(silent, "listening");
-});
-afterEach(() => {
-  for (const mark of marks) for (const pid of marked(mark)) process.kill(pid, "SIGKILL");
-  marks = [];
 });
 afterAll(() => {
   for (const socket of sockets) socket.destroy();
@@ -52,7 +47,6 @@ function marked(mark: string): number[] {
 }
 
 function start(mark: string, env: Readonly<Record<string, string>>): ChildProcess {
-  marks.push(mark);
   return ownProcess(
     spawn(process.execPath, [MAIN, "serve"], {
       env: {
@@ -72,14 +66,19 @@ function start(mark: string, env: Readonly<Record<string, string>>): ChildProces
 
 const silentRedis = () => ({ REDIS_URL: `127.0.0.1:${(silent.address() as AddressInfo).port}` });
 
-test.concurrent.each([0, 40, 80, 160, 320, 640])(
+test.concurrent.for([0, 40, 80, 160, 320, 640])(
   "a supervisor killed %i ms after its first worker was there leaves nobody",
-  async (delayMs) => {
+  async (delayMs, { expect }) => {
     const mark = `orphans-${process.pid}-${delayMs}`;
     const supervisor = start(mark, silentRedis());
-    await expect.poll(() => marked(mark).length, { timeout: 50_000, interval: 5 }).toBeGreaterThan(1);
-    await sleep(delayMs);
-    supervisor.kill("SIGKILL");
-    await expect.poll(() => marked(mark), { timeout: 20_000 }).toEqual([]);
+    try {
+      await expect.poll(() => marked(mark).length, { timeout: 50_000, interval: 5 }).toBeGreaterThan(1);
+      await sleep(delayMs);
+      supervisor.kill("SIGKILL");
+      await expect.poll(() => marked(mark), { timeout: 20_000 }).toEqual([]);
+    } finally {
+      // Of this test alone: the others run at the same time.
+      for (const pid of marked(mark)) process.kill(pid, "SIGKILL");
+    }
   },
 );
