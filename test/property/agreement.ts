@@ -99,6 +99,15 @@ export function describeAgreement(open: () => StoreHarness, namePrefix = prefixO
         await expectEqualReplays(open(), { algorithms: [algorithm], limitsMax: 4, takesMax: 3, givesBack: true });
       });
 
+      test("payments given back later, also after a step back in time", async () => {
+        await expectEqualReplays(open(), {
+          algorithms: [algorithm],
+          limitsMax: 2,
+          stepBackMaxUs: 20_000_000,
+          givesBackLate: true,
+        });
+      });
+
       test("groups that travel together name one bucket by several limits, also after a step back in time", async () => {
         const numbers = limitNumbers([algorithm]).map((limit) => ({ ...limit, windowSeconds: 60 }));
         await expectEqualInFours(open(), { numbers, limitsMax: 3, takesMax: 2, stepBackMaxUs: 20_000_000 });

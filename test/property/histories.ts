@@ -36,6 +36,8 @@ export interface HistoryStep {
   readonly hasSpareQuota: boolean;
   /** The group is given back as soon as it is settled. */
   readonly isGivenBack: boolean;
+  /** Or so many steps later, at the time of the last of them. */
+  readonly givenBackAfter?: number;
 }
 
 export interface History {
@@ -62,6 +64,8 @@ export interface HistoryShape {
   /** Farthest step back, in microseconds; 0 for none. */
   readonly stepBackMaxUs?: number;
   readonly givesBack?: boolean;
+  /** Groups may also be given back some steps later. */
+  readonly givesBackLate?: boolean;
 }
 
 export const ALGORITHMS = [
@@ -134,6 +138,7 @@ function historyStep(limits: readonly LimitNumbers[], shape: HistoryShape): fc.A
       .map((takes) => numberDescriptors(takes)),
     hasSpareQuota: fc.boolean(),
     isGivenBack: shape.givesBack === true ? fc.integer({ min: 0, max: 5 }).map((n) => n === 0) : fc.constant(false),
+    ...(shape.givesBackLate === true ? { givenBackAfter: fc.integer({ min: 0, max: 3 }) } : {}),
   });
 }
 

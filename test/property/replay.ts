@@ -36,14 +36,17 @@ export async function replayHistory(target: ReplayTarget, history: History, keyP
   const limits = history.limits.map(limitOf);
   const answers: GroupAnswer[] = [];
   let nowUs = history.startUs;
-  for (const step of history.steps) {
+  const settled: TakeGroup[] = [];
+  for (const [at, step] of history.steps.entries()) {
     nowUs += step.advanceUs;
     target.setUs(nowUs);
     const group = new TakeGroup();
     fillGroup(group, asksOf(step, limits), keyPrefix, step.hasSpareQuota);
     await target.settle(group);
     answers.push(answerOf(group));
+    settled.push(group);
     if (step.isGivenBack) await target.giveBack(group);
+    for (const due of dueAt(history, at)) await target.giveBack(settled[due] as TakeGroup);
   }
   return answers;
 }
@@ -51,18 +54,25 @@ export async function replayHistory(target: ReplayTarget, history: History, keyP
 /** The same for a store that settles at once, quick enough for many histories. Ends with the clock at the last step. */
 export function replayAtOnce(store: Store, clock: ManualClock, history: History): GroupAnswer[] {
   const limits = history.limits.map(limitOf);
-  const group = new TakeGroup();
+  const settled: TakeGroup[] = [];
   let nowUs = history.startUs;
-  return history.steps.map((step) => {
+  return history.steps.map((step, at) => {
     nowUs += step.advanceUs;
     clock.setUs(nowUs);
-    group.reset();
+    const group = new TakeGroup();
+    settled.push(group);
     fillGroup(group, asksOf(step, limits), "", step.hasSpareQuota);
     store.take(group, MUST_SETTLE_AT_ONCE);
     const answer = answerOf(group);
     if (step.isGivenBack) store.giveBack(group);
+    for (const due of dueAt(history, at)) store.giveBack(settled[due] as TakeGroup);
     return answer;
   });
+}
+
+/** The earlier steps whose groups are given back after the step `at`, oldest first. */
+function dueAt({ steps }: History, at: number): number[] {
+  return [3, 2, 1].flatMap((after) => (steps[at - after]?.givenBackAfter === after ? [at - after] : []));
 }
 
 /** What the reference answers: the project's own settlement over a plain Map that forgets nothing. */
