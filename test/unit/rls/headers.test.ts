@@ -5,7 +5,10 @@ import { StoreError } from "../../../src/core/errors.ts";
 import type { LimitCall } from "../../../src/limiter/call.ts";
 import { addHeaders, type HeaderDialect } from "../../../src/rls/headers.ts";
 import { addMetadata, type MetadataMode } from "../../../src/rls/metadata.ts";
+import { SeveralStores } from "../../../src/stores/wrappers/several-stores.ts";
 import { type AskedDescriptor, LimiterRig } from "../../support/limiter-rig.ts";
+import type { ManualClock } from "../../support/manual-clock.ts";
+import { ScriptedStore } from "../../support/scripted-store.ts";
 
 const RULES = `
 domain: edge
@@ -166,6 +169,28 @@ describe("metadata", () => {
       rule: "edge/deny",
       degraded: { policy: "deny", failure: "STORE_TIMEOUT" },
     });
+  });
+
+  test("tells of the limit that was answered beside one that was not, and whose answer it shows", () => {
+    const stores: ScriptedStore[] = [];
+    const openStore = (clock: ManualClock) => {
+      const pair: [ScriptedStore, ScriptedStore] = [new ScriptedStore(clock), new ScriptedStore(clock)];
+      stores.push(...pair);
+      return new SeveralStores(pair, ({ limit }) => (limit.path === "bucket" ? 0 : 1));
+    };
+    const rig = new LimiterRig(RULES, { openStore });
+    for (const store of stores.slice(1))
+      store.failure = new StoreError("STORE_TIMEOUT", "no reply", { transient: true });
+    const passed = decide(rig, [{ entries: { bucket: "a" } }]);
+    expect(metadataOf(passed, "notable")).toMatchObject({ rule: "edge/bucket#per_key", source: "store", remaining: 9 });
+    expect(metadataOf(passed, "notable")).toMatchObject({ degraded: { policy: "allow", failure: "STORE_TIMEOUT" } });
+    const denied = decide(rig, [{ entries: { bucket: "a" } }, { entries: { deny: "a" } }]);
+    expect(metadataOf(denied, "notable")).toMatchObject({ rule: "edge/deny", source: "policy", remaining: 0 });
+    // What the refused call had paid is back before its answer is written.
+    expect(denied.decision.statuses.map(({ overLimit, remaining }) => [overLimit, remaining])).toEqual([
+      [false, 9],
+      [true, 0],
+    ]);
   });
 
   test("in full carries the reference's fields; of rules' metadata the first wins and maps merge", () => {
