@@ -6,7 +6,7 @@ import { StoreError } from "../core/errors.ts";
 import { InvariantError } from "../core/invariant.ts";
 import { WAIT_US_MAX } from "../core/refill.ts";
 import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../core/take.ts";
-import { costToReturn, endOfDescriptor, Fold } from "../core/verdict.ts";
+import { costToReturn, isGroupRefused } from "../core/verdict.ts";
 import type { BucketAccess, WorkingBucket } from "./bucket-access.ts";
 import { chargeCounters } from "./counters.ts";
 import type { Report } from "./step.ts";
@@ -50,7 +50,6 @@ export interface Settlement {
 export class JointSettlement implements Settlement {
   readonly #access: BucketAccess;
   readonly #working: WorkingSet;
-  readonly #fold = new Fold();
   #hasUnanswered = false;
   /** The bucket of each take of the group, by the take's index. */
   readonly #bucketOf: WorkingBucket[] = [];
@@ -95,17 +94,22 @@ export class JointSettlement implements Settlement {
 
   /** Judges each descriptor on what those before it left and pays it tentatively. True if the call is refused. */
   #judge(group: TakeGroup, nowUs: number): boolean {
-    this.#fold.begin();
     this.#hasUnanswered = false;
+    let isAnyOver = false;
     let end = 0;
     for (let start = 0; start < group.size; start = end) {
-      end = endOfDescriptor(group, start);
+      const { descriptor } = takeAt(group, start);
       let isOver = false;
-      for (let i = start; i < end; i++) if (this.#judgeTake(takeAt(group, i), i, nowUs)) isOver = true;
-      if (isOver) this.#undo(group, start, end);
-      this.#fold.add(takeAt(group, start).kind, isOver);
+      for (end = start; end < group.size; end++) {
+        const take = takeAt(group, end);
+        if (take.descriptor !== descriptor) break;
+        if (this.#judgeTake(take, end, nowUs)) isOver = true;
+      }
+      if (!isOver) continue;
+      isAnyOver = true;
+      this.#undo(group, start, end);
     }
-    return this.#fold.refuses(group.hasSpareQuota);
+    return isAnyOver && isGroupRefused(group);
   }
 
   /** True if the take puts its descriptor over. */

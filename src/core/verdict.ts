@@ -58,15 +58,17 @@ export function isAnyOver(group: TakeGroup, start: number, end: number): boolean
   return false;
 }
 
+const FOLD = new Fold();
+
 /** Whether the answers that are there refuse the group. */
 export function isGroupRefused(group: TakeGroup): boolean {
-  const fold = new Fold();
+  FOLD.begin();
   let end = 0;
   for (let start = 0; start < group.size; start = end) {
     end = endOfDescriptor(group, start);
-    fold.add((group.takes[start] as Take).kind, isAnyOver(group, start, end));
+    FOLD.add((group.takes[start] as Take).kind, isAnyOver(group, start, end));
   }
-  return fold.refuses(group.hasSpareQuota);
+  return FOLD.refuses(group.hasSpareQuota);
 }
 
 /** What giving back returns of a take that was paid; 0 if there is nothing to return. Refunds and charges stand. */
