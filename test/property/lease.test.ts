@@ -72,7 +72,7 @@ describe("leases of several processes", () => {
         seen.inMemory += fleet.grantedInMemory;
         expect(passed(fleet, limit)).toBeLessThanOrEqual(atMost(limit, 0) + 1e-6);
       }),
-      { numRuns: runs(60) },
+      { numRuns: runs(30) },
     );
     expect(seen.inMemory).toBeGreaterThan(seen.granted / 10);
   });
@@ -84,7 +84,7 @@ describe("leases of several processes", () => {
         const fleet = new Fleet(limit, count, weather).play([known, ...list]);
         expect(bound.passed(fleet, limit)).toBeLessThanOrEqual(bound.atMost(limit, 0) + 1e-6);
       }),
-      { numRuns: runs(40) },
+      { numRuns: runs(25) },
     );
   });
 
@@ -95,7 +95,7 @@ describe("leases of several processes", () => {
         const fleet = new Fleet(limit, count, weather).play([known, ...list]);
         expect(bound.passed(fleet, limit)).toBeLessThanOrEqual(bound.atMost(limit, fleet.losses) + 1e-6);
       }),
-      { numRuns: runs(20) },
+      { numRuns: runs(10) },
     );
   });
 
@@ -118,7 +118,7 @@ describe("leases of several processes", () => {
           expect(left).toBeLessThanOrEqual(1_000 - spent + refilled);
         },
       ),
-      { numRuns: runs(60) },
+      { numRuns: runs(25) },
     );
   });
 });

@@ -67,7 +67,7 @@ describe("periodic exchange of several processes", () => {
         seen.inMemory += fleet.grantedInMemory;
         expect(passed(fleet, limit)).toBeLessThanOrEqual(atMost(limit, count) + 1e-6);
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(30) },
     );
     expect(seen.inMemory).toBeGreaterThan(seen.granted / 10);
   });
@@ -79,7 +79,7 @@ describe("periodic exchange of several processes", () => {
         const own = bound.name.startsWith("token") ? limit.burst : limit.amount;
         expect(bound.passed(fleet, limit)).toBeLessThanOrEqual(own + 1e-6);
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(40) },
     );
   });
 
@@ -90,7 +90,7 @@ describe("periodic exchange of several processes", () => {
         const atMost = bound.atMost(limit, fleet.processes.length);
         expect(bound.passed(fleet, limit)).toBeLessThanOrEqual(atMost + 1e-6);
       }),
-      { numRuns: runs(40) },
+      { numRuns: runs(15) },
     );
   });
 });

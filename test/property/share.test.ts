@@ -80,7 +80,7 @@ describe("shares of several processes", () => {
         expect(passed(fleet, limit, 1)).toBeLessThanOrEqual(partly(holds(limit), count) + 1e-6);
         expect(fleet.asked).toBe(0);
       }),
-      { numRuns: runs(40) },
+      { numRuns: runs(25) },
     );
   });
 
@@ -95,7 +95,7 @@ describe("shares of several processes", () => {
         const atMost = 2 * whole + fleet.losses * whole + fleet.changes * (whole / 2);
         expect(bound.passed(fleet, limit, 2)).toBeLessThanOrEqual(atMost + 1e-6);
       }),
-      { numRuns: runs(30) },
+      { numRuns: runs(20) },
     );
   });
 
@@ -110,7 +110,7 @@ describe("shares of several processes", () => {
         const fleet = new Fleet(limit, count, weather).play([known, ...lost]);
         expect(mostBeyondRate(fleet.grants, 20)).toBeLessThanOrEqual(20 + 1e-6);
       }),
-      { numRuns: runs(5) },
+      { numRuns: runs(4) },
     );
   });
 

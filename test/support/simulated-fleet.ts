@@ -304,7 +304,7 @@ export function calling(costMax: number): fc.Arbitrary<Step[]> {
 const overEnd: fc.Arbitrary<Step[]> = fc
   .record({
     beforeUs: fc.integer({ min: 0, max: 60_000 }),
-    everyUs: fc.integer({ min: 2_000, max: 20_000 }),
+    everyUs: fc.integer({ min: 4_000, max: 20_000 }),
     times: fc.integer({ min: 0, max: 40 }),
     process: fc.nat({ max: 9 }),
   })
