@@ -285,7 +285,7 @@ test("late, lost and crossing answers let nothing pass beyond a limit, and keep 
         }
       }
     }),
-    { numRuns: runs(400) },
+    { numRuns: runs(150) },
   );
 });
 
@@ -301,6 +301,6 @@ test("a call that passes has paid every limit that has answered, and is answered
         expect(takes.map(({ paid }) => paid)).toEqual(takes.map(mayStand));
       }
     }),
-    { numRuns: runs(200) },
+    { numRuns: runs(100) },
   );
 });
