@@ -87,8 +87,8 @@ function residentPerBucket(algorithm) {
   return { bytes, most };
 }
 
-/** Bytes for each entry of a thousand full sliding logs. */
-function bytesPerEntry() {
+/** Bytes for each payment of a thousand full sliding logs; many close together are one entry. */
+function bytesPerPayment() {
   const limit = limitOf(Algorithm.slidingLog, 2_000);
   const group = new TakeGroup();
   const store = new MemoryStore({ clock });
@@ -167,7 +167,7 @@ const print = (what, value, unit, goal) => {
 const resident = residentPerBucket(Algorithm.tokenBucket);
 print("resident per live token bucket, a million, keys of 40 bytes", resident.bytes, "bytes", 150);
 print("the most per bucket, at any number from 100,000 to a million", resident.most, "bytes", 150);
-print("per entry of a thousand full sliding logs", bytesPerEntry(), "bytes");
+print("per payment of a thousand full sliding logs", bytesPerPayment(), "bytes");
 const longest = longestTakes();
 print("longest take of 2 million new keys, the same in 3 runs", longest.ownMs, "ms", 2);
 print("longest take of the best run, interruptions included", longest.bestMs, "ms");
