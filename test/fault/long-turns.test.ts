@@ -19,7 +19,7 @@ import { BusyWatch, TurnWatch } from "../support/turn-watch.ts";
 import { bytesField } from "../support/wire.ts";
 
 const TURN_MS_MAX = 50;
-const TIMES_MAX = 8;
+const TIMES_MAX = 20;
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const LIMIT = "rate_limit: { requests_per_unit: 5000, unit: hour }";
 

@@ -13,7 +13,7 @@ import { startTestApp, type TestApp } from "../support/test-app.ts";
 import { TurnWatch } from "../support/turn-watch.ts";
 
 const TURN_MS_MAX = 50;
-const TIMES_MAX = 8;
+const TIMES_MAX = 20;
 const RULES = 10_000;
 
 function manyRules(amount: number): string {
