@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import { connect, createServer, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
+import { gunzipSync } from "node:zlib";
 import * as grpc from "@grpc/grpc-js";
 import { credentials, Metadata, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -126,14 +127,29 @@ describe("a relay", () => {
     expect(relay.server.inFlight).toBe(0);
     client.close();
   });
+});
 
-  test("speaks compressed messages", async () => {
-    const client = new grpc.Client(`127.0.0.1:${relay.port}`, credentials.createInsecure(), {
-      "grpc.default_compression_algorithm": 2,
-    });
-    expect(await callBytes(client, requestBytes({ a: "b".repeat(1_000) }))).toMatchObject({ code: status.OK });
-    client.close();
+test("passes compressed messages on as they are", async () => {
+  const requests: RelayedCall["request"][] = [];
+  const answer = Buffer.concat([Buffer.from([0, 0, 0, 0, OK.length]), OK]);
+  const headers = { ":status": "200", "content-type": "application/grpc" } as const;
+  const relay = await startRelay("127.0.0.1:1", {
+    handle(call) {
+      requests.push(call.request);
+      call.answer({ kind: "answer", headers, body: answer, trailers: { "grpc-status": "0" } });
+    },
   });
+  const client = new grpc.Client(`127.0.0.1:${relay.port}`, credentials.createInsecure(), {
+    "grpc.default_compression_algorithm": 2,
+  });
+  const message = requestBytes({ a: "b".repeat(1_000) });
+  expect(await callBytes(client, message)).toMatchObject({ code: status.OK });
+  const [request] = requests;
+  expect(request?.headers["grpc-encoding"]).toBe("gzip");
+  expect([request?.body[0], request?.body.readUInt32BE(1)]).toEqual([1, (request?.body.length ?? 0) - 5]);
+  expect(gunzipSync(request?.body.subarray(5) ?? "")).toEqual(message);
+  client.close();
+  await relay.close();
 });
 
 test("turns calls away that are more than it may hold, until others are answered", async () => {
