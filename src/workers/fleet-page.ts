@@ -32,7 +32,7 @@ export interface FleetPageSources {
   readonly workers: () => Iterable<PageWorker>;
   /** The page of the supervisor itself. */
   readonly own: () => Promise<string>;
-  /** Which rules are in force, in any worker: any text that changes with them. */
+  /** Which rules are in force, in any worker: any text that changes with them; empty while no worker has said. */
   readonly rules: () => string;
 }
 
@@ -106,6 +106,8 @@ export class FleetPage {
   // A series that only an ended worker had stays, so that no sum over series falls; those of rules as long as the rules do.
   #forgetOldRules(living: PageSum): void {
     const rules = this.#sources.rules();
+    // All workers are new: what those before them counted is of the rules that will be in force again.
+    if (rules === "") return;
     if (this.#rules !== undefined && rules !== this.#rules) living.forgetUnknown(this.#ended, RULE_NAMES);
     this.#rules = rules;
   }

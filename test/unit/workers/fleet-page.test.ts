@@ -147,3 +147,14 @@ test("is an error when a worker's part is longer than what is kept, and whole ag
   one.shows = page("a_total", " 2");
   expect(await seriesOf("a_total")).toEqual({ a_total: 3 });
 });
+
+test("keeps what all workers had counted when all of them are replaced, though the new ones have no hit yet", async () => {
+  const [one, other] = pair();
+  for (const worker of [one, other]) worker.shows = page(HITS, '{rule="x"} 50');
+  expect(await seriesOf(HITS)).toEqual({ [`${HITS}{rule="x"}`]: 100 });
+  for (const worker of [one, other]) await kill(worker);
+  workers = [new FakeWorker(), new FakeWorker()];
+  for (const worker of workers) worker.shows = page(HITS);
+  // They have not said yet which rules they have; then they do.
+  for (rules of ["", "a"]) expect(await seriesOf(HITS)).toEqual({ [`${HITS}{rule="x"}`]: 100 });
+});
