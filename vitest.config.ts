@@ -4,7 +4,7 @@ import { defineConfig } from "vitest/config";
 const CORES = availableParallelism();
 const LONG = "test/**/*.long.test.ts";
 const RUN = "test/support/test-run.ts";
-const SERVERS = ["test/support/require-redis.ts"];
+const SERVERS = ["test/support/require-redis.ts", "test/support/require-postgres.ts"];
 const EVERYWHERE = {
   setupFiles: ["test/support/each-file.ts"],
   // A test that needs a second try is wrong or has found something.

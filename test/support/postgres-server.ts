@@ -188,6 +188,11 @@ export class PostgresServer {
   }
 }
 
+/** Installs the server and makes its first database cluster, unless both are there: before files that need it run beside each other. */
+export function requirePostgres(): void {
+  newCluster(findPrograms() ?? installPrograms());
+}
+
 /** A database cluster that was never used: initdb makes it once for all runs, in the project's .cache. */
 function newCluster(programs: string): string {
   const version = /\d+(\.\d+)*/.exec(
