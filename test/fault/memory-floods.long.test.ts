@@ -59,7 +59,7 @@ for (let flood = 0; flood < 12; flood++) {
 for (let round = 0; round < 4; round++) {
   for (let i = 0; i < 1_000_000; i++) {
     clock.us += 1;
-    take(log, "log-" + round % 2 + ":" + i % 1_000);
+    take(log, "log-" + round % 2 + ":" + i % 6_000);
     if (i % 10_000 === 0) look();
   }
   if (round === 1) clock.us += 61_000_000;

@@ -15,8 +15,11 @@ const DEADLINE_MS = 100;
 /** A little: the timer's grain, and the turn in which sockets are read once more. */
 const LITTLE_MS = 15;
 const KEYS = 10;
-/** From the moment at which the sentinels name the new primary until takes are paid there. */
-const HEAL_MS_MAX = 1_000;
+/**
+ * From the moment at which the sentinels name the new primary until takes are paid there: they are asked once a second, then
+ * it has to be connected to, which takes other processes of a busy machine some time.
+ */
+const HEAL_MS_MAX = 1_500;
 
 let rig: SentinelRig;
 const stores: RedisStore[] = [];
