@@ -16,8 +16,8 @@ const DEADLINE_MS = 100;
 const LITTLE_MS = 15;
 const KEYS = 10;
 /**
- * From the moment at which the sentinels name the new primary until takes are paid there: they are asked once a second, then
- * it has to be connected to, which takes other processes of a busy machine some time.
+ * From the moment at which the sentinels name the new primary until takes are paid there: a second, and what other
+ * processes of a busy machine take to pass their word on and to answer.
  */
 const HEAL_MS_MAX = 1_500;
 
