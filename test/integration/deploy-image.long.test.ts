@@ -154,7 +154,7 @@ describe("the service started from the folder by /bin/ratelimit, as a user who c
   test("is asked by the same program, as the README does in a pod", () => {
     const args = ["ask", "--server", `127.0.0.1:${ports.grpc}`, "--domain", "edge", "remote_address=203.0.113.8"];
     const { status, stdout } = spawnSync(join(folder, "bin/ratelimit"), args, { encoding: "utf8", ...asNobody });
-    expect(`${status} ${stdout}`).toMatch(/^0 OK[\s\S]*per-address: 10 per second/);
+    expect(`${status} ${stdout}`).toMatch(/^0 OK[\s\S]*per-address: 49 of 50 left/);
   });
 
   test("passes its health check, and a service that is not there fails it", async () => {
