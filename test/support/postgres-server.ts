@@ -95,6 +95,12 @@ export class PostgresServer {
     this.#signalAll("SIGCONT");
   }
 
+  /** Has another process let it run on `afterMs` from now, whatever this one does meanwhile. To be called after `pause`. */
+  resumeAside(afterMs: number): void {
+    const ids = this.#processes().join(" ");
+    ownProcess(spawn("sh", ["-c", `sleep ${afterMs / 1_000}; kill -CONT ${ids}`], { stdio: "ignore" }));
+  }
+
   /** Ends it at once, all its processes with it, as a crash does. */
   async kill(): Promise<void> {
     const child = this.#child;
@@ -150,12 +156,16 @@ export class PostgresServer {
     return ["-D", join(this.directory, "data"), ...settings.flatMap((setting) => ["-c", setting])];
   }
 
-  // The server's processes are the children of its first one.
   #signalAll(signal: NodeJS.Signals): void {
+    for (const pid of this.#processes()) process.kill(pid, signal);
+  }
+
+  // The server's processes are the children of its first one.
+  #processes(): number[] {
     const pid = this.#child?.pid;
-    if (pid === undefined) return;
+    if (pid === undefined) return [];
     const children = spawnSync("ps", ["-o", "pid=", "--ppid", String(pid)], { encoding: "utf8" }).stdout ?? "";
-    for (const id of [String(pid), ...children.trim().split(/\s+/)]) if (id !== "") process.kill(Number(id), signal);
+    return [String(pid), ...children.trim().split(/\s+/)].filter((id) => id !== "").map(Number);
   }
 
   async #client(): Promise<Client> {
