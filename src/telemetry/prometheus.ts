@@ -111,8 +111,10 @@ export class PrometheusExporter {
   /** All metrics, piece by piece: there may be many rules. */
   async *metricsText(): AsyncGenerator<string> {
     yield await this.fixedText();
+    // Looked up once: most of many rules may have no series, and looking for them yields nothing to take turns by.
+    const entries = [...this.#series.entries()];
     for (const [field, row] of Object.entries(RULE_METRICS)) {
-      yield* inTurns(ruleMetricLines(row, this.#series.entries(), field as keyof typeof RULE_METRICS));
+      yield* inTurns(ruleMetricLines(row, entries, field as keyof typeof RULE_METRICS));
     }
   }
 }
