@@ -66,10 +66,11 @@ export function harnessOver(store: Store, clock: ManualClock, keyPrefix: string)
     settle,
     giveBack: async (group) => {
       store.giveBack(group);
-      // Receipts travel ahead of the takes of the same turn and hash slot.
+      // Receipts travel ahead of the takes of the same turn and hash slot. What was not paid has none, and a peek would
+      // date a bucket anew whose time lies too far ahead.
       const peeks = new TakeGroup();
-      for (const take of group.takes.slice(0, group.size)) copyQuestion(take, peeks).mode = Mode.peek;
-      await settle(peeks);
+      for (const take of group.takes.slice(0, group.size)) if (take.paid) copyQuestion(take, peeks).mode = Mode.peek;
+      if (peeks.size > 0) await settle(peeks);
     },
     close: () => store.close(),
   };
