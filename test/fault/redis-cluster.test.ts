@@ -120,6 +120,8 @@ describe("a primary under load", () => {
     await rig.failOver(await rig.ownerOf(0));
     await sleep(300); // so that the load runs on the new primary
     await load.stop();
+    // Named, so that what a hand-over cost can be told from the log of a run.
+    expect(reports.failures.map(({ code, message }) => `${code}: ${message}`)).toEqual([]);
     expect(load.failed).toBe(0);
     expect(reports.redirections).toBeGreaterThan(0);
     expect([reports.unknownGroups, reports.breakerStates]).toEqual([0, []]);

@@ -23,6 +23,8 @@ const TAKE_BYTES = 48;
 export class RedisBatch extends Batch {
   /** How often a node of a cluster has sent it on to another one. */
   redirections = 0;
+  /** How often a node has said of it that the cluster is down. */
+  clusterDowns = 0;
 
   hasRoomFor(group: TakeGroup): boolean {
     if (this.groups.length === 0) return true;

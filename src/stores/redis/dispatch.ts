@@ -1,5 +1,5 @@
 // Sends batches to Redis and reads what comes back. A batch is sent once; only what Redis answers before it runs anything
-// makes it go out again: NOSCRIPT, and in a cluster MOVED, ASK and TRYAGAIN. Whose answer is whose is the settler's business.
+// makes it go out again: NOSCRIPT, and in a cluster MOVED, ASK, TRYAGAIN and for a moment CLUSTERDOWN. Whose answer is whose is the settler's business.
 
 import { StoreError } from "../../core/errors.ts";
 import type { CompleteOptions } from "../batching/options.ts";
@@ -30,6 +30,11 @@ export interface DispatchOptions extends Pick<CompleteOptions, "injectedTime"> {
 
 /** A slot is on its way, and some keys of the batch are here, others there: it is sent again after this long. */
 const TRY_AGAIN_MS = 3;
+/**
+ * A node that hands its slots over says for a moment that nobody serves them, so a batch is sent again this often. Beyond
+ * that, some 30 ms, the cluster is down, and calls should not wait for it.
+ */
+const CLUSTER_DOWNS_MAX = 10;
 
 /** The way of a batch to one Redis and back. */
 export class Dispatch {
@@ -76,7 +81,7 @@ export class Dispatch {
     const { settler, describe, onRefusal, redirect } = this.#options;
     if (redirect !== undefined && isReplyError(error)) {
       if (redirect(batch, error.message)) return;
-      if (error.message.startsWith("TRYAGAIN") && batch.waiting > 0) {
+      if (batch.waiting > 0 && isPassing(batch, error.message)) {
         setTimeout(() => {
           if (!batch.isDone) this.send(batch, connection, isAsking);
         }, TRY_AGAIN_MS);
@@ -97,6 +102,12 @@ export class Dispatch {
     if (wasNeverSent(error)) settler.fail(batch, lost);
     else settler.lose(batch, lost);
   }
+}
+
+// Nothing was run, and a moment later it may be.
+function isPassing(batch: RedisBatch, message: string): boolean {
+  if (message.startsWith("CLUSTERDOWN")) return ++batch.clusterDowns <= CLUSTER_DOWNS_MAX;
+  return message.startsWith("TRYAGAIN");
 }
 
 // The next command may touch a slot that is on its way here. Its own answer says nothing that the next one's does not.
