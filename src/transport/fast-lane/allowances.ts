@@ -1,5 +1,5 @@
-// How many frames that carry no work a peer may send. Each kind has a stock; time refills it, and so does every call that
-// was served: a busy peer may ping and cancel more than an idle one.
+// How many control frames a peer may send: frames that carry no work. Each kind has a stock; time refills it, and so does
+// every served call: a busy peer may ping and cancel more than an idle one.
 
 import type { LaneCounts, Trouble } from "./bounds.ts";
 import { ConnectionError, ErrorCode } from "./protocol.ts";
@@ -11,9 +11,9 @@ interface Allowance {
   readonly perCall: number;
 }
 
-/** Kinds of such frames; the number is the index in ALLOWANCES. Resets that the peer makes us send count as its own. */
-export const Frill = { reset: 0, ping: 1, settings: 2, other: 3, refused: 4 } as const;
-export type Frill = (typeof Frill)[keyof typeof Frill];
+/** Kinds of control frames; the number is the index in ALLOWANCES. A reset that the peer makes us send counts as its own. */
+export const ControlFrame = { reset: 0, ping: 1, settings: 2, other: 3, refused: 4 } as const;
+export type ControlFrame = (typeof ControlFrame)[keyof typeof ControlFrame];
 
 // A proxy that gives up on a thousand calls at once, because the store behind us is slow, is no attacker. Beside it: Envoy
 // ends a connection after 500 streams that were reset early, node:http2 after 1,000 resets at once or 33 per second; pings and
@@ -42,18 +42,18 @@ export class Allowances {
   }
 
   /** Takes one frame from its stock. Throws ConnectionError when there is none left. */
-  spend(frill: Frill): void {
-    const flood = this.overdraw(frill);
+  spend(frame: ControlFrame): void {
+    const flood = this.overdraw(frame);
     if (flood !== undefined) throw flood;
   }
 
   /** Takes one frame from its stock. Returns what the connection has to end with when there is none left. */
-  overdraw(frill: Frill): FloodError | undefined {
-    const left = this.#left[frill] as number;
+  overdraw(frame: ControlFrame): FloodError | undefined {
+    const left = this.#left[frame] as number;
     if (left === 0) this.#refill(0);
-    this.#left[frill] = (this.#left[frill] as number) - 1;
-    if ((this.#left[frill] as number) >= 0) return undefined;
-    const { trouble } = ALLOWANCES[frill] as Allowance;
+    this.#left[frame] = (this.#left[frame] as number) - 1;
+    if ((this.#left[frame] as number) >= 0) return undefined;
+    const { trouble } = ALLOWANCES[frame] as Allowance;
     this.#counts.troubles[trouble]++;
     return new FloodError(ErrorCode.enhanceYourCalm, trouble);
   }

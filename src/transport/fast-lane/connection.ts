@@ -4,7 +4,7 @@
 
 import type { Socket } from "node:net";
 import type { GrpcStatus } from "../../core/unary.ts";
-import { Allowances, FloodError, Frill } from "./allowances.ts";
+import { Allowances, ControlFrame, FloodError } from "./allowances.ts";
 import type { Trouble } from "./bounds.ts";
 import { ConnectionLife, type LifeOwner } from "./connection-life.ts";
 import { FrameIntake, type IntakeOwner, RECEIVE_WINDOW } from "./frame-intake.ts";
@@ -124,7 +124,9 @@ export class Connection implements IntakeOwner, LaneConnection, LifeOwner, Outpu
   refuse(id: number, code: ErrorCode): void {
     this.streams.noteReset(id);
     this.sender.rstStream(id, code);
-    const flood = this.allowances.overdraw(code === ErrorCode.refusedStream ? Frill.refused : Frill.reset);
+    const flood = this.allowances.overdraw(
+      code === ErrorCode.refusedStream ? ControlFrame.refused : ControlFrame.reset,
+    );
     if (flood !== undefined) this.fail(flood);
   }
 

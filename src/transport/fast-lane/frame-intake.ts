@@ -2,7 +2,7 @@
 // that happens to a connection is in connection.ts.
 
 import { GrpcStatus } from "../../core/unary.ts";
-import { type Allowances, Frill } from "./allowances.ts";
+import { type Allowances, ControlFrame } from "./allowances.ts";
 import type { ConnectionLife } from "./connection-life.ts";
 import type { FrameSink } from "./frame-reader.ts";
 import { HandOver, type HandOverOwner } from "./hand-over.ts";
@@ -32,10 +32,10 @@ import type { CallOwner } from "./unary-stream.ts";
 
 /** Bytes of DATA that a peer may have under way on all its streams together. */
 export const RECEIVE_WINDOW = 1_048_576;
-/** DATA frames shorter than this, but for a last one, are counted as frills. */
+/** DATA frames shorter than this, but for a last one, are counted as control frames. */
 const WORTHY_DATA_BYTES = 16;
 /** SETTINGS longer than this count as several; nobody has more than a dozen to say. */
-const SETTINGS_BYTES_PER_FRILL = 16 * SETTING_BYTES;
+const SETTINGS_BYTES_PER_CONTROL_FRAME = 16 * SETTING_BYTES;
 
 /** The connection, as what comes in on it sees it. */
 export interface IntakeOwner extends CallOwner, HandOverOwner, SettingsOwner {
@@ -142,7 +142,7 @@ export class FrameIntake implements FrameSink, BlockSink {
     }
     const isEnd = (flags & Flag.endStream) !== 0;
     // Padding is not what a frame is sent for, so it does not count.
-    if (end - start < WORTHY_DATA_BYTES && !isEnd) this.#allowances.spend(Frill.other);
+    if (end - start < WORTHY_DATA_BYTES && !isEnd) this.#allowances.spend(ControlFrame.other);
     const stream = this.#streams.get(id);
     if (stream === undefined) {
       this.#takeForClosed(id, "DATA");
@@ -163,7 +163,7 @@ export class FrameIntake implements FrameSink, BlockSink {
   // A frame for a stream that is not there: a fault, unless it may have been under way when we closed the stream.
   #takeForClosed(id: number, what: string): void {
     if (id > this.#streams.lastId || id % 2 === 0) throw protocolError(`${what} on a stream that was never opened`);
-    this.#allowances.spend(Frill.other);
+    this.#allowances.spend(ControlFrame.other);
     if (!this.#streams.wasReset(id)) this.#connection.refuse(id, ErrorCode.streamClosed);
   }
 
@@ -209,7 +209,7 @@ export class FrameIntake implements FrameSink, BlockSink {
   }
 
   #turnAway(id: number, status: GrpcStatus, why: string, isEnd: boolean): void {
-    this.#allowances.spend(Frill.other);
+    this.#allowances.spend(ControlFrame.other);
     this.#sender.headers(id, this.#sender.blocks.trailersOnly(status, why), true);
     if (!isEnd) this.#connection.refuse(id, ErrorCode.noError);
   }
@@ -219,7 +219,7 @@ export class FrameIntake implements FrameSink, BlockSink {
     this.#decode(bytes, start, end);
     const stream = this.#streams.get(id);
     if (stream === undefined) {
-      this.#allowances.spend(Frill.other);
+      this.#allowances.spend(ControlFrame.other);
       if (this.#streams.wasReset(id)) return;
       const code = id % 2 === 0 ? ErrorCode.protocolError : ErrorCode.streamClosed;
       throw new ConnectionError(code, "HEADERS on a stream that is closed, or not the client's to open");
@@ -271,7 +271,7 @@ export class FrameIntake implements FrameSink, BlockSink {
 
   #takeWindowUpdate(id: number, bytes: Buffer, start: number, end: number): void {
     if (end - start !== 4) throw new ConnectionError(ErrorCode.frameSizeError, "a WINDOW_UPDATE that is not 4 bytes");
-    this.#allowances.spend(Frill.other);
+    this.#allowances.spend(ControlFrame.other);
     const more = bytes.readUInt32BE(start) & 0x7fff_ffff;
     if (id === 0) {
       if (more === 0) throw protocolError("a WINDOW_UPDATE of nothing");
@@ -299,10 +299,10 @@ export class FrameIntake implements FrameSink, BlockSink {
     if (stream === undefined) {
       if (id > this.#streams.lastId || id % 2 === 0)
         throw protocolError("RST_STREAM on a stream that was never opened");
-      this.#allowances.spend(Frill.other);
+      this.#allowances.spend(ControlFrame.other);
       return;
     }
-    this.#allowances.spend(Frill.reset);
+    this.#allowances.spend(ControlFrame.reset);
     this.#connection.remove(stream);
     stream.abandon(bytes.readUInt32BE(start) as ErrorCode);
   }
@@ -310,8 +310,8 @@ export class FrameIntake implements FrameSink, BlockSink {
   #takeSettings(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
     if (id !== 0) throw protocolError("SETTINGS on a stream");
     // Each change of windows visits every stream, and one frame has room for thousands of them.
-    for (let at = start; at === start || at < end; at += SETTINGS_BYTES_PER_FRILL)
-      this.#allowances.spend(Frill.settings);
+    for (let at = start; at === start || at < end; at += SETTINGS_BYTES_PER_CONTROL_FRAME)
+      this.#allowances.spend(ControlFrame.settings);
     if (flags & Flag.ack) {
       if (end !== start) throw new ConnectionError(ErrorCode.frameSizeError, "an acknowledgement that is not empty");
       return;
@@ -325,7 +325,7 @@ export class FrameIntake implements FrameSink, BlockSink {
   #takePing(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
     if (id !== 0) throw protocolError("PING on a stream");
     if (end - start !== PING_BYTES) throw new ConnectionError(ErrorCode.frameSizeError, "a PING that is not 8 bytes");
-    this.#allowances.spend(Frill.ping);
+    this.#allowances.spend(ControlFrame.ping);
     const payload = bytes.subarray(start, end);
     if (flags & Flag.ack) this.#connection.life.takePong(payload);
     else this.#sender.ping(payload, true);
@@ -333,7 +333,7 @@ export class FrameIntake implements FrameSink, BlockSink {
 
   // PRIORITY is obsolete, a client's GOAWAY changes nothing for us, and unknown frames are passed over.
   #takeOther(type: number, id: number, bytes: Buffer, start: number, end: number): void {
-    this.#allowances.spend(Frill.other);
+    this.#allowances.spend(ControlFrame.other);
     if (type === FrameType.pushPromise) throw protocolError("a client that pushes");
     if (type === FrameType.goaway && id !== 0) throw protocolError("GOAWAY on a stream");
     if (type !== FrameType.priority) return;

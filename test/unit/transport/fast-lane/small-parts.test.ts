@@ -1,7 +1,7 @@
 // Parts of the fast lane that stand alone: what is remembered of blocks, streams and floods, and how a message is written.
 
 import { describe, expect, test, vi } from "vitest";
-import { Allowances, Frill } from "../../../../src/transport/fast-lane/allowances.ts";
+import { Allowances, ControlFrame } from "../../../../src/transport/fast-lane/allowances.ts";
 import { LaneCounts } from "../../../../src/transport/fast-lane/bounds.ts";
 import { Deadlines } from "../../../../src/transport/fast-lane/deadlines.ts";
 import { HeaderMemory, REMEMBERED_BLOCK_BYTES_MAX } from "../../../../src/transport/fast-lane/header-memory.ts";
@@ -88,35 +88,35 @@ test("the table of streams finds each by its number, the newest and older ones, 
 });
 
 describe("allowances", () => {
-  const spend = (allowances: Allowances, frill: Frill, times: number): void => {
-    for (let i = 0; i < times; i++) allowances.spend(frill);
+  const spend = (allowances: Allowances, frame: ControlFrame, times: number): void => {
+    for (let i = 0; i < times; i++) allowances.spend(frame);
   };
 
   test("end at their stock, and count once", () => {
     const counts = new LaneCounts();
     const allowances = new Allowances(counts);
-    spend(allowances, Frill.settings, 64);
-    expect(() => allowances.spend(Frill.settings)).toThrow("settings_flood");
+    spend(allowances, ControlFrame.settings, 64);
+    expect(() => allowances.spend(ControlFrame.settings)).toThrow("settings_flood");
     expect(counts.troubles.settings_flood).toBe(1);
   });
 
   test("grow with time, but not above their stock", () => {
     const allowances = new Allowances(new LaneCounts());
-    spend(allowances, Frill.ping, 256);
+    spend(allowances, ControlFrame.ping, 256);
     allowances.refill(1);
-    spend(allowances, Frill.ping, 32);
-    expect(() => allowances.spend(Frill.ping)).toThrow();
+    spend(allowances, ControlFrame.ping, 32);
+    expect(() => allowances.spend(ControlFrame.ping)).toThrow();
     allowances.refill(1_000_000);
-    expect(() => spend(allowances, Frill.ping, 257)).toThrow();
+    expect(() => spend(allowances, ControlFrame.ping, 257)).toThrow();
   });
 
   test("grow with the calls that were served", () => {
     const allowances = new Allowances(new LaneCounts());
     for (let call = 0; call < 10_000; call++) {
-      allowances.spend(Frill.ping);
+      allowances.spend(ControlFrame.ping);
       allowances.noteCall();
     }
-    expect(() => spend(allowances, Frill.ping, 600)).toThrow("ping_flood");
+    expect(() => spend(allowances, ControlFrame.ping, 600)).toThrow("ping_flood");
   });
 });
 
