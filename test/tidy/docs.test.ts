@@ -16,7 +16,7 @@ import { compileYaml } from "../support/rules.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 const readDoc = (file: string) => readFileSync(resolve(ROOT, file), "utf8");
 
-const PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md"].concat(
+const PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "examples/README.md"].concat(
   readdirSync(resolve(ROOT, "docs"), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".md"))
     .map((file) => `docs/${file}`),

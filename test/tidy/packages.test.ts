@@ -1,0 +1,46 @@
+// What all packages of the repository have in common: licence and version; and how its files are kept.
+
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const textOf = (file: string) => readFileSync(resolve(ROOT, file), "utf8");
+const filesInGit = execFileSync("git", ["ls-files", "--eol"], { cwd: ROOT, encoding: "utf8" }).trimEnd().split("\n");
+const names = filesInGit.map((line) => line.split("\t")[1] ?? "");
+
+const manifests = names.filter((file) => /(^|\/)package\.json$/.test(file));
+
+interface Manifest {
+  readonly license?: string;
+  readonly version?: string;
+}
+
+describe("packages", () => {
+  test("each names the licence of the repository, and so does the chart", () => {
+    expect(manifests.length).toBeGreaterThan(2);
+    const licences = manifests.map((file) => `${file}: ${(JSON.parse(textOf(file)) as Manifest).license}`);
+    expect(licences).toEqual(manifests.map((file) => `${file}: Apache-2.0`));
+    expect(textOf("deploy/helm/headgate/Chart.yaml")).toMatch(/^ {2}artifacthub\.io\/license: Apache-2\.0$/m);
+    expect(textOf("LICENSE")).toMatch(/^\s+Apache License\n\s+Version 2\.0, January 2004\n/);
+  });
+
+  test("the lock file names no registry: packages come from the one that npm is told of", () => {
+    expect(textOf("package-lock.json")).not.toContain('"resolved": "http');
+  });
+});
+
+describe("files in git", () => {
+  test("end their lines in LF, except for bytes that a fuzzer found", () => {
+    const wrong = filesInGit.filter((line) => /^i\/(crlf|mixed)/.test(line) && !line.includes("\ttest/fuzz/kept/"));
+    expect(wrong).toEqual([]);
+  });
+
+  test("are kept byte by byte where they are no text, and checked out with LF where they are", () => {
+    const attributes = (file: string) =>
+      execFileSync("git", ["check-attr", "text", "eol", "--", file], { cwd: ROOT, encoding: "utf8" });
+    expect(attributes("test/fuzz/kept/http/both-lengths.bin")).toContain("text: unset");
+    expect(attributes("deploy/rules/edge.yaml")).toMatch(/text: auto\n.*eol: lf/);
+  });
+});
