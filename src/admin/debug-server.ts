@@ -1,7 +1,7 @@
 // The debug port of envoyproxy/ratelimit, for scripts that read it: the same paths and the same lines, nothing more.
 // Everything it shows, and more, stands on the HTTP port too. There is no profiling: /debug/pprof/ does not exist here.
 
-import type { Door } from "../core/door.ts";
+import type { SocketSource } from "../core/socket-source.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
 import { inTurns } from "../telemetry/in-turns.ts";
 import { json, type Page, PageServer, text } from "./page-server.ts";
@@ -12,7 +12,7 @@ export interface DebugOptions {
   /** 0 takes a free one. */
   readonly port: number;
   /** Where connections come from if another process listens in place of this one. */
-  readonly door?: Door | undefined;
+  readonly sockets?: SocketSource | undefined;
 }
 
 export interface DebugSources {
@@ -26,7 +26,7 @@ export interface DebugSources {
 
 /** Makes the server; any path that it does not know gets the list of those it does, as there. */
 export function openDebugServer(
-  { host, port, door }: DebugOptions,
+  { host, port, sockets }: DebugOptions,
   { rules, stats, onError }: DebugSources,
 ): PageServer {
   const pages = new Map<string, Page>();
@@ -42,5 +42,5 @@ export function openDebugServer(
     return text(200, inTurns(referenceLimitLines(inForce)));
   });
   add("/stats", "how the process fares, as JSON", () => json(200, stats()));
-  return new PageServer({ host, port, door, pages, otherPage: list, onError });
+  return new PageServer({ host, port, sockets, pages, otherPage: list, onError });
 }

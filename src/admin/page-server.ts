@@ -5,8 +5,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from "node:net";
 import { posix } from "node:path";
 import { pipeline } from "node:stream/promises";
-import type { Door } from "../core/door.ts";
 import { RequestError } from "../core/errors.ts";
+import type { SocketSource } from "../core/socket-source.ts";
 import { visibleJson, visibleLines } from "../core/visible.ts";
 import { BodyTooLargeError } from "./body.ts";
 import { HeldSockets } from "./held-sockets.ts";
@@ -32,7 +32,7 @@ export interface PageServerOptions {
   /** 0 takes a free one. */
   readonly port: number;
   /** Where connections come from if another process listens in place of this one. */
-  readonly door?: Door | undefined;
+  readonly sockets?: SocketSource | undefined;
   readonly pages: ReadonlyMap<string, Page>;
   /** Answers paths that are none of the pages. */
   readonly otherPage: (path: string) => HttpAnswer;
@@ -84,8 +84,8 @@ export class PageServer {
 
   /** Starts to listen; resolves to the port, rejects if that is taken. */
   listen(): Promise<number> {
-    const { host, port, door } = this.#options;
-    if (door !== undefined) return this.#enter(door);
+    const { host, port, sockets } = this.#options;
+    if (sockets !== undefined) return this.#enter(sockets);
     return new Promise((resolve, reject) => {
       this.#server.once("error", reject);
       this.#server.listen(port, host, () => {
@@ -95,10 +95,10 @@ export class PageServer {
     });
   }
 
-  #enter(door: Door): Promise<number> {
+  #enter(sockets: SocketSource): Promise<number> {
     // Has the server watch its timeouts as if it listened; without this a slow request would be waited for without end.
     this.#server.emit("listening");
-    return door.open((socket) => {
+    return sockets.open((socket) => {
       // As node:http has it of its own connections: who has sent all may still wait for the answer.
       socket.allowHalfOpen = true;
       this.#server.emit("connection", socket);
@@ -108,7 +108,7 @@ export class PageServer {
   /** Takes no new connections, lets answers under way finish for at most `graceMs`, then cuts them off. */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
-    this.#options.door?.close();
+    this.#options.sockets?.close();
     const cutOff = setTimeout(() => this.#server.closeAllConnections(), graceMs);
     this.#server.close();
     this.#server.closeIdleConnections();

@@ -2,8 +2,8 @@
 // what it shows and asks comes as functions. How pages are served is page-server.ts.
 
 import type { IncomingMessage } from "node:http";
-import type { Door } from "../core/door.ts";
 import type { HealthState } from "../core/health.ts";
+import type { SocketSource } from "../core/socket-source.ts";
 import { inTurns } from "../telemetry/in-turns.ts";
 import { readBody } from "./body.ts";
 import { type GuardedSources, guardedPages } from "./guarded-pages.ts";
@@ -36,7 +36,7 @@ export interface AdminOptions {
   /** 0 takes a free one. */
   readonly port: number;
   /** Where connections come from if another process listens in place of this one. */
-  readonly door?: Door | undefined;
+  readonly sockets?: SocketSource | undefined;
   readonly metricsPath: string;
   /** Longest body that is read. */
   readonly bodyBytesMax: number;
@@ -48,7 +48,7 @@ export class AdminServer extends PageServer {
     super({
       host: options.host,
       port: options.port,
-      door: options.door,
+      sockets: options.sockets,
       pages: makePages(options, sources),
       otherPage: notFound,
       onError: sources.onError,
@@ -58,12 +58,12 @@ export class AdminServer extends PageServer {
 
 /** A server that shows the metrics and nothing else. */
 export function openMetricsServer(
-  options: Pick<AdminOptions, "host" | "port" | "door" | "metricsPath">,
+  options: Pick<AdminOptions, "host" | "port" | "sockets" | "metricsPath">,
   sources: Pick<AdminSources, "metricsText" | "metricsContentType" | "onError">,
 ): PageServer {
-  const { host, port, door, metricsPath } = options;
+  const { host, port, sockets, metricsPath } = options;
   const pages = new Map([[metricsPath, metricsPage(sources)]]);
-  return new PageServer({ host, port, door, pages, otherPage: notFound, onError: sources.onError });
+  return new PageServer({ host, port, sockets, pages, otherPage: notFound, onError: sources.onError });
 }
 
 function metricsPage({

@@ -7,7 +7,7 @@ import { runInTurns } from "../config/in-turns.ts";
 import { cannotListen } from "../core/cannot-listen.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
 import type { HeaderDialect } from "../rls/headers.ts";
-import { createJsonDoor, JSON_BYTES_MAX } from "../rls/json.ts";
+import { createJsonEndpoint, JSON_BYTES_MAX } from "../rls/json.ts";
 import type { MetadataMode } from "../rls/metadata.ts";
 import { RateLimitService, type ServiceOptions } from "../rls/service.ts";
 import { explainSteps } from "../rules/explain.ts";
@@ -44,7 +44,7 @@ export async function openAdmin(parts: Parts): Promise<OpenPages> {
     {
       host: settings.httpHost,
       port: settings.httpPort,
-      door: parts.link?.door("http"),
+      sockets: parts.link?.socketSource("http"),
       metricsPath: settings.prometheusPath,
       bodyBytesMax: Math.min(settings.requestBytesMax, JSON_BYTES_MAX),
     },
@@ -64,7 +64,7 @@ export async function openGrpc(parts: Parts, httpPort: number): Promise<GrpcServ
     host: settings.grpcHost,
     port: settings.grpcPort,
     unixSocket: settings.grpcUnixSocket,
-    door: parts.link?.door("grpc"),
+    sockets: parts.link?.socketSource("grpc"),
     tls: parts.running.tls,
     methods: [{ path: SHOULD_RATE_LIMIT_PATH, handler }],
     clock: parts.clock,
@@ -117,7 +117,7 @@ function adminSources(parts: Parts): AdminSources {
   const dialects: readonly HeaderDialect[] =
     settings.responseHeaders.length > 0 || settings.compatibilityMode ? settings.responseHeaders : ["x-ratelimit"];
   const options = serviceOptions(parts, dialects);
-  const door = createJsonDoor({
+  const endpoint = createJsonEndpoint({
     handler: new RateLimitService(options),
     registry: loadRegistry(),
     inFlightMax: Math.min(settings.inFlightMax, JSON_IN_FLIGHT_MAX),
@@ -130,7 +130,7 @@ function adminSources(parts: Parts): AdminSources {
   const exporter = new PrometheusExporter(metricSources(parts));
   link?.attach(workerService(parts, { page: () => exporter.metricsText(), counts: countsOf(parts) }));
   return {
-    answerJson: (readBody) => door.answer(readBody),
+    answerJson: (readBody) => endpoint.answer(readBody),
     health,
     metricsText: () => link?.fleetPage() ?? exporter.metricsText(),
     metricsContentType: exporter.contentType,

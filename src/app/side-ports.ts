@@ -33,14 +33,14 @@ export async function openSidePorts(parts: Parts, sources: AdminSources): Promis
       return undefined;
     }
   };
-  const isNotOpen = (name: "debug" | "metrics") => link !== undefined && link.door(name) === undefined;
+  const isNotOpen = (name: "debug" | "metrics") => link !== undefined && link.socketSource(name) === undefined;
   const ports = {
     debugPort:
       debugPort === undefined || isNotOpen("debug")
         ? undefined
         : await open(
             openDebugServer(
-              { host: debugHost, port: debugPort, door: link?.door("debug") },
+              { host: debugHost, port: debugPort, sockets: link?.socketSource("debug") },
               { rules: () => reloader.current, stats: processStats, onError: sources.onError },
             ),
             "DEBUG_PORT",
@@ -51,7 +51,7 @@ export async function openSidePorts(parts: Parts, sources: AdminSources): Promis
         ? undefined
         : await open(
             openMetricsServer(
-              { ...prometheusAddress, door: link?.door("metrics"), metricsPath: prometheusPath },
+              { ...prometheusAddress, sockets: link?.socketSource("metrics"), metricsPath: prometheusPath },
               sources,
             ),
             "PROMETHEUS_ADDR",

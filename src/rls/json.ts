@@ -25,7 +25,7 @@ export interface JsonAnswer {
   readonly body: string;
 }
 
-export interface JsonDoorOptions {
+export interface JsonEndpointOptions {
   readonly handler: UnaryHandler;
   /** Types of proto/. */
   readonly registry: FileRegistry;
@@ -41,8 +41,8 @@ export interface JsonDoorOptions {
   readonly onRequestError: (error: RequestError) => void;
 }
 
-/** The side door. */
-export interface JsonDoor {
+/** `/json`: the rate limit call in JSON over HTTP. */
+export interface JsonEndpoint {
   /**
    * Answers one request. 200 or 429 with JSON, anything else with a sentence of plain text. Rejects with what `readBody`
    * rejects with and nothing else.
@@ -77,8 +77,8 @@ interface RequestTypes {
   readonly emptyType: DescMessage;
 }
 
-/** Builds the side door in front of `handler`. */
-export function createJsonDoor(options: JsonDoorOptions): JsonDoor {
+/** Builds the JSON endpoint in front of `handler`. */
+export function createJsonEndpoint(options: JsonEndpointOptions): JsonEndpoint {
   const { registry, handler, inFlightMax, inTurns } = options;
   const types = { requestType: messageType(registry, REQUEST_TYPE), emptyType: messageType(registry, EMPTY_TYPE) };
   const responseType = messageType(registry, RESPONSE_TYPE);

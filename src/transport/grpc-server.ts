@@ -3,8 +3,8 @@
 import type { Socket } from "node:net";
 import { ServerCredentials } from "@grpc/grpc-js";
 import { cannotListen } from "../core/cannot-listen.ts";
-import type { Door } from "../core/door.ts";
 import type { ConfigError } from "../core/errors.ts";
+import type { SocketSource } from "../core/socket-source.ts";
 import { type ConnectionLoads, MovingAverage } from "./connection-loads.ts";
 import { createGrpcServices, type GrpcServices, type ServicesOptions } from "./grpc-services.ts";
 import { clientNameInterceptor, FileCredentials } from "./tls-credentials.ts";
@@ -20,7 +20,7 @@ export interface GrpcServerOptions extends ServicesOptions {
   /** Certificates to serve TLS with; undefined serves plaintext. */
   readonly tls?: TlsFiles | undefined;
   /** Where connections come from if another process listens in place of this one; host, port and socket are then its. */
-  readonly door?: Door | undefined;
+  readonly sockets?: SocketSource | undefined;
 }
 
 /** A listening server. */
@@ -45,14 +45,16 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
     ...options,
     ...(clientName === undefined ? {} : { interceptors: [clientNameInterceptor(clientName)] }),
   });
-  const port = await (options.door === undefined ? bind(services, options) : enter(options.door, services, options));
+  const port = await (options.sockets === undefined
+    ? bind(services, options)
+    : enter(options.sockets, services, options));
   let drained: Promise<void> | undefined;
   return {
     port: options.unixSocket === undefined ? port : 0,
     inFlight: () => services.context.inFlight,
     loads: loadsOf(services),
     drain(graceMs) {
-      options.door?.close();
+      options.sockets?.close();
       drained ??= drain(services, graceMs);
       return drained;
     },
@@ -71,9 +73,9 @@ async function bind(services: GrpcServices, options: GrpcServerOptions): Promise
   });
 }
 
-function enter(door: Door, services: GrpcServices, options: GrpcServerOptions): Promise<number> {
+function enter(sockets: SocketSource, services: GrpcServices, options: GrpcServerOptions): Promise<number> {
   const injector = services.server.createConnectionInjector(credentialsOf(options));
-  return door.open((socket: Socket) => injector.injectConnection(socket));
+  return sockets.open((socket: Socket) => injector.injectConnection(socket));
 }
 
 // grpc-js shows nothing of its connections: they are counted together and none is sent away before its age.

@@ -1,4 +1,4 @@
-// Loads proto/ for everything that is not hot: health, reflection, the command line client, the JSON side door, tests.
+// Loads proto/ for everything that is not hot: health, reflection, the command line client, the JSON endpoint, tests.
 
 import { fileURLToPath } from "node:url";
 import { create, createFileRegistry, type FileRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";

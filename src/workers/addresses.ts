@@ -1,15 +1,15 @@
-// The addresses that the supervisor listens on, by door, as the settings have them.
+// The addresses that the supervisor listens on, as the settings have them.
 
 import type { ListenOptions } from "node:net";
 import type { Settings } from "../settings.ts";
-import type { DoorName } from "./messages.ts";
+import type { ListenerName } from "./messages.ts";
 
-/** Where a door is to listen; undefined if the settings want none. */
-export function targetOf(door: DoorName, settings: Settings): ListenOptions | undefined {
+/** Where the listener of that name listens; undefined if the settings want none. */
+export function targetOf(name: ListenerName, settings: Settings): ListenOptions | undefined {
   const { grpcUnixSocket: path, grpcHost, grpcPort, httpHost, httpPort, debugHost, debugPort } = settings;
-  if (door === "grpc") return path === undefined ? { host: grpcHost, port: grpcPort } : { path };
-  if (door === "http") return { host: httpHost, port: httpPort };
-  if (door === "metrics") return settings.prometheusAddress;
+  if (name === "grpc") return path === undefined ? { host: grpcHost, port: grpcPort } : { path };
+  if (name === "http") return { host: httpHost, port: httpPort };
+  if (name === "metrics") return settings.prometheusAddress;
   return debugPort === undefined ? undefined : { host: debugHost, port: debugPort };
 }
 
@@ -20,9 +20,9 @@ const VARIABLES = {
   metrics: "PROMETHEUS_ADDR",
 } as const;
 
-/** How a door is called where its address makes trouble. */
-export function nameOf(door: DoorName, settings: Settings): { readonly variable: string; readonly where: string } {
-  const { host = "", port, path } = targetOf(door, settings) ?? {};
+/** What an error says of a listener whose address makes trouble. */
+export function nameOf(name: ListenerName, settings: Settings): { readonly variable: string; readonly where: string } {
+  const { host = "", port, path } = targetOf(name, settings) ?? {};
   const shown = path === undefined ? `${host.includes(":") ? `[${host}]` : host}:${port}` : `unix:${path}`;
-  return { variable: VARIABLES[door], where: shown };
+  return { variable: VARIABLES[name], where: shown };
 }

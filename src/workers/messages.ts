@@ -2,8 +2,8 @@
 // forks. Both ends are one version of one program, so messages are taken at their word.
 
 /** The addresses that the supervisor listens on for its workers. */
-export const DOOR_NAMES = ["grpc", "http", "debug", "metrics"] as const;
-export type DoorName = (typeof DOOR_NAMES)[number];
+export const LISTENER_NAMES = ["grpc", "http", "debug", "metrics"] as const;
+export type ListenerName = (typeof LISTENER_NAMES)[number];
 
 /** What is amiss with a process, by part, one sentence each. */
 export type Parts = Readonly<Record<string, string>>;
@@ -31,11 +31,11 @@ export interface WorkerView extends Partial<WorkerReport> {
 }
 
 export type ToWorker =
-  /** First of all. Doors that are not named are not there. */
-  | { readonly kind: "start"; readonly number: number; readonly ports: Readonly<Partial<Record<DoorName, number>>> }
+  /** First of all. A listener that is not named does not exist. */
+  | { readonly kind: "start"; readonly number: number; readonly ports: Readonly<Partial<Record<ListenerName, number>>> }
   /** Comes with a socket. */
-  | { readonly kind: "connection"; readonly door: DoorName }
-  | { readonly kind: "opened"; readonly door: DoorName; readonly port: number }
+  | { readonly kind: "connection"; readonly listener: ListenerName }
+  | { readonly kind: "opened"; readonly listener: ListenerName; readonly port: number }
   /** What the workers beside this one say of themselves, with their numbers in the names of the parts. */
   | { readonly kind: "others"; readonly troubles: Parts; readonly notes: Parts }
   | { readonly kind: "reload" }
@@ -55,11 +55,11 @@ export type ToWorker =
   | { readonly kind: "views"; readonly id: number; readonly views: readonly WorkerView[] };
 
 export type FromWorker =
-  /** Takes connections from now on. The gRPC door is the last: then the worker serves. */
-  | { readonly kind: "open"; readonly door: DoorName }
-  | { readonly kind: "close"; readonly door: DoorName }
+  /** Takes connections from now on. The gRPC listener is the last: then the worker serves. */
+  | { readonly kind: "open"; readonly listener: ListenerName }
+  | { readonly kind: "close"; readonly listener: ListenerName }
   /** A connection has ended. */
-  | { readonly kind: "left"; readonly door: DoorName }
+  | { readonly kind: "left"; readonly listener: ListenerName }
   | { readonly kind: "health"; readonly troubles: Parts; readonly notes: Parts }
   | { readonly kind: "report"; readonly report: WorkerReport }
   /** Counters that have changed, once a second: what is left of them if the worker is killed. As ToldCounts has them. */

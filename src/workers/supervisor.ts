@@ -12,12 +12,12 @@ import { grpcCannotListen } from "../transport/grpc-server.ts";
 import { removeAbandonedSocket } from "../transport/unix-socket.ts";
 import { nameOf, targetOf } from "./addresses.ts";
 import { chooseWorker } from "./choose-worker.ts";
-import { Doorstep } from "./doorstep.ts";
 import { othersOf } from "./fleet-health.ts";
 import { FleetPage } from "./fleet-page.ts";
-import { DOOR_NAMES, type DoorName, type FromWorker } from "./messages.ts";
+import { type FromWorker, LISTENER_NAMES, type ListenerName } from "./messages.ts";
 import { Rebalancer } from "./rebalance.ts";
 import { RestartPace } from "./restart-pace.ts";
+import { SharedListener } from "./shared-listener.ts";
 import { type End, WorkerProcess } from "./worker-process.ts";
 
 const LOOK_MS = 1_000;
@@ -57,8 +57,8 @@ interface Start {
 
 export class Supervisor {
   readonly #options: SupervisorOptions;
-  readonly #doorsteps: ReadonlyMap<DoorName, Doorstep>;
-  readonly #ports: Partial<Record<DoorName, number>> = {};
+  readonly #listeners: ReadonlyMap<ListenerName, SharedListener>;
+  readonly #ports: Partial<Record<ListenerName, number>> = {};
   readonly #workers = new Map<number, WorkerProcess>();
   readonly #paces: readonly RestartPace[];
   readonly #restarts = new Set<NodeJS.Timeout>();
@@ -79,12 +79,12 @@ export class Supervisor {
   constructor(options: SupervisorOptions) {
     this.#options = options;
     this.#paces = Array.from({ length: options.count }, () => new RestartPace());
-    this.#doorsteps = new Map(
-      DOOR_NAMES.flatMap((door) => {
-        const target = targetOf(door, options.settings);
+    this.#listeners = new Map(
+      LISTENER_NAMES.flatMap((name) => {
+        const target = targetOf(name, options.settings);
         return target === undefined
           ? []
-          : [[door, new Doorstep(target, (socket) => this.#give(door, socket))] as const];
+          : [[name, new SharedListener(target, (socket) => this.#give(name, socket))] as const];
       }),
     );
     const own = new SupervisorPage();
@@ -122,7 +122,7 @@ export class Supervisor {
       this.#isStopping = true;
       clearInterval(this.#look);
       for (const worker of this.#workers.values()) worker.kill();
-      await this.#closeDoorsteps();
+      await this.#closeListeners();
       throw error;
     } finally {
       this.#start = undefined;
@@ -159,7 +159,7 @@ export class Supervisor {
     const giveUp = setTimeout(() => this.kill(), boundMs);
     if (this.#workers.size > 0) await new Promise<void>((resolve) => (this.#whenEmpty = resolve));
     clearTimeout(giveUp);
-    await this.#closeDoorsteps();
+    await this.#closeListeners();
   }
 
   /** Ends every worker at once. */
@@ -173,14 +173,14 @@ export class Supervisor {
 
   async #openPages(): Promise<void> {
     const { settings, logger } = this.#options;
-    for (const door of ["http", "debug", "metrics"] as const) {
-      const doorstep = this.#doorsteps.get(door);
+    for (const name of ["http", "debug", "metrics"] as const) {
+      const listener = this.#listeners.get(name);
       try {
-        if (doorstep !== undefined) this.#ports[door] = await doorstep.open();
+        if (listener !== undefined) this.#ports[name] = await listener.open();
       } catch (error) {
         if (!(error instanceof Error)) throw error;
-        const { variable, where } = nameOf(door, settings);
-        if (door === "http") throw cannotListen("HTTP", where, variable, error);
+        const { variable, where } = nameOf(name, settings);
+        if (name === "http") throw cannotListen("HTTP", where, variable, error);
         const reason = listenTrouble(error);
         logger.error({ variable, where, reason }, "a port that calls don't need can't be opened; going on without it");
       }
@@ -206,10 +206,10 @@ export class Supervisor {
   #hear(message: FromWorker, worker: WorkerProcess): void {
     switch (message.kind) {
       case "open":
-        void this.#opened(message.door, worker);
+        void this.#opened(message.listener, worker);
         break;
       case "close":
-        this.#closeUnlessTaken(message.door);
+        this.#closeUnlessTaken(message.listener);
         this.#tellOthers();
         break;
       case "health":
@@ -230,15 +230,15 @@ export class Supervisor {
     }
   }
 
-  async #opened(door: DoorName, worker: WorkerProcess): Promise<void> {
+  async #opened(name: ListenerName, worker: WorkerProcess): Promise<void> {
     try {
-      if (door === "grpc") this.#ports.grpc = await this.#openGrpc();
+      if (name === "grpc") this.#ports.grpc = await this.#openGrpc();
     } catch (error) {
       this.#start?.reject(error);
       return;
     }
-    worker.send({ kind: "opened", door, port: this.#ports[door] ?? 0 });
-    if (door !== "grpc") return;
+    worker.send({ kind: "opened", listener: name, port: this.#ports[name] ?? 0 });
+    if (name !== "grpc") return;
     this.#options.logger.debug({ number: worker.number, pid: worker.pid }, "a worker serves");
     this.#tellOthers();
     const serving = this.#all().filter(({ serves }) => serves);
@@ -248,23 +248,23 @@ export class Supervisor {
   async #openGrpc(): Promise<number> {
     const { settings } = this.#options;
     const { grpcUnixSocket: unixSocket } = settings;
-    const doorstep = this.#doorsteps.get("grpc") as Doorstep;
+    const listener = this.#listeners.get("grpc") as SharedListener;
     if (unixSocket !== undefined && this.#ports.grpc === undefined) await removeAbandonedSocket(unixSocket);
     try {
-      return await doorstep.open();
+      return await listener.open();
     } catch (error) {
       throw error instanceof Error ? grpcCannotListen(nameOf("grpc", settings).where, { unixSocket }, error) : error;
     }
   }
 
-  #give(door: DoorName, socket: Socket): void {
-    const takers = this.#all().filter((worker) => worker.takesAt(door));
+  #give(name: ListenerName, socket: Socket): void {
+    const takers = this.#all().filter((worker) => worker.takesAt(name));
     // Pages of a worker that starts say less than those of one that serves.
     const serving = takers.filter(({ serves }) => serves);
     const counted = (serving.length > 0 ? serving : takers).map((worker) => {
-      return { worker, connections: worker.heldAt(door), openStreams: worker.openStreams, lastGiven: worker.lastGiven };
+      return { worker, connections: worker.heldAt(name), openStreams: worker.openStreams, lastGiven: worker.lastGiven };
     });
-    const avoided = door === "grpc" ? this.#avoided() : undefined;
+    const avoided = name === "grpc" ? this.#avoided() : undefined;
     const chosen = chooseWorker(
       counted,
       counted.find(({ worker }) => worker === avoided),
@@ -274,7 +274,7 @@ export class Supervisor {
       return;
     }
     chosen.lastGiven = ++this.#given;
-    chosen.give(door, socket);
+    chosen.give(name, socket);
   }
 
   // Only the first connection that comes is taken for the one that was sent away.
@@ -347,9 +347,9 @@ export class Supervisor {
   }
 
   // Who connects while the last ones drain shall be refused, and go elsewhere, rather than be taken and dropped.
-  #closeUnlessTaken(door: DoorName): void {
-    if (this.#isStopping && !this.#all().some((worker) => worker.takesAt(door))) {
-      void this.#doorsteps.get(door)?.close();
+  #closeUnlessTaken(name: ListenerName): void {
+    if (this.#isStopping && !this.#all().some((worker) => worker.takesAt(name))) {
+      void this.#listeners.get(name)?.close();
     }
   }
 
@@ -381,8 +381,8 @@ export class Supervisor {
     this.#restarts.add(restart);
   }
 
-  async #closeDoorsteps(): Promise<void> {
-    await Promise.all([...this.#doorsteps.values()].map((doorstep) => doorstep.close()));
+  async #closeListeners(): Promise<void> {
+    await Promise.all([...this.#listeners.values()].map((listener) => listener.close()));
   }
 }
 

@@ -2,10 +2,10 @@
 // concerns all workers.
 
 import type { Socket } from "node:net";
-import type { Door } from "../core/door.ts";
 import type { HealthState } from "../core/health.ts";
+import type { SocketSource } from "../core/socket-source.ts";
 import type { ToldCounts } from "../telemetry/changed-counts.ts";
-import type { DoorName, FromWorker, ToWorker, WorkerReport, WorkerView } from "./messages.ts";
+import type { FromWorker, ListenerName, ToWorker, WorkerReport, WorkerView } from "./messages.ts";
 
 /** How often a worker tells how it fares. */
 const REPORT_MS = 1_000;
@@ -48,8 +48,8 @@ export class WorkerLink {
   /** From 1. */
   readonly number: number;
   readonly #channel: Channel;
-  readonly #ports: Readonly<Partial<Record<DoorName, number>>>;
-  readonly #openings = new Map<DoorName, Opening>();
+  readonly #ports: Readonly<Partial<Record<ListenerName, number>>>;
+  readonly #openings = new Map<ListenerName, Opening>();
   readonly #pages = new Map<number, (message: Extract<ToWorker, { kind: "page" }>) => void>();
   readonly #views = new Map<number, (views: readonly WorkerView[]) => void>();
   #service: WorkerService | undefined;
@@ -90,17 +90,17 @@ export class WorkerLink {
   }
 
   /** An address that the supervisor listens on; undefined if it does not. */
-  door(name: DoorName): Door | undefined {
+  socketSource(name: ListenerName): SocketSource | undefined {
     const port = this.#ports[name];
     if (port === undefined) return undefined;
     return {
       open: (take) =>
         new Promise((opened) => {
           this.#openings.set(name, { take, opened });
-          this.#send({ kind: "open", door: name });
+          this.#send({ kind: "open", listener: name });
         }),
       close: () => {
-        if (this.#openings.delete(name)) this.#send({ kind: "close", door: name });
+        if (this.#openings.delete(name)) this.#send({ kind: "close", listener: name });
       },
     };
   }
@@ -179,10 +179,10 @@ export class WorkerLink {
   #hear(message: ToWorker, socket: Socket | undefined): void {
     switch (message.kind) {
       case "connection":
-        this.#takeConnection(message.door, socket);
+        this.#takeConnection(message.listener, socket);
         break;
       case "opened":
-        this.#openings.get(message.door)?.opened(message.port);
+        this.#openings.get(message.listener)?.opened(message.port);
         break;
       case "others":
         this.#others = message;
@@ -216,10 +216,10 @@ export class WorkerLink {
     this.#service?.health.setOthers(new Map(Object.entries(troubles)), new Map(Object.entries(notes)));
   }
 
-  #takeConnection(door: DoorName, socket: Socket | undefined): void {
-    const left = () => this.#send({ kind: "left", door });
-    const opening = this.#openings.get(door);
-    // It may have ended on its way here, or come when the door was just closed.
+  #takeConnection(listener: ListenerName, socket: Socket | undefined): void {
+    const left = () => this.#send({ kind: "left", listener });
+    const opening = this.#openings.get(listener);
+    // It may have ended on its way here, or come when the listener was just closed.
     if (socket === undefined || opening === undefined) {
       socket?.destroy();
       left();

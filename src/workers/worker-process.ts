@@ -1,11 +1,11 @@
-// One worker as the supervisor sees it: its process, which doors it has open, what it holds, and what it said last.
+// One worker as the supervisor sees it: its process, the listeners it takes connections of, what it holds, what it said last.
 
 import { type ChildProcess, fork } from "node:child_process";
 import type { Socket } from "node:net";
 import { RULE_METRICS } from "../telemetry/metrics.ts";
 import { type Counts, readCounts } from "../telemetry/sum-pages.ts";
 import type { PageWorker } from "./fleet-page.ts";
-import type { DoorName, FromWorker, Parts, ToWorker, WorkerReport, WorkerView } from "./messages.ts";
+import type { FromWorker, ListenerName, Parts, ToWorker, WorkerReport, WorkerView } from "./messages.ts";
 
 /** How a process ended. */
 export interface End {
@@ -19,7 +19,7 @@ export interface WorkerOptions {
   readonly file: string;
   /** Its environment, secrets included: this process no longer has them. */
   readonly env: Readonly<NodeJS.ProcessEnv>;
-  readonly ports: Readonly<Partial<Record<DoorName, number>>>;
+  readonly ports: Readonly<Partial<Record<ListenerName, number>>>;
   readonly startedUs: number;
   readonly onMessage: (message: FromWorker, worker: WorkerProcess) => void;
   /** Called once. */
@@ -30,8 +30,8 @@ export class WorkerProcess implements PageWorker {
   readonly number: number;
   readonly startedUs: number;
   readonly #child: ChildProcess;
-  readonly #open = new Set<DoorName>();
-  readonly #held = new Map<DoorName, number>();
+  readonly #open = new Set<ListenerName>();
+  readonly #held = new Map<ListenerName, number>();
   /** Connections on their way to the worker: Node sends one at a time and waits for each. */
   readonly #onTheirWay = new Set<Socket>();
   #saidOfOthers = "";
@@ -86,13 +86,13 @@ export class WorkerProcess implements PageWorker {
     return this.report?.openStreams ?? 0;
   }
 
-  /** Connections of a door that it was given and that have not ended. */
-  heldAt(door: DoorName): number {
-    return this.#held.get(door) ?? 0;
+  /** Connections of a listener that it was given and that have not ended. */
+  heldAt(listener: ListenerName): number {
+    return this.#held.get(listener) ?? 0;
   }
 
-  takesAt(door: DoorName): boolean {
-    return this.#open.has(door);
+  takesAt(listener: ListenerName): boolean {
+    return this.#open.has(listener);
   }
 
   /** True if it takes calls. */
@@ -118,11 +118,11 @@ export class WorkerProcess implements PageWorker {
   }
 
   /** Passes a connection on; it belongs to the worker then. */
-  give(door: DoorName, socket: Socket): void {
-    this.#held.set(door, this.heldAt(door) + 1);
+  give(listener: ListenerName, socket: Socket): void {
+    this.#held.set(listener, this.heldAt(listener) + 1);
     this.#onTheirWay.add(socket);
     // Kept open until it has left: what a dying worker did not take is closed here, and its caller comes again.
-    this.#child.send({ kind: "connection", door } satisfies ToWorker, socket, { keepOpen: true }, () => {
+    this.#child.send({ kind: "connection", listener } satisfies ToWorker, socket, { keepOpen: true }, () => {
       this.#onTheirWay.delete(socket);
       socket.destroy();
     });
@@ -152,9 +152,9 @@ export class WorkerProcess implements PageWorker {
   }
 
   #hear(message: FromWorker, pass: (message: FromWorker, worker: WorkerProcess) => void): void {
-    if (message.kind === "open") this.#open.add(message.door);
-    else if (message.kind === "close") this.#open.delete(message.door);
-    else if (message.kind === "left") this.#held.set(message.door, Math.max(0, this.heldAt(message.door) - 1));
+    if (message.kind === "open") this.#open.add(message.listener);
+    else if (message.kind === "close") this.#open.delete(message.listener);
+    else if (message.kind === "left") this.#held.set(message.listener, Math.max(0, this.heldAt(message.listener) - 1));
     else if (message.kind === "report") {
       this.report = message.report;
       this.silentLooks = 0;

@@ -7,7 +7,7 @@ import { SystemClock } from "../../src/core/clock.ts";
 import { OnStoreFailure } from "../../src/core/limit.ts";
 import { Limiter } from "../../src/limiter/limiter.ts";
 import { LocalFallback } from "../../src/limiter/local-fallback.ts";
-import { createJsonDoor, JSON_BYTES_MAX } from "../../src/rls/json.ts";
+import { createJsonEndpoint, JSON_BYTES_MAX } from "../../src/rls/json.ts";
 import { RateLimitService } from "../../src/rls/service.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { CallCounts } from "../../src/telemetry/observers.ts";
@@ -210,7 +210,7 @@ describe("no request holds the event loop for 50 ms", () => {
     },
     { name: "one deep list", body: () => "[".repeat(60_000) + "]".repeat(60_000), status: 400 },
   ])("128 KiB of JSON: $name", async ({ body, status }) => {
-    const door = createJsonDoor({
+    const endpoint = createJsonEndpoint({
       handler: openService(rulesOf([`{ key: k, ${LIMIT} }`])),
       registry: loadRegistry(),
       inFlightMax: 1,
@@ -225,7 +225,7 @@ describe("no request holds the event loop for 50 ms", () => {
     let ms = Number.POSITIVE_INFINITY;
     for (let i = 0; i < TIMES_MAX && ms >= TURN_MS_MAX; i++) {
       const watch = new TurnWatch();
-      const answer = await door.answer(async () => bytes);
+      const answer = await endpoint.answer(async () => bytes);
       ms = Math.min(ms, watch.stop());
       expect(answer.status).toBe(status);
     }

@@ -1,4 +1,4 @@
-// The whole service on the memory store, over real sockets: decisions, the side door, pages, reload, bad input.
+// The whole service on the memory store, over real sockets: decisions, the JSON endpoint, pages, reload, bad input.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startTestApp, type TestApp } from "../support/test-app.ts";

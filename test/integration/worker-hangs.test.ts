@@ -17,7 +17,7 @@ const hangs = existsSync(new URL("./hang", import.meta.url));
 process.on("message", (message) => {
   if (message.kind === "start") writeFileSync(new URL("./pid", import.meta.url), String(process.pid));
   if (hangs) return;
-  if (message.kind === "start") process.send({ kind: "open", door: "grpc" });
+  if (message.kind === "start") process.send({ kind: "open", listener: "grpc" });
   if (message.kind === "stop") process.exit(0);
 });
 process.on("disconnect", () => process.exit(1));

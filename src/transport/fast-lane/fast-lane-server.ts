@@ -83,8 +83,8 @@ function methodTable(methods: readonly UnaryMethod[]): ReadonlyMap<string, Unary
 }
 
 async function listen(server: Server, options: FastLaneOptions): Promise<number> {
-  const { host, port, unixSocket, door } = options;
-  if (door !== undefined) return door.open((socket) => server.emit("connection", socket));
+  const { host, port, unixSocket, sockets } = options;
+  if (sockets !== undefined) return sockets.open((socket) => server.emit("connection", socket));
   if (unixSocket !== undefined) await removeAbandonedSocket(unixSocket);
   const target = unixSocket === undefined ? { host, port } : { path: unixSocket };
   const shown = unixSocket === undefined ? `${host.includes(":") ? `[${host}]` : host}:${port}` : `unix:${unixSocket}`;
@@ -103,9 +103,9 @@ interface Running {
   readonly listener: Listener;
 }
 
-async function drain(running: Running, graceMs: number, { door, unixSocket }: FastLaneOptions): Promise<void> {
+async function drain(running: Running, graceMs: number, { sockets, unixSocket }: FastLaneOptions): Promise<void> {
   const { services, lane, listener } = running;
-  door?.close();
+  sockets?.close();
   listener.close();
   services.health.close();
   for (const connection of lane.connections) connection.drain(graceMs);
@@ -115,5 +115,5 @@ async function drain(running: Running, graceMs: number, { door, unixSocket }: Fa
   listener.destroy();
   lane.deadlines.close();
   services.server.forceShutdown();
-  if (unixSocket !== undefined && door === undefined) await rm(unixSocket, { force: true });
+  if (unixSocket !== undefined && sockets === undefined) await rm(unixSocket, { force: true });
 }

@@ -1,11 +1,11 @@
-// The JSON side door: what it reads, what it refuses, and which HTTP status each answer becomes.
+// The JSON endpoint: what it reads, what it refuses, and which HTTP status each answer becomes.
 
 import type { MessageTypeDefinition } from "@grpc/proto-loader";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { RequestError } from "../../../src/core/errors.ts";
 import { runThrough } from "../../../src/core/steps.ts";
 import { GrpcStatus, type UnaryReply } from "../../../src/core/unary.ts";
-import { createJsonDoor, type JsonAnswer } from "../../../src/rls/json.ts";
+import { createJsonEndpoint, type JsonAnswer } from "../../../src/rls/json.ts";
 import { loadProto, loadRegistry } from "../../../src/transport/load-proto.ts";
 
 const proto = loadProto();
@@ -26,11 +26,11 @@ beforeEach(() => {
 });
 
 function post(body: string | Buffer, answer: (reply: UnaryReply) => void = respond({})): Promise<JsonAnswer> {
-  return openDoor(answer).answer(async () => (typeof body === "string" ? Buffer.from(body) : body));
+  return openEndpoint(answer).answer(async () => (typeof body === "string" ? Buffer.from(body) : body));
 }
 
-function openDoor(answer: (reply: UnaryReply) => void, inFlightMax = 10) {
-  return createJsonDoor({
+function openEndpoint(answer: (reply: UnaryReply) => void, inFlightMax = 10) {
+  return createJsonEndpoint({
     registry,
     inFlightMax,
     inTurns: async (steps) => runThrough(steps),
@@ -56,19 +56,19 @@ function respond(response: object): (reply: UnaryReply) => void {
 test("of too many at once those too many are turned away, whatever of the others is awaited", async () => {
   const body = Buffer.from('{"domain": "edge"}');
   const never = new Promise<Buffer>(() => undefined);
-  const door = openDoor(respond({}), 2);
-  void door.answer(() => never);
-  expect(await door.answer(async () => body)).toMatchObject({ status: 200 });
-  void door.answer(() => never);
-  const refused = await door.answer(async () => body);
+  const endpoint = openEndpoint(respond({}), 2);
+  void endpoint.answer(() => never);
+  expect(await endpoint.answer(async () => body)).toMatchObject({ status: 200 });
+  void endpoint.answer(() => never);
+  const refused = await endpoint.answer(async () => body);
   expect(refused).toMatchObject({ status: 503, body: expect.stringContaining("SERVICE_OVERLOADED") });
   expect(overloads).toBe(1);
 });
 
 test("a body that can't be read leaves its place to others", async () => {
-  const door = openDoor(respond({}), 1);
-  await expect(door.answer(() => Promise.reject(new Error("gone")))).rejects.toThrow("gone");
-  expect(await door.answer(async () => Buffer.from("{}"))).toMatchObject({ status: 200 });
+  const endpoint = openEndpoint(respond({}), 1);
+  await expect(endpoint.answer(() => Promise.reject(new Error("gone")))).rejects.toThrow("gone");
+  expect(await endpoint.answer(async () => Buffer.from("{}"))).toMatchObject({ status: 200 });
 });
 
 describe("a body that is no request, however long it is,", () => {

@@ -101,23 +101,23 @@ test("tells its own health at once and whenever it changes, without the others'"
   expect(channel.heardOf("health").map(({ troubles }) => troubles)).toEqual([{}, { store: "away" }]);
 });
 
-test("sockets go to the door that they came for; those of a door that is closed are ended and counted as gone", async () => {
+test("sockets go to the listener that they came for; those of a listener that is closed are ended and counted as gone", async () => {
   const link = await connect();
   const taken: Socket[] = [];
-  const door = link.door("grpc");
-  const port = door?.open((socket) => taken.push(socket));
-  channel.say({ kind: "opened", door: "grpc", port: 8081 });
+  const sockets = link.socketSource("grpc");
+  const port = sockets?.open((socket) => taken.push(socket));
+  channel.say({ kind: "opened", listener: "grpc", port: 8081 });
   expect(await port).toBe(8081);
   const [first, late] = [new Socket(), new Socket()];
-  channel.say({ kind: "connection", door: "grpc" }, first);
-  door?.close();
-  channel.say({ kind: "connection", door: "grpc" }, late);
-  channel.say({ kind: "connection", door: "grpc" });
+  channel.say({ kind: "connection", listener: "grpc" }, first);
+  sockets?.close();
+  channel.say({ kind: "connection", listener: "grpc" }, late);
+  channel.say({ kind: "connection", listener: "grpc" });
   expect(taken).toEqual([first]);
   expect([first.destroyed, late.destroyed]).toEqual([false, true]);
   expect(channel.heardOf("left")).toHaveLength(2);
   expect(channel.heardOf("close")).toHaveLength(1);
-  expect(link.door("debug")).toBeUndefined();
+  expect(link.socketSource("debug")).toBeUndefined();
 });
 
 test("sends its own page in pieces, and reads that of all in the order in which it comes", async () => {

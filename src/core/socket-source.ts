@@ -3,7 +3,7 @@
 import type { Socket } from "node:net";
 
 /** An address that another process listens on for this one. */
-export interface Door {
+export interface SocketSource {
   /**
    * From now on `take` gets its share of what connects: sockets from which nothing was read yet. Resolves to the port
    * (0 for a Unix socket); rejects with ConfigError if the address can't be listened on.

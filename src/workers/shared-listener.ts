@@ -6,7 +6,7 @@ import { createServer, type ListenOptions, type Server, type Socket } from "node
 /** Connections that may wait to be accepted; the system may allow fewer. */
 const BACKLOG = 1_024;
 
-export class Doorstep {
+export class SharedListener {
   readonly #target: ListenOptions;
   readonly #server: Server;
   #port: Promise<number> | undefined;
