@@ -1,17 +1,17 @@
 // POST /buckets/peek and /buckets/reset: an operator looks how buckets stand, or makes them as new. Reads the question,
-// shows the answer, says who did what. What a reset does is limiter/bucket-desk.ts.
+// shows the answer, says who did what. What a reset does is limiter/bucket-admin.ts.
 
 import type { IncomingMessage } from "node:http";
 import { StoreError } from "../core/errors.ts";
 import { ALGORITHM_NAMES, SYNC_NAMES } from "../core/limit.ts";
 import { base64Unless, textOf } from "../core/request.ts";
-import type { AskedBuckets, BucketReport, ResetReport, Standing } from "../limiter/bucket-desk.ts";
+import type { AskedBuckets, BucketReport, BucketSnapshot, ResetReport } from "../limiter/bucket-admin.ts";
 import type { Caller } from "./access.ts";
 import { readBody } from "./body.ts";
 import { type HttpAnswer, json, text } from "./page-server.ts";
 import { readBucketQuestion } from "./questions.ts";
 
-/** What the pages do; BucketDesk does it. Each may reject with RequestError or StoreError. */
+/** What the pages do; BucketAdmin does it. Each may reject with RequestError or StoreError. */
 export interface BucketSource {
   readonly peek: (asked: AskedBuckets) => Promise<readonly BucketReport[]>;
   readonly reset: (asked: AskedBuckets) => Promise<readonly ResetReport[]>;
@@ -70,11 +70,11 @@ interface BucketView {
 }
 
 function peekView(report: BucketReport): BucketView {
-  return { ...identityView(report), ...standingView(report.standing) };
+  return { ...identityView(report), ...snapshotView(report.snapshot) };
 }
 
 function resetView(report: ResetReport): BucketView {
-  return { ...identityView(report), before: standingView(report.before), after: standingView(report.standing) };
+  return { ...identityView(report), before: snapshotView(report.before), after: snapshotView(report.snapshot) };
 }
 
 function identityView({ descriptor, limit, bucketKey }: BucketReport): BucketView {
@@ -94,7 +94,7 @@ function identityView({ descriptor, limit, bucketKey }: BucketReport): BucketVie
   };
 }
 
-function standingView({ remaining, waitSeconds, resetSeconds }: Standing): object {
+function snapshotView({ remaining, waitSeconds, resetSeconds }: BucketSnapshot): object {
   return { remaining, wait_seconds: waitSeconds, reset_seconds: resetSeconds };
 }
 

@@ -4,7 +4,7 @@ import { RequestError } from "../core/errors.ts";
 import { UNIT_NAMES } from "../core/limit.ts";
 import { DOMAIN_BYTES_MAX, ENTRIES_MAX, textOf, type WrittenEntry } from "../core/request.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
-import type { AskedBuckets, AskedDescriptor } from "../limiter/bucket-desk.ts";
+import type { AskedBuckets, AskedDescriptor } from "../limiter/bucket-admin.ts";
 
 /** What `POST /explain` asks. All text as people write it. */
 export interface ExplainQuestion {

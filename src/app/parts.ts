@@ -5,7 +5,7 @@ import { type Clock, SystemClock, WallClock } from "../core/clock.ts";
 import { HealthState } from "../core/health.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure, Sync } from "../core/limit.ts";
 import type { LimitStats } from "../core/limit-stats.ts";
-import { BucketDesk } from "../limiter/bucket-desk.ts";
+import { BucketAdmin } from "../limiter/bucket-admin.ts";
 import { Limiter } from "../limiter/limiter.ts";
 import { LocalCache } from "../limiter/local-cache.ts";
 import { LocalFallback } from "../limiter/local-fallback.ts";
@@ -47,7 +47,7 @@ export interface Parts extends AppOptions {
   readonly series: SeriesBook;
   readonly store: Store;
   readonly limiter: Limiter;
-  readonly buckets: BucketDesk;
+  readonly buckets: BucketAdmin;
   readonly adminCounts: AdminCounts;
   readonly reloader: Reloader;
   readonly rareLog: RateLimitedLog;
@@ -119,7 +119,7 @@ export function buildParts(options: AppOptions): Parts {
     series,
     store,
     limiter,
-    buckets: new BucketDesk({ ...limiting, rules: () => limiter.rules }),
+    buckets: new BucketAdmin({ ...limiting, rules: () => limiter.rules }),
     adminCounts: new AdminCounts(),
     reloader,
     rareLog,

@@ -70,20 +70,20 @@ interface BucketAnswer {
   readonly buckets: readonly ShownBucket[];
 }
 
-interface ShownStanding {
+interface ShownSnapshot {
   readonly remaining: number;
   readonly wait_seconds: number;
   readonly reset_seconds: number;
 }
 
-interface ShownBucket extends ShownStanding {
+interface ShownBucket extends ShownSnapshot {
   readonly rule: string;
   readonly algorithm: string;
   readonly burst: number;
   readonly bucket: string;
   readonly bucket_base64?: string;
-  readonly before?: ShownStanding;
-  readonly after?: ShownStanding;
+  readonly before?: ShownSnapshot;
+  readonly after?: ShownSnapshot;
 }
 
 async function askBuckets(
@@ -113,8 +113,8 @@ function answerText({ says, buckets }: BucketAnswer, terminal: Terminal): string
   for (const bucket of buckets) {
     text += `\n${visible(bucket.rule)}: ${visible(bucket.algorithm)} of ${bucket.burst}\n`;
     text += `  bucket  ${bucketText(bucket)}\n`;
-    if (bucket.before === undefined || bucket.after === undefined) text += `  left    ${standingText(bucket)}\n`;
-    else text += `  before  ${standingText(bucket.before)}\n  now     ${standingText(bucket.after)}\n`;
+    if (bucket.before === undefined || bucket.after === undefined) text += `  left    ${snapshotText(bucket)}\n`;
+    else text += `  before  ${snapshotText(bucket.before)}\n  now     ${snapshotText(bucket.after)}\n`;
   }
   return text;
 }
@@ -137,7 +137,7 @@ function isText(bytes: Buffer): boolean {
   return Buffer.from(bytes.toString()).equals(bytes);
 }
 
-function standingText({ remaining, wait_seconds: wait, reset_seconds: reset }: ShownStanding): string {
+function snapshotText({ remaining, wait_seconds: wait, reset_seconds: reset }: ShownSnapshot): string {
   const waiting = wait > 0 ? `, passes again in ${wait} s` : "";
   return `${remaining}${waiting}, ${reset > 0 ? `as new in ${reset} s` : "as new"}`;
 }

@@ -23,7 +23,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   rls: ["core", "limiter"],
   transport: ["core"],
   telemetry: ["core", "limiter", "stores", "rules", "config", "settings"],
-  admin: ["core", "telemetry", "rules", "config", "settings", "limiter/bucket-desk.ts"],
+  admin: ["core", "telemetry", "rules", "config", "settings", "limiter/bucket-admin.ts"],
   settings: ["core"],
   mirror: ["core", "transport", "telemetry"],
   cli: [

@@ -1,4 +1,4 @@
-// What operators may do with single buckets, by descriptor as a call names them: look how they stand, make them as new.
+// What operators may do with single buckets, by descriptor as a call names them: read their state, make them as new.
 // Works through the store's contract alone, so on every store and every wrapper around one. Who may ask is admin's.
 
 import type { Clock } from "../core/clock.ts";
@@ -27,8 +27,8 @@ export interface AskedDescriptor {
   readonly override?: { readonly amount: number; readonly unit: number };
 }
 
-/** How a bucket stands. */
-export interface Standing {
+/** State of a bucket at one moment, as people read it. */
+export interface BucketSnapshot {
   /** Cost that would pass now. */
   readonly remaining: number;
   /** Until one more hit would pass; 0 if it would now. */
@@ -44,14 +44,14 @@ export interface BucketReport {
   readonly limit: Limit;
   /** One-byte text. */
   readonly bucketKey: string;
-  readonly standing: Standing;
+  readonly snapshot: BucketSnapshot;
 }
 
 export interface ResetReport extends BucketReport {
-  readonly before: Standing;
+  readonly before: BucketSnapshot;
 }
 
-export interface BucketDeskOptions extends FillOptions {
+export interface BucketAdminOptions extends FillOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly rules: () => RuleSet | undefined;
@@ -66,40 +66,40 @@ const COUNT_ABOVE_ALL = Number.MAX_SAFE_INTEGER;
 const REFUNDS = 2;
 
 /** Peeks at buckets and makes them as new. */
-export class BucketDesk {
-  readonly #options: BucketDeskOptions;
+export class BucketAdmin {
+  readonly #options: BucketAdminOptions;
   readonly #filler: TakeFiller;
 
-  constructor(options: BucketDeskOptions) {
+  constructor(options: BucketAdminOptions) {
     this.#options = options;
     this.#filler = new TakeFiller(options);
   }
 
   /**
-   * How the buckets stand that a call with these descriptors would pay, each once; none if no rule is met. Pays nothing.
+   * The state of the buckets that a call with these descriptors would pay, each once; none if no rule is met. Pays nothing.
    * Throws RequestError for an override's unit that doesn't exist, StoreError if the store does not answer.
    */
   async peek(asked: AskedBuckets): Promise<readonly BucketReport[]> {
     const takes = this.#find(asked);
-    return this.#standings(takes, await this.#ask(takes, asPeek, 1));
+    return this.#reports(takes, await this.#ask(takes, asPeek, 1));
   }
 
   /**
-   * Makes those buckets as new, and tells how they stood. What this process remembers of them is forgotten; others learn
+   * Makes those buckets as new, and tells what they held. What this process remembers of them is forgotten; others learn
    * of it within a second, or within their period (docs/operations.md). Throws as `peek` does.
    */
   async reset(asked: AskedBuckets): Promise<readonly ResetReport[]> {
     const takes = this.#find(asked);
-    const before = this.#standings(takes, await this.#ask(takes, asPeek, 1));
+    const before = this.#reports(takes, await this.#ask(takes, asPeek, 1));
     // Before and after: what is counted in memory must not be spent once more, nor paid into the new bucket.
     for (const { bucketKey } of takes) this.#options.store.forget(bucketKey);
     const group = await this.#ask(takes, asRefund, REFUNDS);
     for (const { bucketKey } of takes) this.#options.store.forget(bucketKey);
     const nowS = divideDown(this.#options.clock.nowUs(), MICROS_PER_SECOND);
     this.#options.localCache?.learn(group, nowS);
-    return this.#standings(takes, group).map((report, i) => ({
+    return this.#reports(takes, group).map((report, i) => ({
       ...report,
-      before: (before[i] as BucketReport).standing,
+      before: (before[i] as BucketReport).snapshot,
     }));
   }
 
@@ -144,14 +144,14 @@ export class BucketDesk {
     return group;
   }
 
-  // Of several takes on one bucket the last one says how it stands in the end.
-  #standings(takes: readonly Take[], group: TakeGroup): readonly BucketReport[] {
+  // Of several takes on one bucket the last tells its state after all of them.
+  #reports(takes: readonly Take[], group: TakeGroup): readonly BucketReport[] {
     const times = group.size / takes.length;
     return takes.map((take, i) => ({
       descriptor: take.descriptor === GLOBAL_DESCRIPTOR ? undefined : take.descriptor,
       limit: take.limit,
       bucketKey: take.bucketKey,
-      standing: standingOf(group.takes[(i + 1) * times - 1] as Take),
+      snapshot: snapshotOf(group.takes[(i + 1) * times - 1] as Take),
     }));
   }
 }
@@ -167,7 +167,7 @@ function asRefund(from: Take, to: Take): void {
   to.cost = from.limit.isCounter ? COUNT_ABOVE_ALL : COST_ABOVE_ALL;
 }
 
-function standingOf(take: Take): Standing {
+function snapshotOf(take: Take): BucketSnapshot {
   const { limit, remaining, windowSecondsLeft } = take;
   if (limit.isCounter) {
     const resetSeconds = remaining < limit.amount ? windowSecondsLeft : 0;

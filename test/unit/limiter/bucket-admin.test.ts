@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { StoreError } from "../../../src/core/errors.ts";
 import { OnStoreFailure } from "../../../src/core/limit.ts";
 import { oneByteOf } from "../../../src/core/request.ts";
-import { type AskedBuckets, BucketDesk } from "../../../src/limiter/bucket-desk.ts";
+import { type AskedBuckets, BucketAdmin } from "../../../src/limiter/bucket-admin.ts";
 import { LimitCall } from "../../../src/limiter/call.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import { LocalCache } from "../../../src/limiter/local-cache.ts";
@@ -33,7 +33,7 @@ interface RigOptions {
   readonly store?: (clock: ManualClock) => Store;
 }
 
-/** A limiter and a desk over one store, under one clock. */
+/** A limiter and a bucket admin over one store, under one clock. */
 function openRig(rules: string, { compatible = false, localCache, wrapped = false, store: open }: RigOptions = {}) {
   const clock = new ManualClock();
   const memory = new MemoryStore({ clock });
@@ -72,7 +72,7 @@ function openRig(rules: string, { compatible = false, localCache, wrapped = fals
     limiter.decide(call, Number.POSITIVE_INFINITY);
     return !call.decision.overLimit;
   };
-  return { clock, memory, hit, desk: new BucketDesk({ ...common, rules: () => limiter.rules }) };
+  return { clock, memory, hit, admin: new BucketAdmin({ ...common, rules: () => limiter.rules }) };
 }
 
 function wrap(memory: Store, clock: ManualClock): Store {
@@ -110,32 +110,32 @@ describe.each(KINDS)("a $kind", ({ limit }) => {
   ])("$name is as new after a reset, whatever came before", async ({ more }) => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
-        const { clock, hit, desk } = openRig(one(limit, more));
+        const { clock, hit, admin } = openRig(one(limit, more));
         for (const { hits, waitMs } of steps) {
           hit({ k: "a" }, hits);
           clock.advanceMs(waitMs);
         }
-        const [seen] = await desk.peek(of({ k: "a" }));
-        const [reset] = await desk.reset(of({ k: "a" }));
-        expect(reset).toMatchObject({ before: seen?.standing, standing: AS_NEW });
-        expect(await desk.peek(of({ k: "a" }))).toMatchObject([{ standing: AS_NEW }]);
+        const [seen] = await admin.peek(of({ k: "a" }));
+        const [reset] = await admin.reset(of({ k: "a" }));
+        expect(reset).toMatchObject({ before: seen?.snapshot, snapshot: AS_NEW });
+        expect(await admin.peek(of({ k: "a" }))).toMatchObject([{ snapshot: AS_NEW }]);
       }),
       { numRuns: runs(40) },
     );
   });
 
   test("shows what is left, pays nothing for it, and leaves the buckets of others alone", async () => {
-    const { hit, desk } = openRig(one(limit));
+    const { hit, admin } = openRig(one(limit));
     for (let i = 0; i < 10; i++) hit({ k: "a" });
     hit({ k: "b" });
     for (let i = 0; i < 3; i++) {
-      const [seen] = await desk.peek(of({ k: "a" }));
-      expect(seen?.standing.remaining).toBe(0);
-      expect(seen?.standing.waitSeconds).toBeGreaterThan(0);
-      expect(seen?.standing.resetSeconds).toBeGreaterThanOrEqual(seen?.standing.waitSeconds ?? 0);
+      const [seen] = await admin.peek(of({ k: "a" }));
+      expect(seen?.snapshot.remaining).toBe(0);
+      expect(seen?.snapshot.waitSeconds).toBeGreaterThan(0);
+      expect(seen?.snapshot.resetSeconds).toBeGreaterThanOrEqual(seen?.snapshot.waitSeconds ?? 0);
     }
-    await desk.reset(of({ k: "a" }));
-    expect((await desk.peek(of({ k: "b" })))[0]?.standing.remaining).toBe(9);
+    await admin.reset(of({ k: "a" }));
+    expect((await admin.peek(of({ k: "b" })))[0]?.snapshot.remaining).toBe(9);
     expect(hit({ k: "a" })).toBe(true);
   });
 });
@@ -148,24 +148,24 @@ describe("through what stands around a shared store", () => {
     { sync: "periodic", limit: `${KINDS[0]?.limit}, sync: periodic` },
     { sync: "share", limit: `${KINDS[0]?.limit}, sync: share` },
   ])("a bucket under $sync passes its whole limit again after a reset, and no more", async ({ limit }) => {
-    const { hit, desk, clock } = openRig(one(limit ?? ""), { wrapped: true });
+    const { hit, admin, clock } = openRig(one(limit ?? ""), { wrapped: true });
     const passed = () => Array.from({ length: 30 }, () => hit({ k: "a" })).filter(Boolean).length;
     expect(passed()).toBe(10);
     clock.advanceMs(1);
-    expect((await desk.peek(of({ k: "a" })))[0]?.standing.remaining).toBe(0);
-    const [reset] = await desk.reset(of({ k: "a" }));
-    expect(reset).toMatchObject({ before: { remaining: 0 }, standing: AS_NEW });
+    expect((await admin.peek(of({ k: "a" })))[0]?.snapshot.remaining).toBe(0);
+    const [reset] = await admin.reset(of({ k: "a" }));
+    expect(reset).toMatchObject({ before: { remaining: 0 }, snapshot: AS_NEW });
     expect(passed()).toBe(10);
   });
 
   test("what is leased in advance does not come on top of a bucket that was reset", async () => {
     const rules = one("requests_per_unit: 100, unit: hour, algorithm: token_bucket, sync: lease");
-    const { hit, desk, clock } = openRig(rules, { wrapped: true });
+    const { hit, admin, clock } = openRig(rules, { wrapped: true });
     for (let i = 0; i < 10; i++) {
       hit({ k: "a" });
       clock.advanceMs(1);
     }
-    await desk.reset(of({ k: "a" }));
+    await admin.reset(of({ k: "a" }));
     expect(Array.from({ length: 200 }, () => hit({ k: "a" })).filter(Boolean)).toHaveLength(100);
   });
 });
@@ -174,25 +174,25 @@ describe("counters of the compatibility mode", () => {
   const rules = one("requests_per_unit: 10, unit: minute");
 
   test("are shown without being made, and begin anew", async () => {
-    const { hit, desk, memory, clock } = openRig(rules, { compatible: true });
-    expect(await desk.peek(of({ k: "a" }))).toMatchObject([{ standing: AS_NEW }]);
+    const { hit, admin, memory, clock } = openRig(rules, { compatible: true });
+    expect(await admin.peek(of({ k: "a" }))).toMatchObject([{ snapshot: AS_NEW }]);
     expect(memory.bucketCount).toBe(0);
     clock.advanceSeconds(20);
     hit({ k: "a" }, 25);
     const over = { remaining: 0, waitSeconds: 40, resetSeconds: 40 };
-    expect(await desk.peek(of({ k: "a" }))).toMatchObject([
-      { bucketKey: expect.stringContaining("edge_k_a_"), standing: over },
+    expect(await admin.peek(of({ k: "a" }))).toMatchObject([
+      { bucketKey: expect.stringContaining("edge_k_a_"), snapshot: over },
     ]);
-    expect(await desk.reset(of({ k: "a" }))).toMatchObject([{ before: over, standing: AS_NEW }]);
-    expect(await desk.peek(of({ k: "a" }))).toMatchObject([{ standing: AS_NEW }]);
+    expect(await admin.reset(of({ k: "a" }))).toMatchObject([{ before: over, snapshot: AS_NEW }]);
+    expect(await admin.peek(of({ k: "a" }))).toMatchObject([{ snapshot: AS_NEW }]);
   });
 
   test("are forgotten by the local cache", async () => {
     const localCache = new LocalCache(1_000_000);
-    const { hit, desk } = openRig(rules, { compatible: true, localCache });
+    const { hit, admin } = openRig(rules, { compatible: true, localCache });
     for (let i = 0; i < 12; i++) hit({ k: "a" });
     expect(localCache.size).toBe(1);
-    await desk.reset(of({ k: "a" }));
+    await admin.reset(of({ k: "a" }));
     expect(localCache.size).toBe(0);
     expect(hit({ k: "a" })).toBe(true);
   });
@@ -211,7 +211,7 @@ descriptors:
     rate_limit: { requests_per_unit: 10, unit: day }
 `;
   const meant = async (asked: AskedBuckets) =>
-    (await openRig(rules).desk.peek(asked)).map(({ descriptor, limit }) => [descriptor ?? "global", limit.name]);
+    (await openRig(rules).admin.peek(asked)).map(({ descriptor, limit }) => [descriptor ?? "global", limit.name]);
 
   test.each([
     {
@@ -251,7 +251,7 @@ descriptors:
 test("a store that does not answer is an error, and nothing is said to be reset", async () => {
   const failure = new StoreError("STORE_TIMEOUT", "no reply", { transient: true });
   const store = (clock: ManualClock) => Object.assign(new ScriptedStore(clock), { failure });
-  const { desk } = openRig(one("requests_per_unit: 10, unit: minute"), { store });
-  await expect(desk.peek(of({ k: "a" }))).rejects.toBe(failure);
-  await expect(desk.reset(of({ k: "a" }))).rejects.toBe(failure);
+  const { admin } = openRig(one("requests_per_unit: 10, unit: minute"), { store });
+  await expect(admin.peek(of({ k: "a" }))).rejects.toBe(failure);
+  await expect(admin.reset(of({ k: "a" }))).rejects.toBe(failure);
 });
