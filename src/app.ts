@@ -1,16 +1,16 @@
 // Composition root: builds the parts of a process (app/), starts and stops them in order. main.ts decides when.
 
+import { type AppOptions, type AppParts, buildAppParts, showRulesHealth } from "./app/app-parts.ts";
 import { type OpenPages, openAdmin, openGrpc } from "./app/edges.ts";
-import { type AppOptions, buildParts, type Parts, showRulesHealth } from "./app/parts.ts";
 import { watchStore } from "./app/store-watch.ts";
 import { warmUpCalls, warmUpStore } from "./app/warm-up.ts";
 import type { GrpcServer } from "./transport/grpc-server.ts";
 
-export type { AppOptions } from "./app/parts.ts";
+export type { AppOptions } from "./app/app-parts.ts";
 
 /** A running service. */
 export class App {
-  readonly #parts: Parts;
+  readonly #parts: AppParts;
   readonly #grpc: GrpcServer;
   readonly #pages: OpenPages;
   readonly #storeWatch: NodeJS.Timeout;
@@ -20,7 +20,7 @@ export class App {
   readonly debugPort: number | undefined;
   readonly metricsPort: number | undefined;
 
-  constructor(parts: Parts, grpc: GrpcServer, pages: OpenPages, watch: NodeJS.Timeout) {
+  constructor(parts: AppParts, grpc: GrpcServer, pages: OpenPages, watch: NodeJS.Timeout) {
     this.#parts = parts;
     this.#grpc = grpc;
     this.#pages = pages;
@@ -67,7 +67,7 @@ export class App {
  * it is not ready and says why. Throws ConfigError if a port is taken or certificates can't be used.
  */
 export async function startApp(options: AppOptions): Promise<App> {
-  const parts = buildParts(options);
+  const parts = buildAppParts(options);
   const begun: Begun = {};
   try {
     return await start(parts, begun);
@@ -89,7 +89,7 @@ interface Begun {
   storeWatch?: NodeJS.Timeout;
 }
 
-async function start(parts: Parts, begun: Begun): Promise<App> {
+async function start(parts: AppParts, begun: Begun): Promise<App> {
   const { settings, health, reloader, store, logger } = parts;
   // Taken back when calls are answered and not before, whatever else is well by then.
   health.setTrouble("start", "the process is starting: its gRPC port does not listen yet");

@@ -4,10 +4,10 @@ import type { AuditEntry } from "../admin/bucket-pages.ts";
 import type { AdminWatch } from "../admin/guarded-pages.ts";
 import { Tokens } from "../admin/tokens.ts";
 import type { AdminCounts } from "../telemetry/admin-counts.ts";
-import type { Parts } from "./parts.ts";
+import type { AppParts } from "./app-parts.ts";
 
 /** Opens the tokens that the settings name. Throws ConfigError if their file can't be used. */
-export function openTokens({ settings, clock, logger }: Parts): Tokens {
+export function openTokens({ settings, clock, logger }: AppParts): Tokens {
   const file = settings.adminTokenFile;
   return new Tokens({
     token: settings.adminToken,
@@ -19,7 +19,7 @@ export function openTokens({ settings, clock, logger }: Parts): Tokens {
 }
 
 /** A line per use of a bucket page, a reset as a warning: it changes what callers may do, whatever level is logged. */
-export function watchAdmin({ logger, rareLog }: Parts, counts: AdminCounts): AdminWatch {
+export function watchAdmin({ logger, rareLog }: AppParts, counts: AdminCounts): AdminWatch {
   return {
     used: (action, outcome) => counts.count(action, outcome),
     refused: (action, peer, reason) => {

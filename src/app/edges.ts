@@ -19,7 +19,7 @@ import { type FastLaneOptions, startFastLane } from "../transport/fast-lane/fast
 import { type GrpcServer, startGrpcServer } from "../transport/grpc-server.ts";
 import { loadRegistry, SHOULD_RATE_LIMIT_PATH } from "../transport/load-proto.ts";
 import { openTokens, watchAdmin } from "./admin-watch.ts";
-import type { Parts } from "./parts.ts";
+import type { AppParts } from "./app-parts.ts";
 import { openSidePorts, type SidePorts } from "./side-ports.ts";
 import { openTls, tlsNumbers, tlsView } from "./tls-watch.ts";
 import { workerService, workersView } from "./worker-service.ts";
@@ -37,7 +37,7 @@ export interface OpenPages {
 }
 
 /** Has the HTTP port listen, and the ports beside it. Throws ConfigError if the HTTP port can't. */
-export async function openAdmin(parts: Parts): Promise<OpenPages> {
+export async function openAdmin(parts: AppParts): Promise<OpenPages> {
   const { settings } = parts;
   const sources = adminSources(parts);
   const admin = new AdminServer(
@@ -55,7 +55,7 @@ export async function openAdmin(parts: Parts): Promise<OpenPages> {
 }
 
 /** Has the gRPC port listen. Throws ConfigError if it can't, or if its certificates can't be used. */
-export async function openGrpc(parts: Parts, httpPort: number): Promise<GrpcServer> {
+export async function openGrpc(parts: AppParts, httpPort: number): Promise<GrpcServer> {
   const { settings, calls } = parts;
   parts.running.tls = openTls(parts);
   const handler = new RateLimitService(serviceOptions(parts, settings.responseHeaders));
@@ -88,13 +88,13 @@ export async function openGrpc(parts: Parts, httpPort: number): Promise<GrpcServ
   return grpc;
 }
 
-async function openFastLane(parts: Parts, options: FastLaneOptions): Promise<GrpcServer> {
+async function openFastLane(parts: AppParts, options: FastLaneOptions): Promise<GrpcServer> {
   const lane = await startFastLane(options);
   parts.running.laneCounts = lane.counts;
   return lane;
 }
 
-function serviceOptions({ limiter, calls, settings }: Parts, dialects: readonly HeaderDialect[]): ServiceOptions {
+function serviceOptions({ limiter, calls, settings }: AppParts, dialects: readonly HeaderDialect[]): ServiceOptions {
   const { limitHeader, remainingHeader, resetHeader } = settings;
   return {
     limiter,
@@ -111,7 +111,7 @@ function metadataMode({ responseDynamicMetadata, compatibilityMode }: Settings):
   return responseDynamicMetadata ? "full" : "off";
 }
 
-function adminSources(parts: Parts): AdminSources {
+function adminSources(parts: AppParts): AdminSources {
   const { settings, calls, health } = parts;
   // Callers over HTTP get headers even if none are configured for Envoy: there is nobody else to make them.
   const dialects: readonly HeaderDialect[] =
@@ -147,7 +147,7 @@ function adminSources(parts: Parts): AdminSources {
 }
 
 // By an exporter of its own: looking at the metrics of Node.js would begin their lags anew before they are scraped.
-function countsOf(parts: Parts): () => Promise<ToldCounts> {
+function countsOf(parts: AppParts): () => Promise<ToldCounts> {
   const { series, reloader } = parts;
   const exporter = new PrometheusExporter(metricSources(parts), false);
   const rulesHash = () => reloader.current?.hash;
@@ -155,7 +155,7 @@ function countsOf(parts: Parts): () => Promise<ToldCounts> {
   return () => changed.take();
 }
 
-function metricSources(parts: Parts): ConstructorParameters<typeof PrometheusExporter>[0] {
+function metricSources(parts: AppParts): ConstructorParameters<typeof PrometheusExporter>[0] {
   const { calls, storeCounts, series, store, reloader, clock, health, version, running, localCache } = parts;
   return {
     calls,
@@ -187,7 +187,7 @@ function metricSources(parts: Parts): ConstructorParameters<typeof PrometheusExp
   };
 }
 
-function rulesState({ reloader, settings, calls }: Parts): RulesState {
+function rulesState({ reloader, settings, calls }: AppParts): RulesState {
   const { loadedAtUs, lastError } = reloader.status();
   return {
     directory: settings.rulesDir,
@@ -198,7 +198,7 @@ function rulesState({ reloader, settings, calls }: Parts): RulesState {
   };
 }
 
-async function explainQuestion({ reloader, calls }: Parts, question: ExplainQuestion): Promise<unknown> {
+async function explainQuestion({ reloader, calls }: AppParts, question: ExplainQuestion): Promise<unknown> {
   const rules = reloader.current;
   if (rules === undefined) return { says: "no rules are in force; /config says why" };
   const report = await runInTurns(explainSteps(rules, question.domain, question.descriptors));

@@ -4,7 +4,7 @@
 import { openDebugServer } from "../admin/debug-server.ts";
 import type { PageServer } from "../admin/page-server.ts";
 import { type AdminSources, openMetricsServer } from "../admin/server.ts";
-import type { Parts } from "./parts.ts";
+import type { AppParts } from "./app-parts.ts";
 
 /** What listens beside gRPC and HTTP; ports are undefined where nothing does. */
 export interface SidePorts {
@@ -15,7 +15,7 @@ export interface SidePorts {
 }
 
 /** Opens those that the settings name. Never rejects for a port that is taken. */
-export async function openSidePorts(parts: Parts, sources: AdminSources): Promise<SidePorts> {
+export async function openSidePorts(parts: AppParts, sources: AdminSources): Promise<SidePorts> {
   const { settings, reloader, link } = parts;
   const { debugHost, debugPort, prometheusAddress, prometheusPath } = settings;
   const servers: PageServer[] = [];

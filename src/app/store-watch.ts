@@ -1,6 +1,6 @@
 // Shows on the health pages how the store is, and waits a little for it at the start.
 
-import type { Parts } from "./parts.ts";
+import type { AppParts } from "./app-parts.ts";
 
 /** How often the store is asked whether it is in trouble. */
 const STORE_WATCH_MS = 250;
@@ -11,7 +11,7 @@ const STORE_START_MS = 2_000;
  * Watches the store for the health pages, and waits a little for it at the start. A process is not ready before the store
  * has answered once; later it is unready only if calls would get errors (ON_STORE_FAILURE=error), since all others are answered.
  */
-export async function watchStore(parts: Parts): Promise<NodeJS.Timeout> {
+export async function watchStore(parts: AppParts): Promise<NodeJS.Timeout> {
   const { store, health, settings, logger } = parts;
   let hasAnswered = false;
   let shown: string | undefined;

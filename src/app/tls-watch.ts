@@ -4,13 +4,13 @@ import { WallClock } from "../core/clock.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
 import type { TlsNumbers } from "../telemetry/prometheus.ts";
 import { TlsFiles } from "../transport/tls-files.ts";
-import type { Parts } from "./parts.ts";
+import type { AppParts } from "./app-parts.ts";
 
 /**
  * Opens the certificates that the settings name; undefined without TLS. Throws ConfigError if they can't serve. What is amiss
  * with them is a note on the health pages, not a trouble: callers that don't look at it are served.
  */
-export function openTls({ settings, logger, health }: Parts): TlsFiles | undefined {
+export function openTls({ settings, logger, health }: AppParts): TlsFiles | undefined {
   const { grpcTlsCertFile: certFile, grpcTlsKeyFile: keyFile } = settings;
   if (!settings.grpcUsesTls || certFile === undefined || keyFile === undefined) return undefined;
   const clientCaFile = settings.grpcClientCaFile ?? settings.grpcGatewayCaFile;

@@ -2,10 +2,13 @@
 
 import { SAMPLE_MS } from "../transport/connection-loads.ts";
 import type { WorkerLink, WorkerService } from "../workers/worker-link.ts";
-import type { Parts } from "./parts.ts";
+import type { AppParts } from "./app-parts.ts";
 
 /** `page` and `counts` tell the metrics of this process. Begins to watch how busy its connections are, until `running.loadWatch` ends. */
-export function workerService(parts: Parts, { page, counts }: Pick<WorkerService, "page" | "counts">): WorkerService {
+export function workerService(
+  parts: AppParts,
+  { page, counts }: Pick<WorkerService, "page" | "counts">,
+): WorkerService {
   const { health, calls, reloader, running } = parts;
   const loads = () => running.grpc?.loads;
   // At the end of the turn, when all sockets were read and nothing is served yet: calls that wait for this process show too.

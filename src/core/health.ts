@@ -2,15 +2,15 @@
 // a port show one state together: what the others say is added to what this one finds.
 
 /** What is amiss, by part, one sentence each. */
-export type PartStates = ReadonlyMap<string, string>;
+export type PartNotes = ReadonlyMap<string, string>;
 
 /** Gathers what is wrong with the parts of the process; nothing wrong means serving. */
 export class HealthState {
   readonly #prefix: string;
   readonly #troubles = new Map<string, string>();
   readonly #notes = new Map<string, string>();
-  #othersTroubles: PartStates = new Map();
-  #othersNotes: PartStates = new Map();
+  #othersTroubles: PartNotes = new Map();
+  #othersNotes: PartNotes = new Map();
   readonly #watchers = new Set<(isServing: boolean) => void>();
   readonly #ownWatchers = new Set<() => void>();
 
@@ -30,7 +30,7 @@ export class HealthState {
   }
 
   /** Takes over what the processes beside this one say, in place of what they said before. */
-  setOthers(troubles: PartStates, notes: PartStates): void {
+  setOthers(troubles: PartNotes, notes: PartNotes): void {
     this.#tellingWatchers(() => {
       this.#othersTroubles = troubles;
       this.#othersNotes = notes;
@@ -38,7 +38,7 @@ export class HealthState {
   }
 
   /** What is wrong but does not matter for serving, by part. */
-  notes(): PartStates {
+  notes(): PartNotes {
     return this.#withOthers(this.#notes, this.#othersNotes);
   }
 
@@ -47,12 +47,12 @@ export class HealthState {
   }
 
   /** What is wrong, by part. */
-  troubles(): PartStates {
+  troubles(): PartNotes {
     return this.#withOthers(this.#troubles, this.#othersTroubles);
   }
 
   /** What is wrong in this process alone, by part without prefix. */
-  own(): { readonly troubles: PartStates; readonly notes: PartStates } {
+  own(): { readonly troubles: PartNotes; readonly notes: PartNotes } {
     return { troubles: this.#troubles, notes: this.#notes };
   }
 
@@ -83,7 +83,7 @@ export class HealthState {
     for (const watcher of this.#ownWatchers) watcher();
   }
 
-  #withOthers(own: PartStates, others: PartStates): PartStates {
+  #withOthers(own: PartNotes, others: PartNotes): PartNotes {
     if (this.#prefix === "" && others.size === 0) return own;
     return new Map([...[...own].map(([part, text]) => [`${this.#prefix}${part}`, text] as const), ...others]);
   }

@@ -58,7 +58,7 @@ const GRACE_MS = 5_000;
 
 /** Starts a mirror. Targets that are away don't keep it from starting. Throws ConfigError if it can't listen or record. */
 export async function runMirror(options: RunMirrorOptions): Promise<RunningMirror> {
-  const parts = await buildParts(options);
+  const parts = await buildMirrorParts(options);
   const { answering, compared, mirror, recording } = parts;
   const { clock, logger } = options;
   const startUs = clock.nowUs();
@@ -106,7 +106,7 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
 }
 
 /** What a running mirror is made of, its two ports apart. */
-interface Parts {
+interface MirrorParts {
   readonly answering: Http2Target;
   readonly compared: Http2Target | undefined;
   readonly mirror: Mirror;
@@ -114,7 +114,7 @@ interface Parts {
   readonly recording: Recording | undefined;
 }
 
-async function buildParts(options: RunMirrorOptions): Promise<Parts> {
+async function buildMirrorParts(options: RunMirrorOptions): Promise<MirrorParts> {
   const { clock, logger, compareWith, record } = options;
   const onEnded = (why: string) => logger.error(`${why}; calls pass on unrecorded`);
   const recording = record === undefined ? undefined : await Recording.open({ ...record, clock, onEnded });
@@ -139,12 +139,12 @@ async function buildParts(options: RunMirrorOptions): Promise<Parts> {
   return { answering, compared, mirror, book, recording };
 }
 
-function reportOf({ mirror, book, recording }: Parts, options: RunMirrorOptions, seconds: number): Report {
+function reportOf({ mirror, book, recording }: MirrorParts, options: RunMirrorOptions, seconds: number): Report {
   const { answerFrom, compareWith, compare } = options;
   return makeReport({ answerFrom, compareWith, mirror, book, compare, recording, seconds });
 }
 
-function metricSources({ mirror, book, recording }: Parts): ConstructorParameters<typeof MirrorExporter>[0] {
+function metricSources({ mirror, book, recording }: MirrorParts): ConstructorParameters<typeof MirrorExporter>[0] {
   return {
     relayed: () => mirror.relayed,
     same: () => book.same,

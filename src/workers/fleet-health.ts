@@ -1,14 +1,14 @@
 // What the health pages of one worker say of the others. Pure.
 
-import type { Parts } from "./messages.ts";
+import type { PartNotesRecord } from "./messages.ts";
 
 /** A worker as far as health goes. */
 export interface HealthyWorker {
   readonly number: number;
   /** True if it takes calls. */
   readonly serves: boolean;
-  readonly troubles: Parts;
-  readonly notes: Parts;
+  readonly troubles: PartNotesRecord;
+  readonly notes: PartNotesRecord;
 }
 
 /** What stands before the parts of a worker wherever they are shown. */
@@ -30,7 +30,7 @@ export function othersOf(
   one: HealthyWorker,
   all: readonly HealthyWorker[],
   { count, isStarting }: ExpectedWorkers,
-): { readonly troubles: Parts; readonly notes: Parts } {
+): { readonly troubles: PartNotesRecord; readonly notes: PartNotesRecord } {
   const serving = all.filter(({ serves }) => serves);
   const others = serving.filter((worker) => worker !== one);
   const missing = count - serving.length;
@@ -48,7 +48,10 @@ export function othersOf(
   };
 }
 
-function prefixed(workers: readonly HealthyWorker[], read: (worker: HealthyWorker) => Parts): Parts {
+function prefixed(
+  workers: readonly HealthyWorker[],
+  read: (worker: HealthyWorker) => PartNotesRecord,
+): PartNotesRecord {
   return Object.fromEntries(
     workers.flatMap((worker) =>
       Object.entries(read(worker)).map(([part, text]) => [`${partPrefix(worker.number)}${part}`, text]),

@@ -6,7 +6,7 @@ export const LISTENER_NAMES = ["grpc", "http", "debug", "metrics"] as const;
 export type ListenerName = (typeof LISTENER_NAMES)[number];
 
 /** What is amiss with a process, by part, one sentence each. */
-export type Parts = Readonly<Record<string, string>>;
+export type PartNotesRecord = Readonly<Record<string, string>>;
 
 /** How a worker fares, said once a second. */
 export interface WorkerReport {
@@ -37,7 +37,7 @@ export type ToWorker =
   | { readonly kind: "connection"; readonly listener: ListenerName }
   | { readonly kind: "opened"; readonly listener: ListenerName; readonly port: number }
   /** What the workers beside this one say of themselves, with their numbers in the names of the parts. */
-  | { readonly kind: "others"; readonly troubles: Parts; readonly notes: Parts }
+  | { readonly kind: "others"; readonly troubles: PartNotesRecord; readonly notes: PartNotesRecord }
   | { readonly kind: "reload" }
   | { readonly kind: "stop"; readonly delays: boolean }
   /** Send a connection away: you have so many open streams more than somebody else. */
@@ -60,7 +60,7 @@ export type FromWorker =
   | { readonly kind: "close"; readonly listener: ListenerName }
   /** A connection has ended. */
   | { readonly kind: "left"; readonly listener: ListenerName }
-  | { readonly kind: "health"; readonly troubles: Parts; readonly notes: Parts }
+  | { readonly kind: "health"; readonly troubles: PartNotesRecord; readonly notes: PartNotesRecord }
   | { readonly kind: "report"; readonly report: WorkerReport }
   /** Counters that have changed, once a second: what is left of them if the worker is killed. As ToldCounts has them. */
   | { readonly kind: "counts"; readonly text: string; readonly isAfresh: boolean }

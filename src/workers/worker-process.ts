@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { RULE_METRICS } from "../telemetry/metrics.ts";
 import { type Counts, readCounts } from "../telemetry/sum-pages.ts";
 import type { PageWorker } from "./fleet-page.ts";
-import type { FromWorker, ListenerName, Parts, ToWorker, WorkerReport, WorkerView } from "./messages.ts";
+import type { FromWorker, ListenerName, PartNotesRecord, ToWorker, WorkerReport, WorkerView } from "./messages.ts";
 
 /** How a process ended. */
 export interface End {
@@ -35,8 +35,8 @@ export class WorkerProcess implements PageWorker {
   /** Connections on their way to the worker: Node sends one at a time and waits for each. */
   readonly #onTheirWay = new Set<Socket>();
   #saidOfOthers = "";
-  troubles: Parts = {};
-  notes: Parts = {};
+  troubles: PartNotesRecord = {};
+  notes: PartNotesRecord = {};
   report: WorkerReport | undefined;
   /** Why it could not start, if it said so. */
   failure: { readonly message: string; readonly isOurs: boolean } | undefined;
@@ -129,7 +129,7 @@ export class WorkerProcess implements PageWorker {
   }
 
   /** Tells it what the others say of themselves, if that is news to it. */
-  tellOthers(others: { readonly troubles: Parts; readonly notes: Parts }): void {
+  tellOthers(others: { readonly troubles: PartNotesRecord; readonly notes: PartNotesRecord }): void {
     const said = JSON.stringify(others);
     if (said === this.#saidOfOthers) return;
     this.#saidOfOthers = said;

@@ -39,7 +39,7 @@ export interface AppOptions {
 const LOG_LOOK_MS = 1_000;
 
 /** What the parts of a process share. */
-export interface Parts extends AppOptions {
+export interface AppParts extends AppOptions {
   readonly health: HealthState;
   readonly calls: CallCounts;
   readonly storeCounts: StoreCounts;
@@ -65,7 +65,7 @@ export interface Parts extends AppOptions {
 }
 
 /** Builds everything that does not listen. Rules come in force as soon as they are loaded. */
-export function buildParts(options: AppOptions): Parts {
+export function buildAppParts(options: AppOptions): AppParts {
   const { settings, clock, logger, link } = options;
   const rareLog = new RateLimitedLog(logger, clock);
   const calls = new CallCounts(rareLog);
@@ -110,7 +110,7 @@ export function buildParts(options: AppOptions): Parts {
     log: logger,
     pollIntervalMs: settings.rulesPollIntervalMs,
   });
-  const parts: Parts = {
+  const parts: AppParts = {
     ...options,
     health: new HealthState(link === undefined ? "" : partPrefix(link.number)),
     calls,
@@ -157,7 +157,7 @@ function openStatsd({
   statsBook,
   localCache,
   rareLog,
-}: Parts): StatsdExporter | undefined {
+}: AppParts): StatsdExporter | undefined {
   if (settings.disablesStats || !(settings.usesStatsd || settings.usesDogStatsd)) return undefined;
   return new StatsdExporter(
     {
@@ -173,7 +173,7 @@ function openStatsd({
   );
 }
 
-function putInForce(parts: Parts, rules: RuleSet): void {
+function putInForce(parts: AppParts, rules: RuleSet): void {
   parts.limiter.useRules(rules);
   const inUse = new Set<LimitStats>();
   let needsProcessCount = false;
@@ -194,7 +194,7 @@ function putInForce(parts: Parts, rules: RuleSet): void {
 }
 
 /** Says on the health pages whether there are rules to decide by. */
-export function showRulesHealth({ health, reloader, settings }: Parts): void {
+export function showRulesHealth({ health, reloader, settings }: AppParts): void {
   const { current } = reloader;
   if (current === undefined) {
     const why = reloader.status().lastError?.message ?? "the rule files have not been read yet";
