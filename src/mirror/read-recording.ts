@@ -9,6 +9,8 @@ import { checksumOf, RECORDING_VERSION } from "./recording.ts";
 /** Longest line that is read: a message of 4 MiB in base64, and its frame. */
 const LINE_BYTES_MAX = 6_000_000;
 const LINE_FEED = 10;
+/** What some editors put before text in UTF-8, byte by byte. */
+const BYTE_ORDER_MARK = "\xef\xbb\xbf";
 
 /** A recorded call. */
 export interface RecordedCall {
@@ -19,8 +21,8 @@ export interface RecordedCall {
 }
 
 /**
- * Reads the calls of a file in order. Throws ConfigError, naming the line, if it is no recording or holds a damaged
- * line; a last line without its line feed is left out, because that is how a killed process leaves its file.
+ * Reads the calls of a file in order, whether its lines end in LF or CRLF. Throws ConfigError, naming the line, if it is no
+ * recording or holds a damaged line; a last line without its line feed is left out, because that is how a killed process leaves its file.
  */
 export async function* readRecording(file: string): AsyncGenerator<RecordedCall> {
   let number = 0;
@@ -70,7 +72,9 @@ async function* linesOf(file: string): AsyncGenerator<string> {
 }
 
 function checkHead(file: string, line: string): void {
-  const head = parseJson(line) as { headgate_recording?: unknown } | undefined;
+  const head = parseJson(line.startsWith(BYTE_ORDER_MARK) ? line.slice(BYTE_ORDER_MARK.length) : line) as
+    | { headgate_recording?: unknown }
+    | undefined;
   const found = head?.headgate_recording;
   if (found === RECORDING_VERSION) return;
   if (found === undefined) fail(file, `its first line is not {"headgate_recording":${RECORDING_VERSION},...}`);
