@@ -4,19 +4,19 @@ import type { Clock } from "../core/clock.ts";
 import type { Take } from "../core/take.ts";
 import { MICROS_PER_MILLI } from "../core/units.ts";
 import type { RedisSettings, Settings } from "../settings.ts";
+import { BreakerReports } from "../stores/batching/breaker-reports.ts";
+import { DenialMemory } from "../stores/denials/denial-memory.ts";
 import { MemoryStore } from "../stores/memory/memory-store.ts";
 import { openPostgresStore } from "../stores/postgres/postgres-store.ts";
 import { type ClusterStoreOptions, openClusterStore } from "../stores/redis/cluster-store.ts";
 import { openRedisStore } from "../stores/redis/redis-store.ts";
+import { SeveralStores } from "../stores/sharded/several-stores.ts";
 import type { Store } from "../stores/store.ts";
 import type { StoreObserver } from "../stores/store-observer.ts";
-import { DenialMemory } from "../stores/wrappers/denial-memory.ts";
-import { Leases } from "../stores/wrappers/lease.ts";
-import { Periodic } from "../stores/wrappers/periodic.ts";
-import { SeveralBreakers } from "../stores/wrappers/several-breakers.ts";
-import { SeveralStores } from "../stores/wrappers/several-stores.ts";
-import { Share } from "../stores/wrappers/share.ts";
-import { SyncStore } from "../stores/wrappers/sync-store.ts";
+import { Leases } from "../stores/sync/lease.ts";
+import { Periodic } from "../stores/sync/periodic.ts";
+import { Share } from "../stores/sync/share.ts";
+import { SyncStore } from "../stores/sync/sync-store.ts";
 
 export interface StoreChoice {
   readonly settings: Settings;
@@ -77,9 +77,9 @@ function openOneOrTwo(
   options: RedisOptions,
 ): Store {
   if (perSecondRedis === undefined) return openRedis(redis, options);
-  const breakers = new SeveralBreakers(options.observer);
+  const breakers = new BreakerReports(options.observer);
   const open = (one: RedisSettings) => openRedis(one, { ...options, observer: breakers.observer() });
-  return new SeveralStores([open(redis), open(perSecondRedis)], perSecondPlace, options.onUndone);
+  return new SeveralStores([open(redis), open(perSecondRedis)], perSecondShard, options.onUndone);
 }
 
 function openRedis(redis: RedisSettings, options: RedisOptions): Store {
@@ -89,7 +89,7 @@ function openRedis(redis: RedisSettings, options: RedisOptions): Store {
 }
 
 /** Limits that are written per second go to the second store (REDIS_PERSECOND): no edit of a number moves a bucket. */
-export function perSecondPlace({ limit }: Pick<Take, "limit">): number {
+export function perSecondShard({ limit }: Pick<Take, "limit">): number {
   return limit.writtenSeconds === 1 ? 1 : 0;
 }
 

@@ -18,7 +18,7 @@ export interface Store {
   take(group: TakeGroup, then: Settled): boolean;
   /** Undoes what was paid in a settled group, by receipt. Counted; never fails towards the caller. */
   giveBack(group: TakeGroup): void;
-  /** A bucket was reset or refunded outside `take`: wrappers drop what they remember of it. */
+  /** A bucket was reset or refunded outside `take`: stores around a store drop what they remember of it. */
   forget(bucketKey: string): void;
   /** How many processes share this store's buckets, itself included; at least 1. */
   processCount(): number;

@@ -3,8 +3,8 @@
 import { copyQuestion, Mode, TakeGroup } from "../../src/core/take.ts";
 import { type ClusterStore, openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { openRedisStore, type RedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
+import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
 import type { Store } from "../../src/stores/store.ts";
-import { SeveralStores } from "../../src/stores/wrappers/several-stores.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import type { ClusterRig } from "../support/redis-cluster.ts";
 import type { RedisServer } from "../support/redis-server.ts";

@@ -3,8 +3,8 @@
 
 import { Algorithm, type Limit, Sync } from "../../src/core/limit.ts";
 import { Source, type Take, type TakeGroup } from "../../src/core/take.ts";
-import { Share } from "../../src/stores/wrappers/share.ts";
-import { SyncStore } from "../../src/stores/wrappers/sync-store.ts";
+import { Share } from "../../src/stores/sync/share.ts";
+import { SyncStore } from "../../src/stores/sync/sync-store.ts";
 import { memoryHarness } from "./memory-harness.ts";
 import { describeStoreContract } from "./store.contract.ts";
 import type { StoreHarness } from "./store-harness.ts";

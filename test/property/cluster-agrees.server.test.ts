@@ -8,7 +8,7 @@ import type { StoreHarness } from "../contract/store-harness.ts";
 import { ClusterRig } from "../support/redis-cluster.ts";
 import { runs } from "../support/runs.ts";
 import { describeAgreement } from "./agreement.ts";
-import { gistsOf, historiesInPlaces } from "./histories-in-places.ts";
+import { gistsOf, historiesOnShards } from "./histories-on-shards.ts";
 import { type ReplayTarget, replayHistory, replayOnReference } from "./replay.ts";
 
 const IDENTITIES = 4;
@@ -33,7 +33,7 @@ describeAgreement(
 test("calls over several slots are answered as by one server", async () => {
   let replays = 0;
   await fc.assert(
-    fc.asyncProperty(historiesInPlaces(IDENTITIES), async (history) => {
+    fc.asyncProperty(historiesOnShards(IDENTITIES), async (history) => {
       const answers = await replayHistory(givingBackAtOnce(harness), history, `s${replays++}:`);
       expect(gistsOf(history, answers)).toEqual(gistsOf(history, replayOnReference(history)));
     }),

@@ -1,14 +1,14 @@
-// A missing answer concerns its own limits alone: every policy beside every kind of rule, in two places of which either,
+// A missing answer concerns its own limits alone: every policy beside every kind of rule, in two shards of which either,
 // both or none answers, against an oracle that knows nothing of takes, receipts and folds.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { StoreError } from "../../src/core/errors.ts";
 import { copyQuestion, Mode, TakeGroup } from "../../src/core/take.ts";
+import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
+import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
 import type { Settled, Store } from "../../src/stores/store.ts";
-import { DenialMemory } from "../../src/stores/wrappers/denial-memory.ts";
-import { SeveralStores } from "../../src/stores/wrappers/several-stores.ts";
-import { SyncStore } from "../../src/stores/wrappers/sync-store.ts";
+import { SyncStore } from "../../src/stores/sync/sync-store.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import type { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
@@ -22,11 +22,11 @@ const DOWN = new StoreError("STORE_UNREACHABLE", "away", { transient: true });
 type KindName = (typeof KINDS)[number];
 type Policy = (typeof POLICIES)[number];
 
-/** One limit of a case: what it says, and in which of the two places its bucket lies. */
+/** One limit of a case: what it says, and in which of the two shards its bucket lies. */
 interface Numbers {
   readonly policy: Policy;
   readonly amount: number;
-  readonly place: number;
+  readonly shard: number;
 }
 
 /** A descriptor of a call: its kind, and its limits. */
@@ -42,7 +42,7 @@ interface Shape {
   readonly global: Numbers | undefined;
 }
 
-const nameOf = ({ policy, amount, place }: Numbers) => `at${place}-${policy}-${amount}`;
+const nameOf = ({ policy, amount, shard }: Numbers) => `at${shard}-${policy}-${amount}`;
 const limitText = (limit: Numbers) =>
   `{ name: ${nameOf(limit)}, requests_per_unit: ${limit.amount}, unit: day, algorithm: fixed_window, on_store_failure: ${limit.policy} }`;
 
@@ -58,7 +58,7 @@ function rulesText({ descriptors, global }: Shape): string {
 /** What a call should come to, by the sentences of docs/rules-file.md. */
 class Oracle {
   readonly #shape: Shape;
-  /** Hits that stand, by limit: at its place, and here since its place was last heard of. */
+  /** Hits that stand, by limit: at its shard, and here since its shard was last heard of. */
   readonly #there = new Map<Numbers, number>();
   readonly #here = new Map<Numbers, number>();
 
@@ -66,7 +66,7 @@ class Oracle {
     this.#shape = shape;
   }
 
-  /** Hits that stand at the limit's place. */
+  /** Hits that stand at the limit's shard. */
   used(limit: Numbers): number {
     return this.#there.get(limit) ?? 0;
   }
@@ -87,7 +87,7 @@ class Oracle {
       (quotas.length > 0 && quotas.every(({ isOver }) => isOver));
     const isError = found.some(
       ({ kind, limits }) =>
-        kind !== "shadow" && limits.some(({ policy, place }) => policy === "error" && isUp[place] !== true),
+        kind !== "shadow" && limits.some(({ policy, shard }) => policy === "error" && isUp[shard] !== true),
     );
     const code = isRefused ? "OVER" : isError ? "ERROR" : "OK";
     for (const { limits, isOver } of found)
@@ -96,23 +96,23 @@ class Oracle {
   }
 
   #isOver(limit: Numbers, isUp: readonly boolean[]): boolean {
-    if (isUp[limit.place]) return this.used(limit) >= limit.amount;
+    if (isUp[limit.shard]) return this.used(limit) >= limit.amount;
     if (limit.policy === "deny") return true;
     return limit.policy === "local" && (this.#here.get(limit) ?? 0) >= limit.amount;
   }
 
   #pay(limit: Numbers, isUp: readonly boolean[], isPaid: boolean): void {
     const hits = isPaid ? 1 : 0;
-    if (isUp[limit.place]) {
+    if (isUp[limit.shard]) {
       this.#there.set(limit, this.used(limit) + hits);
-      // From here on it is counted here from what the place said last.
+      // From here on it is counted here from what the shard said last.
       this.#here.set(limit, this.used(limit));
     } else if (limit.policy === "local") this.#here.set(limit, (this.#here.get(limit) ?? 0) + hits);
   }
 }
 
-/** A place that tells how many hits a limit's bucket holds. */
-class Place extends ScriptedStore {
+/** A shard that tells how many hits a limit's bucket holds. */
+class Shard extends ScriptedStore {
   readonly #peeks = new Map<string, TakeGroup>();
 
   override take(group: TakeGroup, then: Settled): boolean {
@@ -124,7 +124,7 @@ class Place extends ScriptedStore {
     return super.take(group, then);
   }
 
-  /** To be asked while the place answers. */
+  /** To be asked while the shard answers. */
   used(path: string, limit: Numbers): number {
     const peek = this.#peeks.get(`${path}#${nameOf(limit)}`);
     if (peek === undefined) return 0;
@@ -138,12 +138,12 @@ function inFrontOf(store: Store, clock: ManualClock): Store {
   return new SyncStore(new DenialMemory(store, { clock, entriesMax: 100 }), { clock });
 }
 
-/** Sends a call for each of `schedule`, which says what places answer, and compares with the oracle after each. */
+/** Sends a call for each of `schedule`, which says what shards answer, and compares with the oracle after each. */
 function compare(shape: Shape, schedule: readonly (readonly boolean[])[]): void {
-  const places: Place[] = [];
+  const shards: Shard[] = [];
   const openStore = (clock: ManualClock) => {
-    const pair: [Place, Place] = [new Place(clock), new Place(clock)];
-    places.push(...pair);
+    const pair: [Shard, Shard] = [new Shard(clock), new Shard(clock)];
+    shards.push(...pair);
     return inFrontOf(new SeveralStores(pair, ({ limit }) => Number(limit.name[2])), clock);
   };
   const rig = new LimiterRig(rulesText(shape), { openStore, shadowMode: shape.shadowMode });
@@ -152,14 +152,14 @@ function compare(shape: Shape, schedule: readonly (readonly boolean[])[]): void 
   for (const isUp of schedule) {
     // Beyond what a refusal is remembered, which would stand for an answer.
     rig.clock.advanceSeconds(2);
-    places.forEach((place, i) => {
-      place.failure = isUp[i] ? undefined : DOWN;
+    shards.forEach((shard, i) => {
+      shard.failure = isUp[i] ? undefined : DOWN;
     });
     const { over, failure } = rig.ask(asked);
     const code = failure === "store" ? "ERROR" : over ? "OVER" : "OK";
     const expected = oracle.ask(isUp);
-    for (const place of places) place.failure = undefined;
-    const found = `${code} ${usedBy(shape, (path, limit) => places[limit.place]?.used(path, limit) ?? 0)}`;
+    for (const shard of shards) shard.failure = undefined;
+    const found = `${code} ${usedBy(shape, (path, limit) => shards[limit.shard]?.used(path, limit) ?? 0)}`;
     const wanted = `${expected} ${usedBy(shape, (_path, limit) => oracle.used(limit))}`;
     // Called for what differs alone: there are thousands.
     if (found !== wanted) expect(found, JSON.stringify({ shape, schedule, isUp })).toBe(wanted);
@@ -174,7 +174,7 @@ function usedBy({ descriptors, global }: Shape, usedOf: (path: string, limit: Nu
 const numbers = fc.record({
   policy: fc.constantFrom(...POLICIES),
   amount: fc.constantFrom(...AMOUNTS),
-  place: fc.nat(1),
+  shard: fc.nat(1),
 });
 const shapes: fc.Arbitrary<Shape> = fc.record({
   shadowMode: fc.boolean(),
@@ -188,15 +188,15 @@ const shapes: fc.Arbitrary<Shape> = fc.record({
   global: fc.option(numbers, { nil: undefined }),
 });
 
-/** Every policy beside every kind of two limits, one at each place: as two descriptors, as one, and the first one global. */
+/** Every policy beside every kind of two limits, one at each shard: as two descriptors, as one, and the first one global. */
 function* allPairs(): Generator<Shape> {
   for (const policy of POLICIES)
     for (const otherPolicy of POLICIES)
       for (const amount of [0, 2])
         for (const otherAmount of [0, 2])
           for (const shadowMode of [false, true]) {
-            const one: Numbers = { policy, amount, place: 0 };
-            const other: Numbers = { policy: otherPolicy, amount: otherAmount, place: 1 };
+            const one: Numbers = { policy, amount, shard: 0 };
+            const other: Numbers = { policy: otherPolicy, amount: otherAmount, shard: 1 };
             for (const kind of KINDS) {
               for (const otherKind of KINDS) {
                 const descriptors = [
@@ -218,14 +218,14 @@ const EACH_AWAY = [UP, [false, true], [true, false], [false, false], [false, tru
 
 describe("a missing answer concerns its own limits alone", () => {
   test(
-    "with every policy, kind and room of two limits, whichever place is away",
+    "with every policy, kind and room of two limits, whichever shard is away",
     () => {
       for (const shape of allPairs()) compare(shape, EACH_AWAY);
     },
     TABLE_MS_MAX,
   );
 
-  test("with any limits, while places come and go", () => {
+  test("with any limits, while shards come and go", () => {
     const schedules = fc.array(fc.tuple(fc.boolean(), fc.boolean()), { minLength: 1, maxLength: 8 });
     fc.assert(
       fc.property(shapes, schedules, (shape, schedule) => compare(shape, schedule)),

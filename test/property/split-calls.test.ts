@@ -1,4 +1,4 @@
-// Calls over places whose answers come late, in another order or never, and whose callers may be gone by then: no bucket
+// Calls over shards whose answers come late, in another order or never, and whose callers may be gone by then: no bucket
 // lets more pass than its limit, and none keeps what a refused call had paid, but for what is lost on the way.
 
 import fc from "fast-check";
@@ -6,10 +6,10 @@ import { expect, test } from "vitest";
 import { StoreError } from "../../src/core/errors.ts";
 import { copyAnswer, copyQuestion, Mode, Outcome, type Take, TakeGroup, Verdict } from "../../src/core/take.ts";
 import type { LimitCall } from "../../src/limiter/call.ts";
+import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
+import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
 import type { Settled, Store } from "../../src/stores/store.ts";
-import { DenialMemory } from "../../src/stores/wrappers/denial-memory.ts";
-import { SeveralStores } from "../../src/stores/wrappers/several-stores.ts";
-import { SyncStore } from "../../src/stores/wrappers/sync-store.ts";
+import { SyncStore } from "../../src/stores/sync/sync-store.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import type { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
@@ -61,7 +61,7 @@ class Events {
   }
 }
 
-/** A payment that a place made: from which bucket, how much, when. */
+/** A payment that a shard made: from which bucket, how much, when. */
 interface Payment {
   readonly limitId: string;
   readonly cost: number;
@@ -69,7 +69,7 @@ interface Payment {
 }
 
 /** A store behind a way: it answers as stores/batching does, and what comes back too late is given back. */
-class DistantPlace implements Store {
+class DistantShard implements Store {
   readonly #clock: ManualClock;
   readonly #events: Events;
   readonly #nextWay: () => Way;
@@ -197,15 +197,15 @@ const calls = fc.array(
 
 /** Sends the calls and waits until nothing is under way any more. */
 function play(asked: readonly Asked[], allWays: readonly Way[]) {
-  const places: DistantPlace[] = [];
+  const shards: DistantShard[] = [];
   let events: Events | undefined;
   let sent = 0;
   const nextWay = () => allWays[sent++ % allWays.length] as Way;
   const openStore = (clock: ManualClock) => {
     const on = new Events(clock);
     events = on;
-    places.push(...[0, 1, 2].map(() => new DistantPlace(clock, on, nextWay)));
-    const [first, ...others] = places as [DistantPlace, ...DistantPlace[]];
+    shards.push(...[0, 1, 2].map(() => new DistantShard(clock, on, nextWay)));
+    const [first, ...others] = shards as [DistantShard, ...DistantShard[]];
     let memory: DenialMemory | undefined;
     const several = new SeveralStores(
       [first, ...others],
@@ -235,8 +235,8 @@ function play(asked: readonly Asked[], allWays: readonly Way[]) {
     }
   }
   events.runUntil(clock.nowUs() + 10 * DEADLINE_US);
-  const payments = [...standing.flatMap((call) => paymentsOf(call.group)), ...places.flatMap(({ lost }) => lost)];
-  return { clock, places, standing, payments };
+  const payments = [...standing.flatMap((call) => paymentsOf(call.group)), ...shards.flatMap(({ lost }) => lost)];
+  return { clock, shards, standing, payments };
 }
 
 /** Cost that would pass now of the take's bucket. */
@@ -262,24 +262,24 @@ function debtAfter(payments: readonly Payment[], nowUs: number): number {
 test("late, lost and crossing answers let nothing pass beyond a limit, and keep nothing of what did not pass", () => {
   fc.assert(
     fc.property(calls, fc.array(ways, { minLength: 1, maxLength: 60 }), (asked, allWays) => {
-      const { clock, places, standing, payments } = play(asked, allWays);
+      const { clock, shards, standing, payments } = play(asked, allWays);
       for (const key of KEYS) {
-        const place = places[Number(key.at(-1))] as DistantPlace;
+        const shard = shards[Number(key.at(-1))] as DistantShard;
         const take = standing
           .flatMap(({ group }) => group.takes.slice(0, group.size))
           .find(({ limit }) => limit.path === key);
         if (take === undefined) continue;
         const { limit } = take;
-        const left = leftIn(place.behind, take);
+        const left = leftIn(shard.behind, take);
         const paid = payments.filter(({ limitId }) => limitId === limit.id);
         if (limit.windowSeconds === 86_400) {
           const sum = paid.reduce((all, { cost }) => all + cost, 0);
           expect({ key, left }).toEqual({ key, left: limit.amount - sum });
           continue;
         }
-        const heldInVain = ((place.heldUs.get(limit.id) ?? 0) * RATE) / 1e6;
+        const heldInVain = ((shard.heldUs.get(limit.id) ?? 0) * RATE) / 1e6;
         expect(left).toBeGreaterThan(BURST - debtAfter(paid, clock.nowUs()) - heldInVain - 1.001);
-        for (const then of place.leftThen.filter(({ limitId }) => limitId === limit.id)) {
+        for (const then of shard.leftThen.filter(({ limitId }) => limitId === limit.id)) {
           const before = paid.filter(({ atUs }) => atUs < then.atUs);
           expect(then.left).toBeLessThanOrEqual(BURST - debtAfter(before, then.atUs) + 1e-6);
         }

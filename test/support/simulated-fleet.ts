@@ -6,13 +6,13 @@ import type { Limit } from "../../src/core/limit.ts";
 import { Mode, Source, type Take, TakeGroup, Verdict } from "../../src/core/take.ts";
 import { MICROS_PER_SECOND } from "../../src/core/units.ts";
 import { Membership } from "../../src/stores/batching/membership.ts";
+import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { DenialMemory } from "../../src/stores/wrappers/denial-memory.ts";
-import { Leases } from "../../src/stores/wrappers/lease.ts";
-import type { LocalPart } from "../../src/stores/wrappers/local-part.ts";
-import { Periodic } from "../../src/stores/wrappers/periodic.ts";
-import { Share } from "../../src/stores/wrappers/share.ts";
-import { SyncStore } from "../../src/stores/wrappers/sync-store.ts";
+import { Leases } from "../../src/stores/sync/lease.ts";
+import { Periodic } from "../../src/stores/sync/periodic.ts";
+import { Share } from "../../src/stores/sync/share.ts";
+import { SyncStore } from "../../src/stores/sync/sync-store.ts";
+import type { SyncStrategy } from "../../src/stores/sync/sync-strategy.ts";
 import { fillGroup } from "../contract/store-harness.ts";
 import { Line, type Weather, World } from "./simulated-world.ts";
 
@@ -48,7 +48,7 @@ class Process {
   readonly membership = new Membership();
   readonly id: string;
   readonly #world: World;
-  readonly #parts: readonly LocalPart[];
+  readonly #parts: readonly SyncStrategy[];
   isGone = false;
   #stoppedUntilUs = 0;
   readonly #waiting = { timer: [] as (() => void)[], answer: [] as (() => void)[], deadline: [] as (() => void)[] };
@@ -69,7 +69,7 @@ class Process {
     });
     this.#parts = [lease, periodic];
     this.store = new SyncStore(store, { clock, lease, periodic, share });
-    for (const part of this.#parts) this.#every(part.turnMs * 1_000, () => part.turn(world.nowUs));
+    for (const part of this.#parts) this.#every(part.maintenanceMs * 1_000, () => part.maintain(world.nowUs));
     this.#every(BEAT_US, () => this.#beat());
     world.after(SECOND_BEAT_US, () => this.#run("timer", () => this.#beat()));
     this.#beat();

@@ -3,7 +3,7 @@
 import { type Clock, SystemClock } from "../../core/clock.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
-import { BREAKER_DEFAULTS, type BreakerOptions } from "../wrappers/breaker.ts";
+import { BREAKER_DEFAULTS, type BreakerOptions } from "./breaker.ts";
 import type { Patience } from "./patience.ts";
 
 /** Options of a store on a server; what is absent gets the default named. */

@@ -1,11 +1,11 @@
 // The primaries of a Redis Cluster that are in use, and which of them serves which hash slot. Nodes come and go with the
 // cluster's topology; a batch that went to the wrong one is sent on.
 
+import { BreakerReports } from "../batching/breaker-reports.ts";
 import type { CompleteOptions } from "../batching/options.ts";
 import type { Receipt } from "../batching/receipts.ts";
 import { UpWaiters } from "../batching/up-waiters.ts";
 import type { StoreObserver } from "../store-observer.ts";
-import { SeveralBreakers } from "../wrappers/several-breakers.ts";
 import type { RedisBatch } from "./batch.ts";
 import { nodeNameOf, readRedirection, type SlotRange } from "./cluster-slots.ts";
 import { type ClusterTarget, ClusterTopology, type OpenNode } from "./cluster-topology.ts";
@@ -49,7 +49,7 @@ interface ClusterNode {
 export class ClusterNodes {
   readonly #options: ClusterNodesOptions;
   readonly #topology: ClusterTopology;
-  readonly #breakers: SeveralBreakers;
+  readonly #breakers: BreakerReports;
   readonly #nodes = new Map<string, ClusterNode>();
   /** By slot. */
   readonly #owners: (ClusterNode | undefined)[] = new Array<undefined>(SLOTS).fill(undefined);
@@ -60,7 +60,7 @@ export class ClusterNodes {
 
   constructor(options: ClusterNodesOptions) {
     this.#options = options;
-    this.#breakers = new SeveralBreakers(options.observer);
+    this.#breakers = new BreakerReports(options.observer);
     this.#topology = new ClusterTopology({
       target: options.target,
       openNodes: () => this.#openNodes(),

@@ -1,14 +1,14 @@
 // The store that keeps buckets in a Redis Cluster: one RedisNode for each primary, every bucket at the node that serves the
 // hash slot of its key. Takes of one slot travel in one script call; a call whose buckets lie in several slots is settled by
-// wrappers/parts.ts. Who serves what is cluster-nodes.ts.
+// sharded/sharded-calls.ts. Who serves what is cluster-nodes.ts.
 
 import { StoreError } from "../../core/errors.ts";
 import { type Take, type TakeGroup, Verdict } from "../../core/take.ts";
 import { completeOptions } from "../batching/options.ts";
 import { ProcessCount } from "../batching/process-count.ts";
+import { ShardedCalls } from "../sharded/sharded-calls.ts";
 import type { Settled, Store } from "../store.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
-import { Parts } from "../wrappers/parts.ts";
 import { ClusterNodes } from "./cluster-nodes.ts";
 import type { ClusterTarget } from "./cluster-topology.ts";
 import { keySlot } from "./key-slot.ts";
@@ -33,7 +33,7 @@ export function openClusterStore(options: ClusterStoreOptions): ClusterStore {
 /** Keeps buckets in a cluster. Always answers later, but for takes that can't be sent at all. */
 export class ClusterStore implements Store {
   readonly #nodes: ClusterNodes;
-  readonly #parts: Parts;
+  readonly #calls: ShardedCalls;
   readonly #processes: ProcessCount;
   readonly #observer: StoreObserver;
   readonly #trackProcesses: boolean;
@@ -60,8 +60,8 @@ export class ClusterStore implements Store {
       jitterSecondsMax,
       onUp: () => void this.#processes.beat(),
     });
-    this.#parts = new Parts({
-      placeOf: ({ bucketKey }) => keySlot(bucketKey),
+    this.#calls = new ShardedCalls({
+      shardOf: ({ bucketKey }) => keySlot(bucketKey),
       takeAt: (slot, group, then) => this.#takeAt(slot, group, then),
       giveBackAt: (slot, group) => this.#giveBackAt(slot, group),
       onUndone: (take) => options.onUndone?.(take),
@@ -80,11 +80,11 @@ export class ClusterStore implements Store {
   }
 
   take(group: TakeGroup, then: Settled): boolean {
-    return this.#parts.take(group, then);
+    return this.#calls.take(group, then);
   }
 
   giveBack(group: TakeGroup): void {
-    this.#parts.giveBack(group);
+    this.#calls.giveBack(group);
   }
 
   /** Nothing is remembered here. */

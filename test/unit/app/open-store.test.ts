@@ -2,16 +2,16 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { perSecondPlace } from "../../../src/app/open-store.ts";
+import { perSecondShard } from "../../../src/app/open-store.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 import { runs } from "../../support/runs.ts";
 
-/** The place of a limit with that text, and what its bucket keys end with. */
-function placed(text: string): { place: number; keySuffix: string } {
+/** The shard of a limit with that text, and what its bucket keys end with. */
+function placed(text: string): { shard: number; keySuffix: string } {
   const rules = rulesFromYaml(`domain: edge\ndescriptors:\n  - { key: k, rate_limit: { ${text} } }\n`);
   const limit = [...(rules.domains.get("edge")?.limits ?? [])][0];
   if (limit === undefined) throw new Error(`expected a limit in ${text}`);
-  return { place: perSecondPlace({ limit }), keySuffix: limit.keySuffix };
+  return { shard: perSecondShard({ limit }), keySuffix: limit.keySuffix };
 }
 
 const amounts = fc.integer({ min: 1, max: 100_000 });
@@ -31,7 +31,7 @@ test("no edit of a rate or an amount moves a bucket to the other server", () => 
     fc.property(windows, algorithms, amounts, amounts, (window, algorithm, amount, edited) => {
       const textOf = (number: number) => `requests_per_unit: ${number}, ${window}, algorithm: ${algorithm}`;
       const isPerSecond = window === "unit: second" || window === "window: 1s";
-      expect(placed(textOf(amount)).place).toBe(isPerSecond ? 1 : 0);
+      expect(placed(textOf(amount)).shard).toBe(isPerSecond ? 1 : 0);
       expect(placed(textOf(edited))).toEqual(placed(textOf(amount)));
     }),
     { numRuns: runs(200) },
@@ -41,7 +41,7 @@ test("no edit of a rate or an amount moves a bucket to the other server", () => 
 test("tokens per second are limits per second, whatever their number", () => {
   fc.assert(
     fc.property(rates, (rate) => {
-      expect(placed(`tokens_per_second: ${rate}, burst: 200000`).place).toBe(1);
+      expect(placed(`tokens_per_second: ${rate}, burst: 200000`).shard).toBe(1);
     }),
     { numRuns: runs(200) },
   );
@@ -49,5 +49,5 @@ test("tokens per second are limits per second, whatever their number", () => {
 
 test("60 and 61 tokens a minute lie in the same server", () => {
   const textOf = (amount: number) => `requests_per_unit: ${amount}, unit: minute, algorithm: token_bucket`;
-  expect([60, 61].map((amount) => placed(textOf(amount)).place)).toEqual([0, 0]);
+  expect([60, 61].map((amount) => placed(textOf(amount)).shard)).toEqual([0, 0]);
 });

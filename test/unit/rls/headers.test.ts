@@ -5,7 +5,7 @@ import { StoreError } from "../../../src/core/errors.ts";
 import type { LimitCall } from "../../../src/limiter/call.ts";
 import { addHeaders, type HeaderDialect } from "../../../src/rls/headers.ts";
 import { addMetadata, type MetadataMode } from "../../../src/rls/metadata.ts";
-import { SeveralStores } from "../../../src/stores/wrappers/several-stores.ts";
+import { SeveralStores } from "../../../src/stores/sharded/several-stores.ts";
 import { type AskedDescriptor, LimiterRig } from "../../support/limiter-rig.ts";
 import type { ManualClock } from "../../support/manual-clock.ts";
 import { ScriptedStore } from "../../support/scripted-store.ts";

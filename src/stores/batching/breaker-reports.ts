@@ -6,7 +6,7 @@ import type { BreakerState } from "./breaker.ts";
 const FROM_BEST: readonly BreakerState[] = ["closed", "probing", "open"];
 
 /** Gives each server an observer of its own. */
-export class SeveralBreakers {
+export class BreakerReports {
   readonly #observer: StoreObserver;
   readonly #states = new Map<StoreObserver, BreakerState>();
   #reported: BreakerState = "closed";

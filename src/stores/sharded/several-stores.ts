@@ -1,27 +1,27 @@
 // Several stores that look like one: each limit is kept in one of them. A call that needs more than one is settled by
-// parts.ts, all or nothing. For a second Redis of limits per second.
+// sharded-calls.ts, all or nothing. For a second Redis of limits per second.
 
 import type { Take, TakeGroup } from "../../core/take.ts";
 import type { Settled, Store } from "../store.ts";
-import { Parts } from "./parts.ts";
+import { ShardedCalls } from "./sharded-calls.ts";
 
-/** Keeps each limit in the store of the list that `placeOf` names; the first one counts processes. */
+/** Keeps each limit in the store of the list that `shardOf` names; the first one counts processes. */
 export class SeveralStores implements Store {
   readonly #stores: readonly [Store, ...Store[]];
-  readonly #parts: Parts;
+  readonly #parts: ShardedCalls;
 
-  /** `onUndone` as Places says. */
+  /** `onUndone` as Shards says. */
   constructor(
     stores: readonly [Store, ...Store[]],
-    placeOf: (take: Take) => number,
+    shardOf: (take: Take) => number,
     onUndone: (take: Take) => void = () => undefined,
   ) {
     this.#stores = stores;
-    const storeAt = (place: number) => stores[place] ?? stores[0];
-    this.#parts = new Parts({
-      placeOf,
-      takeAt: (place, group, then) => storeAt(place).take(group, then),
-      giveBackAt: (place, group) => storeAt(place).giveBack(group),
+    const storeAt = (shard: number) => stores[shard] ?? stores[0];
+    this.#parts = new ShardedCalls({
+      shardOf,
+      takeAt: (shard, group, then) => storeAt(shard).take(group, then),
+      giveBackAt: (shard, group) => storeAt(shard).giveBack(group),
       onUndone,
     });
   }

@@ -4,7 +4,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { Algorithm } from "../../../../src/core/limit.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, Outcome, Source, type TakeGroup, Verdict } from "../../../../src/core/take.ts";
-import { DenialMemory } from "../../../../src/stores/wrappers/denial-memory.ts";
+import { DenialMemory } from "../../../../src/stores/denials/denial-memory.ts";
 import { type Ask, bucketKeyOf, groupOf, takeOf } from "../../../contract/store-harness.ts";
 import { makeLimit } from "../../../support/builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";

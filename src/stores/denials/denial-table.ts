@@ -1,13 +1,13 @@
-// What is remembered of buckets, by key, in bounded number: a fixed number of sets of a few places each. A key has one
-// set; when its places are taken, what ends soonest gives way. So nothing grows, moves or has to be swept.
+// What is remembered of buckets, by key, in bounded number: a fixed number of sets of a few slots each. A key has one
+// set; when its slots are taken, what ends soonest gives way. So nothing grows, moves or has to be swept.
 
 import type { Limit } from "../../core/limit.ts";
-import type { Standing } from "./standing.ts";
+import type { LastAnswer } from "../last-answer.ts";
 
-const PLACES_PER_SET = 4;
+const SLOTS_PER_SET = 4;
 
 /** What the last answers of the store said of one bucket. */
-export class Remembered implements Standing {
+export class RememberedBucket implements LastAnswer {
   bucketKey: string;
   /** The limit that the answer was about; undefined if nothing is known, only that older answers don't count. */
   limit: Limit | undefined = undefined;
@@ -29,21 +29,21 @@ export class Remembered implements Standing {
   }
 }
 
-/** Remembered buckets by key. Places come into being with their first bucket. */
+/** RememberedBucket buckets by key. Slots are filled with their first bucket. */
 export class DenialTable {
-  readonly #places: (Remembered | undefined)[];
+  readonly #slots: (RememberedBucket | undefined)[];
   readonly #sets: number;
 
   /** Holds `entriesMax` buckets, rounded down to whole sets; at least one set of four. */
   constructor(entriesMax: number) {
-    this.#sets = Math.max(1, Math.floor(entriesMax / PLACES_PER_SET));
-    this.#places = new Array<Remembered | undefined>(this.#sets * PLACES_PER_SET).fill(undefined);
+    this.#sets = Math.max(1, Math.floor(entriesMax / SLOTS_PER_SET));
+    this.#slots = new Array<RememberedBucket | undefined>(this.#sets * SLOTS_PER_SET).fill(undefined);
   }
 
-  find(keyHash: number, bucketKey: string): Remembered | undefined {
-    const first = (keyHash % this.#sets) * PLACES_PER_SET;
-    for (let i = first; i < first + PLACES_PER_SET; i++) {
-      const entry = this.#places[i];
+  find(keyHash: number, bucketKey: string): RememberedBucket | undefined {
+    const first = (keyHash % this.#sets) * SLOTS_PER_SET;
+    for (let i = first; i < first + SLOTS_PER_SET; i++) {
+      const entry = this.#slots[i];
       if (entry === undefined) return undefined;
       if (entry.bucketKey === bucketKey) return entry;
     }
@@ -51,19 +51,19 @@ export class DenialTable {
   }
 
   /** The entry of the key: its own, or one that was another's and knows nothing now. */
-  obtain(keyHash: number, bucketKey: string): Remembered {
-    const first = (keyHash % this.#sets) * PLACES_PER_SET;
-    let soonest: Remembered | undefined;
-    for (let i = first; i < first + PLACES_PER_SET; i++) {
-      let entry = this.#places[i];
+  obtain(keyHash: number, bucketKey: string): RememberedBucket {
+    const first = (keyHash % this.#sets) * SLOTS_PER_SET;
+    let soonest: RememberedBucket | undefined;
+    for (let i = first; i < first + SLOTS_PER_SET; i++) {
+      let entry = this.#slots[i];
       if (entry === undefined) {
-        entry = new Remembered(bucketKey);
-        this.#places[i] = entry;
+        entry = new RememberedBucket(bucketKey);
+        this.#slots[i] = entry;
       }
       if (entry.bucketKey === bucketKey) return entry;
       if (soonest === undefined || entry.untilUs < soonest.untilUs) soonest = entry;
     }
-    const victim = soonest ?? new Remembered(bucketKey);
+    const victim = soonest ?? new RememberedBucket(bucketKey);
     victim.bucketKey = bucketKey;
     victim.limit = undefined;
     victim.refusedCost = Number.POSITIVE_INFINITY;

@@ -10,8 +10,8 @@ export interface SplitOwner {
 }
 
 const NOBODY: Settled = { settled: () => undefined };
-/** Descriptor of the first wish; later ones count down. No descriptor of a request has such a number. */
-const WISH_DESCRIPTOR = -2;
+/** Descriptor of the first prefetch; later ones count down. No descriptor of a request has such a number. */
+const PREFETCH_DESCRIPTOR = -2;
 
 /** The two parts of one call. */
 export class SplitCall implements Settled {
@@ -24,12 +24,12 @@ export class SplitCall implements Settled {
   sentUs = 0;
   /** The local part alone refuses the call. */
   isRefused = false;
-  /** Takes of the call in `remote`; what stands behind them are wishes. */
+  /** Takes of the call in `remote`; what stands behind them are prefetches. */
   askedTakes = 0;
   /** Per take of the call its index in `remote`, or -1 minus its index in `local`. */
-  readonly places: number[] = [];
-  /** Per asked take the index of its wish in `remote`, or -1. */
-  readonly wishes: number[] = [];
+  readonly answerIndexes: number[] = [];
+  /** Per asked take the index of its prefetch in `remote`, or -1. */
+  readonly prefetches: number[] = [];
 
   constructor(owner: SplitOwner) {
     this.#owner = owner;
@@ -41,8 +41,8 @@ export class SplitCall implements Settled {
     this.next = next;
     this.sentUs = sentUs;
     this.isRefused = false;
-    this.places.length = 0;
-    this.wishes.length = 0;
+    this.answerIndexes.length = 0;
+    this.prefetches.length = 0;
     this.remote.deadlineUs = group.deadlineUs;
     this.remote.hasSpareQuota = group.hasSpareQuota;
     this.remote.hasCounters = group.hasCounters;
@@ -59,13 +59,13 @@ export class SplitCall implements Settled {
 
   /** Keeps a take that was answered in memory, with its answer. */
   addLocal(take: Take): void {
-    this.places.push(-1 - this.local.size);
+    this.answerIndexes.push(-1 - this.local.size);
     copyAnswer(take, copyQuestion(take, this.local));
   }
 
   /** Adds a take for the shared store. `isUndone`: its descriptor is over already, so it is only asked about. */
   addRemote(take: Take, isUndone: boolean): Take {
-    this.places.push(this.remote.size);
+    this.answerIndexes.push(this.remote.size);
     const copy = copyQuestion(take, this.remote);
     if (isUndone) {
       copy.kind = Kind.shadow;
@@ -75,17 +75,17 @@ export class SplitCall implements Settled {
   }
 
   /** Asks for more of a take's bucket, if the call passes and there is room. */
-  addWish(asked: Take, cost: number): void {
-    this.wishes.push(this.remote.size);
-    const wish = copyQuestion(asked, this.remote);
-    wish.descriptor = WISH_DESCRIPTOR - (this.remote.size - this.askedTakes);
-    wish.kind = Kind.shadow;
-    wish.cost = cost;
+  addPrefetch(asked: Take, cost: number): void {
+    this.prefetches.push(this.remote.size);
+    const prefetch = copyQuestion(asked, this.remote);
+    prefetch.descriptor = PREFETCH_DESCRIPTOR - (this.remote.size - this.askedTakes);
+    prefetch.kind = Kind.shadow;
+    prefetch.cost = cost;
   }
 
-  wishOf(index: number): Take | undefined {
-    const place = this.wishes[index] ?? -1;
-    return place < 0 ? undefined : this.remote.takes[place];
+  prefetchOf(index: number): Take | undefined {
+    const at = this.prefetches[index] ?? -1;
+    return at < 0 ? undefined : this.remote.takes[at];
   }
 
   settled(): void {

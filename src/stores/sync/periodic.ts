@@ -1,15 +1,15 @@
 // sync: periodic. A process decides by what the shared store last said of a bucket and by what it has spent since, and
 // reports that spending once per period. The answer to the report is what it decides by next. How it is accounted for is
-// followed-bucket.ts.
+// tracked-bucket.ts.
 
 import { Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../core/take.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
 import type { Settled, Store } from "../store.ts";
-import { Followed } from "./followed-bucket.ts";
-import type { LocalPart } from "./local-part.ts";
+import type { SyncStrategy } from "./sync-strategy.ts";
+import { TrackedBucket } from "./tracked-bucket.ts";
 
-/** Most buckets that are followed; others are asked about each time. */
-const FOLLOWED_MAX = 10_000;
+/** Most buckets that are tracked; others are asked about each time. */
+const TRACKED_MAX = 10_000;
 
 export interface PeriodicOptions {
   readonly store: Store;
@@ -20,34 +20,34 @@ export interface PeriodicOptions {
 /**
  * Decides in memory about buckets that the shared store has told of: it was asked within the last two periods, and by all
  * that this process has spent beside that answer there is room. A bucket that is asked for the second time within a
- * period is followed; until the first answer, and whenever the last one is too old, takes go to the store one by one, where
+ * period is tracked; until the first answer, and whenever the last one is too old, takes go to the store one by one, where
  * they fail like any other if it is away: the rule's failure policy decides.
  *
  * N processes together grant at most burst + rate x t + N x (burst + rate x two periods) in any time t, and of a window N
  * times its limit, whatever is late, lost or out of order, and however rules are read anew (test/property/periodic.test.ts).
  * What was granted too much is owed to the bucket, so it is not granted again.
  */
-export class Periodic implements LocalPart {
-  readonly turnMs: number;
+export class Periodic implements SyncStrategy {
+  readonly maintenanceMs: number;
   readonly #store: Store;
   readonly #periodUs: number;
   readonly #now: () => number;
-  readonly #followed = new Map<string, Followed>();
+  readonly #tracked = new Map<string, TrackedBucket>();
   readonly #idle: Report[] = [];
   readonly #returned = new TakeGroup();
 
   constructor({ store, periodMs, now }: PeriodicOptions) {
     this.#store = store;
-    this.turnMs = periodMs;
+    this.maintenanceMs = periodMs;
     this.#periodUs = periodMs * MICROS_PER_MILLI;
     this.#now = now;
   }
 
   take(take: Take, nowUs: number): boolean {
     if (take.mode !== Mode.pay && take.mode !== Mode.peek) return false;
-    const bucket = this.#followed.get(take.bucketKey);
+    const bucket = this.#tracked.get(take.bucketKey);
     if (bucket === undefined || !bucket.isOf(take.limit)) return false;
-    bucket.turn(nowUs);
+    bucket.endWindow(nowUs);
     const isFresh = bucket.isKnownSince(nowUs - 2 * this.#periodUs, nowUs);
     if (!isFresh) this.#report(bucket, nowUs);
     // The store knows what was reported to it. While it does not know all, it may not grant beyond that, either.
@@ -64,17 +64,17 @@ export class Periodic implements LocalPart {
   }
 
   conclude(take: Take, nowUs: number): void {
-    this.#followed.get(take.bucketKey)?.describe(take, nowUs);
+    this.#tracked.get(take.bucketKey)?.describe(take, nowUs);
   }
 
-  wish(take: Take, nowUs: number): number {
-    let bucket = this.#followed.get(take.bucketKey);
+  prefetch(take: Take, nowUs: number): number {
+    let bucket = this.#tracked.get(take.bucketKey);
     if (bucket === undefined) {
-      if (this.#followed.size >= FOLLOWED_MAX) return 0;
-      bucket = new Followed(take, nowUs);
-      this.#followed.set(take.bucketKey, bucket);
+      if (this.#tracked.size >= TRACKED_MAX) return 0;
+      bucket = new TrackedBucket(take, nowUs);
+      this.#tracked.set(take.bucketKey, bucket);
     } else {
-      bucket.turn(nowUs);
+      bucket.endWindow(nowUs);
       bucket.follow(take.limit);
       if (!bucket.isKnownSince(nowUs - 2 * this.#periodUs, nowUs)) this.#report(bucket, nowUs);
     }
@@ -83,11 +83,11 @@ export class Periodic implements LocalPart {
   }
 
   learn(asked: Take, take: Take | undefined): void {
-    if (asked.mode === Mode.pay) this.#followed.get(asked.bucketKey)?.onAnswered(asked.cost, take?.paid === true);
+    if (asked.mode === Mode.pay) this.#tracked.get(asked.bucketKey)?.onAnswered(asked.cost, take?.paid === true);
   }
 
   giveBack(take: Take): boolean {
-    const bucket = this.#followed.get(take.bucketKey);
+    const bucket = this.#tracked.get(take.bucketKey);
     if (take.paidAtUs >= 0) return false;
     const paidAtUs = bucket?.unpay(take) ?? 0;
     if (paidAtUs > 0) this.#giveBackRemotely(take, take.cost, paidAtUs);
@@ -95,20 +95,20 @@ export class Periodic implements LocalPart {
   }
 
   forget(bucketKey: string): void {
-    this.#followed.get(bucketKey)?.forget();
+    this.#tracked.get(bucketKey)?.forget();
   }
 
-  turn(nowUs: number): void {
-    for (const bucket of this.#followed.values()) {
+  maintain(nowUs: number): void {
+    for (const bucket of this.#tracked.values()) {
       if (bucket.isReporting) continue;
-      bucket.turn(nowUs);
+      bucket.endWindow(nowUs);
       if (bucket.unreported > 0 || bucket.wasAsked) this.#report(bucket, nowUs);
-      else if (bucket.isSettled && nowUs - bucket.beganUs > this.#periodUs) this.#followed.delete(bucket.bucketKey);
+      else if (bucket.isSettled && nowUs - bucket.beganUs > this.#periodUs) this.#tracked.delete(bucket.bucketKey);
     }
   }
 
   close(nowUs: number): void {
-    for (const bucket of this.#followed.values()) if (bucket.unreported > 0) this.#report(bucket, nowUs);
+    for (const bucket of this.#tracked.values()) if (bucket.unreported > 0) this.#report(bucket, nowUs);
   }
 
   /** For `Report` alone. */
@@ -129,7 +129,7 @@ export class Periodic implements LocalPart {
   }
 
   /** Reports what was spent, whether or not there is room, and asks how the bucket stands. */
-  #report(bucket: Followed, nowUs: number): void {
+  #report(bucket: TrackedBucket, nowUs: number): void {
     if (bucket.isReporting || bucket.mayHaveEnded(nowUs)) return;
     const report = this.#idle.pop() ?? new Report(this);
     report.bucket = bucket;
@@ -155,9 +155,9 @@ export class Periodic implements LocalPart {
 class Report implements Settled {
   readonly group = new TakeGroup();
   readonly #owner: Periodic;
-  bucket: Followed | undefined;
+  bucket: TrackedBucket | undefined;
   sentUs = 0;
-  /** As Followed.covered, if it is answered. */
+  /** As TrackedBucket.covered, if it is answered. */
   covered = 0;
 
   constructor(owner: Periodic) {

@@ -4,16 +4,16 @@
 import { Algorithm, type Limit } from "../../core/limit.ts";
 import { Mode, Outcome, type Take, TakeGroup } from "../../core/take.ts";
 import { divideDown } from "../../core/units.ts";
+import { noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
 import type { Store } from "../store.ts";
 import { LocalBucket } from "./local-bucket.ts";
-import type { LocalPart } from "./local-part.ts";
-import { noteStanding, remainingOf, resetUsOf } from "./standing.ts";
+import type { SyncStrategy } from "./sync-strategy.ts";
 
 /** A lease is spent or given back within this time. */
 export const LEASE_US = 200_000;
 /** All leases of all processes together are at most this part of the burst. */
 const BURST_PARTS = 4;
-const TURN_MS = 50;
+const MAINTENANCE_MS = 50;
 /** Most buckets that leases are taken of; others are asked about each time. */
 const LEASES_MAX = 10_000;
 /** A bucket that was just over has nothing to lease, for this long at most. */
@@ -47,8 +47,8 @@ export interface LeasesOptions {
  *
  * Leases only buckets that were asked for twice within LEASE_US. A cost above what is held goes to the shared store.
  */
-export class Leases implements LocalPart {
-  readonly turnMs = TURN_MS;
+export class Leases implements SyncStrategy {
+  readonly maintenanceMs = MAINTENANCE_MS;
   readonly #store: Store;
   readonly #processCount: () => number;
   readonly #leases = new Map<string, Lease>();
@@ -85,7 +85,7 @@ export class Leases implements LocalPart {
     if (lease !== undefined) describe(lease, take, nowUs);
   }
 
-  wish(take: Take, nowUs: number): number {
+  prefetch(take: Take, nowUs: number): number {
     const size = divideDown(take.limit.burst, BURST_PARTS * Math.max(1, this.#processCount()));
     if (size === 0) return 0;
     const lease = this.#obtain(take);
@@ -99,28 +99,28 @@ export class Leases implements LocalPart {
     return size;
   }
 
-  learn(asked: Take, take: Take | undefined, wished: Take | undefined, sentUs: number, nowUs: number): void {
+  learn(asked: Take, take: Take | undefined, prefetched: Take | undefined, sentUs: number, nowUs: number): void {
     const lease = this.#leases.get(asked.bucketKey);
     if (lease === undefined || lease.limit !== asked.limit) {
       // Rules were read anew while this was under way.
-      if (wished?.paid) this.#giveBack(wished, wished.limit, wished.cost, wished.paidAtUs);
+      if (prefetched?.paid) this.#giveBack(prefetched, prefetched.limit, prefetched.cost, prefetched.paidAtUs);
       return;
     }
-    if (wished !== undefined) lease.isAsking = false;
+    if (prefetched !== undefined) lease.isAsking = false;
     if (take === undefined) return;
-    noteStanding(lease, lease.limit, wished ?? take, nowUs);
+    noteAnswer(lease, lease.limit, prefetched ?? take, nowUs);
     if (take.outcome !== Outcome.room) {
       lease.holdOffUntilUs = nowUs + Math.min(HOLD_OFF_US_MAX, take.waitUs);
     }
-    if (!wished?.paid) return;
+    if (!prefetched?.paid) return;
     // A bucket that was forgotten while it was asked may have been asked again.
     this.#returnRest(lease);
-    lease.tokens = wished.cost;
-    lease.paidAtUs = wished.paidAtUs;
+    lease.tokens = prefetched.cost;
+    lease.paidAtUs = prefetched.paidAtUs;
     lease.untilUs = sentUs + LEASE_US;
     if (lease.limit.algorithm === Algorithm.fixedWindow) {
       // Counted from after the sending, by another clock: a microsecond is left for the rounding of both.
-      lease.untilUs = Math.min(lease.untilUs, sentUs + wished.resetUs - 1);
+      lease.untilUs = Math.min(lease.untilUs, sentUs + prefetched.resetUs - 1);
     }
   }
 
@@ -140,7 +140,7 @@ export class Leases implements LocalPart {
     this.#leases.delete(bucketKey);
   }
 
-  turn(nowUs: number): void {
+  maintain(nowUs: number): void {
     for (const lease of this.#leases.values()) {
       if (nowUs < lease.untilUs) continue;
       this.#returnRest(lease);

@@ -5,9 +5,9 @@ import type { Clock } from "../../core/clock.ts";
 import { hashBucketKey } from "../../core/key-hash.ts";
 import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../core/take.ts";
 import { endOfDescriptor, Fold, isOver } from "../../core/verdict.ts";
+import { noteAnswer, remainingOf, resetUsOf, tellsWaits, waitUsOf } from "../last-answer.ts";
 import type { Settled, Store } from "../store.ts";
-import { DenialTable, type Remembered } from "./denial-table.ts";
-import { noteStanding, remainingOf, resetUsOf, tellsWaits, waitUsOf } from "./standing.ts";
+import { DenialTable, type RememberedBucket } from "./denial-table.ts";
 
 /** Nothing is used for longer than this after it was asked for: how late a refund, reset or loss elsewhere may show here. */
 export const DENIAL_US_MAX = 1_000_000;
@@ -34,9 +34,9 @@ export class DenialMemory implements Store {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #table: DenialTable;
-  readonly #idle: Passed[] = [];
+  readonly #idle: PendingGroup[] = [];
   /** What is known of the takes of the group that is looked at. */
-  readonly #found: Remembered[] = [];
+  readonly #found: RememberedBucket[] = [];
   readonly #fold = new Fold();
   /** No refusal holds longer than this: after it, takes are passed on without a look. */
   #latestRefusalUs = 0;
@@ -56,13 +56,13 @@ export class DenialMemory implements Store {
     }
     this.#forgetRefunded(group);
     this.#sequence++;
-    const passed = this.#idle.pop() ?? new Passed(this);
-    passed.next = then;
-    passed.sentUs = nowUs;
-    passed.sequence = this.#sequence;
-    if (!this.#store.take(group, passed)) return false;
-    this.#learn(group, passed);
-    this.#idle.push(passed);
+    const pending = this.#idle.pop() ?? new PendingGroup(this);
+    pending.next = then;
+    pending.sentUs = nowUs;
+    pending.sequence = this.#sequence;
+    if (!this.#store.take(group, pending)) return false;
+    this.#learn(group, pending);
+    this.#idle.push(pending);
     return true;
   }
 
@@ -109,12 +109,12 @@ export class DenialMemory implements Store {
     return this.#store.close();
   }
 
-  /** For `Passed` alone: the store has settled a group that was passed on. */
-  settledLater(passed: Passed, group: TakeGroup, generation: number): void {
-    const { next } = passed;
-    if (group.generation === generation) this.#learn(group, passed);
-    passed.next = NOBODY;
-    this.#idle.push(passed);
+  /** `PendingGroup` calls it when the store has settled its group. */
+  settledLater(pending: PendingGroup, group: TakeGroup, generation: number): void {
+    const { next } = pending;
+    if (group.generation === generation) this.#learn(group, pending);
+    pending.next = NOBODY;
+    this.#idle.push(pending);
     next.settled(group, generation);
   }
 
@@ -138,7 +138,7 @@ export class DenialMemory implements Store {
   }
 
   /** What is known of a take's bucket, if it tells whether the take has room and all that is said of it. */
-  #known(group: TakeGroup, index: number, nowUs: number): Remembered | undefined {
+  #known(group: TakeGroup, index: number, nowUs: number): RememberedBucket | undefined {
     const take = group.takes[index] as Take;
     const { limit, cost } = take;
     if (take.mode !== Mode.pay && take.mode !== Mode.peek) return undefined;
@@ -154,7 +154,7 @@ export class DenialMemory implements Store {
   #refuse(group: TakeGroup, nowUs: number): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
-      const known = this.#found[i] as Remembered;
+      const known = this.#found[i] as RememberedBucket;
       const { limit, cost } = take;
       take.paid = false;
       take.paidAtUs = 0;
@@ -178,52 +178,52 @@ export class DenialMemory implements Store {
     group.source = Source.denialMemory;
   }
 
-  #learn(group: TakeGroup, passed: Passed): void {
+  #learn(group: TakeGroup, pending: PendingGroup): void {
     if (group.hasCounters || group.source !== Source.store) return;
-    if (group.verdict === Verdict.refused && onlyAsks(group)) this.#learnRefused(group, passed);
-    else if (passed.sentUs < this.#latestRefusalUs) this.#learnPassed(group, passed);
+    if (group.verdict === Verdict.refused && onlyAsks(group)) this.#learnRefused(group, pending);
+    else if (pending.sentUs < this.#latestRefusalUs) this.#learnSettled(group, pending);
   }
 
   // Nothing was paid, so every answer holds for the bucket as it stands; but the second take of one bucket was judged on
   // what the first would have left.
-  #learnRefused(group: TakeGroup, passed: Passed): void {
+  #learnRefused(group: TakeGroup, pending: PendingGroup): void {
     const nowUs = this.#clock.nowUs();
     for (let i = 0; i < group.size && i < TAKES_MAX; i++) {
       const take = group.takes[i] as Take;
       if (take.outcome === Outcome.unanswered || isNamedBefore(group, i)) continue;
       const entry = this.#table.obtain(take.keyHash, take.bucketKey);
-      if (entry.sequence > passed.sequence) continue;
+      if (entry.sequence > pending.sequence) continue;
       const isRefused = isOver(take);
       const isSmaller = entry.limit !== take.limit || take.cost <= entry.refusedCost || nowUs >= entry.refusedUntilUs;
-      this.#note(entry, take, passed, nowUs);
-      if (isRefused && isSmaller) this.#noteRefusal(entry, take, passed.sentUs, nowUs);
+      this.#note(entry, take, pending, nowUs);
+      if (isRefused && isSmaller) this.#noteRefusal(entry, take, pending.sentUs, nowUs);
       else if (!isRefused && take.cost >= entry.refusedCost) entry.refusedCost = Number.POSITIVE_INFINITY;
     }
   }
 
   // What was paid, refunded or found room changes what is known of buckets, but is no reason to remember any.
-  #learnPassed(group: TakeGroup, passed: Passed): void {
+  #learnSettled(group: TakeGroup, pending: PendingGroup): void {
     const nowUs = this.#clock.nowUs();
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
       if (take.outcome === Outcome.unanswered) continue;
       const entry = this.#table.find(take.keyHash, take.bucketKey);
-      if (entry === undefined || entry.limit === undefined || entry.sequence > passed.sequence) continue;
+      if (entry === undefined || entry.limit === undefined || entry.sequence > pending.sequence) continue;
       const keepsRefusal = entry.limit === take.limit && !take.paid && take.cost < entry.refusedCost;
-      this.#note(entry, take, passed, nowUs);
+      this.#note(entry, take, pending, nowUs);
       if (!keepsRefusal) entry.refusedCost = Number.POSITIVE_INFINITY;
     }
   }
 
-  #note(entry: Remembered, take: Take, passed: Passed, nowUs: number): void {
+  #note(entry: RememberedBucket, take: Take, pending: PendingGroup, nowUs: number): void {
     if (entry.limit !== take.limit) entry.refusedCost = Number.POSITIVE_INFINITY;
     entry.limit = take.limit;
-    entry.sequence = passed.sequence;
-    entry.untilUs = passed.sentUs + DENIAL_US_MAX;
-    noteStanding(entry, take.limit, take, nowUs);
+    entry.sequence = pending.sequence;
+    entry.untilUs = pending.sentUs + DENIAL_US_MAX;
+    noteAnswer(entry, take.limit, take, nowUs);
   }
 
-  #noteRefusal(entry: Remembered, take: Take, sentUs: number, nowUs: number): void {
+  #noteRefusal(entry: RememberedBucket, take: Take, sentUs: number, nowUs: number): void {
     entry.refusedCost = take.cost;
     entry.passesAtUs = nowUs + take.waitUs;
     // The wait began after the take was sent, by another clock: a microsecond is left for the rounding of both.
@@ -253,7 +253,7 @@ export class DenialMemory implements Store {
 const NOBODY: Settled = { settled: () => undefined };
 
 /** A group on its way to the store; pooled. */
-class Passed implements Settled {
+class PendingGroup implements Settled {
   readonly #memory: DenialMemory;
   next: Settled = NOBODY;
   sentUs = 0;

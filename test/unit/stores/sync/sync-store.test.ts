@@ -5,12 +5,12 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { StoreError } from "../../../../src/core/errors.ts";
 import { Algorithm, type Limit, Sync } from "../../../../src/core/limit.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, Outcome, Source, type TakeGroup, Verdict } from "../../../../src/core/take.ts";
+import { DenialMemory } from "../../../../src/stores/denials/denial-memory.ts";
 import { MemoryStore } from "../../../../src/stores/memory/memory-store.ts";
-import { DenialMemory } from "../../../../src/stores/wrappers/denial-memory.ts";
-import { LEASE_US, Leases } from "../../../../src/stores/wrappers/lease.ts";
-import { Periodic } from "../../../../src/stores/wrappers/periodic.ts";
-import { Share } from "../../../../src/stores/wrappers/share.ts";
-import { SyncStore } from "../../../../src/stores/wrappers/sync-store.ts";
+import { LEASE_US, Leases } from "../../../../src/stores/sync/lease.ts";
+import { Periodic } from "../../../../src/stores/sync/periodic.ts";
+import { Share } from "../../../../src/stores/sync/share.ts";
+import { SyncStore } from "../../../../src/stores/sync/sync-store.ts";
 import { type Ask, groupOf, takeOf } from "../../../contract/store-harness.ts";
 import { makeLimit } from "../../../support/builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
@@ -207,7 +207,7 @@ describe("lease", () => {
     ask({ limit: leased });
     ask({ limit: leased });
     clock.advanceUs(LEASE_US);
-    leases.turn(clock.nowUs());
+    leases.maintain(clock.nowUs());
     expect(leftBehind(leased)).toBe(98);
   });
 
@@ -244,7 +244,7 @@ describe("lease", () => {
 describe("periodic exchange", () => {
   const turn = (ms: number) => {
     clock.advanceMs(ms);
-    exchange.turn(clock.nowUs());
+    exchange.maintain(clock.nowUs());
   };
   /** A bucket is asked about when it is taken from a second time; both takes are the store's. */
   const follow = () => {
@@ -279,7 +279,7 @@ describe("periodic exchange", () => {
     behind.take(groupOf([{ limit: periodic, cost: 5 }], ""), NOBODY);
     pay(6);
     clock.advanceMs(300);
-    part.turn(clock.nowUs());
+    part.maintain(clock.nowUs());
     behind.take(groupOf([{ limit: periodic, cost: 5 }], ""), NOBODY);
     expect(pay(6)).toMatchObject({ verdict: Verdict.refused, source: Source.denialMemory });
     expect(pay(3).verdict).toBe(Verdict.refused);

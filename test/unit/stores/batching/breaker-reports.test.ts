@@ -1,12 +1,12 @@
 // Several breakers are reported as one: the worst of them, and only when that changes.
 
 import { expect, test } from "vitest";
+import { BreakerReports } from "../../../../src/stores/batching/breaker-reports.ts";
 import { SILENT_STORE_OBSERVER } from "../../../../src/stores/store-observer.ts";
-import { SeveralBreakers } from "../../../../src/stores/wrappers/several-breakers.ts";
 
 test("the worst state of all servers is reported when it changes, also by one that goes", () => {
   const reported: string[] = [];
-  const breakers = new SeveralBreakers({ ...SILENT_STORE_OBSERVER, breakerChanged: (state) => reported.push(state) });
+  const breakers = new BreakerReports({ ...SILENT_STORE_OBSERVER, breakerChanged: (state) => reported.push(state) });
   const [one, other] = [breakers.observer(), breakers.observer()];
   one.breakerChanged("open");
   other.breakerChanged("open");
@@ -21,7 +21,7 @@ test("the worst state of all servers is reported when it changes, also by one th
 
 test("everything else is passed on", () => {
   let failures = 0;
-  const breakers = new SeveralBreakers({ ...SILENT_STORE_OBSERVER, outcomeUnknown: (groups) => (failures += groups) });
+  const breakers = new BreakerReports({ ...SILENT_STORE_OBSERVER, outcomeUnknown: (groups) => (failures += groups) });
   breakers.observer().outcomeUnknown(2);
   breakers.observer().outcomeUnknown(3);
   expect(failures).toBe(5);

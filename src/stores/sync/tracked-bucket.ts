@@ -10,14 +10,14 @@ import { Algorithm, type Limit } from "../../core/limit.ts";
 import { usToRefill, WAIT_US_MAX } from "../../core/refill.ts";
 import { Kind, Mode, Outcome, type Take, type TakeGroup } from "../../core/take.ts";
 import { AMOUNT_MAX } from "../../core/units.ts";
+import { microTokensOf, noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
 import { LocalBucket } from "./local-bucket.ts";
-import { microTokensOf, noteStanding, remainingOf, resetUsOf } from "./standing.ts";
 
 const MICRO_TOKENS = 1_000_000;
 const NEVER = Number.NEGATIVE_INFINITY;
 
 /** A bucket that this process decides about. */
-export class Followed extends LocalBucket {
+export class TrackedBucket extends LocalBucket {
   readonly beganUs: number;
   /** All that this process has spent, granted here or asked of the store; what the store has acknowledged of it. */
   #spent = 0;
@@ -78,7 +78,7 @@ export class Followed extends LocalBucket {
   }
 
   /** A fixed window has ended for sure: what was granted here was granted in it, and no longer counts. */
-  turn(nowUs: number): void {
+  endWindow(nowUs: number): void {
     if (this.mayHaveEnded(nowUs) && nowUs >= this.asNewAtUs) this.forget();
   }
 
@@ -185,7 +185,7 @@ export class Followed extends LocalBucket {
   learn(answer: Take, { sentUs, covered }: { readonly sentUs: number; readonly covered: number }, nowUs: number): void {
     const { limit } = this;
     if (!this.isOf(answer.limit)) return;
-    noteStanding(this, limit, answer, nowUs);
+    noteAnswer(this, limit, answer, nowUs);
     this.#sentUs = sentUs;
     this.#covered = covered;
     // A window in which nothing is used tells no end. The other clock may round: a microsecond is left for it.

@@ -2,10 +2,10 @@
 
 import type { Limit } from "../../core/limit.ts";
 import type { Take } from "../../core/take.ts";
-import type { Standing } from "./standing.ts";
+import type { LastAnswer } from "../last-answer.ts";
 
 /** The bucket that a take is of, and how it stood by the shared store's last word. */
-export class LocalBucket implements Standing {
+export class LocalBucket implements LastAnswer {
   readonly bucketKey: string;
   readonly keyHash: number;
   limit: Limit;

@@ -1,7 +1,7 @@
 // When the breaker opens, what it lets through, and how it closes.
 
 import { beforeEach, describe, expect, test } from "vitest";
-import { Breaker, type BreakerState } from "../../../../src/stores/wrappers/breaker.ts";
+import { Breaker, type BreakerState } from "../../../../src/stores/batching/breaker.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 
 const OPTIONS = { windowUs: 1_000_000, outcomesMin: 20, failureShare: 0.5, pauseUs: 250_000 };

@@ -4,9 +4,9 @@ import type { Limit } from "../../core/limit.ts";
 import { partOfLimit } from "../../core/limit-part.ts";
 import { copyAnswer, Kind, Mode, Outcome, type Take, TakeGroup } from "../../core/take.ts";
 import type { Settled, Store } from "../store.ts";
-import type { LocalPart } from "./local-part.ts";
+import type { SyncStrategy } from "./sync-strategy.ts";
 
-const TURN_MS = 60_000;
+const MAINTENANCE_MS = 60_000;
 
 export interface ShareOptions {
   /** Keeps this process's buckets; must settle every take before it returns. */
@@ -22,8 +22,8 @@ export interface ShareOptions {
  * another: while processes come and go, together at most twice that, and a part more for each that comes or goes
  * (test/property/share.test.ts). What each process has granted is lost with it.
  */
-export class Share implements LocalPart {
-  readonly turnMs = TURN_MS;
+export class Share implements SyncStrategy {
+  readonly maintenanceMs = MAINTENANCE_MS;
   readonly #memory: Store;
   readonly #processCount: () => number;
   readonly #processIndex: () => number;
@@ -66,7 +66,7 @@ export class Share implements LocalPart {
     take.paidAtUs = asked.paidAtUs;
   }
 
-  wish(): number {
+  prefetch(): number {
     return 0;
   }
 
@@ -86,7 +86,7 @@ export class Share implements LocalPart {
     this.#memory.forget(bucketKey);
   }
 
-  turn(): void {
+  maintain(): void {
     // The memory sweeps by itself.
   }
 

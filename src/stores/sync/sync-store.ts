@@ -16,29 +16,29 @@ import {
 } from "../../core/take.ts";
 import { costToReturn, endOfDescriptor, Fold, isGroupRefused, isOver } from "../../core/verdict.ts";
 import type { Settled, Store } from "../store.ts";
-import type { LocalPart } from "./local-part.ts";
 import { SplitCall, type SplitOwner } from "./split-call.ts";
+import type { SyncStrategy } from "./sync-strategy.ts";
 
 export interface SyncStoreOptions {
   readonly clock: Clock;
-  readonly lease?: LocalPart;
-  readonly periodic?: LocalPart;
-  readonly share?: LocalPart;
+  readonly lease?: SyncStrategy;
+  readonly periodic?: SyncStrategy;
+  readonly share?: SyncStrategy;
 }
 
 /** Larger groups are taken to name a bucket twice, rather than comparing each take with each. */
 const TAKES_COMPARED_MAX = 16;
 
 /**
- * A store around a shared one that counts limits with a `sync` other than exact in this process. Each part says in its
+ * A store around a shared one that counts limits with a `sync` other than exact in this process. Each strategy says in its
  * own file how much more may pass because of it. Calls are settled all or nothing, as by the shared store alone; while
- * the shared part is under way, its local part is paid already.
+ * the shared part of a call is under way, its local part is paid already.
  */
 export class SyncStore implements Store, SplitOwner {
   readonly #store: Store;
   readonly #clock: Clock;
   /** By Sync. */
-  readonly #parts: readonly (LocalPart | undefined)[];
+  readonly #strategies: readonly (SyncStrategy | undefined)[];
   readonly #timers: (NodeJS.Timeout | undefined)[] = [];
   readonly #idle: SplitCall[] = [];
   readonly #rest = new TakeGroup();
@@ -53,7 +53,7 @@ export class SyncStore implements Store, SplitOwner {
   constructor(store: Store, { clock, lease, periodic, share }: SyncStoreOptions) {
     this.#store = store;
     this.#clock = clock;
-    this.#parts = [undefined, lease, periodic, share];
+    this.#strategies = [undefined, lease, periodic, share];
   }
 
   take(group: TakeGroup, then: Settled): boolean {
@@ -78,14 +78,14 @@ export class SyncStore implements Store, SplitOwner {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
       if (!take.paid || costToReturn(take) === 0) continue;
-      if (this.#parts[take.limit.sync]?.giveBack(take, nowUs)) continue;
+      if (this.#strategies[take.limit.sync]?.giveBack(take, nowUs)) continue;
       copyAnswer(take, copyQuestion(take, this.#rest));
     }
     if (this.#rest.size > 0) this.#store.giveBack(this.#rest);
   }
 
   forget(bucketKey: string): void {
-    for (const part of this.#parts) part?.forget(bucketKey);
+    for (const strategy of this.#strategies) strategy?.forget(bucketKey);
     this.#store.forget(bucketKey);
   }
 
@@ -105,10 +105,10 @@ export class SyncStore implements Store, SplitOwner {
     return this.#store.trouble();
   }
 
-  /** Hands over what the parts hold, then closes the shared store. */
+  /** Hands over what the strategies hold, then closes the shared store. */
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
-    for (const part of this.#parts) part?.close(this.#clock.nowUs());
+    for (const strategy of this.#strategies) strategy?.close(this.#clock.nowUs());
     await this.#store.close();
   }
 
@@ -143,19 +143,19 @@ export class SyncStore implements Store, SplitOwner {
   /** True if the take is over by what memory knows. */
   #takeOne(take: Take, index: number, nowUs: number): boolean {
     const { sync } = take.limit;
-    const part = take.mode < Mode.charge ? this.#parts[sync] : undefined;
-    const isLocal = part?.take(take, nowUs) === true;
+    const strategy = take.mode < Mode.charge ? this.#strategies[sync] : undefined;
+    const isLocal = strategy?.take(take, nowUs) === true;
     this.#isLocal[index] = isLocal;
-    if (!isLocal || part === undefined) {
+    if (!isLocal || strategy === undefined) {
       this.#remoteTakes++;
       return false;
     }
-    this.#startTurns(part, sync);
+    this.#startMaintenance(strategy, sync);
     return isOver(take);
   }
 
-  #startTurns(part: LocalPart, sync: Sync): void {
-    this.#timers[sync] ??= setInterval(() => part.turn(this.#clock.nowUs()), part.turnMs).unref();
+  #startMaintenance(strategy: SyncStrategy, sync: Sync): void {
+    this.#timers[sync] ??= setInterval(() => strategy.maintain(this.#clock.nowUs()), strategy.maintenanceMs).unref();
   }
 
   #undo(group: TakeGroup, start: number, end: number, nowUs: number): void {
@@ -167,7 +167,7 @@ export class SyncStore implements Store, SplitOwner {
 
   #putBack(take: Take, nowUs: number): void {
     if (!take.paid || take.mode !== Mode.pay) return;
-    this.#parts[take.limit.sync]?.undo(take, nowUs);
+    this.#strategies[take.limit.sync]?.undo(take, nowUs);
     take.paid = false;
     take.paidAtUs = 0;
   }
@@ -181,7 +181,7 @@ export class SyncStore implements Store, SplitOwner {
         const isRefund = take.mode === Mode.refund;
         const isUndone = take.mode === Mode.pay && (isRefused || this.#isOver[i] === true);
         // The second pass shows what the first one has left.
-        if (pass === 0 ? isUndone || isRefund : !isRefund) this.#parts[take.limit.sync]?.conclude(take, nowUs);
+        if (pass === 0 ? isUndone || isRefund : !isRefund) this.#strategies[take.limit.sync]?.conclude(take, nowUs);
       }
     }
   }
@@ -200,24 +200,30 @@ export class SyncStore implements Store, SplitOwner {
     for (let i = 0; i < call.askedTakes; i++) {
       const asked = call.remote.takes[i] as Take;
       const { sync } = asked.limit;
-      const part = asked.mode === Mode.pay ? this.#parts[sync] : undefined;
-      if (part !== undefined) this.#startTurns(part, sync);
-      const wish = part?.wish(asked, nowUs) ?? 0;
-      if (wish > 0) call.addWish(asked, wish);
-      else call.wishes.push(-1);
+      const strategy = asked.mode === Mode.pay ? this.#strategies[sync] : undefined;
+      if (strategy !== undefined) this.#startMaintenance(strategy, sync);
+      const prefetch = strategy?.prefetch(asked, nowUs) ?? 0;
+      if (prefetch > 0) call.addPrefetch(asked, prefetch);
+      else call.prefetches.push(-1);
     }
     return call;
   }
 
-  /** The shared part is settled: joins both, and writes the call's own group unless that is in other use by now. */
+  /** The shared part is settled: joins both parts, and writes the call's own group unless that is in other use by now. */
   #finish(call: SplitCall): void {
     const nowUs = this.#clock.nowUs();
     const { remote, local, group } = call;
     for (let i = 0; i < call.askedTakes; i++) {
       const asked = remote.takes[i] as Take;
       // What a denial memory says is up to a second old: good for refusing, not for granting.
-      const isNews = asked.outcome !== Outcome.unanswered && remote.source === Source.store;
-      this.#parts[asked.limit.sync]?.learn(asked, isNews ? asked : undefined, call.wishOf(i), call.sentUs, nowUs);
+      const isFromStore = asked.outcome !== Outcome.unanswered && remote.source === Source.store;
+      this.#strategies[asked.limit.sync]?.learn(
+        asked,
+        isFromStore ? asked : undefined,
+        call.prefetchOf(i),
+        call.sentUs,
+        nowUs,
+      );
     }
     const isCurrent = group !== undefined && group.generation === call.generation;
     let hasChanged = namesBucketTwice(local);
@@ -232,11 +238,11 @@ export class SyncStore implements Store, SplitOwner {
     }
     for (let i = 0; i < local.size; i++) {
       const take = local.takes[i] as Take;
-      if (take.mode === Mode.refund || hasChanged) this.#parts[take.limit.sync]?.conclude(take, nowUs);
+      if (take.mode === Mode.refund || hasChanged) this.#strategies[take.limit.sync]?.conclude(take, nowUs);
     }
     if (isCurrent) writeAnswer(call, group);
     else {
-      // Nobody hears of it, so it is as if it had not been taken. What was wished for is kept.
+      // No caller waits for the answer any more: what it paid is given back. What was prefetched is kept.
       remote.size = call.askedTakes;
       this.#store.giveBack(remote);
     }
@@ -270,11 +276,11 @@ function isOverIn(call: SplitCall, descriptor: number): boolean {
 }
 
 function writeAnswer(call: SplitCall, group: TakeGroup): void {
-  const { remote, local, places } = call;
+  const { remote, local, answerIndexes } = call;
   group.source = remote.source;
   for (let i = 0; i < group.size; i++) {
-    const place = places[i] ?? 0;
-    const from = place >= 0 ? remote.takes[place] : local.takes[-1 - place];
+    const index = answerIndexes[i] ?? 0;
+    const from = index >= 0 ? remote.takes[index] : local.takes[-1 - index];
     if (from !== undefined) copyAnswer(from, group.takes[i] as Take);
   }
   const hasFailed = remote.verdict === Verdict.failed;

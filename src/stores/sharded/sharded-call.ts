@@ -1,5 +1,5 @@
-// One call whose buckets lie in several places: its parts, and how the whole is settled once every part has answered or
-// failed. Pooled. Which bucket lies where, and how a part is settled there, is for others to say.
+// One call whose buckets lie at several shards: its parts, and how the call is settled once every part has answered or
+// failed. Pooled.
 
 import type { StoreError } from "../../core/errors.ts";
 import {
@@ -15,22 +15,22 @@ import {
 } from "../../core/take.ts";
 import { costToReturn, isGroupRefused, isOver, takeBack, Unpaid } from "../../core/verdict.ts";
 import type { Settled } from "../store.ts";
-import { giveBackAtPlaces, type Places } from "./places.ts";
+import { giveBackAtShards, type Shards } from "./shards.ts";
 
 const NOBODY: Settled = { settled: () => undefined };
 
-/** The takes of the call that lie in one place, in the order of the call. */
+/** The takes of the call that lie at one shard, in the order of the call. */
 interface Part {
-  place: number;
+  shard: number;
   readonly group: TakeGroup;
   /** How many of its answers were read. */
   read: number;
 }
 
 /** A call under way. */
-export class PartCall implements Settled {
-  readonly #places: Places;
-  readonly #onDone: (call: PartCall) => void;
+export class ShardedCall implements Settled {
+  readonly #shards: Shards;
+  readonly #onDone: (call: ShardedCall) => void;
   /** Those of this call first, then ones from earlier calls, empty. */
   readonly #parts: Part[] = [];
   #size = 0;
@@ -44,12 +44,12 @@ export class PartCall implements Settled {
   #hasDenied = false;
   #waiting = 0;
 
-  constructor(places: Places, onDone: (call: PartCall) => void) {
-    this.#places = places;
+  constructor(shards: Shards, onDone: (call: ShardedCall) => void) {
+    this.#shards = shards;
     this.#onDone = onDone;
   }
 
-  /** Takes at all places at once; as Store.take. */
+  /** Takes at all shards at once; as Store.take. */
   begin(group: TakeGroup, then: Settled): boolean {
     this.#group = group;
     this.#generation = group.generation;
@@ -59,8 +59,8 @@ export class PartCall implements Settled {
     // One more than there are parts: whoever answers at once does not end the call before all were asked.
     this.#waiting = this.#size + 1;
     for (let i = 0; i < this.#size; i++) {
-      const { place, group: asked } = this.#parts[i] as Part;
-      if (this.#places.takeAt(place, asked, this)) this.#waiting--;
+      const { shard, group: asked } = this.#parts[i] as Part;
+      if (this.#shards.takeAt(shard, asked, this)) this.#waiting--;
     }
     this.#waiting--;
     if (this.#waiting > 0) return false;
@@ -86,7 +86,7 @@ export class PartCall implements Settled {
     for (let i = 0; i < group.size; i++) if ((group.takes[i] as Take).mode === Mode.denied) this.#hasDenied = true;
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
-      const part = this.#partAt(this.#places.placeOf(take), group);
+      const part = this.#partAt(this.#shards.shardOf(take), group);
       const copy = copyQuestion(take, part.group);
       if (take.mode === Mode.denied) copyAnswer(take, copy);
       // A counter that the local cache denies keeps the others from being charged, wherever they are.
@@ -95,22 +95,22 @@ export class PartCall implements Settled {
     }
   }
 
-  #partAt(place: number, group: TakeGroup): Part {
+  #partAt(shard: number, group: TakeGroup): Part {
     for (let i = 0; i < this.#size; i++) {
       const part = this.#parts[i] as Part;
-      if (part.place === place) return part;
+      if (part.shard === shard) return part;
     }
     let part = this.#parts[this.#size];
     if (part === undefined) {
-      part = { place, group: new TakeGroup(), read: 0 };
+      part = { shard, group: new TakeGroup(), read: 0 };
       this.#parts.push(part);
     }
     this.#size++;
-    part.place = place;
+    part.shard = shard;
     part.group.deadlineUs = group.deadlineUs;
     part.group.hasCounters = group.hasCounters;
     part.group.stopsAtOver = group.stopsAtOver;
-    // Quota descriptors refuse a call together, and no place sees them all.
+    // Quota descriptors refuse a call together, and no shard sees them all.
     part.group.hasSpareQuota = true;
     return part;
   }
@@ -119,7 +119,7 @@ export class PartCall implements Settled {
     const group = this.#group;
     this.#undoCharges();
     if (group === undefined || group.generation !== this.#generation) {
-      // Nobody hears of it, so it is as if it had not been taken.
+      // No caller waits for the answer any more: what was paid is given back.
       for (let i = 0; i < this.#size; i++) this.#giveBack((this.#parts[i] as Part).group);
       return;
     }
@@ -145,9 +145,9 @@ export class PartCall implements Settled {
   #giveBack(group: TakeGroup): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
-      if (take.paid && costToReturn(take) > 0) this.#places.onUndone?.(take);
+      if (take.paid && costToReturn(take) > 0) this.#shards.onUndone?.(take);
     }
-    if (group.size > 0) giveBackAtPlaces(this.#places, group);
+    if (group.size > 0) giveBackAtShards(this.#shards, group);
   }
 
   #end(): void {
@@ -173,11 +173,11 @@ export class PartCall implements Settled {
     return undefined;
   }
 
-  /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a place where no counter is over has charged its counters all the same. */
+  /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a shard where no counter is over has charged its counters all the same. */
   #undoCharges(): void {
     if (!this.#stopsAtOver || !this.#isCounterOver()) return;
     for (let i = 0; i < this.#size; i++) {
-      const { place, group } = this.#parts[i] as Part;
+      const { shard, group } = this.#parts[i] as Part;
       const refunds = new TakeGroup();
       for (let t = 0; t < group.size; t++) {
         const take = group.takes[t] as Take;
@@ -192,7 +192,7 @@ export class PartCall implements Settled {
       }
       if (refunds.size === 0) continue;
       refunds.hasCounters = true;
-      this.#places.takeAt(place, refunds, NOBODY);
+      this.#shards.takeAt(shard, refunds, NOBODY);
     }
   }
 

@@ -1,4 +1,4 @@
-// A call over several places is settled as by one store with all the buckets, never grants more, and leaves nothing behind
+// A call over several shards is settled as by one store with all the buckets, never grants more, and leaves nothing behind
 // when it is refused or fails.
 
 import fc from "fast-check";
@@ -6,28 +6,28 @@ import { describe, expect, test } from "vitest";
 import { StoreError } from "../../src/core/errors.ts";
 import { Algorithm } from "../../src/core/limit.ts";
 import { Kind, Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../src/core/take.ts";
+import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
+import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
 import type { Store } from "../../src/stores/store.ts";
-import { DenialMemory } from "../../src/stores/wrappers/denial-memory.ts";
-import { SeveralStores } from "../../src/stores/wrappers/several-stores.ts";
 import { type Ask, groupOf, START_US } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
 import { ScriptedStore } from "../support/scripted-store.ts";
 import { type History, limitOf } from "./histories.ts";
-import { gistsOf, historiesInPlaces } from "./histories-in-places.ts";
+import { gistsOf, historiesOnShards } from "./histories-on-shards.ts";
 import { ReferenceStore } from "./reference-store.ts";
 import { answerOf, type GroupAnswer, MUST_SETTLE_AT_ONCE, replayAtOnce } from "./replay.ts";
 
-const PLACES = 3;
-/** All buckets of an identity lie in one place. */
-function placeOf(take: Pick<Take, "bucketKey">): number {
-  return Number(/id=(\d+)/.exec(take.bucketKey)?.[1] ?? 0) % PLACES;
+const SHARDS = 3;
+/** All buckets of an identity lie in one shard. */
+function shardOf(take: Pick<Take, "bucketKey">): number {
+  return Number(/id=(\d+)/.exec(take.bucketKey)?.[1] ?? 0) % SHARDS;
 }
 
-function overPlaces<S extends Store>(open: () => S): { readonly store: SeveralStores; readonly places: readonly S[] } {
-  const places: [S, ...S[]] = [open(), ...Array.from({ length: PLACES - 1 }, open)];
-  return { store: new SeveralStores(places, placeOf), places };
+function overShards<S extends Store>(open: () => S): { readonly store: SeveralStores; readonly shards: readonly S[] } {
+  const shards: [S, ...S[]] = [open(), ...Array.from({ length: SHARDS - 1 }, open)];
+  return { store: new SeveralStores(shards, shardOf), shards };
 }
 
 /** Where all buckets of a history stand after it. */
@@ -43,10 +43,10 @@ function standings(history: History, store: Store): GroupAnswer[] {
 
 test("calls one after another are answered as by one store, and leave the same in the buckets", () => {
   fc.assert(
-    fc.property(historiesInPlaces(PLACES + 1), (history) => {
+    fc.property(historiesOnShards(SHARDS + 1), (history) => {
       const clock = new ManualClock();
       const one = new ReferenceStore(clock);
-      const several = overPlaces(() => new ReferenceStore(clock)).store;
+      const several = overShards(() => new ReferenceStore(clock)).store;
       const expected = replayAtOnce(one, clock, history);
       const stands = standings(history, one);
       expect(gistsOf(history, replayAtOnce(several, clock, history))).toEqual(gistsOf(history, expected));
@@ -61,12 +61,12 @@ const bucket = makeLimit({ algorithm: Algorithm.tokenBucket, amount: 10, burst: 
 describe("calls at the same time", () => {
   test("are never granted more than one store would, whatever the order of the answers", () => {
     const asks = fc.array(fc.tuple(fc.nat(3), fc.nat(3), fc.integer({ min: 1, max: 6 })), { maxLength: 12 });
-    const order = fc.array(fc.nat(PLACES - 1), { maxLength: 30 });
+    const order = fc.array(fc.nat(SHARDS - 1), { maxLength: 30 });
     fc.assert(
       fc.property(asks, order, (calls, releases) => {
         const clock = new ManualClock(START_US);
-        const { store, places } = overPlaces(() => new ScriptedStore(clock));
-        for (const place of places) place.holdsBack = true;
+        const { store, shards } = overShards(() => new ScriptedStore(clock));
+        for (const shard of shards) shard.holdsBack = true;
         const granted = new Map<number, number>();
         let answered = 0;
         for (const [one, other, cost] of calls) {
@@ -82,12 +82,12 @@ describe("calls at the same time", () => {
           };
           if (store.take(group, { settled })) settled();
         }
-        for (const place of releases) places[place]?.release();
-        for (const place of places) place.release();
+        for (const shard of releases) shards[shard]?.release();
+        for (const shard of shards) shard.release();
         expect(answered).toBe(calls.length);
         expect(Math.max(0, ...granted.values())).toBeLessThanOrEqual(bucket.burst);
         // What was refused is in no bucket any more.
-        for (const place of places) place.holdsBack = false;
+        for (const shard of shards) shard.holdsBack = false;
         for (let id = 0; id < 4; id++) {
           const group = groupOf([{ limit: bucket, identity: String(id), mode: Mode.peek }], "");
           store.take(group, MUST_SETTLE_AT_ONCE);
@@ -101,26 +101,26 @@ describe("calls at the same time", () => {
 
 const full = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 0, windowSeconds: 60 });
 
-/** Two places whose answers a test decides; identities 0 and 1 lie in the one and the other. */
-function twoPlaces() {
+/** Two shards whose answers a test decides; identities 0 and 1 lie in the one and the other. */
+function twoShards() {
   const clock = new ManualClock(START_US);
-  const places: [ScriptedStore, ScriptedStore] = [new ScriptedStore(clock), new ScriptedStore(clock)];
-  const store = new SeveralStores(places, (take) => placeOf(take) % 2);
+  const shards: [ScriptedStore, ScriptedStore] = [new ScriptedStore(clock), new ScriptedStore(clock)];
+  const store = new SeveralStores(shards, (take) => shardOf(take) % 2);
   const ask = (asks: readonly Ask[], hasSpareQuota = false): TakeGroup => {
     const group = groupOf(asks, "", hasSpareQuota);
     store.take(group, MUST_SETTLE_AT_ONCE);
     return group;
   };
   const left = (identity: string) => ask([{ limit: bucket, identity, mode: Mode.peek }]).takes[0]?.remaining;
-  return { places, store, ask, left };
+  return { shards, store, ask, left };
 }
 
 const down = new StoreError("STORE_UNREACHABLE", "away", { transient: true });
 
-describe("when a place fails", () => {
+describe("when a shard fails", () => {
   test("its takes are unanswered, and what the others paid stands until it is given back", () => {
-    const { places, store, ask, left } = twoPlaces();
-    places[1].failure = down;
+    const { shards, store, ask, left } = twoShards();
+    shards[1].failure = down;
     const group = ask([
       { limit: bucket, identity: "0", cost: 3 },
       { limit: bucket, identity: "0", cost: 2, mode: Mode.postPaid, descriptor: 5 },
@@ -133,10 +133,10 @@ describe("when a place fails", () => {
     expect(left("0")).toBe(10);
   });
 
-  test("refunds of the other places stand", () => {
-    const { places, ask, left } = twoPlaces();
+  test("refunds of the other shards stand", () => {
+    const { shards, ask, left } = twoShards();
     ask([{ limit: bucket, identity: "0", cost: 6 }]);
-    places[1].failure = down;
+    shards[1].failure = down;
     ask([
       { limit: bucket, identity: "0", cost: 4, mode: Mode.refund },
       { limit: bucket, identity: "1" },
@@ -144,9 +144,9 @@ describe("when a place fails", () => {
     expect(left("0")).toBe(8);
   });
 
-  test("a limit of another place refuses the call all the same", () => {
-    const { places, ask, left } = twoPlaces();
-    places[1].failure = down;
+  test("a limit of another shard refuses the call all the same", () => {
+    const { shards, ask, left } = twoShards();
+    shards[1].failure = down;
     const group = ask([
       { limit: full, identity: "0" },
       { limit: bucket, identity: "0" },
@@ -158,11 +158,11 @@ describe("when a place fails", () => {
   });
 
   test("quota descriptors refuse only if all are known to be over", () => {
-    const { places, ask } = twoPlaces();
-    places[1].failure = down;
+    const { shards, ask } = twoShards();
+    shards[1].failure = down;
     const quotas: Ask[] = ["0", "1"].map((identity) => ({ limit: full, identity, kind: Kind.quota }));
     expect(ask(quotas).verdict).toBe(Verdict.failed);
-    places[1].failure = undefined;
+    shards[1].failure = undefined;
     expect(ask(quotas).verdict).toBe(Verdict.refused);
     expect(ask(quotas, true).verdict).toBe(Verdict.allowed);
   });
@@ -170,14 +170,14 @@ describe("when a place fails", () => {
 
 test("a refusal for what another call held for a moment is not remembered", () => {
   const clock = new ManualClock(START_US);
-  const places: [ScriptedStore, ScriptedStore] = [new ScriptedStore(clock), new ScriptedStore(clock)];
+  const shards: [ScriptedStore, ScriptedStore] = [new ScriptedStore(clock), new ScriptedStore(clock)];
   const several = new SeveralStores(
-    places,
-    (take) => placeOf(take) % 2,
+    shards,
+    (take) => shardOf(take) % 2,
     ({ bucketKey }) => memory.forgetRefusal(bucketKey),
   );
   const memory = new DenialMemory(several, { clock, entriesMax: 100 });
-  places[1].holdsBack = true;
+  shards[1].holdsBack = true;
   const holding = groupOf(
     [
       { limit: bucket, identity: "0", cost: 10 },
@@ -192,14 +192,14 @@ test("a refusal for what another call held for a moment is not remembered", () =
     return group.verdict;
   };
   expect(askFor()).toBe(Verdict.refused);
-  places[1].release();
+  shards[1].release();
   expect(holding.verdict).toBe(Verdict.refused);
   expect(askFor()).toBe(Verdict.allowed);
 });
 
-describe("a descriptor whose limits lie in two places", () => {
+describe("a descriptor whose limits lie in two shards", () => {
   test("is paid in neither if it is over in one, and the call passes if it is a shadow", () => {
-    const { ask, left } = twoPlaces();
+    const { ask, left } = twoShards();
     const group = ask([
       { limit: bucket, identity: "0", descriptor: 0, kind: Kind.shadow },
       { limit: full, identity: "1", descriptor: 0, kind: Kind.shadow },
@@ -212,8 +212,8 @@ describe("a descriptor whose limits lie in two places", () => {
 });
 
 test("a call that is over when its answer comes is given back whole", () => {
-  const { places, store, left } = twoPlaces();
-  places[0].holdsBack = true;
+  const { shards, store, left } = twoShards();
+  shards[0].holdsBack = true;
   const group = groupOf(
     [
       { limit: bucket, identity: "0" },
@@ -227,8 +227,8 @@ test("a call that is over when its answer comes is given back whole", () => {
   };
   expect(store.take(group, { settled })).toBe(false);
   group.reset();
-  places[0].release();
-  places[0].holdsBack = false;
+  shards[0].release();
+  shards[0].holdsBack = false;
   expect(heard).toBe(0);
   expect([left("0"), left("1")]).toEqual([10, 10]);
 });
@@ -239,7 +239,7 @@ describe("counters that stop at over", () => {
   const charge = (limit: Ask["limit"], identity: string, mode: Mode = Mode.charge): Ask => ({ limit, identity, mode });
 
   function charged(asks: readonly Ask[], stopsAtOver: boolean) {
-    const rig = twoPlaces();
+    const rig = twoShards();
     const group = groupOf(asks, "");
     group.hasCounters = true;
     group.stopsAtOver = stopsAtOver;
@@ -261,14 +261,14 @@ describe("counters that stop at over", () => {
   }
 
   test.each([
-    { name: "are charged in one place if one in another is over", stops: false, counted: 1, paid: true, next: 2 },
+    { name: "are charged in one shard if one in another is over", stops: false, counted: 1, paid: true, next: 2 },
     { name: "are not if the call stops at over", stops: true, counted: 0, paid: false, next: 1 },
   ])("$name", ({ stops, counted, paid, next }) => {
     const found = charged([charge(counter, "0"), charge(none, "1")], stops);
     expect(found).toEqual({ verdict: Verdict.refused, counted, paid, next });
   });
 
-  test("are not charged if the local cache denies one in another place", () => {
+  test("are not charged if the local cache denies one in another shard", () => {
     const asks = [charge(counter, "0"), charge(none, "1", Mode.denied)];
     expect(charged(asks, true)).toEqual({ verdict: Verdict.refused, counted: 0, paid: false, next: 1 });
   });

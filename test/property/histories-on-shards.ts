@@ -1,4 +1,4 @@
-// Histories of calls whose buckets lie in several places, and what a store over the places tells exactly as one store does.
+// Histories of calls whose buckets lie in several shards, and what a store over the shards tells exactly as one store does.
 
 import type fc from "fast-check";
 import { Kind, Mode } from "../../src/core/take.ts";
@@ -15,10 +15,10 @@ const SHAPE = {
 } as const;
 
 /**
- * Histories in which every descriptor has one identity, so that its limits lie in one place, and no call refunds a bucket
+ * Histories in which every descriptor has one identity, so that its limits lie in one shard, and no call refunds a bucket
  * that it also takes from: a window's refund then goes first to what the same call has paid, and less is given back.
  */
-export function historiesInPlaces(identities: number): fc.Arbitrary<History> {
+export function historiesOnShards(identities: number): fc.Arbitrary<History> {
   return histories(SHAPE).map((history) => ({
     ...history,
     steps: history.steps.map((step) => {
