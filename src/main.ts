@@ -1,10 +1,11 @@
 #!/usr/bin/env node
 // Process entry: hands the command line its `serve`, and turns signals into reloads and an orderly end. With WORKERS the
-// first process is a supervisor, which runs this program again for each worker and passes on what signals mean.
+// first process is a supervisor, which runs this program again for each worker and passes on what signals mean. Only who
+// decides calls loads the app.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { type App, startApp } from "./app.ts";
+import type { App } from "./app.ts";
 import { runCommandLine } from "./cli/program.ts";
 import { type Clock, SystemClock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
@@ -46,7 +47,7 @@ async function serve(): Promise<void> {
   const count = workerCountOf(settings.workers);
   let supervisor: Supervisor | undefined;
   const start = async (): Promise<Running> => {
-    if (count === 1) return startApp({ settings, clock, logger, version });
+    if (count === 1) return (await import("./app.ts")).startApp({ settings, clock, logger, version });
     supervisor = new Supervisor({ settings, clock, logger, count, env, file: fileURLToPath(import.meta.url) });
     await supervisor.start();
     return supervisor;
@@ -114,6 +115,7 @@ async function work(): Promise<void> {
   const clock = new SystemClock();
   const logger = loggerOf(settings, clock, link.number);
   try {
+    const { startApp } = await import("./app.ts");
     app = await startApp({ settings, clock, logger, version, link });
   } catch (error) {
     const isOurs = !(error instanceof ConfigError);

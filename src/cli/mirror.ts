@@ -3,9 +3,8 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Clock, SystemClock } from "../core/clock.ts";
 import { type CompareOptions, IGNORABLE_FIELDS, type IgnorableField } from "../mirror/compare.ts";
-import { replay } from "../mirror/replay.ts";
 import { type Report, reportText, troubleShare } from "../mirror/report.ts";
-import { type ListenAddress, runMirror } from "../mirror/run-mirror.ts";
+import type { ListenAddress } from "../mirror/run-mirror.ts";
 import { VALUE_MODES, type ValueMode } from "../mirror/value-guard.ts";
 import { durationMs, HOST_NAME, listOf, oneOf, PORT, type SettingType } from "../settings/value-types.ts";
 import { createLogger } from "../telemetry/logger.ts";
@@ -148,6 +147,7 @@ async function runUntilStopped(
   const clock: Clock = new SystemClock();
   // The report alone goes to standard output.
   const write = (line: string) => terminal.err(line);
+  const { runMirror } = await import("../mirror/run-mirror.ts");
   const running = await runMirror({
     answerFrom,
     compareWith,
@@ -168,6 +168,7 @@ async function runUntilStopped(
 
 async function replayFile(file: string, flags: ReplayFlags, terminal: Terminal): Promise<void> {
   const isPaced = Number.isFinite(flags.speed);
+  const { replay } = await import("../mirror/replay.ts");
   const report = await replay({
     file,
     target: flags.target,

@@ -1,11 +1,9 @@
-// The command line: names, options and help of every command. What they do is in a file each.
+// The command line: names, options and help of every command. What they do is in a file each, loaded when it is run: with
+// what they need that takes longer than the rest of a command.
 
 import { Command, CommanderError } from "commander";
 import { collect, parseDescriptor, parseEntry, parseWhole, type TypedEntry } from "./arguments.ts";
-import { ask } from "./ask.ts";
 import { addBuckets } from "./buckets.ts";
-import { checkRules } from "./check-rules.ts";
-import { explainRules } from "./explain-rules.ts";
 import { addMirror } from "./mirror.ts";
 import { addReferenceCommands } from "./reference-commands.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
@@ -126,8 +124,9 @@ Examples:
   headgate check --strict --json rules/edge.yaml
 `,
     )
-    .action((path: string | undefined, options: { mergeDomains?: true; strict?: true; json?: true }) =>
-      checkRules(
+    .action(async (path: string | undefined, options: { mergeDomains?: true; strict?: true; json?: true }) => {
+      const { checkRules } = await import("./check-rules.ts");
+      await checkRules(
         {
           path,
           mergesDomains: options.mergeDomains,
@@ -135,8 +134,8 @@ Examples:
           asJson: options.json ?? false,
         },
         terminal,
-      ),
-    );
+      );
+    });
 }
 
 interface ExplainFlags {
@@ -172,8 +171,9 @@ Examples:
   headgate explain --domain edge --server localhost:8080 tenant=acme
 `,
     )
-    .action((entries: readonly TypedEntry[] | undefined, flags: ExplainFlags) =>
-      explainRules(
+    .action(async (entries: readonly TypedEntry[] | undefined, flags: ExplainFlags) => {
+      const { explainRules } = await import("./explain-rules.ts");
+      await explainRules(
         {
           domain: flags.domain,
           entries: entries ?? [],
@@ -184,8 +184,8 @@ Examples:
           asJson: flags.json ?? false,
         },
         terminal,
-      ),
-    );
+      );
+    });
 }
 
 interface AskFlags {
@@ -231,8 +231,9 @@ Examples:
   headgate ask --domain edge --server ratelimit:8081 --hits 5 tenant=acme
 `,
     )
-    .action((descriptors: readonly (readonly TypedEntry[])[], flags: AskFlags) =>
-      ask(
+    .action(async (descriptors: readonly (readonly TypedEntry[])[], flags: AskFlags) => {
+      const { ask } = await import("./ask.ts");
+      await ask(
         {
           domain: flags.domain,
           descriptors,
@@ -244,6 +245,6 @@ Examples:
           asJson: flags.json ?? false,
         },
         terminal,
-      ),
-    );
+      );
+    });
 }

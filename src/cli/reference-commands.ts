@@ -3,8 +3,6 @@
 
 import { type Command, InvalidArgumentError } from "commander";
 import { parseDescriptor } from "./arguments.ts";
-import { ask } from "./ask.ts";
-import { checkRules } from "./check-rules.ts";
 import { FlagError, parseGoFlags } from "./go-flags.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -37,6 +35,7 @@ function addConfigCheck(program: Command, terminal: Terminal): void {
         if (path === "") throw new FlagError("flag -config_dir is needed: the directory of the rule files");
         refuseRest(rest);
         const mergesDomains = values.get("merge_domain_configs") === "true" ? true : undefined;
+        const { checkRules } = await import("./check-rules.ts");
         await checkRules({ path, mergesDomains, everyFile: true, isStrict: false, asJson: false }, terminal);
       }),
     );
@@ -65,6 +64,7 @@ function addClient(program: Command, terminal: Terminal): void {
         if (domain === "") throw new FlagError("flag -domain is needed");
         if (descriptors.length === 0) throw new FlagError("flag -descriptors is needed, as key=value,key2=value2");
         refuseRest(rest);
+        const { ask } = await import("./ask.ts");
         await ask(
           {
             domain,

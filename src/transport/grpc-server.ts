@@ -2,10 +2,9 @@
 
 import type { Socket } from "node:net";
 import { ServerCredentials } from "@grpc/grpc-js";
-import { cannotListen } from "../core/cannot-listen.ts";
-import type { ConfigError } from "../core/errors.ts";
 import type { SocketSource } from "../core/socket-source.ts";
 import { type ConnectionLoads, MovingAverage } from "./connection-loads.ts";
+import { grpcCannotListen } from "./grpc-cannot-listen.ts";
 import { createGrpcServices, type GrpcServices, type ServicesOptions } from "./grpc-services.ts";
 import { clientNameInterceptor, FileCredentials } from "./tls-credentials.ts";
 import type { TlsFiles } from "./tls-files.ts";
@@ -90,20 +89,6 @@ function loadsOf({ context }: GrpcServices): ConnectionLoads {
 
 function credentialsOf({ tls }: GrpcServerOptions): ServerCredentials {
   return tls === undefined ? ServerCredentials.createInsecure() : new FileCredentials(tls);
-}
-
-/** Why the gRPC port can't be listened on, in one sentence that names the setting. */
-export function grpcCannotListen(
-  address: string,
-  options: { readonly unixSocket?: string | undefined },
-  error: Error,
-): ConfigError {
-  return cannotListen(
-    "gRPC",
-    address,
-    options.unixSocket === undefined ? "GRPC_HOST and GRPC_PORT" : "GRPC_UDS",
-    error,
-  );
 }
 
 function drain(services: GrpcServices, graceMs: number): Promise<void> {

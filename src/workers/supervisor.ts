@@ -8,7 +8,7 @@ import { ConfigError } from "../core/errors.ts";
 import type { Settings } from "../settings.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { SupervisorPage } from "../telemetry/supervisor-page.ts";
-import { grpcCannotListen } from "../transport/grpc-server.ts";
+import { grpcCannotListen } from "../transport/grpc-cannot-listen.ts";
 import { removeAbandonedSocket } from "../transport/unix-socket.ts";
 import { nameOf, targetOf } from "./addresses.ts";
 import { chooseWorker } from "./choose-worker.ts";

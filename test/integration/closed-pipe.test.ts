@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
+import { PROGRAM } from "../support/built-program.ts";
 import { ownProcess } from "../support/child-processes.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -17,7 +18,7 @@ interface Ended {
 /** Runs the built program with one of its outputs closed before it can write. */
 async function runWithout(closed: "stdout" | "stderr", args: readonly string[]): Promise<Ended> {
   const child = ownProcess(
-    spawn(process.execPath, ["dist/main.js", ...args], { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] }),
+    spawn(process.execPath, [...PROGRAM, ...args], { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] }),
   );
   child[closed].destroy();
   const open = child[closed === "stdout" ? "stderr" : "stdout"];

@@ -4,18 +4,18 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ConfigError } from "../../src/core/errors.ts";
 import { readSettings } from "../../src/settings.ts";
+import { PROGRAM } from "../support/built-program.ts";
 import { ownProcess } from "../support/child-processes.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { freePort, RedisServer } from "../support/redis-server.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient } from "../support/test-app.ts";
 
-const MAIN = resolve(import.meta.dirname, "../../dist/main.js");
 /** In every secret, and in nothing else: whatever form it comes out in, unless it is encoded as a whole, this shows. */
 const MARK = "Sesame7Open";
 const PASSWORD = `p:${MARK}/@#%&"' \\x`;
@@ -64,7 +64,7 @@ async function runService(env: Readonly<Record<string, string>>): Promise<Output
   const child = ownProcess(
     spawn(
       process.execPath,
-      [`--report-directory=${reports}`, "--report-on-signal", "--report-uncaught-exception", MAIN, "serve"],
+      [`--report-directory=${reports}`, "--report-on-signal", "--report-uncaught-exception", ...PROGRAM, "serve"],
       {
         env: {
           PATH: process.env.PATH ?? "",
@@ -325,7 +325,7 @@ test("a crash leaves a report without secrets", async () => {
   };
   const reports = await mkdtemp(join(folder, "crash-"));
   const child = ownProcess(
-    spawn(process.execPath, ["--report-uncaught-exception", `--report-directory=${reports}`, MAIN, "serve"], {
+    spawn(process.execPath, ["--report-uncaught-exception", `--report-directory=${reports}`, ...PROGRAM, "serve"], {
       env: {
         PATH: process.env.PATH ?? "",
         HOST: "127.0.0.1",

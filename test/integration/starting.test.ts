@@ -3,17 +3,17 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
 import { connect, createServer, type Server } from "node:net";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { PROGRAM, requireProgram } from "../support/built-program.ts";
 import { freePort } from "../support/redis-server.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const MAIN = join(ROOT, "dist/main.js");
 /** For the process of a test that has failed already: much more than a start takes, even on a busy machine. */
 const END_MS = 90_000;
 
@@ -26,7 +26,7 @@ let mute: Server;
 const mutePort = () => (mute.address() as { port: number }).port;
 
 beforeAll(async () => {
-  if (!existsSync(MAIN)) throw new Error("dist/main.js is missing: run `npm run build` first (npm test does)");
+  requireProgram();
   writeFileSync(join(folder, "rules.yaml"), "domain: edge\n");
   nobody = await freePort();
   mute = createServer((socket) => socket.on("error", () => undefined).resume()).listen(0, "127.0.0.1");
@@ -56,7 +56,7 @@ interface Started {
 
 function startProcess(
   env: Readonly<Record<string, string>>,
-  command: readonly string[] = [process.execPath, MAIN, "serve"],
+  command: readonly string[] = [process.execPath, ...PROGRAM, "serve"],
 ): Started {
   const [program = "", ...args] = command;
   const child = spawn(program, args, {

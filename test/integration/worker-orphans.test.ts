@@ -4,12 +4,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
-import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, test } from "vitest";
+import { PROGRAM } from "../support/built-program.ts";
 import { ownProcess } from "../support/child-processes.ts";
 
-const MAIN = resolve(import.meta.dirname, "../../dist/main.js");
 /** Seen by every process that a test starts, so that those of a killed supervisor can be found. */
 const MARK = "HEADGATE_TEST_RUN";
 
@@ -48,7 +47,7 @@ function marked(mark: string): number[] {
 
 function start(mark: string, env: Readonly<Record<string, string>>): ChildProcess {
   return ownProcess(
-    spawn(process.execPath, [MAIN, "serve"], {
+    spawn(process.execPath, [...PROGRAM, "serve"], {
       env: {
         PATH: process.env.PATH ?? "",
         HOST: "127.0.0.1",

@@ -2,13 +2,11 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { PROGRAM, requireProgram } from "./built-program.ts";
 import { ownProcess, showOnFailure } from "./child-processes.ts";
 
-const MAIN = resolve(import.meta.dirname, "../../dist/main.js");
 /** Only for a service that never comes: a busy machine may take long. */
 const START_MS = 45_000;
 
@@ -28,11 +26,11 @@ export interface ServiceProcess {
   readonly ended: Promise<number | null>;
 }
 
-/** Starts `node dist/main.js serve`; resolves when it listens. `npm test` builds dist first. */
+/** Starts `node dist/main.js serve`; resolves when it listens. */
 export async function startService(env: Readonly<Record<string, string>>): Promise<ServiceProcess> {
-  if (!existsSync(MAIN)) throw new Error("dist/main.js is missing: run `npm run build` first (npm test does)");
+  requireProgram();
   const child = ownProcess(
-    spawn(process.execPath, [MAIN, "serve"], {
+    spawn(process.execPath, [...PROGRAM, "serve"], {
       env: {
         PATH: process.env.PATH ?? "",
         TMPDIR: tmpdir(),

@@ -4,7 +4,8 @@
 import { rm } from "node:fs/promises";
 import type { Server } from "node:net";
 import { ServerCredentials } from "@grpc/grpc-js";
-import { type GrpcServer, type GrpcServerOptions, grpcCannotListen } from "../grpc-server.ts";
+import { grpcCannotListen } from "../grpc-cannot-listen.ts";
+import type { GrpcServer, GrpcServerOptions } from "../grpc-server.ts";
 import { createGrpcServices, type GrpcServices } from "../grpc-services.ts";
 import type { UnaryMethod } from "../unary-call.ts";
 import { removeAbandonedSocket } from "../unix-socket.ts";
