@@ -1,10 +1,10 @@
 -- What fixed and sliding windows have in common: where clock-aligned windows begin, and how one is counted in. Aligned to
 -- the Unix epoch, so that all processes and all stores agree.
--- Each function takes the state as `open` made it; nothing here calls Redis, take_all.lua reads and writes.
+-- Each function takes the state as `open` made it; nothing here calls Redis, the entry scripts read and write.
 local aligned_window = {}
 
 -- Start of the window that holds `at_us`.
-local function window_start_us(at_us, limit)
+function aligned_window.start_us(at_us, limit)
   return floor(at_us / limit.window_us) * limit.window_us
 end
 
@@ -27,3 +27,5 @@ end
 function aligned_window.paid_at_us(state, now_us)
   return max(now_us, state.start_us)
 end
+
+return aligned_window

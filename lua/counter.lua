@@ -78,3 +78,5 @@ function counter.refund(key, hits)
   if not count or count == 0 then return 0 end
   return redis.call('DECRBY', key, count < EXACT_MAX and digits(min(count, hits)) or digits(min(EXACT_MAX, hits)))
 end
+
+return counter

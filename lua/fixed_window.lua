@@ -1,7 +1,8 @@
 -- Fixed window: counts within one clock-aligned window and forgets at its end.
 -- state     string "start_us current"
 -- lifetime  until the window ends
--- Each function takes the state as `open` made it; nothing here calls Redis, take_all.lua reads and writes.
+-- Each function takes the state as `open` made it; nothing here calls Redis, the entry scripts read and write.
+local aligned_window = use('aligned_window')
 local fixed_window = {
   pay = aligned_window.pay, undo = aligned_window.undo, post_pay = aligned_window.post_pay,
   paid_at_us = aligned_window.paid_at_us,
@@ -9,7 +10,7 @@ local fixed_window = {
 
 -- State from what is saved (false: nothing), advanced to now. Nil if the text is nonsense.
 function fixed_window.open(saved, limit, now_us)
-  local aligned_us = window_start_us(now_us, limit)
+  local aligned_us = aligned_window.start_us(now_us, limit)
   local start_us, current, is_redated = aligned_us, 0, false
   if saved then
     local start_text, current_text = string.match(saved, '^(%d+) (%d+)$')
@@ -39,7 +40,7 @@ function fixed_window.refund(state, _, cost)
 end
 
 function fixed_window.give_back(state, limit, cost, paid_at_us)
-  if window_start_us(paid_at_us, limit) == state.start_us then
+  if aligned_window.start_us(paid_at_us, limit) == state.start_us then
     state.current = max(0, state.current - cost)
   end
 end
@@ -66,3 +67,5 @@ end
 function fixed_window.text(state)
   return digits(state.start_us, state.current)
 end
+
+return fixed_window

@@ -69,7 +69,7 @@ local function log_commit(state)
   state.pending = 0
 end
 
-local function log_new(key, limit, now_us)
+function sliding_log.new(key, limit, now_us)
   -- Entries first .. count count; those up to `kept` stand in the list as they are.
   return {
     key = key, texts = {}, at = {}, cost = {}, first = 1, count = 0, kept = 0, stored = 0, total = 0, pending = 0,
@@ -79,7 +79,7 @@ end
 
 -- State under `key`, advanced to now. Nil if it is no list or holds nonsense where it is read.
 function sliding_log.open(key, limit, now_us)
-  local state = log_new(key, limit, now_us)
+  local state = sliding_log.new(key, limit, now_us)
   local head = redis.pcall('LRANGE', key, '0', digits(HEAD_ENTRIES))
   if head.err then return nil end
   if #head == 0 then return state end
@@ -229,3 +229,5 @@ function sliding_log.write(state)
     end
   end
 end
+
+return sliding_log

@@ -1,7 +1,8 @@
 -- Sliding window: the count of this window plus the share of the previous one that a window ending now still covers.
 -- state     string "start_us current previous": start of the clock-aligned window that `current` counts in
 -- lifetime  until both counts have left the window
--- Each function takes the state as `open` made it; nothing here calls Redis, take_all.lua reads and writes.
+-- Each function takes the state as `open` made it; nothing here calls Redis, the entry scripts read and write.
+local aligned_window = use('aligned_window')
 local sliding_window = {
   pay = aligned_window.pay, undo = aligned_window.undo, post_pay = aligned_window.post_pay,
   paid_at_us = aligned_window.paid_at_us,
@@ -14,7 +15,7 @@ end
 
 -- State from what is saved (false: nothing), advanced to now. Nil if the text is nonsense.
 function sliding_window.open(saved, limit, now_us)
-  local aligned_us = window_start_us(now_us, limit)
+  local aligned_us = aligned_window.start_us(now_us, limit)
   local start_us, current, previous, is_redated = aligned_us, 0, 0, false
   if saved then
     local start_text, current_text, previous_text = string.match(saved, '^(%d+) (%d+) (%d+)$')
@@ -56,7 +57,7 @@ function sliding_window.refund(state, _, cost)
 end
 
 function sliding_window.give_back(state, limit, cost, paid_at_us)
-  local paid_in_us = window_start_us(paid_at_us, limit)
+  local paid_in_us = aligned_window.start_us(paid_at_us, limit)
   if paid_in_us == state.start_us then
     state.current = max(0, state.current - cost)
   elseif paid_in_us == state.start_us - limit.window_us then
@@ -88,3 +89,5 @@ end
 function sliding_window.text(state)
   return digits(state.start_us, state.current, state.previous)
 end
+
+return sliding_window

@@ -1,9 +1,8 @@
--- Takes for a list of groups, each settled as a whole and one after another, in one call. The only entry script.
+-- Entry script: takes for a list of groups, each settled as a whole and one after another, in one call.
 -- KEYS     every bucket's key, once
 -- ARGV     each a string of doubles
 --          1  time in microseconds, or 0 for the server's own
---          2  limits, per limit: algorithm (4: a counter), amount, burst, window in seconds,
---             most debt (of a counter: its lifetime in seconds)
+--          2  limits, as `read_limits` of the prelude says
 --          3  receipts to give back before anything is taken, per receipt: key, limit, cost, time of payment
 --          4  groups, per group: takes, latest time at which it may still pay (0: any),
 --             the sum of 1 if a quota descriptor without a limit has room, 2 if there are counters, 4 if a call that
@@ -13,33 +12,18 @@
 --          VERDICT_NO_COUNT (a counter's key holds no count) followed per take by: outcome (plus 4 if paid), remaining,
 --          wait and reset in microseconds, time of payment (of a counter: the count), capped hits
 -- state    as each algorithm's file says; damaged state (a wrong type, nonsense) is deleted and counts as none
--- lifetime set with every write, by the algorithm's reset time; a minute more if the time is given
+-- lifetime set with every write, by the algorithm's reset time; a minute more if the time is given (`read_clock`)
 -- All reads come before the first write, so that no fault of one key leaves another half written. A refusal writes nothing,
 -- but keeps a token bucket longer whose rate was lowered since it was written.
 
-local injected_us, limit_numbers, receipts, groups =
-  unpack_all(ARGV[1])[1], unpack_all(ARGV[2]), unpack_all(ARGV[3]), unpack_all(ARGV[4])
+local receipts, groups = unpack_all(ARGV[3]), unpack_all(ARGV[4])
+local now_us, lifetime_extra_ms = read_clock(struct.unpack('<d', ARGV[1]))
+local limits = read_limits(ARGV[2])
 
-local ALGORITHMS = { [0] = token_bucket, [1] = sliding_window, [2] = fixed_window, [3] = sliding_log, [4] = counter }
 local KEYS_PER_READ = 1000
 
-local now_us, lifetime_extra_ms = injected_us, 60000
-if now_us == 0 then
-  local time = redis.call('TIME')
-  now_us, lifetime_extra_ms = tonumber(time[1]) * 1000000 + tonumber(time[2]), 0
-end
-
-local limits = {}
 local has_states = false -- whether any limit is more than a counter
-for i = 1, #limit_numbers, 5 do
-  local seconds = limit_numbers[i + 3]
-  limits[#limits + 1] = {
-    algorithm = ALGORITHMS[limit_numbers[i]], amount = limit_numbers[i + 1], burst = limit_numbers[i + 2],
-    debt_max = limit_numbers[i + 4], tick_us = seconds, window_us = seconds * 1000000,
-    skew_us = min(seconds * 1000000, SKEW_US_MAX),
-  }
-  has_states = has_states or limits[#limits].algorithm ~= counter
-end
+for i = 1, #limits do has_states = has_states or not limits[i].is_counter end
 
 -- A key that holds no string reads as nothing here and is found out when it is written.
 local saved = {}
@@ -61,15 +45,14 @@ end
 
 -- A new bucket in place of what is saved, which goes.
 local function new_state(key_index, limit)
-  local is_log = limit.algorithm == sliding_log
-  local state = is_log and log_new(KEYS[key_index], limit, now_us) or limit.algorithm.open(false, limit, now_us)
+  local algorithm = limit.algorithm
+  local state = limit.is_log and algorithm.new(KEYS[key_index], limit, now_us) or algorithm.open(false, limit, now_us)
   state.is_void = true
   return keep_state(key_index, state)
 end
 
 local function open_state(key_index, limit)
-  local is_log = limit.algorithm == sliding_log
-  local state = limit.algorithm.open(is_log and KEYS[key_index] or saved[key_index], limit, now_us)
+  local state = limit.algorithm.open(limit.is_log and KEYS[key_index] or saved[key_index], limit, now_us)
   if state then return keep_state(key_index, state) end
   damaged = damaged + 1
   return new_state(key_index, limit)
@@ -83,7 +66,7 @@ local function state_of(key_index, limit)
   local from = state.limit
   state.limit = limit
   if state.group_at == group_at then
-    if from ~= limit and limit.algorithm == token_bucket then token_bucket.hand_over(state, from, now_us) end
+    if from ~= limit and limit.algorithm.hand_over then limit.algorithm.hand_over(state, from, now_us) end
     return state
   end
   if state.is_changed and limit.algorithm.is_as_new(state) then return new_state(key_index, limit) end
@@ -116,7 +99,7 @@ end
 local function try_take(take, at)
   local limit, mode, cost = limits[groups[at + 1]], groups[at + 4], groups[at + 5]
   local algorithm = limit.algorithm
-  if algorithm == counter then
+  if limit.is_counter then
     if mode == MODE_REFUND then outcome[take] = OUTCOME_ROOM end
     return outcome[take] == OUTCOME_OVER
   end
@@ -166,9 +149,9 @@ local function refund_all(first, size)
     local at = first + take * 6 - 6
     if groups[at + 4] == MODE_REFUND then
       local cost, state = groups[at + 5], taken[take]
-      if limits[groups[at + 1]].algorithm == counter then
+      if limits[groups[at + 1]].is_counter then
         left = left or {}
-        left[groups[at]], counted.is_charged[take] = counter.refund(KEYS[groups[at]], cost), true
+        left[groups[at]], counted.is_charged[take] = use('counter').refund(KEYS[groups[at]], cost), true
       else
         paid_at[take] = state.limit.algorithm.paid_at_us(state, now_us)
         state.limit.algorithm.refund(state, limits[groups[at + 1]], cost, now_us)
@@ -219,7 +202,7 @@ local function answer(verdict, first, size)
   answer_verdict(verdict)
   for take = 1, size do
     local limit = limits[groups[first + take * 6 - 5]]
-    if limit.algorithm == counter then
+    if limit.is_counter then
       answer_counter(take, limit, size_of_out)
     else
       answer_take(take, limit, size_of_out)
@@ -236,7 +219,7 @@ local function settle(at)
     return first + size * 6
   end
   group_at, tentative_count = at, 0
-  if flags >= 2 and not counter.charge_all(groups, limits, first, size, flags >= 4, counted) then
+  if flags >= 2 and not use('counter').charge_all(groups, limits, first, size, flags >= 4, counted) then
     answer_verdict(VERDICT_NO_COUNT)
     return first + size * 6
   end
@@ -247,20 +230,6 @@ local function settle(at)
   return first + size * 6
 end
 
-local function needed_ms(state)
-  return max(1, ceil(min(WAIT_US_MAX, state.lifetime_us) / 1000))
-end
-
-local function lifetime_ms(state)
-  return needed_ms(state) + lifetime_extra_ms
-end
-
--- The key lives as long as the rate needs that it was written by; a lower one needs longer. A millisecond of difference is
--- the rounding of both.
-local function keep_longer(state, key)
-  if redis.call('PTTL', key) + 1 < needed_ms(state) then redis.call('PEXPIRE', key, digits(lifetime_ms(state))) end
-end
-
 local function write_log(state)
   if state.is_void then redis.call('DEL', state.key) end
   if state.is_broken then
@@ -268,38 +237,24 @@ local function write_log(state)
     damaged = damaged + 1
     redis.call('DEL', state.key)
   elseif state.is_changed then
-    if sliding_log.is_as_new(state) then
+    if state.limit.algorithm.is_as_new(state) then
       redis.call('DEL', state.key)
       return
     end
-    sliding_log.write(state)
-    redis.call('PEXPIRE', state.key, digits(lifetime_ms(state)))
+    state.limit.algorithm.write(state)
+    redis.call('PEXPIRE', state.key, digits(needed_ms(state.lifetime_us) + lifetime_extra_ms))
   end
 end
 
--- A key that read as nothing is written only if it does not exist; if it does, it holds a wrong type.
-local function write_string(state, key, was_there)
-  local is_as_new = state.limit.algorithm.is_as_new(state)
-  if was_there then
-    if is_as_new and (state.is_changed or state.is_void) then
-      redis.call('DEL', key)
-    elseif state.is_changed then
-      redis.call('SET', key, state.limit.algorithm.text(state), 'PX', digits(lifetime_ms(state)))
-    elseif state.limit.algorithm == token_bucket and not is_as_new then
-      keep_longer(state, key)
-    end
-  elseif is_as_new then
-    if redis.call('EXISTS', key) == 1 then
-      damaged = damaged + 1
-      redis.call('DEL', key)
-    end
-  else
-    local text, ms = state.limit.algorithm.text(state), digits(lifetime_ms(state))
-    if not redis.call('SET', key, text, 'PX', ms, 'NX') then
-      damaged = damaged + 1
-      redis.call('SET', key, text, 'PX', ms)
-    end
+-- False if the key holds a wrong type, which goes.
+local function write_state(state, key, was_there)
+  local algorithm = state.limit.algorithm
+  local is_as_new = algorithm.is_as_new(state)
+  if was_there and not (state.is_changed or (is_as_new and state.is_void)) then
+    if algorithm.lasts_by_rate and not is_as_new then keep_longer(key, state.lifetime_us, lifetime_extra_ms) end
+    return true
   end
+  return write_string(key, was_there, not is_as_new and algorithm.text(state), state.lifetime_us, lifetime_extra_ms)
 end
 
 for receipt = 1, #receipts, 4 do
@@ -316,10 +271,11 @@ while at <= #groups do at = settle(at) end
 for key_index = 1, #KEYS do
   local state = states[key_index]
   if state then
-    if state.limit.algorithm == sliding_log then
+    if state.limit.is_log then
       write_log(state)
     else
-      write_string(state, KEYS[key_index], saved[key_index])
+      local is_sound = write_state(state, KEYS[key_index], saved[key_index])
+      damaged = damaged + (is_sound and 0 or 1)
     end
   end
 end

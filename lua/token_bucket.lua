@@ -3,42 +3,18 @@
 -- lifetime  until the debt is paid off
 -- A tick is as many microseconds as the window has seconds and pays off `amount` millionths. What the part of a tick since
 -- at_us has paid off is counted whenever the debt is looked at, so nothing comes late or is rounded away.
--- Each function takes the state as `open` made it; nothing here calls Redis, take_all.lua reads and writes.
-local token_bucket = {}
-
--- Half of a window's 25 bits: products are taken apart to stay below 2^53, as src/core/refill.ts does it.
-local HALF = 8192
-
--- Millionths that return in `us`, less than a tick; rounded down.
-local function refill_within_tick(us, limit)
-  local amount, tick_us = limit.amount, limit.tick_us
-  if us * amount <= EXACT_MAX then return floor(us * amount / tick_us) end
-  local per_us = floor(amount / tick_us)
-  return us * per_us + floor(us * (amount - per_us * tick_us) / tick_us)
-end
+-- Each function takes the state as `open` made it; nothing here calls Redis, the entry scripts read and write.
+local token_bucket = { lasts_by_rate = true } -- how long a bucket lasts hangs on the rate, not on a window
 
 -- Millionths that return in `us`, rounded down.
 local function refill_of(us, limit)
   local ticks = floor(us / limit.tick_us)
-  return ticks * limit.amount + refill_within_tick(us - ticks * limit.tick_us, limit)
-end
-
--- Microseconds until so many millionths have returned, rounded up.
-local function us_to_refill(debt, limit)
-  local amount, tick_us = limit.amount, limit.tick_us
-  local ticks = floor(debt / amount)
-  if ticks * tick_us >= WAIT_US_MAX then return WAIT_US_MAX end
-  local rest = debt - ticks * amount
-  if rest * tick_us <= EXACT_MAX then return min(WAIT_US_MAX, ticks * tick_us + ceil(rest * tick_us / amount)) end
-  local high = floor(tick_us / HALF)
-  local us = floor(rest * high / amount)
-  local low = ceil(((rest * high - us * amount) * HALF + rest * (tick_us - high * HALF)) / amount)
-  return min(WAIT_US_MAX, ticks * tick_us + us * HALF + low)
+  return ticks * limit.amount + refill_within_tick(us - ticks * limit.tick_us, limit.amount, limit.tick_us)
 end
 
 -- What the part of a tick since at_us has paid off.
 local function paid_off(state, limit, now_us)
-  return now_us > state.at_us and refill_within_tick(now_us - state.at_us, limit) or 0
+  return now_us > state.at_us and refill_within_tick(now_us - state.at_us, limit.amount, limit.tick_us) or 0
 end
 
 -- A bucket without debt is a full one, and nothing returns to it: time counts from now on.
@@ -93,7 +69,7 @@ end
 -- Microseconds until so much of the debt is paid off; a window if that never happens.
 local function us_until_paid_off(debt, state, limit, now_us)
   if limit.amount == 0 then return limit.window_us end
-  local us = us_to_refill(debt, limit)
+  local us = us_to_refill(debt, limit.amount, limit.tick_us)
   return us == WAIT_US_MAX and us or min(WAIT_US_MAX, us + state.at_us - now_us)
 end
 
@@ -164,3 +140,5 @@ end
 function token_bucket.text(state)
   return digits(state.kept_debt, state.kept_at_us)
 end
+
+return token_bucket

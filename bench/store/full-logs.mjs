@@ -10,7 +10,7 @@ import { printTable } from "../harness/report.mjs";
 
 const folder = resolve(process.argv[2] ?? ".");
 const load = (path) => import(pathToFileURL(`${folder}/dist/${path}`).href);
-const { loadTakeAll } = await load("stores/redis/scripts.js");
+const { loadScripts } = await load("stores/redis/scripts.js");
 const { packNumbers } = await load("stores/redis/packed-numbers.js");
 const { RedisBatch } = await load("stores/redis/batch.js");
 const { TakeGroup } = await load("core/take.js");
@@ -30,7 +30,7 @@ const LIMIT = {
 
 const redis = await startRedis();
 const client = new Redis(redis.port, "127.0.0.1");
-const { text } = loadTakeAll();
+const { text } = loadScripts().takeAll;
 const rows = [];
 try {
   const logs = logsPerCall();

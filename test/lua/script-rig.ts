@@ -1,10 +1,10 @@
-// Calls lua/take_all.lua on a real server without the store in between.
+// Calls the scripts of lua/ on a real server without the store in between.
 
 import { packNumbers, unpackNumbers } from "../../src/stores/redis/packed-numbers.ts";
-import { loadTakeAll } from "../../src/stores/redis/scripts.ts";
+import { loadScripts } from "../../src/stores/redis/scripts.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
-export const TAKE_ALL = loadTakeAll();
+export const { takeAll: TAKE_ALL, takeEach: TAKE_EACH } = loadScripts();
 
 /** 2026-01-01T00:00:00Z: a whole day, so windows up to a day begin there. */
 export const START_US = Date.UTC(2026, 0, 1) * 1000;
@@ -95,8 +95,8 @@ export function argumentsOf(call: ScriptCall): (string | Buffer)[] {
 }
 
 /** Runs the script and reads its reply, which must be whole numbers only. */
-export async function runScript(server: RedisServer, call: ScriptCall): Promise<ScriptReply> {
-  const reply = unpackNumbers(await server.commandForBytes("EVAL", TAKE_ALL.text, ...argumentsOf(call)));
+export async function runScript(server: RedisServer, call: ScriptCall, script = TAKE_ALL): Promise<ScriptReply> {
+  const reply = unpackNumbers(await server.commandForBytes("EVAL", script.text, ...argumentsOf(call)));
   if (reply === undefined || !reply.every((item) => Number.isSafeInteger(item))) {
     throw new TypeError(`not a reply of whole numbers: ${JSON.stringify(reply)}`);
   }

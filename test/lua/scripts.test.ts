@@ -4,28 +4,40 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { LUA_FILES, loadTakeAll } from "../../src/stores/redis/scripts.ts";
+import { LUA_FILES, loadScripts } from "../../src/stores/redis/scripts.ts";
 
 const LUA = resolve(import.meta.dirname, "../../lua");
+const ALL_FILES = [...new Set(Object.values(LUA_FILES).flat())];
 
 test("the table of scripts names every file of lua/ and no other", () => {
-  expect([...LUA_FILES].sort()).toEqual(readdirSync(LUA).sort());
+  expect([...ALL_FILES].sort()).toEqual(readdirSync(LUA).sort());
 });
 
-test("the script is its files, joined in the order of the table", () => {
-  const texts = LUA_FILES.map((file) => readFileSync(resolve(LUA, file), "utf8"));
-  expect(loadTakeAll().text).toBe(texts.join("\n"));
+test("each script holds its files in the order of the table", () => {
+  const scripts = loadScripts();
+  for (const [name, files] of Object.entries(LUA_FILES)) {
+    const { text } = scripts[name as keyof typeof scripts];
+    const places = files.map((file) => text.indexOf(textOf(file)));
+    expect(places[0], name).toBe(0);
+    expect(places, name).toEqual([...places].sort((one, other) => one - other));
+    expect(text.endsWith(textOf(files.at(-1) ?? "")), name).toBe(true);
+  }
 });
 
-test("the script is called by the hash of its text", () => {
-  const { text, sha } = loadTakeAll();
-  expect(sha).toBe(createHash("sha1").update(text).digest("hex"));
+test("scripts are called by the hash of their text", () => {
+  for (const { text, sha } of Object.values(loadScripts())) {
+    expect(sha).toBe(createHash("sha1").update(text).digest("hex"));
+  }
 });
 
-test.each(LUA_FILES)("%s never turns a number into text other than by digits", (file) => {
-  const code = readFileSync(resolve(LUA, file), "utf8").replace(/--.*/g, "");
+test.each(ALL_FILES)("%s never turns a number into text other than by digits", (file) => {
+  const code = textOf(file).replace(/--.*/g, "");
   // `..` joins text only; what stands beside it is a literal or a call of digits.
   const joined = [...code.matchAll(/(\S+) \.\. (\S+)/g)].flatMap(([, left, right]) => [left, right]);
   expect(joined.filter((part) => part !== undefined && !/^('.*'?|'|digits\(.*\)|.*\))$/.test(part))).toEqual([]);
   expect(code).not.toContain("tostring");
 });
+
+function textOf(file: string): string {
+  return readFileSync(resolve(LUA, file), "utf8");
+}

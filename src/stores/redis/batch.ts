@@ -1,9 +1,9 @@
-// The groups that travel in one script call: how much one may hold, and the script's arguments. lua/take_all.lua says what
-// they mean.
+// The groups that travel in one script call: how much one may hold, which script serves it, and the script's arguments.
+// lua/take_all.lua says what they mean.
 
 import { Algorithm } from "../../core/limit.ts";
-import type { TakeGroup } from "../../core/take.ts";
-import { Batch, type BatchedGroup } from "../batching/batch.ts";
+import { Mode, type TakeGroup } from "../../core/take.ts";
+import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
 import { packNumbers } from "./packed-numbers.ts";
 
 /** Bounds of one call, so that Redis is never held longer than about a millisecond. A larger group travels alone. */
@@ -38,6 +38,19 @@ export class RedisBatch extends Batch {
       if (take.limit.algorithm === Algorithm.slidingLog) weight += LOG_WEIGHT - 1;
     }
     return weight <= BATCH_TAKES_MAX && bytes <= BATCH_BYTES_MAX;
+  }
+
+  /** Whether lua/take_each.lua serves it, which says what that asks for. */
+  isOfPlainTakes(): boolean {
+    const { groups, keys, numbers, limits } = this;
+    if (this.takes !== groups.length || keys.length !== groups.length || this.receipts.length > 0) return false;
+    for (let at = HEAD_NUMBERS; at < numbers.length; at += HEAD_NUMBERS + TAKE_NUMBERS) {
+      if ((numbers[at + 4] ?? Mode.charge) > Mode.peek) return false;
+    }
+    for (const { isCounter, algorithm } of limits) {
+      if (isCounter || algorithm === Algorithm.slidingLog) return false;
+    }
+    return true;
   }
 
   /**

@@ -13,7 +13,7 @@ import type { TcpAddress } from "./connect.ts";
 import { CLUSTER_NODE, nameOfTarget } from "./connect-trouble.ts";
 import { keySlot, SLOTS } from "./key-slot.ts";
 import { RedisNode } from "./redis-node.ts";
-import type { Script } from "./scripts.ts";
+import type { Scripts } from "./scripts.ts";
 import { fixedServer } from "./server-finder.ts";
 
 /** Most primaries; what more there are is not connected to, and their slots are served by nobody. */
@@ -26,7 +26,7 @@ const REDIRECTIONS_MAX = 3;
 export interface ClusterNodesOptions extends CompleteOptions {
   readonly target: ClusterTarget;
   readonly keyPrefix: string;
-  readonly script: Script;
+  readonly scripts: Scripts;
   readonly jitterSecondsMax: number;
   /** A node's connection is up and tested. */
   readonly onUp: () => void;
@@ -163,7 +163,7 @@ export class ClusterNodes {
   }
 
   #open(name: string, address: TcpAddress): ClusterNode {
-    const { target, script, keyPrefix, jitterSecondsMax, onUp, ...options } = this.#options;
+    const { target, scripts, keyPrefix, jitterSecondsMax, onUp, ...options } = this.#options;
     const { database, login, loginFile, tls, connectTimeoutMs } = target;
     const server = { database, login, loginFile, tls, connectTimeoutMs, address, called: CLUSTER_NODE };
     const whole = this.#breakers.observer();
@@ -179,7 +179,7 @@ export class ClusterNodes {
       observer,
       name: nameOfTarget(server),
       finder: fixedServer(server),
-      script,
+      scripts,
       // A node without slots takes no key yet.
       selfTestKeys: () => (made.oneSlot < 0 ? [] : [keyIn(made.oneSlot, `${keyPrefix}headgate:self-test`)]),
       jitterSecondsMax,

@@ -14,7 +14,7 @@ import type { ClusterTarget } from "./cluster-topology.ts";
 import { keySlot } from "./key-slot.ts";
 import { ProcessSet } from "./process-set.ts";
 import type { RedisOptions } from "./redis-node.ts";
-import { loadTakeAll } from "./scripts.ts";
+import { loadScripts } from "./scripts.ts";
 
 /** Options of a cluster's store; those of BatchingOptions hold for each node. */
 export interface ClusterStoreOptions extends RedisOptions {
@@ -56,7 +56,7 @@ export class ClusterStore implements Store {
       ...completeOptions(options),
       target,
       keyPrefix,
-      script: loadTakeAll(),
+      scripts: loadScripts(),
       jitterSecondsMax,
       onUp: () => void this.#processes.beat(),
     });

@@ -9,10 +9,10 @@ import type { RedisBatch } from "./batch.ts";
 import { isReplyError, type RedisConnection, wasNeverSent } from "./connect.ts";
 import { ranNothing } from "./connect-trouble.ts";
 import { unpackNumbers } from "./packed-numbers.ts";
-import type { Script } from "./scripts.ts";
+import type { Scripts } from "./scripts.ts";
 
 export interface DispatchOptions extends Pick<CompleteOptions, "injectedTime"> {
-  readonly script: Script;
+  readonly scripts: Scripts;
   readonly settler: Settler<RedisBatch>;
   /** EXPIRATION_JITTER_MAX_SECONDS, for counters. */
   readonly jitterSecondsMax: number;
@@ -46,8 +46,9 @@ export class Dispatch {
 
   /** Sends the batch; every group is settled by its deadline at the latest. `isAsking`: an ASK led here. */
   send(batch: RedisBatch, connection: RedisConnection, isAsking = false): void {
-    const { settler, script, injectedTime, jitterSecondsMax } = this.#options;
+    const { settler, scripts, injectedTime, jitterSecondsMax } = this.#options;
     if (!settler.begin(batch)) return;
+    const script = batch.isOfPlainTakes() ? scripts.takeEach : scripts.takeAll;
     const args = batch.encode(injectedTime?.nowUs() ?? 0, settler.latestOf, jitterSecondsMax);
     const reply = (value: unknown) => this.#onReply(batch, value);
     const fail = (error: unknown) => this.#onError(batch, error, connection, isAsking);

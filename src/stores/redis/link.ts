@@ -17,14 +17,14 @@ import {
   WrongRoleError,
 } from "./connect-trouble.ts";
 import { packNumbers } from "./packed-numbers.ts";
-import type { Script } from "./scripts.ts";
+import type { Scripts } from "./scripts.ts";
 import type { ServerFinder } from "./server-finder.ts";
 
 const TIME_PINGS = 3;
 
 export interface LinkOptions {
   readonly finder: ServerFinder;
-  readonly script: Script;
+  readonly scripts: Scripts;
   /**
    * Keys that the self-test names; it pays on the first one, which lives for a second. Two of different hash slots make a
    * node of a cluster refuse the test. Without any, nothing is paid.
@@ -174,7 +174,7 @@ export class Link {
   }
 
   /**
-   * Does once all that takes do later: reads the server's time, runs the script, pays a cost. Throws what makes the
+   * Does once all that takes do later: reads the server's time, runs the scripts, pays a cost. Throws what makes the
    * connection useless; returns what Redis refuses for now only.
    */
   async #test(connection: RedisConnection): Promise<string | undefined> {
@@ -194,18 +194,20 @@ export class Link {
     return undefined;
   }
 
-  // Cost 1 of a fixed window of one second; nothing is left behind.
+  // Cost 1 of a fixed window of one second by each script; nothing is left behind.
   async #testTake(connection: RedisConnection): Promise<void> {
-    const { script, selfTestKeys } = this.#options;
+    const { scripts, selfTestKeys } = this.#options;
     const keys = selfTestKeys();
     if (keys.length === 0) return;
     const numbers = [[0], [2, 1_000_000, 1_000_000, 1, 1_000_000], [], [1, 0, 0, 1, 1, 0, 0, 0, 1]];
     const args = [String(keys.length), ...keys, ...numbers.map(packNumbers)];
-    try {
-      await connection.commandOfBytes("evalsha", [script.sha, ...args]);
-    } catch (error) {
-      if (!isReplyError(error) || !error.message.startsWith("NOSCRIPT")) throw error;
-      await connection.commandOfBytes("eval", [script.text, ...args]);
+    for (const script of [scripts.takeEach, scripts.takeAll]) {
+      try {
+        await connection.commandOfBytes("evalsha", [script.sha, ...args]);
+      } catch (error) {
+        if (!isReplyError(error) || !error.message.startsWith("NOSCRIPT")) throw error;
+        await connection.commandOfBytes("eval", [script.text, ...args]);
+      }
     }
     await connection.command("del", keys.slice(0, 1));
   }

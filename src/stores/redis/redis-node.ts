@@ -12,7 +12,7 @@ import type { RedisConnection } from "./connect.ts";
 import { isReadOnlyReply } from "./connect-trouble.ts";
 import { Dispatch } from "./dispatch.ts";
 import { Link } from "./link.ts";
-import type { Script } from "./scripts.ts";
+import type { Scripts } from "./scripts.ts";
 import type { ServerFinder } from "./server-finder.ts";
 
 /** Most batches that wait for a connection to a node that they were sent on to. */
@@ -28,7 +28,7 @@ export interface RedisNodeOptions extends CompleteOptions {
   readonly finder: ServerFinder;
   /** The server in sentences about its queue. Default: Redis. */
   readonly name?: string;
-  readonly script: Script;
+  readonly scripts: Scripts;
   /** As LinkOptions says. */
   readonly selfTestKeys: () => readonly string[];
   /** Seconds, at most, that counters live longer than their window. */
@@ -49,7 +49,7 @@ export class RedisNode {
   readonly #adopted: { readonly batch: RedisBatch; readonly isAsking: boolean }[] = [];
 
   constructor(options: RedisNodeOptions) {
-    const { finder, script, clock, injectedTime } = options;
+    const { finder, scripts, clock, injectedTime } = options;
     this.#options = options;
     this.#intake = new Intake<RedisBatch>(options, {
       name: options.name ?? "Redis",
@@ -62,7 +62,7 @@ export class RedisNode {
     const { settler, serverTime } = this.#intake;
     this.#link = new Link({
       finder,
-      script,
+      scripts,
       selfTestKeys: options.selfTestKeys,
       clock,
       serverTime,
@@ -70,7 +70,7 @@ export class RedisNode {
       onLost: () => settler.loseSent(this.#intake.unreachable()),
     });
     this.#dispatch = new Dispatch({
-      script,
+      scripts,
       settler,
       injectedTime,
       jitterSecondsMax: options.jitterSecondsMax,

@@ -7,7 +7,7 @@ import type { Settled, Store } from "../store.ts";
 import type { RedisTarget } from "./connect.ts";
 import { ProcessSet } from "./process-set.ts";
 import { RedisNode, type RedisOptions } from "./redis-node.ts";
-import { loadTakeAll } from "./scripts.ts";
+import { loadScripts } from "./scripts.ts";
 import { SentinelFinder, type SentinelTarget } from "./sentinel-finder.ts";
 import { fixedServer } from "./server-finder.ts";
 
@@ -37,7 +37,7 @@ export class RedisStore implements Store {
     this.#node = new RedisNode({
       ...completeOptions(options),
       finder: "sentinels" in target ? new SentinelFinder(target) : fixedServer(target),
-      script: loadTakeAll(),
+      scripts: loadScripts(),
       // Of two hash slots, so that a node of a cluster shows as one at once and not with some later call.
       selfTestKeys: () => [`${keyPrefix}headgate:self-test`, `${keyPrefix}headgate:self-test:2`],
       jitterSecondsMax,

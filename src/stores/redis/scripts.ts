@@ -1,20 +1,36 @@
-// The table of lua/: which files there are and how they are put together. Read once, at start; the text and its hash are
-// never typed in. test/lua/scripts.test.ts holds this table and the folder equal.
+// The table of lua/: which files there are and how they are put together. Read once, at start; texts and hashes are never
+// typed in. test/lua/scripts.test.ts holds this table and the folder equal.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-/** Files of lua/ in the order they are joined: what a file uses stands before it. The last one is the entry script. */
-export const LUA_FILES = [
-  "prelude.lua",
+/** What each script is joined of; its entry file is the last one. What a file uses stands before it. */
+export const LUA_FILES = {
+  takeAll: [
+    "prelude.lua",
+    "refill.lua",
+    "string_state.lua",
+    "call.lua",
+    "token_bucket.lua",
+    "aligned_window.lua",
+    "sliding_window.lua",
+    "fixed_window.lua",
+    "sliding_log.lua",
+    "counter.lua",
+    "take_all.lua",
+  ],
+  takeEach: ["prelude.lua", "refill.lua", "string_state.lua", "take_each.lua"],
+} as const;
+
+/** Files of algorithms, and what some share: each runs when a call first uses it (`use` in call.lua). */
+export const MODULE_FILES: readonly string[] = [
   "token_bucket.lua",
   "aligned_window.lua",
   "sliding_window.lua",
   "fixed_window.lua",
   "sliding_log.lua",
   "counter.lua",
-  "take_all.lua",
-] as const;
+];
 
 /** A script as Redis knows it. */
 export interface Script {
@@ -23,11 +39,31 @@ export interface Script {
   readonly sha: string;
 }
 
+/** The scripts that a store calls. */
+export interface Scripts {
+  /** For any batch. */
+  readonly takeAll: Script;
+  /** For a batch of groups of one plain take each (lua/take_each.lua says which); quicker. */
+  readonly takeEach: Script;
+}
+
 // The same depth below the package's root in src/ and in dist/.
 const LUA_FOLDER = new URL("../../../lua/", import.meta.url);
 
 /** Reads and joins the files. Throws when one is missing: the package is broken then. */
-export function loadTakeAll(): Script {
-  const text = LUA_FILES.map((file) => readFileSync(new URL(file, LUA_FOLDER), "utf8")).join("\n");
+export function loadScripts(): Scripts {
+  return { takeAll: join(LUA_FILES.takeAll), takeEach: join(LUA_FILES.takeEach) };
+}
+
+function join(files: readonly string[]): Script {
+  const text = files.map((file) => (MODULE_FILES.includes(file) ? moduleOf(file) : readLua(file))).join("\n");
   return { text, sha: createHash("sha1").update(text).digest("hex") };
+}
+
+function moduleOf(file: string): string {
+  return `MODULES['${file.slice(0, -".lua".length)}'] = function()\n${readLua(file)}end\n`;
+}
+
+function readLua(file: string): string {
+  return readFileSync(new URL(file, LUA_FOLDER), "utf8");
 }
