@@ -3,7 +3,7 @@
 
 import type { StoreError } from "./errors.ts";
 import { KeyBytes, Keyed } from "./key-bytes.ts";
-import type { Limit } from "./limit.ts";
+import { Algorithm, type Limit } from "./limit.ts";
 import type { LimitStats } from "./limit-stats.ts";
 
 /** Whether a descriptor can refuse the call: ordinary alone, quota only together with all others, shadow never. */
@@ -81,12 +81,27 @@ export class Take extends Keyed {
   }
 }
 
+/** What a sliding log weighs, in other limits: a take on it may have some 250 entries to read, to drop or to walk over. */
+export const LOG_WEIGHT = 32;
+/**
+ * The most that the limits of one call weigh: one for each of 256 descriptors and the global one, or eight sliding logs. As
+ * many hold Redis for two milliseconds (bench/store/full-logs.mjs).
+ */
+export const GROUP_WEIGHT_MAX = 257;
+
+/** What takes weigh of which so many are on sliding logs. */
+export function weightOf(takes: number, takesOnLogs: number): number {
+  return takes + takesOnLogs * (LOG_WEIGHT - 1);
+}
+
 /** The takes of one call, settled together (docs/architecture.md: all are paid or none). */
 export class TakeGroup {
   readonly takes: Take[] = [];
   /** Where the keys of the takes are written. */
   readonly keys = new KeyBytes();
   size = 0;
+  /** Those of the takes that are on sliding logs. */
+  takesOnLogs = 0;
   /** Changes whenever the group returns to its pool; a late answer compares it before it writes. */
   generation = 0;
   /** When the answer is no longer of use, in microseconds of the process's Clock. */
@@ -111,6 +126,7 @@ export class TakeGroup {
       this.takes[this.size] = take;
     }
     this.size++;
+    if (limit.algorithm === Algorithm.slidingLog) this.takesOnLogs++;
     take.keys = this.keys;
     take.bucketKey = "";
     take.limit = limit;
@@ -127,9 +143,15 @@ export class TakeGroup {
     return take;
   }
 
+  /** What its limits weigh: at most GROUP_WEIGHT_MAX in a call that a store is asked about. */
+  get weight(): number {
+    return weightOf(this.size, this.takesOnLogs);
+  }
+
   /** Empties the group for its next call. */
   reset(): void {
     this.size = 0;
+    this.takesOnLogs = 0;
     this.keys.clear();
     this.generation++;
     this.deadlineUs = Number.POSITIVE_INFINITY;

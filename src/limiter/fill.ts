@@ -6,7 +6,15 @@ import type { KeyBytes } from "../core/key-bytes.ts";
 import { Algorithm, type Limit, type OnStoreFailure, Sync, UNIT_SECONDS, Unit } from "../core/limit.ts";
 import type { LimitStats, StatsBook, ValueStatsBook } from "../core/limit-stats.ts";
 import type { Descriptor, LimitRequest } from "../core/request.ts";
-import { GLOBAL_DESCRIPTOR, Kind, Mode, type Take } from "../core/take.ts";
+import {
+  GLOBAL_DESCRIPTOR,
+  GROUP_WEIGHT_MAX,
+  Kind,
+  LOG_WEIGHT,
+  Mode,
+  type Take,
+  type TakeGroup,
+} from "../core/take.ts";
 import { AMOUNT_MAX, divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 import { countUnmatched } from "../core/unmatched-stats.ts";
 import { limitKeySuffix, shownValue, writeEntry, writeSharedEntry } from "../rules/bucket-key.ts";
@@ -57,7 +65,7 @@ export class TakeFiller {
 
   /**
    * Adds the takes of all descriptors and of the global limit. Throws RequestError for an override unit that doesn't exist,
-   * and for matching that takes too long.
+   * for matching that takes too long, and for more limits than a call may have.
    */
   fill(call: LimitCall, rules: DomainRules): void {
     const request = call.request;
@@ -77,6 +85,7 @@ export class TakeFiller {
     call.firstTakes[request.descriptorCount] = call.group.size;
     this.#replaced.clear();
     this.#fillGlobal(call, rules);
+    if (call.group.weight > GROUP_WEIGHT_MAX) throw tooManyLimits(call.group);
   }
 
   #fillDescriptor(call: LimitCall, rules: DomainRules, index: number): void {
@@ -250,6 +259,15 @@ export class TakeFiller {
     }
     return limit;
   }
+}
+
+function tooManyLimits({ size, takesOnLogs, weight }: TakeGroup): RequestError {
+  const logs =
+    takesOnLogs === 0 ? "" : `, ${takesOnLogs} of them sliding logs that count ${LOG_WEIGHT} times: ${weight}`;
+  return new RequestError(
+    "REQUEST_LIMITS_TOO_MANY",
+    `expected at most ${GROUP_WEIGHT_MAX} limits for all descriptors and the global one, got ${size}${logs}`,
+  );
 }
 
 function overrideLimit(

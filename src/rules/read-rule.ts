@@ -1,7 +1,7 @@
 // Reads one file's tree into drafts: rules with their patterns, limits and settings. Checks that need more than the
 // rule itself (duplicates, unreachable rules, names) are left to the builder.
 
-import { SYNC_NAMES, Sync } from "../core/limit.ts";
+import { Algorithm, SYNC_NAMES, Sync } from "../core/limit.ts";
 import { textOf } from "../core/request.ts";
 import type { Steps } from "../core/steps.ts";
 import { Kind } from "../core/take.ts";
@@ -15,7 +15,7 @@ import { readPatterns } from "./read-pattern.ts";
 import { readMappings, readSection, readSwitch, readText, readWhole, readWord } from "./readers.ts";
 import type { Regexes } from "./regexes.ts";
 import type { CostEntry } from "./rule-set.ts";
-import { LIMITS_PER_RULE_MAX } from "./schema.ts";
+import { LIMITS_PER_RULE_MAX, LOGS_PER_RULE_MAX } from "./schema.ts";
 import type { MappingNode, SourceFile } from "./source.ts";
 
 /** Reads a parsed file, a rule or a piece of its pattern per step; undefined if it has no usable domain. */
@@ -132,6 +132,11 @@ function readLimits(fields: Fields, log: ProblemLog): LimitsDraft {
       const limit = readLimit(limitFields, log);
       if (limit !== undefined) limits.push(limit);
     }
+  }
+  const logs = limits.filter(({ algorithm }) => algorithm === Algorithm.slidingLog);
+  if (logs.length > LOGS_PER_RULE_MAX) {
+    const message = `rate_limits: expected at most ${LOGS_PER_RULE_MAX} limits with algorithm: sliding_log, got ${logs.length}`;
+    log.error(listField?.value.at ?? fields.at, message, "Use algorithm: sliding_window for some of them.");
   }
   if (unlimited === undefined) {
     return {

@@ -139,8 +139,10 @@ export const REGEX_INSTRUCTIONS_TOTAL_MAX = 100_000;
 export const REGEX_VALUE_CHARS_MAX = 4_096;
 export const REGEX_WORK_MAX = 100_000;
 
-/** Most limits of one rule: a call may reach 256 rules, and all limits of all of them are settled at once. */
+/** Most limits of one rule: all limits of all rules that a call reaches are settled at once. */
 export const LIMITS_PER_RULE_MAX = 16;
+/** Most of them that are sliding logs: so that a rule beside any global limit stays below GROUP_WEIGHT_MAX (core/take.ts). */
+export const LOGS_PER_RULE_MAX = 6;
 
 /** Most values of one rule's `metadata`, those inside others counted: they go out with every answer that passes. */
 export const METADATA_VALUES_MAX = 10_000;

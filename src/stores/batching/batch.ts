@@ -2,7 +2,7 @@
 // once, and keeps what is needed to read the reply even after the groups have returned to their pool. How the call is
 // written, and how much it may hold, is the store's business.
 
-import { Algorithm, type Limit } from "../../core/limit.ts";
+import type { Limit } from "../../core/limit.ts";
 import type { TakeGroup } from "../../core/take.ts";
 import type { Settled } from "../store.ts";
 import type { Receipt } from "./receipts.ts";
@@ -71,6 +71,11 @@ export abstract class Batch {
   /** Whether the group fits beside what is already there. An empty batch takes any group. */
   abstract hasRoomFor(group: TakeGroup): boolean;
 
+  /** Whether receipts may travel with it. */
+  get carriesReceipts(): boolean {
+    return true;
+  }
+
   /** Copies the group's takes: from now on the group itself is only written to, and only while its generation is the same. */
   add(group: TakeGroup, then: Settled): void {
     const at = this.numbers.length;
@@ -79,7 +84,6 @@ export abstract class Batch {
       const take = group.takes[i];
       if (take === undefined) continue;
       const { bucketKey, limit } = take;
-      if (limit.algorithm === Algorithm.slidingLog) this.takesOnLogs++;
       this.numbers.push(
         this.placeOfKey(bucketKey),
         this.placeOfLimit(limit),
@@ -100,6 +104,7 @@ export abstract class Batch {
       isAnswered: false,
     });
     this.takes += group.size;
+    this.takesOnLogs += group.takesOnLogs;
     this.waiting++;
   }
 

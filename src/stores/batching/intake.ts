@@ -313,6 +313,7 @@ export class Intake<B extends Batch> {
   }
 
   #addReceiptsTo(batch: B): void {
+    if (!batch.carriesReceipts) return;
     this.#receipts.moveTo(batch.receipts, batch.slot, this.#options.clock.nowUs());
   }
 

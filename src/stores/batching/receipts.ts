@@ -1,7 +1,8 @@
 // What is to be given back, waiting for the next call to the store. Bounded in number and in time, because the store may be
 // away for long; what that costs is counted.
 
-import type { Limit } from "../../core/limit.ts";
+import { Algorithm, type Limit } from "../../core/limit.ts";
+import { LOG_WEIGHT } from "../../core/take.ts";
 
 /** A payment that is to be undone in the window it was paid in. */
 export interface Receipt {
@@ -19,7 +20,8 @@ export interface Receipt {
 const RECEIPTS_MAX = 10_000;
 /** Nor longer than this, in microseconds: ten minutes. */
 const WAIT_US_MAX = 600_000_000;
-const RECEIPTS_PER_CALL = 64;
+/** What those of one call weigh together: 64 receipts, or two on sliding logs. */
+const WEIGHT_PER_CALL_MAX = 64;
 
 /** Receipts in the order they came, each hash slot's by themselves. Where there are no slots, all have slot 0. */
 export class Receipts {
@@ -56,7 +58,7 @@ export class Receipts {
   moveTo(into: Receipt[], slot: number, nowUs: number): void {
     if (this.#count === 0) return;
     let dropped = 0;
-    for (const receipt of this.#remove(slot, RECEIPTS_PER_CALL)) {
+    for (const receipt of this.#remove(slot, this.#countForCall(slot))) {
       if (nowUs - receipt.sinceUs > WAIT_US_MAX) dropped++;
       else into.push(receipt);
     }
@@ -76,6 +78,17 @@ export class Receipts {
     this.#waiting.clear();
     this.#count = 0;
     for (const [slot, receipts] of waiting) for (const receipt of receipts) each(receipt, slot);
+  }
+
+  #countForCall(slot: number): number {
+    let count = 0;
+    let weight = 0;
+    for (const { limit } of this.#waiting.get(slot) ?? []) {
+      weight += limit.algorithm === Algorithm.slidingLog ? LOG_WEIGHT : 1;
+      if (weight > WEIGHT_PER_CALL_MAX) break;
+      count++;
+    }
+    return count;
   }
 
   #remove(slot: number, countMax: number): Receipt[] {

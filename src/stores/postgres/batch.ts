@@ -2,7 +2,6 @@
 // sql/023_take_all.sql says what they mean.
 
 import { createHash } from "node:crypto";
-import { Algorithm } from "../../core/limit.ts";
 import type { TakeGroup } from "../../core/take.ts";
 import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
 import { Lane } from "./lanes.ts";
@@ -47,11 +46,8 @@ export class PostgresBatch extends Batch {
 
   hasRoomFor(group: TakeGroup): boolean {
     if (this.groups.length === 0) return true;
-    let weight = this.takes + group.size + this.takesOnLogs * (LOG_WEIGHT - 1);
-    for (let i = 0; i < group.size; i++) {
-      if (group.takes[i]?.limit.algorithm === Algorithm.slidingLog) weight += LOG_WEIGHT - 1;
-    }
-    return weight <= BATCH_TAKES_MAX;
+    const onLogs = this.takesOnLogs + group.takesOnLogs;
+    return this.takes + group.size + onLogs * (LOG_WEIGHT - 1) <= BATCH_TAKES_MAX;
   }
 
   /** `latestOf` gives the latest server time at which a group may still pay. Receipts travel first, each as a group. */

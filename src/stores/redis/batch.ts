@@ -2,18 +2,16 @@
 // lua/take_all.lua says what they mean.
 
 import { Algorithm } from "../../core/limit.ts";
-import { Mode, type TakeGroup } from "../../core/take.ts";
+import { Mode, type TakeGroup, weightOf } from "../../core/take.ts";
 import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
 import { packNumbers } from "./packed-numbers.ts";
 
-/** Bounds of one call, so that Redis is never held longer than about a millisecond. A larger group travels alone. */
-export const BATCH_TAKES_MAX = 128;
-export const BATCH_BYTES_MAX = 16_384;
 /**
- * What a take on a sliding log holds Redis for at most, in other takes: it may have some 250 entries to read, to drop or to
- * walk over. Four of the largest take a good millisecond (bench/store/full-logs.mjs).
+ * Bounds of one call, so that Redis is not held longer than about a millisecond. A larger group travels alone, without
+ * receipts: two milliseconds (GROUP_WEIGHT_MAX).
  */
-const LOG_WEIGHT = 32;
+export const BATCH_WEIGHT_MAX = 128;
+export const BATCH_BYTES_MAX = 16_384;
 /** What the script calls a counter, beside the algorithms. */
 const COUNTER = 4;
 /** Generous size of a take's numbers as text. */
@@ -30,14 +28,16 @@ export class RedisBatch extends Batch {
     if (this.groups.length === 0) return true;
     // The group's keys may be there already; that they are counted again is the cheaper mistake.
     let bytes = this.keyBytes + (this.takes + group.size) * TAKE_BYTES;
-    let weight = this.takes + group.size + this.takesOnLogs * (LOG_WEIGHT - 1);
-    for (let i = 0; i < group.size; i++) {
-      const take = group.takes[i];
-      if (take === undefined) continue;
-      bytes += take.bucketKey.length;
-      if (take.limit.algorithm === Algorithm.slidingLog) weight += LOG_WEIGHT - 1;
-    }
-    return weight <= BATCH_TAKES_MAX && bytes <= BATCH_BYTES_MAX;
+    for (let i = 0; i < group.size; i++) bytes += group.takes[i]?.bucketKey.length ?? 0;
+    return this.#weight + group.weight <= BATCH_WEIGHT_MAX && bytes <= BATCH_BYTES_MAX;
+  }
+
+  override get carriesReceipts(): boolean {
+    return this.#weight <= BATCH_WEIGHT_MAX;
+  }
+
+  get #weight(): number {
+    return weightOf(this.takes, this.takesOnLogs);
   }
 
   /** Whether lua/take_each.lua serves it, which says what that asks for. */

@@ -6,7 +6,9 @@ import { Sync } from "../../core/limit.ts";
 import {
   copyAnswer,
   copyQuestion,
+  GROUP_WEIGHT_MAX,
   Kind,
+  LOG_WEIGHT,
   Mode,
   Outcome,
   Source,
@@ -202,7 +204,8 @@ export class SyncStore implements Store, SplitOwner {
       const { sync } = asked.limit;
       const strategy = asked.mode === Mode.pay ? this.#strategies[sync] : undefined;
       if (strategy !== undefined) this.#startMaintenance(strategy, sync);
-      const prefetch = strategy?.prefetch(asked, nowUs) ?? 0;
+      const hasRoom = call.remote.weight + LOG_WEIGHT <= GROUP_WEIGHT_MAX;
+      const prefetch = hasRoom ? (strategy?.prefetch(asked, nowUs) ?? 0) : 0;
       if (prefetch > 0) call.addPrefetch(asked, prefetch);
       else call.prefetches.push(-1);
     }

@@ -1,6 +1,7 @@
 // Receipts wait for the next call to the store, each hash slot's by themselves, and no more than so many.
 
 import { describe, expect, test } from "vitest";
+import { Algorithm } from "../../../../src/core/limit.ts";
 import { type Receipt, Receipts } from "../../../../src/stores/batching/receipts.ts";
 import { makeLimit } from "../../../support/builders.ts";
 
@@ -31,6 +32,15 @@ describe("receipts", () => {
     expect(movedFrom(receipts)).toEqual(["k64", "k65", "k66", "k67", "k68", "k69"]);
     expect(receipts.isEmpty).toBe(true);
     expect(movedFrom(receipts)).toEqual([]);
+  });
+
+  test("on sliding logs weigh as much as many others", () => {
+    const receipts = open();
+    const log = makeLimit({ algorithm: Algorithm.slidingLog });
+    for (let i = 0; i < 3; i++) receipts.add({ ...receiptOf(`log${i}`), limit: log });
+    receipts.add(receiptOf("k"));
+    expect(movedFrom(receipts)).toEqual(["log0", "log1"]);
+    expect(movedFrom(receipts)).toEqual(["log2", "k"]);
   });
 
   test("of one slot never travel with those of another", () => {

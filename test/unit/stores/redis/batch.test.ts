@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { Kind, Mode, TakeGroup } from "../../../../src/core/take.ts";
 import { isReplyTo, ReplyReader } from "../../../../src/stores/batching/reply.ts";
-import { BATCH_BYTES_MAX, BATCH_TAKES_MAX, RedisBatch } from "../../../../src/stores/redis/batch.ts";
+import { BATCH_BYTES_MAX, BATCH_WEIGHT_MAX, RedisBatch } from "../../../../src/stores/redis/batch.ts";
 import { packNumbers, unpackNumbers } from "../../../../src/stores/redis/packed-numbers.ts";
 import { makeLimit } from "../../../support/builders.ts";
 
@@ -105,18 +105,18 @@ describe("bounds", () => {
     const log = makeLimit({ algorithm: 3, amount: 5 });
     const batch = new RedisBatch();
     let groups = 0;
-    for (; groups < BATCH_TAKES_MAX; groups++) {
+    for (; groups < BATCH_WEIGHT_MAX; groups++) {
       const group = new TakeGroup();
       group.add(log).bucketKey = `k${groups}`;
       if (!batch.hasRoomFor(group)) break;
       batch.add(group, nobody);
     }
-    expect(groups).toBe(BATCH_TAKES_MAX / 32);
+    expect(groups).toBe(BATCH_WEIGHT_MAX / 32);
   });
 
   test("a batch holds so many takes and not one more", () => {
     const batch = new RedisBatch();
-    for (let i = 0; i < BATCH_TAKES_MAX; i++) {
+    for (let i = 0; i < BATCH_WEIGHT_MAX; i++) {
       expect(batch.hasRoomFor(groupOf("a"))).toBe(true);
       batch.add(groupOf("a"), nobody);
     }
@@ -137,11 +137,11 @@ describe("bounds", () => {
     const key = "k".repeat(1_000);
     let groups = 0;
     for (; batch.hasRoomFor(groupOf(key)); groups++) batch.add(groupOf(key), nobody);
-    expect(groups).toBe(BATCH_TAKES_MAX);
+    expect(groups).toBe(BATCH_WEIGHT_MAX);
   });
 
   test("a group above all bounds travels alone", () => {
-    const keys = Array.from({ length: BATCH_TAKES_MAX + 1 }, (_, index) => `k${index}`);
+    const keys = Array.from({ length: BATCH_WEIGHT_MAX + 1 }, (_, index) => `k${index}`);
     const batch = new RedisBatch();
     expect(batch.hasRoomFor(groupOf(...keys))).toBe(true);
     batch.add(groupOf(...keys), nobody);

@@ -1,0 +1,135 @@
+// However many limits rules and callers name: no call and no batch asks for more than Redis settles in two milliseconds.
+// What a take takes there is measured by bench/store/full-logs.mjs; here it is counted, in limits that are no sliding logs.
+
+import fc from "fast-check";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { Algorithm, type Limit } from "../../src/core/limit.ts";
+import { GROUP_WEIGHT_MAX, LOG_WEIGHT, TakeGroup, Verdict } from "../../src/core/take.ts";
+import { LIMITS_PER_RULE_MAX, LOGS_PER_RULE_MAX } from "../../src/rules/schema.ts";
+import { Intake } from "../../src/stores/batching/intake.ts";
+import { completeOptions } from "../../src/stores/batching/options.ts";
+import { ReplyReader } from "../../src/stores/batching/reply.ts";
+import { RedisBatch } from "../../src/stores/redis/batch.ts";
+import { makeLimit } from "../support/builders.ts";
+import { type AskedDescriptor, LimiterRig } from "../support/limiter-rig.ts";
+import { runs } from "../support/runs.ts";
+
+const weightOf = (limits: readonly Limit[]): number =>
+  limits.reduce((sum, { algorithm }) => sum + (algorithm === Algorithm.slidingLog ? LOG_WEIGHT : 1), 0);
+const limitsOf = (group: TakeGroup): Limit[] => group.takes.slice(0, group.size).map(({ limit }) => limit);
+
+const limitsOfRule = fc
+  .tuple(fc.nat({ max: LOGS_PER_RULE_MAX }), fc.nat({ max: LIMITS_PER_RULE_MAX - LOGS_PER_RULE_MAX }))
+  .map(([logs, others]) => ({
+    rate_limits: Array.from({ length: logs + others }, (_, i) => ({
+      name: `n${i}`,
+      requests_per_unit: 9,
+      unit: "hour",
+      algorithm: i < logs ? "sliding_log" : "fixed_window",
+    })),
+  }));
+const rules = fc.record({
+  byKey: fc.array(limitsOfRule, { minLength: 1, maxLength: 4 }),
+  globalLimit: fc.constantFrom(undefined, "sliding_log", "token_bucket"),
+});
+
+test("no call weighs more than GROUP_WEIGHT_MAX, and each descriptor alone is decided", () => {
+  const descriptors = fc.array(fc.nat({ max: 3 }), { minLength: 1, maxLength: 256 });
+  fc.assert(
+    fc.property(rules, descriptors, ({ byKey, globalLimit: algorithm }, keys) => {
+      const rig = new LimiterRig(
+        JSON.stringify({
+          domain: "edge",
+          ...(algorithm === undefined ? {} : { global_limit: { requests_per_unit: 99, unit: "hour", algorithm } }),
+          descriptors: byKey.map((limits, i) =>
+            limits.rate_limits.length === 0 ? { key: `k${i}` } : { key: `k${i}`, ...limits },
+          ),
+        }),
+      );
+      const weigh = (asked: readonly AskedDescriptor[]): number | string => {
+        const call = rig.begin(asked, 1, "edge");
+        try {
+          rig.limiter.decide(call, Number.POSITIVE_INFINITY);
+          return weightOf(limitsOf(call.group));
+        } catch (error) {
+          return String((error as { code?: unknown }).code);
+        }
+      };
+      const single = (key: number) => weigh([{ entries: { [`k${key % byKey.length}`]: "v" } }]);
+      const singles = keys.map(single);
+      for (const weight of singles) expect(weight).toBeLessThanOrEqual(GROUP_WEIGHT_MAX);
+      const ofGlobal = algorithm === undefined ? 0 : algorithm === "sliding_log" ? LOG_WEIGHT : 1;
+      const expected = singles.reduce<number>((sum, weight) => sum + Number(weight) - ofGlobal, ofGlobal);
+      const weight = weigh(keys.map((key, i) => ({ entries: { [`k${key % byKey.length}`]: `v${i}` } })));
+      expect(weight).toBe(expected > GROUP_WEIGHT_MAX ? "REQUEST_LIMITS_TOO_MANY" : expected);
+    }),
+    { numRuns: runs(150) },
+  );
+});
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+test("no batch weighs more than GROUP_WEIGHT_MAX with its receipts, and all receipts travel", async () => {
+  const log = makeLimit({ algorithm: Algorithm.slidingLog });
+  const bucket = makeLimit();
+  const event = fc.record({
+    receipts: fc.array(fc.boolean(), { maxLength: 20 }),
+    logs: fc.nat({ max: 8 }),
+    others: fc.oneof(fc.nat({ max: 5 }), fc.nat({ max: 257 })),
+    endsTurn: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(event, { maxLength: 40 }), async (events) => {
+      const sent: RedisBatch[] = [];
+      const options = completeOptions({});
+      const intake = new Intake<RedisBatch>(options, {
+        name: "Redis",
+        newBatch: (slot) => new RedisBatch(slot),
+        isUp: () => true,
+        downSentence: () => "",
+        send: () => {
+          for (const batch of intake.takeReady()) {
+            sent.push(batch);
+            if (!intake.settler.begin(batch)) continue;
+            const answers = batch.groups.flatMap(({ size }) => [Verdict.allowed, ...Array(size * 6).fill(5)]);
+            intake.settler.settle(batch, new ReplyReader([0, 0, ...answers]));
+          }
+        },
+        onSilence: () => undefined,
+      });
+      let receipts = 0;
+      for (const { receipts: areLogs, logs, others, endsTurn } of events) {
+        for (const isLog of areLogs) {
+          const limit = isLog ? log : bucket;
+          const sinceUs = options.clock.nowUs();
+          intake.addReceipt({ bucketKey: `r${receipts++}`, limit, cost: 1, paidAtUs: 5, sinceUs }, 0);
+        }
+        const group = new TakeGroup();
+        const size = Math.min(logs + others, logs + GROUP_WEIGHT_MAX - logs * LOG_WEIGHT);
+        for (let i = 0; i < size; i++) {
+          const take = group.add(i < logs ? log : bucket);
+          take.bucketKey = `k${i}`;
+          take.cost = 1;
+        }
+        intake.take(group, { settled: () => undefined });
+        if (endsTurn) await vi.runAllTimersAsync();
+      }
+      await vi.runAllTimersAsync();
+      for (const batch of sent) {
+        const weight = weightOf([
+          ...batch.groups.flatMap(({ group }) => limitsOf(group)),
+          ...batch.receipts.map(({ limit }) => limit),
+        ]);
+        expect(weight).toBeLessThanOrEqual(GROUP_WEIGHT_MAX);
+      }
+      expect(sent.flatMap((batch) => batch.receipts)).toHaveLength(receipts);
+      intake.end();
+    }),
+    { numRuns: runs(100) },
+  );
+});
