@@ -72,21 +72,7 @@ export async function startTestApp(
     for (const [name, text] of Object.entries(files)) await writeFile(join(rulesDir, name), text);
   };
   await writeRules(typeof rules === "string" ? { "rules.yaml": rules } : rules);
-  const log: string[] = [];
-  const settings = readSettings({
-    HOST: "127.0.0.1",
-    GRPC_HOST: "127.0.0.1",
-    PORT: "0",
-    GRPC_PORT: "0",
-    DEBUG_HOST: "127.0.0.1",
-    ...(env.COMPATIBILITY_MODE === "true" ? { DEBUG_PORT: "0" } : {}),
-    RULES_DIR: rulesDir,
-    SHUTDOWN_DELAY: "0s",
-    SHUTDOWN_GRACE: "1s",
-    ...env,
-  });
-  const logger = createLogger({ level: "info", format: "json", clock, secrets: [], write: (line) => log.push(line) });
-  const app = await startApp({ settings, clock, logger, version: "0.0.0-test" });
+  const { app, log } = await startBareApp({ RULES_DIR: rulesDir, ...env }, clock);
   const client = openClient(`127.0.0.1:${app.grpcPort}`);
   const ask: TestApp["ask"] = (request, deadlineMs) => askOnce(client, request, deadlineMs);
   return {
@@ -109,6 +95,27 @@ export async function startTestApp(
       await rm(rulesDir, { recursive: true, force: true });
     },
   };
+}
+
+/** The service with these settings, and its log. */
+export async function startBareApp(
+  env: Readonly<Record<string, string>>,
+  clock: Clock = new SystemClock(),
+): Promise<{ readonly app: App; readonly log: readonly string[] }> {
+  const log: string[] = [];
+  const settings = readSettings({
+    HOST: "127.0.0.1",
+    GRPC_HOST: "127.0.0.1",
+    PORT: "0",
+    GRPC_PORT: "0",
+    DEBUG_HOST: "127.0.0.1",
+    ...(env.COMPATIBILITY_MODE === "true" ? { DEBUG_PORT: "0" } : {}),
+    SHUTDOWN_DELAY: "0s",
+    SHUTDOWN_GRACE: "1s",
+    ...env,
+  });
+  const logger = createLogger({ level: "info", format: "json", clock, secrets: [], write: (line) => log.push(line) });
+  return { app: await startApp({ settings, clock, logger, version: "0.0.0-test" }), log };
 }
 
 /** A gRPC client of the RLS at `address`. */

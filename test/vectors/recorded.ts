@@ -55,11 +55,11 @@ export function parseCases(text: string): readonly RecordedCase[] {
   return JSON.parse(text.replace(/^\ufeff/, "")) as readonly RecordedCase[];
 }
 
-/** Cases that may share one process: those with equal settings, but for the ones that need a process of their own. */
+/** Cases that may share one service: those with equal settings, but for the ones that need a service of their own. */
 export function groupCases(cases: readonly RecordedCase[]): RecordedCase[][] {
   const groups = new Map<string, RecordedCase[]>();
   for (const one of cases) {
-    const key = needsOwnProcess(one) ? one.name : JSON.stringify(one.env ?? {});
+    const key = needsOwnService(one) ? one.name : JSON.stringify(one.env ?? {});
     const group = groups.get(key);
     if (group === undefined) groups.set(key, [one]);
     else group.push(one);
@@ -67,8 +67,8 @@ export function groupCases(cases: readonly RecordedCase[]): RecordedCase[][] {
   return [...groups.values()].toSorted((one, other) => other.length - one.length);
 }
 
-/** True if the case is about a start, a change of rules or a fault, or if what a process remembers would tell. */
-export function needsOwnProcess({ env, steps }: RecordedCase): boolean {
+/** True if the case is about a start, a change of rules or a fault, or if what a service remembers would tell. */
+export function needsOwnService({ env, steps }: RecordedCase): boolean {
   if (env?.LOCAL_CACHE_SIZE_IN_BYTES !== undefined) return true;
   return steps.some(
     ({ write, redis, health, request, answer }) =>

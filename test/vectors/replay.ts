@@ -1,59 +1,59 @@
-// Replays cases against the built service: one process and one store at a time, answers and what is left behind compared.
+// Replays cases against the whole service in this process: one service and one store at a time, answers and what is left
+// behind compared.
 
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, credentials, Metadata, type MethodDefinition, type ServiceError } from "@grpc/grpc-js";
+import type { App } from "../../src/app.ts";
 import { loadProto } from "../../src/transport/load-proto.ts";
-import { type ServiceProcess, startService } from "../support/service-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { startBareApp } from "../support/test-app.ts";
 import type { CounterStore } from "./counter-stores.ts";
 import { awayFromTheHour, differences, keyDifferences, withWindows } from "./expect-answer.ts";
 import { type LoadedResponse, normalResponse } from "./normal-form.ts";
-import { type HttpStep, needsOwnProcess, type RecordedCase, type RecordedKey, type Step } from "./recorded.ts";
+import { type HttpStep, needsOwnService, type RecordedCase, type RecordedKey, type Step } from "./recorded.ts";
 import { statDifferences } from "./stats-of-metrics.ts";
 
-const SETTLE_MS_MAX = 2_000;
-const RELOAD_MS_MAX = 10_000;
+const READY_MS_MAX = 10_000;
 /** Health follows the store within this. */
 const HEALTH_MS = 300;
 const DEADLINE_MS = 15_000;
 
 type Method = MethodDefinition<object, object>;
 
-/** Replays cases that share their settings on one process; one list of differences per case. */
+/** Replays cases that share their settings on one service; one list of differences per case. */
 export async function replayGroup(cases: readonly RecordedCase[], store: CounterStore): Promise<string[][]> {
   const [first] = cases;
   if (first === undefined) return [];
   await store.flush();
   const rules = new RulesFolder(first.files ?? {});
-  const service = await startService({
+  const { app } = await startBareApp({
     COMPATIBILITY_MODE: "true",
     ...store.env,
     RUNTIME_ROOT: rules.root,
     RUNTIME_SUBDIRECTORY: "ratelimit",
     STORE_DEADLINE: "1s",
-    LOG_LEVEL: "info",
     ...first.env,
   });
-  const replay = new Replay(service, store, rules);
+  const replay = new Replay(app, store, rules);
   try {
     const results: string[][] = [];
     for (const one of cases) {
       await awayFromTheHour();
       if (cases.length > 1) await replay.useRules(one.files ?? {});
-      results.push(await replay.run(one, !needsOwnProcess(one)));
+      results.push(await replay.run(one, !needsOwnService(one)));
     }
     return results;
   } finally {
     replay.close();
-    await service.stop();
+    await app.stop();
     rules.remove();
   }
 }
 
-/** The folder of rule files of one process: a link that is swapped, as Kubernetes swaps mounted files. */
+/** The folder of rule files of one service: a link that is swapped, as Kubernetes swaps mounted files. */
 class RulesFolder {
   readonly root = temporaryFolder("headgate-vectors");
   #written = 0;
@@ -95,17 +95,17 @@ class RulesFolder {
 }
 
 class Replay {
-  readonly #service: ServiceProcess;
+  readonly #app: App;
   readonly #store: CounterStore;
   readonly #rules: RulesFolder;
   readonly #client: Client;
   #rulesInForce: string | undefined;
 
-  constructor(service: ServiceProcess, store: CounterStore, rules: RulesFolder) {
-    this.#service = service;
+  constructor(app: App, store: CounterStore, rules: RulesFolder) {
+    this.#app = app;
     this.#store = store;
     this.#rules = rules;
-    this.#client = new Client(`127.0.0.1:${service.grpcPort}`, credentials.createInsecure(), {
+    this.#client = new Client(`127.0.0.1:${app.grpcPort}`, credentials.createInsecure(), {
       "grpc.enable_retries": 0,
     });
   }
@@ -114,30 +114,18 @@ class Replay {
     this.#client.close();
   }
 
-  /** Has these rules in force; the process says so in its log. */
+  /** Has these rules in force. */
   async useRules(files: Readonly<Record<string, string>>): Promise<void> {
     const text = JSON.stringify(files);
     if (text === this.#rulesInForce) return;
-    const seen = this.#service.log.length;
     if (this.#rulesInForce !== undefined) {
       this.#rules.replace(files);
-      this.#service.signal("SIGHUP");
-      await this.#logged(seen, /rules are in force/);
+      await this.#app.reload();
     }
     this.#rulesInForce = text;
   }
 
-  /** Waits for a line of the log after the first `seen` ones. */
-  async #logged(seen: number, text: RegExp, msMax = RELOAD_MS_MAX): Promise<void> {
-    const { log } = this.#service;
-    const end = Date.now() + msMax;
-    while (!log.slice(seen).some((line) => text.test(line))) {
-      if (Date.now() > end) throw new Error(`no reload within ${msMax} ms: ${log.slice(seen).join("\n")}`);
-      await sleep(10);
-    }
-  }
-
-  /** `isShared`: others ran on this process before. */
+  /** `isShared`: others ran on this service before. */
   async run(one: RecordedCase, isShared: boolean): Promise<string[]> {
     await this.#store.flush();
     const before = one.stats !== undefined && isShared ? await this.#metrics() : "";
@@ -163,10 +151,10 @@ class Replay {
     return keyDifferences(expected, found, lifetimeSlackS);
   }
 
-  // After a case that took Redis away: the next one on this process begins when it is reached again.
+  // After a case that took Redis away: the next one on this service begins when it is reached again.
   async #whenReady(): Promise<void> {
-    const end = Date.now() + RELOAD_MS_MAX;
-    const url = `http://127.0.0.1:${this.#service.httpPort}/readyz`;
+    const end = Date.now() + READY_MS_MAX;
+    const url = `http://127.0.0.1:${this.#app.httpPort}/readyz`;
     while ((await fetch(url)).status !== 200 && Date.now() < end) await sleep(50);
   }
 
@@ -182,13 +170,8 @@ class Replay {
     }
     if (step.http !== undefined) return await this.#http(step.http);
     if (step.write !== undefined) {
-      const seen = this.#service.log.length;
       this.#rules.write(step.write);
-      this.#service.signal("SIGHUP");
-      // A case may turn the log down: then time must do.
-      await this.#logged(seen, /rules are in force|rules are unchanged|can't be used/, SETTLE_MS_MAX).catch(
-        () => undefined,
-      );
+      await this.#app.reload();
     }
     if (step.redis === "stop") await this.#store.kill?.();
     if (step.redis === "start") await this.#store.restart?.();
@@ -243,7 +226,7 @@ class Replay {
       const request = httpRequest(
         {
           host: "127.0.0.1",
-          port: port === "debug" ? this.#service.debugPort : this.#service.httpPort,
+          port: port === "debug" ? this.#app.debugPort : this.#app.httpPort,
           method,
           path,
           headers: lengthOf(body, headers),

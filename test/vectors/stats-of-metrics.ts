@@ -14,7 +14,7 @@ const OTHER_METRICS: Readonly<Record<string, RegExp>> = {
 
 /**
  * What differs, one line each. Counters of unknown domains have one metric for all of them, without the domain's name.
- * `before` is the page as it stood before the case; loads of rules are then not compared. Empty: the process was new.
+ * `before` is the page as it stood before the case; loads of rules are then not compared. Empty: the service was new.
  */
 export function statDifferences(recorded: Readonly<Record<string, number>>, page: string, before: string): string[] {
   const expected = new Map<string, number>();

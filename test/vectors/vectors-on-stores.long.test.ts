@@ -5,13 +5,13 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { startCluster, startPostgres, startTwoRedis } from "../support/shared-stores.ts";
 import { type CounterStore, inMemory, onPostgres, onRedis } from "./counter-stores.ts";
 import { isMeant } from "./deviations.ts";
-import { groupCases, needsOwnProcess, type RecordedCase, readCases, withDomainsOfTheirOwn } from "./recorded.ts";
+import { groupCases, needsOwnService, type RecordedCase, readCases, withDomainsOfTheirOwn } from "./recorded.ts";
 import { replayGroup } from "./replay.ts";
 
 const REPLAY_MS_MAX = 240_000;
 
 // Faults and reloads are replayed on one Redis alone (vectors.server.test.ts).
-const cases = readCases().filter((one) => !needsOwnProcess(one));
+const cases = readCases().filter((one) => !needsOwnService(one));
 const withoutCommands = cases.filter(({ steps }) => steps.every(({ redisCmd }) => redisCmd === undefined));
 const results = new Map<string, ReadonlyMap<string, readonly string[]>>();
 

@@ -7,7 +7,7 @@ import { DEVIATING_CASES, isMeant } from "./deviations.ts";
 import { groupCases, type RecordedCase, readCases } from "./recorded.ts";
 import { replayGroup } from "./replay.ts";
 
-/** Processes at a time; two cores are enough for two. */
+/** Services at a time; half of what they do is waiting. */
 const LANES = 2;
 const REPLAY_MS_MAX = 240_000;
 
