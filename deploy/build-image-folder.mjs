@@ -47,7 +47,7 @@ process.stdout.write(`${resolve(out)}: ${digestOf(resolve(out))}\n`);
 /** What package.json lists under `files`, except what is compiled. */
 function copyFiles() {
   for (const path of readJson("package.json").files) {
-    if (path !== "dist") cpSync(join(ROOT, path), join(app, path), { recursive: true });
+    if (!/(^|\/)dist$/.test(path)) cpSync(join(ROOT, path), join(app, path), { recursive: true });
   }
 }
 
@@ -58,14 +58,25 @@ function compile() {
 
 /**
  * Installs exactly what the lock file names for production. Manifest and lock file in the image know nothing of tools for
- * development, nor of scripts. No install script runs: no production dependency needs one.
+ * development, of scripts, or of the client, which is for other people's processes. No install script runs: no production
+ * dependency needs one.
  */
 function installDependencies() {
-  const { scripts: _, devDependencies: __, files: ___, ...manifest } = readJson("package.json");
+  const {
+    scripts: _,
+    devDependencies: __,
+    files: ___,
+    workspaces,
+    exports: ____,
+    ...manifest
+  } = readJson("package.json");
   const lock = readJson("package-lock.json");
-  const kept = Object.entries(lock.packages).filter(([, entry]) => entry.dev !== true);
+  const kept = Object.entries(lock.packages).filter(
+    ([path, entry]) => entry.dev !== true && entry.link !== true && !workspaces.includes(path),
+  );
   const { "": root, ...packages } = Object.fromEntries(kept);
   delete root.devDependencies;
+  delete root.workspaces;
   writeJson("package.json", manifest);
   writeJson("package-lock.json", { ...lock, packages: { "": root, ...packages } });
   run("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], app);

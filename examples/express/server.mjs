@@ -1,7 +1,7 @@
 // An Express application whose callers are limited by address.
 
+import { createLimiter, expressLimit } from "@headgate/client";
 import express from "express";
-import { createLimiter, expressLimit } from "headgate/client";
 
 const limiter = createLimiter({
   servers: (process.env.HEADGATE ?? "localhost:8081").split(","),

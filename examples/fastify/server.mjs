@@ -1,7 +1,7 @@
 // A Fastify application: all callers are limited by address, and one route costs more.
 
+import { createLimiter, fastifyLimit } from "@headgate/client";
 import Fastify from "fastify";
-import { createLimiter, fastifyLimit } from "headgate/client";
 
 const limiter = createLimiter({
   servers: (process.env.HEADGATE ?? "localhost:8081").split(","),

@@ -1,4 +1,4 @@
-// The TypeScript of README.md and docs/clients.md, compiled by somebody who has nothing but the package: strictly, against
+// The TypeScript of README.md, docs/clients.md and client/README.md, compiled by somebody who has nothing but the package: strictly, against
 // its declarations alone. Frameworks are stood in for by the parts of their types that inference depends on.
 
 import { execFileSync } from "node:child_process";
@@ -12,7 +12,7 @@ const ROOT = resolve(import.meta.dirname, "../..");
 /** What the blocks take for granted. Express has `use` and `get` with such overloads, Fastify a hook as one of a union. */
 const SURROUNDINGS = `
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Limiter } from "headgate/client";
+import type { Limiter } from "@headgate/client";
 
 interface Asked extends IncomingMessage { ip: string | undefined; path: string; method: string; url: string }
 interface Answered extends ServerResponse { send(body: string): this }
@@ -44,7 +44,7 @@ declare global {
 
 /** More than the documents show, as people write it. */
 const MORE = `
-import { expressLimit, fastifyLimit, type RoutedRequestLike } from "headgate/client";
+import { expressLimit, fastifyLimit, type RoutedRequestLike } from "@headgate/client";
 const byMethod = (request: RoutedRequestLike) => ({ domain: "edge", descriptors: [{ method: request.method }] });
 app.use(expressLimit(limiter, byMethod));
 app.use("/api", expressLimit(limiter, ({ path }: { path: string }) => (path === "/livez" ? undefined : { domain: "edge", descriptors: [{ path }] })));
@@ -53,14 +53,14 @@ fastify.get("/", { onRequest: fastifyLimit(limiter, ({ ip }) => ({ domain: "edge
 
 /** Each is a mistake that must not compile. */
 const MISTAKES = [
-  'import { createLimiter } from "headgate/client"; createLimiter({ server: "localhost:8081" });',
-  'import { createLimiter } from "headgate/client"; createLimiter({ servers: ["a:1"], deadlineMs: "100" });',
+  'import { createLimiter } from "@headgate/client"; createLimiter({ server: "localhost:8081" });',
+  'import { createLimiter } from "@headgate/client"; createLimiter({ servers: ["a:1"], deadlineMs: "100" });',
   'export const decision = limiter.check({ domain: "edge", descriptors: [{ user: undefined }] });',
-  'import { expressLimit } from "headgate/client"; app.use(expressLimit(limiter, ({ ip }) => ({ domain: "edge", descriptors: [{ ip }] })));',
+  'import { expressLimit } from "@headgate/client"; app.use(expressLimit(limiter, ({ ip }) => ({ domain: "edge", descriptors: [{ ip }] })));',
 ];
 
 test("compiles in a strict project of a stranger, and mistakes do not", () => {
-  const blocks = ["README.md", "docs/clients.md"].flatMap(blocksOf);
+  const blocks = ["README.md", "docs/clients.md", "client/README.md"].flatMap(blocksOf);
   expect(blocks.length).toBeGreaterThan(3);
   const folder = strangerProject([...blocks, MORE], MISTAKES);
   const { status, out } = compile(folder);
@@ -78,13 +78,19 @@ function blocksOf(file: string): string[] {
 function strangerProject(good: readonly string[], mistakes: readonly string[]): string {
   const folder = temporaryFolder("headgate-stranger");
   const modules = join(folder, "node_modules");
-  mkdirSync(join(modules, "headgate"), { recursive: true });
+  mkdirSync(join(modules, "@headgate/client"), { recursive: true });
   mkdirSync(join(modules, "@types"));
   const npm = ["pack", "--ignore-scripts", "--json", "--pack-destination", folder];
   const [packed] = JSON.parse(
-    execFileSync("npm", npm, { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }),
+    execFileSync("npm", npm, { cwd: join(ROOT, "client"), encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }),
   ) as [{ readonly filename: string }];
-  execFileSync("tar", ["xzf", join(folder, packed.filename), "--strip-components=1", "-C", join(modules, "headgate")]);
+  execFileSync("tar", [
+    "xzf",
+    join(folder, packed.filename),
+    "--strip-components=1",
+    "-C",
+    join(modules, "@headgate/client"),
+  ]);
   cpSync(join(ROOT, "node_modules/@types/node"), join(modules, "@types/node"), { recursive: true });
   symlinkSync(join(ROOT, "node_modules/undici-types"), join(modules, "undici-types"));
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');

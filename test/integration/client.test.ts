@@ -6,7 +6,7 @@ import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net";
 import { resolve } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { CheckFailure, createLimiter, httpLimit, type Limiter, type LimiterOptions } from "../../src/client/client.ts";
+import { CheckFailure, createLimiter, httpLimit, type Limiter, type LimiterOptions } from "../../client/src/client.ts";
 import { Authority } from "../support/certificates.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";

@@ -28,7 +28,9 @@ interface BillOfMaterials {
 }
 
 interface LockFile {
-  readonly packages: Readonly<Record<string, { readonly version: string; readonly dev?: boolean }>>;
+  readonly packages: Readonly<
+    Record<string, { readonly version: string; readonly dev?: boolean; readonly link?: boolean }>
+  >;
 }
 
 let folder: string;
@@ -85,7 +87,9 @@ describe("the image's folder", () => {
   test("says in sbom.cdx.json which packages it holds, all of them and no others, with their hashes", async () => {
     const bill = JSON.parse(await readFile(join(folder, "app/sbom.cdx.json"), "utf8")) as BillOfMaterials;
     const lock = JSON.parse(await readFile(join(ROOT, "package-lock.json"), "utf8")) as LockFile;
-    const shipped = Object.entries(lock.packages).filter(([path, { dev }]) => path !== "" && dev !== true);
+    const shipped = Object.entries(lock.packages).filter(
+      ([path, { dev, link }]) => path.startsWith("node_modules/") && dev !== true && link !== true,
+    );
     const names = shipped.map(([path, { version }]) => `${path.split("node_modules/").at(-1)}@${version}`);
     expect(bill).toMatchObject({ bomFormat: "CycloneDX", metadata: { component: { name: "headgate" } } });
     expect(bill.components.map(({ name, version }) => `${name}@${version}`).toSorted()).toEqual(
@@ -190,8 +194,9 @@ describe("the Dockerfile", () => {
     const ignore = await readFile(join(ROOT, ".dockerignore"), "utf8");
     const allowed = [...ignore.matchAll(/^!(.+)$/gm)].map((match) => match[1]);
     const { files } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")) as { files: string[] };
-    const copied = files.filter((path) => path !== "dist");
-    const needed = ["package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json", "src"];
+    const copied = files.filter((path) => !path.endsWith("dist"));
+    const manifests = ["package.json", "package-lock.json", "client/package.json"];
+    const needed = [...manifests, "tsconfig.json", "tsconfig.build.json", "src"];
     const own = ["deploy/build-image-folder.mjs", "deploy/image"];
     expect(allowed.toSorted()).toEqual([...copied, ...needed, ...own].toSorted());
   });

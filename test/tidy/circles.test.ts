@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { filesOf, importedFile, importsOf, isOfFile } from "./imports.ts";
 
-const SRC = resolve(import.meta.dirname, "../../src");
+const ROOT = resolve(import.meta.dirname, "../..");
 const FIXTURE = resolve(import.meta.dirname, "../fixtures/circles");
 
 type Graph = ReadonlyMap<string, readonly string[]>;
@@ -45,8 +45,8 @@ function circlesIn(folder: string): string[] {
 }
 
 describe("circles of imports", () => {
-  test("there are none in src", () => {
-    expect(circlesIn(SRC)).toEqual([]);
+  test.each(["src", "client/src"])("there are none in %s", (folder) => {
+    expect(circlesIn(resolve(ROOT, folder))).toEqual([]);
   });
 
   test("are found where there are some, also through types, dynamic imports and exports", () => {

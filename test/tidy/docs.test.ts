@@ -16,7 +16,14 @@ import { compileYaml } from "../support/rules.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 const readDoc = (file: string) => readFileSync(resolve(ROOT, file), "utf8");
 
-const PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "examples/README.md"].concat(
+const PAGES = [
+  "README.md",
+  "CONTRIBUTING.md",
+  "CHANGELOG.md",
+  "SECURITY.md",
+  "client/README.md",
+  "examples/README.md",
+].concat(
   readdirSync(resolve(ROOT, "docs"), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".md"))
     .map((file) => `docs/${file}`),
@@ -43,7 +50,7 @@ function deadEndsOf(page: string): readonly string[] {
     const file = path === "" ? resolve(ROOT, page) : resolve(ROOT, dirname(page), path);
     return !existsSync(file) || (anchor !== undefined && !anchorsOf(file).includes(anchor));
   });
-  const named = [...text.matchAll(/`((?:src|test|docs|deploy|bench|lua|sql|proto|examples)\/[\w./-]+)`/g)];
+  const named = [...text.matchAll(/`((?:src|test|docs|deploy|bench|lua|sql|proto|examples|client)\/[\w./-]+)`/g)];
   const missing = named.map(([, path = ""]) => path).filter((path) => !existsSync(resolve(ROOT, path)));
   return [...dead, ...missing].map((target) => `${page}: ${target}`);
 }

@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { filesOf, importedFile, importsOf, isOfFile } from "./imports.ts";
 
 const SRC = resolve(import.meta.dirname, "../../src");
+const CLIENT = resolve(import.meta.dirname, "../../client/src");
 
 /** Folder (or file) of src -> what it may import from src. A folder may always import itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -38,7 +39,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "transport/load-proto.ts",
     "transport/plain-struct.ts",
   ],
-  client: ["core", "transport/load-proto.ts", "transport/plain-struct.ts"],
   app: ["*"],
   workers: ["core", "settings", "telemetry", "transport"],
   main: ["app", "cli", "core", "settings", "telemetry", "workers"],
@@ -48,7 +48,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   ioredis: ["stores/redis"],
   pg: ["stores/postgres"],
-  "@grpc/grpc-js": ["transport", "cli/ask.ts", "client"],
+  "@grpc/grpc-js": ["transport", "cli/ask.ts"],
   "@grpc/proto-loader": ["transport"],
   "@grpc/reflection": ["transport"],
   "@bufbuild/protobuf": ["rls/json.ts", "transport/load-proto.ts"],
@@ -99,6 +99,12 @@ describe("layers", () => {
       })
       .map(({ from, to }) => `${from} imports ${to}`);
     expect(wrong).toEqual([]);
+  });
+
+  test("the client stands alone: its own files, grpc-js, and nothing else", () => {
+    const imported = filesOf(CLIENT).flatMap((file) => importsOf(CLIENT, file));
+    const outside = imported.filter((one) => (isOfFile(one) ? importedFile(CLIENT, one).startsWith("..") : true));
+    expect([...new Set(outside.map(({ to }) => to))]).toEqual(["@grpc/grpc-js"]);
   });
 
   test("only core/clock.ts reads the time of the machine", () => {

@@ -1,8 +1,9 @@
 // What the client's callers are told of an answer, and of none.
 
 import { describe, expect, test } from "vitest";
-import { decisionOf, type WireAnswer, withoutAnswer } from "../../../src/client/decision.ts";
-import { CheckFailure } from "../../../src/client/failure.ts";
+import { type Answer, decisionOf, withoutAnswer } from "../../../client/src/decision.ts";
+import { CheckFailure } from "../../../client/src/failure.ts";
+import { readInClient } from "../../support/client-wire.ts";
 
 interface StatusNumbers {
   readonly over?: boolean;
@@ -21,8 +22,9 @@ function status({ over = false, amount = 10, unit = "SECOND", left = 0, seconds 
   };
 }
 
-function answer(members: Partial<WireAnswer>): WireAnswer {
-  return { overall_code: "OK", statuses: [], response_headers_to_add: [], dynamic_metadata: null, ...members };
+/** What comes of a RateLimitResponse on its way over the wire. */
+function answer(members: object): Answer {
+  return readInClient({ overall_code: "OK", ...members });
 }
 
 describe("an answer", () => {

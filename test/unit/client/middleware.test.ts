@@ -1,16 +1,16 @@
 // What the middleware makes of decisions, on the members that it uses of Express's and Fastify's objects.
 
 import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
-import type { CheckDecision } from "../../../src/client/decision.ts";
-import { CheckFailure } from "../../../src/client/failure.ts";
-import type { Limiter } from "../../../src/client/limiter.ts";
+import type { CheckDecision } from "../../../client/src/decision.ts";
+import { CheckFailure } from "../../../client/src/failure.ts";
+import type { Limiter } from "../../../client/src/limiter.ts";
 import {
   expressLimit,
   fastifyLimit,
   httpLimit,
   limitHeaders,
   type ResponseLike,
-} from "../../../src/client/middleware.ts";
+} from "../../../client/src/middleware.ts";
 
 const BASE = { statuses: [], headers: {}, metadata: {} };
 const SHOWN = { limit: { requestsPerUnit: 10 }, remaining: 3, resetSeconds: 2 };

@@ -1,8 +1,8 @@
 // What createLimiter makes of its options, right and wrong.
 
 import { expect, test } from "vitest";
-import { createLimiter } from "../../../src/client/limiter.ts";
-import { completeOptions, type LimiterOptions } from "../../../src/client/options.ts";
+import { createLimiter } from "../../../client/src/limiter.ts";
+import { completeOptions, type LimiterOptions } from "../../../client/src/options.ts";
 
 const servers = ["localhost:8081"];
 
@@ -60,10 +60,10 @@ const mistakes: readonly (readonly [what: string, options: unknown])[] = [
 test.each(mistakes)("a mistake in %s is a TypeError at creation: %j", (_, options) => {
   const create = () => createLimiter(options as LimiterOptions).close();
   expect(create).toThrow(TypeError);
-  expect(create).toThrow(/expected|did you mean/);
+  expect(create).toThrow(/expected/);
 });
 
-test("a misspelt option is named with what it may have meant", () => {
+test("a misspelt option is named with those that there are", () => {
   const create = () => createLimiter({ server: "localhost:8081" } as unknown as LimiterOptions);
-  expect(create).toThrow('createLimiter: there is no "server"; did you mean servers?');
+  expect(create).toThrow('createLimiter: there is no "server"; expected servers, deadlineMs,');
 });

@@ -1,7 +1,5 @@
 // What callers of this package write wrongly: said as a TypeError that names what was expected, whatever the policy is.
 
-import { nearestName } from "../core/near-name.ts";
-
 /** Throws TypeError unless `value` is an object with no other members than `names`. */
 export function checkMembers(what: string, value: unknown, names: readonly string[]): void {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
@@ -9,9 +7,7 @@ export function checkMembers(what: string, value: unknown, names: readonly strin
   }
   for (const name of Object.keys(value)) {
     if (names.includes(name)) continue;
-    const nearest = nearestName(name, names);
-    const hint = nearest === undefined ? `expected ${names.join(", ")}` : `did you mean ${nearest}?`;
-    throw new TypeError(`${what}: there is no ${JSON.stringify(name)}; ${hint}`);
+    throw new TypeError(`${what}: there is no ${JSON.stringify(name)}; expected ${names.join(", ")}`);
   }
 }
 

@@ -1,4 +1,4 @@
-// What `import ... from "headgate/client"` offers.
+// What `import ... from "@headgate/client"` offers.
 
 export type { CheckDecision, Degraded, DescriptorStatus, ShownLimit } from "./decision.ts";
 export { CheckFailure, type OnFailure } from "./failure.ts";
@@ -15,5 +15,6 @@ export {
   type RoutedRequestLike,
 } from "./middleware.ts";
 export type { LimiterOptions } from "./options.ts";
-export type { CheckRequest, DescriptorInput, Entries, EntryValue, FullDescriptor, Unit } from "./request.ts";
+export type { CheckRequest, DescriptorInput, Entries, EntryValue, FullDescriptor } from "./request.ts";
 export type { TlsOptions } from "./tls-options.ts";
+export type { Unit } from "./unit.ts";

@@ -1,8 +1,7 @@
 // What a caller is told: the service's answer in the words of this package, or the policy's where there was none.
 
-import { plainStruct, type WireStruct } from "../transport/plain-struct.ts";
 import type { CheckFailure, OnFailure } from "./failure.ts";
-import type { Unit } from "./request.ts";
+import type { Unit } from "./unit.ts";
 
 /** The numbers of a limit. */
 export interface ShownLimit {
@@ -56,27 +55,16 @@ export interface CheckDecision {
   readonly degraded?: Degraded;
 }
 
-/** What the service answers, as proto-loader gives it. */
-export interface WireAnswer {
-  readonly overall_code: string;
-  readonly statuses: readonly WireStatus[];
-  readonly response_headers_to_add: readonly { readonly key: string; readonly value: string }[];
-  readonly dynamic_metadata: WireStruct | null;
+/** What the service answered. */
+export interface Answer {
+  readonly allowed: boolean;
+  readonly statuses: readonly DescriptorStatus[];
+  readonly headers: Readonly<Record<string, string>>;
+  readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-interface WireStatus {
-  readonly code: string;
-  readonly current_limit: { readonly requests_per_unit: number; readonly unit: string; readonly name: string } | null;
-  readonly limit_remaining: number;
-  readonly duration_until_reset: { readonly seconds: string; readonly nanos: number } | null;
-}
-
-/** Reads an answer. Whatever is not OVER_LIMIT is allowed, as Envoy has it. */
-export function decisionOf(answer: WireAnswer): CheckDecision {
-  const allowed = answer.overall_code !== "OVER_LIMIT";
-  const statuses = answer.statuses.map(statusOf);
-  const metadata = answer.dynamic_metadata === null ? {} : plainStruct(answer.dynamic_metadata);
-  const headers = Object.fromEntries(answer.response_headers_to_add.map(({ key, value }) => [key, value]));
+/** The decision that an answer is. */
+export function decisionOf({ allowed, statuses, headers, metadata }: Answer): CheckDecision {
   const shown = strictest(statuses, allowed);
   const degraded = serverDegraded(metadata.degraded);
   return {
@@ -97,26 +85,6 @@ export function withoutAnswer(policy: Exclude<OnFailure, "throw">, failure: Chec
   const degraded: Degraded = { by: "client", policy, failure: failure.code };
   const base = { statuses: [], headers: {}, metadata: {}, degraded };
   return policy === "allow" ? { allowed: true, ...base } : { allowed: false, retryAfterSeconds: 1, ...base };
-}
-
-function statusOf(status: WireStatus): DescriptorStatus {
-  const { current_limit: limit, duration_until_reset: reset } = status;
-  return {
-    allowed: status.code !== "OVER_LIMIT",
-    ...(limit === null ? {} : { limit: limitOf(limit), remaining: status.limit_remaining }),
-    ...(reset === null ? {} : { resetSeconds: Number(reset.seconds) + (reset.nanos > 0 ? 1 : 0) }),
-  };
-}
-
-const UNITS: ReadonlySet<string> = new Set<Unit>(["second", "minute", "hour", "day", "week", "month", "year"]);
-
-function limitOf(limit: NonNullable<WireStatus["current_limit"]>): ShownLimit {
-  const unit = limit.unit.toLowerCase();
-  return {
-    requestsPerUnit: limit.requests_per_unit,
-    ...(UNITS.has(unit) ? { unit: unit as Unit } : {}),
-    ...(limit.name === "" ? {} : { name: limit.name }),
-  };
 }
 
 // Refused: the longest wait. Allowed: the smallest rest; a shadowed status is over and still does not govern.

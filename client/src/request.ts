@@ -1,9 +1,9 @@
-// What a caller asks, in the words of this package, and its way into the protocol's message.
+// What a caller asks, in the words of this package, and the bytes of a RateLimitRequest that say so. Field numbers are those of
+// proto/envoy/service/ratelimit/v3/rls.proto and what it imports.
 
 import { checkMembers, checkType, checkWhole, describeValue } from "./misuse.ts";
-
-/** A window that has a name. */
-export type Unit = "second" | "minute" | "hour" | "day" | "week" | "month" | "year";
+import { UNIT_NUMBERS, type Unit } from "./unit.ts";
+import { FieldWriter } from "./wire.ts";
 
 /** A value of an entry; numbers and booleans are sent as their text. */
 export type EntryValue = string | number | boolean;
@@ -45,8 +45,8 @@ export interface CheckRequest {
 
 const UINT32_MAX = 4_294_967_295;
 
-/** The request as proto-loader takes it. Throws TypeError for what the protocol can't carry. */
-export function wireRequest(request: CheckRequest): object {
+/** The bytes of the request. Throws TypeError for what the protocol can't carry. */
+export function writeRequest(request: CheckRequest): Buffer {
   checkMembers("check", request, REQUEST_NAMES);
   const { domain, descriptors, hits = 1 } = request;
   if (typeof domain !== "string" || domain === "") {
@@ -58,28 +58,30 @@ export function wireRequest(request: CheckRequest): object {
   checkWhole("hits", hits, 0, UINT32_MAX);
   checkType("peek", request.peek, "boolean");
   checkType("refund", request.refund, "boolean");
-  return {
-    domain,
-    descriptors: request.descriptors.map((input) => wireDescriptor(input, request)),
-    hits_addend: hits,
-  };
+  const message = new FieldWriter().addBytes(1, domain);
+  for (const input of request.descriptors) message.addBytes(2, writeDescriptor(input, request));
+  return message.addNumber(3, hits).toBytes();
 }
 
 const REQUEST_NAMES: readonly (keyof CheckRequest)[] = ["domain", "descriptors", "hits", "peek", "refund"];
 const DESCRIPTOR_NAMES: readonly (keyof FullDescriptor)[] = ["entries", "hits", "peek", "refund", "override"];
 
 // On the request 0 would mean 1, so a peek is said on each descriptor; a refund without hits gives back one.
-function wireDescriptor(input: DescriptorInput, request: CheckRequest): object {
+function writeDescriptor(input: DescriptorInput, request: CheckRequest): Buffer {
   const full = fullForm(input);
   const isRefund = full.refund ?? request.refund ?? false;
   const isPeek = full.peek ?? (request.peek === true || (full.hits === undefined && request.hits === 0));
   const hits = isPeek ? 0 : (full.hits ?? (isRefund ? (request.hits ?? 1) : undefined));
-  return {
-    entries: pairsOf(full.entries).map(([key, value]) => ({ key, value: textOf(key, value) })),
-    limit: full.override === undefined ? null : wireOverride(full.override),
-    hits_addend: hits === undefined ? null : { value: hits },
-    is_negative_hits: isRefund,
-  };
+  const message = new FieldWriter();
+  for (const [key, value] of pairsOf(full.entries)) message.addBytes(1, writeEntry(key, textOf(key, value)));
+  if (full.override !== undefined) message.addBytes(2, writeOverride(full.override));
+  if (hits !== undefined) message.addBytes(3, new FieldWriter().addNumber(1, hits).toBytes());
+  if (isRefund) message.addNumber(4, 1);
+  return message.toBytes();
+}
+
+function writeEntry(key: string, value: string): Buffer {
+  return new FieldWriter().addBytes(1, key).addBytes(2, value).toBytes();
 }
 
 function fullForm(input: DescriptorInput): FullDescriptor {
@@ -121,18 +123,7 @@ function textOf(key: string, value: unknown): string {
   throw new TypeError(`the entry ${key}: expected text, a number or a boolean, got ${describeValue(value)}`);
 }
 
-/** The protocol's numbers; that of a week has no name there. */
-const UNIT_NUMBERS: Readonly<Record<Unit, number>> = {
-  second: 1,
-  minute: 2,
-  hour: 3,
-  day: 4,
-  month: 5,
-  year: 6,
-  week: 7,
-};
-
-function wireOverride(override: NonNullable<FullDescriptor["override"]>): object {
+function writeOverride(override: NonNullable<FullDescriptor["override"]>): Buffer {
   checkMembers("override", override, ["requestsPerUnit", "unit"]);
   const { requestsPerUnit, unit } = override;
   checkWhole("override.requestsPerUnit", requestsPerUnit, 0, UINT32_MAX);
@@ -140,5 +131,5 @@ function wireOverride(override: NonNullable<FullDescriptor["override"]>): object
     const units = Object.keys(UNIT_NUMBERS).join(", ");
     throw new TypeError(`override.unit: expected one of ${units}, got ${describeValue(unit)}`);
   }
-  return { requests_per_unit: requestsPerUnit, unit: UNIT_NUMBERS[unit] };
+  return new FieldWriter().addNumber(1, requestsPerUnit).addNumber(2, UNIT_NUMBERS[unit]).toBytes();
 }

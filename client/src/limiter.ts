@@ -1,12 +1,11 @@
 // The client for services that ask Headgate directly: one check, one call, one decision. HTTP is left to middleware.ts.
 
-import { type MethodDefinition, type ServiceError, status } from "@grpc/grpc-js";
-import { WallClock } from "../core/clock.ts";
-import { loadProto, RATE_LIMIT_SERVICE } from "../transport/load-proto.ts";
-import { type CheckDecision, decisionOf, type WireAnswer, withoutAnswer } from "./decision.ts";
+import { type ServiceError, status } from "@grpc/grpc-js";
+import { type Answer, type CheckDecision, decisionOf, withoutAnswer } from "./decision.ts";
 import { CheckFailure, type OnFailure } from "./failure.ts";
 import { type CompleteOptions, completeOptions, type LimiterOptions } from "./options.ts";
-import { type CheckRequest, wireRequest } from "./request.ts";
+import { readAnswer } from "./read-answer.ts";
+import { type CheckRequest, writeRequest } from "./request.ts";
 import { type Server, ServerRing } from "./server-ring.ts";
 
 export interface Limiter {
@@ -25,19 +24,17 @@ export function createLimiter(options: LimiterOptions): Limiter {
   return new GrpcLimiter(completeOptions(options));
 }
 
-/** The clock that grpc-js compares deadlines with. */
-const clock = new WallClock();
+const PATH = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
 class GrpcLimiter implements Limiter {
   readonly #ring: ServerRing;
-  readonly #method = shouldRateLimit();
   readonly #deadlineMs: number;
   readonly #onFailure: OnFailure;
   readonly #onDegraded: ((failure: CheckFailure) => void) | undefined;
   #isClosed = false;
 
   constructor(options: CompleteOptions) {
-    this.#ring = new ServerRing({ ...options, clock });
+    this.#ring = new ServerRing(options);
     this.#deadlineMs = options.deadlineMs;
     this.#onFailure = options.onFailure;
     this.#onDegraded = options.onDegraded;
@@ -45,7 +42,7 @@ class GrpcLimiter implements Limiter {
 
   async check(request: CheckRequest): Promise<CheckDecision> {
     // Outside of what the policy answers for: it must not stand in for a mistake of whoever calls.
-    const message = wireRequest(request);
+    const message = writeRequest(request);
     try {
       return decisionOf(await this.#ask(message));
     } catch (error) {
@@ -63,9 +60,9 @@ class GrpcLimiter implements Limiter {
   }
 
   // A server that goes may turn calls away that it has not begun: they go to another one, as long as there is time.
-  async #ask(message: object): Promise<WireAnswer> {
+  async #ask(message: Buffer): Promise<Answer> {
     if (this.#isClosed) throw new CheckFailure("CANCELLED", "the limiter was closed");
-    const deadline = clock.nowUs() / 1_000 + this.#deadlineMs;
+    const deadline = Date.now() + this.#deadlineMs;
     for (let triesLeft = this.#ring.size; ; triesLeft--) {
       const server = await this.#ring.pick(deadline);
       if (server === "away") throw new CheckFailure("UNAVAILABLE", "none of the servers is in reach");
@@ -78,33 +75,25 @@ class GrpcLimiter implements Limiter {
     }
   }
 
-  #send(server: Server, message: object, deadline: number): Promise<Outcome> {
-    const { path, requestSerialize, responseDeserialize } = this.#method;
+  #send(server: Server, message: Buffer, deadline: number): Promise<Outcome> {
     return new Promise((resolve) => {
-      const call = server.client.makeUnaryRequest(
-        path,
-        requestSerialize,
-        responseDeserialize,
-        message,
-        { deadline },
-        (error, answer) => {
-          if (error === null) {
-            this.#ring.answered(server);
-            resolve({ answer: answer as WireAnswer });
-            return;
-          }
-          if (isFaultOfServer(error)) this.#ring.failed(server);
-          else this.#ring.answered(server);
-          const isUnsent = call.getPeer() === server.client.getChannel().getTarget();
-          resolve({ answer: undefined, error, isUntouched: isUntouched(error, isUnsent) });
-        },
-      );
+      const call = server.client.makeUnaryRequest(PATH, asItIs, readAnswer, message, { deadline }, (error, answer) => {
+        if (error === null) {
+          this.#ring.answered(server);
+          resolve({ answer: answer as Answer });
+          return;
+        }
+        if (isFaultOfServer(error)) this.#ring.failed(server);
+        else this.#ring.answered(server);
+        const isUnsent = call.getPeer() === server.client.getChannel().getTarget();
+        resolve({ answer: undefined, error, isUntouched: isUntouched(error, isUnsent) });
+      });
     });
   }
 }
 
 type Outcome =
-  | { readonly answer: WireAnswer }
+  | { readonly answer: Answer }
   | { readonly answer: undefined; readonly error: ServiceError; readonly isUntouched: boolean };
 
 /** What grpc-js says of a stream that was reset with REFUSED_STREAM, or that a GOAWAY left out: HTTP/2's word for "not begun". */
@@ -118,9 +107,8 @@ function isUntouched({ code, details }: ServiceError, isUnsent: boolean): boolea
   return code === status.UNAVAILABLE && (isUnsent || details === REFUSED);
 }
 
-function shouldRateLimit(): MethodDefinition<object, object> {
-  const service = loadProto()[RATE_LIMIT_SERVICE] as unknown as { ShouldRateLimit: MethodDefinition<object, object> };
-  return service.ShouldRateLimit;
+function asItIs(bytes: Buffer): Buffer {
+  return bytes;
 }
 
 // The others say something about the request, and would come from every server.

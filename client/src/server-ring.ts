@@ -1,7 +1,6 @@
 // The servers of one client: a channel each, taken in turn, those out of reach passed over. Knows no rate limits.
 
 import { type ChannelOptions, Client, connectivityState, credentials } from "@grpc/grpc-js";
-import type { Clock } from "../core/clock.ts";
 import { describeValue } from "./misuse.ts";
 import type { TlsOptions } from "./tls-options.ts";
 
@@ -10,7 +9,6 @@ export interface RingOptions {
   readonly tls: TlsOptions | undefined;
   readonly keepaliveMs: number;
   readonly keepaliveTimeoutMs: number;
-  readonly clock: Clock;
 }
 
 /** One entry of `servers`. */
@@ -18,7 +16,7 @@ export interface Server {
   readonly address: string;
   readonly client: Client;
   failuresInRow: number;
-  /** Until then others go first; milliseconds of the clock. */
+  /** Until then others go first; milliseconds since the epoch. */
   restsUntilMs: number;
 }
 
@@ -32,12 +30,10 @@ const RECONNECT_MS_MAX = 2_000;
 /** Picks servers in turn. Connects to all of them at once, and again to those that were lost. */
 export class ServerRing {
   readonly #servers: readonly Server[];
-  readonly #clock: Clock;
   #next = 0;
 
   /** Throws TypeError for an address or a certificate that can't be read. */
   constructor(options: RingOptions) {
-    this.#clock = options.clock;
     this.#servers = options.servers.map((address) => ({
       address,
       client: openClient(address, options),
@@ -74,7 +70,7 @@ export class ServerRing {
 
   failed(server: Server): void {
     server.failuresInRow++;
-    if (server.failuresInRow >= FAILURES_IN_ROW_MAX) server.restsUntilMs = this.#nowMs() + REST_MS;
+    if (server.failuresInRow >= FAILURES_IN_ROW_MAX) server.restsUntilMs = Date.now() + REST_MS;
   }
 
   /** Calls under way may still end. */
@@ -84,7 +80,7 @@ export class ServerRing {
 
   // The first in turn that is ready and does not rest; a resting one if there is no other.
   #nextReady(): Server | undefined {
-    const nowMs = this.#nowMs();
+    const nowMs = Date.now();
     let resting: number | undefined;
     for (let i = 0; i < this.#servers.length; i++) {
       const at = (this.#next + i) % this.#servers.length;
@@ -99,10 +95,6 @@ export class ServerRing {
   #turnTo(at: number): Server {
     this.#next = (at + 1) % this.#servers.length;
     return this.#servers[at] as Server;
-  }
-
-  #nowMs(): number {
-    return this.#clock.nowUs() / 1_000;
   }
 }
 

@@ -1,0 +1,82 @@
+// The protocol buffer wire format: the fields of a message out of its bytes, and its bytes out of fields. Knows no messages.
+
+/** A number, or the bytes of text or of an embedded message. */
+export type FieldValue = number | Buffer;
+
+// Types of a field's encoding, the low three bits of its tag. Groups (3 and 4) are obsolete: no message here has any.
+const VARINT = 0;
+const FIXED64 = 1;
+const BYTES = 2;
+const FIXED32 = 5;
+
+/** A number of 64 bits, seven to a byte. */
+const VARINT_BYTES_MAX = 10;
+
+/**
+ * Calls `onField` for each field of a message in the order of its bytes; a reader passes over the numbers that it doesn't know.
+ * Numbers above 2^53 are rounded, eight bytes are read as a double. Throws for bytes that are no message.
+ */
+export function readFields(message: Buffer, onField: (field: number, value: FieldValue) => void): void {
+  let at = 0;
+  const readVarint = (): number => {
+    let value = 0;
+    for (let i = 0; i < VARINT_BYTES_MAX; i++) {
+      const byte = message[at++];
+      if (byte === undefined) break;
+      value += (byte & 0x7f) * 2 ** (7 * i);
+      if (byte < 0x80) return value;
+    }
+    throw malformed(at);
+  };
+  const readBytes = (length: number): Buffer => {
+    const start = at;
+    at += length;
+    if (at > message.length) throw malformed(start);
+    return message.subarray(start, at);
+  };
+  while (at < message.length) {
+    const tag = readVarint();
+    const field = Math.floor(tag / 8);
+    const type = tag % 8;
+    if (type === VARINT) onField(field, readVarint());
+    else if (type === FIXED64) onField(field, readBytes(8).readDoubleLE());
+    else if (type === BYTES) onField(field, readBytes(readVarint()));
+    else if (type === FIXED32) readBytes(4);
+    else throw malformed(at);
+  }
+}
+
+function malformed(at: number): Error {
+  return new Error(`the answer is no protocol buffer message: damaged at byte ${at}`);
+}
+
+/** The fields of one message, in the order in which they are added. Field numbers are 1 to 15, so that a tag is one byte. */
+export class FieldWriter {
+  readonly #parts: Buffer[] = [];
+
+  /** A whole number, 0 to 2^53 - 1. */
+  addNumber(field: number, value: number): this {
+    this.#parts.push(Buffer.from([field * 8 + VARINT, ...varintOf(value)]));
+    return this;
+  }
+
+  /** Text, or an embedded message. Half a surrogate pair becomes U+FFFD. */
+  addBytes(field: number, value: string | Buffer): this {
+    const bytes = typeof value === "string" ? Buffer.from(value) : value;
+    this.#parts.push(Buffer.from([field * 8 + BYTES, ...varintOf(bytes.length)]), bytes);
+    return this;
+  }
+
+  /** The message. */
+  toBytes(): Buffer {
+    return Buffer.concat(this.#parts);
+  }
+}
+
+function varintOf(value: number): number[] {
+  const bytes: number[] = [];
+  let rest = value;
+  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) + 0x80);
+  bytes.push(rest);
+  return bytes;
+}
