@@ -250,6 +250,7 @@ describe("a cluster that is down", () => {
   test("says so, fails no slower than its deadline, and heals when it does", async () => {
     rig = await ClusterRig.start({ replicas: false });
     const { store } = await openOn(rig.target());
+    const patient = await openOn(rig.target(), 20_000);
     const lost = await rig.ownerOf(16_000); // not the node of the key that is asked for
     await lost.kill();
     await until("the cluster is down", async () => {
@@ -257,6 +258,9 @@ describe("a cluster that is down", () => {
       return failure?.message.includes("is part of a cluster that is down") === true;
     });
     expect((await settle(store, groupOn("bar"))).failure?.code).toMatch(/STORE_(UNREACHABLE|BREAKER_OPEN)/);
+    // One that could wait for long is told after some tries, too: a deadline would say STORE_TIMEOUT.
+    expect((await settle(patient.store, groupOn("bar"))).failure?.code).toBe("STORE_UNREACHABLE");
+    expect([patient.reports.unknownGroups, patient.reports.breakerStates]).toEqual([0, []]);
     await lost.restart();
     await rig.whenWell();
     await until("all takes are paid", () => paysAll(store), 5_000);

@@ -1,0 +1,275 @@
+// What a node of a cluster refuses in passing (CLUSTERDOWN, TRYAGAIN) is sent again. Over generated moods of a node, latencies
+// and deadlines: every call is answered once and in time, is paid at most once, and costs a breaker one failure at most.
+// The test stands where the node would.
+
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { TakeGroup, Verdict } from "../../src/core/take.ts";
+import type { BreakerOptions } from "../../src/stores/batching/breaker.ts";
+import { Intake } from "../../src/stores/batching/intake.ts";
+import { completeOptions } from "../../src/stores/batching/options.ts";
+import { RedisBatch } from "../../src/stores/redis/batch.ts";
+import type { RedisConnection } from "../../src/stores/redis/connect.ts";
+import { Dispatch } from "../../src/stores/redis/dispatch.ts";
+import { packNumbers, unpackNumbers } from "../../src/stores/redis/packed-numbers.ts";
+import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
+import { makeLimit } from "../support/builders.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { runs } from "../support/runs.ts";
+
+const LIMIT = makeLimit({ amount: 1_000_000, burst: 1_000_000 });
+const DOWN = "CLUSTERDOWN The cluster is down";
+/** A call goes out once, and ten times more (CLUSTER_DOWNS_MAX of dispatch.ts), 3 ms apart. */
+const SENDS_MAX = 11;
+
+type Mood = "runs" | "down" | "try again" | "no script" | "silent";
+
+interface Asked {
+  readonly key: string;
+  readonly group: TakeGroup;
+  readonly deadlineUs: number;
+  answers: number;
+  answeredUs: number;
+}
+
+class ReplyError extends Error {
+  override readonly name = "ReplyError";
+}
+
+/** A node and the way of calls to it. */
+class Rig {
+  readonly clock = new ManualClock();
+  mood: Mood = "runs";
+  latencyMs = 0;
+  readonly asked: Asked[] = [];
+  readonly failures: string[] = [];
+  readonly breakerStates: string[] = [];
+  /** By key: how often its payment was run, less how often it was given back. */
+  readonly paid = new Map<string, number>();
+  readonly sends = new Map<string, number>();
+  keptPaid = 0;
+  readonly intake: Intake<RedisBatch>;
+  readonly #dispatch: Dispatch;
+  readonly #connection: RedisConnection;
+
+  constructor(breaker: Partial<BreakerOptions> = {}) {
+    const { clock } = this;
+    const observer = {
+      ...SILENT_STORE_OBSERVER,
+      failed: ({ code }: { code: string }) => this.failures.push(code),
+      breakerChanged: (state: string) => this.breakerStates.push(state),
+      keptPaid: (count: number) => {
+        this.keptPaid += count;
+      },
+    };
+    const options = completeOptions({ clock, deadlineMs: 15, patienceMs: 1_000, observer });
+    this.intake = new Intake<RedisBatch>(
+      { ...options, breaker: { ...options.breaker, ...breaker } },
+      {
+        name: "Redis",
+        newBatch: (slot) => new RedisBatch(slot),
+        isUp: () => true,
+        downSentence: () => "Redis is away",
+        send: () => {
+          for (const batch of this.intake.takeReady()) this.#dispatch.send(batch, this.#connection);
+        },
+        onSilence: () => undefined,
+      },
+    );
+    // As a connection learns when it is up.
+    const nowUs = clock.nowUs();
+    this.intake.serverTime.observe({ sentUs: nowUs, serverUs: nowUs, receivedUs: nowUs });
+    const script = { text: "text", sha: "sha" };
+    this.#dispatch = new Dispatch({
+      scripts: { takeAll: script, takeEach: script },
+      settler: this.intake.settler,
+      injectedTime: undefined,
+      jitterSecondsMax: 0,
+      describe: (error) => String(error),
+      onRefusal: () => undefined,
+      onAnswer: () => undefined,
+      onTrouble: () => undefined,
+      redirect: () => false,
+    });
+    const unused = () => {
+      throw new Error("not a command of takes");
+    };
+    this.#connection = {
+      command: unused,
+      commandOfBytes: async (name, args) => await this.#serve(name, args),
+      together: (send) => send(),
+      subscribe: unused,
+      drop: unused,
+    };
+  }
+
+  /** Asks for one hit on a bucket of its own; the caller waits `deadlineMs`. */
+  ask(deadlineMs: number): void {
+    const group = new TakeGroup();
+    const key = `k${this.asked.length}`;
+    const take = group.add(LIMIT);
+    take.bucketKey = key;
+    take.cost = 1;
+    group.deadlineUs = this.clock.nowUs() + deadlineMs * 1_000;
+    const one: Asked = { key, group, deadlineUs: group.deadlineUs, answers: 0, answeredUs: 0 };
+    this.asked.push(one);
+    const settled = () => {
+      one.answers++;
+      one.answeredUs = this.clock.nowUs();
+    };
+    if (this.intake.take(group, { settled })) settled();
+  }
+
+  async pass(ms: number): Promise<void> {
+    for (let i = 0; i < ms; i++) {
+      this.clock.advanceMs(1);
+      await vi.advanceTimersByTimeAsync(1);
+    }
+  }
+
+  async #serve(name: string, args: readonly string[]): Promise<unknown> {
+    const keys = args.slice(2, 2 + Number(args[1])); // behind the script and their number;
+    if (name === "evalsha") for (const key of keys) this.sends.set(key, (this.sends.get(key) ?? 0) + 1);
+    await this.#travel();
+    const { mood } = this;
+    const reply = mood === "runs" || (mood === "no script" && name === "eval") ? this.#run(keys, args) : undefined;
+    await this.#travel();
+    if (reply !== undefined) return reply;
+    if (mood === "down") throw new ReplyError(DOWN);
+    if (mood === "try again") throw new ReplyError("TRYAGAIN Multiple keys request during rehashing of slot");
+    if (mood === "no script") throw new ReplyError("NOSCRIPT No matching script");
+    return await new Promise(() => undefined);
+  }
+
+  async #travel(): Promise<void> {
+    if (this.latencyMs > 0) await new Promise((resolve) => setTimeout(resolve, this.latencyMs));
+  }
+
+  #run(keys: readonly string[], args: readonly string[]): Buffer {
+    const [receipts = [], groups = []] = args.slice(-2).map((text) => unpackNumbers(Buffer.from(text, "latin1")) ?? []);
+    const nowUs = this.clock.nowUs();
+    const pay = (place: number, cost: number) => {
+      const key = keys[place - 1] ?? "";
+      this.paid.set(key, (this.paid.get(key) ?? 0) + cost);
+    };
+    for (let at = 0; at < receipts.length; at += 4) pay(receipts[at] ?? 0, -(receipts[at + 2] ?? 0));
+    const reply = [nowUs, 0];
+    for (let at = 0; at < groups.length; at += 9) {
+      const latestUs = groups[at + 1] ?? 0;
+      if (latestUs > 0 && nowUs > latestUs) {
+        reply.push(3);
+        continue;
+      }
+      pay(groups[at + 3] ?? 0, groups[at + 8] ?? 0);
+      reply.push(Verdict.allowed, 1 + 4, 9, 0, 1, nowUs, 0);
+    }
+    return Buffer.from(packNumbers(reply), "latin1");
+  }
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const step = fc.record({
+  mood: fc.constantFrom<Mood>("runs", "down", "down", "try again", "no script", "silent"),
+  latencyMs: fc.nat({ max: 4 }),
+  deadlines: fc.array(fc.constantFrom(1, 5, 16, 40, 200, 3_000), { maxLength: 4 }),
+  ms: fc.nat({ max: 50 }),
+});
+
+describe("calls that a node refuses in passing", () => {
+  test("are answered once and in time, and paid once if they passed, never if not", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
+        const rig = new Rig({ outcomesMin: 1e9 });
+        for (const { mood, latencyMs, deadlines, ms } of steps) {
+          Object.assign(rig, { mood, latencyMs });
+          for (const deadlineMs of deadlines) rig.ask(deadlineMs);
+          await rig.pass(ms);
+        }
+        rig.mood = "runs";
+        await rig.pass(1_100);
+        // What was lost in silence ends like this, as unknown.
+        rig.intake.settler.loseSent(rig.intake.unreachable());
+        rig.ask(100);
+        await rig.pass(10);
+        expect(rig.asked.at(-1)?.group.verdict).toBe(Verdict.allowed);
+        for (const { key, group, deadlineUs, answers, answeredUs } of rig.asked) {
+          expect(answers).toBe(1);
+          expect(answeredUs).toBeLessThanOrEqual(deadlineUs + 2_000);
+          expect([key, rig.paid.get(key) ?? 0]).toEqual([key, group.verdict === Verdict.allowed ? 1 : 0]);
+        }
+        rig.intake.end();
+      }),
+      { numRuns: runs(150) },
+    );
+  });
+
+  test("fail after ten more tries of a cluster that stays down, long before their deadline", async () => {
+    const rig = new Rig();
+    rig.mood = "down";
+    rig.ask(3_000);
+    await rig.pass(29);
+    expect(rig.asked[0]?.answers).toBe(0);
+    await rig.pass(5);
+    expect([rig.asked[0]?.answers, rig.failures]).toEqual([1, ["STORE_UNREACHABLE"]]);
+    await rig.pass(3_000);
+    expect([rig.sends.get("k0"), rig.paid.get("k0")]).toEqual([SENDS_MAX, undefined]);
+    rig.intake.end();
+  });
+
+  test("that have less time than that fail by their deadline, and are sent no more", async () => {
+    const rig = new Rig();
+    rig.mood = "down";
+    rig.ask(12);
+    await rig.pass(13);
+    expect(rig.failures).toEqual(["STORE_TIMEOUT"]);
+    const sends = rig.sends.get("k0") ?? 0;
+    expect(sends).toBeLessThanOrEqual(5);
+    rig.mood = "runs";
+    await rig.pass(100);
+    expect([rig.sends.get("k0"), rig.paid.get("k0")]).toEqual([sends, undefined]);
+    rig.intake.end();
+  });
+
+  test("cost the breaker one failure each, however often they were sent; it closes when the cluster is up again", async () => {
+    const rig = new Rig({ outcomesMin: 20 });
+    rig.mood = "down";
+    for (let i = 0; i < 19; i++) rig.ask(3_000);
+    await rig.pass(40);
+    expect([rig.failures.length, rig.breakerStates]).toEqual([19, []]);
+    rig.ask(3_000);
+    await rig.pass(40);
+    expect(rig.breakerStates).toEqual(["open"]);
+    // Open, it has one call at a time ask, and that as often as any.
+    await rig.pass(250);
+    rig.ask(3_000);
+    rig.ask(3_000);
+    await rig.pass(40);
+    expect(rig.breakerStates).toEqual(["open", "probing", "open"]);
+    expect([rig.sends.get("k20"), rig.sends.get("k21")]).toEqual([SENDS_MAX, SENDS_MAX]);
+    rig.mood = "runs";
+    await rig.pass(250);
+    rig.ask(3_000);
+    await rig.pass(5);
+    expect(rig.breakerStates.slice(3)).toEqual(["probing", "closed"]);
+    expect(rig.asked.at(-1)?.group.verdict).toBe(Verdict.allowed);
+    rig.intake.end();
+  });
+
+  test("pass when the cluster is up again within the bound, and the breaker has nothing to count", async () => {
+    const rig = new Rig({ outcomesMin: 1 });
+    rig.mood = "down";
+    for (let i = 0; i < 30; i++) rig.ask(3_000);
+    await rig.pass(25);
+    rig.mood = "runs";
+    await rig.pass(5);
+    expect(rig.asked.map(({ group }) => group.verdict)).toEqual(Array(30).fill(Verdict.allowed));
+    expect([rig.failures, rig.breakerStates]).toEqual([[], []]);
+    rig.intake.end();
+  });
+});
