@@ -5,8 +5,9 @@ import { type Answer, type CheckDecision, decisionOf, withoutAnswer } from "./de
 import { CheckFailure, type OnFailure } from "./failure.ts";
 import { type CompleteOptions, completeOptions, type LimiterOptions } from "./options.ts";
 import { readAnswer } from "./read-answer.ts";
-import { type CheckRequest, writeRequest } from "./request.ts";
+import type { CheckRequest } from "./request.ts";
 import { type Server, ServerRing } from "./server-ring.ts";
+import { writeRequest } from "./write-request.ts";
 
 export interface Limiter {
   /**

@@ -1,9 +1,6 @@
-// What a caller asks, in the words of this package, and the bytes of a RateLimitRequest that say so. Field numbers are those of
-// proto/envoy/service/ratelimit/v3/rls.proto and what it imports.
+// What a caller asks, in the words of this package.
 
-import { checkMembers, checkType, checkWhole, describeValue } from "./misuse.ts";
-import { UNIT_NUMBERS, type Unit } from "./unit.ts";
-import { FieldWriter } from "./wire.ts";
+import type { Unit } from "./unit.ts";
 
 /** A value of an entry; numbers and booleans are sent as their text. */
 export type EntryValue = string | number | boolean;
@@ -41,95 +38,4 @@ export interface CheckRequest {
   /** As on a descriptor, for each that does not say. */
   readonly peek?: boolean;
   readonly refund?: boolean;
-}
-
-const UINT32_MAX = 4_294_967_295;
-
-/** The bytes of the request. Throws TypeError for what the protocol can't carry. */
-export function writeRequest(request: CheckRequest): Buffer {
-  checkMembers("check", request, REQUEST_NAMES);
-  const { domain, descriptors, hits = 1 } = request;
-  if (typeof domain !== "string" || domain === "") {
-    throw new TypeError(`domain: expected the domain of a rule file, got ${describeValue(domain)}`);
-  }
-  if (!Array.isArray(descriptors) || descriptors.length === 0) {
-    throw new TypeError(`descriptors: expected an array of at least one, got ${describeValue(descriptors)}`);
-  }
-  checkWhole("hits", hits, 0, UINT32_MAX);
-  checkType("peek", request.peek, "boolean");
-  checkType("refund", request.refund, "boolean");
-  const message = new FieldWriter().addBytes(1, domain);
-  for (const input of request.descriptors) message.addBytes(2, writeDescriptor(input, request));
-  return message.addNumber(3, hits).toBytes();
-}
-
-const REQUEST_NAMES: readonly (keyof CheckRequest)[] = ["domain", "descriptors", "hits", "peek", "refund"];
-const DESCRIPTOR_NAMES: readonly (keyof FullDescriptor)[] = ["entries", "hits", "peek", "refund", "override"];
-
-// On the request 0 would mean 1, so a peek is said on each descriptor; a refund without hits gives back one.
-function writeDescriptor(input: DescriptorInput, request: CheckRequest): Buffer {
-  const full = fullForm(input);
-  const isRefund = full.refund ?? request.refund ?? false;
-  const isPeek = full.peek ?? (request.peek === true || (full.hits === undefined && request.hits === 0));
-  const hits = isPeek ? 0 : (full.hits ?? (isRefund ? (request.hits ?? 1) : undefined));
-  const message = new FieldWriter();
-  for (const [key, value] of pairsOf(full.entries)) message.addBytes(1, writeEntry(key, textOf(key, value)));
-  if (full.override !== undefined) message.addBytes(2, writeOverride(full.override));
-  if (hits !== undefined) message.addBytes(3, new FieldWriter().addNumber(1, hits).toBytes());
-  if (isRefund) message.addNumber(4, 1);
-  return message.toBytes();
-}
-
-function writeEntry(key: string, value: string): Buffer {
-  return new FieldWriter().addBytes(1, key).addBytes(2, value).toBytes();
-}
-
-function fullForm(input: DescriptorInput): FullDescriptor {
-  if (!isObject(input)) throw new TypeError(`descriptors: expected { key: value }, got ${describeValue(input)}`);
-  if (!isFull(input)) return { entries: input };
-  checkMembers("a descriptor with entries", input, DESCRIPTOR_NAMES);
-  if (input.hits !== undefined) checkWhole("hits", input.hits, 0, Number.MAX_SAFE_INTEGER);
-  checkType("peek", input.peek, "boolean");
-  checkType("refund", input.refund, "boolean");
-  return input;
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-// In the short form every value is text, a number or a boolean, so an object under `entries` can only be the full form.
-function isFull(input: DescriptorInput): input is FullDescriptor {
-  return typeof input.entries === "object" && input.entries !== null;
-}
-
-function pairsOf(entries: Entries): readonly (readonly [string, EntryValue])[] {
-  if (!isPairs(entries)) return Object.entries(entries);
-  for (const pair of entries as readonly unknown[]) {
-    if (Array.isArray(pair) && pair.length === 2 && typeof pair[0] === "string") continue;
-    throw new TypeError(`entries: expected pairs of key and value, got ${describeValue(pair)}`);
-  }
-  return entries;
-}
-
-function isPairs(entries: Entries): entries is readonly (readonly [string, EntryValue])[] {
-  return Array.isArray(entries);
-}
-
-// A forgotten value must not become the text "undefined" or "NaN": all such callers would share one bucket.
-function textOf(key: string, value: unknown): string {
-  if (typeof value === "string") return value;
-  if (typeof value === "boolean" || Number.isFinite(value)) return String(value);
-  throw new TypeError(`the entry ${key}: expected text, a number or a boolean, got ${describeValue(value)}`);
-}
-
-function writeOverride(override: NonNullable<FullDescriptor["override"]>): Buffer {
-  checkMembers("override", override, ["requestsPerUnit", "unit"]);
-  const { requestsPerUnit, unit } = override;
-  checkWhole("override.requestsPerUnit", requestsPerUnit, 0, UINT32_MAX);
-  if (!Object.hasOwn(UNIT_NUMBERS, unit)) {
-    const units = Object.keys(UNIT_NUMBERS).join(", ");
-    throw new TypeError(`override.unit: expected one of ${units}, got ${describeValue(unit)}`);
-  }
-  return new FieldWriter().addNumber(1, requestsPerUnit).addNumber(2, UNIT_NUMBERS[unit]).toBytes();
 }

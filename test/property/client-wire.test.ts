@@ -3,8 +3,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readAnswer } from "../../client/src/read-answer.ts";
-import { writeRequest } from "../../client/src/request.ts";
 import { UNIT_NUMBERS, type Unit } from "../../client/src/unit.ts";
+import { writeRequest } from "../../client/src/write-request.ts";
 import { LimitRequest } from "../../src/core/request.ts";
 import { decodeRequest } from "../../src/rls/codec.ts";
 import { plainStruct, type WireStruct } from "../../src/transport/plain-struct.ts";

@@ -26,11 +26,14 @@ export interface ServiceProcess {
   readonly ended: Promise<number | null>;
 }
 
-/** Starts `node dist/main.js serve`; resolves when it listens. */
-export async function startService(env: Readonly<Record<string, string>>): Promise<ServiceProcess> {
-  requireProgram();
+/** Starts `node dist/main.js serve`, or that of a program elsewhere; resolves when it listens. */
+export async function startService(
+  env: Readonly<Record<string, string>>,
+  program: readonly string[] = PROGRAM,
+): Promise<ServiceProcess> {
+  if (program === PROGRAM) requireProgram();
   const child = ownProcess(
-    spawn(process.execPath, [...PROGRAM, "serve"], {
+    spawn(process.execPath, [...program, "serve"], {
       env: {
         PATH: process.env.PATH ?? "",
         TMPDIR: tmpdir(),

@@ -1,7 +1,8 @@
 // What the client sends for what its callers write.
 
 import { describe, expect, test } from "vitest";
-import { type CheckRequest, writeRequest } from "../../../client/src/request.ts";
+import type { CheckRequest } from "../../../client/src/request.ts";
+import { writeRequest } from "../../../client/src/write-request.ts";
 import { requestInProto } from "../../support/client-wire.ts";
 
 /** What proto/ makes of the bytes. */

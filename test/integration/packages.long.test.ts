@@ -1,0 +1,119 @@
+// Both packages as callers get them: packed, installed in a project elsewhere, loaded by `import` and by `require`, compiled
+// strictly under each setting that TypeScript has for that, and asking the service of the installed package.
+
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type ServiceProcess, startService } from "../support/service-process.ts";
+import { complaintsAbout, packed, projectWith } from "../support/strangers.ts";
+
+const INSTALL_MS = 120_000;
+const ROOT = resolve(import.meta.dirname, "../..");
+const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { readonly version: string };
+
+/** The body of a program that has `createLimiter` and `CheckFailure`, and is told the server's address. */
+const ASK = `
+const limiter = createLimiter({ servers: [process.argv[2]], deadlineMs: 20_000, onFailure: "throw" });
+const ask = (descriptor) => limiter.check({ domain: "edge", descriptors: [descriptor] });
+async function main() {
+  const allowed = await ask({ remote_address: process.argv[3] });
+  const refused = await ask({ entries: { remote_address: process.argv[3] }, hits: 51 });
+  limiter.close();
+  const failure = await ask({ remote_address: process.argv[3] }).catch((error) => error);
+  console.log(allowed.allowed, allowed.remaining, refused.allowed, failure instanceof CheckFailure, failure.code);
+}
+main();`;
+
+const typed = (name: string) => `
+import { type CheckDecision, CheckFailure, createLimiter, expressLimit, type LimiterOptions } from "${name}";
+const options: LimiterOptions = { servers: ["a:1"], onDegraded: ({ code }) => code.toLowerCase() };
+export const limiter = createLimiter(options);
+export const decision: Promise<CheckDecision> = limiter.check({ domain: "edge", descriptors: [{ user: "a", level: 3 }] });
+export const middleware = expressLimit(limiter, ({ ip }) => ({ domain: "edge", descriptors: [{ ip: ip ?? "" }] }));
+export const isFailure = (error: unknown) => error instanceof CheckFailure;
+`;
+
+const SETTINGS = [
+  { name: "NodeNext", options: { module: "NodeNext" } },
+  { name: "Node16, whose CommonJS can load no ES module", options: { module: "Node16" } },
+  { name: "a bundler's", options: { module: "ESNext", moduleResolution: "Bundler" } },
+  { name: "CommonJS for whatever", options: { module: "CommonJS", moduleResolution: "Bundler" } },
+];
+
+/** Projects with one of the packages each, by its name. */
+const projects: Record<string, string> = {};
+let service: ServiceProcess;
+
+beforeAll(async () => {
+  projects["@headgate/client"] = projectWith(packed("client"));
+  projects.headgate = projectWith(packed("."));
+  service = await startService({}, [join(projects.headgate, "node_modules/headgate/dist/main.js")]);
+}, INSTALL_MS);
+afterAll(() => service?.stop());
+
+describe.each([
+  { name: "@headgate/client", from: "@headgate/client" },
+  { name: "headgate/client", from: "headgate" },
+])("$name, installed elsewhere", ({ name, from }) => {
+  let project: string;
+  beforeAll(() => {
+    project = projects[from] ?? "";
+  });
+
+  test.each([
+    { way: "import", file: "ask.mjs", head: `import { CheckFailure, createLimiter } from "${name}";` },
+    { way: "require", file: "ask.cjs", head: `const { CheckFailure, createLimiter } = require("${name}");` },
+  ])("asks a service when it is loaded by $way", ({ way, file, head }) => {
+    writeFileSync(join(project, file), head + ASK);
+    const args = [file, `127.0.0.1:${service.grpcPort}`, `${way} ${name}`];
+    const said = execFileSync(process.execPath, args, { cwd: project, encoding: "utf8" });
+    expect(said).toBe("true 49 false true CANCELLED\n");
+  });
+
+  test("is one module, whichever way it is loaded", () => {
+    const program = `
+      import { createRequire } from "node:module";
+      import { CheckFailure } from "${name}";
+      console.log(createRequire(import.meta.url)("${name}").CheckFailure === CheckFailure);`;
+    writeFileSync(join(project, "both.mjs"), program);
+    expect(execFileSync(process.execPath, ["both.mjs"], { cwd: project, encoding: "utf8" })).toBe("true\n");
+  });
+
+  test.each(SETTINGS)("compiles strictly in ES modules and CommonJS under the setting $name", ({ options }) => {
+    const files = ["typed.mts", "typed.cts", "typed.ts"];
+    for (const file of files) writeFileSync(join(project, file), typed(name));
+    expect(complaintsAbout(project, files, options)).toBe("");
+  });
+
+  test("comes with its licence and without sources or tests", () => {
+    const root = join(project, "node_modules", from);
+    expect(readFileSync(join(root, "LICENSE"), "utf8")).toBe(readFileSync(join(ROOT, "LICENSE"), "utf8"));
+    expect(["src", "test", "tsconfig.json"].filter((path) => existsSync(join(root, path)))).toEqual([]);
+  });
+});
+
+describe("@headgate/client", () => {
+  test("needs grpc-js alone", () => {
+    const manifest = JSON.parse(readFileSync(join(ROOT, "client/package.json"), "utf8")) as Record<string, object>;
+    expect(Object.keys(manifest.dependencies ?? {})).toEqual(["@grpc/grpc-js"]);
+    expect(manifest.peerDependencies ?? manifest.optionalDependencies).toBeUndefined();
+  });
+});
+
+describe("headgate, installed elsewhere", () => {
+  const run = (...args: string[]) =>
+    execFileSync(join(projects.headgate ?? "", "node_modules/.bin/headgate"), args, { encoding: "utf8" });
+
+  test("says its version and checks rules by its command", () => {
+    expect(run("--version")).toBe(`${version}\n`);
+    expect(run("check", join(ROOT, "deploy/rules"))).toMatch(/^ok: 1 domain/);
+  });
+
+  test("serves the rules that come with it", () => {
+    const server = `127.0.0.1:${service.grpcPort}`;
+    expect(run("ask", "--server", server, "--domain", "edge", "remote_address=203.0.113.7")).toContain(
+      "per-address: 49 of 50 left",
+    );
+  });
+});
