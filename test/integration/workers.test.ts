@@ -9,6 +9,7 @@ import { RedisServer } from "../support/redis-server.ts";
 import { isAlive, startWorkers, type WorkerRig } from "../support/worker-rig.ts";
 
 const TOTAL = 'ratelimit_service_total_requests{grpc_method="ShouldRateLimit"}';
+const RESTARTS = "headgate_worker_restarts_total";
 const FREE = requestAbout("free", "x");
 
 let redis: RedisServer;
@@ -25,10 +26,15 @@ afterEach(async () => {
 });
 afterAll(() => redis.stop());
 
+/** Ends with the test. */
 async function start(env: Readonly<Record<string, string>> = {}): Promise<WorkerRig> {
-  const rig = await startWorkers({ REDIS_URL: `127.0.0.1:${redis.port}`, ...env });
+  const rig = await startFleet(env);
   rigs.push(rig);
   return rig;
+}
+
+function startFleet(env: Readonly<Record<string, string>>): Promise<WorkerRig> {
+  return startWorkers({ REDIS_URL: `127.0.0.1:${redis.port}`, ...env });
 }
 
 function open(count: number, rig: WorkerRig): Caller[] {
@@ -37,28 +43,23 @@ function open(count: number, rig: WorkerRig): Caller[] {
   return opened;
 }
 
+// One fleet for all of them: a start takes a second or two of processor time. The last one ends it.
 describe("two workers on one Redis", () => {
-  test("grant what the rule allows and not one more, get half of the connections each, and show their numbers as one", async () => {
-    const rig = await start();
-    const sixteen = open(16, rig);
-    for (const caller of sixteen) expect((await caller.ask(FREE)).code).toBe(status.OK);
-    const request = requestAbout("user", "ann");
-    const outcomes = (
-      await Promise.all(sixteen.map((caller) => Promise.all(Array.from({ length: 25 }, () => caller.ask(request)))))
-    ).flat();
-    expect(outcomes.map(({ code }) => code)).toEqual(outcomes.map(() => status.OK));
-    expect(outcomes.filter((outcome) => !isOverLimit(outcome))).toHaveLength(100);
-    expect((await rig.workers()).map(({ connections }) => connections)).toEqual([8, 8]);
-    expect(await rig.metric(TOTAL)).toBe(416);
-    const hits = 'ratelimit_service_rate_limit_total_hits{domain="edge",key1="user",key2="",rule="user",limit=""}';
-    expect(await rig.metric(hits)).toBe(400);
-    expect(await rig.metric("headgate_workers")).toBe(2);
-    expect(await rig.metric('headgate_worker_calls_total{worker="1"}')).toBe(208);
-    expect(await rig.metric('headgate_worker_calls_total{worker="2"}')).toBe(208);
+  let rig: WorkerRig;
+  beforeAll(async () => {
+    rig = await startFleet({ ON_STORE_FAILURE: "error", SHUTDOWN_DELAY: "700ms" });
   });
+  afterAll(() => rig.stop());
+
+  const connections = async () => (await rig.workers()).map((worker) => worker.connections);
+  const count = async (series: string) => (await rig.metric(series)) ?? 0;
+  /** Resolves when so many calls more were answered. */
+  const untilCalled = async (calls: number) => {
+    const before = await count(TOTAL);
+    await expect.poll(() => count(TOTAL)).toBeGreaterThan(before + calls);
+  };
 
   test("count as two processes where limits are shared by process", async () => {
-    const rig = await start();
     const outcomes = [];
     const [one, other] = open(2, rig) as [Caller, Caller];
     const request = requestAbout("shared", "ann");
@@ -71,8 +72,33 @@ describe("two workers on one Redis", () => {
     expect(outcomes.filter((outcome) => !isOverLimit(outcome))).toHaveLength(100);
   });
 
+  test("grant what the rule allows and not one more, get half of the connections each, and show their numbers as one", async () => {
+    await expect.poll(connections).toEqual([0, 0]);
+    const before = await countsOf(rig);
+    const sixteen = open(16, rig);
+    for (const caller of sixteen) expect((await caller.ask(FREE)).code).toBe(status.OK);
+    const request = requestAbout("user", "ann");
+    const outcomes = (
+      await Promise.all(sixteen.map((caller) => Promise.all(Array.from({ length: 25 }, () => caller.ask(request)))))
+    ).flat();
+    expect(outcomes.map(({ code }) => code)).toEqual(outcomes.map(() => status.OK));
+    expect(outcomes.filter((outcome) => !isOverLimit(outcome))).toHaveLength(100);
+    expect(await connections()).toEqual([8, 8]);
+    expect(await rig.metric("headgate_workers")).toBe(2);
+    const after = await countsOf(rig);
+    expect(after.map((count, i) => count - (before[i] ?? 0))).toEqual([416, 400, 208, 208]);
+  });
+
+  test("SIGHUP has both read the rules again", async () => {
+    rig.signal("SIGHUP");
+    for (const worker of [1, 2]) {
+      const line = () =>
+        rig.log.find((each) => each.includes("rules are unchanged") && each.includes(`"worker":${worker}`));
+      await expect.poll(line).toBeDefined();
+    }
+  });
+
   test("a worker that is killed is replaced while calls go on at the other, and no number falls", async () => {
-    const rig = await start();
     const eight = open(8, rig);
     let isOver = false;
     const asking = eight.map((caller) =>
@@ -82,12 +108,13 @@ describe("two workers on one Redis", () => {
         () => isOver,
       ),
     );
-    await expect.poll(async () => (await rig.metric(TOTAL)) ?? 0).toBeGreaterThan(100);
+    await untilCalled(100);
     const [victim, other] = await rig.workers();
-    const before = (await rig.metric(TOTAL)) ?? 0;
+    const before = await count(TOTAL);
+    const restarts = await count(RESTARTS);
     process.kill(victim?.pid ?? -1, "SIGKILL");
-    await expect.poll(() => rig.metric("headgate_worker_restarts_total")).toBe(1);
-    expect((await rig.metric(TOTAL)) ?? 0).toBeGreaterThanOrEqual(before);
+    await expect.poll(() => rig.metric(RESTARTS)).toBe(restarts + 1);
+    expect(await count(TOTAL)).toBeGreaterThanOrEqual(before);
     await expect
       .poll(async () => (await rig.workers()).map((each) => each.status), { timeout: 20_000 })
       .toEqual(["ready", "ready"]);
@@ -105,6 +132,53 @@ describe("two workers on one Redis", () => {
     );
   });
 
+  test("a worker that hangs is ended and replaced", async () => {
+    const restarts = await count(RESTARTS);
+    const [stuck] = await rig.workers();
+    process.kill(stuck?.pid ?? -1, "SIGSTOP");
+    await Promise.all(open(2, rig).map((caller) => caller.ask(FREE, 200)));
+    await expect.poll(() => rig.metric(RESTARTS), { timeout: 60_000, interval: 500 }).toBe(restarts + 1);
+    expect(rig.log.some((line) => line.includes("not been heard of for too long"))).toBe(true);
+    await expect.poll(async () => (await rig.workers())[0]?.status, { timeout: 20_000 }).toBe("ready");
+  });
+
+  test("readiness is that of all workers, with the reason of each by its number, whoever is asked", async () => {
+    await expect.poll(async () => (await rig.http("/readyz")).status).toBe(200);
+    await redis.kill();
+    const reasons = async () => {
+      const { reasons: found } = (await (await rig.http("/readyz")).json()) as { reasons: object };
+      return Object.keys(found).sort();
+    };
+    // Two questions, one to each worker; the second one hears of the first one's trouble within a second or so.
+    const both = ["worker 1: store", "worker 2: store"];
+    const asked = async () => [await reasons(), await reasons()];
+    await expect.poll(asked, { timeout: 20_000 }).toEqual([both, both]);
+    await expect.poll(() => rig.metric("headgate_ready")).toBe(0);
+    await redis.restart();
+    await expect.poll(async () => (await rig.http("/readyz")).status, { timeout: 20_000 }).toBe(200);
+  });
+
+  test("SIGTERM makes all of them unready, then drains them, and no call that was begun is lost", async () => {
+    const eight = open(8, rig);
+    const asking = eight.map(async (caller) => {
+      const outcomes = [];
+      do outcomes.push(await caller.ask(FREE));
+      while (outcomes.at(-1)?.code === status.OK);
+      return outcomes;
+    });
+    await untilCalled(100);
+    rig.signal("SIGTERM");
+    await expect.poll(async () => (await rig.http("/readyz")).status).toBe(503);
+    expect(await rig.ended).toBe(0);
+    const lasts = (await Promise.all(asking)).map((outcomes) => outcomes.at(-1));
+    // Each caller went on until there was nobody to connect to any more.
+    expect(lasts.map((last) => last?.code)).toEqual(eight.map(() => status.UNAVAILABLE));
+    expect(lasts.filter((last) => !/No connection established|ECONNREFUSED/.test(last?.details ?? ""))).toEqual([]);
+    expect(rig.log.at(-1)).toContain("done");
+  });
+});
+
+describe("a fleet of two", () => {
   test("of what a worker had counted when it was killed, no more than its last second or so is lost, scraped or not", async () => {
     const rig = await start();
     const four = open(4, rig);
@@ -117,52 +191,12 @@ describe("two workers on one Redis", () => {
       process.kill(pid, "SIGKILL");
       await expect.poll(() => isAlive(pid)).toBe(false);
     }
-    const restarts = () => rig.metric("headgate_worker_restarts_total").catch(() => undefined);
+    const restarts = () => rig.metric(RESTARTS).catch(() => undefined);
     await expect.poll(restarts, { timeout: 60_000, interval: 200 }).toBe(2);
     expect(await rig.metric(TOTAL)).toBe(100);
     const hits = 'ratelimit_service_rate_limit_total_hits{domain="edge",key1="free",key2="",rule="free",limit=""}';
     expect(await rig.metric(hits)).toBe(100);
     expect(await rig.metric('ratelimit_service_response_time_seconds_count{grpc_method="ShouldRateLimit"}')).toBe(100);
-  });
-
-  test("a worker that hangs is ended and replaced", async () => {
-    const rig = await start();
-    const [stuck] = await rig.workers();
-    process.kill(stuck?.pid ?? -1, "SIGSTOP");
-    await Promise.all(open(2, rig).map((caller) => caller.ask(FREE, 200)));
-    await expect.poll(() => rig.metric("headgate_worker_restarts_total"), { timeout: 60_000, interval: 500 }).toBe(1);
-    expect(rig.log.some((line) => line.includes("not been heard of for too long"))).toBe(true);
-    await expect.poll(async () => (await rig.workers())[0]?.status, { timeout: 20_000 }).toBe("ready");
-  });
-
-  test("SIGTERM makes all of them unready, then drains them, and no call that was begun is lost", async () => {
-    const rig = await start({ SHUTDOWN_DELAY: "700ms" });
-    const eight = open(8, rig);
-    const asking = eight.map(async (caller) => {
-      const outcomes = [];
-      do outcomes.push(await caller.ask(FREE));
-      while (outcomes.at(-1)?.code === status.OK);
-      return outcomes;
-    });
-    await expect.poll(async () => (await rig.metric(TOTAL)) ?? 0).toBeGreaterThan(100);
-    rig.signal("SIGTERM");
-    await expect.poll(async () => (await rig.http("/readyz")).status).toBe(503);
-    expect(await rig.ended).toBe(0);
-    const lasts = (await Promise.all(asking)).map((outcomes) => outcomes.at(-1));
-    // Each caller went on until there was nobody to connect to any more.
-    expect(lasts.map((last) => last?.code)).toEqual(eight.map(() => status.UNAVAILABLE));
-    expect(lasts.filter((last) => !/No connection established|ECONNREFUSED/.test(last?.details ?? ""))).toEqual([]);
-    expect(rig.log.at(-1)).toContain("done");
-  });
-
-  test("SIGHUP has both read the rules again", async () => {
-    const rig = await start();
-    rig.signal("SIGHUP");
-    for (const worker of [1, 2]) {
-      const line = () =>
-        rig.log.find((each) => each.includes("rules are unchanged") && each.includes(`"worker":${worker}`));
-      await expect.poll(line).toBeDefined();
-    }
   });
 
   test("a signal to every process there is, as a terminal sends it, is taken once", async () => {
@@ -195,31 +229,23 @@ describe("two workers on one Redis", () => {
   });
 });
 
+/** Calls, hits of the rule `user`, and the calls of each worker. */
+async function countsOf(rig: WorkerRig): Promise<number[]> {
+  const series = [
+    TOTAL,
+    'ratelimit_service_rate_limit_total_hits{domain="edge",key1="user",key2="",rule="user",limit=""}',
+    'headgate_worker_calls_total{worker="1"}',
+    'headgate_worker_calls_total{worker="2"}',
+  ];
+  return Promise.all(series.map(async (each) => (await rig.metric(each)) ?? 0));
+}
+
 async function heartbeatKey(): Promise<string> {
   for (const key of (await redis.command("KEYS", "*")) as string[]) {
     if ((await redis.command("TYPE", key)) === "zset") return key;
   }
   return "none yet";
 }
-
-describe("readiness", () => {
-  test("is that of all workers, with the reason of each by its number, whoever is asked", async () => {
-    const rig = await start({ ON_STORE_FAILURE: "error" });
-    await expect.poll(async () => (await rig.http("/readyz")).status).toBe(200);
-    await redis.kill();
-    const reasons = async () => {
-      const { reasons: found } = (await (await rig.http("/readyz")).json()) as { reasons: object };
-      return Object.keys(found).sort();
-    };
-    // Two questions, one to each worker; the second one hears of the first one's trouble within a second or so.
-    const both = ["worker 1: store", "worker 2: store"];
-    const asked = async () => [await reasons(), await reasons()];
-    await expect.poll(asked, { timeout: 20_000 }).toEqual([both, both]);
-    await expect.poll(() => rig.metric("headgate_ready")).toBe(0);
-    await redis.restart();
-    await expect.poll(async () => (await rig.http("/readyz")).status, { timeout: 20_000 }).toBe(200);
-  });
-});
 
 describe("a start", () => {
   test("with the memory store stays at one process, and says why", async () => {
