@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./test/support/longest-first.ts";
 
 const CORES = availableParallelism();
 const LONG = "test/**/*.long.test.ts";
@@ -17,6 +18,7 @@ const EVERYWHERE = {
 // "long" is what takes too long for every run: whole clusters, long schedules. `npm test` leaves it out, `npm run test:all` has all.
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     reporters: ["default", "./test/support/run-reporter.ts"],
     projects: [
       {
@@ -41,7 +43,8 @@ export default defineConfig({
           include: ["test/{lua,integration,fault}/**/*.test.ts", "test/**/*.server.test.ts"],
           exclude: [LONG],
           globalSetup: [RUN, ...SERVERS],
-          maxWorkers: CORES + 1,
+          // Half of what they do is waiting.
+          maxWorkers: CORES + 2,
           // Only for what never ends.
           testTimeout: 120_000,
           hookTimeout: 120_000,

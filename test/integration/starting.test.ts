@@ -109,7 +109,7 @@ function isOpen(port: number): Promise<boolean> {
 
 describe("/readyz of a process that starts", () => {
   const three = CASES.filter(({ store }) => /memory|Redis that says|workers/.test(store));
-  test.each(three)("with $store says 200 when calls are answered, and not before", async ({ env }) => {
+  test.concurrent.each(three)("with $store says 200 when calls are answered, and not before", async ({ env }) => {
     const [http, grpc] = [await freePort(), await freePort()];
     const started = startProcess({ ...env(), PORT: String(http), GRPC_PORT: String(grpc) });
     const seen: (number | "closed")[] = [];
@@ -131,11 +131,14 @@ describe("/readyz of a process that starts", () => {
 describe("a port that is taken", () => {
   // The HTTP port is tried before anything waits for a store.
   const ports = CASES.slice(1).map((one, i) => ({ port: i === 0 ? "PORT" : "GRPC_PORT", ...one }));
-  test.each(ports)("($port) ends the process with 1 and one sentence, with $store", async ({ port, env }) => {
-    const started = startProcess({ ...env(), [port]: String(mutePort()) });
-    expect(await endOf(started)).toBe(1);
-    expect(started.output().match(new RegExp(`${mutePort()}.* ${port}`, "g"))).toHaveLength(1);
-  });
+  test.concurrent.each(ports)(
+    "($port) ends the process with 1 and one sentence, with $store",
+    async ({ port, env }) => {
+      const started = startProcess({ ...env(), [port]: String(mutePort()) });
+      expect(await endOf(started)).toBe(1);
+      expect(started.output().match(new RegExp(`${mutePort()}.* ${port}`, "g"))).toHaveLength(1);
+    },
+  );
 });
 
 describe("SIGTERM while a process starts", () => {
@@ -143,7 +146,7 @@ describe("SIGTERM while a process starts", () => {
   const moments = [0, 150, 400, 700, 1_200, 2_000].map((afterMs, i) => {
     return { afterMs, ...(CASES.at(-1 - (i % 3)) as (typeof CASES)[number]) };
   });
-  test.each(moments)("after $afterMs ms with $store ends it", async ({ afterMs, env }) => {
+  test.concurrent.each(moments)("after $afterMs ms with $store ends it", async ({ afterMs, env }) => {
     const started = startProcess(env());
     await sleep(afterMs);
     started.child.kill("SIGTERM");
