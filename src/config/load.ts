@@ -7,8 +7,7 @@ import { formatProblem, makeProblem } from "../rules/problems.ts";
 import type { Problem, RuleSet } from "../rules/rule-set.ts";
 import type { SourceFile } from "../rules/source.ts";
 import { runInTurns } from "./in-turns.ts";
-import { parseAside } from "./parse-aside.ts";
-import { parseFile } from "./parse-file.ts";
+import { parseAside, parseHere } from "./parse-aside.ts";
 import { type FileChoice, type RuleFiles, readRuleFiles } from "./read-files.ts";
 
 /** How rules are loaded: which files, and what they are compiled with (the hash is made here). */
@@ -39,7 +38,7 @@ export async function loadRules(directory: string, options: LoadOptions): Promis
 
 /** Compiles files that were read already, at once. */
 export function compileFiles(directory: string, read: RuleFiles, options: LoadOptions): LoadResult {
-  return runThrough(compileSources(directory, read, read.files.map(parseFile), options));
+  return runThrough(compileSources(directory, read, read.files.map(parseHere), options));
 }
 
 function renamed(read: RuleFiles, directory: string, prefix: string): RuleFiles {

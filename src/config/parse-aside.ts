@@ -4,15 +4,18 @@
 import { totalmem } from "node:os";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
+import { runThrough } from "../core/steps.ts";
 import { makeProblem } from "../rules/problems.ts";
 import type { SourceFile } from "../rules/source.ts";
 import { runInTurns } from "./in-turns.ts";
 import { parseFile } from "./parse-file.ts";
 import type { ReadFile } from "./read-files.ts";
-import { type PackedFile, unpackFile } from "./tree-wire.ts";
+import { type PackedFile, packFile, unpackFile } from "./tree-wire.ts";
 
 /** Bytes in all files together up to which they are parsed in this thread: ten milliseconds for the costliest text there is. */
 const INLINE_BYTES_MAX = 1_024;
+/** A resource needs no parser of text: so many of its bytes count as one. */
+const RESOURCE_BYTES_PER_BYTE = 32;
 
 /** A file that takes longer to parse than this is refused. */
 const PARSE_MS_MAX = 60_000;
@@ -27,12 +30,15 @@ const WORKER = new URL("./parse-worker.js", import.meta.url);
 
 /** Parses all files in their order. Never rejects: what can't be parsed is in the file's problems. */
 export async function parseAside(files: readonly ReadFile[]): Promise<SourceFile[]> {
-  const bytes = files.reduce((sum, file) => sum + file.bytes.length, 0);
+  const bytes = files.reduce(
+    (sum, file) => sum + file.bytes.length / (file.isResource === true ? RESOURCE_BYTES_PER_BYTE : 1),
+    0,
+  );
   const parser = bytes > INLINE_BYTES_MAX ? await AsideParser.start() : undefined;
   const sources: SourceFile[] = [];
   try {
     for (const file of files) {
-      sources.push(parser === undefined ? parseFile(file) : await parseIn(parser, file));
+      sources.push(parser === undefined ? parseHere(file) : await parseIn(parser, file));
       // Calls get their turn between two files.
       await nextTurn();
     }
@@ -40,6 +46,12 @@ export async function parseAside(files: readonly ReadFile[]): Promise<SourceFile
     await parser?.close();
   }
   return sources;
+}
+
+/** Parses a file in this thread. */
+export function parseHere(file: ReadFile): SourceFile {
+  const parsed = parseFile(file);
+  return file.isResource === true ? runThrough(unpackFile(packFile(parsed))) : parsed;
 }
 
 async function parseIn(parser: AsideParser, file: ReadFile): Promise<SourceFile> {
@@ -82,14 +94,14 @@ class AsideParser {
   }
 
   /** The packed file, or a sentence that says why there is none. */
-  async parse({ name, bytes }: ReadFile): Promise<PackedFile | string> {
+  async parse(file: ReadFile): Promise<PackedFile | string> {
     if (this.#trouble !== undefined) return this.#trouble;
     const timer = setTimeout(() => {
       this.#fail(`it took longer than ${PARSE_MS_MAX / 1_000} seconds`);
     }, PARSE_MS_MAX);
     const answer = await new Promise<PackedFile | string>((resolve) => {
       this.#answer = resolve;
-      this.#worker.postMessage({ name, bytes });
+      this.#worker.postMessage(file);
     });
     clearTimeout(timer);
     return answer;

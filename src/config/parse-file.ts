@@ -1,13 +1,16 @@
-// The bytes of one rule file to its tree: tells the encoding, leaves the text to parse-yaml.ts.
+// The bytes of one rule file to its tree: tells the encoding, leaves the text to parse-yaml.ts, and resources to
+// resource-tree.ts.
 
 import { isUtf8 } from "node:buffer";
 import { makeProblem } from "../rules/problems.ts";
 import type { SourceFile } from "../rules/source.ts";
 import { parseYaml } from "./parse-yaml.ts";
 import type { ReadFile } from "./read-files.ts";
+import { readResource } from "./resource-tree.ts";
 
-/** Parses one file's bytes; what is wrong with it is in the result's problems. */
-export function parseFile({ name, bytes }: ReadFile): SourceFile {
+/** Parses one file's bytes; what is wrong with it is in the result's problems. The nodes of a resource have no paths yet. */
+export function parseFile({ name, bytes, isResource }: ReadFile): SourceFile {
+  if (isResource === true) return readResource(bytes);
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return parseYaml(name, decodeUtf16(bytes, "utf-16le"));
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return parseYaml(name, decodeUtf16(bytes, "utf-16be"));
   if (!isUtf8(bytes)) {

@@ -3,13 +3,14 @@
 
 import { parentPort } from "node:worker_threads";
 import { parseFile } from "./parse-file.ts";
+import type { ReadFile } from "./read-files.ts";
 import { packFile } from "./tree-wire.ts";
 
 /** What the thread says once it can parse. */
 const READY = "ready";
 
-parentPort?.on("message", ({ name, bytes }: { name: string; bytes: Uint8Array }) => {
-  const packed = packFile(parseFile({ name, bytes: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength) }));
+parentPort?.on("message", ({ bytes, ...file }: Omit<ReadFile, "bytes"> & { bytes: Uint8Array }) => {
+  const packed = packFile(parseFile({ ...file, bytes: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength) }));
   parentPort?.postMessage(packed, [packed.numbers.buffer]);
 });
 parentPort?.postMessage(READY);

@@ -30,6 +30,8 @@ export interface FileChoice {
 export interface ReadFile {
   readonly name: string;
   readonly bytes: Buffer;
+  /** True for a RateLimitConfig message that a control plane sent, which says its name itself. */
+  readonly isResource?: boolean;
 }
 
 /** A file or directory that could not be read, and why, as a sentence. */

@@ -9,6 +9,8 @@ import type { MappingEntry, Place, ScalarNode, SourceFile, SourceNode } from "..
 /** A SourceFile as it travels. `numbers` is empty if the file has no tree. */
 export interface PackedFile {
   readonly name: string;
+  /** True for a resource; the paths of its nodes follow from where they stand. */
+  readonly isResource: boolean;
   readonly problems: readonly Problem[];
   readonly numbers: Float64Array<ArrayBuffer>;
   readonly texts: string;
@@ -24,10 +26,10 @@ const VALUE_TYPES = ["null", "text", "boolean", "integer", "large integer", "flo
 const NODES_PER_STEP = 256;
 
 /** Packs a file. Runs as long as the tree is large: not for a thread that serves calls. */
-export function packFile({ name, root, problems }: SourceFile): PackedFile {
+export function packFile({ name, isResource = false, root, problems }: SourceFile): PackedFile {
   const packer = new Packer();
   if (root !== undefined) packer.add(root);
-  return { name, problems, numbers: Float64Array.from(packer.numbers), texts: packer.texts.join("") };
+  return { name, isResource, problems, numbers: Float64Array.from(packer.numbers), texts: packer.texts.join("") };
 }
 
 class Packer {
@@ -76,21 +78,23 @@ class Packer {
 
 /** Unpacks a file in steps. `packed` comes from `packFile`; anything else gives nonsense. */
 export function* unpackFile(packed: PackedFile): Steps<SourceFile> {
-  const { name, problems, numbers } = packed;
-  if (numbers.length === 0) return { name, root: undefined, problems };
+  const { name, isResource, problems, numbers } = packed;
+  const about = isResource ? { name, isResource, problems } : { name, problems };
+  if (numbers.length === 0) return { ...about, root: undefined };
   const unpacker = new Unpacker(packed);
   for (let nodes = 0; !unpacker.isDone; nodes++) {
     unpacker.next();
     if (nodes % NODES_PER_STEP === 0) yield;
   }
-  return { name, root: unpacker.root, problems };
+  return { ...about, root: unpacker.root };
 }
 
 /** A list or mapping whose parts are still to come. */
 type Open =
-  | { readonly kind: "sequence"; readonly items: SourceNode[]; left: number }
+  | { readonly kind: "sequence"; readonly at: Place; readonly items: SourceNode[]; left: number }
   | {
       readonly kind: "mapping";
+      readonly at: Place;
       readonly entries: MappingEntry[];
       left: number;
       isMerged: boolean;
@@ -134,14 +138,28 @@ class Unpacker {
   #read(): SourceNode {
     const kind = this.#number();
     if (kind === Kind.again) return this.#nodes[this.#number()] as SourceNode;
-    const at: Place = { file: this.#packed.name, line: this.#number(), column: this.#number() };
-    const node = kind === Kind.scalar ? this.#readScalar(at) : this.#readParent(kind, at);
-    return node;
+    const line = this.#number();
+    const column = this.#number();
+    if (kind === Kind.scalar) return this.#readScalar(line, column);
+    return this.#readParent(kind, this.#placeOf(line, column, undefined));
   }
 
-  #readScalar(at: Place): ScalarNode {
+  /** `keyText` is the text of a scalar, which is its own name if it is a key. */
+  #placeOf(line: number, column: number, keyText: string | undefined): Place {
+    const { name: file, isResource } = this.#packed;
+    if (!isResource) return { file, line, column };
+    const parent = this.#open.at(-1);
+    if (parent === undefined) return { file, line, column, path: "" };
+    const above = parent.at.path ?? "";
+    if (parent.kind === "sequence") return { file, line, column, path: `${above}[${parent.items.length}]` };
+    const name = parent.key?.text ?? keyText ?? "";
+    return { file, line, column, path: above === "" ? name : `${above}.${name}` };
+  }
+
+  #readScalar(line: number, column: number): ScalarNode {
     const isQuoted = this.#number() === 1;
     const text = this.#text();
+    const at = this.#placeOf(line, column, text);
     const node: ScalarNode = { kind: "scalar", at, text, isQuoted, value: this.#value() };
     this.#nodes.push(node);
     return node;
@@ -153,13 +171,13 @@ class Unpacker {
       const items: SourceNode[] = [];
       const node: SourceNode = { kind: "sequence", at, items };
       this.#nodes.push(node);
-      this.#open.push({ kind: "sequence", items, left });
+      this.#open.push({ kind: "sequence", at, items, left });
       return node;
     }
     const entries: MappingEntry[] = [];
     const node: SourceNode = { kind: "mapping", at, entries };
     this.#nodes.push(node);
-    this.#open.push({ kind: "mapping", entries, left, isMerged: false, key: undefined });
+    this.#open.push({ kind: "mapping", at, entries, left, isMerged: false, key: undefined });
     return node;
   }
 

@@ -85,7 +85,8 @@ function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: Doma
     }
   }
   yield* warnUnreachable(rules, context.log);
-  if (!context.compatible) yield* warnOpen(rules, context.log);
+  // What a control plane makes is not written by hand: advice on it would only repeat itself.
+  if (!context.compatible && rules[0]?.at.path === undefined) yield* warnOpen(rules, context.log);
   const frozen: ReadonlyMap<string, KeyRules> = byKey;
   return {
     byKey: frozen,
@@ -113,6 +114,12 @@ function* distinctPatterns(drafts: readonly RuleDraft[], context: DomainContext)
         pattern.text === "" ? `key '${draft.key}'` : `key '${draft.key}' and value '${pattern.text}'`,
       );
       const at = pattern.pattern.kind === "any" ? draft.keyAt : pattern.at;
+      if (first.path !== undefined && at.path === undefined) {
+        // A control plane's set is never refused for what stands in a file beside it.
+        const message = `${what} comes from ${formatPlace(first)}, so this rule and those below it are left out`;
+        context.log.warn(at, message, "Give the rule another key or value, or remove it.");
+        continue;
+      }
       context.log.error(
         at,
         `duplicate rule: ${what} stands at ${formatPlace(first)} already, in domain '${textOf(context.domain)}'`,
@@ -144,7 +151,7 @@ function* buildRule(draft: RuleDraft, patternDraft: PatternDraft, parent: Parent
     patternText: text,
     pathElement,
     path,
-    where: formatPlace(draft.at),
+    at: draft.at,
     hasLimit: draft.limits.hasLimit,
     isUnlimited: draft.limits.isUnlimited,
     unlimitedReplaces: draft.limits.unlimitedReplaces.map(({ name }) => context.names.safe(name)),

@@ -81,7 +81,7 @@ function groupByDomain(drafts: readonly FileDraft[], mergeDomains: boolean, log:
     const group = groups.get(draft.domain);
     if (group === undefined) {
       groups.set(draft.domain, [draft]);
-    } else if (mergeDomains) {
+    } else if (mergeDomains || (group[0].isResource && isFirstFile(draft, group))) {
       group.push(draft);
     } else {
       const message = `domain '${textOf(draft.domain)}' stands at ${formatPlace(group[0].domainAt)} already`;
@@ -89,6 +89,11 @@ function groupByDomain(drafts: readonly FileDraft[], mergeDomains: boolean, log:
     }
   }
   return [...groups.values()];
+}
+
+/** True for the first file of a domain that resources have begun: it stands beside them, not against them. */
+function isFirstFile(draft: FileDraft, group: DomainFiles): boolean {
+  return !draft.isResource && group.every(({ isResource }) => isResource);
 }
 
 /** What all domains of one set share. */

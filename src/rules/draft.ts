@@ -88,6 +88,8 @@ export interface GlobalLimitDraft {
 /** One file's part of a domain. */
 export interface FileDraft {
   readonly file: string;
+  /** True for a resource; see SourceFile. */
+  readonly isResource: boolean;
   readonly domain: string;
   readonly domainAt: Place;
   readonly globalLimit: GlobalLimitDraft | undefined;

@@ -6,6 +6,7 @@ import type { Steps } from "../core/steps.ts";
 import type { TriedRule } from "./explain-report.ts";
 import { quoted, whyAccepted, whyPassedOver } from "./explain-words.ts";
 import { accepts, fitsPieces } from "./match.ts";
+import { formatPlace } from "./problems.ts";
 import type { CompositeIndex, Level, Rule } from "./rule-set.ts";
 
 /** Most rules named per entry. */
@@ -41,7 +42,7 @@ export function* triedRules(
   let isDecided = isExact;
   for (const rule of shown) {
     yield;
-    const at = { rule: textOf(rule.pathElement), where: rule.where };
+    const at = { rule: textOf(rule.pathElement), where: formatPlace(rule.at) };
     if (rule === matched) {
       tried.push({ ...at, outcome: "matched", why: whyAccepted(rule, key, value) });
       isDecided = true;
@@ -93,7 +94,7 @@ function* triedComposites(
   let isDecided = isExact;
   for (const rule of shown) {
     yield;
-    const at = { rule: textOf(rule.pathElement), where: rule.where };
+    const at = { rule: textOf(rule.pathElement), where: formatPlace(rule.at) };
     const pieces = piecesOf.get(rule);
     if (rule === matched) {
       tried.push({ ...at, outcome: "matched", why: whyComposite(rule, key, value, isExact) });

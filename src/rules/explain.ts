@@ -13,6 +13,7 @@ import type { AskedEntry, DescriptorReport, EntryReport, ExplainReport, LimitRep
 import { triedRules } from "./explain-tried.ts";
 import { limitWords, listed, quoted } from "./explain-words.ts";
 import { findChild } from "./match.ts";
+import { formatPlace } from "./problems.ts";
 import type { CompositeIndex, DomainRules, GlobalLimit, KeyRules, Level, Rule, RuleSet } from "./rule-set.ts";
 
 export type {
@@ -100,7 +101,7 @@ function descriptorReport(domain: DomainRules, walk: Walk, replaced: ReadonlySet
     outcome: rule.isUnlimited ? "unlimited" : "limited",
     ...walk.end,
     entries: walk.entries,
-    rule: { path: textOf(rule.path), where: rule.where, kind, postPaid: rule.isPostPaid },
+    rule: { path: textOf(rule.path), where: formatPlace(rule.at), kind, postPaid: rule.isPostPaid },
     cost,
     limits,
   };

@@ -62,19 +62,19 @@ export function makeProblem(
   message: string,
   suggestion: string | undefined,
 ): Problem {
-  const { file, line, column } = at;
-  return { severity, file, line, column, message, ...(suggestion === undefined ? {} : { suggestion }) };
+  return { severity, ...at, message, ...(suggestion === undefined ? {} : { suggestion }) };
 }
 
 /** One line for a person: `file:line:column: error: message. Suggestion` */
 export function formatProblem(problem: Problem): string {
-  const { file, line, column, severity, message, suggestion } = problem;
-  return `${file}:${line}:${column}: ${severity}: ${message}${suggestion === undefined ? "" : `. ${suggestion}`}`;
+  const { severity, message, suggestion } = problem;
+  return `${formatPlace(problem)}: ${severity}: ${message}${suggestion === undefined ? "" : `. ${suggestion}`}`;
 }
 
-/** `file:line:column`. */
-export function formatPlace(at: Place): string {
-  return `${at.file}:${at.line}:${at.column}`;
+/** `file:line:column`; of a resource `resource name: path`. */
+export function formatPlace({ file, line, column, path }: Place): string {
+  if (path === undefined) return `${file}:${line}:${column}`;
+  return path === "" ? file : `${file}: ${path}`;
 }
 
 /** What came, for messages of the form "expected ..., got ...". */

@@ -3,9 +3,8 @@
 import { textOf } from "../core/request.ts";
 import type { Steps } from "../core/steps.ts";
 import { fitsPieces } from "./match.ts";
-import type { ProblemLog } from "./problems.ts";
+import { formatPlace, type ProblemLog } from "./problems.ts";
 import type { Pattern, Rule } from "./rule-set.ts";
-import { placeOf } from "./where.ts";
 
 // Every pattern is held against all before it; beyond this the check would cost more than it tells.
 const PATTERNS_CHECKED_MAX = 500;
@@ -34,10 +33,10 @@ export function* warnUnreachable(rules: readonly Rule[], log: ProblemLog): Steps
 }
 
 function warn(rule: Rule, hiding: Rule, log: ProblemLog): void {
-  const message = `nothing reaches this rule: '${textOf(hiding.pathElement)}' at ${hiding.where} takes every value it would match`;
+  const message = `nothing reaches this rule: '${textOf(hiding.pathElement)}' at ${formatPlace(hiding.at)} takes every value it would match`;
   // The rule without a value is tried last wherever it stands, so moving it would not help.
   const isLast = rule.pattern.kind === "any";
-  log.warn(placeOf(rule), message, isLast ? "Remove one of the two." : "Move it before that rule, or remove it.");
+  log.warn(rule.at, message, isLast ? "Remove one of the two." : "Move it before that rule, or remove it.");
 }
 
 /** True if `first` surely matches every value that `second` matches. */

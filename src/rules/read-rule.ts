@@ -23,7 +23,7 @@ export function* readFile(file: SourceFile, regexes: Regexes, log: ProblemLog): 
   log.addAll(file.problems);
   const { root } = file;
   if (root === undefined) return undefined;
-  const top = { file: file.name, line: 1, column: 1 };
+  const top = root.kind === "mapping" && file.isResource === true ? root.at : { file: file.name, line: 1, column: 1 };
   if (isNull(root)) {
     log.error(top, "the file is empty: expected a 'domain' and its 'descriptors'");
     return undefined;
@@ -41,7 +41,8 @@ export function* readFile(file: SourceFile, regexes: Regexes, log: ProblemLog): 
   const globalLimit = readGlobalLimit(fields, log);
   const rules = yield* readRules(fields, regexes, log);
   if (domain === "") return undefined;
-  return { file: file.name, domain, domainAt: field?.value.at ?? top, globalLimit, rules };
+  const { name, isResource = false } = file;
+  return { file: name, isResource, domain, domainAt: field?.value.at ?? top, globalLimit, rules };
 }
 
 function* readRules(fields: Fields, regexes: Regexes, log: ProblemLog): Steps<RuleDraft[]> {

@@ -5,6 +5,7 @@ import type { Keyed } from "../core/key-bytes.ts";
 import type { Limit } from "../core/limit.ts";
 import type { Kind } from "../core/take.ts";
 import type { UnmatchedStats } from "../core/unmatched-stats.ts";
+import type { Place } from "./place.ts";
 
 /** A rule's cost entry: which entry of the descriptor carries the tokens that one hit costs. */
 export interface CostEntry {
@@ -40,8 +41,8 @@ export interface Rule {
   readonly pathElement: string;
   /** Path from the domain's root, elements joined by `/`. */
   readonly path: string;
-  /** Where the rule stands, for explain: `file:line:column`. */
-  readonly where: string;
+  /** Where the rule stands. */
+  readonly at: Place;
 
   /** True if the node has a limit at all, unlimited included. */
   readonly hasLimit: boolean;
@@ -143,12 +144,8 @@ export interface DomainRules {
 }
 
 /** A note about a rule file, with its place. `severity` error refuses the whole set. */
-export interface Problem {
+export interface Problem extends Place {
   readonly severity: "error" | "warning";
-  readonly file: string;
-  /** Counted from 1. */
-  readonly line: number;
-  readonly column: number;
   readonly message: string;
   /** What the author may have meant, as a sentence; absent if nothing comes near. */
   readonly suggestion?: string;

@@ -1,15 +1,11 @@
 // The parsed form of a rules file that the compiler reads: mappings, sequences and scalars with their places.
 // Who parsed it, and from what, is not known here.
 
+import type { Place } from "./place.ts";
 import type { Problem } from "./rule-set.ts";
 import type { ScalarValue } from "./scalar.ts";
 
-/** Where something stands in a file; line and column are counted from 1. */
-export interface Place {
-  readonly file: string;
-  readonly line: number;
-  readonly column: number;
-}
+export type { Place } from "./place.ts";
 
 export interface ScalarNode {
   readonly kind: "scalar";
@@ -45,10 +41,12 @@ export interface MappingNode {
 /** A node; aliases make nodes shared, never cyclic. */
 export type SourceNode = ScalarNode | SequenceNode | MappingNode;
 
-/** One file. `root` is undefined if it could not be parsed; `problems` then says why. */
+/** One file, or a resource that a control plane sent. `root` is undefined if it could not be parsed; `problems` then says why. */
 export interface SourceFile {
-  /** Relative to the rules directory, with forward slashes. */
+  /** Relative to the rules directory, with forward slashes; `resource` and its name of a resource. */
   readonly name: string;
+  /** True for a resource. Its tree has the keys of a rules file, as far as its messages have fields for them. */
+  readonly isResource?: boolean;
   readonly root: SourceNode | undefined;
   readonly problems: readonly Problem[];
 }

@@ -5,7 +5,6 @@ import type { Steps } from "../core/steps.ts";
 import { parseRange, type Range } from "./cidr.ts";
 import type { ProblemLog } from "./problems.ts";
 import type { Rule } from "./rule-set.ts";
-import { placeOf } from "./where.ts";
 
 /** Warns of what the rules of one level leave open. */
 export function* warnOpen(rules: readonly Rule[], log: ProblemLog): Steps<void> {
@@ -15,7 +14,7 @@ export function* warnOpen(rules: readonly Rule[], log: ProblemLog): Steps<void> 
     if (yield* exemptsPrivateNetwork(rule)) {
       const message =
         "addresses of private networks are exempt here; behind a load balancer or a proxy every caller may have one";
-      log.warn(placeOf(rule), message, "Exempt single addresses or small ranges that are surely not the proxy's.");
+      log.warn(rule.at, message, "Exempt single addresses or small ranges that are surely not the proxy's.");
     }
     // A star in a key takes in other keys, so nothing is certain.
     if (rule.pattern.kind === "compositeWildcard") return;
@@ -36,7 +35,7 @@ function warnTiersWithoutRest(ofKey: readonly Rule[], log: ProblemLog): void {
   if (tier === undefined || ofKey.some(takesAll)) return;
   const key = textOf(tier.key);
   log.warn(
-    placeOf(tier),
+    tier.at,
     `a descriptor with another '${key}' meets no rule and passes without a limit`,
     `Add a rule for '${key}' without a value, with limits or, if that is meant, unlimited: true.`,
   );

@@ -4,7 +4,8 @@
 import { cpSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Reloader, type ReloaderOptions, type ReloadLog } from "../../src/config/reload.ts";
+import { Reloader, type ReloaderOptions } from "../../src/config/reload.ts";
+import type { ReloadLog } from "../../src/config/rule-keeper.ts";
 import type { RuleSet } from "../../src/rules/rule-set.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { PlainStatsBook } from "../support/rules.ts";

@@ -1,6 +1,7 @@
 // Rule sets as plain values that a fixture can hold: what people would write down of them, without stats and functions.
 
 import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES, UNIT_NAMES } from "../../src/core/limit.ts";
+import { formatPlace } from "../../src/rules/problems.ts";
 import type { Rule, RuleSet } from "../../src/rules/rule-set.ts";
 
 const KIND_NAMES = ["ordinary", "quota", "shadow"] as const;
@@ -25,7 +26,7 @@ export function summarise(ruleSet: RuleSet): unknown {
 }
 
 function summariseRule(rule: Rule): unknown {
-  const { path, pattern, patternText, where, limits, kind, cost, metadata, children } = rule;
+  const { path, pattern, patternText, at, limits, kind, cost, metadata, children } = rule;
   const switches = [
     "isUnlimited",
     "isQuota",
@@ -37,7 +38,7 @@ function summariseRule(rule: Rule): unknown {
   ] as const;
   return {
     path,
-    where,
+    where: formatPlace(at),
     pattern: pattern.kind,
     ...(patternText === "" ? {} : { patternText }),
     ...Object.fromEntries(switches.filter((name) => rule[name]).map((name) => [name, true])),

@@ -99,7 +99,7 @@ descriptors:
   const keyRules = level?.byKey.get("k");
 
   test("values are found by their one-byte text", () => {
-    expect(keyRules?.exact.get(oneByteOf("ü"))?.where).toBe("a.yaml:4:5");
+    expect(keyRules?.exact.get(oneByteOf("ü"))?.at).toEqual({ file: "a.yaml", line: 4, column: 5 });
   });
 
   test("patterns keep the order of the file, the rule without a value stands apart", () => {

@@ -1,0 +1,265 @@
+// A RateLimitConfig message (proto/ratelimit) to the tree that rules/ compiles: the same keys as a rules file, no defaults
+// added but those of the protocol. Reads the wire itself, because a problem must be able to say where in the resource it is.
+
+import { isUtf8 } from "node:buffer";
+import { RequestError } from "../core/errors.ts";
+import { UNIT_NAMES } from "../core/limit.ts";
+import { WireReader, WireType } from "../rls/wire-reader.ts";
+import { makeProblem } from "../rules/problems.ts";
+import type { ScalarValue } from "../rules/scalar.ts";
+import type { MappingNode, Place, ScalarNode, SequenceNode, SourceFile, SourceNode } from "../rules/source.ts";
+
+/** Levels of descriptors and of metadata; protocol buffer libraries stop at a hundred, too. */
+const DEPTH_MAX = 100;
+
+/** Reads one message. Never throws: what can't be read is in `problems`. Its nodes get their paths from tree-wire.ts. */
+export function readResource(value: Buffer): SourceFile {
+  const reader = new ResourceReader(value);
+  let root: SourceNode | undefined;
+  let fault: string | undefined;
+  try {
+    root = reader.readConfig();
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    fault = error.message;
+  }
+  const name = `resource ${reader.name === "" ? "without a name" : reader.name}`;
+  if (fault === undefined) return { name, isResource: true, root, problems: [] };
+  const message = `the message can't be read: ${fault}`;
+  const at = { file: name, line: 0, column: 0, path: "" };
+  return { name, isResource: true, root: undefined, problems: [makeProblem("error", at, message, undefined)] };
+}
+
+// Until tree-wire.ts knows where the node stands.
+const NOWHERE: Place = { file: "", line: 0, column: 0 };
+
+class ResourceReader {
+  name = "";
+  readonly #bytes: Buffer;
+  readonly #wire = new WireReader();
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+    this.#wire.open(bytes);
+  }
+
+  readConfig(): SourceNode {
+    let domain = "";
+    const descriptors: SourceNode[] = [];
+    this.#eachField(this.#bytes.length, (field) => {
+      if (field === 1) this.name = this.#text();
+      else if (field === 2) domain = this.#text();
+      else if (field === 3) descriptors.push(this.#descriptor(1));
+      else return false;
+      return true;
+    });
+    return mapping([
+      ["domain", textNode(domain)],
+      ["descriptors", sequence(descriptors)],
+    ]);
+  }
+
+  #descriptor(depth: number): SourceNode {
+    const read = { key: "", value: "", limit: undefined as Limit | undefined, metadata: [] as Entries };
+    const switches = { shadow_mode: false, detailed_metric: false, quota_mode: false };
+    const children: SourceNode[] = [];
+    this.#embedded(depth, (field) => {
+      if (field === 1) read.key = this.#text();
+      else if (field === 2) read.value = this.#text();
+      else if (field === 3) read.limit = this.#limit(depth + 1, read.limit);
+      else if (field === 4) children.push(this.#descriptor(depth + 1));
+      else if (field === 5) switches.shadow_mode = this.#number() !== 0;
+      else if (field === 6) switches.detailed_metric = this.#number() !== 0;
+      else if (field === 7) switches.quota_mode = this.#number() !== 0;
+      else if (field === 8) read.metadata.push(...this.#struct(depth + 1));
+      else return false;
+      return true;
+    });
+    const entries: Entries = [["key", textNode(read.key)]];
+    if (read.value !== "") entries.push(["value", textNode(read.value)]);
+    if (read.limit !== undefined) {
+      entries.push(["rate_limit", limitNode(read.limit)]);
+      // Gateways put them on every level of a chain; without a limit they say nothing.
+      for (const [name, isOn] of Object.entries(switches)) if (isOn) entries.push([name, switchNode(true)]);
+      if (read.metadata.length > 0) entries.push(["metadata", mapping(read.metadata)]);
+    }
+    if (children.length > 0) entries.push(["descriptors", sequence(children)]);
+    return mapping(entries);
+  }
+
+  #limit(depth: number, earlier: Limit | undefined): Limit {
+    const limit = earlier ?? { unit: 0, requests: 0, isUnlimited: false, name: "", replaces: [] };
+    this.#embedded(depth, (field) => {
+      if (field === 1) limit.unit = this.#number();
+      else if (field === 2) limit.requests = this.#number();
+      else if (field === 3) limit.isUnlimited = this.#number() !== 0;
+      else if (field === 4) limit.name = this.#text();
+      else if (field === 5) limit.replaces.push(this.#replaced(depth + 1));
+      else return false;
+      return true;
+    });
+    return limit;
+  }
+
+  #replaced(depth: number): SourceNode {
+    let name = "";
+    this.#embedded(depth, (field) => {
+      if (field !== 1) return false;
+      name = this.#text();
+      return true;
+    });
+    return mapping([["name", textNode(name)]]);
+  }
+
+  /** A google.protobuf.Struct: a map field is a repeated message of key and value. */
+  #struct(depth: number): Entries {
+    const members: Entries = [];
+    this.#embedded(depth, (field) => {
+      if (field !== 1) return false;
+      let key = "";
+      let value: SourceNode = nullNode();
+      this.#embedded(depth + 1, (part) => {
+        if (part === 1) key = this.#text();
+        else if (part === 2) value = this.#value(depth + 2);
+        else return false;
+        return true;
+      });
+      members.push([key, value]);
+      return true;
+    });
+    return members;
+  }
+
+  #value(depth: number): SourceNode {
+    let value: SourceNode = nullNode();
+    this.#embedded(depth, (field) => {
+      if (field === 1) {
+        this.#number();
+        value = nullNode();
+      } else if (field === 2) value = numberNode(this.#double());
+      else if (field === 3) value = textNode(this.#text());
+      else if (field === 4) value = switchNode(this.#number() !== 0);
+      else if (field === 5) value = mapping(this.#struct(depth + 1));
+      else if (field === 6) value = this.#list(depth + 1);
+      else return false;
+      return true;
+    });
+    return value;
+  }
+
+  #list(depth: number): SourceNode {
+    const items: SourceNode[] = [];
+    this.#embedded(depth, (field) => {
+      if (field !== 1) return false;
+      items.push(this.#value(depth + 1));
+      return true;
+    });
+    return sequence(items);
+  }
+
+  #embedded(depth: number, readField: (field: number) => boolean): void {
+    if (depth > DEPTH_MAX) throw unreadable(`at most ${DEPTH_MAX} messages inside each other`, this.#wire.position);
+    this.#expect(WireType.bytes);
+    const outer = this.#wire.end;
+    this.#eachField(this.#wire.readEnd(), readField);
+    this.#wire.end = outer;
+  }
+
+  #tag = 0;
+
+  /** Reads up to `end`; `readField` returns false for a field that it does not know, which is passed over. */
+  #eachField(end: number, readField: (field: number) => boolean): void {
+    this.#wire.end = end;
+    while (this.#wire.position < end) {
+      const tag = this.#wire.readTag();
+      this.#tag = tag;
+      if (!readField(tag >>> 3)) this.#wire.skip(tag);
+    }
+  }
+
+  #text(): string {
+    this.#expect(WireType.bytes);
+    const end = this.#wire.readEnd();
+    const part = this.#bytes.subarray(this.#wire.position, end);
+    if (!isUtf8(part)) throw unreadable("text in UTF-8", this.#wire.position);
+    this.#wire.position = end;
+    return part.toString("utf8");
+  }
+
+  /** A number of 32 bits, a switch or an enum's. */
+  #number(): number {
+    this.#expect(WireType.varint);
+    return this.#wire.readVarint();
+  }
+
+  #double(): number {
+    this.#expect(WireType.fixed64);
+    const at = this.#wire.position;
+    if (this.#wire.end - at < 8) throw unreadable("8 more bytes", at);
+    this.#wire.position = at + 8;
+    return this.#bytes.readDoubleLE(at);
+  }
+
+  #expect(type: number): void {
+    if ((this.#tag & 7) === type) return;
+    throw unreadable(`wire type ${type} for field ${this.#tag >>> 3}, got ${this.#tag & 7}`, this.#wire.position);
+  }
+}
+
+function unreadable(expected: string, at: number): RequestError {
+  return new RequestError("REQUEST_MALFORMED", `expected ${expected} at byte ${at} of the message`);
+}
+
+type Entries = [string, SourceNode][];
+
+interface Limit {
+  unit: number;
+  requests: number;
+  isUnlimited: boolean;
+  name: string;
+  readonly replaces: SourceNode[];
+}
+
+function limitNode({ unit, requests, isUnlimited, name, replaces }: Limit): MappingNode {
+  const entries: Entries = [];
+  // What an unlimited rule leaves out is 0 on the wire, and no number that anybody wrote.
+  if (!isUnlimited || unit !== 0) entries.push(["unit", textNode(UNIT_NAMES[unit] ?? String(unit))]);
+  if (!isUnlimited) entries.push(["requests_per_unit", numberNode(requests)]);
+  if (isUnlimited) entries.push(["unlimited", switchNode(true)]);
+  if (name !== "") entries.push(["name", textNode(name)]);
+  if (replaces.length > 0) entries.push(["replaces", sequence(replaces)]);
+  return mapping(entries);
+}
+
+function mapping(entries: Entries): MappingNode {
+  return {
+    kind: "mapping",
+    at: NOWHERE,
+    entries: entries.map(([key, value]) => ({ key: textNode(key), value, isMerged: false })),
+  };
+}
+
+function sequence(items: readonly SourceNode[]): SequenceNode {
+  return { kind: "sequence", at: NOWHERE, items };
+}
+
+function textNode(text: string): ScalarNode {
+  return scalar(text, true, { type: "text" });
+}
+
+function switchNode(isOn: boolean): ScalarNode {
+  return scalar(String(isOn), false, { type: "boolean", boolean: isOn });
+}
+
+function nullNode(): ScalarNode {
+  return scalar("null", false, { type: "null" });
+}
+
+function numberNode(number: number): ScalarNode {
+  const type = Number.isSafeInteger(number) ? "integer" : "float";
+  return scalar(String(number), false, { type, number });
+}
+
+function scalar(text: string, isQuoted: boolean, value: ScalarValue): ScalarNode {
+  return { kind: "scalar", at: NOWHERE, text, isQuoted, value };
+}
