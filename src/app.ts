@@ -90,7 +90,7 @@ interface Begun {
 }
 
 async function start(parts: AppParts, begun: Begun): Promise<App> {
-  const { settings, health, reloader, store, logger } = parts;
+  const { settings, health, reloader, store, storeHealth, logger } = parts;
   // Taken back when calls are answered and not before, whatever else is well by then.
   health.setTrouble("start", "the process is starting: its gRPC port does not listen yet");
   health.setTrouble("rules", "the rule files have not been read yet");
@@ -102,7 +102,7 @@ async function start(parts: AppParts, begun: Begun): Promise<App> {
   await warmUpCalls(parts.clock);
   const storeWatch = await watchStore(parts);
   begun.storeWatch = storeWatch;
-  if (store.trouble() === undefined) await warmUpStore(store);
+  if (storeHealth.trouble() === undefined) await warmUpStore(store);
   const grpc = await openGrpc(parts, httpPort);
   health.setTrouble("start", undefined);
   const listening = settings.grpcUnixSocket ?? `${settings.grpcHost}:${grpc.port}`;

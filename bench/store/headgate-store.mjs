@@ -35,6 +35,7 @@ export async function openStoreForBench({ port, limit: { ratePerSecond, burst } 
  */
 export async function openPostgresForBench({ port, limit, processes = 1, isolation }) {
   let calls = 0;
+  let repeats = 0;
   const target = { host: "127.0.0.1", port, database: "postgres", user: "headgate", connectTimeoutMs: 5_000 };
   const stores = Array.from({ length: processes }, () =>
     openPostgresStore({
@@ -42,12 +43,11 @@ export async function openPostgresForBench({ port, limit, processes = 1, isolati
       deadlineMs: 10_000,
       unlogged: true,
       ...(isolation === undefined ? {} : { isolation }),
-      observer: { ...SILENT_STORE_OBSERVER, answered: () => calls++ },
+      observer: { ...SILENT_STORE_OBSERVER, answered: () => calls++, repeated: () => repeats++ },
     }),
   );
   await Promise.all(stores.map(connected));
-  const repeats = () => stores.reduce((sum, store) => sum + store.repeats, 0);
-  return { ...clientOf(stores, limitOf(limit), () => calls + repeats()), repeats };
+  return { ...clientOf(stores, limitOf(limit), () => calls + repeats), repeats: () => repeats };
 }
 
 function limitOf({ ratePerSecond, burst }) {

@@ -101,9 +101,9 @@ try {
       progress(`round ${round} of ${rounds}: ${name}`);
       let calls = 0;
       const settings = readSettings({ REDIS_URL: `127.0.0.1:${redis.port}`, STORE_DEADLINE: "10s", ...env });
-      const store = openStore({ settings, clock, observer: { ...SILENT_STORE_OBSERVER, answered: () => calls++ } });
-      store.processCount();
-      while (store.trouble() !== undefined || store.processIndex() < 0) await new Promise((r) => setTimeout(r, 10));
+      const observer = { ...SILENT_STORE_OBSERVER, answered: () => calls++ };
+      const { store, health, processes } = openStore({ settings, clock, observer });
+      while (health.trouble() !== undefined || processes.index() < 0) await new Promise((r) => setTimeout(r, 10));
       const { takes, perSecond, failed, fromMemory } = await run(store, limit, name);
       results.get(name).push({ takes, perSecond, failed, fromMemory, calls });
       await store.close();

@@ -30,7 +30,7 @@ const store = openRedisStore({
   },
   deadlineMs: 10_000,
 });
-if (!(await store.whenUp(5_000))) throw new Error(store.trouble());
+while (store.trouble() !== undefined) await new Promise((resolve) => setTimeout(resolve, 2));
 const plain = new Redis({ port: redis.port, host: "127.0.0.1", protocol: 2 });
 const limit = bucketOf({ amount: 1_000_000, burst: 1_000_000 });
 const bucketKey = `{bench|lone=a${limit.keySuffix}`;

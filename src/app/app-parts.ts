@@ -11,7 +11,7 @@ import { LocalCache } from "../limiter/local-cache.ts";
 import { LocalFallback } from "../limiter/local-fallback.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
 import type { Settings } from "../settings.ts";
-import type { Store } from "../stores/store.ts";
+import type { Store, StoreHealth } from "../stores/store.ts";
 import { AdminCounts } from "../telemetry/admin-counts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { CallCounts, StoreCounts } from "../telemetry/observers.ts";
@@ -46,6 +46,7 @@ export interface AppParts extends AppOptions {
   readonly statsBook: LimitStatsBook;
   readonly series: SeriesBook;
   readonly store: Store;
+  readonly storeHealth: StoreHealth;
   readonly limiter: Limiter;
   readonly buckets: BucketAdmin;
   readonly adminCounts: AdminCounts;
@@ -72,7 +73,7 @@ export function buildAppParts(options: AppOptions): AppParts {
   const storeCounts = new StoreCounts(rareLog);
   const statsBook = new LimitStatsBook(settings.metricValuesMax);
   const series = new SeriesBook(statsBook, settings.metricRulesMax);
-  const store = openStore({ settings, clock, observer: storeCounts });
+  const { store, health: storeHealth, processes, memories } = openStore({ settings, clock, observer: storeCounts });
   const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
   const onStoreFailure = policyOf(settings);
   const localCache = openLocalCache(settings);
@@ -90,7 +91,7 @@ export function buildAppParts(options: AppOptions): AppParts {
   const limiter = new Limiter({
     ...limiting,
     observer: calls,
-    fallback: new LocalFallback(openLocalStore, () => store.processCount()),
+    fallback: new LocalFallback(openLocalStore, () => processes.count()),
     nearLimitRatio: settings.nearLimitRatio,
   });
   const reloader = new Reloader({
@@ -118,8 +119,9 @@ export function buildAppParts(options: AppOptions): AppParts {
     statsBook,
     series,
     store,
+    storeHealth,
     limiter,
-    buckets: new BucketAdmin({ ...limiting, rules: () => limiter.rules }),
+    buckets: new BucketAdmin({ ...limiting, memories, rules: () => limiter.rules }),
     adminCounts: new AdminCounts(),
     reloader,
     rareLog,
@@ -131,7 +133,11 @@ export function buildAppParts(options: AppOptions): AppParts {
     calls.unmatched.tell(rareLog);
     rareLog.tellDue();
   }, LOG_LOOK_MS).unref();
-  reloader.subscribe((rules) => putInForce(parts, rules));
+  reloader.subscribe((rules) => {
+    putInForce(parts, rules);
+    // The first question makes a store begin to count processes; `local` needs the number when it is too late to ask.
+    if (needsProcessCount(rules)) processes.count();
+  });
   return parts;
 }
 
@@ -176,21 +182,21 @@ function openStatsd({
 function putInForce(parts: AppParts, rules: RuleSet): void {
   parts.limiter.useRules(rules);
   const inUse = new Set<LimitStats>();
-  let needsProcessCount = false;
   for (const domain of rules.domains.values()) {
-    for (const limit of domain.limits) {
-      inUse.add(limit.stats);
-      if (limit.onStoreFailure === OnStoreFailure.local || limit.sync !== Sync.exact) needsProcessCount = true;
-    }
+    for (const limit of domain.limits) inUse.add(limit.stats);
   }
   // What rules that go now have counted must not be lost between two flushes.
   parts.running.statsd?.flush();
   parts.statsBook.retainOnly(inUse);
   parts.series.forgetDropped();
   parts.calls.unmatched.retain(rules.domains.keys());
-  // The first question makes the store begin to count processes; `local` needs the number when it is too late to ask.
-  if (needsProcessCount) parts.store.processCount();
   showRulesHealth(parts);
+}
+
+function needsProcessCount({ domains }: RuleSet): boolean {
+  return [...domains.values()].some(({ limits }) =>
+    limits.some(({ onStoreFailure, sync }) => onStoreFailure === OnStoreFailure.local || sync !== Sync.exact),
+  );
 }
 
 /** Says on the health pages whether there are rules to decide by. */

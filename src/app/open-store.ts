@@ -5,13 +5,14 @@ import type { Take } from "../core/take.ts";
 import { MICROS_PER_MILLI } from "../core/units.ts";
 import type { RedisSettings, Settings } from "../settings.ts";
 import { BreakerReports } from "../stores/batching/breaker-reports.ts";
+import type { SharedStore } from "../stores/batching/shared-store.ts";
 import { DenialMemory } from "../stores/denials/denial-memory.ts";
 import { MemoryStore } from "../stores/memory/memory-store.ts";
 import { openPostgresStore } from "../stores/postgres/postgres-store.ts";
 import { type ClusterStoreOptions, openClusterStore } from "../stores/redis/cluster-store.ts";
 import { openRedisStore } from "../stores/redis/redis-store.ts";
 import { SeveralStores } from "../stores/sharded/several-stores.ts";
-import type { Store } from "../stores/store.ts";
+import type { BucketMemory, ProcessCounts, Store, StoreHealth } from "../stores/store.ts";
 import type { StoreObserver } from "../stores/store-observer.ts";
 import { Leases } from "../stores/sync/lease.ts";
 import { Periodic } from "../stores/sync/periodic.ts";
@@ -24,8 +25,20 @@ export interface StoreChoice {
   readonly observer: StoreObserver;
 }
 
-/** Opens the store of the process. A shared store connects by itself; `trouble` says how that goes. */
-export function openStore({ settings, clock, observer }: StoreChoice): Store {
+/** The store of the process, and what is asked of it beside takes. */
+export interface OpenedStore {
+  readonly store: Store;
+  readonly health: StoreHealth;
+  readonly processes: ProcessCounts;
+  /** What stands around the store and remembers its buckets. */
+  readonly memories: readonly BucketMemory[];
+}
+
+const ALONE: ProcessCounts = { count: () => 1, sureCount: () => 1, index: () => 0 };
+const ALWAYS_WELL: StoreHealth = { trouble: () => undefined };
+
+/** Opens the store of the process. A shared store connects by itself; `health` says how that goes. */
+export function openStore({ settings, clock, observer }: StoreChoice): OpenedStore {
   const { redis, postgres } = settings;
   const shared = {
     keyPrefix: settings.cacheKeyPrefix,
@@ -46,9 +59,9 @@ export function openStore({ settings, clock, observer }: StoreChoice): Store {
     // What a call held that another part of it refused may be the reason for a refusal that is remembered.
     let memory: DenialMemory | undefined;
     const onUndone = ({ bucketKey }: Take) => memory?.forgetRefusal(bucketKey);
-    const store = openOneOrTwo([redis, perSecondRedis], { ...shared, jitterSecondsMax, onUndone });
-    memory = openDenialMemory(store, settings, clock);
-    return countInMemory(store, memory, settings, clock);
+    const opened = openOneOrTwo([redis, perSecondRedis], { ...shared, jitterSecondsMax, onUndone });
+    memory = openDenialMemory(opened.store, settings, clock);
+    return countInMemory(opened, memory, settings, clock);
   }
   if (postgres !== undefined) {
     const store = openPostgresStore({
@@ -59,9 +72,10 @@ export function openStore({ settings, clock, observer }: StoreChoice): Store {
       waitsForDisk: settings.postgresSynchronousCommit,
       ...(settings.postgresUnlogged === undefined ? {} : { unlogged: settings.postgresUnlogged }),
     });
-    return countInMemory(store, openDenialMemory(store, settings, clock), settings, clock);
+    const opened = { store, health: store, processes: store.processes };
+    return countInMemory(opened, openDenialMemory(store, settings, clock), settings, clock);
   }
-  return openMemoryStore(settings, clock, observer);
+  return { store: openMemoryStore(settings, clock, observer), health: ALWAYS_WELL, processes: ALONE, memories: [] };
 }
 
 /** An empty store in this process's memory. */
@@ -70,19 +84,30 @@ export function openMemoryStore(settings: Settings, clock: Clock, observer?: Sto
   return new MemoryStore({ clock, bucketsMax, logBytesMax, ...(observer === undefined ? {} : { observer }) });
 }
 
+type SharedParts = Omit<OpenedStore, "memories">;
+
 type RedisOptions = Omit<ClusterStoreOptions, "target"> & { readonly observer: StoreObserver };
 
+/** Processes are counted in the first of two. */
 function openOneOrTwo(
   [redis, perSecondRedis]: readonly [RedisSettings, RedisSettings | undefined],
   options: RedisOptions,
-): Store {
-  if (perSecondRedis === undefined) return openRedis(redis, options);
+): SharedParts {
+  if (perSecondRedis === undefined) {
+    const store = openRedis(redis, options);
+    return { store, health: store, processes: store.processes };
+  }
   const breakers = new BreakerReports(options.observer);
   const open = (one: RedisSettings) => openRedis(one, { ...options, observer: breakers.observer() });
-  return new SeveralStores([open(redis), open(perSecondRedis)], perSecondShard, options.onUndone);
+  const [first, second] = [open(redis), open(perSecondRedis)];
+  return {
+    store: new SeveralStores([first, second], perSecondShard, options.onUndone),
+    health: { trouble: () => first.trouble() ?? second.trouble() },
+    processes: first.processes,
+  };
 }
 
-function openRedis(redis: RedisSettings, options: RedisOptions): Store {
+function openRedis(redis: RedisSettings, options: RedisOptions): SharedStore {
   return redis.kind === "cluster"
     ? openClusterStore({ ...options, target: redis })
     : openRedisStore({ ...options, target: redis });
@@ -99,16 +124,23 @@ function openDenialMemory(shared: Store, { denialsMax }: Settings, clock: Clock)
 }
 
 /** Counts limits whose `sync` says so in this process. `memory`, if there is one, stands before the shared store. */
-function countInMemory(shared: Store, memory: DenialMemory | undefined, settings: Settings, clock: Clock): Store {
-  const store = memory ?? shared;
-  // A store that knows no order of processes knows their number; the remainder of a share then goes to nobody.
-  const processIndex = () => shared.processIndex?.() ?? 1;
-  const processCount = () => shared.processCount();
-  const sureProcessCount = () => shared.sureProcessCount?.() ?? shared.processCount();
-  return new SyncStore(store, {
+function countInMemory(
+  shared: SharedParts,
+  memory: DenialMemory | undefined,
+  settings: Settings,
+  clock: Clock,
+): OpenedStore {
+  const { processes } = shared;
+  const store = memory ?? shared.store;
+  const sync = new SyncStore(store, {
     clock,
-    lease: new Leases({ store, processCount: sureProcessCount }),
+    lease: new Leases({ store, processCount: () => processes.sureCount() }),
     periodic: new Periodic({ store, periodMs: settings.syncPeriodMs, now: () => clock.nowUs() }),
-    share: new Share({ memory: openMemoryStore(settings, clock), processCount, processIndex }),
+    share: new Share({
+      memory: openMemoryStore(settings, clock),
+      processCount: () => processes.count(),
+      processIndex: () => processes.index(),
+    }),
   });
+  return { ...shared, store: sync, memories: memory === undefined ? [sync] : [sync, memory] };
 }

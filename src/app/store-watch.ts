@@ -12,11 +12,11 @@ const STORE_START_MS = 2_000;
  * has answered once; later it is unready only if calls would get errors (ON_STORE_FAILURE=error), since all others are answered.
  */
 export async function watchStore(parts: AppParts): Promise<NodeJS.Timeout> {
-  const { store, health, settings, logger } = parts;
+  const { storeHealth, health, settings, logger } = parts;
   let hasAnswered = false;
   let shown: string | undefined;
   const look = () => {
-    const trouble = store.trouble();
+    const trouble = storeHealth.trouble();
     hasAnswered ||= trouble === undefined;
     const blocks = !hasAnswered || settings.onStoreFailure === "error";
     health.setTrouble("store", trouble !== undefined && blocks ? trouble : undefined);

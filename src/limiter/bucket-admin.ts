@@ -8,7 +8,7 @@ import { type LimitRequest, oneByteOf, oneByteValueOf, type WrittenEntry } from 
 import { GLOBAL_DESCRIPTOR, Kind, Mode, type Take, TakeGroup, Verdict } from "../core/take.ts";
 import { COST_ABOVE_ALL, divideDown, divideUp, MICROS_PER_SECOND } from "../core/units.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
-import type { Store } from "../stores/store.ts";
+import type { BucketMemory, Store } from "../stores/store.ts";
 import { LimitCall } from "./call.ts";
 import { type FillOptions, TakeFiller } from "./fill.ts";
 import type { LocalCache } from "./local-cache.ts";
@@ -53,6 +53,8 @@ export interface ResetReport extends BucketReport {
 
 export interface BucketAdminOptions extends FillOptions {
   readonly store: Store;
+  /** What remembers buckets beside the store. */
+  readonly memories: readonly BucketMemory[];
   readonly clock: Clock;
   readonly rules: () => RuleSet | undefined;
   readonly localCache?: LocalCache | undefined;
@@ -92,9 +94,9 @@ export class BucketAdmin {
     const takes = this.#find(asked);
     const before = this.#reports(takes, await this.#ask(takes, asPeek, 1));
     // Before and after: what is counted in memory must not be spent once more, nor paid into the new bucket.
-    for (const { bucketKey } of takes) this.#options.store.forget(bucketKey);
+    this.#forget(takes);
     const group = await this.#ask(takes, asRefund, REFUNDS);
-    for (const { bucketKey } of takes) this.#options.store.forget(bucketKey);
+    this.#forget(takes);
     const nowS = divideDown(this.#options.clock.nowUs(), MICROS_PER_SECOND);
     this.#options.localCache?.learn(group, nowS);
     return this.#reports(takes, group).map((report, i) => ({
@@ -142,6 +144,10 @@ export class BucketAdmin {
     });
     if (group.verdict === Verdict.failed) throw group.failure as StoreError;
     return group;
+  }
+
+  #forget(takes: readonly Take[]): void {
+    for (const { bucketKey } of takes) for (const memory of this.#options.memories) memory.forget(bucketKey);
   }
 
   // Of several takes on one bucket the last tells its state after all of them.

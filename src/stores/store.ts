@@ -1,4 +1,4 @@
-// The contract every store keeps (test/contract/store.contract.ts). It says nothing of connections or transactions.
+// The contract every store keeps (test/contract/store.contract.ts), and what a shared store can be asked beside it.
 
 import type { TakeGroup } from "../core/take.ts";
 
@@ -18,18 +18,30 @@ export interface Store {
   take(group: TakeGroup, then: Settled): boolean;
   /** Undoes what was paid in a settled group, by receipt. Counted; never fails towards the caller. */
   giveBack(group: TakeGroup): void;
-  /** A bucket was reset or refunded outside `take`: stores around a store drop what they remember of it. */
-  forget(bucketKey: string): void;
-  /** How many processes share this store's buckets, itself included; at least 1. */
-  processCount(): number;
-  /**
-   * By how many to divide what is handed out in advance: never fewer than hand anything out at that moment. Infinity while
-   * that is not sure, as in the first seconds of a process. Absent: processCount.
-   */
-  sureProcessCount?(): number;
-  /** Place of this process among them, from 0 on, and -1 while others may not have counted it. Absent: there is no order. */
-  processIndex?(): number;
+  close(): Promise<void>;
+}
+
+/** Whether a store answers. */
+export interface StoreHealth {
   /** Undefined while the store answers, otherwise why not, in one sentence. For health pages. */
   trouble(): string | undefined;
-  close(): Promise<void>;
+}
+
+/** What a process remembers of buckets beside the store that keeps them. */
+export interface BucketMemory {
+  /** The bucket was reset or refunded outside `take`: drops what is remembered of it. */
+  forget(bucketKey: string): void;
+}
+
+/** The processes that share the buckets of a store. */
+export interface ProcessCounts {
+  /** How many there are, this one included; at least 1, and 1 until the first count. */
+  count(): number;
+  /**
+   * By how many to divide what is handed out in advance: never fewer than hand anything out at that moment. Infinity while
+   * that is not sure, as in the first seconds of a process.
+   */
+  sureCount(): number;
+  /** Number of this process among them, from 0 on; -1 while others may not have counted it. */
+  index(): number;
 }

@@ -5,6 +5,7 @@ import { openPostgresStore, type PostgresStoreOptions } from "../../src/stores/p
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import type { PostgresServer } from "../support/postgres-server.ts";
+import { whenUp } from "../support/when-up.ts";
 import { groupOf, START_US, type StoreHarness } from "./store-harness.ts";
 
 let harnesses = 0;
@@ -28,7 +29,7 @@ export async function postgresHarness(
     keyPrefix,
     ...options,
   });
-  if (!(await store.whenUp(10_000))) throw new Error(store.trouble());
+  if (!(await whenUp(store, 10_000))) throw new Error(store.trouble());
   const settle = async (group: TakeGroup) => {
     await new Promise<void>((resolve) => {
       if (store.take(group, { settled: () => resolve() })) resolve();

@@ -1,13 +1,15 @@
 // Stores on real Redis servers, under a clock moved by hand.
 
 import { copyQuestion, Mode, TakeGroup } from "../../src/core/take.ts";
-import { type ClusterStore, openClusterStore } from "../../src/stores/redis/cluster-store.ts";
-import { openRedisStore, type RedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
+import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
+import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
+import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
 import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import type { ClusterRig } from "../support/redis-cluster.ts";
 import type { RedisServer } from "../support/redis-server.ts";
+import { whenUp } from "../support/when-up.ts";
 import { START_US, type StoreHarness } from "./store-harness.ts";
 
 let harnesses = 0;
@@ -76,7 +78,7 @@ export function harnessOver(store: Store, clock: ManualClock, keyPrefix: string)
   };
 }
 
-async function connected<S extends RedisStore | ClusterStore>(store: S): Promise<S> {
-  if (!(await store.whenUp(20_000))) throw new Error(store.trouble());
+async function connected<S extends SharedStore | SharedStore>(store: S): Promise<S> {
+  if (!(await whenUp(store, 20_000))) throw new Error(store.trouble());
   return store;
 }

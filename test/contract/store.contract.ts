@@ -5,16 +5,7 @@ import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, Outcome, Source, Verdict } from "../../src/core/take.ts";
 import { COST_ABOVE_ALL } from "../../src/core/units.ts";
 import { makeLimit } from "../support/builders.ts";
-import {
-  advance,
-  ask,
-  askOne,
-  type HarnessFactory,
-  look,
-  SECOND_US,
-  type StoreHarness,
-  takeOf,
-} from "./store-harness.ts";
+import { advance, ask, type HarnessFactory, look, SECOND_US, type StoreHarness, takeOf } from "./store-harness.ts";
 
 const perMinute = makeLimit({ algorithm: Algorithm.slidingWindow, amount: 10, windowSeconds: 60 });
 const perHour = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 20, windowSeconds: 3_600 });
@@ -39,7 +30,6 @@ export function describeStoreContract(name: string, factory: HarnessFactory): vo
     describeModes(open);
     describeGivingBack(open);
     describeReceipts(open);
-    describeStore(open);
   });
 }
 
@@ -370,21 +360,6 @@ function describeReceipts(open: () => StoreHarness): void {
       ]);
       await open().giveBack(group);
       for (const limit of [bucket, log]) expect((await look(open(), limit)).resetUs).toBe(0);
-    });
-  });
-}
-
-function describeStore(open: () => StoreHarness): void {
-  describe("store", () => {
-    test("has no trouble, and at least itself to share with", () => {
-      expect(open().store.trouble()).toBeUndefined();
-      expect(open().store.processCount()).toBeGreaterThanOrEqual(1);
-    });
-
-    test("forgetting a bucket that is remembered nowhere does no harm", async () => {
-      await ask(open(), [{ limit: bucket, cost: 10 }]);
-      open().store.forget("{nobody}|tb/60");
-      expect((await askOne(open(), { limit: bucket })).outcome).toBe(Outcome.over);
     });
   });
 }

@@ -2,13 +2,14 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { openConnection } from "../../src/stores/redis/connect.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
-import type { Store } from "../../src/stores/store.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { RedisServer } from "../support/redis-server.ts";
+import { whenUp } from "../support/when-up.ts";
 import { debtOf, flush } from "./postgres-rig.ts";
 import { groupOn, LEDGER, ledgerOn, Reports, settle, until } from "./store-rig.ts";
 
@@ -17,8 +18,6 @@ const options = { deadlineMs: 100, silenceMsMax: 2_000 } as const;
 /** Long enough for several attempts. */
 const REFUSED_MS = 300;
 
-type Openable = Store & { whenUp(ms: number): Promise<boolean> };
-
 interface Fault {
   readonly name: string;
   /** Has the server refuse; resolves with what ends that. */
@@ -26,8 +25,8 @@ interface Fault {
 }
 
 /** Pays twice, has one of the payments given back during the fault, and looks what is owed once it is over. */
-async function giveBackDuring({ begin }: Fault, store: Openable, reports: Reports, owed: () => Promise<number>) {
-  if (!(await store.whenUp(5_000))) throw new Error(store.trouble());
+async function giveBackDuring({ begin }: Fault, store: SharedStore, reports: Reports, owed: () => Promise<number>) {
+  if (!(await whenUp(store, 5_000))) throw new Error(store.trouble());
   await settle(store, groupOn("k", LEDGER, 5));
   const groups = await Promise.all([3, 4].map((cost) => settle(store, groupOn("k", LEDGER, cost))));
   const end = await begin();
@@ -94,7 +93,7 @@ describe("a Redis that refuses gives back later: it", () => {
     const target = server.target({ address: { kind: "tcp", host: "127.0.0.1", port: proxy.port } });
     const store = openRedisStore({ target, observer: reports, ...options });
     try {
-      if (!(await store.whenUp(5_000))) throw new Error(store.trouble());
+      if (!(await whenUp(store, 5_000))) throw new Error(store.trouble());
       const group = await settle(store, groupOn("k", LEDGER, 3));
       proxy.hold();
       store.giveBack(group);
@@ -102,7 +101,7 @@ describe("a Redis that refuses gives back later: it", () => {
       proxy.cutAll();
       await until("it is counted", () => reports.takesKeptPaid === 1);
       proxy.release();
-      expect(await store.whenUp(5_000)).toBe(true);
+      expect(await whenUp(store, 5_000)).toBe(true);
       await settle(store, groupOn("k", LEDGER, 1));
       expect([await ledgerOn(server, "k"), reports.takesGivenBack]).toEqual([1, 0]);
     } finally {
@@ -117,7 +116,7 @@ describe("a PostgreSQL that refuses gives back later: it", () => {
   beforeAll(async () => {
     server = await PostgresServer.start();
     const store = openPostgresStore({ target: server.target() });
-    await store.whenUp(10_000);
+    await whenUp(store, 10_000);
     await store.close();
   }, 60_000);
   afterAll(() => server.stop());

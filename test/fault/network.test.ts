@@ -34,9 +34,7 @@ interface Stage {
   readonly name: string;
   start(): Promise<void>;
   stop(): Promise<void>;
-  openThrough(
-    proxyPort: number,
-  ): Promise<{ store: Store & { whenUp(ms: number): Promise<boolean> }; reports: Reports }>;
+  openThrough(proxyPort: number): Promise<{ store: Store; reports: Reports }>;
   port(): number;
   /** What the buckets of the load hold. */
   debts(): Promise<Map<string, number>>;

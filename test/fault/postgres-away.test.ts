@@ -3,8 +3,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { Verdict } from "../../src/core/take.ts";
-import { openPostgresStore, type PostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
+import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
+import { whenUp } from "../support/when-up.ts";
 import { debts, flush, openPostgresRig } from "./postgres-rig.ts";
 import { groupOn, Load, settle, until } from "./store-rig.ts";
 
@@ -23,7 +25,7 @@ beforeAll(async () => {
 beforeEach(() => flush(server));
 afterAll(() => server.stop());
 
-async function answersAgain(store: PostgresStore): Promise<boolean> {
+async function answersAgain(store: SharedStore): Promise<boolean> {
   return (await settle(store, groupOn("probe"))).verdict === Verdict.allowed;
 }
 
@@ -89,11 +91,11 @@ test("payments that waited for the disk outlive a crash", async () => {
 test("a store started before its PostgreSQL waits for it and says so", async () => {
   await server.kill();
   const store = openPostgresStore({ target: server.target(), deadlineMs: 5_000 });
-  expect(await store.whenUp(200)).toBe(false);
+  expect(await whenUp(store, 200)).toBe(false);
   expect(store.trouble()).toBe(`PostgreSQL at 127.0.0.1:${server.port} refuses connections: nothing listens there`);
   expect((await settle(store, groupOn("early"))).failure?.code).toBe("STORE_UNREACHABLE");
   await server.restart();
-  expect(await store.whenUp(5_000)).toBe(true);
+  expect(await whenUp(store, 5_000)).toBe(true);
   expect(store.trouble()).toBeUndefined();
   expect(await answersAgain(store)).toBe(true);
   await store.close();

@@ -6,17 +6,19 @@ import { createServer, type Server } from "node:net";
 import { join, resolve } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { Verdict } from "../../src/core/take.ts";
+import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import type { PostgresTarget } from "../../src/stores/postgres/connect.ts";
-import { openPostgresStore, type PostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { freePort } from "../support/redis-server.ts";
+import { whenUp } from "../support/when-up.ts";
 import { groupOn, settle, until } from "./store-rig.ts";
 
 const PASSWORD = "s3cret of the test";
 const TLS = resolve(import.meta.dirname, "../fixtures/tls");
 
 let server: PostgresServer;
-const stores: PostgresStore[] = [];
+const stores: SharedStore[] = [];
 const listeners: Server[] = [];
 
 beforeAll(async () => {
@@ -47,7 +49,7 @@ afterEach(async () => {
 });
 afterAll(() => server.stop());
 
-function open(target: PostgresTarget, schema = "headgate"): PostgresStore {
+function open(target: PostgresTarget, schema = "headgate"): SharedStore {
   const store = openPostgresStore({ target, deadlineMs: 5_000, connections: 1, schema });
   stores.push(store);
   return store;
@@ -55,7 +57,7 @@ function open(target: PostgresTarget, schema = "headgate"): PostgresStore {
 
 async function works(target: PostgresTarget, schema?: string): Promise<boolean> {
   const store = open(target, schema);
-  if (!(await store.whenUp(5_000))) throw new Error(store.trouble());
+  if (!(await whenUp(store, 5_000))) throw new Error(store.trouble());
   return (await settle(store, groupOn("k"))).verdict === Verdict.allowed;
 }
 
@@ -86,12 +88,12 @@ describe("ways", () => {
     const passwordFile = join(server.directory, "password");
     writeFileSync(passwordFile, "first\n");
     const store = open(server.target({ user: "bob", passwordFile }), "bob");
-    expect(await store.whenUp(5_000)).toBe(true);
+    expect(await whenUp(store, 5_000)).toBe(true);
     await server.query("ALTER ROLE bob PASSWORD 'second'");
     writeFileSync(passwordFile, "second\n");
     await server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'bob'");
     await until("the connection is lost", () => store.trouble() !== undefined);
-    expect(await store.whenUp(5_000)).toBe(true);
+    expect(await whenUp(store, 5_000)).toBe(true);
   });
 
   test("by TLS, with the authority's file and without its host's name being checked", async () => {

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { type TakeGroup, Verdict } from "../../src/core/take.ts";
-import type { PostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { debts, flush, openPostgresRig } from "./postgres-rig.ts";
 import { groupOn, LEDGER, type Reports, settle, until } from "./store-rig.ts";
@@ -14,7 +14,7 @@ const KEYS = 50;
 const HELD = "key 25";
 
 let server: PostgresServer;
-let store: PostgresStore;
+let store: SharedStore;
 let reports: Reports;
 beforeAll(async () => {
   server = await PostgresServer.start();
@@ -86,7 +86,7 @@ test("rows that change hands all the time are waited for: every call is answered
   const endMs = performance.now() + 500;
   let answered = 0;
   const verdicts = new Set<number>();
-  const caller = async (on: PostgresStore, number: number) => {
+  const caller = async (on: SharedStore, number: number) => {
     while (performance.now() < endMs) {
       const group = groupOn(`hot ${number % 3}`);
       addTake(group, "global");

@@ -3,7 +3,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { Algorithm } from "../../src/core/limit.ts";
 import { Verdict } from "../../src/core/take.ts";
-import type { PostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
+import type { PostgresBackend } from "../../src/stores/postgres/postgres-store.ts";
 import { makeLimit } from "../support/builders.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { flush, openPostgresRig } from "./postgres-rig.ts";
@@ -37,7 +38,11 @@ async function insertDead(buckets: number, logs: number, entriesPerLog: number):
 }
 
 /** Keeps every connection of the store in use: each waits for a row that somebody else makes and does not commit. */
-async function whileAllAreBusy<T>(store: PostgresStore, connections: number, work: () => Promise<T>): Promise<T> {
+async function whileAllAreBusy<T>(
+  store: SharedStore<PostgresBackend>,
+  connections: number,
+  work: () => Promise<T>,
+): Promise<T> {
   await server.query("BEGIN");
   try {
     await server.query("INSERT INTO headgate.bucket VALUES ('held', 1, 1, 1, 1)");
@@ -63,12 +68,13 @@ async function waiting(): Promise<number> {
 
 test("a store whose connections are all busy reports itself and sweeps", async () => {
   const connections = 2;
-  const options = { deadlineMs: 20_000, silenceMsMax: 60_000, connections, sweeps: false, trackProcesses: true };
+  const options = { deadlineMs: 20_000, silenceMsMax: 60_000, connections, sweeps: false };
   const { store } = await openPostgresRig({ target: server.target(), ...options });
+  store.processes.count();
   await until("it has reported itself", async () => (await count("process")) === 1);
   await insertDead(50, 0, 0);
   await whileAllAreBusy(store, connections, async () => {
-    expect(await store.sweep()).toBe(50);
+    expect(await store.backend.sweep()).toBe(50);
     const first = await seenAt();
     await until("it reports itself again", async () => (await seenAt()) > first, 10_000);
   });
@@ -84,7 +90,7 @@ test("a turn of sweeping drops no more rows than it may, though logs are long", 
   const { store } = await openPostgresRig({ target: server.target(), deadlineMs: 5_000, sweeps: false });
   await insertDead(30, 20, 70);
   const turns: number[] = [];
-  for (let swept = await store.sweep(); swept !== 0; swept = await store.sweep()) {
+  for (let swept = await store.backend.sweep(); swept !== 0; swept = await store.backend.sweep()) {
     expect(swept).toBeGreaterThan(0);
     turns.push(Number(swept));
   }

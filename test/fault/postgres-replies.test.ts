@@ -4,9 +4,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { SystemClock } from "../../src/core/clock.ts";
 import { Mode, Verdict } from "../../src/core/take.ts";
-import type { PostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
+import { whenUp } from "../support/when-up.ts";
 import { debtOf, flush, openPostgresRig } from "./postgres-rig.ts";
 import { groupOn, LEDGER, type Reports, settle, until } from "./store-rig.ts";
 
@@ -17,10 +18,10 @@ const SHORT_DEADLINE_MS = 30;
 
 let server: PostgresServer;
 let proxy: FaultProxy;
-let store: PostgresStore;
+let store: SharedStore;
 let reports: Reports;
 /** Stores that a test has opened beside it. */
-let others: PostgresStore[] = [];
+let others: SharedStore[] = [];
 
 beforeAll(async () => {
   server = await PostgresServer.start();
@@ -101,7 +102,7 @@ test("a reply that is cut is counted as unknown, not repeated and not given back
   proxy.cutAfter(20);
   const group = await settle(store, groupOn("k", LEDGER, 7));
   expect(group).toMatchObject({ verdict: Verdict.failed, failure: { code: "STORE_UNREACHABLE" } });
-  expect(await store.whenUp(20_000)).toBe(true);
+  expect(await whenUp(store, 20_000)).toBe(true);
   expect((await settle(store, groupOn("k", LEDGER, 1))).verdict).toBe(Verdict.allowed);
   expect(await debtOf(server, "k")).toBe(8);
   expect(reports.unknownGroups).toBe(1);
@@ -119,7 +120,7 @@ test("connections cut with takes under way fail them at once, and nothing is sen
   expect(groups.every(({ failure }) => failure?.code === "STORE_UNREACHABLE")).toBe(true);
   expect(patient.reports.unknownGroups).toBe(10);
   proxy.release();
-  expect(await patient.store.whenUp(20_000)).toBe(true);
+  expect(await whenUp(patient.store, 20_000)).toBe(true);
   await settle(patient.store, groupOn("other"));
   expect(await debtOf(server, "k")).toBe(10);
   await patient.store.close();
@@ -198,7 +199,7 @@ test("a connection that is silent for too long is given up, and a new one answer
     return impatient.store.trouble()?.endsWith("has not answered for 0.15 seconds") === true;
   });
   proxy.release();
-  expect(await impatient.store.whenUp(20_000)).toBe(true);
+  expect(await whenUp(impatient.store, 20_000)).toBe(true);
   await until("it answers", async () => (await settle(impatient.store, groupOn("k"))).verdict === Verdict.allowed);
   expect(impatient.reports.unknownGroups).toBeGreaterThan(0);
   expect(impatient.reports.takesGivenBack).toBe(0);

@@ -1,20 +1,19 @@
 // A PostgreSQL store whose every report is counted, and what its database holds.
 
-import {
-  openPostgresStore,
-  type PostgresStore,
-  type PostgresStoreOptions,
-} from "../../src/stores/postgres/postgres-store.ts";
+import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
+import type { PostgresBackend } from "../../src/stores/postgres/postgres-store.ts";
+import { openPostgresStore, type PostgresStoreOptions } from "../../src/stores/postgres/postgres-store.ts";
 import type { PostgresServer } from "../support/postgres-server.ts";
+import { whenUp } from "../support/when-up.ts";
 import { Reports } from "./store-rig.ts";
 
 /** A store, what it reports, and its first connection awaited. */
 export async function openPostgresRig(
   options: Omit<PostgresStoreOptions, "observer">,
-): Promise<{ store: PostgresStore; reports: Reports }> {
+): Promise<{ store: SharedStore<PostgresBackend>; reports: Reports }> {
   const reports = new Reports();
   const store = openPostgresStore({ ...options, observer: reports });
-  if (!(await store.whenUp(10_000))) throw new Error(store.trouble());
+  if (!(await whenUp(store, 10_000))) throw new Error(store.trouble());
   return { store, reports };
 }
 

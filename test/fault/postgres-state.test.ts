@@ -3,8 +3,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { Algorithm } from "../../src/core/limit.ts";
 import { Verdict } from "../../src/core/take.ts";
+import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { SQL_FILES } from "../../src/stores/postgres/migrations.ts";
-import { openPostgresStore, type PostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import type { PostgresBackend } from "../../src/stores/postgres/postgres-store.ts";
+import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
@@ -16,7 +18,7 @@ const perMinute = makeLimit({ algorithm: Algorithm.slidingWindow, amount: 10, wi
 const log = makeLimit({ algorithm: Algorithm.slidingLog, amount: 10, windowSeconds: 60 });
 
 let server: PostgresServer;
-let store: PostgresStore;
+let store: SharedStore<PostgresBackend>;
 let reports: Reports;
 // Nothing here is about time: a deadline that no busy machine reaches.
 const patient = { deadlineMs: 5_000, sweeps: false } as const;
@@ -176,13 +178,13 @@ test("buckets that mean nothing any more are dropped with their entries, those t
   const hour = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 10, windowSeconds: 3_600 });
   for (const key of ["log 1", "log 2", "log 3"]) await settle(own, groupOn(key, log, 1));
   await settle(own, groupOn("long", hour, 1));
-  expect(await own.sweep()).toBe(0);
+  expect(await own.backend.sweep()).toBe(0);
   clock.setUs(clock.nowUs() + 80 * SECOND_US);
-  expect(await whileHeld("log 2", () => own.sweep())).toBe(4); // two buckets with an entry each
+  expect(await whileHeld("log 2", () => own.backend.sweep())).toBe(4); // two buckets with an entry each
   expect((await server.query("SELECT bucket_key FROM headgate.log_entry")).map((row) => row.bucket_key)).toEqual([
     "log 2",
   ]);
-  expect(await own.sweep()).toBe(2);
+  expect(await own.backend.sweep()).toBe(2);
   expect([...(await debts(server)).keys()]).toEqual(["long"]);
   await own.close();
 });
@@ -195,15 +197,16 @@ test("a store sweeps by itself", async () => {
 });
 
 test("processes that share a PostgreSQL count each other, and one that closes is gone at once", async () => {
-  const options = { target: server.target(), trackProcesses: true, ...patient };
+  const options = { target: server.target(), ...patient };
   const { store: second } = await openPostgresRig(options);
-  expect(store.processCount()).toBe(1);
+  expect([store, second].map(({ processes }) => processes.count())).toEqual([1, 1]);
   const { store: third } = await openPostgresRig(options);
+  third.processes.count();
   const count = async () => Number((await server.query("SELECT count(*) FROM headgate.process"))[0]?.count);
   await until("all have been heard of", async () => (await count()) === 3);
-  await until("the third one knows", () => third.processCount() === 3);
+  await until("the third one knows", () => third.processes.count() === 3);
   await until("each has a place of its own", () => {
-    const places = [store, second, third].map((each) => each.processIndex());
+    const places = [store, second, third].map((each) => each.processes.index());
     return new Set(places).size === 3 && Math.max(...places) === 2 && !places.includes(-1);
   });
   await server.query("INSERT INTO headgate.process VALUES ('silent', now() - interval '11 seconds')");

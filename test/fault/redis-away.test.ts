@@ -3,8 +3,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Verdict } from "../../src/core/take.ts";
-import { openRedisStore, type RedisStore } from "../../src/stores/redis/redis-store.ts";
+import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
+import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import { RedisServer } from "../support/redis-server.ts";
+import { whenUp } from "../support/when-up.ts";
 import { groupOn, Load, openRig, settle, until } from "./store-rig.ts";
 
 const DEADLINE_MS = 20;
@@ -18,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-async function answersAgain(store: RedisStore): Promise<boolean> {
+async function answersAgain(store: SharedStore): Promise<boolean> {
   return (await settle(store, groupOn("probe"))).verdict === Verdict.allowed;
 }
 
@@ -90,11 +92,11 @@ test("a killed Redis costs no call more than its deadline, and is found again", 
 test("a store started before its Redis waits for it and says so", async () => {
   await server.kill();
   const store = openRedisStore({ target: server.target() });
-  expect(await store.whenUp(200)).toBe(false);
+  expect(await whenUp(store, 200)).toBe(false);
   expect(store.trouble()).toBe(`Redis at 127.0.0.1:${server.port} refuses connections: nothing listens there`);
   expect((await settle(store, groupOn("early"))).failure?.code).toBe("STORE_UNREACHABLE");
   await server.restart();
-  expect(await store.whenUp(3_000)).toBe(true);
+  expect(await whenUp(store, 3_000)).toBe(true);
   expect(store.trouble()).toBeUndefined();
   expect(await answersAgain(store)).toBe(true);
   await store.close();

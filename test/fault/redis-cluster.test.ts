@@ -5,7 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { Kind, TakeGroup, Verdict } from "../../src/core/take.ts";
 import { hashBucketKey } from "../../src/rules/bucket-key.ts";
-import { type ClusterStore, openClusterStore } from "../../src/stores/redis/cluster-store.ts";
+import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
+import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import type { ClusterTarget } from "../../src/stores/redis/cluster-topology.ts";
 import { keySlot } from "../../src/stores/redis/key-slot.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
@@ -13,6 +14,7 @@ import { makeLimit } from "../support/builders.ts";
 import { ClusterRig } from "../support/redis-cluster.ts";
 import { freePort, RedisServer } from "../support/redis-server.ts";
 import { LateWatch } from "../support/turn-watch.ts";
+import { whenUp } from "../support/when-up.ts";
 import { groupOn, LEDGER, Load, ledgerOn, Reports, settle, until } from "./store-rig.ts";
 
 const DEADLINE_MS = 100;
@@ -23,7 +25,7 @@ const KEYS = 30;
 const HEAL_MS_MAX = 1_500;
 
 let rig: ClusterRig;
-const stores: ClusterStore[] = [];
+const stores: SharedStore[] = [];
 afterEach(async () => {
   await Promise.all(stores.splice(0).map((store) => store.close()));
   await rig?.stop();
@@ -33,14 +35,14 @@ async function openOn(target: ClusterTarget, deadlineMs = DEADLINE_MS) {
   const reports = new Reports();
   const store = openClusterStore({ target, deadlineMs, observer: reports });
   stores.push(store);
-  if (!(await store.whenUp(20_000))) throw new Error(store.trouble());
+  if (!(await whenUp(store, 20_000))) throw new Error(store.trouble());
   return { store, reports };
 }
 
 const loadKeys = Array.from({ length: KEYS }, (_, index) => `load:${index}`);
 
 /** True if every key of the load is paid now. */
-async function paysAll(store: ClusterStore): Promise<boolean> {
+async function paysAll(store: SharedStore): Promise<boolean> {
   const groups = await Promise.all(loadKeys.map((key) => settle(store, groupOn(`${key}:{probe}{${key}}`))));
   const others = await Promise.all(loadKeys.map((key) => settle(store, groupOn(`probe:{${key}}`))));
   return [...groups, ...others].every(({ verdict }) => verdict === Verdict.allowed);
@@ -312,8 +314,8 @@ test("processes are counted at one node, and seeds that are dead are passed over
   const dead = { kind: "tcp", host: "127.0.0.1", port: await freePort() } as const;
   const target = rig.target({ seeds: [dead, ...rig.target().seeds] });
   const [one, other] = [await openOn(target), await openOn(target)];
-  await until("they have counted each other", () => one.store.processCount() + other.store.processCount() === 4);
-  const places = () => [one.store.processIndex(), other.store.processIndex()].toSorted();
+  await until("they have counted each other", () => one.store.processes.count() + other.store.processes.count() === 4);
+  const places = () => [one.store.processes.index(), other.store.processes.index()].toSorted();
   await until("each has a place", () => !places().includes(-1));
   expect(places()).toEqual([0, 1]);
 });

@@ -7,9 +7,11 @@ import { join, resolve } from "node:path";
 import { createServer as createTlsServer } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { Verdict } from "../../src/core/take.ts";
+import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import type { RedisTarget } from "../../src/stores/redis/connect.ts";
-import { openRedisStore, type RedisStore } from "../../src/stores/redis/redis-store.ts";
+import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import { freePort, RedisServer } from "../support/redis-server.ts";
+import { whenUp } from "../support/when-up.ts";
 import { groupOn, settle, until } from "./store-rig.ts";
 
 const PASSWORD = "s3cret:of-the-test";
@@ -17,7 +19,7 @@ const TLS = resolve(import.meta.dirname, "../fixtures/tls");
 
 let server: RedisServer;
 let guarded: RedisServer;
-const stores: RedisStore[] = [];
+const stores: SharedStore[] = [];
 const listeners: Server[] = [];
 
 beforeAll(async () => {
@@ -30,7 +32,7 @@ afterEach(async () => {
 });
 afterAll(() => Promise.all([server.stop(), guarded.stop()]));
 
-function open(target: RedisTarget): RedisStore {
+function open(target: RedisTarget): SharedStore {
   const store = openRedisStore({ target, deadlineMs: 5_000 });
   stores.push(store);
   return store;
@@ -38,7 +40,7 @@ function open(target: RedisTarget): RedisStore {
 
 async function works(target: RedisTarget): Promise<boolean> {
   const store = open(target);
-  if (!(await store.whenUp(3_000))) throw new Error(store.trouble());
+  if (!(await whenUp(store, 3_000))) throw new Error(store.trouble());
   return (await settle(store, groupOn("k"))).verdict === Verdict.allowed;
 }
 
@@ -110,12 +112,12 @@ describe("ways", () => {
     writeFileSync(loginFile, "bob:first\n");
     await guarded.command("ACL", "SETUSER", "bob", "on", ">first", "~*", "+@all");
     const store = open(guarded.target({ loginFile }));
-    expect(await store.whenUp(3_000)).toBe(true);
+    expect(await whenUp(store, 3_000)).toBe(true);
     await guarded.command("ACL", "SETUSER", "bob", "resetpass", ">second");
     writeFileSync(loginFile, "bob:second\n");
     await guarded.command("CLIENT", "KILL", "USER", "bob");
     await until("the connection is lost", () => store.trouble() !== undefined);
-    expect(await store.whenUp(3_000)).toBe(true);
+    expect(await whenUp(store, 3_000)).toBe(true);
   });
 });
 

@@ -4,9 +4,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { SystemClock } from "../../src/core/clock.ts";
 import { Mode, Verdict } from "../../src/core/take.ts";
-import type { RedisStore } from "../../src/stores/redis/redis-store.ts";
+import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { RedisServer } from "../support/redis-server.ts";
+import { whenUp } from "../support/when-up.ts";
 import { groupOn, LEDGER, openRig, type Reports, settle, until } from "./store-rig.ts";
 
 /** Long enough for a server on a busy machine to answer. */
@@ -16,7 +17,7 @@ const SHORT_DEADLINE_MS = 30;
 
 let server: RedisServer;
 let proxy: FaultProxy;
-let store: RedisStore;
+let store: SharedStore;
 let reports: Reports;
 
 beforeAll(async () => {
@@ -92,7 +93,7 @@ test("a reply that is cut is counted as unknown, not repeated and not given back
   proxy.cutAfter(20);
   const group = await settle(store, groupOn("k", LEDGER, 7));
   expect(group).toMatchObject({ verdict: Verdict.failed, failure: { code: "STORE_UNREACHABLE" } });
-  expect(await store.whenUp(20_000)).toBe(true);
+  expect(await whenUp(store, 20_000)).toBe(true);
   expect((await settle(store, groupOn("k", LEDGER, 1))).verdict).toBe(Verdict.allowed);
   expect(await debtOf("k")).toBe(8);
   expect(reports.unknownGroups).toBe(1);
@@ -108,7 +109,7 @@ test("connections cut with takes under way fail them at once, and nothing is sen
   expect(groups.every(({ failure }) => failure !== undefined)).toBe(true);
   expect(reports.unknownGroups).toBe(10);
   proxy.release();
-  expect(await store.whenUp(20_000)).toBe(true);
+  expect(await whenUp(store, 20_000)).toBe(true);
   await settle(store, groupOn("other"));
   expect(await debtOf("k")).toBe(10);
 });
@@ -154,7 +155,7 @@ test("a connection that is silent for too long is given up, and a new one answer
     return impatient.store.trouble()?.endsWith("has not answered for 0.1 seconds") === true;
   });
   proxy.release();
-  expect(await impatient.store.whenUp(20_000)).toBe(true);
+  expect(await whenUp(impatient.store, 20_000)).toBe(true);
   expect((await settle(impatient.store, groupOn("k"))).verdict).toBe(Verdict.allowed);
   expect(impatient.reports.unknownGroups).toBeGreaterThan(0);
   expect(impatient.reports.takesGivenBack).toBe(0);

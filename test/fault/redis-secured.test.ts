@@ -13,6 +13,7 @@ import { ClusterRig } from "../support/redis-cluster.ts";
 import { SentinelRig } from "../support/redis-sentinel.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { whenUp } from "../support/when-up.ts";
 import { groupOn, settle, until } from "./store-rig.ts";
 
 const RIGHTS = "~* +@read +@write +@scripting +@connection +time -@dangerous +info".split(" ");
@@ -73,7 +74,7 @@ describe("Redis Cluster", () => {
     const login = new RotatedLogin("gate", [...RIGHTS, "+cluster|slots", "+cluster|info", "+asking"], rig.nodes);
     await login.rotate();
     const store = openClusterStore({ target: rig.target({ loginFile: login.file, tls }), deadlineMs: 1_000 });
-    expect(await store.whenUp(5_000), store.trouble()).toBe(true);
+    expect(await whenUp(store, 5_000), store.trouble()).toBe(true);
     expect(await pays(store)).toBe(true);
     await login.rotate();
     await until("it pays with the new password", () => pays(store));
@@ -110,7 +111,7 @@ describe("Redis Sentinel", () => {
       },
       deadlineMs: 1_000,
     });
-    expect(await store.whenUp(5_000), store.trouble()).toBe(true);
+    expect(await whenUp(store, 5_000), store.trouble()).toBe(true);
     expect(await pays(store)).toBe(true);
     await login.rotate();
     await watcher.rotate();

@@ -3,12 +3,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Verdict } from "../../src/core/take.ts";
-import { openRedisStore, type RedisStore } from "../../src/stores/redis/redis-store.ts";
+import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
+import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import type { SentinelTarget } from "../../src/stores/redis/sentinel-finder.ts";
 import { SentinelRig } from "../support/redis-sentinel.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 import { freePort, RedisServer as Server } from "../support/redis-server.ts";
 import { LateWatch } from "../support/turn-watch.ts";
+import { whenUp } from "../support/when-up.ts";
 import { groupOn, Load, ledgerOn, openRig, settle, until } from "./store-rig.ts";
 
 const DEADLINE_MS = 100;
@@ -22,7 +24,7 @@ const KEYS = 10;
 const HEAL_MS_MAX = 1_500;
 
 let rig: SentinelRig;
-const stores: RedisStore[] = [];
+const stores: SharedStore[] = [];
 beforeEach(async () => {
   rig = await SentinelRig.start();
 });
@@ -43,7 +45,7 @@ function targetOf(sentinels: readonly RedisServer[], overrides: Partial<Sentinel
   };
 }
 
-async function pays(store: RedisStore): Promise<boolean> {
+async function pays(store: SharedStore): Promise<boolean> {
   return (await settle(store, groupOn("probe"))).verdict === Verdict.allowed;
 }
 
@@ -115,12 +117,12 @@ describe("finding", () => {
     const [dead, hanging, alive] = rig.sentinels as [RedisServer, RedisServer, RedisServer];
     const store = openRedisStore({ target: targetOf([dead]), deadlineMs: 200 });
     stores.push(store);
-    expect(await store.whenUp(20_000)).toBe(true);
+    expect(await whenUp(store, 20_000)).toBe(true);
     await dead.kill();
     hanging.pause();
     const another = openRedisStore({ target: targetOf([dead, hanging, alive]), deadlineMs: 200 });
     stores.push(another);
-    expect(await another.whenUp(20_000)).toBe(true);
+    expect(await whenUp(another, 20_000)).toBe(true);
     // The first store was told of one sentinel only, which is dead by now.
     await (await rig.primary()).command("CLIENT", "KILL", "TYPE", "normal");
     await until("it is connected again", () => pays(store));

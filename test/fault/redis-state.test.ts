@@ -3,13 +3,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { Verdict } from "../../src/core/take.ts";
-import type { RedisStore } from "../../src/stores/redis/redis-store.ts";
+import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
+import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import { makeLimit } from "../support/builders.ts";
 import { RedisServer } from "../support/redis-server.ts";
+import { whenUp } from "../support/when-up.ts";
 import { groupOn, Load, openRig, type Reports, settle, until } from "./store-rig.ts";
 
 let server: RedisServer;
-let store: RedisStore;
+let store: SharedStore;
 let reports: Reports;
 
 beforeAll(async () => {
@@ -76,8 +78,8 @@ test("a Redis that is full refuses writes: counted and said; refusals are still 
   expect(store.trouble()).toBe(paying.failure?.message);
   expect((await settle(store, groupOn("full", limit, 1))).verdict).toBe(Verdict.refused);
 
-  const { store: late } = await openRig({ target: server.target() });
-  expect(late.trouble()).toBe(paying.failure?.message);
+  const late = openRedisStore({ target: server.target() });
+  await until("the late one is told, too", () => late.trouble() === paying.failure?.message);
   await server.command("CONFIG", "SET", "maxmemory", "0");
   for (const each of [store, late]) {
     expect((await settle(each, groupOn("k", limit))).verdict).toBe(Verdict.allowed);
@@ -91,7 +93,7 @@ test("a primary that becomes a replica is left and asked again", async () => {
   expect((await settle(store, groupOn("k"))).failure).toMatchObject({ code: "STORE_COMMAND" });
   expect(store.trouble()).toBe(`Redis at 127.0.0.1:${server.port} is a read-only replica`);
   await server.command("REPLICAOF", "NO", "ONE");
-  expect(await store.whenUp(3_000)).toBe(true);
+  expect(await whenUp(store, 3_000)).toBe(true);
   expect((await settle(store, groupOn("k"))).verdict).toBe(Verdict.allowed);
 });
 
@@ -119,12 +121,13 @@ test("the breaker opens when half of twenty takes fail, lets one batch through a
 });
 
 test("processes that share a Redis count each other, and one that closes is gone at once", async () => {
-  const { store: second } = await openRig({ target: server.target(), trackProcesses: true });
-  expect(store.processCount()).toBe(1);
+  const { store: second } = await openRig({ target: server.target() });
+  expect([store, second].map(({ processes }) => processes.count())).toEqual([1, 1]);
   await sleep(50); // the first beat
-  const { store: third } = await openRig({ target: server.target(), trackProcesses: true });
+  const { store: third } = await openRig({ target: server.target() });
+  third.processes.count();
   await sleep(50); // the third one's first beat
-  expect(third.processCount()).toBe(3);
+  expect(third.processes.count()).toBe(3);
   expect(await server.command("ZCARD", "headgate:processes")).toBe(3);
   // A Redis that is full evicts what has a lifetime.
   expect(await server.command("PTTL", "headgate:processes")).toBe(-1);
@@ -134,10 +137,10 @@ test("processes that share a Redis count each other, and one that closes is gone
 });
 
 test("a list of processes that is lost again and again changes no count", async () => {
-  const options = { target: server.target(), trackProcesses: true };
+  const options = { target: server.target() };
   const three = await Promise.all(Array.from({ length: 3 }, async () => (await openRig(options)).store));
-  await until("each has a place", () => three.every((each) => each.processIndex() >= 0), 8_000);
-  const places = () => three.map((each) => [each.processCount(), each.processIndex()]);
+  await until("each has a place", () => three.map((each) => each.processes.index()).every((index) => index >= 0), 8_000);
+  const places = () => three.map((each) => [each.processes.count(), each.processes.index()]);
   const before = places();
   const lost = setInterval(() => void server.command("DEL", "headgate:processes"), 300);
   await sleep(2_500); // each reports twice

@@ -6,11 +6,13 @@ import type { StoreError } from "../../src/core/errors.ts";
 import type { Limit } from "../../src/core/limit.ts";
 import { TakeGroup, Verdict } from "../../src/core/take.ts";
 import { hashBucketKey } from "../../src/rules/bucket-key.ts";
-import { openRedisStore, type RedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
+import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
+import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
 import type { Store } from "../../src/stores/store.ts";
 import type { StoreObserver } from "../../src/stores/store-observer.ts";
 import { makeLimit } from "../support/builders.ts";
 import type { RedisServer } from "../support/redis-server.ts";
+import { whenUp } from "../support/when-up.ts";
 
 /** A bucket that never refills: its debt is the sum of all that was ever paid. */
 export const LEDGER = makeLimit({ amount: 0, burst: 4_000_000_000, debtMax: 4_000_000_000, windowSeconds: 3_600 });
@@ -66,10 +68,10 @@ export class Reports implements StoreObserver {
 /** A store, what it reports, and its connection awaited. */
 export async function openRig(
   options: Omit<RedisStoreOptions, "observer">,
-): Promise<{ store: RedisStore; reports: Reports }> {
+): Promise<{ store: SharedStore; reports: Reports }> {
   const reports = new Reports();
   const store = openRedisStore({ ...options, observer: reports });
-  if (!(await store.whenUp(20_000))) throw new Error(store.trouble());
+  if (!(await whenUp(store, 20_000))) throw new Error(store.trouble());
   return { store, reports };
 }
 

@@ -4,7 +4,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openStore } from "../../src/app/open-store.ts";
+import { type OpenedStore, openStore } from "../../src/app/open-store.ts";
 import { SystemClock } from "../../src/core/clock.ts";
 import { Algorithm, type Limit, Sync } from "../../src/core/limit.ts";
 import { Mode, Source, TakeGroup, Verdict } from "../../src/core/take.ts";
@@ -28,10 +28,12 @@ const PERIOD_MS = 100;
 
 const clock = new SystemClock();
 let server: RedisServer;
+let opened: OpenedStore[];
 let stores: Store[];
 beforeAll(async () => {
   server = await RedisServer.start();
-  stores = openStores(PROCESSES);
+  opened = openStores(PROCESSES);
+  stores = opened.map(({ store }) => store);
   await countEachOther();
 });
 afterAll(async () => {
@@ -39,7 +41,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-function openStores(count: number, port = server.port): Store[] {
+function openStores(count: number, port = server.port): OpenedStore[] {
   const settings = readSettings({
     REDIS_URL: `127.0.0.1:${port}`,
     // The machine of a test may be slow; no call may be answered without the store here.
@@ -53,15 +55,15 @@ function openStores(count: number, port = server.port): Store[] {
 async function until(holds: () => boolean): Promise<void> {
   const end = performance.now() + 20_000;
   while (!holds()) {
-    if (performance.now() > end) throw new Error(`waited in vain: ${stores.map((store) => store.trouble())}`);
+    if (performance.now() > end) throw new Error(`waited in vain: ${opened.map(({ health }) => health.trouble())}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
 
 /** The first question has a process count; some seconds later all have counted all, and lease. */
 async function countEachOther(): Promise<void> {
-  const isCounted = (store: Store) => store.sureProcessCount?.() === PROCESSES && (store.processIndex?.() ?? -1) >= 0;
-  await until(() => stores.map(isCounted).every(Boolean));
+  const isCounted = ({ processes }: OpenedStore) => processes.sureCount() === PROCESSES && processes.index() >= 0;
+  await until(() => opened.map(isCounted).every(Boolean));
 }
 
 async function scriptCalls(): Promise<number> {
@@ -184,8 +186,9 @@ describe("a cold bucket of two processes that Redis answers some milliseconds la
   beforeAll(async () => {
     proxy = await FaultProxy.start(server.port);
     proxy.begin({ kind: "delay", ms: 5, jitterMs: 5 });
-    late = openStores(2, proxy.port);
-    await until(() => late.every((store) => store.trouble() === undefined));
+    const open = openStores(2, proxy.port);
+    late = open.map(({ store }) => store);
+    await until(() => open.every(({ health }) => health.trouble() === undefined));
   });
   afterAll(async () => {
     await Promise.all(late.map((store) => store.close()));

@@ -62,18 +62,6 @@ export class ReferenceStore implements Store {
     this.#settlement.giveBack(group, this.#clock.nowUs());
   }
 
-  forget(): void {
-    // Nothing is remembered beside the buckets.
-  }
-
-  processCount(): number {
-    return 1;
-  }
-
-  trouble(): string | undefined {
-    return undefined;
-  }
-
   close(): Promise<void> {
     return Promise.resolve();
   }

@@ -135,18 +135,6 @@ class DistantShard implements Store {
     });
   }
 
-  forget(): void {
-    // Nothing is remembered here.
-  }
-
-  processCount(): number {
-    return 1;
-  }
-
-  trouble(): string | undefined {
-    return undefined;
-  }
-
   close(): Promise<void> {
     return Promise.resolve();
   }

@@ -124,7 +124,7 @@ export class LimiterRig implements CallFinisher {
           this.local.push(store);
           return store;
         },
-        () => this.store.processCount(),
+        () => this.store.processes,
       ),
       nearLimitRatio: 0.8,
       shadowMode: options.shadowMode ?? false,

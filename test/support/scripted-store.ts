@@ -91,18 +91,6 @@ export class ScriptedStore implements Store {
     this.#settlement.giveBack(group, this.#clock.nowUs());
   }
 
-  forget(): void {
-    // Nothing is remembered beside the buckets.
-  }
-
-  processCount(): number {
-    return this.processes;
-  }
-
-  trouble(): string | undefined {
-    return this.failure?.message;
-  }
-
   close(): Promise<void> {
     return Promise.resolve();
   }

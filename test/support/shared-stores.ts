@@ -5,12 +5,13 @@ import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { keySlot } from "../../src/stores/redis/key-slot.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
-import type { Store } from "../../src/stores/store.ts";
+import type { Store, StoreHealth } from "../../src/stores/store.ts";
 import type { StoreObserver } from "../../src/stores/store-observer.ts";
 import { PostgresServer } from "./postgres-server.ts";
 import { ClusterRig } from "./redis-cluster.ts";
 import { SentinelRig } from "./redis-sentinel.ts";
 import { RedisServer } from "./redis-server.ts";
+import { whenUp } from "./when-up.ts";
 
 /** Servers of one kind of store, running. */
 export interface SharedServers {
@@ -38,7 +39,7 @@ export async function startRedis(): Promise<SharedServers> {
     env: { REDIS_URL: `127.0.0.1:${redis.port}` },
     redis: [redis],
     serverOf: async () => redis,
-    open: (observer) => whenUp(openRedisStore({ target: redis.target(), deadlineMs: DEADLINE_MS, observer })),
+    open: (observer) => connected(openRedisStore({ target: redis.target(), deadlineMs: DEADLINE_MS, observer })),
     stop: () => redis.stop(),
   };
 }
@@ -58,7 +59,7 @@ async function startSentinel(): Promise<SharedServers> {
     env: { REDIS_TYPE: "SENTINEL", REDIS_URL: `${rig.primaryName},${list}` },
     redis: [primary],
     serverOf: async () => primary,
-    open: (observer) => whenUp(openRedisStore({ target, deadlineMs: DEADLINE_MS, observer })),
+    open: (observer) => connected(openRedisStore({ target, deadlineMs: DEADLINE_MS, observer })),
     stop: () => rig.stop(),
   };
 }
@@ -70,7 +71,7 @@ export async function startCluster(): Promise<SharedServers> {
     env: { REDIS_TYPE: "CLUSTER", REDIS_URL: rig.nodes.map(({ port }) => `127.0.0.1:${port}`).join(",") },
     redis: rig.nodes,
     serverOf: (key) => rig.ownerOf(keySlot(key)),
-    open: (observer) => whenUp(openClusterStore({ target: rig.target(), deadlineMs: DEADLINE_MS, observer })),
+    open: (observer) => connected(openClusterStore({ target: rig.target(), deadlineMs: DEADLINE_MS, observer })),
     stop: () => rig.stop(),
   };
 }
@@ -89,7 +90,7 @@ export async function startTwoRedis(): Promise<SharedServers> {
     serverOf: async () => first,
     open: async (observer) => {
       const openOn = (server: RedisServer) =>
-        whenUp(openRedisStore({ target: server.target(), deadlineMs: DEADLINE_MS, observer }));
+        connected(openRedisStore({ target: server.target(), deadlineMs: DEADLINE_MS, observer }));
       const stores = [await openOn(first), await openOn(second)] as const;
       return new SeveralStores(stores, ({ limit }) => (limit.writtenSeconds === 1 ? 1 : 0));
     },
@@ -107,18 +108,13 @@ export async function startPostgres(): Promise<SharedServers> {
     redis: [],
     postgres,
     serverOf: () => Promise.reject(new Error("PostgreSQL is no Redis")),
-    open: (observer) => whenUp(openPostgresStore({ target: postgres.target(), deadlineMs: DEADLINE_MS, observer })),
+    open: (observer) => connected(openPostgresStore({ target: postgres.target(), deadlineMs: DEADLINE_MS, observer })),
     stop: () => postgres.stop(),
   };
 }
 
-interface Opening extends Store {
-  whenUp(ms: number): Promise<boolean>;
-  trouble(): string | undefined;
-}
-
-async function whenUp<S extends Opening>(store: S): Promise<S> {
-  if (!(await store.whenUp(CONNECT_MS_MAX))) throw new Error(store.trouble());
+async function connected<S extends StoreHealth>(store: S): Promise<S> {
+  if (!(await whenUp(store, CONNECT_MS_MAX))) throw new Error(store.trouble());
   return store;
 }
 

@@ -164,18 +164,6 @@ export class Line implements Store {
     world.travel(() => world.server.store.giveBack(returned));
   }
 
-  forget(): void {
-    // Nothing is remembered here.
-  }
-
-  processCount(): number {
-    return 1;
-  }
-
-  trouble(): string | undefined {
-    return undefined;
-  }
-
   close(): Promise<void> {
     return Promise.resolve();
   }

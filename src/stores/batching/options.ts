@@ -28,8 +28,6 @@ export interface BatchingOptions {
 export interface SharedStoreOptions extends BatchingOptions {
   /** Begins the names of the store's own keys, as it begins bucket keys. Default: empty. */
   readonly keyPrefix?: string;
-  /** Counts processes from the start, not only once somebody asks. Default: false. */
-  readonly trackProcesses?: boolean;
 }
 
 /** BatchingOptions with every default in its place. */

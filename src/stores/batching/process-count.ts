@@ -4,6 +4,7 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
+import type { ProcessCounts } from "../store.ts";
 import { GONE_AFTER_US, Membership, type ProcessPlace } from "./membership.ts";
 
 const BEAT_MS = 1_000;
@@ -23,8 +24,8 @@ export interface ProcessRegister {
   leave(id: string): Promise<void>;
 }
 
-/** Counts once started, by `start` or by the first question. A report that fails leaves the count as it was. */
-export class ProcessCount {
+/** Counts once the first question was asked. A report that fails leaves the count as it was. */
+export class ProcessCount implements ProcessCounts {
   readonly #register: ProcessRegister;
   readonly #clock: Clock;
   readonly #id = randomUUID();
@@ -38,30 +39,19 @@ export class ProcessCount {
     this.#clock = clock;
   }
 
-  /** As Store.processCount; 1 until the first count. */
   count(): number {
-    this.start();
+    this.#start();
     return this.#membership.count;
   }
 
-  /** As Store.sureProcessCount. */
   sureCount(): number {
-    this.start();
+    this.#start();
     return this.#membership.sureCount(this.#clock.nowUs());
   }
 
-  /** As Store.processIndex. */
   index(): number {
-    this.start();
+    this.#start();
     return this.#membership.index;
-  }
-
-  /** Begins to count. Does nothing if that has begun, or was stopped. */
-  start(): void {
-    if (this.#timer !== undefined || this.#isStopped) return;
-    this.#timer = setInterval(() => void this.beat(), BEAT_MS).unref();
-    this.#secondBeat = setTimeout(() => void this.beat(), SECOND_BEAT_MS).unref();
-    void this.beat();
   }
 
   /** Reports this process and counts, now. Does nothing while not started. */
@@ -82,5 +72,12 @@ export class ProcessCount {
     this.#timer = undefined;
     const late = new Promise((resolve) => setTimeout(resolve, LEAVE_MS_MAX).unref());
     await Promise.race([this.#register.leave(this.#id), late]);
+  }
+
+  #start(): void {
+    if (this.#timer !== undefined || this.#isStopped) return;
+    this.#timer = setInterval(() => void this.beat(), BEAT_MS).unref();
+    this.#secondBeat = setTimeout(() => void this.beat(), SECOND_BEAT_MS).unref();
+    void this.beat();
   }
 }

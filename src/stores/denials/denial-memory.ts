@@ -6,7 +6,7 @@ import { hashBucketKey } from "../../core/key-hash.ts";
 import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../core/take.ts";
 import { endOfDescriptor, Fold, isOver } from "../../core/verdict.ts";
 import { noteAnswer, remainingOf, resetUsOf, tellsWaits, waitUsOf } from "../last-answer.ts";
-import type { Settled, Store } from "../store.ts";
+import type { BucketMemory, Settled, Store } from "../store.ts";
 import { DenialTable, type RememberedBucket } from "./denial-table.ts";
 
 /** Nothing is used for longer than this after it was asked for: how late a refund, reset or loss elsewhere may show here. */
@@ -30,7 +30,7 @@ export interface DenialMemoryOptions {
  * Answers a group only if every take of it is known and the group is refused by those alone; then it says of each take
  * what the store would: over, or room as of at most DENIAL_US_MAX ago. All else goes to the store whole.
  */
-export class DenialMemory implements Store {
+export class DenialMemory implements Store, BucketMemory {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #table: DenialTable;
@@ -76,7 +76,6 @@ export class DenialMemory implements Store {
 
   forget(bucketKey: string): void {
     this.#forget(hashBucketKey(bucketKey), bucketKey);
-    this.#store.forget(bucketKey);
   }
 
   /**
@@ -86,22 +85,6 @@ export class DenialMemory implements Store {
   forgetRefusal(bucketKey: string): void {
     const entry = this.#table.find(hashBucketKey(bucketKey), bucketKey);
     if (entry !== undefined) entry.refusedCost = Number.POSITIVE_INFINITY;
-  }
-
-  processCount(): number {
-    return this.#store.processCount();
-  }
-
-  sureProcessCount(): number {
-    return this.#store.sureProcessCount?.() ?? this.#store.processCount();
-  }
-
-  processIndex(): number {
-    return this.#store.processIndex?.() ?? -1;
-  }
-
-  trouble(): string | undefined {
-    return this.#store.trouble();
   }
 
   close(): Promise<void> {

@@ -76,19 +76,6 @@ export class MemoryStore implements Store {
     if (takes > 0) this.#observer.gaveBack(takes);
   }
 
-  forget(): void {
-    // Nothing is remembered beside the buckets.
-  }
-
-  /** Nobody else reaches this memory. */
-  processCount(): number {
-    return 1;
-  }
-
-  trouble(): string | undefined {
-    return undefined;
-  }
-
   close(): Promise<void> {
     this.#sweep.stop();
     return Promise.resolve();

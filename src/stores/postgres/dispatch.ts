@@ -33,9 +33,6 @@ export interface DispatchOptions extends Pick<CompleteOptions, "clock" | "inject
 export class Dispatch {
   readonly #options: DispatchOptions;
 
-  /** How many calls were made again, since the start. */
-  repeats = 0;
-
   constructor(options: DispatchOptions) {
     this.#options = options;
   }
@@ -105,7 +102,6 @@ export class Dispatch {
     if (!isWorthRepeating(error) || batch.attempts >= ATTEMPTS_MAX) return false;
     // Nobody waits for it any more, and nothing was paid.
     if (batch.waiting === 0 && batch.receipts.length === 0) return false;
-    this.repeats++;
     this.#options.observer.repeated();
     if (batch.attempts > 1) await sleep(Math.random() * PAUSE_MS * 2 ** (batch.attempts - 1));
     return true;

@@ -7,8 +7,8 @@ import { MICROS_PER_MILLI } from "../../core/units.ts";
 import { Intake } from "../batching/intake.ts";
 import { type CompleteOptions, completeOptions, type SharedStoreOptions } from "../batching/options.ts";
 import { ProcessCount } from "../batching/process-count.ts";
-import { UpWaiters } from "../batching/up-waiters.ts";
-import type { Settled, Store } from "../store.ts";
+import { type Backend, SharedStore } from "../batching/shared-store.ts";
+import type { Settled } from "../store.ts";
 import { Aside } from "./aside.ts";
 import { PostgresBatch, storedKey } from "./batch.ts";
 import type { PostgresTarget, SessionSettings } from "./connect.ts";
@@ -41,15 +41,17 @@ const CONNECTIONS = 4;
 const WAITS_PER_DEADLINE = 3;
 const LITTLE_MS = 1;
 
-/** Starts a store; it connects by itself and keeps at it. Never throws because PostgreSQL is away: `trouble` says so. */
-export function openPostgresStore(options: PostgresStoreOptions): PostgresStore {
-  const store = new PostgresStore(options);
-  store.start();
-  return store;
+/** Opens the store; it connects by itself and keeps at it. Never throws because PostgreSQL is away: `trouble` says so. */
+export function openPostgresStore(options: PostgresStoreOptions): SharedStore<PostgresBackend> {
+  const backend: PostgresBackend = new PostgresBackend(options, () => void processes.beat());
+  const processes = new ProcessCount(new ProcessTable(backend.ask), completeOptions(options).clock);
+  return new SharedStore(backend, processes);
 }
 
-/** Keeps buckets in PostgreSQL. Always answers later, but for a take that can't be sent at all. */
-export class PostgresStore implements Store {
+/** One PostgreSQL and the connections to it. */
+export class PostgresBackend implements Backend {
+  /** Asks what is not about takes, over a connection that takes leave free. */
+  readonly ask: Aside["ask"];
   readonly #options: PostgresStoreOptions;
   readonly #complete: CompleteOptions;
   readonly #intake: Intake<PostgresBatch>;
@@ -60,10 +62,8 @@ export class PostgresStore implements Store {
   readonly #dispatch: Dispatch;
   readonly #sweep: Sweep;
   readonly #lanes: Lanes;
-  readonly #processes: ProcessCount;
-  readonly #waiters = new UpWaiters(() => this.#isUp());
 
-  constructor(options: PostgresStoreOptions) {
+  constructor(options: PostgresStoreOptions, onAsideUp: () => void) {
     this.#options = options;
     this.#complete = completeOptions(options);
     // Calls are told apart by what a wait of theirs may take, less the grain of timers.
@@ -80,14 +80,14 @@ export class PostgresStore implements Store {
     });
     this.#links = Array.from({ length: options.connections ?? CONNECTIONS }, () =>
       this.#newLink({
-        onUp: () => this.#onUp(),
+        onUp: () => this.#intake.onUp(),
         // In the next turn, so that takes of what was just answered join in.
         onFree: () => this.#intake.schedule(),
         onLost: (link) => this.#onLost(link),
       }),
     );
     this.#asideLink = this.#newLink({
-      onUp: () => void this.#processes.beat(),
+      onUp: onAsideUp,
       onFree: () => undefined,
       onLost: () => undefined,
     });
@@ -101,26 +101,14 @@ export class PostgresStore implements Store {
       onRefusal: (error, sentence, link) => this.#onRefusal(error, sentence, link),
     });
     const { ask } = new Aside(this.#asideLink, () => this.#freeLink(), this.#complete.silenceUsMax / MICROS_PER_MILLI);
+    this.ask = ask;
     this.#sweep = new Sweep({ ask, clock: this.#complete.clock, injectedTime: options.injectedTime });
-    this.#processes = new ProcessCount(new ProcessTable(ask), this.#complete.clock);
   }
 
-  /** Begins to connect. Once. */
   start(): void {
-    if (this.#options.trackProcesses === true) this.#processes.start();
     if (this.#options.sweeps !== false) this.#sweep.start();
     for (const link of this.#links) link.start();
     this.#asideLink.start();
-  }
-
-  /** Resolves true once a connection to PostgreSQL is up and tested, false if that takes longer than `ms`. */
-  async whenUp(ms: number): Promise<boolean> {
-    return await this.#waiters.whenUp(ms);
-  }
-
-  /** Calls that were made again because another transaction was in the way, since the start. */
-  get repeats(): number {
-    return this.#dispatch.repeats;
   }
 
   take(group: TakeGroup, then: Settled): boolean {
@@ -129,26 +117,6 @@ export class PostgresStore implements Store {
 
   giveBack(group: TakeGroup): void {
     this.#intake.giveBack(group);
-  }
-
-  /** Nothing is remembered here. */
-  forget(_bucketKey: string): void {
-    return;
-  }
-
-  /** The first call begins to count; until the first count it is 1. */
-  processCount(): number {
-    return this.#processes.count();
-  }
-
-  /** The first call begins to count, too. */
-  sureProcessCount(): number {
-    return this.#processes.sureCount();
-  }
-
-  /** The first call begins to count, too. */
-  processIndex(): number {
-    return this.#processes.index();
   }
 
   trouble(): string | undefined {
@@ -160,15 +128,14 @@ export class PostgresStore implements Store {
     return await this.#sweep.sweep();
   }
 
-  /** Refuses new takes, waits a moment for the answers that are due, then closes the connections. */
-  async close(): Promise<void> {
-    if (this.#intake.isClosed) return;
+  async drain(): Promise<void> {
     await this.#intake.close();
     this.#sweep.stop();
-    await this.#processes.stop();
+  }
+
+  close(): void {
     for (const link of [...this.#links, this.#asideLink]) link.close();
     this.#intake.end();
-    this.#waiters.answerAll();
   }
 
   #newLink(events: Pick<LinkOptions, "onUp" | "onFree" | "onLost">): Link {
@@ -214,11 +181,6 @@ export class PostgresStore implements Store {
   #send(): void {
     this.#intake.setDeadlines();
     this.#dispatch.pump();
-  }
-
-  #onUp(): void {
-    this.#intake.onUp();
-    this.#waiters.look();
   }
 
   #onLost(link: Link): void {

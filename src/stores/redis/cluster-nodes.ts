@@ -4,7 +4,6 @@
 import { BreakerReports } from "../batching/breaker-reports.ts";
 import type { CompleteOptions } from "../batching/options.ts";
 import type { Receipt } from "../batching/receipts.ts";
-import { UpWaiters } from "../batching/up-waiters.ts";
 import type { StoreObserver } from "../store-observer.ts";
 import type { RedisBatch } from "./batch.ts";
 import { nodeNameOf, readRedirection, type SlotRange } from "./cluster-slots.ts";
@@ -56,7 +55,6 @@ export class ClusterNodes {
   #unserved = SLOTS;
   /** What was heard of the slots last, while a node that serves some by it is not connected yet. */
   #awaited: readonly SlotRange[] | undefined;
-  readonly #waiters = new UpWaiters(() => this.trouble() === undefined);
 
   constructor(options: ClusterNodesOptions) {
     this.#options = options;
@@ -92,11 +90,6 @@ export class ClusterNodes {
     }
     if (this.#unserved > 0) return `${this.#unserved} of the ${SLOTS} slots of the Redis Cluster are served by nobody`;
     return undefined;
-  }
-
-  /** Resolves true once every slot is served by a node that is connected and tested, false if that takes longer than `ms`. */
-  async whenUp(ms: number): Promise<boolean> {
-    return await this.#waiters.whenUp(ms);
   }
 
   /** Refuses new takes and waits a moment for the answers that are due. */
@@ -148,7 +141,6 @@ export class ClusterNodes {
     for (const one of [...this.#nodes.values()]) {
       if (one.slots === 0 && !inUse.has(one) && one.awaitedUntilUs <= nowUs) this.#drop(one);
     }
-    this.#waiters.look();
   }
 
   #nodeAt(address: TcpAddress): ClusterNode | undefined {
@@ -185,7 +177,6 @@ export class ClusterNodes {
       jitterSecondsMax,
       onUp: () => {
         if (this.#awaited !== undefined) this.#onSlots(this.#awaited);
-        this.#waiters.look();
         onUp();
       },
       redirect: (batch, message) => this.#redirect(made, batch, message),

@@ -6,14 +6,15 @@ import { StoreError } from "../../core/errors.ts";
 import { type Take, type TakeGroup, Verdict } from "../../core/take.ts";
 import { completeOptions } from "../batching/options.ts";
 import { ProcessCount } from "../batching/process-count.ts";
+import { type Backend, SharedStore } from "../batching/shared-store.ts";
 import { ShardedCalls } from "../sharded/sharded-calls.ts";
-import type { Settled, Store } from "../store.ts";
-import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
+import type { Settled } from "../store.ts";
+import type { StoreObserver } from "../store-observer.ts";
 import { ClusterNodes } from "./cluster-nodes.ts";
 import type { ClusterTarget } from "./cluster-topology.ts";
 import { keySlot } from "./key-slot.ts";
 import { ProcessSet } from "./process-set.ts";
-import type { RedisOptions } from "./redis-node.ts";
+import type { RedisNode, RedisOptions } from "./redis-node.ts";
 import { loadScripts } from "./scripts.ts";
 
 /** Options of a cluster's store; those of BatchingOptions hold for each node. */
@@ -23,43 +24,32 @@ export interface ClusterStoreOptions extends RedisOptions {
   readonly onUndone?: (take: Take) => void;
 }
 
-/** Starts a store; it finds the nodes by itself and keeps at it. Never throws because they are away: `trouble` says so. */
-export function openClusterStore(options: ClusterStoreOptions): ClusterStore {
-  const store = new ClusterStore(options);
-  store.start();
-  return store;
+/** Opens the store; it finds the nodes by itself and keeps at it. Never throws because they are away: `trouble` says so. */
+export function openClusterStore(options: ClusterStoreOptions): SharedStore<ClusterBackend> {
+  const key = `${options.keyPrefix ?? ""}headgate:processes`;
+  const backend: ClusterBackend = new ClusterBackend(options, () => void processes.beat());
+  const node = () => backend.ownerOf(keySlot(key));
+  const set = new ProcessSet({
+    key,
+    connection: () => node()?.connection,
+    serverTimeMs: () => node()?.serverTimeMs() ?? 0,
+  });
+  const processes = new ProcessCount(set, completeOptions(options).clock);
+  return new SharedStore(backend, processes);
 }
 
-/** Keeps buckets in a cluster. Always answers later, but for takes that can't be sent at all. */
-export class ClusterStore implements Store {
+/** The nodes of a cluster. A call whose buckets lie in several slots is settled over the nodes that serve them. */
+class ClusterBackend implements Backend {
   readonly #nodes: ClusterNodes;
   readonly #calls: ShardedCalls;
-  readonly #processes: ProcessCount;
   readonly #observer: StoreObserver;
-  readonly #trackProcesses: boolean;
   #isClosed = false;
 
-  constructor(options: ClusterStoreOptions) {
-    const { target, keyPrefix = "", jitterSecondsMax = 0, trackProcesses = false } = options;
-    this.#observer = options.observer ?? SILENT_STORE_OBSERVER;
-    this.#trackProcesses = trackProcesses;
-    const key = `${keyPrefix}headgate:processes`;
-    const slot = keySlot(key);
-    const node = () => this.#nodes.ownerOf(slot);
-    const set = new ProcessSet({
-      key,
-      connection: () => node()?.connection,
-      serverTimeMs: () => node()?.serverTimeMs() ?? 0,
-    });
-    this.#processes = new ProcessCount(set, completeOptions(options).clock);
-    this.#nodes = new ClusterNodes({
-      ...completeOptions(options),
-      target,
-      keyPrefix,
-      scripts: loadScripts(),
-      jitterSecondsMax,
-      onUp: () => void this.#processes.beat(),
-    });
+  constructor(options: ClusterStoreOptions, onUp: () => void) {
+    const { target, keyPrefix = "", jitterSecondsMax = 0 } = options;
+    const complete = completeOptions(options);
+    this.#observer = complete.observer;
+    this.#nodes = new ClusterNodes({ ...complete, target, keyPrefix, scripts: loadScripts(), jitterSecondsMax, onUp });
     this.#calls = new ShardedCalls({
       shardOf: ({ bucketKey }) => keySlot(bucketKey),
       takeAt: (slot, group, then) => this.#takeAt(slot, group, then),
@@ -68,15 +58,13 @@ export class ClusterStore implements Store {
     });
   }
 
-  /** Begins to connect. Once. */
   start(): void {
-    if (this.#trackProcesses) this.#processes.start();
     this.#nodes.start();
   }
 
-  /** Resolves true once every slot is served by a node that is connected and tested, false if that takes longer than `ms`. */
-  async whenUp(ms: number): Promise<boolean> {
-    return await this.#nodes.whenUp(ms);
+  /** The node that serves the slot. */
+  ownerOf(slot: number): RedisNode | undefined {
+    return this.#nodes.ownerOf(slot);
   }
 
   take(group: TakeGroup, then: Settled): boolean {
@@ -87,36 +75,16 @@ export class ClusterStore implements Store {
     this.#calls.giveBack(group);
   }
 
-  /** Nothing is remembered here. */
-  forget(_bucketKey: string): void {
-    return;
-  }
-
-  /** The first call begins to count; until the first count it is 1. */
-  processCount(): number {
-    return this.#processes.count();
-  }
-
-  /** The first call begins to count, too. */
-  sureProcessCount(): number {
-    return this.#processes.sureCount();
-  }
-
-  /** The first call begins to count, too. */
-  processIndex(): number {
-    return this.#processes.index();
-  }
-
   trouble(): string | undefined {
     return this.#nodes.trouble();
   }
 
-  /** Refuses new takes, waits a moment for the answers that are due, then closes the connections. */
-  async close(): Promise<void> {
-    if (this.#isClosed) return;
+  async drain(): Promise<void> {
     this.#isClosed = true;
     await this.#nodes.drain();
-    await this.#processes.stop();
+  }
+
+  close(): void {
     this.#nodes.close();
   }
 

@@ -4,7 +4,6 @@
 import type { Clock } from "../../core/clock.ts";
 import { RetryPause } from "../batching/retry-pause.ts";
 import type { ServerTime } from "../batching/server-time.ts";
-import { UpWaiters } from "../batching/up-waiters.ts";
 import { within } from "../batching/within.ts";
 import { isReplyError, openConnection, type RedisAddress, type RedisConnection, type RedisTarget } from "./connect.ts";
 import {
@@ -49,7 +48,6 @@ export class Link {
   readonly #pause = new RetryPause();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
-  readonly #waiters = new UpWaiters(() => this.#connection !== undefined);
 
   constructor(options: LinkOptions) {
     this.#options = options;
@@ -84,11 +82,6 @@ export class Link {
     void this.#attempt();
   }
 
-  /** Resolves true once the connection is up, false if that takes longer than `ms`. */
-  async whenUp(ms: number): Promise<boolean> {
-    return await this.#waiters.whenUp(ms);
-  }
-
   /** Gives the connection up, because `reason`, and opens another one. */
   reconnect(reason: string): void {
     if (this.#connection === undefined) return;
@@ -108,7 +101,6 @@ export class Link {
     this.#connection?.drop();
     this.#connection = undefined;
     this.#trouble = `${this.#name()} is no longer used: the store is closed`;
-    this.#waiters.answerAll();
   }
 
   #name(): string {
@@ -157,7 +149,6 @@ export class Link {
     this.#pause.reset();
     this.#options.finder.onUsed();
     this.#options.onUp();
-    this.#waiters.look();
   }
 
   #lose(trouble: string): void {

@@ -6,6 +6,7 @@ import { MICROS_PER_MILLI } from "../../core/units.ts";
 import { Intake } from "../batching/intake.ts";
 import type { CompleteOptions, SharedStoreOptions } from "../batching/options.ts";
 import type { Receipt } from "../batching/receipts.ts";
+import type { Backend } from "../batching/shared-store.ts";
 import type { Settled } from "../store.ts";
 import { RedisBatch } from "./batch.ts";
 import type { RedisConnection } from "./connect.ts";
@@ -40,7 +41,7 @@ export interface RedisNodeOptions extends CompleteOptions {
 }
 
 /** Takes on one Redis. Always answers later, but for a take that can't be sent at all. */
-export class RedisNode {
+export class RedisNode implements Backend {
   readonly #options: RedisNodeOptions;
   readonly #intake: Intake<RedisBatch>;
   readonly #link: Link;
@@ -85,11 +86,6 @@ export class RedisNode {
   /** Begins to connect. Once. */
   start(): void {
     this.#link.start();
-  }
-
-  /** Resolves true once Redis is connected and tested, false if that takes longer than `ms`. */
-  async whenUp(ms: number): Promise<boolean> {
-    return await this.#link.whenUp(ms);
   }
 
   /** The connection, if it is up. Takes have their own way over it. */

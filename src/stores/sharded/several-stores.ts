@@ -5,7 +5,7 @@ import type { Take, TakeGroup } from "../../core/take.ts";
 import type { Settled, Store } from "../store.ts";
 import { ShardedCalls } from "./sharded-calls.ts";
 
-/** Keeps each limit in the store of the list that `shardOf` names; the first one counts processes. */
+/** Keeps each limit in the store of the list that `shardOf` names. */
 export class SeveralStores implements Store {
   readonly #stores: readonly [Store, ...Store[]];
   readonly #parts: ShardedCalls;
@@ -32,32 +32,6 @@ export class SeveralStores implements Store {
 
   giveBack(group: TakeGroup): void {
     this.#parts.giveBack(group);
-  }
-
-  forget(bucketKey: string): void {
-    for (const store of this.#stores) store.forget(bucketKey);
-  }
-
-  processCount(): number {
-    return this.#stores[0].processCount();
-  }
-
-  sureProcessCount(): number {
-    const [first] = this.#stores;
-    return first.sureProcessCount?.() ?? first.processCount();
-  }
-
-  processIndex(): number {
-    return this.#stores[0].processIndex?.() ?? -1;
-  }
-
-  /** The first trouble of any. */
-  trouble(): string | undefined {
-    for (const store of this.#stores) {
-      const trouble = store.trouble();
-      if (trouble !== undefined) return trouble;
-    }
-    return undefined;
   }
 
   async close(): Promise<void> {

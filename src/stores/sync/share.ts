@@ -82,8 +82,8 @@ export class Share implements SyncStrategy {
     return true;
   }
 
-  forget(bucketKey: string): void {
-    this.#memory.forget(bucketKey);
+  forget(): void {
+    // The memory remembers nothing beside its buckets.
   }
 
   maintain(): void {

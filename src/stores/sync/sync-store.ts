@@ -17,7 +17,7 @@ import {
   Verdict,
 } from "../../core/take.ts";
 import { costToReturn, endOfDescriptor, Fold, isGroupRefused, isOver } from "../../core/verdict.ts";
-import type { Settled, Store } from "../store.ts";
+import type { BucketMemory, Settled, Store } from "../store.ts";
 import { SplitCall, type SplitOwner } from "./split-call.ts";
 import type { SyncStrategy } from "./sync-strategy.ts";
 
@@ -36,7 +36,7 @@ const TAKES_COMPARED_MAX = 16;
  * own file how much more may pass because of it. Calls are settled all or nothing, as by the shared store alone; while
  * the shared part of a call is under way, its local part is paid already.
  */
-export class SyncStore implements Store, SplitOwner {
+export class SyncStore implements Store, BucketMemory, SplitOwner {
   readonly #store: Store;
   readonly #clock: Clock;
   /** By Sync. */
@@ -88,23 +88,6 @@ export class SyncStore implements Store, SplitOwner {
 
   forget(bucketKey: string): void {
     for (const strategy of this.#strategies) strategy?.forget(bucketKey);
-    this.#store.forget(bucketKey);
-  }
-
-  processCount(): number {
-    return this.#store.processCount();
-  }
-
-  sureProcessCount(): number {
-    return this.#store.sureProcessCount?.() ?? this.#store.processCount();
-  }
-
-  processIndex(): number {
-    return this.#store.processIndex?.() ?? -1;
-  }
-
-  trouble(): string | undefined {
-    return this.#store.trouble();
   }
 
   /** Hands over what the strategies hold, then closes the shared store. */

@@ -2,9 +2,10 @@
 // with it; each strategy says in its own file what bound it keeps. Everything here is synchronous.
 
 import type { Take } from "../../core/take.ts";
+import type { BucketMemory } from "../store.ts";
 
 /** Counts the limits of one `sync`. Nothing here throws or waits. */
-export interface SyncStrategy {
+export interface SyncStrategy extends BucketMemory {
   /** How often `maintain` wants to be called, in milliseconds. */
   readonly maintenanceMs: number;
   /**
@@ -25,8 +26,6 @@ export interface SyncStrategy {
   learn(asked: Take, take: Take | undefined, prefetched: Take | undefined, sentUs: number, nowUs: number): void;
   /** Takes back a paid take of a settled call. False: the shared store was paid and has to be given back. */
   giveBack(take: Take, nowUs: number): boolean;
-  /** Drops what is known of the bucket. */
-  forget(bucketKey: string): void;
   /** Housekeeping: returns, reports. */
   maintain(nowUs: number): void;
   /** Hands over what others should know before the process ends. */

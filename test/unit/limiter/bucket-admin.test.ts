@@ -2,6 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { OpenedStore } from "../../../src/app/open-store.ts";
 import { StoreError } from "../../../src/core/errors.ts";
 import { OnStoreFailure } from "../../../src/core/limit.ts";
 import { oneByteOf } from "../../../src/core/request.ts";
@@ -37,7 +38,8 @@ interface RigOptions {
 function openRig(rules: string, { compatible = false, localCache, wrapped = false, store: open }: RigOptions = {}) {
   const clock = new ManualClock();
   const memory = new MemoryStore({ clock });
-  const store = open?.(clock) ?? (wrapped ? wrap(memory, clock) : memory);
+  const around = wrapped ? wrap(memory, clock) : { store: memory, memories: [] };
+  const { store, memories } = open === undefined ? around : { store: open(clock), memories: [] };
   const statsBook = new CountingStatsBook();
   const ruleSet = rulesFromYaml(rules, { statsBook, compatible });
   const common = {
@@ -72,17 +74,18 @@ function openRig(rules: string, { compatible = false, localCache, wrapped = fals
     limiter.decide(call, Number.POSITIVE_INFINITY);
     return !call.decision.overLimit;
   };
-  return { clock, memory, hit, admin: new BucketAdmin({ ...common, rules: () => limiter.rules }) };
+  return { clock, memory, hit, admin: new BucketAdmin({ ...common, memories, rules: () => limiter.rules }) };
 }
 
-function wrap(memory: Store, clock: ManualClock): Store {
+function wrap(memory: Store, clock: ManualClock): Pick<OpenedStore, "store" | "memories"> {
   const store = new DenialMemory(memory, { clock, entriesMax: 100 });
-  return new SyncStore(store, {
+  const sync = new SyncStore(store, {
     clock,
     lease: new Leases({ store, processCount: () => 1 }),
     periodic: new Periodic({ store, periodMs: PERIOD_MS, now: () => clock.nowUs() }),
     share: new Share({ memory: new MemoryStore({ clock }), processCount: () => 1, processIndex: () => 0 }),
   });
+  return { store: sync, memories: [sync, store] };
 }
 
 function of(entries: Readonly<Record<string, string>>, globalLimit = false): AskedBuckets {

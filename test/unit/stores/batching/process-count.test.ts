@@ -49,7 +49,7 @@ describe("a count of processes", () => {
   test("has processes that start together know of each other well before the next beat", async () => {
     const register = new Register();
     const both = [new ProcessCount(register, timers), new ProcessCount(register, timers)];
-    for (const each of both) each.start();
+    for (const each of both) each.count();
     await vi.advanceTimersByTimeAsync(300);
     expect(both.map((each) => each.count())).toEqual([2, 2]);
   });
@@ -57,7 +57,7 @@ describe("a count of processes", () => {
   test("has a place, and hands out in advance, once all others have counted it", async () => {
     const register = new Register();
     const both = [new ProcessCount(register, timers), new ProcessCount(register, timers)];
-    for (const each of both) each.start();
+    for (const each of both) each.count();
     await vi.advanceTimersByTimeAsync(2_700);
     expect(both.map((each) => [each.index(), each.sureCount()])).toEqual([
       [-1, Number.POSITIVE_INFINITY],
@@ -71,7 +71,7 @@ describe("a count of processes", () => {
   test("keeps what it knew while it can't report", async () => {
     const register = new Register();
     const both = [new ProcessCount(register, timers), new ProcessCount(register, timers)];
-    for (const each of both) each.start();
+    for (const each of both) each.count();
     await vi.advanceTimersByTimeAsync(300);
     register.isAway = true;
     await vi.advanceTimersByTimeAsync(60_000);
@@ -84,7 +84,7 @@ describe("a count of processes", () => {
     const register = new Register();
     const processes = new ProcessCount(register, timers);
     register.seenMs.set("silent", Date.now());
-    processes.start();
+    processes.count();
     await vi.advanceTimersByTimeAsync(19_000);
     expect(processes.count()).toBe(2);
     await vi.advanceTimersByTimeAsync(3_000);
@@ -94,7 +94,7 @@ describe("a count of processes", () => {
   test("does not fall while the register loses its data again and again", async () => {
     const register = new Register();
     const three = Array.from({ length: 3 }, () => new ProcessCount(register, timers));
-    for (const each of three) each.start();
+    for (const each of three) each.count();
     await vi.advanceTimersByTimeAsync(4_000);
     const places = three.map((each) => each.index());
     for (let second = 0; second < 60; second++) {
@@ -108,11 +108,11 @@ describe("a count of processes", () => {
   test("says goodbye when it stops, and never begins again", async () => {
     const register = new Register();
     const processes = new ProcessCount(register, timers);
-    processes.start();
+    processes.count();
     await vi.advanceTimersByTimeAsync(0);
     await processes.stop();
     expect(register.seenMs.size).toBe(0);
-    processes.start();
+    processes.count();
     expect(processes.count()).toBe(1);
     await vi.advanceTimersByTimeAsync(60_000);
     expect(register.reports).toBe(1);
@@ -132,7 +132,7 @@ describe("a count of processes", () => {
     const register = new Register();
     register.isSilent = true;
     const processes = new ProcessCount(register, timers);
-    processes.start();
+    processes.count();
     const stopped = vi.fn();
     void processes.stop().then(stopped);
     await vi.advanceTimersByTimeAsync(249);
