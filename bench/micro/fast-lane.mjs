@@ -10,7 +10,7 @@ import { openService } from "../load/service.mjs";
 const { SystemClock } = await loadDist("core/clock.js");
 const { DEFAULT_BOUNDS, LaneCounts } = await loadDist("transport/fast-lane/bounds.js");
 const { Connection } = await loadDist("transport/fast-lane/connection.js");
-const { HpackEncoder } = await loadDist("transport/fast-lane/hpack-encoder.js");
+const { HpackEncoder } = await loadDist("transport/fast-lane/hpack/encoder.js");
 const { Lane } = await loadDist("transport/fast-lane/lane.js");
 const { writeFrameHead } = await loadDist("transport/fast-lane/output.js");
 const { Flag, FrameType, Setting } = await loadDist("transport/fast-lane/protocol.js");

@@ -4,9 +4,9 @@
 import { median, printTable } from "../harness/report.mjs";
 import { loadDist } from "../load/dist.mjs";
 
-const { HpackDecoder } = await loadDist("transport/fast-lane/hpack-decoder.js");
-const { HpackEncoder } = await loadDist("transport/fast-lane/hpack-encoder.js");
-const { HeaderList } = await loadDist("transport/fast-lane/header-list.js");
+const { HpackDecoder } = await loadDist("transport/fast-lane/hpack/decoder.js");
+const { HpackEncoder } = await loadDist("transport/fast-lane/hpack/encoder.js");
+const { HeaderList } = await loadDist("transport/fast-lane/hpack/header-list.js");
 const { HeaderMemory } = await loadDist("transport/fast-lane/header-memory.js");
 const { RequestHead, Route, readHead } = await loadDist("transport/fast-lane/request-head.js");
 

@@ -139,7 +139,11 @@ test("processes that share a Redis count each other, and one that closes is gone
 test("a list of processes that is lost again and again changes no count", async () => {
   const options = { target: server.target() };
   const three = await Promise.all(Array.from({ length: 3 }, async () => (await openRig(options)).store));
-  await until("each has a place", () => three.map((each) => each.processes.index()).every((index) => index >= 0), 8_000);
+  await until(
+    "each has a place",
+    () => three.map((each) => each.processes.index()).every((index) => index >= 0),
+    8_000,
+  );
   const places = () => three.map((each) => [each.processes.count(), each.processes.index()]);
   const before = places();
   const lost = setInterval(() => void server.command("DEL", "headgate:processes"), 300);

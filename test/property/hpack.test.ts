@@ -8,10 +8,15 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { duplexPair } from "../../src/transport/fast-lane/duplex-pair.ts";
 import { FrameReader } from "../../src/transport/fast-lane/frame-reader.ts";
-import { HeaderList } from "../../src/transport/fast-lane/header-list.ts";
-import { HpackDecoder } from "../../src/transport/fast-lane/hpack-decoder.ts";
-import { HpackEncoder } from "../../src/transport/fast-lane/hpack-encoder.ts";
-import { decodeHuffman, encodeHuffman, huffmanLength, huffmanTextMax } from "../../src/transport/fast-lane/huffman.ts";
+import { HpackDecoder } from "../../src/transport/fast-lane/hpack/decoder.ts";
+import { HpackEncoder } from "../../src/transport/fast-lane/hpack/encoder.ts";
+import { HeaderList } from "../../src/transport/fast-lane/hpack/header-list.ts";
+import {
+  decodeHuffman,
+  encodeHuffman,
+  huffmanLength,
+  huffmanTextMax,
+} from "../../src/transport/fast-lane/hpack/huffman.ts";
 import { writeFrameHead } from "../../src/transport/fast-lane/output.ts";
 import { Flag, FrameType, PREFACE } from "../../src/transport/fast-lane/protocol.ts";
 import { runs } from "../support/runs.ts";

@@ -3,9 +3,9 @@
 import { connect as connectSocket } from "node:net";
 import type { Duplex } from "node:stream";
 import { FrameReader } from "../../src/transport/fast-lane/frame-reader.ts";
-import { HeaderList } from "../../src/transport/fast-lane/header-list.ts";
-import { HpackDecoder } from "../../src/transport/fast-lane/hpack-decoder.ts";
-import { HpackEncoder } from "../../src/transport/fast-lane/hpack-encoder.ts";
+import { HpackDecoder } from "../../src/transport/fast-lane/hpack/decoder.ts";
+import { HpackEncoder } from "../../src/transport/fast-lane/hpack/encoder.ts";
+import { HeaderList } from "../../src/transport/fast-lane/hpack/header-list.ts";
 import { writeFrameHead } from "../../src/transport/fast-lane/output.ts";
 import { Flag, FrameType, PREFACE } from "../../src/transport/fast-lane/protocol.ts";
 

@@ -9,7 +9,7 @@ import type { Trouble } from "./bounds.ts";
 import { ConnectionLife, type LifeOwner } from "./connection-life.ts";
 import { FrameIntake, type IntakeOwner, RECEIVE_WINDOW } from "./frame-intake.ts";
 import { FrameReader } from "./frame-reader.ts";
-import { HeaderListTooLarge } from "./hpack-decoder.ts";
+import { HeaderListTooLarge } from "./hpack/decoder.ts";
 import type { Lane, LaneConnection } from "./lane.ts";
 import { Output, type OutputOwner } from "./output.ts";
 import { ConnectionError, ErrorCode, Setting, WINDOW_DEFAULT } from "./protocol.ts";

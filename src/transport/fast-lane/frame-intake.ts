@@ -7,9 +7,9 @@ import type { ConnectionLife } from "./connection-life.ts";
 import type { FrameSink } from "./frame-reader.ts";
 import { HandOver, type HandOverOwner } from "./hand-over.ts";
 import { type BlockSink, HeaderIntake } from "./header-intake.ts";
-import { HeaderList } from "./header-list.ts";
 import { HeaderMemory } from "./header-memory.ts";
-import { HpackDecoder } from "./hpack-decoder.ts";
+import { HpackDecoder } from "./hpack/decoder.ts";
+import { HeaderList } from "./hpack/header-list.ts";
 import type { Lane } from "./lane.ts";
 import { applySettings, type SettingsOwner } from "./peer-settings.ts";
 import {

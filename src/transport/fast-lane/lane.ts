@@ -6,7 +6,7 @@ import type { CallContext } from "../unary-call.ts";
 import type { Bounds, LaneCounts, Trouble } from "./bounds.ts";
 import { Deadlines } from "./deadlines.ts";
 import { HandedTurns } from "./handed-turns.ts";
-import { huffmanTextMax } from "./huffman.ts";
+import { huffmanTextMax } from "./hpack/huffman.ts";
 import { ChunkPool } from "./output.ts";
 import type { KnownMethods } from "./request-head.ts";
 import type { StreamTable } from "./stream-table.ts";

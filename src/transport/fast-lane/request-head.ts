@@ -3,8 +3,8 @@
 // the peer has reset the stream by then (test/integration/fast-lane-attacks.test.ts).
 
 import type { UnaryMethod } from "../unary-call.ts";
-import type { HeaderList } from "./header-list.ts";
-import { NameId } from "./header-names.ts";
+import type { HeaderList } from "./hpack/header-list.ts";
+import { NameId } from "./hpack/header-names.ts";
 import type { Encoding } from "./unpacking.ts";
 
 /** Where a request goes. */
@@ -35,6 +35,20 @@ export class RequestHead {
   contentLength = -1;
   /** How a message is packed that says it is; undefined if none may be. */
   encoding: Encoding | undefined;
+  /** While the fields are read: the first content-type, and whether nothing yet asks for grpc-js. */
+  contentType: string | undefined;
+  isPlain = true;
+
+  /** As before the first field. */
+  clear(): void {
+    this.route = Route.malformed;
+    this.method = undefined;
+    this.timeoutUs = Number.POSITIVE_INFINITY;
+    this.contentLength = -1;
+    this.encoding = undefined;
+    this.contentType = undefined;
+    this.isPlain = true;
+  }
 
   copyFrom(other: RequestHead): void {
     this.route = other.route;
@@ -65,66 +79,70 @@ export interface KnownMethods {
  * to all of it.
  */
 export function readHead(list: HeaderList, known: KnownMethods, head: RequestHead): void {
-  head.route = Route.malformed;
-  head.method = undefined;
-  head.timeoutUs = Number.POSITIVE_INFINITY;
-  head.contentLength = -1;
-  head.encoding = undefined;
+  head.clear();
   let seen = 0;
-  let isPlain = true;
-  let contentType: string | undefined;
   let hasFields = false;
-  let hasTimeout = false;
-  let length = -1;
   for (let i = 0; i < list.count; i++) {
+    const nameId = list.nameIds[i] as NameId;
     const value = list.values[i] as string;
-    const pseudo = pseudoBit(list.nameIds[i] as NameId);
-    if (pseudo !== 0) {
-      if (hasFields || (seen & pseudo) !== 0) return;
+    const pseudo = pseudoBit(nameId);
+    if (pseudo === 0) {
+      hasFields = true;
+      if (!readField(nameId, value, head)) return;
+    } else {
+      if (hasFields || (seen & pseudo) !== 0 || !readPseudo(pseudo, value, known, head)) return;
       seen |= pseudo;
-      if (pseudo === SEEN_METHOD) isPlain &&= value === "POST";
-      else if (pseudo === SEEN_PATH) {
-        if (value === "") return;
-        head.path = value;
-        head.method = known.methods.get(value);
-      }
-      continue;
-    }
-    hasFields = true;
-    switch (list.nameIds[i]) {
-      case NameId.contentType:
-        // Of several the first counts, as in Node.
-        contentType ??= value;
-        break;
-      case NameId.te:
-        if (value !== "trailers") return;
-        break;
-      case NameId.grpcTimeout:
-        // Several are none, as in grpc-js, which joins them to one text.
-        head.timeoutUs = hasTimeout ? Number.NaN : readTimeoutUs(value);
-        hasTimeout = true;
-        break;
-      case NameId.grpcEncoding:
-        if (value === "identity") break;
-        isPlain &&= head.encoding === undefined && (value === "gzip" || value === "deflate");
-        head.encoding = value as Encoding;
-        break;
-      case NameId.contentLength:
-        length = readLength(value);
-        if (Number.isNaN(length) || (head.contentLength >= 0 && length !== head.contentLength)) return;
-        head.contentLength = length;
-        break;
-      case NameId.connectionBound:
-      case NameId.foreignPseudo:
-      case NameId.invalid:
-        return;
     }
   }
-  if ((seen & SEEN_NEEDED) !== SEEN_NEEDED) return;
-  if (contentType?.startsWith(CONTENT_TYPE) !== true) head.route = Route.notGrpc;
-  else if (isPlain && head.method !== undefined && !Number.isNaN(head.timeoutUs) && isGrpcContent(contentType)) {
-    head.route = Route.unary;
-  } else head.route = known.handedPaths.has(head.path) ? Route.handOver : Route.unknownMethod;
+  if ((seen & SEEN_NEEDED) === SEEN_NEEDED) head.route = routeOf(head, known);
+}
+
+/** False if it makes the request malformed. */
+function readPseudo(pseudo: number, value: string, known: KnownMethods, head: RequestHead): boolean {
+  if (pseudo === SEEN_METHOD) head.isPlain &&= value === "POST";
+  if (pseudo !== SEEN_PATH) return true;
+  head.path = value;
+  head.method = known.methods.get(value);
+  return value !== "";
+}
+
+/** False if it makes the request malformed. */
+function readField(nameId: NameId, value: string, head: RequestHead): boolean {
+  switch (nameId) {
+    case NameId.contentType:
+      // Of several the first counts, as in Node.
+      head.contentType ??= value;
+      return true;
+    case NameId.te:
+      return value === "trailers";
+    case NameId.grpcTimeout:
+      // Several are none, as in grpc-js, which joins them to one text.
+      head.timeoutUs = head.timeoutUs === Number.POSITIVE_INFINITY ? readTimeoutUs(value) : Number.NaN;
+      return true;
+    case NameId.grpcEncoding:
+      if (value === "identity") return true;
+      head.isPlain &&= head.encoding === undefined && (value === "gzip" || value === "deflate");
+      head.encoding = value as Encoding;
+      return true;
+    case NameId.contentLength: {
+      const length = readLength(value);
+      if (head.contentLength >= 0 && length !== head.contentLength) return false;
+      head.contentLength = length;
+      return !Number.isNaN(length);
+    }
+    case NameId.connectionBound:
+    case NameId.foreignPseudo:
+    case NameId.invalid:
+      return false;
+    default:
+      return true;
+  }
+}
+
+function routeOf({ contentType, isPlain, method, path, timeoutUs }: RequestHead, known: KnownMethods): Route {
+  if (contentType?.startsWith(CONTENT_TYPE) !== true) return Route.notGrpc;
+  if (isPlain && method !== undefined && !Number.isNaN(timeoutUs) && isGrpcContent(contentType)) return Route.unary;
+  return known.handedPaths.has(path) ? Route.handOver : Route.unknownMethod;
 }
 
 function pseudoBit(nameId: NameId): number {

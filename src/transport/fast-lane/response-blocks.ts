@@ -1,6 +1,6 @@
 // The header blocks of our own answers. After the first of a connection they are a few bytes of indices, kept as they are.
 
-import { HpackEncoder } from "./hpack-encoder.ts";
+import { HpackEncoder } from "./hpack/encoder.ts";
 
 const CONTENT_TYPE = "application/grpc";
 /** Longer messages are cut; a header is no place for an essay. */

@@ -1,8 +1,8 @@
 // Where requests go by their headers, and what a grpc-timeout means.
 
 import { describe, expect, test } from "vitest";
-import { HeaderList } from "../../../../src/transport/fast-lane/header-list.ts";
-import { nameIdOf } from "../../../../src/transport/fast-lane/header-names.ts";
+import { HeaderList } from "../../../../src/transport/fast-lane/hpack/header-list.ts";
+import { nameIdOf } from "../../../../src/transport/fast-lane/hpack/header-names.ts";
 import {
   areTrailersValid,
   RequestHead,

@@ -1,10 +1,10 @@
 // Reads header blocks (RFC 7541). One decoder per connection, for its table; every block must pass through it, in order.
 
+import { ConnectionError, ErrorCode, HEADER_TABLE_DEFAULT } from "../protocol.ts";
 import type { HeaderList } from "./header-list.ts";
 import { nameIdOf } from "./header-names.ts";
 import { DynamicTable, type HeaderField, headerField, STATIC_FIELDS } from "./header-table.ts";
 import { decodeHuffman, huffmanTextMax } from "./huffman.ts";
-import { ConnectionError, ErrorCode, HEADER_TABLE_DEFAULT } from "./protocol.ts";
 
 /** A number that takes more bytes than these means nothing that we could hold. */
 const INTEGER_BYTES_MAX = 5;

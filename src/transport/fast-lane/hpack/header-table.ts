@@ -1,8 +1,8 @@
 // The table of header fields that a connection's two ends build up alike (RFC 7541, section 2.3): 61 fields that never
 // change, then those added on the way, newest first, within a bound of bytes.
 
+import { HEADER_TABLE_DEFAULT } from "../protocol.ts";
 import { type NameId, nameIdOf } from "./header-names.ts";
-import { HEADER_TABLE_DEFAULT } from "./protocol.ts";
 
 /** A field of the table. `name` and `value` are one-byte text. */
 export interface HeaderField {

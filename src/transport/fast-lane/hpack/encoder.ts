@@ -1,9 +1,9 @@
 // Writes header blocks (RFC 7541). Names whose values hardly change go into the table, all else stays out of it, so that
 // after the first answers of a connection every block is made of indices that no longer move.
 
+import { HEADER_TABLE_DEFAULT } from "../protocol.ts";
 import { DynamicTable, headerField, STATIC_FIELDS } from "./header-table.ts";
 import { encodeHuffman, huffmanLength } from "./huffman.ts";
-import { HEADER_TABLE_DEFAULT } from "./protocol.ts";
 
 const BLOCK_BYTES_FIRST = 256;
 const INTEGER_BYTES_MAX = 6;
