@@ -176,7 +176,8 @@ describe("deadlines", () => {
     const held = heldReplies();
     const { client, failures } = await serve(held.handle);
     await new Promise((resolve) => client.waitForReady(Date.now() + 5_000, resolve));
-    const late = await callRaw(client, HELLO, { deadlineMs: 100 });
+    // Long enough to reach the handler on a busy machine.
+    const late = await callRaw(client, HELLO, { deadlineMs: 1_000 });
     expect(late.code).toBe(grpc.status.DEADLINE_EXCEEDED);
     const second = callRaw(client, HELLO);
     await held.arrived(2);

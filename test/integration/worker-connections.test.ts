@@ -87,7 +87,7 @@ test("a worker with far more open calls than the other sends one connection away
       () => isOver,
     ),
   );
-  await expect.poll(() => rig.metric("headgate_worker_moves_total"), { timeout: 15_000 }).toBe(1);
+  await expect.poll(() => rig.metric("headgate_worker_moves_total"), { timeout: 60_000 }).toBe(1);
   const counts = async () => (await rig.workers()).map(({ connections }) => connections).sort();
   await expect.poll(counts, { timeout: 20_000 }).toEqual([1, 3]);
   // With one busy connection each, both have about as many calls open.
