@@ -17,10 +17,7 @@ import { type RedisSettings, settleRedis } from "./settings/redis-settings.ts";
 import type { Setting } from "./settings/setting.ts";
 import { type HeaderDialect, type OnStoreFailureName, SETTINGS, type TableValues } from "./settings/table.ts";
 
-export type { PostgresSettings } from "./settings/postgres-settings.ts";
-export type { RedisAddress, RedisLogin } from "./settings/redis-address.ts";
-export type { RedisAccess, RedisSettings, RedisTlsSettings } from "./settings/redis-settings.ts";
-export type { HeaderDialect, LogLevel } from "./settings/table.ts";
+export type { RedisSettings } from "./settings/redis-settings.ts";
 
 /** All settings, complete and frozen. Durations carry their unit in the name. */
 export interface Settings extends TableValues {
@@ -55,7 +52,7 @@ export interface Settings extends TableValues {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What stands in place of secrets. */
-export const REDACTED = "[redacted]";
+const REDACTED = "[redacted]";
 
 type AnySetting = Setting<unknown, unknown>;
 

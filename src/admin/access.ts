@@ -12,7 +12,7 @@ export interface Caller {
   readonly peer: string;
 }
 
-export type Judgement =
+type Judgement =
   | { readonly caller: Caller }
   | { readonly refusal: HttpAnswer; readonly peer: string; readonly reason: string };
 

@@ -27,7 +27,7 @@ export interface AuditEntry {
   readonly more: number;
 }
 
-export interface BucketPageOptions {
+interface BucketPageOptions {
   readonly bytesMax: number;
   readonly buckets: BucketSource;
   readonly audit: (entry: AuditEntry) => void;

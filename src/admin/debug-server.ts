@@ -7,7 +7,7 @@ import { inTurns } from "../telemetry/in-turns.ts";
 import { json, type Page, PageServer, text } from "./page-server.ts";
 import { referenceLimitLines } from "./views.ts";
 
-export interface DebugOptions {
+interface DebugOptions {
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;
@@ -15,7 +15,7 @@ export interface DebugOptions {
   readonly sockets?: SocketSource | undefined;
 }
 
-export interface DebugSources {
+interface DebugSources {
   /** The rules in force; undefined before the first ones. */
   readonly rules: () => RuleSet | undefined;
   /** The JSON of `/stats`. */

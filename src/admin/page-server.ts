@@ -27,7 +27,7 @@ export interface Page {
   readonly answer: (request: IncomingMessage) => HttpAnswer | Promise<HttpAnswer>;
 }
 
-export interface PageServerOptions {
+interface PageServerOptions {
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;

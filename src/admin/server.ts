@@ -31,7 +31,7 @@ export interface AdminSources extends GuardedSources {
   readonly onError: (error: unknown) => void;
 }
 
-export interface AdminOptions {
+interface AdminOptions {
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;

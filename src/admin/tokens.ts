@@ -13,7 +13,7 @@ const TOKENS_MAX = 64;
 const LOOK_EVERY_US = MICROS_PER_SECOND;
 const NAME = /^[A-Za-z0-9._-]{1,64}$/;
 
-export interface TokensOptions {
+interface TokensOptions {
   /** ADMIN_TOKEN. */
   readonly token: string | undefined;
   /** ADMIN_TOKEN_FILE: a token per line, with a name before it if it has one. Counts if there is no `token`. */

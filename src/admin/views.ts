@@ -7,7 +7,7 @@ import { visible } from "../core/visible.ts";
 import type { DomainRules, Level, Problem, Rule, RuleSet } from "../rules/rule-set.ts";
 
 /** A load of the rule files that changed nothing. */
-export interface FailedLoad {
+interface FailedLoad {
   /** When, in microseconds since the epoch. */
   readonly atUs: number;
   readonly message: string;
@@ -28,7 +28,7 @@ export interface RulesState {
 }
 
 /** What met no rule of a domain. */
-export interface Unmatched {
+interface Unmatched {
   readonly domain: string;
   readonly hasRules: boolean;
   readonly descriptors: number;

@@ -10,7 +10,7 @@ import type { Outcome } from "../core/take.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
 
 /** State dated later than now by more than this, or by more than a window, counts as dated now. */
-export const SKEW_SECONDS_MAX = 10;
+const SKEW_SECONDS_MAX = 10;
 
 /** State of the three numeric algorithms; one shape, so that the decision path stays monomorphic. */
 export class BucketState {

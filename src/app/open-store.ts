@@ -19,7 +19,7 @@ import { Periodic } from "../stores/sync/periodic.ts";
 import { Share } from "../stores/sync/share.ts";
 import { SyncStore } from "../stores/sync/sync-store.ts";
 
-export interface StoreChoice {
+interface StoreChoice {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly observer: StoreObserver;

@@ -8,7 +8,7 @@ const SERVER_TIMEOUT_MS = 5_000;
 const SHOWN_CHARS_MAX = 500;
 
 /** Where to ask. */
-export interface AdminTarget {
+interface AdminTarget {
   /** `http://host:port` or `host:port`. */
   readonly server: string;
   /** A file whose first token is sent; otherwise ADMIN_TOKEN or ADMIN_TOKEN_FILE of the environment, if set. */

@@ -27,7 +27,7 @@ interface AnswerHeader {
 }
 
 /** An answer and what it answers. */
-export interface ShownAnswer {
+interface ShownAnswer {
   readonly answer: RateLimitAnswer;
   readonly elapsedMs: number;
   readonly number: number;

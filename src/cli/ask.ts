@@ -15,7 +15,7 @@ import { answerJson, answerLine, answerText, type RateLimitAnswer, totalsText } 
 import type { TypedEntry } from "./arguments.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
-export interface AskOptions {
+interface AskOptions {
   readonly domain: string;
   readonly descriptors: readonly (readonly TypedEntry[])[];
   /** `host:port`. */

@@ -8,7 +8,7 @@ import { Excerpts } from "./excerpts.ts";
 import { loadChosen, type RulesChoice } from "./rules-source.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
 
-export interface CheckOptions extends RulesChoice {
+interface CheckOptions extends RulesChoice {
   /** Warnings count as errors. */
   readonly isStrict: boolean;
   readonly asJson: boolean;

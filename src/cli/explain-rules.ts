@@ -10,7 +10,7 @@ import { loadChosen, type RulesChoice } from "./rules-source.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
 /** The rules are not looked at if `server` is given. */
-export interface ExplainOptions extends RulesChoice {
+interface ExplainOptions extends RulesChoice {
   readonly domain: string;
   readonly entries: readonly TypedEntry[];
   /** `http://host:port` or `host:port` of a running server's HTTP port. */

@@ -4,7 +4,7 @@
 export type FlagKinds = Readonly<Record<string, "text" | "list" | "boolean">>;
 
 /** What was given, and everything after the flags. */
-export interface GoFlags {
+interface GoFlags {
   /** The last value of a `text` flag, `true` or `false` of a `boolean` one. */
   readonly values: ReadonlyMap<string, string>;
   readonly lists: ReadonlyMap<string, readonly string[]>;

@@ -8,7 +8,7 @@ import { addMirror } from "./mirror.ts";
 import { addReferenceCommands } from "./reference-commands.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
 
-export interface ProgramOptions {
+interface ProgramOptions {
   /** Runs the service until it is told to stop. */
   readonly serve: () => Promise<void>;
   /** Is one of several workers that `serve` starts. */

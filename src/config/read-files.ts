@@ -6,12 +6,12 @@ import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 
 /** Bounds of a rules directory; beyond them it is refused, not cut. */
-export const FILES_MAX = 10_000;
-export const FILE_BYTES_MAX = 16 * 1024 * 1024;
-export const FOLDER_DEPTH_MAX = 32;
+const FILES_MAX = 10_000;
+const FILE_BYTES_MAX = 16 * 1024 * 1024;
+const FOLDER_DEPTH_MAX = 32;
 /** Folders and entries in them that are looked at, links followed: links can double a tree at each of its levels. */
 export const FOLDERS_MAX = 1_000;
-export const ENTRIES_MAX = 50_000;
+const ENTRIES_MAX = 50_000;
 
 const HASHED_BYTES = 1_048_576;
 
@@ -35,7 +35,7 @@ export interface ReadFile {
 }
 
 /** A file or directory that could not be read, and why, as a sentence. */
-export interface ReadFailure {
+interface ReadFailure {
   readonly name: string;
   readonly message: string;
 }

@@ -8,7 +8,7 @@ import { type ReloadLog, RuleKeeper, type RuleSource, type RulesStatus } from ".
 import { DirectoryWatcher } from "./watch.ts";
 
 /** What became of one attempt to load. */
-export type ReloadOutcome = "loaded" | "unchanged" | "refused";
+type ReloadOutcome = "loaded" | "unchanged" | "refused";
 
 export interface ReloaderOptions {
   readonly directory: string;

@@ -41,7 +41,7 @@ export interface RulesStatus {
 }
 
 /** A load that was refused. */
-export interface RulesFailure {
+interface RulesFailure {
   readonly atUs: number;
   /** SHA-256 of what was refused. */
   readonly hash: string;
@@ -61,7 +61,7 @@ export interface ReloadLog {
 // Lines of one refusal in the log; /config has them all.
 const PROBLEMS_LOGGED_MAX = 20;
 
-export interface RuleKeeperOptions {
+interface RuleKeeperOptions {
   readonly clock: Clock;
   readonly log: ReloadLog;
   /** Says in the log where rules come from. */

@@ -5,15 +5,15 @@ import { type FSWatcher, watch } from "node:fs";
 import { type FileChoice, hashRuleFiles } from "./read-files.ts";
 
 /** How often the contents are hashed even if the system reports nothing: network mounts and swapped links report nothing. */
-export const POLL_INTERVAL_MS = 2_000;
+const POLL_INTERVAL_MS = 2_000;
 
 /** How long the directory must stay the same before it is taken as complete. */
-export const DEBOUNCE_MS = 100;
+const DEBOUNCE_MS = 100;
 
 // A directory that never rests is loaded all the same after this many looks.
 const SETTLE_LOOKS_MAX = 20;
 
-export interface WatchOptions {
+interface WatchOptions {
   readonly directory: string;
   readonly choice: FileChoice;
   /** True if the contents with this hash need no action. */

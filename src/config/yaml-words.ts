@@ -3,14 +3,14 @@
 import { Lexer } from "yaml";
 
 /** A complaint of the parser. */
-export interface Complaint {
+interface Complaint {
   readonly message: string;
   /** Where the parser noticed it. */
   readonly offset: number;
 }
 
 /** The same for people. */
-export interface Worded {
+interface Worded {
   readonly message: string;
   readonly suggestion: string;
   /** Where the mistake is, as far as that can be told. */

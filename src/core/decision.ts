@@ -23,7 +23,7 @@ export class Status {
 }
 
 /** A response header to add. */
-export class Header {
+class Header {
   key = "";
   value = "";
 }

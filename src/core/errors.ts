@@ -41,11 +41,10 @@ export const SERVICE_ERROR_CODES = [
   "SERVICE_STORE_FAILED",
   "SERVICE_INTERNAL",
 ] as const;
-export type ServiceErrorCode = (typeof SERVICE_ERROR_CODES)[number];
 
 /** Codes of ConfigError: settings or rule files that can't be used. */
 export const CONFIG_ERROR_CODES = ["CONFIG_SETTINGS", "CONFIG_RULES", "CONFIG_RULES_DIR"] as const;
-export type ConfigErrorCode = (typeof CONFIG_ERROR_CODES)[number];
+type ConfigErrorCode = (typeof CONFIG_ERROR_CODES)[number];
 
 /** The request can't be understood or is out of bounds. The message names what was expected and what came. */
 export class RequestError extends Error {

@@ -2,7 +2,7 @@
 // a port show one state together: what the others say is added to what this one finds.
 
 /** What is amiss, by part, one sentence each. */
-export type PartNotes = ReadonlyMap<string, string>;
+type PartNotes = ReadonlyMap<string, string>;
 
 /** Gathers what is wrong with the parts of the process; nothing wrong means serving. */
 export class HealthState {

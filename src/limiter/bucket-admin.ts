@@ -51,7 +51,7 @@ export interface ResetReport extends BucketReport {
   readonly before: BucketSnapshot;
 }
 
-export interface BucketAdminOptions extends FillOptions {
+interface BucketAdminOptions extends FillOptions {
   readonly store: Store;
   /** What remembers buckets beside the store. */
   readonly memories: readonly BucketMemory[];

@@ -6,7 +6,7 @@ import { Mode, type Take, type TakeGroup } from "../core/take.ts";
 import { hashBucketKey, shownValue } from "../rules/bucket-key.ts";
 
 /** What a counter's take is made of, beside its limit. */
-export interface CounterAsk {
+interface CounterAsk {
   /** Key of the descriptor's counters but for the window (counter-key.ts). */
   readonly key: string;
   readonly hits: number;

@@ -15,7 +15,7 @@ import type { LocalCache } from "./local-cache.ts";
 import type { LocalFallback } from "./local-fallback.ts";
 import type { LimiterObserver } from "./observer.ts";
 
-export interface LimiterOptions extends Omit<FillOptions, "windowClock"> {
+interface LimiterOptions extends Omit<FillOptions, "windowClock"> {
   /** What windows of counters are cut by; default: `clock`. */
   readonly windowClock?: Clock;
   readonly store: Store;

@@ -29,7 +29,7 @@ export interface RuleDifferences {
 }
 
 /** A difference made safe to show. */
-export interface ShownDifference {
+interface ShownDifference {
   readonly field: DifferenceField;
   readonly descriptor?: number;
   readonly path?: string;
@@ -48,7 +48,7 @@ export interface Example {
 }
 
 /** One compared call, for the book. */
-export interface ComparedAnswers {
+interface ComparedAnswers {
   readonly request: ShownRequest;
   readonly answering: ShownAnswer;
   readonly compared: ShownAnswer;

@@ -17,7 +17,7 @@ import type { DifferenceBook } from "./book.ts";
 import { type CompareOptions, compareAnswers } from "./compare.ts";
 
 /** Why a call was not compared. */
-export const NOT_COMPARED_REASONS = [
+const NOT_COMPARED_REASONS = [
   "busy",
   "answering_failed",
   "caller_gone",
@@ -29,7 +29,7 @@ export const NOT_COMPARED_REASONS = [
   "fault",
   "ended",
 ] as const;
-export type NotComparedReason = (typeof NOT_COMPARED_REASONS)[number];
+type NotComparedReason = (typeof NOT_COMPARED_REASONS)[number];
 
 /** Keeps a call for later; must not throw. */
 export interface CallRecorder {

@@ -6,7 +6,7 @@ import { ConfigError } from "../core/errors.ts";
 import type { MirrorExporter } from "../telemetry/mirror-metrics.ts";
 import { type Report, reportText } from "./report.ts";
 
-export interface PagesOptions {
+interface PagesOptions {
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;
@@ -18,7 +18,7 @@ export interface PagesOptions {
 }
 
 /** A listening HTTP port. */
-export interface Pages {
+interface Pages {
   readonly port: number;
   close(): Promise<void>;
 }

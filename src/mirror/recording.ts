@@ -18,7 +18,7 @@ const WRITE_BYTES = 262_144;
 
 const compressed = promisify<Buffer, Buffer>(gzip);
 
-export interface RecordingOptions {
+interface RecordingOptions {
   readonly file: string;
   /** Most bytes of lines; in a compressed file fewer arrive on disk. */
   readonly bytesMax: number;

@@ -13,7 +13,7 @@ import { type RecordedCall, readRecording } from "./read-recording.ts";
 import { makeReport, type Report } from "./report.ts";
 import { ValueGuard, type ValueMode } from "./value-guard.ts";
 
-export interface ReplayOptions {
+interface ReplayOptions {
   readonly file: string;
   /** `host:port`, as the next one. */
   readonly target: string;

@@ -42,7 +42,7 @@ interface RecordingReport {
   readonly failure: string | null;
 }
 
-export interface ReportSources {
+interface ReportSources {
   readonly answerFrom: string;
   readonly compareWith: string | undefined;
   readonly mirror: Mirror;

@@ -25,7 +25,7 @@ export interface JsonAnswer {
   readonly body: string;
 }
 
-export interface JsonEndpointOptions {
+interface JsonEndpointOptions {
   readonly handler: UnaryHandler;
   /** Types of proto/. */
   readonly registry: FileRegistry;
@@ -42,7 +42,7 @@ export interface JsonEndpointOptions {
 }
 
 /** `/json`: the rate limit call in JSON over HTTP. */
-export interface JsonEndpoint {
+interface JsonEndpoint {
   /**
    * Answers one request. 200 or 429 with JSON, anything else with a sentence of plain text. Rejects with what `readBody`
    * rejects with and nothing else.

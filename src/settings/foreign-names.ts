@@ -4,7 +4,7 @@
 import { nearestName } from "../core/near-name.ts";
 
 /** A variable that is not read. */
-export interface ForeignVariable {
+interface ForeignVariable {
   /** What to use or to know in its place, as the end of a sentence. */
   readonly note: string;
   /** Values, in lower case, that ask for what Headgate does anyway: nothing is said of them. */

@@ -4,7 +4,7 @@
 import type { TableValues } from "./table.ts";
 
 /** What a TLS connection to PostgreSQL needs; files are PEM. */
-export interface PostgresTlsSettings {
+interface PostgresTlsSettings {
   readonly certFile: string | undefined;
   readonly keyFile: string | undefined;
   /** Undefined: the public authorities. */
@@ -28,7 +28,7 @@ export interface PostgresSettings {
 }
 
 /** What a POSTGRES_URL says. */
-export type PostgresUrl = Pick<PostgresSettings, "host" | "port" | "database" | "user" | "password"> & {
+type PostgresUrl = Pick<PostgresSettings, "host" | "port" | "database" | "user" | "password"> & {
   readonly sslMode: SslMode;
 };
 

@@ -4,7 +4,7 @@
 import { nearestName } from "../core/near-name.ts";
 
 /** Where one server listens by TCP. */
-export interface TcpAddress {
+interface TcpAddress {
   readonly kind: "tcp";
   readonly host: string;
   readonly port: number;

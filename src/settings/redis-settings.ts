@@ -40,7 +40,7 @@ export type RedisSettings = RedisAccess &
   );
 
 /** The stores of Redis that the settings name. */
-export interface SettledRedis {
+interface SettledRedis {
   readonly backendType: "memory" | "redis";
   readonly redis: RedisSettings | undefined;
   /** Where limits per second are kept, if not with the others. */

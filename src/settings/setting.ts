@@ -4,7 +4,7 @@ import type { SettingType } from "./value-types.ts";
 
 /** Headings of the docs' table, in its order. */
 export const SETTING_GROUPS = ["Rules", "Listening", "Store", "Answers", "Telemetry"] as const;
-export type SettingGroup = (typeof SETTING_GROUPS)[number];
+type SettingGroup = (typeof SETTING_GROUPS)[number];
 
 /** One setting. `Default` is undefined where there is no default value. */
 export interface Setting<T, Default extends T | undefined = T> {

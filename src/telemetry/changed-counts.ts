@@ -13,7 +13,7 @@ export interface ToldCounts {
   readonly isAfresh: boolean;
 }
 
-export interface CountSources {
+interface CountSources {
   /** Everything but the counters of rules, as a page. */
   readonly page: () => Promise<string>;
   readonly series: SeriesSource;

@@ -15,7 +15,7 @@ export interface MetricRow {
 export type Across = "sum" | "max" | "min";
 
 /** Labels of the counters per rule. `rule` is the whole path; `key1` and `key2` are its first two elements. */
-export const RULE_LABELS = ["domain", "key1", "key2", "rule", "limit"] as const;
+const RULE_LABELS = ["domain", "key1", "key2", "rule", "limit"] as const;
 
 const METHOD = ["grpc_method"] as const;
 

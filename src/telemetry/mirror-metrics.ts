@@ -5,7 +5,7 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { LATENCY_BOUNDS_US, type LatencyHistogram } from "./latency-histogram.ts";
 
 /** Differing calls of one rule. */
-export interface RuleCount {
+interface RuleCount {
   readonly domain: string;
   readonly keys: string;
   readonly limit: string;
@@ -13,7 +13,7 @@ export interface RuleCount {
 }
 
 /** Where the numbers are; all are read at each scrape. */
-export interface MirrorMetricSources {
+interface MirrorMetricSources {
   relayed(): number;
   same(): number;
   different(): number;

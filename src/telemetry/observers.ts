@@ -13,7 +13,7 @@ import { UnmatchedBook } from "./unmatched-book.ts";
 /** Names of Source in metrics; the index is the Source. */
 export const SOURCE_NAMES = ["store", "denial_memory", "lease", "local"] as const;
 export const BREAKER_STATES = ["closed", "open", "probing"] as const;
-export type BreakerState = (typeof BREAKER_STATES)[number];
+type BreakerState = (typeof BREAKER_STATES)[number];
 
 /** Counts by store error code; a typed map that never grows beyond the codes. */
 type CodeCounts = Map<StoreErrorCode, number>;

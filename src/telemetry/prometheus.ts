@@ -12,7 +12,7 @@ import type { SeriesSource } from "./series-book.ts";
 import type { StatsEntry } from "./stats-book.ts";
 
 /** The rule set in force, as metrics show it. */
-export interface RulesGauge {
+interface RulesGauge {
   readonly version: number;
   readonly hash: string;
   readonly limits: number;
@@ -20,14 +20,14 @@ export interface RulesGauge {
 }
 
 /** Attempts to load the rule files: those that took effect, those that were refused, and what refused the last one. */
-export interface ReloadNumbers {
+interface ReloadNumbers {
   readonly loads: number;
   readonly failures: number;
   readonly lastError: unknown;
 }
 
 /** What the fast lane counts; `troubles` by what the peer did. */
-export interface LaneNumbers {
+interface LaneNumbers {
   readonly connections: number;
   readonly unaryCalls: number;
   readonly handedStreams: number;
@@ -54,7 +54,7 @@ export interface TlsNumbers {
 }
 
 /** Where the numbers are. Functions are called once per scrape. */
-export interface MetricSources {
+interface MetricSources {
   readonly calls: CallCounts;
   readonly store: StoreCounts;
   readonly admin: AdminCounts;

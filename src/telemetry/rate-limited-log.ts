@@ -5,14 +5,14 @@ import type { Clock } from "../core/clock.ts";
 import { divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 
 /** The part of a logger that this needs. */
-export interface LogSink {
+interface LogSink {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
 }
 
 /** Made only if the line is written. */
-export type FieldsSource = () => object;
+type FieldsSource = () => object;
 
 type Level = keyof LogSink;
 

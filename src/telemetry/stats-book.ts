@@ -128,6 +128,6 @@ export function labelsOf(domain: string, path: readonly string[], limit: string)
 }
 
 /** Text as it stands between the quotes of a Prometheus label. */
-export function escapeLabel(text: string): string {
+function escapeLabel(text: string): string {
   return text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
 }

@@ -11,7 +11,7 @@ import type { RateLimitedLog } from "./rate-limited-log.ts";
 import { shortText } from "./short-text.ts";
 import type { LimitStatsBook } from "./stats-book.ts";
 
-export interface StatsdOptions {
+interface StatsdOptions {
   readonly host: string;
   readonly port: number;
   readonly protocol: "tcp" | "udp";
@@ -27,7 +27,7 @@ export interface StatsdOptions {
   readonly worker?: number | undefined;
 }
 
-export interface StatsdSources {
+interface StatsdSources {
   readonly calls: CallCounts;
   readonly reloads: () => { readonly loads: number; readonly failures: number };
   readonly statsBook: LimitStatsBook;
@@ -197,7 +197,7 @@ export class StatsdExporter {
 }
 
 /** The reference's name of a rule: the domain, a dot, and one element per level, joined by dots (there may be none). */
-export function ruleName(domain: string, path: readonly string[]): string {
+function ruleName(domain: string, path: readonly string[]): string {
   return sanitized(`${textOf(domain)}.${path.map(textOf).join(".")}`);
 }
 

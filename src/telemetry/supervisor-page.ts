@@ -4,7 +4,7 @@ import { collectDefaultMetrics, Registry } from "prom-client";
 import { type MetricRow, WORKER_METRICS } from "./metrics.ts";
 
 /** What a worker said last. */
-export interface WorkerNumbers {
+interface WorkerNumbers {
   readonly number: number;
   readonly connections: number;
   readonly openStreams: number;
@@ -12,7 +12,7 @@ export interface WorkerNumbers {
 }
 
 /** What the supervisor has counted. */
-export interface SupervisorNumbers {
+interface SupervisorNumbers {
   readonly restarts: number;
   readonly moves: number;
   readonly workers: readonly WorkerNumbers[];

@@ -23,7 +23,7 @@ import {
 } from "./unary-call.ts";
 
 /** A service as grpc-js takes it. */
-export interface GrpcService {
+interface GrpcService {
   readonly definition: ServiceDefinition;
   readonly implementation: UntypedServiceImplementation;
 }

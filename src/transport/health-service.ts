@@ -21,7 +21,7 @@ interface HealthList {
 type WatchCall = ServerWritableStream<HealthRequest, HealthResponse>;
 
 /** Streams that one server keeps for Watch; more are turned away. */
-export const HEALTH_WATCHERS_MAX = 1_000;
+const HEALTH_WATCHERS_MAX = 1_000;
 /** Watchers that are told of a change in one turn; grpc-js takes up to a millisecond for each. */
 const TOLD_PER_TURN = 8;
 /** Changes that may wait for a watcher that does not read; then it is cut off. */

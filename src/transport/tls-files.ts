@@ -29,7 +29,7 @@ export interface TlsMaterial {
   readonly clientCa: Buffer | undefined;
 }
 
-export interface TlsFilesObserver {
+interface TlsFilesObserver {
   /** New files are in force; `validTo` is the end of the certificate's time. */
   renewed(validTo: string): void;
   /** Changed files are not used, the old ones stay in force; one sentence. */
@@ -39,7 +39,7 @@ export interface TlsFilesObserver {
 }
 
 /** How the certificates stand. */
-export interface TlsStatus {
+interface TlsStatus {
   /** Changes of the files that came in force, and those that did not. */
   readonly renewals: number;
   readonly refusals: number;
@@ -62,7 +62,7 @@ interface Candidate {
   readonly authorities: readonly Placed[];
 }
 
-export interface TlsFilesOptions {
+interface TlsFilesOptions {
   /** Tells what certificates' times are compared with: the host's own clock, unless a test says otherwise. */
   readonly clock?: Clock;
   readonly pollMs?: number;

@@ -1,7 +1,7 @@
 // Which worker gets a connection that has come. Pure.
 
 /** A worker that takes connections. */
-export interface Taker {
+interface Taker {
   readonly connections: number;
   /** Averaged over seconds. */
   readonly openStreams: number;

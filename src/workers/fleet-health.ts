@@ -3,7 +3,7 @@
 import type { PartNotesRecord } from "./messages.ts";
 
 /** A worker as far as health goes. */
-export interface HealthyWorker {
+interface HealthyWorker {
   readonly number: number;
   /** True if it takes calls. */
   readonly serves: boolean;
@@ -17,7 +17,7 @@ export function partPrefix(number: number): string {
 }
 
 /** How many workers there shall be, and whether all of them have served before. */
-export interface ExpectedWorkers {
+interface ExpectedWorkers {
   readonly count: number;
   readonly isStarting: boolean;
 }

@@ -27,7 +27,7 @@ interface Wanted {
   readonly done: () => void;
 }
 
-export interface FleetPageSources {
+interface FleetPageSources {
   /** All that have not been buried. */
   readonly workers: () => Iterable<PageWorker>;
   /** The page of the supervisor itself. */

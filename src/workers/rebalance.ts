@@ -4,14 +4,14 @@
 import { MICROS_PER_SECOND } from "../core/units.ts";
 
 /** A worker that takes connections, as it reported last. */
-export interface Load {
+interface Load {
   readonly connections: number;
   /** Averaged over seconds. */
   readonly openStreams: number;
 }
 
 /** A worker that has far more than its share. */
-export interface Move<T> {
+interface Move<T> {
   readonly from: T;
   /** Streams it has open beyond the worker that has fewest. */
   readonly surplus: number;

@@ -37,7 +37,7 @@ const COMING_BACK_US = 3_000_000;
 /** What a worker may take to end beyond the times that settings give it. */
 const END_SLACK_MS = 5_000;
 
-export interface SupervisorOptions {
+interface SupervisorOptions {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -32,7 +32,7 @@ export interface WorkerService {
 }
 
 /** What the process does when it is told to. */
-export interface WorkerOrders {
+interface WorkerOrders {
   reload(): void;
   stop(delays: boolean): void;
   /** The supervisor is gone. */

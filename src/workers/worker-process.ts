@@ -13,7 +13,7 @@ export interface End {
   readonly signal: NodeJS.Signals | null;
 }
 
-export interface WorkerOptions {
+interface WorkerOptions {
   readonly number: number;
   /** The program; it is run with `worker`. */
   readonly file: string;

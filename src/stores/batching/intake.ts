@@ -29,7 +29,7 @@ const GIVE_BACK_MS_MAX = 1_000;
 const REFUSED_MS = 10;
 
 /** What an intake asks of the server's side. */
-export interface ServerSide<B extends Batch> {
+interface ServerSide<B extends Batch> {
   /** The server in sentences: Redis. */
   readonly name: string;
   readonly newBatch: (slot: number) => B;

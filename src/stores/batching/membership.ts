@@ -11,9 +11,9 @@ import { MICROS_PER_MILLI } from "../../core/units.ts";
 /** A process that has been silent for this long is taken off the register. */
 export const GONE_AFTER_US = 10_000 * MICROS_PER_MILLI;
 /** Who has counted within this time hands things out by that count. */
-export const FRESH_US = 2_500 * MICROS_PER_MILLI;
+const FRESH_US = 2_500 * MICROS_PER_MILLI;
 /** Who has been on the register for this long was counted by all whose count is fresh, and was when their leases began. */
-export const KNOWN_AFTER_US = 2_800 * MICROS_PER_MILLI;
+const KNOWN_AFTER_US = 2_800 * MICROS_PER_MILLI;
 
 /** The register's answer to a report. */
 export interface ProcessPlace {

@@ -41,7 +41,7 @@ export interface CompleteOptions extends Patience {
 }
 
 const DEADLINE_MS = 15;
-export const SILENCE_MS_MAX = 5_000;
+const SILENCE_MS_MAX = 5_000;
 const TAKES_IN_FLIGHT_MAX = 16_384;
 
 /** Fills in what is absent. */

@@ -18,7 +18,7 @@ const NEVER_PAY_US = 1;
 /** What the server takes as no latest time. */
 const ANY_TIME = 0;
 
-export interface SettlerOptions<B extends Batch> extends Omit<CompleteOptions, "breaker"> {
+interface SettlerOptions<B extends Batch> extends Omit<CompleteOptions, "breaker"> {
   /** The server in sentences: Redis. */
   readonly serverName: string;
   readonly serverTime: ServerTime;

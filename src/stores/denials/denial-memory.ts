@@ -15,7 +15,7 @@ export const DENIAL_US_MAX = 1_000_000;
 /** Larger groups are always passed on: looking at each take twice should stay cheap. */
 const TAKES_MAX = 16;
 
-export interface DenialMemoryOptions {
+interface DenialMemoryOptions {
   readonly clock: Clock;
   /** Most buckets remembered. A bucket takes about 250 bytes and its key. */
   readonly entriesMax: number;

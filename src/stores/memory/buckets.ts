@@ -26,7 +26,7 @@ const EVICT_SLOTS_MAX = 2 * PAGE_SLOTS;
 const SWEEP_PER_ADD = 8;
 const EXPIRES_S_MAX = 0xffff_ffff;
 
-export interface BucketsOptions {
+interface BucketsOptions {
   /** Beyond that many, one goes for each that comes. At least 1. */
   readonly bucketsMax: number;
   /** Most bytes of the entries of sliding logs. */

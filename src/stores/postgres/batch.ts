@@ -8,7 +8,7 @@ import { Lane } from "./lanes.ts";
 import type { Link } from "./link.ts";
 
 /** Bounds of one call, so that its rows are held for two or three milliseconds at most. A larger group travels alone. */
-export const BATCH_TAKES_MAX = 64;
+const BATCH_TAKES_MAX = 64;
 /** What a take on a sliding log counts as, which may have some 250 entries to look at or to drop. */
 const LOG_WEIGHT = 8;
 
@@ -24,7 +24,7 @@ const COUNTER = 4;
 const COST_MAX = 2 ** 62;
 
 /** The arguments of take_all, arrays as PostgreSQL writes them. */
-export interface TakeAllArguments {
+interface TakeAllArguments {
   readonly keys: string;
   readonly limits: string;
   readonly groups: string;

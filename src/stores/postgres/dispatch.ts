@@ -17,7 +17,7 @@ const ATTEMPTS_MAX = 6;
 /** From the third attempt on there is a pause first, of a random length that may double each time. */
 const PAUSE_MS = 1;
 
-export interface DispatchOptions extends Pick<CompleteOptions, "clock" | "injectedTime" | "observer"> {
+interface DispatchOptions extends Pick<CompleteOptions, "clock" | "injectedTime" | "observer"> {
   readonly intake: Intake<PostgresBatch>;
   readonly isSerializable: boolean;
   /** A connection that a statement can be sent over now. */

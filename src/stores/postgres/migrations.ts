@@ -57,7 +57,7 @@ interface Migration {
 }
 
 /** Reads the files. Throws when one is missing: the package is broken then. */
-export function loadMigrations(): Migration[] {
+function loadMigrations(): Migration[] {
   return SQL_FILES.map((name) => {
     const text = readFileSync(new URL(name, SQL_FOLDER), "utf8");
     const hash = createHash("sha256").update(text).digest("hex");

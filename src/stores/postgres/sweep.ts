@@ -14,7 +14,7 @@ const ROWS_MAX = 4_000;
 /** No turn should hold the connection for longer than this, a small part of a beat. */
 const TURN_US_MAX = 100_000;
 
-export interface SweepOptions {
+interface SweepOptions {
   readonly ask: AskAside;
   /** Measures how long turns take. */
   readonly clock: Clock;

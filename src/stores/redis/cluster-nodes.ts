@@ -22,7 +22,7 @@ const AWAITED_US = 30_000_000;
 /** How often a batch is sent on. A slot that moves is one; one more may be an ASK at the end of it, or a failover. */
 const REDIRECTIONS_MAX = 3;
 
-export interface ClusterNodesOptions extends CompleteOptions {
+interface ClusterNodesOptions extends CompleteOptions {
   readonly target: ClusterTarget;
   readonly keyPrefix: string;
   readonly scripts: Scripts;

@@ -27,7 +27,7 @@ export interface OpenNode {
   readonly connection: RedisConnection;
 }
 
-export interface TopologyOptions {
+interface TopologyOptions {
   /** Its seeds are asked while no node is open. */
   readonly target: ClusterTarget;
   readonly openNodes: () => OpenNode[];

@@ -117,7 +117,7 @@ class ByteCommand extends Command {
 }
 
 /** The login to use now. Throws when the file can't be read. */
-export function currentLogin(target: RedisAccess): RedisAccess["login"] {
+function currentLogin(target: RedisAccess): RedisAccess["login"] {
   if (target.loginFile === undefined) return target.login;
   const text = readFileSync(target.loginFile, "utf8").replace(/\r?\n$/, "");
   const colon = text.indexOf(":");

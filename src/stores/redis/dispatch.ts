@@ -11,7 +11,7 @@ import { ranNothing } from "./connect-trouble.ts";
 import { unpackNumbers } from "./packed-numbers.ts";
 import type { Scripts } from "./scripts.ts";
 
-export interface DispatchOptions extends Pick<CompleteOptions, "injectedTime"> {
+interface DispatchOptions extends Pick<CompleteOptions, "injectedTime"> {
   readonly scripts: Scripts;
   readonly settler: Settler<RedisBatch>;
   /** EXPIRATION_JITTER_MAX_SECONDS, for counters. */

@@ -21,7 +21,7 @@ import type { ServerFinder } from "./server-finder.ts";
 
 const TIME_PINGS = 3;
 
-export interface LinkOptions {
+interface LinkOptions {
   readonly finder: ServerFinder;
   readonly scripts: Scripts;
   /**

@@ -7,7 +7,7 @@ import type { ProcessPlace } from "../batching/membership.ts";
 import type { ProcessRegister } from "../batching/process-count.ts";
 import type { RedisConnection } from "./connect.ts";
 
-export interface ProcessSetOptions {
+interface ProcessSetOptions {
   readonly key: string;
   /** The connection, if there is one now. */
   readonly connection: () => RedisConnection | undefined;

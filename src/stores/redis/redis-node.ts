@@ -25,7 +25,7 @@ export interface RedisOptions extends SharedStoreOptions {
   readonly jitterSecondsMax?: number;
 }
 
-export interface RedisNodeOptions extends CompleteOptions {
+interface RedisNodeOptions extends CompleteOptions {
   readonly finder: ServerFinder;
   /** The server in sentences about its queue. Default: Redis. */
   readonly name?: string;

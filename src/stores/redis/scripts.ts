@@ -23,7 +23,7 @@ export const LUA_FILES = {
 } as const;
 
 /** Files of algorithms, and what some share: each runs when a call first uses it (`use` in call.lua). */
-export const MODULE_FILES: readonly string[] = [
+const MODULE_FILES: readonly string[] = [
   "token_bucket.lua",
   "aligned_window.lua",
   "sliding_window.lua",
@@ -33,7 +33,7 @@ export const MODULE_FILES: readonly string[] = [
 ];
 
 /** A script as Redis knows it. */
-export interface Script {
+interface Script {
   readonly text: string;
   /** What EVALSHA calls it by. */
   readonly sha: string;

@@ -32,7 +32,7 @@ class Lease extends LocalBucket {
   holdOffUntilUs = 0;
 }
 
-export interface LeasesOptions {
+interface LeasesOptions {
   readonly store: Store;
   /** Store.sureProcessCount. Infinity while that is not sure: nothing is leased then. */
   readonly processCount: () => number;

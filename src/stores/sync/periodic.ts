@@ -11,7 +11,7 @@ import { TrackedBucket } from "./tracked-bucket.ts";
 /** Most buckets that are tracked; others are asked about each time. */
 const TRACKED_MAX = 10_000;
 
-export interface PeriodicOptions {
+interface PeriodicOptions {
   readonly store: Store;
   readonly periodMs: number;
   readonly now: () => number;

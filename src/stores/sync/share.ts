@@ -8,7 +8,7 @@ import type { SyncStrategy } from "./sync-strategy.ts";
 
 const MAINTENANCE_MS = 60_000;
 
-export interface ShareOptions {
+interface ShareOptions {
   /** Keeps this process's buckets; must settle every take before it returns. */
   readonly memory: Store;
   readonly processCount: () => number;

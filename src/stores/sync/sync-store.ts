@@ -21,7 +21,7 @@ import type { BucketMemory, Settled, Store } from "../store.ts";
 import { SplitCall, type SplitOwner } from "./split-call.ts";
 import type { SyncStrategy } from "./sync-strategy.ts";
 
-export interface SyncStoreOptions {
+interface SyncStoreOptions {
   readonly clock: Clock;
   readonly lease?: SyncStrategy;
   readonly periodic?: SyncStrategy;

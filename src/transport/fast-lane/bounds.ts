@@ -83,7 +83,7 @@ export const DEFAULT_BOUNDS: Bounds = {
 };
 
 /** What can end a connection, or refuse part of it; each is a counter. */
-export const TROUBLES = [
+const TROUBLES = [
   "reset_flood",
   "ping_flood",
   "settings_flood",

@@ -15,7 +15,7 @@ const PIECE_BYTES = 1_024;
 const INNER_ONLY: ReadonlySet<string> = new Set(["connection", "transfer-encoding", "keep-alive"]);
 
 /** What a stream asks of the hand-over of its connection. */
-export interface HandedPlace {
+interface HandedPlace {
   /** Opens the stream at grpc-js. Throws if Node's client sends nothing of that kind (CONNECT, for one). */
   request(): ClientHttp2Stream;
   /** Does a piece of work when its turn comes; never if the connection ends before. */

@@ -4,7 +4,7 @@
 import { RequestHead } from "./request-head.ts";
 
 /** Blocks remembered per connection; a power of two. */
-export const REMEMBERED_BLOCKS_MAX = 64;
+const REMEMBERED_BLOCKS_MAX = 64;
 /** Longer blocks are always decoded. */
 export const REMEMBERED_BLOCK_BYTES_MAX = 512;
 

@@ -6,7 +6,7 @@ import { HEALTH_SERVICE } from "../load-proto.ts";
 export const HEALTH_CHECK_PATH = `/${HEALTH_SERVICE}/Check`;
 
 /** What is known of the services. */
-export interface HealthSource {
+interface HealthSource {
   /** Whether the service may be sent calls; undefined for a name that nobody knows. */
   isServing(service: string): boolean | undefined;
 }

@@ -14,7 +14,7 @@ import { type CallLane, type CallOwner, UnaryStream } from "./unary-stream.ts";
 import { Unpacking } from "./unpacking.ts";
 
 /** What a lane needs of its server's options. */
-export interface LaneOptions {
+interface LaneOptions {
   readonly maxConcurrentStreams: number;
   readonly maxMessageBytes: number;
   readonly maxConnectionAgeMs: number;
@@ -24,7 +24,7 @@ export interface LaneOptions {
   readonly httpHint: string;
 }
 
-export interface LaneParts {
+interface LaneParts {
   readonly options: LaneOptions;
   readonly bounds: Bounds;
   readonly counts: LaneCounts;

@@ -22,7 +22,7 @@ import {
   type UnaryTarget,
 } from "./unary-exchange.ts";
 
-export interface Http2TargetOptions {
+interface Http2TargetOptions {
   /** `host:port`, plain text. */
   readonly authority: string;
   /** Longest answer that is kept; longer ones are failures. */

@@ -28,7 +28,7 @@ export interface RelayedCall {
   onGone(gone: () => void): void;
 }
 
-export interface RelayServerOptions {
+interface RelayServerOptions {
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;

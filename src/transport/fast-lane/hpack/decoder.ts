@@ -16,7 +16,7 @@ const REMEMBERED_NAMES = 64;
 type OneByteSource = Buffer & { latin1Slice(start: number, end: number): string };
 
 /** Bounds of what a decoder reads. */
-export interface HpackBounds {
+interface HpackBounds {
   /** Fields of one block may count for this many bytes; more is an attack. */
   readonly listBytesMax: number;
 }

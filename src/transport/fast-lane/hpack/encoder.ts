@@ -25,7 +25,7 @@ const STEADY_NAMES: ReadonlySet<string> = new Set([
 ]);
 
 /** Whether a field of this name goes into the table. */
-export type IndexPolicy = (name: string) => boolean;
+type IndexPolicy = (name: string) => boolean;
 
 /** The encoder of one connection. Blocks must be sent in the order in which they were made. */
 export class HpackEncoder {
