@@ -12,8 +12,9 @@ export default defineConfig({
     globalSetup: ["test/support/test-run.ts", "test/support/require-redis.ts", "test/envoy/support/require-envoy.ts"],
     retry: 0,
     expect: { poll: { timeout: 15_000 } },
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
+    // Only for what never ends.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     // They measure what happens within 20 ms, and the machine may have two cores.
     fileParallelism: false,
   },
