@@ -55,11 +55,11 @@ export function openStore({ settings, clock, observer }: StoreChoice): OpenedSto
     clock,
   };
   if (redis !== undefined) {
-    const { perSecondRedis, expirationJitterSecondsMax: jitterSecondsMax } = settings;
+    const { perSecondRedis, expirationJitterSecondsMax: jitterSecondsMax, redisClusterTags: tags } = settings;
     // What a call held that another part of it refused may be the reason for a refusal that is remembered.
     let memory: DenialMemory | undefined;
     const onUndone = ({ bucketKey }: Take) => memory?.forgetRefusal(bucketKey);
-    const opened = openOneOrTwo([redis, perSecondRedis], { ...shared, jitterSecondsMax, onUndone });
+    const opened = openOneOrTwo([redis, perSecondRedis], { ...shared, jitterSecondsMax, tags, onUndone });
     memory = openDenialMemory(opened.store, settings, clock);
     return countInMemory(opened, memory, settings, clock);
   }

@@ -2,7 +2,7 @@
 
 import { REDIS_TYPES } from "./redis-address.ts";
 import { optional, setting } from "./setting.ts";
-import { BOOLEAN, durationMs, oneOf, PATH, TEXT } from "./value-types.ts";
+import { BOOLEAN, durationMs, oneOf, PATH, TEXT, wholeNumber } from "./value-types.ts";
 
 /** Field of Settings -> its variable; beside the other rows of the store. */
 export const REDIS_ROWS = {
@@ -67,6 +67,12 @@ export const REDIS_ROWS = {
     durationMs(10, 600_000),
     2_000,
     "How long a connection to Redis may take to come about.",
+  ),
+  redisClusterTags: setting(
+    "REDIS_CLUSTER_TAGS",
+    wholeNumber(1, 4_096),
+    64,
+    "In how many parts the buckets of a Redis Cluster are kept, each under one hash tag and so at one node; 8 to 20 for each primary. The same in all processes (docs/operations.md).",
   ),
   redisPerSecond: setting(
     "REDIS_PERSECOND",

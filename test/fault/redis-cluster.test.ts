@@ -7,6 +7,7 @@ import { Kind, TakeGroup, Verdict } from "../../src/core/take.ts";
 import { hashBucketKey } from "../../src/rules/bucket-key.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
+import { ClusterTags } from "../../src/stores/redis/cluster-tags.ts";
 import type { ClusterTarget } from "../../src/stores/redis/cluster-topology.ts";
 import { keySlot } from "../../src/stores/redis/key-slot.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
@@ -31,15 +32,27 @@ afterEach(async () => {
   await rig?.stop();
 });
 
-async function openOn(target: ClusterTarget, deadlineMs = DEADLINE_MS) {
+async function openOn(target: ClusterTarget, deadlineMs = DEADLINE_MS, tags?: number) {
   const reports = new Reports();
-  const store = openClusterStore({ target, deadlineMs, observer: reports });
+  const store = openClusterStore({ target, deadlineMs, observer: reports, ...(tags === undefined ? {} : { tags }) });
   stores.push(store);
   if (!(await whenUp(store, 20_000))) throw new Error(store.trouble());
   return { store, reports };
 }
 
 const loadKeys = Array.from({ length: KEYS }, (_, index) => `load:${index}`);
+
+/** What a bucket is kept under. */
+function storedKey(bucketKey: string, tags = new ClusterTags()): string {
+  return tags.storedKey(bucketKey, tags.laneOf({ bucketKey, limit: LEDGER }));
+}
+
+const slotOf = (bucketKey: string) => keySlot(storedKey(bucketKey));
+
+/** What the cluster holds of a bucket, at the node that serves it now. */
+async function ledger(bucketKey: string): Promise<number> {
+  return await ledgerOn(await rig.ownerOf(slotOf(bucketKey)), storedKey(bucketKey));
+}
 
 /** True if every key of the load is paid now. */
 async function paysAll(store: SharedStore): Promise<boolean> {
@@ -51,7 +64,7 @@ async function paysAll(store: SharedStore): Promise<boolean> {
 /** What the load's ledgers hold, by key, at the nodes that serve them now. */
 async function ledgers(): Promise<Map<string, number>> {
   const found = new Map<string, number>();
-  for (const key of loadKeys) found.set(key, await ledgerOn(await rig.ownerOf(keySlot(key)), key));
+  for (const key of loadKeys) found.set(key, await ledger(key));
   return found;
 }
 
@@ -155,7 +168,7 @@ describe("resharding under load", () => {
     const load = new Load(store, { perTick: 4, keys: KEYS });
     await sleep(200); // so that takes are under way when it begins
     for (let round = 0; round < 3; round++) {
-      for (const key of loadKeys) await moveOn(keySlot(key), 5);
+      for (const key of loadKeys) await moveOn(slotOf(key), 5);
     }
     await load.stop();
     expect(load.failed).toBe(0);
@@ -167,31 +180,37 @@ describe("resharding under load", () => {
     });
   });
 
-  test("a call on two buckets of a slot that moves waits until both are there", async () => {
+  test("of a tag costs no call its answer that names buckets here, there and nowhere yet", async () => {
     rig = await ClusterRig.start({ replicas: false });
-    const { store } = await openOn(rig.target(), 1_000);
-    const keys = ["{both}1", "{both}2"];
-    let paid = 0;
-    let failed = 0;
-    const caller = async (goesOn: () => Promise<boolean>) => {
-      while (await goesOn()) {
+    const { store, reports } = await openOn(rig.target(), 250, 1);
+    const tags = new ClusterTags(1);
+    // One slot has all buckets, and takes longer to move than any call may wait.
+    const old = Array.from({ length: 400 }, (_, index) => `old:${index}`);
+    await Promise.all(old.map((key) => settle(store, groupOn(key))));
+    const paid = new Map(old.map((key) => [key, 1]));
+    const failures: string[] = [];
+    let made = 0;
+    const caller = async (goesOn: () => Promise<boolean>, number: number) => {
+      for (let round = 0; await goesOn(); round++) {
+        const keys = [old[(number * 50 + round) % old.length] as string, `new:${made++}`];
         const group = groupOn(keys[0] as string);
         const take = group.add(LEDGER);
         take.bucketKey = keys[1] as string;
         take.keyHash = hashBucketKey(take.bucketKey);
         await settle(store, group);
-        if (group.verdict === Verdict.allowed) paid++;
-        else failed++;
+        if (group.verdict !== Verdict.allowed) failures.push(group.failure?.message ?? "refused");
+        else for (const key of keys) paid.set(key, (paid.get(key) ?? 0) + 1);
+        await sleep(5); // so that what is new does not outrun what is moved
       }
     };
-    const slot = keySlot("{both}1");
-    await whileCalling(8, caller, async () => {
-      for (let round = 0; round < 10; round++) await moveOn(slot, 20);
-    });
-    expect(failed).toBe(0);
-    expect(paid).toBeGreaterThan(100);
+    const slot = keySlot(storedKey("old:0", tags));
+    await whileCalling(8, caller, () => moveOn(slot, 2));
+    expect(failures).toEqual([]);
+    expect(made).toBeGreaterThan(100);
+    expect([reports.unknownGroups, reports.takesKeptPaid]).toEqual([0, 0]);
     const owner = await rig.ownerOf(slot);
-    expect(await Promise.all(keys.map((key) => ledgerOn(owner, key)))).toEqual([paid, paid]);
+    const kept = await Promise.all([...paid.keys()].map((key) => ledgerOn(owner, storedKey(key, tags))));
+    expect(kept).toEqual([...paid.values()]);
   });
 
   test("a new node takes over slot after slot, and no call notices", async () => {
@@ -200,11 +219,11 @@ describe("resharding under load", () => {
     const load = new Load(store, { perTick: 4, keys: KEYS });
     await sleep(200); // so that takes are under way when it begins
     const spare = rig.nodes.at(-1) as RedisServer;
-    for (const key of loadKeys) await rig.moveSlot(keySlot(key), spare, 20);
+    for (const key of loadKeys) await rig.moveSlot(slotOf(key), spare, 20);
     await load.stop();
     expect(load.failed).toBe(0);
     expect(reports.redirections).toBeGreaterThan(KEYS);
-    for (const key of loadKeys) expect(await ledgerOn(spare, key)).toBe(load.paid.get(key));
+    for (const key of loadKeys) expect(await ledgerOn(spare, storedKey(key))).toBe(load.paid.get(key));
   });
 
   test("grants a bucket no more than it holds", async () => {
@@ -233,7 +252,7 @@ describe("resharding under load", () => {
       }
     };
     await whileCalling(12, caller, async () => {
-      for (let round = 0; round < 20; round++) await moveOn(keySlot(keys[round % 3] as string), 2);
+      for (let round = 0; round < 20; round++) await moveOn(slotOf(keys[round % 3] as string), 2);
     });
     expect(underWay).toBeGreaterThan(500);
     expect(Math.max(...granted.values())).toBeLessThanOrEqual(500);
@@ -241,7 +260,7 @@ describe("resharding under load", () => {
     expect([...granted.values()].reduce((sum, one) => sum + one, 0)).toBeGreaterThan(990);
     await until("refused calls hold nothing any more", async () => {
       for (const key of keys) {
-        if ((await ledgerOn(await rig.ownerOf(keySlot(key)), key)) !== (granted.get(key) ?? 0)) return false;
+        if ((await ledger(key)) !== (granted.get(key) ?? 0)) return false;
       }
       return true;
     });
@@ -299,14 +318,31 @@ describe("one sentence says that", () => {
   });
 
   test("nobody is there, or the password is missing", async () => {
-    const port = await freePort();
     rig = await ClusterRig.start({ replicas: false, password: "s3cret" });
+    // Asked for when the rig has its ports: it takes free ones, too.
+    const port = await freePort();
     const seeds = [{ kind: "tcp", host: "127.0.0.1", port } as const];
     expect(await troubleWith(rig.target({ seeds }))).toMatch(/refuses connections: nothing listens there$/);
     expect(await troubleWith(rig.target())).toMatch(/wants a password, and none is set$/);
     const { store } = await openOn(rig.target({ login: { username: undefined, password: "s3cret" } }), 500);
     expect((await settle(store, groupOn("k", LEDGER))).verdict).toBe(Verdict.allowed);
   });
+});
+
+test("processes that use another number of tags are told so and not put to use", async () => {
+  rig = await ClusterRig.start({ replicas: false });
+  const numberKey = "headgate:cluster-tags";
+  const { store } = await openOn(rig.target(), 500, 16);
+  const owner = await rig.ownerOf(keySlot(numberKey));
+  expect(String(await owner.command("GET", numberKey))).toBe("16");
+  const other = openClusterStore({ target: rig.target(), tags: 64 });
+  stores.push(other);
+  await until("the other has asked", () => other.trouble()?.includes("16") === true);
+  const sentence =
+    "REDIS_CLUSTER_TAGS is 64 here, but 16 for the processes that use the Redis Cluster (its key headgate:cluster-tags): limits would be counted twice";
+  expect(other.trouble()).toBe(sentence);
+  expect((await settle(other, groupOn("k"))).failure?.message).toBe(sentence);
+  expect((await settle(store, groupOn("k"))).verdict).toBe(Verdict.allowed);
 });
 
 test("processes are counted at one node, and seeds that are dead are passed over", async () => {

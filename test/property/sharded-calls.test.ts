@@ -6,9 +6,11 @@ import { describe, expect, test } from "vitest";
 import { StoreError } from "../../src/core/errors.ts";
 import { Algorithm } from "../../src/core/limit.ts";
 import { Kind, Mode, Outcome, type Take, type TakeGroup, Verdict } from "../../src/core/take.ts";
+import { hashBucketKey } from "../../src/rules/bucket-key.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
-import type { Store } from "../../src/stores/store.ts";
+import { ShardedCalls } from "../../src/stores/sharded/sharded-calls.ts";
+import type { Settled, Store } from "../../src/stores/store.ts";
 import { type Ask, groupOf, START_US } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
@@ -51,6 +53,33 @@ test("calls one after another are answered as by one store, and leave the same i
       const stands = standings(history, one);
       expect(gistsOf(history, replayAtOnce(several, clock, history))).toEqual(gistsOf(history, expected));
       expect(standings(history, several)).toEqual(stands);
+    }),
+    { numRuns: runs(150) },
+  );
+});
+
+/** A shard whose buckets lie apart just now, as those of a hash slot that moves. */
+function apart(store: ReferenceStore): Store {
+  const giveBack = (group: TakeGroup) => store.giveBack(group);
+  const calls = new ShardedCalls({
+    shardOf: ({ bucketKey }) => hashBucketKey(bucketKey),
+    takeAt: (_, group) => store.take(group),
+    giveBackAt: (_, group) => giveBack(group),
+  });
+  const take = (group: TakeGroup, then: Settled) => calls.takeBy(Number.POSITIVE_INFINITY, group, then);
+  return { take, giveBack } as Store;
+}
+
+test("a shard whose own buckets lie apart changes nothing", () => {
+  fc.assert(
+    fc.property(historiesOnShards(SHARDS + 1), (history) => {
+      const clock = new ManualClock();
+      const one = new ReferenceStore(clock);
+      const { store } = overShards(() => apart(new ReferenceStore(clock)));
+      const expected = replayAtOnce(one, clock, history);
+      const stands = standings(history, one);
+      expect(gistsOf(history, replayAtOnce(store, clock, history))).toEqual(gistsOf(history, expected));
+      expect(standings(history, store)).toEqual(stands);
     }),
     { numRuns: runs(150) },
   );

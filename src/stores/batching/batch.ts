@@ -40,8 +40,11 @@ interface BatchedTake {
 export abstract class Batch {
   readonly groups: BatchedGroup[] = [];
   readonly receipts: Receipt[] = [];
-  /** All keys are of this hash slot; 0 where there are none. */
-  readonly slot: number;
+  /**
+   * Which takes may travel together: those of one lane, a number that the store gives a meaning. In a cluster all keys of a
+   * lane are of one hash slot (redis/cluster-tags.ts); 0 where all takes may.
+   */
+  readonly lane: number;
   takes = 0;
   /** Those of the takes that are on sliding logs. */
   takesOnLogs = 0;
@@ -64,8 +67,8 @@ export abstract class Batch {
   readonly #keyPlaces = new Map<string, number>();
   readonly #limitPlaces = new Map<Limit, number>();
 
-  constructor(slot = 0) {
-    this.slot = slot;
+  constructor(lane = 0) {
+    this.lane = lane;
   }
 
   /** Whether the group fits beside what is already there. An empty batch takes any group. */

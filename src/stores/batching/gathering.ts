@@ -1,5 +1,5 @@
-// The batches that were not sent yet, oldest first. Each hash slot has at most one that still fills; where there are no
-// slots, all takes have slot 0 and there is one.
+// The batches that were not sent yet, oldest first. Each lane has at most one that still fills; where there are no
+// lanes, all takes have lane 0 and there is one.
 
 import type { TakeGroup } from "../../core/take.ts";
 import type { Batch } from "./batch.ts";
@@ -13,35 +13,35 @@ export class Gathering<B extends Batch> {
     return this.#batches.length === 0;
   }
 
-  /** The batch that the group can join, if one of its slot waits that has room. */
-  batchFor(group: TakeGroup, slot: number): B | undefined {
-    const batch = this.#filling.get(slot);
+  /** The batch that the group can join, if one of its lane waits that has room. */
+  batchFor(group: TakeGroup, lane: number): B | undefined {
+    const batch = this.#filling.get(lane);
     return batch?.hasRoomFor(group) === true ? batch : undefined;
   }
 
-  /** Adds a batch, which takes of its slot go into from now on. */
+  /** Adds a batch, which takes of its lane go into from now on. */
   begin(batch: B): void {
     this.#batches.push(batch);
-    this.#filling.set(batch.slot, batch);
+    this.#filling.set(batch.lane, batch);
   }
 
-  /** Removes the oldest batch whose slot has room on the way. */
-  shift(hasRoom: (slot: number) => boolean): B | undefined {
-    const batch = this.#batches.find(({ slot }) => hasRoom(slot));
+  /** Removes the oldest batch whose lane has room on the way. */
+  shift(hasRoom: (lane: number) => boolean): B | undefined {
+    const batch = this.#batches.find(({ lane }) => hasRoom(lane));
     if (batch !== undefined) this.remove(batch);
     return batch;
   }
 
-  /** Removes those that are full, and of those that still fill the ones whose slot has room on the way. */
-  takeReady(hasRoom: (slot: number) => boolean): B[] {
+  /** Removes those that are full, and of those that still fill the ones whose lane has room on the way. */
+  takeReady(hasRoom: (lane: number) => boolean): B[] {
     const ready: B[] = [];
     const held: B[] = [];
     for (const batch of this.#batches) {
-      const isFilling = this.#filling.get(batch.slot) === batch;
-      if (isFilling && !hasRoom(batch.slot)) held.push(batch);
+      const isFilling = this.#filling.get(batch.lane) === batch;
+      if (isFilling && !hasRoom(batch.lane)) held.push(batch);
       else {
         ready.push(batch);
-        if (isFilling) this.#filling.delete(batch.slot);
+        if (isFilling) this.#filling.delete(batch.lane);
       }
     }
     this.#batches = held;
@@ -68,6 +68,6 @@ export class Gathering<B extends Batch> {
   }
 
   #close(batch: B): void {
-    if (this.#filling.get(batch.slot) === batch) this.#filling.delete(batch.slot);
+    if (this.#filling.get(batch.lane) === batch) this.#filling.delete(batch.lane);
   }
 }

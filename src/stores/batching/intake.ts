@@ -17,7 +17,7 @@ import { ServerTime } from "./server-time.ts";
 import { Settler } from "./settler.ts";
 
 /**
- * Calls of a hash slot under way at which takes wait for company. One is settled while the next already waits at the server:
+ * Calls of a lane under way at which takes wait for company. One is settled while the next already waits at the server:
  * more would only queue there, each with the cost of a call of its own.
  */
 const UNDER_WAY_MAX = 2;
@@ -32,7 +32,7 @@ const REFUSED_MS = 10;
 interface ServerSide<B extends Batch> {
   /** The server in sentences: Redis. */
   readonly name: string;
-  readonly newBatch: (slot: number) => B;
+  readonly newBatch: (lane: number) => B;
   readonly isUp: () => boolean;
   /** Why it is not up, in one sentence. */
   readonly downSentence: () => string;
@@ -85,12 +85,12 @@ export class Intake<B extends Batch> {
       serverName: name,
       serverTime: this.serverTime,
       breaker: this.#breaker,
-      giveBack: (receipt, slot) => this.addReceipt(receipt, slot),
+      giveBack: (receipt, lane) => this.addReceipt(receipt, lane),
       onGivenBack: () => this.#receiptPause.reset(),
-      onNotGivenBack: (receipts, slot) => this.#giveBackLater(receipts, slot),
+      onNotGivenBack: (receipts, lane) => this.#giveBackLater(receipts, lane),
       onHeld: (bucketKey, holder) => server.onHeld?.(bucketKey, holder),
-      again: (batched, slot) => {
-        this.settler.addAgain(this.#batchFor(batched.group, slot), batched);
+      again: (batched, lane) => {
+        this.settler.addAgain(this.#batchFor(batched.group, lane), batched);
         this.schedule();
       },
       onUnsent: (batch) => this.#gathering.remove(batch),
@@ -99,46 +99,46 @@ export class Intake<B extends Batch> {
     });
   }
 
-  /** As Store.take. All keys of the group are of that hash slot; 0 where there are none. */
-  take(group: TakeGroup, then: Settled, slot = 0): boolean {
+  /** As Store.take. All takes of the group are of that lane; 0 where there are none. */
+  take(group: TakeGroup, then: Settled, lane = 0): boolean {
     group.source = Source.store;
     if (group.size === 0) {
       group.verdict = Verdict.allowed;
       return true;
     }
-    const error = this.#reasonNotToSend(group, slot);
+    const error = this.#reasonNotToSend(group, lane);
     if (error !== undefined) {
       group.verdict = Verdict.failed;
       group.failure = error;
       this.#options.observer.failed(error);
       return true;
     }
-    const batch = this.#batchFor(group, slot);
+    const batch = this.#batchFor(group, lane);
     this.settler.add(batch, group, then);
     this.schedule();
     return false;
   }
 
-  /** As Store.giveBack, for a group whose keys are of that hash slot. */
-  giveBack(group: TakeGroup, slot = 0): void {
+  /** As Store.giveBack, for a group whose keys are of that lane. */
+  giveBack(group: TakeGroup, lane = 0): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i];
       if (!take?.paid) continue;
       const cost = costToReturn(take);
       const { bucketKey, limit, paidAtUs } = take;
       const sinceUs = this.#options.clock.nowUs();
-      if (cost > 0) this.addReceipt({ bucketKey, limit, cost, paidAtUs, sinceUs }, slot);
+      if (cost > 0) this.addReceipt({ bucketKey, limit, cost, paidAtUs, sinceUs }, lane);
     }
   }
 
-  /** Has a payment undone with the next call of that hash slot. */
-  addReceipt(receipt: Receipt, slot: number): void {
-    this.#receipts.add(receipt, slot);
+  /** Has a payment undone with the next call of that lane. */
+  addReceipt(receipt: Receipt, lane: number): void {
+    this.#receipts.add(receipt, lane);
     if (this.#server.isUp()) this.schedule();
   }
 
   /** Hands over the payments that still have to be undone: another server keeps their buckets now. */
-  drainReceipts(each: (receipt: Receipt, slot: number) => void): void {
+  drainReceipts(each: (receipt: Receipt, lane: number) => void): void {
     this.#receipts.drain(each);
   }
 
@@ -151,7 +151,7 @@ export class Intake<B extends Batch> {
 
   /**
    * Hands over what was gathered, with what is to be given back; with receipts alone if there is nothing else. While
-   * UNDER_WAY_MAX calls of a slot are under way, takes of that slot wait until one is answered or their call is full: so a
+   * UNDER_WAY_MAX calls of a lane are under way, takes of that lane wait until one is answered or their call is full: so a
    * server that is busy gets fewer and larger calls, and one that is not is asked at once.
    */
   takeReady(): B[] {
@@ -170,10 +170,10 @@ export class Intake<B extends Batch> {
   }
 
   /**
-   * Hands over the oldest batch alone, of those whose slot has room on the way, with what is to be given back, or receipts
+   * Hands over the oldest batch alone, of those whose lane has room on the way, with what is to be given back, or receipts
    * alone; undefined if nothing waits.
    */
-  next(hasRoom: (slot: number) => boolean = () => true): B | undefined {
+  next(hasRoom: (lane: number) => boolean = () => true): B | undefined {
     const batch = this.#gathering.shift(hasRoom);
     if (!this.#canGiveBack()) return batch;
     if (batch === undefined) return this.#receiptsAlone();
@@ -260,13 +260,13 @@ export class Intake<B extends Batch> {
     this.#receipts.dropAll();
   }
 
-  #reasonNotToSend(group: TakeGroup, slot: number): StoreError | undefined {
+  #reasonNotToSend(group: TakeGroup, lane: number): StoreError | undefined {
     if (this.#isClosed) return CLOSED;
     const breaker = this.#breaker;
     if (breaker.state !== "closed") {
       if (!breaker.admits(this.#options.clock.nowUs())) return this.#pauseError;
       const probe = this.#probe;
-      if (probe !== undefined && probe !== this.#gathering.batchFor(group, slot)) return this.#pauseError;
+      if (probe !== undefined && probe !== this.#gathering.batchFor(group, lane)) return this.#pauseError;
     }
     if (!this.#server.isUp()) {
       const isProbe = breaker.state === "probing";
@@ -278,10 +278,10 @@ export class Intake<B extends Batch> {
     return undefined;
   }
 
-  #batchFor(group: TakeGroup, slot: number): B {
-    let batch = this.#gathering.batchFor(group, slot);
+  #batchFor(group: TakeGroup, lane: number): B {
+    let batch = this.#gathering.batchFor(group, lane);
     if (batch === undefined) {
-      batch = this.#server.newBatch(slot);
+      batch = this.#server.newBatch(lane);
       this.#gathering.begin(batch);
     }
     if (this.#breaker.state === "probing") {
@@ -297,7 +297,7 @@ export class Intake<B extends Batch> {
     else this.failGathered();
   };
 
-  readonly #hasRoom = (slot: number): boolean => this.settler.underWay(slot) < UNDER_WAY_MAX;
+  readonly #hasRoom = (lane: number): boolean => this.settler.underWay(lane) < UNDER_WAY_MAX;
 
   #onRoom(): void {
     if (this.#holds) this.schedule();
@@ -305,16 +305,16 @@ export class Intake<B extends Batch> {
 
   /** A batch of those receipts that wait longest; undefined if there are none, or all of them for too long. */
   #receiptsAlone(): B | undefined {
-    const slot = this.#receipts.oldestSlot;
-    if (slot === undefined) return undefined;
-    const batch = this.#server.newBatch(slot);
+    const lane = this.#receipts.oldestLane;
+    if (lane === undefined) return undefined;
+    const batch = this.#server.newBatch(lane);
     this.#addReceiptsTo(batch);
     return batch.receipts.length > 0 ? batch : undefined;
   }
 
   #addReceiptsTo(batch: B): void {
     if (!batch.carriesReceipts) return;
-    this.#receipts.moveTo(batch.receipts, batch.slot, this.#options.clock.nowUs());
+    this.#receipts.moveTo(batch.receipts, batch.lane, this.#options.clock.nowUs());
   }
 
   /** A server that fails is asked for what must be, not for this. */
@@ -323,8 +323,8 @@ export class Intake<B extends Batch> {
   }
 
   /** The server ran nothing of the batch: its receipts travel again, less and less often while it goes on refusing. */
-  #giveBackLater(receipts: readonly Receipt[], slot: number): void {
-    for (const receipt of receipts) this.#receipts.add(receipt, slot);
+  #giveBackLater(receipts: readonly Receipt[], lane: number): void {
+    for (const receipt of receipts) this.#receipts.add(receipt, lane);
     this.#receiptTimer ??= setTimeout(() => {
       this.#receiptTimer = undefined;
       if (this.#server.isUp()) this.schedule();

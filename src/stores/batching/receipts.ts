@@ -23,7 +23,7 @@ const WAIT_US_MAX = 600_000_000;
 /** What those of one call weigh together: 64 receipts, or two on sliding logs. */
 const WEIGHT_PER_CALL_MAX = 64;
 
-/** Receipts in the order they came, each hash slot's by themselves. Where there are no slots, all have slot 0. */
+/** Receipts in the order they came, each lane's by themselves. Where there are no lanes, all have lane 0. */
 export class Receipts {
   readonly #waiting = new Map<number, Receipt[]>();
   readonly #onDropped: (count: number) => void;
@@ -38,27 +38,27 @@ export class Receipts {
     return this.#count === 0;
   }
 
-  /** The slot whose receipts have waited longest; undefined if none wait. */
-  get oldestSlot(): number | undefined {
+  /** The lane whose receipts have waited longest; undefined if none wait. */
+  get oldestLane(): number | undefined {
     return this.#waiting.keys().next().value;
   }
 
-  add(receipt: Receipt, slot = 0): void {
-    const oldest = this.oldestSlot;
+  add(receipt: Receipt, lane = 0): void {
+    const oldest = this.oldestLane;
     if (this.#count >= RECEIPTS_MAX && oldest !== undefined) {
       this.#onDropped(this.#remove(oldest, RECEIPTS_MAX / 10).length);
     }
-    const waiting = this.#waiting.get(slot);
-    if (waiting === undefined) this.#waiting.set(slot, [receipt]);
+    const waiting = this.#waiting.get(lane);
+    if (waiting === undefined) this.#waiting.set(lane, [receipt]);
     else waiting.push(receipt);
     this.#count++;
   }
 
-  /** Moves as many of a slot as one call should carry to `into`; gives up those that have waited for too long. */
-  moveTo(into: Receipt[], slot: number, nowUs: number): void {
+  /** Moves as many of a lane as one call should carry to `into`; gives up those that have waited for too long. */
+  moveTo(into: Receipt[], lane: number, nowUs: number): void {
     if (this.#count === 0) return;
     let dropped = 0;
-    for (const receipt of this.#remove(slot, this.#countForCall(slot))) {
+    for (const receipt of this.#remove(lane, this.#countForCall(lane))) {
       if (nowUs - receipt.sinceUs > WAIT_US_MAX) dropped++;
       else into.push(receipt);
     }
@@ -73,17 +73,17 @@ export class Receipts {
   }
 
   /** Hands all over and keeps none. */
-  drain(each: (receipt: Receipt, slot: number) => void): void {
+  drain(each: (receipt: Receipt, lane: number) => void): void {
     const waiting = [...this.#waiting];
     this.#waiting.clear();
     this.#count = 0;
-    for (const [slot, receipts] of waiting) for (const receipt of receipts) each(receipt, slot);
+    for (const [lane, receipts] of waiting) for (const receipt of receipts) each(receipt, lane);
   }
 
-  #countForCall(slot: number): number {
+  #countForCall(lane: number): number {
     let count = 0;
     let weight = 0;
-    for (const { limit } of this.#waiting.get(slot) ?? []) {
+    for (const { limit } of this.#waiting.get(lane) ?? []) {
       weight += limit.algorithm === Algorithm.slidingLog ? LOG_WEIGHT : 1;
       if (weight > WEIGHT_PER_CALL_MAX) break;
       count++;
@@ -91,12 +91,12 @@ export class Receipts {
     return count;
   }
 
-  #remove(slot: number, countMax: number): Receipt[] {
-    const waiting = this.#waiting.get(slot);
+  #remove(lane: number, countMax: number): Receipt[] {
+    const waiting = this.#waiting.get(lane);
     if (waiting === undefined) return [];
     const removed = waiting.splice(0, countMax);
     this.#count -= removed.length;
-    if (waiting.length === 0) this.#waiting.delete(slot);
+    if (waiting.length === 0) this.#waiting.delete(lane);
     return removed;
   }
 }

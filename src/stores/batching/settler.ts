@@ -24,15 +24,15 @@ interface SettlerOptions<B extends Batch> extends Omit<CompleteOptions, "breaker
   readonly serverTime: ServerTime;
   readonly breaker: Breaker;
   /** What was paid for groups that had been answered without the store. */
-  readonly giveBack: (receipt: Receipt, slot: number) => void;
+  readonly giveBack: (receipt: Receipt, lane: number) => void;
   /** The server ran a batch that gave something back. */
   readonly onGivenBack: () => void;
   /** The server did not run what should have given these back: they have still to be. */
-  readonly onNotGivenBack: (receipts: readonly Receipt[], slot: number) => void;
-  /** A group was passed over because somebody holds that key: the slot that it waits in now, undefined if it waits no more. */
+  readonly onNotGivenBack: (receipts: readonly Receipt[], lane: number) => void;
+  /** A group was passed over because somebody holds that key: the lane that it waits in now, undefined if it waits no more. */
   readonly onHeld: (bucketKey: string, holder: number) => number | undefined;
-  /** Has a group travel again, in that slot. */
-  readonly again: (batched: BatchedGroup, slot: number) => void;
+  /** Has a group travel again, in that lane. */
+  readonly again: (batched: BatchedGroup, lane: number) => void;
   /** All groups of a batch were answered before it could be sent; it need not be sent any more. */
   readonly onUnsent: (batch: B) => void;
   /** A batch that was sent has its outcome: there is room on the way to the server. */
@@ -59,9 +59,9 @@ export class Settler<B extends Batch> {
     return this.#takes;
   }
 
-  /** Batches of that hash slot that were sent and have no outcome yet. */
-  underWay(slot: number): number {
-    return this.#underWay.get(slot) ?? 0;
+  /** Batches of that lane that were sent and have no outcome yet. */
+  underWay(lane: number): number {
+    return this.#underWay.get(lane) ?? 0;
   }
 
   /** Has the group travel in the batch. */
@@ -120,7 +120,7 @@ export class Settler<B extends Batch> {
       return false;
     }
     // What goes out again has its place already.
-    if (!batch.isSent) this.#underWay.set(batch.slot, this.underWay(batch.slot) + 1);
+    if (!batch.isSent) this.#underWay.set(batch.lane, this.underWay(batch.lane) + 1);
     batch.isSent = true;
     batch.sentUs = this.#options.clock.nowUs();
     this.#open.add(batch);
@@ -150,7 +150,7 @@ export class Settler<B extends Batch> {
     this.#noteIdle();
   }
 
-  #noteReceipts({ receipts, slot }: B, { notGivenBack }: ReplyReader): void {
+  #noteReceipts({ receipts, lane }: B, { notGivenBack }: ReplyReader): void {
     const { observer, onGivenBack, onNotGivenBack } = this.#options;
     const count = receipts.length - notGivenBack.length;
     if (count > 0) {
@@ -159,13 +159,13 @@ export class Settler<B extends Batch> {
     }
     if (notGivenBack.length > 0) {
       const waiting = receipts.filter((_, place) => notGivenBack.includes(place));
-      onNotGivenBack(waiting, slot);
+      onNotGivenBack(waiting, lane);
     }
   }
 
   /** Fails the batch's groups: it was not sent, or the server refused it, and nothing was paid or given back. */
   fail(batch: B, error: StoreError): void {
-    if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch.receipts, batch.slot);
+    if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch.receipts, batch.lane);
     this.#failGroups(batch, error);
   }
 
@@ -268,15 +268,15 @@ export class Settler<B extends Batch> {
   #passOver(batch: B, batched: BatchedGroup, reader: ReplyReader): void {
     const { onHeld, again, serverName } = this.#options;
     const { place, holder } = reader.held;
-    const slot = onHeld(batch.keyAt(place), holder);
-    if (slot === undefined) {
+    const lane = onHeld(batch.keyAt(place), holder);
+    if (lane === undefined) {
       const text = `somebody else has held rows of the call in ${serverName} for long`;
       this.#fail(batch, batched, new StoreError("STORE_TIMEOUT", text, { transient: true }));
       return;
     }
     batched.isAnswered = true;
     batch.waiting--;
-    again(batched, slot);
+    again(batched, lane);
   }
 
   #giveBackPaid(batch: B, batched: BatchedGroup, reader: ReplyReader): void {
@@ -286,7 +286,7 @@ export class Settler<B extends Batch> {
       const { bucketKey, limit, mode } = take;
       const cost = costToReturn({ mode, cost: take.cost, cappedHits });
       const sinceUs = this.#options.clock.nowUs();
-      if (cost > 0) this.#options.giveBack({ bucketKey, limit, cost, paidAtUs, sinceUs }, batch.slot);
+      if (cost > 0) this.#options.giveBack({ bucketKey, limit, cost, paidAtUs, sinceUs }, batch.lane);
     });
   }
 
@@ -328,7 +328,7 @@ export class Settler<B extends Batch> {
   };
 
   #dropUnsent(batch: B): void {
-    if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch.receipts, batch.slot);
+    if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch.receipts, batch.lane);
     this.#options.onUnsent(batch);
     this.finish(batch);
     this.#noteIdle();
@@ -349,13 +349,13 @@ export class Settler<B extends Batch> {
     batch.isDone = true;
     if (!this.#open.delete(batch)) return;
     this.#takes -= batch.takes;
-    if (batch.isSent) this.#leaveWay(batch.slot);
+    if (batch.isSent) this.#leaveWay(batch.lane);
   }
 
-  #leaveWay(slot: number): void {
-    const left = this.underWay(slot) - 1;
-    if (left > 0) this.#underWay.set(slot, left);
-    else this.#underWay.delete(slot);
+  #leaveWay(lane: number): void {
+    const left = this.underWay(lane) - 1;
+    if (left > 0) this.#underWay.set(lane, left);
+    else this.#underWay.delete(lane);
     this.#options.onRoom();
   }
 

@@ -4,7 +4,7 @@
 
 import type { TakeGroup } from "../../core/take.ts";
 
-/** Which way a batch goes; stands where other stores have hash slots. */
+/** Which way a batch goes. */
 export const Lane = {
   /** Waits for no row. */
   free: 0,

@@ -71,7 +71,7 @@ export class PostgresBackend implements Backend {
     const serverName = nameOfTarget(options.target);
     this.#intake = new Intake<PostgresBatch>(this.#complete, {
       name: "PostgreSQL",
-      newBatch: (slot) => new PostgresBatch(slot),
+      newBatch: (lane) => new PostgresBatch(lane),
       isUp: () => this.#isUp(),
       downSentence: () => this.#links[0]?.trouble ?? "PostgreSQL is not connected",
       send: () => this.#send(),

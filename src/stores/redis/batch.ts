@@ -4,6 +4,7 @@
 import { Algorithm } from "../../core/limit.ts";
 import { Mode, type TakeGroup, weightOf } from "../../core/take.ts";
 import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
+import type { ClusterTags } from "./cluster-tags.ts";
 import { packNumbers } from "./packed-numbers.ts";
 
 /**
@@ -23,6 +24,18 @@ export class RedisBatch extends Batch {
   redirections = 0;
   /** How often a node has said of it that the cluster is down. */
   clusterDowns = 0;
+  readonly #tags: ClusterTags | undefined;
+
+  /** `tags` are those of a cluster. */
+  constructor(lane = 0, tags?: ClusterTags) {
+    super(lane);
+    this.#tags = tags;
+  }
+
+  /** How many buckets it names. */
+  get keyCount(): number {
+    return new Set([...this.keys, ...this.receipts.map(({ bucketKey }) => bucketKey)]).size;
+  }
 
   hasRoomFor(group: TakeGroup): boolean {
     if (this.groups.length === 0) return true;
@@ -70,6 +83,11 @@ export class RedisBatch extends Batch {
       limits.push(isCounter ? COUNTER : algorithm, amount, burst, windowSeconds, isCounter ? lifetimeSeconds : debtMax);
     }
     const packed = [[timeUs], limits, receipts, this.numbers].map(packNumbers);
-    return [String(this.keys.length), ...this.keys, ...packed];
+    return [String(this.keys.length), ...this.#storedKeys(), ...packed];
+  }
+
+  #storedKeys(): readonly string[] {
+    const tags = this.#tags;
+    return tags === undefined ? this.keys : this.keys.map((key) => tags.storedKey(key, this.lane));
   }
 }

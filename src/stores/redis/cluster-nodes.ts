@@ -7,6 +7,7 @@ import type { Receipt } from "../batching/receipts.ts";
 import type { StoreObserver } from "../store-observer.ts";
 import type { RedisBatch } from "./batch.ts";
 import { nodeNameOf, readRedirection, type SlotRange } from "./cluster-slots.ts";
+import type { ClusterTags } from "./cluster-tags.ts";
 import { type ClusterTarget, ClusterTopology, type OpenNode } from "./cluster-topology.ts";
 import type { TcpAddress } from "./connect.ts";
 import { CLUSTER_NODE, nameOfTarget } from "./connect-trouble.ts";
@@ -14,6 +15,7 @@ import { keySlot, SLOTS } from "./key-slot.ts";
 import { RedisNode } from "./redis-node.ts";
 import type { Scripts } from "./scripts.ts";
 import { fixedServer } from "./server-finder.ts";
+import { TagCount } from "./tag-count.ts";
 
 /** Most primaries; what more there are is not connected to, and their slots are served by nobody. */
 const NODES_MAX = 512;
@@ -27,8 +29,11 @@ interface ClusterNodesOptions extends CompleteOptions {
   readonly keyPrefix: string;
   readonly scripts: Scripts;
   readonly jitterSecondsMax: number;
-  /** A node's connection is up and tested. */
+  readonly tags: ClusterTags;
+  /** Something can be asked that could not be: a node's connection is up and tested, or the number of tags is known. */
   readonly onUp: () => void;
+  /** Nothing of the batch was run, because some of its buckets are here and some there: it is to be sent bucket by bucket. */
+  readonly sendApart: (batch: RedisBatch) => void;
 }
 
 interface ClusterNode {
@@ -48,6 +53,7 @@ interface ClusterNode {
 export class ClusterNodes {
   readonly #options: ClusterNodesOptions;
   readonly #topology: ClusterTopology;
+  readonly #tagCount: TagCount;
   readonly #breakers: BreakerReports;
   readonly #nodes = new Map<string, ClusterNode>();
   /** By slot. */
@@ -59,6 +65,15 @@ export class ClusterNodes {
   constructor(options: ClusterNodesOptions) {
     this.#options = options;
     this.#breakers = new BreakerReports(options.observer);
+    const key = `${options.keyPrefix}headgate:cluster-tags`;
+    const owner = () => this.#owners[keySlot(key)]?.node;
+    this.#tagCount = new TagCount({
+      count: options.tags.count,
+      key,
+      connection: () => owner()?.connection,
+      onNews: options.onUp,
+      describe: (error) => owner()?.describe(error) ?? String(error),
+    });
     this.#topology = new ClusterTopology({
       target: options.target,
       openNodes: () => this.#openNodes(),
@@ -71,9 +86,9 @@ export class ClusterNodes {
     this.#topology.start();
   }
 
-  /** The node that serves the slot, by what is known. */
+  /** The node that serves the slot, by what is known; nobody while other processes may keep its buckets under other tags. */
   ownerOf(slot: number): RedisNode | undefined {
-    return this.#owners[slot]?.node;
+    return this.#tagCount.wasAgreed ? this.#owners[slot]?.node : undefined;
   }
 
   /** Something went wrong: looks soon whether the topology has changed. */
@@ -89,7 +104,7 @@ export class ClusterNodes {
       if (trouble !== undefined) return trouble;
     }
     if (this.#unserved > 0) return `${this.#unserved} of the ${SLOTS} slots of the Redis Cluster are served by nobody`;
-    return undefined;
+    return this.#tagCount.trouble;
   }
 
   /** Refuses new takes and waits a moment for the answers that are due. */
@@ -141,6 +156,7 @@ export class ClusterNodes {
     for (const one of [...this.#nodes.values()]) {
       if (one.slots === 0 && !inUse.has(one) && one.awaitedUntilUs <= nowUs) this.#drop(one);
     }
+    void this.#tagCount.look();
   }
 
   #nodeAt(address: TcpAddress): ClusterNode | undefined {
@@ -155,7 +171,7 @@ export class ClusterNodes {
   }
 
   #open(name: string, address: TcpAddress): ClusterNode {
-    const { target, scripts, keyPrefix, jitterSecondsMax, onUp, ...options } = this.#options;
+    const { target, scripts, keyPrefix, jitterSecondsMax, tags, onUp, ...options } = this.#options;
     const { database, login, loginFile, tls, connectTimeoutMs } = target;
     const server = { database, login, loginFile, tls, connectTimeoutMs, address, called: CLUSTER_NODE };
     const whole = this.#breakers.observer();
@@ -175,8 +191,10 @@ export class ClusterNodes {
       // A node without slots takes no key yet.
       selfTestKeys: () => (made.oneSlot < 0 ? [] : [keyIn(made.oneSlot, `${keyPrefix}headgate:self-test`)]),
       jitterSecondsMax,
+      tags,
       onUp: () => {
         if (this.#awaited !== undefined) this.#onSlots(this.#awaited);
+        else void this.#tagCount.look();
         onUp();
       },
       redirect: (batch, message) => this.#redirect(made, batch, message),
@@ -189,19 +207,20 @@ export class ClusterNodes {
   #drop(one: ClusterNode): void {
     this.#nodes.delete(one.name);
     this.#breakers.drop(one.observer);
-    one.node.drainReceipts((receipt, slot) => this.#giveBack(receipt, slot));
+    one.node.drainReceipts((receipt, lane) => this.#giveBack(receipt, lane));
     // What is under way to a node that only gave its slots away is answered yet.
     void one.node.drain().then(() => one.node.close());
   }
 
-  #giveBack(receipt: Receipt, slot: number): void {
-    const owner = this.#owners[slot];
+  #giveBack(receipt: Receipt, lane: number): void {
+    const owner = this.#owners[this.#options.tags.slotOf(lane)];
     if (owner === undefined) this.#options.observer.keptPaid(1);
-    else owner.node.addReceipt(receipt, slot);
+    else owner.node.addReceipt(receipt, lane);
   }
 
   // Nothing was run: the batch may be sent once more. MOVED holds for the whole slot from now on, ASK for this batch alone.
   #redirect(from: ClusterNode, batch: RedisBatch, message: string): boolean {
+    if (message.startsWith("TRYAGAIN")) return this.#sendApart(from, batch);
     const redirection = readRedirection(message, from.address);
     if (redirection === undefined || batch.redirections >= REDIRECTIONS_MAX) return false;
     const to = this.#nodeAt(redirection.address);
@@ -219,6 +238,15 @@ export class ClusterNodes {
     this.#options.observer.redirected();
     from.node.release(batch);
     to.node.adopt(batch, redirection.isAsk);
+    return true;
+  }
+
+  // One bucket is here or there, so a batch for it alone never waits for its slot to have moved.
+  #sendApart(from: ClusterNode, batch: RedisBatch): boolean {
+    if (batch.keyCount < 2) return false;
+    this.#options.observer.redirected();
+    from.node.release(batch);
+    this.#options.sendApart(batch);
     return true;
   }
 }

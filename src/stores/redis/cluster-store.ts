@@ -1,6 +1,6 @@
 // The store that keeps buckets in a Redis Cluster: one RedisNode for each primary, every bucket at the node that serves the
-// hash slot of its key. Takes of one slot travel in one script call; a call whose buckets lie in several slots is settled by
-// sharded/sharded-calls.ts. Who serves what is cluster-nodes.ts.
+// hash slot of its tag (cluster-tags.ts). Takes of one tag travel in one script call; a call whose buckets lie under several is
+// settled by sharded/sharded-calls.ts. Who serves what is cluster-nodes.ts.
 
 import { StoreError } from "../../core/errors.ts";
 import { type Take, type TakeGroup, Verdict } from "../../core/take.ts";
@@ -8,9 +8,12 @@ import { completeOptions } from "../batching/options.ts";
 import { ProcessCount } from "../batching/process-count.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
 import { ShardedCalls } from "../sharded/sharded-calls.ts";
+import type { Shards } from "../sharded/shards.ts";
 import type { Settled } from "../store.ts";
 import type { StoreObserver } from "../store-observer.ts";
+import type { RedisBatch } from "./batch.ts";
 import { ClusterNodes } from "./cluster-nodes.ts";
+import { ClusterTags } from "./cluster-tags.ts";
 import type { ClusterTarget } from "./cluster-topology.ts";
 import { keySlot } from "./key-slot.ts";
 import { ProcessSet } from "./process-set.ts";
@@ -20,6 +23,8 @@ import { loadScripts } from "./scripts.ts";
 /** Options of a cluster's store; those of BatchingOptions hold for each node. */
 export interface ClusterStoreOptions extends RedisOptions {
   readonly target: ClusterTarget;
+  /** How many hash tags buckets are spread over; the same for all processes on the cluster. Default: 64. */
+  readonly tags?: number;
   /** Hears of each take that was paid and is given back, because another part of its call refused or failed. */
   readonly onUndone?: (take: Take) => void;
 }
@@ -38,10 +43,13 @@ export function openClusterStore(options: ClusterStoreOptions): SharedStore<Clus
   return new SharedStore(backend, processes);
 }
 
-/** The nodes of a cluster. A call whose buckets lie in several slots is settled over the nodes that serve them. */
+/** The nodes of a cluster. A call whose buckets lie under several tags is settled over the nodes that serve them. */
 class ClusterBackend implements Backend {
   readonly #nodes: ClusterNodes;
+  readonly #tags: ClusterTags;
   readonly #calls: ShardedCalls;
+  /** For calls on a slot that moves: each bucket is a shard of its own. */
+  readonly #callsApart: ShardedCalls;
   readonly #observer: StoreObserver;
   #isClosed = false;
 
@@ -49,13 +57,24 @@ class ClusterBackend implements Backend {
     const { target, keyPrefix = "", jitterSecondsMax = 0 } = options;
     const complete = completeOptions(options);
     this.#observer = complete.observer;
-    this.#nodes = new ClusterNodes({ ...complete, target, keyPrefix, scripts: loadScripts(), jitterSecondsMax, onUp });
-    this.#calls = new ShardedCalls({
-      shardOf: ({ bucketKey }) => keySlot(bucketKey),
-      takeAt: (slot, group, then) => this.#takeAt(slot, group, then),
-      giveBackAt: (slot, group) => this.#giveBackAt(slot, group),
-      onUndone: (take) => options.onUndone?.(take),
+    this.#tags = new ClusterTags(options.tags, keyPrefix);
+    this.#nodes = new ClusterNodes({
+      ...complete,
+      target,
+      keyPrefix,
+      tags: this.#tags,
+      sendApart: (batch) => this.#sendApart(batch),
+      scripts: loadScripts(),
+      jitterSecondsMax,
+      onUp,
     });
+    const shards: Omit<Shards, "shardOf"> = {
+      takeAt: (lane, group, then) => this.#takeAt(lane, group, then),
+      giveBackAt: (lane, group) => this.#giveBackAt(lane, group),
+      onUndone: (take) => options.onUndone?.(take),
+    };
+    this.#calls = new ShardedCalls({ ...shards, shardOf: (take) => this.#tags.laneOf(take) });
+    this.#callsApart = new ShardedCalls({ ...shards, shardOf: (take) => this.#tags.laneAlone(take) });
   }
 
   start(): void {
@@ -88,9 +107,9 @@ class ClusterBackend implements Backend {
     this.#nodes.close();
   }
 
-  #takeAt(slot: number, group: TakeGroup, then: Settled): boolean {
-    const node = this.#nodes.ownerOf(slot);
-    if (node !== undefined) return node.take(group, then, slot);
+  #takeAt(lane: number, group: TakeGroup, then: Settled): boolean {
+    const node = this.#nodes.ownerOf(this.#tags.slotOf(lane));
+    if (node !== undefined) return node.take(group, then, lane);
     if (group.size === 0) {
       group.verdict = Verdict.allowed;
       return true;
@@ -102,10 +121,24 @@ class ClusterBackend implements Backend {
     return true;
   }
 
-  #giveBackAt(slot: number, group: TakeGroup): void {
-    const node = this.#nodes.ownerOf(slot);
-    if (node !== undefined) node.giveBack(group, slot);
+  #giveBackAt(lane: number, group: TakeGroup): void {
+    const node = this.#nodes.ownerOf(this.#tags.slotOf(lane));
+    if (node !== undefined) node.giveBack(group, lane);
     else this.#observer.keptPaid(group.size);
+  }
+
+  /** Within the times that its groups have left. */
+  #sendApart(batch: RedisBatch): void {
+    for (const receipt of batch.receipts) {
+      const lane = this.#tags.laneAlone(receipt);
+      const node = this.#nodes.ownerOf(this.#tags.slotOf(lane));
+      if (node !== undefined) node.addReceipt(receipt, lane);
+      else this.#observer.keptPaid(1);
+    }
+    for (const { group, generation, then, isAnswered, answerByUs } of batch.groups) {
+      if (isAnswered || group.generation !== generation) continue;
+      if (this.#callsApart.takeBy(answerByUs, group, then)) then.settled(group, generation);
+    }
   }
 
   // One object per trouble: an error's stack costs more than a take.

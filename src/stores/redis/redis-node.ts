@@ -1,5 +1,5 @@
 // One Redis server that takes travel to: its link, its breaker, its bound of takes in flight, its receipts. Knows nothing of
-// other servers; in a cluster there are several, and every batch holds keys of one hash slot.
+// other servers; in a cluster there are several, and every batch holds keys of one lane.
 
 import type { TakeGroup } from "../../core/take.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
@@ -9,6 +9,7 @@ import type { Receipt } from "../batching/receipts.ts";
 import type { Backend } from "../batching/shared-store.ts";
 import type { Settled } from "../store.ts";
 import { RedisBatch } from "./batch.ts";
+import type { ClusterTags } from "./cluster-tags.ts";
 import type { RedisConnection } from "./connect.ts";
 import { isReadOnlyReply } from "./connect-trouble.ts";
 import { Dispatch } from "./dispatch.ts";
@@ -34,6 +35,8 @@ interface RedisNodeOptions extends CompleteOptions {
   readonly selfTestKeys: () => readonly string[];
   /** Seconds, at most, that counters live longer than their window. */
   readonly jitterSecondsMax: number;
+  /** Of the cluster that the server is a node of. Default: none, because it is no cluster's. */
+  readonly tags?: ClusterTags;
   /** The connection is up and tested. */
   readonly onUp: () => void;
   /** As DispatchOptions says. Default: none, because there is no other node. */
@@ -54,7 +57,7 @@ export class RedisNode implements Backend {
     this.#options = options;
     this.#intake = new Intake<RedisBatch>(options, {
       name: options.name ?? "Redis",
-      newBatch: (slot) => new RedisBatch(slot),
+      newBatch: (lane) => new RedisBatch(lane, options.tags),
       isUp: () => this.#link.connection !== undefined,
       downSentence: () => this.#link.trouble ?? "Redis is not connected",
       send: () => this.#send(),
@@ -93,28 +96,33 @@ export class RedisNode implements Backend {
     return this.#link.connection;
   }
 
+  /** Why Redis can't be used, as a sentence. */
+  describe(error: unknown): string {
+    return this.#link.describe(error);
+  }
+
   /** What the server's clock shows, in milliseconds. */
   serverTimeMs(): number {
     return Math.floor(this.#intake.serverTime.estimateUs(this.#options.clock.nowUs()) / MICROS_PER_MILLI);
   }
 
-  /** As Store.take. In a cluster all keys of the group are of hash slot `slot`. */
-  take(group: TakeGroup, then: Settled, slot = 0): boolean {
-    return this.#intake.take(group, then, slot);
+  /** As Store.take. All takes of the group are of that lane. */
+  take(group: TakeGroup, then: Settled, lane = 0): boolean {
+    return this.#intake.take(group, then, lane);
   }
 
-  /** As Store.giveBack. In a cluster all keys of the group are of hash slot `slot`. */
-  giveBack(group: TakeGroup, slot = 0): void {
-    this.#intake.giveBack(group, slot);
+  /** As Store.giveBack. All takes of the group are of that lane. */
+  giveBack(group: TakeGroup, lane = 0): void {
+    this.#intake.giveBack(group, lane);
   }
 
-  /** Has a payment undone with the next call of that hash slot. */
-  addReceipt(receipt: Receipt, slot: number): void {
-    this.#intake.addReceipt(receipt, slot);
+  /** Has a payment undone with the next call of that lane. */
+  addReceipt(receipt: Receipt, lane: number): void {
+    this.#intake.addReceipt(receipt, lane);
   }
 
   /** Hands over the payments that still have to be undone: other nodes keep their buckets now. */
-  drainReceipts(each: (receipt: Receipt, slot: number) => void): void {
+  drainReceipts(each: (receipt: Receipt, lane: number) => void): void {
     this.#intake.drainReceipts(each);
   }
 

@@ -39,6 +39,7 @@ export class ShardedCall implements Settled {
   readonly #returned = new TakeGroup();
   #group: TakeGroup | undefined;
   #generation = 0;
+  #deadlineUs = 0;
   #then: Settled = NOBODY;
   #stopsAtOver = false;
   #hasDenied = false;
@@ -49,9 +50,10 @@ export class ShardedCall implements Settled {
     this.#onDone = onDone;
   }
 
-  /** Takes at all shards at once; as Store.take. */
-  begin(group: TakeGroup, then: Settled): boolean {
+  /** Takes at all shards at once; as Store.take. Each is told that deadline. */
+  begin(group: TakeGroup, then: Settled, deadlineUs: number): boolean {
     this.#group = group;
+    this.#deadlineUs = deadlineUs;
     this.#generation = group.generation;
     this.#then = then;
     this.#stopsAtOver = group.stopsAtOver;
@@ -107,7 +109,7 @@ export class ShardedCall implements Settled {
     }
     this.#size++;
     part.shard = shard;
-    part.group.deadlineUs = group.deadlineUs;
+    part.group.deadlineUs = this.#deadlineUs;
     part.group.hasCounters = group.hasCounters;
     part.group.stopsAtOver = group.stopsAtOver;
     // Quota descriptors refuse a call together, and no shard sees them all.

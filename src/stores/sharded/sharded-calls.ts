@@ -28,13 +28,21 @@ export class ShardedCalls {
     if (first === undefined || group.size === 0) return this.#shards.takeAt(0, group, then);
     const shard = this.#shards.shardOf(first);
     if (this.#isAllAt(shard, group)) return this.#shards.takeAt(shard, group, then);
-    const call = this.#idle.pop() ?? new ShardedCall(this.#shards, (done) => this.#idle.push(done));
-    return call.begin(group, then);
+    return this.#idleCall().begin(group, then, group.deadlineUs);
+  }
+
+  /** As `take`, but even a call with all its buckets at one shard goes as parts, and all parts are answered by `deadlineUs`. */
+  takeBy(deadlineUs: number, group: TakeGroup, then: Settled): boolean {
+    return this.#idleCall().begin(group, then, Math.min(group.deadlineUs, deadlineUs));
   }
 
   /** As Store.giveBack. */
   giveBack(group: TakeGroup): void {
     giveBackAtShards(this.#shards, group);
+  }
+
+  #idleCall(): ShardedCall {
+    return this.#idle.pop() ?? new ShardedCall(this.#shards, (done) => this.#idle.push(done));
   }
 
   #isAllAt(shard: number, group: TakeGroup): boolean {

@@ -29,7 +29,7 @@ const silent: string[] = [];
 function open(options: BatchingOptions = {}): Intake<SmallBatch> {
   return new Intake(completeOptions({ clock, deadlineMs: 15, patienceMs: 100, ...options }), {
     name: "The server",
-    newBatch: (slot) => new SmallBatch(slot),
+    newBatch: (lane) => new SmallBatch(lane),
     isUp: () => isUp,
     downSentence: () => "The server is away",
     send: () => {
@@ -57,9 +57,9 @@ class Call {
   }
 }
 
-function take(intake: Intake<SmallBatch>, key: string, slot = 0): Call {
+function take(intake: Intake<SmallBatch>, key: string, lane = 0): Call {
   const call = new Call(key);
-  if (intake.take(call.group, call, slot)) call.settled();
+  if (intake.take(call.group, call, lane)) call.settled();
   return call;
 }
 
@@ -94,12 +94,12 @@ describe("groups of one turn", () => {
     expect(intake.takeReady()).toEqual([]);
   });
 
-  test("travel in a batch of their hash slot each", () => {
+  test("travel in a batch of their lane each", () => {
     const intake = open();
-    for (const [key, slot] of [["a", 7] as const, ["b", 9] as const, ["c", 7] as const]) take(intake, key, slot);
-    expect(intake.takeReady().map(({ slot, takes }) => ({ slot, takes }))).toEqual([
-      { slot: 7, takes: 2 },
-      { slot: 9, takes: 1 },
+    for (const [key, lane] of [["a", 7] as const, ["b", 9] as const, ["c", 7] as const]) take(intake, key, lane);
+    expect(intake.takeReady().map(({ lane, takes }) => ({ lane, takes }))).toEqual([
+      { lane: 7, takes: 2 },
+      { lane: 9, takes: 1 },
     ]);
   });
 
@@ -118,10 +118,10 @@ describe("a server that is asked already", () => {
   function send(intake: Intake<SmallBatch>): SmallBatch[] {
     return intake.takeReady().filter((batch) => intake.settler.begin(batch));
   }
-  function busy(slot = 0): { intake: Intake<SmallBatch>; underWay: SmallBatch[] } {
+  function busy(lane = 0): { intake: Intake<SmallBatch>; underWay: SmallBatch[] } {
     const intake = open();
     const underWay = ["a", "b"].flatMap((key) => {
-      take(intake, key, slot);
+      take(intake, key, lane);
       return send(intake);
     });
     expect(underWay.map(({ takes }) => takes)).toEqual([1, 1]);
@@ -148,11 +148,11 @@ describe("a server that is asked already", () => {
     expect(send(intake).map(({ takes }) => takes)).toEqual([3]);
   });
 
-  test("gets takes of another hash slot at once", () => {
+  test("gets takes of another lane at once", () => {
     const { intake } = busy(7);
     take(intake, "c", 7);
     take(intake, "d", 8);
-    expect(send(intake).map(({ slot }) => slot)).toEqual([8]);
+    expect(send(intake).map(({ lane }) => lane)).toEqual([8]);
   });
 
   test.each([
@@ -287,9 +287,9 @@ describe("a group is answered once", () => {
 describe("a server that hands its keys over", () => {
   const breaker = { windowUs: 1_000_000, outcomesMin: 5, failureShare: 0.5, pauseUs: 250_000 };
 
-  /** Calls of as many slots, sent; the server says nothing until their deadlines have passed. */
+  /** Calls of as many lanes, sent; the server says nothing until their deadlines have passed. */
   async function sendUnanswered(intake: Intake<SmallBatch>, calls: number): Promise<SmallBatch[]> {
-    for (let slot = 0; slot < calls; slot++) take(intake, `k${slot}`, slot);
+    for (let lane = 0; lane < calls; lane++) take(intake, `k${lane}`, lane);
     const batches = intake.takeReady().filter((batch) => intake.settler.begin(batch));
     await passMs(100);
     return batches;
@@ -319,7 +319,7 @@ describe("a server that hands its keys over", () => {
     const observer = { ...SILENT_STORE_OBSERVER, breakerChanged: (state: string) => void states.push(state) };
     const from = open({ breaker });
     const to = open({ breaker, observer });
-    for (let slot = 0; slot < 50; slot++) take(from, `k${slot}`, slot);
+    for (let lane = 0; lane < 50; lane++) take(from, `k${lane}`, lane);
     const batches = from.takeReady().filter((batch) => from.settler.begin(batch));
     await passMs(90);
     for (const batch of batches) {
@@ -368,7 +368,7 @@ describe("a take fails at once", () => {
     clock.advanceMs(250);
     const probing = ["a", "b", "c"].map((key) => take(intake, key));
     expect(take(intake, "d").code).toBe("STORE_BREAKER_OPEN");
-    expect(take(intake, "other slot", 5).code).toBe("STORE_BREAKER_OPEN");
+    expect(take(intake, "other lane", 5).code).toBe("STORE_BREAKER_OPEN");
     const [probe] = intake.takeReady();
     if (probe === undefined) throw new Error("nothing gathered");
     intake.settler.begin(probe);

@@ -1,4 +1,4 @@
-// Receipts wait for the next call to the store, each hash slot's by themselves, and no more than so many.
+// Receipts wait for the next call to the store, each lane's by themselves, and no more than so many.
 
 import { describe, expect, test } from "vitest";
 import { Algorithm } from "../../../../src/core/limit.ts";
@@ -17,9 +17,9 @@ const open = () => {
   });
 };
 
-function movedFrom(receipts: Receipts, slot = 0, nowUs = 0): string[] {
+function movedFrom(receipts: Receipts, lane = 0, nowUs = 0): string[] {
   const into: Receipt[] = [];
-  receipts.moveTo(into, slot, nowUs);
+  receipts.moveTo(into, lane, nowUs);
   return into.map(({ bucketKey }) => bucketKey);
 }
 
@@ -43,17 +43,17 @@ describe("receipts", () => {
     expect(movedFrom(receipts)).toEqual(["log2", "k"]);
   });
 
-  test("of one slot never travel with those of another", () => {
+  test("of one lane never travel with those of another", () => {
     const receipts = open();
     receipts.add(receiptOf("a"), 7);
     receipts.add(receiptOf("b"), 9);
     receipts.add(receiptOf("c"), 7);
-    expect(receipts.oldestSlot).toBe(7);
+    expect(receipts.oldestLane).toBe(7);
     expect(movedFrom(receipts, 8)).toEqual([]);
     expect(movedFrom(receipts, 7)).toEqual(["a", "c"]);
-    expect(receipts.oldestSlot).toBe(9);
+    expect(receipts.oldestLane).toBe(9);
     expect(movedFrom(receipts, 9)).toEqual(["b"]);
-    expect(receipts.oldestSlot).toBeUndefined();
+    expect(receipts.oldestLane).toBeUndefined();
   });
 
   test("that wait too long for a store give way to newer ones", () => {

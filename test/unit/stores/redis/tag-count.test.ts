@@ -1,0 +1,95 @@
+// The number of hash tags that stands in the cluster: who writes it, who is put to use, and what a flush changes.
+
+import { beforeEach, describe, expect, test } from "vitest";
+import type { RedisConnection } from "../../../../src/stores/redis/connect.ts";
+import { TagCount } from "../../../../src/stores/redis/tag-count.ts";
+
+const KEY = "rl:headgate:cluster-tags";
+
+let stored: string | undefined;
+let error: Error | undefined;
+let isConnected = true;
+beforeEach(() => {
+  stored = undefined;
+  error = undefined;
+  isConnected = true;
+});
+
+// SET key value NX and GET key, as Redis answers them.
+const connection = {
+  command: async (name: string, [key, value, condition]: readonly string[]) => {
+    if (error !== undefined) throw error;
+    expect(key).toBe(KEY);
+    if (name === "get") return stored === undefined ? null : Buffer.from(stored);
+    expect([name, condition]).toEqual(["set", "NX"]);
+    if (stored !== undefined) return null;
+    stored = value;
+    return Buffer.from("OK");
+  },
+} as unknown as RedisConnection;
+
+function tagCount(count: number) {
+  const news: (string | undefined)[] = [];
+  const made: TagCount = new TagCount({
+    count,
+    key: KEY,
+    connection: () => (isConnected ? connection : undefined),
+    onNews: () => news.push(made.trouble),
+    describe: () => "Redis is not allowed to",
+  });
+  return { made, news };
+}
+
+test("the first process writes it, the next one that has the same is put to use, another is told both numbers", async () => {
+  const [first, same, other] = [tagCount(64), tagCount(64), tagCount(16)];
+  expect([first.made.wasAgreed, first.made.trouble]).toEqual([false, expect.stringContaining("was not asked yet")]);
+  for (const { made } of [first, same, other]) await made.look();
+  expect(stored).toBe("64");
+  expect([first.made, same.made].map(({ wasAgreed, trouble }) => [wasAgreed, trouble])).toEqual([
+    [true, undefined],
+    [true, undefined],
+  ]);
+  expect(other.made.wasAgreed).toBe(false);
+  expect(other.made.trouble).toMatch(
+    /^REDIS_CLUSTER_TAGS is 16 here, but 64 for the processes .*rl:headgate:cluster-tags/,
+  );
+  expect([first.news, other.news]).toEqual([[undefined], [other.made.trouble]]);
+});
+
+describe("a process in use", () => {
+  test("writes what was flushed again, and says nothing", async () => {
+    const { made, news } = tagCount(64);
+    await made.look();
+    stored = undefined;
+    await made.look();
+    expect([stored, made.trouble, news]).toEqual(["64", undefined, [undefined]]);
+  });
+
+  test("stays in use if another one was quicker after the flush, and says so until that is mended", async () => {
+    const { made } = tagCount(64);
+    await made.look();
+    stored = "8";
+    await made.look();
+    expect([made.wasAgreed, made.trouble?.includes("8")]).toEqual([true, true]);
+    stored = undefined;
+    await made.look();
+    expect([made.wasAgreed, made.trouble]).toEqual([true, undefined]);
+  });
+
+  test("takes no refusal and no lost connection for another number", async () => {
+    const { made } = tagCount(64);
+    await made.look();
+    error = new Error("MOVED 1 127.0.0.1:1");
+    await made.look();
+    isConnected = false;
+    await made.look();
+    expect([made.wasAgreed, made.trouble]).toEqual([true, undefined]);
+  });
+});
+
+test("one that may not ask is not put to use, and says why", async () => {
+  const { made } = tagCount(64);
+  error = new Error("NOPERM");
+  await made.look();
+  expect([made.wasAgreed, made.trouble]).toEqual([false, "Redis is not allowed to"]);
+});
