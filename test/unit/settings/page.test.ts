@@ -1,7 +1,7 @@
 // docs/settings.md is what the code says.
 
 import { expect, test } from "vitest";
-import { settingsPage } from "../../../src/settings/page.ts";
+import { settingsPage } from "../../support/settings-page.ts";
 
 test("docs/settings.md is what the table of settings says", async () => {
   await expect(settingsPage()).toMatchFileSnapshot("../../../docs/settings.md");

@@ -5,8 +5,8 @@ import { resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ConfigError } from "../../../src/core/errors.ts";
 import { foreignNames } from "../../../src/settings/foreign-names.ts";
-import { referenceTable, WITHOUT_EFFECT } from "../../../src/settings/reference-table.ts";
 import { readSettings, tableRows } from "../../../src/settings.ts";
+import { referenceTable, WITHOUT_EFFECT } from "../../support/reference-table.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
 const DOC = resolve(ROOT, "docs/migrating.md");

@@ -1,10 +1,10 @@
 // Writes the table of docs/migrating.md: every variable of envoyproxy/ratelimit and what becomes of it here
 // (test/unit/settings/reference-table.test.ts). The names with their defaults come from the caller.
 
-import { foreignNames } from "./foreign-names.ts";
-import { cell, defaultOf } from "./page.ts";
-import type { Setting } from "./setting.ts";
-import { SETTINGS } from "./table.ts";
+import { foreignNames } from "../../src/settings/foreign-names.ts";
+import type { Setting } from "../../src/settings/setting.ts";
+import { SETTINGS } from "../../src/settings/table.ts";
+import { cell, defaultOf } from "./settings-page.ts";
 
 /** Settings that are read so that nobody's start fails, and change nothing. */
 export const WITHOUT_EFFECT: ReadonlyMap<string, string> = new Map([

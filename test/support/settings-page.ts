@@ -1,8 +1,8 @@
 // Writes docs/settings.md from the table of settings, so that the two can't differ (test/unit/settings/page.test.ts).
 
-import { foreignNames } from "./foreign-names.ts";
-import { SETTING_GROUPS, type Setting } from "./setting.ts";
-import { SETTINGS } from "./table.ts";
+import { foreignNames } from "../../src/settings/foreign-names.ts";
+import { SETTING_GROUPS, type Setting } from "../../src/settings/setting.ts";
+import { SETTINGS } from "../../src/settings/table.ts";
 
 const INTRODUCTION = `# Settings
 
