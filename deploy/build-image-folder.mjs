@@ -24,10 +24,10 @@ import {
 } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { writeBillOfMaterials } from "./bill-of-materials.mjs";
 
 /** The one time that everything in the folder has: SOURCE_DATE_EPOCH (seconds), or the beginning of 1980. */
 const TIME_SECONDS = Number(process.env.SOURCE_DATE_EPOCH ?? 315_532_800);
-const BILL_BYTES_MAX = 16_777_216;
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const out = process.argv[2];
 if (out === undefined) fail("usage: node deploy/build-image-folder.mjs OUT");
@@ -80,38 +80,14 @@ function installDependencies() {
   writeJson("package.json", manifest);
   writeJson("package-lock.json", { ...lock, packages: { "": root, ...packages } });
   run("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], app);
-  writeBillOfMaterials(manifest.name);
+  writeBillOfMaterials({
+    folder: app,
+    file: join(app, "sbom.cdx.json"),
+    component: { name: manifest.name, type: "application" },
+    seconds: TIME_SECONDS,
+  });
   rmSync(join(app, "node_modules/.package-lock.json"), { force: true });
   rmSync(join(app, "package-lock.json"));
-}
-
-/**
- * Writes app/sbom.cdx.json: every package in the image with version, licence and hash, for scanners and audits. Its time
- * and number come from what it says, so that the same contents give the same file.
- */
-function writeBillOfMaterials(name) {
-  const args = ["sbom", "--sbom-format=cyclonedx", "--package-lock-only", "--loglevel=error"];
-  const { status, stdout } = spawnSync("npm", args, {
-    cwd: app,
-    encoding: "utf8",
-    maxBuffer: BILL_BYTES_MAX,
-    stdio: ["ignore", "pipe", 2],
-  });
-  if (status !== 0) fail("`npm sbom` failed");
-  const bill = JSON.parse(stdout);
-  bill.metadata.timestamp = new Date(TIME_SECONDS * 1_000).toISOString();
-  // npm takes the folder's name.
-  Object.assign(bill.metadata.component, { name, type: "application" });
-  delete bill.serialNumber;
-  const hash = createHash("sha256").update(JSON.stringify(bill)).digest("hex");
-  const parts = [
-    hash.slice(0, 8),
-    hash.slice(8, 12),
-    `8${hash.slice(13, 16)}`,
-    `8${hash.slice(17, 20)}`,
-    hash.slice(20, 32),
-  ];
-  writeJson("sbom.cdx.json", { ...bill, serialNumber: `urn:uuid:${parts.join("-")}` });
 }
 
 /** Envoy Gateway and Istio's manifests start the service as /bin/ratelimit. */

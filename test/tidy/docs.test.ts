@@ -21,6 +21,7 @@ const PAGES = [
   "CONTRIBUTING.md",
   "CHANGELOG.md",
   "SECURITY.md",
+  "RELEASING.md",
   "client/README.md",
   "examples/README.md",
 ].concat(

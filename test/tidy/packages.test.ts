@@ -26,8 +26,40 @@ describe("packages", () => {
     expect(textOf("LICENSE")).toMatch(/^\s+Apache License\n\s+Version 2\.0, January 2004\n/);
   });
 
+  test("all have one version, and so have the chart, the image's name and the labels", () => {
+    const { version } = JSON.parse(textOf("package.json")) as Manifest;
+    const { packages } = JSON.parse(textOf("package-lock.json")) as { packages: Record<string, Manifest> };
+    const own = [JSON.parse(textOf("client/package.json")), packages[""], packages.client] as Manifest[];
+    expect(own.map((manifest) => manifest.version)).toEqual([version, version, version]);
+    const named = /(?:^(?:version|appVersion): |headgate:(?=\d+\.\d)|app\.kubernetes\.io\/version: )(\d[\w.-]*\w)/gm;
+    const pages = names.filter((file) => /^(README\.md|docs\/|deploy\/)/.test(file));
+    const found = pages.flatMap((file) => [...textOf(file).matchAll(named)].map(([, each]) => `${file}: ${each}`));
+    expect(found.filter((line) => !line.endsWith(`: ${version}`))).toEqual([]);
+    expect(found.length).toBeGreaterThan(10);
+  });
+
   test("the lock file names no registry: packages come from the one that npm is told of", () => {
     expect(textOf("package-lock.json")).not.toContain('"resolved": "http');
+  });
+});
+
+describe("workflows", () => {
+  const folder = ".github/workflows";
+  const workflows = names.filter((file) => file.startsWith(folder)).map((file) => ({ file, text: textOf(file) }));
+
+  test.each(workflows)("$file runs the gate and the release script, and nothing that a developer can't", ({ text }) => {
+    const commands = [...text.matchAll(/^\s*(?:- )?run: (.+)$/gm)].map(([, command = ""]) => command);
+    expect(commands.filter((command) => !/^(\.ci\/run|node \.ci\/release\.mjs .*)$/.test(command))).toEqual([]);
+    expect(commands).toContain(".ci/run");
+    // What somebody else wrote into a title or a tag must not become part of a command.
+    expect(commands.filter((command) => command.includes("${{"))).toEqual([]);
+  });
+
+  test.each(workflows)("$file takes actions of one major version, and names no host", ({ text }) => {
+    const actions = [...text.matchAll(/uses: (.+)$/gm)].map(([, action = ""]) => action);
+    expect(actions.filter((action) => !/^actions\/[a-z-]+@v\d+$/.test(action))).toEqual([]);
+    expect(actions.length).toBeGreaterThan(1);
+    expect(text).not.toMatch(/https?:|registry-url/);
   });
 });
 
