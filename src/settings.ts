@@ -25,6 +25,8 @@ export interface Settings extends TableValues {
   readonly rulesDir: string;
   /** True for the RUNTIME_* directory: every file in it is a rule file, whatever its name ends in. */
   readonly readsEveryFile: boolean;
+  /** False: rules come from a control plane alone. */
+  readonly readsFiles: boolean;
   readonly backendType: "memory" | "redis" | "postgres";
   readonly onStoreFailure: OnStoreFailureName;
   readonly ignoresDotFiles: boolean;
@@ -74,12 +76,8 @@ export function readSettings(env: Environment): Settings {
   const mistakes: string[] = [];
   const warnings: string[] = [];
   const values = readTable(env, mistakes, warnings);
-  const foreign = findForeignNames(
-    env,
-    Object.values(SETTINGS).map((setting) => setting.name),
-  );
-  mistakes.push(...foreign.mistakes);
-  warnings.push(...foreign.warnings);
+  const known = Object.values(SETTINGS).map((setting) => setting.name);
+  warnings.push(...findForeignNames(env, known));
   checkTogether(values, mistakes, warnings);
   const { backendType, redis, perSecondRedis } = settleRedis(values, mistakes, warnings);
   const postgres = settlePostgres(values, mistakes, warnings);
@@ -98,7 +96,9 @@ export function readSettings(env: Environment): Settings {
     grpcReflection: values.grpcReflection ?? !values.compatibilityMode,
     // Whoever names a host there and nothing else has counters sent to it.
     usesStatsd: values.usesStatsd ?? (values.compatibilityMode && (env.STATSD_HOST ?? "").trim() !== ""),
-    debugPort: values.debugPort ?? (values.compatibilityMode ? REFERENCE_DEBUG_PORT : undefined),
+    // The command line of Envoy Gateway looks at /rlconfig there.
+    debugPort:
+      values.debugPort ?? (values.compatibilityMode || values.configType !== "file" ? REFERENCE_DEBUG_PORT : undefined),
     prometheusAddress: prometheusAddress(values),
     ignoresDotFiles: values.ignoresDotFiles ?? !values.compatibilityMode,
     responseHeaders: headersOf(values),
@@ -134,6 +134,7 @@ export function secretsOf(settings: Settings): readonly string[] {
     settings.postgres?.password,
     settings.postgresPassword,
     settings.adminToken,
+    ...(settings.xdsHeaders?.values() ?? []),
   ].filter((text) => text !== undefined);
   return [...new Set(texts)];
 }
@@ -205,6 +206,7 @@ function checkTogether(values: TableValues, mistakes: string[], warnings: string
     mistakes.push(`GRPC_PORT: expected a port other than PORT, got ${values.grpcPort} for both`);
   }
   checkTls(values, mistakes);
+  checkXds(values, mistakes, warnings);
   if (values.adminToken !== undefined && values.adminTokenFile !== undefined)
     mistakes.push("ADMIN_TOKEN, ADMIN_TOKEN_FILE: expected one of the two, got both");
   const headers = [values.limitHeader, values.remainingHeader, values.resetHeader];
@@ -242,6 +244,19 @@ function checkTls(values: TableValues, mistakes: string[]): void {
     mistakes.push("GRPC_CLIENT_TLS_SAN: callers would not be checked, because GRPC_CLIENT_TLS_CACERT is not set");
 }
 
+function checkXds(values: TableValues, mistakes: string[], warnings: string[]): void {
+  const { configType, xdsUsesTls, xdsCertFile, xdsKeyFile, xdsCaFile, xdsServerName, rulesCache } = values;
+  if ((xdsCertFile === undefined) !== (xdsKeyFile === undefined))
+    mistakes.push("CONFIG_GRPC_XDS_CLIENT_TLS_CERT, CONFIG_GRPC_XDS_CLIENT_TLS_KEY: expected both or none, got one");
+  if (!xdsUsesTls && [xdsCertFile, xdsCaFile, xdsServerName].some((value) => value !== undefined)) {
+    warnings.push(
+      "CONFIG_GRPC_XDS_CLIENT_TLS_CERT, CONFIG_GRPC_XDS_SERVER_TLS_CACERT, CONFIG_GRPC_XDS_SERVER_TLS_SAN: without effect, because CONFIG_GRPC_XDS_SERVER_USE_TLS is false",
+    );
+  }
+  if (configType === "file" && rulesCache !== undefined)
+    warnings.push("RULES_CACHE: without effect, because CONFIG_TYPE is FILE");
+}
+
 function settleWorkers(
   workers: TableValues["workers"],
   backendType: Settings["backendType"],
@@ -254,12 +269,17 @@ function settleWorkers(
   return 1;
 }
 
-function rulesPlace(values: TableValues, env: Environment): Pick<Settings, "rulesDir" | "readsEveryFile"> {
-  if (values.rulesDir !== undefined) return { rulesDir: resolve(values.rulesDir), readsEveryFile: false };
+function rulesPlace(
+  values: TableValues,
+  env: Environment,
+): Pick<Settings, "rulesDir" | "readsEveryFile" | "readsFiles"> {
+  if (values.rulesDir !== undefined)
+    return { rulesDir: resolve(values.rulesDir), readsEveryFile: false, readsFiles: true };
+  const readsFiles = values.configType === "file";
   const usesRuntime = [env.RUNTIME_ROOT, env.RUNTIME_SUBDIRECTORY].some((text) => (text ?? "").trim() !== "");
-  if (!usesRuntime) return { rulesDir: PACKAGE_RULES_DIR, readsEveryFile: false };
+  if (!usesRuntime) return { rulesDir: PACKAGE_RULES_DIR, readsEveryFile: false, readsFiles };
   const directory = join(values.runtimeRoot, values.runtimeSubdirectory, values.runtimeAppDirectory);
-  return { rulesDir: resolve(directory), readsEveryFile: true };
+  return { rulesDir: resolve(directory), readsEveryFile: true, readsFiles };
 }
 
 function prometheusAddress(values: TableValues): TableValues["prometheusAddress"] {

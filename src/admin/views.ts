@@ -16,7 +16,10 @@ interface FailedLoad {
 
 /** The rules as they stand. */
 export interface RulesState {
-  readonly directory: string;
+  /** Of the rule files; undefined without any. */
+  readonly directory: string | undefined;
+  /** How the control plane stands that rules come from; undefined if they come from files. */
+  readonly plane?: PlaneState | undefined;
   /** Undefined until the first load took effect. */
   readonly rules: RuleSet | undefined;
   /** When `rules` took effect, in microseconds since the epoch. */
@@ -25,6 +28,21 @@ export interface RulesState {
   readonly lastFailure: FailedLoad | undefined;
   /** Descriptors that met no rule so far, by domain; those of domains without rules too. */
   readonly unmatched: Iterable<Unmatched>;
+}
+
+/** A control plane. Times are microseconds since the epoch. */
+export interface PlaneState {
+  readonly server: string;
+  readonly node: string;
+  readonly state: string;
+  readonly version: string | undefined;
+  readonly heardAtUs: number | undefined;
+  readonly isKept: boolean;
+  readonly streams: number;
+  readonly answers: number;
+  readonly refusals: number;
+  readonly lastEnd: string | undefined;
+  readonly lastRefusal: { readonly atUs: number; readonly version: string; readonly message: string } | undefined;
 }
 
 /** What met no rule of a domain. */
@@ -44,7 +62,8 @@ export function configView(
   const { rules, lastFailure } = state;
   return {
     rules: {
-      directory: state.directory,
+      directory: state.directory ?? null,
+      ...(state.plane === undefined ? {} : { control_plane: planeView(state.plane) }),
       version: rules?.version ?? null,
       hash: rules?.hash ?? null,
       loaded_at: state.loadedAtUs === undefined ? null : isoTime(state.loadedAtUs),
@@ -84,6 +103,26 @@ export function* limitLines(rules: RuleSet | undefined): Generator<string> {
 /** The lines of the debug port's `/rlconfig`: the reference's fields alone, one line per rule with a limit. */
 export function* referenceLimitLines(rules: RuleSet): Generator<string> {
   for (const domain of rules.domains.values()) yield* referenceLines(domain.root, visible(textOf(domain.domain)));
+}
+
+function planeView(plane: PlaneState): object {
+  const { lastRefusal } = plane;
+  return {
+    server: plane.server,
+    node: plane.node,
+    state: plane.state,
+    version: plane.version ?? null,
+    heard_at: plane.heardAtUs === undefined ? null : isoTime(plane.heardAtUs),
+    from_cache: plane.isKept,
+    streams: plane.streams,
+    answers: plane.answers,
+    refusals: plane.refusals,
+    last_end: plane.lastEnd ?? null,
+    last_refusal:
+      lastRefusal === undefined
+        ? null
+        : { at: isoTime(lastRefusal.atUs), version: lastRefusal.version, message: lastRefusal.message },
+  };
 }
 
 function unmatchedView({ domain, hasRules, descriptors, exampleKeys }: Unmatched): object {

@@ -1,6 +1,6 @@
 // Joins the store (open-store.ts) with limiter, rules and counters, and puts rules in force. What listens is edges.ts.
 
-import { Reloader } from "../config/reload.ts";
+import type { RuleSource } from "../config/rule-keeper.ts";
 import { type Clock, SystemClock, WallClock } from "../core/clock.ts";
 import { HealthState } from "../core/health.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure, Sync } from "../core/limit.ts";
@@ -24,6 +24,8 @@ import type { GrpcServer } from "../transport/grpc-server.ts";
 import type { TlsFiles } from "../transport/tls-files.ts";
 import { partPrefix } from "../workers/fleet-health.ts";
 import type { WorkerLink } from "../workers/worker-link.ts";
+import type { XdsRules, XdsStatus } from "../xds/xds-rules.ts";
+import { openRules } from "./open-rules.ts";
 import { openMemoryStore, openStore } from "./open-store.ts";
 
 export interface AppOptions {
@@ -50,7 +52,9 @@ export interface AppParts extends AppOptions {
   readonly limiter: Limiter;
   readonly buckets: BucketAdmin;
   readonly adminCounts: AdminCounts;
-  readonly reloader: Reloader;
+  readonly reloader: RuleSource;
+  /** The control plane that rules come from; undefined if they come from files. */
+  readonly xds: XdsRules | undefined;
   readonly rareLog: RateLimitedLog;
   /** Undefined without one (LOCAL_CACHE_SIZE_IN_BYTES). */
   readonly localCache: LocalCache | undefined;
@@ -94,23 +98,16 @@ export function buildAppParts(options: AppOptions): AppParts {
     fallback: new LocalFallback(openLocalStore, () => processes.count()),
     nearLimitRatio: settings.nearLimitRatio,
   });
-  const reloader = new Reloader({
-    directory: settings.rulesDir,
-    load: {
-      cacheKeyPrefix: settings.cacheKeyPrefix,
-      mergeDomains: settings.mergesDomains,
-      defaultOnStoreFailure: onStoreFailure,
-      defaultRetryAfterJitter: settings.retryAfterJitter,
-      statsBook,
-      unmatchedBook: calls.unmatched,
-      compatible: settings.compatibilityMode,
-      everyFile: settings.readsEveryFile,
-      dotFiles: !settings.ignoresDotFiles,
-    },
-    clock,
-    log: logger,
-    pollIntervalMs: settings.rulesPollIntervalMs,
-  });
+  const compile = {
+    cacheKeyPrefix: settings.cacheKeyPrefix,
+    mergeDomains: settings.mergesDomains,
+    defaultOnStoreFailure: onStoreFailure,
+    defaultRetryAfterJitter: settings.retryAfterJitter,
+    statsBook,
+    unmatchedBook: calls.unmatched,
+    compatible: settings.compatibilityMode,
+  };
+  const { reloader, xds } = openRules(options, compile, () => showRulesHealth(parts));
   const parts: AppParts = {
     ...options,
     health: new HealthState(link === undefined ? "" : partPrefix(link.number)),
@@ -124,6 +121,7 @@ export function buildAppParts(options: AppOptions): AppParts {
     buckets: new BucketAdmin({ ...limiting, memories, rules: () => limiter.rules }),
     adminCounts: new AdminCounts(),
     reloader,
+    xds,
     rareLog,
     localCache,
     running: {},
@@ -200,14 +198,38 @@ function needsProcessCount({ domains }: RuleSet): boolean {
 }
 
 /** Says on the health pages whether there are rules to decide by. */
-export function showRulesHealth({ health, reloader, settings }: AppParts): void {
+export function showRulesHealth({ health, reloader, settings, xds }: AppParts): void {
   const { current } = reloader;
+  let trouble: string | undefined;
+  let note: string | undefined;
   if (current === undefined) {
-    const why = reloader.status().lastError?.message ?? "the rule files have not been read yet";
-    health.setTrouble("rules", `no rules are in force: ${why}; see /config`);
+    const lastError = reloader.status().lastError?.message;
+    const nothing = xds === undefined ? "the rule files have not been read yet" : "the control plane has sent none yet";
+    trouble = `no rules are in force: ${lastError ?? nothing}; see /config`;
   } else if (settings.readyNeedsDomain && current.domains.size === 0) {
-    health.setTrouble("rules", "no domain is configured, and HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED asks for one");
-  } else health.setTrouble("rules", undefined);
+    trouble = "no domain is configured, and HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED asks for one";
+  }
+  // A gateway without a policy sends nothing, and its probes would end the process for that.
+  if (current === undefined && xds !== undefined && settings.startsWithoutRules && !settings.readyNeedsDomain) {
+    note = trouble;
+    trouble = undefined;
+  }
+  health.setTrouble("rules", trouble);
+  health.setNote("rules", note);
+  if (xds !== undefined) health.setNote("control plane", planeNote(xds.xdsStatus()));
+}
+
+function planeNote({ state, server, lastEnd, isKept, heardAtUs }: XdsStatus): string | undefined {
+  const kept = `the rules in force are those that RULES_CACHE kept at ${isoTime(heardAtUs ?? 0)}`;
+  if (state === "not connected") {
+    const why = lastEnd === undefined ? "" : `: ${lastEnd}`;
+    return `not connected to ${server}${why}; ${isKept ? kept : "the rules in force stay"}`;
+  }
+  return isKept ? `${server} has not sent anything yet; ${kept}` : undefined;
+}
+
+function isoTime(us: number): string {
+  return new Date(us / 1_000).toISOString();
 }
 
 function policyOf(settings: Settings): OnStoreFailure {

@@ -187,10 +187,11 @@ function metricSources(parts: AppParts): ConstructorParameters<typeof Prometheus
   };
 }
 
-function rulesState({ reloader, settings, calls }: AppParts): RulesState {
+function rulesState({ reloader, settings, calls, xds }: AppParts): RulesState {
   const { loadedAtUs, lastError } = reloader.status();
   return {
-    directory: settings.rulesDir,
+    directory: settings.readsFiles ? settings.rulesDir : undefined,
+    plane: xds?.xdsStatus(),
     rules: reloader.current,
     loadedAtUs,
     lastFailure: lastError,

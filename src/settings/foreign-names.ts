@@ -9,8 +9,6 @@ interface ForeignVariable {
   readonly note: string;
   /** Values, in lower case, that ask for what Headgate does anyway: nothing is said of them. */
   readonly harmless: readonly string[];
-  /** True if going on without it would be unsafe or senseless: a mistake instead of a warning. */
-  readonly refused: boolean;
 }
 
 const OFF: readonly string[] = ["false", "f", "0"];
@@ -20,16 +18,6 @@ const TRACING_NOTE =
 const MEMCACHE_NOTE = "stores are memory, redis and postgres; BACKEND_TYPE=memcache ends the start";
 
 const FOREIGN = new Map<string, ForeignVariable>([
-  ...named("CONFIG_TYPE", "rules come from files", { harmless: ["file"], refused: true }),
-  ...named(
-    "CONFIG_GRPC_XDS_NODE_ID CONFIG_GRPC_XDS_NODE_METADATA CONFIG_GRPC_XDS_SERVER_URL" +
-      " CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS" +
-      " CONFIG_GRPC_XDS_SERVER_USE_TLS CONFIG_GRPC_XDS_CLIENT_TLS_CERT CONFIG_GRPC_XDS_CLIENT_TLS_KEY" +
-      " CONFIG_GRPC_XDS_SERVER_TLS_CACERT CONFIG_GRPC_XDS_SERVER_TLS_SAN XDS_CLIENT_BACKOFF_INITIAL_INTERVAL" +
-      " XDS_CLIENT_BACKOFF_MAX_INTERVAL XDS_CLIENT_BACKOFF_RANDOM_FACTOR XDS_CLIENT_BACKOFF_JITTER" +
-      " XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES",
-    "rules come from files; a changed one is noticed at once",
-  ),
   ...named("USE_DOG_STATSD_MOGRIFIERS", "names are sent as they are; relabel them at the server"),
   ...named(
     "PROMETHEUS_MAPPER_YAML",
@@ -86,8 +74,7 @@ const NEAR_NAME_LENGTH_MIN = 6;
 export function findForeignNames(
   env: Readonly<Record<string, string | undefined>>,
   known: readonly string[],
-): { readonly mistakes: readonly string[]; readonly warnings: readonly string[] } {
-  const mistakes: string[] = [];
+): readonly string[] {
   const warnings: string[] = [];
   for (const [name, text] of Object.entries(env)) {
     if (text === undefined || known.includes(name)) continue;
@@ -99,10 +86,9 @@ export function findForeignNames(
     }
     const value = text.trim();
     if (value === "" || foreign.harmless.includes(value.toLowerCase())) continue;
-    const line = `${name}: not supported; ${foreign.note}`;
-    (foreign.refused ? mistakes : warnings).push(line);
+    warnings.push(`${name}: not supported; ${foreign.note}`);
   }
-  return { mistakes, warnings };
+  return warnings;
 }
 
 /** Names of the other service's variables that are not honoured, for the docs. */
@@ -126,8 +112,8 @@ function lookAlike(name: string, known: readonly string[]): string | undefined {
 function named(
   names: string,
   note: string,
-  extras: { readonly harmless?: readonly string[]; readonly refused?: boolean } = {},
+  extras: { readonly harmless?: readonly string[] } = {},
 ): [string, ForeignVariable][] {
-  const { harmless = [], refused = false } = extras;
-  return names.split(" ").map((name) => [name, { note, harmless, refused }]);
+  const { harmless = [] } = extras;
+  return names.split(" ").map((name) => [name, { note, harmless }]);
 }

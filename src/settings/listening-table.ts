@@ -76,7 +76,7 @@ export const LISTENING_SETTINGS = under("Listening", {
     "DEBUG_PORT",
     PORT,
     "Port of the reference's debug pages (`/rlconfig` and `/stats` in its form); 0 takes a free one. A port that is taken is logged and done without.",
-    { defaultShown: "none, under COMPATIBILITY_MODE `6070`" },
+    { defaultShown: "none, under COMPATIBILITY_MODE and with a control plane `6070`" },
   ),
   requestBytesMax: setting(
     "REQUEST_BYTES_MAX",

@@ -51,7 +51,7 @@ export const RULE_SETTINGS = under("Rules", {
     "FORCE_START_WITHOUT_INITIAL_CONFIG",
     BOOLEAN,
     false,
-    "Accepted and without effect: the process always starts, and is not ready until its rule files can be used.",
+    "With a control plane: is healthy before it has sent rules, as Envoy Gateway's probes need; calls fail until then. With files it is without effect: the process always starts, and is not ready until they can be used.",
   ),
   readyNeedsDomain: setting(
     "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED",

@@ -7,6 +7,7 @@ import { RULE_SETTINGS } from "./rules-table.ts";
 import type { Setting } from "./setting.ts";
 import { STORE_SETTINGS } from "./store-table.ts";
 import { type LOG_LEVELS, TELEMETRY_SETTINGS } from "./telemetry-table.ts";
+import { XDS_SETTINGS } from "./xds-table.ts";
 
 /** The families of rate limit headers that answers may carry. */
 export type HeaderDialect = (typeof HEADER_DIALECTS)[number];
@@ -16,6 +17,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** All settings by the field that holds their value, in the order of the docs. */
 export const SETTINGS = {
   ...RULE_SETTINGS,
+  ...XDS_SETTINGS,
   ...LISTENING_SETTINGS,
   ...STORE_SETTINGS,
   ...ANSWER_SETTINGS,

@@ -178,6 +178,26 @@ export const TAGS: SettingType<ReadonlyMap<string, string>> = {
   show: (value) => [...value].map(([key, tag]) => `${key}:${tag}`).join(","),
 };
 
+/** Texts by name, such as `a=1,b=2` with `=` between them. Of a name that is given twice the last one counts. */
+export function pairs(sign: "=" | ":"): SettingType<ReadonlyMap<string, string>> {
+  const example = `a${sign}1,b${sign}2`;
+  return {
+    label: "list of pairs",
+    expects: `a comma-separated list of name${sign}value, such as ${example}`,
+    parse: (text) => {
+      const found = new Map<string, string>();
+      for (const part of text.split(",")) {
+        const at = part.indexOf(sign);
+        const name = part.slice(0, Math.max(0, at)).trim();
+        if (name === "" || hasControlCharacter(part)) return undefined;
+        found.set(name, part.slice(at + 1).trim());
+      }
+      return found;
+    },
+    show: (value) => [...value].map(([name, text]) => `${name}${sign}${text}`).join(","),
+  };
+}
+
 /** Durations in Go's notation, as microseconds. The bounds are microseconds too. */
 export function durationUs(minUs: number, maxUs: number): SettingType<number> {
   return {

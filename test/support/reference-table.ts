@@ -9,16 +9,22 @@ import { cell, defaultOf } from "./settings-page.ts";
 /** Settings that are read so that nobody's start fails, and change nothing. */
 export const WITHOUT_EFFECT: ReadonlyMap<string, string> = new Map([
   ["RUNTIME_WATCH_ROOT", "a swapped link is noticed as well as an edited file"],
-  ["FORCE_START_WITHOUT_INITIAL_CONFIG", "the process always starts, and is not ready until it has rules"],
+  ["XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "pauses double, and begin anew when the control plane has answered"],
 ]);
 
 /** What to know of settings that are honoured. */
 const REMARKS: ReadonlyMap<string, string> = new Map([
   ["BACKEND_TYPE", "`memcache` is refused; use `redis`, `postgres` or `memory`"],
+  ["CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "read again for every stream, as its key and the authorities are"],
+  ["CONFIG_GRPC_XDS_SERVER_TLS_CACERT", "no other authorities are trusted beside these"],
   ["DEBUG_HOST", "the pages have no login: give an address that only you reach"],
   ["DEBUG_PORT", "`/rlconfig` and `/stats`; there is no profiling"],
   ["DISABLE_STATS", "means statsd; metrics for Prometheus stay"],
   ["EXPIRATION_JITTER_MAX_SECONDS", "0 is none; negative numbers are refused"],
+  [
+    "FORCE_START_WITHOUT_INITIAL_CONFIG",
+    "the process always starts; with a control plane this makes it healthy before the first set, too",
+  ],
   ["GRPC_MAX_CONNECTION_AGE", "so that callers soon find new processes"],
   ["HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "without it, too, a process is not ready before it has read its rules"],
   ["LOCAL_CACHE_SIZE_IN_BYTES", "under COMPATIBILITY_MODE; otherwise DENIALS_MAX does this"],
@@ -58,11 +64,10 @@ function fateOf(name: string, there: string): string {
   }
   const foreign = foreignNames().get(name);
   if (foreign === undefined) return "unknown";
-  const at = foreign.refused ? "refused at start" : "a warning at start";
-  return `${at}${harmlessNote(foreign.harmless)}: ${foreign.note}`;
+  return `a warning at start${harmlessNote(foreign.harmless)}: ${foreign.note}`;
 }
 
-// Only what is set ends the start or gives a warning; values that ask for what Headgate does anyway do neither.
+// Only what is set gives a warning; values that ask for what Headgate does anyway give none.
 function harmlessNote(harmless: readonly string[]): string {
   return harmless.length === 0 ? "" : ` unless \`${harmless[0]}\``;
 }

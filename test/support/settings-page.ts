@@ -45,14 +45,13 @@ function foreignTable(): string {
   let table = `
 ## Not supported
 
-These variables of envoyproxy/ratelimit are not read. Setting one gives a warning at start,
-or, where going on would be unsafe, ends the start.
+These variables of envoyproxy/ratelimit are not read. Setting one gives a warning at start.
 
-| variable | at start | to know |
-|---|---|---|
+| variable | to know |
+|---|---|
 `;
-  for (const [name, { note, refused }] of foreignNames()) {
-    table += `| \`${name}\` | ${refused ? "refused" : "warning"} | ${cell(note)} |\n`;
+  for (const [name, { note }] of foreignNames()) {
+    table += `| \`${name}\` | ${cell(note)} |\n`;
   }
   return table;
 }

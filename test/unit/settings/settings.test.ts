@@ -226,13 +226,44 @@ describe("variables that are no settings", () => {
   ])("end the start when TLS is half set up: $name", ({ env, says }) => {
     expect(() => readSettings(env)).toThrow(says);
   });
+});
 
-  test.each([{ name: "rules from xDS", env: { CONFIG_TYPE: "GRPC_XDS_SOTW" } }])(
-    "end the start when they ask for $name, which would silently be missing",
-    ({ env }) => {
-      expect(mistakesOf(env)).toHaveLength(1);
-    },
-  );
+describe("a control plane", () => {
+  const XDS = { CONFIG_TYPE: "GRPC_XDS_SOTW" };
+
+  test("sends all rules, unless RULES_DIR names files beside them", () => {
+    expect(readSettings(XDS)).toMatchObject({ configType: "grpc_xds_sotw", readsFiles: false, debugPort: 6070 });
+    expect(readSettings({ ...XDS, RUNTIME_ROOT: "/data", RUNTIME_SUBDIRECTORY: "ratelimit" }).readsFiles).toBe(false);
+    expect(readSettings({ ...XDS, RULES_DIR: "/rules" })).toMatchObject({ readsFiles: true, rulesDir: "/rules" });
+    expect(readSettings({}).readsFiles).toBe(true);
+  });
+
+  test("is told names and headers with any sign in their values", () => {
+    const settings = readSettings({
+      ...XDS,
+      CONFIG_GRPC_XDS_NODE_METADATA: "a=1, b=x=y",
+      CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: "x-time:10:30,x-b: c d",
+    });
+    expect([...settings.xdsNodeMetadata]).toEqual([
+      ["a", "1"],
+      ["b", "x=y"],
+    ]);
+    expect([...(settings.xdsHeaders ?? [])]).toEqual([
+      ["x-time", "10:30"],
+      ["x-b", "c d"],
+    ]);
+    expect(describeSettings(settings).CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS).toBe("[redacted]");
+    expect(mistakesOf({ CONFIG_GRPC_XDS_NODE_METADATA: "a:1" })).toEqual([expect.stringContaining("name=value")]);
+  });
+
+  test("needs a key with its certificate", () => {
+    const env = {
+      ...XDS,
+      CONFIG_GRPC_XDS_SERVER_USE_TLS: "true",
+      CONFIG_GRPC_XDS_CLIENT_TLS_CERT: import.meta.filename,
+    };
+    expect(mistakesOf(env)).toEqual([expect.stringContaining("expected both or none")]);
+  });
 });
 
 test("a port set by Kubernetes for a Service is recognised", () => {

@@ -1,0 +1,68 @@
+// Where rules come from: files, or a control plane with files beside it.
+
+import { Reloader } from "../config/reload.ts";
+import type { ReloadLog, RuleSource } from "../config/rule-keeper.ts";
+import type { Clock } from "../core/clock.ts";
+import type { CompileOptions } from "../rules/compile.ts";
+import type { Settings } from "../settings.ts";
+import type { ControlPlane } from "../xds/ads-stream.ts";
+import { XdsRules } from "../xds/xds-rules.ts";
+
+/** The rules of a process; `xds` is the same source where it is a control plane. */
+export interface OpenRules {
+  readonly reloader: RuleSource;
+  readonly xds: XdsRules | undefined;
+}
+
+export interface OpenRulesOptions {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly logger: ReloadLog;
+  readonly version: string;
+  /** The process's number if it is one of several workers. */
+  readonly link?: { readonly number: number } | undefined;
+}
+
+/** Makes the source; nothing is read before its `start`. `changed` is called when the control plane comes, goes or sends. */
+export function openRules(
+  { settings, clock, logger, version, link }: OpenRulesOptions,
+  compile: Omit<CompileOptions, "version" | "hash">,
+  changed: () => void,
+): OpenRules {
+  const choice = { everyFile: settings.readsEveryFile, dotFiles: !settings.ignoresDotFiles };
+  const { rulesDir: directory, rulesPollIntervalMs: pollIntervalMs } = settings;
+  if (settings.configType === "file") {
+    const load = { ...compile, ...choice };
+    return { reloader: new Reloader({ directory, load, clock, log: logger, pollIntervalMs }), xds: undefined };
+  }
+  const xds = new XdsRules({
+    plane: planeOf(settings, version),
+    pauses: {
+      initialMs: settings.xdsInitialPauseMs ?? settings.xdsRetryMs,
+      maxMs: settings.xdsMaxPauseMs,
+      jitters: settings.xdsJitters,
+    },
+    compile,
+    files: settings.readsFiles ? { directory, choice, pollIntervalMs } : undefined,
+    cacheFile: settings.rulesCache,
+    // Of several workers one writes; each of them reads.
+    writesCache: link === undefined || link.number === 1,
+    clock,
+    log: logger,
+    changed,
+  });
+  return { reloader: xds, xds };
+}
+
+function planeOf(settings: Settings, programVersion: string): ControlPlane {
+  const { xdsCaFile: caFile, xdsCertFile: certFile, xdsKeyFile: keyFile, xdsServerName: serverName } = settings;
+  return {
+    url: settings.xdsUrl,
+    nodeId: settings.xdsNodeId,
+    nodeMetadata: settings.xdsNodeMetadata,
+    headers: settings.xdsHeaders ?? new Map(),
+    messageBytesMax: settings.xdsMessageBytesMax,
+    tls: settings.xdsUsesTls ? { caFile, certFile, keyFile, serverName } : undefined,
+    programVersion,
+  };
+}

@@ -1,0 +1,183 @@
+// One stream to a control plane, by grpc-js: opened once, with a channel of its own and certificates as they are by then. What
+// is said on it is session.ts's to decide.
+
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import {
+  type ChannelCredentials,
+  Client,
+  type ClientDuplexStream,
+  credentials,
+  Metadata,
+  type MethodDefinition,
+} from "@grpc/grpc-js";
+import { loadSync } from "@grpc/proto-loader";
+import { RATE_LIMIT_TYPE } from "./discovery.ts";
+
+/** Where the control plane is and what to tell it. */
+export interface ControlPlane {
+  /** A gRPC target. */
+  readonly url: string;
+  readonly nodeId: string;
+  readonly nodeMetadata: ReadonlyMap<string, string>;
+  /** Sent with the stream. */
+  readonly headers: ReadonlyMap<string, string>;
+  /** Longest answer that is read. */
+  readonly messageBytesMax: number;
+  /** Undefined: plaintext. */
+  readonly tls: ControlPlaneTls | undefined;
+  /** Version of this program. */
+  readonly programVersion: string;
+}
+
+/** Files are PEM and read for every stream, so that renewed ones count from the next one on. */
+export interface ControlPlaneTls {
+  /** Authorities of the server's certificate; undefined: those of Node.js. */
+  readonly caFile: string | undefined;
+  readonly certFile: string | undefined;
+  readonly keyFile: string | undefined;
+  /** The name that the server's certificate must carry; undefined: the host of the URL. */
+  readonly serverName: string | undefined;
+}
+
+/** Who is told of a stream. `ended` comes once, and nothing after it. */
+export interface StreamListener {
+  connected(): void;
+  message(bytes: Buffer): void;
+  ended(why: string): void;
+}
+
+/** What a request says beside who asks. */
+export interface StreamRequest {
+  readonly version: string;
+  readonly nonce: string;
+  readonly refusal: string | undefined;
+}
+
+/** grpc-go sends away who pings more often than every five minutes, unless its server says otherwise. */
+const PING_EVERY_MS = 310_000;
+const PING_ANSWER_MS = 20_000;
+/** How long a connection may take until it stands. */
+const CONNECT_MS_MAX = 20_000;
+/** How much of a refusal is told: the whole of a large set's would be longer than servers read. */
+const REFUSAL_CHARS_MAX = 4_000;
+
+type Duplex = ClientDuplexStream<object, Buffer>;
+
+/** One stream. Begins to connect at once. */
+export class AdsStream {
+  readonly #plane: ControlPlane;
+  readonly #listener: StreamListener;
+  #client: Client | undefined;
+  #call: Duplex | undefined;
+  #connectTimer: NodeJS.Timeout | undefined;
+  #isEnded = false;
+
+  constructor(plane: ControlPlane, listener: StreamListener) {
+    this.#plane = plane;
+    this.#listener = listener;
+    try {
+      this.#begin();
+    } catch (cause) {
+      // A certificate that can't be read, a target that makes no sense. Told later, as every other end.
+      const why = cause instanceof Error ? cause.message : String(cause);
+      setImmediate(() => this.#end(why));
+    }
+  }
+
+  send({ version, nonce, refusal }: StreamRequest): void {
+    const { nodeId, nodeMetadata, programVersion } = this.#plane;
+    const fields = Object.fromEntries([...nodeMetadata].map(([key, value]) => [key, { stringValue: value }]));
+    this.#call?.write({
+      version_info: version,
+      node: {
+        id: nodeId,
+        ...(nodeMetadata.size === 0 ? {} : { metadata: { fields } }),
+        user_agent_name: "headgate",
+        user_agent_version: programVersion,
+      },
+      type_url: RATE_LIMIT_TYPE,
+      response_nonce: nonce,
+      ...(refusal === undefined ? {} : { error_detail: { message: refusal.slice(0, REFUSAL_CHARS_MAX) } }),
+    });
+  }
+
+  /** Ends the stream; nobody is told. */
+  close(): void {
+    this.#isEnded = true;
+    clearTimeout(this.#connectTimer);
+    this.#call?.cancel();
+    this.#client?.close();
+  }
+
+  #begin(): void {
+    const { url, headers } = this.#plane;
+    const client = new Client(url, credentialsOf(this.#plane.tls), channelOptions(this.#plane));
+    this.#client = client;
+    const metadata = new Metadata();
+    for (const [key, value] of headers) metadata.add(key, value);
+    const { path, requestSerialize } = streamMethod();
+    const call = client.makeBidiStreamRequest(path, requestSerialize, (bytes: Buffer) => bytes, metadata) as Duplex;
+    this.#call = call;
+    call.on("data", (bytes: Buffer) => {
+      if (!this.#isEnded) this.#listener.message(bytes);
+    });
+    // An end without an error comes as a status; an error comes as both.
+    call.on("error", (error) => this.#end(error.message));
+    call.on("status", ({ code, details }) => this.#end(`the server ended the stream: ${details || `status ${code}`}`));
+    this.#watchConnection(client);
+  }
+
+  #watchConnection(client: Client): void {
+    const late = () => this.#end(`no connection within ${CONNECT_MS_MAX / 1_000} s`);
+    this.#connectTimer = setTimeout(late, CONNECT_MS_MAX);
+    client.waitForReady(Number.POSITIVE_INFINITY, (error) => {
+      clearTimeout(this.#connectTimer);
+      if (!this.#isEnded && !error) this.#listener.connected();
+    });
+  }
+
+  #end(why: string): void {
+    if (this.#isEnded) return;
+    this.close();
+    this.#listener.ended(why);
+  }
+}
+
+function credentialsOf(tls: ControlPlaneTls | undefined): ChannelCredentials {
+  if (tls === undefined) return credentials.createInsecure();
+  const { caFile, certFile, keyFile } = tls;
+  const read = (file: string | undefined) => (file === undefined ? null : readFileSync(file));
+  return credentials.createSsl(read(caFile), read(keyFile), read(certFile));
+}
+
+function channelOptions({ messageBytesMax, tls }: ControlPlane): object {
+  return {
+    "grpc.max_receive_message_length": messageBytesMax,
+    "grpc.keepalive_time_ms": PING_EVERY_MS,
+    "grpc.keepalive_timeout_ms": PING_ANSWER_MS,
+    "grpc.enable_retries": 0,
+    "grpc.service_config_disable_resolution": 1,
+    // A channel that is tried anew must not wait for what an earlier one has learnt.
+    "grpc.use_local_subchannel_pool": 1,
+    ...(tls?.serverName === undefined
+      ? {}
+      : { "grpc.ssl_target_name_override": tls.serverName, "grpc.default_authority": tls.serverName }),
+  };
+}
+
+const METHOD = "StreamAggregatedResources";
+const SERVICE = "envoy.service.discovery.v3.AggregatedDiscoveryService";
+// As many levels up from src/xds as from dist/xds.
+const PROTO_ROOT = fileURLToPath(new URL("../../proto/", import.meta.url));
+
+let method: MethodDefinition<object, Buffer> | undefined;
+
+function streamMethod(): MethodDefinition<object, Buffer> {
+  if (method !== undefined) return method;
+  const definition = loadSync(["envoy/service/discovery/v3/ads.proto"], { includeDirs: [PROTO_ROOT], keepCase: true });
+  const service = definition[SERVICE] as unknown as Readonly<Record<string, MethodDefinition<object, Buffer>>>;
+  method = service[METHOD];
+  if (method === undefined) throw new Error(`proto/ has no ${SERVICE}/${METHOD}`);
+  return method;
+}

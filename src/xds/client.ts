@@ -1,0 +1,130 @@
+// Keeps a stream to the control plane: joins the state machine (session.ts) with streams, timers and whoever judges sets.
+
+import type { Clock } from "../core/clock.ts";
+import { AdsStream, type ControlPlane } from "./ads-stream.ts";
+import { type DiscoveryAnswer, readAnswer } from "./discovery.ts";
+import { type SessionAction, type SessionEvent, type SessionPauses, type StreamState, XdsSession } from "./session.ts";
+
+/** What the client writes its log with. */
+export interface ClientLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+export interface XdsClientOptions {
+  readonly plane: ControlPlane;
+  readonly pauses: SessionPauses;
+  readonly clock: Clock;
+  readonly log: ClientLog;
+  /** Puts a set in force: resolves to undefined, or to why it can't be used. Must not reject. Never called twice at once. */
+  readonly judge: (answer: DiscoveryAnswer) => Promise<string | undefined>;
+  /** The stream came up, ended or sent something. */
+  readonly changed: () => void;
+}
+
+/** What `/config` and metrics show of the stream. */
+export interface ClientStatus {
+  readonly state: StreamState;
+  readonly streams: number;
+  readonly answers: number;
+  readonly refusals: number;
+  /** Why the last stream ended; undefined if none has. */
+  readonly lastEnd: string | undefined;
+}
+
+/** One control plane's client. */
+export class XdsClient {
+  readonly #options: XdsClientOptions;
+  readonly #session: XdsSession<DiscoveryAnswer>;
+  #stream: AdsStream | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #streams = 0;
+  #answers = 0;
+  #refusals = 0;
+
+  constructor(options: XdsClientOptions) {
+    this.#options = options;
+    this.#session = new XdsSession(options.pauses, Math.random);
+  }
+
+  start(): void {
+    this.#handle({ kind: "start" });
+  }
+
+  close(): void {
+    this.#handle({ kind: "stop" });
+    clearTimeout(this.#timer);
+  }
+
+  status(): ClientStatus {
+    const { state, lastEnd } = this.#session;
+    return { state, streams: this.#streams, answers: this.#answers, refusals: this.#refusals, lastEnd };
+  }
+
+  #handle(event: SessionEvent<DiscoveryAnswer>): void {
+    const before = this.#session.state;
+    for (const action of this.#session.handle(event, this.#nowMs())) this.#do(action);
+    this.#setTimer();
+    const after = this.#session.state;
+    if (before !== after) this.#tell(after);
+    this.#options.changed();
+  }
+
+  #do(action: SessionAction<DiscoveryAnswer>): void {
+    if (action.kind === "open") this.#open(action.stream);
+    else if (action.kind === "close") this.#stream?.close();
+    else if (action.kind === "send") {
+      if (action.refusal !== undefined) this.#refusals++;
+      this.#stream?.send(action);
+    } else void this.#judge(action.answer);
+  }
+
+  #open(stream: number): void {
+    this.#streams++;
+    this.#stream = new AdsStream(this.#options.plane, {
+      connected: () => this.#handle({ kind: "connected", stream }),
+      message: (bytes) => this.#receive(stream, bytes),
+      ended: (why) => this.#handle({ kind: "ended", stream, why }),
+    });
+  }
+
+  #receive(stream: number, bytes: Buffer): void {
+    let answer: DiscoveryAnswer;
+    try {
+      answer = readAnswer(bytes);
+    } catch (cause) {
+      // Without a nonce it can't be refused: only another stream helps.
+      this.#stream?.close();
+      const why = `the server sent what is no answer: ${cause instanceof Error ? cause.message : String(cause)}`;
+      this.#handle({ kind: "ended", stream, why });
+      return;
+    }
+    this.#answers++;
+    this.#handle({ kind: "answer", stream, answer });
+  }
+
+  async #judge(answer: DiscoveryAnswer): Promise<void> {
+    const refusal = await this.#options.judge(answer);
+    this.#handle({ kind: "judged", refusal });
+  }
+
+  #tell(state: StreamState): void {
+    const { plane, log } = this.#options;
+    const fields = { server: plane.url, node: plane.nodeId };
+    if (state !== "not connected") log.info(fields, `the control plane: ${state}`);
+    else log.warn({ ...fields, why: this.#session.lastEnd }, "the control plane is away; the rules in force stay");
+  }
+
+  #setTimer(): void {
+    clearTimeout(this.#timer);
+    const { wakeAtMs } = this.#session;
+    if (wakeAtMs === Number.POSITIVE_INFINITY) return;
+    // A millisecond more, so that it is not woken just before.
+    const waitMs = Math.max(0, wakeAtMs - this.#nowMs()) + 1;
+    this.#timer = setTimeout(() => this.#handle({ kind: "time" }), waitMs).unref();
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.nowUs() / 1_000;
+  }
+}

@@ -1,0 +1,59 @@
+// Compiles the resources of a control plane together with the files that stand beside them. Whether a set is good is the
+// resources' business alone: what is wrong with a file leaves the file out.
+
+import { runInTurns } from "../config/in-turns.ts";
+import { type CompileOptions, type CompileResult, compileSteps } from "../rules/compile.ts";
+import { formatProblem } from "../rules/problems.ts";
+import type { Problem } from "../rules/rule-set.ts";
+import type { SourceFile } from "../rules/source.ts";
+
+/** What became of a set. */
+export interface SetResult extends CompileResult {
+  /** Names of files that were left out, for errors that they have by themselves or beside these resources. */
+  readonly leftOut: readonly string[];
+  /** Those errors. */
+  readonly faults: readonly Problem[];
+}
+
+/**
+ * Compiles beside calls. Resources go first, in the order of their names, for a control plane's own order means nothing. If
+ * the result has no rule set, its errors are the resources'.
+ */
+export async function compileSet(
+  resources: readonly SourceFile[],
+  files: readonly SourceFile[],
+  options: CompileOptions,
+): Promise<SetResult> {
+  const sorted = resources.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  const problems: Problem[] = [];
+  const leftOut: string[] = [];
+  const faults: Problem[] = [];
+  let beside = files;
+  for (;;) {
+    const result = await runInTurns(compileSteps([...sorted, ...beside], options));
+    if (result.ruleSet !== undefined || beside.length === 0) {
+      const all = [...result.problems, ...problems];
+      const ruleSet = result.ruleSet === undefined ? undefined : { ...result.ruleSet, warnings: all };
+      return { ruleSet, problems: all, leftOut, faults };
+    }
+    const errors = result.problems.filter(({ severity }) => severity === "error");
+    const faulty = beside.filter(({ name }) => errors.some(({ file }) => file === name));
+    // Errors that only a resource shows are its own, or come from a file all the same: without files it will be seen.
+    const goes = faulty.length > 0 ? faulty : beside;
+    for (const { name } of goes) {
+      const own = errors.filter(({ file }) => file === name);
+      const why = own.length > 0 ? own : errors;
+      leftOut.push(name);
+      faults.push(...why);
+      problems.push(leftOutWarning(name, why));
+    }
+    beside = beside.filter((file) => !goes.includes(file));
+  }
+}
+
+function leftOutWarning(file: string, errors: readonly Problem[]): Problem {
+  const [first] = errors;
+  const why = first === undefined ? "" : `: ${formatProblem(first)}`;
+  const message = `the file is left out, for the rules of the control plane can't be used with it${why}`;
+  return { severity: "warning", file, line: 1, column: 1, message };
+}

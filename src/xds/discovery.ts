@@ -1,0 +1,82 @@
+// The messages of the stream (proto/envoy/service/discovery): an answer read from the wire, its resources left as bytes.
+
+import { createHash } from "node:crypto";
+import { RequestError } from "../core/errors.ts";
+import { WireReader, WireType } from "../rls/wire-reader.ts";
+
+/** The one type that is asked for. */
+export const RATE_LIMIT_TYPE = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig";
+
+/** A resource as it came. `value` is a buffer of its own. */
+export interface WireResource {
+  readonly typeUrl: string;
+  readonly value: Buffer;
+}
+
+/** What a control plane sent. */
+export interface DiscoveryAnswer {
+  readonly version: string;
+  readonly nonce: string;
+  readonly resources: readonly WireResource[];
+  /** Equal for answers that hold the same resources, in whatever order; hex. */
+  readonly digest: string;
+}
+
+/** Reads an answer. Throws RequestError if the bytes are none. */
+export function readAnswer(bytes: Buffer): DiscoveryAnswer {
+  const answer = { version: "", nonce: "", resources: [] as WireResource[] };
+  const wire = new WireReader();
+  wire.open(bytes);
+  eachField(wire, bytes.length, (field) => {
+    if (field === 1) answer.version = readText(wire, bytes);
+    else if (field === 2) answer.resources.push(readResource(wire, bytes));
+    else if (field === 5) answer.nonce = readText(wire, bytes);
+    else return false;
+    return true;
+  });
+  return { ...answer, digest: digestOf(answer.resources) };
+}
+
+/** The order of resources is that of a map in the server, another one each time. */
+export function digestOf(resources: readonly WireResource[]): string {
+  const parts = resources.map(({ typeUrl, value }) =>
+    createHash("sha256").update(typeUrl).update("\n").update(value).digest("hex"),
+  );
+  return createHash("sha256").update(parts.sort().join("\n")).digest("hex");
+}
+
+function readResource(wire: WireReader, bytes: Buffer): WireResource {
+  const resource = { typeUrl: "", value: Buffer.alloc(0) as Buffer };
+  const outer = wire.end;
+  eachField(wire, wire.readEnd(), (field) => {
+    if (field === 1) resource.typeUrl = readText(wire, bytes);
+    else if (field === 2) resource.value = readBytes(wire, bytes);
+    else return false;
+    return true;
+  });
+  wire.end = outer;
+  return resource;
+}
+
+function eachField(wire: WireReader, end: number, readField: (field: number) => boolean): void {
+  wire.end = end;
+  while (wire.position < end) {
+    const tag = wire.readTag();
+    const isBytes = (tag & 7) === WireType.bytes;
+    // All fields that are known hold bytes.
+    if (!isBytes || !readField(tag >>> 3)) wire.skip(tag);
+  }
+  if (wire.position > end) throw new RequestError("REQUEST_MALFORMED", "a field ends behind its message");
+}
+
+function readText(wire: WireReader, bytes: Buffer): string {
+  return readBytes(wire, bytes).toString("utf8");
+}
+
+// A copy: a part of the whole message would keep all of it, and all of it would travel to the thread that parses.
+function readBytes(wire: WireReader, bytes: Buffer): Buffer {
+  const end = wire.readEnd();
+  const part = new Uint8Array(bytes.subarray(wire.position, end));
+  wire.position = end;
+  return Buffer.from(part.buffer);
+}

@@ -1,0 +1,111 @@
+// The last good set of a control plane in a file (RULES_CACHE): a first line that says what it is, then a line for each
+// resource. Replaced as a whole, so that who reads it never finds half a set.
+
+import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { type DiscoveryAnswer, digestOf, RATE_LIMIT_TYPE, type WireResource } from "./discovery.ts";
+
+/** A set that was kept, and when. */
+export interface KeptSet {
+  readonly set: Pick<DiscoveryAnswer, "version" | "resources" | "digest">;
+  readonly savedAtUs: number;
+}
+
+/** What reading and writing is told to. */
+export interface CacheLog {
+  warn(fields: object, message: string): void;
+}
+
+/** What the first line begins with. */
+const FORMAT = "headgate rules cache 1";
+/** Characters of resources between two turns of the event loop. */
+const PART_CHARS = 1_048_576;
+
+interface Head {
+  readonly format: string;
+  readonly saved_at: string;
+  readonly version: string;
+  /** Of all resources; a file that was cut or changed has another one. */
+  readonly digest: string;
+}
+
+/** True if the text is such a file. */
+export function isCacheText(text: string): boolean {
+  return text.startsWith(`{"format":"${FORMAT}"`);
+}
+
+/** The set that a file's text holds. Throws an Error with one sentence if it is damaged. */
+export function readCacheText(text: string): KeptSet {
+  const [first = "", ...lines] = text.trimEnd().split("\n");
+  const head = JSON.parse(first) as Head;
+  if (head.format !== FORMAT) throw new Error(`expected a file of format '${FORMAT}'`);
+  const resources: WireResource[] = lines.map((line) => ({
+    typeUrl: RATE_LIMIT_TYPE,
+    value: Buffer.from(new Uint8Array(Buffer.from(line, "base64")).buffer),
+  }));
+  if (digestOf(resources) !== head.digest) throw new Error("its digest is another one: it was cut or changed");
+  const savedAtUs = Date.parse(head.saved_at) * 1_000;
+  return { set: { version: head.version, resources, digest: head.digest }, savedAtUs };
+}
+
+/** One file. */
+export class CacheFile {
+  readonly #path: string;
+  readonly #log: CacheLog;
+  #writtenDigest: string | undefined;
+
+  constructor(path: string, log: CacheLog) {
+    this.#path = path;
+    this.#log = log;
+  }
+
+  /** What was kept; undefined, said in the log unless there is no file, if nothing can be read. */
+  async read(): Promise<KeptSet | undefined> {
+    try {
+      return readCacheText(await readFile(this.#path, "latin1"));
+    } catch (cause) {
+      if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return undefined;
+      this.#log.warn(
+        { file: this.#path, reason: reasonOf(cause) },
+        "the rules that RULES_CACHE has kept can't be read",
+      );
+      return undefined;
+    }
+  }
+
+  /** Keeps a set. Never rejects: rules are in force without it, too. */
+  async write({ version, resources, digest }: KeptSet["set"], nowUs: number): Promise<void> {
+    if (digest === this.#writtenDigest) return;
+    const draft = `${this.#path}.new`;
+    try {
+      await mkdir(dirname(this.#path), { recursive: true });
+      const file = await open(draft, "w", 0o600);
+      try {
+        const head: Head = { format: FORMAT, saved_at: new Date(nowUs / 1_000).toISOString(), version, digest };
+        await file.write(`${JSON.stringify(head)}\n`);
+        let part = "";
+        for (const { value } of resources) {
+          part += `${value.toString("base64")}\n`;
+          if (part.length < PART_CHARS) continue;
+          await file.write(part);
+          await nextTurn();
+          part = "";
+        }
+        await file.write(part);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await rename(draft, this.#path);
+      this.#writtenDigest = digest;
+    } catch (cause) {
+      await rm(draft, { force: true }).catch(() => undefined);
+      this.#log.warn({ file: this.#path, reason: reasonOf(cause) }, "the rules can't be kept in RULES_CACHE");
+    }
+  }
+}
+
+function reasonOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
+}

@@ -1,0 +1,261 @@
+// Rules from a control plane, with files beside them: each set is judged by the compiler, the last good one stays in force,
+// and is kept in a file (RULES_CACHE) for a start while the control plane is away.
+
+import { createHash } from "node:crypto";
+import { parseAside } from "../config/parse-aside.ts";
+import { type FileChoice, type RuleFiles, readRuleFiles } from "../config/read-files.ts";
+import { type ReloadLog, RuleKeeper, type RuleSource, type RulesStatus } from "../config/rule-keeper.ts";
+import { DirectoryWatcher } from "../config/watch.ts";
+import type { Clock } from "../core/clock.ts";
+import { ConfigError } from "../core/errors.ts";
+import { textOf } from "../core/request.ts";
+import type { CompileOptions } from "../rules/compile.ts";
+import { formatProblem } from "../rules/problems.ts";
+import type { Problem, RuleSet } from "../rules/rule-set.ts";
+import type { ControlPlane } from "./ads-stream.ts";
+import { type ClientStatus, XdsClient } from "./client.ts";
+import { compileSet, type SetResult } from "./compile-set.ts";
+import { type DiscoveryAnswer, RATE_LIMIT_TYPE } from "./discovery.ts";
+import { CacheFile } from "./rules-cache.ts";
+import type { SessionPauses } from "./session.ts";
+
+export interface XdsRulesOptions {
+  readonly plane: ControlPlane;
+  readonly pauses: SessionPauses;
+  /** Version and hash are counted here. */
+  readonly compile: Omit<CompileOptions, "version" | "hash">;
+  /** Rule files that join each set; undefined: none. */
+  readonly files: BesideFiles | undefined;
+  /** Where the last good set is kept; undefined: nowhere. */
+  readonly cacheFile: string | undefined;
+  /** False for all but one of several processes that share the file: they read it and don't write it. */
+  readonly writesCache: boolean;
+  readonly clock: Clock;
+  readonly log: ReloadLog;
+  /** Something that `xdsStatus` shows has changed. */
+  readonly changed: () => void;
+}
+
+export interface BesideFiles {
+  readonly directory: string;
+  readonly choice: FileChoice;
+  readonly pollIntervalMs: number;
+}
+
+/** How the control plane stands. Times are microseconds since the epoch. */
+export interface XdsStatus extends ClientStatus {
+  readonly server: string;
+  readonly node: string;
+  /** Version of the set in force; undefined without one. */
+  readonly version: string | undefined;
+  /** When the set in force was last heard of from the control plane, or kept in the file. */
+  readonly heardAtUs: number | undefined;
+  /** True while the set in force is that of RULES_CACHE, which the control plane has not confirmed yet. */
+  readonly isKept: boolean;
+  /** What the last set was refused with, if it was. */
+  readonly lastRefusal: { readonly atUs: number; readonly version: string; readonly message: string } | undefined;
+}
+
+/** A set that compiled. */
+type GoodSet = Pick<DiscoveryAnswer, "version" | "resources" | "digest">;
+
+/** How long a start waits for the first set, so that a process that is new in a fleet has rules before it has calls. */
+const FIRST_SET_MS_MAX = 5_000;
+
+const NO_FILES: RuleFiles = { files: [], failures: [], hash: "" };
+/** Problems that a refusal tells the control plane. */
+const REFUSAL_PROBLEMS_MAX = 20;
+
+/** The rules that a control plane sends. */
+export class XdsRules implements RuleSource {
+  readonly #options: XdsRulesOptions;
+  readonly #keeper: RuleKeeper;
+  readonly #client: XdsClient;
+  readonly #cache: CacheFile | undefined;
+  readonly #watcher: DirectoryWatcher | undefined;
+  /** Sets and files are taken in one after another. */
+  #work: Promise<unknown> = Promise.resolve();
+  #set: GoodSet | undefined;
+  #heardAtUs: number | undefined;
+  #isKept = false;
+  #lastRefusal: XdsStatus["lastRefusal"];
+  /** The files as they were good last. */
+  #files = NO_FILES;
+  #seenFilesHash: string | undefined;
+  #firstJudged: () => void = () => undefined;
+
+  constructor(options: XdsRulesOptions) {
+    this.#options = options;
+    const { clock, log, plane, pauses, cacheFile, files, changed } = options;
+    this.#keeper = new RuleKeeper({ clock, log, origin: { server: plane.url } });
+    this.#cache = cacheFile === undefined ? undefined : new CacheFile(cacheFile, log);
+    this.#client = new XdsClient({ plane, pauses, clock, log, changed, judge: (answer) => this.#queue(answer) });
+    if (files === undefined) return;
+    this.#watcher = new DirectoryWatcher({
+      directory: files.directory,
+      choice: files.choice,
+      pollIntervalMs: files.pollIntervalMs,
+      isKnown: (hash) => hash === this.#seenFilesHash,
+      onChange: () => this.reload(),
+    });
+  }
+
+  get current(): RuleSet | undefined {
+    return this.#keeper.current;
+  }
+
+  /** Reads files and the kept set, begins to listen, and waits a moment for the first set if none was kept. */
+  async start(): Promise<void> {
+    await this.reload();
+    await this.#useKept();
+    const first = new Promise<void>((resolve) => {
+      this.#firstJudged = resolve;
+    });
+    this.#client.start();
+    this.#watcher?.start();
+    if (this.#set !== undefined) return;
+    let timer: NodeJS.Timeout | undefined;
+    await Promise.race([
+      first,
+      new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, FIRST_SET_MS_MAX);
+      }),
+    ]);
+    clearTimeout(timer);
+  }
+
+  /** Reads the files beside the control plane's rules again. */
+  async reload(): Promise<void> {
+    const { files } = this.#options;
+    if (files === undefined) return;
+    await this.#inTurn(() => this.#readFiles(files));
+  }
+
+  subscribe(listener: (ruleSet: RuleSet) => void): () => void {
+    return this.#keeper.subscribe(listener);
+  }
+
+  status(): RulesStatus {
+    return this.#keeper.status(this.#options.files?.directory);
+  }
+
+  xdsStatus(): XdsStatus {
+    const { url, nodeId } = this.#options.plane;
+    return {
+      ...this.#client.status(),
+      server: url,
+      node: nodeId,
+      version: this.#set?.version,
+      heardAtUs: this.#heardAtUs,
+      isKept: this.#isKept,
+      lastRefusal: this.#lastRefusal,
+    };
+  }
+
+  close(): void {
+    this.#client.close();
+    this.#watcher?.close();
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T | undefined> {
+    const done = this.#work.then(work).catch((cause: unknown) => {
+      this.#keeper.fault(cause, "");
+      return undefined;
+    });
+    this.#work = done;
+    return done;
+  }
+
+  async #queue(answer: DiscoveryAnswer): Promise<string | undefined> {
+    let refusal: string | undefined = "the set can't be judged: see the log of the rate limit service";
+    await this.#inTurn(async () => {
+      refusal = await this.#judge(answer);
+    });
+    this.#firstJudged();
+    return refusal;
+  }
+
+  async #judge(answer: DiscoveryAnswer): Promise<string | undefined> {
+    const foreign = answer.resources.find(({ typeUrl }) => typeUrl !== RATE_LIMIT_TYPE);
+    if (foreign !== undefined) {
+      return this.#refuse(answer, [`expected resources of type ${RATE_LIMIT_TYPE}, got ${foreign.typeUrl}`], []);
+    }
+    const before = this.#keeper.current;
+    const result = await this.#compile(answer, this.#files);
+    if (result.ruleSet === undefined) {
+      const errors = result.problems.filter(({ severity }) => severity === "error").map(formatProblem);
+      return this.#refuse(answer, errors, result.problems);
+    }
+    const isNews = this.#set?.digest !== answer.digest;
+    this.#set = answer;
+    this.#heardAtUs = this.#options.clock.nowUs();
+    this.#isKept = false;
+    this.#lastRefusal = undefined;
+    if (isNews) this.#warnOfLoss(before, result.ruleSet);
+    this.#keeper.accept(result.ruleSet);
+    if (this.#options.writesCache) await this.#cache?.write(answer, this.#heardAtUs);
+    return undefined;
+  }
+
+  #refuse({ version, digest }: GoodSet, lines: readonly string[], problems: readonly Problem[]): string {
+    const count = lines.length === 1 ? "1 error" : `${lines.length} errors`;
+    const message = `the control plane's set, version ${JSON.stringify(version)}, can't be used: ${count}`;
+    this.#keeper.refuse(new ConfigError("CONFIG_RULES", message, lines), digest, problems);
+    const told = lines.slice(0, REFUSAL_PROBLEMS_MAX).join("\n");
+    this.#lastRefusal = { atUs: this.#options.clock.nowUs(), version, message: told };
+    return told;
+  }
+
+  async #compile(set: GoodSet | undefined, files: RuleFiles): Promise<SetResult> {
+    const resources = set?.resources ?? [];
+    const sources = await parseAside(resources.map(({ value }) => ({ name: "", bytes: value, isResource: true })));
+    return compileSet(sources, await parseAside(files.files), {
+      ...this.#options.compile,
+      version: this.#keeper.nextVersion,
+      hash: createHash("sha256").update(`${set?.digest}\n${files.hash}`).digest("hex"),
+    });
+  }
+
+  async #readFiles({ directory, choice }: BesideFiles): Promise<void> {
+    const files = await readRuleFiles(directory, choice);
+    this.#seenFilesHash = files.hash;
+    const result = await this.#compile(this.#set, files);
+    const failures = files.failures.map(({ name, message }) => `${name}: ${message}`);
+    const faults = [...failures, ...result.faults.map(formatProblem)];
+    if (faults.length > 0) {
+      const message = `the rule files in ${directory} can't stand beside the control plane's rules`;
+      this.#keeper.refuse(new ConfigError("CONFIG_RULES", message, faults), files.hash, result.faults);
+      return;
+    }
+    this.#files = files;
+    if (this.#set !== undefined && result.ruleSet !== undefined) this.#keeper.accept(result.ruleSet);
+  }
+
+  async #useKept(): Promise<void> {
+    const kept = await this.#cache?.read();
+    if (kept === undefined) return;
+    await this.#inTurn(async () => {
+      const { ruleSet, problems } = await this.#compile(kept.set, this.#files);
+      if (ruleSet === undefined) {
+        const lines = problems.filter(({ severity }) => severity === "error").map(formatProblem);
+        const error = new ConfigError("CONFIG_RULES", "the rules that RULES_CACHE has kept can't be used", lines);
+        this.#keeper.refuse(error, kept.set.digest, problems);
+        return;
+      }
+      this.#set = kept.set;
+      this.#heardAtUs = kept.savedAtUs;
+      this.#isKept = true;
+      this.#keeper.accept(ruleSet);
+    });
+  }
+
+  // A control plane that sends only what has changed, as some do for types of their own, takes all other domains away.
+  #warnOfLoss(before: RuleSet | undefined, after: RuleSet): void {
+    if (before === undefined || after.domains.size !== 1 || before.domains.size < 2) return;
+    const lost = [...before.domains.keys()].filter((domain) => !after.domains.has(domain)).map(textOf);
+    this.#options.log.warn(
+      { server: this.#options.plane.url, lost: lost.slice(0, REFUSAL_PROBLEMS_MAX), count: lost.length },
+      "all domains but one are gone from the control plane's set: it must send the whole set each time, not what has changed",
+    );
+  }
+}

@@ -1,0 +1,232 @@
+// Rules from a real control plane (go-control-plane's snapshot cache), from its stream to the answers of the service.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { Authority } from "../support/certificates.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { startTestApp, type TestApp } from "../support/test-app.ts";
+import { startXdsServer, type XdsServer, type XdsServerOptions, xdsServerProgram } from "../support/xds-server.ts";
+
+const program = xdsServerProgram();
+const NODE = "headgate-test";
+
+/** A resource whose one rule lets `requests` calls of a user pass. */
+function resource(domain: string, requests: number, unit = "HOUR"): object {
+  const rate_limit = { unit, requests_per_unit: requests };
+  return { name: domain, domain, descriptors: [{ key: "user", rate_limit }] };
+}
+
+describe.runIf(program !== undefined)("rules from a control plane", () => {
+  const ended: (() => Promise<unknown>)[] = [];
+  afterEach(async () => {
+    for (const end of ended.splice(0).reverse()) await end();
+  });
+
+  async function startPlane(options: XdsServerOptions = {}): Promise<XdsServer> {
+    const plane = await startXdsServer(program ?? "", options);
+    ended.push(() => plane.stop());
+    return plane;
+  }
+
+  async function startApp(port: number, env: Readonly<Record<string, string>> = {}): Promise<TestApp> {
+    const app = await startTestApp(
+      {},
+      {
+        CONFIG_TYPE: "GRPC_XDS_SOTW",
+        CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${port}`,
+        CONFIG_GRPC_XDS_NODE_ID: NODE,
+        CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: "50ms",
+        DEBUG_PORT: "0",
+        FORCE_START_WITHOUT_INITIAL_CONFIG: "true",
+        ...env,
+      },
+    );
+    ended.push(() => app.stop());
+    return app;
+  }
+
+  const limitOf = async (app: TestApp, domain = "edge") => {
+    const { statuses } = await app.ask({ domain, descriptors: [{ entries: [{ key: "user", value: "a" }] }] });
+    return statuses[0]?.current_limit?.requests_per_unit;
+  };
+  const stateOf = async (app: TestApp) => {
+    const config = (await (await app.http("/config")).json()) as {
+      rules: { control_plane: Readonly<Record<string, unknown>> };
+    };
+    return config.rules.control_plane;
+  };
+
+  test("limit what callers ask, say who asks, and are taken in by version and nonce", async () => {
+    const plane = await startPlane();
+    plane.serve({ version: "1", resources: [resource("edge", 2), resource("other", 5)] });
+    const app = await startApp(plane.port, {
+      CONFIG_GRPC_XDS_NODE_METADATA: "zone=a,tier=b=c",
+      CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: "x-team:blue, x-time:10:30",
+    });
+    expect((await app.hit({ user: "a" })).overall_code).toBe("OK");
+    expect((await app.hit({ user: "a" })).overall_code).toBe("OK");
+    expect((await app.hit({ user: "a" })).overall_code).toBe("OVER_LIMIT");
+    expect(await limitOf(app, "other")).toBe(5);
+    const [first] = plane.requests();
+    expect(first).toMatchObject({
+      node: NODE,
+      version: "",
+      nonce: "",
+      error: "",
+      names: 0,
+      metadata: { zone: "a", tier: "b=c" },
+    });
+    const acked = await plane.request(({ version }) => version === "1");
+    expect(acked).toMatchObject({ nonce: "1", error: "" });
+    const opened = plane.seen.find((event) => event.event === "open");
+    expect(opened?.headers).toMatchObject({ "x-team": ["blue"], "x-time": ["10:30"] });
+    expect(await stateOf(app)).toMatchObject({ state: "connected", version: "1", refusals: 0, from_cache: false });
+  });
+
+  test("change with each set; a bad one between good ones is refused with its place, and the last good one stays", async () => {
+    const plane = await startPlane();
+    plane.serve({ version: "1", resources: [resource("edge", 2)] });
+    const app = await startApp(plane.port);
+    expect(await limitOf(app)).toBe(2);
+    plane.serve({ version: "2", resources: [resource("edge", 3, "UNKNOWN")] });
+    const refused = await plane.request(({ error }) => error !== "");
+    expect(refused).toMatchObject({
+      version: "1",
+      error: expect.stringContaining("resource edge: descriptors[0].rate_limit.unit: error: unit: expected one of"),
+    });
+    expect(await limitOf(app)).toBe(2);
+    expect(await stateOf(app)).toMatchObject({ version: "1", last_refusal: { version: "2" } });
+    plane.serve({ version: "3", resources: [resource("edge", 4)] });
+    await plane.request(({ version }) => version === "3");
+    expect(await limitOf(app)).toBe(4);
+    // The bad set stood for a moment only, but a client that answers it at once would have refused it a hundred times.
+    expect(plane.requests().filter(({ error }) => error !== "").length).toBeLessThanOrEqual(2);
+  });
+
+  test("can be an empty set, and bytes that are no message are refused", async () => {
+    const plane = await startPlane();
+    plane.serve({ version: "1", resources: [resource("edge", 2)] });
+    const app = await startApp(plane.port);
+    plane.serve({ version: "2", raw: [Buffer.from([0x0a, 0x05, 0x61]).toString("base64")] });
+    expect((await plane.request(({ error }) => error !== "")).error).toContain("the message can't be read");
+    expect(await limitOf(app)).toBe(2);
+    plane.serve({ version: "3", resources: [] });
+    await plane.request(({ version }) => version === "3");
+    expect(await limitOf(app)).toBeUndefined();
+  });
+
+  test("stay while the control plane is away, and one that began anew with a lower version is heard", async () => {
+    const plane = await startPlane();
+    plane.serve({ version: "7", resources: [resource("edge", 2)] });
+    const app = await startApp(plane.port);
+    await plane.request(({ version }) => version === "7");
+    await plane.stop();
+    await expect.poll(async () => (await stateOf(app)).state).toBe("not connected");
+    expect(await limitOf(app)).toBe(2);
+    expect((await app.http("/healthcheck")).status).toBe(200);
+    const again = await startPlane({ port: plane.port });
+    again.serve({ version: "1", resources: [resource("edge", 9)] });
+    await again.request(({ version }) => version === "1");
+    expect(again.requests()[0]).toMatchObject({ version: "", nonce: "" });
+    expect(await limitOf(app)).toBe(9);
+  });
+
+  test("that never come leave the process healthy and its calls failed, so that the caller's own failure mode decides", async () => {
+    const plane = await startPlane({ node: "another" });
+    const app = await startApp(plane.port);
+    expect((await app.http("/healthcheck")).status).toBe(200);
+    expect((await stateOf(app)).state).toBe("connected, nothing sent yet");
+    await expect(app.hit({ user: "a" })).rejects.toThrow(/no rule/);
+  });
+
+  test("are asked for over mutual TLS by a name of their own; renewed certificates count from the next stream on", async () => {
+    const old = new Authority("old");
+    const tls = {
+      cert: join(old.directory, "s.crt"),
+      key: join(old.directory, "s.key"),
+      ca: join(old.directory, "s-ca.crt"),
+    };
+    const mine = {
+      cert: join(old.directory, "c.crt"),
+      key: join(old.directory, "c.key"),
+      ca: join(old.directory, "c-ca.crt"),
+    };
+    const put = (authority: Authority, files: typeof tls, name: string) => {
+      const pair = authority.issue(name);
+      writeFileSync(files.cert, pair.cert);
+      writeFileSync(files.key, pair.key);
+      writeFileSync(files.ca, authority.cert);
+    };
+    put(old, tls, "envoy-gateway");
+    put(old, mine, "envoy-rate-limit");
+    const plane = await startPlane({ tls });
+    plane.serve({ version: "1", resources: [resource("edge", 2)] });
+    const app = await startApp(plane.port, {
+      CONFIG_GRPC_XDS_SERVER_USE_TLS: "true",
+      CONFIG_GRPC_XDS_CLIENT_TLS_CERT: mine.cert,
+      CONFIG_GRPC_XDS_CLIENT_TLS_KEY: mine.key,
+      CONFIG_GRPC_XDS_SERVER_TLS_CACERT: mine.ca,
+      CONFIG_GRPC_XDS_SERVER_TLS_SAN: "envoy-gateway",
+    });
+    expect(await limitOf(app)).toBe(2);
+    const renewed = new Authority("new");
+    put(renewed, tls, "envoy-gateway");
+    put(renewed, mine, "envoy-rate-limit");
+    await plane.stop();
+    const again = await startPlane({ tls, port: plane.port });
+    again.serve({ version: "1", resources: [resource("edge", 3)] });
+    await again.request(({ version }) => version === "1");
+    expect(await limitOf(app)).toBe(3);
+  });
+
+  test("are kept in RULES_CACHE: a process that starts while the control plane is away has them and says how old they are", async () => {
+    const file = join(temporaryFolder("headgate-cache"), "rules");
+    const plane = await startPlane();
+    plane.serve({ version: "4", resources: [resource("edge", 2), resource("b", 3)] });
+    const first = await startApp(plane.port, { RULES_CACHE: file });
+    expect(await limitOf(first)).toBe(2);
+    await plane.request(({ version }) => version === "4");
+    await plane.stop();
+    const second = await startApp(plane.port, { RULES_CACHE: file, FORCE_START_WITHOUT_INITIAL_CONFIG: "false" });
+    expect(await limitOf(second)).toBe(2);
+    expect(await limitOf(second, "b")).toBe(3);
+    expect(await stateOf(second)).toMatchObject({
+      from_cache: true,
+      version: "4",
+      heard_at: expect.stringMatching(/^20/),
+    });
+    expect((await second.http("/healthcheck")).status).toBe(200);
+    expect(await (await second.http("/readyz")).text()).toContain("RULES_CACHE kept at 20");
+    // A file that was cut is not half a set.
+    writeFileSync(file, readFileSync(file).subarray(0, -10));
+    const third = await startApp(plane.port, { RULES_CACHE: file });
+    await expect(third.hit({ user: "a" })).rejects.toThrow(/no rule/);
+    expect(third.log.join("\n")).toContain("can't be read");
+  });
+
+  test("are joined by the files of RULES_DIR; a rule of a file that the control plane has, too, is left out", async () => {
+    const plane = await startPlane();
+    plane.serve({ version: "1", resources: [resource("edge", 2)] });
+    const folder = temporaryFolder("headgate-beside");
+    const file = (text: string) => writeFileSync(join(folder, "beside.yaml"), text);
+    file(
+      "domain: edge\nglobal_limit: { requests_per_unit: 3, unit: hour }\ndescriptors:\n" +
+        "  - { key: user, rate_limit: { requests_per_unit: 99, unit: hour } }\n" +
+        "  - { key: tenant, rate_limit: { requests_per_unit: 7, unit: hour } }\n",
+    );
+    const app = await startApp(plane.port, { RULES_DIR: folder, RULES_POLL_INTERVAL: "100ms" });
+    expect(await limitOf(app)).toBe(2);
+    expect((await app.hit({ tenant: "t" })).statuses[0]?.current_limit?.requests_per_unit).toBe(7);
+    await app.hit({ tenant: "t" });
+    expect((await app.hit({ tenant: "t" })).overall_code).toBe("OVER_LIMIT");
+    expect(await (await app.http("/config")).text()).toContain("comes from resource edge: descriptors[0]");
+    // Whatever stands in a file, the control plane's sets are judged without it.
+    file("domain: edge\ndescriptors: [{ kye: x }]\n");
+    await expect.poll(async () => (await app.http("/config")).text()).toContain("unknown key 'kye'");
+    plane.serve({ version: "2", resources: [resource("edge", 5)] });
+    await plane.request(({ version }) => version === "2");
+    expect((await app.hit({ tenant: "t" })).statuses[0]?.current_limit?.requests_per_unit).toBe(7);
+    expect(plane.requests().filter(({ error }) => error !== "")).toEqual([]);
+  });
+});

@@ -1,0 +1,225 @@
+// The client's side of the stream under every order of events: ends at any moment, answers that are late, repeated or
+// overtaken, bad sets between good ones. The server here behaves as go-control-plane's snapshot cache does.
+
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Answer, type SessionAction, XdsSession } from "../../src/xds/session.ts";
+import { runs } from "../support/runs.ts";
+
+const PAUSES = { initialMs: 1_000, maxMs: 60_000, jitters: true };
+
+/** A set that a server may serve: what it holds tells whether it is good. */
+interface Served {
+  readonly version: string;
+  readonly digest: string;
+  readonly isBad: boolean;
+}
+
+/** A client and a server that talk over streams, with time moved by hand. */
+class World {
+  nowMs = 0;
+  inForce: string | undefined;
+  readonly refusalsAtMs: number[] = [];
+  readonly opensAtMs: number[] = [];
+  readonly #session: XdsSession<Answer>;
+  #served: Served | undefined;
+  #judging: Answer | undefined;
+  /** The stream as the server has it; undefined without one. */
+  #stream: { readonly number: number; lastNonce: string; asked: string | undefined } | undefined;
+  #nonce = 0;
+  /** What old streams still have in their pipes. */
+  readonly #late: { readonly stream: number; readonly answer: Answer }[] = [];
+
+  constructor(random: () => number) {
+    this.#session = new XdsSession<Answer>(PAUSES, random);
+    this.#do(this.#session.handle({ kind: "start" }, 0));
+  }
+
+  get session(): XdsSession<Answer> {
+    return this.#session;
+  }
+
+  serve(served: Served): void {
+    this.#served = served;
+    this.#respond();
+  }
+
+  /** The client's verdict on what it was given last. */
+  judge(): void {
+    const answer = this.#judging;
+    if (answer === undefined) return;
+    this.#judging = undefined;
+    const isBad = answer.digest.startsWith("bad");
+    if (!isBad) this.inForce = answer.digest;
+    this.#do(this.#session.handle({ kind: "judged", refusal: isBad ? `no: ${answer.digest}` : undefined }, this.nowMs));
+  }
+
+  cut(): void {
+    if (this.#stream === undefined) return;
+    const { number } = this.#stream;
+    this.#stream = undefined;
+    this.#do(this.#session.handle({ kind: "ended", stream: number, why: "cut" }, this.nowMs));
+  }
+
+  /** Something of an older stream arrives after all. */
+  arriveLate(): void {
+    const late = this.#late.shift();
+    if (late === undefined || late.stream === this.#stream?.number) return;
+    this.#do(this.#session.handle({ kind: "answer", ...late }, this.nowMs));
+    this.#do(this.#session.handle({ kind: "ended", stream: late.stream, why: "late" }, this.nowMs));
+  }
+
+  /** The server sends what it has sent already. */
+  repeat(): void {
+    if (this.#stream !== undefined && this.#stream.lastNonce !== "") this.#send(this.#stream.number);
+  }
+
+  pass(ms: number): void {
+    const endMs = this.nowMs + ms;
+    while (this.#session.wakeAtMs <= endMs) {
+      this.nowMs = Math.max(this.nowMs, this.#session.wakeAtMs);
+      this.#do(this.#session.handle({ kind: "time" }, this.nowMs));
+    }
+    this.nowMs = endMs;
+  }
+
+  #do(actions: readonly SessionAction<Answer>[]): void {
+    for (const action of actions) {
+      if (action.kind === "open") {
+        expect(this.#stream).toBeUndefined();
+        this.opensAtMs.push(this.nowMs);
+        this.#stream = { number: action.stream, lastNonce: "", asked: undefined };
+        this.#do(this.#session.handle({ kind: "connected", stream: action.stream }, this.nowMs));
+      } else if (action.kind === "judge") {
+        expect(this.#judging).toBeUndefined();
+        this.#judging = action.answer;
+      } else if (action.kind === "send") this.#hear(action);
+    }
+  }
+
+  #hear({ version, nonce, refusal }: Extract<SessionAction<Answer>, { kind: "send" }>): void {
+    const stream = this.#stream;
+    if (stream === undefined) throw new Error("a request on no stream");
+    if (stream.lastNonce === "") expect([version, nonce, refusal]).toEqual(["", "", undefined]);
+    // What is about an older answer is passed over without a word.
+    if (stream.lastNonce !== "" && nonce !== stream.lastNonce)
+      throw new Error(`a request about ${nonce}, which is not the last`);
+    if (refusal !== undefined) {
+      expect(refusal).toMatch(/^no: bad/);
+      this.refusalsAtMs.push(this.nowMs);
+    }
+    stream.asked = version;
+    this.#respond();
+  }
+
+  #respond(): void {
+    const stream = this.#stream;
+    if (stream?.asked === undefined || this.#served === undefined || stream.asked === this.#served.version) return;
+    stream.asked = undefined;
+    this.#send(stream.number);
+  }
+
+  #send(stream: number): void {
+    const { version, digest } = this.#served as Served;
+    const answer = { version, digest, nonce: String(++this.#nonce) };
+    if (this.#stream !== undefined) this.#stream.lastNonce = answer.nonce;
+    this.#late.push({ stream, answer });
+    this.#do(this.#session.handle({ kind: "answer", stream, answer }, this.nowMs));
+  }
+}
+
+const step = fc.oneof(
+  { weight: 3, arbitrary: fc.nat(5).map((number) => ({ kind: "good", number }) as const) },
+  { weight: 2, arbitrary: fc.nat(2).map((number) => ({ kind: "bad", number }) as const) },
+  { weight: 6, arbitrary: fc.constant({ kind: "judge" } as const) },
+  { weight: 2, arbitrary: fc.constant({ kind: "cut" } as const) },
+  { weight: 2, arbitrary: fc.constant({ kind: "late" } as const) },
+  { weight: 2, arbitrary: fc.constant({ kind: "repeat" } as const) },
+  { weight: 4, arbitrary: fc.nat(40_000).map((ms) => ({ kind: "pass", ms }) as const) },
+);
+
+describe("a client of a control plane", () => {
+  test("asks anew on each stream, answers the last answer alone, and has the last good set in force in the end", () => {
+    fc.assert(
+      fc.property(
+        fc.array(step, { maxLength: 60 }),
+        fc.infiniteStream(fc.double({ min: 0, max: 1, noNaN: true })),
+        (steps, draws) => {
+          const world = new World(() => draws.next().value ?? 0.5);
+          let version = 0;
+          for (const each of steps) {
+            if (each.kind === "good")
+              world.serve({ version: String(++version % 4), digest: `good ${each.number}`, isBad: false });
+            else if (each.kind === "bad")
+              world.serve({ version: String(++version % 4), digest: `bad ${each.number}`, isBad: true });
+            else if (each.kind === "judge") world.judge();
+            else if (each.kind === "cut") world.cut();
+            else if (each.kind === "late") world.arriveLate();
+            else if (each.kind === "repeat") world.repeat();
+            else world.pass(each.ms);
+          }
+          world.serve({ version: "last", digest: "good last", isBad: false });
+          for (let looks = 0; looks < 10; looks++) {
+            world.judge();
+            world.pass(60_000);
+          }
+          expect(world.inForce).toBe("good last");
+        },
+      ),
+      { numRuns: runs(300) },
+    );
+  });
+
+  test("refuses a set that comes again and again after 1 s, 2 s, ... 30 s, whatever ends in between", () => {
+    const world = new World(() => 0.5);
+    world.serve({ version: "1", digest: "bad", isBad: true });
+    world.judge();
+    world.pass(200_000);
+    const gaps = world.refusalsAtMs.map((atMs, i) => atMs - (world.refusalsAtMs[i - 1] ?? 0));
+    expect(gaps).toEqual([0, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000, 30_000, 30_000]);
+    // Another bad set is told of soon, and the good one ends it.
+    world.serve({ version: "2", digest: "bad too", isBad: true });
+    world.pass(30_000);
+    world.judge();
+    world.pass(1_000);
+    expect(world.refusalsAtMs.length).toBeGreaterThan(gaps.length + 1);
+  });
+
+  test("a server that makes a new bad set of every refusal is answered once a second", () => {
+    const world = new World(() => 0.5);
+    for (let number = 0; number < 100; number++) {
+      world.serve({ version: `v${number}`, digest: `bad ${number}`, isBad: true });
+      world.judge();
+      world.pass(100);
+    }
+    expect(world.refusalsAtMs.length).toBeLessThanOrEqual(11);
+  });
+
+  test("pauses double up to their bound while nothing answers, and begin anew when something has", () => {
+    const world = new World(() => 1);
+    for (let ends = 0; ends < 9; ends++) {
+      world.cut();
+      world.pass(60_000);
+    }
+    const gaps = world.opensAtMs.slice(1).map((atMs, i) => atMs - 60_000 * i);
+    expect(gaps).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]);
+    world.serve({ version: "1", digest: "good", isBad: false });
+    world.cut();
+    const cutAtMs = world.nowMs;
+    world.pass(60_000);
+    expect((world.opensAtMs.at(-1) ?? 0) - cutAtMs).toBe(1_000);
+  });
+
+  test("says whether the connection stands although nothing came", () => {
+    const session = new XdsSession<Answer>(PAUSES, () => 0.5);
+    expect(session.state).toBe("not connected");
+    session.handle({ kind: "start" }, 0);
+    expect(session.state).toBe("not connected");
+    session.handle({ kind: "connected", stream: 1 }, 5);
+    expect(session.state).toBe("connected, nothing sent yet");
+    session.handle({ kind: "answer", stream: 1, answer: { version: "1", nonce: "1", digest: "good" } }, 6);
+    expect(session.state).toBe("connected");
+    session.handle({ kind: "ended", stream: 1, why: "gone" }, 7);
+    expect([session.state, session.lastEnd]).toEqual(["not connected", "gone"]);
+  });
+});
