@@ -44,9 +44,9 @@ addPrograms();
 settleModesAndTimes(resolve(out));
 process.stdout.write(`${resolve(out)}: ${digestOf(resolve(out))}\n`);
 
-/** What package.json lists under `files`, except what is compiled. */
+/** The licence, and what package.json lists under `files`, except what is compiled. */
 function copyFiles() {
-  for (const path of readJson("package.json").files) {
+  for (const path of ["LICENSE", ...readJson("package.json").files]) {
     if (!/(^|\/)dist$/.test(path)) cpSync(join(ROOT, path), join(app, path), { recursive: true });
   }
 }

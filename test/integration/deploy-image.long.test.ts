@@ -105,6 +105,13 @@ describe("the image's folder", () => {
     }
   });
 
+  test("comes with its licence", async () => {
+    const [there, here] = await Promise.all(
+      [join(folder, "app"), ROOT].map((at) => readFile(join(at, "LICENSE"), "utf8")),
+    );
+    expect(there).toBe(here);
+  });
+
   test("checks rules when /bin/ratelimit is given a command", () => {
     const { status, stdout } = spawnSync(join(folder, "bin/ratelimit"), ["check"], { encoding: "utf8", ...asNobody });
     expect(`${status} ${stdout}`).toMatch(/^0 /);
@@ -196,7 +203,7 @@ describe("the Dockerfile", () => {
     const { files } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")) as { files: string[] };
     const copied = files.filter((path) => !path.endsWith("dist"));
     const manifests = ["package.json", "package-lock.json", "client/package.json"];
-    const needed = [...manifests, "tsconfig.json", "tsconfig.build.json", "src"];
+    const needed = [...manifests, "LICENSE", "tsconfig.json", "tsconfig.build.json", "src"];
     const own = ["deploy/build-image-folder.mjs", "deploy/bill-of-materials.mjs", "deploy/image"];
     expect(allowed.toSorted()).toEqual([...copied, ...needed, ...own].toSorted());
   });
