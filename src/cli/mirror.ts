@@ -6,10 +6,11 @@ import { type CompareOptions, IGNORABLE_FIELDS, type IgnorableField } from "../m
 import { type Report, reportText, troubleShare } from "../mirror/report.ts";
 import type { ListenAddress } from "../mirror/run-mirror.ts";
 import { VALUE_MODES, type ValueMode } from "../mirror/value-guard.ts";
-import { durationMs, HOST_NAME, listOf, oneOf, PORT, type SettingType } from "../settings/value-types.ts";
+import { HOST_NAME, listOf, oneOf, PORT } from "../settings/value-types.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { parseWhole } from "./arguments.ts";
 import type { Terminal } from "./terminal.ts";
+import { duration, parseShare, readAs, typed } from "./typed-options.ts";
 
 interface SharedFlags {
   readonly compareWith?: string;
@@ -126,11 +127,6 @@ function addSharedOptions(command: Command): Command {
     .option("--json", "print the report as JSON");
 }
 
-/** An option whose default is given, and shown in the help, as one would type it. */
-function typed<T>(flags: string, description: string, parse: (text: string) => T, preset: string): Option {
-  return new Option(flags, description).argParser(parse).default(parse(preset), preset);
-}
-
 async function runUntilStopped(
   command: Command,
   flags: MirrorFlags,
@@ -205,18 +201,6 @@ async function untilSignal(): Promise<void> {
   for (const signal of signals) process.once(signal, () => process.exit(1));
 }
 
-function readAs<T>(type: SettingType<T>): (text: string) => T {
-  return (text) => {
-    const value = type.parse(text);
-    if (value === undefined) throw new InvalidArgumentError(`Expected ${type.expects}.`);
-    return value;
-  };
-}
-
-function duration(minMs: number, maxMs: number): (text: string) => number {
-  return readAs(durationMs(minMs, maxMs));
-}
-
 /** Reads `host:port`; the host may be `[::1]`. */
 function parseAuthority(text: string): string {
   const { host, port } = parseListen(text);
@@ -239,11 +223,4 @@ function parseSpeed(text: string): number {
   const speed = /^\d{1,6}(?:\.\d{1,3})?x?$/.test(text) ? Number.parseFloat(text) : 0;
   if (speed > 0) return speed;
   throw new InvalidArgumentError("Expected a factor such as 2x or 0.5x, or max.");
-}
-
-/** Reads a share in percent as 0 to 1. */
-function parseShare(text: string): number {
-  const percent = /^\d{1,3}(?:\.\d{1,6})?%?$/.test(text) ? Number.parseFloat(text) : Number.NaN;
-  if (percent <= 100) return percent / 100;
-  throw new InvalidArgumentError("Expected a share such as 1%.");
 }

@@ -6,6 +6,7 @@ import { collect, parseDescriptor, parseEntry, parseWhole, type TypedEntry } fro
 import { addBuckets } from "./buckets.ts";
 import { addMirror } from "./mirror.ts";
 import { addReferenceCommands } from "./reference-commands.ts";
+import { addSimulate } from "./simulate.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
 
 interface ProgramOptions {
@@ -57,6 +58,7 @@ export function buildProgram(options: ProgramOptions): Command {
   addAsk(program, terminal);
   addBuckets(program, terminal);
   addMirror(program, terminal, options.untilStopped);
+  addSimulate(program, terminal);
   addReferenceCommands(program, terminal);
   return program;
 }

@@ -89,6 +89,7 @@ function boundTerminal(terminal: Terminal): Terminal {
     err: (text) => terminal.err(text),
     setExitCode: (code) => terminal.setExitCode(code),
     isColoured: terminal.isColoured,
+    isWatched: terminal.isWatched,
     columns: terminal.columns,
     env: terminal.env,
   };

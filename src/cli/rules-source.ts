@@ -2,8 +2,9 @@
 
 import { readFile, stat } from "node:fs/promises";
 import { compileFiles, type LoadResult, loadRules } from "../config/load.ts";
+import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../core/limit.ts";
 import { LimitStats, type StatsBook } from "../core/limit-stats.ts";
-import { readSettings } from "../settings.ts";
+import { readSettings, type Settings } from "../settings.ts";
 
 /** Which rules to load. */
 export interface RulesChoice {
@@ -23,9 +24,25 @@ const NO_STATS: StatsBook = { statsOf: () => new LimitStats() };
 /** The settings that say where rules are; mistakes in others are none of these commands' business. */
 const RULES_SETTINGS = /^(?:RULES_DIR|RUNTIME_[A-Z]+|MERGE_DOMAIN_CONFIG|COMPATIBILITY_MODE|CACHE_KEY_PREFIX)$/;
 
+/** Those that decisions depend on besides; all others are the service's alone. */
+const DECIDING_SETTINGS =
+  /^(?:SHADOW_MODE|QUOTA_MODE|ON_STORE_FAILURE|RETRY_AFTER_JITTER|NEAR_LIMIT_RATIO|STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT|RESPONSE_HEADERS|LIMIT_[A-Z_]+)$/;
+
+/** The settings that rules are loaded and calls are decided by, as the service would read them. Throws ConfigError. */
+export function decidingSettings(env: Environment): Settings {
+  return pickedSettings(env, (name) => RULES_SETTINGS.test(name) || DECIDING_SETTINGS.test(name));
+}
+
+function pickedSettings(env: Environment, isPicked: (name: string) => boolean): Settings {
+  return readSettings(Object.fromEntries(Object.entries(env).filter(([name]) => isPicked(name))));
+}
+
 /** Loads what the choice names. What is found there, or not found, is among the result's problems. */
-export async function loadChosen(choice: RulesChoice, env: Environment): Promise<LoadResult> {
-  const settings = readSettings(Object.fromEntries(Object.entries(env).filter(([name]) => RULES_SETTINGS.test(name))));
+export async function loadChosen(
+  choice: RulesChoice,
+  env: Environment,
+  settings = pickedSettings(env, (name) => RULES_SETTINGS.test(name)),
+): Promise<LoadResult> {
   const mergeDomains = choice.mergesDomains ?? settings.mergesDomains;
   const options = {
     mergeDomains,
@@ -33,6 +50,8 @@ export async function loadChosen(choice: RulesChoice, env: Environment): Promise
     statsBook: NO_STATS,
     compatible: settings.compatibilityMode,
     cacheKeyPrefix: settings.cacheKeyPrefix,
+    defaultOnStoreFailure: policyOf(settings),
+    defaultRetryAfterJitter: settings.retryAfterJitter,
   };
   if (choice.path === undefined) {
     const { rulesDir, readsEveryFile } = settings;
@@ -47,6 +66,11 @@ export async function loadChosen(choice: RulesChoice, env: Environment): Promise
   }
   const files = [{ name: choice.path, bytes: await readFile(choice.path) }];
   return compileFiles(choice.path, { files, failures: [], hash: "" }, options);
+}
+
+/** ON_STORE_FAILURE as limits have it. */
+export function policyOf({ onStoreFailure }: Settings): OnStoreFailure {
+  return ON_STORE_FAILURE_NAMES.indexOf(onStoreFailure) as OnStoreFailure;
 }
 
 // As typed, so that editors and people find the file from where they are.

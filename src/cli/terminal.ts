@@ -7,6 +7,8 @@ export interface Terminal {
   /** The exit code of the process once the command is done. */
   setExitCode(code: number): void;
   readonly isColoured: boolean;
+  /** Whether somebody watches standard error: a line there may be written over. */
+  readonly isWatched: boolean;
   /** Width that lines are broken to. */
   readonly columns: number;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -39,6 +41,7 @@ export function processTerminal(): Terminal {
       process.exitCode = code;
     },
     isColoured: stdout.isTTY === true && (env.NO_COLOR ?? "") === "" && env.TERM !== "dumb",
+    isWatched: stderr.isTTY === true,
     columns: Math.min(COLUMNS_MAX, Math.max(COLUMNS_MIN, stdout.columns ?? COLUMNS_DEFAULT)),
     env,
   };

@@ -89,8 +89,8 @@ export class RateLimitService implements UnaryHandler, CallFinisher {
   }
 }
 
-// A descriptor with no entries is fine (Envoy sends such, it matches nothing); no descriptors at all is a mistake.
-function checkRequest(call: LimitCall): void {
+/** Throws RequestError for a request without a domain or descriptors. One with no entries is fine: Envoy sends such. */
+export function checkRequest(call: LimitCall): void {
   if (call.request.domain === "") {
     throw new RequestError("REQUEST_DOMAIN_EMPTY", "the request names no domain; expected the domain of a rules file");
   }

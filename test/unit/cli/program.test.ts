@@ -46,18 +46,36 @@ describe("help", () => {
   const names = commands.map((command) => command.name());
 
   test("lists every command", () => {
-    expect(names).toEqual(["serve", "check", "explain", "ask", "buckets", "mirror", "config_check", "client"]);
+    expect(names).toEqual([
+      "serve",
+      "check",
+      "explain",
+      "ask",
+      "buckets",
+      "mirror",
+      "simulate",
+      "config_check",
+      "client",
+    ]);
   });
 
-  test.each([[""], ["serve"], ["check"], ["explain"], ["ask"], ["buckets"], ["mirror"], ["config_check"], ["client"]])(
-    "of headgate %s fits 80 columns and has examples",
-    async (command) => {
-      const { out, exitCode } = await runProgram(command === "" ? ["--help"] : [command, "--help"]);
-      expect(exitCode).toBe(0);
-      expect(out).toContain("Examples:");
-      expect(out.split("\n").filter((line) => line.length > 80)).toEqual([]);
-    },
-  );
+  test.each([
+    [""],
+    ["serve"],
+    ["check"],
+    ["explain"],
+    ["ask"],
+    ["buckets"],
+    ["mirror"],
+    ["simulate"],
+    ["config_check"],
+    ["client"],
+  ])("of headgate %s fits 80 columns and has examples", async (command) => {
+    const { out, exitCode } = await runProgram(command === "" ? ["--help"] : [command, "--help"]);
+    expect(exitCode).toBe(0);
+    expect(out).toContain("Examples:");
+    expect(out.split("\n").filter((line) => line.length > 80)).toEqual([]);
+  });
 
   test("of a command comes from `help` too", async () => {
     const [byOption, byCommand] = [await runProgram(["check", "--help"]), await runProgram(["help", "check"])];

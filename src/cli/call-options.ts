@@ -1,0 +1,60 @@
+// Options that say how to read files of calls, for the commands that do.
+
+import { type Command, Option } from "commander";
+import { type Mapping, parseTemplate, type Template } from "../simulate/sources/mapping.ts";
+import { collect, parseDescriptor, type TypedEntry } from "./arguments.ts";
+import { duration, typed } from "./typed-options.ts";
+
+const HOUR_MS = 3_600_000;
+
+/** What `addCallOptions` adds. */
+export interface FileChoiceFlags {
+  readonly domain?: string;
+  readonly time?: string;
+  readonly descriptor?: readonly (readonly TypedEntry[])[];
+  readonly hits?: string;
+  readonly late: number;
+  readonly values: "show" | "hash";
+}
+
+/** Adds the options of logs, and of how callers are shown. */
+export function addCallOptions(command: Command): Command {
+  return command
+    .option("-d, --domain <name>", "logs: domain of the calls; {field} is what the field holds")
+    .option("--time <field>", "logs: field with the time (ISO 8601, or since 1970 in s, ms or us)")
+    .option(
+      "--descriptor <entries>",
+      "logs: a descriptor as key={field},key2=text; repeatable",
+      collect(parseDescriptor),
+    )
+    .option("--hits <field>", "logs: field with the hits (default: 1 each)")
+    .addOption(typed("--late <time>", "logs: how late a line may come to be put in order", duration(0, HOUR_MS), "60s"))
+    .addOption(
+      new Option("--values <mode>", "values of callers: show, or hash all (hash_values holds anyway)")
+        .choices(["show", "hash"])
+        .default("show"),
+    );
+}
+
+/** How to read logs; undefined if no option speaks of logs. Ends the program's run if some do and others are missing. */
+export function mappingOf(command: Command, flags: FileChoiceFlags): Mapping | undefined {
+  const { domain, time, descriptor, hits } = flags;
+  if (domain === undefined && time === undefined && descriptor === undefined && hits === undefined) return undefined;
+  if (domain === undefined || time === undefined || descriptor === undefined) {
+    command.error("error: logs are read by --domain, --time and at least one --descriptor together");
+  }
+  return {
+    domain: template(command, domain),
+    time,
+    hits,
+    descriptors: descriptor.map((entries) =>
+      entries.map(({ key, value }) => ({ key, value: template(command, value) })),
+    ),
+  };
+}
+
+function template(command: Command, text: string): Template {
+  const read = parseTemplate(text);
+  if (!("problem" in read)) return read;
+  return command.error(`error: ${read.problem}`);
+}

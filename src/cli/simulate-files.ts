@@ -1,0 +1,165 @@
+// Loads the rules, runs the simulation, prints its report.
+
+import { stat } from "node:fs/promises";
+import { SystemClock } from "../core/clock.ts";
+import { ConfigError } from "../core/errors.ts";
+import { visible, visibleJson } from "../core/visible.ts";
+import { formatProblem } from "../rules/problems.ts";
+import type { RuleSet } from "../rules/rule-set.ts";
+import type { Settings } from "../settings.ts";
+import { isoTime } from "../simulate/refusals.ts";
+import type { SimulationReport } from "../simulate/report.ts";
+import { type Progress, simulate } from "../simulate/simulate.ts";
+import type { Mapping } from "../simulate/sources/mapping.ts";
+import type { LineCounts } from "../simulate/sources/open-calls.ts";
+import type { DecidingSettings } from "../simulate/virtual-service.ts";
+import type { FileChoiceFlags } from "./call-options.ts";
+import { decidingSettings, loadChosen, policyOf } from "./rules-source.ts";
+import { simulationText } from "./simulation-text.ts";
+import { paint, type Terminal } from "./terminal.ts";
+
+export interface SimulateFlags extends FileChoiceFlags {
+  readonly rules?: string;
+  readonly against?: string;
+  readonly mergeDomains?: true;
+  readonly explain: number;
+  readonly values: "show" | "hash";
+  readonly tolerate?: number;
+  readonly json?: true;
+}
+
+export interface SimulateOptions {
+  readonly files: readonly string[];
+  readonly flags: SimulateFlags;
+  readonly mapping: Mapping | undefined;
+}
+
+/** Memory of a run, whatever the recording: at most 141 MB for buckets, twice, and once more with --against. */
+const BUCKETS_MAX = 1_000_000;
+const LOG_BYTES_MAX = 268_435_456;
+
+/** Simulates the files. Exit code 0, or 1 if more was refused than is tolerated, or 2 if rules or files can't be used. */
+export async function simulateFiles({ files, flags, mapping }: SimulateOptions, terminal: Terminal): Promise<void> {
+  const settings = decidingSettings(terminal.env);
+  const ruleSet = await rulesAt(flags.rules, flags, settings, terminal);
+  const against = flags.against === undefined ? undefined : await rulesAt(flags.against, flags, settings, terminal);
+  if (ruleSet === undefined || (flags.against !== undefined && against === undefined)) {
+    terminal.setExitCode(2);
+    return;
+  }
+  const progress = new ProgressLine(await bytesOf(files), terminal);
+  const result = await orTrouble(
+    terminal,
+    simulate({
+      ruleSet,
+      against,
+      settings: virtualSettings(settings),
+      files,
+      mapping,
+      lateMaxUs: flags.late * 1_000,
+      explainMax: flags.explain,
+      hashesAll: flags.values === "hash",
+      clock: new SystemClock(),
+      onProgress: (now) => progress.show(now),
+    }),
+  );
+  progress.clear();
+  if (result === undefined) return;
+  const { report, lines } = result;
+  sayLines(lines, terminal);
+  terminal.out(
+    flags.json === true ? `${visibleJson(JSON.stringify(report, null, 2))}\n` : simulationText(report, terminal),
+  );
+  terminal.setExitCode(flags.tolerate !== undefined && refusedShare(report) > flags.tolerate ? 1 : 0);
+}
+
+/** The settings of the service that decisions depend on, with the memory of a command. */
+export function virtualSettings(settings: Settings): DecidingSettings {
+  return {
+    shadowMode: settings.shadowMode,
+    quotaMode: settings.quotaMode,
+    onStoreFailure: policyOf(settings),
+    retryAfterJitter: settings.retryAfterJitter,
+    nearLimitRatio: settings.nearLimitRatio,
+    compatible: settings.compatibilityMode,
+    stopsAtOver: settings.stopsAtOver,
+    bucketsMax: BUCKETS_MAX,
+    logBytesMax: LOG_BYTES_MAX,
+  };
+}
+
+/** Loads rules, or says on standard error why they can't be used. */
+export async function rulesAt(
+  path: string | undefined,
+  flags: { readonly mergeDomains?: true },
+  settings: Settings,
+  terminal: Terminal,
+): Promise<RuleSet | undefined> {
+  const { ruleSet, problems } = await loadChosen({ path, mergesDomains: flags.mergeDomains }, terminal.env, settings);
+  if (ruleSet !== undefined) return ruleSet;
+  for (const problem of problems) terminal.err(`${visible(formatProblem(problem))}\n`);
+  const where = path === undefined ? "the rules" : `the rules in ${visible(path)}`;
+  terminal.err(`${paint(terminal, "red", `${where} can't be used`)}\n`);
+  return undefined;
+}
+
+/** The result; undefined, and exit code 2, if files can't be used: said on standard error. */
+export async function orTrouble<T>(terminal: Terminal, work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    terminal.err(`${paint(terminal, "red", visible(error.message))}\n`);
+    terminal.setExitCode(2);
+    return undefined;
+  }
+}
+
+function refusedShare({ calls, changes }: SimulationReport): number {
+  if (calls.read === 0) return 0;
+  return (changes === null ? calls.refused : changes.newly_refused.calls) / calls.read;
+}
+
+function sayLines({ lines, skipped, firstSkipped = "" }: LineCounts, terminal: Terminal): void {
+  if (skipped === 0) return;
+  const text = `${skipped} of ${lines} lines hold no call and were passed over; the first: ${visible(firstSkipped)}`;
+  terminal.err(`${paint(terminal, "yellow", text)}\n`);
+}
+
+/** Bytes of all files; a file that is not there is told of by whoever reads it. */
+async function bytesOf(files: readonly string[]): Promise<number> {
+  const sizes = await Promise.all(
+    files.map((file) =>
+      stat(file).then(
+        ({ size }) => size,
+        () => 0,
+      ),
+    ),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+/** One line on standard error that says how far a run is; only where somebody watches. */
+export class ProgressLine {
+  readonly #bytes: number;
+  readonly #terminal: Terminal;
+  #width = 0;
+
+  constructor(bytes: number, terminal: Terminal) {
+    this.#bytes = bytes;
+    this.#terminal = terminal;
+  }
+
+  show({ calls, bytesRead, atUs }: Progress): void {
+    if (!this.#terminal.isWatched) return;
+    const share = this.#bytes === 0 ? 0 : Math.min(1, bytesRead / this.#bytes);
+    const text = `${calls} calls, ${isoTime(atUs)}, ${Math.floor(share * 100)} %`;
+    this.#terminal.err(`\r${text.padEnd(this.#width)}`);
+    this.#width = text.length;
+  }
+
+  clear(): void {
+    if (this.#width > 0) this.#terminal.err(`\r${" ".repeat(this.#width)}\r`);
+    this.#width = 0;
+  }
+}

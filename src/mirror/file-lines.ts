@@ -1,0 +1,62 @@
+// The lines of a file, compressed or not, a piece of the file at a time. What they mean is their reader's.
+
+import { createReadStream } from "node:fs";
+import type { Readable, Writable } from "node:stream";
+import { createGunzip, constants as zlib } from "node:zlib";
+import { ConfigError } from "../core/errors.ts";
+
+/** Longest line that is read: a message of 4 MiB in base64, and its frame. */
+const LINE_BYTES_MAX = 6_000_000;
+const LINE_FEED = 10;
+const BYTE_ORDER_MARK = Buffer.from("\ufeff");
+
+export interface LineOptions {
+  /** Throws the error of a file that can't be read. */
+  readonly fail: (file: string, why: string) => never;
+  /** True: a last line without its line feed is one, too. Default: false, because that is how a killed process leaves its file. */
+  readonly keepsLastPart?: boolean;
+  /** Default: latin1, for lines that hold ASCII alone. */
+  readonly encoding?: "latin1" | "utf8";
+  /** Hears how many bytes were read from disk. */
+  readonly onRead?: (bytes: number) => void;
+}
+
+/** Yields the lines in order, some at a time; a byte order mark before the first is left out. Gzip if the name ends in .gz. */
+export async function* readLines(file: string, options: LineOptions): AsyncGenerator<readonly string[]> {
+  const { fail, keepsLastPart = false, encoding = "latin1", onRead } = options;
+  const disk = createReadStream(file, { highWaterMark: 262_144 });
+  if (onRead !== undefined) disk.on("data", (chunk) => onRead(chunk.length));
+  const input: Readable = file.endsWith(".gz") ? createGunzip({ finishFlush: zlib.Z_SYNC_FLUSH }) : disk;
+  if (input !== disk) {
+    disk.on("error", (error) => input.destroy(error));
+    disk.pipe(input as Writable & Readable);
+  }
+  let number = 1;
+  let rest: Buffer = Buffer.alloc(0);
+  try {
+    for await (const chunk of input as AsyncIterable<Buffer>) {
+      const end = chunk.lastIndexOf(LINE_FEED);
+      const whole = end < 0 ? undefined : Buffer.concat([rest, chunk.subarray(0, end)]);
+      if (whole === undefined) rest = Buffer.concat([rest, chunk]);
+      else {
+        rest = Buffer.from(chunk.subarray(end + 1));
+        const lines = (number === 1 ? withoutMark(whole) : whole).toString(encoding).split("\n");
+        yield lines;
+        number += lines.length;
+      }
+      if (rest.length > LINE_BYTES_MAX) fail(file, `line ${number} is longer than ${LINE_BYTES_MAX} bytes`);
+    }
+    if (keepsLastPart && rest.length > 0) yield [(number === 1 ? withoutMark(rest) : rest).toString(encoding)];
+  } catch (cause) {
+    if (cause instanceof ConfigError) throw cause;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    fail(file, number === 1 ? why : `${why}, in or after line ${number}`);
+  } finally {
+    disk.destroy();
+    input.destroy();
+  }
+}
+
+function withoutMark(bytes: Buffer): Buffer {
+  return bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? bytes.subarray(3) : bytes;
+}

@@ -1,0 +1,40 @@
+// Who asked, as text for reports: entries of descriptors, with values hidden where their rule says so (`hash_values`).
+
+import { type Descriptor, textOf } from "../core/request.ts";
+import type { Take } from "../core/take.ts";
+import type { LimitCall } from "../limiter/call.ts";
+import { shownValues } from "../limiter/hidden-values.ts";
+import { shownValue } from "../rules/bucket-key.ts";
+import { isGlobal } from "./limit-tally.ts";
+
+/** Longer entries are cut, so that a report stays readable whatever callers send. */
+const ENTRY_CHARS_MAX = 120;
+const ENTRIES_MAX = 8;
+
+/** Writes callers of one run. `hashesAll` hides all values, whatever the rules say. */
+export class CallText {
+  readonly #hashesAll: boolean;
+
+  constructor(hashesAll: boolean) {
+    this.#hashesAll = hashesAll;
+  }
+
+  /** The descriptor that the take belongs to; of the global limit, that it is for every call. */
+  callerOf(call: LimitCall, take: Take): string {
+    return isGlobal(take) ? "every call" : this.descriptorOf(call, take.descriptor);
+  }
+
+  descriptorOf(call: LimitCall, index: number): string {
+    const descriptor = call.request.descriptors[index] as Descriptor;
+    const values = shownValues(call, index);
+    const entries = values
+      .slice(0, ENTRIES_MAX)
+      .map((value, i) => cut(textOf(`${descriptor.keys[i]}=${this.#hashesAll ? shownValue(value, true) : value}`)));
+    if (values.length > ENTRIES_MAX) entries.push(`and ${values.length - ENTRIES_MAX} entries more`);
+    return entries.length === 0 ? "(no entries)" : entries.join(", ");
+  }
+}
+
+function cut(text: string): string {
+  return text.length <= ENTRY_CHARS_MAX ? text : `${text.slice(0, ENTRY_CHARS_MAX - 3)}...`;
+}

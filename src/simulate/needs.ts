@@ -1,0 +1,80 @@
+// How large a burst would have had to be: every take is settled once more on a twin of its limit that refuses nobody, by the
+// same algorithm, and the most that a bucket of it holds is the answer. Nobody being refused, every call pays every limit.
+
+import type { Clock } from "../core/clock.ts";
+import { Algorithm, type Limit, Sync } from "../core/limit.ts";
+import { LimitStats } from "../core/limit-stats.ts";
+import { Kind, Mode, Outcome, type Take, TakeGroup } from "../core/take.ts";
+import { AMOUNT_MAX } from "../core/units.ts";
+import { MemoryStore, type MemoryStoreOptions } from "../stores/memory/memory-store.ts";
+
+/** Measures what limits would have needed. */
+export class Needs {
+  readonly #store: MemoryStore;
+  readonly #group = new TakeGroup();
+  readonly #twins = new WeakMap<Limit, Limit>();
+
+  constructor(clock: Clock, options: Omit<MemoryStoreOptions, "clock" | "observer">) {
+    this.#store = new MemoryStore({ ...options, clock });
+  }
+
+  /**
+   * Settles the takes of a call on the twins. `onNeed` hears for each what its bucket holds with its cost, which the limit's
+   * burst would have to be at least.
+   */
+  settle(takes: TakeGroup, onNeed: (take: Take, needed: number) => void): void {
+    const group = this.#group;
+    group.reset();
+    for (let i = 0; i < takes.size; i++) {
+      const take = takes.takes[i] as Take;
+      if (take.mode >= Mode.charge) continue;
+      const twin = group.add(this.#twinOf(take.limit));
+      twin.useKeyOf(take);
+      twin.kind = Kind.shadow;
+      // Each is judged by itself.
+      twin.descriptor = i;
+      twin.mode = take.mode;
+      twin.cost = take.cost;
+    }
+    if (group.size > 0) this.#store.take(group);
+    let next = 0;
+    for (let i = 0; i < takes.size; i++) {
+      const take = takes.takes[i] as Take;
+      if (take.mode >= Mode.charge) {
+        onNeed(take, take.counted);
+        continue;
+      }
+      const twin = group.takes[next++] as Take;
+      const asks = take.mode === Mode.pay || take.mode === Mode.peek;
+      if (asks && twin.outcome === Outcome.room)
+        onNeed(take, AMOUNT_MAX - twin.remaining + (twin.paid ? 0 : take.cost));
+      else if (asks && twin.outcome !== Outcome.unanswered) onNeed(take, Number.POSITIVE_INFINITY);
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#store.close();
+  }
+
+  #twinOf(limit: Limit): Limit {
+    let twin = this.#twins.get(limit);
+    if (twin === undefined) {
+      twin = twinOf(limit);
+      this.#twins.set(limit, twin);
+    }
+    return twin;
+  }
+}
+
+/** The limit at its own rate (of windows: over its own window) with the largest burst there is. */
+export function twinOf(limit: Limit): Limit {
+  const isBucket = limit.algorithm === Algorithm.tokenBucket;
+  return {
+    ...limit,
+    amount: isBucket ? limit.amount : AMOUNT_MAX,
+    burst: AMOUNT_MAX,
+    debtMax: AMOUNT_MAX,
+    sync: Sync.exact,
+    stats: new LimitStats(),
+  };
+}

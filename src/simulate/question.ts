@@ -1,0 +1,53 @@
+// A call as a recording holds it: what was asked, and when. Recordings of the mirror hold the bytes of the message, all
+// others name domain and descriptors.
+
+import type { LimitRequest } from "../core/request.ts";
+import { decodeRequest } from "../rls/codec.ts";
+
+/** A descriptor of a question; text is one-byte (core/request.ts). */
+export interface AskedDescriptor {
+  readonly entries: readonly (readonly [key: string, value: string])[];
+  /** Hits of this descriptor alone; undefined: those of the call. */
+  readonly hits?: number | undefined;
+  readonly isRefund?: boolean | undefined;
+  /** A limit that the caller brings along. */
+  readonly override?: { readonly amount: number; readonly unit: number } | undefined;
+}
+
+/** What a call asks. */
+export interface AskedCall {
+  /** One-byte text. */
+  readonly domain: string;
+  readonly descriptors: readonly AskedDescriptor[];
+  /** Hits of the call; 0 means 1, as on the wire. */
+  readonly hitsAddend: number;
+}
+
+/** A call of a recording. */
+export interface RecordedQuestion {
+  /** When it came, in microseconds since the Unix epoch. */
+  readonly atUs: number;
+  /** The message of the request, or what it says. */
+  readonly question: Buffer | AskedCall;
+}
+
+/** Writes the question into an empty request. Throws RequestError for a message that can't be read. */
+export function fillRequest(question: RecordedQuestion["question"], request: LimitRequest): void {
+  if (Buffer.isBuffer(question)) {
+    decodeRequest(question, request);
+    return;
+  }
+  request.domain = question.domain;
+  request.hitsAddend = question.hitsAddend;
+  for (const asked of question.descriptors) {
+    const descriptor = request.addDescriptor();
+    for (const [key, value] of asked.entries) descriptor.addEntry(key, value);
+    descriptor.isRefund = asked.isRefund ?? false;
+    descriptor.hasHits = asked.hits !== undefined;
+    descriptor.hits = asked.hits ?? 0;
+    if (asked.override === undefined) continue;
+    descriptor.hasOverride = true;
+    descriptor.overrideAmount = asked.override.amount;
+    descriptor.overrideUnit = asked.override.unit;
+  }
+}

@@ -1,0 +1,137 @@
+// Recorded calls through the real limiter in virtual time, and what comes of it, counted. What is reported is report.ts.
+
+import { RequestError } from "../core/errors.ts";
+import type { Limit } from "../core/limit.ts";
+import type { Take } from "../core/take.ts";
+import type { LimitCall } from "../limiter/call.ts";
+import type { RuleSet } from "../rules/rule-set.ts";
+import { CallText } from "./call-text.ts";
+import { Changes } from "./changes.ts";
+import { CallerRoom, LimitTally } from "./limit-tally.ts";
+import { Needs } from "./needs.ts";
+import type { RecordedQuestion } from "./question.ts";
+import { Refusals } from "./refusals.ts";
+import { Timeline } from "./timeline.ts";
+import { UnmatchedShapes } from "./unmatched-shapes.ts";
+import { type DecidingSettings, VirtualService } from "./virtual-service.ts";
+
+export interface SimulationOptions {
+  readonly ruleSet: RuleSet;
+  /** Rules to compare with. */
+  readonly against?: RuleSet | undefined;
+  readonly settings: DecidingSettings;
+  /** Refusals to tell in full. */
+  readonly explainMax?: number;
+  /** Hides the values of all callers, not only where rules say so. */
+  readonly hashesAll?: boolean;
+  /** Hears of every decided call; for tests. The call is used again for the next. */
+  readonly onDecided?: (call: LimitCall) => void;
+}
+
+/** Decides calls in the order in which it gets them, and counts. */
+export class Simulation {
+  readonly ruleSet: RuleSet;
+  readonly against: RuleSet | undefined;
+  readonly timeline = new Timeline();
+  readonly unmatched = new UnmatchedShapes();
+  readonly changes: Changes;
+  readonly refusals: Refusals;
+  /** Calls that the service would refuse as it refuses a mistake, by the code of the error. */
+  readonly rejected = new Map<string, number>();
+  allowed = 0;
+  refused = 0;
+  /** Calls that only a shadow rule or SHADOW_MODE let pass. */
+  shadowed = 0;
+  /** Calls of which a limit could not be decided: sliding logs are out of memory. */
+  undecided = 0;
+  readonly #options: SimulationOptions;
+  readonly #service: VirtualService;
+  readonly #old: VirtualService | undefined;
+  readonly #needs: Needs;
+  readonly #text: CallText;
+  readonly #room = new CallerRoom();
+  readonly #tallies = new Map<Limit, LimitTally>();
+  readonly #overrides = new Map<string, LimitTally>();
+  readonly #labelOf: (take: Take) => string;
+  readonly #onNeed: (take: Take, needed: number) => void;
+
+  constructor(options: SimulationOptions) {
+    const { ruleSet, against, settings } = options;
+    this.#options = options;
+    this.ruleSet = ruleSet;
+    this.against = against;
+    this.#service = new VirtualService({ ruleSet, settings });
+    this.#old = against === undefined ? undefined : new VirtualService({ ruleSet: against, settings });
+    this.#needs = new Needs(this.#service.clock, settings);
+    this.#text = new CallText(options.hashesAll === true);
+    this.changes = new Changes(this.#text);
+    this.refusals = new Refusals(options.explainMax ?? 0, this.#text);
+    for (const domain of ruleSet.domains.values()) {
+      for (const limit of domain.limits) this.#tallies.set(limit, new LimitTally(limit, this.#room));
+    }
+    this.#labelOf = (take) => this.#text.callerOf(this.#service.call, take);
+    this.#onNeed = (take, needed) => {
+      const tally = this.#tallyOf(take.limit);
+      if (needed > tally.needed) tally.needed = needed;
+    };
+  }
+
+  /** Buckets that were dropped although they meant something still: the outcome is lenient by that much. */
+  get evicted(): number {
+    return this.#service.evicted;
+  }
+
+  /** Counts of all limits, in the order of the files; limits that calls bring along come last. */
+  tallies(): readonly LimitTally[] {
+    return [...this.#tallies.values()];
+  }
+
+  /** Decides a call, later than the one before or at the same time, and counts it. */
+  feed({ atUs, question }: RecordedQuestion): void {
+    const nowUs = this.timeline.place(atUs);
+    const { call } = this.#service;
+    try {
+      this.#service.decide(question, nowUs);
+      this.#old?.decide(question, nowUs);
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      this.rejected.set(error.code, (this.rejected.get(error.code) ?? 0) + 1);
+      return;
+    }
+    this.#count(call, nowUs);
+    this.#needs.settle(call.group, this.#onNeed);
+    if (this.#old !== undefined) this.changes.compare(call, this.#old.call, this.timeline.calls, nowUs);
+    this.#options.onDecided?.(call);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#service.close(), this.#old?.close(), this.#needs.close()]);
+  }
+
+  #count(call: LimitCall, nowUs: number): void {
+    if (call.failure !== undefined || call.policy !== undefined) this.undecided++;
+    if (call.decision.overLimit) {
+      this.refused++;
+      this.refusals.look(call, this.timeline.calls, nowUs);
+    } else if (call.failure === undefined) this.allowed++;
+    if (call.wasShadowed) this.shadowed++;
+    this.unmatched.count(call);
+    for (let i = 0; i < call.group.size; i++) {
+      const take = call.group.takes[i] as Take;
+      this.#tallyOf(take.limit).count(take, nowUs, this.#labelOf);
+    }
+  }
+
+  // Limits of overrides are made per amount and unit, and share an id per domain.
+  #tallyOf(limit: Limit): LimitTally {
+    const known = this.#tallies.get(limit);
+    if (known !== undefined) return known;
+    let tally = this.#overrides.get(limit.id);
+    if (tally === undefined) {
+      tally = new LimitTally(limit, this.#room);
+      this.#overrides.set(limit.id, tally);
+    }
+    this.#tallies.set(limit, tally);
+    return tally;
+  }
+}

@@ -1,0 +1,74 @@
+// Rows of a CSV file (RFC 4180): the first one names the columns, a field in quotes may hold separators and line ends.
+
+const SEPARATORS = [",", ";", "\t"] as const;
+
+/** Reads rows line by line. */
+export class CsvRows {
+  readonly #separator: string;
+  readonly #columns = new Map<string, number>();
+  #open = "";
+
+  /** `header` is the file's first line; the separator is the one of comma, semicolon and tab that it holds most of. */
+  constructor(header: string) {
+    const count = (separator: string) => header.split(separator).length;
+    this.#separator = [...SEPARATORS].sort((a, b) => count(b) - count(a))[0] as string;
+    const names = splitRow(withoutReturn(header), this.#separator) ?? [];
+    names.forEach((name, i) => {
+      this.#columns.set(name.trim(), i);
+    });
+  }
+
+  get columns(): readonly string[] {
+    return [...this.#columns.keys()];
+  }
+
+  /** Takes the next line. Undefined while a quoted field goes on in the next one. */
+  next(line: string): ((column: string) => string | undefined) | undefined {
+    const text = this.#open === "" ? line : `${this.#open}\n${line}`;
+    const fields = splitRow(withoutReturn(text), this.#separator);
+    this.#open = fields === undefined ? text : "";
+    if (fields === undefined) return undefined;
+    return (column) => {
+      const at = this.#columns.get(column);
+      return at === undefined ? undefined : fields[at];
+    };
+  }
+}
+
+function withoutReturn(line: string): string {
+  return line.endsWith("\r") ? line.slice(0, -1) : line;
+}
+
+/** The fields of a row; undefined if a quote is still open at its end. */
+function splitRow(row: string, separator: string): readonly string[] | undefined {
+  if (!row.includes('"')) return row.split(separator);
+  const fields: string[] = [];
+  let at = 0;
+  while (at <= row.length) {
+    if (row[at] !== '"') {
+      const found = row.indexOf(separator, at);
+      const end = found < 0 ? row.length : found;
+      fields.push(row.slice(at, end));
+      at = end + 1;
+      continue;
+    }
+    let field = "";
+    let from = at + 1;
+    for (;;) {
+      const end = row.indexOf('"', from);
+      if (end < 0) return undefined;
+      field += row.slice(from, end);
+      if (row[end + 1] !== '"') {
+        at = end + 1;
+        break;
+      }
+      field += '"';
+      from = end + 2;
+    }
+    const found = row.indexOf(separator, at);
+    const end = found < 0 ? row.length : found;
+    fields.push(field + row.slice(at, end));
+    at = end + 1;
+  }
+  return fields;
+}

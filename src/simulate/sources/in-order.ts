@@ -1,0 +1,143 @@
+// Calls in the order of their times: those of one log that were written a little late, and those of several files.
+
+import type { RecordedQuestion } from "../question.ts";
+
+/** Calls held back at once, whatever the window: some 500 bytes each. */
+const HELD_MAX = 200_000;
+
+type Batches = AsyncIterable<readonly RecordedQuestion[]>;
+
+/**
+ * Puts calls in order that come up to `windowUs` late: each is held back until one so much later has come. What comes later
+ * still stays where it is.
+ */
+export async function* sorted(batches: Batches, windowUs: number): AsyncGenerator<readonly RecordedQuestion[]> {
+  const heap = new CallHeap();
+  let newestUs = Number.NEGATIVE_INFINITY;
+  for await (const batch of batches) {
+    const ready: RecordedQuestion[] = [];
+    for (const call of batch) {
+      heap.push(call);
+      newestUs = Math.max(newestUs, call.atUs);
+      while (heap.size > HELD_MAX || (heap.oldestUs ?? newestUs) < newestUs - windowUs) ready.push(heap.pop());
+    }
+    if (ready.length > 0) yield ready;
+  }
+  const rest: RecordedQuestion[] = [];
+  while (heap.size > 0) rest.push(heap.pop());
+  yield rest;
+}
+
+/** One stream of several, each in order: always the earliest call next; of equal ones that of the file named first. */
+export async function* merged(sources: readonly Batches[]): AsyncGenerator<readonly RecordedQuestion[]> {
+  if (sources.length === 1 && sources[0] !== undefined) {
+    yield* sources[0];
+    return;
+  }
+  const cursors = sources.map((source) => new Cursor(source[Symbol.asyncIterator]()));
+  for (const cursor of cursors) await cursor.refill();
+  for (;;) {
+    const merging: RecordedQuestion[] = [];
+    // Until a source has no more at hand; what it has next may come before what the others have.
+    while (cursors.every((cursor) => cursor.isDone || cursor.next !== undefined)) {
+      const earliest = earliestOf(cursors);
+      if (earliest === undefined) break;
+      merging.push(earliest.take());
+    }
+    if (merging.length > 0) yield merging;
+    for (const cursor of cursors) await cursor.refill();
+    if (cursors.every((cursor) => cursor.isDone)) return;
+  }
+}
+
+function earliestOf(cursors: readonly Cursor[]): Cursor | undefined {
+  let earliest: Cursor | undefined;
+  for (const cursor of cursors) {
+    if (cursor.next === undefined) continue;
+    if (earliest?.next === undefined || cursor.next.atUs < earliest.next.atUs) earliest = cursor;
+  }
+  return earliest;
+}
+
+class Cursor {
+  readonly #batches: AsyncIterator<readonly RecordedQuestion[]>;
+  #batch: readonly RecordedQuestion[] = [];
+  #at = 0;
+  isDone = false;
+
+  constructor(batches: AsyncIterator<readonly RecordedQuestion[]>) {
+    this.#batches = batches;
+  }
+
+  get next(): RecordedQuestion | undefined {
+    return this.#batch[this.#at];
+  }
+
+  take(): RecordedQuestion {
+    return this.#batch[this.#at++] as RecordedQuestion;
+  }
+
+  /** Has a call at hand afterwards, or is done. */
+  async refill(): Promise<void> {
+    while (!this.isDone && this.next === undefined) {
+      const { done, value } = await this.#batches.next();
+      this.isDone = done === true;
+      this.#batch = done === true ? [] : value;
+      this.#at = 0;
+    }
+  }
+}
+
+interface Held {
+  readonly call: RecordedQuestion;
+  readonly number: number;
+}
+
+/** A binary heap, the earliest call on top; of equal times the one that came first. */
+class CallHeap {
+  readonly #held: Held[] = [];
+  #count = 0;
+
+  get size(): number {
+    return this.#held.length;
+  }
+
+  get oldestUs(): number | undefined {
+    return this.#held[0]?.call.atUs;
+  }
+
+  push(call: RecordedQuestion): void {
+    const held = this.#held;
+    const one = { call, number: this.#count++ };
+    let at = held.push(one) - 1;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (!isBefore(one, held[parent] as Held)) break;
+      held[at] = held[parent] as Held;
+      at = parent;
+    }
+    held[at] = one;
+  }
+
+  pop(): RecordedQuestion {
+    const held = this.#held;
+    const top = held[0] as Held;
+    const last = held.pop() as Held;
+    if (held.length === 0) return top.call;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= held.length) break;
+      if (child + 1 < held.length && isBefore(held[child + 1] as Held, held[child] as Held)) child++;
+      if (!isBefore(held[child] as Held, last)) break;
+      held[at] = held[child] as Held;
+      at = child;
+    }
+    held[at] = last;
+    return top.call;
+  }
+}
+
+function isBefore(one: Held, other: Held): boolean {
+  return one.call.atUs < other.call.atUs || (one.call.atUs === other.call.atUs && one.number < other.number);
+}

@@ -1,0 +1,132 @@
+// How the fields of a log become a call: which field is its time, and which make up the entries of its descriptors.
+
+import { oneByteOf } from "../../core/request.ts";
+import type { AskedCall, AskedDescriptor, RecordedQuestion } from "../question.ts";
+import { timeOfCall } from "./time-of-call.ts";
+
+/** Text with `{field}` in it, cut into what is typed and what is filled in. */
+export type Template = readonly (string | FieldReference)[];
+
+interface FieldReference {
+  readonly field: string;
+  readonly part: Part | undefined;
+}
+
+const PARTS = {
+  /** An address without its port. */
+  host: (text: string) => text.replace(/^\[(.*)\](?::\d+)?$/, "$1").replace(/^([^:]*):\d+$/, "$1"),
+  /** A path without its query. */
+  path: (text: string) => text.replace(/[?#].*$/s, ""),
+} as const;
+type Part = keyof typeof PARTS;
+
+/** What every line of a log is read by. */
+export interface Mapping {
+  readonly domain: Template;
+  /** Name of the field that holds the time. */
+  readonly time: string;
+  /** The descriptors; one whose fields are not all there is left out, as Envoy leaves it out. */
+  readonly descriptors: readonly (readonly { readonly key: string; readonly value: Template }[])[];
+  /** Name of the field that holds the hits; 1 without. */
+  readonly hits: string | undefined;
+}
+
+/** The fields of a line, by name; undefined for one that is not there. */
+export type Fields = (name: string) => unknown;
+
+/** Why a line holds no call. */
+export class NoCall {
+  readonly why: string;
+  constructor(why: string) {
+    this.why = why;
+  }
+}
+
+/** Reads `{field}`, `{field|host}` and `{field|path}` inside other text. Returns what is wrong with it instead. */
+export function parseTemplate(text: string): Template | { readonly problem: string } {
+  const pieces: (string | FieldReference)[] = [];
+  for (const piece of text.split(/(\{[^{}]*\})/)) {
+    if (piece === "") continue;
+    if (!piece.startsWith("{")) {
+      if (/[{}]/.test(piece)) return { problem: `a brace without its other one in '${text}'` };
+      pieces.push(piece);
+      continue;
+    }
+    const [field = "", part] = piece.slice(1, -1).split("|");
+    if (field === "") return { problem: `no field between the braces in '${text}'` };
+    if (part !== undefined && !Object.hasOwn(PARTS, part)) {
+      return { problem: `'${part}' is no part of a field; there are ${Object.keys(PARTS).join(" and ")}` };
+    }
+    pieces.push({ field, part: part as Part | undefined });
+  }
+  return pieces;
+}
+
+/** The call that a line stands for. A line may stand for none: its time is missing, or no descriptor is left. */
+export function callOf(fields: Fields, mapping: Mapping): RecordedQuestion | NoCall {
+  const time = fields(mapping.time);
+  const atUs = timeOfCall(time);
+  if (atUs === undefined) {
+    const found = isAbsent(time) ? "nothing" : JSON.stringify(time);
+    return new NoCall(`expected a time in '${mapping.time}', found ${found}`);
+  }
+  const domain = filled(mapping.domain, fields);
+  if (domain === undefined) return new NoCall("expected a domain, found nothing in its field");
+  const descriptors: AskedDescriptor[] = [];
+  for (const wanted of mapping.descriptors) {
+    const descriptor = descriptorOf(wanted, fields);
+    if (descriptor !== undefined) descriptors.push(descriptor);
+  }
+  if (descriptors.length === 0) return new NoCall("expected the fields of at least one descriptor");
+  const hitsAddend = mapping.hits === undefined ? 1 : hitsOf(fields(mapping.hits));
+  const question: AskedCall = { domain: oneByteOf(domain), descriptors, hitsAddend };
+  return { atUs, question };
+}
+
+/** The named fields of an object; a name with dots leads into objects inside it, unless there is a field of just that name. */
+export function fieldsOf(object: Readonly<Record<string, unknown>>): Fields {
+  return (name) => {
+    if (Object.hasOwn(object, name)) return object[name];
+    let value: unknown = object;
+    for (const step of name.split(".")) {
+      if (typeof value !== "object" || value === null || !Object.hasOwn(value, step)) return undefined;
+      value = (value as Readonly<Record<string, unknown>>)[step];
+    }
+    return value;
+  };
+}
+
+function descriptorOf(wanted: Mapping["descriptors"][number], fields: Fields): AskedDescriptor | undefined {
+  const entries: [string, string][] = [];
+  for (const { key, value } of wanted) {
+    const text = filled(value, fields);
+    if (text === undefined) return undefined;
+    entries.push([oneByteOf(key), oneByteOf(text)]);
+  }
+  return { entries };
+}
+
+function filled(template: Template, fields: Fields): string | undefined {
+  let text = "";
+  for (const piece of template) {
+    if (typeof piece === "string") {
+      text += piece;
+      continue;
+    }
+    const value = fields(piece.field);
+    if (isAbsent(value)) return undefined;
+    const written = typeof value === "string" ? value : JSON.stringify(value);
+    text += piece.part === undefined ? written : PARTS[piece.part](written);
+  }
+  return text;
+}
+
+// Envoy writes `-`, or null in JSON, for what a request did not have.
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null || value === "" || value === "-";
+}
+
+function hitsOf(value: unknown): number {
+  const hits = Math.floor(Number(value));
+  return hits >= 1 ? Math.min(hits, 4_294_967_295) : 1;
+}

@@ -1,0 +1,153 @@
+// Files of calls, whatever form they have: recordings of the mirror, lines of the decision log, logs in JSON or CSV that a
+// mapping tells how to read. Told apart by their first line.
+
+import { ConfigError } from "../../core/errors.ts";
+import { readLines } from "../../mirror/file-lines.ts";
+import { parseCall, parseHead } from "../../mirror/read-recording.ts";
+import type { RecordedQuestion } from "../question.ts";
+import { CsvRows } from "./csv-rows.ts";
+import { merged, sorted } from "./in-order.ts";
+import { callOf, fieldsOf, type Mapping, NoCall } from "./mapping.ts";
+import { looksWritten, readWrittenCall } from "./written-call.ts";
+
+export interface CallFilesOptions {
+  readonly files: readonly string[];
+  /** How to read logs; undefined: there are none among the files. */
+  readonly mapping: Mapping | undefined;
+  /** How late a line of a log may come; recordings are in order. */
+  readonly lateMaxUs: number;
+  readonly onRead?: ((bytes: number) => void) | undefined;
+}
+
+/** What became of the lines of logs. */
+export class LineCounts {
+  lines = 0;
+  /** Lines that hold no call. */
+  skipped = 0;
+  /** `file, line n: why` of the first of them. */
+  firstSkipped: string | undefined;
+}
+
+type Batches = AsyncGenerator<readonly RecordedQuestion[]>;
+
+/**
+ * Yields the calls of all files in the order of their times, some at a time. Throws ConfigError for a file that can't be read,
+ * a damaged recording, and a log of which no line holds a call. A line of a log without a call is counted and passed over.
+ */
+export async function* openCalls(options: CallFilesOptions, counts: LineCounts): Batches {
+  yield* merged(options.files.map((file) => callsOf(file, options, counts)));
+}
+
+async function* callsOf(file: string, options: CallFilesOptions, counts: LineCounts): Batches {
+  const head = await firstLineOf(file);
+  const onRead = options.onRead ?? (() => undefined);
+  const object = objectOf(head);
+  if (object !== undefined && Object.hasOwn(object, "headgate_recording")) {
+    yield* recordedCalls(file, readLines(file, { fail, onRead }));
+    return;
+  }
+  const lines = readLines(file, { fail, onRead, encoding: "utf8", keepsLastPart: true });
+  const readLine = lineReader(file, head, object, options.mapping);
+  yield* sorted(logCalls(file, lines, readLine, counts), options.lateMaxUs);
+}
+
+async function firstLineOf(file: string): Promise<string> {
+  for await (const [line = ""] of readLines(file, { fail, encoding: "utf8", keepsLastPart: true })) return line;
+  return fail(file, "it is empty");
+}
+
+async function* recordedCalls(file: string, batches: AsyncIterable<readonly string[]>): Batches {
+  let number = 0;
+  let startedUs = 0;
+  for await (const batch of batches) {
+    const calls: RecordedQuestion[] = [];
+    for (const line of batch) {
+      number++;
+      if (number === 1) startedUs = parseHead(file, line).startedUs ?? 0;
+      else {
+        const { atUs, message } = parseCall(file, line, number);
+        calls.push({ atUs: startedUs + atUs, question: message });
+      }
+    }
+    yield calls;
+  }
+}
+
+/** Reads a line: a call, why it is none, or undefined where the line is part of a row or none at all. */
+type ReadLine = (line: string) => RecordedQuestion | NoCall | undefined;
+
+function lineReader(
+  file: string,
+  head: string,
+  object: Readonly<Record<string, unknown>> | undefined,
+  mapping: Mapping | undefined,
+): ReadLine {
+  if (object !== undefined && looksWritten(object)) return (line) => onObject(line, readWrittenCall);
+  if (mapping === undefined) {
+    fail(file, "it is neither a recording nor a decision log; for other logs give --domain, --time and --descriptor");
+  }
+  if (object !== undefined) return (line) => onObject(line, (found) => callOf(fieldsOf(found), mapping));
+  const rows = new CsvRows(head);
+  let isHeader = true;
+  return (line) => {
+    if (isHeader) {
+      isHeader = false;
+      return undefined;
+    }
+    const fields = line === "" ? undefined : rows.next(line);
+    return fields === undefined ? undefined : callOf(fields, mapping);
+  };
+}
+
+function onObject(
+  line: string,
+  read: (object: Readonly<Record<string, unknown>>) => RecordedQuestion | NoCall,
+): RecordedQuestion | NoCall | undefined {
+  if (line.trim() === "") return undefined;
+  const object = objectOf(line);
+  return object === undefined ? new NoCall("expected a JSON object") : read(object);
+}
+
+async function* logCalls(
+  file: string,
+  batches: AsyncIterable<readonly string[]>,
+  readLine: ReadLine,
+  counts: LineCounts,
+): Batches {
+  let number = 0;
+  let found = 0;
+  let firstSkipped: string | undefined;
+  for await (const batch of batches) {
+    const calls: RecordedQuestion[] = [];
+    for (const line of batch) {
+      number++;
+      const call = readLine(line);
+      if (call === undefined) continue;
+      counts.lines++;
+      if (!(call instanceof NoCall)) {
+        found++;
+        calls.push(call);
+        continue;
+      }
+      counts.skipped++;
+      firstSkipped ??= `line ${number}: ${call.why}`;
+      counts.firstSkipped ??= `${file}, line ${number}: ${call.why}`;
+    }
+    yield calls;
+  }
+  if (found === 0) fail(file, firstSkipped ?? "it holds no calls");
+}
+
+function objectOf(line: string): Readonly<Record<string, unknown>> | undefined {
+  if (!line.trimStart().startsWith("{")) return undefined;
+  try {
+    return JSON.parse(line) as Readonly<Record<string, unknown>>;
+  } catch (cause) {
+    if (cause instanceof SyntaxError) return undefined;
+    throw cause;
+  }
+}
+
+function fail(file: string, why: string): never {
+  throw new ConfigError("CONFIG_SETTINGS", `can't read the calls in ${file}: ${why}`);
+}

@@ -1,0 +1,32 @@
+// Times as logs write them, to microseconds since the Unix epoch.
+
+import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../core/units.ts";
+
+/** Numbers below the first bound are seconds, below the second milliseconds, else microseconds: all from 1973 to 5138. */
+const SECONDS_BELOW = 1e11;
+const MILLIS_BELOW = 1e14;
+
+/** A date with a time and a zone, with up to nine places of a second. */
+const ISO = /^(\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)$/;
+const NUMBER = /^\d{1,16}(?:\.\d{1,9})?$/;
+
+/**
+ * Reads `2026-01-31T10:00:00.123456Z` (or with `+02:00`), or a number of seconds, milliseconds or microseconds since 1970,
+ * told apart by their size. Undefined for anything else.
+ */
+export function timeOfCall(value: unknown): number | undefined {
+  if (typeof value === "number") return fromNumber(value);
+  if (typeof value !== "string") return undefined;
+  if (NUMBER.test(value)) return fromNumber(Number(value));
+  const match = ISO.exec(value);
+  if (match === null) return undefined;
+  const [, minute = "", fraction = "", zone = ""] = match;
+  const ms = Date.parse(`${minute}${zone}`);
+  return Number.isNaN(ms) ? undefined : ms * MICROS_PER_MILLI + Number(fraction.slice(0, 6).padEnd(6, "0"));
+}
+
+function fromNumber(value: number): number | undefined {
+  if (!(value >= 0) || value > Number.MAX_SAFE_INTEGER) return undefined;
+  const factor = value < SECONDS_BELOW ? MICROS_PER_SECOND : value < MILLIS_BELOW ? MICROS_PER_MILLI : 1;
+  return Math.round(value * factor);
+}

@@ -1,0 +1,72 @@
+// A call as a JSON object: what the decision log writes and what anybody can write by hand. The request is the body of POST
+// /json, with the time beside it; further fields (the decision) are not looked at.
+
+import { oneByteOf, oneByteValueOf } from "../../core/request.ts";
+import type { AskedDescriptor, RecordedQuestion } from "../question.ts";
+import { NoCall } from "./mapping.ts";
+import { timeOfCall } from "./time-of-call.ts";
+
+/** Names of the units in proto3 JSON, by wire number. */
+const UNITS = ["UNKNOWN", "SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "YEAR", "WEEK"];
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** True for an object that looks like such a call. */
+export function looksWritten(object: Json): boolean {
+  return typeof object.domain === "string" && Array.isArray(object.descriptors) && Object.hasOwn(object, "at");
+}
+
+/** Reads the call, or says why it is none. */
+export function readWrittenCall(object: Json): RecordedQuestion | NoCall {
+  const atUs = timeOfCall(object.at);
+  if (atUs === undefined) return new NoCall(`expected a time in 'at', found ${JSON.stringify(object.at)}`);
+  if (!looksWritten(object)) return new NoCall("expected 'domain' and a list of 'descriptors'");
+  const descriptors = (object.descriptors as readonly unknown[]).map(readDescriptor);
+  const bad = descriptors.find((descriptor) => descriptor instanceof NoCall);
+  if (bad !== undefined) return bad as NoCall;
+  return {
+    atUs,
+    question: {
+      domain: oneByteOf(object.domain as string),
+      descriptors: descriptors as AskedDescriptor[],
+      hitsAddend: hitsOf(either(object, "hits_addend", "hitsAddend")) ?? 0,
+    },
+  };
+}
+
+function readDescriptor(value: unknown): AskedDescriptor | NoCall {
+  if (!isObject(value) || !Array.isArray(value.entries)) return new NoCall("expected 'entries' in each descriptor");
+  const entries: [string, string][] = [];
+  for (const entry of value.entries as readonly unknown[]) {
+    if (!isObject(entry) || typeof entry.key !== "string") return new NoCall("expected a 'key' in each entry");
+    const text = typeof entry.value === "string" ? entry.value : "";
+    const valueBase64 = typeof entry.value_base64 === "string" ? { valueBase64: entry.value_base64 } : {};
+    entries.push([oneByteOf(entry.key), oneByteValueOf({ key: entry.key, value: text, ...valueBase64 })]);
+  }
+  return {
+    entries,
+    hits: hitsOf(either(value, "hits_addend", "hitsAddend")),
+    isRefund: either(value, "is_negative_hits", "isNegativeHits") === true,
+    override: overrideOf(value.limit),
+  };
+}
+
+function overrideOf(value: unknown): AskedDescriptor["override"] {
+  if (!isObject(value)) return undefined;
+  const amount = hitsOf(either(value, "requests_per_unit", "requestsPerUnit")) ?? 0;
+  const { unit } = value;
+  return { amount, unit: typeof unit === "number" ? unit : Math.max(0, UNITS.indexOf(String(unit))) };
+}
+
+function hitsOf(value: unknown): number | undefined {
+  const hits = typeof value === "string" && value !== "" ? Number(value) : value;
+  return typeof hits === "number" && Number.isSafeInteger(hits) && hits >= 0 ? hits : undefined;
+}
+
+function either(object: Json, one: string, other: string): unknown {
+  return object[one] ?? object[other];
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

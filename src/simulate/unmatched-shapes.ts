@@ -1,0 +1,63 @@
+// Descriptors that met no rule, and domains without rules, by their names: what a rule file forgets.
+
+import { type Descriptor, textOf } from "../core/request.ts";
+import type { LimitCall } from "../limiter/call.ts";
+import { findRule } from "../rules/match.ts";
+
+/** Shapes told apart; callers choose keys and domains, so there may be any number. */
+const SHAPES_MAX = 200;
+
+/** Descriptors of one domain with the same keys that met no rule. */
+export interface UnmatchedShape {
+  readonly domain: string;
+  /** Keys in their order; empty for a descriptor without entries. */
+  readonly keys: readonly string[];
+  descriptors: number;
+  /** False: the domain has no rules at all. */
+  readonly isDomainKnown: boolean;
+}
+
+/** Counts them. */
+export class UnmatchedShapes {
+  readonly #shapes = new Map<string, UnmatchedShape>();
+  /** Descriptors of further shapes. */
+  others = 0;
+  descriptors = 0;
+
+  /** Looks at a decided call. */
+  count(call: LimitCall): void {
+    for (let i = 0; i < call.request.descriptorCount; i++) {
+      const descriptor = call.request.descriptors[i] as Descriptor;
+      if (call.rules[i] !== undefined || descriptor.hasOverride) continue;
+      if (!hasRule(call, descriptor)) this.#add(call, descriptor);
+    }
+  }
+
+  /** The most frequent first. */
+  list(): readonly UnmatchedShape[] {
+    return [...this.#shapes.values()].sort((a, b) => b.descriptors - a.descriptors);
+  }
+
+  #add(call: LimitCall, descriptor: Descriptor): void {
+    this.descriptors++;
+    const { domain } = call.request;
+    const keys = descriptor.keys.slice(0, descriptor.entryCount);
+    const id = JSON.stringify([domain, ...keys]);
+    let shape = this.#shapes.get(id);
+    if (shape === undefined) {
+      if (this.#shapes.size >= SHAPES_MAX) {
+        this.others++;
+        return;
+      }
+      const isDomainKnown = call.domain !== undefined;
+      shape = { domain: textOf(domain), keys: keys.map(textOf), descriptors: 0, isDomainKnown };
+      this.#shapes.set(id, shape);
+    }
+    shape.descriptors++;
+  }
+}
+
+// A rule whose limits were all replaced by another's is met all the same.
+function hasRule({ domain }: LimitCall, descriptor: Descriptor): boolean {
+  return domain?.hasReplaces === true && findRule(domain, descriptor, []) !== undefined;
+}

@@ -1,0 +1,100 @@
+// The service without its edges: the real limiter on a store of its own, in virtual time. Simulations and cases decide here.
+
+import type { OnStoreFailure } from "../core/limit.ts";
+import { LimitStats, type StatsBook, type ValueStatsBook } from "../core/limit-stats.ts";
+import { LimitCall } from "../limiter/call.ts";
+import { Limiter } from "../limiter/limiter.ts";
+import { LocalFallback } from "../limiter/local-fallback.ts";
+import type { LimiterObserver } from "../limiter/observer.ts";
+import { checkRequest } from "../rls/service.ts";
+import type { RuleSet } from "../rules/rule-set.ts";
+import { MemoryStore } from "../stores/memory/memory-store.ts";
+import type { Store } from "../stores/store.ts";
+import { SILENT_STORE_OBSERVER } from "../stores/store-observer.ts";
+import { fillRequest, type RecordedQuestion } from "./question.ts";
+import { VirtualClock } from "./virtual-clock.ts";
+
+/** The settings of the service that decisions depend on. */
+export interface DecidingSettings {
+  readonly shadowMode: boolean;
+  readonly quotaMode: boolean;
+  readonly onStoreFailure: OnStoreFailure;
+  readonly retryAfterJitter: number;
+  readonly nearLimitRatio: number;
+  readonly compatible: boolean;
+  readonly stopsAtOver: boolean;
+  /** Most buckets in memory; beyond them the one that is as new soonest is dropped. */
+  readonly bucketsMax: number;
+  /** Most bytes of the entries of sliding logs. */
+  readonly logBytesMax: number;
+}
+
+export interface VirtualServiceOptions {
+  readonly ruleSet: RuleSet;
+  readonly settings: DecidingSettings;
+  /** Default: a memory store on the clock. Must settle every group before `take` returns. */
+  readonly openStore?: (clock: VirtualClock) => Store;
+}
+
+/** Nobody reads these counters; what is reported is gathered from calls. */
+const UNREAD_STATS: StatsBook & ValueStatsBook = {
+  statsOf: () => new LimitStats(),
+  statsOfValues: (ruleStats) => ruleStats,
+};
+
+const ignore = () => undefined;
+const SILENT_OBSERVER: LimiterObserver = {
+  decided: ignore,
+  degraded: ignore,
+  domainNotFound: ignore,
+  withoutRules: ignore,
+  globalShadow: ignore,
+  suspectedLateReport: ignore,
+  debtCapped: ignore,
+};
+
+/** Decides calls one after another, each at a time that the caller names. */
+export class VirtualService {
+  readonly clock = new VirtualClock();
+  /** The call decided last; it is used again for the next. */
+  readonly call = new LimitCall({ finish: ignore });
+  /** Buckets that meant something still when they were dropped for want of room. */
+  evicted = 0;
+  readonly #limiter: Limiter;
+  readonly #store: Store;
+
+  constructor({ ruleSet, settings, openStore }: VirtualServiceOptions) {
+    const { clock } = this;
+    const observer = {
+      ...SILENT_STORE_OBSERVER,
+      evicted: (buckets: number) => {
+        this.evicted += buckets;
+      },
+    };
+    const openMemory = () => new MemoryStore({ ...settings, clock, observer });
+    this.#store = openStore?.(clock) ?? openMemory();
+    this.#limiter = new Limiter({
+      ...settings,
+      store: this.#store,
+      clock,
+      observer: SILENT_OBSERVER,
+      fallback: new LocalFallback(openMemory, () => 1),
+      statsBook: UNREAD_STATS,
+    });
+    this.#limiter.useRules(ruleSet);
+  }
+
+  /** Decides the question at `atUs`. The outcome is in `call`. Throws RequestError as the service would answer one. */
+  decide(question: RecordedQuestion["question"], atUs: number): void {
+    const { call } = this;
+    call.reset();
+    this.clock.setUs(atUs);
+    fillRequest(question, call.request);
+    checkRequest(call);
+    this.#limiter.decide(call, Number.POSITIVE_INFINITY);
+  }
+
+  close(): Promise<void> {
+    return this.#store.close();
+  }
+}

@@ -1,0 +1,102 @@
+// The service as it serves calls, bytes in and bytes out, on a store and a clock of the test's, deciding a recording at the
+// times of its calls. And the same of a simulation, to compare the two.
+
+import { OnStoreFailure } from "../../src/core/limit.ts";
+import { Limiter } from "../../src/limiter/limiter.ts";
+import { LocalFallback } from "../../src/limiter/local-fallback.ts";
+import { encodeDecision } from "../../src/rls/codec.ts";
+import { RateLimitService } from "../../src/rls/service.ts";
+import { WireWriter } from "../../src/rls/wire-writer.ts";
+import { Simulation } from "../../src/simulate/simulation.ts";
+import type { DecidingSettings } from "../../src/simulate/virtual-service.ts";
+import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
+import type { Store } from "../../src/stores/store.ts";
+import { CountingStatsBook, RecordingObserver } from "./limiter-rig.ts";
+import type { ManualClock } from "./manual-clock.ts";
+import type { DrawnCall } from "./recorded-calls.ts";
+import { rulesFromYaml } from "./rules.ts";
+
+/** What the settings are unless somebody sets them. */
+export const PLAIN_SETTINGS: DecidingSettings = {
+  shadowMode: false,
+  quotaMode: false,
+  onStoreFailure: OnStoreFailure.allow,
+  retryAfterJitter: 0,
+  nearLimitRatio: 0.8,
+  compatible: false,
+  stopsAtOver: false,
+  bucketsMax: 100_000,
+  logBytesMax: 16_777_216,
+};
+
+/** The answer of a call in base64, or the message of the error in its place. */
+export type AnswerBytes = string;
+
+export interface ServedOptions {
+  readonly rules: string;
+  readonly cacheKeyPrefix?: string;
+  readonly settings?: Partial<DecidingSettings>;
+}
+
+/** Answers of a service to calls one after another, the clock at the latest time that any of them has had. */
+export async function servedAnswers(
+  calls: readonly DrawnCall[],
+  { rules, cacheKeyPrefix = "", settings = {} }: ServedOptions,
+  { store, clock }: { readonly store: Store; readonly clock: ManualClock },
+): Promise<readonly AnswerBytes[]> {
+  const options = { ...PLAIN_SETTINGS, ...settings };
+  const limiter = new Limiter({
+    ...options,
+    store,
+    clock,
+    observer: new RecordingObserver(),
+    statsBook: new CountingStatsBook(),
+    fallback: new LocalFallback(
+      () => new MemoryStore({ clock }),
+      () => 1,
+    ),
+  });
+  limiter.useRules(rulesFromYaml(rules, { cacheKeyPrefix, compatible: options.compatible }));
+  const service = new RateLimitService({
+    limiter,
+    headers: { dialects: [], limitHeader: "", remainingHeader: "", resetHeader: "" },
+    metadata: "off",
+    onInternalError: (error) => {
+      throw error;
+    },
+    onRequestError: () => undefined,
+  });
+  const answers: AnswerBytes[] = [];
+  for (const { atUs, message } of calls) {
+    clock.setUs(Math.max(clock.nowUs(), atUs));
+    answers.push(await answerTo(service, message));
+  }
+  return answers;
+}
+
+function answerTo(service: RateLimitService, message: Buffer): Promise<AnswerBytes> {
+  return new Promise((resolve) => {
+    service.handle(message, Number.POSITIVE_INFINITY, {
+      ok: (bytes) => resolve(Buffer.from(bytes).toString("base64")),
+      fail: (_status, text) => resolve(text),
+    });
+  });
+}
+
+/** What a simulation decides of the same calls. */
+export function simulatedAnswers(
+  calls: readonly DrawnCall[],
+  { rules, settings = {} }: ServedOptions,
+): { readonly answers: readonly AnswerBytes[]; readonly simulation: Simulation } {
+  const answers: AnswerBytes[] = [];
+  const writer = new WireWriter();
+  const options = { ...PLAIN_SETTINGS, ...settings };
+  const simulation = new Simulation({
+    ruleSet: rulesFromYaml(rules, { compatible: options.compatible }),
+    settings: options,
+    explainMax: 3,
+    onDecided: ({ decision }) => answers.push(Buffer.from(encodeDecision(decision, writer)).toString("base64")),
+  });
+  for (const { atUs, message } of calls) simulation.feed({ atUs, question: message });
+  return { answers, simulation };
+}

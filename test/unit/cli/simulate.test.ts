@@ -1,0 +1,131 @@
+// `headgate simulate` on real files: its report for people and as JSON, and its exit codes.
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { SimulationReport } from "../../../src/simulate/report.ts";
+import { runProgram } from "../../support/run-program.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const folder = temporaryFolder("headgate-simulate");
+
+function rules(name: string, text: string): string {
+  mkdirSync(join(folder, name));
+  writeFileSync(join(folder, name, "rules.yaml"), text);
+  return join(folder, name);
+}
+
+const OLD = rules(
+  "old",
+  `domain: edge
+descriptors:
+  - { key: user, hash_values: true, rate_limit: { name: per-user, tokens_per_second: 1, burst: 3 } }
+  - { key: unused, rate_limit: { requests_per_unit: 1, unit: day } }
+`,
+);
+const NEW = rules(
+  "new",
+  `domain: edge
+descriptors:
+  - { key: user, rate_limit: { name: per-user, tokens_per_second: 1, burst: 2 } }
+`,
+);
+
+// Five calls of ann within a second, one of bob, then one of each after a silence.
+const at = (ms: number) => new Date(Date.UTC(2026, 0, 1) + ms).toISOString();
+const call = (ms: number, user: string, extra: readonly string[] = []) =>
+  JSON.stringify({
+    at: at(ms),
+    domain: "edge",
+    descriptors: [user, ...extra].map((value, i) => ({ entries: [{ key: i === 0 ? "user" : value, value }] })),
+  });
+const CALLS = join(folder, "calls.jsonl");
+writeFileSync(
+  CALLS,
+  `${[0, 100, 200, 300, 400].map((ms) => call(ms, "ann")).join("\n")}\n${call(500, "bob", ["color"])}\n` +
+    `${call(120_500, "ann")}\n${call(120_500, "bob")}\n`,
+);
+
+describe("headgate simulate", () => {
+  test("tells per limit whom it refuses, for how long, and which burst would do", async () => {
+    const { out, exitCode } = await runProgram(["simulate", "--rules", OLD, CALLS]);
+    expect(exitCode).toBe(0);
+    expect(out).toContain("8 calls: 6 allowed, 2 refused (25.0 %)");
+    expect(out).toContain("1 silence of a minute or more, the longest 2 min from 2026-01-01T00:00:00.500Z");
+    expect(out).toContain("8 asked, 2 refused");
+    expect(out).toContain("refused 1 of 2 callers");
+    // The bucket is empty at 200 ms; the call at 400 ms would have passed at 1 s.
+    expect(out).toMatch(/longest 700 ms from 2026-01-01T00:00:00.300Z {2}user=%#\S+ \(2 calls\)/);
+    expect(out).toContain("a burst of 5 would have refused nobody");
+    expect(out).toMatch(/limits that no call asked:\n {2}edge\/unused/);
+    expect(out).toMatch(/1 descriptor met no rule\n +1 {2}edge: color/);
+    expect(out).not.toContain("ann");
+  });
+
+  test("compares with other rules and explains refusals", async () => {
+    const { out } = await runProgram(["simulate", "--rules", NEW, "--against", OLD, "--explain", "1", CALLS, "--json"]);
+    const report = JSON.parse(out) as SimulationReport;
+    expect(report.changes).toMatchObject({
+      refused_by_both: 2,
+      newly_refused: { calls: 1, limits: [{ limit: "edge/user#per-user", calls: 1, callers: 1 }] },
+      newly_allowed: { calls: 0 },
+      edited: [
+        {
+          limit: "edge/user#per-user",
+          old: expect.stringContaining("burst 3"),
+          new: expect.stringContaining("burst 2"),
+        },
+        { limit: "edge/unused", new: null },
+      ],
+    });
+    expect(report.refusals).toEqual([
+      {
+        call: 3,
+        at: at(200),
+        domain: "edge",
+        descriptors: ["user=ann"],
+        limit: "edge/user#per-user",
+        limits: [
+          {
+            limit: "edge/user#per-user",
+            caller: "user=ann",
+            cost: 1,
+            had_room: false,
+            before: 0,
+            after: 0,
+            wait_seconds: 0.8,
+            full_in_seconds: 1.8,
+          },
+        ],
+      },
+    ]);
+    const text = await runProgram(["simulate", "--rules", NEW, "--against", OLD, "--explain", "1", CALLS]);
+    expect(text.out).toContain("against the old rules: 1 newly refused (12.5 %), 0 newly allowed, 2 refused by both");
+    expect(text.out).toContain("0 left before, 0 after, room again in 800 ms");
+  });
+
+  test("hides all values when asked to", async () => {
+    const { out } = await runProgram(["simulate", "--rules", NEW, "--values", "hash", "--explain", "3", CALLS]);
+    expect(out).toContain("user=%#");
+    expect(out).not.toContain("ann");
+  });
+
+  test.each([
+    ["more is refused than tolerated", ["--rules", NEW, "--tolerate", "30%"], 1],
+    ["no more is refused than tolerated", ["--rules", NEW, "--tolerate", "38%"], 0],
+    ["more is newly refused than tolerated", ["--rules", NEW, "--against", OLD, "--tolerate", "12%"], 1],
+    ["no more is newly refused than tolerated", ["--rules", NEW, "--against", OLD, "--tolerate", "12.5%"], 0],
+    ["the rules can't be used", ["--rules", CALLS], 2],
+    ["a log is half described", ["--rules", NEW, "--domain", "edge"], 2],
+    ["a template is broken", ["--rules", NEW, "--domain", "{", "--time", "t", "--descriptor", "a={a}"], 2],
+    ["a file is not there", ["--rules", NEW, join(folder, "nothing.jsonl")], 2],
+  ])("ends by what it finds: %s", async (_, args, code) => {
+    expect((await runProgram(["simulate", ...args, CALLS])).exitCode).toBe(code);
+  });
+
+  test("decides by the settings of the service", async () => {
+    const { out } = await runProgram(["simulate", "--rules", NEW, CALLS], { env: { SHADOW_MODE: "true" } });
+    expect(out).toContain("8 calls: 8 allowed, 0 refused");
+    expect(out).toContain("3 of the allowed ones would be refused without shadow mode");
+  });
+});

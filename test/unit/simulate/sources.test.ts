@@ -1,0 +1,247 @@
+// Files of calls in every form that is read: which calls come out, in which order, and what is said of lines that hold none.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { LimitRequest } from "../../../src/core/request.ts";
+import { recordedLine } from "../../../src/mirror/recording.ts";
+import { fillRequest, type RecordedQuestion } from "../../../src/simulate/question.ts";
+import { CsvRows } from "../../../src/simulate/sources/csv-rows.ts";
+import { merged, sorted } from "../../../src/simulate/sources/in-order.ts";
+import { type Mapping, parseTemplate, type Template } from "../../../src/simulate/sources/mapping.ts";
+import { LineCounts, openCalls } from "../../../src/simulate/sources/open-calls.ts";
+import { timeOfCall } from "../../../src/simulate/sources/time-of-call.ts";
+import { plainOf } from "../../support/request-arbitrary.ts";
+import { runs } from "../../support/runs.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const folder = temporaryFolder("headgate-calls");
+const T0 = Date.UTC(2026, 0, 1) * 1_000;
+let files = 0;
+
+function written(content: string | Buffer, ending = ".jsonl"): string {
+  const file = join(folder, `${files++}${ending}`);
+  writeFileSync(file, content);
+  return file;
+}
+
+function template(text: string): Template {
+  const read = parseTemplate(text);
+  if ("problem" in read) throw new Error(read.problem);
+  return read;
+}
+
+const MAPPING: Mapping = {
+  domain: template("edge"),
+  time: "start_time",
+  hits: "hits",
+  descriptors: [
+    [{ key: "remote_address", value: template("{peer|host}") }],
+    [
+      { key: "tenant", value: template("{tenant}") },
+      { key: "route", value: template("v1:{req.path|path}") },
+    ],
+  ],
+};
+
+async function read(paths: readonly string[], lateMaxUs = 0, mapping: Mapping | undefined = MAPPING) {
+  const counts = new LineCounts();
+  const calls: RecordedQuestion[] = [];
+  for await (const batch of openCalls({ files: paths, mapping, lateMaxUs }, counts)) calls.push(...batch);
+  return { counts, calls, shown: calls.map(shown) };
+}
+
+function shown({ atUs, question }: RecordedQuestion) {
+  const request = new LimitRequest();
+  fillRequest(question, request);
+  const { domain, hitsAddend, descriptors } = plainOf(request);
+  const asked = descriptors.map(({ entries }) => entries.map((entry) => entry.join("=")).join(","));
+  return `${(atUs - T0) / 1_000} ${domain} ${hitsAddend} ${asked.join(" ")}`;
+}
+
+const JSON_LINES = [
+  '{"start_time":"2026-01-01T00:00:01.500Z","peer":"10.0.0.1:5000","tenant":"acme","req":{"path":"/a?b=c"},"hits":3}',
+  '{"start_time":"2026-01-01T00:00:02Z","peer":"[::1]:80","tenant":"-","req":{"path":"/"}}',
+  '{"start_time":1767225603.25,"peer":"10.0.0.2","tenant":"sch\u00f6n","req":{"path":"/x"},"hits":0}',
+];
+const JSON_CALLS = [
+  "1500 edge 3 remote_address=10.0.0.1 tenant=acme,route=v1:/a",
+  "2000 edge 1 remote_address=::1",
+  "3250 edge 1 remote_address=10.0.0.2 tenant=sch\u00f6n,route=v1:/x",
+];
+
+describe("access logs", () => {
+  test.each([
+    ["as JSON lines", `${JSON_LINES.join("\n")}\n`, ".jsonl"],
+    ["with CRLF, a byte order mark and no last line end", `\ufeff${JSON_LINES.join("\r\n")}`, ".jsonl"],
+    ["under gzip", gzipSync(JSON_LINES.join("\n")), ".log.gz"],
+    [
+      "as CSV",
+      'start_time;peer;"tenant";req.path;hits\n2026-01-01T00:00:01.5Z;10.0.0.1:5000;acme;"/a?b=c";3\n' +
+        '2026-01-01T01:00:02+01:00;[::1]:80;;/;\n1767225603250;10.0.0.2;"sch\u00f6n";/x;0',
+      ".csv",
+    ],
+  ])("%s", async (_, content, ending) => {
+    const { shown: found, counts } = await read([written(content, ending)]);
+    expect(found).toEqual(JSON_CALLS);
+    expect(counts.skipped).toBe(0);
+  });
+
+  test("lines without a call are counted, and the first is named", async () => {
+    const file = written(`${JSON_LINES[0]}\nnothing\n\n{"peer":"1"}\n{"start_time":"noon","peer":"1"}\n`);
+    const { counts, calls } = await read([file]);
+    expect(calls).toHaveLength(1);
+    expect(counts).toMatchObject({ lines: 4, skipped: 3 });
+    expect(counts.firstSkipped).toBe(`${file}, line 2: expected a JSON object`);
+  });
+
+  test.each([
+    ["nothing at all", "", /it is empty/],
+    ["no call", '{"start_time":"2026-01-01T00:00:00Z"}\n', /line 1: expected the fields of at least one descriptor/],
+    ["no times", '{"at":1}\n{"at":2}\n', /line 1: expected a time in 'start_time', found nothing/],
+  ])("with %s are refused", async (_, content, message) => {
+    await expect(read([written(content)])).rejects.toThrow(message);
+  });
+
+  test("that nobody tells how to read are refused", async () => {
+    const counts = new LineCounts();
+    const calls = openCalls({ files: [written(JSON_LINES.join("\n"))], mapping: undefined, lateMaxUs: 0 }, counts);
+    await expect(calls.next()).rejects.toThrow(/neither a recording nor a decision log.*--descriptor/);
+  });
+
+  test.each([["{"], ["a}b"], ["{}"], ["{a|port}"]])("a template %s is refused", (text) => {
+    expect(parseTemplate(text)).toHaveProperty("problem");
+  });
+});
+
+describe("written calls", () => {
+  test("hold what the body of /json holds, and whatever else", async () => {
+    const line = {
+      at: "2026-01-01T00:00:00.000250Z",
+      domain: "edge",
+      descriptors: [
+        { entries: [{ key: "a", value: "b" }], limit: { requestsPerUnit: 7, unit: "MINUTE" }, hits_addend: 4 },
+        { entries: [{ key: "raw", value_base64: "/w==" }], is_negative_hits: true },
+      ],
+      hitsAddend: "2",
+      code: "OVER_LIMIT",
+    };
+    const { calls } = await read([written(`${JSON.stringify(line)}\n`)], 0, undefined);
+    expect(calls).toEqual([
+      {
+        atUs: T0 + 250,
+        question: {
+          domain: "edge",
+          hitsAddend: 2,
+          descriptors: [
+            { entries: [["a", "b"]], override: { amount: 7, unit: 2 }, hits: 4, isRefund: false },
+            { entries: [["raw", "\xff"]], override: undefined, hits: undefined, isRefund: true },
+          ],
+        },
+      },
+    ]);
+  });
+});
+
+describe("recordings", () => {
+  const message = Buffer.from([10, 1, 101, 18, 6, 10, 4, 10, 2, 107, 107]).toString("base64");
+  const recording = (startedAt: string, atUs: readonly number[]) =>
+    `{"headgate_recording":2,"started_at":"${startedAt}"}\n${atUs.map((us) => recordedLine(us, message)).join("")}`;
+
+  test("of several processes are put in order by their times", async () => {
+    const one = written(recording("2026-01-01T00:00:00.000Z", [1_000, 900_000, 2_000_000]));
+    const other = written(gzipSync(recording("2026-01-01T00:00:01.000Z", [0, 500_000])), ".gz");
+    const { calls } = await read([one, other]);
+    expect(calls.map(({ atUs }) => (atUs - T0) / 1_000)).toEqual([1, 900, 1_000, 1_500, 2_000]);
+  });
+
+  test("that were cut lack their last line, and damaged ones are refused by line", async () => {
+    const text = recording("2026-01-01T00:00:00.000Z", [1, 2, 3]);
+    expect((await read([written(text.slice(0, -5))])).calls).toHaveLength(2);
+    await expect(read([written(text.replace('"at_us":2', '"at_us":9'))])).rejects.toThrow(/line 3 is damaged/);
+  });
+});
+
+describe("order", () => {
+  const call = (atUs: number): RecordedQuestion => ({ atUs, question: Buffer.alloc(0) });
+  async function* inBatches(calls: readonly RecordedQuestion[], size: number) {
+    for (let i = 0; i < calls.length; i += size) yield calls.slice(i, i + size);
+  }
+  const collected = async (batches: AsyncIterable<readonly RecordedQuestion[]>) => {
+    const calls: number[] = [];
+    for await (const batch of batches) calls.push(...batch.map(({ atUs }) => atUs));
+    return calls;
+  };
+
+  test("lines at most as late as is waited for come out in order, none is lost", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.nat(1_000)),
+        fc.nat(300),
+        fc.integer({ min: 1, max: 7 }),
+        async (late, window, size) => {
+          const calls = late.map((by, i) => call(i * 20 + 1_000 - by));
+          const times = calls.map(({ atUs }) => atUs);
+          const out = await collected(sorted(inBatches(calls, size), window));
+          expect(out.toSorted((a, b) => a - b)).toEqual(times.toSorted((a, b) => a - b));
+          const latestBefore = times.map((_, i) => Math.max(0, ...times.slice(0, i)));
+          if (times.every((atUs, i) => (latestBefore[i] ?? 0) - atUs <= window)) {
+            expect(out).toEqual(times.toSorted((a, b) => a - b));
+          }
+        },
+      ),
+      { numRuns: runs(200) },
+    );
+  });
+
+  test("files merge to one order", async () => {
+    const sortedTimes = fc.array(fc.nat(500)).map((times) => times.toSorted((a, b) => a - b).map(call));
+    await fc.assert(
+      fc.asyncProperty(fc.array(sortedTimes, { maxLength: 4 }), fc.integer({ min: 1, max: 5 }), async (lists, size) => {
+        const out = await collected(merged(lists.map((list) => inBatches(list, size))));
+        expect(out).toEqual(
+          lists
+            .flat()
+            .map(({ atUs }) => atUs)
+            .toSorted((a, b) => a - b),
+        );
+      }),
+      { numRuns: runs(200) },
+    );
+  });
+});
+
+describe("times", () => {
+  test.each([
+    ["2026-01-01T00:00:00.123456789Z", T0 + 123_456],
+    ["2026-01-01T02:00:00+02:00", T0],
+    ["2026-01-01T00:00Z", T0],
+    [T0 / 1e6, T0],
+    [T0 / 1e3, T0],
+    [T0, T0],
+    ["1767225600.000001", T0 + 1],
+    ["2026-01-01T00:00:00", undefined],
+    ["yesterday", undefined],
+    [-1, undefined],
+    [null, undefined],
+  ])("%s", (value, expected) => {
+    expect(timeOfCall(value)).toBe(expected);
+  });
+});
+
+test("a CSV row whatever is in its fields", () => {
+  const field = fc.string({ unit: fc.constantFrom("a", '"', ",", "\n", ";", " ") });
+  const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
+  fc.assert(
+    fc.property(fc.array(field, { minLength: 2, maxLength: 4 }), (fields) => {
+      const rows = new CsvRows(fields.map((_, i) => `c${i}`).join(","));
+      const lines = fields.map(quoted).join(",").split("\n");
+      const found = lines.map((line) => rows.next(line));
+      expect(found.slice(0, -1).every((row) => row === undefined)).toBe(true);
+      expect(fields.map((_, i) => found.at(-1)?.(`c${i}`))).toEqual(fields);
+    }),
+    { numRuns: runs(300) },
+  );
+});
