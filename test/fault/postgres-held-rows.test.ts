@@ -2,8 +2,10 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { Algorithm } from "../../src/core/limit.ts";
 import { type TakeGroup, Verdict } from "../../src/core/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
+import { makeLimit } from "../support/builders.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { debts, flush, openPostgresRig } from "./postgres-rig.ts";
 import { groupOn, LEDGER, type Reports, settle, until } from "./store-rig.ts";
@@ -57,27 +59,94 @@ function addTake(group: TakeGroup, bucketKey: string): void {
   Object.assign(take, { bucketKey, keyHash, cost: 1, descriptor: 1 });
 }
 
-test.each([
+/** What somebody else does in a transaction that stays open. `isMade`: the row was there before. */
+const HOLDS = [
+  { held: "is held", isMade: true, sql: `SELECT FROM headgate.bucket WHERE bucket_key = '${HELD}' FOR UPDATE` },
+  {
+    held: "is made and not committed",
+    isMade: false,
+    sql: `INSERT INTO headgate.bucket VALUES ('${HELD}', 0, 0, 0, ${Number.MAX_SAFE_INTEGER})`,
+  },
+];
+const EXTRAS = [
   { name: "each on a bucket of its own", extra: undefined },
   { name: "all of which pay a global limit, too", extra: "global" },
-])("one row of fifty is held: its calls are decided by policy, all others are answered, $name", async ({ extra }) => {
+];
+
+test.each(HOLDS.flatMap((hold) => EXTRAS.map((extra) => ({ ...hold, ...extra }))))(
+  "one row of fifty $held: its calls are decided by policy, all others are answered, $name",
+  async ({ extra, isMade, sql }) => {
+    for (let i = 0; i < KEYS; i++) if (isMade || keyOf(i) !== HELD) await settle(store, groupOn(keyOf(i)));
+    await server.query("BEGIN");
+    await server.query(sql);
+    const endMs = performance.now() + 2 * DEADLINE_MS;
+    const during = await load(61, () => performance.now() > endMs, extra);
+    await server.query("ROLLBACK");
+
+    expect(during.answers.others[1]).toBe(0);
+    expect(during.answers.others[0]).toBeGreaterThan(KEYS);
+    expect(during.answers.held[0]).toBe(0);
+    expect(during.answers.held[1]).toBeGreaterThan(0);
+    expect(new Set(reports.failures.map(({ code }) => code))).toEqual(new Set(["STORE_TIMEOUT"]));
+    expect(reports.breakerStates).toEqual([]);
+    // It is let go: its calls are answered again, and each was paid once or not at all.
+    await until("its calls are answered", async () => (await settle(store, groupOn(HELD))).verdict === Verdict.allowed);
+    const owed = await debts(server);
+    for (const [key, count] of during.paid) expect([key, owed.get(key)]).toEqual([key, count + 1]);
+  },
+);
+
+test("the table of the logs' entries is held: calls on logs are decided by policy, all others are answered", async () => {
+  const log = makeLimit({ algorithm: Algorithm.slidingLog, amount: 1_000_000, windowSeconds: 3_600 });
   for (let i = 0; i < KEYS; i++) await settle(store, groupOn(keyOf(i)));
   await server.query("BEGIN");
-  await server.query("SELECT FROM headgate.bucket WHERE bucket_key = $1 FOR UPDATE", [HELD]);
+  await server.query("LOCK TABLE headgate.log_entry IN ACCESS EXCLUSIVE MODE");
   const endMs = performance.now() + 2 * DEADLINE_MS;
-  const during = await load(61, () => performance.now() > endMs, extra);
+  const isOver = () => performance.now() > endMs;
+  const onLogs = new Set<number>();
+  const askLogs = async (number: number) => {
+    while (!isOver()) {
+      onLogs.add((await settle(store, groupOn(`log ${number}`, log))).verdict);
+      await sleep(1); // closed ones are answered at once
+    }
+  };
+  const [during] = await Promise.all([load(40, isOver), askLogs(1), askLogs(2), askLogs(3)]);
   await server.query("ROLLBACK");
 
-  expect(during.answers.others[1]).toBe(0);
-  expect(during.answers.others[0]).toBeGreaterThan(KEYS);
-  expect(during.answers.held[0]).toBe(0);
-  expect(during.answers.held[1]).toBeGreaterThan(0);
-  expect(new Set(reports.failures.map(({ code }) => code))).toEqual(new Set(["STORE_TIMEOUT"]));
+  const { others, held } = during.answers;
+  expect([others[1], held[1]]).toEqual([0, 0]);
+  expect(others[0]).toBeGreaterThan(KEYS);
+  expect(onLogs).toEqual(new Set([Verdict.failed]));
   expect(reports.breakerStates).toEqual([]);
-  // It is let go: its calls are answered again, and each was paid once or not at all.
-  await until("its calls are answered", async () => (await settle(store, groupOn(HELD))).verdict === Verdict.allowed);
-  const owed = await debts(server);
-  for (const [key, count] of during.paid) expect([key, owed.get(key)]).toEqual([key, count + 1]);
+  const asksLog = async () => (await settle(store, groupOn("log 1", log))).verdict === Verdict.allowed;
+  await until("logs are answered", asksLog, 10_000);
+});
+
+test("the table of the buckets is held: every call is decided by policy, and answered once it is let go", async () => {
+  await server.query("BEGIN");
+  await server.query("LOCK TABLE headgate.bucket IN ACCESS EXCLUSIVE MODE");
+  const groups = await Promise.all(Array.from({ length: KEYS }, (_, i) => settle(store, groupOn(keyOf(i)))));
+  expect(new Set(groups.map(({ failure }) => failure?.code))).toEqual(new Set(["STORE_TIMEOUT"]));
+  await server.query("ROLLBACK");
+  const isAnswered = async () => (await settle(store, groupOn("new"))).verdict === Verdict.allowed;
+  await until("calls are answered", isAnswered, 10_000);
+  expect((await debts(server)).get("new")).toBe(1);
+  expect([...(await debts(server)).keys()]).toEqual(["new"]);
+});
+
+test("many processes that make the same rows at once: every call is answered, and no row is closed", async () => {
+  const rigs = await Promise.all(
+    [1, 2, 3].map(() => openPostgresRig({ target: server.target(), deadlineMs: 5_000, sweeps: false })),
+  );
+  const verdicts = new Set<number>();
+  for (let round = 0; round < 20; round++) {
+    const groups = rigs.flatMap((rig) =>
+      Array.from({ length: 20 }, (_, i) => settle(rig.store, groupOn(`new ${round} ${i % 5}`))),
+    );
+    for (const { verdict } of await Promise.all(groups)) verdicts.add(verdict);
+  }
+  expect(verdicts).toEqual(new Set([Verdict.allowed]));
+  for (const { store: one } of rigs) await one.close();
 });
 
 test("rows that change hands all the time are waited for: every call is answered", async () => {

@@ -51,7 +51,7 @@ export function onPostgres(servers: SharedServers): CounterStore {
   if (postgres === undefined) throw new Error("no PostgreSQL there");
   return {
     env,
-    // Expiries are rounded up, so that most updates leave their index alone (sql/011_write_buckets.sql).
+    // Expiries are rounded up, so that most updates leave their index alone (sql/026_write_buckets.sql).
     lifetimeSlackS: 17,
     dropsZeros: true,
     flush: async () => {

@@ -29,7 +29,7 @@ export interface BatchedGroup {
 }
 
 /** What was taken from one bucket, as the batch remembers it. */
-interface BatchedTake {
+export interface BatchedTake {
   readonly bucketKey: string;
   readonly limit: Limit;
   readonly mode: number;

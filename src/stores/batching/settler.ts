@@ -5,7 +5,7 @@ import { StoreError } from "../../core/errors.ts";
 import { type TakeGroup, Verdict } from "../../core/take.ts";
 import { costToReturn } from "../../core/verdict.ts";
 import type { Settled } from "../store.ts";
-import type { Batch, BatchedGroup } from "./batch.ts";
+import type { Batch, BatchedGroup, BatchedTake } from "./batch.ts";
 import type { Breaker } from "./breaker.ts";
 import type { CompleteOptions } from "./options.ts";
 import { answerByUs } from "./patience.ts";
@@ -191,6 +191,25 @@ export class Settler<B extends Batch> {
     this.#failGroups(batch, error);
   }
 
+  /**
+   * The server ran nothing of the batch, because of some keys that somebody holds: passes over the groups with a take that
+   * `isHeld` is true of. Returns how many; the batch can be sent again for the rest.
+   */
+  passOver(batch: B, isHeld: (take: BatchedTake) => boolean, holder: number): number {
+    let count = 0;
+    for (const batched of batch.groups) {
+      for (let i = 0; i < batched.size && !batched.isAnswered; i++) {
+        const take = batch.takeOf(batched, i);
+        if (take === undefined || !isHeld(take)) continue;
+        this.#passOver(batch, batched, take.bucketKey, holder);
+        count++;
+      }
+    }
+    // The server works.
+    this.#record(batch, count, 0);
+    return count;
+  }
+
   /** The connection is gone: loses those sent batches that `isOverIt` says were sent over it. */
   loseSent(error: StoreError, isOverIt: (batch: B) => boolean = () => true): void {
     for (const batch of [...this.#open]) if (batch.isSent && isOverIt(batch)) this.lose(batch, error);
@@ -250,7 +269,8 @@ export class Settler<B extends Batch> {
         reader.skip(batched);
         succeeded++;
       } else if (reader.verdict === HELD) {
-        this.#passOver(batch, batched, reader);
+        const { place, holder } = reader.held;
+        this.#passOver(batch, batched, batch.keyAt(place), holder);
         reader.skip(batched);
         // The server works.
         succeeded++;
@@ -265,10 +285,9 @@ export class Settler<B extends Batch> {
     this.#record(batch, succeeded, failed);
   }
 
-  #passOver(batch: B, batched: BatchedGroup, reader: ReplyReader): void {
+  #passOver(batch: B, batched: BatchedGroup, bucketKey: string, holder: number): void {
     const { onHeld, again, serverName } = this.#options;
-    const { place, holder } = reader.held;
-    const lane = onHeld(batch.keyAt(place), holder);
+    const lane = onHeld(bucketKey, holder);
     if (lane === undefined) {
       const text = `somebody else has held rows of the call in ${serverName} for long`;
       this.#fail(batch, batched, new StoreError("STORE_TIMEOUT", text, { transient: true }));

@@ -1,5 +1,5 @@
 // The groups that travel in one call of take_all: how much one may hold, and the function's arguments.
-// sql/023_take_all.sql says what they mean.
+// sql/027_take_all.sql says what they mean.
 
 import { createHash } from "node:crypto";
 import type { TakeGroup } from "../../core/take.ts";

@@ -72,6 +72,17 @@ export function waitedTooLong(error: unknown): boolean {
   return isRefusal(error) && error.code === "55P03";
 }
 
+/** Of the call that waited too long for a row that is being made: the place of its key (sql/026_write_buckets.sql). */
+export function placeOfMade(error: unknown): number | undefined {
+  if (!isRefusal(error) || !waitedTooLong(error)) return undefined;
+  return /^\d+$/.test(error.detail ?? "") ? Number(error.detail) : undefined;
+}
+
+/** True if the call waited too long for the table of the logs' entries, or for rows in it. */
+export function waitedForLogs(error: unknown): boolean {
+  return isRefusal(error) && waitedTooLong(error) && /\b(log_\w+|sliding_log)_v\d/.test(error.where ?? "");
+}
+
 /**
  * Connects, logs in and sets the session up. Rejects with what went wrong (connect-trouble.ts makes a sentence of it).
  * `onLost` is called once if the connection ends by itself afterwards.

@@ -4,11 +4,20 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { StoreError } from "../../core/errors.ts";
+import { Algorithm, type Limit } from "../../core/limit.ts";
 import type { Intake } from "../batching/intake.ts";
 import type { CompleteOptions } from "../batching/options.ts";
 import type { PostgresBatch } from "./batch.ts";
-import { isRefusal, isWorthRepeating, type PostgresConnection, ranNothing, waitedTooLong } from "./connect.ts";
-import { Lane } from "./lanes.ts";
+import {
+  isRefusal,
+  isWorthRepeating,
+  type PostgresConnection,
+  placeOfMade,
+  ranNothing,
+  waitedForLogs,
+  waitedTooLong,
+} from "./connect.ts";
+import { Lane, MAKER } from "./lanes.ts";
 import { type Link, TAKE_ALL } from "./link.ts";
 import { readReply } from "./reply.ts";
 
@@ -94,6 +103,7 @@ export class Dispatch {
   /** Whether the batch goes out again, after a pause if it was in conflict repeatedly. */
   async #repeats(batch: PostgresBatch, error: unknown): Promise<boolean> {
     if (batch.isDone) return false;
+    if (this.#passesOver(batch, error)) return batch.waiting > 0 || batch.receipts.length > 0;
     if (batch.waits && waitedTooLong(error)) {
       // Of its rows those that are not held can be had.
       batch.waits = false;
@@ -105,6 +115,18 @@ export class Dispatch {
     this.#options.observer.repeated();
     if (batch.attempts > 1) await sleep(Math.random() * PAUSE_MS * 2 ** (batch.attempts - 1));
     return true;
+  }
+
+  /** True if what the batch waited for concerns some of its groups alone, which are passed over now. */
+  #passesOver(batch: PostgresBatch, error: unknown): boolean {
+    const { settler } = this.#options.intake;
+    const place = placeOfMade(error);
+    if (place !== undefined) {
+      const key = batch.keyAt(place);
+      return settler.passOver(batch, ({ bucketKey }) => bucketKey === key, MAKER) > 0;
+    }
+    const isOnLog = (limit: Limit) => limit.algorithm === Algorithm.slidingLog;
+    return waitedForLogs(error) && settler.passOver(batch, ({ limit }) => isOnLog(limit), MAKER) > 0;
   }
 
   #onReply(batch: PostgresBatch, link: Link, text: string | null | undefined): void {

@@ -12,10 +12,17 @@ export const Lane = {
   contended: 1,
   /** Waits for no row: somebody holds it for long. One call at a time. */
   held: 2,
+  /** Asks nothing: somebody makes a row and does not commit, which a call could find out by waiting only. */
+  closed: 3,
 } as const;
+
+/** Who holds a row that is made and not committed: nobody can see who that is. Calls wait half as long for it. */
+export const MAKER = -1;
 
 /** How long a key stays in its lane after its row was held last. */
 const STAYS_US = 200_000;
+/** How long a key stays closed, in waits: so long do others wait at most for the rows of the call that looks again. */
+const CLOSED_WAITS = 10;
 /** More keys are not remembered; the oldest are found out anew. */
 const KEYS_MAX = 1_000;
 
@@ -50,15 +57,19 @@ export class Lanes {
     return lane;
   }
 
-  /** The row of the key was passed over, because that transaction holds it. The lane to wait in; undefined: waits no more. */
+  /** The row of the key was passed over, because that transaction holds it, or MAKER. The lane to wait in; undefined: waits no more. */
   passedOver(key: string, holder: number, nowUs: number): number | undefined {
     const known = this.#keys.get(key);
-    const sinceUs = known?.holder === holder ? known.sinceUs : nowUs;
+    // The transactions that make rows can't be told apart, but by the time that lies between them.
+    const isKnown = known?.holder === holder && (holder !== MAKER || known.untilUs > nowUs);
+    const sinceUs = isKnown ? known.sinceUs : nowUs;
     // Without a holder the row was made in this very moment.
-    const lane = holder !== 0 && nowUs - sinceUs >= this.#heldUs ? Lane.held : Lane.contended;
+    const isLong = holder !== 0 && nowUs - sinceUs >= (holder === MAKER ? this.#heldUs / 2 : this.#heldUs);
+    const lane = !isLong ? Lane.contended : holder === MAKER ? Lane.closed : Lane.held;
+    const staysUs = lane === Lane.closed ? CLOSED_WAITS * this.#heldUs : STAYS_US;
     this.#keys.delete(key);
-    this.#keys.set(key, { holder, sinceUs, lane, untilUs: nowUs + STAYS_US });
+    this.#keys.set(key, { holder, sinceUs, lane, untilUs: nowUs + staysUs });
     if (this.#keys.size > KEYS_MAX) this.#keys.delete(this.#keys.keys().next().value ?? "");
-    return lane === Lane.held ? undefined : lane;
+    return isLong ? undefined : lane;
   }
 }

@@ -15,8 +15,8 @@ const MIGRATION_MS_MAX = 60_000;
 
 /** Name and text of the one statement that every take is. */
 export const TAKE_ALL = {
-  name: "take_all_v2",
-  text: "SELECT take_all_v2($1::text[], $2::bigint, $3::bigint[], $4::bigint[], $5::boolean, $6::boolean)",
+  name: "take_all_v3",
+  text: "SELECT take_all_v3($1::text[], $2::bigint, $3::bigint[], $4::bigint[], $5::boolean, $6::boolean)",
 } as const;
 
 export interface LinkOptions {

@@ -14,7 +14,6 @@ import { isRefusal, isWorthRepeating, type PostgresConnection } from "./connect.
 export const SQL_FILES = [
   "001_buckets.sql",
   "008_counter.sql",
-  "011_write_buckets.sql",
   "015_refill.sql",
   "016_token_bucket.sql",
   "017_sliding_window.sql",
@@ -23,9 +22,10 @@ export const SQL_FILES = [
   "020_sliding_log.sql",
   "021_step.sql",
   "022_read_buckets.sql",
-  "023_take_all.sql",
   "024_sweep.sql",
   "025_beat.sql",
+  "026_write_buckets.sql",
+  "027_take_all.sql",
 ] as const;
 
 // The same depth below the package's root in src/ and in dist/.

@@ -2,7 +2,8 @@
 // the ways to PostgreSQL are the links', sending the dispatch's business.
 
 import { randomUUID } from "node:crypto";
-import type { TakeGroup } from "../../core/take.ts";
+import { StoreError } from "../../core/errors.ts";
+import { Source, type TakeGroup, Verdict } from "../../core/take.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
 import { Intake } from "../batching/intake.ts";
 import { type CompleteOptions, completeOptions, type SharedStoreOptions } from "../batching/options.ts";
@@ -14,7 +15,7 @@ import { PostgresBatch, storedKey } from "./batch.ts";
 import type { PostgresTarget, SessionSettings } from "./connect.ts";
 import { describeTrouble, nameOfTarget, needsAnotherConnection } from "./connect-trouble.ts";
 import { Dispatch } from "./dispatch.ts";
-import { Lanes } from "./lanes.ts";
+import { Lane, Lanes } from "./lanes.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { ProcessTable } from "./process-table.ts";
 import { Sweep } from "./sweep.ts";
@@ -40,6 +41,13 @@ const CONNECTIONS = 4;
 /** A call that waited for a held row, and one that waited for the first, are answered in time. */
 const WAITS_PER_DEADLINE = 3;
 const LITTLE_MS = 1;
+const CLOSED_ERROR = new StoreError(
+  "STORE_TIMEOUT",
+  "somebody else makes a row of the call in PostgreSQL, and has not committed for long",
+  {
+    transient: true,
+  },
+);
 
 /** Opens the store; it connects by itself and keeps at it. Never throws because PostgreSQL is away: `trouble` says so. */
 export function openPostgresStore(options: PostgresStoreOptions): SharedStore<PostgresBackend> {
@@ -112,7 +120,13 @@ export class PostgresBackend implements Backend {
   }
 
   take(group: TakeGroup, then: Settled): boolean {
-    return this.#intake.take(group, then, this.#lanes.laneOf(group, this.#complete.clock.nowUs()));
+    const lane = this.#lanes.laneOf(group, this.#complete.clock.nowUs());
+    if (lane !== Lane.closed) return this.#intake.take(group, then, lane);
+    group.source = Source.store;
+    group.verdict = Verdict.failed;
+    group.failure = CLOSED_ERROR;
+    this.#complete.observer.failed(CLOSED_ERROR);
+    return true;
   }
 
   giveBack(group: TakeGroup): void {

@@ -15,7 +15,7 @@
 --             (of a charge: the count), capped hits
 -- state       as each algorithm's file says; a row with nonsense in it counts as none and is overwritten
 -- A refusal writes nothing, but keeps a bucket longer whose rate was lowered since it was written. Time is read after the rows are locked, so it never runs back for a bucket.
-CREATE OR REPLACE FUNCTION take_all_v2(
+CREATE OR REPLACE FUNCTION take_all_v3(
   keys text[], injected_us bigint, limits bigint[], groups bigint[], locks boolean, waits boolean
 )
 RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
@@ -235,7 +235,7 @@ BEGIN
     g := next_g;
   END LOOP;
 
-  IF has_changes THEN PERFORM write_buckets(keys, is_kept, saved_at, saved_used, saved_previous, expires_us); END IF;
+  IF has_changes THEN PERFORM write_buckets_v2(keys, is_kept, saved_at, saved_used, saved_previous, expires_us); END IF;
   reply[1] := now_us; reply[2] := damaged;
   RETURN reply;
 END $$;
