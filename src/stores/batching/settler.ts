@@ -6,40 +6,14 @@ import { type TakeGroup, Verdict } from "../../core/take.ts";
 import { costToReturn } from "../../core/verdict.ts";
 import type { Settled } from "../store.ts";
 import type { Batch, BatchedGroup, BatchedTake } from "./batch.ts";
-import type { Breaker } from "./breaker.ts";
-import type { CompleteOptions } from "./options.ts";
 import { answerByUs } from "./patience.ts";
-import type { Receipt } from "./receipts.ts";
 import { HELD, NO_COUNT, type ReplyReader, TOO_LATE } from "./reply.ts";
-import type { ServerTime } from "./server-time.ts";
+import type { SettlerOptions } from "./settler-options.ts";
 
 /** A latest time of payment that lies in the past of every server. */
 const NEVER_PAY_US = 1;
 /** What the server takes as no latest time. */
 const ANY_TIME = 0;
-
-interface SettlerOptions<B extends Batch> extends Omit<CompleteOptions, "breaker"> {
-  /** The server in sentences: Redis. */
-  readonly serverName: string;
-  readonly serverTime: ServerTime;
-  readonly breaker: Breaker;
-  /** What was paid for groups that had been answered without the store. */
-  readonly giveBack: (receipt: Receipt, lane: number) => void;
-  /** The server ran a batch that gave something back. */
-  readonly onGivenBack: () => void;
-  /** The server did not run what should have given these back: they have still to be. */
-  readonly onNotGivenBack: (receipts: readonly Receipt[], lane: number) => void;
-  /** A group was passed over because somebody holds that key: the lane that it waits in now, undefined if it waits no more. */
-  readonly onHeld: (bucketKey: string, holder: number) => number | undefined;
-  /** Has a group travel again, in that lane. */
-  readonly again: (batched: BatchedGroup, lane: number) => void;
-  /** All groups of a batch were answered before it could be sent; it need not be sent any more. */
-  readonly onUnsent: (batch: B) => void;
-  /** A batch that was sent has its outcome: there is room on the way to the server. */
-  readonly onRoom: () => void;
-  /** The batch was sent and got no answer for so long that its connection should be given up. */
-  readonly onSilence: (batch: B, trouble: string) => void;
-}
 
 /** The batches without an outcome: those that gather and those that are under way. */
 export class Settler<B extends Batch> {
