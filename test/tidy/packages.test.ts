@@ -1,4 +1,4 @@
-// What all packages of the repository have in common: licence and version; and how its files are kept.
+// What all packages of the repository have in common: licence and version; what its workflows run; how commits and files are kept.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -6,6 +6,8 @@ import { resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 
 const ROOT = resolve(import.meta.dirname, "../..");
+/** What hosts and `git log --oneline` show whole. */
+const SUBJECT_CHARS_MAX = 72;
 const textOf = (file: string) => readFileSync(resolve(ROOT, file), "utf8");
 const filesInGit = execFileSync("git", ["ls-files", "--eol"], { cwd: ROOT, encoding: "utf8" }).trimEnd().split("\n");
 const names = filesInGit.map((line) => line.split("\t")[1] ?? "");
@@ -60,6 +62,15 @@ describe("workflows", () => {
     expect(actions.filter((action) => !/^actions\/[a-z-]+@v\d+$/.test(action))).toEqual([]);
     expect(actions.length).toBeGreaterThan(1);
     expect(text).not.toMatch(/https?:|registry-url/);
+  });
+});
+
+describe("commits", () => {
+  test("have subjects of at most 72 characters", () => {
+    const subjects = execFileSync("git", ["log", "--format=%s", "-20"], { cwd: ROOT, encoding: "utf8" })
+      .trim()
+      .split("\n");
+    expect(subjects.filter((subject) => subject.length > SUBJECT_CHARS_MAX)).toEqual([]);
   });
 });
 
