@@ -1,6 +1,6 @@
 // Several stores on one Redis, as that many processes with little to do: takes come at even distances, whether or not earlier
 // ones were answered, each to one of the stores by chance. What is late, and how many takes share a call, as Redis gets busy
-// (docs/decisions/0013-calls-that-wait-for-company.md).
+// (docs/decisions/0013-takes-held-back-for-batching.md).
 //   npm run build && node bench/store/even-load.mjs [--seconds 3] [--stores 4]
 
 import { parseArgs } from "node:util";

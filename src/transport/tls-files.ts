@@ -129,12 +129,12 @@ export class TlsFiles {
   refresh(): void {
     try {
       const found = this.#read();
-      const isNews = found.hash !== this.#inForce.hash;
-      const fault = isNews ? this.#faultBeside(found) : undefined;
+      const hasChanged = found.hash !== this.#inForce.hash;
+      const fault = hasChanged ? this.#faultBeside(found) : undefined;
       if (fault !== undefined) this.#refuse(fault);
       else {
         this.#refusal = undefined;
-        if (isNews) this.#putInForce(found);
+        if (hasChanged) this.#putInForce(found);
       }
     } catch (cause) {
       this.#refuse(reasonOf(cause));

@@ -128,7 +128,7 @@ export class WorkerProcess implements PageWorker {
     });
   }
 
-  /** Tells it what the others say of themselves, if that is news to it. */
+  /** Tells it what the others say of themselves, if that has changed. */
   tellOthers(others: { readonly troubles: PartNotesRecord; readonly notes: PartNotesRecord }): void {
     const said = JSON.stringify(others);
     if (said === this.#saidOfOthers) return;

@@ -17,7 +17,7 @@ import { ServerTime } from "./server-time.ts";
 import { Settler } from "./settler.ts";
 
 /**
- * Calls of a lane under way at which takes wait for company. One is settled while the next already waits at the server:
+ * Calls of a lane under way at which takes are held back for batching. One is settled while the next already waits at the server:
  * more would only queue there, each with the cost of a call of its own.
  */
 const UNDER_WAY_MAX = 2;

@@ -63,13 +63,13 @@ export class Settler<B extends Batch> {
     const nowUs = this.#options.clock.nowUs();
     let tooLate: StoreError | undefined;
     let count = 0;
-    let isNews = false;
+    let hasNewDeadline = false;
     // Who is answered may come again at once, and join this very batch: that is another turn's.
     const { length } = batch.groups;
     for (let i = 0; i < length; i++) {
       const batched = batch.groups[i];
       if (batched === undefined || batched.hasDeadline) continue;
-      isNews = true;
+      hasNewDeadline = true;
       batched.hasDeadline = true;
       batched.answerByUs = answerByUs(nowUs, batched.answerByUs, this.#options);
       if (batched.answerByUs > nowUs) continue;
@@ -79,7 +79,7 @@ export class Settler<B extends Batch> {
       this.#fail(batch, batched, tooLate);
     }
     if (count > 0) this.#options.observer.loopLate(count);
-    if (isNews) this.#arm(batch);
+    if (hasNewDeadline) this.#arm(batch);
   }
 
   /**

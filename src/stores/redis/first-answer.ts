@@ -1,6 +1,6 @@
 // Asks several servers the same and takes the first answer, without asking all of them when one is enough.
 
-/** A server that has not answered for this long gets company. */
+/** If a server has not answered for this long, the next one is asked beside it. */
 const STAGGER_MS = 150;
 
 /**

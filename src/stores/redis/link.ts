@@ -107,7 +107,7 @@ export class Link {
     return this.#target === undefined ? this.#options.finder.name : nameOfTarget(this.#target);
   }
 
-  // The pause before the next attempt makes no sense any more: there is news.
+  // The primary has moved: the next attempt need not wait for its pause.
   #onMoved(address: RedisAddress): void {
     this.#latest = address;
     if (this.#isClosed || isSameAddress(address, this.#target?.address)) return;

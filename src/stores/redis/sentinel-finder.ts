@@ -22,7 +22,7 @@ const ASK_AGAIN_MS = 3_000;
 /** Pause before the next sentinel is subscribed to. */
 const WATCH_PAUSE_MS = 500;
 /** What a message told is used for this long. */
-const NEWS_MS_MAX = 2_000;
+const ANNOUNCED_MS_MAX = 2_000;
 const CHANNEL = "+switch-master";
 
 /** Which primary, how to reach it, and whom to ask where it is. */
@@ -44,8 +44,8 @@ export class SentinelFinder implements ServerFinder {
   /** In the order in which they are asked. */
   #sentinels: TcpAddress[];
   /** Where a message said the primary is; used by the next `find` alone. */
-  #news: TcpAddress | undefined;
-  #newsTimer: NodeJS.Timeout | undefined;
+  #announced: TcpAddress | undefined;
+  #announcedTimer: NodeJS.Timeout | undefined;
   /** The server that was found last, and the one that was in use last. */
   #found: TcpAddress | undefined;
   #used: TcpAddress | undefined;
@@ -64,12 +64,12 @@ export class SentinelFinder implements ServerFinder {
   }
 
   async find(): Promise<RedisTarget> {
-    const news = this.#news;
-    this.#news = undefined;
+    const announced = this.#announced;
+    this.#announced = undefined;
     // Who named a server that was of no use is asked last.
-    if (!this.#isTrusted && news === undefined) this.#rotate();
+    if (!this.#isTrusted && announced === undefined) this.#rotate();
     this.#isTrusted = false;
-    const address = news ?? (await this.#askOrRemember());
+    const address = announced ?? (await this.#askOrRemember());
     this.#found = address;
     const { database, login, loginFile, tls, connectTimeoutMs } = this.#target;
     return { database, login, loginFile, tls, connectTimeoutMs, address };
@@ -89,7 +89,7 @@ export class SentinelFinder implements ServerFinder {
 
   close(): void {
     this.#isClosed = true;
-    clearTimeout(this.#newsTimer);
+    clearTimeout(this.#announcedTimer);
     clearTimeout(this.#watchTimer);
     clearInterval(this.#askTimer);
     this.#watched?.drop();
@@ -203,11 +203,11 @@ export class SentinelFinder implements ServerFinder {
     const [name, , , host, port] = message.split(" ");
     const address = addressOf([host, port]);
     if (name !== this.#target.primaryName || address === undefined) return;
-    this.#news = address;
-    clearTimeout(this.#newsTimer);
-    this.#newsTimer = setTimeout(() => {
-      this.#news = undefined;
-    }, NEWS_MS_MAX).unref();
+    this.#announced = address;
+    clearTimeout(this.#announcedTimer);
+    this.#announcedTimer = setTimeout(() => {
+      this.#announced = undefined;
+    }, ANNOUNCED_MS_MAX).unref();
     this.#onMoved?.(address);
   }
 
