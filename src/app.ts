@@ -1,7 +1,7 @@
 // Composition root: builds the parts of a process (app/), starts and stops them in order. main.ts decides when.
 
 import { type AppOptions, type AppParts, buildAppParts, showRulesHealth } from "./app/app-parts.ts";
-import { type OpenPages, openAdmin, openGrpc } from "./app/edges.ts";
+import { type OpenPages, openAdmin, openGrpc } from "./app/open-ports.ts";
 import { watchStore } from "./app/store-watch.ts";
 import { warmUpCalls, warmUpStore } from "./app/warm-up.ts";
 import type { GrpcServer } from "./transport/grpc-server.ts";

@@ -10,7 +10,7 @@ import { runCommandLine } from "./cli/program.ts";
 import { type Clock, SystemClock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
 import { visibleLines } from "./core/visible.ts";
-import { hideSecrets } from "./settings/hide-secrets.ts";
+import { deleteSecrets } from "./settings/delete-secrets.ts";
 import { readSettings, type Settings, secretsOf } from "./settings.ts";
 import { createLogger, type Logger } from "./telemetry/logger.ts";
 import { workerCountOf } from "./workers/core-count.ts";
@@ -33,7 +33,7 @@ interface Running {
 async function serve(): Promise<void> {
   const env = { ...process.env };
   const settings = readSettings(env);
-  hideSecrets();
+  deleteSecrets();
   const clock = new SystemClock();
   const logger = loggerOf(settings, clock);
   for (const warning of settings.warnings) logger.warn(warning);
@@ -111,7 +111,7 @@ async function work(): Promise<void> {
   });
   if (link === undefined) throw new ConfigError("CONFIG_SETTINGS", "workers are started by `headgate serve` alone");
   const settings = readSettings(process.env);
-  hideSecrets();
+  deleteSecrets();
   const clock = new SystemClock();
   const logger = loggerOf(settings, clock, link.number);
   try {

@@ -2,8 +2,8 @@
 // from this host itself. Why so: docs/decisions/0010-who-may-use-admin-pages.md.
 
 import type { IncomingMessage } from "node:http";
+import { forwardedHeaderOf, isLoopback, isLoopbackHost, whyForeign } from "./cross-site.ts";
 import { type HttpAnswer, text } from "./page-server.ts";
-import { forwardedHeaderOf, isLoopback, isLoopbackHost, whyForeign } from "./site.ts";
 import type { Tokens } from "./tokens.ts";
 
 /** Who asked: a token's name or `local`, and the address they called from. */

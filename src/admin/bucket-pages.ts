@@ -9,7 +9,7 @@ import type { AskedBuckets, BucketReport, BucketSnapshot, ResetReport } from "..
 import type { Caller } from "./access.ts";
 import { readBody } from "./body.ts";
 import { type HttpAnswer, json, text } from "./page-server.ts";
-import { readBucketQuestion } from "./questions.ts";
+import { readBucketQuestion } from "./read-questions.ts";
 
 /** What the pages do; BucketAdmin does it. Each may reject with RequestError or StoreError. */
 export interface BucketSource {

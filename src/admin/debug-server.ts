@@ -3,7 +3,7 @@
 
 import type { SocketSource } from "../core/socket-source.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
-import { inTurns } from "../telemetry/in-turns.ts";
+import { joinInPieces } from "../telemetry/join-in-pieces.ts";
 import { json, type Page, PageServer, text } from "./page-server.ts";
 import { referenceLimitLines } from "./views.ts";
 
@@ -39,7 +39,7 @@ export function openDebugServer(
     const inForce = rules();
     // Without any rule the recorded service sends no type.
     if (inForce === undefined || inForce.domains.size === 0) return { status: 200, headers: {}, body: "" };
-    return text(200, inTurns(referenceLimitLines(inForce)));
+    return text(200, joinInPieces(referenceLimitLines(inForce)));
   });
   add("/stats", "how the process fares, as JSON", () => json(200, stats()));
   return new PageServer({ host, port, sockets, pages, otherPage: list, onError });

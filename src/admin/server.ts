@@ -4,11 +4,11 @@
 import type { IncomingMessage } from "node:http";
 import type { HealthState } from "../core/health.ts";
 import type { SocketSource } from "../core/socket-source.ts";
-import { inTurns } from "../telemetry/in-turns.ts";
+import { joinInPieces } from "../telemetry/join-in-pieces.ts";
 import { readBody } from "./body.ts";
+import { whyForeignToAll } from "./cross-site.ts";
 import { type GuardedSources, guardedPages } from "./guarded-pages.ts";
 import { type HttpAnswer, json, notFound, type Page, PageServer, READ, text } from "./page-server.ts";
-import { whyForeignToAll } from "./site.ts";
 import { configView, limitLines, type RulesState, readinessView } from "./views.ts";
 
 export type { HttpAnswer } from "./page-server.ts";
@@ -122,7 +122,9 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
   addOwn("/config", "rule files, hash, last error, warnings, certificates, settings", READ, async () =>
     json(200, configView(rulesState(), settings, { tls: tls?.(), workers: await workers?.() })),
   );
-  addOwn("/rlconfig", "one line per limit in force", READ, () => text(200, inTurns(limitLines(rulesState().rules))));
+  addOwn("/rlconfig", "one line per limit in force", READ, () =>
+    text(200, joinInPieces(limitLines(rulesState().rules))),
+  );
   return pages;
 }
 

@@ -8,8 +8,6 @@ import { WAIT_US_MAX } from "../core/refill.ts";
 import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../core/take.ts";
 import { costToReturn, isGroupRefused } from "../core/verdict.ts";
 import type { BucketAccess, WorkingBucket } from "./bucket-access.ts";
-import { chargeCounters } from "./counters.ts";
-import type { Report } from "./step.ts";
 import {
   giveBackTake,
   hasBucketChanged,
@@ -22,7 +20,9 @@ import {
   refundTake,
   reportBucket,
   undoTake,
-} from "./steps.ts";
+} from "./bucket-steps.ts";
+import { chargeCounters } from "./counters.ts";
+import type { Report } from "./step.ts";
 import { WorkingSet } from "./working-set.ts";
 
 const LIFETIME_MIN_US = 1_000;

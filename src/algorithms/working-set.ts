@@ -2,7 +2,7 @@
 
 import type { Take } from "../core/take.ts";
 import { type BucketAccess, WorkingBucket } from "./bucket-access.ts";
-import { advanceBucket, clearBucket, handOverBucket, markBucketOpened } from "./steps.ts";
+import { advanceBucket, clearBucket, handOverBucket, markBucketOpened } from "./bucket-steps.ts";
 
 /** Above this many buckets a group's takes are told apart through a Map rather than by looking at each. */
 const SCAN_MAX = 16;

@@ -1,4 +1,4 @@
-// Joins the store (open-store.ts) with limiter, rules and counters, and puts rules in force. What listens is edges.ts.
+// Joins the store (open-store.ts) with limiter, rules and counters, and puts rules in force. What listens is open-ports.ts.
 
 import type { RuleSource } from "../config/rule-keeper.ts";
 import { type Clock, SystemClock, WallClock } from "../core/clock.ts";

@@ -1,14 +1,14 @@
 // A rules directory to a RuleSet: reads the files, parses them, has them compiled. The only way from disk to rules.
 
 import { ConfigError } from "../core/errors.ts";
-import { runThrough, type Steps } from "../core/steps.ts";
+import { type LongWork, runThrough } from "../core/long-work.ts";
 import { type CompileOptions, compileSteps } from "../rules/compile.ts";
 import { formatProblem, makeProblem } from "../rules/problems.ts";
 import type { Problem, RuleSet } from "../rules/rule-set.ts";
 import type { SourceFile } from "../rules/source.ts";
-import { runInTurns } from "./in-turns.ts";
-import { parseAside, parseHere } from "./parse-aside.ts";
+import { parseHere, parseInThread } from "./parse-in-thread.ts";
 import { type FileChoice, type RuleFiles, readRuleFiles } from "./read-files.ts";
+import { runInTurns } from "./run-in-turns.ts";
 
 /** How rules are loaded: which files, and what they are compiled with (the hash is made here). */
 export interface LoadOptions extends FileChoice, Omit<CompileOptions, "hash"> {
@@ -33,7 +33,7 @@ export interface LoadResult {
  */
 export async function loadRules(directory: string, options: LoadOptions): Promise<LoadResult> {
   const read = renamed(await readRuleFiles(directory, options), directory, options.namePrefix ?? "");
-  return runInTurns(compileSources(directory, read, await parseAside(read.files), options));
+  return runInTurns(compileSources(directory, read, await parseInThread(read.files), options));
 }
 
 /** Compiles files that were read already, at once. */
@@ -56,7 +56,7 @@ function* compileSources(
   read: RuleFiles,
   sources: readonly SourceFile[],
   options: LoadOptions,
-): Steps<LoadResult> {
+): LongWork<LoadResult> {
   const failures = read.failures.map(({ name, message }) =>
     makeProblem("error", { file: name, line: 1, column: 1 }, message, undefined),
   );

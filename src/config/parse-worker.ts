@@ -1,4 +1,4 @@
-// The thread that parses rule files beside the one that serves calls; parse-aside.ts starts it and ends it. One file per
+// The thread that parses rule files beside the one that serves calls; parse-in-thread.ts starts it and ends it. One file per
 // message, answered in order.
 
 import { parentPort } from "node:worker_threads";

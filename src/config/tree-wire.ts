@@ -1,7 +1,7 @@
 // A parsed file as one list of numbers and one text, for its way between two threads: both are copied in one go, where an
 // object per node would stop the receiver for as long as parsing had taken. What a node means is left to rules/source.ts.
 
-import type { Steps } from "../core/steps.ts";
+import type { LongWork } from "../core/long-work.ts";
 import type { Problem } from "../rules/rule-set.ts";
 import type { ScalarValue } from "../rules/scalar.ts";
 import type { MappingEntry, Place, ScalarNode, SourceFile, SourceNode } from "../rules/source.ts";
@@ -77,7 +77,7 @@ class Packer {
 }
 
 /** Unpacks a file in steps. `packed` comes from `packFile`; anything else gives nonsense. */
-export function* unpackFile(packed: PackedFile): Steps<SourceFile> {
+export function* unpackFile(packed: PackedFile): LongWork<SourceFile> {
   const { name, isResource, problems, numbers } = packed;
   const about = isResource ? { name, isResource, problems } : { name, problems };
   if (numbers.length === 0) return { ...about, root: undefined };

@@ -19,7 +19,7 @@ export function asksAdmission(take: Take): boolean {
  * The verdict of a call, from its descriptors one by one. A descriptor is over when any of its takes is. An ordinary one
  * that is over refuses the call; quota ones do when all of them are over and none is spare; a shadow one never does.
  */
-export class Fold {
+export class VerdictFold {
   #isRefused = false;
   #quotas = 0;
   #quotasOver = 0;
@@ -58,7 +58,7 @@ export function isAnyOver(group: TakeGroup, start: number, end: number): boolean
   return false;
 }
 
-const FOLD = new Fold();
+const FOLD = new VerdictFold();
 
 /** Whether the answers that are there refuse the group. */
 export function isGroupRefused(group: TakeGroup): boolean {

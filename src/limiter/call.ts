@@ -6,7 +6,7 @@ import type { OnStoreFailure } from "../core/limit.ts";
 import { LimitRequest } from "../core/request.ts";
 import { type Take, TakeGroup } from "../core/take.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
-import type { Settled } from "../stores/store.ts";
+import type { SettleListener } from "../stores/store.ts";
 
 /** Why a call got no decision at all. */
 export type CallFailure =
@@ -20,7 +20,7 @@ export interface CallFinisher {
 }
 
 /** Request, takes and decision of one call. `finisher` is told when the store has settled it later. */
-export class LimitCall implements Settled {
+export class LimitCall implements SettleListener {
   readonly request = new LimitRequest();
   readonly group = new TakeGroup();
   readonly decision = new Decision();

@@ -3,7 +3,7 @@
 import type { Decision, Status } from "../core/decision.ts";
 import { Kind, Outcome, type Take, Verdict } from "../core/take.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
-import { Fold, isAnyOver, isOver } from "../core/verdict.ts";
+import { isAnyOver, isOver, VerdictFold } from "../core/verdict.ts";
 import type { LimitCall } from "./call.ts";
 import { resetSecondsOf, tellsReset, waitUsOf } from "./retry-after.ts";
 
@@ -38,7 +38,7 @@ export function combine(call: LimitCall): void {
  * Takes of one descriptor are adjacent; a descriptor is over when any of them is.
  */
 export function wouldRefuse(call: LimitCall, quotaMode: boolean): boolean {
-  const fold = new Fold();
+  const fold = new VerdictFold();
   for (let i = 0; i <= call.request.descriptorCount; i++) {
     const isGlobal = i === call.request.descriptorCount;
     const first = call.firstTakes[i] as number;

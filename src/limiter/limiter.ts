@@ -8,7 +8,7 @@ import type { DomainRules, RuleSet } from "../rules/rule-set.ts";
 import type { Store } from "../stores/store.ts";
 import type { LimitCall } from "./call.ts";
 import { allowAll, combine, governAsReference, wouldRefuse } from "./combine.ts";
-import { countHits, countOutcomes, looksLikeLateReport } from "./count.ts";
+import { countHits, countOutcomes, looksLikeLateReport } from "./count-hits.ts";
 import { FailurePolicy } from "./failure-policy.ts";
 import { type FillOptions, TakeFiller } from "./fill.ts";
 import type { LocalCache } from "./local-cache.ts";

@@ -7,7 +7,7 @@ import { partOfLimit } from "../core/limit-part.ts";
 import { copyAnswer, copyQuestion, Mode, Outcome, type Take, TakeGroup } from "../core/take.ts";
 import { COST_ABOVE_ALL, divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 import { isOver } from "../core/verdict.ts";
-import type { Settled, Store } from "../stores/store.ts";
+import type { SettleListener, Store } from "../stores/store.ts";
 
 /** Buckets of which is remembered what was last heard of them, or that they are counted here. */
 const KNOWN_MAX = 50_000;
@@ -25,7 +25,7 @@ interface Known {
 }
 
 // The fallback store settles before it returns, so nobody is ever told later.
-const NOBODY: Settled = {
+const NOBODY: SettleListener = {
   settled: () => invariant(false, "the fallback store settles every take before it returns"),
 };
 

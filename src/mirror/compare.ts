@@ -1,4 +1,4 @@
-// Finds where two answers to one call differ. Pure; what is done with the differences is left to book.ts.
+// Finds where two answers to one call differ. Pure; what is done with the differences is left to differences.ts.
 
 import type { ShownAnswer, ShownHeader, ShownLimit, ShownStatus } from "./answer.ts";
 

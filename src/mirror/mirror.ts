@@ -13,8 +13,8 @@ import {
   type UnaryTarget,
 } from "../transport/relay/unary-exchange.ts";
 import { messageOf, readAnswer, readRequest, UnreadableError } from "./answer.ts";
-import type { DifferenceBook } from "./book.ts";
 import { type CompareOptions, compareAnswers } from "./compare.ts";
+import type { Differences } from "./differences.ts";
 
 /** Why a call was not compared. */
 const NOT_COMPARED_REASONS = [
@@ -41,7 +41,7 @@ export interface MirrorOptions {
   /** Undefined: calls are only passed on and recorded. */
   readonly compared: UnaryTarget | undefined;
   readonly compare: CompareOptions;
-  readonly book: DifferenceBook;
+  readonly book: Differences;
   readonly recorder: CallRecorder | undefined;
   readonly clock: Clock;
   /** Calls that may be under comparison at once. */

@@ -6,8 +6,8 @@ import { SHOULD_RATE_LIMIT_PATH } from "../transport/load-proto.ts";
 import { Http2Target } from "../transport/relay/http2-target.ts";
 import type { RelayedRequest } from "../transport/relay/unary-exchange.ts";
 import { framed } from "./answer.ts";
-import { DifferenceBook } from "./book.ts";
 import type { CompareOptions } from "./compare.ts";
+import { Differences } from "./differences.ts";
 import { Mirror } from "./mirror.ts";
 import { type RecordedCall, readRecording } from "./read-recording.ts";
 import { makeReport, type Report } from "./report.ts";
@@ -40,7 +40,7 @@ export async function replay(options: ReplayOptions): Promise<Report> {
   const openTarget = (authority: string) => new Http2Target({ authority, messageBytesMax: MESSAGE_BYTES_MAX, clock });
   const answering = openTarget(options.target);
   const compared = compareWith === undefined ? undefined : openTarget(compareWith);
-  const book = new DifferenceBook(new ValueGuard(options.values));
+  const book = new Differences(new ValueGuard(options.values));
   const sender = new Sender(options);
   const mirror = new Mirror({
     answering,

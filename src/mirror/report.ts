@@ -2,8 +2,8 @@
 
 import { visible } from "../core/visible.ts";
 import { LATENCY_BOUNDS_US, type LatencyHistogram } from "../telemetry/latency-histogram.ts";
-import type { DifferenceBook, Example, RuleDifferences } from "./book.ts";
 import type { CompareOptions } from "./compare.ts";
+import type { Differences, Example, RuleDifferences } from "./differences.ts";
 import type { Mirror } from "./mirror.ts";
 import type { Recording } from "./recording.ts";
 
@@ -46,7 +46,7 @@ interface ReportSources {
   readonly answerFrom: string;
   readonly compareWith: string | undefined;
   readonly mirror: Mirror;
-  readonly book: DifferenceBook;
+  readonly book: Differences;
   readonly compare: CompareOptions;
   readonly recording: Recording | undefined;
   readonly seconds: number;

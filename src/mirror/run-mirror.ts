@@ -8,8 +8,8 @@ import { MirrorExporter } from "../telemetry/mirror-metrics.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../transport/load-proto.ts";
 import { Http2Target } from "../transport/relay/http2-target.ts";
 import { RelayServer } from "../transport/relay/relay-server.ts";
-import { DifferenceBook } from "./book.ts";
 import type { CompareOptions } from "./compare.ts";
+import { Differences } from "./differences.ts";
 import { Mirror } from "./mirror.ts";
 import { openPages } from "./pages.ts";
 import { Recording } from "./recording.ts";
@@ -110,7 +110,7 @@ interface MirrorParts {
   readonly answering: Http2Target;
   readonly compared: Http2Target | undefined;
   readonly mirror: Mirror;
-  readonly book: DifferenceBook;
+  readonly book: Differences;
   readonly recording: Recording | undefined;
 }
 
@@ -123,7 +123,7 @@ async function buildMirrorParts(options: RunMirrorOptions): Promise<MirrorParts>
     compareWith === undefined
       ? undefined
       : new Http2Target({ authority: compareWith, messageBytesMax: COMPARED_BYTES_MAX, clock });
-  const book = new DifferenceBook(new ValueGuard(options.values));
+  const book = new Differences(new ValueGuard(options.values));
   const mirror = new Mirror({
     answering,
     compared,

@@ -14,8 +14,8 @@ import {
 } from "@bufbuild/protobuf";
 import { RequestError } from "../core/errors.ts";
 import { invariant } from "../core/invariant.ts";
+import type { LongWork } from "../core/long-work.ts";
 import { DESCRIPTORS_MAX, ENTRIES_MAX } from "../core/request.ts";
-import type { Steps } from "../core/steps.ts";
 import { GrpcStatus, type UnaryHandler } from "../core/unary.ts";
 
 /** An HTTP answer. Names of headers are as the decision wrote them. */
@@ -32,7 +32,7 @@ interface JsonEndpointOptions {
   /** Most requests whose body is read or that wait for their decision; more are turned away. */
   readonly inFlightMax: number;
   /** Runs long work beside other calls. */
-  readonly inTurns: <T>(steps: Steps<T>) => Promise<T>;
+  readonly joinInPieces: <T>(steps: LongWork<T>) => Promise<T>;
   /** Told of a request that was one too many; must not throw. */
   readonly onOverload: () => void;
   /** Told of errors that are ours; must not throw. */
@@ -79,12 +79,12 @@ interface RequestTypes {
 
 /** Builds the JSON endpoint in front of `handler`. */
 export function createJsonEndpoint(options: JsonEndpointOptions): JsonEndpoint {
-  const { registry, handler, inFlightMax, inTurns } = options;
+  const { registry, handler, inFlightMax, joinInPieces } = options;
   const types = { requestType: messageType(registry, REQUEST_TYPE), emptyType: messageType(registry, EMPTY_TYPE) };
   const responseType = messageType(registry, RESPONSE_TYPE);
   const decide = async (body: Buffer): Promise<JsonAnswer> => {
     try {
-      const outcome = await ask(handler, await inTurns(requestSteps(types, body)));
+      const outcome = await ask(handler, await joinInPieces(requestSteps(types, body)));
       if (outcome.status !== GrpcStatus.ok) return plainText(HTTP_STATUS[outcome.status] ?? 500, outcome.text);
       return jsonAnswer(responseType, outcome.message);
     } catch (error) {
@@ -121,7 +121,7 @@ function messageType(registry: FileRegistry, name: string): DescMessage {
 
 // Unknown fields, duplicate fields and anything that is no object are refused; both spellings of field names are read.
 // The bytes of two messages behind each other are those of both merged: so a long list goes in pieces, a turn for each.
-function* requestSteps({ requestType, emptyType }: RequestTypes, body: Buffer): Steps<Buffer> {
+function* requestSteps({ requestType, emptyType }: RequestTypes, body: Buffer): LongWork<Buffer> {
   const text = textOfBody(body);
   if (body.length <= AT_ONCE_BYTES_MAX) return bytesOf(requestType, () => fromJsonString(requestType, text));
   // A type without fields takes any object, if unknown fields are ignored: what is left of the check is duplicates.

@@ -2,7 +2,7 @@
 // Knows no messages: src/rls/codec.ts does. Every fault is a RequestError that names the byte it was found at.
 
 import { RequestError } from "../core/errors.ts";
-import { SHORT_TEXT_BYTES_MAX, ShortTexts } from "./short-texts.ts";
+import { SHORT_TEXT_BYTES_MAX, TextCache } from "./text-cache.ts";
 
 /** Types of a field's encoding, the low three bits of its tag. */
 export const WireType = { varint: 0, fixed64: 1, bytes: 2, startGroup: 3, endGroup: 4, fixed32: 5 } as const;
@@ -25,7 +25,7 @@ export class WireReader {
   /** Upper 32 bits of the varint read last, unsigned. */
   high = 0;
   // Field numbers of the groups that are open while one is skipped.
-  readonly #short = new ShortTexts();
+  readonly #short = new TextCache();
   readonly #groups = new Uint32Array(GROUP_DEPTH_MAX);
 
   /** Starts at the first byte of `message`, which is not kept longer than until `close`. */

@@ -1,8 +1,8 @@
 // From drafts to the rules and levels that matching walks; finds duplicates and rules that nothing can reach.
 
 import type { Limit } from "../core/limit.ts";
+import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
-import type { Steps } from "../core/steps.ts";
 import { limitKeySuffix } from "./bucket-key.ts";
 import type { LimitBuilder, LimitOwner } from "./build-limit.ts";
 import { buildCompositeIndex } from "./composite.ts";
@@ -45,7 +45,7 @@ export function countRules(drafts: readonly RuleDraft[]): number {
 }
 
 /** The root level of a domain, a rule per step. The drafts must come to at most RULES_MAX rules. */
-export function* buildRoot(drafts: readonly RuleDraft[], context: DomainContext): Steps<Level> {
+export function* buildRoot(drafts: readonly RuleDraft[], context: DomainContext): LongWork<Level> {
   return yield* buildLevel(drafts, { path: "", statPath: [], hashesValues: false }, context);
 }
 
@@ -55,7 +55,7 @@ interface MutableKeyRules {
   any: Rule | undefined;
 }
 
-function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: DomainContext): Steps<Level> {
+function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: DomainContext): LongWork<Level> {
   const byKey = new Map<string, MutableKeyRules>();
   const rules: Rule[] = [];
   const patterns: Rule[] = [];
@@ -97,7 +97,10 @@ function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: Doma
 }
 
 // Every value of `one_of` is a rule of its own. Of two rules with the same key and pattern the second is an error.
-function* distinctPatterns(drafts: readonly RuleDraft[], context: DomainContext): Steps<[RuleDraft, PatternDraft][]> {
+function* distinctPatterns(
+  drafts: readonly RuleDraft[],
+  context: DomainContext,
+): LongWork<[RuleDraft, PatternDraft][]> {
   const seen = new Map<string, Place>();
   const distinct: [RuleDraft, PatternDraft][] = [];
   for (const draft of drafts) {
@@ -130,7 +133,12 @@ function* distinctPatterns(drafts: readonly RuleDraft[], context: DomainContext)
   return distinct;
 }
 
-function* buildRule(draft: RuleDraft, patternDraft: PatternDraft, parent: Parent, context: DomainContext): Steps<Rule> {
+function* buildRule(
+  draft: RuleDraft,
+  patternDraft: PatternDraft,
+  parent: Parent,
+  context: DomainContext,
+): LongWork<Rule> {
   const { pattern, text } = patternDraft;
   const pathElement = visible(text === "" ? draft.key : `${draft.key}=${text}`);
   const path = parent.path === "" ? pathElement : `${parent.path}/${pathElement}`;

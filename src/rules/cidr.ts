@@ -1,7 +1,7 @@
 // Ranges of addresses. IPv4 addresses that come dressed as IPv6 (::ffff:10.0.0.1) are taken as IPv4, in rules and in values.
 
 import ipaddr from "ipaddr.js";
-import type { Steps } from "../core/steps.ts";
+import type { LongWork } from "../core/long-work.ts";
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
@@ -35,7 +35,7 @@ export function parseRange(text: string): Range | string {
 }
 
 /** A test whether a text is an address within one of the ranges. Takes the same time for one range and for 100,000. */
-export function* rangeTestSteps(ranges: readonly Range[]): Steps<(text: string) => boolean> {
+export function* rangeTestSteps(ranges: readonly Range[]): LongWork<(text: string) => boolean> {
   const networks = new Set<string>();
   const bitsOf = { ipv4: new Set<number>(), ipv6: new Set<number>() };
   for (const { network, bits } of ranges) {

@@ -2,8 +2,8 @@
 
 import { keyedOf } from "../core/key-bytes.ts";
 import { LimitStats } from "../core/limit-stats.ts";
+import { type LongWork, runThrough } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
-import { runThrough, type Steps } from "../core/steps.ts";
 import { UnmatchedStats } from "../core/unmatched-stats.ts";
 import { domainKeyPrefix, globalBucketKey } from "./bucket-key.ts";
 import { type CompileOptions, LimitBuilder } from "./build-limit.ts";
@@ -34,7 +34,7 @@ export function compileRules(files: readonly SourceFile[], options: CompileOptio
 }
 
 /** The same in steps of a rule or less, for who has calls to answer meanwhile. */
-export function* compileSteps(files: readonly SourceFile[], options: CompileOptions): Steps<CompileResult> {
+export function* compileSteps(files: readonly SourceFile[], options: CompileOptions): LongWork<CompileResult> {
   const log = new ProblemLog();
   const drafts: FileDraft[] = [];
   const regexes = new Regexes();
@@ -102,7 +102,7 @@ interface SetContext {
   readonly log: ProblemLog;
 }
 
-function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetContext): Steps<DomainRules> {
+function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetContext): LongWork<DomainRules> {
   const { log } = shared;
   const { domain } = parts[0];
   const rules = parts.flatMap((part) => part.rules);
@@ -177,7 +177,7 @@ function* eachRule(rules: readonly RuleDraft[]): Generator<RuleDraft> {
   }
 }
 
-function* warnUnknownReplaces(rules: readonly RuleDraft[], names: SafeNames, log: ProblemLog): Steps<void> {
+function* warnUnknownReplaces(rules: readonly RuleDraft[], names: SafeNames, log: ProblemLog): LongWork<void> {
   for (const rule of eachRule(rules)) {
     yield;
     const replaced = [...rule.limits.unlimitedReplaces, ...rule.limits.limits.flatMap((limit) => limit.replaces)];
@@ -188,7 +188,7 @@ function* warnUnknownReplaces(rules: readonly RuleDraft[], names: SafeNames, log
   }
 }
 
-function* checkCostEntries(rules: readonly RuleDraft[], log: ProblemLog): Steps<ReadonlySet<string>> {
+function* checkCostEntries(rules: readonly RuleDraft[], log: ProblemLog): LongWork<ReadonlySet<string>> {
   const firstUse = new Map<string, Place>();
   for (const { cost, at } of eachRule(rules)) {
     yield;

@@ -1,8 +1,8 @@
 // Which rules of a level were tried on an entry, in what order, and why each was taken or passed over. explain.ts walks
 // the levels; match.ts decides.
 
+import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
-import type { Steps } from "../core/steps.ts";
 import type { TriedRule } from "./explain-report.ts";
 import { quoted, whyAccepted, whyPassedOver } from "./explain-words.ts";
 import { accepts, fitsPieces } from "./match.ts";
@@ -20,7 +20,7 @@ export function* triedRules(
   key: string,
   value: string,
   matched: Rule | undefined,
-): Steps<{ tried: TriedRule[]; leftOut: number }> {
+): LongWork<{ tried: TriedRule[]; leftOut: number }> {
   if (level.composite !== undefined) return yield* triedComposites(level, level.composite, { key, value, matched });
   const keyRules = level.byKey.get(key);
   const patterns = level.starKeyPatterns.length > 0 ? level.starKeyPatterns : (keyRules?.patterns ?? []);
@@ -76,7 +76,7 @@ function* triedComposites(
   level: Level,
   { byText, patterns }: CompositeIndex,
   { key, value, matched }: Looked,
-): Steps<{ tried: TriedRule[]; leftOut: number }> {
+): LongWork<{ tried: TriedRule[]; leftOut: number }> {
   const text = `${key}_${value}`;
   const exact = byText.get(text);
   const bare = byText.get(key);

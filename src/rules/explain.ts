@@ -2,9 +2,9 @@
 // it leads to. Asks match.ts itself at every level, so the two can't disagree (test/unit/rules/explain.test.ts).
 
 import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES } from "../core/limit.ts";
+import { type LongWork, runThrough } from "../core/long-work.ts";
 import { nearestName } from "../core/near-name.ts";
 import { Descriptor, oneByteOf, oneByteValueOf, textOf } from "../core/request.ts";
-import { runThrough, type Steps } from "../core/steps.ts";
 import { Kind } from "../core/take.ts";
 import { entryKeyPart, sharedEntryKeyPart } from "./bucket-key.ts";
 import { costOf } from "./cost.ts";
@@ -35,7 +35,7 @@ export function* explainSteps(
   rules: RuleSet,
   domain: string,
   descriptors: readonly (readonly AskedEntry[])[],
-): Steps<ExplainReport> {
+): LongWork<ExplainReport> {
   const { version, hash } = rules;
   const domainRules = rules.domains.get(oneByteOf(domain));
   if (domainRules === undefined) {
@@ -123,7 +123,7 @@ interface Walk {
   readonly matched: readonly Rule[];
 }
 
-function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): Steps<Walk> {
+function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): LongWork<Walk> {
   const entries: EntryReport[] = [];
   const matched: { readonly rule: Rule; readonly key: string; readonly value: string }[] = [];
   let level: Level | undefined = domain.root;
@@ -172,7 +172,7 @@ function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): Steps<
   };
 }
 
-function* entryReport(entry: AskedEntry, level: Level, matched: Rule | undefined): Steps<EntryReport> {
+function* entryReport(entry: AskedEntry, level: Level, matched: Rule | undefined): LongWork<EntryReport> {
   const { tried, leftOut } = yield* triedRules(level, oneByteOf(entry.key), oneByteValueOf(entry), matched);
   const says = matched === undefined ? "no rule accepts this entry" : `matched by ${quoted(matched.pathElement)}`;
   return { ...entry, outcome: matched === undefined ? "no match" : "matched", tried, leftOut, says };

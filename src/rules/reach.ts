@@ -1,7 +1,7 @@
 // Finds rules that no value can reach, because an earlier pattern of the same key takes all that they would match.
 
+import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
-import type { Steps } from "../core/steps.ts";
 import { fitsPieces } from "./match.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
 import type { Pattern, Rule } from "./rule-set.ts";
@@ -10,7 +10,7 @@ import type { Pattern, Rule } from "./rule-set.ts";
 const PATTERNS_CHECKED_MAX = 500;
 
 /** Warns of each rule of a level that an earlier one hides. Says nothing where it can't be sure. */
-export function* warnUnreachable(rules: readonly Rule[], log: ProblemLog): Steps<void> {
+export function* warnUnreachable(rules: readonly Rule[], log: ProblemLog): LongWork<void> {
   const patternsByKey = new Map<string, Rule[]>();
   for (const rule of rules) {
     yield;

@@ -1,8 +1,8 @@
 // Reads how a rule accepts values: `value`, with stars or without, or `match`.
 
 import { createHash } from "node:crypto";
+import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
-import type { Steps } from "../core/steps.ts";
 import { parseRange, type Range, rangeTestSteps } from "./cidr.ts";
 import type { PatternDraft } from "./draft.ts";
 import { type Field, type Fields, readFields } from "./fields.ts";
@@ -16,7 +16,12 @@ import type { Place } from "./source.ts";
 const SHOWN_RANGES_CHARS_MAX = 256;
 
 /** The patterns of a rule with that key: one, or as many as `one_of` has values. Empty if they can't be understood. */
-export function* readPatterns(key: string, fields: Fields, regexes: Regexes, log: ProblemLog): Steps<PatternDraft[]> {
+export function* readPatterns(
+  key: string,
+  fields: Fields,
+  regexes: Regexes,
+  log: ProblemLog,
+): LongWork<PatternDraft[]> {
   const value = readText(fields, "value", log) ?? "";
   const match = readSection(fields.get("match"), log);
   if (match === undefined) return [valuePattern(key, value, fields.get("value")?.value.at ?? fields.at)];
@@ -60,7 +65,7 @@ function valuePattern(key: string, value: string, at: Place): PatternDraft {
   return { pattern: { kind: "exact", value }, text: value, at };
 }
 
-function* readMatch(field: Field, regexes: Regexes, log: ProblemLog): Steps<PatternDraft[]> {
+function* readMatch(field: Field, regexes: Regexes, log: ProblemLog): LongWork<PatternDraft[]> {
   if (field.name === "cidr") return yield* readCidr(field, log);
   const scalars = readScalars(field, log);
   if (field.name !== "one_of" && field.value.kind === "sequence") {
@@ -90,7 +95,7 @@ function makePattern(name: string, text: string, at: Place, regexes: Regexes, lo
   return regexes.compile(textOf(text), at, log);
 }
 
-function* readCidr(field: Field, log: ProblemLog): Steps<PatternDraft[]> {
+function* readCidr(field: Field, log: ProblemLog): LongWork<PatternDraft[]> {
   const ranges: Range[] = [];
   for (const scalar of readScalars(field, log)) {
     yield;

@@ -2,8 +2,8 @@
 // rule itself (duplicates, unreachable rules, names) are left to the builder.
 
 import { Algorithm, SYNC_NAMES, Sync } from "../core/limit.ts";
+import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
-import type { Steps } from "../core/steps.ts";
 import { Kind } from "../core/take.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
 import type { FileDraft, GlobalLimitDraft, LimitDraft, LimitsDraft, RuleDraft } from "./draft.ts";
@@ -19,7 +19,7 @@ import { LIMITS_PER_RULE_MAX, LOGS_PER_RULE_MAX } from "./schema.ts";
 import type { MappingNode, SourceFile } from "./source.ts";
 
 /** Reads a parsed file, a rule or a piece of its pattern per step; undefined if it has no usable domain. */
-export function* readFile(file: SourceFile, regexes: Regexes, log: ProblemLog): Steps<FileDraft | undefined> {
+export function* readFile(file: SourceFile, regexes: Regexes, log: ProblemLog): LongWork<FileDraft | undefined> {
   log.addAll(file.problems);
   const { root } = file;
   if (root === undefined) return undefined;
@@ -45,7 +45,7 @@ export function* readFile(file: SourceFile, regexes: Regexes, log: ProblemLog): 
   return { file: name, isResource, domain, domainAt: field?.value.at ?? top, globalLimit, rules };
 }
 
-function* readRules(fields: Fields, regexes: Regexes, log: ProblemLog): Steps<RuleDraft[]> {
+function* readRules(fields: Fields, regexes: Regexes, log: ProblemLog): LongWork<RuleDraft[]> {
   const rules: RuleDraft[] = [];
   for (const mapping of readMappings(fields.get("descriptors"), log)) {
     const rule = yield* readRule(mapping, regexes, log);
@@ -55,7 +55,7 @@ function* readRules(fields: Fields, regexes: Regexes, log: ProblemLog): Steps<Ru
   return rules;
 }
 
-function* readRule(mapping: MappingNode, regexes: Regexes, log: ProblemLog): Steps<RuleDraft | undefined> {
+function* readRule(mapping: MappingNode, regexes: Regexes, log: ProblemLog): LongWork<RuleDraft | undefined> {
   const fields = readFields("rule", [mapping], log);
   const keyField = fields.get("key");
   const key = readText(fields, "key", log) ?? "";

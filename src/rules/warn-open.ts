@@ -1,13 +1,13 @@
 // Warns of rules that leave a way around themselves: values that no rule is for, and private networks that are exempt.
 
+import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
-import type { Steps } from "../core/steps.ts";
 import { parseRange, type Range } from "./cidr.ts";
 import type { ProblemLog } from "./problems.ts";
 import type { Rule } from "./rule-set.ts";
 
 /** Warns of what the rules of one level leave open. */
-export function* warnOpen(rules: readonly Rule[], log: ProblemLog): Steps<void> {
+export function* warnOpen(rules: readonly Rule[], log: ProblemLog): LongWork<void> {
   const byKey = new Map<string, Rule[]>();
   for (const rule of rules) {
     yield;
@@ -52,7 +52,7 @@ const PRIVATE_RANGES = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64
 /** Ranges of these bits and more are somebody's hosts rather than a network that everybody comes from. */
 const HOSTS_BITS = { ipv4: 24, ipv6: 64 } as const;
 
-function* exemptsPrivateNetwork({ isUnlimited, pattern }: Rule): Steps<boolean> {
+function* exemptsPrivateNetwork({ isUnlimited, pattern }: Rule): LongWork<boolean> {
   if (!isUnlimited || pattern.kind !== "cidr") return false;
   for (const range of pattern.ranges.flatMap(rangesOf)) {
     yield;

@@ -3,7 +3,7 @@
 import type { TakeGroup } from "../core/take.ts";
 
 /** Who learns that a group was settled later. */
-export interface Settled {
+export interface SettleListener {
   /** The group's verdict and its takes' answers are written. `generation` is the one that was current at `take`. */
   settled(group: TakeGroup, generation: number): void;
 }
@@ -15,7 +15,7 @@ export interface Store {
    * others refuse it (`verdict` failed, `failure` set). What was paid of a failed group stands until it is given back.
    * True: settled before it returned, `then` is not called. False: `then` is called once, later, never from inside.
    */
-  take(group: TakeGroup, then: Settled): boolean;
+  take(group: TakeGroup, then: SettleListener): boolean;
   /** Undoes what was paid in a settled group, by receipt. Counted; never fails towards the caller. */
   giveBack(group: TakeGroup): void;
   close(): Promise<void>;

@@ -7,7 +7,7 @@ import type { SeriesSource } from "./series-book.ts";
 import type { StatsEntry } from "./stats-book.ts";
 
 /** Some counters as a page in Prometheus's text format, without help. */
-export interface ToldCounts {
+export interface CountChanges {
   readonly text: string;
   /** True if what was told before of rules holds no more: other rules are in force. */
   readonly isAfresh: boolean;
@@ -39,7 +39,7 @@ export class ChangedCounts {
   }
 
   /** What has changed since the last call; of rules TOLD_RULES_MAX at most. */
-  async take(): Promise<ToldCounts> {
+  async take(): Promise<CountChanges> {
     const page = await this.#sources.page();
     const hash = this.#sources.rulesHash();
     const isAfresh = hash !== this.#rulesHash;

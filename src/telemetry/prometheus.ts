@@ -4,7 +4,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { ON_STORE_FAILURE_NAMES } from "../core/limit.ts";
 import { ADMIN_ACTIONS, ADMIN_OUTCOMES, type AdminCounts } from "./admin-counts.ts";
-import { inTurns } from "./in-turns.ts";
+import { joinInPieces } from "./join-in-pieces.ts";
 import { LATENCY_BOUNDS_US, type LatencyHistogram } from "./latency-histogram.ts";
 import { METRICS, type MetricRow, RULE_METRICS } from "./metrics.ts";
 import { BREAKER_STATES, type CallCounts, SOURCE_NAMES, type StoreCounts } from "./observers.ts";
@@ -114,7 +114,7 @@ export class PrometheusExporter {
     // Looked up once: most of many rules may have no series, and looking for them yields nothing to take turns by.
     const entries = [...this.#series.entries()];
     for (const [field, row] of Object.entries(RULE_METRICS)) {
-      yield* inTurns(ruleMetricLines(row, entries, field as keyof typeof RULE_METRICS));
+      yield* joinInPieces(ruleMetricLines(row, entries, field as keyof typeof RULE_METRICS));
     }
   }
 }

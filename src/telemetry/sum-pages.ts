@@ -2,7 +2,7 @@
 // of processes that have ended said last stays in the sums, for a sum that falls looks like a restart to Prometheus.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { inTurns } from "./in-turns.ts";
+import { joinInPieces } from "./join-in-pieces.ts";
 import { type Across, acrossWorkers } from "./metrics.ts";
 
 /** Lines read between two turns for other work. */
@@ -66,7 +66,7 @@ export class PageSum {
 
   /** The page of all, piece by piece. */
   text(): AsyncGenerator<string> {
-    return inTurns(this.#lines());
+    return joinInPieces(this.#lines());
   }
 
   *#lines(): Generator<string> {

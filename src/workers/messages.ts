@@ -62,7 +62,7 @@ export type FromWorker =
   | { readonly kind: "left"; readonly listener: ListenerName }
   | { readonly kind: "health"; readonly troubles: PartNotesRecord; readonly notes: PartNotesRecord }
   | { readonly kind: "report"; readonly report: WorkerReport }
-  /** Counters that have changed, once a second: what is left of them if the worker is killed. As ToldCounts has them. */
+  /** Counters that have changed, once a second: what is left of them if the worker is killed. As CountChanges has them. */
   | { readonly kind: "counts"; readonly text: string; readonly isAfresh: boolean }
   /** Could not start; it ends now. `isOurs`: by a fault of the program, not of its settings. */
   | { readonly kind: "failed"; readonly message: string; readonly isOurs: boolean }

@@ -4,7 +4,7 @@
 import type { Socket } from "node:net";
 import type { HealthState } from "../core/health.ts";
 import type { SocketSource } from "../core/socket-source.ts";
-import type { ToldCounts } from "../telemetry/changed-counts.ts";
+import type { CountChanges } from "../telemetry/changed-counts.ts";
 import type { FromWorker, ListenerName, ToWorker, WorkerReport, WorkerView } from "./messages.ts";
 
 /** How often a worker tells how it fares. */
@@ -26,7 +26,7 @@ export interface WorkerService {
   /** The metrics of this process. */
   page(): AsyncIterable<string>;
   /** The counters of this process that have changed since the last call. */
-  counts(): Promise<ToldCounts>;
+  counts(): Promise<CountChanges>;
   /** Sends a connection away; the streams that go with it, or undefined if none fits. */
   moveAway(surplus: number): number | undefined;
 }

@@ -1,7 +1,7 @@
 // Compiles the resources of a control plane together with the files that stand beside them. Whether a set is good is the
 // resources' business alone: what is wrong with a file leaves the file out.
 
-import { runInTurns } from "../config/in-turns.ts";
+import { runInTurns } from "../config/run-in-turns.ts";
 import { type CompileOptions, type CompileResult, compileSteps } from "../rules/compile.ts";
 import { formatProblem } from "../rules/problems.ts";
 import type { Problem } from "../rules/rule-set.ts";

@@ -2,7 +2,7 @@
 // and is kept in a file (RULES_CACHE) for a start while the control plane is away.
 
 import { createHash } from "node:crypto";
-import { parseAside } from "../config/parse-aside.ts";
+import { parseInThread } from "../config/parse-in-thread.ts";
 import { type FileChoice, type RuleFiles, readRuleFiles } from "../config/read-files.ts";
 import { type ReloadLog, RuleKeeper, type RuleSource, type RulesStatus } from "../config/rule-keeper.ts";
 import { DirectoryWatcher } from "../config/watch.ts";
@@ -208,8 +208,8 @@ export class XdsRules implements RuleSource {
 
   async #compile(set: GoodSet | undefined, files: RuleFiles): Promise<SetResult> {
     const resources = set?.resources ?? [];
-    const sources = await parseAside(resources.map(({ value }) => ({ name: "", bytes: value, isResource: true })));
-    return compileSet(sources, await parseAside(files.files), {
+    const sources = await parseInThread(resources.map(({ value }) => ({ name: "", bytes: value, isResource: true })));
+    return compileSet(sources, await parseInThread(files.files), {
       ...this.#options.compile,
       version: this.#keeper.nextVersion,
       hash: createHash("sha256").update(`${set?.digest}\n${files.hash}`).digest("hex"),

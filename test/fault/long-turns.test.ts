@@ -2,7 +2,7 @@
 // Each is made several times, afresh, and the quickest counts: a pause of the machine's is none of ours.
 
 import { describe, expect, test } from "vitest";
-import { runInTurns } from "../../src/config/in-turns.ts";
+import { runInTurns } from "../../src/config/run-in-turns.ts";
 import { SystemClock } from "../../src/core/clock.ts";
 import { OnStoreFailure } from "../../src/core/limit.ts";
 import { Limiter } from "../../src/limiter/limiter.ts";
@@ -214,7 +214,7 @@ describe("no request holds the event loop for 50 ms", () => {
       handler: openService(rulesOf([`{ key: k, ${LIMIT} }`])),
       registry: loadRegistry(),
       inFlightMax: 1,
-      inTurns: runInTurns,
+      joinInPieces: runInTurns,
       onOverload: () => undefined,
       onInternalError: () => undefined,
       onRequestError: () => undefined,

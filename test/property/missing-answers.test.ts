@@ -7,7 +7,7 @@ import { StoreError } from "../../src/core/errors.ts";
 import { copyQuestion, Mode, TakeGroup } from "../../src/core/take.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
-import type { Settled, Store } from "../../src/stores/store.ts";
+import type { SettleListener, Store } from "../../src/stores/store.ts";
 import { SyncStore } from "../../src/stores/sync/sync-store.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import type { ManualClock } from "../support/manual-clock.ts";
@@ -115,7 +115,7 @@ class Oracle {
 class Shard extends ScriptedStore {
   readonly #peeks = new Map<string, TakeGroup>();
 
-  override take(group: TakeGroup, then: Settled): boolean {
+  override take(group: TakeGroup, then: SettleListener): boolean {
     for (const take of group.takes.slice(0, group.size)) {
       const peek = new TakeGroup();
       copyQuestion(take, peek).mode = Mode.peek;

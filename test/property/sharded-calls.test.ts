@@ -10,7 +10,7 @@ import { hashBucketKey } from "../../src/rules/bucket-key.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
 import { ShardedCalls } from "../../src/stores/sharded/sharded-calls.ts";
-import type { Settled, Store } from "../../src/stores/store.ts";
+import type { SettleListener, Store } from "../../src/stores/store.ts";
 import { type Ask, groupOf, START_US } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
@@ -66,7 +66,7 @@ function apart(store: ReferenceStore): Store {
     takeAt: (_, group) => store.take(group),
     giveBackAt: (_, group) => giveBack(group),
   });
-  const take = (group: TakeGroup, then: Settled) => calls.takeBy(Number.POSITIVE_INFINITY, group, then);
+  const take = (group: TakeGroup, then: SettleListener) => calls.takeBy(Number.POSITIVE_INFINITY, group, then);
   return { take, giveBack } as Store;
 }
 

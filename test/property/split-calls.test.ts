@@ -8,7 +8,7 @@ import { copyAnswer, copyQuestion, Mode, Outcome, type Take, TakeGroup, Verdict 
 import type { LimitCall } from "../../src/limiter/call.ts";
 import { DenialMemory } from "../../src/stores/denials/denial-memory.ts";
 import { SeveralStores } from "../../src/stores/sharded/several-stores.ts";
-import type { Settled, Store } from "../../src/stores/store.ts";
+import type { SettleListener, Store } from "../../src/stores/store.ts";
 import { SyncStore } from "../../src/stores/sync/sync-store.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import type { ManualClock } from "../support/manual-clock.ts";
@@ -88,7 +88,7 @@ class DistantShard implements Store {
     this.behind = new ReferenceStore(clock);
   }
 
-  take(group: TakeGroup, then: Settled): boolean {
+  take(group: TakeGroup, then: SettleListener): boolean {
     const { generation } = group;
     const asked = copyOf(group);
     const way = this.#nextWay();

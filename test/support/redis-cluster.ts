@@ -93,7 +93,7 @@ export class ClusterRig {
     await to.command("CLUSTER", "SETSLOT", slot, "NODE", this.#idOf(to));
     await from.command("CLUSTER", "SETSLOT", slot, "NODE", this.#idOf(to));
     // A slot that moves on before all have heard of this move would have two owners in some eyes.
-    await within("all nodes have heard of the move", async () => {
+    await withTimeLimit("all nodes have heard of the move", async () => {
       const infos = await Promise.all(this.#running().map((node) => node.command("CLUSTER", "INFO")));
       const epochs = new Set(infos.map((info) => /cluster_current_epoch:(\d+)/.exec(String(info))?.[1]));
       const views = await Promise.all(this.#running().map((node) => node.command("CLUSTER", "SLOTS")));
@@ -106,13 +106,13 @@ export class ClusterRig {
     const [replica] = await this.replicasOf(primary);
     if (replica === undefined) throw new Error("the primary has no replica");
     await replica.command("CLUSTER", "FAILOVER");
-    await within("the replica serves", async () => String(await replica.command("ROLE")).startsWith("master"));
+    await withTimeLimit("the replica serves", async () => String(await replica.command("ROLE")).startsWith("master"));
     return replica;
   }
 
   /** Resolves once some other node serves what `lost` served, by what all other nodes say. */
   async whenTakenOver(lost: RedisServer): Promise<void> {
-    await within("another node serves the slots", async () => {
+    await withTimeLimit("another node serves the slots", async () => {
       const ranges = await this.#ranges(lost);
       return ranges.every(({ port }) => port !== lost.port) && coverAll(ranges);
     });
@@ -120,7 +120,7 @@ export class ClusterRig {
 
   /** Resolves once every node that runs says that all is well. */
   async whenWell(): Promise<void> {
-    await within("the cluster is well", async () => {
+    await withTimeLimit("the cluster is well", async () => {
       const states = await Promise.all(this.#running().map((node) => node.command("CLUSTER", "INFO")));
       return states.every((state) => String(state).includes("cluster_state:ok"));
     });
@@ -146,14 +146,14 @@ export class ClusterRig {
       const to = Math.floor(((i + 1) * SLOTS) / PRIMARIES) - 1;
       await this.nodes[i]?.command("CLUSTER", "ADDSLOTSRANGE", from, to);
     }
-    await within("the nodes know each other", async () => {
+    await withTimeLimit("the nodes know each other", async () => {
       const known = await Promise.all(this.nodes.map((node) => node.command("CLUSTER", "INFO")));
       return known.every((text) => String(text).includes(`cluster_known_nodes:${this.nodes.length}`));
     });
     for (let i = PRIMARIES; replicas && i < this.nodes.length; i++) {
       const [node, primary] = [this.nodes[i], this.nodes[i - PRIMARIES]];
       if (node !== undefined && primary !== undefined)
-        await within("a replica follows", async () => {
+        await withTimeLimit("a replica follows", async () => {
           return (await node.command("CLUSTER", "REPLICATE", this.#idOf(primary))) === "OK";
         });
     }
@@ -162,11 +162,11 @@ export class ClusterRig {
   }
 
   async #whenInStep(): Promise<void> {
-    await within("the replicas are in step", async () => {
+    await withTimeLimit("the replicas are in step", async () => {
       const infos = await Promise.all(this.nodes.slice(PRIMARIES).map((node) => node.command("INFO", "replication")));
       return infos.every((info) => String(info).includes("master_link_status:up"));
     });
-    await within("the nodes know the replicas", async () => {
+    await withTimeLimit("the nodes know the replicas", async () => {
       const views = await Promise.all(this.nodes.map((node) => node.command("CLUSTER", "SLOTS")));
       return views.every((view) => readRanges(view).every(({ replicaPorts }) => replicaPorts.length === 1));
     });
@@ -240,7 +240,7 @@ async function busPortOf(node: RedisServer): Promise<number> {
   return Array.isArray(reply) ? Number(reply[1]) : 0;
 }
 
-async function within(what: string, isSo: () => Promise<boolean>): Promise<void> {
+async function withTimeLimit(what: string, isSo: () => Promise<boolean>): Promise<void> {
   const endMs = performance.now() + SETTLE_MS_MAX;
   let last: unknown;
   while (performance.now() < endMs) {

@@ -79,7 +79,7 @@ export class SentinelRig {
 
   /** Resolves with the new primary once the sentinels name another one than `old`. */
   async whenFailedOver(old: RedisServer): Promise<RedisServer> {
-    await within(
+    await withTimeLimit(
       "the sentinels name another primary",
       async () => (await this.#primaryPort()) !== (old.tlsPort ?? old.port),
     );
@@ -90,7 +90,7 @@ export class SentinelRig {
   async failOver(): Promise<void> {
     const old = await this.primary();
     // Refused for a while after another failover, given up if no replica was heard of lately: asked until it is done.
-    await within("the sentinels change the primary", async () => {
+    await withTimeLimit("the sentinels change the primary", async () => {
       await this.#asker()
         .command("SENTINEL", "FAILOVER", PRIMARY_NAME)
         .catch(() => undefined);
@@ -124,16 +124,16 @@ export class SentinelRig {
   }
 
   async #whenKnown(): Promise<void> {
-    await within("the sentinels know each other", async () => {
+    await withTimeLimit("the sentinels know each other", async () => {
       const states = await Promise.all(this.sentinels.map((one) => one.command("SENTINEL", "CKQUORUM", PRIMARY_NAME)));
       return states.every((state) => String(state).startsWith("OK 3 usable"));
     });
-    await within("the replicas are in step", async () => {
+    await withTimeLimit("the replicas are in step", async () => {
       const info = String(await (await this.primary()).command("INFO", "replication"));
       return (info.match(/state=online/g) ?? []).length === this.servers.length - 1;
     });
     // Sentinels learn of replicas by asking every ten seconds; a primary that dies before has no successor.
-    await within("the sentinels know the replicas", async () => {
+    await withTimeLimit("the sentinels know the replicas", async () => {
       const known = await Promise.all(this.sentinels.map((one) => one.command("SENTINEL", "REPLICAS", PRIMARY_NAME)));
       return known.every((replicas) => Array.isArray(replicas) && replicas.length === this.servers.length - 1);
     });
@@ -145,7 +145,7 @@ async function hurry(sentinel: RedisServer): Promise<void> {
   await sentinel.command("SENTINEL", "DEBUG", ...QUICK.split(" ")).catch(() => undefined);
 }
 
-async function within(what: string, isSo: () => Promise<boolean>): Promise<void> {
+async function withTimeLimit(what: string, isSo: () => Promise<boolean>): Promise<void> {
   const endMs = performance.now() + SETTLE_MS_MAX;
   let last: unknown;
   while (performance.now() < endMs) {

@@ -2,7 +2,7 @@
 
 import { resolve } from "node:path";
 import { loadSync, type MessageTypeDefinition } from "@grpc/proto-loader";
-import { parseHere } from "../../src/config/parse-aside.ts";
+import { parseHere } from "../../src/config/parse-in-thread.ts";
 import type { SourceFile } from "../../src/rules/source.ts";
 
 const PROTO_ROOT = resolve(import.meta.dirname, "../../proto");

@@ -6,7 +6,7 @@ import { JointSettlement } from "../../src/algorithms/settlement.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import type { StoreError } from "../../src/core/errors.ts";
 import { type TakeGroup, Verdict } from "../../src/core/take.ts";
-import type { Settled, Store } from "../../src/stores/store.ts";
+import type { SettleListener, Store } from "../../src/stores/store.ts";
 
 interface Kept {
   readonly atUs: number;
@@ -58,13 +58,13 @@ export class ScriptedStore implements Store {
   readonly #access = new MapAccess();
   readonly #settlement = new JointSettlement(this.#access);
   readonly #clock: Clock;
-  readonly #held: { group: TakeGroup; generation: number; then: Settled }[] = [];
+  readonly #held: { group: TakeGroup; generation: number; then: SettleListener }[] = [];
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  take(group: TakeGroup, then: Settled): boolean {
+  take(group: TakeGroup, then: SettleListener): boolean {
     this.seen.push(group.takes.slice(0, group.size).map((take) => take.bucketKey));
     if (this.holdsBack) {
       this.#held.push({ group, generation: group.generation, then });

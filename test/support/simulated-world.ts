@@ -4,7 +4,7 @@
 import { StoreError } from "../../src/core/errors.ts";
 import { copyAnswer, copyQuestion, type Take, TakeGroup, Verdict } from "../../src/core/take.ts";
 import { GONE_AFTER_US, type ProcessPlace } from "../../src/stores/batching/membership.ts";
-import type { Settled, Store } from "../../src/stores/store.ts";
+import type { SettleListener, Store } from "../../src/stores/store.ts";
 import { ReferenceStore } from "../property/reference-store.ts";
 import { ManualClock } from "./manual-clock.ts";
 
@@ -127,7 +127,7 @@ export class Line implements Store {
     this.#inProcess = inProcess;
   }
 
-  take(group: TakeGroup, then: Settled): boolean {
+  take(group: TakeGroup, then: SettleListener): boolean {
     this.asked++;
     const world = this.#world;
     const sent = copyOf(group, () => true);

@@ -4,7 +4,7 @@
 
 import type { Limit } from "../../core/limit.ts";
 import type { TakeGroup } from "../../core/take.ts";
-import type { Settled } from "../store.ts";
+import type { SettleListener } from "../store.ts";
 import type { Receipt } from "./receipts.ts";
 
 /** Numbers of one group's head (takes, latest time of payment, flags) and of one take (see `add`). */
@@ -15,7 +15,7 @@ export const TAKE_NUMBERS = 6;
 export interface BatchedGroup {
   readonly group: TakeGroup;
   readonly generation: number;
-  readonly then: Settled;
+  readonly then: SettleListener;
   readonly size: number;
   /** Where the group's head begins in the batch's numbers. */
   readonly at: number;
@@ -80,7 +80,7 @@ export abstract class Batch {
   }
 
   /** Copies the group's takes: from now on the group itself is only written to, and only while its generation is the same. */
-  add(group: TakeGroup, then: Settled): void {
+  add(group: TakeGroup, then: SettleListener): void {
     const at = this.numbers.length;
     this.numbers.push(group.size, 0, flagsOf(group));
     for (let i = 0; i < group.size; i++) {

@@ -6,15 +6,15 @@ import { StoreError } from "../../core/errors.ts";
 import { Source, type TakeGroup, Verdict } from "../../core/take.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
 import { costToReturn } from "../../core/verdict.ts";
-import type { Settled } from "../store.ts";
+import type { SettleListener } from "../store.ts";
 import type { Batch } from "./batch.ts";
 import { Breaker } from "./breaker.ts";
-import { Gathering } from "./gathering.ts";
 import type { CompleteOptions } from "./options.ts";
 import { type Receipt, Receipts } from "./receipts.ts";
 import { RetryPause } from "./retry-pause.ts";
 import { ServerTime } from "./server-time.ts";
 import { Settler } from "./settler.ts";
+import { WaitingBatches } from "./waiting-batches.ts";
 
 /**
  * Calls of a lane under way at which takes are held back for batching. One is settled while the next already waits at the server:
@@ -56,7 +56,7 @@ export class Intake<B extends Batch> {
   readonly #receiptPause = new RetryPause();
   /** While it runs, receipts wait: the server refused the last ones. */
   #receiptTimer: NodeJS.Timeout | undefined;
-  readonly #gathering = new Gathering<B>();
+  readonly #gathering = new WaitingBatches<B>();
   readonly #pauseError: StoreError;
   readonly #fullError: StoreError;
   #isScheduled = false;
@@ -100,7 +100,7 @@ export class Intake<B extends Batch> {
   }
 
   /** As Store.take. All takes of the group are of that lane; 0 where there are none. */
-  take(group: TakeGroup, then: Settled, lane = 0): boolean {
+  take(group: TakeGroup, then: SettleListener, lane = 0): boolean {
     group.source = Source.store;
     if (group.size === 0) {
       group.verdict = Verdict.allowed;

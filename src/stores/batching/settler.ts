@@ -4,7 +4,7 @@
 import { StoreError } from "../../core/errors.ts";
 import { type TakeGroup, Verdict } from "../../core/take.ts";
 import { costToReturn } from "../../core/verdict.ts";
-import type { Settled } from "../store.ts";
+import type { SettleListener } from "../store.ts";
 import type { Batch, BatchedGroup, BatchedTake } from "./batch.ts";
 import { answerByUs } from "./patience.ts";
 import { HELD, NO_COUNT, type ReplyReader, TOO_LATE } from "./reply.ts";
@@ -39,7 +39,7 @@ export class Settler<B extends Batch> {
   }
 
   /** Has the group travel in the batch. */
-  add(batch: B, group: TakeGroup, then: Settled): void {
+  add(batch: B, group: TakeGroup, then: SettleListener): void {
     if (batch.waiting === 0) this.#open.add(batch);
     batch.add(group, then);
     this.#takes += group.size;

@@ -2,7 +2,7 @@
 // openRedisStore, openClusterStore and openPostgresStore put it around backends of their own.
 
 import type { TakeGroup } from "../../core/take.ts";
-import type { Settled, Store, StoreHealth } from "../store.ts";
+import type { SettleListener, Store, StoreHealth } from "../store.ts";
 import type { ProcessCount } from "./process-count.ts";
 
 /** One server that keeps buckets, or several that do so together. */
@@ -10,7 +10,7 @@ export interface Backend extends StoreHealth {
   /** Begins to connect. Once. */
   start(): void;
   /** As Store.take. */
-  take(group: TakeGroup, then: Settled): boolean;
+  take(group: TakeGroup, then: SettleListener): boolean;
   /** As Store.giveBack. */
   giveBack(group: TakeGroup): void;
   /** Refuses new takes and waits a moment for the answers that are due. */
@@ -32,7 +32,7 @@ export class SharedStore<B extends Backend = Backend> implements Store, StoreHea
     backend.start();
   }
 
-  take(group: TakeGroup, then: Settled): boolean {
+  take(group: TakeGroup, then: SettleListener): boolean {
     return this.backend.take(group, then);
   }
 

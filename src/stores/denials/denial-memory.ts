@@ -4,9 +4,9 @@
 import type { Clock } from "../../core/clock.ts";
 import { hashBucketKey } from "../../core/key-hash.ts";
 import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../core/take.ts";
-import { endOfDescriptor, Fold, isOver } from "../../core/verdict.ts";
+import { endOfDescriptor, isOver, VerdictFold } from "../../core/verdict.ts";
 import { noteAnswer, remainingOf, resetUsOf, tellsWaits, waitUsOf } from "../last-answer.ts";
-import type { BucketMemory, Settled, Store } from "../store.ts";
+import type { BucketMemory, SettleListener, Store } from "../store.ts";
 import { DenialTable, type RememberedBucket } from "./denial-table.ts";
 
 /** Nothing is used for longer than this after it was asked for: how late a refund, reset or loss elsewhere may show here. */
@@ -37,7 +37,7 @@ export class DenialMemory implements Store, BucketMemory {
   readonly #idle: PendingGroup[] = [];
   /** What is known of the takes of the group that is looked at. */
   readonly #found: RememberedBucket[] = [];
-  readonly #fold = new Fold();
+  readonly #fold = new VerdictFold();
   /** No refusal holds longer than this: after it, takes are passed on without a look. */
   #latestRefusalUs = 0;
   #sequence = 0;
@@ -48,7 +48,7 @@ export class DenialMemory implements Store, BucketMemory {
     this.#table = new DenialTable(options.entriesMax);
   }
 
-  take(group: TakeGroup, then: Settled): boolean {
+  take(group: TakeGroup, then: SettleListener): boolean {
     const nowUs = this.#clock.nowUs();
     if (nowUs < this.#latestRefusalUs && this.#isRefused(group, nowUs)) {
       this.#refuse(group, nowUs);
@@ -233,12 +233,12 @@ export class DenialMemory implements Store, BucketMemory {
   }
 }
 
-const NOBODY: Settled = { settled: () => undefined };
+const NOBODY: SettleListener = { settled: () => undefined };
 
 /** A group on its way to the store; pooled. */
-class PendingGroup implements Settled {
+class PendingGroup implements SettleListener {
   readonly #memory: DenialMemory;
-  next: Settled = NOBODY;
+  next: SettleListener = NOBODY;
   sentUs = 0;
   sequence = 0;
 

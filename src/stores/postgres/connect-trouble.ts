@@ -2,7 +2,7 @@
 // its codes are used, and names that are set here anyway.
 
 import { CONNECT_TROUBLES, HUNG_UP } from "../batching/connect-troubles.ts";
-import { SilenceError } from "../batching/within.ts";
+import { SilenceError } from "../batching/time-limit.ts";
 import { isRefusal, type PostgresTarget } from "./connect.ts";
 import { MigrationError } from "./migrations.ts";
 

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { Client, type ClientConfig, DatabaseError, type QueryArrayConfig } from "pg";
 import { type ClientTls, readClientTls } from "../batching/client-tls.ts";
-import { SilenceError, within } from "../batching/within.ts";
+import { SilenceError, withTimeLimit } from "../batching/time-limit.ts";
 
 /** Where PostgreSQL is and how to reach it. */
 export interface PostgresTarget {
@@ -108,8 +108,8 @@ export async function openConnection(
     },
   };
   try {
-    await within(target.connectTimeoutMs * 2, client.connect());
-    await within(target.connectTimeoutMs, connection.query(sessionStatement(session)));
+    await withTimeLimit(target.connectTimeoutMs * 2, client.connect());
+    await withTimeLimit(target.connectTimeoutMs, connection.query(sessionStatement(session)));
   } catch (error) {
     connection.drop();
     throw isRefusal(error) || error instanceof SilenceError ? error : (firstError ?? error);

@@ -4,7 +4,7 @@
 import type { Clock } from "../../core/clock.ts";
 import { RetryPause } from "../batching/retry-pause.ts";
 import type { ServerTime } from "../batching/server-time.ts";
-import { within } from "../batching/within.ts";
+import { withTimeLimit } from "../batching/time-limit.ts";
 import { openConnection, type PostgresConnection, type PostgresTarget, type SessionSettings } from "./connect.ts";
 import { describeTrouble, nameOfTarget } from "./connect-trouble.ts";
 import { type MigrationOptions, migrate } from "./migrations.ts";
@@ -110,8 +110,8 @@ export class Link {
           this.#lose(`${nameOfTarget(target)} closed the connection`);
         }
       });
-      await within(MIGRATION_MS_MAX, migrate(connection, this.#options.migration));
-      await within(target.connectTimeoutMs, this.#test(connection));
+      await withTimeLimit(MIGRATION_MS_MAX, migrate(connection, this.#options.migration));
+      await withTimeLimit(target.connectTimeoutMs, this.#test(connection));
       if (isLost) throw new Error("closed");
       if (this.#isClosed) connection.drop();
       else this.#take(connection);

@@ -9,8 +9,7 @@ import { Intake } from "../batching/intake.ts";
 import { type CompleteOptions, completeOptions, type SharedStoreOptions } from "../batching/options.ts";
 import { ProcessCount } from "../batching/process-count.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
-import type { Settled } from "../store.ts";
-import { Aside } from "./aside.ts";
+import type { SettleListener } from "../store.ts";
 import { PostgresBatch, storedKey } from "./batch.ts";
 import type { PostgresTarget, SessionSettings } from "./connect.ts";
 import { describeTrouble, nameOfTarget, needsAnotherConnection } from "./connect-trouble.ts";
@@ -18,6 +17,7 @@ import { Dispatch } from "./dispatch.ts";
 import { Lane, Lanes } from "./lanes.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { ProcessTable } from "./process-table.ts";
+import { SideConnection } from "./side-connection.ts";
 import { Sweep } from "./sweep.ts";
 
 /** Options of a PostgreSQL store; what is absent gets the default named. */
@@ -59,7 +59,7 @@ export function openPostgresStore(options: PostgresStoreOptions): SharedStore<Po
 /** One PostgreSQL and the connections to it. */
 export class PostgresBackend implements Backend {
   /** Asks what is not about takes, over a connection that takes leave free. */
-  readonly ask: Aside["ask"];
+  readonly ask: SideConnection["ask"];
   readonly #options: PostgresStoreOptions;
   readonly #complete: CompleteOptions;
   readonly #intake: Intake<PostgresBatch>;
@@ -108,7 +108,11 @@ export class PostgresBackend implements Backend {
       describe: (error) => describeTrouble(error, options.target),
       onRefusal: (error, sentence, link) => this.#onRefusal(error, sentence, link),
     });
-    const { ask } = new Aside(this.#asideLink, () => this.#freeLink(), this.#complete.silenceUsMax / MICROS_PER_MILLI);
+    const { ask } = new SideConnection(
+      this.#asideLink,
+      () => this.#freeLink(),
+      this.#complete.silenceUsMax / MICROS_PER_MILLI,
+    );
     this.ask = ask;
     this.#sweep = new Sweep({ ask, clock: this.#complete.clock, injectedTime: options.injectedTime });
   }
@@ -119,7 +123,7 @@ export class PostgresBackend implements Backend {
     this.#asideLink.start();
   }
 
-  take(group: TakeGroup, then: Settled): boolean {
+  take(group: TakeGroup, then: SettleListener): boolean {
     const lane = this.#lanes.laneOf(group, this.#complete.clock.nowUs());
     if (lane !== Lane.closed) return this.#intake.take(group, then, lane);
     group.source = Source.store;

@@ -3,13 +3,13 @@
 
 import type { ProcessPlace } from "../batching/membership.ts";
 import type { ProcessRegister } from "../batching/process-count.ts";
-import type { AskAside } from "./aside.ts";
+import type { AskBeside } from "./side-connection.ts";
 
 /** Places are in the order of the ids. */
 export class ProcessTable implements ProcessRegister {
-  readonly #ask: AskAside;
+  readonly #ask: AskBeside;
 
-  constructor(ask: AskAside) {
+  constructor(ask: AskBeside) {
     this.#ask = ask;
   }
 

@@ -2,7 +2,7 @@
 // What fails is tried again at its next time.
 
 import type { Clock } from "../../core/clock.ts";
-import type { AskAside } from "./aside.ts";
+import type { AskBeside } from "./side-connection.ts";
 
 const SWEEP_MS = 1_000;
 /** While there is more to sweep. */
@@ -15,7 +15,7 @@ const ROWS_MAX = 4_000;
 const TURN_US_MAX = 100_000;
 
 interface SweepOptions {
-  readonly ask: AskAside;
+  readonly ask: AskBeside;
   /** Measures how long turns take. */
   readonly clock: Clock;
   /** Time that buckets live by, in place of the server's own; for tests. */

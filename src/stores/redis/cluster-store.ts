@@ -9,7 +9,7 @@ import { ProcessCount } from "../batching/process-count.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
 import { ShardedCalls } from "../sharded/sharded-calls.ts";
 import type { Shards } from "../sharded/shards.ts";
-import type { Settled } from "../store.ts";
+import type { SettleListener } from "../store.ts";
 import type { StoreObserver } from "../store-observer.ts";
 import type { RedisBatch } from "./batch.ts";
 import { ClusterNodes } from "./cluster-nodes.ts";
@@ -86,7 +86,7 @@ class ClusterBackend implements Backend {
     return this.#nodes.ownerOf(slot);
   }
 
-  take(group: TakeGroup, then: Settled): boolean {
+  take(group: TakeGroup, then: SettleListener): boolean {
     return this.#calls.take(group, then);
   }
 
@@ -107,7 +107,7 @@ class ClusterBackend implements Backend {
     this.#nodes.close();
   }
 
-  #takeAt(lane: number, group: TakeGroup, then: Settled): boolean {
+  #takeAt(lane: number, group: TakeGroup, then: SettleListener): boolean {
     const node = this.#nodes.ownerOf(this.#tags.slotOf(lane));
     if (node !== undefined) return node.take(group, then, lane);
     if (group.size === 0) {

@@ -1,7 +1,7 @@
 // Keeps up with which primary serves which slots of a Redis Cluster: asks a node now and then, soon when something is
 // wrong, at once when a node says that a slot has moved. What is done with the answer is the store's business.
 
-import { within } from "../batching/within.ts";
+import { withTimeLimit } from "../batching/time-limit.ts";
 import { readEpoch, readSlots, type SlotRange } from "./cluster-slots.ts";
 import { openConnection, type RedisAccess, type RedisConnection, type TcpAddress } from "./connect.ts";
 import { describeTrouble } from "./connect-trouble.ts";
@@ -162,7 +162,7 @@ export class ClusterTopology {
         // Without the right to ask for it, every view is taken as new.
         connection.command("cluster", ["info"]).catch(() => ""),
       ]);
-      const [slots, info] = await within(target.connectTimeoutMs, replies);
+      const [slots, info] = await withTimeLimit(target.connectTimeoutMs, replies);
       const view = { epoch: readEpoch(info), ranges: readSlots(slots, address) };
       if (view.epoch < this.#epoch) throw new StaleView(view);
       return view;

@@ -1,7 +1,7 @@
 // Says in one sentence why Redis can't be used. Never quotes a password: of what Redis says only known texts are used.
 
 import { CONNECT_TROUBLES, HUNG_UP } from "../batching/connect-troubles.ts";
-import { SilenceError } from "../batching/within.ts";
+import { SilenceError } from "../batching/time-limit.ts";
 import { isReplyError, type RedisTarget } from "./connect.ts";
 
 /** What messages call a server that is known as a node of a cluster. */

@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { Command, Redis, type RedisOptions } from "ioredis";
 import { type ClientTls, readClientTls } from "../batching/client-tls.ts";
-import { SilenceError, within } from "../batching/within.ts";
+import { SilenceError, withTimeLimit } from "../batching/time-limit.ts";
 
 /** Where one server listens by TCP. */
 export interface TcpAddress {
@@ -93,8 +93,8 @@ export async function openConnection(target: RedisTarget, onLost: () => void): P
     },
   };
   try {
-    await within(target.connectTimeoutMs * 2, redis.connect());
-    await within(target.connectTimeoutMs, logIn(connection, target));
+    await withTimeLimit(target.connectTimeoutMs * 2, redis.connect());
+    await withTimeLimit(target.connectTimeoutMs, logIn(connection, target));
   } catch (error) {
     connection.drop();
     throw isReplyError(error) || error instanceof SilenceError ? error : (firstError ?? error);

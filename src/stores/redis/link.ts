@@ -4,7 +4,7 @@
 import type { Clock } from "../../core/clock.ts";
 import { RetryPause } from "../batching/retry-pause.ts";
 import type { ServerTime } from "../batching/server-time.ts";
-import { within } from "../batching/within.ts";
+import { withTimeLimit } from "../batching/time-limit.ts";
 import { isReplyError, openConnection, type RedisAddress, type RedisConnection, type RedisTarget } from "./connect.ts";
 import {
   describeConnectTrouble,
@@ -130,7 +130,7 @@ export class Link {
         if (connection !== undefined && connection === this.#connection)
           this.#lose(`${nameOfTarget(target)} closed the connection`);
       });
-      const trouble = await within(target.connectTimeoutMs, this.#test(connection));
+      const trouble = await withTimeLimit(target.connectTimeoutMs, this.#test(connection));
       if (isLost) throw new Error("Connection is closed.");
       if (this.#latest !== undefined && !isSameAddress(this.#latest, target.address))
         throw new WrongRoleError("is no longer the primary");

@@ -7,7 +7,7 @@ import { Intake } from "../batching/intake.ts";
 import type { CompleteOptions, SharedStoreOptions } from "../batching/options.ts";
 import type { Receipt } from "../batching/receipts.ts";
 import type { Backend } from "../batching/shared-store.ts";
-import type { Settled } from "../store.ts";
+import type { SettleListener } from "../store.ts";
 import { RedisBatch } from "./batch.ts";
 import type { ClusterTags } from "./cluster-tags.ts";
 import type { RedisConnection } from "./connect.ts";
@@ -107,7 +107,7 @@ export class RedisNode implements Backend {
   }
 
   /** As Store.take. All takes of the group are of that lane. */
-  take(group: TakeGroup, then: Settled, lane = 0): boolean {
+  take(group: TakeGroup, then: SettleListener, lane = 0): boolean {
     return this.#intake.take(group, then, lane);
   }
 

@@ -2,7 +2,7 @@
 // another, the next one as soon as one is slow; those that they tell of are asked too. Whether the server that they name
 // is a primary by its own word is for the link to ask.
 
-import { within } from "../batching/within.ts";
+import { withTimeLimit } from "../batching/time-limit.ts";
 import {
   openConnection,
   type RedisAccess,
@@ -136,7 +136,7 @@ export class SentinelFinder implements ServerFinder {
         connection.command("sentinel", ["get-master-addr-by-name", primaryName]),
         connection.command("sentinel", ["sentinels", primaryName]).catch(() => []),
       ]);
-      const [place, others] = await within(sentinelAccess.connectTimeoutMs, answers);
+      const [place, others] = await withTimeLimit(sentinelAccess.connectTimeoutMs, answers);
       const address = addressOf(place);
       if (address === undefined)
         throw new FindError(`Sentinel at ${sentinel.host}:${sentinel.port} knows no primary called ${primaryName}`);
@@ -182,7 +182,7 @@ export class SentinelFinder implements ServerFinder {
       }
       this.#watched = connection;
       const subscribed = connection.subscribe(CHANNEL, (message) => this.#onMessage(message));
-      await within(this.#target.sentinelAccess.connectTimeoutMs, subscribed);
+      await withTimeLimit(this.#target.sentinelAccess.connectTimeoutMs, subscribed);
       // What changed before the subscription stood, nobody told.
       await this.#compare();
     } catch {

@@ -2,7 +2,7 @@
 // sharded-calls.ts, all or nothing. For a second Redis of limits per second.
 
 import type { Take, TakeGroup } from "../../core/take.ts";
-import type { Settled, Store } from "../store.ts";
+import type { SettleListener, Store } from "../store.ts";
 import { ShardedCalls } from "./sharded-calls.ts";
 
 /** Keeps each limit in the store of the list that `shardOf` names. */
@@ -26,7 +26,7 @@ export class SeveralStores implements Store {
     });
   }
 
-  take(group: TakeGroup, then: Settled): boolean {
+  take(group: TakeGroup, then: SettleListener): boolean {
     return this.#parts.take(group, then);
   }
 

@@ -14,10 +14,10 @@ import {
   Verdict,
 } from "../../core/take.ts";
 import { costToReturn, isGroupRefused, isOver, takeBack, Unpaid } from "../../core/verdict.ts";
-import type { Settled } from "../store.ts";
+import type { SettleListener } from "../store.ts";
 import { giveBackAtShards, type Shards } from "./shards.ts";
 
-const NOBODY: Settled = { settled: () => undefined };
+const NOBODY: SettleListener = { settled: () => undefined };
 
 /** The takes of the call that lie at one shard, in the order of the call. */
 interface Part {
@@ -28,7 +28,7 @@ interface Part {
 }
 
 /** A call under way. */
-export class ShardedCall implements Settled {
+export class ShardedCall implements SettleListener {
   readonly #shards: Shards;
   readonly #onDone: (call: ShardedCall) => void;
   /** Those of this call first, then ones from earlier calls, empty. */
@@ -40,7 +40,7 @@ export class ShardedCall implements Settled {
   #group: TakeGroup | undefined;
   #generation = 0;
   #deadlineUs = 0;
-  #then: Settled = NOBODY;
+  #then: SettleListener = NOBODY;
   #stopsAtOver = false;
   #hasDenied = false;
   #waiting = 0;
@@ -51,7 +51,7 @@ export class ShardedCall implements Settled {
   }
 
   /** Takes at all shards at once; as Store.take. Each is told that deadline. */
-  begin(group: TakeGroup, then: Settled, deadlineUs: number): boolean {
+  begin(group: TakeGroup, then: SettleListener, deadlineUs: number): boolean {
     this.#group = group;
     this.#deadlineUs = deadlineUs;
     this.#generation = group.generation;

@@ -3,7 +3,7 @@
 // the parts paid is given back by receipt (sharded-call.ts).
 
 import type { Take, TakeGroup } from "../../core/take.ts";
-import type { Settled } from "../store.ts";
+import type { SettleListener } from "../store.ts";
 import { ShardedCall } from "./sharded-call.ts";
 import { giveBackAtShards, type Shards } from "./shards.ts";
 
@@ -23,7 +23,7 @@ export class ShardedCalls {
   }
 
   /** As Store.take. */
-  take(group: TakeGroup, then: Settled): boolean {
+  take(group: TakeGroup, then: SettleListener): boolean {
     const first = group.takes[0];
     if (first === undefined || group.size === 0) return this.#shards.takeAt(0, group, then);
     const shard = this.#shards.shardOf(first);
@@ -32,7 +32,7 @@ export class ShardedCalls {
   }
 
   /** As `take`, but even a call with all its buckets at one shard goes as parts, and all parts are answered by `deadlineUs`. */
-  takeBy(deadlineUs: number, group: TakeGroup, then: Settled): boolean {
+  takeBy(deadlineUs: number, group: TakeGroup, then: SettleListener): boolean {
     return this.#idleCall().begin(group, then, Math.min(group.deadlineUs, deadlineUs));
   }
 

@@ -1,14 +1,14 @@
 // What sharded-calls.ts asks of the servers or stores that keep buckets.
 
 import { copyAnswer, copyQuestion, type Take, TakeGroup } from "../../core/take.ts";
-import type { Settled } from "../store.ts";
+import type { SettleListener } from "../store.ts";
 
 /** Servers or stores that keep a part of all buckets each. A shard settles all takes of one group as one. */
 export interface Shards {
   /** Number of the shard that keeps the take's bucket. */
   shardOf(take: Take): number;
   /** As Store.take, for a group whose buckets are all kept there. */
-  takeAt(shard: number, group: TakeGroup, then: Settled): boolean;
+  takeAt(shard: number, group: TakeGroup, then: SettleListener): boolean;
   /** As Store.giveBack, for a group whose buckets are all kept there. Keeps nothing of the group. */
   giveBackAt(shard: number, group: TakeGroup): void;
   /** Hears of each take of a call that was paid and is given back, because another part refused or nobody heard of it. */

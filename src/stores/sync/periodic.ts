@@ -4,7 +4,7 @@
 
 import { Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../core/take.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
-import type { Settled, Store } from "../store.ts";
+import type { SettleListener, Store } from "../store.ts";
 import type { SyncStrategy } from "./sync-strategy.ts";
 import { TrackedBucket } from "./tracked-bucket.ts";
 
@@ -152,7 +152,7 @@ export class Periodic implements SyncStrategy {
 }
 
 /** A report on its way; pooled. */
-class Report implements Settled {
+class Report implements SettleListener {
   readonly group = new TakeGroup();
   readonly #owner: Periodic;
   bucket: TrackedBucket | undefined;

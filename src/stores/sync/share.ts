@@ -3,7 +3,7 @@
 import type { Limit } from "../../core/limit.ts";
 import { partOfLimit } from "../../core/limit-part.ts";
 import { copyAnswer, Kind, Mode, Outcome, type Take, TakeGroup } from "../../core/take.ts";
-import type { Settled, Store } from "../store.ts";
+import type { SettleListener, Store } from "../store.ts";
 import type { SyncStrategy } from "./sync-strategy.ts";
 
 const MAINTENANCE_MS = 60_000;
@@ -124,4 +124,4 @@ export class Share implements SyncStrategy {
   }
 }
 
-const NOBODY: Settled = { settled: () => undefined };
+const NOBODY: SettleListener = { settled: () => undefined };

@@ -2,25 +2,25 @@
 // because the call's own group may be used again before the store answers. Pooled.
 
 import { copyAnswer, copyQuestion, Kind, Mode, type Take, TakeGroup } from "../../core/take.ts";
-import type { Settled } from "../store.ts";
+import type { SettleListener } from "../store.ts";
 
 /** Who goes on when the shared part is settled. */
 export interface SplitOwner {
   finishLater(call: SplitCall): void;
 }
 
-const NOBODY: Settled = { settled: () => undefined };
+const NOBODY: SettleListener = { settled: () => undefined };
 /** Descriptor of the first prefetch; later ones count down. No descriptor of a request has such a number. */
 const PREFETCH_DESCRIPTOR = -2;
 
 /** The two parts of one call. */
-export class SplitCall implements Settled {
+export class SplitCall implements SettleListener {
   readonly #owner: SplitOwner;
   readonly remote = new TakeGroup();
   readonly local = new TakeGroup();
   group: TakeGroup | undefined;
   generation = 0;
-  next: Settled = NOBODY;
+  next: SettleListener = NOBODY;
   sentUs = 0;
   /** The local part alone refuses the call. */
   isRefused = false;
@@ -35,7 +35,7 @@ export class SplitCall implements Settled {
     this.#owner = owner;
   }
 
-  begin(group: TakeGroup, next: Settled, sentUs: number): void {
+  begin(group: TakeGroup, next: SettleListener, sentUs: number): void {
     this.group = group;
     this.generation = group.generation;
     this.next = next;

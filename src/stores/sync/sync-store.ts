@@ -16,8 +16,8 @@ import {
   TakeGroup,
   Verdict,
 } from "../../core/take.ts";
-import { costToReturn, endOfDescriptor, Fold, isGroupRefused, isOver } from "../../core/verdict.ts";
-import type { BucketMemory, Settled, Store } from "../store.ts";
+import { costToReturn, endOfDescriptor, isGroupRefused, isOver, VerdictFold } from "../../core/verdict.ts";
+import type { BucketMemory, SettleListener, Store } from "../store.ts";
 import { SplitCall, type SplitOwner } from "./split-call.ts";
 import type { SyncStrategy } from "./sync-strategy.ts";
 
@@ -47,7 +47,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
   /** Of the group that is being taken, by take: whether it was answered in memory, and whether its descriptor is over. */
   readonly #isLocal: boolean[] = [];
   readonly #isOver: boolean[] = [];
-  readonly #fold = new Fold();
+  readonly #fold = new VerdictFold();
   #isRefused = false;
   #remoteTakes = 0;
   #hasSpareQuota = false;
@@ -58,7 +58,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
     this.#strategies = [undefined, lease, periodic, share];
   }
 
-  take(group: TakeGroup, then: Settled): boolean {
+  take(group: TakeGroup, then: SettleListener): boolean {
     if (!isShared(group)) return this.#store.take(group, then);
     const nowUs = this.#clock.nowUs();
     this.#takeLocally(group, nowUs);
@@ -171,7 +171,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
     }
   }
 
-  #split(group: TakeGroup, then: Settled, nowUs: number): SplitCall {
+  #split(group: TakeGroup, then: SettleListener, nowUs: number): SplitCall {
     const call = this.#idle.pop() ?? new SplitCall(this);
     call.begin(group, then, nowUs);
     call.isRefused = this.#isRefused;

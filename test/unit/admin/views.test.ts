@@ -1,7 +1,7 @@
 // What the HTTP pages show, from rule sets of YAML text.
 
 import { describe, expect, test } from "vitest";
-import { readBucketQuestion, readExplainQuestion } from "../../../src/admin/questions.ts";
+import { readBucketQuestion, readExplainQuestion } from "../../../src/admin/read-questions.ts";
 import { configView, limitLines, readinessView } from "../../../src/admin/views.ts";
 import type { RuleSet } from "../../../src/rules/rule-set.ts";
 import { rulesFromYaml } from "../../support/rules.ts";

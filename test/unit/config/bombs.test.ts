@@ -6,7 +6,7 @@ import { parseFile } from "../../../src/config/parse-file.ts";
 import { DEPTH_MAX } from "../../../src/config/yaml-tree.ts";
 import { BusyWatch } from "../../support/turn-watch.ts";
 
-/** As much as is parsed beside calls, in their thread (config/parse-aside.ts). */
+/** As much as is parsed beside calls, in their thread (config/parse-in-thread.ts). */
 const INLINE_BYTES = 1_024;
 const TURN_MS_MAX = 50;
 

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseFile } from "../../../src/config/parse-file.ts";
 import { packFile, unpackFile } from "../../../src/config/tree-wire.ts";
-import { runThrough } from "../../../src/core/steps.ts";
+import { runThrough } from "../../../src/core/long-work.ts";
 import type { MappingEntry, ScalarNode, SourceFile, SourceNode } from "../../../src/rules/source.ts";
 import { runs } from "../../support/runs.ts";
 

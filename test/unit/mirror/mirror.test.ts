@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { framed } from "../../../src/mirror/answer.ts";
-import { DifferenceBook } from "../../../src/mirror/book.ts";
+import { Differences } from "../../../src/mirror/differences.ts";
 import { Mirror, type MirrorOptions } from "../../../src/mirror/mirror.ts";
 import { ValueGuard } from "../../../src/mirror/value-guard.ts";
 import type {
@@ -41,7 +41,7 @@ function makeRig(options: Partial<MirrorOptions> = {}) {
   const clock = new ManualClock();
   const answering = new ScriptedTarget();
   const compared = new ScriptedTarget();
-  const book = new DifferenceBook(new ValueGuard("hide"));
+  const book = new Differences(new ValueGuard("hide"));
   const faults: unknown[] = [];
   const mirror = new Mirror({
     answering,

@@ -3,7 +3,7 @@
 import type { MessageTypeDefinition } from "@grpc/proto-loader";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { RequestError } from "../../../src/core/errors.ts";
-import { runThrough } from "../../../src/core/steps.ts";
+import { runThrough } from "../../../src/core/long-work.ts";
 import { GrpcStatus, type UnaryReply } from "../../../src/core/unary.ts";
 import { createJsonEndpoint, type JsonAnswer } from "../../../src/rls/json.ts";
 import { loadProto, loadRegistry } from "../../../src/transport/load-proto.ts";
@@ -33,7 +33,7 @@ function openEndpoint(answer: (reply: UnaryReply) => void, inFlightMax = 10) {
   return createJsonEndpoint({
     registry,
     inFlightMax,
-    inTurns: async (steps) => runThrough(steps),
+    joinInPieces: async (steps) => runThrough(steps),
     onOverload: () => {
       overloads++;
     },

@@ -4,7 +4,7 @@ import { EventEmitter } from "node:events";
 import { Socket } from "node:net";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { HealthState } from "../../../src/core/health.ts";
-import type { ToldCounts } from "../../../src/telemetry/changed-counts.ts";
+import type { CountChanges } from "../../../src/telemetry/changed-counts.ts";
 import type { FromWorker, ToWorker } from "../../../src/workers/messages.ts";
 import { type Channel, WorkerLink } from "../../../src/workers/worker-link.ts";
 
@@ -37,7 +37,7 @@ let channel: FakeChannel;
 let health: HealthState;
 let orders: string[];
 /** What the service has to tell of its counters, call by call. */
-let told: ToldCounts[];
+let told: CountChanges[];
 
 beforeEach(() => {
   channel = new FakeChannel();

@@ -5,7 +5,7 @@ import type { TakeGroup } from "../../core/take.ts";
 import type { Batch } from "./batch.ts";
 
 /** Holds batches until somebody sends them. */
-export class Gathering<B extends Batch> {
+export class WaitingBatches<B extends Batch> {
   #batches: B[] = [];
   readonly #filling = new Map<number, B>();
 

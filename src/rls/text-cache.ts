@@ -10,7 +10,7 @@ const SLOTS = 2_048;
 type OneByteSource = Buffer & { latin1Slice(start: number, end: number): string };
 
 /** A table with one text per slot: a newcomer takes the place of whoever had it, so no sender can make it slow or large. */
-export class ShortTexts {
+export class TextCache {
   readonly #texts: string[] = new Array<string>(SLOTS).fill("");
   // The bytes of each text again: reading them here is quicker than reading the chars of the string.
   readonly #bytes = new Uint8Array(SLOTS * SHORT_TEXT_BYTES_MAX);

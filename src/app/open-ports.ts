@@ -1,9 +1,9 @@
 // What listens: the gRPC port with the rate limit service, the HTTP port with its pages, and the certificates.
 
-import type { ExplainQuestion } from "../admin/questions.ts";
+import type { ExplainQuestion } from "../admin/read-questions.ts";
 import { AdminServer, type AdminSources } from "../admin/server.ts";
 import type { RulesState } from "../admin/views.ts";
-import { runInTurns } from "../config/in-turns.ts";
+import { runInTurns } from "../config/run-in-turns.ts";
 import { cannotListen } from "../core/cannot-listen.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
 import type { HeaderDialect } from "../rls/headers.ts";
@@ -13,7 +13,7 @@ import { RateLimitService, type ServiceOptions } from "../rls/service.ts";
 import { explainSteps } from "../rules/explain.ts";
 import { describeSettings, type Settings } from "../settings.ts";
 import { MemoryStore } from "../stores/memory/memory-store.ts";
-import { ChangedCounts, type ToldCounts } from "../telemetry/changed-counts.ts";
+import { ChangedCounts, type CountChanges } from "../telemetry/changed-counts.ts";
 import { PrometheusExporter } from "../telemetry/prometheus.ts";
 import { type FastLaneOptions, startFastLane } from "../transport/fast-lane/fast-lane-server.ts";
 import { type GrpcServer, startGrpcServer } from "../transport/grpc-server.ts";
@@ -121,7 +121,7 @@ function adminSources(parts: AppParts): AdminSources {
     handler: new RateLimitService(options),
     registry: loadRegistry(),
     inFlightMax: Math.min(settings.inFlightMax, JSON_IN_FLIGHT_MAX),
-    inTurns: runInTurns,
+    joinInPieces: runInTurns,
     onOverload: () => calls.overloaded(),
     onInternalError: options.onInternalError,
     onRequestError: options.onRequestError,
@@ -147,7 +147,7 @@ function adminSources(parts: AppParts): AdminSources {
 }
 
 // By an exporter of its own: looking at the metrics of Node.js would begin their lags anew before they are scraped.
-function countsOf(parts: AppParts): () => Promise<ToldCounts> {
+function countsOf(parts: AppParts): () => Promise<CountChanges> {
   const { series, reloader } = parts;
   const exporter = new PrometheusExporter(metricSources(parts), false);
   const rulesHash = () => reloader.current?.hash;

@@ -2,17 +2,17 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { SHORT_TEXT_BYTES_MAX, ShortTexts } from "../../../src/rls/short-texts.ts";
+import { SHORT_TEXT_BYTES_MAX, TextCache } from "../../../src/rls/text-cache.ts";
 import { runs } from "../../support/runs.ts";
 
-function read(texts: ShortTexts, bytes: Uint8Array): string {
+function read(texts: TextCache, bytes: Uint8Array): string {
   // Bytes on both sides that are not the text's.
   const around = Buffer.concat([Buffer.from("<"), bytes, Buffer.from(">")]);
   return texts.read(around, 1, 1 + bytes.length);
 }
 
 test("reads what the bytes say, however often and whatever was read before", () => {
-  const texts = new ShortTexts();
+  const texts = new TextCache();
   const bytes = fc.oneof(
     fc.uint8Array({ minLength: 1, maxLength: SHORT_TEXT_BYTES_MAX }),
     fc.uint8Array({ minLength: 1, maxLength: 2 }),
@@ -28,13 +28,13 @@ test("reads what the bytes say, however often and whatever was read before", () 
 });
 
 test("gives the same string for the same bytes", () => {
-  const texts = new ShortTexts();
+  const texts = new TextCache();
   const first = read(texts, Buffer.from("remote_address"));
   expect(read(texts, Buffer.from("remote_address"))).toBe(first);
 });
 
 test("keeps texts apart that take turns in one slot", () => {
-  const texts = new ShortTexts();
+  const texts = new TextCache();
   const all = Array.from({ length: 10_000 }, (_, i) => `value-${i}`);
   for (let turn = 0; turn < 2; turn++) {
     expect(all.map((text) => read(texts, Buffer.from(text)))).toEqual(all);

@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import type { ShownAnswer, ShownRequest, ShownStatus } from "../../../src/mirror/answer.ts";
-import { DifferenceBook, EXAMPLES_MAX, RULES_MAX } from "../../../src/mirror/book.ts";
 import { type CompareOptions, compareAnswers } from "../../../src/mirror/compare.ts";
+import { Differences, EXAMPLES_MAX, RULES_MAX } from "../../../src/mirror/differences.ts";
 import { ValueGuard, type ValueMode } from "../../../src/mirror/value-guard.ts";
 
 const OPTIONS: CompareOptions = { ignored: new Set(), remainingTolerance: 0, durationToleranceSeconds: 0 };
@@ -32,12 +32,12 @@ const request = (...keys: string[]): ShownRequest => ({
   descriptors: keys.map((key) => ({ entries: [{ key, value: `value of ${key}` }] })),
 });
 
-function enter(book: DifferenceBook, asked: ShownRequest, answering: ShownAnswer, compared: ShownAnswer): void {
+function enter(book: Differences, asked: ShownRequest, answering: ShownAnswer, compared: ShownAnswer): void {
   const differences = compareAnswers(answering, compared, OPTIONS);
   book.enter({ request: asked, answering, compared, differences, atUs: 1_700_000_000_000_000 });
 }
 
-const newBook = (mode: ValueMode = "hide") => new DifferenceBook(new ValueGuard(mode));
+const newBook = (mode: ValueMode = "hide") => new Differences(new ValueGuard(mode));
 
 describe("the book of differences", () => {
   test("counts equal calls and nothing else of them", () => {

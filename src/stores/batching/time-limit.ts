@@ -6,7 +6,7 @@ export class SilenceError extends Error {
 }
 
 /** Rejects with a SilenceError when `promise` takes longer than `ms`. */
-export async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
+export async function withTimeLimit<T>(ms: number, promise: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const silence = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new SilenceError(`no answer within ${ms} ms`)), ms);

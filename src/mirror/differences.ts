@@ -58,7 +58,7 @@ interface ComparedAnswers {
 }
 
 /** The counts and examples of one run. */
-export class DifferenceBook {
+export class Differences {
   same = 0;
   different = 0;
   readonly fields: Record<DifferenceField, number>;

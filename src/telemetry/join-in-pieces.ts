@@ -6,7 +6,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 const PIECE_LENGTH = 32_768;
 
 /** Joins lines to pieces of some length and lets other work have its turn after each. */
-export async function* inTurns(lines: Iterable<string>): AsyncGenerator<string> {
+export async function* joinInPieces(lines: Iterable<string>): AsyncGenerator<string> {
   let piece = "";
   for (const line of lines) {
     piece += line;

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
-import { whyForeign, whyForeignToAll } from "../../../src/admin/site.ts";
+import { whyForeign, whyForeignToAll } from "../../../src/admin/cross-site.ts";
 
 type Fields = readonly (readonly [name: string, value: string])[];
 

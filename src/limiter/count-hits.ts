@@ -5,7 +5,7 @@ import { Kind, Mode, Outcome, Source, type Take } from "../core/take.ts";
 import { divideDown } from "../core/units.ts";
 import { asksAdmission, isOver } from "../core/verdict.ts";
 import type { LimitCall } from "./call.ts";
-import { countCounter } from "./count-counter.ts";
+import { countCounterHits } from "./count-counter-hits.ts";
 
 /** Counts hits before the store is asked, so that they show even if it fails. */
 export function countHits(call: LimitCall): void {
@@ -24,7 +24,8 @@ export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
     if (take.mode === Mode.peek || take.mode === Mode.refund) continue;
     // What on_store_failure refuses found no limit over, and what it allows nobody has seen.
     if (take.outcome === Outcome.unanswered || wasDenied(take)) continue;
-    if (take.mode >= Mode.charge) countCounter(take, call.rules[take.descriptor]?.kind === Kind.shadow, nearLimitRatio);
+    if (take.mode >= Mode.charge)
+      countCounterHits(take, call.rules[take.descriptor]?.kind === Kind.shadow, nearLimitRatio);
     else if (isOver(take)) countOver(take, call.group.source);
     else countRoom(take, nearLimitRatio);
   }

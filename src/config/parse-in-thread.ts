@@ -4,12 +4,12 @@
 import { totalmem } from "node:os";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
-import { runThrough } from "../core/steps.ts";
+import { runThrough } from "../core/long-work.ts";
 import { makeProblem } from "../rules/problems.ts";
 import type { SourceFile } from "../rules/source.ts";
-import { runInTurns } from "./in-turns.ts";
 import { parseFile } from "./parse-file.ts";
 import type { ReadFile } from "./read-files.ts";
+import { runInTurns } from "./run-in-turns.ts";
 import { type PackedFile, packFile, unpackFile } from "./tree-wire.ts";
 
 /** Bytes in all files together up to which they are parsed in this thread: ten milliseconds for the costliest text there is. */
@@ -29,12 +29,12 @@ const MIB = 1_048_576;
 const WORKER = new URL("./parse-worker.js", import.meta.url);
 
 /** Parses all files in their order. Never rejects: what can't be parsed is in the file's problems. */
-export async function parseAside(files: readonly ReadFile[]): Promise<SourceFile[]> {
+export async function parseInThread(files: readonly ReadFile[]): Promise<SourceFile[]> {
   const bytes = files.reduce(
     (sum, file) => sum + file.bytes.length / (file.isResource === true ? RESOURCE_BYTES_PER_BYTE : 1),
     0,
   );
-  const parser = bytes > INLINE_BYTES_MAX ? await AsideParser.start() : undefined;
+  const parser = bytes > INLINE_BYTES_MAX ? await ThreadParser.start() : undefined;
   const sources: SourceFile[] = [];
   try {
     for (const file of files) {
@@ -54,7 +54,7 @@ export function parseHere(file: ReadFile): SourceFile {
   return file.isResource === true ? runThrough(unpackFile(packFile(parsed))) : parsed;
 }
 
-async function parseIn(parser: AsideParser, file: ReadFile): Promise<SourceFile> {
+async function parseIn(parser: ThreadParser, file: ReadFile): Promise<SourceFile> {
   const packed = await parser.parse(file);
   if (typeof packed !== "string") return runInTurns(unpackFile(packed));
   const problem = makeProblem("error", { file: file.name, line: 1, column: 1 }, packed, undefined);
@@ -62,7 +62,7 @@ async function parseIn(parser: AsideParser, file: ReadFile): Promise<SourceFile>
 }
 
 /** The thread. Ends with the load that it was started for. */
-class AsideParser {
+class ThreadParser {
   readonly #worker: Worker;
   #answer: ((answer: PackedFile | string) => void) | undefined;
   #trouble: string | undefined;
@@ -75,7 +75,7 @@ class AsideParser {
   }
 
   /** Undefined if there can be no such thread. */
-  static start(): Promise<AsideParser | undefined> {
+  static start(): Promise<ThreadParser | undefined> {
     return new Promise((resolve) => {
       const worker = new Worker(WORKER, {
         stdout: false,
@@ -88,7 +88,7 @@ class AsideParser {
       worker.once("message", () => {
         worker.off("error", failed);
         worker.off("exit", failed);
-        resolve(new AsideParser(worker));
+        resolve(new ThreadParser(worker));
       });
     });
   }

@@ -4,7 +4,7 @@
 import { Mode, type Take } from "../core/take.ts";
 
 /** Counts one take of mode charge or denied. `isShadowRule`: the rule itself is in shadow mode, not the whole service. */
-export function countCounter(take: Take, isShadowRule: boolean, nearLimitRatio: number): void {
+export function countCounterHits(take: Take, isShadowRule: boolean, nearLimitRatio: number): void {
   const { stats, cost, counted } = take;
   const amount = take.limit.amount;
   if (take.mode === Mode.denied) {
