@@ -51,7 +51,7 @@ const unaryCall: UnaryHandler = {
 };
 
 /** Cases that may end before anything is handed over: no such method, or a client that gives up within a millisecond. */
-const LEAVES_NOTHING = new Set(["unimplemented_method", "timeout_on_sleeping_server"]);
+const LEAVES_NOTHING = new Set(["unimplemented_method", "timeout_on_sleeping_server", "cancel_after_begin"]);
 
 let own: FastLaneRig;
 let handing: FastLaneRig;

@@ -68,9 +68,14 @@ describe.each(["fast-lane", "grpc-js"])("by %s", (transport) => {
 });
 
 test("a worker with far more open calls than the other sends one connection away, which moves without an error", async () => {
-  // A store that takes its time, so that calls stay open.
+  // A store that takes its time, so that calls stay open; a deadline or a breaker would end them.
   const proxy = await FaultProxy.start(redis.port);
-  const rig = await start({ REDIS_URL: `127.0.0.1:${proxy.port}`, LOG_LEVEL: "debug", DENIALS_MAX: "0" });
+  const rig = await start({
+    REDIS_URL: `127.0.0.1:${proxy.port}`,
+    STORE_DEADLINE: "10s",
+    LOG_LEVEL: "debug",
+    DENIALS_MAX: "0",
+  });
   const slowness = setInterval(() => {
     proxy.release();
     proxy.hold();
