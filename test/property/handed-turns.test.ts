@@ -60,6 +60,45 @@ describe("places", () => {
   });
 });
 
+describe("streams that are begun", () => {
+  test("leave the rest for later turns, in the order it came, and room in each turn for who has not waited", async () => {
+    const burst = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 60 });
+    await fc.assert(
+      fc.asyncProperty(fc.array(burst, { minLength: 1, maxLength: 4 }), async (bursts) => {
+        const turns = new HandedTurns(1);
+        const order: number[] = [];
+        let [next, begun, inTurn] = [0, 0, 0];
+        const read = (count: number, number: number) => {
+          order.push(number);
+          for (let i = 0; i < count; i++) turns.noteBegun();
+          begun += count;
+          inTurn += count;
+        };
+        const late: number[] = [];
+        const arrive = (count: number) => {
+          const number = next++;
+          if (!turns.isTurnFull) return read(count, number);
+          late.push(number);
+          turns.readLater(() => read(count, number));
+        };
+        for (const counts of bursts) {
+          for (const count of counts) arrive(count);
+          // One read goes past the bound at most, by what one socket brings.
+          expect(inTurn).toBeLessThan(64 + 40 + 128 + 40);
+          inTurn = 0;
+          await new Promise((resolve) => setImmediate(resolve));
+          expect(inTurn).toBeLessThan(64 + 40);
+          expect(turns.isTurnFull).toBe(false);
+        }
+        for (let i = 0; i < 100; i++) await new Promise((resolve) => setImmediate(resolve));
+        expect(begun).toBe(bursts.flat().reduce((sum, count) => sum + count, 0));
+        expect(order.filter((number) => late.includes(number))).toEqual(late);
+      }),
+      { numRuns: runs(40) },
+    );
+  });
+});
+
 describe("turns", () => {
   test("do one piece of work each, and peers take them one after another", async () => {
     await fc.assert(

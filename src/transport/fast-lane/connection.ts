@@ -62,6 +62,11 @@ export class Connection implements IntakeOwner, LaneConnection, LifeOwner, Outpu
     return this.unreadBytes > this.lane.bounds.unreadBytesPause;
   }
 
+  /** True while nothing is read, because the peer has not read its answers. */
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
   get isWithinFrame(): boolean {
     return this.#reader.isWithinFrame || this.#intake.isWithinBlock;
   }

@@ -44,6 +44,7 @@ export class HandOver implements TurnTaker {
   /** Has a stream of these headers opened at grpc-js when its turn comes, or tells with which code to refuse it. */
   open(id: number, list: HeaderList, isEnd: boolean): HandedStream | ErrorCode {
     const { counts, bounds } = this.#connection.lane;
+    this.#turns.noteBegun();
     const headers = this.#headersOf(list);
     if (headers === undefined) return ErrorCode.protocolError;
     if (this.#open.size >= bounds.handedStreamsMax || !this.#turns.mayOpen(this)) {

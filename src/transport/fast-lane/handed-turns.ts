@@ -14,6 +14,13 @@ export interface TurnTaker {
   displaceOne(): boolean;
 }
 
+/**
+ * Streams that are begun or refused in one turn before what other sockets have read waits for the next: each takes up to 30
+ * microseconds, and sockets by the hundred are read in one turn. Half of them are for those that have waited.
+ */
+const BEGUN_PER_TURN_MAX = 128;
+const BEGUN_LATE_MAX = BEGUN_PER_TURN_MAX / 2;
+
 export class HandedTurns {
   readonly #streamsMax: number;
   // Connections with work, in the order in which they came to have it, or had their last turn.
@@ -21,12 +28,48 @@ export class HandedTurns {
   // Connections with streams.
   readonly #holders = new Set<TurnTaker>();
   readonly #run = () => this.#takeTurn();
+  // Begun in this turn; and who waits to read on in a later one.
+  #begun = 0;
+  #late: (() => void)[] = [];
+  #isTurnEndDue = false;
   /** Streams of all connections that grpc-js has, or is about to get. */
   streams = 0;
 
   constructor(streamsMax: number) {
     this.#streamsMax = streamsMax;
   }
+
+  /** True if so many streams were begun in this turn that what sockets have read should wait: for `readLater`. */
+  get isTurnFull(): boolean {
+    return this.#begun >= BEGUN_PER_TURN_MAX;
+  }
+
+  /** Calls `read` in a later turn; those that wait are called in the order in which they came. */
+  readLater(read: () => void): void {
+    this.#late.push(read);
+    this.#endTurn();
+  }
+
+  /** A stream is begun or refused. */
+  noteBegun(): void {
+    this.#begun++;
+    this.#endTurn();
+  }
+
+  #endTurn(): void {
+    if (this.#isTurnEndDue) return;
+    this.#isTurnEndDue = true;
+    setImmediate(this.#onTurnEnd);
+  }
+
+  readonly #onTurnEnd = (): void => {
+    this.#isTurnEndDue = false;
+    this.#begun = 0;
+    let read = 0;
+    while (read < this.#late.length && this.#begun < BEGUN_LATE_MAX) this.#late[read++]?.();
+    this.#late.splice(0, read);
+    if (this.#late.length > 0) this.#endTurn();
+  };
 
   /** Lets a connection do a piece of its work when its turn comes, and then the next. */
   enter(taker: TurnTaker): void {

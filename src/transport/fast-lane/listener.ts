@@ -111,6 +111,8 @@ class Entrance {
   readonly #onDone: () => void;
   #matched = 0;
   #connection: Connection | undefined;
+  // Read, but for a later turn.
+  #late: Buffer[] = [];
 
   constructor(lane: Lane, socket: Socket, refusal: string | undefined, onDone: () => void) {
     this.#lane = lane;
@@ -119,8 +121,12 @@ class Entrance {
     this.#onDone = onDone;
     this.#sinceUs = lane.nowUs();
     socket.on("data", (chunk: Buffer) => {
-      if (this.#connection !== undefined) this.#connection.read(chunk, 0);
-      else this.#match(chunk);
+      const isLate = this.#late.length > 0;
+      if (isLate || lane.handedTurns.isTurnFull) this.#late.push(chunk);
+      else this.#take(chunk);
+      if (isLate || this.#late.length === 0) return;
+      socket.pause();
+      lane.handedTurns.readLater(() => this.#takeLate());
     });
     socket.on("close", () => {
       this.#connection?.socketClosed();
@@ -133,6 +139,18 @@ class Entrance {
     if (nowUs - this.#sinceUs <= this.#lane.bounds.handshakeMs * 1_000) return;
     this.#lane.counts.troubles.handshake_timeout++;
     this.socket.destroy();
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#connection !== undefined) this.#connection.read(chunk, 0);
+    else this.#match(chunk);
+  }
+
+  #takeLate(): void {
+    const chunks = this.#late;
+    this.#late = [];
+    for (const chunk of chunks) this.#take(chunk);
+    if (this.#connection?.isPaused !== true) this.socket.resume();
   }
 
   #match(chunk: Buffer): void {
