@@ -7,52 +7,88 @@ import type { TriedRule } from "./explain-report.ts";
 import { quoted, whyAccepted, whyPassedOver } from "./explain-words.ts";
 import { accepts, fitsPieces } from "./match.ts";
 import { formatPlace } from "./problems.ts";
-import type { CompositeIndex, Level, Rule } from "./rule-set.ts";
+import type { CompositeIndex, KeyRules, Level, Rule } from "./rule-set.ts";
 
 /** Most rules named per entry. */
 export const TRIED_MAX = 30;
 /** Most exact values named before the other rules of a level. */
 const EXACT_MAX = 10;
 
+/** What is said of the rules of a level. */
+interface Tried {
+  readonly tried: readonly TriedRule[];
+  readonly leftOut: number;
+}
+
+/** The entry, and the rule that was taken for it. */
+interface Looked {
+  readonly key: string;
+  readonly value: string;
+  readonly matched: Rule | undefined;
+}
+
+/** What becomes of one rule, once it is clear whether an earlier one was taken. */
+type Judge = (rule: Rule, isDecided: boolean) => Pick<TriedRule, "outcome" | "why">;
+
 /** The rules of a level in the order in which they count for the entry: exact values, patterns, the bare key. At most TRIED_MAX. */
-export function* triedRules(
-  level: Level,
-  key: string,
-  value: string,
-  matched: Rule | undefined,
-): LongWork<{ tried: TriedRule[]; leftOut: number }> {
-  if (level.composite !== undefined) return yield* triedComposites(level, level.composite, { key, value, matched });
+export function triedRules(level: Level, key: string, value: string, matched: Rule | undefined): LongWork<Tried> {
+  const looked = { key, value, matched };
+  if (level.composite !== undefined) return triedComposites(level, level.composite, looked);
+  return triedSingly(level, looked);
+}
+
+function* triedSingly(level: Level, looked: Looked): LongWork<Tried> {
+  const { key, value, matched } = looked;
   const keyRules = level.byKey.get(key);
   const patterns = level.starKeyPatterns.length > 0 ? level.starKeyPatterns : (keyRules?.patterns ?? []);
-  const isPattern = new Set(patterns);
   const isExact = matched !== undefined && keyRules?.exact.get(value) === matched;
   const any = keyRules?.any === undefined ? [] : [keyRules.any];
-  // The one exact value that fits stands before those that don't; of a thousand others a few will do.
-  const exact = isExact && !isPattern.has(matched) ? [matched] : [];
-  for (const rule of keyRules?.exact.values() ?? []) {
-    if (exact.length >= EXACT_MAX) break;
-    if (rule !== matched && !isPattern.has(rule)) exact.push(rule);
-  }
-  const shown = [...exact, ...patterns, ...any].slice(0, TRIED_MAX);
-  if (matched !== undefined && !shown.includes(matched)) shown.splice(TRIED_MAX - 1, 1, matched);
+  const exact = exactShown(keyRules, patterns, matched, isExact);
   // Wildcards stand among the exact values too, under their own text.
   const wildcards = keyRules?.patterns.filter((rule) => rule.pattern.kind === "wildcard").length ?? 0;
   const all = (keyRules?.exact.size ?? 0) - wildcards + patterns.length + any.length;
+  const tried = yield* judged([...exact, ...patterns, ...any], matched, isExact, (rule, isDecided) => {
+    if (rule === matched) return { outcome: "matched", why: whyAccepted(rule, key, value) };
+    if (!isDecided || rule.pattern.kind === "exact")
+      return { outcome: "passed over", why: whyPassedOver(rule, key, value) };
+    return { outcome: "not tried", why: whyNotTried(rule, matched, isExact, accepts(rule, key, value)) };
+  });
+  return { tried, leftOut: all - tried.length };
+}
+
+// The one exact value that fits stands before those that don't; of a thousand others a few will do.
+function exactShown(
+  keyRules: KeyRules | undefined,
+  patterns: readonly Rule[],
+  matched: Rule | undefined,
+  isExact: boolean,
+): Rule[] {
+  const isPattern = new Set(patterns);
+  const shown = matched === undefined || !isExact || isPattern.has(matched) ? [] : [matched];
+  for (const rule of keyRules?.exact.values() ?? []) {
+    if (shown.length >= EXACT_MAX) break;
+    if (rule !== matched && !isPattern.has(rule)) shown.push(rule);
+  }
+  return shown;
+}
+
+/** Says of each rule, TRIED_MAX at most, what became of it; the one that was taken is among them. */
+function* judged(
+  rules: readonly Rule[],
+  matched: Rule | undefined,
+  isExact: boolean,
+  judge: Judge,
+): LongWork<readonly TriedRule[]> {
+  const shown = rules.slice(0, TRIED_MAX);
+  if (matched !== undefined && !shown.includes(matched)) shown.splice(TRIED_MAX - 1, 1, matched);
   const tried: TriedRule[] = [];
   let isDecided = isExact;
   for (const rule of shown) {
     yield;
-    const at = { rule: textOf(rule.pathElement), where: formatPlace(rule.at) };
-    if (rule === matched) {
-      tried.push({ ...at, outcome: "matched", why: whyAccepted(rule, key, value) });
-      isDecided = true;
-    } else if (!isDecided || rule.pattern.kind === "exact") {
-      tried.push({ ...at, outcome: "passed over", why: whyPassedOver(rule, key, value) });
-    } else {
-      tried.push({ ...at, outcome: "not tried", why: whyNotTried(rule, matched, isExact, accepts(rule, key, value)) });
-    }
+    tried.push({ rule: textOf(rule.pathElement), where: formatPlace(rule.at), ...judge(rule, isDecided) });
+    isDecided ||= rule === matched;
   }
-  return { tried, leftOut: all - tried.length };
+  return tried;
 }
 
 function whyNotTried(rule: Rule, matched: Rule | undefined, isExact: boolean, wouldFit: boolean): string {
@@ -64,19 +100,13 @@ function whyNotTried(rule: Rule, matched: Rule | undefined, isExact: boolean, wo
   return wouldFit && rule.pattern.kind !== "any" ? `${because}, although it would fit` : because;
 }
 
-interface Looked {
-  readonly key: string;
-  readonly value: string;
-  readonly matched: Rule | undefined;
-}
-
 // Under COMPATIBILITY_MODE: the text `key_value`, then patterns over it in order, then the key alone. Of rules for other
 // texts only those of the key are named.
 function* triedComposites(
   level: Level,
   { byText, patterns }: CompositeIndex,
   { key, value, matched }: Looked,
-): LongWork<{ tried: TriedRule[]; leftOut: number }> {
+): LongWork<Tried> {
   const text = `${key}_${value}`;
   const exact = byText.get(text);
   const bare = byText.get(key);
@@ -87,27 +117,18 @@ function* triedComposites(
   );
   const ends = [...isPattern, ...(bare === undefined ? [] : [bare])];
   const all = new Set([...(isExact ? [matched] : []), ...others.slice(0, EXACT_MAX), ...ends]);
-  const shown = [...all].slice(0, TRIED_MAX);
-  if (matched !== undefined && !shown.includes(matched)) shown.splice(TRIED_MAX - 1, 1, matched);
   const piecesOf = new Map(patterns.map(({ rule, pieces }) => [rule, pieces]));
-  const tried: TriedRule[] = [];
-  let isDecided = isExact;
-  for (const rule of shown) {
-    yield;
-    const at = { rule: textOf(rule.pathElement), where: formatPlace(rule.at) };
+  const tried = yield* judged([...all], matched, isExact, (rule, isDecided) => {
+    if (rule === matched) return { outcome: "matched", why: whyComposite(rule, key, value, isExact) };
     const pieces = piecesOf.get(rule);
-    if (rule === matched) {
-      tried.push({ ...at, outcome: "matched", why: whyComposite(rule, key, value, isExact) });
-      isDecided = true;
-    } else if (isDecided && (isPattern.has(rule) || rule === bare)) {
+    if (isDecided && (isPattern.has(rule) || rule === bare)) {
       const fits = isPattern.has(rule) && (pieces === undefined ? accepts(rule, key, value) : fitsPieces(pieces, text));
-      tried.push({ ...at, outcome: "not tried", why: whyNotTried(rule, matched, isExact, fits) });
-    } else {
-      const why = pieces === undefined && isPattern.has(rule) ? whyPassedOver(rule, key, value) : undefined;
-      tried.push({ ...at, outcome: "passed over", why: why ?? `${quoted(text)}, key and value as one, does not fit` });
+      return { outcome: "not tried", why: whyNotTried(rule, matched, isExact, fits) };
     }
-  }
-  return { tried, leftOut: all.size - shown.length + Math.max(0, others.length - EXACT_MAX) };
+    const why = pieces === undefined && isPattern.has(rule) ? whyPassedOver(rule, key, value) : undefined;
+    return { outcome: "passed over", why: why ?? `${quoted(text)}, key and value as one, does not fit` };
+  });
+  return { tried, leftOut: all.size - tried.length + Math.max(0, others.length - EXACT_MAX) };
 }
 
 function whyComposite(rule: Rule, key: string, value: string, isExact: boolean): string {

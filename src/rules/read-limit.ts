@@ -16,6 +16,7 @@ import { AMOUNT_MAX } from "../core/units.ts";
 import type { LimitDraft, PlacedName } from "./draft.ts";
 import { type Field, type Fields, readFields } from "./fields.ts";
 import { parseWindow, type Rate, rateOfDecimal, tokensPerSecondUp, unitOfWindow } from "./limit-shape.ts";
+import type { Place } from "./place.ts";
 import { describeNode, type ProblemLog } from "./problems.ts";
 import { readMappings, readNumber, readText, readWhole, readWord } from "./readers.ts";
 import { DEBT_BURSTS_DEFAULT, RETRY_AFTER_JITTER_MAX, SLIDING_LOG_AMOUNT_MAX } from "./schema.ts";
@@ -196,38 +197,46 @@ function readBucket(
   log: ProblemLog,
 ): { burst: number; debtMax: number } {
   const amount = rate?.amount ?? 0;
-  const written = readWhole(fields, "burst", { min: 1 }, log);
+  const writtenBurst = readWhole(fields, "burst", { min: 1 }, log);
   const writtenDebt = readWhole(fields, "debt_max", { min: 1 }, log);
   if (algorithm !== Algorithm.tokenBucket) {
-    for (const name of BUCKET_KEYS) {
-      const field = fields.given(name);
-      if (field === undefined) continue;
-      const hint = "Add 'algorithm: token_bucket', or use tokens_per_second.";
-      log.error(
-        field.keyAt,
-        `'${name}' belongs to a token bucket, but this limit is a ${ALGORITHM_NAMES[algorithm]}`,
-        hint,
-      );
-    }
+    refuseBucketKeys(fields, algorithm, log);
     return { burst: amount, debtMax: debtDefault(amount) };
   }
-  const rateUp = rate === undefined ? 1 : tokensPerSecondUp(rate);
-  const isTokenRate = fields.firstGiven(RATE_KEYS) !== undefined;
-  const burst = written ?? (isTokenRate ? rateUp : amount);
-  const burstAt = fields.get("burst")?.value.at ?? fields.at;
-  if (rate !== undefined && written !== undefined && amount === 0) {
-    log.error(burstAt, "burst: a bucket of 0 per unit never refills", "Leave 'burst' out to refuse every hit.");
-  } else if (rate !== undefined && written !== undefined && burst * rate.windowSeconds < amount) {
-    log.error(burstAt, `burst: expected at least the rate of ${rateUp} tokens per second, got ${burst}`);
-  }
+  if (rate !== undefined && writtenBurst !== undefined) checkBurst(fields, writtenBurst, rate, log);
+  const burst = writtenBurst ?? burstDefault(fields, rate);
   const debtMax = writtenDebt ?? debtDefault(burst);
   if (debtMax < burst) {
-    log.error(
-      fields.get("debt_max")?.value.at ?? fields.at,
-      `debt_max: expected at least the burst of ${burst}, got ${debtMax}`,
-    );
+    log.error(placeOf(fields, "debt_max"), `debt_max: expected at least the burst of ${burst}, got ${debtMax}`);
   }
   return { burst, debtMax };
+}
+
+function refuseBucketKeys(fields: Fields, algorithm: Algorithm, log: ProblemLog): void {
+  for (const name of BUCKET_KEYS) {
+    const field = fields.given(name);
+    if (field === undefined) continue;
+    const text = `'${name}' belongs to a token bucket, but this limit is a ${ALGORITHM_NAMES[algorithm]}`;
+    log.error(field.keyAt, text, "Add 'algorithm: token_bucket', or use tokens_per_second.");
+  }
+}
+
+function checkBurst(fields: Fields, burst: number, rate: Rate, log: ProblemLog): void {
+  const at = placeOf(fields, "burst");
+  if (rate.amount === 0) {
+    log.error(at, "burst: a bucket of 0 per unit never refills", "Leave 'burst' out to refuse every hit.");
+  } else if (burst * rate.windowSeconds < rate.amount) {
+    log.error(at, `burst: expected at least the rate of ${tokensPerSecondUp(rate)} tokens per second, got ${burst}`);
+  }
+}
+
+function burstDefault(fields: Fields, rate: Rate | undefined): number {
+  if (fields.firstGiven(RATE_KEYS) === undefined) return rate?.amount ?? 0;
+  return rate === undefined ? 1 : tokensPerSecondUp(rate);
+}
+
+function placeOf(fields: Fields, name: string): Place {
+  return fields.get(name)?.value.at ?? fields.at;
 }
 
 function debtDefault(burst: number): number {

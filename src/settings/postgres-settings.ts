@@ -49,13 +49,16 @@ export function parsePostgresUrl(text: string): PostgresUrl | undefined {
   const folder = url.searchParams.get("host") ?? undefined;
   const host = folder ?? hostname?.replace(/^\[|\]$/g, "");
   const sslMode = SSL_MODES.find((mode) => mode === (url.searchParams.get("sslmode") ?? "disable"));
-  const isStrange = [...url.searchParams.keys()].some((key) => key !== "host" && key !== "sslmode");
   if (!user || !database || database.includes("/") || !host || password === undefined || sslMode === undefined)
     return undefined;
-  if (folder === undefined && whole !== text) return undefined;
-  if (isStrange || url.port === "0" || (folder !== undefined && !folder.startsWith("/"))) return undefined;
+  if (folder === undefined ? whole !== text : !folder.startsWith("/")) return undefined;
+  if (url.port === "0" || !hasKnownParameters(url)) return undefined;
   const port = url.port === "" ? PORT_DEFAULT : Number(url.port);
   return { host, port, database, user, password: password === "" ? undefined : password, sslMode };
+}
+
+function hasKnownParameters({ searchParams }: URL): boolean {
+  return [...searchParams.keys()].every((key) => key === "host" || key === "sslmode");
 }
 
 /** The URL without its password. */

@@ -1,11 +1,13 @@
-// Why a server can't be reached, by the code of the error: the end of a sentence that begins with the server's name. What a
-// server says itself is for its store to know.
+// Why a server can't be reached: the end of a sentence that begins with the server's name. What a server says itself is for
+// its store to know.
+
+import { SilenceError } from "./time-limit.ts";
 
 /** What is said of a server that hung up. */
 export const HUNG_UP = "closed the connection";
 
 /** By the error's `code`. */
-export const CONNECT_TROUBLES: Readonly<Record<string, string>> = {
+const CONNECT_TROUBLES: Readonly<Record<string, string>> = {
   ECONNREFUSED: "refuses connections: nothing listens there",
   ENOTFOUND: "can't be found: its host name has no address",
   EAI_AGAIN: "can't be found: the name service does not answer",
@@ -23,3 +25,52 @@ export const CONNECT_TROUBLES: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: "shows a certificate that has expired",
   ERR_TLS_CERT_ALTNAME_INVALID: "shows a certificate for another host name",
 };
+
+/** By what the error's message is like, first match first. */
+export type MessageTroubles = readonly (readonly [RegExp, string])[];
+
+/** What one kind of server adds. */
+export interface OwnTroubles {
+  /** Looked at before what is said of TLS. */
+  readonly beforeTls: MessageTroubles;
+  /** Looked at after it. */
+  readonly afterTls: MessageTroubles;
+  /** What else may be the reason if TLS fails; empty, or begins with "; ". */
+  readonly tlsHint: string;
+}
+
+/** The end of the sentence, for what connecting or a call threw and the server did not say itself. */
+export function describeConnectError(error: unknown, { beforeTls, afterTls, tlsHint }: OwnTroubles): string {
+  if (error instanceof SilenceError) return `accepts connections but does not answer (${error.message})`;
+  if (!(error instanceof Error)) return "can't be used";
+  const code = codeOf(error);
+  const { message } = error;
+  return (
+    whyUnread(error, code) ??
+    CONNECT_TROUBLES[code] ??
+    troubleOf(message, beforeTls) ??
+    whyNoTls(message, code, tlsHint) ??
+    troubleOf(message, afterTls) ??
+    `can't be used (${code || error.name})`
+  );
+}
+
+/** The error's `code`, as Node sets it; empty if it has none. */
+export function codeOf(error: Error): string {
+  return "code" in error && typeof error.code === "string" ? error.code : "";
+}
+
+/** The entry whose pattern the text fits. */
+export function troubleOf(text: string, troubles: MessageTroubles): string | undefined {
+  return troubles.find(([pattern]) => pattern.test(text))?.[1];
+}
+
+function whyUnread(error: Error, code: string): string | undefined {
+  if (!("syscall" in error && error.syscall === "open" && "path" in error)) return undefined;
+  return `can't be used, because ${String(error.path)} can't be read (${code})`;
+}
+
+function whyNoTls(message: string, code: string, hint: string): string | undefined {
+  if (/^ERR_O?SSL/.test(code)) return `can't be reached by TLS (${code})${hint}`;
+  return /certificate/i.test(message) ? `shows a certificate that is not trusted (${code || "no code"})` : undefined;
+}

@@ -1,8 +1,7 @@
 // Says in one sentence why PostgreSQL can't be used. Never quotes a password or a statement: of what the server says only
 // its codes are used, and names that are set here anyway.
 
-import { CONNECT_TROUBLES, HUNG_UP } from "../batching/connect-troubles.ts";
-import { SilenceError } from "../batching/time-limit.ts";
+import { describeConnectError, HUNG_UP, type OwnTroubles } from "../batching/connect-troubles.ts";
 import { isRefusal, type PostgresTarget } from "./connect.ts";
 import { MigrationError } from "./migrations.ts";
 
@@ -17,23 +16,18 @@ export function describeTrouble(error: unknown, target: PostgresTarget): string 
   const name = nameOfTarget(target);
   if (isRefusal(error)) return `${name} ${describeRefusal(error.code ?? "", target)}`;
   if (error instanceof MigrationError) return `${name} ${error.message}`;
-  if (error instanceof SilenceError) return `${name} accepts connections but does not answer (${error.message})`;
-  if (!(error instanceof Error)) return `${name} can't be used`;
-  const code = "code" in error && typeof error.code === "string" ? error.code : "";
-  if ("syscall" in error && error.syscall === "open" && "path" in error) {
-    return `${name} can't be used, because ${String(error.path)} can't be read (${code})`;
-  }
-  const known = CONNECT_TROUBLES[code];
-  if (known !== undefined) return `${name} ${known}`;
-  if (/does not support SSL/i.test(error.message)) return `${name} does not speak TLS`;
-  if (code.startsWith("ERR_SSL") || code.startsWith("ERR_OSSL")) return `${name} can't be reached by TLS (${code})`;
-  if (/certificate/i.test(error.message))
-    return `${name} shows a certificate that is not trusted (${code || "no code"})`;
-  if (/timeout/i.test(error.message)) return `${name} can't be reached in time`;
-  if (/terminated|ended|closed/i.test(error.message)) return `${name} ${HUNG_UP}`;
-  if (/password must be a string|SCRAM|SASL/i.test(error.message)) return `${name} wants a password, and none is set`;
-  return `${name} can't be used (${code || error.name})`;
+  return `${name} ${describeConnectError(error, OWN_TROUBLES)}`;
 }
+
+const OWN_TROUBLES: OwnTroubles = {
+  beforeTls: [[/does not support SSL/i, "does not speak TLS"]],
+  afterTls: [
+    [/timeout/i, "can't be reached in time"],
+    [/terminated|ended|closed/i, HUNG_UP],
+    [/password must be a string|SCRAM|SASL/i, "wants a password, and none is set"],
+  ],
+  tlsHint: "",
+};
 
 /** True if the connection leads to a server that takes no writes, or none that this store may make: another may. */
 export function needsAnotherConnection(error: unknown): boolean {

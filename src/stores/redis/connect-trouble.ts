@@ -1,7 +1,13 @@
 // Says in one sentence why Redis can't be used. Never quotes a password: of what Redis says only known texts are used.
 
-import { CONNECT_TROUBLES, HUNG_UP } from "../batching/connect-troubles.ts";
-import { SilenceError } from "../batching/time-limit.ts";
+import {
+  codeOf,
+  describeConnectError,
+  HUNG_UP,
+  type MessageTroubles,
+  type OwnTroubles,
+  troubleOf,
+} from "../batching/connect-troubles.ts";
 import { isReplyError, type RedisTarget } from "./connect.ts";
 
 /** What messages call a server that is known as a node of a cluster. */
@@ -20,27 +26,17 @@ export function describeTrouble(error: unknown, target: RedisTarget): string {
   const name = nameOfTarget(target);
   if (error instanceof WrongRoleError) return `${name} ${error.message}`;
   if (isReplyError(error)) return `${name} ${describeReply(error.message, target)}`;
-  if (error instanceof SilenceError) return `${name} accepts connections but does not answer (${error.message})`;
-  if (!(error instanceof Error)) return `${name} can't be used`;
-  const code = "code" in error && typeof error.code === "string" ? error.code : "";
-  if ("syscall" in error && error.syscall === "open" && "path" in error) {
-    return `${name} can't be used, because ${String(error.path)} can't be read (${code})`;
+  if (target.tls !== undefined && error instanceof Error && codeOf(error) === "ETIMEDOUT") {
+    return `${name} can't be reached by TLS in time${OWN_TROUBLES.tlsHint}`;
   }
-  if (code === "ETIMEDOUT" && target.tls !== undefined) {
-    return `${name} can't be reached by TLS in time; perhaps it does not speak TLS there`;
-  }
-  const known = CONNECT_TROUBLES[code];
-  if (known !== undefined) return `${name} ${known}`;
-  if (/Protocol error|Unknown RESP type/i.test(error.message))
-    return `${name} is no Redis: its answer is in no form that Redis uses`;
-  if (code.startsWith("ERR_SSL") || code.startsWith("ERR_OSSL")) {
-    return `${name} can't be reached by TLS (${code}); perhaps it does not speak TLS there`;
-  }
-  if (/certificate/i.test(error.message))
-    return `${name} shows a certificate that is not trusted (${code || "no code"})`;
-  if (error.message.startsWith("Connection is closed")) return `${name} ${HUNG_UP}`;
-  return `${name} can't be used (${code || error.name})`;
+  return `${name} ${describeConnectError(error, OWN_TROUBLES)}`;
 }
+
+const OWN_TROUBLES: OwnTroubles = {
+  beforeTls: [[/Protocol error|Unknown RESP type/i, "is no Redis: its answer is in no form that Redis uses"]],
+  afterTls: [[/^Connection is closed/, HUNG_UP]],
+  tlsHint: "; perhaps it does not speak TLS there",
+};
 
 /** As describeTrouble, for what connecting threw: a server that hangs up on a plain greeting may want TLS. */
 export function describeConnectTrouble(error: unknown, target: RedisTarget): string {
@@ -78,7 +74,7 @@ export function isReadOnlyReply(error: unknown): boolean {
   return isReplyError(error) && /\bREADONLY\b/.test(error.message);
 }
 
-const REPLY_TROUBLES: readonly (readonly [RegExp, string])[] = [
+const REPLY_TROUBLES: MessageTroubles = [
   [/\bWRONGPASS\b|invalid password/, "refuses the password or the user name"],
   [/\bNOAUTH\b/, "wants a password, and none is set"],
   [/wrong number of arguments for 'auth'/i, "knows no user names (it is older than version 6), but one is set"],
@@ -102,26 +98,28 @@ const REPLY_TROUBLES: readonly (readonly [RegExp, string])[] = [
 
 function describeReply(message: string, target: RedisTarget): string {
   if (/\bNOPERM\b|No permissions? to|can't run this command or subcommand/i.test(message)) {
-    const command = /'([a-z|]+)'/i.exec(message)?.[1];
-    const what = /key/i.test(message)
-      ? "touch our keys"
-      : command === undefined
-        ? "run the commands of our script"
-        : `run ${command.toUpperCase()}`;
-    return `does not permit the user ${target.login?.username ?? "we log in as"} to ${what}`;
+    return `does not permit the user ${target.login?.username ?? "we log in as"} to ${whatIsForbidden(message)}`;
   }
-  const unknown = /unknown command [`']?([a-z]+)/i.exec(message)?.[1];
-  if (unknown?.toLowerCase() === "sentinel") return "is no sentinel, but a Redis server";
-  if (unknown?.toLowerCase() === "time") {
-    return "does not know the command TIME; if it is a sentinel, that needs redis-sentinel:// (or REDIS_TYPE=sentinel)";
-  }
-  if (unknown !== undefined) return `does not know the command ${unknown.toUpperCase()}`;
+  const unknown = /unknown command [`']?([a-z]+)/i.exec(message)?.[1]?.toUpperCase();
+  if (unknown !== undefined) return UNKNOWN_COMMANDS[unknown] ?? `does not know the command ${unknown}`;
   if (target.called === CLUSTER_NODE && /\b(MOVED|ASK)\b/.test(message)) return "has given its slots to another node";
-  const known = REPLY_TROUBLES.find(([pattern]) => pattern.test(message));
-  if (known !== undefined) return known[1];
+  return troubleOf(message, REPLY_TROUBLES) ?? describeOtherReply(message);
+}
+
+const UNKNOWN_COMMANDS: Readonly<Record<string, string>> = {
+  SENTINEL: "is no sentinel, but a Redis server",
+  TIME: "does not know the command TIME; if it is a sentinel, that needs redis-sentinel:// (or REDIS_TYPE=sentinel)",
+};
+
+function whatIsForbidden(message: string): string {
+  if (/key/i.test(message)) return "touch our keys";
+  const command = /'([a-z|]+)'/i.exec(message)?.[1];
+  return command === undefined ? "run the commands of our script" : `run ${command.toUpperCase()}`;
+}
+
+function describeOtherReply(message: string): string {
   // Redis names the line of the script, never its arguments.
   const inScript = /user_script:\d+: [^@]{1,120}/.exec(message)?.[0];
   if (inScript !== undefined) return `failed in our script (${inScript.trim()})`;
-  const word = /^[A-Z]+/.exec(message)?.[0] ?? "ERR";
-  return `answers with an error (${word})`;
+  return `answers with an error (${/^[A-Z]+/.exec(message)?.[0] ?? "ERR"})`;
 }
