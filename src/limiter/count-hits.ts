@@ -13,7 +13,7 @@ export function countHits(call: LimitCall): void {
     const take = call.group.takes[i] as Take;
     if (take.mode === Mode.pay || take.mode === Mode.postPaid || take.mode === Mode.charge)
       take.stats.totalHits += take.cost;
-    else if (take.mode === Mode.peek) take.limit.stats.peeks++;
+    else if (take.mode === Mode.peek && !isJudge(call, i)) take.limit.stats.peeks++;
   }
 }
 
@@ -26,9 +26,21 @@ export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
     if (take.outcome === Outcome.unanswered || wasDenied(take)) continue;
     if (take.mode >= Mode.charge)
       countCounterHits(take, call.rules[take.descriptor]?.kind === Kind.shadow, nearLimitRatio);
-    else if (isOver(take)) countOver(take, call.group.source);
+    else if (isOver(take) || isJudgedOver(call, i)) countOver(take, call.group.source);
     else countRoom(take, nearLimitRatio);
   }
+}
+
+/** True for a peek that judges the payment behind it (Rule.chargesGivenHits). */
+function isJudge(call: LimitCall, index: number): boolean {
+  const judge = call.group.takes[index] as Take;
+  const paid = index + 1 < call.group.size ? call.group.takes[index + 1] : undefined;
+  return paid?.mode === Mode.postPaid && paid.limit === judge.limit && paid.descriptor === judge.descriptor;
+}
+
+function isJudgedOver(call: LimitCall, index: number): boolean {
+  const judge = index > 0 ? (call.group.takes[index - 1] as Take) : undefined;
+  return judge?.mode === Mode.peek && isOver(judge) && isJudge(call, index - 1);
 }
 
 /** True if this looks like hits reported after the fact on a rule that is not post-paid, which then never bites. */

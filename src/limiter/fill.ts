@@ -98,7 +98,7 @@ export class TakeFiller {
       return;
     }
     const rule = findRule(rules, descriptor, this.#matched, this.#work);
-    this.#noteAdmission(hits, descriptor.isRefund, rule?.isPostPaid === true);
+    this.#noteAdmission(hits, descriptor.isRefund, rule !== undefined && isReported(rule, descriptor));
     call.rules[index] = rule;
     if (rule === undefined) {
       countUnmatched(rules.unmatched, descriptor);
@@ -158,8 +158,15 @@ export class TakeFiller {
       if (this.#isReplaced(limit)) continue;
       if (keyAt !== baseAt) keys.repeat(baseAt, baseLength);
       keys.write(limit.keySuffix);
-      this.#addTake(call, limit, index, hits, cost, rule).endKey(keyAt);
+      const take = this.#addTake(call, limit, index, hits, cost, rule);
+      take.endKey(keyAt);
       keyAt = keys.end;
+      if (!rule.chargesGivenHits || take.mode !== Mode.postPaid) continue;
+      // The payment itself is never refused, so a peek before it judges.
+      take.mode = Mode.peek;
+      const payment = this.#addTake(call, limit, index, hits, cost, rule);
+      payment.mode = Mode.postPaid;
+      payment.useKeyOf(take);
     }
     if (keyAt === baseAt) keys.end = baseAt;
   }
@@ -170,12 +177,13 @@ export class TakeFiller {
 
   /** Adds a take that still lacks its key. */
   #addTake(call: LimitCall, limit: Limit, index: number, hits: number, cost: number, rule: Rule | undefined): Take {
-    const isRefund = (call.request.descriptors[index] as Descriptor).isRefund;
+    const descriptor = call.request.descriptors[index] as Descriptor;
     const take = call.group.add(limit);
     take.descriptor = index;
     take.kind = this.#kindOf(call, rule);
-    take.mode = isRefund ? Mode.refund : hits === 0 ? Mode.peek : rule?.isPostPaid ? Mode.postPaid : Mode.pay;
-    take.cost = isRefund && hits === 0 ? 0 : cost;
+    const pays = rule !== undefined && isReported(rule, descriptor) ? Mode.postPaid : Mode.pay;
+    take.mode = descriptor.isRefund ? Mode.refund : hits === 0 ? Mode.peek : pays;
+    take.cost = descriptor.isRefund && hits === 0 ? 0 : cost;
     return take;
   }
 
@@ -298,6 +306,11 @@ function overrideLimit(
     replaces: [],
     stats,
   };
+}
+
+/** True if the descriptor's hits are charged in any case. */
+function isReported(rule: Rule, descriptor: Descriptor): boolean {
+  return rule.isPostPaid || (rule.chargesGivenHits && descriptor.hasHits);
 }
 
 /** True if the rule or one on the way to it puts the values of callers into metric labels. */

@@ -168,6 +168,7 @@ function* buildRule(
     kind: draft.kind,
     isQuota: draft.isQuota,
     isPostPaid: draft.isPostPaid,
+    chargesGivenHits: draft.at.path !== undefined && !draft.isPostPaid,
     cost: draft.cost,
     sharesThreshold: draft.sharesThreshold,
     hashesValues,

@@ -58,6 +58,11 @@ export interface Rule {
   /** `quota_mode` as written, also for a shadow rule (which then is a quota descriptor that always passes). */
   readonly isQuota: boolean;
   readonly isPostPaid: boolean;
+  /**
+   * True for rules of a control plane, which can't say whether hits are reported after the fact: hits that a descriptor brings
+   * along are charged in any case, and refused if there is no room.
+   */
+  readonly chargesGivenHits: boolean;
   readonly cost: CostEntry | undefined;
   /** All values that this rule matches share one bucket (also where a deeper rule holds the limit). */
   readonly sharesThreshold: boolean;

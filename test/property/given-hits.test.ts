@@ -1,0 +1,82 @@
+// Hits that descriptors bring along, on rules of a control plane: a gateway's requests bring none, its peeks 0, and its reports
+// at the end of a stream what the answer has cost. An exact ledger beside the service says what each must come to.
+
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { parseFile } from "../../src/config/parse-file.ts";
+import { compileRules } from "../../src/rules/compile.ts";
+import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { LimiterRig } from "../support/limiter-rig.ts";
+import { resourceFile, type WireDescriptor } from "../support/resources.ts";
+import { runs } from "../support/runs.ts";
+
+const LIMIT = 20;
+
+function rigOf(descriptors: readonly WireDescriptor[], beside = ""): LimiterRig {
+  const rig = new LimiterRig("domain: none", { openStore: (clock) => new MemoryStore({ clock }) });
+  const files = beside === "" ? [] : [parseFile({ name: "beside.yaml", bytes: Buffer.from(beside) })];
+  const resource = resourceFile({ name: "edge", domain: "edge", descriptors });
+  const { ruleSet, problems } = compileRules([resource, ...files], { statsBook: rig.statsBook });
+  if (ruleSet === undefined) throw new Error(JSON.stringify(problems));
+  rig.limiter.useRules(ruleSet);
+  return rig;
+}
+
+const PER_HOUR: WireDescriptor = { key: "user", rate_limit: { unit: "HOUR", requests_per_unit: LIMIT } };
+/** What a call's descriptor says of its hits. */
+const given = fc.oneof(fc.constant(undefined), fc.constant(0), fc.integer({ min: 1, max: LIMIT * 2 }));
+
+describe("hits that a descriptor brings along, on rules of a control plane,", () => {
+  test("are charged in any case and refused if there is no room; 0 asks, none is one hit, paid only if there is room", () => {
+    fc.assert(
+      fc.property(fc.array(given, { maxLength: 30 }), (calls) => {
+        const rig = rigOf([PER_HOUR]);
+        let used = 0;
+        for (const hits of calls) {
+          const hasRoom = used + (hits === undefined || hits === 0 ? 1 : hits) <= LIMIT;
+          const { over, statuses } = rig.hit({ user: "a" }, hits);
+          expect(over).toBe(!hasRoom);
+          if (hits === undefined) used += hasRoom ? 1 : 0;
+          else used += hits;
+          if (hits === undefined || hits > 0) expect(statuses[0]?.remaining).toBe(Math.max(0, LIMIT - used));
+        }
+      }),
+      { numRuns: runs(200) },
+    );
+  });
+
+  test("bite: a stream whose report is larger than what is left closes the gate for the next one", () => {
+    const rig = rigOf([PER_HOUR]);
+    expect(rig.hit({ user: "a" }, 0).over).toBe(false);
+    expect(rig.hit({ user: "a" }, 500).over).toBe(true);
+    expect(rig.hit({ user: "a" }, 0).over).toBe(true);
+    const stats = [...rig.statsBook.stats.values()].find(({ totalHits }) => totalHits > 0);
+    expect(stats).toMatchObject({ totalHits: 500, overLimit: 500, withinLimit: 0 });
+  });
+
+  test("leave what else the call asks for unpaid when it is refused", () => {
+    const rig = rigOf([PER_HOUR, { key: "org", rate_limit: { unit: "HOUR", requests_per_unit: 3 } }]);
+    const report = { entries: { user: "a" }, hits: LIMIT + 1 };
+    expect(rig.ask([{ entries: { org: "o" } }, report]).over).toBe(true);
+    expect(rig.hit({ org: "o" }).statuses[0]?.remaining).toBe(2);
+  });
+
+  test("ask for admission with 0 and report above it, so that a global limit beside them counts each request once", () => {
+    const beside = "domain: edge\nglobal_limit: { requests_per_unit: 3, unit: hour }\n";
+    const rig = rigOf([PER_HOUR], beside);
+    for (let requests = 0; requests < 3; requests++) {
+      expect(rig.hit({ user: "a" }, 0).over).toBe(false);
+      expect(rig.hit({ user: "a" }, 2).over).toBe(false);
+    }
+    expect(rig.hit({ user: "a" }, 0)).toMatchObject({ over: true, governing: "edge#global" });
+  });
+});
+
+test("hits that a descriptor brings along are refused and not charged on a file's rules", () => {
+  const rig = new LimiterRig(
+    `domain: edge\ndescriptors: [{ key: user, rate_limit: { requests_per_unit: ${LIMIT}, unit: hour } }]`,
+    { openStore: (clock) => new MemoryStore({ clock }) },
+  );
+  expect(rig.hit({ user: "a" }, LIMIT + 1).over).toBe(true);
+  expect(rig.hit({ user: "a" }, LIMIT).over).toBe(false);
+});
