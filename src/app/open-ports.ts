@@ -156,7 +156,7 @@ function countsOf(parts: AppParts): () => Promise<CountChanges> {
 }
 
 function metricSources(parts: AppParts): ConstructorParameters<typeof PrometheusExporter>[0] {
-  const { calls, storeCounts, series, store, reloader, clock, health, version, running, localCache } = parts;
+  const { calls, storeCounts, series, store, reloader, clock, health, version, running, localCache, xds } = parts;
   return {
     calls,
     store: storeCounts,
@@ -182,6 +182,13 @@ function metricSources(parts: AppParts): ConstructorParameters<typeof Prometheus
     inFlight: () => running.grpc?.inFlight() ?? 0,
     lane: () => running.laneCounts,
     tls: () => tlsNumbers(running.tls),
+    plane: () => {
+      const status = xds?.xdsStatus();
+      if (status === undefined) return undefined;
+      const { heardAtUs } = status;
+      const setAgeSeconds = heardAtUs === undefined ? undefined : (clock.nowUs() - heardAtUs) / MICROS_PER_SECOND;
+      return { ...status, setAgeSeconds };
+    },
     isReady: () => health.isServing(),
     version,
   };

@@ -197,6 +197,27 @@ export const METRICS = {
     [],
     "min",
   ),
+  planeState: gauge(
+    "headgate_control_plane_state",
+    "1 for how the stream to the control plane stands, 0 for the others. With CONFIG_TYPE=GRPC_XDS_SOTW only, as are those below.",
+    ["state"],
+    "max",
+  ),
+  planeSetAge: gauge(
+    "headgate_control_plane_set_age_seconds",
+    "Seconds since the control plane last sent the set in force; of one from RULES_CACHE, since it was kept.",
+    [],
+    "max",
+  ),
+  planeFromCache: gauge(
+    "headgate_control_plane_set_from_cache",
+    "1 while the set in force is that of RULES_CACHE, which the control plane has not confirmed yet.",
+    [],
+    "max",
+  ),
+  planeStreams: counter("headgate_control_plane_streams_total", "Streams that were opened or tried."),
+  planeAnswers: counter("headgate_control_plane_answers_total", "Sets that the control plane has sent."),
+  planeRefusals: counter("headgate_control_plane_refusals_total", "Refusals that it was sent."),
   ready: gauge("headgate_ready", "1 while this process says that it is ready.", [], "min"),
   workers: gauge("headgate_workers", "Processes whose numbers are shown here: 1, or the workers that WORKERS runs."),
   buildInfo: gauge(

@@ -53,6 +53,17 @@ export interface TlsNumbers {
   readonly isRefused: boolean;
 }
 
+/** How the control plane stands that rules come from. */
+interface PlaneNumbers {
+  readonly state: string;
+  /** Undefined before the first set. */
+  readonly setAgeSeconds: number | undefined;
+  readonly isKept: boolean;
+  readonly streams: number;
+  readonly answers: number;
+  readonly refusals: number;
+}
+
 /** Where the numbers are. Functions are called once per scrape. */
 interface MetricSources {
   readonly calls: CallCounts;
@@ -73,11 +84,15 @@ interface MetricSources {
   readonly lane: () => LaneNumbers | undefined;
   /** Undefined without TLS. */
   readonly tls: () => TlsNumbers | undefined;
+  /** Undefined where rules come from files. */
+  readonly plane?: () => PlaneNumbers | undefined;
   readonly isReady: () => boolean;
   readonly version: string;
 }
 
 type Value = readonly [number, Readonly<Record<string, string>>?];
+
+const PLANE_STATES = ["not connected", "connected, nothing sent yet", "connected"];
 
 const METHOD = { grpc_method: "ShouldRateLimit" };
 
@@ -94,6 +109,7 @@ export class PrometheusExporter {
     registerLane(this.#registry, sources);
     registerStore(this.#registry, sources);
     registerRules(this.#registry, sources);
+    registerPlane(this.#registry, sources);
     registerTls(this.#registry, sources);
     registerAdmin(this.#registry, sources);
   }
@@ -215,6 +231,24 @@ function registerRules(registry: Registry, { reloads, rules, isReady, version }:
   register(METRICS.ready, () => [[isReady() ? 1 : 0]]);
   register(METRICS.workers, () => [[1]]);
   register(METRICS.buildInfo, () => [[1, { version, node_version: process.version }]]);
+}
+
+function registerPlane(registry: Registry, { plane }: MetricSources): void {
+  const register = registerIn(registry);
+  const numbers = () => plane?.();
+  register(METRICS.planeState, () => {
+    const current = numbers()?.state;
+    if (current === undefined) return [];
+    return PLANE_STATES.map((state): Value => [state === current ? 1 : 0, { state }]);
+  });
+  register(METRICS.planeSetAge, () => optional(numbers()?.setAgeSeconds));
+  register(METRICS.planeFromCache, () => {
+    const isKept = numbers()?.isKept;
+    return optional(isKept === undefined ? undefined : Number(isKept));
+  });
+  register(METRICS.planeStreams, () => optional(numbers()?.streams));
+  register(METRICS.planeAnswers, () => optional(numbers()?.answers));
+  register(METRICS.planeRefusals, () => optional(numbers()?.refusals));
 }
 
 function registerTls(registry: Registry, { tls }: MetricSources): void {

@@ -82,6 +82,12 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     const opened = plane.seen.find((event) => event.event === "open");
     expect(opened?.headers).toMatchObject({ "x-team": ["blue"], "x-time": ["10:30"] });
     expect(await stateOf(app)).toMatchObject({ state: "connected", version: "1", refusals: 0, from_cache: false });
+    const metrics = await (await app.http("/metrics")).text();
+    expect(metrics).toContain('headgate_control_plane_state{state="connected"} 1');
+    expect(metrics).toContain("headgate_control_plane_answers_total 1");
+    expect(metrics).toMatch(/headgate_control_plane_set_age_seconds [0-9.]+/);
+    const lines = await (await fetch(`http://127.0.0.1:${app.app.debugPort}/rlconfig`)).text();
+    expect(lines).toContain("edge.user: unit=HOUR requests_per_unit=2, shadow_mode: false");
   });
 
   test("change with each set; a bad one between good ones is refused with its place, and the last good one stays", async () => {
@@ -226,7 +232,8 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     await expect.poll(async () => (await app.http("/config")).text()).toContain("unknown key 'kye'");
     plane.serve({ version: "2", resources: [resource("edge", 5)] });
     await plane.request(({ version }) => version === "2");
-    expect((await app.hit({ tenant: "t" })).statuses[0]?.current_limit?.requests_per_unit).toBe(7);
+    // The file as it was good last still bites.
+    expect((await app.hit({ tenant: "t" })).statuses[0]?.current_limit?.requests_per_unit).toBe(3);
     expect(plane.requests().filter(({ error }) => error !== "")).toEqual([]);
   });
 });
