@@ -48,10 +48,12 @@ export function answerText({ answer, elapsedMs, options }: ShownAnswer, terminal
   const degraded = degradedText(answer);
   if (degraded !== undefined) text += `${paint(terminal, "yellow", degraded)}\n`;
   if (isUnknownDomain(answer)) text += `${paint(terminal, "yellow", UNKNOWN_DOMAIN)}\n`;
+  const unmatched = unmatchedIn(answer);
   answer.statuses.forEach((status, i) => {
     const descriptor = (options.descriptors[i] ?? []).map(({ key, value }) => `${key}=${value}`).join(", ");
     text += `\n${paint(terminal, "bold", visible(descriptor === "" ? "(no entries)" : descriptor))}\n`;
     text += `  ${codeText(status.code, terminal)}  ${statusText(status, degraded !== undefined)}\n`;
+    if (status.current_limit !== null && unmatched.has(i)) text += `  ${paint(terminal, "yellow", UNMATCHED)}\n`;
   });
   text += section("headers for the client", headerLines(answer.response_headers_to_add), terminal);
   text += section("headers for the upstream", headerLines(answer.request_headers_to_add), terminal);
@@ -61,7 +63,10 @@ export function answerText({ answer, elapsedMs, options }: ShownAnswer, terminal
 /** The answer in one line, for many of them. */
 export function answerLine({ answer, elapsedMs, number }: ShownAnswer, terminal: Terminal): string {
   const notes = degradedText(answer) ?? (isUnknownDomain(answer) ? UNKNOWN_DOMAIN : undefined);
-  const rest = notes ?? answer.statuses.map(shortStatus).join(" | ");
+  const unmatched = unmatchedIn(answer);
+  const shown = (status: AnswerStatus, i: number) =>
+    status.current_limit !== null && unmatched.has(i) ? `no rule, ${shortStatus(status)}` : shortStatus(status);
+  const rest = notes ?? answer.statuses.map(shown).join(" | ");
   const code = codeText(answer.overall_code.padEnd("OVER_LIMIT".length), terminal);
   return `${String(number).padStart(4)}  ${code}  ${elapsedMs.toFixed(1).padStart(6)} ms  ${rest}\n`;
 }
@@ -108,6 +113,15 @@ const UNKNOWN_DOMAIN =
 
 function isUnknownDomain({ dynamic_metadata: metadata }: RateLimitAnswer): boolean {
   return metadata !== null && plainStruct(metadata).unknown_domain === true;
+}
+
+/** Said where a status shows the global limit, which looks like a rule's. */
+const UNMATCHED = "no rule applies to this descriptor: the global limit is all that counts it";
+
+/** Indexes of the descriptors that met no rule. */
+function unmatchedIn({ dynamic_metadata: metadata }: RateLimitAnswer): ReadonlySet<unknown> {
+  const unmatched = metadata === null ? undefined : plainStruct(metadata).unmatched;
+  return new Set(Array.isArray(unmatched) ? unmatched : []);
 }
 
 function statusText(status: AnswerStatus, isDegraded: boolean): string {

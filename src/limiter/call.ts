@@ -29,6 +29,8 @@ export class LimitCall implements SettleListener {
   domain: DomainRules | undefined;
   /** The rule of each descriptor, if it has one that was not replaced. */
   readonly rules: (Rule | undefined)[] = [];
+  /** Indexes of the descriptors that no rule limits or lets pass by name, in a domain that has rules. */
+  readonly unmatched: number[] = [];
   /** Index of each descriptor's first take in the group; one element more than there are descriptors. */
   readonly firstTakes: number[] = [];
   globalTake: Take | undefined;
@@ -60,6 +62,7 @@ export class LimitCall implements SettleListener {
     this.decision.reset();
     this.domain = undefined;
     this.rules.length = 0;
+    this.unmatched.length = 0;
     this.firstTakes.length = 0;
     this.globalTake = undefined;
     this.governing = undefined;

@@ -102,6 +102,7 @@ export class TakeFiller {
     call.rules[index] = rule;
     if (rule === undefined) {
       countUnmatched(rules.unmatched, descriptor);
+      if (rules.root.rules.length > 0) call.unmatched.push(index);
       if (this.#options.quotaMode) call.group.hasSpareQuota = true;
       return;
     }

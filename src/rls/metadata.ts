@@ -11,7 +11,7 @@ import { resetSecondsOf, tellsReset } from "../limiter/retry-after.ts";
 import { reasonOf } from "./headers.ts";
 
 /**
- * When metadata is sent: never; with refusals, shadowed and degraded answers; always, with the reference's fields too;
+ * When metadata is sent: never; with refusals, shadowed and degraded answers, and those about descriptors without a rule; always, with the reference's fields too;
  * always, with the reference's fields alone.
  */
 export type MetadataMode = "off" | "notable" | "full" | "reference";
@@ -31,7 +31,10 @@ export function addMetadata(call: LimitCall, mode: MetadataMode): void {
     return;
   }
   const isNotable = call.decision.overLimit || call.wasShadowed || call.policy !== undefined;
-  if (mode === "notable" && !isNotable && call.domain !== undefined) return;
+  if (mode === "notable" && !isNotable && call.domain !== undefined) {
+    if (call.unmatched.length > 0) call.decision.metadata = unmatchedFields(call.unmatched);
+    return;
+  }
   if (mode === "notable" && call.decision.overLimit && !call.wasShadowed && call.policy === undefined) {
     call.decision.metadata = refusalFields(call);
     return;
@@ -39,7 +42,24 @@ export function addMetadata(call: LimitCall, mode: MetadataMode): void {
   call.decision.metadata = { ...(mode === "full" ? referenceFields(call, keepsAll) : {}), ...ownFields(call) };
 }
 
+/** By the index of the one descriptor without a rule: such calls may be many, and pass. */
+const unmatchedAlone: Readonly<Record<string, unknown>>[] = [];
+
+// Frozen, so that its bytes are remembered too (struct.ts).
+function unmatchedFields(unmatched: readonly number[]): Readonly<Record<string, unknown>> {
+  const [first = 0] = unmatched;
+  if (unmatched.length > 1) return { code: "OK", unmatched: [...unmatched] };
+  let fields = unmatchedAlone[first];
+  if (fields === undefined) {
+    fields = Object.freeze({ code: "OK", unmatched: Object.freeze([first]) });
+    unmatchedAlone[first] = fields;
+  }
+  return fields;
+}
+
 interface Refusal {
+  /** Index of the one descriptor without a rule; -1 without one. */
+  readonly unmatched: number;
   readonly outcome: Outcome;
   readonly isGlobal: boolean;
   readonly source: Source;
@@ -54,7 +74,8 @@ const lastRefusals = new WeakMap<Limit, Refusal>();
 // Frozen, so that its bytes are remembered too (struct.ts).
 function refusalFields(call: LimitCall): Readonly<Record<string, unknown>> {
   const take = call.governing;
-  if (take === undefined) return ownFields(call);
+  if (take === undefined || call.unmatched.length > 1) return ownFields(call);
+  const unmatched = call.unmatched[0] ?? -1;
   const { limit, outcome, remaining } = take;
   const { source } = call.group;
   const isGlobal = take.descriptor === GLOBAL_DESCRIPTOR;
@@ -66,12 +87,13 @@ function refusalFields(call: LimitCall): Readonly<Record<string, unknown>> {
     last.resetSeconds === resetSeconds &&
     last.outcome === outcome &&
     last.source === source &&
-    last.isGlobal === isGlobal
+    last.isGlobal === isGlobal &&
+    last.unmatched === unmatched
   ) {
     return last.fields;
   }
   const fields = Object.freeze(ownFields(call));
-  lastRefusals.set(limit, { outcome, isGlobal, source, remaining, resetSeconds, fields });
+  lastRefusals.set(limit, { unmatched, outcome, isGlobal, source, remaining, resetSeconds, fields });
   return fields;
 }
 
@@ -79,6 +101,7 @@ function ownFields(call: LimitCall): Record<string, unknown> {
   const take = call.wasShadowed ? (overShadow(call) ?? call.governing) : call.governing;
   const fields: Record<string, unknown> = { code: call.decision.overLimit ? "OVER_LIMIT" : "OK" };
   if (call.domain === undefined) fields.unknown_domain = true;
+  if (call.unmatched.length > 0) fields.unmatched = [...call.unmatched];
   if (take !== undefined) Object.assign(fields, fieldsOf(take));
   if (take !== undefined && isOver(take)) fields.reason = reasonOf(take);
   if (take?.outcome === Outcome.never) fields.can_never_pass = true;

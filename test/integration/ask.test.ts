@@ -89,6 +89,24 @@ test("a descriptor that meets no rule is told by ask, explain, /config, metrics 
   await expect.poll(() => app.log.filter((line) => line.includes("descriptors met no rule"))).toHaveLength(1);
 });
 
+test("a descriptor that meets no rule is told as such beside a global limit, too", async () => {
+  const limited = await startTestApp(`domain: edge
+global_limit: { name: all, requests_per_unit: 2, unit: year }
+descriptors:
+  - key: tenant
+    rate_limit: { name: per-tenant, requests_per_unit: 1, unit: year }
+`);
+  const asked = ["ask", "-d", "edge", "-s", `127.0.0.1:${limited.grpcPort}`, "tenant=a", "other=b"];
+  const says = "no rule applies to this descriptor: the global limit is all that counts it";
+  const { out } = await runProgram(asked);
+  expect(out).toContain(`other=b\n  OK  all: 2 per year, 1 left`);
+  expect(out.split(says)).toHaveLength(2);
+  expect(out.indexOf(says)).toBeGreaterThan(out.indexOf("other=b"));
+  const refused = await runProgram([...asked, "-n", "2"]);
+  expect(refused.out).toContain("| no rule, ");
+  await limited.stop();
+});
+
 test("ends with 2 and says so when nobody listens", async () => {
   const { err, exitCode } = await runProgram(["ask", "-d", "edge", "-s", "127.0.0.1:1", "tenant=a"]);
   expect(exitCode).toBe(2);

@@ -3,6 +3,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { addMetadata } from "../../src/rls/metadata.ts";
 import { type AskedDescriptor, LimiterRig } from "../support/limiter-rig.ts";
 import { runs } from "../support/runs.ts";
 
@@ -65,5 +66,34 @@ test("counts every descriptor that is answered without a limit, over reloads, an
       expect(new Map(counted)).toEqual(expected);
     }),
     { numRuns: runs(150) },
+  );
+});
+
+test("tells in the metadata which descriptors met no rule, the same with and without a global limit, passed and refused", () => {
+  const globalLimit = fc.constantFrom(undefined, 0, 3, 1_000);
+  fc.assert(
+    fc.property(tree, fc.array(call, { maxLength: 8 }), globalLimit, (rules, calls, requests_per_unit) => {
+      const global_limit = { requests_per_unit, unit: "hour" };
+      const plain = new LimiterRig(JSON.stringify({ domain: "edge", descriptors: rules }));
+      const limited = new LimiterRig(
+        JSON.stringify({
+          domain: "edge",
+          descriptors: rules,
+          ...(requests_per_unit === undefined ? {} : { global_limit }),
+        }),
+      );
+      for (const { domain, descriptors } of calls) {
+        const expected = plain
+          .ask(descriptors, 0, domain)
+          .statuses.flatMap(({ limit, remaining }, i) => (limit === undefined && remaining !== UNLIMITED ? [i] : []));
+        const begun = limited.begin(descriptors, 0, domain);
+        limited.limiter.decide(begun, Number.POSITIVE_INFINITY);
+        addMetadata(begun, "notable");
+        const told = (begun.decision.metadata as { unmatched?: readonly number[] } | undefined)?.unmatched ?? [];
+        // Where no rule could have been met it is no news: of an unknown domain another field tells.
+        expect(told).toEqual(domain !== "edge" || rules.length === 0 ? [] : expected);
+      }
+    }),
+    { numRuns: runs(200) },
   );
 });
