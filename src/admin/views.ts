@@ -31,7 +31,7 @@ export interface RulesState {
 }
 
 /** A control plane. Times are microseconds since the epoch. */
-export interface PlaneState {
+interface PlaneState {
   readonly server: string;
   readonly node: string;
   readonly state: string;

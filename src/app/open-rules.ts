@@ -9,12 +9,12 @@ import type { ControlPlane } from "../xds/ads-stream.ts";
 import { XdsRules } from "../xds/xds-rules.ts";
 
 /** The rules of a process; `xds` is the same source where it is a control plane. */
-export interface OpenRules {
+interface OpenRules {
   readonly reloader: RuleSource;
   readonly xds: XdsRules | undefined;
 }
 
-export interface OpenRulesOptions {
+interface OpenRulesOptions {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly logger: ReloadLog;

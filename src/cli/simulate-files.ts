@@ -28,7 +28,7 @@ export interface SimulateFlags extends FileChoiceFlags {
   readonly json?: true;
 }
 
-export interface SimulateOptions {
+interface SimulateOptions {
   readonly files: readonly string[];
   readonly flags: SimulateFlags;
   readonly mapping: Mapping | undefined;
@@ -74,7 +74,7 @@ export async function simulateFiles({ files, flags, mapping }: SimulateOptions, 
 }
 
 /** The settings of the service that decisions depend on, with the memory of a command. */
-export function virtualSettings(settings: Settings): DecidingSettings {
+function virtualSettings(settings: Settings): DecidingSettings {
   return {
     shadowMode: settings.shadowMode,
     quotaMode: settings.quotaMode,
@@ -89,7 +89,7 @@ export function virtualSettings(settings: Settings): DecidingSettings {
 }
 
 /** Loads rules, or says on standard error why they can't be used. */
-export async function rulesAt(
+async function rulesAt(
   path: string | undefined,
   flags: { readonly mergeDomains?: true },
   settings: Settings,
@@ -104,7 +104,7 @@ export async function rulesAt(
 }
 
 /** The result; undefined, and exit code 2, if files can't be used: said on standard error. */
-export async function orTrouble<T>(terminal: Terminal, work: Promise<T>): Promise<T | undefined> {
+async function orTrouble<T>(terminal: Terminal, work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;
   } catch (error) {
@@ -140,7 +140,7 @@ async function bytesOf(files: readonly string[]): Promise<number> {
 }
 
 /** One line on standard error that says how far a run is; only where somebody watches. */
-export class ProgressLine {
+class ProgressLine {
   readonly #bytes: number;
   readonly #terminal: Terminal;
   #width = 0;

@@ -10,7 +10,7 @@ const LINE_BYTES_MAX = 6_000_000;
 const LINE_FEED = 10;
 const BYTE_ORDER_MARK = Buffer.from("\ufeff");
 
-export interface LineOptions {
+interface LineOptions {
   /** Throws the error of a file that can't be read. */
   readonly fail: (file: string, why: string) => never;
   /** True: a last line without its line feed is one, too. Default: false, because that is how a killed process leaves its file. */

@@ -13,7 +13,7 @@ export interface RecordedCall {
 }
 
 /** What the first line of a recording says. */
-export interface RecordingHead {
+interface RecordingHead {
   /** When the recording began, in microseconds since the Unix epoch; undefined if the line names no time. */
   readonly startedUs: number | undefined;
 }

@@ -20,7 +20,7 @@ export { hashBucketKey } from "../core/key-hash.ts";
 export const VALUE_BYTES_IN_KEY_MAX = 256;
 
 /** What a bucket key says of a rule whose values share a bucket. */
-export type SharedRule = Pick<Rule, "key" | "pattern" | "patternText">;
+type SharedRule = Pick<Rule, "key" | "pattern" | "patternText">;
 
 const ALGORITHM_TAGS: readonly string[] = ALGORITHM_NAMES.map((name) => name.replace(/^(.)[a-z]*_(.)[a-z]*$/, "$1$2"));
 

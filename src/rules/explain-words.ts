@@ -85,7 +85,7 @@ export function limitWords(limit: Limit, counted: "hit" | "call" = "hit"): strin
 }
 
 /** A length of time in the largest unit that it is a whole number of: `second`, `30 seconds`, `2 weeks`. */
-export function windowWords(seconds: number): string {
+function windowWords(seconds: number): string {
   let best = 1;
   UNIT_SECONDS.forEach((unitSeconds, unit) => {
     if (unit > 0 && seconds % unitSeconds === 0 && unitSeconds > (UNIT_SECONDS[best] ?? 0)) best = unit;

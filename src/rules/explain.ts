@@ -76,15 +76,6 @@ export function explainRequest(
   return runThrough(explainSteps(rules, domain, descriptors));
 }
 
-/** Explains one descriptor. `replaced`: names of limits that others in the call replace. */
-export function explainDescriptor(
-  domain: DomainRules,
-  entries: readonly AskedEntry[],
-  replaced: ReadonlySet<string> = new Set(),
-): DescriptorReport {
-  return descriptorReport(domain, runThrough(walkEntries(domain, entries)), replaced);
-}
-
 function descriptorReport(domain: DomainRules, walk: Walk, replaced: ReadonlySet<string>): DescriptorReport {
   const { rule, entries } = walk;
   const cost = costOf(1, rule?.cost, descriptorOf(entries));

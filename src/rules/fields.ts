@@ -122,7 +122,7 @@ function isKeyOf(section: Section, name: string, entry: MappingEntry, log: Probl
 }
 
 /** Holds a value that nobody reads to the grammar all the same: the reference service refuses what fails here. */
-export function checkIgnored(node: SourceNode, log: ProblemLog): void {
+function checkIgnored(node: SourceNode, log: ProblemLog): void {
   if (node.kind === "scalar") {
     refuseFloat(node, log);
   } else if (node.kind === "sequence") {

@@ -65,7 +65,7 @@ export class Regexes {
 }
 
 /** How many characters of a value a regular expression of `size` steps looks at. */
-export function regexSight(size: number): number {
+function regexSight(size: number): number {
   return Math.min(REGEX_VALUE_CHARS_MAX, Math.floor(REGEX_WORK_MAX / size));
 }
 

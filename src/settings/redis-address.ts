@@ -11,7 +11,7 @@ interface TcpAddress {
 }
 
 /** Where one Redis server listens. */
-export type RedisAddress = TcpAddress | { readonly kind: "unix"; readonly path: string };
+type RedisAddress = TcpAddress | { readonly kind: "unix"; readonly path: string };
 
 /** Kinds of set-ups of servers, as REDIS_TYPE names them. */
 export const REDIS_TYPES = ["single", "sentinel", "cluster"] as const;

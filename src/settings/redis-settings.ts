@@ -13,7 +13,7 @@ import {
 import type { TableValues } from "./table.ts";
 
 /** What a TLS connection to Redis needs; files are PEM. */
-export interface RedisTlsSettings {
+interface RedisTlsSettings {
   readonly certFile: string | undefined;
   readonly keyFile: string | undefined;
   /** Undefined: the public authorities. */
@@ -22,7 +22,7 @@ export interface RedisTlsSettings {
 }
 
 /** How to reach a server and log in. */
-export interface RedisAccess {
+interface RedisAccess {
   readonly database: number;
   readonly login: RedisLogin | undefined;
   /** A file with the login, to be read at every connect; then `login` is undefined. */

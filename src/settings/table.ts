@@ -6,13 +6,12 @@ import { LISTENING_SETTINGS } from "./listening-table.ts";
 import { RULE_SETTINGS } from "./rules-table.ts";
 import type { Setting } from "./setting.ts";
 import { STORE_SETTINGS } from "./store-table.ts";
-import { type LOG_LEVELS, TELEMETRY_SETTINGS } from "./telemetry-table.ts";
+import { TELEMETRY_SETTINGS } from "./telemetry-table.ts";
 import { XDS_SETTINGS } from "./xds-table.ts";
 
 /** The families of rate limit headers that answers may carry. */
 export type HeaderDialect = (typeof HEADER_DIALECTS)[number];
 export type OnStoreFailureName = (typeof ON_STORE_FAILURE_NAMES)[number];
-export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** All settings by the field that holds their value, in the order of the docs. */
 export const SETTINGS = {

@@ -17,7 +17,7 @@ export class CallerRoom {
 }
 
 /** A caller that a limit refused at least once. */
-export interface RefusedCaller {
+interface RefusedCaller {
   readonly label: string;
   readonly firstUs: number;
   refused: number;
@@ -29,7 +29,7 @@ export interface RefusedCaller {
 }
 
 /** Refusals of one caller with no admitted call between them. */
-export interface Stretch {
+interface Stretch {
   readonly caller: string;
   readonly fromUs: number;
   /** When the last refused call would have passed. */

@@ -67,7 +67,7 @@ export class Needs {
 }
 
 /** The limit at its own rate (of windows: over its own window) with the largest burst there is. */
-export function twinOf(limit: Limit): Limit {
+function twinOf(limit: Limit): Limit {
   const isBucket = limit.algorithm === Algorithm.tokenBucket;
   return {
     ...limit,

@@ -14,14 +14,14 @@ export interface Progress {
   readonly atUs: number;
 }
 
-export interface RunOptions extends SimulationOptions, Omit<CallFilesOptions, "onRead"> {
+interface RunOptions extends SimulationOptions, Omit<CallFilesOptions, "onRead"> {
   /** The machine's, for pacing `onProgress`, which hears at most once a second. */
   readonly clock: Clock;
   readonly onProgress: (progress: Progress) => void;
 }
 
 /** What a run has found. */
-export interface RunResult {
+interface RunResult {
   readonly report: SimulationReport;
   readonly lines: LineCounts;
 }

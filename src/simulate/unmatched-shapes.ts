@@ -8,7 +8,7 @@ import { findRule } from "../rules/match.ts";
 const SHAPES_MAX = 200;
 
 /** Descriptors of one domain with the same keys that met no rule. */
-export interface UnmatchedShape {
+interface UnmatchedShape {
   readonly domain: string;
   /** Keys in their order; empty for a descriptor without entries. */
   readonly keys: readonly string[];

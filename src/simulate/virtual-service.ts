@@ -29,7 +29,7 @@ export interface DecidingSettings {
   readonly logBytesMax: number;
 }
 
-export interface VirtualServiceOptions {
+interface VirtualServiceOptions {
   readonly ruleSet: RuleSet;
   readonly settings: DecidingSettings;
   /** Default: a memory store on the clock. Must settle every group before `take` returns. */

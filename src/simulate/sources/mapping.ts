@@ -32,7 +32,7 @@ export interface Mapping {
 }
 
 /** The fields of a line, by name; undefined for one that is not there. */
-export type Fields = (name: string) => unknown;
+type Fields = (name: string) => unknown;
 
 /** Why a line holds no call. */
 export class NoCall {

@@ -225,10 +225,6 @@ export class Intake<B extends Batch> {
   }
   #unreachableError: StoreError | undefined;
 
-  get isClosed(): boolean {
-    return this.#isClosed;
-  }
-
   /**
    * Refuses new takes and waits a moment for the answers that are due, and until everything is given back; then the
    * connections can be closed (test/unit/stores/batching/closing.test.ts).

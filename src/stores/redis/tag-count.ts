@@ -4,7 +4,7 @@
 
 import type { RedisConnection } from "./connect.ts";
 
-export interface TagCountOptions {
+interface TagCountOptions {
   /** REDIS_CLUSTER_TAGS of this process. */
   readonly count: number;
   readonly key: string;

@@ -6,7 +6,7 @@ import { Mode, Outcome, type Take, TakeGroup } from "../../core/take.ts";
 import { divideDown } from "../../core/units.ts";
 import { noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
 import type { Store } from "../store.ts";
-import { LocalBucket } from "./local-bucket.ts";
+import { fillReceipt, LocalBucket, type NamedBucket } from "./local-bucket.ts";
 import type { SyncStrategy } from "./sync-strategy.ts";
 
 /** A lease is spent or given back within this time. */
@@ -175,20 +175,8 @@ export class Leases implements SyncStrategy {
     lease.untilUs = 0;
   }
 
-  #giveBack(
-    bucket: { readonly bucketKey: string; readonly keyHash: number },
-    limit: Limit,
-    tokens: number,
-    paidAtUs: number,
-  ): void {
-    this.#returned.reset();
-    const take = this.#returned.add(limit);
-    take.bucketKey = bucket.bucketKey;
-    take.keyHash = bucket.keyHash;
-    take.mode = Mode.pay;
-    take.cost = tokens;
-    take.paid = true;
-    take.paidAtUs = paidAtUs;
+  #giveBack(bucket: NamedBucket, limit: Limit, tokens: number, paidAtUs: number): void {
+    fillReceipt(this.#returned, bucket, limit, { cost: tokens, paidAtUs });
     this.#store.giveBack(this.#returned);
   }
 }

@@ -5,6 +5,7 @@
 import { Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../core/take.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
 import type { SettleListener, Store } from "../store.ts";
+import { fillReceipt } from "./local-bucket.ts";
 import type { SyncStrategy } from "./sync-strategy.ts";
 import { TrackedBucket } from "./tracked-bucket.ts";
 
@@ -139,14 +140,7 @@ export class Periodic implements SyncStrategy {
   }
 
   #giveBackRemotely(take: Take, cost: number, paidAtUs: number): void {
-    this.#returned.reset();
-    const copy = this.#returned.add(take.limit);
-    copy.bucketKey = take.bucketKey;
-    copy.keyHash = take.keyHash;
-    copy.mode = Mode.pay;
-    copy.cost = cost;
-    copy.paid = true;
-    copy.paidAtUs = paidAtUs;
+    fillReceipt(this.#returned, take, take.limit, { cost, paidAtUs });
     this.#store.giveBack(this.#returned);
   }
 }
