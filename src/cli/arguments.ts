@@ -1,6 +1,7 @@
 // Entries and descriptors as they are typed: key=value, and key=value,key2=value2.
 
 import { InvalidArgumentError } from "commander";
+import { BYTE, BYTE_ESCAPES, splitAtCommas } from "../core/entry-text.ts";
 
 /** An entry as typed. */
 export interface TypedEntry {
@@ -53,26 +54,4 @@ export function parseWhole(min: number, max: number): (text: string) => number {
     if (value >= min && value <= max) return value;
     throw new InvalidArgumentError(`Expected a whole number from ${min} to ${max}.`);
   };
-}
-
-/** Stands before the two digits of a byte while a descriptor is read; no argument of a program can hold it. */
-const BYTE = "\0";
-const BYTE_ESCAPES = /^x[0-9a-fA-F]{2}/;
-
-// `escapes` are what may follow a backslash besides a comma and another one.
-function splitAtCommas(text: string, escapes?: RegExp): string[] {
-  const parts = [""];
-  for (let i = 0; i < text.length; i++) {
-    const char = text[i] ?? "";
-    const next = text[i + 1];
-    if (char === "\\" && (next === "," || next === "\\")) {
-      parts.push(`${parts.pop() ?? ""}${next}`);
-      i++;
-    } else if (char === "\\" && escapes?.test(text.slice(i + 1, i + 4)) === true) {
-      parts.push(`${parts.pop() ?? ""}${BYTE}`);
-      i++;
-    } else if (char === ",") parts.push("");
-    else parts.push(`${parts.pop() ?? ""}${char}`);
-  }
-  return parts;
 }

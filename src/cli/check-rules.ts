@@ -5,6 +5,7 @@ import { visible } from "../core/visible.ts";
 import { formatProblem } from "../rules/problems.ts";
 import type { Level, Problem, RuleSet } from "../rules/rule-set.ts";
 import { Excerpts } from "./excerpts.ts";
+import { githubAnnotation } from "./github-annotations.ts";
 import { loadChosen, type RulesChoice } from "./rules-source.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
 
@@ -12,6 +13,8 @@ interface CheckOptions extends RulesChoice {
   /** Warnings count as errors. */
   readonly isStrict: boolean;
   readonly asJson: boolean;
+  /** Problems as annotations of a pull request, in a workflow of GitHub Actions. */
+  readonly asAnnotations: boolean;
 }
 
 /** Checks a directory or file. Exit code 0 if it can be used, else 1. */
@@ -26,6 +29,14 @@ export async function checkRules(options: CheckOptions, terminal: Terminal): Pro
     terminal.out(
       `${JSON.stringify({ ok: isGood, files: result.files, summary, problems: result.problems }, null, 2)}\n`,
     );
+    return;
+  }
+  if (options.asAnnotations) {
+    for (const { severity, message, suggestion, ...at } of result.problems) {
+      const text = suggestion === undefined ? message : `${message}. ${suggestion}`;
+      terminal.out(githubAnnotation(severity, at, "headgate check", text));
+    }
+    terminal.out(`${lastLine(result, { errors, warnings, isGood }, terminal)}\n`);
     return;
   }
   const excerpts = new Excerpts(terminal);

@@ -17,10 +17,11 @@ interface ExplainOptions extends RulesChoice {
   readonly server: string | undefined;
   /** A file with a token for that server. */
   readonly tokenFile: string | undefined;
+  readonly requiresMatch: boolean;
   readonly asJson: boolean;
 }
 
-/** Explains one descriptor. Exit code 0 if the rules could be had, else 2. */
+/** Explains one descriptor. Exit code 2 if the rules can't be had, 1 if a match is required and no rule applies, else 0. */
 export async function explainRules(options: ExplainOptions, terminal: Terminal): Promise<void> {
   const report =
     options.server === undefined ? await fromFiles(options, terminal) : await fromServer(options, terminal);
@@ -28,6 +29,7 @@ export async function explainRules(options: ExplainOptions, terminal: Terminal):
     terminal.setExitCode(2);
     return;
   }
+  if (options.requiresMatch && !isMatched(report)) terminal.setExitCode(1);
   terminal.out(options.asJson ? `${JSON.stringify(report, null, 2)}\n` : explainText(report, terminal));
 }
 
@@ -52,4 +54,9 @@ async function fromServer(options: ExplainOptions, terminal: Terminal): Promise<
 // Enough to tell a report from what something else on that port says.
 function isReport(value: unknown): value is ExplainReport {
   return typeof value === "object" && value !== null && "descriptors" in value && Array.isArray(value.descriptors);
+}
+
+/** True if a rule applies, by a limit or by being unlimited. What meets a rule without either counts as unmatched, as in metrics. */
+function isMatched({ descriptors }: ExplainReport): boolean {
+  return descriptors.length > 0 && descriptors.every(({ rule }) => rule !== undefined);
 }

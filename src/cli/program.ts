@@ -1,13 +1,14 @@
 // The command line: names, options and help of every command. What they do is in a file each, loaded when it is run: with
 // what they need that takes longer than the rest of a command.
 
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, Option } from "commander";
 import { collect, parseDescriptor, parseEntry, parseWhole, type TypedEntry } from "./arguments.ts";
 import { addBuckets } from "./buckets.ts";
 import { addMirror } from "./mirror.ts";
 import { addReferenceCommands } from "./reference-commands.ts";
 import { addSimulate } from "./simulate.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
+import { addTest } from "./test.ts";
 
 interface ProgramOptions {
   /** Runs the service until it is told to stop. */
@@ -59,6 +60,7 @@ export function buildProgram(options: ProgramOptions): Command {
   addBuckets(program, terminal);
   addMirror(program, terminal, options.untilStopped);
   addSimulate(program, terminal);
+  addTest(program, terminal, options.untilStopped);
   addReferenceCommands(program, terminal);
   return program;
 }
@@ -116,7 +118,8 @@ function addCheck(program: Command, terminal: Terminal): void {
     .argument("[path]", "directory or file (default: what the service would read)")
     .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does")
     .option("--strict", "end with 1 on warnings too")
-    .option("--json", "print JSON")
+    .addOption(new Option("-f, --format <format>", "how to print").choices(["text", "json", "github"]).default("text"))
+    .option("--json", "the same as --format json")
     .addHelpText(
       "after",
       `
@@ -124,20 +127,29 @@ Examples:
   headgate check
   headgate check /etc/headgate
   headgate check --strict --json rules/edge.yaml
+  headgate check --format github rules/        # annotations of pull requests
 `,
     )
-    .action(async (path: string | undefined, options: { mergeDomains?: true; strict?: true; json?: true }) => {
+    .action(async (path: string | undefined, options: CheckFlags) => {
       const { checkRules } = await import("./check-rules.ts");
       await checkRules(
         {
           path,
           mergesDomains: options.mergeDomains,
           isStrict: options.strict ?? false,
-          asJson: options.json ?? false,
+          asJson: options.json === true || options.format === "json",
+          asAnnotations: options.json !== true && options.format === "github",
         },
         terminal,
       );
     });
+}
+
+interface CheckFlags {
+  readonly mergeDomains?: true;
+  readonly strict?: true;
+  readonly format: "text" | "json" | "github";
+  readonly json?: true;
 }
 
 interface ExplainFlags {
@@ -146,6 +158,7 @@ interface ExplainFlags {
   readonly server?: string;
   readonly tokenFile?: string;
   readonly mergeDomains?: true;
+  readonly requireMatch?: true;
   readonly json?: true;
 }
 
@@ -163,6 +176,7 @@ function addExplain(program: Command, terminal: Terminal): void {
     .option("-s, --server <url>", "ask a running server's HTTP port instead, such as localhost:8080")
     .option("--token-file <path>", "file with the token for it (default: ADMIN_TOKEN or ADMIN_TOKEN_FILE)")
     .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does")
+    .option("--require-match", "end with 1 if no rule applies")
     .option("--json", "print JSON")
     .addHelpText(
       "after",
@@ -183,6 +197,7 @@ Examples:
           mergesDomains: flags.mergeDomains,
           server: flags.server,
           tokenFile: flags.tokenFile,
+          requiresMatch: flags.requireMatch ?? false,
           asJson: flags.json ?? false,
         },
         terminal,

@@ -36,7 +36,10 @@ function addConfigCheck(program: Command, terminal: Terminal): void {
         refuseRest(rest);
         const mergesDomains = values.get("merge_domain_configs") === "true" ? true : undefined;
         const { checkRules } = await import("./check-rules.ts");
-        await checkRules({ path, mergesDomains, everyFile: true, isStrict: false, asJson: false }, terminal);
+        await checkRules(
+          { path, mergesDomains, everyFile: true, isStrict: false, asJson: false, asAnnotations: false },
+          terminal,
+        );
       }),
     );
 }

@@ -4,6 +4,8 @@ import { readFile, stat } from "node:fs/promises";
 import { compileFiles, type LoadResult, loadRules } from "../config/load.ts";
 import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../core/limit.ts";
 import { LimitStats, type StatsBook } from "../core/limit-stats.ts";
+import { type CompileOptions, type CompileResult, compileRules } from "../rules/compile.ts";
+import type { SourceNode } from "../rules/source.ts";
 import { readSettings, type Settings } from "../settings.ts";
 
 /** Which rules to load. */
@@ -44,15 +46,7 @@ export async function loadChosen(
   settings = pickedSettings(env, (name) => RULES_SETTINGS.test(name)),
 ): Promise<LoadResult> {
   const mergeDomains = choice.mergesDomains ?? settings.mergesDomains;
-  const options = {
-    mergeDomains,
-    dotFiles: !settings.ignoresDotFiles,
-    statsBook: NO_STATS,
-    compatible: settings.compatibilityMode,
-    cacheKeyPrefix: settings.cacheKeyPrefix,
-    defaultOnStoreFailure: policyOf(settings),
-    defaultRetryAfterJitter: settings.retryAfterJitter,
-  };
+  const options = { ...compileOptions(settings), mergeDomains, dotFiles: !settings.ignoresDotFiles };
   if (choice.path === undefined) {
     const { rulesDir, readsEveryFile } = settings;
     return loadRules(rulesDir, { ...options, everyFile: readsEveryFile, namePrefix: asFolder(rulesDir) });
@@ -66,6 +60,21 @@ export async function loadChosen(
   }
   const files = [{ name: choice.path, bytes: await readFile(choice.path) }];
   return compileFiles(choice.path, { files, failures: [], hash: "" }, options);
+}
+
+/** Compiles rules that stand in another file, at their places there. */
+export function compileNode(file: string, root: SourceNode, settings: Settings): CompileResult {
+  return compileRules([{ name: file, root, problems: [] }], compileOptions(settings));
+}
+
+function compileOptions(settings: Settings): CompileOptions {
+  return {
+    statsBook: NO_STATS,
+    compatible: settings.compatibilityMode,
+    cacheKeyPrefix: settings.cacheKeyPrefix,
+    defaultOnStoreFailure: policyOf(settings),
+    defaultRetryAfterJitter: settings.retryAfterJitter,
+  };
 }
 
 /** ON_STORE_FAILURE as limits have it. */

@@ -12,11 +12,11 @@ import type { SimulationReport } from "../simulate/report.ts";
 import { type Progress, simulate } from "../simulate/simulate.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";
 import type { LineCounts } from "../simulate/sources/open-calls.ts";
-import type { DecidingSettings } from "../simulate/virtual-service.ts";
 import type { FileChoiceFlags } from "./call-options.ts";
-import { decidingSettings, loadChosen, policyOf } from "./rules-source.ts";
+import { decidingSettings, loadChosen } from "./rules-source.ts";
 import { simulationText } from "./simulation-text.ts";
 import { paint, type Terminal } from "./terminal.ts";
+import { virtualSettings } from "./virtual-settings.ts";
 
 export interface SimulateFlags extends FileChoiceFlags {
   readonly rules?: string;
@@ -33,10 +33,6 @@ interface SimulateOptions {
   readonly flags: SimulateFlags;
   readonly mapping: Mapping | undefined;
 }
-
-/** Memory of a run, whatever the recording: at most 141 MB for buckets, twice, and once more with --against. */
-const BUCKETS_MAX = 1_000_000;
-const LOG_BYTES_MAX = 268_435_456;
 
 /** Simulates the files. Exit code 0, or 1 if more was refused than is tolerated, or 2 if rules or files can't be used. */
 export async function simulateFiles({ files, flags, mapping }: SimulateOptions, terminal: Terminal): Promise<void> {
@@ -71,21 +67,6 @@ export async function simulateFiles({ files, flags, mapping }: SimulateOptions, 
     flags.json === true ? `${visibleJson(JSON.stringify(report, null, 2))}\n` : simulationText(report, terminal),
   );
   terminal.setExitCode(flags.tolerate !== undefined && refusedShare(report) > flags.tolerate ? 1 : 0);
-}
-
-/** The settings of the service that decisions depend on, with the memory of a command. */
-function virtualSettings(settings: Settings): DecidingSettings {
-  return {
-    shadowMode: settings.shadowMode,
-    quotaMode: settings.quotaMode,
-    onStoreFailure: policyOf(settings),
-    retryAfterJitter: settings.retryAfterJitter,
-    nearLimitRatio: settings.nearLimitRatio,
-    compatible: settings.compatibilityMode,
-    stopsAtOver: settings.stopsAtOver,
-    bucketsMax: BUCKETS_MAX,
-    logBytesMax: LOG_BYTES_MAX,
-  };
 }
 
 /** Loads rules, or says on standard error why they can't be used. */

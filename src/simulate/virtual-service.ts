@@ -8,7 +8,7 @@ import { LocalFallback } from "../limiter/local-fallback.ts";
 import type { LimiterObserver } from "../limiter/observer.ts";
 import { checkRequest } from "../rls/service.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
-import { MemoryStore } from "../stores/memory/memory-store.ts";
+import { MemoryStore, type MemoryStoreOptions } from "../stores/memory/memory-store.ts";
 import type { Store } from "../stores/store.ts";
 import { SILENT_STORE_OBSERVER } from "../stores/store-observer.ts";
 import { fillRequest, type RecordedQuestion } from "./question.ts";
@@ -32,8 +32,8 @@ export interface DecidingSettings {
 interface VirtualServiceOptions {
   readonly ruleSet: RuleSet;
   readonly settings: DecidingSettings;
-  /** Default: a memory store on the clock. Must settle every group before `take` returns. */
-  readonly openStore?: (clock: VirtualClock) => Store;
+  /** Default: a memory store with these options. Must settle every group before `take` returns. */
+  readonly openStore?: (options: MemoryStoreOptions) => Store;
 }
 
 /** Nobody reads these counters; what is reported is gathered from calls. */
@@ -71,8 +71,9 @@ export class VirtualService {
         this.evicted += buckets;
       },
     };
-    const openMemory = () => new MemoryStore({ ...settings, clock, observer });
-    this.#store = openStore?.(clock) ?? openMemory();
+    const memory = { ...settings, clock, observer };
+    const openMemory = () => new MemoryStore(memory);
+    this.#store = openStore?.(memory) ?? openMemory();
     this.#limiter = new Limiter({
       ...settings,
       store: this.#store,

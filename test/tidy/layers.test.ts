@@ -33,7 +33,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   admin: ["core", "telemetry", "rules", "config", "settings", "limiter/bucket-admin.ts"],
   settings: ["core"],
   mirror: ["core", "transport", "transport/relay", "telemetry"],
-  simulate: ["core", "rules", "limiter", "rls", "stores", "stores/memory", "mirror", "telemetry"],
+  simulate: ["core", "rules", "settings", "limiter", "rls", "stores", "stores/memory", "mirror", "telemetry"],
   cli: [
     "core",
     "limiter",

@@ -54,6 +54,7 @@ describe("help", () => {
       "buckets",
       "mirror",
       "simulate",
+      "test",
       "config_check",
       "client",
     ]);
@@ -68,6 +69,7 @@ describe("help", () => {
     ["buckets"],
     ["mirror"],
     ["simulate"],
+    ["test"],
     ["config_check"],
     ["client"],
   ])("of headgate %s fits 80 columns and has examples", async (command) => {
@@ -220,6 +222,35 @@ describe("check", () => {
   test("colours for terminals only", async () => {
     expect((await runProgram(["check", bad], { isColoured: true })).out).toContain("\x1b[31merror\x1b[0m");
     expect((await runProgram(["check", bad])).out).not.toContain("\x1b");
+  });
+});
+
+describe("check --format github", () => {
+  test("prints problems as annotations of a pull request", async () => {
+    const { out, exitCode } = await runProgram(["check", "--format", "github", bad]);
+    expect(exitCode).toBe(1);
+    const [first, second] = out.split("\n");
+    const place = `file=${bad}/shop.yaml,line=4,col=38,title=headgate check`;
+    expect(first).toBe(`::error ${place}::requests_per_unit: expected a whole number from 0 to 4294967295, got 'many'`);
+    expect(second).toMatch(
+      /^::error file=.*,line=5,col=5,title=headgate check::unknown key 'ky'.*Did you mean 'key'\?/,
+    );
+  });
+});
+
+describe("explain --require-match", () => {
+  test.each([
+    ["a rule with a limit applies", ["tier=free", "user=ann"], 0],
+    ["no rule accepts an entry", ["color=red"], 1],
+    ["the way ends at a rule without a limit", ["tier=free"], 1],
+  ])("ends by whether a rule applies: %s", async (_, entries, code) => {
+    const args = ["explain", "-d", "shop", "-r", good, "--require-match"];
+    expect((await runProgram([...args, ...entries])).exitCode).toBe(code);
+    expect((await runProgram([...args.slice(0, -1), ...entries])).exitCode).toBe(0);
+  });
+
+  test("a domain without rules is no match", async () => {
+    expect((await runProgram(["explain", "-d", "elsewhere", "-r", good, "--require-match", "a=b"])).exitCode).toBe(1);
   });
 });
 

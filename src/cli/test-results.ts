@@ -1,0 +1,22 @@
+// What a run of cases came to, before it is printed.
+
+import type { Problem } from "../rules/rule-set.ts";
+import type { CoverageReport } from "../simulate/cases/coverage.ts";
+import type { CaseResult } from "../simulate/cases/run-case.ts";
+
+/** One file of cases. */
+export interface FileResult {
+  readonly name: string;
+  /** Of the file and of its rules. With an error among them no case was run. */
+  readonly problems: readonly Problem[];
+  readonly cases: readonly CaseResult[];
+}
+
+/** All files. */
+export interface TestRun {
+  readonly files: readonly FileResult[];
+  /** Of each rule set that was tested. */
+  readonly coverage: readonly { readonly rules: string; readonly report: CoverageReport }[];
+  /** Paths of rules. */
+  readonly watched: readonly string[];
+}

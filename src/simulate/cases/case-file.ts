@@ -1,0 +1,54 @@
+// What a file of cases says: rules, and for each case a time line of calls with what each must be answered.
+
+import type { Place, SourceNode } from "../../rules/source.ts";
+import type { AskedCall } from "../question.ts";
+
+/** A file of cases as read. */
+export interface CaseFile {
+  readonly name: string;
+  /** A path from the file's folder, or the rules themselves; undefined: whoever runs the file says where they are. */
+  readonly rules: string | SourceNode | undefined;
+  /** Environment variables of the service, by name. */
+  readonly settings: Readonly<Record<string, string>>;
+  readonly cases: readonly TestCase[];
+}
+
+export interface TestCase {
+  readonly name: string;
+  readonly at: Place;
+  readonly startUs: number;
+  readonly steps: readonly Step[];
+}
+
+/** One step of a time line: time moves, then the store comes or goes, then calls are made. */
+export interface Step {
+  readonly at: Place;
+  readonly afterUs: number;
+  /** Where the clock is set, forwards or back; undefined: it goes on. */
+  readonly setUs: number | undefined;
+  readonly store: "away" | "back" | undefined;
+  /** Undefined: no call. One-byte text. */
+  readonly call: AskedCall | undefined;
+  /** How often the same call is made, with so much time between two. */
+  readonly times: number;
+  readonly everyUs: number;
+  readonly expect: Expectation | undefined;
+}
+
+/** What an answer must be. `code` holds for each of a step's calls, all else for the last of them. */
+export interface Expectation {
+  readonly at: Place;
+  /** OK, OVER_LIMIT, or the name of a gRPC status. */
+  readonly code: string | undefined;
+  /** The limit that governs the answer: its id, its id without the domain, its name, or its rule's path. */
+  readonly rule: string | undefined;
+  readonly remaining: number | undefined;
+  readonly waitUs: number | undefined;
+  readonly resetUs: number | undefined;
+  /** Headers for the client; null: there must be none of that name. */
+  readonly headers: ReadonlyMap<string, string | null>;
+  /** Of each descriptor the path of its rule, empty for `nothing`; undefined: not looked at. */
+  readonly matches: readonly string[] | undefined;
+  /** The code of each descriptor; undefined: not looked at. */
+  readonly statuses: readonly string[] | undefined;
+}

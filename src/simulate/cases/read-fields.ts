@@ -1,0 +1,122 @@
+// Reads mappings of a file of cases: known keys, and values of the few kinds that there are. Everything wrong is told at its place.
+
+import { describeNode, type ProblemLog } from "../../rules/problems.ts";
+import type { MappingNode, Place, SourceNode } from "../../rules/source.ts";
+import { suggest } from "../../rules/suggest.ts";
+import { parseGoDuration } from "../../settings/value-types.ts";
+
+/** The values of a mapping by their keys. */
+export class CaseFields {
+  readonly at: Place;
+  readonly log: ProblemLog;
+  readonly #values = new Map<string, SourceNode>();
+
+  /** `title` names the mapping in messages, as the end of a sentence. */
+  constructor(node: MappingNode, known: readonly string[], title: string, log: ProblemLog) {
+    this.at = node.at;
+    this.log = log;
+    for (const { key, value } of node.entries) {
+      if (!known.includes(key.text)) {
+        const message = `unknown key '${key.text}' ${title}, where these are known: ${known.join(", ")}`;
+        log.error(key.at, message, suggest(key.text, known));
+      } else this.#values.set(key.text, value);
+    }
+  }
+
+  /** The value unless it is absent or null. */
+  get(name: string): SourceNode | undefined {
+    const node = this.#values.get(name);
+    return node?.kind === "scalar" && node.value.type === "null" ? undefined : node;
+  }
+
+  text(name: string): string | undefined {
+    const node = this.get(name);
+    return node === undefined ? undefined : textOf(node, name, this.log);
+  }
+
+  whole(name: string, min: number, max: number): number | undefined {
+    const node = this.get(name);
+    if (node === undefined) return undefined;
+    const value = node.kind === "scalar" ? node.value : undefined;
+    if (value?.type === "integer" && value.number >= min && value.number <= max) return value.number;
+    this.log.error(node.at, `${name}: expected a whole number from ${min} to ${max}, got ${describeNode(node)}`);
+    return undefined;
+  }
+
+  flag(name: string): boolean {
+    const node = this.get(name);
+    if (node === undefined) return false;
+    if (node.kind === "scalar" && node.value.type === "boolean") return node.value.boolean;
+    this.log.error(node.at, `${name}: expected true or false, got ${describeNode(node)}`);
+    return false;
+  }
+
+  /** Microseconds of a duration. */
+  duration(name: string): number | undefined {
+    const node = this.get(name);
+    if (node === undefined) return undefined;
+    const us = node.kind === "scalar" ? parseGoDuration(node.text) : undefined;
+    if (us !== undefined) return us;
+    this.log.error(node.at, `${name}: expected a duration such as 100ms, 1.5s or 2h, got ${describeNode(node)}`);
+    return undefined;
+  }
+
+  /** One of the words. */
+  word<const T extends string>(name: string, words: readonly T[]): T | undefined {
+    const node = this.get(name);
+    if (node === undefined) return undefined;
+    const text = node.kind === "scalar" ? node.text : "";
+    const found = words.find((word) => word === text);
+    if (found === undefined) {
+      const message = `${name}: expected one of ${words.join(", ")}, got ${describeNode(node)}`;
+      this.log.error(node.at, message, suggest(text, words));
+    }
+    return found;
+  }
+
+  /** The mappings of a list; empty if absent. */
+  mappings(name: string): readonly MappingNode[] {
+    const node = this.get(name);
+    if (node === undefined) return [];
+    if (node.kind !== "sequence") {
+      this.log.error(node.at, `${name}: expected a list, got ${describeNode(node)}`);
+      return [];
+    }
+    return node.items.flatMap((item) => mappingOf(item, `an item of ${name}`, this.log) ?? []);
+  }
+
+  /** Texts of a mapping by their keys; null stays null. Empty if absent. */
+  texts(name: string): ReadonlyMap<string, string | null> {
+    const node = this.get(name);
+    const mapping = node === undefined ? undefined : mappingOf(node, name, this.log);
+    const entries = mapping?.entries ?? [];
+    return new Map(
+      entries.map(({ key, value }) => {
+        const isNull = value.kind === "scalar" && value.value.type === "null";
+        return [key.text, isNull ? null : (textOf(value, key.text, this.log) ?? "")];
+      }),
+    );
+  }
+
+  /** A text, or a list of texts; undefined if absent. */
+  list(name: string): readonly string[] | undefined {
+    const node = this.get(name);
+    if (node === undefined) return undefined;
+    const items = node.kind === "sequence" ? node.items : [node];
+    return items.map((item) => textOf(item, name, this.log) ?? "");
+  }
+}
+
+/** The node if it is a mapping; otherwise told and undefined. */
+export function mappingOf(node: SourceNode, name: string, log: ProblemLog): MappingNode | undefined {
+  if (node.kind === "mapping") return node;
+  log.error(node.at, `${name}: expected a mapping of keys, got ${describeNode(node)}`);
+  return undefined;
+}
+
+/** The text of a scalar, numbers and words as they are written; otherwise told and undefined. */
+export function textOf(node: SourceNode, name: string, log: ProblemLog): string | undefined {
+  if (node.kind === "scalar") return node.text;
+  log.error(node.at, `${name}: expected text, got ${describeNode(node)}`);
+  return undefined;
+}

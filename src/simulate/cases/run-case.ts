@@ -1,0 +1,201 @@
+// Runs the time line of a case through the real limiter and says where an answer is not what it must be.
+
+import { RequestError } from "../../core/errors.ts";
+import { textOf } from "../../core/request.ts";
+import type { Take } from "../../core/take.ts";
+import { GrpcStatus } from "../../core/unary.ts";
+import type { LimitCall } from "../../limiter/call.ts";
+import { waitUsOf } from "../../limiter/retry-after.ts";
+import { addHeaders, type HeaderOptions } from "../../rls/headers.ts";
+import { failWithCallFailure, failWithError } from "../../rls/status.ts";
+import type { Place } from "../../rules/place.ts";
+import { formatPlace } from "../../rules/problems.ts";
+import type { RuleSet } from "../../rules/rule-set.ts";
+import { type DecidingSettings, VirtualService } from "../virtual-service.ts";
+import type { Expectation, Step, TestCase } from "./case-file.ts";
+import type { Coverage } from "./coverage.ts";
+import { SwitchedStore } from "./switched-store.ts";
+
+export interface CaseOptions {
+  readonly ruleSet: RuleSet;
+  readonly settings: DecidingSettings;
+  readonly headers: HeaderOptions;
+  readonly coverage: Coverage;
+}
+
+/** Something that an answer was not. */
+export interface Failure {
+  readonly at: Place;
+  readonly message: string;
+}
+
+/** What became of a case. */
+export interface CaseResult {
+  readonly name: string;
+  readonly at: Place;
+  /** Empty if it passed. The case ends with the first step that fails. */
+  readonly failures: readonly Failure[];
+  readonly calls: number;
+}
+
+/** What a call was answered. */
+interface Answer {
+  readonly code: string;
+  /** Undefined if no limit had a say, or the call ended with an error. */
+  readonly governing: Take | undefined;
+  readonly call: LimitCall;
+  /** Message of the error, if it ended with one. */
+  readonly error: string | undefined;
+}
+
+/** Runs one case, on buckets of its own. */
+export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }: CaseOptions): CaseResult {
+  let store: SwitchedStore | undefined;
+  const service = new VirtualService({
+    ruleSet,
+    settings,
+    openStore: (options) => {
+      store = new SwitchedStore(options);
+      return store;
+    },
+  });
+  let nowUs = test.startUs;
+  let calls = 0;
+  const done = (failures: readonly Failure[]) => {
+    void service.close();
+    return { name: test.name, at: test.at, failures, calls };
+  };
+  for (const step of test.steps) {
+    nowUs = (step.setUs ?? nowUs) + step.afterUs;
+    if (store !== undefined && step.store !== undefined) store.isAway = step.store === "away";
+    for (let i = 1; i <= step.times && step.call !== undefined; i++) {
+      calls++;
+      if (i > 1) nowUs += step.everyUs;
+      const answer = ask(service, step.call, nowUs, headers);
+      coverage.look(answer.call);
+      const failures = judge(answer, step, i);
+      if (failures.length > 0) return done(failures);
+    }
+  }
+  return done([]);
+}
+
+function ask(
+  service: VirtualService,
+  question: NonNullable<Step["call"]>,
+  nowUs: number,
+  headers: HeaderOptions,
+): Answer {
+  const { call } = service;
+  try {
+    service.decide(question, nowUs);
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    return { ...statusOf((reply) => failWithError(reply, error)), governing: undefined, call };
+  }
+  const { failure } = call;
+  if (failure !== undefined) {
+    return { ...statusOf((reply) => failWithCallFailure(reply, failure)), governing: undefined, call };
+  }
+  addHeaders(call, headers);
+  return {
+    code: call.decision.overLimit ? "OVER_LIMIT" : "OK",
+    governing: call.governing,
+    call,
+    error: undefined,
+  };
+}
+
+/** The name of the gRPC status that a reply ends with, and its message. */
+function statusOf(fail: (reply: Parameters<typeof failWithError>[0]) => void): { code: string; error: string } {
+  let code = "";
+  let error = "";
+  fail({
+    ok: () => undefined,
+    fail: (status, message) => {
+      const name = Object.entries(GrpcStatus).find(([, number]) => number === status)?.[0] ?? String(status);
+      code = name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+      error = message;
+    },
+  });
+  return { code, error };
+}
+
+function judge(answer: Answer, step: Step, number: number): readonly Failure[] {
+  const { expect } = step;
+  if (expect === undefined) return [];
+  const at = expect.at;
+  const which = step.times === 1 ? "" : ` of call ${number} of ${step.times}`;
+  const failures: Failure[] = [];
+  const want = (what: string, expected: unknown, found: unknown) => {
+    if (expected === undefined || expected === found) return;
+    failures.push({
+      at,
+      message: `expected ${what} ${String(expected)}${which}, got ${String(found)}; ${told(answer)}`,
+    });
+  };
+  want("the code", expect.code, answer.code);
+  if (number < step.times || failures.length > 0) return failures;
+  const { governing, call } = answer;
+  if (expect.rule !== undefined && !namesOf(answer).includes(expect.rule)) {
+    want("the rule", expect.rule, governing === undefined ? "none" : textOf(governing.limit.id));
+  }
+  want("remaining", expect.remaining, governing?.remaining);
+  want("a wait of", shownTime(expect.waitUs), shownTime(governing === undefined ? undefined : waitUsOf(governing)));
+  want("a reset in", shownTime(expect.resetUs), shownTime(governing?.resetUs));
+  for (const [name, value] of expect.headers) want(`the header ${name}`, value, headerOf(call, name));
+  judgeDescriptors(expect, call, want);
+  return failures;
+}
+
+function judgeDescriptors(
+  { matches, statuses }: Expectation,
+  call: LimitCall,
+  want: (what: string, expected: unknown, found: unknown) => void,
+): void {
+  const count = call.request.descriptorCount;
+  if (matches !== undefined) {
+    const shown = (paths: readonly string[]) => paths.map((path) => (path === "" ? "nothing" : path)).join(", ");
+    const found = Array.from({ length: count }, (_, i) => textOf(call.rules[i]?.path ?? ""));
+    // One word for all: `matches: nothing`.
+    const wanted = matches.length === 1 ? found.map(() => matches[0] as string) : matches;
+    want("matches of", shown(wanted), shown(found));
+  }
+  if (statuses === undefined) return;
+  const found = call.decision.statuses.slice(0, call.decision.statusCount);
+  want("statuses", statuses.join(", "), found.map(({ overLimit }) => (overLimit ? "OVER_LIMIT" : "OK")).join(", "));
+}
+
+/** What the limit that governs an answer may be called in an expectation: `edge/tenant#daily`, `tenant#daily`, `daily`, `tenant`. */
+function namesOf({ governing, call }: Answer): readonly string[] {
+  if (governing === undefined) return ["none"];
+  const { id, name, path } = governing.limit;
+  const withoutDomain = id.slice(call.request.domain.length).replace(/^\//, "");
+  return [id, withoutDomain, name, path].filter((text) => text !== "").map(textOf);
+}
+
+function headerOf(call: LimitCall, name: string): string | null {
+  const headers = call.decision.headers.slice(0, call.decision.headerCount);
+  return headers.find(({ key }) => key.toLowerCase() === name.toLowerCase())?.value ?? null;
+}
+
+function told({ error, governing, code, call }: Answer): string {
+  if (error !== undefined) return `it ended with ${error}`;
+  if (governing === undefined) {
+    return call.domain === undefined ? "the domain has no rules" : `no limit had a say in the ${code}`;
+  }
+  const { remaining, limit, resetUs } = governing;
+  const wait = call.decision.overLimit ? `, a wait of ${shownTime(waitUsOf(governing))}` : "";
+  return `${textOf(limit.id)} governs it: ${remaining} left${wait}, as new in ${shownTime(resetUs)}`;
+}
+
+/** Microseconds as `1.5s` or `100ms`, exactly. */
+function shownTime(us: number | undefined): string | undefined {
+  if (us === undefined) return undefined;
+  return us === 0 || us >= 1_000_000 ? `${us / 1_000_000}s` : `${us / 1_000}ms`;
+}
+
+/** A failure on one line, with its place. */
+export function formatFailure({ at, message }: Failure): string {
+  return `${formatPlace(at)}: ${message}`;
+}

@@ -1,0 +1,247 @@
+// `headgate test` on files of cases: what it finds, what it prints in each format, how it ends.
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { buildProgram } from "../../../src/cli/program.ts";
+import { parseFile } from "../../../src/config/parse-file.ts";
+import { readCases } from "../../../src/simulate/cases/read-cases.ts";
+import { RecordedTerminal } from "../../support/recorded-terminal.ts";
+import { runProgram } from "../../support/run-program.ts";
+import { runs } from "../../support/runs.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const folder = temporaryFolder("headgate-test");
+let files = 0;
+
+function written(text: string): string {
+  const file = join(folder, `cases-${files++}.yaml`);
+  writeFileSync(file, text);
+  return file;
+}
+
+mkdirSync(join(folder, "rules"));
+writeFileSync(
+  join(folder, "rules", "edge.yaml"),
+  `domain: edge
+descriptors:
+  - key: user
+    rate_limit: { name: per-user, tokens_per_second: 1, burst: 2 }
+  - key: admin
+    rate_limit: { unlimited: true }
+  - key: pair
+    on_store_failure: error
+    rate_limits:
+      - { requests_per_unit: 3, unit: second }
+      - { name: slow, requests_per_unit: 5, unit: hour, algorithm: sliding_log }
+`,
+);
+
+const HEAD = "rules: rules\ndomain: edge\n";
+const GOOD = `${HEAD}settings: { RESPONSE_HEADERS: x-ratelimit, RETRY_AFTER_JITTER: "0" }
+cases:
+  - name: two at once, then one a second
+    start: 2026-03-01T12:00:00Z
+    steps:
+      - { call: user=ann, times: 2, expect: { code: OK, rule: edge/user#per-user, remaining: 0, reset: 2s } }
+      - call: user=ann
+        expect:
+          code: OVER_LIMIT
+          wait: 1s
+          headers: { x-ratelimit-limit: "2", Retry-After: "1", X-Nothing: null }
+      - { after: 999ms, call: user=ann, expect: OVER_LIMIT }
+      - { at: "2026-03-01T12:00:01Z", call: user=ann, expect: OK }
+  - name: several descriptors, hits and what a caller brings along
+    steps:
+      - call: [user=ann, { entries: { other: "a,b=c" } }]
+        expect: { code: OK, matches: [user, nothing], statuses: [OK, OK] }
+      - { call: pair=a, hits: 4, expect: { code: OVER_LIMIT, statuses: OVER_LIMIT } }
+      - { call: pair=a, hits: 3, expect: { code: OK, remaining: 0, rule: pair } }
+      - { call: pair=a, peek: true, expect: OVER_LIMIT }
+      - { call: pair=a, refund: true, hits: 1, expect: OK }
+      - { call: pair=a, expect: OK }
+      - { call: x=1, override: { requests_per_unit: 1, unit: hour }, expect: OK }
+      - { call: x=1, override: { requests_per_unit: 1, unit: hour }, expect: { code: OVER_LIMIT, rule: override } }
+      - { call: admin=root, times: 100, every: 1ms, expect: { code: OK, rule: none, matches: admin } }
+  - name: with the store away
+    steps:
+      - { store: away, call: pair=a, expect: UNAVAILABLE }
+      - { call: user=ann, expect: { code: OK, rule: none } }
+      - { store: back, call: pair=a, expect: { code: OK, remaining: 2 } }
+`;
+
+const BAD = `${HEAD}cases:
+  - name: passes
+    steps: [{ call: user=ann, expect: OK }]
+  - name: "fails & <says> #so"
+    steps:
+      - { call: user=ann, times: 3, expect: OK }
+      - { call: user=ann, expect: OVER_LIMIT }
+`;
+
+describe("headgate test", () => {
+  test("passes what is answered as the cases say", async () => {
+    const { out, exitCode } = await runProgram(["test", written(GOOD)]);
+    expect(out).toContain("3 of 3 cases passed");
+    expect(out).toContain("rules: 4 of 4 rules met, 2 of 3 limits refused a call");
+    expect(exitCode).toBe(0);
+  });
+
+  test("says of an answer what was expected, what came, and why", async () => {
+    const file = written(BAD);
+    const { out, exitCode } = await runProgram(["test", file]);
+    expect(exitCode).toBe(1);
+    expect(out).toContain(
+      `${file}:8:45: expected the code OK of call 3 of 3, got OVER_LIMIT; edge/user#per-user governs it: 0 left, a wait of 1s, as new in 2s`,
+    );
+    expect(out).toContain("1 of 2 cases passed, 4 calls");
+    expect(out).toContain("never met:\n    edge/pair#sliding_window/1\n    edge/pair#slow\n    edge/admin (unlimited)");
+  });
+
+  test.each([
+    ["remaining: 5", "expected remaining 5, got 1"],
+    ["rule: other", "expected the rule other, got edge/user#per-user"],
+    ["wait: 5ms", "expected a wait of 5ms, got 0s"],
+    ["reset: 5ms", "expected a reset in 5ms, got 1s"],
+    ['headers: { Retry-After: "1" }', "expected the header Retry-After 1, got null"],
+    ["matches: nothing", "expected matches of nothing, got user"],
+    ["statuses: OVER_LIMIT", "expected statuses OVER_LIMIT, got OK"],
+    ["code: INTERNAL", "expected the code INTERNAL, got OK"],
+  ])("fails where an answer is not %s", async (expected, message) => {
+    const text = `${HEAD}cases: [{ name: one, steps: [{ call: user=ann, expect: { ${expected} } }] }]\n`;
+    const { out, exitCode } = await runProgram(["test", written(text)]);
+    expect(out).toContain(message);
+    expect(exitCode).toBe(1);
+  });
+
+  test.each([
+    [
+      "an unknown key",
+      "cases: [{ name: a, steps: [{ cal: user=ann }] }]",
+      /3:30: error: unknown key 'cal'.*Did you mean 'call'\?/,
+    ],
+    ["no cases", "cases: []", /error: cases: expected at least one case/],
+    ["no steps", "cases: [{ name: a }]", /error: steps: expected at least one step/],
+    ["no name", "cases: [{ steps: [{ call: a=b }] }]", /error: a case needs a 'name'/],
+    [
+      "an expectation without a call",
+      "cases: [{ name: a, steps: [{ expect: OK }] }]",
+      /'expect' means something beside a 'call' only/,
+    ],
+    ["a time that is none", "cases: [{ name: a, steps: [{ at: noon }] }]", /error: at: expected a time such as/],
+    ["a duration that is none", "cases: [{ name: a, steps: [{ after: 1 day }] }]", /error: after: expected a duration/],
+    [
+      "an unknown code",
+      "cases: [{ name: a, steps: [{ call: a=b, expect: DENIED }] }]",
+      /expected one of OK, OVER_LIMIT/,
+    ],
+    ["rules that can't be used", "rules: nowhere\ncases: [{ name: a, steps: [{ call: a=b }] }]", /nowhere:1:1: error/],
+    [
+      "a setting that can't be",
+      "settings: { RETRY_AFTER_JITTER: much }\ncases: [{ name: a, steps: [{ call: a=b }] }]",
+      /settings:.*RETRY_AFTER_JITTER/s,
+    ],
+  ])("refuses a file with %s, at its place", async (_, text, message) => {
+    const head = text.startsWith("rules") ? "domain: edge\n" : HEAD;
+    const { out, exitCode } = await runProgram(["test", written(head + text)]);
+    expect(out).toMatch(message);
+    expect(exitCode).toBe(2);
+  });
+
+  test("takes rules that stand in the file, and says where they are wrong", async () => {
+    const own = (rate: string) =>
+      `rules:\n  domain: own\n  descriptors: [{ key: a, rate_limit: { requests_per_unit: ${rate}, unit: day } }]\n` +
+      "cases: [{ name: a, steps: [{ call: a=b, expect: OK }, { call: a=b, expect: OVER_LIMIT }] }]\n";
+    expect((await runProgram(["test", written(own("1"))])).exitCode).toBe(0);
+    const bad = await runProgram(["test", written(own("many"))]);
+    expect(bad.out).toMatch(/:3:\d+: error: requests_per_unit/);
+    expect(bad.exitCode).toBe(2);
+  });
+
+  test.each([
+    [["--require-coverage"], GOOD, 0],
+    [["--require-coverage"], `${HEAD}cases: [{ name: a, steps: [{ call: user=ann, expect: OK }] }]`, 1],
+  ])("with %j counts what no case meets", async (flags, text, code) => {
+    expect((await runProgram(["test", ...flags, written(text)])).exitCode).toBe(code);
+  });
+
+  test("prints TAP", async () => {
+    const good = written(GOOD);
+    const bad = written(BAD);
+    const { out } = await runProgram(["test", "--format", "tap", good, bad]);
+    expect(out.split("\n").slice(0, 6)).toEqual([
+      "TAP version 14",
+      "1..5",
+      `ok 1 - ${good}: two at once, then one a second`,
+      `ok 2 - ${good}: several descriptors, hits and what a caller brings along`,
+      `ok 3 - ${good}: with the store away`,
+      `ok 4 - ${bad}: passes`,
+    ]);
+    expect(out).toContain(`not ok 5 - ${bad}: fails & <says> \\#so\n# ${bad}:8:45: expected the code OK`);
+  });
+
+  test("prints JUnit's XML", async () => {
+    const bad = written(BAD);
+    const { out } = await runProgram(["test", "--format", "junit", bad, written("cases: 1")]);
+    expect(out).toContain(`<testsuite name="${bad}" tests="2" failures="1" errors="0">`);
+    expect(out).toContain('name="fails &amp; &lt;says&gt; #so">');
+    expect(out).toContain('tests="1" failures="0" errors="1"');
+    expect(out.match(/<(\w+)[\s>]/g)?.length).toBeGreaterThan(6);
+  });
+
+  test("prints annotations of pull requests", async () => {
+    const bad = written(BAD);
+    const { out } = await runProgram(["test", "--format", "github", bad]);
+    expect(out).toContain(`::error file=${bad},line=8,col=45,title=fails & <says> #so::expected the code OK`);
+  });
+
+  test("runs again when cases or rules change, until it is told to stop", async () => {
+    const file = written(BAD);
+    const terminal = new RecordedTerminal();
+    let stop: () => void = () => undefined;
+    const untilStopped = () => new Promise<void>((resolve) => (stop = resolve));
+    const program = buildProgram({ serve: async () => undefined, version: "1", terminal, untilStopped });
+    const running = program.parseAsync(["node", "headgate", "test", "--watch", file]);
+    await expect.poll(() => terminal.outText).toContain("1 of 2 cases passed");
+    expect(terminal.exitCode).toBe(1);
+    writeFileSync(file, BAD.replace("times: 3", "times: 2"));
+    await expect.poll(() => terminal.outText).toContain("2 of 2 cases passed");
+    stop();
+    await running;
+    expect(terminal.exitCode).toBe(0);
+  });
+
+  test("any YAML is read or refused at a place, and never ends the program", () => {
+    const key = fc.constantFrom(
+      "rules",
+      "cases",
+      "name",
+      "steps",
+      "call",
+      "expect",
+      "entries",
+      "hits",
+      "matches",
+      "domain",
+      "x",
+    );
+    const { tree } = fc.letrec((tie) => ({
+      tree: fc.oneof(
+        { maxDepth: 6 },
+        fc.constantFrom(null, "", "a=b", "OK", 1, -1, 1.5, true, "2026-01-01T00:00:00Z", "1s"),
+        fc.array(tie("tree"), { maxLength: 3 }),
+        fc.dictionary(key, tie("tree"), { maxKeys: 5, noNullPrototype: true }),
+      ),
+    }));
+    fc.assert(
+      fc.property(tree, (value) => {
+        const bytes = Buffer.from(JSON.stringify(value));
+        const { file, problems } = readCases(parseFile({ name: "cases.yaml", bytes }));
+        expect(file === undefined).toBe(problems.some(({ severity }) => severity === "error"));
+        for (const problem of problems) expect(problem).toMatchObject({ file: "cases.yaml", line: 1 });
+      }),
+      { numRuns: runs(1_000) },
+    );
+  });
+});
