@@ -119,7 +119,11 @@ export async function startBareApp(
 }
 
 /** A gRPC client of the RLS at `address`. */
-export function openClient(address: string, options: object = {}): RateLimitClient {
+export function openClient(
+  address: string,
+  options: object = {},
+  security = credentials.createInsecure(),
+): RateLimitClient {
   const services = loadPackageDefinition(loadProto()) as unknown as {
     envoy: {
       service: {
@@ -129,7 +133,7 @@ export function openClient(address: string, options: object = {}): RateLimitClie
       };
     };
   };
-  return new services.envoy.service.ratelimit.v3.RateLimitService(address, credentials.createInsecure(), options);
+  return new services.envoy.service.ratelimit.v3.RateLimitService(address, security, options);
 }
 
 /** One call; rejects with the ServiceError of a call that failed. */
