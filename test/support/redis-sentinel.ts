@@ -141,7 +141,7 @@ export class SentinelRig {
 }
 
 /** Redis 7 can; an older sentinel takes its time. */
-async function hurry(sentinel: RedisServer): Promise<void> {
+export async function hurry(sentinel: RedisServer): Promise<void> {
   await sentinel.command("SENTINEL", "DEBUG", ...QUICK.split(" ")).catch(() => undefined);
 }
 
