@@ -5,6 +5,7 @@ import { LimitStats } from "../core/limit-stats.ts";
 import { type LongWork, runThrough } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
 import { UnmatchedStats } from "../core/unmatched-stats.ts";
+import { gatherDefaults } from "./added-words.ts";
 import { domainKeyPrefix, globalBucketKey } from "./bucket-key.ts";
 import { type CompileOptions, LimitBuilder } from "./build-limit.ts";
 import { buildRoot, countRules, type DomainContext } from "./build-rule.ts";
@@ -37,9 +38,9 @@ export function compileRules(files: readonly SourceFile[], options: CompileOptio
 export function* compileSteps(files: readonly SourceFile[], options: CompileOptions): LongWork<CompileResult> {
   const log = new ProblemLog();
   const drafts: FileDraft[] = [];
-  const regexes = new Regexes();
+  const context = { regexes: new Regexes(), defaults: gatherDefaults(files, log) };
   for (const file of files) {
-    const draft = yield* readFile(file, regexes, log);
+    const draft = yield* readFile(file, context, log);
     if (draft !== undefined) drafts.push(draft);
     yield;
   }

@@ -6,6 +6,7 @@ import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
 import { Kind } from "../core/take.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
+import { type AddedWords, addedWords, type Defaults, withAddedWords, withoutOwnWords } from "./added-words.ts";
 import type { FileDraft, GlobalLimitDraft, LimitDraft, LimitsDraft, RuleDraft } from "./draft.ts";
 import { type Fields, isNull, readFields } from "./fields.ts";
 import { describeNode, type ProblemLog } from "./problems.ts";
@@ -18,8 +19,25 @@ import type { CostEntry } from "./rule-set.ts";
 import { LIMITS_PER_RULE_MAX, LOGS_PER_RULE_MAX } from "./schema.ts";
 import type { MappingNode, SourceFile } from "./source.ts";
 
+/** What all files of a set are read with. */
+export interface ReadContext {
+  readonly regexes: Regexes;
+  readonly defaults: Defaults;
+}
+
+/** What the rules of one file are read with. */
+interface FileContext {
+  readonly regexes: Regexes;
+  readonly defaults: MappingNode | undefined;
+  readonly isResource: boolean;
+}
+
 /** Reads a parsed file, a rule or a piece of its pattern per step; undefined if it has no usable domain. */
-export function* readFile(file: SourceFile, regexes: Regexes, log: ProblemLog): LongWork<FileDraft | undefined> {
+export function* readFile(
+  file: SourceFile,
+  { regexes, defaults }: ReadContext,
+  log: ProblemLog,
+): LongWork<FileDraft | undefined> {
   log.addAll(file.problems);
   const { root } = file;
   if (root === undefined) return undefined;
@@ -39,31 +57,33 @@ export function* readFile(file: SourceFile, regexes: Regexes, log: ProblemLog): 
     log.error(field?.value.at ?? top, "the domain is missing or empty; every file needs one, as callers name it");
   }
   const globalLimit = readGlobalLimit(fields, log);
-  const rules = yield* readRules(fields, regexes, log);
+  const isResource = file.isResource === true;
+  const rules = yield* readRules(fields, { regexes, isResource, defaults: defaults.get(domain) }, log);
   if (domain === "") return undefined;
-  const { name, isResource = false } = file;
-  return { file: name, isResource, domain, domainAt: field?.value.at ?? top, globalLimit, rules };
+  return { file: file.name, isResource, domain, domainAt: field?.value.at ?? top, globalLimit, rules };
 }
 
-function* readRules(fields: Fields, regexes: Regexes, log: ProblemLog): LongWork<RuleDraft[]> {
+function* readRules(fields: Fields, context: FileContext, log: ProblemLog): LongWork<RuleDraft[]> {
   const rules: RuleDraft[] = [];
   for (const mapping of readMappings(fields.get("descriptors"), log)) {
-    const rule = yield* readRule(mapping, regexes, log);
+    const rule = yield* readRule(mapping, context, log);
     yield;
     if (rule !== undefined) rules.push(rule);
   }
   return rules;
 }
 
-function* readRule(mapping: MappingNode, regexes: Regexes, log: ProblemLog): LongWork<RuleDraft | undefined> {
-  const fields = readFields("rule", [mapping], log);
+function* readRule(mapping: MappingNode, context: FileContext, log: ProblemLog): LongWork<RuleDraft | undefined> {
+  const { isResource, defaults } = context;
+  const added = addedWords(mapping, isResource, defaults, log);
+  const fields = readFields("rule", added.rule === undefined ? [mapping] : [added.rule, mapping], log);
   const keyField = fields.get("key");
   const key = readText(fields, "key", log) ?? "";
   if (key === "" && (keyField === undefined || keyField.value.kind === "scalar")) {
     log.error(keyField?.value.at ?? mapping.at, "the rule's key is missing or empty");
   }
-  const patterns = yield* readPatterns(key, fields, regexes, log);
-  const limits = readLimits(fields, log);
+  const patterns = yield* readPatterns(key, fields, context.regexes, log);
+  const limits = readLimits(fields, added, log);
   const modes = readModes(fields, log);
   const draft: RuleDraft = {
     at: mapping.at,
@@ -80,8 +100,8 @@ function* readRule(mapping: MappingNode, regexes: Regexes, log: ProblemLog): Lon
     hashesValues: readSwitch(fields, "hash_values", log),
     detailedMetric: readSwitch(fields, "detailed_metric", log),
     valueToMetric: readSwitch(fields, "value_to_metric", log),
-    metadata: readMetadata(fields.get("metadata"), log),
-    children: yield* readRules(fields, regexes, log),
+    metadata: readMetadata(withoutOwnWords(fields.get("metadata"), isResource), log),
+    children: yield* readRules(fields, context, log),
   };
   checkSharing(draft, fields, log);
   checkSettings(draft, fields, log);
@@ -109,7 +129,11 @@ function readCost(fields: Fields, log: ProblemLog): CostEntry | undefined {
   return { entry, default: byDefault, max };
 }
 
-function readLimits(fields: Fields, log: ProblemLog): LimitsDraft {
+function readLimits(fields: Fields, added: AddedWords, log: ProblemLog): LimitsDraft {
+  const beside = {
+    isPostPaid: fields.given("post_paid") !== undefined,
+    hasFailurePolicy: fields.given("on_store_failure") !== undefined,
+  };
   const one = readSection(fields.get("rate_limit"), log);
   const listField = fields.given("rate_limits");
   const sections = one === undefined ? readMappings(listField, log).map((mapping) => [mapping]) : [one];
@@ -127,7 +151,7 @@ function readLimits(fields: Fields, log: ProblemLog): LimitsDraft {
   const limits: LimitDraft[] = [];
   let unlimited: Fields | undefined;
   for (const section of sections) {
-    const limitFields = readFields("limit", section, log);
+    const limitFields = readFields("limit", withAddedWords(section, added, beside), log);
     if (readSwitch(limitFields, "unlimited", log)) unlimited = limitFields;
     else {
       const limit = readLimit(limitFields, log);

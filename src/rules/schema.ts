@@ -2,11 +2,12 @@
 // checks and its messages; docs/rules-file.md shows it to people.
 
 /** The mappings that a rules file is made of. */
-export type Section = "file" | "rule" | "limit" | "global limit" | "replaces item" | "cost" | "match";
+export type Section = "file" | "defaults" | "rule" | "limit" | "global limit" | "replaces item" | "cost" | "match";
 
 /** How messages name a section, as the end of a sentence. */
 export const SECTION_TITLES: Readonly<Record<Section, string>> = {
   file: "at the top of the file",
+  defaults: "in 'defaults'",
   rule: "in a rule of 'descriptors'",
   limit: "in a rate limit",
   "global limit": "in 'global_limit'",
@@ -18,6 +19,7 @@ export const SECTION_TITLES: Readonly<Record<Section, string>> = {
 /** Where to put a key that stands in the wrong section, as the end of a sentence. */
 export const SECTION_HOMES: Readonly<Record<Section, string>> = {
   file: "at the top of the file, beside 'domain'",
+  defaults: "inside 'defaults'",
   rule: "in the rule itself, beside 'key'",
   limit: "inside 'rate_limit'",
   "global limit": "inside 'global_limit'",
@@ -28,7 +30,8 @@ export const SECTION_HOMES: Readonly<Record<Section, string>> = {
 
 /** Keys of each section. */
 export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
-  file: ["domain", "descriptors", "global_limit"],
+  file: ["domain", "descriptors", "global_limit", "defaults"],
+  defaults: ["algorithm", "on_store_failure", "sync", "retry_after_jitter"],
   rule: [
     "key",
     "value",

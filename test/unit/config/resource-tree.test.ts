@@ -167,7 +167,7 @@ function plain({ rate_limit, value, descriptors = [], ...rest }: WireDescriptor)
 function shape(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value ?? null, (key, inner) => {
-      if (["at", "stats", "unmatched", "files", "warnings"].includes(key)) return undefined;
+      if (["at", "stats", "unmatched", "files", "warnings", "chargesGivenHits"].includes(key)) return undefined;
       return inner instanceof Map ? [...inner] : inner instanceof Set ? [...inner] : inner;
     }),
   );

@@ -1,0 +1,110 @@
+// What a control plane's messages can't say: words in metadata, and the defaults that a file gives its domain.
+
+import { describe, expect, test } from "vitest";
+import { parseFile } from "../../../src/config/parse-file.ts";
+import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES } from "../../../src/core/limit.ts";
+import { compileRules } from "../../../src/rules/compile.ts";
+import { formatProblem } from "../../../src/rules/problems.ts";
+import { resourceFile, type WireDescriptor } from "../../support/resources.ts";
+import { PlainStatsBook } from "../../support/rules.ts";
+
+/** A google.protobuf.Struct as proto-loader takes it. */
+function struct(members: object): object {
+  return { fields: Object.fromEntries(Object.entries(members).map(([key, value]) => [key, wireValue(value)])) };
+}
+
+function wireValue(value: unknown): object {
+  if (typeof value === "string") return { stringValue: value };
+  if (typeof value === "number") return { numberValue: value };
+  if (typeof value === "boolean") return { boolValue: value };
+  return { structValue: struct(value as object) };
+}
+
+const LIMIT = { unit: "MINUTE", requests_per_unit: 60 };
+
+function compile(descriptors: readonly WireDescriptor[], file = "") {
+  const files = file === "" ? [] : [parseFile({ name: "beside.yaml", bytes: Buffer.from(file) })];
+  const { ruleSet, problems } = compileRules([resourceFile({ name: "r", domain: "edge", descriptors }), ...files], {
+    statsBook: new PlainStatsBook(),
+  });
+  return { rule: ruleSet?.domains.get("edge")?.root.rules[0], limits: ruleSet?.domains.get("edge")?.limits, problems };
+}
+
+const shown = (limit: Limit | undefined) =>
+  limit === undefined
+    ? undefined
+    : [
+        ALGORITHM_NAMES[limit.algorithm],
+        `${limit.amount}/${limit.windowSeconds}`,
+        limit.burst,
+        ON_STORE_FAILURE_NAMES[limit.onStoreFailure],
+        SYNC_NAMES[limit.sync],
+      ].join(" ");
+
+function withWords(words: object, more: object = {}): WireDescriptor {
+  return { key: "user", rate_limit: LIMIT, metadata: struct({ headgate: words, ...more }) };
+}
+
+describe("words in a resource's metadata", () => {
+  test.each([
+    { words: { algorithm: "token_bucket", burst: 90 }, is: "token_bucket 1/1 90 allow exact" },
+    { words: { tokens_per_second: 0.5, burst: 3 }, is: "token_bucket 1/2 3 allow exact" },
+    { words: { window: "30s", sync: "lease" }, is: "sliding_window 60/30 60 allow lease" },
+    { words: { algorithm: "fixed_window", on_store_failure: "deny" }, is: "fixed_window 60/60 60 deny exact" },
+  ])("$words", ({ words, is }) => {
+    const { limits, problems } = compile([withWords(words)]);
+    expect(problems).toEqual([]);
+    expect(shown(limits?.[0])).toBe(is);
+  });
+
+  test("of the rule count, too, and leave the other metadata alone", () => {
+    const { rule } = compile([withWords({ post_paid: true, hash_values: true }, { team: "blue" })]);
+    expect(rule).toMatchObject({ isPostPaid: true, hashesValues: true, metadata: { team: "blue" } });
+    expect(compile([withWords({ burst: 60, algorithm: "token_bucket" })]).rule?.metadata).toBeUndefined();
+  });
+
+  test.each([
+    [{ brust: 4 }, /^resource r: descriptors\[0\]\.metadata\.headgate\.brust: error: unknown key 'brust'/],
+    [{ unit: "hour" }, /headgate\.unit: error: 'unit' can't stand in metadata\. The resource has a field of its own/],
+    [{ burst: "many", algorithm: "token_bucket" }, /metadata\.headgate\.burst: error: burst: expected a whole number/],
+    [{ sync: "leese" }, /metadata\.headgate\.sync: error: sync: expected one of .*lease/],
+  ])("that make no sense refuse the set: %o", (words, line) => {
+    expect(compile([withWords(words)]).problems.map(formatProblem)).toContainEqual(expect.stringMatching(line));
+  });
+});
+
+describe("defaults of a domain", () => {
+  const DEFAULTS = "domain: edge\ndefaults: { algorithm: token_bucket, on_store_failure: local, sync: lease }\n";
+
+  test("hold for the limits of a control plane and of files, where they say nothing else", () => {
+    const file = `${DEFAULTS}descriptors:
+  - { key: a, on_store_failure: deny, rate_limit: { unit: hour, requests_per_unit: 3600, algorithm: fixed_window } }
+  - { key: b, post_paid: true, rate_limit: { tokens_per_second: 2 } }
+`;
+    const { limits, problems } = compile(
+      [{ key: "user", rate_limit: LIMIT }, withWords({ sync: "share" })].slice(0, 1),
+      file,
+    );
+    expect(problems.map(formatProblem)).toEqual([]);
+    expect(limits?.map(shown)).toEqual([
+      "token_bucket 1/1 60 local lease",
+      "fixed_window 3600/3600 3600 deny lease",
+      "token_bucket 2/1 2 local exact",
+    ]);
+  });
+
+  test("give way to words in metadata, and say nothing of unlimited rules", () => {
+    const descriptors = [
+      withWords({ algorithm: "sliding_window", sync: "exact" }),
+      { key: "x", rate_limit: { unlimited: true } },
+    ];
+    const { limits, problems } = compile(descriptors, DEFAULTS);
+    expect(problems.map(formatProblem)).toEqual([]);
+    expect(limits?.map(shown)).toEqual(["sliding_window 60/60 60 local exact"]);
+  });
+
+  test("are refused where they make no sense", () => {
+    const lines = compile([], "domain: edge\ndefaults: { burst: 3, algorithm: token }\n").problems.map(formatProblem);
+    expect(lines).toContainEqual(expect.stringMatching(/beside.yaml:2:13: error: 'burst' can't stand in 'defaults'/));
+  });
+});
