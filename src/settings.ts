@@ -5,6 +5,7 @@ import { accessSync, constants } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ConfigError } from "./core/errors.ts";
+import type { HeaderDialect } from "./core/header-dialects.ts";
 import { findForeignNames } from "./settings/foreign-names.ts";
 import {
   type PostgresSettings,
@@ -15,7 +16,7 @@ import {
 import { parseRedisUrl, RedisUrlError, showRedisUrl } from "./settings/redis-address.ts";
 import { type RedisSettings, settleRedis } from "./settings/redis-settings.ts";
 import type { Setting } from "./settings/setting.ts";
-import { type HeaderDialect, type OnStoreFailureName, SETTINGS, type TableValues } from "./settings/table.ts";
+import { type OnStoreFailureName, SETTINGS, type TableValues } from "./settings/table.ts";
 
 export type { RedisSettings } from "./settings/redis-settings.ts";
 

@@ -2,14 +2,12 @@
 // into an HTTP/1.1 response: Envoy writes what it gets, line feeds included.
 
 import type { Decision } from "../core/decision.ts";
+import type { HeaderDialect } from "../core/header-dialects.ts";
 import { ALGORITHM_NAMES, type Limit, quotaOf } from "../core/limit.ts";
 import { GLOBAL_DESCRIPTOR, type Take } from "../core/take.ts";
 import { divideUp } from "../core/units.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { resetSecondsOf, retryAfterSeconds, tellsReset } from "../limiter/retry-after.ts";
-
-/** Header families: the reference's triple, the structured fields of draft-ietf-httpapi-ratelimit-headers-11, X-RateLimit. */
-export type HeaderDialect = "ratelimit" | "structured" | "x-ratelimit";
 
 export interface HeaderOptions {
   readonly dialects: readonly HeaderDialect[];
@@ -42,20 +40,10 @@ export function addHeaders(call: LimitCall, options: HeaderOptions): void {
     remaining: take.remaining,
     resetSeconds: tellsReset(take) ? resetSecondsOf(take) : undefined,
   };
-  for (const dialect of options.dialects) {
-    if (dialect === "ratelimit") addTriple(decision, options, shown);
-    else if (dialect === "x-ratelimit") addTriple(decision, X_RATELIMIT, shown);
-    else addStructured(decision, shown);
-  }
+  for (const dialect of options.dialects) ADD[dialect](decision, shown, options);
   if (!decision.overLimit || options.explainsRefusals === false) return;
   if (shown.resetSeconds !== undefined) decision.addHeader("Retry-After", String(retryAfterSeconds(take)));
   decision.addHeader("X-RateLimit-Reason", reasonOf(take));
-}
-
-/** Why a call was refused, as one word: the algorithm of the limit that governs, or the global limit. */
-export function reasonOf(take: Take): string {
-  if (take.descriptor === GLOBAL_DESCRIPTOR) return "global_limit_exceeded";
-  return `${ALGORITHM_NAMES[take.limit.algorithm]}_exceeded`;
 }
 
 const X_RATELIMIT = {
@@ -63,6 +51,19 @@ const X_RATELIMIT = {
   remainingHeader: "X-RateLimit-Remaining",
   resetHeader: "X-RateLimit-Reset",
 } as const;
+
+/** The reference's triple, the structured fields of draft-ietf-httpapi-ratelimit-headers-11, X-RateLimit. */
+const ADD: Readonly<Record<HeaderDialect, (decision: Decision, shown: Shown, options: HeaderOptions) => void>> = {
+  ratelimit: (decision, shown, options) => addTriple(decision, options, shown),
+  structured: addStructured,
+  "x-ratelimit": (decision, shown) => addTriple(decision, X_RATELIMIT, shown),
+};
+
+/** Why a call was refused, as one word: the algorithm of the limit that governs, or the global limit. */
+export function reasonOf(take: Take): string {
+  if (take.descriptor === GLOBAL_DESCRIPTOR) return "global_limit_exceeded";
+  return `${ALGORITHM_NAMES[take.limit.algorithm]}_exceeded`;
+}
 
 function addTriple(
   decision: Decision,

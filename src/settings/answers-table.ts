@@ -1,10 +1,8 @@
 // Settings of what is decided beside the rules, and of what answers carry.
 
+import { HEADER_DIALECTS } from "../core/header-dialects.ts";
 import { optional, setting, under } from "./setting.ts";
 import { BOOLEAN, decimalNumber, HEADER_NAME, listOf } from "./value-types.ts";
-
-/** The families of rate limit headers. */
-export const HEADER_DIALECTS = ["ratelimit", "structured", "x-ratelimit"] as const;
 
 export const ANSWER_SETTINGS = under("Answers", {
   compatibilityMode: setting(

@@ -1,7 +1,7 @@
 // Every setting that Headgate reads, once: name, type, default, help. settings.ts reads them, docs/settings.md lists them.
 
 import type { ON_STORE_FAILURE_NAMES } from "../core/limit.ts";
-import { ANSWER_SETTINGS, type HEADER_DIALECTS } from "./answers-table.ts";
+import { ANSWER_SETTINGS } from "./answers-table.ts";
 import { LISTENING_SETTINGS } from "./listening-table.ts";
 import { RULE_SETTINGS } from "./rules-table.ts";
 import type { Setting } from "./setting.ts";
@@ -9,8 +9,6 @@ import { STORE_SETTINGS } from "./store-table.ts";
 import { TELEMETRY_SETTINGS } from "./telemetry-table.ts";
 import { XDS_SETTINGS } from "./xds-table.ts";
 
-/** The families of rate limit headers that answers may carry. */
-export type HeaderDialect = (typeof HEADER_DIALECTS)[number];
 export type OnStoreFailureName = (typeof ON_STORE_FAILURE_NAMES)[number];
 
 /** All settings by the field that holds their value, in the order of the docs. */

@@ -4,9 +4,9 @@
 import { type DescMessage, fromBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { HEADER_DIALECTS } from "../../src/core/header-dialects.ts";
 import { GrpcStatus } from "../../src/core/unary.ts";
 import { RateLimitService } from "../../src/rls/service.ts";
-import { HEADER_DIALECTS } from "../../src/settings/answers-table.ts";
 import { loadRegistry } from "../../src/transport/load-proto.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import { requestFieldsWithMerges } from "../support/request-arbitrary.ts";

@@ -4,8 +4,8 @@
 import { type DescMessage, fromBinary, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { HEADER_DIALECTS } from "../../src/core/header-dialects.ts";
 import { RateLimitService } from "../../src/rls/service.ts";
-import { HEADER_DIALECTS } from "../../src/settings/answers-table.ts";
 import { loadRegistry } from "../../src/transport/load-proto.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
 import { runs } from "../support/runs.ts";

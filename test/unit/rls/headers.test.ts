@@ -2,8 +2,9 @@
 
 import { describe, expect, test } from "vitest";
 import { StoreError } from "../../../src/core/errors.ts";
+import type { HeaderDialect } from "../../../src/core/header-dialects.ts";
 import type { LimitCall } from "../../../src/limiter/call.ts";
-import { addHeaders, type HeaderDialect } from "../../../src/rls/headers.ts";
+import { addHeaders } from "../../../src/rls/headers.ts";
 import { addMetadata, type MetadataMode } from "../../../src/rls/metadata.ts";
 import { SeveralStores } from "../../../src/stores/sharded/several-stores.ts";
 import { type AskedDescriptor, LimiterRig } from "../../support/limiter-rig.ts";
