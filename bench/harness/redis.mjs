@@ -5,10 +5,14 @@ import { once } from "node:events";
 import { freePort } from "./free-port.mjs";
 import { pinned } from "./pin.mjs";
 
-/** Starts redis-server on a free loopback port, and on `core` only if given; resolves once it accepts connections. */
-export async function startRedis(core) {
+/**
+ * Starts redis-server on a free loopback port, and on `core` only if given, with `more` on its command line; resolves once it
+ * accepts connections.
+ */
+export async function startRedis(core, more = []) {
   const port = await freePort();
-  const server = ["redis-server", "--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+  const basics = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+  const server = ["redis-server", ...basics, ...more];
   const [command, ...args] = core === undefined ? server : pinned(core, server);
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] });
   await new Promise((resolve, reject) => {
@@ -25,6 +29,8 @@ export async function startRedis(core) {
   child.removeAllListeners("exit");
   return {
     port,
+    ports: [port],
+    pids: [child.pid],
     pid: child.pid,
     async stop() {
       child.kill("SIGTERM");

@@ -1,9 +1,9 @@
 // The whole service behind a transport, joined as src/app.ts joins it, without its HTTP port: what a call costs from bytes
 // to bytes.
 
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { temporaryFolder } from "../harness/temporary-folder.mjs";
 import { loadDist } from "./dist.mjs";
 import { rulesText } from "./rules.mjs";
 
@@ -14,16 +14,16 @@ export async function openService(env = {}, rules = "hot") {
   const { SystemClock } = await loadDist("core/clock.js");
   const { readSettings } = await loadDist("settings.js");
   const { createLogger } = await loadDist("telemetry/logger.js");
-  const { buildParts } = await loadDist("app/parts.js");
+  const { buildAppParts } = await loadDist("app/app-parts.js");
   const { RateLimitService } = await loadDist("rls/service.js");
-  const rulesDir = mkdtempSync(join(tmpdir(), "headgate-bench-"));
+  const rulesDir = temporaryFolder();
   writeFileSync(join(rulesDir, "rules.yaml"), rulesText(rules));
   const clock = new SystemClock();
   const settings = readSettings({ RULES_DIR: rulesDir, ...env });
   const logger = createLogger({ level: "warn", format: "json", clock, secrets: [] });
-  const parts = buildParts({ settings, clock, logger, version: "bench" });
+  const parts = buildAppParts({ settings, clock, logger, version: "bench" });
   await parts.reloader.start();
-  await connected(parts.store);
+  await connected(parts.storeHealth);
   if (env.BENCH_RELOAD_MS !== undefined) reloadEvery(Number(env.BENCH_RELOAD_MS), parts.reloader, rulesDir, rules);
   const { limitHeader, remainingHeader, resetHeader } = settings;
   return new RateLimitService({
@@ -44,10 +44,10 @@ function reloadEvery(ms, reloader, folder, rules) {
   }, ms);
 }
 
-async function connected(store) {
+async function connected(storeHealth) {
   const end = performance.now() + CONNECT_MS;
-  while (store.trouble() !== undefined) {
-    if (performance.now() > end) throw new Error(`the store did not connect: ${store.trouble()}`);
+  while (storeHealth.trouble() !== undefined) {
+    if (performance.now() > end) throw new Error(`the store did not connect: ${storeHealth.trouble()}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

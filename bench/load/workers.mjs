@@ -5,8 +5,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
@@ -14,6 +13,7 @@ import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { startRedis } from "../harness/redis.mjs";
 import { busyness, median, printTable, progress, writeResults } from "../harness/report.mjs";
 import { requireProgram } from "../harness/require-program.mjs";
+import { temporaryFolder } from "../harness/temporary-folder.mjs";
 import { loadDist } from "./dist.mjs";
 import { rulesText } from "./rules.mjs";
 
@@ -148,7 +148,7 @@ function pause(ms) {
 }
 
 async function startService() {
-  const rulesDir = mkdtempSync(join(tmpdir(), "headgate-bench-"));
+  const rulesDir = temporaryFolder();
   writeFileSync(join(rulesDir, "rules.yaml"), rulesText("hot"));
   const child = spawn(process.execPath, [MAIN, "serve"], {
     stdio: ["ignore", "pipe", "inherit"],
