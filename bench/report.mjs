@@ -8,7 +8,7 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { readLast, readRun } from "./harness/results.mjs";
 import { canPlan, FILL, planFleets, scriptCost } from "./load/fleet.mjs";
-import { verdictOf } from "./load/screen.mjs";
+import { besideVerdictOf, verdictOf } from "./load/screen.mjs";
 
 const DOC = resolve(import.meta.dirname, "../docs/performance.md");
 const { values, positionals } = parseArgs({
@@ -19,6 +19,7 @@ const run = readRun(positionals[0]);
 const blocks = {
   machine: machineText(run),
   figures: figuresText(run),
+  beside: besideText(run),
   rest: restText(run),
   // A quick run does not measure Redis at half load, which plans are made of.
   ...(canPlan(run.results) ? { thumb: thumbText(run), fleet: fleetText(run) } : {}),
@@ -62,6 +63,7 @@ function figuresText({ results }) {
       "",
       "us of CPU per call: yardstick, Headgate",
       "CPU ratio",
+      "us of Redis's CPU per call",
     ],
     results.shapes.map((row) => [
       row.name,
@@ -72,6 +74,23 @@ function figuresText({ results }) {
       verdictOf(row),
       `${row.yardstickCpuMicros.toFixed(1)}, ${row.cpuMicros.toFixed(1)}`,
       row.cpuRatio.toFixed(1),
+      row.redis?.cpuMicros.toFixed(1) ?? "",
+    ]),
+  );
+}
+
+function besideText({ results }) {
+  if ((results.besides ?? []).length === 0) return "Not part of this run.";
+  return table(
+    ["shape", "what", "stand-in", "Headgate", "ratio (spread)", "goal", ""],
+    results.besides.map((row) => [
+      row.name,
+      row.what,
+      `${row.others.toFixed(1)} (${row.standIn})`,
+      row.own.toFixed(1),
+      `${row.ratio.toFixed(2)} (${row.ratioLeast.toFixed(2)} to ${row.ratioMost.toFixed(2)})`,
+      row.goalMost === undefined ? "" : `at most ${row.goalMost}`,
+      besideVerdictOf(row),
     ]),
   );
 }

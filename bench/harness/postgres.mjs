@@ -3,7 +3,7 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import pg from "pg";
@@ -38,6 +38,8 @@ export async function startPostgres(core) {
   await whenAnswering(port);
   return {
     port,
+    /** The server and its backends: those there are now. */
+    pids: () => [child.pid, ...childrenOf(child.pid)],
     version: spawnSync(join(programs, "postgres"), ["--version"], { encoding: "utf8" }).stdout.trim(),
     async stop() {
       child.kill("SIGINT");
@@ -45,6 +47,14 @@ export async function startPostgres(core) {
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+function childrenOf(pid) {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
 }
 
 /** How benches reach it with pg. */

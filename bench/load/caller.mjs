@@ -5,12 +5,11 @@
 // Prints one line of JSON: calls, answers by kind, latencies in microseconds, how late the caller itself was, bytes per call,
 // and shares of a core: a caller that uses all of its own without a rate has measured itself.
 
-import { once } from "node:events";
-import { connect } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { cpuMicrosOf } from "../harness/cpu-time.mjs";
 import { frame, OPENING, templateOf, writeCall } from "./frames.mjs";
 import { openRedisCounters } from "./redis-counters.mjs";
+import { openSocket } from "./sockets.mjs";
 
 const SPOTS = 8_192;
 const BUCKET_US = 5;
@@ -27,8 +26,13 @@ const settings = {
   rate: 0,
   /** Connections beside the others that ask a thousand times a second and read no answer. */
   slowConnections: 0,
-  redisPort: 0,
-  redisPid: 0,
+  /** Ports and processes of the Redis servers whose counters are read; none without any. */
+  redisPorts: [],
+  redisPids: [],
+  /** Processes of the store whose CPU time counts. */
+  storePids: [],
+  /** Certificates, as server.mjs takes them; without them no TLS. */
+  tls: undefined,
   ...JSON.parse(process.argv[2]),
 };
 const template = templateOf(settings);
@@ -145,8 +149,7 @@ function spotOf(bytes, at) {
 }
 
 async function connectTo() {
-  const socket = connect({ port: settings.port, host: "127.0.0.1", noDelay: true });
-  await once(socket, "connect");
+  const socket = await openSocket(settings);
   socket.on("close", () => {
     throw new Error("the server closed a connection");
   });
@@ -156,8 +159,7 @@ async function connectTo() {
 
 // Asks and asks, and never reads: what it is owed fills the buffers of the system, then those of the server.
 async function openSlow() {
-  const socket = connect({ port: settings.port, host: "127.0.0.1", noDelay: true });
-  await once(socket, "connect");
+  const socket = await openSocket(settings);
   // A server may end such a connection; that is the server's right.
   socket.on("error", () => undefined);
   socket.write(OPENING);
@@ -195,7 +197,7 @@ function percentile(times, share) {
 const callers = [];
 for (let i = 0; i < settings.connections; i++) callers.push(new Caller(await connectTo()));
 for (let i = 0; i < settings.slowConnections; i++) await openSlow();
-const redis = settings.redisPort > 0 ? await openRedisCounters(settings) : undefined;
+const redis = settings.redisPorts.length > 0 ? await openRedisCounters(settings) : undefined;
 const bytesNow = () => callers.map(({ socket }) => [socket.bytesWritten, socket.bytesRead]);
 const sumOf = (rows, column) => rows.reduce((sum, row) => sum + row[column], 0);
 const wait = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
@@ -208,13 +210,17 @@ counts = true;
 const countsFromMs = performance.now();
 const bytesBefore = bytesNow();
 const redisBefore = redis?.read();
-const [ownBefore, serverBefore] = [process.pid, settings.serverPid].map(cpuMicrosOf);
+const cpuNow = () => [process.pid, settings.serverPid].map(cpuMicrosOf);
+const storeCpuNow = () => settings.storePids.map(cpuMicrosOf).reduce((sum, one) => sum + one, 0);
+const [ownBefore, serverBefore] = cpuNow();
+const storeBefore = storeCpuNow();
 await Promise.all([paced, wait(settings.seconds)]);
 counts = false;
 const bytesAfter = bytesNow();
 const redisAfter = redis?.read();
 const seconds = (performance.now() - countsFromMs) / 1_000;
-const [ownAfter, serverAfter] = [process.pid, settings.serverPid].map(cpuMicrosOf);
+const [ownAfter, serverAfter] = cpuNow();
+const storeAfter = storeCpuNow();
 const { calls, allowed, overLimit, errors } = tally;
 const report = {
   perSecond: calls / seconds,
@@ -232,6 +238,7 @@ const report = {
   cpuMicrosPerCall: (serverAfter - serverBefore) / calls,
   serverCpu: (serverAfter - serverBefore) / 1e6 / seconds,
   ownCpu: (ownAfter - ownBefore) / 1e6 / seconds,
+  storeMicrosPerCall: (storeAfter - storeBefore) / calls,
   redis: redis === undefined ? undefined : redis.perCall(await redisBefore, await redisAfter, calls),
 };
 process.stdout.write(`${JSON.stringify(report)}\n`, () => process.exit(0));

@@ -19,8 +19,8 @@ const MIXES = [
 ];
 const RATES = [100_000, 10_000_000];
 const SHARDS_MOST = 4_096;
-/** Of a Redis Cluster, which is what several shards are: a script call there is for one of them. */
-const HASH_SLOTS = 16_384;
+/** Hash tags of a Redis Cluster, which is what several shards are, for each of them: a script call is for one tag. */
+const TAGS_PER_SHARD = 8;
 
 /** Whether a run has all that plans are made of. */
 export function canPlan({ shapes, tails = [] }) {
@@ -71,12 +71,12 @@ function plan({ rate, name, shares, shapes, costOf, takesPerTurn }) {
   };
 }
 
-// One server gets a turn's takes in one call, a cluster's in one per hash slot, each with its own cost: the least number of
+// One server gets a turn's takes in one call, a cluster's in one per hash tag, each with its own cost: the least number of
 // shards that carries all of it.
 function shardsFor({ exactRate, otherMicros, takes, costOf }) {
   if (exactRate + otherMicros === 0) return { shards: 0, together: 0 };
   for (let shards = 1; shards <= SHARDS_MOST; shards++) {
-    const places = shards === 1 ? 1 : HASH_SLOTS;
+    const places = shards === 1 ? 1 : shards * TAGS_PER_SHARD;
     const calls = places * (1 - (1 - 1 / places) ** takes);
     const together = takes / calls;
     const cores = (exactRate * costOf(together) + otherMicros) / 1e6;

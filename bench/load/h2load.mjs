@@ -39,6 +39,8 @@ export async function startServer(kind, { profile = false, env = {} } = {}) {
     pid: child.pid,
     cpuMicros: () => cpuMicrosOf(child.pid),
     async stop() {
+      // One that has ended by itself says so no more.
+      if (child.exitCode !== null) return;
       child.kill("SIGTERM");
       await once(child, "exit");
     },

@@ -23,14 +23,15 @@ export async function measureShape(shape, { servers, rounds, seconds }) {
   return summaryOf(shape, runs);
 }
 
-async function measureOnce(who, shape, { servers, seconds }) {
+/** One run of a shape on one of its servers. */
+export async function measureOnce(who, shape, { servers, seconds }) {
   const server = await servers.take(who, shape);
   const warmUpSeconds = server.isWarm ? WARM_UP_AGAIN_SECONDS : WARM_UP_SECONDS;
   const all = { ...shape, seconds, warmUpSeconds };
   try {
     if (shape.by === "envoy") return await throughEnvoy(server, all);
     if (shape.by === "caller")
-      return checked(await call(server, { ...all, ...(await redisOf(servers, who, shape)) }), shape);
+      return checked(await call(server, { ...all, ...(await placesOf(servers, who, shape)) }), shape);
     // h2load looks at HTTP statuses, which errors of gRPC have too, so a caller that reads answers goes first.
     if (!server.isWarm)
       checked(await call(server, { ...shape, connections: 1, seconds: 0.3, warmUpSeconds: 0 }), shape);
@@ -40,11 +41,13 @@ async function measureOnce(who, shape, { servers, seconds }) {
   }
 }
 
-/** Where caller.mjs finds the Redis of a shape, if it has one. */
-export async function redisOf(servers, who, shape) {
-  if (shape.store !== "redis" || who === "yardstick") return {};
-  const { port, pid } = await servers.redis();
-  return { redisPort: port, redisPid: pid };
+/** What caller.mjs has to know of a shape's store and certificates. */
+export async function placesOf(servers, who, shape) {
+  const tls = servers.tls(shape);
+  if (shape.store === undefined || who === "yardstick") return { tls };
+  const { ports, pids } = await servers.store(shape);
+  const isRedis = shape.store !== "postgres";
+  return { tls, storePids: pids, ...(isRedis ? { redisPorts: ports, redisPids: pids } : {}) };
 }
 
 async function throughEnvoy(server, shape) {

@@ -1,5 +1,5 @@
 // `npm run bench:load`: every shape of shapes.mjs on the yardstick and on the service in turn, several rounds, as ratios, with
-// the goals beside them; then what 10,000 rules cost beside 10, the tail at half of the load that saturates, and the two
+// the goals beside them; then what stores are asked for beside other ways to ask them, what 10,000 rules cost beside 10, the tail at half of the load that saturates, and the two
 // goals of the memory store.
 //   node bench/load/run.mjs [--quick] [--rounds 3] [--seconds 2] [--only TEXT] [--no-tail] [--profile] [--name NAME]
 // --quick measures only what has a goal, in some 90 seconds, on servers that it keeps. --profile has node write CPU profiles
@@ -11,10 +11,11 @@ import { parseArgs, promisify } from "node:util";
 import { isPinned } from "../harness/pin.mjs";
 import { busyness, progress, tell, writeResults } from "../harness/report.mjs";
 import { requireProgram } from "../harness/require-program.mjs";
+import { measureBeside } from "./beside.mjs";
 import { measureRuleCounts, measureShape } from "./measure.mjs";
-import { showRest, showShapes, verdictOf } from "./screen.mjs";
+import { besideLine, showRest, showShapes, verdictOf } from "./screen.mjs";
 import { Servers } from "./servers.mjs";
-import { SHAPES, TAILS } from "./shapes.mjs";
+import { BESIDE, SHAPES, TAILS } from "./shapes.mjs";
 import { measureTail } from "./tail.mjs";
 
 const { values } = parseArgs({
@@ -31,22 +32,29 @@ const { values } = parseArgs({
 const rounds = Number(values.rounds ?? 3);
 const seconds = Number(values.seconds ?? (values.quick ? 1 : 2));
 const shapes = SHAPES.filter(({ name, goal }) => name.includes(values.only) && (!values.quick || goal !== undefined));
+const besides = BESIDE.filter(({ name }) => name.includes(values.only) && !values.quick);
 const isWhole = values.only === "" && !values["no-tail"];
 
 requireProgram("h2load");
-if (shapes.some(({ store }) => store === "redis")) requireProgram("redis-server");
+if ([...shapes, ...besides].some(({ store }) => store === "redis" || store === "cluster"))
+  requireProgram("redis-server");
 
 const before = busyness();
 const startMs = performance.now();
 const servers = new Servers({ isKept: values.quick, profile: values.profile });
 const keptServers = new Servers({ isKept: true });
-const found = { shapes: [], tails: [] };
+const found = { shapes: [], besides: [], tails: [] };
 try {
   for (const shape of shapes) {
     const row = await measureShape(shape, { servers, rounds, seconds });
     found.shapes.push(row);
     const goal = row.goal === undefined ? "" : `, goal ${row.goal}: ${verdictOf(row)}`;
     tell(`${found.shapes.length} of ${shapes.length}: ${row.name}: ${row.ratio.toFixed(1)} times the yardstick${goal}`);
+  }
+  for (const shape of besides) {
+    const rows = await measureBeside(shape, { servers, rounds, seconds });
+    found.besides.push(...rows);
+    for (const row of rows) tell(besideLine(row));
   }
   if (isWhole && !values.quick) found.ruleCounts = await measureRuleCounts({ servers: keptServers, seconds: 1 });
   const tails = TAILS.filter(({ goalMs }) => isWhole && (!values.quick || goalMs !== undefined));

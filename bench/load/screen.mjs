@@ -20,6 +20,7 @@ export function showShapes(title, shapes) {
       ratio: row.ratio.toFixed(1),
       spread: `${row.ratioLeast.toFixed(1)}..${row.ratioMost.toFixed(1)}`,
       "us of CPU": `${row.yardstickCpuMicros.toFixed(1)} / ${row.cpuMicros.toFixed(1)}`,
+      "us of Redis": row.redis === undefined ? "" : row.redis.cpuMicros.toFixed(1),
       "CPU ratio": `${row.cpuRatio.toFixed(1)} (${row.cpuRatioLeast.toFixed(1)}..${row.cpuRatioMost.toFixed(1)})`,
       "p99 ms": row.p99Us === undefined ? "" : (row.p99Us / 1_000).toFixed(1),
       goal: row.goal === undefined ? "" : `>= ${row.goal}`,
@@ -28,9 +29,22 @@ export function showShapes(title, shapes) {
   );
 }
 
-/** Prints the other figures: how rules cost, the tail, and the memory store's. */
-export function showRest({ ruleCounts, tails, takes = [] }) {
-  const lines = [];
+/** A figure beside a stand-in's, in one line. */
+export function besideLine(row) {
+  const { name, what, standIn, others, own, ratio, ratioLeast, ratioMost, goalMost } = row;
+  const goal = goalMost === undefined ? "" : `, goal <= ${goalMost}: ${besideVerdictOf(row)}`;
+  return `${name}: ${what}: ${own.toFixed(1)} beside ${others.toFixed(1)} (${standIn}), ${ratio.toFixed(2)} of it (${ratioLeast.toFixed(2)}..${ratioMost.toFixed(2)})${goal}`;
+}
+
+/** "met" or "MISSED"; "" without a goal. */
+export function besideVerdictOf({ goalMost, ratio }) {
+  if (goalMost === undefined) return "";
+  return ratio <= goalMost ? "met" : "MISSED";
+}
+
+/** Prints the other figures: what is measured beside stand-ins, how rules cost, the tail, and the memory store's. */
+export function showRest({ besides = [], ruleCounts, tails, takes = [] }) {
+  const lines = besides.map(besideLine);
   if (ruleCounts !== undefined) {
     const { few, many, growth, growthLeast, growthMost, goalMost } = ruleCounts;
     const verdict = growth <= goalMost ? "met" : "MISSED";

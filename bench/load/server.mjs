@@ -1,18 +1,20 @@
 // One server under load, in a process of its own: `node bench/load/server.mjs KIND` listens on a free port of the loopback
 // and prints it. Kinds are the keys of SERVERS. SIGTERM ends it, so that a CPU profile is written.
 
+import { readFileSync } from "node:fs";
 import { loadPackageDefinition, Server, ServerCredentials } from "@grpc/grpc-js";
 import { loadDist } from "./dist.mjs";
 import { openService } from "./service.mjs";
+import { OK_ANSWER, openIncrements, openUpdates } from "./stand-ins.mjs";
 
 const { SystemClock } = await loadDist("core/clock.js");
 const { HealthState } = await loadDist("core/health.js");
 const { loadProto, SHOULD_RATE_LIMIT_PATH } = await loadDist("transport/load-proto.js");
 const { startGrpcServer } = await loadDist("transport/grpc-server.js");
 const { startFastLane } = await loadDist("transport/fast-lane/fast-lane-server.js");
+const { TlsFiles } = await loadDist("transport/tls-files.js");
 
-/** OK for one descriptor on the wire, so that empty handlers send about as much as the service. */
-const OK_ANSWER = Uint8Array.of(0x08, 1, 0x12, 2, 0x08, 1);
+/** Sends about as much as the service. */
 const EMPTY = { handle: (_message, _deadlineUs, reply) => reply.ok(OK_ANSWER) };
 
 const SERVERS = {
@@ -25,7 +27,18 @@ const SERVERS = {
   /** Rules by their name in rules.mjs, and settings (REDIS_URL, ...), from the environment. */
   "service, fast lane": async () =>
     startTransport(startFastLane, await openService(process.env, process.env.BENCH_RULES ?? "hot")),
+  /** On the Redis or the cluster whose ports are in the environment; stand-ins.mjs says for whom. */
+  increments: async () => startTransport(startFastLane, await openIncrements(portsGiven())),
+  /** On the PostgreSQL. */
+  updates: async () => startTransport(startFastLane, await openUpdates(...portsGiven())),
 };
+
+function portsGiven() {
+  return process.env.BENCH_STORE_PORTS.split(",").map(Number);
+}
+
+/** Files of certificates as JSON, if the shape speaks TLS: those of makeCertificates, and whether clients show one. */
+const tls = process.env.BENCH_TLS === undefined ? undefined : JSON.parse(process.env.BENCH_TLS);
 
 function startYardstick() {
   const server = new Server();
@@ -33,10 +46,25 @@ function startYardstick() {
   const answer = { overall_code: "OK", statuses: [{ code: "OK" }] };
   server.addService(service, { ShouldRateLimit: (_call, respond) => respond(null, answer) });
   return new Promise((resolve, reject) => {
-    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, port) =>
-      error === null ? resolve(port) : reject(error),
-    );
+    server.bindAsync("127.0.0.1:0", credentialsOf(), (error, port) => (error === null ? resolve(port) : reject(error)));
   });
+}
+
+function credentialsOf() {
+  if (tls === undefined) return ServerCredentials.createInsecure();
+  const [ca, certChain, privateKey] = [tls.caFile, tls.certFile, tls.keyFile].map((file) => readFileSync(file));
+  return ServerCredentials.createSsl(
+    tls.isMutual ? ca : null,
+    [{ cert_chain: certChain, private_key: privateKey }],
+    tls.isMutual,
+  );
+}
+
+function tlsFiles() {
+  if (tls === undefined) return undefined;
+  const { certFile, keyFile, caFile, isMutual } = tls;
+  const names = { certFile, keyFile, clientCaFile: isMutual ? caFile : undefined, clientName: undefined };
+  return new TlsFiles(names, { renewed: () => undefined, refused: (why) => console.error(why) });
 }
 
 async function startTransport(start, handler) {
@@ -53,6 +81,7 @@ async function startTransport(start, handler) {
     maxConcurrentStreams: 4_096,
     maxMessageBytes: 1_048_576,
     inFlightMax: 10_000,
+    tls: tlsFiles(),
     observer: { handlerFailed: (path, error) => console.error(path, error), overloaded: () => undefined },
   });
   return port;

@@ -6,8 +6,9 @@ const USUAL = { connections: 4, streams: 50 };
 /**
  * `by` h2load sends one message again and again; `by` caller sends what varies (caller.mjs); `by` envoy is h2load in front of
  * an Envoy that asks the server, and there only `us of CPU` and its ratio speak of the server: the rest of the time is
- * Envoy's. `rules` names a rule file of rules.mjs, `store` says where the buckets are ("redis", "postgres"; else memory). `goal` is the least ratio to the yardstick;
- * shapes without one are for looking.
+ * Envoy's. `rules` names a rule file of rules.mjs, `store` says where the buckets are ("redis", "cluster", "postgres"; else
+ * memory), `tls` how both servers are secured ("server", "mutual"). `goal` is the least ratio to the yardstick; shapes
+ * without one are for looking.
  */
 export const SHAPES = [
   { name: "memory, hot key", by: "h2load", ...USUAL, rules: "hot", goal: 9 },
@@ -44,6 +45,27 @@ export const SHAPES = [
     store: "postgres",
   },
   { name: "PostgreSQL, hot key, lease", by: "caller", ...USUAL, rules: "lease", store: "postgres" },
+  {
+    name: "Redis Cluster of three, exact, 10,000 keys",
+    by: "caller",
+    ...USUAL,
+    rules: "hot",
+    message: "spread",
+    keys: 10_000,
+    store: "cluster",
+  },
+  // What envoyproxy/ratelimit reaches on the yardstick's machine.
+  {
+    name: "Redis, one call at a time",
+    by: "caller",
+    connections: 1,
+    streams: 1,
+    rules: "hot",
+    store: "redis",
+    goal: 0.95,
+  },
+  { name: "memory, hot key, TLS", by: "caller", ...USUAL, rules: "hot", tls: "server", goal: 9 },
+  { name: "memory, hot key, mutual TLS", by: "caller", ...USUAL, rules: "hot", tls: "mutual", goal: 9 },
   { name: "memory, one call at a time", by: "h2load", connections: 1, streams: 1, rules: "hot", goal: 2.5 },
   { name: "memory, 64 connections x 1 stream", by: "h2load", connections: 64, streams: 1, rules: "hot" },
   { name: "memory, 1,000 connections x 1 stream", by: "caller", connections: 1_000, streams: 1, rules: "hot" },
@@ -79,6 +101,52 @@ export const SHAPES = [
     slowConnections: 8,
   },
   { name: "memory, asked by Envoy", by: "envoy", ...USUAL, rules: "hot" },
+];
+
+/** 128 callers on four connections, 14,000 calls a second: a rate that most fleets run at. */
+const FLEET = {
+  by: "caller",
+  connections: 4,
+  streams: 32,
+  rate: 14_000,
+  rules: "minute",
+  message: "spread",
+  keys: 10_000,
+};
+
+/**
+ * What is measured beside a stand-in for another way (stand-ins.mjs): for each figure the most that Headgate's may be of the
+ * stand-in's.
+ */
+export const BESIDE = [
+  { name: "Redis, 14,000 calls/s", ...FLEET, store: "redis", standIn: "increments", goals: { storeMicrosPerCall: 1 } },
+  {
+    name: "Redis Cluster of three, 14,000 calls/s",
+    ...FLEET,
+    store: "cluster",
+    standIn: "increments",
+    goals: { storeMicrosPerCall: 1 },
+  },
+  {
+    name: "Redis, one call at a time",
+    ...FLEET,
+    connections: 1,
+    streams: 1,
+    rate: 0,
+    store: "redis",
+    standIn: "increments",
+    goals: { p50Us: 1.05, storeMicrosPerCall: undefined },
+  },
+  {
+    name: "PostgreSQL, exact, 10,000 keys",
+    ...FLEET,
+    streams: 50,
+    rate: 0,
+    rules: "hot",
+    store: "postgres",
+    standIn: "updates",
+    goals: { storeMicrosPerCall: 1.5, cpuMicrosPerCall: 1.5 },
+  },
 ];
 
 /** Calls per CPU second must not fall with the number of rules: the same ten keys, asked of few and of many rules. */

@@ -5,7 +5,7 @@
 
 import { median, progress } from "../harness/report.mjs";
 import { call, load } from "./h2load.mjs";
-import { redisOf, spreadOf } from "./measure.mjs";
+import { placesOf, spreadOf } from "./measure.mjs";
 
 /** Enough calls under way that none has to wait for a place while the server is quick. */
 const STREAMS_MAX = 2_000;
@@ -19,7 +19,7 @@ export async function measureTail(shape, { servers, rounds, seconds }) {
     const ask = { ...shape, seconds };
     const most = shape.by === "h2load" ? await load(server, ask) : await call(server, ask);
     const rate = Math.round(most.perSecond / 2);
-    const counters = await redisOf(servers, "service", shape);
+    const counters = await placesOf(servers, "service", shape);
     runs.push(await call(server, { ...ask, ...counters, streams: STREAMS_MAX, rate }));
     runs.at(-1).rate = rate;
     await servers.giveBack(server);
