@@ -12,7 +12,9 @@ class Peer implements TurnTaker {
   work = 0;
   done = 0;
   readonly #turns: HandedTurns;
-  constructor(turns: HandedTurns) {
+  readonly address: string;
+  constructor(turns: HandedTurns, address = "") {
+    this.address = address;
     this.#turns = turns;
   }
   takeTurn(): boolean {
@@ -57,6 +59,44 @@ describe("places", () => {
       }),
       { numRuns: runs(200) },
     );
+  });
+});
+
+describe("places of several addresses", () => {
+  const act = fc.record({ peer: fc.nat(11), opens: fc.boolean() });
+  test("are shared out by address first: who has two less than another gets one, on however many connections", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 20 }), fc.array(act, { maxLength: 300 }), (max, acts) => {
+        const turns = new HandedTurns(max);
+        const peers = Array.from({ length: 12 }, (_, i) => new Peer(turns, `host ${i % 3}`));
+        const at = (address: string) => peers.filter((peer) => peer.address === address);
+        const heldAt = (address: string) => at(address).reduce((sum, { streams }) => sum + streams, 0);
+        for (const { peer: index, opens } of acts) {
+          const peer = peers[index] as Peer;
+          if (!opens) {
+            peer.drop();
+            continue;
+          }
+          const others = peers.filter(({ address }) => address !== peer.address).map(({ address }) => heldAt(address));
+          const isOtherFuller = Math.max(...others) > heldAt(peer.address) + 1;
+          const isOwnFuller = Math.max(...at(peer.address).map(({ streams }) => streams)) > peer.streams + 1;
+          const isDue = turns.streams < max || isOtherFuller || isOwnFuller;
+          expect(peer.open()).toBe(isDue);
+          expect(turns.streams).toBe(peers.reduce((sum, { streams }) => sum + streams, 0));
+          expect(turns.streams).toBeLessThanOrEqual(max);
+        }
+      }),
+      { numRuns: runs(200) },
+    );
+  });
+
+  test("leave one for a newcomer from elsewhere while one host holds one on each of all connections", () => {
+    const turns = new HandedTurns(768);
+    const greedy = Array.from({ length: 768 }, () => new Peer(turns, "greedy"));
+    for (const peer of greedy) peer.open();
+    const newcomer = new Peer(turns, "other");
+    expect([newcomer.open(), turns.streams]).toEqual([true, 768]);
+    expect(new Peer(turns, "greedy").open()).toBe(false);
   });
 });
 

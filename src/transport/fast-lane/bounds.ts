@@ -17,8 +17,8 @@ export interface Bounds {
   /** Streams per connection that grpc-js answers; more are refused. A client has one watch, a tool one of reflection. */
   readonly handedStreamsMax: number;
   /**
-   * The same for all connections together; the connection with most of them loses one (RESOURCE_EXHAUSTED), or the newcomer
-   * is refused. Each holds some 100 KB with its session, and up to three windows of 64 KiB. grpc-js: none; Envoy: none.
+   * The same for all connections together; the address with most of them loses one (RESOURCE_EXHAUSTED), of several connections
+   * the one with most, or the newcomer is refused. Each holds some 100 KB with its session, and up to three windows of 64 KiB. grpc-js: none; Envoy: none.
    */
   readonly handedStreamsTotalMax: number;
   /** Bytes that the header fields of such a stream may count for; it is turned away. gRPC's own hard limit. */

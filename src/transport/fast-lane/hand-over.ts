@@ -24,6 +24,7 @@ export interface HandOverOwner extends StreamOwner {
 
 export class HandOver implements TurnTaker {
   turns = 0;
+  readonly address: string;
   readonly #connection: HandOverOwner;
   readonly #turns: HandedTurns;
   #session: ClientHttp2Session | undefined;
@@ -35,6 +36,7 @@ export class HandOver implements TurnTaker {
   constructor(connection: HandOverOwner) {
     this.#connection = connection;
     this.#turns = connection.lane.handedTurns;
+    this.address = connection.socket.remoteAddress ?? "";
   }
 
   get streams(): number {

@@ -157,7 +157,7 @@ export class HandedStream extends Stream {
   displace(): boolean {
     return this.#giveUp(
       GrpcStatus.resourceExhausted,
-      "too many streams are open, and this connection has most of them",
+      "too many streams are open, and this address or connection has most of them",
     );
   }
 

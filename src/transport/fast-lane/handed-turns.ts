@@ -6,6 +6,8 @@
 export interface TurnTaker {
   /** Streams of it that grpc-js has, or is about to get. */
   readonly streams: number;
+  /** Where its peer is; the same for all that come from one host. */
+  readonly address: string;
   /** Turns that it has taken; counted here. */
   turns: number;
   /** Does the next piece of work; returns whether more waits. */
@@ -25,8 +27,9 @@ export class HandedTurns {
   readonly #streamsMax: number;
   // Connections with work, in the order in which they came to have it, or had their last turn.
   readonly #waiting = new Set<TurnTaker>();
-  // Connections with streams.
+  // Connections with streams, and how many streams each address has.
   readonly #holders = new Set<TurnTaker>();
+  readonly #byAddress = new Map<string, number>();
   readonly #run = () => this.#takeTurn();
   // Begun in this turn; and who waits to read on in a later one.
   #begun = 0;
@@ -78,26 +81,43 @@ export class HandedTurns {
   }
 
   /**
-   * Whether a connection may have one more stream. If there is no room for any, whoever has most gives one up, unless
-   * `taker` would then have as many: a flood costs the flooder, and newcomers don't drive out each other.
+   * Whether a connection may have one more stream. If there is no room for any, the address that has most gives one up, unless
+   * that of `taker` would then have as many; then its own fullest connection does, by the same rule. So a flood costs the
+   * flooder, be it one stream on each of many connections, and newcomers don't drive out each other.
    */
   mayOpen(taker: TurnTaker): boolean {
     if (this.streams < this.#streamsMax) return true;
-    let fullest: TurnTaker | undefined;
-    for (const holder of this.#holders) if (holder.streams > (fullest?.streams ?? 0)) fullest = holder;
-    if (fullest === undefined || fullest.streams <= taker.streams + 1) return false;
+    let address = taker.address;
+    const own = this.#byAddress.get(address) ?? 0;
+    let most = own + 1;
+    for (const [other, streams] of this.#byAddress) if (streams > most) [address, most] = [other, streams];
+    const fullest = this.#fullestAt(address);
+    if (fullest === undefined) return false;
+    if (address === taker.address && fullest.streams <= taker.streams + 1) return false;
     return fullest.displaceOne();
+  }
+
+  #fullestAt(address: string): TurnTaker | undefined {
+    let fullest: TurnTaker | undefined;
+    for (const holder of this.#holders) {
+      if (holder.address === address && holder.streams > (fullest?.streams ?? 0)) fullest = holder;
+    }
+    return fullest;
   }
 
   noteOpened(taker: TurnTaker): void {
     this.streams++;
     this.#holders.add(taker);
+    this.#byAddress.set(taker.address, (this.#byAddress.get(taker.address) ?? 0) + 1);
   }
 
   /** To be called after `taker.streams` has fallen. */
   noteGone(taker: TurnTaker): void {
     this.streams--;
     if (taker.streams === 0) this.#holders.delete(taker);
+    const left = (this.#byAddress.get(taker.address) ?? 0) - 1;
+    if (left > 0) this.#byAddress.set(taker.address, left);
+    else this.#byAddress.delete(taker.address);
   }
 
   #takeTurn(): void {
