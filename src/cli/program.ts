@@ -7,6 +7,7 @@ import { addBuckets } from "./buckets.ts";
 import { addMirror } from "./mirror.ts";
 import { addReferenceCommands } from "./reference-commands.ts";
 import { addSimulate } from "./simulate.ts";
+import { addSuggest } from "./suggest.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
 import { addTest } from "./test.ts";
 
@@ -60,6 +61,7 @@ export function buildProgram(options: ProgramOptions): Command {
   addBuckets(program, terminal);
   addMirror(program, terminal, options.untilStopped);
   addSimulate(program, terminal);
+  addSuggest(program, terminal);
   addTest(program, terminal, options.untilStopped);
   addReferenceCommands(program, terminal);
   return program;

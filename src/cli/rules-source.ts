@@ -67,7 +67,8 @@ export function compileNode(file: string, root: SourceNode, settings: Settings):
   return compileRules([{ name: file, root, problems: [] }], compileOptions(settings));
 }
 
-function compileOptions(settings: Settings): CompileOptions {
+/** What rules of a command are compiled with. */
+export function compileOptions(settings: Settings): CompileOptions {
   return {
     statsBook: NO_STATS,
     compatible: settings.compatibilityMode,

@@ -2,7 +2,6 @@
 
 import { stat } from "node:fs/promises";
 import { SystemClock } from "../core/clock.ts";
-import { ConfigError } from "../core/errors.ts";
 import { visible, visibleJson } from "../core/visible.ts";
 import { formatProblem } from "../rules/problems.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
@@ -13,6 +12,7 @@ import { type Progress, simulate } from "../simulate/simulate.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";
 import type { LineCounts } from "../simulate/sources/open-calls.ts";
 import type { FileChoiceFlags } from "./call-options.ts";
+import { orTrouble } from "./or-trouble.ts";
 import { decidingSettings, loadChosen } from "./rules-source.ts";
 import { simulationText } from "./simulation-text.ts";
 import { paint, type Terminal } from "./terminal.ts";
@@ -82,18 +82,6 @@ async function rulesAt(
   const where = path === undefined ? "the rules" : `the rules in ${visible(path)}`;
   terminal.err(`${paint(terminal, "red", `${where} can't be used`)}\n`);
   return undefined;
-}
-
-/** The result; undefined, and exit code 2, if files can't be used: said on standard error. */
-async function orTrouble<T>(terminal: Terminal, work: Promise<T>): Promise<T | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    terminal.err(`${paint(terminal, "red", visible(error.message))}\n`);
-    terminal.setExitCode(2);
-    return undefined;
-  }
 }
 
 function refusedShare({ calls, changes }: SimulationReport): number {

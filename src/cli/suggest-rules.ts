@@ -1,0 +1,157 @@
+// Suggests limits, simulates them, and prints rule files that say what came of it.
+
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { compileFiles } from "../config/load.ts";
+import { SystemClock } from "../core/clock.ts";
+import { ConfigError } from "../core/errors.ts";
+import { visible } from "../core/visible.ts";
+import { formatProblem } from "../rules/problems.ts";
+import type { RuleSet } from "../rules/rule-set.ts";
+import type { LimitReport } from "../simulate/report.ts";
+import { simulate } from "../simulate/simulate.ts";
+import type { Mapping } from "../simulate/sources/mapping.ts";
+import { LineCounts, openCalls } from "../simulate/sources/open-calls.ts";
+import { rulesText } from "../simulate/suggest/rules-text.ts";
+import type { Shape } from "../simulate/suggest/shapes.ts";
+import { type Suggestion, suggest } from "../simulate/suggest/suggest.ts";
+import type { FileChoiceFlags } from "./call-options.ts";
+import { orTrouble } from "./or-trouble.ts";
+import { compileOptions, decidingSettings } from "./rules-source.ts";
+import { count, paint, type Terminal } from "./terminal.ts";
+import { virtualSettings } from "./virtual-settings.ts";
+
+export interface SuggestFlags extends FileChoiceFlags {
+  readonly percentile: number;
+  readonly headroom: number;
+  readonly out?: string;
+}
+
+export interface SuggestRulesOptions {
+  readonly files: readonly string[];
+  readonly flags: SuggestFlags;
+  readonly mapping: Mapping | undefined;
+}
+
+interface DomainFile {
+  readonly domain: string;
+  readonly text: string;
+}
+
+/** Suggests rules for the files. Exit code 0, 1 if no call needs a rule, 2 if files can't be used or written. */
+export async function suggestRules(options: SuggestRulesOptions, terminal: Terminal): Promise<void> {
+  const made = await orTrouble(terminal, makeFiles(options, terminal));
+  if (made === undefined) return;
+  if (made.length === 0) {
+    terminal.err("no call has a descriptor that a rule could stand for\n");
+    terminal.setExitCode(1);
+    return;
+  }
+  const { out } = options.flags;
+  const [first] = made;
+  if (out !== undefined) await orTrouble(terminal, writeFiles(made, out, terminal));
+  else if (made.length === 1 && first !== undefined) terminal.out(first.text);
+  else {
+    const names = made.map(({ domain }) => visible(domain)).join(", ");
+    terminal.err(
+      `${paint(terminal, "red", `a file holds one domain, and there are ${made.length} (${names}): give --out`)}\n`,
+    );
+    terminal.setExitCode(2);
+  }
+}
+
+async function makeFiles(
+  { files, flags, mapping }: SuggestRulesOptions,
+  terminal: Terminal,
+): Promise<readonly DomainFile[]> {
+  const settings = decidingSettings(terminal.env);
+  const calls = { files, mapping, lateMaxUs: flags.late * 1_000 };
+  // Limits that are suggested must hold for the service as it is, but never refuse for the sake of a mode.
+  const deciding = { ...virtualSettings(settings), shadowMode: false, quotaMode: false, compatible: false };
+  const compile = (shapes: readonly Shape[]) => compiled(filesOf(shapes, () => ""));
+  const suggestion = await suggest({
+    share: flags.percentile / 100,
+    headroom: flags.headroom,
+    settings: deciding,
+    compile,
+    openCalls: () => openCalls(calls, new LineCounts()),
+  });
+  if (suggestion.shapes.length === 0) return [];
+  const { report } = await simulate({
+    ...calls,
+    ruleSet: compile(suggestion.shapes),
+    settings: deciding,
+    clock: new SystemClock(),
+    onProgress: () => undefined,
+  });
+  const outcomes = new Map(report.limits.map((limit) => [limit.limit, limit]));
+  const head = headText(suggestion, flags, files);
+  return filesOf(suggestion.shapes, (shape) => noteOf(shape, outcomes)).map(({ domain, text }) => ({
+    domain,
+    text: head + text,
+  }));
+
+  // The same text is printed: what was compiled is what is checked.
+  function compiled(texts: readonly DomainFile[]): RuleSet {
+    const sources = texts.map(({ domain, text }) => ({ name: `${domain}.yaml`, bytes: Buffer.from(text) }));
+    const { ruleSet, problems } = compileFiles(
+      "suggested",
+      { files: sources, failures: [], hash: "" },
+      { ...compileOptions(settings), compatible: false },
+    );
+    if (ruleSet === undefined) {
+      throw new ConfigError(
+        "CONFIG_RULES",
+        `the suggested rules can't be used: ${problems.map(formatProblem).join("; ")}`,
+      );
+    }
+    return ruleSet;
+  }
+}
+
+function filesOf(shapes: readonly Shape[], note: (shape: Shape) => string): readonly DomainFile[] {
+  const domains = new Set(shapes.map(({ domain }) => domain));
+  return [...domains].map((domain) => ({
+    domain,
+    text: rulesText(
+      domain,
+      shapes.filter((shape) => shape.domain === domain),
+      note,
+    ),
+  }));
+}
+
+function noteOf({ domain, keys, calls }: Shape, outcomes: ReadonlyMap<string, LimitReport>): string {
+  const outcome = outcomes.get(`${domain}/${keys.join("/")}`);
+  if (outcome === undefined) return count(calls, "call");
+  const { callers, callers_refused, refused, callers_exact } = outcome;
+  const refusals =
+    refused === 0
+      ? "none would have been refused"
+      : `${callers_refused} would have been refused at some time, ${count(refused, "call")} in all`;
+  return `${count(calls, "call")} of ${callers_exact ? "" : "at least "}${count(callers, "caller")}; ${refusals}`;
+}
+
+function headText({ leftOut, oneIn }: Suggestion, flags: SuggestFlags, files: readonly string[]): string {
+  const lines = [
+    `Suggested by headgate suggest from ${files.map(visible).join(", ")}:`,
+    `limits under which ${flags.percentile} % of callers would never have been refused, times ${flags.headroom}.`,
+  ];
+  if (oneIn > 1) lines.push(`One in ${oneIn} callers was looked at: there were too many for all.`);
+  if (leftOut > 0) lines.push(`${count(leftOut, "descriptor")} had keys that no rule was made for.`);
+  return lines.map((line) => `# ${line}\n`).join("");
+}
+
+async function writeFiles(files: readonly DomainFile[], folder: string, terminal: Terminal): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true });
+    for (const { domain, text } of files) {
+      const file = join(folder, `${domain.replace(/[^\w.-]/g, "_")}.yaml`);
+      await writeFile(file, text, { flag: "wx" });
+      terminal.out(`${visible(file)}\n`);
+    }
+  } catch (cause) {
+    if (!(cause instanceof Error && "code" in cause)) throw cause;
+    throw new ConfigError("CONFIG_SETTINGS", `can't write suggested rules: ${cause.message}`);
+  }
+}

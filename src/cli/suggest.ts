@@ -1,0 +1,47 @@
+// `headgate suggest`: options in, rules out. What it does is in src/simulate/suggest.
+
+import { type Command, InvalidArgumentError } from "commander";
+import { addCallOptions, mappingOf } from "./call-options.ts";
+import type { SuggestFlags } from "./suggest-rules.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** Adds the command. */
+export function addSuggest(program: Command, terminal: Terminal): void {
+  const command = program
+    .command("suggest")
+    .summary("make rules from recorded calls")
+    .description(
+      "Prints a rule file with a limit per kind of descriptor under which the chosen share of callers would never have" +
+        " been refused, and in comments what those limits would have done.",
+    )
+    .argument("<calls...>", "files of calls, as simulate reads them")
+    .option("--percentile <n>", "share of callers in percent that no limit refuses", parsePercentile, 99)
+    .option("--headroom <factor>", "what rates and bursts are multiplied by", parseHeadroom, 1.2)
+    .option("--out <directory>", "write a file per domain there, in place of printing");
+  addCallOptions(command)
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headgate suggest calls.jsonl.gz > rules/edge.yaml
+  headgate suggest --percentile 99.9 --headroom 2 calls.jsonl.gz --out rules
+`,
+    )
+    .action(async (files: readonly string[], flags: SuggestFlags) => {
+      const mapping = mappingOf(command, flags);
+      const { suggestRules } = await import("./suggest-rules.ts");
+      await suggestRules({ files, flags, mapping }, terminal);
+    });
+}
+
+function parsePercentile(text: string): number {
+  const value = /^\d{1,3}(?:\.\d{1,4})?$/.test(text) ? Number(text) : 0;
+  if (value > 0 && value <= 100) return value;
+  throw new InvalidArgumentError("Expected a number above 0 and up to 100.");
+}
+
+function parseHeadroom(text: string): number {
+  const value = /^\d{1,4}(?:\.\d{1,4})?$/.test(text) ? Number(text) : 0;
+  if (value >= 1) return value;
+  throw new InvalidArgumentError("Expected a number from 1 on.");
+}

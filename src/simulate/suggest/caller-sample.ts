@@ -1,0 +1,99 @@
+// A number for each caller, in bounded memory: when there are too many callers, half of them are forgotten by their hash, and
+// those that stay are a fair sample of all.
+
+/** Callers kept over all shapes of a run: some 100 bytes each. */
+const CALLERS_MAX = 500_000;
+const HASHES = 2 ** 32;
+
+/** Which callers are kept. Shared by all samples of a run, so that the bound holds for them together. */
+export class SampleShare {
+  readonly #samples: CallerSample[] = [];
+  readonly #callersMax: number;
+  #below = HASHES;
+  #callers = 0;
+
+  constructor(callersMax = CALLERS_MAX) {
+    this.#callersMax = callersMax;
+  }
+
+  /** One in so many callers is kept. */
+  get oneIn(): number {
+    return HASHES / this.#below;
+  }
+
+  add(sample: CallerSample): void {
+    this.#samples.push(sample);
+  }
+
+  isKept(hash: number): boolean {
+    return hash < this.#below;
+  }
+
+  /** A sample has grown by a caller. */
+  grew(): void {
+    this.#callers++;
+    while (this.#callers > this.#callersMax) {
+      this.#below /= 2;
+      this.#callers = this.#samples.reduce((sum, sample) => sum + sample.shrink(this.#below), 0);
+    }
+  }
+}
+
+/** What is known of one caller. */
+export interface SampledCaller {
+  /** The stretch of time it was counted in last, and the hits in it. */
+  stretch: number;
+  hits: number;
+  /** The most that was found of it. */
+  peak: number;
+}
+
+/** Callers of one shape. */
+export class CallerSample {
+  readonly #share: SampleShare;
+  readonly #callers = new Map<number, SampledCaller>();
+
+  constructor(share: SampleShare) {
+    this.#share = share;
+    share.add(this);
+  }
+
+  get size(): number {
+    return this.#callers.size;
+  }
+
+  /** The caller of that name, new if need be; undefined if it is none of the sample. */
+  of(name: string): SampledCaller | undefined {
+    const hash = hashOf(name, 0x811c9dc5);
+    if (!this.#share.isKept(hash)) return undefined;
+    const id = hash * 0x20_0000 + (hashOf(name, 0x1234567) >>> 11);
+    let caller = this.#callers.get(id);
+    if (caller === undefined) {
+      caller = { stretch: -1, hits: 0, peak: 0 };
+      this.#callers.set(id, caller);
+      this.#share.grew();
+    }
+    return caller;
+  }
+
+  /** Forgets callers whose hash is not below; returns how many are left. */
+  shrink(below: number): number {
+    for (const id of this.#callers.keys()) if (Math.floor(id / 0x20_0000) >= below) this.#callers.delete(id);
+    return this.#callers.size;
+  }
+
+  /** The peak that at least `share` (0 to 1) of the callers do not exceed; 0 without callers. */
+  peakOf(share: number): number {
+    const peaks = Float64Array.from([...this.#callers.values()], ({ peak }) => peak).sort();
+    return peaks[Math.max(0, Math.ceil(share * peaks.length) - 1)] ?? 0;
+  }
+}
+
+// FNV-1a and the final mix of murmur3, which spreads neighbours over all bits.
+function hashOf(text: string, seed: number): number {
+  let hash = seed;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}

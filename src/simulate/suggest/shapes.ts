@@ -1,0 +1,80 @@
+// Kinds of descriptors in a recording: domain and keys, in order. Each may become a rule, whose callers are the values.
+
+import { base64Unless, type Descriptor, type LimitRequest, textOf } from "../../core/request.ts";
+import { CallerSample, type SampleShare } from "./caller-sample.ts";
+
+/** Kinds told apart; callers choose keys, so there may be any number. */
+const SHAPES_MAX = 1_000;
+
+/** Descriptors of one domain with the same keys. */
+export class Shape {
+  readonly domain: string;
+  readonly keys: readonly string[];
+  /** Descriptors that pay: peeks, refunds and those with limits of their own are not counted. */
+  hits = 0;
+  calls = 0;
+  readonly callers: CallerSample;
+  /** What it is found to need; set after the first and after the second reading. */
+  perMinute = 0;
+  burst = 0;
+
+  constructor(domain: string, keys: readonly string[], share: SampleShare) {
+    this.domain = domain;
+    this.keys = keys;
+    this.callers = new CallerSample(share);
+  }
+}
+
+/** All of a recording. */
+export class Shapes {
+  /** Descriptors of kinds beyond the bound, and of kinds that no rule can name. */
+  leftOut = 0;
+  readonly share: SampleShare;
+  readonly #shapes = new Map<string, Shape>();
+
+  constructor(share: SampleShare) {
+    this.share = share;
+  }
+
+  /** Those with calls, the most frequent first. */
+  list(): readonly Shape[] {
+    return [...this.#shapes.values()].filter(({ calls }) => calls > 0).sort((a, b) => b.calls - a.calls);
+  }
+
+  /** The shape of a descriptor that a rule can stand for; undefined for others. Text is one-byte. */
+  of(domain: string, descriptor: Descriptor): Shape | undefined {
+    if (descriptor.entryCount === 0 || descriptor.hasOverride || descriptor.isRefund) return undefined;
+    let id = domain;
+    for (let i = 0; i < descriptor.entryCount; i++) id += `\0${descriptor.keys[i]}`;
+    let shape = this.#shapes.get(id);
+    if (shape !== undefined) return shape;
+    const keys = descriptor.keys.slice(0, descriptor.entryCount);
+    if (this.#shapes.size >= SHAPES_MAX || ![domain, ...keys].every(canBeNamed)) {
+      this.leftOut++;
+      return undefined;
+    }
+    shape = new Shape(textOf(domain), keys.map(textOf), this.share);
+    this.#shapes.set(id, shape);
+    return shape;
+  }
+}
+
+/** Hits that the descriptor pays. */
+export function hitsOf(request: LimitRequest, descriptor: Descriptor): number {
+  return descriptor.hasHits ? descriptor.hits : Math.max(1, request.hitsAddend);
+}
+
+/** The values of a descriptor as one name of its caller. */
+export function callerName(descriptor: Descriptor): string {
+  let name = "";
+  for (let i = 0; i < descriptor.entryCount; i++) {
+    const value = descriptor.values[i] as string;
+    name += `${value.length}:${value}`;
+  }
+  return name;
+}
+
+// A star in a key would make a pattern of it, and bytes that are no text can't stand in a file.
+function canBeNamed(oneByte: string): boolean {
+  return oneByte !== "" && !oneByte.includes("*") && base64Unless(oneByte) === undefined;
+}

@@ -1,0 +1,86 @@
+// Suggested limits keep their word: rule files compile without a problem, and simulated on the same calls each limit refuses no
+// larger share of its callers than was chosen.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { reportOf } from "../../src/simulate/report.ts";
+import { Simulation } from "../../src/simulate/simulation.ts";
+import { CallerSample, SampleShare } from "../../src/simulate/suggest/caller-sample.ts";
+import { rulesText } from "../../src/simulate/suggest/rules-text.ts";
+import type { Shape } from "../../src/simulate/suggest/shapes.ts";
+import { suggest } from "../../src/simulate/suggest/suggest.ts";
+import { type DrawnCall, drawnCalls } from "../support/recorded-calls.ts";
+import { PLAIN_SETTINGS } from "../support/recorded-service.ts";
+import { compileYaml } from "../support/rules.ts";
+import { runs } from "../support/runs.ts";
+
+/** What 1 - 0.9 lacks of a tenth. */
+const ROUNDING = 1e-9;
+
+function compiled(shapes: readonly Shape[]) {
+  const domains = [...new Set(shapes.map(({ domain }) => domain))];
+  const { ruleSet, problems } = compileYaml(
+    domains.map((domain) =>
+      rulesText(
+        domain,
+        shapes.filter((shape) => shape.domain === domain),
+        () => "a note",
+      ),
+    ),
+  );
+  if (ruleSet === undefined) throw new Error(JSON.stringify(problems));
+  return { ruleSet, problems };
+}
+
+async function suggested(calls: readonly DrawnCall[], share: number, headroom: number, callersMax?: number) {
+  return suggest({
+    share,
+    headroom,
+    settings: PLAIN_SETTINGS,
+    compile: (shapes) => compiled(shapes).ruleSet,
+    async *openCalls() {
+      yield calls.map(({ atUs, message }) => ({ atUs, question: message }));
+    },
+    ...(callersMax === undefined ? {} : { callersMax }),
+  });
+}
+
+describe("suggested limits", () => {
+  const share = fc.constantFrom(0.01, 0.25, 0.5, 0.75, 0.9, 0.99, 1);
+  const headroom = fc.constantFrom(1, 1.2, 3);
+
+  test("compile, and refuse no more callers than the percentile says", async () => {
+    await fc.assert(
+      fc.asyncProperty(drawnCalls(150, false), share, headroom, async (calls, chosen, room) => {
+        const { shapes } = await suggested(calls, chosen, room);
+        fc.pre(shapes.length > 0);
+        const { ruleSet, problems } = compiled(shapes);
+        expect(problems).toEqual([]);
+        const simulation = new Simulation({ ruleSet, settings: PLAIN_SETTINGS });
+        for (const { atUs, message } of calls) simulation.feed({ atUs, question: message });
+        const { limits } = reportOf(simulation);
+        expect(limits.length).toBe(shapes.length);
+        for (const limit of limits) {
+          expect(limit.callers_refused).toBeLessThanOrEqual((1 - chosen) * limit.callers + ROUNDING);
+        }
+      }),
+      { numRuns: runs(60) },
+    );
+  });
+
+  test("are made of a fair sample where there are too many callers", async () => {
+    const callers = fc.array(fc.string(), { minLength: 1, maxLength: 300 });
+    fc.assert(
+      fc.property(callers, fc.integer({ min: 1, max: 50 }), (names, callersMax) => {
+        const sampleShare = new SampleShare(callersMax);
+        const samples = [new CallerSample(sampleShare), new CallerSample(sampleShare)];
+        for (const name of names) for (const sample of samples) sample.of(name);
+        const kept = samples.map(({ size }) => size);
+        expect(kept[0]).toBe(kept[1]);
+        expect(kept[0] ?? 0).toBeLessThanOrEqual(callersMax);
+        if (new Set(names).size * 2 <= callersMax) expect(kept[0]).toBe(new Set(names).size);
+      }),
+      { numRuns: runs(100) },
+    );
+  });
+});
