@@ -1,4 +1,5 @@
 // A real redis-server of a test's own: on a free port, without files that outlive it, to be stopped, killed and paused.
+// REDIS_SERVER names another program in its place: valkey-server, or another version.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -146,7 +147,7 @@ export class RedisServer {
     await this.kill();
     const log = openSync(this.#log, "a");
     const child = ownProcess(
-      spawn("redis-server", this.#commandLine(), {
+      spawn(process.env.REDIS_SERVER ?? "redis-server", this.#commandLine(), {
         stdio: ["ignore", log, log],
         env: { ...process.env, ...this.#env },
       }),

@@ -1,0 +1,24 @@
+// Valkey is as good as Redis: what holds the store and the scripts on Redis runs once more on a real valkey-server.
+
+import { describe, expect, test } from "vitest";
+import { RedisServer } from "../support/redis-server.ts";
+import { valkeyServer } from "../support/valkey.ts";
+
+// Read by support/redis-server.ts, in this file's process alone.
+process.env.REDIS_SERVER = valkeyServer();
+
+describe("on Valkey", async () => {
+  test("the server is one", async () => {
+    const server = await RedisServer.start();
+    expect(String(await server.command("INFO", "server"))).toMatch(/^server_name:valkey/m);
+    await server.stop();
+  });
+
+  await import("./redis-store.server.test.ts");
+  await import("./cluster-store.server.test.ts");
+  await import("../property/lua-agrees.server.test.ts");
+  await import("../lua/take-all.test.ts");
+  await import("../lua/take-each.test.ts");
+  await import("../lua/lifetimes.test.ts");
+  await import("../lua/damaged-state.test.ts");
+});
