@@ -5,8 +5,10 @@ import { compileFiles, type LoadResult, loadRules } from "../config/load.ts";
 import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../core/limit.ts";
 import { LimitStats, type StatsBook } from "../core/limit-stats.ts";
 import { type CompileOptions, type CompileResult, compileRules } from "../rules/compile.ts";
-import type { SourceNode } from "../rules/source.ts";
+import { makeProblem } from "../rules/problems.ts";
+import type { SourceFile, SourceNode } from "../rules/source.ts";
 import { readSettings, type Settings } from "../settings.ts";
+import { readDump } from "../xds/dump.ts";
 
 /** Which rules to load. */
 export interface RulesChoice {
@@ -58,8 +60,25 @@ export async function loadChosen(
       namePrefix: asFolder(choice.path),
     });
   }
-  const files = [{ name: choice.path, bytes: await readFile(choice.path) }];
+  const bytes = await readFile(choice.path);
+  const resources = resourcesOf(choice.path, bytes);
+  if (resources !== undefined) {
+    const names = resources.map(({ name }) => name);
+    return { ...compileRules(resources, options), hash: "", files: names };
+  }
+  const files = [{ name: choice.path, bytes }];
   return compileFiles(choice.path, { files, failures: [], hash: "" }, options);
+}
+
+/** What a control plane has sent, if the file holds that. */
+function resourcesOf(path: string, bytes: Buffer): SourceFile[] | undefined {
+  try {
+    return readDump(bytes.toString("utf8"));
+  } catch (cause) {
+    const message = `the kept rules can't be read: ${cause instanceof Error ? cause.message : String(cause)}`;
+    const problem = makeProblem("error", { file: path, line: 1, column: 1 }, message, undefined);
+    return [{ name: path, root: undefined, problems: [problem] }];
+  }
 }
 
 /** Compiles rules that stand in another file, at their places there. */

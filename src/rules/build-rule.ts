@@ -140,7 +140,9 @@ function* buildRule(
   context: DomainContext,
 ): LongWork<Rule> {
   const { pattern, text } = patternDraft;
-  const pathElement = visible(text === "" ? draft.key : `${draft.key}=${text}`);
+  // Gateways name a route or a header by a key that is its value, too: once is enough to read.
+  const isTwice = draft.at.path !== undefined && text === draft.key;
+  const pathElement = visible(text === "" || isTwice ? draft.key : `${draft.key}=${text}`);
   const path = parent.path === "" ? pathElement : `${parent.path}/${pathElement}`;
   const statPath = [...parent.statPath, text === "" ? draft.key : `${draft.key}_${text}`];
   const hashesValues = draft.hashesValues || parent.hashesValues;

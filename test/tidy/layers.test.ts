@@ -43,6 +43,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "settings",
     "mirror",
     "telemetry",
+    "xds/dump.ts",
     "transport/load-proto.ts",
     "transport/plain-struct.ts",
   ],
