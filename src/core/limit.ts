@@ -6,6 +6,9 @@ import type { LimitStats } from "./limit-stats.ts";
 export const Algorithm = { tokenBucket: 0, slidingWindow: 1, fixedWindow: 2, slidingLog: 3 } as const;
 export type Algorithm = (typeof Algorithm)[keyof typeof Algorithm];
 
+/** What goes over the wire for a counter (Limit.isCounter) in place of its algorithm. No algorithm may have this number. */
+export const COUNTER_NUMBER = 4;
+
 /** Names of the algorithms as rule files, keys and metadata write them; the index is the Algorithm. */
 export const ALGORITHM_NAMES = ["token_bucket", "sliding_window", "fixed_window", "sliding_log"] as const;
 

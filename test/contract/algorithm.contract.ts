@@ -7,7 +7,7 @@ import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/core/units.ts";
 import { makeLimit } from "../support/builders.ts";
 import { advance, askOne, type HarnessFactory, look, SECOND_US, START_US, type StoreHarness } from "./store-harness.ts";
 
-const ALL = [Algorithm.tokenBucket, Algorithm.slidingWindow, Algorithm.fixedWindow, Algorithm.slidingLog] as const;
+const ALL = Object.values(Algorithm);
 const MONTH_SECONDS = 2_592_000;
 
 type Open = () => StoreHarness;

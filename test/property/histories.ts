@@ -68,12 +68,7 @@ export interface HistoryShape {
   readonly givesBackLate?: boolean;
 }
 
-export const ALGORITHMS = [
-  Algorithm.tokenBucket,
-  Algorithm.slidingWindow,
-  Algorithm.fixedWindow,
-  Algorithm.slidingLog,
-] as const;
+export const ALGORITHMS = Object.values(Algorithm);
 
 /** The compiler of rule files keeps sliding logs below this. */
 const LOG_AMOUNT_MAX = 10_000;

@@ -2,6 +2,7 @@
 // sql/027_take_all.sql says what they mean.
 
 import { createHash } from "node:crypto";
+import { COUNTER_NUMBER } from "../../core/limit.ts";
 import type { TakeGroup } from "../../core/take.ts";
 import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
 import { Lane } from "./lanes.ts";
@@ -18,8 +19,6 @@ const KEY_LENGTH_KEPT = 256;
 /** The mode by which take_all gives back, beside those of core/take.ts. */
 const MODE_GIVE_BACK = 6;
 const ANY_TIME = 0;
-/** What take_all calls a counter, beside the algorithms. */
-const COUNTER = 4;
 /** Hits of counters can be more than a bigint holds; no limit is that large. */
 const COST_MAX = 2 ** 62;
 
@@ -77,7 +76,7 @@ export class PostgresBatch extends Batch {
     }
     const limits: number[] = [];
     for (const { algorithm, amount, burst, windowSeconds, debtMax, isCounter } of this.limits) {
-      limits.push(isCounter ? COUNTER : algorithm, amount, burst, windowSeconds, debtMax);
+      limits.push(isCounter ? COUNTER_NUMBER : algorithm, amount, burst, windowSeconds, debtMax);
     }
     return { keys: textArray(this.keys.map(storedKey)), limits: `{${limits.join()}}`, groups: `{${numbers.join()}}` };
   }

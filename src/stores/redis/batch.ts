@@ -1,7 +1,7 @@
 // The groups that travel in one script call: how much one may hold, which script serves it, and the script's arguments.
 // lua/take_all.lua says what they mean.
 
-import { Algorithm } from "../../core/limit.ts";
+import { Algorithm, COUNTER_NUMBER } from "../../core/limit.ts";
 import { Mode, type TakeGroup, weightOf } from "../../core/take.ts";
 import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
 import type { ClusterTags } from "./cluster-tags.ts";
@@ -13,8 +13,6 @@ import { packNumbers } from "./packed-numbers.ts";
  */
 export const BATCH_WEIGHT_MAX = 128;
 export const BATCH_BYTES_MAX = 16_384;
-/** What the script calls a counter, beside the algorithms. */
-const COUNTER = 4;
 /** Generous size of a take's numbers as text. */
 const TAKE_BYTES = 48;
 
@@ -80,7 +78,13 @@ export class RedisBatch extends Batch {
     for (const limit of this.limits) {
       const { algorithm, amount, burst, windowSeconds, debtMax, isCounter } = limit;
       const lifetimeSeconds = windowSeconds + Math.floor(Math.random() * jitterSecondsMax);
-      limits.push(isCounter ? COUNTER : algorithm, amount, burst, windowSeconds, isCounter ? lifetimeSeconds : debtMax);
+      limits.push(
+        isCounter ? COUNTER_NUMBER : algorithm,
+        amount,
+        burst,
+        windowSeconds,
+        isCounter ? lifetimeSeconds : debtMax,
+      );
     }
     const packed = [[timeUs], limits, receipts, this.numbers].map(packNumbers);
     return [String(this.keys.length), ...this.#storedKeys(), ...packed];
