@@ -101,6 +101,35 @@ type Open =
       key: ScalarNode | undefined;
     };
 
+/** Millions of them may live at once, and hardly any is ever shown: the path is put together when it is asked for. */
+class ResourcePlace implements Place {
+  readonly file: string;
+  readonly #parent: Place | undefined;
+  readonly #step: string | number;
+
+  constructor(file: string, parent: Place | undefined, step: string | number) {
+    this.file = file;
+    this.#parent = parent;
+    this.#step = step;
+  }
+
+  get line(): number {
+    return 0;
+  }
+
+  get column(): number {
+    return 0;
+  }
+
+  get path(): string {
+    const above = this.#parent?.path ?? "";
+    if (typeof this.#step === "number") return `${above}[${this.#step}]`;
+    return above === "" ? this.#step : `${above}.${this.#step}`;
+  }
+}
+
+const VALUES: Readonly<Record<"null" | "text", ScalarValue>> = { null: { type: "null" }, text: { type: "text" } };
+
 class Unpacker {
   root: SourceNode | undefined;
   readonly #packed: PackedFile;
@@ -149,11 +178,10 @@ class Unpacker {
     const { name: file, isResource } = this.#packed;
     if (!isResource) return { file, line, column };
     const parent = this.#open.at(-1);
-    if (parent === undefined) return { file, line, column, path: "" };
-    const above = parent.at.path ?? "";
-    if (parent.kind === "sequence") return { file, line, column, path: `${above}[${parent.items.length}]` };
-    const name = parent.key?.text ?? keyText ?? "";
-    return { file, line, column, path: above === "" ? name : `${above}.${name}` };
+    if (parent === undefined) return new ResourcePlace(file, undefined, "");
+    if (parent.kind === "sequence") return new ResourcePlace(file, parent.at, parent.items.length);
+    // A key stands where its value does.
+    return parent.key?.at ?? new ResourcePlace(file, parent.at, keyText ?? "");
   }
 
   #readScalar(line: number, column: number): ScalarNode {
@@ -183,7 +211,7 @@ class Unpacker {
 
   #value(): ScalarValue {
     const type = VALUE_TYPES[this.#number()] ?? "null";
-    if (type === "null" || type === "text") return { type };
+    if (type === "null" || type === "text") return VALUES[type];
     if (type === "boolean") return { type, boolean: this.#number() === 1 };
     if (type === "binary") return { type, bytes: this.#text() };
     return { type, number: this.#number() };

@@ -8,6 +8,7 @@ import type { LimitBuilder, LimitOwner } from "./build-limit.ts";
 import { buildCompositeIndex } from "./composite.ts";
 import type { LimitDraft, PatternDraft, RuleDraft } from "./draft.ts";
 import type { SafeNames } from "./names.ts";
+import { isInResource } from "./place.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
 import { warnUnreachable } from "./reach.ts";
 import { patternIdentity } from "./read-pattern.ts";
@@ -86,7 +87,8 @@ function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: Doma
   }
   yield* warnUnreachable(rules, context.log);
   // What a control plane makes is not written by hand: advice on it would only repeat itself.
-  if (!context.compatible && rules[0]?.at.path === undefined) yield* warnOpen(rules, context.log);
+  if (!context.compatible && !(rules[0] !== undefined && isInResource(rules[0].at)))
+    yield* warnOpen(rules, context.log);
   const frozen: ReadonlyMap<string, KeyRules> = byKey;
   return {
     byKey: frozen,
@@ -117,7 +119,7 @@ function* distinctPatterns(
         pattern.text === "" ? `key '${draft.key}'` : `key '${draft.key}' and value '${pattern.text}'`,
       );
       const at = pattern.pattern.kind === "any" ? draft.keyAt : pattern.at;
-      if (first.path !== undefined && at.path === undefined) {
+      if (isInResource(first) && !isInResource(at)) {
         // A control plane's set is never refused for what stands in a file beside it.
         const message = `${what} comes from ${formatPlace(first)}, so this rule and those below it are left out`;
         context.log.warn(at, message, "Give the rule another key or value, or remove it.");
@@ -141,7 +143,7 @@ function* buildRule(
 ): LongWork<Rule> {
   const { pattern, text } = patternDraft;
   // Gateways name a route or a header by a key that is its value, too: once is enough to read.
-  const isTwice = draft.at.path !== undefined && text === draft.key;
+  const isTwice = isInResource(draft.at) && text === draft.key;
   const pathElement = visible(text === "" || isTwice ? draft.key : `${draft.key}=${text}`);
   const path = parent.path === "" ? pathElement : `${parent.path}/${pathElement}`;
   const statPath = [...parent.statPath, text === "" ? draft.key : `${draft.key}_${text}`];
@@ -170,7 +172,7 @@ function* buildRule(
     kind: draft.kind,
     isQuota: draft.isQuota,
     isPostPaid: draft.isPostPaid,
-    chargesGivenHits: draft.at.path !== undefined && !draft.isPostPaid,
+    chargesGivenHits: isInResource(draft.at) && !draft.isPostPaid,
     cost: draft.cost,
     sharesThreshold: draft.sharesThreshold,
     hashesValues,

@@ -11,3 +11,8 @@ export interface Place {
   /** Only in a resource; empty at its root. */
   readonly path?: string;
 }
+
+/** True if it is in a resource. Does not put the path together, which only problems need. */
+export function isInResource(at: Place): boolean {
+  return "path" in at;
+}

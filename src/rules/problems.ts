@@ -62,7 +62,9 @@ export function makeProblem(
   message: string,
   suggestion: string | undefined,
 ): Problem {
-  return { severity, ...at, message, ...(suggestion === undefined ? {} : { suggestion }) };
+  const { file, line, column, path } = at;
+  const place = path === undefined ? { file, line, column } : { file, line, column, path };
+  return { severity, ...place, message, ...(suggestion === undefined ? {} : { suggestion }) };
 }
 
 /** One line for a person: `file:line:column: error: message. Suggestion` */

@@ -110,6 +110,21 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     expect(plane.requests().filter(({ error }) => error !== "").length).toBeLessThanOrEqual(2);
   });
 
+  test("may be more than four million bytes, which gRPC takes unless told otherwise", async () => {
+    const plane = await startPlane();
+    const descriptors = Array.from({ length: 10_000 }, (_, i) => {
+      const route = `httproute/default/${"long".repeat(50)}-${i}/rule/0/match/0/www_example_com`;
+      const rate_limit = { unit: "HOUR", requests_per_unit: i + 1 };
+      return { key: route, value: route, descriptors: [{ key: "user", rate_limit }] };
+    });
+    plane.serve({ version: "1", resources: [{ name: "edge", domain: "edge", descriptors }] });
+    const app = await startApp(plane.port);
+    await plane.request(({ version }) => version === "1");
+    const { key } = descriptors[4_321] ?? { key: "" };
+    const { statuses } = await app.hit({ [key]: key, user: "a" });
+    expect(statuses[0]?.current_limit?.requests_per_unit).toBe(4_322);
+  });
+
   test("can be an empty set, and bytes that are no message are refused", async () => {
     const plane = await startPlane();
     plane.serve({ version: "1", resources: [resource("edge", 2)] });
