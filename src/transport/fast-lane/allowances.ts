@@ -15,14 +15,20 @@ interface Allowance {
 export const ControlFrame = { reset: 0, ping: 1, settings: 2, other: 3, refused: 4 } as const;
 export type ControlFrame = (typeof ControlFrame)[keyof typeof ControlFrame];
 
-// A proxy that gives up on a thousand calls at once, because the store behind us is slow, is no attacker. Beside it: Envoy
-// ends a connection after 500 streams that were reset early, node:http2 after 1,000 resets at once or 33 per second; pings and
-// settings that are not acknowledged yet are bounded by 10 and by 1,000 there.
+// In the order of ControlFrame. A peer that empties a stock loses its connection (ENHANCE_YOUR_CALM), and the trouble's
+// counter moves.
 const ALLOWANCES: readonly Allowance[] = [
+  // A proxy that gives up on a thousand calls at once, because the store behind us is slow, is no attacker; each call that
+  // was served allows one reset. Envoy: 500 streams reset early; node:http2: 1,000 at once, then 33 a second.
   { trouble: "reset_flood", stockMax: 4_096, perSecond: 400, perCall: 1 },
+  // gRPC clients that measure bandwidth ping once per round trip while they are served. node:http2: 10 of its own that wait for an answer.
   { trouble: "ping_flood", stockMax: 256, perSecond: 32, perCall: 1 },
+  // A client sends its settings once, and at most one acknowledgement for ours. nghttp2, behind node:http2: 1,000 answers that wait to be sent.
   { trouble: "settings_flood", stockMax: 64, perSecond: 4, perCall: 0 },
+  // Window updates, priorities, empty frames and unknown ones: a call needs two or three. Envoy: one empty frame in a
+  // row, 100 priorities per stream, 10 window updates per DATA frame sent; node:http2: none.
   { trouble: "frame_flood", stockMax: 8_192, perSecond: 1_024, perCall: 8 },
+  // Streams that we refuse because too many are open: as resets, because the peer makes us send one for each.
   { trouble: "stream_flood", stockMax: 4_096, perSecond: 400, perCall: 1 },
 ];
 
