@@ -23,33 +23,31 @@ export class Needs {
    * burst would have to be at least.
    */
   settle(takes: TakeGroup, onNeed: (take: Take, needed: number) => void): void {
+    for (let i = 0; i < takes.size; i++) {
+      const take = takes.takes[i] as Take;
+      if (take.mode >= Mode.charge) onNeed(take, take.counted);
+      else if (take.mode !== Mode.refund) this.#settleOne(take, onNeed);
+    }
+    // As the store does it: what a call gives back serves none of its own takes.
+    for (let i = 0; i < takes.size; i++) {
+      const take = takes.takes[i] as Take;
+      if (take.mode === Mode.refund) this.#settleOne(take, onNeed);
+    }
+  }
+
+  // A group of its own: what a take finds is what those before it left, not those behind it.
+  #settleOne(take: Take, onNeed: (take: Take, needed: number) => void): void {
     const group = this.#group;
     group.reset();
-    for (let i = 0; i < takes.size; i++) {
-      const take = takes.takes[i] as Take;
-      if (take.mode >= Mode.charge) continue;
-      const twin = group.add(this.#twinOf(take.limit));
-      twin.useKeyOf(take);
-      twin.kind = Kind.shadow;
-      // Each is judged by itself.
-      twin.descriptor = i;
-      twin.mode = take.mode;
-      twin.cost = take.cost;
-    }
-    if (group.size > 0) this.#store.take(group);
-    let next = 0;
-    for (let i = 0; i < takes.size; i++) {
-      const take = takes.takes[i] as Take;
-      if (take.mode >= Mode.charge) {
-        onNeed(take, take.counted);
-        continue;
-      }
-      const twin = group.takes[next++] as Take;
-      const asks = take.mode === Mode.pay || take.mode === Mode.peek;
-      if (asks && twin.outcome === Outcome.room)
-        onNeed(take, AMOUNT_MAX - twin.remaining + (twin.paid ? 0 : take.cost));
-      else if (asks && twin.outcome !== Outcome.unanswered) onNeed(take, Number.POSITIVE_INFINITY);
-    }
+    const twin = group.add(this.#twinOf(take.limit));
+    twin.useKeyOf(take);
+    twin.kind = Kind.shadow;
+    twin.mode = take.mode;
+    twin.cost = take.cost;
+    this.#store.take(group);
+    if (take.mode !== Mode.pay && take.mode !== Mode.peek) return;
+    if (twin.outcome === Outcome.room) onNeed(take, AMOUNT_MAX - twin.remaining + (twin.paid ? 0 : take.cost));
+    else if (twin.outcome !== Outcome.unanswered) onNeed(take, Number.POSITIVE_INFINITY);
   }
 
   close(): Promise<void> {

@@ -7,7 +7,7 @@ import { freePort, RedisServer, type ServerTls, tlsArguments } from "./redis-ser
 const NODE_TIMEOUT_MS = 1_000;
 const PRIMARIES = 3;
 const SLOTS = 16_384;
-const SETTLE_MS_MAX = 20_000;
+const SETTLE_MS_MAX = 60_000;
 const KEYS_PER_MOVE = 100;
 
 export interface ClusterRigOptions {

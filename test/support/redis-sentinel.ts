@@ -8,7 +8,7 @@ const DOWN_AFTER_MS = 500;
 /** How often sentinels look at servers and tell each other of themselves; without this it is every two to ten seconds. */
 const QUICK =
   "INFO-PERIOD 300 PING-PERIOD 200 ASK-PERIOD 100 PUBLISH-PERIOD 100 ELECTION-TIMEOUT 1000 MIN-LINK-RECONNECT-PERIOD 100";
-const SETTLE_MS_MAX = 20_000;
+const SETTLE_MS_MAX = 60_000;
 
 export interface SentinelRigOptions {
   /** Password of the Redis servers. */
