@@ -58,6 +58,7 @@ export class App {
     running.tls?.close();
     await store.close();
     await running.statsd?.close();
+    await this.#parts.decisionLog?.close();
     rareLog.flush();
   }
 }

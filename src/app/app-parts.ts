@@ -25,6 +25,7 @@ import type { TlsFiles } from "../transport/tls-files.ts";
 import { partPrefix } from "../workers/fleet-health.ts";
 import type { WorkerLink } from "../workers/worker-link.ts";
 import type { XdsRules, XdsStatus } from "../xds/xds-rules.ts";
+import { type OpenDecisionLog, openDecisionLog } from "./open-decision-log.ts";
 import { openRules } from "./open-rules.ts";
 import { openMemoryStore, openStore } from "./open-store.ts";
 
@@ -58,6 +59,8 @@ export interface AppParts extends AppOptions {
   readonly rareLog: RateLimitedLog;
   /** Undefined without one (LOCAL_CACHE_SIZE_IN_BYTES). */
   readonly localCache: LocalCache | undefined;
+  /** Undefined without one (DECISION_LOG). */
+  readonly decisionLog: OpenDecisionLog | undefined;
   /** What is there only once the process listens. */
   readonly running: {
     grpc?: GrpcServer;
@@ -124,6 +127,7 @@ export function buildAppParts(options: AppOptions): AppParts {
     xds,
     rareLog,
     localCache,
+    decisionLog: openDecisionLog({ settings, clock, logger, rareLog, worker: link?.number }),
     running: {},
   };
   parts.running.statsd = openStatsd(parts);

@@ -94,7 +94,10 @@ async function openFastLane(parts: AppParts, options: FastLaneOptions): Promise<
   return lane;
 }
 
-function serviceOptions({ limiter, calls, settings }: AppParts, dialects: readonly HeaderDialect[]): ServiceOptions {
+function serviceOptions(
+  { limiter, calls, settings, decisionLog }: AppParts,
+  dialects: readonly HeaderDialect[],
+): ServiceOptions {
   const { limitHeader, remainingHeader, resetHeader } = settings;
   return {
     limiter,
@@ -102,6 +105,7 @@ function serviceOptions({ limiter, calls, settings }: AppParts, dialects: readon
     metadata: metadataMode(settings),
     onInternalError: (error) => calls.internalFailed(error),
     onRequestError: (error) => calls.requestFailed(error.code),
+    decisions: decisionLog?.log,
   };
 }
 

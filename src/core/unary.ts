@@ -17,6 +17,8 @@ export type GrpcStatus = (typeof GrpcStatus)[keyof typeof GrpcStatus];
 
 /** Where the answer of one call goes. Exactly one of the two is called, once. */
 export interface UnaryReply {
+  /** The header of that name, by which the caller's trace is known; undefined if there was none. */
+  readonly traceparent?: string | undefined;
   /** Sends the message with status OK. `message` belongs to the caller again when this returns: copy what is kept. */
   ok(message: Uint8Array): void;
   /** Ends the call with a status that is not OK. */

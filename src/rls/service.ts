@@ -22,6 +22,14 @@ export interface ServiceOptions {
   readonly onInternalError: (error: unknown) => void;
   /** Told of requests that could not be understood; must not throw. */
   readonly onRequestError: (error: RequestError) => void;
+  /** Hears of every decision; must not throw. Absent: nobody does. */
+  readonly decisions?: DecisionListener | undefined;
+}
+
+/** Who wants to hear of decisions one by one. */
+export interface DecisionListener {
+  /** `traceparent` is the caller's, if it sent one. The call is used again when this returns. */
+  decided(call: LimitCall, traceparent: string | undefined): void;
 }
 
 /** A call and where its answer goes. */
@@ -71,6 +79,7 @@ export class RateLimitService implements UnaryHandler, CallFinisher {
       addHeaders(call, this.#options.headers);
       addMetadata(call, this.#options.metadata);
       reply.ok(encodeDecision(call.decision, this.#writer));
+      this.#options.decisions?.decided(call, reply.traceparent);
     }
     this.#release(call);
   }

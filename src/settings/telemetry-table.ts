@@ -8,6 +8,7 @@ import {
   HOST_NAME,
   LISTEN_ADDRESS,
   oneOf,
+  PATH,
   PORT,
   TAGS,
   URL_PATH,
@@ -15,6 +16,9 @@ import {
 } from "./value-types.ts";
 
 export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
+
+/** Which decisions are written one by one. */
+const DECISION_LOG_KINDS = ["off", "refusals", "all"] as const;
 
 export const TELEMETRY_SETTINGS = under("Telemetry", {
   logLevel: setting(
@@ -24,6 +28,42 @@ export const TELEMETRY_SETTINGS = under("Telemetry", {
     "Least level that is logged (`panic` and `warning` are understood too).",
   ),
   logFormat: setting("LOG_FORMAT", oneOf(["json", "text"]), "json", "One JSON object per line, or lines for people."),
+  decisionLog: setting(
+    "DECISION_LOG",
+    oneOf(DECISION_LOG_KINDS),
+    "off",
+    "Writes decisions one by one, in the form that `headgate simulate` reads: refusals, or all (docs/simulate.md).",
+  ),
+  decisionLogFile: optional(
+    "DECISION_LOG_FILE",
+    PATH,
+    "Where they are written; worker 2 of several adds its number, as in `decisions.2.jsonl`.",
+    { defaultShown: "the process's log" },
+  ),
+  decisionLogShare: setting(
+    "DECISION_LOG_SAMPLE",
+    decimalNumber(0, 1),
+    1,
+    "Share of those decisions that is written, picked by chance.",
+  ),
+  decisionLogRate: setting(
+    "DECISION_LOG_RATE",
+    wholeNumber(1, 1_000_000),
+    10,
+    "Most lines per second and limit; the next one says how many were left out. As many may come at once.",
+  ),
+  decisionLogBytesMax: setting(
+    "DECISION_LOG_FILE_BYTES_MAX",
+    wholeNumber(65_536, 1_099_511_627_776),
+    67_108_864,
+    "Longest file; a full one is renamed to `.1`, that to `.2` and so on.",
+  ),
+  decisionLogFilesMax: setting(
+    "DECISION_LOG_FILES",
+    wholeNumber(1, 1_000),
+    4,
+    "Files that are kept, the one that is written to included; the oldest goes.",
+  ),
   prometheusPath: setting("PROMETHEUS_PATH", URL_PATH, "/metrics", "Path of the metrics on the HTTP port."),
   prometheusAddress: optional(
     "PROMETHEUS_ADDR",

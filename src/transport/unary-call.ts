@@ -89,23 +89,28 @@ function hand(
   }
 }
 
+/** What of grpc-js's call a reply looks at. */
+interface ReplyCall {
+  readonly cancelled: boolean;
+  readonly metadata: { get(name: string): readonly (string | Buffer)[] };
+}
+
 class GrpcReply implements UnaryReply {
   readonly #path: string;
-  readonly #call: { readonly cancelled: boolean };
+  readonly #call: ReplyCall;
   readonly #respond: sendUnaryData<Buffer>;
   readonly #context: CallContext;
   #isDone = false;
 
-  constructor(
-    path: string,
-    call: { readonly cancelled: boolean },
-    respond: sendUnaryData<Buffer>,
-    context: CallContext,
-  ) {
+  constructor(path: string, call: ReplyCall, respond: sendUnaryData<Buffer>, context: CallContext) {
     this.#path = path;
     this.#call = call;
     this.#respond = respond;
     this.#context = context;
+  }
+
+  get traceparent(): string | undefined {
+    return this.#call.metadata.get("traceparent")[0]?.toString();
   }
 
   ok(message: Uint8Array): void {

@@ -48,7 +48,8 @@ async function* callsOf(file: string, options: CallFilesOptions, counts: LineCou
   }
   const lines = readLines(file, { fail, onRead, encoding: "utf8", keepsLastPart: true });
   const readLine = lineReader(file, head, object, options.mapping);
-  yield* sorted(logCalls(file, lines, readLine, counts), options.lateMaxUs);
+  const hint = options.mapping === undefined ? UNMAPPED_HINT : "";
+  yield* sorted(logCalls(file, lines, readLine, counts, hint), options.lateMaxUs);
 }
 
 async function firstLineOf(file: string): Promise<string> {
@@ -73,6 +74,8 @@ async function* recordedCalls(file: string, batches: AsyncIterable<readonly stri
   }
 }
 
+const UNMAPPED_HINT = "; logs other than a decision log want --domain, --time and --descriptor";
+
 /** Reads a line: a call, why it is none, or undefined where the line is part of a row or none at all. */
 type ReadLine = (line: string) => RecordedQuestion | NoCall | undefined;
 
@@ -82,7 +85,9 @@ function lineReader(
   object: Readonly<Record<string, unknown>> | undefined,
   mapping: Mapping | undefined,
 ): ReadLine {
-  if (object !== undefined && looksWritten(object)) return (line) => onObject(line, readWrittenCall);
+  // The log of a service holds other lines beside its decisions.
+  const isWritten = object !== undefined && (mapping === undefined || looksWritten(object));
+  if (isWritten) return (line) => onObject(line, readWrittenCall);
   if (mapping === undefined) {
     fail(file, "it is neither a recording nor a decision log; for other logs give --domain, --time and --descriptor");
   }
@@ -113,6 +118,7 @@ async function* logCalls(
   batches: AsyncIterable<readonly string[]>,
   readLine: ReadLine,
   counts: LineCounts,
+  hint: string,
 ): Batches {
   let number = 0;
   let found = 0;
@@ -135,7 +141,7 @@ async function* logCalls(
     }
     yield calls;
   }
-  if (found === 0) fail(file, firstSkipped ?? "it holds no calls");
+  if (found === 0) fail(file, `${firstSkipped ?? "it holds no calls"}${hint}`);
 }
 
 function objectOf(line: string): Readonly<Record<string, unknown>> | undefined {

@@ -35,6 +35,8 @@ export class RequestHead {
   contentLength = -1;
   /** How a message is packed that says it is; undefined if none may be. */
   encoding: Encoding | undefined;
+  /** The caller's `traceparent`, as sent. */
+  traceparent: string | undefined;
   /** While the fields are read: the first content-type, and whether nothing yet asks for grpc-js. */
   contentType: string | undefined;
   isPlain = true;
@@ -46,6 +48,7 @@ export class RequestHead {
     this.timeoutUs = Number.POSITIVE_INFINITY;
     this.contentLength = -1;
     this.encoding = undefined;
+    this.traceparent = undefined;
     this.contentType = undefined;
     this.isPlain = true;
   }
@@ -57,6 +60,7 @@ export class RequestHead {
     this.timeoutUs = other.timeoutUs;
     this.contentLength = other.contentLength;
     this.encoding = other.encoding;
+    this.traceparent = other.traceparent;
   }
 }
 
@@ -130,6 +134,9 @@ function readField(nameId: NameId, value: string, head: RequestHead): boolean {
       head.contentLength = length;
       return !Number.isNaN(length);
     }
+    case NameId.traceparent:
+      head.traceparent = value;
+      return true;
     case NameId.connectionBound:
     case NameId.foreignPseudo:
     case NameId.invalid:

@@ -51,6 +51,8 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
   #connection: CallOwner | undefined;
   #method: UnaryMethod = NO_METHOD;
   #deadlineUs = Number.POSITIVE_INFINITY;
+  /** Of the request that is served now. */
+  traceparent: string | undefined;
   #encoding: Encoding | undefined;
   // The handler owes no reply: it was not called yet, or has replied.
   #isReplied = true;
@@ -77,6 +79,7 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
     this.isRemoteDone = false;
     this.contentLength = head.contentLength;
     this.#encoding = head.encoding;
+    this.traceparent = head.traceparent;
     this.#starvedUs = 0;
     this.#connection = connection;
     this.#method = head.method as UnaryMethod;

@@ -20,6 +20,8 @@ export const NameId = {
   invalid: 12,
   /** Metadata that only this process may set. */
   reserved: 13,
+  /** Whose trace a call belongs to (W3C Trace Context). */
+  traceparent: 14,
 } as const;
 export type NameId = (typeof NameId)[keyof typeof NameId];
 
@@ -43,6 +45,7 @@ const KNOWN: ReadonlyMap<string, NameId> = new Map<string, NameId>([
   ["proxy-connection", NameId.connectionBound],
   ["transfer-encoding", NameId.connectionBound],
   ["upgrade", NameId.connectionBound],
+  ["traceparent", NameId.traceparent],
   [PEER_ADDRESS_NAME, NameId.reserved],
   [PEER_CERTIFICATE_NAME, NameId.reserved],
 ]);

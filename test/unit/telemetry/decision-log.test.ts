@@ -1,0 +1,196 @@
+// The decision log: which decisions become lines, how many, what they hide, and that a simulation reads them back.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { Limiter } from "../../../src/limiter/limiter.ts";
+import { LocalFallback } from "../../../src/limiter/local-fallback.ts";
+import { RateLimitService } from "../../../src/rls/service.ts";
+import { Simulation } from "../../../src/simulate/simulation.ts";
+import { LineCounts, openCalls } from "../../../src/simulate/sources/open-calls.ts";
+import { MemoryStore } from "../../../src/stores/memory/memory-store.ts";
+import { DecisionLog, type DecisionLogOptions, traceIdOf } from "../../../src/telemetry/decision-log.ts";
+import { CountingStatsBook, RecordingObserver } from "../../support/limiter-rig.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { type DrawnCall, drawnCalls, drawnRules } from "../../support/recorded-calls.ts";
+import { PLAIN_SETTINGS } from "../../support/recorded-service.ts";
+import { rulesFromYaml } from "../../support/rules.ts";
+import { runs } from "../../support/runs.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { bytesField } from "../../support/wire.ts";
+
+const folder = temporaryFolder("headgate-decisions");
+const TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+/** A service in memory whose decisions are written down. */
+class Rig {
+  readonly clock = new ManualClock();
+  readonly lines: string[] = [];
+  readonly log: DecisionLog;
+  readonly #service: RateLimitService;
+
+  constructor(rules: string, options: Partial<DecisionLogOptions> = {}) {
+    const { clock } = this;
+    this.log = new DecisionLog({
+      kind: "all",
+      share: 1,
+      linesPerSecond: 1_000_000,
+      clock,
+      write: (line) => {
+        this.lines.push(line);
+        return true;
+      },
+      ...options,
+    });
+    const limiter = new Limiter({
+      ...PLAIN_SETTINGS,
+      clock,
+      store: new MemoryStore({ clock }),
+      observer: new RecordingObserver(),
+      statsBook: new CountingStatsBook(),
+      fallback: new LocalFallback(
+        () => new MemoryStore({ clock }),
+        () => 1,
+      ),
+    });
+    limiter.useRules(rulesFromYaml(rules));
+    this.#service = new RateLimitService({
+      limiter,
+      headers: { dialects: [], limitHeader: "", remainingHeader: "", resetHeader: "" },
+      metadata: "off",
+      onInternalError: (error) => {
+        throw error;
+      },
+      onRequestError: () => undefined,
+      decisions: this.log,
+    });
+  }
+
+  ask(message: Buffer): string {
+    let answer = "";
+    this.#service.handle(message, Number.POSITIVE_INFINITY, {
+      traceparent: TRACE,
+      ok: (bytes) => {
+        answer = Buffer.from(bytes).toString("base64");
+      },
+      fail: (_, text) => {
+        answer = text;
+      },
+    });
+    return answer;
+  }
+
+  askAll(calls: readonly DrawnCall[]): readonly string[] {
+    return calls.map(({ atUs, message }) => {
+      this.clock.setUs(Math.max(this.clock.nowUs(), atUs));
+      return this.ask(message);
+    });
+  }
+}
+
+function call(...entries: readonly (readonly [string, string | Buffer])[]): Buffer {
+  const bytes = entries.map(([key, value]) => bytesField(1, Buffer.concat([bytesField(1, key), bytesField(2, value)])));
+  return Buffer.concat([bytesField(1, "edge"), bytesField(2, Buffer.concat(bytes))]);
+}
+
+const RULES = `domain: edge
+descriptors:
+  - { key: user, rate_limit: { name: per-user, tokens_per_second: 1, burst: 1 } }
+  - { key: secret, hash_values: true, rate_limit: { tokens_per_second: 1, burst: 1 } }
+`;
+
+describe("the decision log", () => {
+  test("of all calls is a recording: a simulation of it decides as the service did", async () => {
+    await fc.assert(
+      fc.asyncProperty(drawnRules, drawnCalls(40), async (rules, calls) => {
+        // Hashed values are other values: what matches them exactly would not.
+        const open = rules.replaceAll('"hash_values":true', '"hash_values":false');
+        const rig = new Rig(open);
+        rig.askAll(calls);
+        expect(rig.lines).toHaveLength(calls.length);
+        const file = join(folder, "all.jsonl");
+        writeFileSync(file, rig.lines.map((line) => `${line}\n`).join(""));
+        const codes: string[] = [];
+        const simulation = new Simulation({
+          ruleSet: rulesFromYaml(open),
+          settings: PLAIN_SETTINGS,
+          onDecided: ({ decision }) => codes.push(decision.overLimit ? "OVER_LIMIT" : "OK"),
+        });
+        for await (const batch of openCalls({ files: [file], mapping: undefined, lateMaxUs: 0 }, new LineCounts())) {
+          for (const one of batch) simulation.feed(one);
+        }
+        expect(codes).toEqual(rig.lines.map((line) => (JSON.parse(line) as { code: string }).code));
+      }),
+      { numRuns: runs(20) },
+    );
+  });
+
+  test("of refusals says which limit, what is left, how long to wait, and whose trace it is", () => {
+    const rig = new Rig(RULES, { kind: "refusals" });
+    for (let i = 0; i < 3; i++) rig.ask(call(["user", "ann"]));
+    expect(rig.lines.map((line) => JSON.parse(line) as unknown)).toEqual(
+      [1, 2].map(() => ({
+        at: "2026-01-01T00:00:00.000000Z",
+        domain: "edge",
+        descriptors: [{ entries: [{ key: "user", value: "ann" }] }],
+        code: "OVER_LIMIT",
+        limit: "edge/user#per-user",
+        cost: 1,
+        remaining: 0,
+        wait_seconds: 1,
+        trace_id: "0af7651916cd43dd8448eb211c80319c",
+      })),
+    );
+  });
+
+  test("shows hashes of values that a rule hides, and bytes that are no text as such", () => {
+    const rig = new Rig(RULES);
+    rig.ask(call(["secret", "password"]));
+    rig.ask(call(["user", Buffer.from([0xff])]));
+    expect(rig.lines.join("")).not.toContain("password");
+    expect(rig.lines[0]).toMatch(/"value":"%#[\w-]{43}"/);
+    expect(rig.lines[1]).toContain('"value_base64":"/w=="');
+  });
+
+  test("writes no more lines of a limit than its rate, and says how many were left out", () => {
+    const rig = new Rig(RULES, { kind: "refusals", linesPerSecond: 5 });
+    for (let i = 0; i < 100; i++) rig.ask(call(["user", "ann"]));
+    rig.ask(call(["secret", "a"]));
+    rig.ask(call(["secret", "a"]));
+    expect(rig.lines).toHaveLength(6);
+    rig.clock.advanceMs(400);
+    for (let i = 0; i < 100; i++) rig.ask(call(["user", "ann"]));
+    expect(rig.lines).toHaveLength(8);
+    expect(rig.lines.map((line) => (JSON.parse(line) as { left_out?: number }).left_out)).toEqual([
+      ...Array.from({ length: 6 }, () => undefined),
+      94,
+      undefined,
+    ]);
+    expect(rig.log).toMatchObject({ written: 8, leftOut: 94 + 98 });
+  });
+
+  test("writes the share that is asked for", () => {
+    let draws = 0;
+    const rig = new Rig(RULES, { share: 0.25, random: () => (draws++ % 100) / 100 });
+    for (let i = 0; i < 1_000; i++) rig.ask(call(["user", "ann"]));
+    expect(rig.lines).toHaveLength(250);
+  });
+
+  test("counts what there is no room for", () => {
+    const rig = new Rig(RULES, { write: () => false });
+    rig.ask(call(["user", "ann"]));
+    expect(rig.log).toMatchObject({ written: 0, leftOut: 1 });
+  });
+});
+
+test.each([
+  [TRACE, "0af7651916cd43dd8448eb211c80319c"],
+  [`${TRACE}-later`, "0af7651916cd43dd8448eb211c80319c"],
+  ["00-00000000000000000000000000000000-b7ad6b7169203331-01", undefined],
+  ["00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", undefined],
+  ["garbage\n", undefined],
+  [undefined, undefined],
+])("the trace id of %s", (traceparent, expected) => {
+  expect(traceIdOf(traceparent)).toBe(expected);
+});

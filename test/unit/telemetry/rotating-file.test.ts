@@ -1,0 +1,80 @@
+// Files that rotate: no line is lost or cut, none is longer than it may be, and as many are kept as may be.
+
+import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { RotatingFile } from "../../../src/telemetry/rotating-file.ts";
+import { runs } from "../../support/runs.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const root = temporaryFolder("headgate-rotating");
+const newFile = () => join(mkdtempSync(join(root, "run-")), "log.jsonl");
+
+test("keep the newest lines, whole and in order, whatever their lengths", async () => {
+  const lines = fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 60 });
+  await fc.assert(
+    fc.asyncProperty(
+      lines,
+      fc.integer({ min: 50, max: 400 }),
+      fc.integer({ min: 1, max: 4 }),
+      async (lengths, bytesMax, filesMax) => {
+        const file = newFile();
+        const rotating = new RotatingFile({ file, bytesMax, filesMax, onTrouble: (message) => expect.fail(message) });
+        const written = lengths.map((length, i) => `${i} ${"x".repeat(length)}`);
+        for (const line of written) expect(rotating.write(line)).toBe(true);
+        await rotating.close();
+        const names = [file, ...Array.from({ length: 6 }, (_, i) => `${file}.${i + 1}`)].filter((name) =>
+          existsSync(name),
+        );
+        expect(names.length).toBeLessThanOrEqual(filesMax);
+        const kept = names.reverse().map((name) => readFileSync(name, "utf8"));
+        const keptLines = kept.join("").split("\n").slice(0, -1);
+        expect(keptLines).toEqual(written.slice(written.length - keptLines.length));
+        expect(keptLines.length).toBeGreaterThan(0);
+        for (const text of kept) {
+          const isOneLine = text.indexOf("\n") === text.length - 1;
+          expect(isOneLine || text.length <= bytesMax).toBe(true);
+        }
+      },
+    ),
+    { numRuns: runs(50) },
+  );
+});
+
+test("go on in a file that is there, readable by its owner alone", async () => {
+  const file = newFile();
+  const once = async (line: string) => {
+    const rotating = new RotatingFile({
+      file,
+      bytesMax: 100,
+      filesMax: 2,
+      onTrouble: (message) => expect.fail(message),
+    });
+    rotating.write(line);
+    await rotating.close();
+  };
+  await once("one");
+  await once("two");
+  expect(readFileSync(file, "utf8")).toBe("one\ntwo\n");
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+});
+
+test("say when they can't be written, and hold nobody up", async () => {
+  const blocked = newFile();
+  writeFileSync(blocked, "");
+  const troubles: string[] = [];
+  const onTrouble = (message: string) => troubles.push(message);
+  const rotating = new RotatingFile({ file: join(blocked, "log"), bytesMax: 100, filesMax: 2, onTrouble });
+  expect(rotating.write("line")).toBe(true);
+  await rotating.close();
+  expect(troubles).toEqual([expect.stringContaining("ENOTDIR")]);
+});
+
+test("take no more than a bound while the disk is behind", async () => {
+  const file = newFile();
+  const rotating = new RotatingFile({ file, bytesMax: 1e9, filesMax: 1, onTrouble: (message) => expect.fail(message) });
+  const line = "x".repeat(1_000_000);
+  expect([1, 2, 3, 4, 5].map(() => rotating.write(line))).toEqual([true, true, true, true, false]);
+  await rotating.close();
+});
