@@ -10,7 +10,7 @@ import { credentials } from "@grpc/grpc-js";
 import { afterEach, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { readSettings, type Settings } from "../../src/settings.ts";
-import { ALWAYS, COMMAND, METRICS, PORTS, PROBE, REDIS_TLS, STRAY_FLAG, TRACING } from "../gateway/deployment.ts";
+import { COMMAND, PORTS, PROBE, STRAY_FLAG, VARIABLES } from "../gateway/deployment.ts";
 import { Authority } from "../support/certificates.ts";
 import { ownProcess } from "../support/child-processes.ts";
 import { RedisServer } from "../support/redis-server.ts";
@@ -140,15 +140,15 @@ describe.runIf(controlPlane !== undefined)("what Envoy Gateway deploys", () => {
   });
 
   test.each([
-    { name: "with metrics", more: METRICS, store: "redis", warned: ["PROMETHEUS_MAPPER_YAML"] },
+    { name: "with metrics", more: VARIABLES.metrics, store: "redis", warned: ["PROMETHEUS_MAPPER_YAML"] },
     {
       name: "with traces, and counts in memory",
-      more: { ...METRICS, ...TRACING, BACKEND_TYPE: "memory" },
+      more: { ...VARIABLES.metrics, ...VARIABLES.tracing, BACKEND_TYPE: "memory" },
       store: "memory",
       warned: [
         "PROMETHEUS_MAPPER_YAML",
         "REDIS_URL",
-        ...Object.keys(TRACING).filter((each) => each.startsWith("TRACING_")),
+        ...Object.keys(VARIABLES.tracing).filter((each) => each.startsWith("TRACING_")),
       ],
     },
   ])("runs $name: its probes, its limits over mutual TLS, its metrics, and what egctl asks", async (each) => {
@@ -164,9 +164,10 @@ describe.runIf(controlPlane !== undefined)("what Envoy Gateway deploys", () => {
       ended.push(() => server.stop());
       redis = `127.0.0.1:${server.port}`;
     }
-    const service = await startDeployed(mounted(here({ ...ALWAYS, ...each.more }, plane.port, redis), certs), [
-      STRAY_FLAG,
-    ]);
+    const service = await startDeployed(
+      mounted(here({ ...VARIABLES.always, ...each.more }, plane.port, redis), certs),
+      [STRAY_FLAG],
+    );
     ended.push(() => service.stop());
     const page = (port: number, path: string) => fetch(`http://127.0.0.1:${port}${path}`);
     // All three probes ask this, from the first second on; with no policy there is never a set.
@@ -215,7 +216,7 @@ describe.runIf(controlPlane !== undefined)("what Envoy Gateway deploys", () => {
   });
 
   test("listens where the gateway's Service, probes and egctl look", () => {
-    const settings = settingsOf({ ...ALWAYS, ...METRICS, ...REDIS_TLS });
+    const settings = settingsOf({ ...VARIABLES.always, ...VARIABLES.metrics, ...VARIABLES.redisTls });
     expect([settings.grpcPort, settings.httpPort, settings.debugPort]).toEqual(Object.values(PORTS));
     expect([settings.grpcHost, settings.httpHost]).toEqual(["0.0.0.0", "0.0.0.0"]);
     expect(settings.prometheusAddress).toMatchObject({ port: 19_001 });
@@ -266,7 +267,7 @@ describe("deploy/envoy-gateway", () => {
     const values = Object.fromEntries(
       own.map(({ name, value }) => [name, value ?? "postgres://headgate@db/headgate?sslmode=verify-full"]),
     );
-    const settings = settingsOf({ ...ALWAYS, REDIS_URL: rateLimit.backend.redis.url, ...values });
+    const settings = settingsOf({ ...VARIABLES.always, REDIS_URL: rateLimit.backend.redis.url, ...values });
     const store = file.replace(".yaml", "");
     const unused = `REDIS_URL: without effect, because BACKEND_TYPE is ${store}`;
     expect(settings.warnings).toEqual(store === "redis" ? [] : [unused]);

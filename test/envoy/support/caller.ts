@@ -19,9 +19,9 @@ export class Caller {
     this.#port = port;
   }
 
-  /** Sends a GET; rejects only when there is no HTTP answer at all. */
-  get(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
-    const options = { host: "127.0.0.1", port: this.#port, path, headers, agent: this.#agent };
+  /** Sends a GET, or by another method; rejects only when there is no HTTP answer at all. */
+  get(path: string, headers: Readonly<Record<string, string>> = {}, method = "GET"): Promise<Answer> {
+    const options = { host: "127.0.0.1", port: this.#port, path, method, headers, agent: this.#agent };
     return new Promise((resolve, reject) => {
       const sent = request(options, (response) => {
         const chunks: Buffer[] = [];
