@@ -224,7 +224,7 @@ function limitNode({ unit, requests, isUnlimited, name, replaces }: Limit): Mapp
   const entries: Entries = [];
   // What an unlimited rule leaves out is 0 on the wire, and no number that anybody wrote.
   if (!isUnlimited || unit !== 0) entries.push(["unit", textNode(UNIT_NAMES[unit] ?? String(unit))]);
-  if (!isUnlimited) entries.push(["requests_per_unit", numberNode(requests)]);
+  if (!isUnlimited || requests !== 0) entries.push(["requests_per_unit", numberNode(requests)]);
   if (isUnlimited) entries.push(["unlimited", switchNode(true)]);
   if (name !== "") entries.push(["name", textNode(name)]);
   if (replaces.length > 0) entries.push(["replaces", sequence(replaces)]);

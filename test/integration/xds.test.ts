@@ -1,12 +1,19 @@
 // Rules from a real control plane (go-control-plane's snapshot cache), from its stream to the answers of the service.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { Authority } from "../support/certificates.ts";
+import { RedisServer } from "../support/redis-server.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
+import { startWorkers } from "../support/worker-rig.ts";
 import { startXdsServer, type XdsServer, type XdsServerOptions, xdsServerProgram } from "../support/xds-server.ts";
+
+/** What `/config` shows of a worker. */
+interface ShownRules {
+  readonly rules: { readonly version: number | null; readonly hash: string | null };
+}
 
 const program = xdsServerProgram();
 const NODE = "headgate-test";
@@ -224,6 +231,41 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     const third = await startApp(plane.port, { RULES_CACHE: file });
     await expect(third.hit({ user: "a" })).rejects.toThrow(/no rule/);
     expect(third.log.join("\n")).toContain("can't be read");
+  });
+
+  test("come to each of several workers by a stream of its own; one of them keeps the set", async () => {
+    const redis = await RedisServer.start();
+    ended.push(() => redis.stop());
+    const plane = await startPlane();
+    plane.serve({ version: "1", resources: [resource("edge", 2)] });
+    const file = join(temporaryFolder("headgate-cache"), "rules");
+    const fleet = await startWorkers({
+      REDIS_URL: `127.0.0.1:${redis.port}`,
+      CONFIG_TYPE: "GRPC_XDS_SOTW",
+      CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${plane.port}`,
+      CONFIG_GRPC_XDS_NODE_ID: NODE,
+      RULES_CACHE: file,
+      DEBUG_PORT: "0",
+    });
+    ended.push(() => fleet.stop());
+    const streams = () =>
+      new Set(
+        plane
+          .requests()
+          .filter(({ version }) => version === "1")
+          .map(({ stream }) => stream),
+      );
+    await expect.poll(() => streams().size).toBe(2);
+    await expect.poll(() => existsSync(file)).toBe(true);
+    plane.serve({ version: "2", resources: [resource("edge", 5)] });
+    const hashes = async () => {
+      const { workers } = (await (await fleet.http("/config")).json()) as { workers: readonly ShownRules[] };
+      return workers.map(({ rules }) => `${rules.version} ${rules.hash}`);
+    };
+    // All have the second set, and say so alike.
+    await expect
+      .poll(async () => new Set(await hashes()).size === 1 && (await hashes())[0]?.startsWith("2 "))
+      .toBe(true);
   });
 
   test("are joined by the files of RULES_DIR; a rule of a file that the control plane has, too, is left out", async () => {
