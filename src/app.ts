@@ -37,7 +37,7 @@ export class App {
   }
 
   /**
-   * Says goodbye to load balancers, serves on for SHUTDOWN_DELAY if `delays`, finishes what is under way for
+   * Reports that it is not ready, serves on for SHUTDOWN_DELAY if `delays`, finishes what is under way for
    * SHUTDOWN_GRACE at most.
    */
   async stop({ delays }: { readonly delays: boolean } = { delays: true }): Promise<void> {

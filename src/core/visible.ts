@@ -1,4 +1,4 @@
-// Text from elsewhere (callers, rule files, servers) on its way to somebody's eyes: in a terminal, a log, a page. What would move
+// Text from elsewhere (callers, rule files, servers) on its way to people: in a terminal, a log, a page. What would move
 // the cursor, break the line, turn the direction of writing or hide is shown by its number. The one place for it.
 
 /**

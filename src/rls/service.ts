@@ -1,4 +1,5 @@
-// ShouldRateLimit: bytes of a request in, bytes of an answer out. Decodes, has the call decided, dresses and encodes it.
+// ShouldRateLimit: bytes of a request in, bytes of an answer out. Decodes the call, has it decided, adds headers and
+// metadata, encodes the answer.
 // Answers before `handle` returns whenever the limiter can decide at once.
 
 import { RequestError } from "../core/errors.ts";

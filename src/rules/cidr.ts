@@ -1,4 +1,4 @@
-// Ranges of addresses. IPv4 addresses that come dressed as IPv6 (::ffff:10.0.0.1) are taken as IPv4, in rules and in values.
+// Ranges of addresses. IPv4 addresses that are written as IPv6 (::ffff:10.0.0.1) are taken as IPv4, in rules and in values.
 
 import ipaddr from "ipaddr.js";
 import type { LongWork } from "../core/long-work.ts";

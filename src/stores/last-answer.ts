@@ -12,7 +12,7 @@ const DEBT_PER_TOKEN = 1_000_000;
 export interface LastAnswer {
   /** What would have passed then. */
   remaining: number;
-  /** When the bucket is as new; at or before now if it is. Infinity if nobody lives to see it. */
+  /** When the bucket is as new; at or before now if it is. Infinity if that is beyond WAIT_US_MAX. */
   asNewAtUs: number;
 }
 

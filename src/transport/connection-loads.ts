@@ -8,7 +8,7 @@ export interface ConnectionLoads {
   /** Calls open at once over all connections, averaged over the last seconds. */
   openStreams(): number;
   /**
-   * Asks one connection to go, with a graceful goodbye, such that its streams fit into `surplus`: what this process has
+   * Asks one connection to go, with a GOAWAY, such that its streams fit into `surplus`: what this process has
    * open beyond the one that is to get it. Returns the streams that go with it; undefined if no connection fits.
    */
   moveAway(surplus: number): number | undefined;

@@ -1,5 +1,5 @@
 // What the supervisor and its workers say to each other, over the channel that Node opens between a process and those it
-// forks. Both ends are one version of one program, so messages are taken at their word.
+// forks. Both ends are one version of one program, so messages are not checked.
 
 /** The addresses that the supervisor listens on for its workers. */
 export const LISTENER_NAMES = ["grpc", "http", "debug", "metrics"] as const;

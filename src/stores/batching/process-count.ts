@@ -10,7 +10,7 @@ import { GONE_AFTER_US, Membership, type ProcessPlace } from "./membership.ts";
 const BEAT_MS = 1_000;
 /** Processes that start together count each other this soon. */
 const SECOND_BEAT_MS = 300;
-/** Leaving waits no longer than this: who can't say goodbye shows as gone by itself. */
+/** Leaving waits no longer than this: a process that can't report its end is counted as gone later. */
 const LEAVE_MS_MAX = 250;
 
 /** Where the processes that share a store report themselves. */

@@ -9,7 +9,7 @@ import type { StreamOwner } from "./stream-owner.ts";
 
 /** Ages differ by up to a tenth, so that connections made together don't go together. */
 const AGE_JITTER = 0.1;
-/** How long a peer may take to read the last answers and close after our goodbye. */
+/** How long a peer may take to read the last answers and close after our GOAWAY. */
 const ENDING_US = 5 * MICROS_PER_SECOND;
 /** The second GOAWAY follows the first after this time even if the ping between them is not answered. */
 const DRAIN_PING_US = 2 * MICROS_PER_SECOND;
@@ -29,9 +29,9 @@ export interface LifeOwner extends StreamOwner, LaneConnection {
   readonly isWithinFrame: boolean;
   /** Moves with every frame, and every header block, that has come whole. */
   readonly piecesRead: number;
-  /** Says goodbye and ends the connection: no stream is answered any more. */
+  /** Sends GOAWAY and ends the connection: no stream is answered any more. */
   finish(code: ErrorCode, debug: string): void;
-  /** Ends a connection that has said its goodbye. */
+  /** Ends a connection whose GOAWAY was sent. */
   leave(): void;
 }
 
@@ -122,7 +122,7 @@ export class ConnectionLife {
     });
   }
 
-  /** Our goodbye is out. */
+  /** Our GOAWAY was sent. */
   noteEnding(): void {
     this.#phase = Phase.ending;
     this.#endingUs = this.#connection.lane.nowUs();

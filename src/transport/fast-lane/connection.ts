@@ -237,7 +237,7 @@ export class Connection implements IntakeOwner, LaneConnection, LifeOwner, Outpu
     this.#close();
     this.life.noteEnding();
     this.socket.end();
-    // What the peer still sends is read and dropped: unread bytes would turn the goodbye into a reset.
+    // What the peer still sends is read and dropped: unread bytes would turn our close into a reset.
     this.socket.resume();
   }
 

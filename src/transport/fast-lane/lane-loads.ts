@@ -1,4 +1,4 @@
-// Open unary calls per connection of a fast lane, and the graceful goodbye to one of them. Streams handed to grpc-js are
+// Open unary calls per connection of a fast lane, and the GOAWAY for one of them. Streams handed to grpc-js are
 // left out: a health Watch stays open for days and costs nothing.
 
 import { type ConnectionLoads, chooseConnection, MovingAverage } from "../connection-loads.ts";

@@ -3,7 +3,7 @@
 import { HpackEncoder } from "./hpack/encoder.ts";
 
 const CONTENT_TYPE = "application/grpc";
-/** Longer messages are cut; a header is no place for an essay. */
+/** Longer messages are cut: they travel in a header. */
 const MESSAGE_CHARS_MAX = 1_024;
 
 /** Makes blocks with the encoder of one connection. Each block must be written out before the next one is asked for. */
