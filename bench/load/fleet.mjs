@@ -20,7 +20,7 @@ const MIXES = [
 const RATES = [100_000, 10_000_000];
 const SHARDS_MOST = 4_096;
 /** Hash tags of a Redis Cluster, which is what several shards are, for each of them: a script call is for one tag. */
-const TAGS_PER_SHARD = 8;
+const TAGS_PER_SHARD = 4;
 
 /** Whether a run has all that plans are made of. */
 export function canPlan({ shapes, tails = [] }) {

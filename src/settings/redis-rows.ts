@@ -71,8 +71,8 @@ export const REDIS_ROWS = {
   redisClusterTags: setting(
     "REDIS_CLUSTER_TAGS",
     wholeNumber(1, 4_096),
-    32,
-    "In how many parts the buckets of a Redis Cluster are kept, each under one hash tag and so at one node; 4 to 12 for each primary. The same in all processes (docs/operations.md).",
+    16,
+    "In how many parts the buckets of a Redis Cluster are kept, each under one hash tag and so at one node; 4 to 8 for each primary. The same in all processes (docs/operations.md).",
   ),
   redisPerSecond: setting(
     "REDIS_PERSECOND",

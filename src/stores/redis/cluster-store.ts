@@ -23,7 +23,7 @@ import { loadScripts } from "./scripts.ts";
 /** Options of a cluster's store; those of BatchingOptions hold for each node. */
 export interface ClusterStoreOptions extends RedisOptions {
   readonly target: ClusterTarget;
-  /** How many hash tags buckets are spread over; the same for all processes on the cluster. Default: 32. */
+  /** How many hash tags buckets are spread over; the same for all processes on the cluster. Default: 16. */
   readonly tags?: number;
   /** Hears of each take that was paid and is given back, because another part of its call refused or failed. */
   readonly onUndone?: (take: Take) => void;

@@ -6,8 +6,8 @@ import { hashBucketKey } from "../../core/key-hash.ts";
 import type { Take } from "../../core/take.ts";
 import { keySlot, SLOTS } from "./key-slot.ts";
 
-/** REDIS_CLUSTER_TAGS, unless it says otherwise: serves three to eight primaries. */
-const TAGS_DEFAULT = 32;
+/** REDIS_CLUSTER_TAGS, unless it says otherwise: serves three or four primaries well, up to eight. */
+const TAGS_DEFAULT = 16;
 export const TAGS_MAX = 4_096;
 
 /** Lanes from here on are of one bucket each, which may travel with no other. */
