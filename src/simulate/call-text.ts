@@ -10,6 +10,8 @@ import { isGlobal } from "./limit-tally.ts";
 /** Longer entries are cut, so that a report stays readable whatever callers send. */
 const ENTRY_CHARS_MAX = 120;
 const ENTRIES_MAX = 8;
+/** Of a whole descriptor: reports remember hundreds of thousands of callers. */
+const TEXT_CHARS_MAX = 240;
 
 /** Writes callers of one run. `hashesAll` hides all values, whatever the rules say. */
 export class CallText {
@@ -29,12 +31,15 @@ export class CallText {
     const values = shownValues(call, index);
     const entries = values
       .slice(0, ENTRIES_MAX)
-      .map((value, i) => cut(textOf(`${descriptor.keys[i]}=${this.#hashesAll ? shownValue(value, true) : value}`)));
+      .map((value, i) =>
+        cut(textOf(`${descriptor.keys[i]}=${this.#hashesAll ? shownValue(value, true) : value}`), ENTRY_CHARS_MAX),
+      );
     if (values.length > ENTRIES_MAX) entries.push(`and ${values.length - ENTRIES_MAX} entries more`);
-    return entries.length === 0 ? "(no entries)" : entries.join(", ");
+    return entries.length === 0 ? "(no entries)" : cut(entries.join(", "), TEXT_CHARS_MAX);
   }
 }
 
-function cut(text: string): string {
-  return text.length <= ENTRY_CHARS_MAX ? text : `${text.slice(0, ENTRY_CHARS_MAX - 3)}...`;
+// A slice of a string keeps the whole of it alive; what is made anew does not.
+function cut(text: string, charsMax: number): string {
+  return text.length <= charsMax ? text : Buffer.from(`${text.slice(0, charsMax - 3)}...`).toString();
 }

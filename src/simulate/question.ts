@@ -1,7 +1,8 @@
 // A call as a recording holds it: what was asked, and when. Recordings of the mirror hold the bytes of the message, all
 // others name domain and descriptors.
 
-import type { LimitRequest } from "../core/request.ts";
+import { RequestError } from "../core/errors.ts";
+import { DESCRIPTORS_MAX, DOMAIN_BYTES_MAX, ENTRIES_MAX, ENTRY_BYTES_MAX, type LimitRequest } from "../core/request.ts";
 import { decodeRequest } from "../rls/codec.ts";
 
 /** A descriptor of a question; text is one-byte (core/request.ts). */
@@ -31,12 +32,13 @@ export interface RecordedQuestion {
   readonly question: Buffer | AskedCall;
 }
 
-/** Writes the question into an empty request. Throws RequestError for a message that can't be read. */
+/** Writes the question into an empty request. Throws RequestError for a message that can't be read or is too large. */
 export function fillRequest(question: RecordedQuestion["question"], request: LimitRequest): void {
   if (Buffer.isBuffer(question)) {
     decodeRequest(question, request);
     return;
   }
+  checkBounds(question);
   request.domain = question.domain;
   request.hitsAddend = question.hitsAddend;
   for (const asked of question.descriptors) {
@@ -49,5 +51,23 @@ export function fillRequest(question: RecordedQuestion["question"], request: Lim
     descriptor.hasOverride = true;
     descriptor.overrideAmount = asked.override.amount;
     descriptor.overrideUnit = asked.override.unit;
+  }
+}
+
+/** What is no message comes within the bounds of one, or is answered with the same error. */
+function checkBounds({ domain, descriptors }: AskedCall): void {
+  if (domain.length > DOMAIN_BYTES_MAX) {
+    throw new RequestError("REQUEST_DOMAIN_TOO_LONG", `expected a domain of at most ${DOMAIN_BYTES_MAX} bytes`);
+  }
+  if (descriptors.length > DESCRIPTORS_MAX) {
+    throw new RequestError("REQUEST_DESCRIPTORS_TOO_MANY", `expected at most ${DESCRIPTORS_MAX} descriptors`);
+  }
+  for (const { entries } of descriptors) {
+    if (entries.length > ENTRIES_MAX) {
+      throw new RequestError("REQUEST_ENTRIES_TOO_MANY", `expected at most ${ENTRIES_MAX} entries`);
+    }
+    if (entries.some(([key, value]) => Math.max(key.length, value.length) > ENTRY_BYTES_MAX)) {
+      throw new RequestError("REQUEST_ENTRY_TOO_LONG", `expected keys and values of at most ${ENTRY_BYTES_MAX} bytes`);
+    }
   }
 }

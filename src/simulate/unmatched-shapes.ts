@@ -6,6 +6,9 @@ import { findRule } from "../rules/match.ts";
 
 /** Shapes told apart; callers choose keys and domains, so there may be any number. */
 const SHAPES_MAX = 200;
+/** Of a shape so many keys and characters are shown, and told apart. */
+const KEYS_SHOWN_MAX = 16;
+const NAME_CHARS_MAX = 120;
 
 /** Descriptors of one domain with the same keys that met no rule. */
 interface UnmatchedShape {
@@ -40,8 +43,8 @@ export class UnmatchedShapes {
 
   #add(call: LimitCall, descriptor: Descriptor): void {
     this.descriptors++;
-    const { domain } = call.request;
-    const keys = descriptor.keys.slice(0, descriptor.entryCount);
+    const domain = shown(call.request.domain);
+    const keys = descriptor.keys.slice(0, Math.min(descriptor.entryCount, KEYS_SHOWN_MAX)).map(shown);
     const id = JSON.stringify([domain, ...keys]);
     let shape = this.#shapes.get(id);
     if (shape === undefined) {
@@ -50,7 +53,7 @@ export class UnmatchedShapes {
         return;
       }
       const isDomainKnown = call.domain !== undefined;
-      shape = { domain: textOf(domain), keys: keys.map(textOf), descriptors: 0, isDomainKnown };
+      shape = { domain, keys, descriptors: 0, isDomainKnown };
       this.#shapes.set(id, shape);
     }
     shape.descriptors++;
@@ -60,4 +63,9 @@ export class UnmatchedShapes {
 // A rule whose limits were all replaced by another's is met all the same.
 function hasRule({ domain }: LimitCall, descriptor: Descriptor): boolean {
   return domain?.hasReplaces === true && findRule(domain, descriptor, []) !== undefined;
+}
+
+function shown(oneByte: string): string {
+  const text = textOf(oneByte.length <= NAME_CHARS_MAX ? oneByte : oneByte.slice(0, NAME_CHARS_MAX));
+  return oneByte.length <= NAME_CHARS_MAX ? text : `${text}...`;
 }

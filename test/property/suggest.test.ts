@@ -51,7 +51,7 @@ describe("suggested limits", () => {
 
   test("compile, and refuse no more callers than the percentile says", async () => {
     await fc.assert(
-      fc.asyncProperty(drawnCalls(150, false), share, headroom, async (calls, chosen, room) => {
+      fc.asyncProperty(drawnCalls(80, false), share, headroom, async (calls, chosen, room) => {
         const { shapes } = await suggested(calls, chosen, room);
         fc.pre(shapes.length > 0);
         const { ruleSet, problems } = compiled(shapes);
@@ -64,7 +64,7 @@ describe("suggested limits", () => {
           expect(limit.callers_refused).toBeLessThanOrEqual((1 - chosen) * limit.callers + ROUNDING);
         }
       }),
-      { numRuns: runs(60) },
+      { numRuns: runs(30) },
     );
   });
 

@@ -5,6 +5,9 @@ import type { MappingNode, Place, SourceNode } from "../../rules/source.ts";
 import { suggest } from "../../rules/suggest.ts";
 import { parseGoDuration } from "../../settings/value-types.ts";
 
+/** Ten years: longer than any window. */
+const DURATION_US_MAX = 315_360_000_000_000;
+
 /** The values of a mapping by their keys. */
 export class CaseFields {
   readonly at: Place;
@@ -56,8 +59,11 @@ export class CaseFields {
     const node = this.get(name);
     if (node === undefined) return undefined;
     const us = node.kind === "scalar" ? parseGoDuration(node.text) : undefined;
-    if (us !== undefined) return us;
-    this.log.error(node.at, `${name}: expected a duration such as 100ms, 1.5s or 2h, got ${describeNode(node)}`);
+    if (us !== undefined && us <= DURATION_US_MAX) return us;
+    this.log.error(
+      node.at,
+      `${name}: expected a duration such as 100ms, 1.5s or 2h, at most ten years, got ${describeNode(node)}`,
+    );
     return undefined;
   }
 

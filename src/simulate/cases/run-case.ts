@@ -11,6 +11,7 @@ import { failWithCallFailure, failWithError } from "../../rls/status.ts";
 import type { Place } from "../../rules/place.ts";
 import { formatPlace } from "../../rules/problems.ts";
 import type { RuleSet } from "../../rules/rule-set.ts";
+import { TIME_US_MAX } from "../sources/time-of-call.ts";
 import { type DecidingSettings, VirtualService } from "../virtual-service.ts";
 import type { Expectation, Step, TestCase } from "./case-file.ts";
 import type { Coverage } from "./coverage.ts";
@@ -71,6 +72,7 @@ export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }
     for (let i = 1; i <= step.times && step.call !== undefined; i++) {
       calls++;
       if (i > 1) nowUs += step.everyUs;
+      if (nowUs > TIME_US_MAX) return done([{ at: step.at, message: "the case goes on beyond the year 2199" }]);
       const answer = ask(service, step.call, nowUs, headers);
       coverage.look(answer.call);
       const failures = judge(answer, step, i);

@@ -1,6 +1,8 @@
 // Rows of a CSV file (RFC 4180): the first one names the columns, a field in quotes may hold separators and line ends.
 
 const SEPARATORS = [",", ";", "\t"] as const;
+/** Longest row: a quote that nobody closes must not gather the rest of the file. */
+const ROW_CHARS_MAX = 1_000_000;
 
 /** Reads rows line by line. */
 export class CsvRows {
@@ -22,8 +24,12 @@ export class CsvRows {
     return [...this.#columns.keys()];
   }
 
-  /** Takes the next line. Undefined while a quoted field goes on in the next one. */
-  next(line: string): ((column: string) => string | undefined) | undefined {
+  /** Takes the next line. Undefined while a quoted field goes on in the next one; null for a row that is too long. */
+  next(line: string): ((column: string) => string | undefined) | undefined | null {
+    if (this.#open.length + line.length > ROW_CHARS_MAX) {
+      this.#open = "";
+      return null;
+    }
     const text = this.#open === "" ? line : `${this.#open}\n${line}`;
     const fields = splitRow(withoutReturn(text), this.#separator);
     this.#open = fields === undefined ? text : "";

@@ -2,8 +2,9 @@
 
 import type { RecordedQuestion } from "../question.ts";
 
-/** Calls held back at once, whatever the window: some 500 bytes each. */
+/** Calls held back at once, whatever the window: some 500 bytes each, and what their text takes. */
 const HELD_MAX = 200_000;
+const HELD_CHARS_MAX = 67_108_864;
 
 type Batches = AsyncIterable<readonly RecordedQuestion[]>;
 
@@ -19,7 +20,8 @@ export async function* sorted(batches: Batches, windowUs: number): AsyncGenerato
     for (const call of batch) {
       heap.push(call);
       newestUs = Math.max(newestUs, call.atUs);
-      while (heap.size > HELD_MAX || (heap.oldestUs ?? newestUs) < newestUs - windowUs) ready.push(heap.pop());
+      while (heap.size > HELD_MAX || heap.chars > HELD_CHARS_MAX || (heap.oldestUs ?? newestUs) < newestUs - windowUs)
+        ready.push(heap.pop());
     }
     if (ready.length > 0) yield ready;
   }
@@ -91,12 +93,15 @@ class Cursor {
 interface Held {
   readonly call: RecordedQuestion;
   readonly number: number;
+  readonly chars: number;
 }
 
 /** A binary heap, the earliest call on top; of equal times the one that came first. */
 class CallHeap {
   readonly #held: Held[] = [];
   #count = 0;
+  /** Of the text that all of them hold. */
+  chars = 0;
 
   get size(): number {
     return this.#held.length;
@@ -108,7 +113,8 @@ class CallHeap {
 
   push(call: RecordedQuestion): void {
     const held = this.#held;
-    const one = { call, number: this.#count++ };
+    const one = { call, number: this.#count++, chars: charsOf(call) };
+    this.chars += one.chars;
     let at = held.push(one) - 1;
     while (at > 0) {
       const parent = (at - 1) >> 1;
@@ -123,6 +129,7 @@ class CallHeap {
     const held = this.#held;
     const top = held[0] as Held;
     const last = held.pop() as Held;
+    this.chars -= top.chars;
     if (held.length === 0) return top.call;
     let at = 0;
     for (;;) {
@@ -140,4 +147,13 @@ class CallHeap {
 
 function isBefore(one: Held, other: Held): boolean {
   return one.call.atUs < other.call.atUs || (one.call.atUs === other.call.atUs && one.number < other.number);
+}
+
+function charsOf({ question }: RecordedQuestion): number {
+  if (Buffer.isBuffer(question)) return question.length;
+  let chars = 0;
+  for (const { entries } of question.descriptors) {
+    for (const [key, value] of entries) chars += key.length + value.length;
+  }
+  return chars;
 }

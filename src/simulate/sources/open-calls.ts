@@ -8,6 +8,7 @@ import type { RecordedQuestion } from "../question.ts";
 import { CsvRows } from "./csv-rows.ts";
 import { merged, sorted } from "./in-order.ts";
 import { callOf, fieldsOf, type Mapping, NoCall } from "./mapping.ts";
+import { TIME_US_MAX } from "./time-of-call.ts";
 import { looksWritten, readWrittenCall } from "./written-call.ts";
 
 export interface CallFilesOptions {
@@ -67,7 +68,11 @@ async function* recordedCalls(file: string, batches: AsyncIterable<readonly stri
       if (number === 1) startedUs = parseHead(file, line).startedUs ?? 0;
       else {
         const { atUs, message } = parseCall(file, line, number);
-        calls.push({ atUs: startedUs + atUs, question: message });
+        const us = startedUs + atUs;
+        if (!Number.isInteger(us) || us < 0 || us > TIME_US_MAX) {
+          fail(file, `line ${number}: expected a time from 1970 to 2199`);
+        }
+        calls.push({ atUs: us, question: message });
       }
     }
     yield calls;
@@ -99,8 +104,9 @@ function lineReader(
       isHeader = false;
       return undefined;
     }
-    const fields = line === "" ? undefined : rows.next(line);
-    return fields === undefined ? undefined : callOf(fields, mapping);
+    const fields = rows.next(line);
+    if (fields === null) return new NoCall("expected a row; a quote seems not to be closed");
+    return fields === undefined || line === "" ? undefined : callOf(fields, mapping);
   };
 }
 

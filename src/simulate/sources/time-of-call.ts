@@ -6,13 +6,16 @@ import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../core/units.ts";
 const SECONDS_BELOW = 1e11;
 const MILLIS_BELOW = 1e14;
 
+/** The year 2200. A clock's numbers end in 2255, and buckets are dated ahead of it. */
+export const TIME_US_MAX = Date.UTC(2200, 0, 1) * MICROS_PER_MILLI;
+
 /** A date with a time and a zone, with up to nine places of a second. */
 const ISO = /^(\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)$/;
 const NUMBER = /^\d{1,16}(?:\.\d{1,9})?$/;
 
 /**
  * Reads `2026-01-31T10:00:00.123456Z` (or with `+02:00`), or a number of seconds, milliseconds or microseconds since 1970,
- * told apart by their size. Undefined for anything else.
+ * told apart by their size. Undefined for anything else, and outside of 1970 to 2199.
  */
 export function timeOfCall(value: unknown): number | undefined {
   if (typeof value === "number") return fromNumber(value);
@@ -22,11 +25,14 @@ export function timeOfCall(value: unknown): number | undefined {
   if (match === null) return undefined;
   const [, minute = "", fraction = "", zone = ""] = match;
   const ms = Date.parse(`${minute}${zone}`);
-  return Number.isNaN(ms) ? undefined : ms * MICROS_PER_MILLI + Number(fraction.slice(0, 6).padEnd(6, "0"));
+  return withinBounds(ms * MICROS_PER_MILLI + Number(fraction.slice(0, 6).padEnd(6, "0")));
 }
 
 function fromNumber(value: number): number | undefined {
-  if (!(value >= 0) || value > Number.MAX_SAFE_INTEGER) return undefined;
   const factor = value < SECONDS_BELOW ? MICROS_PER_SECOND : value < MILLIS_BELOW ? MICROS_PER_MILLI : 1;
-  return Math.round(value * factor);
+  return withinBounds(Math.round(value * factor));
+}
+
+function withinBounds(us: number): number | undefined {
+  return us >= 0 && us <= TIME_US_MAX ? us : undefined;
 }

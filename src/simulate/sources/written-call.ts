@@ -2,6 +2,7 @@
 // /json, with the time beside it; further fields (the decision) are not looked at.
 
 import { oneByteOf, oneByteValueOf } from "../../core/request.ts";
+import { AMOUNT_MAX } from "../../core/units.ts";
 import type { AskedDescriptor, RecordedQuestion } from "../question.ts";
 import { NoCall } from "./mapping.ts";
 import { timeOfCall } from "./time-of-call.ts";
@@ -29,7 +30,7 @@ export function readWrittenCall(object: Json): RecordedQuestion | NoCall {
     question: {
       domain: oneByteOf(object.domain as string),
       descriptors: descriptors as AskedDescriptor[],
-      hitsAddend: hitsOf(either(object, "hits_addend", "hitsAddend")) ?? 0,
+      hitsAddend: Math.min(hitsOf(either(object, "hits_addend", "hitsAddend")) ?? 0, AMOUNT_MAX),
     },
   };
 }
@@ -53,7 +54,7 @@ function readDescriptor(value: unknown): AskedDescriptor | NoCall {
 
 function overrideOf(value: unknown): AskedDescriptor["override"] {
   if (!isObject(value)) return undefined;
-  const amount = hitsOf(either(value, "requests_per_unit", "requestsPerUnit")) ?? 0;
+  const amount = Math.min(hitsOf(either(value, "requests_per_unit", "requestsPerUnit")) ?? 0, AMOUNT_MAX);
   const { unit } = value;
   return { amount, unit: typeof unit === "number" ? unit : Math.max(0, UNITS.indexOf(String(unit))) };
 }

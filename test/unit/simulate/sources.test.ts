@@ -5,15 +5,22 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { ConfigError } from "../../../src/core/errors.ts";
 import { LimitRequest } from "../../../src/core/request.ts";
 import { recordedLine } from "../../../src/mirror/recording.ts";
 import { fillRequest, type RecordedQuestion } from "../../../src/simulate/question.ts";
+import { reportOf } from "../../../src/simulate/report.ts";
+import { simulate } from "../../../src/simulate/simulate.ts";
+import { Simulation } from "../../../src/simulate/simulation.ts";
 import { CsvRows } from "../../../src/simulate/sources/csv-rows.ts";
 import { merged, sorted } from "../../../src/simulate/sources/in-order.ts";
 import { type Mapping, parseTemplate, type Template } from "../../../src/simulate/sources/mapping.ts";
 import { LineCounts, openCalls } from "../../../src/simulate/sources/open-calls.ts";
 import { timeOfCall } from "../../../src/simulate/sources/time-of-call.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { PLAIN_SETTINGS } from "../../support/recorded-service.ts";
 import { plainOf } from "../../support/request-arbitrary.ts";
+import { rulesFromYaml } from "../../support/rules.ts";
 import { runs } from "../../support/runs.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -108,7 +115,9 @@ describe("access logs", () => {
   test("that nobody tells how to read are refused", async () => {
     const counts = new LineCounts();
     const calls = openCalls({ files: [written(JSON_LINES.join("\n"))], mapping: undefined, lateMaxUs: 0 }, counts);
-    await expect(calls.next()).rejects.toThrow(/neither a recording nor a decision log.*--descriptor/);
+    await expect(calls.next()).rejects.toThrow(
+      /expected a time in .at.*; logs other than a decision log want .*--descriptor/,
+    );
   });
 
   test.each([["{"], ["a}b"], ["{}"], ["{a|port}"]])("a template %s is refused", (text) => {
@@ -225,6 +234,10 @@ describe("times", () => {
     ["2026-01-01T00:00:00", undefined],
     ["yesterday", undefined],
     [-1, undefined],
+    ["9999-12-31T00:00:00Z", undefined],
+    ["1969-12-31T23:59:59Z", undefined],
+    [9e9, undefined],
+    [1e300, undefined],
     [null, undefined],
   ])("%s", (value, expected) => {
     expect(timeOfCall(value)).toBe(expected);
@@ -244,4 +257,119 @@ test("a CSV row whatever is in its fields", () => {
     }),
     { numRuns: runs(300) },
   );
+});
+
+describe("whatever is in a file", () => {
+  const rules =
+    "domain: edge\ndescriptors: [{ key: remote_address, rate_limit: { requests_per_unit: 1, unit: year } }]\n";
+  const text = fc.oneof(
+    fc.string({ unit: "binary", maxLength: 30 }),
+    fc.constantFrom(
+      ...JSON_LINES,
+      '{"headgate_recording":2,"started_at":"2026-01-01T00:00:00Z"}',
+      recordedLine(1e300, ""),
+    ),
+    fc.constantFrom(
+      '{"headgate_recording":2,"started_at":"-002026-01-01T00:00:00Z"}',
+      recordedLine(5, "CgA="),
+      "a,b",
+      '"',
+      "{",
+      "null",
+    ),
+    fc
+      .record(
+        {
+          at: fc.constantFrom(1, "2026-01-01T00:00:00Z", 1e308, -1, null, {}),
+          domain: fc.constantFrom("edge", "", 1, "x".repeat(2_000)),
+          descriptors: fc.array(
+            fc.record({
+              entries: fc.constantFrom(
+                [],
+                [{ key: "remote_address" }],
+                [{ key: 1 }],
+                "x",
+                Array(65).fill({ key: "k" }),
+                [{ key: "k", value: "v".repeat(70_000) }],
+              ),
+              hits_addend: fc.constantFrom(0, 1e15, "5", "x", -1),
+              limit: fc.constantFrom(null, 1, { requests_per_unit: 1e15, unit: "DAY" }, { unit: 99 }, { unit: 0.5 }),
+            }),
+            { maxLength: 2 },
+          ),
+          hits_addend: fc.constantFrom(0, 1e15, "5", null),
+        },
+        { requiredKeys: [] },
+      )
+      .map((value) => JSON.stringify(value)),
+  );
+
+  test("it is read, passed over or refused in words, and what comes out can be decided", async () => {
+    const lines = fc.array(text, { maxLength: 6 });
+    const end = fc.constantFrom("\n", "\r\n");
+    await fc.assert(
+      fc.asyncProperty(
+        lines,
+        end,
+        fc.constantFrom(undefined, MAPPING),
+        fc.boolean(),
+        async (all, eol, mapping, zips) => {
+          const content = Buffer.from(all.join(eol));
+          const file = join(folder, zips ? "any.gz" : "any");
+          writeFileSync(file, zips ? gzipSync(content) : content);
+          const simulation = new Simulation({ ruleSet: rulesFromYaml(rules), settings: PLAIN_SETTINGS, explainMax: 2 });
+          try {
+            const batches = openCalls({ files: [file], mapping, lateMaxUs: 1_000 }, new LineCounts());
+            for await (const batch of batches) for (const call of batch) simulation.feed(call);
+          } catch (error) {
+            expect(error).toBeInstanceOf(ConfigError);
+          }
+          const { calls } = reportOf(simulation);
+          const rejected = Object.values(calls.rejected).reduce((sum, count) => sum + count, 0);
+          expect(calls.allowed + calls.refused + rejected).toBe(calls.read);
+        },
+      ),
+      { numRuns: runs(150) },
+    );
+  });
+
+  test("a quote that nobody closes gathers no more than a bound, and damaged gzip is an error", async () => {
+    const rows = `start_time,peer\n2026-01-01T00:00:00Z,1\n"${"x".repeat(1_000)}\n${"y".repeat(1_000)}\n`.concat(
+      "z".repeat(999_999),
+    );
+    const { calls, counts } = await read([written(`${rows}\n2026-01-01T00:00:01Z,2\n`, ".csv")]);
+    expect(calls).toHaveLength(2);
+    expect(counts.skipped).toBe(1);
+    await expect(read([written("no gzip", ".gz")])).rejects.toThrow(/incorrect header check/);
+  });
+});
+
+test("progress is told as a run goes on, at most once a second", async () => {
+  const lines = Array.from(
+    { length: 20_000 },
+    (_, i) => `{"start_time":${1_767_225_600 + i},"peer":"10.0.0.${i % 200}"}\n`,
+  );
+  const file = written(lines.join(""));
+  const clock = new ManualClock();
+  const told: number[] = [];
+  const { report } = await simulate({
+    ruleSet: rulesFromYaml(
+      "domain: edge\ndescriptors: [{ key: remote_address, rate_limit: { requests_per_unit: 1, unit: day } }]",
+    ),
+    settings: PLAIN_SETTINGS,
+    files: [file],
+    mapping: MAPPING,
+    lateMaxUs: 0,
+    clock: {
+      nowUs: () => {
+        clock.advanceMs(600);
+        return clock.nowUs();
+      },
+    },
+    onProgress: ({ calls, bytesRead }) => told.push(calls, bytesRead),
+  });
+  expect(report.calls.read).toBe(20_000);
+  expect(report.calls.allowed).toBe(200);
+  expect(told.length).toBeGreaterThan(2);
+  expect(told.every((number, i) => i < 2 || number >= (told[i - 2] ?? 0))).toBe(true);
 });
