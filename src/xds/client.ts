@@ -41,6 +41,8 @@ export class XdsClient {
   #streams = 0;
   #answers = 0;
   #refusals = 0;
+  /** Why the last stream ended, as the log was told. */
+  #toldEnd: string | undefined;
 
   constructor(options: XdsClientOptions) {
     this.#options = options;
@@ -65,8 +67,7 @@ export class XdsClient {
     const before = this.#session.state;
     for (const action of this.#session.handle(event, this.#nowMs())) this.#do(action);
     this.#setTimer();
-    const after = this.#session.state;
-    if (before !== after) this.#tell(after);
+    this.#tell(before, this.#session.state);
     this.#options.changed();
   }
 
@@ -108,11 +109,19 @@ export class XdsClient {
     this.#handle({ kind: "judged", refusal });
   }
 
-  #tell(state: StreamState): void {
+  #tell(before: StreamState, after: StreamState): void {
     const { plane, log } = this.#options;
     const fields = { server: plane.url, node: plane.nodeId };
-    if (state !== "not connected") log.info(fields, `the control plane: ${state}`);
-    else log.warn({ ...fields, why: this.#session.lastEnd }, "the control plane is away; the rules in force stay");
+    if (after !== "not connected") {
+      this.#toldEnd = undefined;
+      if (before !== after) log.info(fields, `the control plane: ${after}`);
+      return;
+    }
+    // Said once for each reason, however often it is tried.
+    const { lastEnd } = this.#session;
+    if (lastEnd === undefined || (lastEnd === this.#toldEnd && before === after)) return;
+    this.#toldEnd = lastEnd;
+    log.warn({ ...fields, why: lastEnd }, "the control plane is away; the rules in force stay");
   }
 
   #setTimer(): void {

@@ -117,6 +117,17 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     expect(plane.requests().filter(({ error }) => error !== "").length).toBeLessThanOrEqual(2);
   });
 
+  test("that are all gone but one domain's are taken as they are, with a warning", async () => {
+    const plane = await startPlane();
+    plane.serve({ version: "1", resources: [resource("a", 1), resource("b", 2), resource("c", 3)] });
+    const app = await startApp(plane.port);
+    plane.serve({ version: "2", resources: [resource("b", 4)] });
+    await plane.request(({ version }) => version === "2");
+    expect([await limitOf(app, "a"), await limitOf(app, "b")]).toEqual([undefined, 4]);
+    const warning = app.log.find((line) => line.includes("all domains but one are gone"));
+    expect(warning).toContain('"lost":["a","c"]');
+  });
+
   test("may be more than four million bytes, which gRPC takes unless told otherwise", async () => {
     const plane = await startPlane();
     const descriptors = Array.from({ length: 10_000 }, (_, i) => {
@@ -157,6 +168,10 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     again.serve({ version: "1", resources: [resource("edge", 9)] });
     await again.request(({ version }) => version === "1");
     expect(again.requests()[0]).toMatchObject({ version: "", nonce: "" });
+    const away = app.log.filter((line) => line.includes("the control plane is away"));
+    // For each reason once: the stream that broke off, and then that nobody listens.
+    expect(away.length).toBeGreaterThanOrEqual(1);
+    expect(away.length).toBeLessThanOrEqual(4);
     expect(await limitOf(app)).toBe(9);
   });
 
