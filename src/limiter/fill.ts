@@ -93,7 +93,7 @@ export class TakeFiller {
     const hits = descriptor.hasHits ? descriptor.hits : Math.max(1, call.request.hitsAddend);
     if (descriptor.hasOverride) {
       call.rules[index] = undefined;
-      this.#noteAdmission(hits, descriptor.isRefund, false);
+      this.#noteAdmission(hits, descriptor.isRefund, rules.chargesGivenHits && descriptor.hasHits);
       this.#fillOverride(call, rules, index, hits);
       return;
     }
@@ -142,7 +142,9 @@ export class TakeFiller {
     writeBaseKey(keys, rules, descriptor, undefined, hashesValues);
     keys.write(limit.keySuffix);
     const cost = costOf(hits, undefined, descriptor);
-    this.#addTake(call, limit, index, hits, cost, undefined).endKey(keyAt);
+    const take = this.#addTake(call, limit, index, hits, cost, undefined);
+    take.endKey(keyAt);
+    if (rules.chargesGivenHits && descriptor.hasHits && take.mode === Mode.pay) this.#addPayment(call, take);
   }
 
   /** Adds a take for each limit of the rule. Their keys differ in the limit's suffix alone. */
@@ -162,14 +164,21 @@ export class TakeFiller {
       const take = this.#addTake(call, limit, index, hits, cost, rule);
       take.endKey(keyAt);
       keyAt = keys.end;
-      if (!rule.chargesGivenHits || take.mode !== Mode.postPaid) continue;
-      // The payment itself is never refused, so a peek before it judges.
-      take.mode = Mode.peek;
-      const payment = this.#addTake(call, limit, index, hits, cost, rule);
-      payment.mode = Mode.postPaid;
-      payment.useKeyOf(take);
+      if (rule.chargesGivenHits && take.mode === Mode.postPaid) this.#addPayment(call, take);
     }
     if (keyAt === baseAt) keys.end = baseAt;
+  }
+
+  /** Adds a payment that is never refused, and makes the take before it a peek, which judges. */
+  #addPayment(call: LimitCall, judge: Take): void {
+    judge.mode = Mode.peek;
+    const payment = call.group.add(judge.limit);
+    payment.descriptor = judge.descriptor;
+    payment.kind = judge.kind;
+    payment.mode = Mode.postPaid;
+    payment.cost = judge.cost;
+    payment.stats = judge.stats;
+    payment.useKeyOf(judge);
   }
 
   #isReplaced(limit: Limit): boolean {

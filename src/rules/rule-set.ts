@@ -140,6 +140,8 @@ export interface DomainRules {
   readonly hasReplaces: boolean;
   /** True if any rule of the domain hides values. */
   readonly hasHashedValues: boolean;
+  /** As for its rules, for limits that calls bring along: true if a control plane sent the domain. */
+  readonly chargesGivenHits: boolean;
   /** What met no rule of this domain. Moves; the rest of the set does not. */
   readonly unmatched: UnmatchedStats;
   /** Limits of this domain's rules and its global limit, for pages and metrics. */

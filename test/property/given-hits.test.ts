@@ -45,6 +45,23 @@ describe("hits that a descriptor brings along, on rules of a control plane,", ()
     );
   });
 
+  test("do the same on limits that the calls bring along", () => {
+    const override = { amount: LIMIT, unit: 3 };
+    fc.assert(
+      fc.property(fc.array(given, { maxLength: 20 }), (calls) => {
+        const rig = rigOf([PER_HOUR]);
+        let used = 0;
+        for (const hits of calls) {
+          const hasRoom = used + (hits === undefined || hits === 0 ? 1 : hits) <= LIMIT;
+          const asked = { entries: { tenant: "t" }, override, ...(hits === undefined ? {} : { hits }) };
+          expect(rig.ask([asked]).over).toBe(!hasRoom);
+          used += hits ?? (hasRoom ? 1 : 0);
+        }
+      }),
+      { numRuns: runs(100) },
+    );
+  });
+
   test("bite: a stream whose report is larger than what is left closes the gate for the next one", () => {
     const rig = rigOf([PER_HOUR]);
     expect(rig.hit({ user: "a" }, 0).over).toBe(false);
