@@ -137,7 +137,8 @@ class ClusterBackend implements Backend {
     }
     for (const { group, generation, then, isAnswered, answerByUs } of batch.groups) {
       if (isAnswered || group.generation !== generation) continue;
-      if (this.#callsApart.takeBy(answerByUs, group, then)) then.settled(group, generation);
+      // What a caller throws is not the other groups'.
+      if (this.#callsApart.takeBy(answerByUs, group, then)) queueMicrotask(() => then.settled(group, generation));
     }
   }
 
