@@ -4,7 +4,7 @@ import { type ChannelOptions, Client, connectivityState, credentials } from "@gr
 import { describeValue } from "./misuse.ts";
 import type { TlsOptions } from "./tls-options.ts";
 
-export interface RingOptions {
+interface RingOptions {
   readonly servers: readonly string[];
   readonly tls: TlsOptions | undefined;
   readonly keepaliveMs: number;

@@ -13,7 +13,7 @@ export interface OpenDecisionLog {
   close(): Promise<void>;
 }
 
-export interface DecisionLogParts {
+interface DecisionLogParts {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -55,7 +55,7 @@ export function openDecisionLog({
 }
 
 /** `decisions.jsonl` of worker 2 is `decisions.2.jsonl`. */
-export function fileOfWorker(path: string, worker: number | undefined): string {
+function fileOfWorker(path: string, worker: number | undefined): string {
   if (worker === undefined) return path;
   const at = /\.[^./\\]*$/.exec(path)?.index ?? path.length;
   return `${path.slice(0, at)}.${worker}${path.slice(at)}`;

@@ -27,7 +27,7 @@ export interface SuggestFlags extends FileChoiceFlags {
   readonly out?: string;
 }
 
-export interface SuggestRulesOptions {
+interface SuggestRulesOptions {
   readonly files: readonly string[];
   readonly flags: SuggestFlags;
   readonly mapping: Mapping | undefined;

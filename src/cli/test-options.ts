@@ -2,7 +2,7 @@
 
 /** How results are printed. */
 export const TEST_FORMATS = ["text", "tap", "junit", "github", "json"] as const;
-export type TestFormat = (typeof TEST_FORMATS)[number];
+type TestFormat = (typeof TEST_FORMATS)[number];
 
 export interface TestFlags {
   readonly rules?: string;

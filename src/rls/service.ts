@@ -28,7 +28,7 @@ export interface ServiceOptions {
 }
 
 /** Who wants to hear of decisions one by one. */
-export interface DecisionListener {
+interface DecisionListener {
   /** `traceparent` is the caller's, if it sent one. The call is used again when this returns. */
   decided(call: LimitCall, traceparent: string | undefined): void;
 }

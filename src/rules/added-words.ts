@@ -9,7 +9,7 @@ import { REFERENCE_KEYS, SECTION_KEYS } from "./schema.ts";
 import type { MappingEntry, MappingNode, SourceFile, SourceNode } from "./source.ts";
 
 /** The member of a resource's metadata that holds them. */
-export const OWN_WORDS_KEY = "headgate";
+const OWN_WORDS_KEY = "headgate";
 
 /** Defaults of limits by domain, one-byte. */
 export type Defaults = ReadonlyMap<string, MappingNode>;

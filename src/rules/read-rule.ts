@@ -20,7 +20,7 @@ import { LIMITS_PER_RULE_MAX, LOGS_PER_RULE_MAX } from "./schema.ts";
 import type { MappingNode, SourceFile } from "./source.ts";
 
 /** What all files of a set are read with. */
-export interface ReadContext {
+interface ReadContext {
   readonly regexes: Regexes;
   readonly defaults: Defaults;
 }

@@ -15,7 +15,7 @@ import {
   wholeNumber,
 } from "./value-types.ts";
 
-export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
+const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 /** Which decisions are written one by one. */
 const DECISION_LOG_KINDS = ["off", "refusals", "all"] as const;

@@ -25,7 +25,7 @@ export interface DecisionLogOptions {
 }
 
 /** A line. The first four fields make up the request, as the body of /json has it. */
-export interface DecisionLine {
+interface DecisionLine {
   readonly at: string;
   readonly domain: string;
   readonly descriptors: readonly object[];

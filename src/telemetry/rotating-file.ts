@@ -7,7 +7,7 @@ const BACKLOG_CHARS_MAX = 4_194_304;
 /** Lines go to the file at least this often: what a killed process loses. */
 const WRITE_MS = 500;
 
-export interface RotatingFileOptions {
+interface RotatingFileOptions {
   readonly file: string;
   readonly bytesMax: number;
   /** Files in all, the one that is written to included; at least 1. */

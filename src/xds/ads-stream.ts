@@ -31,7 +31,7 @@ export interface ControlPlane {
 }
 
 /** Files are PEM and read for every stream, so that renewed ones count from the next one on. */
-export interface ControlPlaneTls {
+interface ControlPlaneTls {
   /** Authorities of the server's certificate; undefined: those of Node.js. */
   readonly caFile: string | undefined;
   readonly certFile: string | undefined;
@@ -41,14 +41,14 @@ export interface ControlPlaneTls {
 }
 
 /** Who is told of a stream. `ended` comes once, and nothing after it. */
-export interface StreamListener {
+interface StreamListener {
   connected(): void;
   message(bytes: Buffer): void;
   ended(why: string): void;
 }
 
 /** What a request says beside who asks. */
-export interface StreamRequest {
+interface StreamRequest {
   readonly version: string;
   readonly nonce: string;
   readonly refusal: string | undefined;

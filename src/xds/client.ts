@@ -6,12 +6,12 @@ import { type DiscoveryAnswer, readAnswer } from "./discovery.ts";
 import { type SessionAction, type SessionEvent, type SessionPauses, type StreamState, XdsSession } from "./session.ts";
 
 /** What the client writes its log with. */
-export interface ClientLog {
+interface ClientLog {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
 }
 
-export interface XdsClientOptions {
+interface XdsClientOptions {
   readonly plane: ControlPlane;
   readonly pauses: SessionPauses;
   readonly clock: Clock;

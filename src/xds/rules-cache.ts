@@ -7,13 +7,13 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { type DiscoveryAnswer, digestOf, RATE_LIMIT_TYPE, type WireResource } from "./discovery.ts";
 
 /** A set that was kept, and when. */
-export interface KeptSet {
+interface KeptSet {
   readonly set: Pick<DiscoveryAnswer, "version" | "resources" | "digest">;
   readonly savedAtUs: number;
 }
 
 /** What reading and writing is told to. */
-export interface CacheLog {
+interface CacheLog {
   warn(fields: object, message: string): void;
 }
 

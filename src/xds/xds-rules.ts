@@ -19,7 +19,7 @@ import { type DiscoveryAnswer, RATE_LIMIT_TYPE } from "./discovery.ts";
 import { CacheFile } from "./rules-cache.ts";
 import type { SessionPauses } from "./session.ts";
 
-export interface XdsRulesOptions {
+interface XdsRulesOptions {
   readonly plane: ControlPlane;
   readonly pauses: SessionPauses;
   /** Version and hash are counted here. */
@@ -36,7 +36,7 @@ export interface XdsRulesOptions {
   readonly changed: () => void;
 }
 
-export interface BesideFiles {
+interface BesideFiles {
   readonly directory: string;
   readonly choice: FileChoice;
   readonly pollIntervalMs: number;

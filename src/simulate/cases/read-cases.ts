@@ -38,7 +38,7 @@ const OVERRIDE_KEYS = ["requests_per_unit", "unit"];
 const CODES = ["OK", "OVER_LIMIT", "UNAVAILABLE", "INVALID_ARGUMENT", "INTERNAL"];
 
 /** What became of a file of cases; `file` is undefined if any problem is an error. */
-export interface ReadCases {
+interface ReadCases {
   readonly file: CaseFile | undefined;
   readonly problems: readonly Problem[];
 }

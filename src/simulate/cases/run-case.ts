@@ -17,7 +17,7 @@ import type { Expectation, Step, TestCase } from "./case-file.ts";
 import type { Coverage } from "./coverage.ts";
 import { SwitchedStore } from "./switched-store.ts";
 
-export interface CaseOptions {
+interface CaseOptions {
   readonly ruleSet: RuleSet;
   readonly settings: DecidingSettings;
   readonly headers: HeaderOptions;
@@ -25,7 +25,7 @@ export interface CaseOptions {
 }
 
 /** Something that an answer was not. */
-export interface Failure {
+interface Failure {
   readonly at: Place;
   readonly message: string;
 }

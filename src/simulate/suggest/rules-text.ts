@@ -13,7 +13,7 @@ interface Node {
 }
 
 /** What stands in a comment above each limit. */
-export type NoteOf = (shape: Shape) => string;
+type NoteOf = (shape: Shape) => string;
 
 /** The file of one domain. */
 export function rulesText(domain: string, shapes: readonly Shape[], noteOf: NoteOf): string {

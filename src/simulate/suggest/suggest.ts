@@ -15,7 +15,7 @@ import { callerName, hitsOf, type Shape, Shapes } from "./shapes.ts";
 /** The stretch of time whose calls make the rate. */
 const STRETCH_US = 60_000_000;
 
-export interface SuggestOptions {
+interface SuggestOptions {
   /** Share of callers, above 0 up to 1, that would never have been refused. */
   readonly share: number;
   /** What rates and bursts are multiplied by; at least 1. */
