@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { Authority } from "../support/certificates.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { startTestApp, type TestApp } from "../support/test-app.ts";
+import { askOnce, openClient, startTestApp, type TestApp } from "../support/test-app.ts";
 import { startWorkers } from "../support/worker-rig.ts";
 import { startXdsServer, type XdsServer, type XdsServerOptions, xdsServerProgram } from "../support/xds-server.ts";
 
@@ -281,6 +281,14 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     await expect
       .poll(async () => new Set(await hashes()).size === 1 && (await hashes())[0]?.startsWith("2 "))
       .toBe(true);
+    // What a gateway reports at the end of a stream bites, whichever worker hears of it.
+    const client = openClient(fleet.target);
+    const code = async (hits: number) => {
+      const descriptor = { entries: [{ key: "user", value: "stream" }], hits_addend: { value: hits } };
+      return (await askOnce(client, { domain: "edge", descriptors: [descriptor] })).overall_code;
+    };
+    expect([await code(0), await code(500), await code(0)]).toEqual(["OK", "OVER_LIMIT", "OVER_LIMIT"]);
+    client.close();
   });
 
   test("are joined by the files of RULES_DIR; a rule of a file that the control plane has, too, is left out", async () => {
