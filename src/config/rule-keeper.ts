@@ -113,10 +113,10 @@ export class RuleKeeper {
     };
   }
 
-  /** Puts a good set in force, unless it is the one in force already. */
-  accept(ruleSet: RuleSet): "loaded" | "unchanged" {
+  /** Puts a good set in force, unless it is the one in force already. `isWhole`: nothing that belongs to it is refused still. */
+  accept(ruleSet: RuleSet, isWhole = true): "loaded" | "unchanged" {
     const { clock, log, origin } = this.#options;
-    this.#lastError = undefined;
+    if (isWhole) this.#lastError = undefined;
     if (ruleSet.hash === this.#current?.hash) {
       log.info({ ...origin, hash: ruleSet.hash, version: this.#current.version }, "rules are unchanged");
       return "unchanged";

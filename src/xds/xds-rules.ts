@@ -82,6 +82,8 @@ export class XdsRules implements RuleSource {
   /** The files as they were good last. */
   #files = NO_FILES;
   #seenFilesHash: string | undefined;
+  /** True while the files as they are now are refused: then the error that says why stays to be seen. */
+  #hasBadFiles = false;
   #firstJudged: () => void = () => undefined;
 
   constructor(options: XdsRulesOptions) {
@@ -192,7 +194,7 @@ export class XdsRules implements RuleSource {
     this.#isKept = false;
     this.#lastRefusal = undefined;
     if (isNews) this.#warnOfLoss(before, result.ruleSet);
-    this.#keeper.accept(result.ruleSet);
+    this.#keeper.accept(result.ruleSet, !this.#hasBadFiles);
     if (this.#options.writesCache) await this.#cache?.write(answer, this.#heardAtUs);
     return undefined;
   }
@@ -222,7 +224,8 @@ export class XdsRules implements RuleSource {
     const result = await this.#compile(this.#set, files);
     const failures = files.failures.map(({ name, message }) => `${name}: ${message}`);
     const faults = [...failures, ...result.faults.map(formatProblem)];
-    if (faults.length > 0) {
+    this.#hasBadFiles = faults.length > 0;
+    if (this.#hasBadFiles) {
       const message = `the rule files in ${directory} can't stand beside the control plane's rules`;
       this.#keeper.refuse(new ConfigError("CONFIG_RULES", message, faults), files.hash, result.faults);
       return;
@@ -245,7 +248,7 @@ export class XdsRules implements RuleSource {
       this.#set = kept.set;
       this.#heardAtUs = kept.savedAtUs;
       this.#isKept = true;
-      this.#keeper.accept(ruleSet);
+      this.#keeper.accept(ruleSet, !this.#hasBadFiles);
     });
   }
 

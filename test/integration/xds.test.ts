@@ -312,6 +312,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     await expect.poll(async () => (await app.http("/config")).text()).toContain("unknown key 'kye'");
     plane.serve({ version: "2", resources: [resource("edge", 5)] });
     await plane.request(({ version }) => version === "2");
+    expect(await (await app.http("/config")).text()).toContain("unknown key 'kye'");
     // The file as it was good last still bites.
     expect((await app.hit({ tenant: "t" })).statuses[0]?.current_limit?.requests_per_unit).toBe(3);
     expect(plane.requests().filter(({ error }) => error !== "")).toEqual([]);
