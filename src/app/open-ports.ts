@@ -182,6 +182,7 @@ function metricSources(parts: AppParts): ConstructorParameters<typeof Prometheus
       };
     },
     localCache,
+    decisionLog: parts.decisionLog?.log,
     buckets: () => (store instanceof MemoryStore ? store.bucketCount : undefined),
     inFlight: () => running.grpc?.inFlight() ?? 0,
     lane: () => running.laneCounts,

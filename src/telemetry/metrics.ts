@@ -63,6 +63,11 @@ export const METRICS = {
     "ratelimit_service_domain_not_found",
     "Descriptors of calls that named a domain without rules.",
   ),
+  decisionLines: counter(
+    "headgate_decision_log_lines_total",
+    "Decisions that DECISION_LOG wrote, and that its rate or the disk left out.",
+    ["result"],
+  ),
   unmatched: counter(
     "headgate_unmatched_descriptors_total",
     "Descriptors that met no rule and passed without a limit of their own; also those of domains without rules.",

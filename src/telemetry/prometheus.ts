@@ -79,6 +79,8 @@ interface MetricSources {
   readonly buckets: () => number | undefined;
   /** Undefined without a local cache. */
   readonly localCache: LocalCacheNumbers | undefined;
+  /** What the decision log wrote and left out; undefined without one. */
+  readonly decisionLog?: { readonly written: number; readonly leftOut: number } | undefined;
   readonly inFlight: () => number;
   /** What the fast lane counted; undefined without one. */
   readonly lane: () => LaneNumbers | undefined;
@@ -144,7 +146,7 @@ function* ruleMetricLines(
   for (const { labels, stats } of entries) yield `${row.name}{${labels}} ${stats[field]}\n`;
 }
 
-function registerCalls(registry: Registry, { calls, inFlight, statsdErrors }: MetricSources): void {
+function registerCalls(registry: Registry, { calls, inFlight, statsdErrors, decisionLog }: MetricSources): void {
   const register = registerIn(registry);
   register(METRICS.totalRequests, () => [
     [calls.responseTime.count() + calls.storeErrors() + calls.serviceErrors(), METHOD],
@@ -174,6 +176,14 @@ function registerCalls(registry: Registry, { calls, inFlight, statsdErrors }: Me
   register(METRICS.suspectedLateReports, () => [[calls.lateReports]]);
   register(METRICS.debtCapped, () => [[calls.cappedHits]]);
   register(METRICS.inFlight, () => [[inFlight()]]);
+  register(METRICS.decisionLines, () =>
+    decisionLog === undefined
+      ? []
+      : [
+          [decisionLog.written, { result: "written" }],
+          [decisionLog.leftOut, { result: "left_out" }],
+        ],
+  );
   register(METRICS.statsdErrors, () => optional(statsdErrors()));
 }
 

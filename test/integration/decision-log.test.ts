@@ -57,6 +57,8 @@ describe.each(["fast-lane", "grpc-js"])("on the transport %s", (transport) => {
 test("all decisions go to the process's log, which a simulation reads too", async () => {
   const app = await startTestApp(RULES, { DECISION_LOG: "all" });
   for (let i = 0; i < 3; i++) await app.hit({ user: "bob" });
+  const metrics = await (await app.http("/metrics")).text();
+  expect(metrics).toContain('headgate_decision_log_lines_total{result="written"} 3');
   const log = [...app.log];
   await app.stop();
   const decisions = log

@@ -122,7 +122,7 @@ describe("the decision log", () => {
         }
         expect(codes).toEqual(rig.lines.map((line) => (JSON.parse(line) as { code: string }).code));
       }),
-      { numRuns: runs(20) },
+      { numRuns: runs(8) },
     );
   });
 
