@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
 import { SETTINGS } from "../../src/settings/table.ts";
 import { readSettings, type Settings } from "../../src/settings.ts";
 import { FETCH_MS } from "../support/deploy-tools.ts";
@@ -487,3 +488,13 @@ function selectorOf({ kind, spec }: KubeObject): Labels {
 function baseName({ metadata }: KubeObject): string {
   return metadata.name.replace(/-headless$/, "");
 }
+
+test(
+  "the service for Envoy AI Gateway is valid to the oldest and the newest Kubernetes",
+  async () => {
+    const file = join(ROOT, "deploy/envoy-ai-gateway/ratelimit.yaml");
+    const objects = parseAllDocuments(readFileSync(file, "utf8")).map((document) => document.toJS() as KubeObject);
+    for (const version of KUBERNETES) expect(await schemaErrors(objects, version), version).toEqual([]);
+  },
+  FETCH_MS,
+);
