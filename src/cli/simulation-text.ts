@@ -44,6 +44,8 @@ function headLines({ calls, time, evicted_buckets }: SimulationReport): string[]
       `  ${time.late} came late, by ${seconds(time.late_seconds_max)} at most; decided at the time of the latest`,
     );
   }
+  if (time.late * 10 > calls.read)
+    lines.push("  so many late ones tell of a file in another order: sort it by time, or give a longer --late");
   if (time.gaps > 0) {
     lines.push(
       `  ${count(time.gaps, "silence")} of a minute or more, the longest ${seconds(time.longest_gap_seconds)} from ${time.longest_gap_from}`,

@@ -104,6 +104,16 @@ describe("headgate simulate", () => {
     expect(text.out).toContain("0 left before, 0 after, room again in 800 ms");
   });
 
+  test("says that a file in another order has to be sorted", async () => {
+    const file = join(folder, "newest-first.jsonl");
+    writeFileSync(file, [120_000, 60_000, 0].map((ms) => `${call(ms, "ann")}\n`).join(""));
+    const { out } = await runProgram(["simulate", "--rules", NEW, "--late", "1s", file]);
+    expect(out).toContain("1 came late, by 1 min at most");
+    expect(out).toContain("sort it by time, or give a longer --late");
+    const sorted = await runProgram(["simulate", "--rules", NEW, "--late", "3m", file]);
+    expect(sorted.out).not.toContain("came late");
+  });
+
   test("hides all values when asked to", async () => {
     const { out } = await runProgram(["simulate", "--rules", NEW, "--values", "hash", "--explain", "3", CALLS]);
     expect(out).toContain("user=%#");
