@@ -108,7 +108,8 @@ function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetCo
   const { domain } = parts[0];
   const rules = parts.flatMap((part) => part.rules);
   const globalLimits = parts.flatMap((part) => (part.globalLimit === undefined ? [] : [part.globalLimit]));
-  const names = new SafeNames(namesOf(rules, globalLimits), log);
+  const names = new SafeNames(yield* namesOf(rules, globalLimits), log);
+  yield;
   const limitBuilder = new LimitBuilder(options, names, shared.ids);
   const { cacheKeyPrefix = "", compatible = false } = options;
   const context: DomainContext = { domain, names, limitBuilder, compatible, log, limits: [], hasHashedValues: false };
@@ -163,13 +164,19 @@ function replacesWhileUnlimited(rule: Rule): boolean {
   return rule.unlimitedReplaces.length > 0 || (rule.children?.rules.some(replacesWhileUnlimited) ?? false);
 }
 
-function* namesOf(rules: readonly RuleDraft[], globalLimits: readonly GlobalLimitDraft[]): Generator<PlacedName> {
-  for (const { limit } of globalLimits) if (limit.name !== "") yield { name: limit.name, at: limit.nameAt };
+function* namesOf(
+  rules: readonly RuleDraft[],
+  globalLimits: readonly GlobalLimitDraft[],
+): LongWork<readonly PlacedName[]> {
+  const names: PlacedName[] = [];
+  for (const { limit } of globalLimits) if (limit.name !== "") names.push({ name: limit.name, at: limit.nameAt });
   for (const rule of eachRule(rules)) {
+    yield;
     const { limits, unlimitedName } = rule.limits;
-    if (unlimitedName !== "") yield { name: unlimitedName, at: rule.at };
-    for (const limit of limits) if (limit.name !== "") yield { name: limit.name, at: limit.nameAt };
+    if (unlimitedName !== "") names.push({ name: unlimitedName, at: rule.at });
+    for (const limit of limits) if (limit.name !== "") names.push({ name: limit.name, at: limit.nameAt });
   }
+  return names;
 }
 
 function* eachRule(rules: readonly RuleDraft[]): Generator<RuleDraft> {

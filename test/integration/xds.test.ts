@@ -66,7 +66,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
 
   test("limit what callers ask, say who asks, and are taken in by version and nonce", async () => {
     const plane = await startPlane();
-    plane.serve({ version: "1", resources: [resource("edge", 2), resource("other", 5)] });
+    await plane.serve({ version: "1", resources: [resource("edge", 2), resource("other", 5)] });
     const app = await startApp(plane.port, {
       CONFIG_GRPC_XDS_NODE_METADATA: "zone=a,tier=b=c",
       CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: "x-team:blue, x-time:10:30",
@@ -99,10 +99,10 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
 
   test("change with each set; a bad one between good ones is refused with its place, and the last good one stays", async () => {
     const plane = await startPlane();
-    plane.serve({ version: "1", resources: [resource("edge", 2)] });
+    await plane.serve({ version: "1", resources: [resource("edge", 2)] });
     const app = await startApp(plane.port);
     expect(await limitOf(app)).toBe(2);
-    plane.serve({ version: "2", resources: [resource("edge", 3, "UNKNOWN")] });
+    await plane.serve({ version: "2", resources: [resource("edge", 3, "UNKNOWN")] });
     const refused = await plane.request(({ error }) => error !== "");
     expect(refused).toMatchObject({
       version: "1",
@@ -110,7 +110,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     });
     expect(await limitOf(app)).toBe(2);
     expect(await stateOf(app)).toMatchObject({ version: "1", last_refusal: { version: "2" } });
-    plane.serve({ version: "3", resources: [resource("edge", 4)] });
+    await plane.serve({ version: "3", resources: [resource("edge", 4)] });
     await plane.request(({ version }) => version === "3");
     expect(await limitOf(app)).toBe(4);
     // The bad set stood for a moment only, but a client that answers it at once would have refused it a hundred times.
@@ -119,9 +119,9 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
 
   test("that are all gone but one domain's are taken as they are, with a warning", async () => {
     const plane = await startPlane();
-    plane.serve({ version: "1", resources: [resource("a", 1), resource("b", 2), resource("c", 3)] });
+    await plane.serve({ version: "1", resources: [resource("a", 1), resource("b", 2), resource("c", 3)] });
     const app = await startApp(plane.port);
-    plane.serve({ version: "2", resources: [resource("b", 4)] });
+    await plane.serve({ version: "2", resources: [resource("b", 4)] });
     await plane.request(({ version }) => version === "2");
     expect([await limitOf(app, "a"), await limitOf(app, "b")]).toEqual([undefined, 4]);
     const warning = app.log.find((line) => line.includes("all domains but one are gone"));
@@ -135,7 +135,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
       const rate_limit = { unit: "HOUR", requests_per_unit: i + 1 };
       return { key: route, value: route, descriptors: [{ key: "user", rate_limit }] };
     });
-    plane.serve({ version: "1", resources: [{ name: "edge", domain: "edge", descriptors }] });
+    await plane.serve({ version: "1", resources: [{ name: "edge", domain: "edge", descriptors }] });
     const app = await startApp(plane.port);
     await plane.request(({ version }) => version === "1");
     const { key } = descriptors[4_321] ?? { key: "" };
@@ -145,19 +145,19 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
 
   test("can be an empty set, and bytes that are no message are refused", async () => {
     const plane = await startPlane();
-    plane.serve({ version: "1", resources: [resource("edge", 2)] });
+    await plane.serve({ version: "1", resources: [resource("edge", 2)] });
     const app = await startApp(plane.port);
-    plane.serve({ version: "2", raw: [Buffer.from([0x0a, 0x05, 0x61]).toString("base64")] });
+    await plane.serve({ version: "2", raw: [Buffer.from([0x0a, 0x05, 0x61]).toString("base64")] });
     expect((await plane.request(({ error }) => error !== "")).error).toContain("the message can't be read");
     expect(await limitOf(app)).toBe(2);
-    plane.serve({ version: "3", resources: [] });
+    await plane.serve({ version: "3", resources: [] });
     await plane.request(({ version }) => version === "3");
     expect(await limitOf(app)).toBeUndefined();
   });
 
   test("stay while the control plane is away, and one that began anew with a lower version is heard", async () => {
     const plane = await startPlane();
-    plane.serve({ version: "7", resources: [resource("edge", 2)] });
+    await plane.serve({ version: "7", resources: [resource("edge", 2)] });
     const app = await startApp(plane.port);
     await plane.request(({ version }) => version === "7");
     await plane.stop();
@@ -165,7 +165,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     expect(await limitOf(app)).toBe(2);
     expect((await app.http("/healthcheck")).status).toBe(200);
     const again = await startPlane({ port: plane.port });
-    again.serve({ version: "1", resources: [resource("edge", 9)] });
+    await again.serve({ version: "1", resources: [resource("edge", 9)] });
     await again.request(({ version }) => version === "1");
     expect(again.requests()[0]).toMatchObject({ version: "", nonce: "" });
     const away = app.log.filter((line) => line.includes("the control plane is away"));
@@ -204,7 +204,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     put(old, tls, "envoy-gateway");
     put(old, mine, "envoy-rate-limit");
     const plane = await startPlane({ tls });
-    plane.serve({ version: "1", resources: [resource("edge", 2)] });
+    await plane.serve({ version: "1", resources: [resource("edge", 2)] });
     const app = await startApp(plane.port, {
       CONFIG_GRPC_XDS_SERVER_USE_TLS: "true",
       CONFIG_GRPC_XDS_CLIENT_TLS_CERT: mine.cert,
@@ -218,7 +218,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     put(renewed, mine, "envoy-rate-limit");
     await plane.stop();
     const again = await startPlane({ tls, port: plane.port });
-    again.serve({ version: "1", resources: [resource("edge", 3)] });
+    await again.serve({ version: "1", resources: [resource("edge", 3)] });
     await again.request(({ version }) => version === "1");
     expect(await limitOf(app)).toBe(3);
   });
@@ -226,7 +226,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
   test("are kept in RULES_CACHE: a process that starts while the control plane is away has them and says how old they are", async () => {
     const file = join(temporaryFolder("headgate-cache"), "rules");
     const plane = await startPlane();
-    plane.serve({ version: "4", resources: [resource("edge", 2), resource("b", 3)] });
+    await plane.serve({ version: "4", resources: [resource("edge", 2), resource("b", 3)] });
     const first = await startApp(plane.port, { RULES_CACHE: file });
     expect(await limitOf(first)).toBe(2);
     await plane.request(({ version }) => version === "4");
@@ -252,7 +252,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     const redis = await RedisServer.start();
     ended.push(() => redis.stop());
     const plane = await startPlane();
-    plane.serve({ version: "1", resources: [resource("edge", 2)] });
+    await plane.serve({ version: "1", resources: [resource("edge", 2)] });
     const file = join(temporaryFolder("headgate-cache"), "rules");
     const fleet = await startWorkers({
       REDIS_URL: `127.0.0.1:${redis.port}`,
@@ -272,7 +272,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
       );
     await expect.poll(() => streams().size).toBe(2);
     await expect.poll(() => existsSync(file)).toBe(true);
-    plane.serve({ version: "2", resources: [resource("edge", 5)] });
+    await plane.serve({ version: "2", resources: [resource("edge", 5)] });
     const hashes = async () => {
       const { workers } = (await (await fleet.http("/config")).json()) as { workers: readonly ShownRules[] };
       return workers.map(({ rules }) => `${rules.version} ${rules.hash}`);
@@ -293,7 +293,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
 
   test("are joined by the files of RULES_DIR; a rule of a file that the control plane has, too, is left out", async () => {
     const plane = await startPlane();
-    plane.serve({ version: "1", resources: [resource("edge", 2)] });
+    await plane.serve({ version: "1", resources: [resource("edge", 2)] });
     const folder = temporaryFolder("headgate-beside");
     const file = (text: string) => writeFileSync(join(folder, "beside.yaml"), text);
     file(
@@ -310,7 +310,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     // Whatever stands in a file, the control plane's sets are judged without it.
     file("domain: edge\ndescriptors: [{ kye: x }]\n");
     await expect.poll(async () => (await app.http("/config")).text()).toContain("unknown key 'kye'");
-    plane.serve({ version: "2", resources: [resource("edge", 5)] });
+    await plane.serve({ version: "2", resources: [resource("edge", 5)] });
     await plane.request(({ version }) => version === "2");
     expect(await (await app.http("/config")).text()).toContain("unknown key 'kye'");
     // The file as it was good last still bites.

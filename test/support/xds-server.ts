@@ -62,7 +62,8 @@ export interface XdsServer {
   readonly port: number;
   readonly seen: readonly SeenEvent[];
   readonly requests: () => readonly SeenRequest[];
-  serve(set: ServedSet): void;
+  /** Resolves when the set is on its way. */
+  serve(set: ServedSet): Promise<void>;
   /** The first request that `matches`, waited for. */
   request(matches: (request: SeenRequest) => boolean): Promise<SeenRequest>;
   /** Ends at once, as a killed process does. */
@@ -91,7 +92,10 @@ export async function startXdsServer(program: string, options: XdsServerOptions 
     port: listening.port,
     seen,
     requests,
-    serve: (set) => child.stdin?.write(`${JSON.stringify(set)}\n`),
+    async serve(set) {
+      const line = `${JSON.stringify(set)}\n`;
+      await new Promise((resolve) => child.stdin?.write(line, resolve));
+    },
     request: (matches) =>
       waitFor(
         () => requests().find(matches),
