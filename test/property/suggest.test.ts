@@ -64,7 +64,7 @@ describe("suggested limits", () => {
           expect(limit.callers_refused).toBeLessThanOrEqual((1 - chosen) * limit.callers + ROUNDING);
         }
       }),
-      { numRuns: runs(30) },
+      { numRuns: runs(20) },
     );
   });
 

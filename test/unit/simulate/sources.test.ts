@@ -354,7 +354,7 @@ describe("whatever is in a file", () => {
 
 test("progress is told as a run goes on, at most once a second", async () => {
   const lines = Array.from(
-    { length: 20_000 },
+    { length: 10_000 },
     (_, i) => `{"start_time":${1_767_225_600 + i},"peer":"10.0.0.${i % 200}"}\n`,
   );
   const file = written(lines.join(""));
@@ -370,13 +370,13 @@ test("progress is told as a run goes on, at most once a second", async () => {
     lateMaxUs: 0,
     clock: {
       nowUs: () => {
-        clock.advanceMs(600);
+        clock.advanceMs(1_100);
         return clock.nowUs();
       },
     },
     onProgress: ({ calls, bytesRead }) => told.push(calls, bytesRead),
   });
-  expect(report.calls.read).toBe(20_000);
+  expect(report.calls.read).toBe(10_000);
   expect(report.calls.allowed).toBe(200);
   expect(told.length).toBeGreaterThan(2);
   expect(told.every((number, i) => i < 2 || number >= (told[i - 2] ?? 0))).toBe(true);
