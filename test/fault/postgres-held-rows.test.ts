@@ -77,6 +77,7 @@ test.each(HOLDS.flatMap((hold) => EXTRAS.map((extra) => ({ ...hold, ...extra }))
   "one row of fifty $held: its calls are decided by policy, all others are answered, $name",
   async ({ extra, isMade, sql }) => {
     for (let i = 0; i < KEYS; i++) if (isMade || keyOf(i) !== HELD) await settle(store, groupOn(keyOf(i)));
+    if (extra !== undefined) await settle(store, groupOn(extra));
     await server.query("BEGIN");
     await server.query(sql);
     const endMs = performance.now() + 2 * DEADLINE_MS;
@@ -87,7 +88,10 @@ test.each(HOLDS.flatMap((hold) => EXTRAS.map((extra) => ({ ...hold, ...extra }))
     expect(during.answers.others[0]).toBeGreaterThan(KEYS);
     expect(during.answers.held[0]).toBe(0);
     expect(during.answers.held[1]).toBeGreaterThan(0);
-    expect(new Set(reports.failures.map(({ code }) => code))).toEqual(new Set(["STORE_TIMEOUT"]));
+    // What a busy machine answers after its deadline is too late to be paid.
+    const codes = new Set(reports.failures.map(({ code }) => code));
+    codes.delete("STORE_TOO_LATE");
+    expect([...codes]).toEqual(["STORE_TIMEOUT"]);
     expect(reports.breakerStates).toEqual([]);
     // It is let go: its calls are answered again, and each was paid once or not at all.
     await until("its calls are answered", async () => (await settle(store, groupOn(HELD))).verdict === Verdict.allowed);

