@@ -6,6 +6,7 @@ import { type Descriptor, LimitRequest } from "../../core/request.ts";
 import type { Take } from "../../core/take.ts";
 import { AMOUNT_MAX } from "../../core/units.ts";
 import type { RuleSet } from "../../rules/rule-set.ts";
+import { Needs } from "../needs.ts";
 import { fillRequest, type RecordedQuestion } from "../question.ts";
 import { type DecidingSettings, VirtualService } from "../virtual-service.ts";
 import { SampleShare } from "./caller-sample.ts";
@@ -84,40 +85,37 @@ function countHits(shape: Shape, descriptor: Descriptor, hits: number, stretch: 
   caller.peak = Math.max(caller.peak, caller.hits);
 }
 
-/** Has the service itself fill buckets that refuse nobody, and looks how full they get. Returns the share looked at. */
+/** Has the service itself decide by buckets that refuse nobody, and looks what each take needs of them. Returns the share looked at. */
 async function measureBursts(options: SuggestOptions, found: readonly Shape[]): Promise<number> {
   const { settings, compile, openCalls, share, headroom } = options;
   const service = new VirtualService({ ruleSet: compile(found), settings });
-  const needs = new Shapes(new SampleShare(options.callersMax));
+  const needs = new Needs(service.clock, settings);
+  const needed = new Shapes(new SampleShare(options.callersMax));
+  const onNeed = (take: Take, burst: number) => noteNeed(service, take, burst, needed);
   let nowUs = 0;
   for await (const batch of openCalls()) {
     for (const { atUs, question } of batch) {
       nowUs = Math.max(nowUs, atUs);
-      if (isDecided(service, question, nowUs)) noteNeeds(service, needs);
+      if (isDecided(service, question, nowUs)) needs.settle(service.call.group, onNeed);
     }
   }
-  await service.close();
-  const byName = new Map(needs.list().map((shape) => [nameOf(shape), shape]));
+  await Promise.all([service.close(), needs.close()]);
+  const byName = new Map(needed.list().map((shape) => [nameOf(shape), shape]));
   for (const shape of found) {
-    const needed = byName.get(nameOf(shape))?.callers.peakOf(share) ?? 0;
-    const burst = Math.max(Math.ceil(perSecond(shape.perMinute)), Math.ceil(needed * headroom));
+    const peak = byName.get(nameOf(shape))?.callers.peakOf(share) ?? 0;
+    const burst = Math.max(Math.ceil(perSecond(shape.perMinute)), Math.ceil(peak * headroom));
     shape.burst = Math.min(burst, AMOUNT_MAX);
   }
-  return needs.share.oneIn;
+  return needed.share.oneIn;
 }
 
-function noteNeeds({ call }: VirtualService, needs: Shapes): void {
-  for (let i = 0; i < call.group.size; i++) {
-    const take = call.group.takes[i] as Take;
-    const descriptor = call.request.descriptors[take.descriptor];
-    const shape = descriptor === undefined ? undefined : needs.of(call.request.domain, descriptor);
-    if (shape === undefined || descriptor === undefined) continue;
-    shape.calls++;
-    const caller = shape.callers.of(callerName(descriptor));
-    // A peek asks for room beside what is there.
-    const asked = take.paid ? 0 : take.cost;
-    if (caller !== undefined) caller.peak = Math.max(caller.peak, AMOUNT_MAX - take.remaining + asked);
-  }
+function noteNeed({ call }: VirtualService, take: Take, burst: number, needed: Shapes): void {
+  const descriptor = call.request.descriptors[take.descriptor];
+  const shape = descriptor === undefined ? undefined : needed.of(call.request.domain, descriptor);
+  if (shape === undefined || descriptor === undefined) return;
+  shape.calls++;
+  const caller = shape.callers.of(callerName(descriptor));
+  if (caller !== undefined) caller.peak = Math.max(caller.peak, burst);
 }
 
 function nameOf({ domain, keys }: Shape): string {
