@@ -6,7 +6,7 @@ import { GLOBAL_DESCRIPTOR, Outcome, Source, type Take } from "../core/take.ts";
 import { isOver } from "../core/verdict.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { shownValues } from "../limiter/hidden-values.ts";
-import { losesMetadata } from "../limiter/lost-metadata.ts";
+import { losesMetadata } from "../limiter/reference-metadata-loss.ts";
 import { resetSecondsOf, tellsReset } from "../limiter/retry-after.ts";
 import { reasonOf } from "./headers.ts";
 

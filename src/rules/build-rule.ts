@@ -14,7 +14,7 @@ import { warnUnreachable } from "./reach.ts";
 import { patternIdentity } from "./read-pattern.ts";
 import type { KeyRules, Level, Rule } from "./rule-set.ts";
 import type { Place } from "./source.ts";
-import { warnOpen } from "./warn-open.ts";
+import { warnBypass } from "./warn-bypass.ts";
 
 /** What the rules of one domain are built with. */
 export interface DomainContext {
@@ -88,7 +88,7 @@ function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: Doma
   yield* warnUnreachable(rules, context.log);
   // What a control plane makes is not written by hand: advice on it would only repeat itself.
   if (!context.compatible && !(rules[0] !== undefined && isInResource(rules[0].at)))
-    yield* warnOpen(rules, context.log);
+    yield* warnBypass(rules, context.log);
   const frozen: ReadonlyMap<string, KeyRules> = byKey;
   return {
     byKey: frozen,

@@ -8,7 +8,7 @@ import type { RuleSet } from "../rules/rule-set.ts";
 import { CallText } from "./call-text.ts";
 import { Changes } from "./changes.ts";
 import { CallerRoom, LimitTally } from "./limit-tally.ts";
-import { Needs } from "./needs.ts";
+import { NeededBursts } from "./needed-bursts.ts";
 import type { RecordedQuestion } from "./question.ts";
 import { Refusals } from "./refusals.ts";
 import { Timeline } from "./timeline.ts";
@@ -47,7 +47,7 @@ export class Simulation {
   readonly #options: SimulationOptions;
   readonly #service: VirtualService;
   readonly #old: VirtualService | undefined;
-  readonly #needs: Needs;
+  readonly #needs: NeededBursts;
   readonly #text: CallText;
   readonly #room = new CallerRoom();
   readonly #tallies = new Map<Limit, LimitTally>();
@@ -62,7 +62,7 @@ export class Simulation {
     this.against = against;
     this.#service = new VirtualService({ ruleSet, settings });
     this.#old = against === undefined ? undefined : new VirtualService({ ruleSet: against, settings });
-    this.#needs = new Needs(this.#service.clock, settings);
+    this.#needs = new NeededBursts(this.#service.clock, settings);
     this.#text = new CallText(options.hashesAll === true);
     this.changes = new Changes(this.#text);
     this.refusals = new Refusals(options.explainMax ?? 0, this.#text);

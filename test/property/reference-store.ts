@@ -2,8 +2,8 @@
 // answers right also after time has stepped back.
 
 import type { BucketAccess, WorkingBucket } from "../../src/algorithms/bucket-access.ts";
+import { JointSettlement } from "../../src/algorithms/group-settlement.ts";
 import { LogBlocks } from "../../src/algorithms/log-blocks.ts";
-import { JointSettlement } from "../../src/algorithms/settlement.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import type { TakeGroup } from "../../src/core/take.ts";
 import type { Store } from "../../src/stores/store.ts";

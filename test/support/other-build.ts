@@ -8,7 +8,7 @@ const ROOT = resolve(import.meta.dirname, "../..");
 /** Below the root, so that what is unpacked finds the packages of this checkout. */
 const BUILDS = join(ROOT, ".cache/other-builds");
 
-/** The folder that holds the commit's files; unpacked when first asked for, and kept. Needs the repository's history. */
+/** The folder that holds the commit's files; unpacked when first asked for, and kept. NeededBursts the repository's history. */
 export function otherBuild(commit: string): string {
   const folder = join(BUILDS, commit);
   if (existsSync(folder)) return folder;

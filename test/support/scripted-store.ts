@@ -1,8 +1,8 @@
 // A store whose answers a test decides: settles from a map, fails, or answers later when told.
 
 import type { BucketAccess, WorkingBucket } from "../../src/algorithms/bucket-access.ts";
+import { JointSettlement } from "../../src/algorithms/group-settlement.ts";
 import { LogBlocks } from "../../src/algorithms/log-blocks.ts";
-import { JointSettlement } from "../../src/algorithms/settlement.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import type { StoreError } from "../../src/core/errors.ts";
 import { type TakeGroup, Verdict } from "../../src/core/take.ts";

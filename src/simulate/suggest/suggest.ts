@@ -6,7 +6,7 @@ import { type Descriptor, LimitRequest } from "../../core/request.ts";
 import type { Take } from "../../core/take.ts";
 import { AMOUNT_MAX } from "../../core/units.ts";
 import type { RuleSet } from "../../rules/rule-set.ts";
-import { Needs } from "../needs.ts";
+import { NeededBursts } from "../needed-bursts.ts";
 import { fillRequest, type RecordedQuestion } from "../question.ts";
 import { type DecidingSettings, VirtualService } from "../virtual-service.ts";
 import { SampleShare } from "./caller-sample.ts";
@@ -89,7 +89,7 @@ function countHits(shape: Shape, descriptor: Descriptor, hits: number, stretch: 
 async function measureBursts(options: SuggestOptions, found: readonly Shape[]): Promise<number> {
   const { settings, compile, openCalls, share, headroom } = options;
   const service = new VirtualService({ ruleSet: compile(found), settings });
-  const needs = new Needs(service.clock, settings);
+  const needs = new NeededBursts(service.clock, settings);
   const needed = new Shapes(new SampleShare(options.callersMax));
   const onNeed = (take: Take, burst: number) => noteNeed(service, take, burst, needed);
   let nowUs = 0;

@@ -4,7 +4,7 @@ import { type Clock, SystemClock } from "../../core/clock.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
 import { BREAKER_DEFAULTS, type BreakerOptions } from "./breaker.ts";
-import type { Patience } from "./patience.ts";
+import type { StorePatience } from "./store-patience.ts";
 
 /** Options of a store on a server; what is absent gets the default named. */
 export interface BatchingOptions {
@@ -31,7 +31,7 @@ export interface SharedStoreOptions extends BatchingOptions {
 }
 
 /** BatchingOptions with every default in its place. */
-export interface CompleteOptions extends Patience {
+export interface CompleteOptions extends StorePatience {
   readonly silenceUsMax: number;
   readonly takesInFlightMax: number;
   readonly breaker: BreakerOptions;

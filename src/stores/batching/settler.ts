@@ -6,9 +6,9 @@ import { type TakeGroup, Verdict } from "../../core/take.ts";
 import { costToReturn } from "../../core/verdict.ts";
 import type { SettleListener } from "../store.ts";
 import type { Batch, BatchedGroup, BatchedTake } from "./batch.ts";
-import { answerByUs } from "./patience.ts";
 import { HELD, NO_COUNT, type ReplyReader, TOO_LATE } from "./reply.ts";
 import type { SettlerOptions } from "./settler-options.ts";
+import { answerByUs } from "./store-patience.ts";
 
 /** A latest time of payment that lies in the past of every server. */
 const NEVER_PAY_US = 1;

@@ -1,6 +1,6 @@
 // Keeps buckets in this process. Settles every group before `take` returns; what is kept dies with the process.
 
-import { JointSettlement, type Settlement } from "../../algorithms/settlement.ts";
+import { type GroupSettlement, JointSettlement } from "../../algorithms/group-settlement.ts";
 import type { Clock } from "../../core/clock.ts";
 import { type TakeGroup, Verdict } from "../../core/take.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../core/units.ts";
@@ -33,7 +33,7 @@ export class MemoryStore implements Store {
   readonly #clock: Clock;
   readonly #observer: StoreObserver;
   readonly #buckets: Buckets;
-  readonly #settlement: Settlement;
+  readonly #settlement: GroupSettlement;
   readonly #sweep: ExpirySweep;
 
   constructor(options: MemoryStoreOptions) {

@@ -4,9 +4,9 @@
 
 import type { Socket } from "node:net";
 import type { GrpcStatus } from "../../core/unary.ts";
-import { Allowances, ControlFrame, FloodError } from "./allowances.ts";
 import type { Trouble } from "./bounds.ts";
 import { ConnectionLife, type LifeOwner } from "./connection-life.ts";
+import { ControlFrame, ControlFrameAllowances, FloodError } from "./control-frame-allowances.ts";
 import { FrameIntake, type IntakeOwner, RECEIVE_WINDOW } from "./frame-intake.ts";
 import { FrameReader } from "./frame-reader.ts";
 import { HeaderListTooLarge } from "./hpack/decoder.ts";
@@ -25,7 +25,7 @@ export class Connection implements IntakeOwner, LaneConnection, LifeOwner, Outpu
   readonly refusal: string | undefined;
   readonly sender: Sender;
   readonly streams = new StreamTable();
-  readonly allowances: Allowances;
+  readonly allowances: ControlFrameAllowances;
   readonly life: ConnectionLife;
   partialBytes = 0;
   isClosed = false;
@@ -41,7 +41,7 @@ export class Connection implements IntakeOwner, LaneConnection, LifeOwner, Outpu
     this.refusal = refusal;
     this.socket = socket;
     this.sender = new Sender(new Output(socket, lane.chunks, this));
-    this.allowances = new Allowances(lane.counts);
+    this.allowances = new ControlFrameAllowances(lane.counts);
     this.life = new ConnectionLife(this);
     this.#intake = new FrameIntake(this);
     this.#reader = new FrameReader(this.#intake);

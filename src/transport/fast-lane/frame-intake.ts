@@ -2,8 +2,8 @@
 // that happens to a connection is in connection.ts.
 
 import { GrpcStatus } from "../../core/unary.ts";
-import { type Allowances, ControlFrame } from "./allowances.ts";
 import type { ConnectionLife } from "./connection-life.ts";
+import { ControlFrame, type ControlFrameAllowances } from "./control-frame-allowances.ts";
 import type { FrameSink } from "./frame-reader.ts";
 import { HandOver, type HandOverOwner } from "./hand-over.ts";
 import { type BlockSink, HeaderIntake } from "./header-intake.ts";
@@ -41,7 +41,7 @@ const SETTINGS_BYTES_PER_CONTROL_FRAME = 16 * SETTING_BYTES;
 export interface IntakeOwner extends CallOwner, HandOverOwner, SettingsOwner {
   /** Why no call of this peer is served; undefined serves it. */
   readonly refusal: string | undefined;
-  readonly allowances: Allowances;
+  readonly allowances: ControlFrameAllowances;
   readonly life: ConnectionLife;
   /** Sends RST_STREAM, which the peer has to answer for; ends the connection if it is one too many. */
   refuse(id: number, code: ErrorCode): void;
@@ -54,7 +54,7 @@ export class FrameIntake implements FrameSink, BlockSink {
   readonly #lane: Lane;
   readonly #sender: Sender;
   readonly #streams: StreamTable;
-  readonly #allowances: Allowances;
+  readonly #allowances: ControlFrameAllowances;
   readonly #blocks: HeaderIntake;
   readonly #decoder: HpackDecoder;
   readonly #list = new HeaderList();

@@ -5,8 +5,8 @@ import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from "node
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { duplexPair } from "./duplex-pair.ts";
+import type { FairHandOver, TurnTaker } from "./fair-hand-over.ts";
 import { HandedStream } from "./handed-stream.ts";
-import type { HandedTurns, TurnTaker } from "./handed-turns.ts";
 import type { HeaderList } from "./hpack/header-list.ts";
 import { NameId, PEER_ADDRESS_NAME, PEER_CERTIFICATE_NAME } from "./hpack/header-names.ts";
 import type { Lane } from "./lane.ts";
@@ -26,7 +26,7 @@ export class HandOver implements TurnTaker {
   turns = 0;
   readonly address: string;
   readonly #connection: HandOverOwner;
-  readonly #turns: HandedTurns;
+  readonly #turns: FairHandOver;
   #session: ClientHttp2Session | undefined;
   // Streams that grpc-js has or is about to get, oldest first.
   readonly #open = new Set<HandedStream>();

@@ -1,7 +1,7 @@
 // Puts header blocks together: HEADERS and what CONTINUATION frames add, with padding and priority taken off.
 
-import { FloodError } from "./allowances.ts";
 import type { Bounds, LaneCounts } from "./bounds.ts";
+import { FloodError } from "./control-frame-allowances.ts";
 import { ConnectionError, ErrorCode, Flag, PRIORITY_BYTES } from "./protocol.ts";
 
 /** Takes whole blocks. */

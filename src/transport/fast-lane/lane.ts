@@ -5,7 +5,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { CallContext } from "../unary-call.ts";
 import type { Bounds, LaneCounts, Trouble } from "./bounds.ts";
 import { Deadlines } from "./deadlines.ts";
-import { HandedTurns } from "./handed-turns.ts";
+import { FairHandOver } from "./fair-hand-over.ts";
 import { huffmanTextMax } from "./hpack/huffman.ts";
 import { ChunkPool } from "./output.ts";
 import type { KnownMethods } from "./request-head.ts";
@@ -69,7 +69,7 @@ export class Lane implements CallLane {
   readonly chunks = new ChunkPool();
   readonly deadlines: Deadlines;
   readonly unpacking: Unpacking;
-  readonly handedTurns: HandedTurns;
+  readonly handedTurns: FairHandOver;
   /** Where header text is decoded; free between any two calls. */
   readonly headerScratch: Buffer;
   /** Streams that are open on all connections. */
@@ -101,7 +101,7 @@ export class Lane implements CallLane {
     this.inject = parts.inject;
     this.#clock = parts.clock;
     this.headerScratch = Buffer.allocUnsafe(huffmanTextMax(parts.bounds.headerBlockBytesMax));
-    this.handedTurns = new HandedTurns(parts.bounds.handedStreamsTotalMax);
+    this.handedTurns = new FairHandOver(parts.bounds.handedStreamsTotalMax);
     this.unpacking = new Unpacking(parts.bounds.unpackedBytesTotalMax);
     this.deadlines = new Deadlines(parts.clock, (nowUs) => this.#expireCalls(nowUs));
   }

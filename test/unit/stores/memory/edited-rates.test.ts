@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { JointSettlement } from "../../../../src/algorithms/settlement.ts";
+import { JointSettlement } from "../../../../src/algorithms/group-settlement.ts";
 import { WAIT_US_MAX } from "../../../../src/core/refill.ts";
 import { Mode, type Take, TakeGroup } from "../../../../src/core/take.ts";
 import { AMOUNT_MAX } from "../../../../src/core/units.ts";

@@ -1,8 +1,8 @@
 // Parts of the fast lane that stand alone: what is remembered of blocks, streams and floods, and how a message is written.
 
 import { describe, expect, test, vi } from "vitest";
-import { Allowances, ControlFrame } from "../../../../src/transport/fast-lane/allowances.ts";
 import { LaneCounts } from "../../../../src/transport/fast-lane/bounds.ts";
+import { ControlFrame, ControlFrameAllowances } from "../../../../src/transport/fast-lane/control-frame-allowances.ts";
 import { Deadlines } from "../../../../src/transport/fast-lane/deadlines.ts";
 import { HeaderMemory, REMEMBERED_BLOCK_BYTES_MAX } from "../../../../src/transport/fast-lane/header-memory.ts";
 import { HealthCheck } from "../../../../src/transport/fast-lane/health-check.ts";
@@ -88,20 +88,20 @@ test("the table of streams finds each by its number, the newest and older ones, 
 });
 
 describe("allowances", () => {
-  const spend = (allowances: Allowances, frame: ControlFrame, times: number): void => {
+  const spend = (allowances: ControlFrameAllowances, frame: ControlFrame, times: number): void => {
     for (let i = 0; i < times; i++) allowances.spend(frame);
   };
 
   test("end at their stock, and count once", () => {
     const counts = new LaneCounts();
-    const allowances = new Allowances(counts);
+    const allowances = new ControlFrameAllowances(counts);
     spend(allowances, ControlFrame.settings, 64);
     expect(() => allowances.spend(ControlFrame.settings)).toThrow("settings_flood");
     expect(counts.troubles.settings_flood).toBe(1);
   });
 
   test("grow with time, but not above their stock", () => {
-    const allowances = new Allowances(new LaneCounts());
+    const allowances = new ControlFrameAllowances(new LaneCounts());
     spend(allowances, ControlFrame.ping, 256);
     allowances.refill(1);
     spend(allowances, ControlFrame.ping, 32);
@@ -111,7 +111,7 @@ describe("allowances", () => {
   });
 
   test("grow with the calls that were served", () => {
-    const allowances = new Allowances(new LaneCounts());
+    const allowances = new ControlFrameAllowances(new LaneCounts());
     for (let call = 0; call < 10_000; call++) {
       allowances.spend(ControlFrame.ping);
       allowances.noteCall();

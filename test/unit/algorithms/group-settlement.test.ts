@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import type { BucketAccess, WorkingBucket } from "../../../src/algorithms/bucket-access.ts";
+import { JointSettlement } from "../../../src/algorithms/group-settlement.ts";
 import { LogBlocks } from "../../../src/algorithms/log-blocks.ts";
-import { JointSettlement } from "../../../src/algorithms/settlement.ts";
 import { Algorithm, type Limit } from "../../../src/core/limit.ts";
 import { Kind, Mode, TakeGroup, Verdict } from "../../../src/core/take.ts";
 import { type Ask, fillGroup, takeOf } from "../../contract/store-harness.ts";

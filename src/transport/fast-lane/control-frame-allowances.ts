@@ -32,7 +32,7 @@ const ALLOWANCES: readonly Allowance[] = [
   { trouble: "stream_flood", stockMax: 4_096, perSecond: 400, perCall: 1 },
 ];
 
-export class Allowances {
+export class ControlFrameAllowances {
   readonly #counts: LaneCounts;
   readonly #left = ALLOWANCES.map(({ stockMax }) => stockMax);
   // Served calls that have not refilled the stocks yet.

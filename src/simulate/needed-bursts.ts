@@ -9,7 +9,7 @@ import { AMOUNT_MAX } from "../core/units.ts";
 import { MemoryStore, type MemoryStoreOptions } from "../stores/memory/memory-store.ts";
 
 /** Measures what limits would have needed. */
-export class Needs {
+export class NeededBursts {
   readonly #store: MemoryStore;
   readonly #group = new TakeGroup();
   readonly #twins = new WeakMap<Limit, Limit>();

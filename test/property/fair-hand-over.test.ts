@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { HandedTurns, type TurnTaker } from "../../src/transport/fast-lane/handed-turns.ts";
+import { FairHandOver, type TurnTaker } from "../../src/transport/fast-lane/fair-hand-over.ts";
 import { runs } from "../support/runs.ts";
 
 class Peer implements TurnTaker {
@@ -11,9 +11,9 @@ class Peer implements TurnTaker {
   turns = 0;
   work = 0;
   done = 0;
-  readonly #turns: HandedTurns;
+  readonly #turns: FairHandOver;
   readonly address: string;
-  constructor(turns: HandedTurns, address = "") {
+  constructor(turns: FairHandOver, address = "") {
     this.address = address;
     this.#turns = turns;
   }
@@ -44,7 +44,7 @@ describe("places", () => {
   test("are never more than the bound, and who has less than another by two gets one", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 20 }), fc.array(act, { maxLength: 300 }), (max, acts) => {
-        const turns = new HandedTurns(max);
+        const turns = new FairHandOver(max);
         const peers = Array.from({ length: 8 }, () => new Peer(turns));
         for (const { peer: index, opens } of acts) {
           const peer = peers[index] as Peer;
@@ -67,7 +67,7 @@ describe("places of several addresses", () => {
   test("are shared out by address first: who has two less than another gets one, on however many connections", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 20 }), fc.array(act, { maxLength: 300 }), (max, acts) => {
-        const turns = new HandedTurns(max);
+        const turns = new FairHandOver(max);
         const peers = Array.from({ length: 12 }, (_, i) => new Peer(turns, `host ${i % 3}`));
         const at = (address: string) => peers.filter((peer) => peer.address === address);
         const heldAt = (address: string) => at(address).reduce((sum, { streams }) => sum + streams, 0);
@@ -91,7 +91,7 @@ describe("places of several addresses", () => {
   });
 
   test("leave one for a newcomer from elsewhere while one host holds one on each of all connections", () => {
-    const turns = new HandedTurns(768);
+    const turns = new FairHandOver(768);
     const greedy = Array.from({ length: 768 }, () => new Peer(turns, "greedy"));
     for (const peer of greedy) peer.open();
     const newcomer = new Peer(turns, "other");
@@ -105,7 +105,7 @@ describe("streams that are begun", () => {
     const burst = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 60 });
     await fc.assert(
       fc.asyncProperty(fc.array(burst, { minLength: 1, maxLength: 4 }), async (bursts) => {
-        const turns = new HandedTurns(1);
+        const turns = new FairHandOver(1);
         const order: number[] = [];
         let [next, begun, inTurn] = [0, 0, 0];
         const read = (count: number, number: number) => {
@@ -143,7 +143,7 @@ describe("turns", () => {
   test("do one piece of work each, and peers take them one after another", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1, maxLength: 8 }), async (work) => {
-        const turns = new HandedTurns(1);
+        const turns = new FairHandOver(1);
         const peers = work.map((pieces) => {
           const peer = new Peer(turns);
           peer.work = pieces;
@@ -164,7 +164,7 @@ describe("turns", () => {
   });
 
   test("go first to a newcomer, however many have had one already", async () => {
-    const turns = new HandedTurns(1);
+    const turns = new FairHandOver(1);
     const enter = (work: number): Peer => {
       const peer = new Peer(turns);
       peer.work = work;

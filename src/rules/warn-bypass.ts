@@ -7,7 +7,7 @@ import type { ProblemLog } from "./problems.ts";
 import type { Rule } from "./rule-set.ts";
 
 /** Warns of what the rules of one level leave open. */
-export function* warnOpen(rules: readonly Rule[], log: ProblemLog): LongWork<void> {
+export function* warnBypass(rules: readonly Rule[], log: ProblemLog): LongWork<void> {
   const byKey = new Map<string, Rule[]>();
   for (const rule of rules) {
     yield;

@@ -34,7 +34,7 @@ const LOGS_FULL = new StoreError(
 );
 
 /** A way to settle groups. Runs to its end before it returns, and never throws. */
-export interface Settlement {
+export interface GroupSettlement {
   /** Writes the group's verdict and the answer of each take, and keeps the buckets that changed. */
   settle(group: TakeGroup, nowUs: number): void;
   /** Undoes what the group paid, each payment in the window it was paid in. Returns how many takes had paid. */
@@ -47,7 +47,7 @@ export interface Settlement {
  * longer whose rate was lowered since it was written. A payment that a sliding log has no place for is left unanswered; the
  * others stand as they say.
  */
-export class JointSettlement implements Settlement {
+export class JointSettlement implements GroupSettlement {
   readonly #access: BucketAccess;
   readonly #working: WorkingSet;
   #hasUnanswered = false;

@@ -23,7 +23,7 @@ export interface TurnTaker {
 const BEGUN_PER_TURN_MAX = 128;
 const BEGUN_LATE_MAX = BEGUN_PER_TURN_MAX / 2;
 
-export class HandedTurns {
+export class FairHandOver {
   readonly #streamsMax: number;
   // Connections with work, in the order in which they came to have it, or had their last turn.
   readonly #waiting = new Set<TurnTaker>();

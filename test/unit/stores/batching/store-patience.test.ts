@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { answerByUs } from "../../../../src/stores/batching/patience.ts";
+import { answerByUs } from "../../../../src/stores/batching/store-patience.ts";
 import { runs } from "../../../support/runs.ts";
 
 const SENT_US = 1_767_225_600_000_000;
