@@ -11,7 +11,7 @@ import { writeRequest } from "./write-request.ts";
 
 export interface Limiter {
   /**
-   * Asks once. A call that may have been paid is never sent again; one that no server has begun goes to another server.
+   * Asks once. A call that may have been paid is never sent again; one that no server has begun is sent again, to another server if there is one.
    * Rejects with a TypeError for a request that can't be sent, with a CheckFailure under `onFailure: "throw"`, and else
    * never; being over a limit is a decision.
    */
@@ -48,7 +48,7 @@ class GrpcLimiter implements Limiter {
       return decisionOf(await this.#ask(message));
     } catch (error) {
       const failure = asFailure(error);
-      this.#onDegraded?.(failure);
+      this.#tellDegraded(failure);
       if (this.#onFailure === "throw") throw failure;
       return withoutAnswer(this.#onFailure, failure);
     }
@@ -60,11 +60,21 @@ class GrpcLimiter implements Limiter {
     this.#ring.close();
   }
 
-  // A server that goes may turn calls away that it has not begun: they go to another one, as long as there is time.
+  // What listens must not decide: its own faults are told, and the policy stands.
+  #tellDegraded(failure: CheckFailure): void {
+    try {
+      this.#onDegraded?.(failure);
+    } catch (error) {
+      process.emitWarning(`onDegraded of a limiter threw: ${String(error)}`, "HeadgateWarning");
+    }
+  }
+
+  // A server that goes may turn calls away that it has not begun: they are sent again, to another one if there is one, as
+  // long as there is time and at most once more than there are servers.
   async #ask(message: Buffer): Promise<Answer> {
     if (this.#isClosed) throw new CheckFailure("CANCELLED", "the limiter was closed");
     const deadline = Date.now() + this.#deadlineMs;
-    for (let triesLeft = this.#ring.size; ; triesLeft--) {
+    for (let retriesLeft = this.#ring.size; ; retriesLeft--) {
       const server = await this.#ring.pick(deadline);
       if (server === "away") throw new CheckFailure("UNAVAILABLE", "none of the servers is in reach");
       if (server === "late") {
@@ -72,7 +82,7 @@ class GrpcLimiter implements Limiter {
       }
       const outcome = await this.#send(server, message, deadline);
       if (outcome.answer !== undefined) return outcome.answer;
-      if (!outcome.isUntouched || triesLeft <= 0) throw failureOf(outcome.error, server.address);
+      if (!outcome.isUntouched || retriesLeft <= 0) throw failureOf(outcome.error, server.address);
     }
   }
 

@@ -1,5 +1,6 @@
 // Token bucket: `amount` tokens return per window, at most `burst` are there. Kept as debt, so that a bucket without
-// state is a full one and a change of burst keeps what was spent.
+// state is a full one and a change of burst keeps what was spent. The same algorithm stands in lua/token_bucket.lua,
+// lua/take_each.lua and sql/016_token_bucket.sql; test/property/agreement.ts and test/lua/take-each.test.ts hold them equal.
 
 import type { Limit } from "../core/limit.ts";
 import { refillOf, refillWithinTick, usToRefill, WAIT_US_MAX } from "../core/refill.ts";

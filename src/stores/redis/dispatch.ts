@@ -16,7 +16,7 @@ interface DispatchOptions extends Pick<CompleteOptions, "injectedTime"> {
   readonly settler: Settler<RedisBatch>;
   /** EXPIRATION_JITTER_MAX_SECONDS, for counters. */
   readonly jitterSecondsMax: number;
-  /** Redis refused a call; the sentence says how. */
+  /** What went wrong, in one sentence. */
   readonly describe: (error: unknown) => string;
   /** Redis refused a call or sent something unreadable. */
   readonly onRefusal: (error: unknown, sentence: string) => void;
@@ -28,7 +28,7 @@ interface DispatchOptions extends Pick<CompleteOptions, "injectedTime"> {
   readonly redirect: ((batch: RedisBatch, message: string) => boolean) | undefined;
 }
 
-/** A slot is on its way, and some keys of the batch are here, others there: it is sent again after this long. */
+/** What a node refuses in passing is sent again after this long. */
 const TRY_AGAIN_MS = 3;
 /**
  * A node that hands its slots over says for a moment that nobody serves them, so a batch is sent again this often. Beyond
@@ -82,6 +82,7 @@ export class Dispatch {
     const { settler, describe, onRefusal, redirect } = this.#options;
     if (redirect !== undefined && isReplyError(error)) {
       if (redirect(batch, error.message)) return;
+      if (error.message.startsWith("CLUSTERDOWN")) batch.clusterDowns++;
       if (batch.waiting > 0 && isPassing(batch, error.message)) {
         setTimeout(() => {
           if (!batch.isDone) this.send(batch, connection, isAsking);
@@ -107,7 +108,7 @@ export class Dispatch {
 
 // Nothing was run, and a moment later it may be.
 function isPassing(batch: RedisBatch, message: string): boolean {
-  if (message.startsWith("CLUSTERDOWN")) return ++batch.clusterDowns <= CLUSTER_DOWNS_MAX;
+  if (message.startsWith("CLUSTERDOWN")) return batch.clusterDowns <= CLUSTER_DOWNS_MAX;
   return message.startsWith("TRYAGAIN");
 }
 

@@ -50,7 +50,7 @@ export class RedisNode implements Backend {
   readonly #link: Link;
   readonly #dispatch: Dispatch;
   /** What was sent here by another node before this one was connected to; each is answered in its time all the same. */
-  readonly #adopted: { readonly batch: RedisBatch; readonly isAsking: boolean }[] = [];
+  #adopted: { readonly batch: RedisBatch; readonly isAsking: boolean }[] = [];
 
   constructor(options: RedisNodeOptions) {
     const { finder, scripts, clock, injectedTime } = options;
@@ -137,7 +137,7 @@ export class RedisNode implements Backend {
     settler.adopt(batch);
     const { connection } = this.#link;
     if (connection !== undefined) connection.together(() => this.#dispatch.send(batch, connection, isAsking));
-    else if (this.#adopted.length < ADOPTED_MAX) this.#adopted.push({ batch, isAsking });
+    else if (this.#hasRoomToAdopt()) this.#adopted.push({ batch, isAsking });
     else settler.fail(batch, this.#intake.unreachable());
   }
 
@@ -157,6 +157,12 @@ export class RedisNode implements Backend {
     this.#intake.end();
   }
 
+  // Batches whose groups were all answered without this server take no room.
+  #hasRoomToAdopt(): boolean {
+    if (this.#adopted.length >= ADOPTED_MAX) this.#adopted = this.#adopted.filter(({ batch }) => !batch.isDone);
+    return this.#adopted.length < ADOPTED_MAX;
+  }
+
   #send(): void {
     const { connection } = this.#link;
     if (connection === undefined) return;
@@ -167,10 +173,12 @@ export class RedisNode implements Backend {
 
   #onUp(): void {
     this.#intake.onUp();
-    for (const { batch, isAsking } of this.#adopted.splice(0)) {
-      const { connection } = this.#link;
-      if (!batch.isDone && connection !== undefined) this.#dispatch.send(batch, connection, isAsking);
-    }
+    const { connection } = this.#link;
+    connection?.together(() => {
+      for (const { batch, isAsking } of this.#adopted.splice(0)) {
+        if (!batch.isDone) this.#dispatch.send(batch, connection, isAsking);
+      }
+    });
     this.#options.onUp();
   }
 
