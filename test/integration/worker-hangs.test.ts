@@ -12,15 +12,20 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 import { isAlive } from "../support/worker-rig.ts";
 
 const WORKER = `
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, renameSync, writeFileSync } from "node:fs";
 const hangs = existsSync(new URL("./hang", import.meta.url));
 process.on("message", (message) => {
-  if (message.kind === "start") writeFileSync(new URL("./pid", import.meta.url), String(process.pid));
+  if (message.kind === "start") tell(process.pid);
   if (hangs) return;
   if (message.kind === "start") process.send({ kind: "open", listener: "grpc" });
   if (message.kind === "stop") process.exit(0);
 });
 process.on("disconnect", () => process.exit(1));
+// Whole or not at all: somebody reads it all the time.
+function tell(pid) {
+  writeFileSync(new URL("./pid.new", import.meta.url), String(pid));
+  renameSync(new URL("./pid.new", import.meta.url), new URL("./pid", import.meta.url));
+}
 `;
 const LOOK_MS = 1_000;
 const STARTING_LOOKS_MAX = 60;
