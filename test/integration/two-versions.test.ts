@@ -49,6 +49,12 @@ const CALLS = fc.array(
   { minLength: 5, maxLength: 40 },
 );
 
+interface Grant {
+  readonly atUs: number;
+  readonly cost: number;
+  readonly isOld: boolean;
+}
+
 /** Plays the calls by whichever version each is for, and tells what was granted when. */
 async function play(
   versions: readonly StoreHarness[],
@@ -59,26 +65,34 @@ async function play(
   const limit = limitOf(numbers);
   const fillUs = Math.min(1e13, (numbers.burst * numbers.windowSeconds * 1_000_000) / Math.max(1, numbers.amount));
   let nowUs = START_US;
-  const grants: { atUs: number; cost: number }[] = [];
+  const grants: Grant[] = [];
   for (const { isOld, part, costPart } of calls) {
     nowUs += Math.floor((fillUs * part) / 1_000);
     for (const version of versions) version.setUs(nowUs);
     const cost = Math.max(1, Math.floor((numbers.burst * costPart) / 100));
     const take = await askOne(versions[isOld ? 0 : 1] as StoreHarness, { limit, cost, identity });
-    if (take.paid) grants.push({ atUs: nowUs, cost });
+    if (take.paid) grants.push({ atUs: nowUs, cost, isOld });
   }
   return grants;
 }
 
-/** True if some stretch of time was granted more than one version alone may grant. */
-function exceeds(numbers: LimitNumbers, grants: readonly { atUs: number; cost: number }[]): boolean {
+/**
+ * True if some stretch of time was granted more than one version alone may grant. The old one dates what it pays on a token
+ * bucket back to the beginning of a tick (as many microseconds as the window has seconds), of which the new one counts the
+ * part that has passed: a tick's tokens more for each payment of the old one.
+ */
+function exceeds(numbers: LimitNumbers, grants: readonly Grant[]): boolean {
   const windowUs = numbers.windowSeconds * 1_000_000;
   return grants.some((first, from) => {
     let sum = 0n;
-    return grants.slice(from).some(({ atUs, cost }) => {
+    let oldPayments = 0n;
+    return grants.slice(from).some(({ atUs, cost, isOld }) => {
       sum += BigInt(cost);
+      oldPayments += isOld ? 1n : 0n;
       if (numbers.algorithm === Algorithm.tokenBucket) {
-        const bound = BigInt(numbers.burst) * BigInt(windowUs) + BigInt(numbers.amount) * BigInt(atUs - first.atUs);
+        const { burst, amount, windowSeconds } = numbers;
+        const more = oldPayments * BigInt(amount) * BigInt(windowSeconds);
+        const bound = BigInt(burst) * BigInt(windowUs) + BigInt(amount) * BigInt(atUs - first.atUs) + more;
         return sum * BigInt(windowUs) > bound;
       }
       const isOneStretch =
