@@ -1,5 +1,5 @@
 // Charges the counters of a group, each for itself (Mode.charge): what a call pays there does not hang on the call's
-// verdict. settlement.ts settles the other takes of the group afterwards; lua/counter.lua does the same in Redis.
+// verdict. group-settlement.ts settles the other takes of the group afterwards; lua/counter.lua does the same in Redis.
 
 import { Mode, Outcome, type Take, type TakeGroup } from "../core/take.ts";
 import type { WorkingBucket } from "./bucket-access.ts";

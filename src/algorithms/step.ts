@@ -1,5 +1,5 @@
 // The signature that the four algorithms share, and the bits of time arithmetic they have in common. A step works in
-// place on a small state object that settlement.ts reuses: nothing is allocated per take (bench/micro/take.mjs).
+// place on a small state object that group-settlement.ts reuses: nothing is allocated per take (bench/micro/take.mjs).
 //
 // All numbers are whole. A window is 1,000,000 ticks; a tick is as many microseconds as the window has seconds. Amounts,
 // bursts and debtMax are at most AMOUNT_MAX and costs at most COST_ABOVE_ALL, so every product and every sum of two

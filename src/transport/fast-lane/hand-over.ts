@@ -35,7 +35,7 @@ export class HandOver implements TurnTaker {
 
   constructor(connection: HandOverOwner) {
     this.#connection = connection;
-    this.#turns = connection.lane.handedTurns;
+    this.#turns = connection.lane.fairHandOver;
     this.address = connection.socket.remoteAddress ?? "";
   }
 

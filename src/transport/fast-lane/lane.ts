@@ -69,7 +69,7 @@ export class Lane implements CallLane {
   readonly chunks = new ChunkPool();
   readonly deadlines: Deadlines;
   readonly unpacking: Unpacking;
-  readonly handedTurns: FairHandOver;
+  readonly fairHandOver: FairHandOver;
   /** Where header text is decoded; free between any two calls. */
   readonly headerScratch: Buffer;
   /** Streams that are open on all connections. */
@@ -101,7 +101,7 @@ export class Lane implements CallLane {
     this.inject = parts.inject;
     this.#clock = parts.clock;
     this.headerScratch = Buffer.allocUnsafe(huffmanTextMax(parts.bounds.headerBlockBytesMax));
-    this.handedTurns = new FairHandOver(parts.bounds.handedStreamsTotalMax);
+    this.fairHandOver = new FairHandOver(parts.bounds.handedStreamsTotalMax);
     this.unpacking = new Unpacking(parts.bounds.unpackedBytesTotalMax);
     this.deadlines = new Deadlines(parts.clock, (nowUs) => this.#expireCalls(nowUs));
   }

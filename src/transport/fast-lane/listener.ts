@@ -122,11 +122,11 @@ class Entrance {
     this.#sinceUs = lane.nowUs();
     socket.on("data", (chunk: Buffer) => {
       const isLate = this.#late.length > 0;
-      if (isLate || lane.handedTurns.isTurnFull) this.#late.push(chunk);
+      if (isLate || lane.fairHandOver.isTurnFull) this.#late.push(chunk);
       else this.#take(chunk);
       if (isLate || this.#late.length === 0) return;
       socket.pause();
-      lane.handedTurns.readLater(() => this.#takeLate());
+      lane.fairHandOver.readLater(() => this.#takeLate());
     });
     socket.on("close", () => {
       this.#connection?.socketClosed();

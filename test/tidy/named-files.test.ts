@@ -1,0 +1,40 @@
+// Files that docs and comments name are there: a rename takes its mentions along.
+
+import { readdirSync, readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { expect, test } from "vitest";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const FOLDERS = ["src", "client/src", "lua", "sql", "test", "bench", "docs", "deploy", "examples", ".ci"];
+const PAGES_OF_ROOT = ["README.md", "CONTRIBUTING.md", "RELEASING.md", "vitest.config.ts"];
+const MENTION = /(?<![\w.*/-])(?:[\w.-]+\/)*[\w.-]*\w\.(?:ts|mjs|lua|sql)\b/g;
+const COMMENT = /^\s*(?:\/\/|\/?\*|--)|\s\/\/ /;
+
+function filesIn(folder: string): string[] {
+  return readdirSync(resolve(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .filter((file) => /\.(?:ts|mjs|lua|sql|md)$/.test(file) && !file.includes("node_modules"))
+    .map((file) => `${folder}/${file}`);
+}
+
+/** What the text names that is none of the files; of code only the comments speak. */
+function missingFiles(path: string, text: string, files: readonly string[]): string[] {
+  const isPage = path.endsWith(".md");
+  return text.split("\n").flatMap((line, index) => {
+    if (!isPage && !COMMENT.test(line)) return [];
+    return [...line.matchAll(MENTION)]
+      .map(([mention]) => mention.replace(/^(?:\.\.?\/)+/, ""))
+      .filter((mention) => !files.some((file) => file === mention || file.endsWith(`/${mention}`)))
+      .map((mention) => `${path}:${index + 1}: ${mention}`);
+  });
+}
+
+test("files that docs and comments name are there", () => {
+  const files = [...FOLDERS.flatMap(filesIn), ...PAGES_OF_ROOT];
+  expect(files.flatMap((file) => missingFiles(file, readFileSync(resolve(ROOT, file), "utf8"), files))).toEqual([]);
+});
+
+test("a name that no file has is found, in a page and in a comment", () => {
+  const text = "// see there.ts and core/gone.ts\nimport './any.ts';\n";
+  expect(missingFiles("one.ts", text, ["src/there.ts"])).toEqual(["one.ts:1: core/gone.ts"]);
+  expect(missingFiles("one.md", "`there.ts`, `gone.lua`", ["src/there.ts"])).toEqual(["one.md:1: gone.lua"]);
+});
