@@ -7,7 +7,6 @@ import { join, resolve } from "node:path";
 const FOLDER = resolve(import.meta.dirname, "../../.cache/valkey");
 const PROGRAM = join(FOLDER, "usr/bin/valkey-server");
 const PACKAGES = ["valkey-server", "valkey-tools"];
-const BACKPORTS = "deb http://deb.debian.org/debian bookworm-backports main\n";
 
 /** Path of valkey-server. Throws a plain sentence when it is neither there nor to be had. */
 export function valkeyServer(): string {
@@ -23,7 +22,7 @@ function fetch(): void {
   const own = ["-o", `Dir::State::lists=${join(FOLDER, "lists")}`, "-o", `Dir::Cache=${join(FOLDER, "cache")}`];
   if (/^VERSION_CODENAME=bookworm$/m.test(osRelease())) {
     const list = join(FOLDER, "sources.list");
-    writeFileSync(list, BACKPORTS);
+    writeFileSync(list, `deb ${mirror("bookworm")} bookworm-backports main\n`);
     own.push("-o", `Dir::Etc::sourcelist=${list}`, "-o", "Dir::Etc::sourceparts=/dev/null");
   }
   must("apt-get", [...own, "update", "-q"]);
@@ -31,6 +30,18 @@ function fetch(): void {
   for (const name of readdirSync(FOLDER)) if (name.endsWith(".deb")) must("dpkg-deb", ["-x", name, FOLDER]);
   const trouble = run(PROGRAM, ["--version"]);
   if (trouble !== undefined) throw new Error(`Debian's valkey-server does not run here: ${trouble}`);
+}
+
+/** Address of the archive that the system itself takes this release of Debian from. */
+function mirror(release: string): string {
+  const format = ["indextargets", "--format", "$(RELEASE) $(REPO_URI)", "Created-By: Packages"];
+  const lines = spawnSync("apt-get", format, { encoding: "utf8" }).stdout?.split("\n") ?? [];
+  const found = lines.find((line) => line.startsWith(`${release} `));
+  if (found === undefined)
+    throw new Error(
+      `The tests on Valkey need valkey-server (version 7.2 or newer) on the PATH: apt-get names no archive for ${release}.`,
+    );
+  return found.slice(release.length + 1);
 }
 
 function osRelease(): string {

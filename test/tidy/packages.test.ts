@@ -40,6 +40,13 @@ describe("packages", () => {
     expect(found.length).toBeGreaterThan(10);
   });
 
+  test("no file is a link, and none names where packages come from: that is the machine's to say", () => {
+    const entries = execFileSync("git", ["ls-files", "--stage"], { cwd: ROOT, encoding: "utf8" }).split("\n");
+    expect(entries.filter((line) => line.startsWith("120000"))).toEqual([]);
+    const archives = /https?:\/\/(?:deb|registry|proxy|pypi|files|repo1?|index|static|archive|ftp)\./;
+    expect(names.filter((file) => archives.test(textOf(file)))).toEqual([]);
+  });
+
   test("the lock file names no registry: packages come from the one that npm is told of", () => {
     expect(textOf("package-lock.json")).not.toContain('"resolved": "http');
   });
