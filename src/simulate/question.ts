@@ -41,17 +41,20 @@ export function fillRequest(question: RecordedQuestion["question"], request: Lim
   checkBounds(question);
   request.domain = question.domain;
   request.hitsAddend = question.hitsAddend;
-  for (const asked of question.descriptors) {
-    const descriptor = request.addDescriptor();
-    for (const [key, value] of asked.entries) descriptor.addEntry(key, value);
-    descriptor.isRefund = asked.isRefund ?? false;
-    descriptor.hasHits = asked.hits !== undefined;
-    descriptor.hits = asked.hits ?? 0;
-    if (asked.override === undefined) continue;
-    descriptor.hasOverride = true;
-    descriptor.overrideAmount = asked.override.amount;
-    descriptor.overrideUnit = asked.override.unit;
-  }
+  for (const asked of question.descriptors) addDescriptor(request, asked);
+}
+
+/** Writes one more descriptor into a request. */
+export function addDescriptor(request: LimitRequest, asked: AskedDescriptor): void {
+  const descriptor = request.addDescriptor();
+  for (const [key, value] of asked.entries) descriptor.addEntry(key, value);
+  descriptor.isRefund = asked.isRefund ?? false;
+  descriptor.hasHits = asked.hits !== undefined;
+  descriptor.hits = asked.hits ?? 0;
+  if (asked.override === undefined) return;
+  descriptor.hasOverride = true;
+  descriptor.overrideAmount = asked.override.amount;
+  descriptor.overrideUnit = asked.override.unit;
 }
 
 /** What is no message comes within the bounds of one, or is answered with the same error. */

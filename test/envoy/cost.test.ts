@@ -180,6 +180,7 @@ async function reported(): Promise<void> {
   for (let tries = 0; tries < 100; tries++) {
     const { upstream_rq_active: active } = await rig.envoy.counters("cluster.headgate.");
     if (active === 0) return;
+    // What is asked is another process's counter, which nothing announces.
     await sleep(10);
   }
   throw new Error("a call to Headgate does not end");

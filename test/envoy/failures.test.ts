@@ -92,6 +92,7 @@ async function envoyBefore(ports: readonly number[], { timeout = "0.2s", ...opti
 async function until(status: number, caller: Caller, path: string): Promise<void> {
   for (let tries = 0; tries < 250; tries++) {
     if ((await caller.get(path, HEADERS)).status === status) return;
+    // Envoy notices by its own timers, and says so nowhere but in its answers.
     await sleep(20);
   }
   throw new Error(`no request to ${path} gets ${status}`);
@@ -205,6 +206,7 @@ describe("without anybody noticing, though every failed call would be a 503,", (
 async function healthy(envoy: Envoy, count: number): Promise<void> {
   for (let tries = 0; tries < 250; tries++) {
     if ((await envoy.counters("cluster.headgate.")).membership_healthy === count) return;
+    // Envoy checks health by its own timer, and announces nothing.
     await sleep(20);
   }
   throw new Error(`Envoy does not come to see ${count} healthy Headgates`);

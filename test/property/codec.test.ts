@@ -9,24 +9,14 @@ import { UNIT_NAMES } from "../../src/core/limit.ts";
 import { LimitRequest } from "../../src/core/request.ts";
 import { decodeRequest } from "../../src/rls/codec.ts";
 import { loadProto, loadRegistry } from "../../src/transport/load-proto.ts";
+import type { ProtoRequest } from "../support/client-wire.ts";
 import { type PlainRequest, plainOf, requestFields, requestFieldsWithMerges } from "../support/request-arbitrary.ts";
 import { runs } from "../support/runs.ts";
 
 const REQUEST = "envoy.service.ratelimit.v3.RateLimitRequest";
-const loaderType = loadProto()[REQUEST] as MessageTypeDefinition<object, LoadedRequest>;
+const loaderType = loadProto()[REQUEST] as MessageTypeDefinition<object, ProtoRequest>;
 const registryType = loadRegistry().getMessage(REQUEST) as DescMessage;
 const pooled = new LimitRequest();
-
-interface LoadedRequest {
-  readonly domain: string;
-  readonly hits_addend: number;
-  readonly descriptors: readonly {
-    readonly entries: readonly { readonly key: string; readonly value: string }[];
-    readonly limit: { readonly requests_per_unit: number; readonly unit: string | number } | null;
-    readonly hits_addend: { readonly value: string } | null;
-    readonly is_negative_hits: boolean;
-  }[];
-}
 
 function decode(message: Buffer): PlainRequest {
   decodeRequest(message, pooled);
@@ -34,7 +24,7 @@ function decode(message: Buffer): PlainRequest {
 }
 
 function decodeByLoader(message: Buffer): PlainRequest {
-  const request = loaderType.deserialize(message) as LoadedRequest;
+  const request = loaderType.deserialize(message) as ProtoRequest;
   return {
     domain: request.domain,
     hitsAddend: request.hits_addend,

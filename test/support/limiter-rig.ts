@@ -15,6 +15,7 @@ import { Limiter } from "../../src/limiter/limiter.ts";
 import { LocalCache } from "../../src/limiter/local-cache.ts";
 import { LocalFallback } from "../../src/limiter/local-fallback.ts";
 import type { LimiterObserver } from "../../src/limiter/observer.ts";
+import { addDescriptor } from "../../src/simulate/question.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { UnmatchedBook } from "../../src/telemetry/unmatched-book.ts";
 import { ManualClock } from "./manual-clock.ts";
@@ -177,16 +178,9 @@ export class LimiterRig implements CallFinisher {
     const call = new LimitCall(this);
     call.request.domain = oneByteOf(domain);
     call.request.hitsAddend = hitsAddend;
-    for (const asked of descriptors) {
-      const descriptor = call.request.addDescriptor();
-      for (const [key, value] of Object.entries(asked.entries)) descriptor.addEntry(oneByteOf(key), oneByteOf(value));
-      descriptor.isRefund = asked.refund ?? false;
-      descriptor.hasHits = asked.hits !== undefined;
-      descriptor.hits = asked.hits ?? 0;
-      if (asked.override === undefined) continue;
-      descriptor.hasOverride = true;
-      descriptor.overrideAmount = asked.override.amount;
-      descriptor.overrideUnit = asked.override.unit;
+    for (const { entries, hits, refund, override } of descriptors) {
+      const pairs = Object.entries(entries).map(([key, value]) => [oneByteOf(key), oneByteOf(value)] as const);
+      addDescriptor(call.request, { entries: pairs, hits, isRefund: refund, override });
     }
     return call;
   }

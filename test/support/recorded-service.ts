@@ -7,10 +7,12 @@ import { LocalFallback } from "../../src/limiter/local-fallback.ts";
 import { encodeDecision } from "../../src/rls/codec.ts";
 import { RateLimitService } from "../../src/rls/service.ts";
 import { WireWriter } from "../../src/rls/wire-writer.ts";
+import type { RuleSet } from "../../src/rules/rule-set.ts";
 import { Simulation } from "../../src/simulate/simulation.ts";
 import type { DecidingSettings } from "../../src/simulate/virtual-service.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { Store } from "../../src/stores/store.ts";
+import type { DecisionLog } from "../../src/telemetry/decision-log.ts";
 import { CountingStatsBook, RecordingObserver } from "./limiter-rig.ts";
 import type { ManualClock } from "./manual-clock.ts";
 import type { DrawnCall } from "./recorded-calls.ts";
@@ -38,13 +40,15 @@ export interface ServedOptions {
   readonly settings?: Partial<DecidingSettings>;
 }
 
-/** Answers of a service to calls one after another, the clock at the latest time that any of them has had. */
-export async function servedAnswers(
-  calls: readonly DrawnCall[],
-  { rules, cacheKeyPrefix = "", settings = {} }: ServedOptions,
-  { store, clock }: { readonly store: Store; readonly clock: ManualClock },
-): Promise<readonly AnswerBytes[]> {
-  const options = { ...PLAIN_SETTINGS, ...settings };
+interface ServiceParts {
+  readonly options: DecidingSettings;
+  readonly store: Store;
+  readonly clock: ManualClock;
+  readonly decisions?: DecisionLog | undefined;
+}
+
+/** The service without headers and metadata; what should not fail in it throws. */
+export function plainService(rules: RuleSet, { options, store, clock, decisions }: ServiceParts): RateLimitService {
   const limiter = new Limiter({
     ...options,
     store,
@@ -56,8 +60,8 @@ export async function servedAnswers(
       () => 1,
     ),
   });
-  limiter.useRules(rulesFromYaml(rules, { cacheKeyPrefix, compatible: options.compatible }));
-  const service = new RateLimitService({
+  limiter.useRules(rules);
+  return new RateLimitService({
     limiter,
     headers: { dialects: [], limitHeader: "", remainingHeader: "", resetHeader: "" },
     metadata: "off",
@@ -65,7 +69,19 @@ export async function servedAnswers(
       throw error;
     },
     onRequestError: () => undefined,
+    decisions,
   });
+}
+
+/** Answers of a service to calls one after another, the clock at the latest time that any of them has had. */
+export async function servedAnswers(
+  calls: readonly DrawnCall[],
+  { rules, cacheKeyPrefix = "", settings = {} }: ServedOptions,
+  { store, clock }: { readonly store: Store; readonly clock: ManualClock },
+): Promise<readonly AnswerBytes[]> {
+  const options = { ...PLAIN_SETTINGS, ...settings };
+  const ruleSet = rulesFromYaml(rules, { cacheKeyPrefix, compatible: options.compatible });
+  const service = plainService(ruleSet, { options, store, clock });
   const answers: AnswerBytes[] = [];
   for (const { atUs, message } of calls) {
     clock.setUs(Math.max(clock.nowUs(), atUs));

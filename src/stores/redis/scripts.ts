@@ -4,33 +4,23 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-/** What each script is joined of; its entry file is the last one. What a file uses stands before it. */
-export const LUA_FILES = {
-  takeAll: [
-    "prelude.lua",
-    "refill.lua",
-    "string_state.lua",
-    "call.lua",
-    "token_bucket.lua",
-    "aligned_window.lua",
-    "sliding_window.lua",
-    "fixed_window.lua",
-    "sliding_log.lua",
-    "counter.lua",
-    "take_all.lua",
-  ],
-  takeEach: ["prelude.lua", "refill.lua", "string_state.lua", "take_each.lua"],
-} as const;
-
 /** Files of algorithms, and what some share: each runs when a call first uses it (`use` in call.lua). */
-const MODULE_FILES: readonly string[] = [
+const MODULE_FILES = [
   "token_bucket.lua",
   "aligned_window.lua",
   "sliding_window.lua",
   "fixed_window.lua",
   "sliding_log.lua",
   "counter.lua",
-];
+] as const;
+
+/** What each script is joined of; its entry file is the last one. What a file uses stands before it. */
+export const LUA_FILES = {
+  takeAll: ["prelude.lua", "refill.lua", "string_state.lua", "call.lua", ...MODULE_FILES, "take_all.lua"],
+  takeEach: ["prelude.lua", "refill.lua", "string_state.lua", "take_each.lua"],
+} as const;
+
+const MODULES: ReadonlySet<string> = new Set(MODULE_FILES);
 
 /** A script as Redis knows it. */
 interface Script {
@@ -56,7 +46,7 @@ export function loadScripts(): Scripts {
 }
 
 function join(files: readonly string[]): Script {
-  const text = files.map((file) => (MODULE_FILES.includes(file) ? moduleOf(file) : readLua(file))).join("\n");
+  const text = files.map((file) => (MODULES.has(file) ? moduleOf(file) : readLua(file))).join("\n");
   return { text, sha: createHash("sha1").update(text).digest("hex") };
 }
 

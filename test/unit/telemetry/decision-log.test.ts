@@ -4,17 +4,14 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Limiter } from "../../../src/limiter/limiter.ts";
-import { LocalFallback } from "../../../src/limiter/local-fallback.ts";
-import { RateLimitService } from "../../../src/rls/service.ts";
+import type { RateLimitService } from "../../../src/rls/service.ts";
 import { Simulation } from "../../../src/simulate/simulation.ts";
 import { LineCounts, openCalls } from "../../../src/simulate/sources/open-calls.ts";
 import { MemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import { DecisionLog, type DecisionLogOptions, traceIdOf } from "../../../src/telemetry/decision-log.ts";
-import { CountingStatsBook, RecordingObserver } from "../../support/limiter-rig.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { type DrawnCall, drawnCalls, drawnRules } from "../../support/recorded-calls.ts";
-import { PLAIN_SETTINGS } from "../../support/recorded-service.ts";
+import { PLAIN_SETTINGS, plainService } from "../../support/recorded-service.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 import { runs } from "../../support/runs.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -43,28 +40,9 @@ class Rig {
       },
       ...options,
     });
-    const limiter = new Limiter({
-      ...PLAIN_SETTINGS,
-      clock,
-      store: new MemoryStore({ clock }),
-      observer: new RecordingObserver(),
-      statsBook: new CountingStatsBook(),
-      fallback: new LocalFallback(
-        () => new MemoryStore({ clock }),
-        () => 1,
-      ),
-    });
-    limiter.useRules(rulesFromYaml(rules));
-    this.#service = new RateLimitService({
-      limiter,
-      headers: { dialects: [], limitHeader: "", remainingHeader: "", resetHeader: "" },
-      metadata: "off",
-      onInternalError: (error) => {
-        throw error;
-      },
-      onRequestError: () => undefined,
-      decisions: this.log,
-    });
+    const store = new MemoryStore({ clock });
+    const parts = { options: PLAIN_SETTINGS, store, clock, decisions: this.log };
+    this.#service = plainService(rulesFromYaml(rules), parts);
   }
 
   ask(message: Buffer): string {
