@@ -107,7 +107,7 @@ describe("between two Headgates that differ in one rule", () => {
   test("finds nothing between equal ones", async () => {
     const c = await startTestApp(rulesWith(2));
     closers.push(() => c.stop());
-    const mirror = await open(`127.0.0.1:${b.grpcPort}`, `127.0.0.1:${c.grpcPort}`, {});
+    const mirror = await open(`127.0.0.1:${b.grpcPort}`, `127.0.0.1:${c.grpcPort}`, { compareTimeoutMs: 5_000 });
     const client = openRawClient(mirror.grpcPort);
     closers.push(() => client.close());
     // Each key at most once per batch: two calls under way at once may reach two targets in two orders.
