@@ -172,9 +172,9 @@ describe.runIf(controlPlane !== undefined)("what Envoy Gateway deploys", () => {
     const page = (port: number, path: string) => fetch(`http://127.0.0.1:${port}${path}`);
     // All three probes ask this, from the first second on; with no policy there is never a set.
     await expect.poll(async () => (await page(service.http, PROBE)).status).toBe(200);
-    expect(service.warnings.map((line) => /^[A-Z_]+/.exec(line)?.[0] ?? line).toSorted()).toEqual(
-      each.warned.toSorted(),
-    );
+    // What the machine was busy with meanwhile says nothing of the settings.
+    const warnings = service.warnings.filter((line) => !line.startsWith("this process was too busy"));
+    expect(warnings.map((line) => /^[A-Z_]+/.exec(line)?.[0] ?? line).toSorted()).toEqual(each.warned.toSorted());
 
     const rate_limit = { unit: "HOUR", requests_per_unit: 1 };
     const rule = { key: "rule-0-match-0", rate_limit };

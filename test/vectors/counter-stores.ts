@@ -77,6 +77,8 @@ async function countersOf(redis: RedisServer): Promise<FoundCounter[]> {
   const names = (await redis.command("KEYS", "*")) as string[];
   const found: FoundCounter[] = [];
   for (const key of names) {
+    // The number of tags, which processes write again some time after a flush.
+    if (key === "headgate:cluster-tags") continue;
     const value = String(await redis.command("GET", key));
     found.push({ key, value, ttl: Number(await redis.command("TTL", key)) });
   }
