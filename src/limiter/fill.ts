@@ -3,8 +3,8 @@
 import type { Clock } from "../core/clock.ts";
 import { RequestError } from "../core/errors.ts";
 import type { KeyBytes } from "../core/key-bytes.ts";
-import { Algorithm, type Limit, type OnStoreFailure, Sync, UNIT_SECONDS, Unit } from "../core/limit.ts";
-import type { LimitStats, StatsBook, ValueStatsBook } from "../core/limit-stats.ts";
+import type { Limit, OnStoreFailure } from "../core/limit.ts";
+import type { StatsBook, ValueStatsBook } from "../core/limit-stats.ts";
 import type { Descriptor, LimitRequest } from "../core/request.ts";
 import {
   GLOBAL_DESCRIPTOR,
@@ -15,19 +15,17 @@ import {
   type Take,
   type TakeGroup,
 } from "../core/take.ts";
-import { AMOUNT_MAX, divideDown, MICROS_PER_SECOND } from "../core/units.ts";
+import { divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 import { countUnmatched } from "../core/unmatched-stats.ts";
-import { limitKeySuffix, shownValue, writeEntry, writeSharedEntry } from "../rules/bucket-key.ts";
+import { shownValue, writeEntry, writeSharedEntry } from "../rules/bucket-key.ts";
 import { costOf } from "../rules/cost.ts";
 import { counterKey } from "../rules/counter-key.ts";
 import { findRule, hidesValues } from "../rules/match.ts";
 import { MatchWork } from "../rules/match-work.ts";
-import type { DomainRules, Rule } from "../rules/rule-set.ts";
+import type { CostEntry, DomainRules, Rule } from "../rules/rule-set.ts";
 import type { LimitCall } from "./call.ts";
-import { addCounter, asCounter, entryPath } from "./fill-counter.ts";
-
-/** Limits made of overrides that are kept per domain; more begins anew, so clients can't fill memory. */
-const OVERRIDES_KEPT_MAX = 1_000;
+import { addCounter, entryPath } from "./fill-counter.ts";
+import { OverrideLimits } from "./override-limits.ts";
 
 export interface FillOptions {
   /** Measures how long matching takes. */
@@ -52,7 +50,7 @@ export class TakeFiller {
   readonly #matched: Rule[] = [];
   readonly #work: MatchWork;
   readonly #replaced = new Set<string>();
-  readonly #overrides = new WeakMap<DomainRules, Map<number, Limit>>();
+  readonly #overrides: OverrideLimits;
   #asksAdmission = false;
   #hasPeek = false;
   /** Second of the call, for domains with counters. */
@@ -61,6 +59,7 @@ export class TakeFiller {
   constructor(options: FillOptions) {
     this.#options = options;
     this.#work = new MatchWork(options.clock);
+    this.#overrides = new OverrideLimits(options);
   }
 
   /**
@@ -92,13 +91,11 @@ export class TakeFiller {
     const descriptor = call.request.descriptors[index] as Descriptor;
     const hits = descriptor.hasHits ? descriptor.hits : Math.max(1, call.request.hitsAddend);
     if (descriptor.hasOverride) {
-      call.rules[index] = undefined;
-      this.#noteAdmission(hits, descriptor.isRefund, rules.chargesGivenHits && descriptor.hasHits);
       this.#fillOverride(call, rules, index, hits);
       return;
     }
     const rule = findRule(rules, descriptor, this.#matched, this.#work);
-    this.#noteAdmission(hits, descriptor.isRefund, rule !== undefined && isReported(rule, descriptor));
+    this.#noteAdmission(hits, descriptor.isRefund, rule !== undefined && isReported(rule, rules, descriptor));
     call.rules[index] = rule;
     if (rule === undefined) {
       countUnmatched(rules.unmatched, descriptor);
@@ -121,11 +118,16 @@ export class TakeFiller {
     }
   }
 
-  /** Adds the take of a limit that the request brings along. */
+  /** Adds the take of a limit that the request brings along, in place of those of the rule that its entries lead to. */
   #fillOverride(call: LimitCall, rules: DomainRules, index: number, hits: number): void {
     const descriptor = call.request.descriptors[index] as Descriptor;
-    const limit = this.#overrideOf(descriptor, rules);
-    const hashesValues = hidesValues(rules, descriptor, this.#work);
+    const rule = this.#overridden(rules, descriptor);
+    const isReport = isReported(rule, rules, descriptor);
+    const mode = modeOf(descriptor, hits, isReport);
+    this.#noteAdmission(hits, descriptor.isRefund, isReport);
+    call.rules[index] = rule;
+    const limit = this.#overrides.limitOf(descriptor, rules, rule);
+    const hashesValues = rule?.hashesValues ?? hidesValues(rules, descriptor, this.#work);
     if (rules.counterPrefix !== undefined) {
       const key = counterKey(rules.counterPrefix, rules, descriptor, undefined, hashesValues);
       const take = this.#addCounter(call, limit, key, index, hits, undefined);
@@ -141,17 +143,24 @@ export class TakeFiller {
     const keyAt = keys.end;
     writeBaseKey(keys, rules, descriptor, undefined, hashesValues);
     keys.write(limit.keySuffix);
-    const cost = costOf(hits, undefined, descriptor);
-    const take = this.#addTake(call, limit, index, hits, cost, undefined);
+    const take = this.#addTake(call, limit, index, mode, takenCost(descriptor, hits, rule?.cost), rule);
     take.endKey(keyAt);
-    if (rules.chargesGivenHits && descriptor.hasHits && take.mode === Mode.pay) this.#addPayment(call, take);
+    if (mode === Mode.postPaid && (rule ?? rules).chargesGivenHits) this.#addPayment(call, take);
+  }
+
+  /** The rule whose numbers the descriptor's own stand in for. Counters of the reference know of none. */
+  #overridden(rules: DomainRules, descriptor: Descriptor): Rule | undefined {
+    if (rules.counterPrefix !== undefined) return undefined;
+    const rule = findRule(rules, descriptor, this.#matched, this.#work);
+    return rule === undefined || rule.limits.length === 0 ? undefined : rule;
   }
 
   /** Adds a take for each limit of the rule. Their keys differ in the limit's suffix alone. */
   #addTakes(call: LimitCall, rules: DomainRules, rule: Rule, index: number, hits: number): void {
     const { keys } = call.group;
     const descriptor = call.request.descriptors[index] as Descriptor;
-    const cost = costOf(hits, rule.cost, descriptor);
+    const mode = modeOf(descriptor, hits, isReported(rule, rules, descriptor));
+    const cost = takenCost(descriptor, hits, rule.cost);
     const baseAt = keys.end;
     writeBaseKey(keys, rules, descriptor, this.#matched, rule.hashesValues);
     const baseLength = keys.end - baseAt;
@@ -161,10 +170,10 @@ export class TakeFiller {
       if (this.#isReplaced(limit)) continue;
       if (keyAt !== baseAt) keys.repeat(baseAt, baseLength);
       keys.write(limit.keySuffix);
-      const take = this.#addTake(call, limit, index, hits, cost, rule);
+      const take = this.#addTake(call, limit, index, mode, cost, rule);
       take.endKey(keyAt);
       keyAt = keys.end;
-      if (rule.chargesGivenHits && take.mode === Mode.postPaid) this.#addPayment(call, take);
+      if (mode === Mode.postPaid && rule.chargesGivenHits) this.#addPayment(call, take);
     }
     if (keyAt === baseAt) keys.end = baseAt;
   }
@@ -186,14 +195,12 @@ export class TakeFiller {
   }
 
   /** Adds a take that still lacks its key. */
-  #addTake(call: LimitCall, limit: Limit, index: number, hits: number, cost: number, rule: Rule | undefined): Take {
-    const descriptor = call.request.descriptors[index] as Descriptor;
+  #addTake(call: LimitCall, limit: Limit, index: number, mode: Mode, cost: number, rule: Rule | undefined): Take {
     const take = call.group.add(limit);
     take.descriptor = index;
     take.kind = this.#kindOf(call, rule);
-    const pays = rule !== undefined && isReported(rule, descriptor) ? Mode.postPaid : Mode.pay;
-    take.mode = descriptor.isRefund ? Mode.refund : hits === 0 ? Mode.peek : pays;
-    take.cost = descriptor.isRefund && hits === 0 ? 0 : cost;
+    take.mode = mode;
+    take.cost = cost;
     return take;
   }
 
@@ -252,31 +259,6 @@ export class TakeFiller {
       for (const limit of rule.limits) for (const name of limit.replaces) this.#replaced.add(name);
     }
   }
-
-  #overrideOf(descriptor: Descriptor, rules: DomainRules): Limit {
-    const unit = descriptor.overrideUnit;
-    const windowSeconds = UNIT_SECONDS[unit];
-    if (windowSeconds === undefined || unit === Unit.unknown) {
-      throw new RequestError(
-        "REQUEST_OVERRIDE_UNIT",
-        `the limit of a descriptor has unit ${unit}; expected 1 to 7 (SECOND, MINUTE, HOUR, DAY, MONTH, YEAR, WEEK)`,
-      );
-    }
-    let kept = this.#overrides.get(rules);
-    if (kept === undefined || kept.size >= OVERRIDES_KEPT_MAX) {
-      kept = new Map();
-      this.#overrides.set(rules, kept);
-    }
-    const id = unit * (AMOUNT_MAX + 1) + descriptor.overrideAmount;
-    let limit = kept.get(id);
-    if (limit === undefined) {
-      const stats = this.#options.statsBook.statsOf(rules.domain, ["override"], "");
-      limit = overrideLimit(descriptor, windowSeconds, rules, stats, this.#options);
-      if (rules.counterPrefix !== undefined) limit = asCounter(limit);
-      kept.set(id, limit);
-    }
-    return limit;
-  }
 }
 
 function tooManyLimits({ size, takesOnLogs, weight }: TakeGroup): RequestError {
@@ -288,39 +270,20 @@ function tooManyLimits({ size, takesOnLogs, weight }: TakeGroup): RequestError {
   );
 }
 
-function overrideLimit(
-  descriptor: Descriptor,
-  windowSeconds: number,
-  rules: DomainRules,
-  stats: LimitStats,
-  options: FillOptions,
-): Limit {
-  const amount = descriptor.overrideAmount;
-  return {
-    algorithm: Algorithm.slidingWindow,
-    amount,
-    burst: amount,
-    windowSeconds,
-    writtenSeconds: windowSeconds,
-    debtMax: amount,
-    shownAmount: amount,
-    shownUnit: descriptor.overrideUnit as Unit,
-    name: "",
-    id: `${rules.domain}/override`,
-    path: "override",
-    keySuffix: limitKeySuffix(Algorithm.slidingWindow, windowSeconds, ""),
-    isCounter: false,
-    retryAfterJitter: options.retryAfterJitter,
-    onStoreFailure: options.onStoreFailure,
-    sync: Sync.exact,
-    replaces: [],
-    stats,
-  };
+/** True if the descriptor's hits are charged in any case. Where it leads to no rule its domain says so. */
+function isReported(rule: Rule | undefined, rules: DomainRules, descriptor: Descriptor): boolean {
+  if (rule === undefined) return rules.chargesGivenHits && descriptor.hasHits;
+  return rule.isPostPaid || (rule.chargesGivenHits && descriptor.hasHits);
 }
 
-/** True if the descriptor's hits are charged in any case. */
-function isReported(rule: Rule, descriptor: Descriptor): boolean {
-  return rule.isPostPaid || (rule.chargesGivenHits && descriptor.hasHits);
+function modeOf(descriptor: Descriptor, hits: number, isReport: boolean): Mode {
+  if (descriptor.isRefund) return Mode.refund;
+  if (hits === 0) return Mode.peek;
+  return isReport ? Mode.postPaid : Mode.pay;
+}
+
+function takenCost(descriptor: Descriptor, hits: number, cost: CostEntry | undefined): number {
+  return descriptor.isRefund && hits === 0 ? 0 : costOf(hits, cost, descriptor);
 }
 
 /** True if the rule or one on the way to it puts the values of callers into metric labels. */

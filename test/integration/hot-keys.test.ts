@@ -240,6 +240,12 @@ describe("three services on one Redis", () => {
         await Promise.all(clients.map(ask));
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
+      // What calls bring along is leased as the rule says that it stands in for.
+      const limit = { requests_per_unit: 1_000_000, unit: "HOUR" };
+      const brings = { domain: "edge", descriptors: [{ entries: [{ key: "hot", value: "brings" }], limit }] };
+      const sourceOf = async (client: (typeof clients)[number]) =>
+        JSON.stringify((await askOnce(client, brings)).dynamic_metadata);
+      await expect.poll(() => sourceOf(clients[0] as (typeof clients)[number]), { interval: 1 }).toContain('"lease"');
       const startedMs = performance.now();
       let granted = 0;
       const caller = async (client: (typeof clients)[number]) => {

@@ -28,6 +28,8 @@ const GIVE_BACK_US_MAX = 300_000;
 export interface Grant {
   readonly atUs: number;
   readonly cost: number;
+  /** By which limit. */
+  readonly limit: Limit;
 }
 
 /** One step of a schedule. */
@@ -40,6 +42,7 @@ export type Step =
   | { readonly does: "waits" | "waitsForEnd"; readonly us: number }
   | { readonly does: "stops"; readonly process: number; readonly us: number }
   | { readonly does: "leaves" | "dies"; readonly process: number }
+  | { readonly does: "brings"; readonly limits: readonly Limit[] }
   | { readonly does: "reloads" | "losesBuckets" | "losesRegister" };
 
 class Process {
@@ -145,10 +148,11 @@ export class Fleet {
   changes = 0;
   losses = 0;
   readonly #startUs: number;
-  #limit: Limit;
+  /** Each call is judged by one of them, by chance. */
+  #limits: readonly Limit[];
 
   constructor(limit: Limit, count: number, weather: Weather) {
-    this.#limit = limit;
+    this.#limits = [limit];
     this.world = new World(weather);
     this.#startUs = this.world.nowUs;
     for (let i = 0; i < count; i++) this.#join();
@@ -183,7 +187,8 @@ export class Fleet {
     else if (step.does === "waitsForEnd") this.world.pass(this.#untilEndUs(step.us));
     else if (step.does === "works") this.#work(step.us, step.everyUs);
     else if (step.does === "drains") this.#drain(step);
-    else if (step.does === "reloads") this.#limit = { ...this.#limit };
+    else if (step.does === "brings") this.#limits = step.limits;
+    else if (step.does === "reloads") this.#limits = this.#limits.map((limit) => ({ ...limit }));
     else if (step.does === "losesRegister") this.world.server.loseRegister();
     else if (step.does === "losesBuckets") {
       this.losses++;
@@ -240,13 +245,14 @@ export class Fleet {
   #call(process: Process, cost: number, givesBackAfterUs = -1): void {
     const { world } = this;
     const group = new TakeGroup();
-    fillGroup(group, [{ limit: this.#limit, cost }], "", false);
+    const limit = this.#limits[this.#limits.length === 1 ? 0 : world.chance(this.#limits.length)] as Limit;
+    fillGroup(group, [{ limit, cost }], "", false);
     const settled = () => {
       if (group.verdict !== Verdict.allowed) return;
       const { paidAtUs } = group.takes[0] as Take;
       if (group.source === Source.leaseOrPeriodic) this.grantedInMemory++;
       const atUs = group.source === Source.store ? paidAtUs : world.nowUs + world.weather.skewUs;
-      if (givesBackAfterUs < 0) this.grants.push({ atUs, cost });
+      if (givesBackAfterUs < 0) this.grants.push({ atUs, cost, limit });
       else world.after(givesBackAfterUs, () => process.isAwake && process.store.giveBack(group));
     };
     if (process.store.take(group, { settled })) settled();

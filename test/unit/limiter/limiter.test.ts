@@ -1,7 +1,7 @@
 // One request in, one decision out: rules from text, a store that settles at once, time by hand.
 
 import { describe, expect, test } from "vitest";
-import { Unit } from "../../../src/core/limit.ts";
+import { Sync, Unit } from "../../../src/core/limit.ts";
 import { AMOUNT_MAX } from "../../../src/core/units.ts";
 import { LimiterRig } from "../../support/limiter-rig.ts";
 
@@ -297,6 +297,28 @@ describe("overrides", () => {
     const rig = new LimiterRig(RULES);
     const descriptor = { entries: { a: "x" }, override: { amount: 4, unit } };
     expect(() => rig.ask([descriptor])).toThrow(expect.objectContaining({ code: "REQUEST_OVERRIDE_UNIT" }));
+  });
+
+  test.each([
+    { sync: "exact", becomes: Sync.exact },
+    { sync: "lease", becomes: Sync.lease },
+    { sync: "periodic", becomes: Sync.exact },
+    { sync: "share", becomes: Sync.exact },
+  ])(
+    "under a rule with sync: $sync are shared in a way whose bound holds for limits that change",
+    ({ sync, becomes }) => {
+      const rig = new LimiterRig(RULES.replace("hour }", `hour, sync: ${sync} }`));
+      const call = rig.begin([{ entries: { a: "x" }, override: { amount: 4, unit: Unit.hour } }], 0, "edge");
+      rig.limiter.decide(call, Number.POSITIVE_INFINITY);
+      expect(call.group.takes[0]?.limit.sync).toBe(becomes);
+    },
+  );
+
+  test("name the rule whose numbers they stand in for", () => {
+    const rig = new LimiterRig(RULES);
+    const override = { amount: 4, unit: Unit.hour };
+    expect(rig.ask([{ entries: { a: "x" }, override }]).governing).toBe("edge/a#override");
+    expect(rig.ask([{ entries: { b: "x" }, override }]).governing).toBe("edge/override");
   });
 
   test("of an unknown domain mean nothing", () => {
