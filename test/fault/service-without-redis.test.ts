@@ -69,7 +69,10 @@ async function metric(app: TestApp, pattern: RegExp): Promise<number> {
 
 async function paid(app: TestApp): Promise<number> {
   const entries = [{ key: "open", value: "x" }];
-  const reply = await app.ask({ domain: "edge", descriptors: [{ entries, hits_addend: { value: 0 } }] });
+  const ask = () => app.ask({ domain: "edge", descriptors: [{ entries, hits_addend: { value: 0 } }] });
+  let reply = await ask();
+  // A store that a busy machine kept from answering has said nothing of the bucket.
+  for (const end = performance.now() + 5_000; isDegraded(reply) && performance.now() < end; ) reply = await ask();
   return AMOUNT - (reply.statuses[0]?.limit_remaining ?? 0);
 }
 
