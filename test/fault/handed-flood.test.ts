@@ -9,7 +9,9 @@ import { ECHO, type FastLaneRig, startFastLaneRig } from "../support/fast-lane-r
 import { callFields, frameOf, type Http2Peer, messageOf, settingsOf, wordOf } from "../support/http2-peer.ts";
 import { TurnWatch } from "../support/turn-watch.ts";
 
-const TURN_MS_MAX = 50;
+// Of processor time: without a bound per turn the floods below took 115 to 180. What a turn costs doubles where others use
+// the processor's caches.
+const TURN_MS_MAX = 90;
 const WATCH = "/grpc.health.v1.Health/Watch";
 const LIST = "/grpc.health.v1.Health/List";
 const REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
