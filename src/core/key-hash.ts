@@ -5,8 +5,9 @@
 import { randomBytes } from "node:crypto";
 import { InvariantError } from "./invariant.ts";
 
-const HASH_KEY_BYTES = 16;
+export const HASH_KEY_BYTES = 16;
 
+let keyInUse = Buffer.alloc(HASH_KEY_BYTES);
 let keyLow0 = 0;
 let keyHigh0 = 0;
 let keyLow1 = 0;
@@ -19,6 +20,7 @@ let keyHigh1 = 0;
 export function useHashKey(key: Buffer): void {
   if (key.length !== HASH_KEY_BYTES)
     throw new InvariantError(`a hash key of ${key.length} bytes has ${HASH_KEY_BYTES}`);
+  keyInUse = Buffer.from(key);
   keyLow0 = key.readInt32LE(0);
   keyHigh0 = key.readInt32LE(4);
   keyLow1 = key.readInt32LE(8);
@@ -26,6 +28,11 @@ export function useHashKey(key: Buffer): void {
 }
 
 useHashKey(randomBytes(HASH_KEY_BYTES));
+
+/** The key that hashes are made with, for whoever hands buckets on to another process. Who knows it can make keys that meet. */
+export function hashKeyInUse(): Buffer {
+  return Buffer.from(keyInUse);
+}
 
 /** Where a hash is written. */
 export interface KeyHash {

@@ -12,7 +12,7 @@ export const PAGE_RECORDS_MAX = 384;
 
 // A record is five numbers, the last three of which are six words.
 const RECORD_NUMBERS = 5;
-const RECORD_WORDS = RECORD_NUMBERS * 2;
+export const RECORD_WORDS = RECORD_NUMBERS * 2;
 const AT_US = 0;
 const USED = 1;
 const PREVIOUS = 4;
@@ -200,11 +200,38 @@ export class BucketPages {
     words[at * RECORD_WORDS + EXPIRES_S] = expiresS;
   }
 
+  /** Copies the whole record, RECORD_WORDS words of it. */
+  copyTo(slot: number, into: Int32Array, at: number): void {
+    const { words } = this.#slabOf(slot >>> PAGE_BITS);
+    const from = (slot & SLAB_SLOT_MASK) * RECORD_WORDS;
+    for (let i = 0; i < RECORD_WORDS; i++) into[at + i] = words[from + i] as number;
+  }
+
+  /** Copies everything but the hash into the record from one that `copyTo` wrote. */
+  copyFrom(slot: number, from: Int32Array, at: number): void {
+    const { words } = this.#slabOf(slot >>> PAGE_BITS);
+    const to = (slot & SLAB_SLOT_MASK) * RECORD_WORDS;
+    for (let i = 0; i < HASH; i++) words[to + i] = from[at + i] as number;
+  }
+
   #slabOf(page: number): Slab {
     const slab = this.#slabs[page >>> SLAB_BITS];
     if (slab === undefined) throw new InvariantError(`page ${page} is one of ${this.count}`);
     return slab;
   }
+}
+
+/** Reads the hash of a record that `copyTo` wrote. */
+export function hashOfRecord(words: Int32Array, at: number, into: KeyHash): void {
+  into.keyHash = (words[at + HASH] as number) >>> 0;
+  into.keyHash1 = words[at + HASH_1] as number;
+  into.keyHash2 = words[at + HASH_2] as number;
+  into.keyHash3 = words[at + HASH_3] as number;
+}
+
+/** Second in which the bucket of such a record means nothing any more. */
+export function expiryOfRecord(words: Int32Array, at: number): number {
+  return (words[at + EXPIRES_S] as number) >>> 0;
 }
 
 /** The first free slot of the page from its home on, counted from the beginning of the slab. */

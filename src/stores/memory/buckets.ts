@@ -6,7 +6,7 @@ import { LogBlocks } from "../../algorithms/log-blocks.ts";
 import type { KeyHash } from "../../core/key-hash.ts";
 import { Algorithm } from "../../core/limit.ts";
 import { divideUp, MICROS_PER_SECOND } from "../../core/units.ts";
-import { BucketPages, PAGE_BYTES, PAGE_RECORDS_MAX, PAGE_SLOTS } from "./bucket-pages.ts";
+import { BucketPages, hashOfRecord, PAGE_BYTES, PAGE_RECORDS_MAX, PAGE_SLOTS } from "./bucket-pages.ts";
 
 /**
  * Pages come to at most one for so many buckets, which makes 141 bytes for each. Hashes fill pages evenly: in practice they
@@ -26,7 +26,13 @@ const EVICT_SLOTS_MAX = 2 * PAGE_SLOTS;
 const SWEEP_PER_ADD = 8;
 const EXPIRES_S_MAX = 0xffff_ffff;
 
-interface BucketsOptions {
+/** Is shown the buckets of a page. */
+export interface PageViewer {
+  /** `copyTo` copies the record, and only during the call. `log` is where its entries begin; 0 if it holds numbers. */
+  view(pages: BucketPages, slot: number, log: number): void;
+}
+
+export interface BucketsOptions {
   /** Beyond that many, one goes for each that comes. At least 1. */
   readonly bucketsMax: number;
   /** Most bytes of the entries of sliding logs. */
@@ -54,6 +60,7 @@ export class Buckets implements BucketAccess {
   #evictedLeftS = 0;
   /** Changes whenever a record may have moved to another slot. */
   #version = 0;
+  readonly #put: KeyHash = { keyHash: 0, keyHash1: 0, keyHash2: 0, keyHash3: 0 };
 
   /** The second in which the current take happens. */
   nowS = 0;
@@ -126,6 +133,32 @@ export class Buckets implements BucketAccess {
         passed++;
       }
     }
+  }
+
+  /**
+   * Pages there are. Pages never go, and a bucket that moves goes from its page to a new one behind all others: whoever looks
+   * at one page after another misses none, but may see one twice.
+   */
+  get pageCount(): number {
+    return this.#pages.count;
+  }
+
+  /** Shows the buckets of that page that mean something at `nowS`. */
+  viewPage(page: number, nowS: number, viewer: PageViewer): void {
+    for (let slot = page * PAGE_SLOTS; slot < (page + 1) * PAGE_SLOTS; slot++) {
+      if (this.#pages.expiresS(slot) > nowS) viewer.view(this.#pages, slot, this.#pages.logOf(slot));
+    }
+  }
+
+  /** Keeps a copied record in place of any of its hash; `log` is where its entries begin, 0 for a record of numbers. */
+  putRecord(words: Int32Array, at: number, log: number): void {
+    hashOfRecord(words, at, this.#put);
+    const known = this.#pages.find(this.#pageOf(this.#put), this.#put);
+    const slot = known < 0 ? this.#add(this.#put) : known;
+    const kept = this.#pages.logOf(slot);
+    if (kept !== 0) this.logs.dropLog(kept);
+    this.#pages.copyFrom(slot, words, at);
+    if (log !== 0) this.#pages.writeLog(slot, log, this.#pages.expiresS(slot));
   }
 
   /** Where the bucket is, negative if it is nowhere: where it was loaded from, if nothing moved since. */

@@ -1,4 +1,5 @@
-// Keeps buckets in this process. Settles every group before `take` returns; what is kept dies with the process.
+// Keeps buckets in this process. Settles every group before `take` returns; what is kept dies with the process, unless
+// snapshot/ keeps a copy in a file.
 
 import { type GroupSettlement, JointSettlement } from "../../algorithms/group-settlement.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -6,7 +7,7 @@ import { type TakeGroup, Verdict } from "../../core/take.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../core/units.ts";
 import type { Store } from "../store.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
-import { Buckets } from "./buckets.ts";
+import { Buckets, type BucketsOptions } from "./buckets.ts";
 import { ExpirySweep } from "./expiry-sweep.ts";
 
 /** Most live buckets unless told otherwise; at most 141 MB. */
@@ -32,19 +33,21 @@ export interface MemoryStoreOptions {
 export class MemoryStore implements Store {
   readonly #clock: Clock;
   readonly #observer: StoreObserver;
-  readonly #buckets: Buckets;
-  readonly #settlement: GroupSettlement;
-  readonly #sweep: ExpirySweep;
+  readonly #bounds: BucketsOptions;
+  #buckets: Buckets;
+  #settlement: GroupSettlement;
+  #sweep: ExpirySweep;
 
   constructor(options: MemoryStoreOptions) {
     const observer = options.observer ?? SILENT_STORE_OBSERVER;
     this.#clock = options.clock;
     this.#observer = observer;
-    this.#buckets = new Buckets({
+    this.#bounds = {
       bucketsMax: options.bucketsMax ?? BUCKETS_MAX_DEFAULT,
       logBytesMax: options.logBytesMax ?? LOG_BYTES_MAX_DEFAULT,
       onEvicted: (buckets) => observer.evicted(buckets),
-    });
+    };
+    this.#buckets = this.emptyBuckets();
     this.#settlement = new JointSettlement(this.#buckets);
     this.#sweep = new ExpirySweep(this.#buckets, options.clock);
   }
@@ -57,6 +60,25 @@ export class MemoryStore implements Store {
   /** Bytes that buckets and logs take, free places included. They are used again, not given back. */
   get bytes(): number {
     return this.#buckets.bytes;
+  }
+
+  /** What the store keeps. */
+  get buckets(): Buckets {
+    return this.#buckets;
+  }
+
+  /** Buckets with this store's bounds and none in them. */
+  emptyBuckets(): Buckets {
+    return new Buckets(this.#bounds);
+  }
+
+  /** Goes on with those buckets in place of what the store keeps. */
+  useBuckets(buckets: Buckets): void {
+    this.#sweep.stop();
+    this.#buckets = buckets;
+    this.#settlement = new JointSettlement(buckets);
+    this.#sweep = new ExpirySweep(buckets, this.#clock);
+    if (buckets.count > 0) this.#sweep.start();
   }
 
   /** Settles the group at once; always true. */

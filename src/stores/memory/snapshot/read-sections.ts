@@ -1,0 +1,239 @@
+// Reads a snapshot into buckets, section by section. Nothing is believed: what is not exactly as it was written is refused
+// with what was expected, what came, and at which byte.
+
+import { addLog, ENTRY_NUMBERS } from "../../../algorithms/log-copy.ts";
+import { HASH_KEY_BYTES } from "../../../core/key-hash.ts";
+import { divideDown, MICROS_PER_SECOND } from "../../../core/units.ts";
+import { expiryOfRecord, RECORD_WORDS } from "../bucket-pages.ts";
+import type { Buckets } from "../buckets.ts";
+import {
+  FIRST_LINE,
+  RunningChecksum,
+  SECTION,
+  SECTION_BYTES_MAX,
+  SECTION_HEAD_BYTES,
+  troubleOfFirstLine,
+} from "./sections.ts";
+
+const RECORD_BYTES = RECORD_WORDS * 4;
+const ENTRY_BYTES = ENTRY_NUMBERS * 8;
+
+/** Where a snapshot is read from; an open file is one. */
+export interface ByteSource {
+  /** Reads up to `length` bytes from `position` on to `offset`; 0 at the end. */
+  read(buffer: Buffer, offset: number, length: number, position: number): Promise<{ readonly bytesRead: number }>;
+}
+
+/** What came of a snapshot that was read. */
+export interface ReadSnapshot {
+  readonly beganAtUs: number;
+  /** What the hashes in it are made with. */
+  readonly hashKey: Buffer;
+  /** Bytes of the whole. */
+  readonly bytes: number;
+  /** Buckets that were kept; those that meant nothing any more; logs that SLIDING_LOG_BYTES_MAX has no room for. */
+  readonly kept: number;
+  readonly ended: number;
+  readonly withoutRoom: number;
+}
+
+/** The file is no snapshot that can be used. The message says what was expected, what came, and where. */
+export class SnapshotRefused extends Error {
+  override readonly name = "SnapshotRefused";
+}
+
+/** One section: its words and numbers begin with the head. */
+interface Section {
+  readonly type: string;
+  readonly at: number;
+  readonly bytes: Buffer;
+  readonly words: Int32Array;
+  readonly numbers: Float64Array;
+}
+
+/**
+ * Keeps in `buckets` what means something at `nowUs`. Throws SnapshotRefused if anything is amiss; `buckets` are of no use
+ * then. Each read gives others their turn; a section takes about a millisecond.
+ */
+export async function readSections(source: ByteSource, buckets: Buckets, nowUs: number): Promise<ReadSnapshot> {
+  const reader = new SectionReader(source);
+  await reader.begin();
+  const first = await reader.next();
+  if (first.type !== SECTION.begin) refuse(first, `the section ${SECTION.begin} first`, first.type);
+  expectLength(first, 8 + HASH_KEY_BYTES);
+  const beganAtUs = first.numbers[2] as number;
+  const hashKey = Buffer.alloc(HASH_KEY_BYTES);
+  for (let i = 0; i < HASH_KEY_BYTES / 4; i++) hashKey.writeInt32LE(first.words[6 + i] as number, i * 4);
+  const intake = new Intake(buckets, divideDown(nowUs, MICROS_PER_SECOND));
+  for (;;) {
+    const section = await reader.next();
+    if (section.type === SECTION.numbers) intake.takeNumbers(section);
+    else if (section.type === SECTION.logs) intake.takeLogs(section);
+    else if (section.type === SECTION.end) {
+      expectLength(section, 16);
+      intake.checkCounts(section);
+      await reader.expectEnd();
+      const { kept, ended, withoutRoom } = intake;
+      return { beganAtUs, hashKey, bytes: reader.at, kept, ended, withoutRoom };
+    } else {
+      const known = Object.values(SECTION).join(", ");
+      refuse(section, `one of the sections ${known}`, `${section.type}: another version of Headgate wrote it`);
+    }
+  }
+}
+
+/** Reads sections and compares their checksums. */
+class SectionReader {
+  readonly #source: ByteSource;
+  readonly #checksum = new RunningChecksum();
+  #buffer = Buffer.from(new ArrayBuffer(SECTION_HEAD_BYTES));
+  /** Bytes that were read. */
+  at = 0;
+
+  constructor(source: ByteSource) {
+    this.#source = source;
+  }
+
+  async begin(): Promise<void> {
+    const line = Buffer.alloc(FIRST_LINE.length);
+    const got = await this.#fill(line, 0);
+    const trouble = troubleOfFirstLine(line.subarray(0, got));
+    if (trouble !== undefined) throw new SnapshotRefused(trouble);
+  }
+
+  async next(): Promise<Section> {
+    const { at } = this;
+    const head = Buffer.from(new ArrayBuffer(SECTION_HEAD_BYTES));
+    await this.#need(head, 0, "the head of a section");
+    const type = head.toString("latin1", 0, 4);
+    const [, length = 0, checksum = 0, zero] = new Int32Array(head.buffer);
+    if (length < 0 || length % 8 !== 0 || length > SECTION_BYTES_MAX || zero !== 0)
+      refuse({ at }, "a section's length and zeros", `${length} and ${zero}: the file was changed`);
+    if (this.#buffer.length < SECTION_HEAD_BYTES + length)
+      this.#buffer = Buffer.from(new ArrayBuffer(SECTION_HEAD_BYTES + length));
+    head.copy(this.#buffer);
+    const bytes = this.#buffer.subarray(0, SECTION_HEAD_BYTES + length);
+    await this.#need(bytes, SECTION_HEAD_BYTES, `the section ${JSON.stringify(type)}`);
+    const counted = this.#checksum.add(bytes) | 0;
+    if (counted !== checksum) refuse({ at }, `checksum ${hex(checksum)}`, `${hex(counted)}: the file was changed`);
+    const { buffer } = this.#buffer;
+    return { type, at, bytes, words: new Int32Array(buffer), numbers: new Float64Array(buffer) };
+  }
+
+  async expectEnd(): Promise<void> {
+    const { bytesRead } = await this.#source.read(Buffer.alloc(1), 0, 1, this.at);
+    if (bytesRead > 0) refuse(this, "the end of the file", "more bytes");
+  }
+
+  async #need(into: Buffer, from: number, what: string): Promise<void> {
+    const { at } = this;
+    const got = await this.#fill(into, from);
+    if (got < into.length)
+      refuse({ at }, `${into.length - from} bytes of ${what}`, `${got - from} and the end of the file: it was cut`);
+  }
+
+  /** Fills from there to the end, or as far as the file goes. Returns where it ends. */
+  async #fill(into: Buffer, from: number): Promise<number> {
+    let end = from;
+    while (end < into.length) {
+      const { bytesRead } = await this.#source.read(into, end, into.length - end, this.at);
+      if (bytesRead === 0) break;
+      end += bytesRead;
+      this.at += bytesRead;
+    }
+    return end;
+  }
+}
+
+/** Puts records into buckets. */
+class Intake {
+  readonly #buckets: Buckets;
+  readonly #nowS: number;
+  #numbers = 0;
+  #logs = 0;
+  ended = 0;
+  withoutRoom = 0;
+
+  constructor(buckets: Buckets, nowS: number) {
+    this.#buckets = buckets;
+    this.#nowS = nowS;
+    buckets.nowS = nowS;
+  }
+
+  get kept(): number {
+    return this.#buckets.count;
+  }
+
+  takeNumbers({ at: sectionAt, bytes, words, numbers }: Section): void {
+    for (let byte = SECTION_HEAD_BYTES; byte < bytes.length; byte += RECORD_BYTES) {
+      const at = byte / 4;
+      const isRecord = byte + RECORD_BYTES <= bytes.length && isWhole(numbers[at / 2]) && isWhole(numbers[at / 2 + 1]);
+      if (!isRecord)
+        refuse({ at: sectionAt + byte }, "a record of whole numbers", `${numbers[at / 2]}, ${numbers[at / 2 + 1]}`);
+      this.#numbers++;
+      if (expiryOfRecord(words, at) > this.#nowS) this.#buckets.putRecord(words, at, 0);
+      else this.ended++;
+    }
+  }
+
+  takeLogs({ at: sectionAt, bytes, words, numbers }: Section): void {
+    let byte = SECTION_HEAD_BYTES;
+    while (byte < bytes.length) {
+      const entries = numbers[byte / 8] ?? 0;
+      const end = byte + RECORD_BYTES + entries * ENTRY_BYTES;
+      if (!isWhole(entries) || entries === 0 || end > bytes.length)
+        refuse({ at: sectionAt + byte }, "a log with its entries", `${entries} entries`);
+      if (!areEntries(numbers, (byte + RECORD_BYTES) / 8, entries))
+        refuse({ at: sectionAt + byte }, "entries in the order of their times", "others");
+      this.#logs++;
+      this.#takeLog(words, numbers, byte / 4, entries);
+      byte = end;
+    }
+  }
+
+  #takeLog(words: Int32Array, numbers: Float64Array, at: number, entries: number): void {
+    if (expiryOfRecord(words, at) <= this.#nowS) {
+      this.ended++;
+      return;
+    }
+    const log = addLog(this.#buckets.logs, numbers, (at + RECORD_WORDS) / 2, entries);
+    if (log === 0) this.withoutRoom++;
+    else this.#buckets.putRecord(words, at, log);
+  }
+
+  checkCounts(end: Section): void {
+    const [numbers, logs] = [end.numbers[2], end.numbers[3]];
+    if (numbers !== this.#numbers || logs !== this.#logs)
+      refuse(end, `${numbers} buckets and ${logs} logs`, `${this.#numbers} and ${this.#logs}`);
+  }
+}
+
+/** Counters of COMPATIBILITY_MODE go on above 2^53, where numbers are whole but not exact. */
+function isWhole(value: number | undefined): boolean {
+  return Number.isInteger(value) && (value as number) >= 0;
+}
+
+function areEntries(numbers: Float64Array, at: number, entries: number): boolean {
+  let lastUs = 0;
+  let sum = 0;
+  for (let i = at; i < at + entries * ENTRY_NUMBERS; i += ENTRY_NUMBERS) {
+    const timeUs = numbers[i] as number;
+    sum += numbers[i + 1] as number;
+    if (!isWhole(timeUs) || !isWhole(numbers[i + 1]) || timeUs < lastUs || !isWhole(sum)) return false;
+    lastUs = timeUs;
+  }
+  return true;
+}
+
+function expectLength({ at, bytes }: Section, length: number): void {
+  if (bytes.length !== SECTION_HEAD_BYTES + length)
+    refuse({ at }, `a section of ${length} bytes`, `${bytes.length - SECTION_HEAD_BYTES}`);
+}
+
+function hex(checksum: number): string {
+  return (checksum >>> 0).toString(16).padStart(8, "0");
+}
+
+function refuse({ at }: { readonly at: number }, expected: string, got: string): never {
+  throw new SnapshotRefused(`expected ${expected} at byte ${at}, got ${got}`);
+}

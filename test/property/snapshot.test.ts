@@ -1,0 +1,306 @@
+// A snapshot that is written while takes go on holds, for every bucket, a state that the bucket had between begin and end;
+// a restart goes on as if there had been none; and of a damaged snapshot nothing is used.
+
+import fc from "fast-check";
+import { afterEach, describe, expect, test } from "vitest";
+import { WorkingBucket } from "../../src/algorithms/bucket-access.ts";
+import { copyLog, ENTRY_NUMBERS, entriesOfLog } from "../../src/algorithms/log-copy.ts";
+import { keyedOf } from "../../src/core/key-bytes.ts";
+import { hashKeyInUse, useHashKey } from "../../src/core/key-hash.ts";
+import { Algorithm, type Limit } from "../../src/core/limit.ts";
+import { Mode, TakeGroup } from "../../src/core/take.ts";
+import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { readSections, SnapshotRefused } from "../../src/stores/memory/snapshot/read-sections.ts";
+import { FIRST_LINE, SECTION_HEAD_BYTES } from "../../src/stores/memory/snapshot/sections.ts";
+import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
+import { type Ask, bucketKeyOf, fillGroup } from "../contract/store-harness.ts";
+import { makeLimit } from "../support/builders.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { runs } from "../support/runs.ts";
+import { restore, SnapshotInSteps, snapshotOf, sourceOf } from "../support/snapshot-bytes.ts";
+import { histories } from "./histories.ts";
+import { replayAtOnce, replayHistory } from "./replay.ts";
+
+/** Room for eleven pages, of which some are split while the snapshot is under way, and then for no more buckets. */
+const BUCKETS_MAX = 1_600;
+const LOG_BYTES_MAX = 100_000;
+
+const LIMITS: readonly Limit[] = [
+  makeLimit({ amount: 100, burst: 300, windowSeconds: 1 }),
+  makeLimit({ algorithm: Algorithm.slidingWindow, amount: 10, windowSeconds: 7 }),
+  makeLimit({ algorithm: Algorithm.fixedWindow, amount: 1_000, windowSeconds: 86_400 }),
+  makeLimit({ algorithm: Algorithm.slidingLog, amount: 400, windowSeconds: 60 }),
+  makeLimit({ algorithm: Algorithm.fixedWindow, amount: 50, windowSeconds: 60, isCounter: true, name: "counter" }),
+];
+
+/** What is kept under a key, as text; undefined if nothing. */
+function stateOf({ buckets }: MemoryStore, key: string): string | undefined {
+  const bucket = new WorkingBucket(buckets.logs);
+  bucket.useKeyOf(keyedOf(key));
+  bucket.algorithm = key.endsWith(LIMITS[3]?.keySuffix ?? "?") ? Algorithm.slidingLog : Algorithm.tokenBucket;
+  if (!buckets.load(bucket)) return undefined;
+  const { atUs, used, previous } = bucket.state;
+  if (bucket.log === undefined) return `${atUs} ${used} ${previous}`;
+  const entries = entriesOfLog(buckets.logs, bucket.log.place);
+  const numbers = new Float64Array(entries * ENTRY_NUMBERS);
+  copyLog(buckets.logs, bucket.log.place, numbers, 0);
+  return numbers.join(" ");
+}
+
+/** What happens between two steps of a snapshot. */
+type Act =
+  | {
+      readonly kind: "take" | "refund" | "give back";
+      readonly limit: number;
+      readonly id: number;
+      readonly cost: number;
+    }
+  | { readonly kind: "flood"; readonly limit: number; readonly from: number; readonly keys: number }
+  | { readonly kind: "pass"; readonly seconds: number }
+  | { readonly kind: "sweep" };
+
+const limit = fc.nat({ max: LIMITS.length - 1 });
+const act: fc.Arbitrary<Act> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constantFrom("take" as const, "take" as const, "refund" as const, "give back" as const),
+      limit,
+      id: fc.nat({ max: 30 }),
+      cost: fc.integer({ min: 1, max: 9 }),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant("flood" as const),
+      limit,
+      from: fc.constantFrom(0, 500, 1_000),
+      keys: fc.constantFrom(1, 100, 400),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("pass" as const), seconds: fc.constantFrom(0.5, 3, 70) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("sweep" as const) }) },
+);
+
+/** A store that is acted on, and all states that its buckets have had since `watch`. */
+class WatchedStore {
+  readonly clock = new ManualClock();
+  readonly store = new MemoryStore({ clock: this.clock, bucketsMax: BUCKETS_MAX, logBytesMax: LOG_BYTES_MAX });
+  readonly #keys = new Map<string, Ask>();
+  #states = new Map<string, Set<string | undefined>>();
+  readonly #group = new TakeGroup();
+  readonly #asked = new TakeGroup();
+  /** When each was paid last: a counter ends a window after that. */
+  readonly #paidAtUs = new Map<string, number>();
+
+  /** Forgets all states but those of now. */
+  watch(): void {
+    this.#states = new Map();
+    for (const key of this.#keys.keys()) this.#see(key);
+  }
+
+  /** Keys there ever were, with the states that they have had. */
+  seen(): ReadonlyMap<string, ReadonlySet<string | undefined>> {
+    for (const key of this.#keys.keys()) this.#see(key);
+    return this.#states;
+  }
+
+  do(act: Act): void {
+    if (act.kind === "pass") this.clock.advanceUs(act.seconds * 1_000_000);
+    else if (act.kind === "sweep") this.store.buckets.sweep(2_000, Math.floor(this.clock.nowUs() / 1_000_000));
+    else if (act.kind === "flood") {
+      for (let i = 0; i < act.keys; i++) this.#take({ limit: limitAt(act.limit), identity: String(act.from + i) });
+    } else {
+      const ask = { limit: limitAt(act.limit), identity: String(act.id), cost: act.cost };
+      this.#take(act.kind === "refund" ? { ...ask, mode: Mode.refund } : ask);
+      if (act.kind === "give back") this.#seeing(ask, () => this.store.giveBack(this.#group));
+    }
+  }
+
+  #take(ask: Ask): void {
+    this.#seeing(ask, () => this.#settle(this.#group, ask.limit.isCounter ? { ...ask, mode: Mode.charge } : ask));
+    this.#paidAtUs.set(bucketKeyOf(ask, ""), this.clock.nowUs());
+  }
+
+  #settle(group: TakeGroup, ask: Ask): void {
+    group.reset();
+    fillGroup(group, [ask], "", false);
+    group.hasCounters = ask.limit.isCounter;
+    this.store.take(group);
+  }
+
+  #seeing(ask: Ask, act: () => void): void {
+    const key = bucketKeyOf(ask, "");
+    this.#keys.set(key, ask);
+    this.#see(key);
+    act();
+    this.#see(key);
+  }
+
+  #see(key: string): void {
+    const states = this.#states.get(key) ?? new Set();
+    this.#states.set(key, states.add(stateOf(this.store, key)));
+    if (this.#isAsNew(key)) states.add(undefined);
+  }
+
+  /** True if the bucket means the same as none, so that it may be left out. */
+  #isAsNew(key: string): boolean {
+    const ask = this.#keys.get(key) as Ask;
+    if (ask.limit.isCounter) return this.clock.nowUs() - (this.#paidAtUs.get(key) ?? 0) >= 60_000_000;
+    this.#settle(this.#asked, { ...ask, mode: Mode.peek });
+    return this.#asked.takes[0]?.resetUs === 0;
+  }
+}
+
+const limitAt = (index: number) => LIMITS[index] as Limit;
+
+const hashKey = hashKeyInUse();
+afterEach(() => useHashKey(hashKey));
+
+describe("a snapshot that is written while takes go on", () => {
+  test("holds for each bucket a state that it had between begin and end", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        limit,
+        // Two or four pages that are nearly full.
+        fc.constantFrom(600, 700, 1_200),
+        fc.array(fc.tuple(fc.array(act, { minLength: 1, maxLength: 5 }), fc.integer({ min: 1, max: 2 })), {
+          minLength: 2,
+          maxLength: 8,
+        }),
+        async (first, keys, during) => {
+          const watched = new WatchedStore();
+          const { store, clock } = watched;
+          watched.do({ kind: "flood", limit: first, from: 0, keys });
+          watched.watch();
+          const snapshot = new SnapshotInSteps(store, () => clock.nowUs(), 1);
+          snapshot.step();
+          for (const [acts, steps] of during) {
+            for (const one of acts) watched.do(one);
+            for (let i = 0; i < steps; i++) snapshot.step();
+          }
+          const bytes = snapshot.bytes();
+          const seen = watched.seen();
+          let evicted = 0;
+          const observer = { ...SILENT_STORE_OBSERVER, evicted: () => (evicted += 1) };
+          const restarted = new MemoryStore({ clock, observer, bucketsMax: BUCKETS_MAX, logBytesMax: LOG_BYTES_MAX });
+          await restore(restarted, bytes, clock.nowUs());
+          const strange = [...seen].filter(([key, states]) => !states.has(stateOf(restarted, key)));
+          // Buckets that were evicted meanwhile may be in it beside those that came in their place: then some must go again.
+          const wrong = strange.map(([key, states]) => ({ key, states, found: stateOf(restarted, key) }));
+          expect(wrong.filter(({ found }) => found !== undefined || evicted === 0)).toEqual([]);
+          expect(wrong.length).toBeLessThanOrEqual(evicted);
+          expect(restarted.bucketCount).toBeLessThanOrEqual(seen.size);
+          await restarted.close();
+          await store.close();
+        },
+      ),
+      { numRuns: runs(30) },
+    );
+  });
+});
+
+describe("a restart", () => {
+  test("changes no answer, of any algorithm, mode and kind, whenever it comes", async () => {
+    const shape = {
+      limitsMax: 4,
+      identities: 2,
+      takesMax: 4,
+      kinds: [0, 1, 2] as const,
+      givesBackLate: true,
+      givesBack: true,
+    };
+    const restarts = fc.array(fc.boolean(), { minLength: 1, maxLength: 5 });
+    await fc.assert(
+      fc.asyncProperty(histories(shape), restarts, async (history, isRestarted) => {
+        const clock = new ManualClock();
+        const [store, inOne] = [new MemoryStore({ clock }), new MemoryStore({ clock })];
+        let takes = 0;
+        const target = {
+          setUs: (nowUs: number) => clock.setUs(nowUs),
+          async settle(group: TakeGroup) {
+            if (isRestarted[takes++ % isRestarted.length] === true)
+              await restore(store, snapshotOf(store, clock.nowUs()), clock.nowUs());
+            store.take(group);
+          },
+          giveBack: (group: TakeGroup) => Promise.resolve(store.giveBack(group)),
+        };
+        expect(await replayHistory(target, history)).toEqual(replayAtOnce(inOne, clock, history));
+        await Promise.all([store.close(), inOne.close()]);
+      }),
+      { numRuns: runs(100) },
+    );
+  });
+});
+
+/** The first line and the sections of a snapshot. */
+function sectionsIn(bytes: Buffer): Buffer[] {
+  const parts = [bytes.subarray(0, FIRST_LINE.length)];
+  for (let at = FIRST_LINE.length; at < bytes.length; ) {
+    const [, held = 0] = new Int32Array(Uint8Array.from(bytes.subarray(at, at + 8)).buffer);
+    const length = SECTION_HEAD_BYTES + held;
+    parts.push(bytes.subarray(at, at + length));
+    at += length;
+  }
+  return parts;
+}
+
+describe("a damaged snapshot", () => {
+  /** A snapshot with buckets of every kind. */
+  function sample(): Buffer {
+    const watched = new WatchedStore();
+    for (let limit = 0; limit < LIMITS.length; limit++) {
+      for (const id of [1, 1, 2, 3]) {
+        watched.clock.advanceUs(10);
+        watched.do({ kind: "take", limit, id, cost: 1 });
+      }
+    }
+    const bytes = snapshotOf(watched.store, watched.clock.nowUs());
+    void watched.store.close();
+    return bytes;
+  }
+
+  const { buckets } = new MemoryStore({ clock: new ManualClock() });
+
+  async function refusal(bytes: Buffer): Promise<string> {
+    const why = await readSections(sourceOf(bytes), buckets, 0).catch((error: unknown) => error);
+    if (why instanceof SnapshotRefused) return why.message;
+    throw new Error("expected a refusal", { cause: why });
+  }
+
+  test("is refused wherever it was cut", async () => {
+    const bytes = sample();
+    for (let length = 0; length < bytes.length; length++)
+      expect(await refusal(bytes.subarray(0, length))).toMatch(
+        /^expected .* at byte \d+, got |^expected a file that begins/,
+      );
+  });
+
+  test("is refused whichever bit was turned", async () => {
+    const bytes = sample();
+    for (let at = 0; at < bytes.length; at++) {
+      const changed = Buffer.from(bytes);
+      changed[at] = (bytes[at] as number) ^ (1 << (at % 8));
+      expect(await refusal(changed)).toContain("expected ");
+    }
+  });
+
+  test("is refused with sections missing, twice, in another order, or of another snapshot", async () => {
+    const parts = sectionsIn(sample());
+    const others = sectionsIn(sample());
+    const arrangements = fc
+      .array(fc.record({ from: fc.constantFrom(parts, others), index: fc.nat({ max: parts.length - 1 }) }), {
+        maxLength: 8,
+      })
+      .map((picks) => Buffer.concat(picks.map(({ from, index }) => from[index] as Buffer)))
+      .filter((bytes) => !bytes.equals(Buffer.concat(parts)) && !bytes.equals(Buffer.concat(others)));
+    await fc.assert(
+      fc.asyncProperty(arrangements, async (bytes) => {
+        expect(await refusal(bytes)).toContain("expected ");
+      }),
+      { numRuns: runs(100) },
+    );
+    expect(await refusal(Buffer.concat([...parts, Buffer.of(0)]))).toContain("the end of the file");
+  });
+});
