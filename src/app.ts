@@ -2,6 +2,7 @@
 
 import { type AppOptions, type AppParts, buildAppParts, showRulesHealth } from "./app/app-parts.ts";
 import { type OpenPages, openAdmin, openGrpc } from "./app/open-ports.ts";
+import { closeSnapshots, openSnapshots } from "./app/open-snapshots.ts";
 import { watchStore } from "./app/store-watch.ts";
 import { warmUpCalls, warmUpStore } from "./app/warm-up.ts";
 import type { GrpcServer } from "./transport/grpc-server.ts";
@@ -38,10 +39,10 @@ export class App {
 
   /**
    * Reports that it is not ready, serves on for SHUTDOWN_DELAY if `delays`, finishes what is under way for
-   * SHUTDOWN_GRACE at most.
+   * SHUTDOWN_GRACE at most, writes the last snapshot.
    */
   async stop({ delays }: { readonly delays: boolean } = { delays: true }): Promise<void> {
-    const { settings, health, reloader, running, store, rareLog, calls } = this.#parts;
+    const { settings, health, reloader, running, store, snapshots, rareLog, calls } = this.#parts;
     health.setTrouble("shutdown", "the process is shutting down");
     if (delays && settings.shutdownDelayMs > 0)
       await new Promise((resolve) => setTimeout(resolve, settings.shutdownDelayMs));
@@ -56,6 +57,8 @@ export class App {
     clearInterval(running.logWatch);
     calls.unmatched.tell(rareLog);
     running.tls?.close();
+    // Nobody takes any more: what is written now is exact.
+    await closeSnapshots(snapshots, settings);
     await store.close();
     await running.statsd?.close();
     await this.#parts.decisionLog?.close();
@@ -79,6 +82,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     parts.reloader.close();
     parts.running.tls?.close();
     await Promise.all([begun.pages?.admin.close(0), begun.pages?.side.close(0), parts.running.statsd?.close()]);
+    await parts.snapshots?.abandon();
     await parts.store.close();
     throw error;
   }
@@ -91,13 +95,15 @@ interface Begun {
 }
 
 async function start(parts: AppParts, begun: Begun): Promise<App> {
-  const { settings, health, reloader, store, storeHealth, logger } = parts;
+  const { settings, health, reloader, store, storeHealth, snapshots, logger } = parts;
   // Taken back when calls are answered and not before, whatever else is well by then.
   health.setTrouble("start", "the process is starting: its gRPC port does not listen yet");
   health.setTrouble("rules", "the rule files have not been read yet");
   const pages = await openAdmin(parts);
   begun.pages = pages;
   const { httpPort, side } = pages;
+  // Before any key is hashed; liveness answers meanwhile.
+  await openSnapshots(snapshots);
   await reloader.start();
   showRulesHealth(parts);
   await warmUpCalls(parts.clock);

@@ -82,7 +82,10 @@ export function readSettings(env: Environment): Settings {
   checkTogether(values, mistakes, warnings);
   const { backendType, redis, perSecondRedis } = settleRedis(values, mistakes, warnings);
   const postgres = settlePostgres(values, mistakes, warnings);
-  const workers = settleWorkers(values.workers, postgres === undefined ? backendType : "postgres", warnings);
+  const settledType = postgres === undefined ? backendType : "postgres";
+  if (values.memorySnapshot !== undefined && settledType !== "memory")
+    warnings.push(`MEMORY_SNAPSHOT: without effect, because buckets live in ${settledType}`);
+  const workers = settleWorkers(values.workers, settledType, warnings);
   if (mistakes.length > 0) {
     const count = mistakes.length === 1 ? "1 setting" : `${mistakes.length} settings`;
     throw new ConfigError("CONFIG_SETTINGS", `${count} can't be used:\n${mistakes.join("\n")}`, mistakes);
@@ -90,7 +93,7 @@ export function readSettings(env: Environment): Settings {
   return Object.freeze({
     ...values,
     ...rulesPlace(values, env),
-    backendType: postgres === undefined ? backendType : "postgres",
+    backendType: settledType,
     // What the reference service does, where nobody says otherwise.
     onStoreFailure: values.onStoreFailure ?? (values.compatibilityMode ? "error" : "allow"),
     workers,

@@ -25,6 +25,8 @@ export interface AdminSources extends GuardedSources {
   readonly settings: Readonly<Record<string, string>>;
   /** How the certificates of the gRPC port stand; undefined without TLS. */
   readonly tls?: (() => object | undefined) | undefined;
+  /** The memory store's snapshots; undefined without them. */
+  readonly snapshot?: (() => object | undefined) | undefined;
   /** How each of the workers fares; undefined where there are none. */
   readonly workers?: (() => Promise<readonly object[]>) | undefined;
   /** Told of faults of ours; must not throw. */
@@ -98,7 +100,7 @@ async function* startingWith(first: IteratorResult<string>, rest: AsyncIterator<
 }
 
 function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<string, Page> {
-  const { answerJson, health, rulesState, settings, tls, workers } = sources;
+  const { answerJson, health, rulesState, settings, tls, snapshot, workers } = sources;
   const { bodyBytesMax } = options;
   const pages = new Map<string, Page>();
   const add = (path: string, help: string, methods: Page["methods"], answer: Page["answer"]) =>
@@ -119,8 +121,8 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
     json(health.isServing() ? 200 : 503, readinessView(health.troubles(), health.notes())),
   );
   pages.set(options.metricsPath, metricsPage(sources));
-  addOwn("/config", "rule files, hash, last error, warnings, certificates, settings", READ, async () =>
-    json(200, configView(rulesState(), settings, { tls: tls?.(), workers: await workers?.() })),
+  addOwn("/config", "rule files, hash, last error, warnings, certificates, snapshot, settings", READ, async () =>
+    json(200, configView(rulesState(), settings, { tls: tls?.(), snapshot: snapshot?.(), workers: await workers?.() })),
   );
   addOwn("/rlconfig", "one line per limit in force", READ, () =>
     text(200, joinInPieces(limitLines(rulesState().rules))),

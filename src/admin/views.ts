@@ -53,11 +53,18 @@ interface Unmatched {
   readonly exampleKeys: readonly string[];
 }
 
-/** The JSON of `/config`. `settings` come redacted; `tls` is there with certificates, `workers` if several share the port. */
+/** What `/config` shows where it is there: certificates, snapshots of the memory store, workers that share the port. */
+interface ConfigParts {
+  readonly tls?: object | undefined;
+  readonly snapshot?: object | undefined;
+  readonly workers?: readonly object[] | undefined;
+}
+
+/** The JSON of `/config`. `settings` come redacted. */
 export function configView(
   state: RulesState,
   settings: Readonly<Record<string, string>>,
-  { tls, workers }: { readonly tls?: object | undefined; readonly workers?: readonly object[] | undefined } = {},
+  { tls, snapshot, workers }: ConfigParts = {},
 ): object {
   const { rules, lastFailure } = state;
   return {
@@ -77,6 +84,7 @@ export function configView(
           : { at: isoTime(lastFailure.atUs), message: lastFailure.message, problems: lastFailure.problems },
     },
     ...(tls === undefined ? {} : { tls }),
+    ...(snapshot === undefined ? {} : { snapshot }),
     ...(workers === undefined ? {} : { workers }),
     settings,
   };

@@ -11,6 +11,7 @@ import { LocalCache } from "../limiter/local-cache.ts";
 import { LocalFallback } from "../limiter/local-fallback.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
 import type { Settings } from "../settings.ts";
+import type { Snapshots } from "../stores/memory/snapshot/snapshots.ts";
 import type { Store, StoreHealth } from "../stores/store.ts";
 import { AdminCounts } from "../telemetry/admin-counts.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -27,6 +28,7 @@ import type { WorkerLink } from "../workers/worker-link.ts";
 import type { XdsRules, XdsStatus } from "../xds/xds-rules.ts";
 import { type OpenDecisionLog, openDecisionLog } from "./open-decision-log.ts";
 import { openRules } from "./open-rules.ts";
+import { makeSnapshots } from "./open-snapshots.ts";
 import { openMemoryStore, openStore } from "./open-store.ts";
 
 export interface AppOptions {
@@ -50,6 +52,8 @@ export interface AppParts extends AppOptions {
   readonly series: SeriesBook;
   readonly store: Store;
   readonly storeHealth: StoreHealth;
+  /** Undefined without them (MEMORY_SNAPSHOT). */
+  readonly snapshots: Snapshots | undefined;
   readonly limiter: Limiter;
   readonly buckets: BucketAdmin;
   readonly adminCounts: AdminCounts;
@@ -80,6 +84,7 @@ export function buildAppParts(options: AppOptions): AppParts {
   const storeCounts = new StoreCounts(rareLog);
   const statsBook = new LimitStatsBook(settings.metricValuesMax);
   const series = new SeriesBook(statsBook, settings.metricRulesMax);
+  const health = new HealthState(link === undefined ? "" : partPrefix(link.number));
   const { store, health: storeHealth, processes, memories } = openStore({ settings, clock, observer: storeCounts });
   const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
   const onStoreFailure = policyOf(settings);
@@ -113,13 +118,14 @@ export function buildAppParts(options: AppOptions): AppParts {
   const { reloader, xds } = openRules(options, compile, () => showRulesHealth(parts));
   const parts: AppParts = {
     ...options,
-    health: new HealthState(link === undefined ? "" : partPrefix(link.number)),
+    health,
     calls,
     storeCounts,
     statsBook,
     series,
     store,
     storeHealth,
+    snapshots: makeSnapshots({ settings, clock, logger, health, store }),
     limiter,
     buckets: new BucketAdmin({ ...limiting, memories, rules: () => limiter.rules }),
     adminCounts: new AdminCounts(),

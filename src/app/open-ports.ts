@@ -20,6 +20,7 @@ import { type GrpcServer, startGrpcServer } from "../transport/grpc-server.ts";
 import { loadRegistry, SHOULD_RATE_LIMIT_PATH } from "../transport/load-proto.ts";
 import { openTokens, watchAdmin } from "./admin-watch.ts";
 import type { AppParts } from "./app-parts.ts";
+import { snapshotNumbers, snapshotView } from "./open-snapshots.ts";
 import { openSidePorts, type SidePorts } from "./side-ports.ts";
 import { openTls, tlsNumbers, tlsView } from "./tls-watch.ts";
 import { workerService, workersView } from "./worker-service.ts";
@@ -141,6 +142,7 @@ function adminSources(parts: AppParts): AdminSources {
     rulesState: () => rulesState(parts),
     settings: describeSettings(settings),
     tls: () => tlsView(parts.running.tls),
+    snapshot: () => snapshotView(parts.snapshots),
     workers: link === undefined ? undefined : () => workersView(link),
     explain: (question) => explainQuestion(parts, question),
     buckets: parts.buckets,
@@ -186,6 +188,7 @@ function metricSources(parts: AppParts): ConstructorParameters<typeof Prometheus
     buckets: () => (store instanceof MemoryStore ? store.bucketCount : undefined),
     inFlight: () => running.grpc?.inFlight() ?? 0,
     lane: () => running.laneCounts,
+    snapshot: () => snapshotNumbers(parts.snapshots, clock),
     tls: () => tlsNumbers(running.tls),
     plane: () => {
       const status = xds?.xdsStatus();

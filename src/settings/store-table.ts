@@ -4,7 +4,7 @@ import { ON_STORE_FAILURE_NAMES } from "../core/limit.ts";
 import { POSTGRES_ROWS } from "./postgres-rows.ts";
 import { REDIS_ROWS } from "./redis-rows.ts";
 import { optional, setting, under } from "./setting.ts";
-import { decimalNumber, durationMs, durationUs, KEY_PREFIX, oneOf, wholeNumber } from "./value-types.ts";
+import { decimalNumber, durationMs, durationUs, KEY_PREFIX, oneOf, SNAPSHOT_PATH, wholeNumber } from "./value-types.ts";
 
 export const STORE_SETTINGS = under("Store", {
   backendType: optional(
@@ -26,6 +26,18 @@ export const STORE_SETTINGS = under("Store", {
     wholeNumber(65_536, 68_719_476_736),
     134_217_728,
     "Most bytes that the memory store holds in entries of `sliding_log` limits, about 20 for each. Calls that need more get `on_store_failure` of that limit.",
+  ),
+  memorySnapshot: optional(
+    "MEMORY_SNAPSHOT",
+    SNAPSHOT_PATH,
+    "File in which the memory store keeps a copy of its buckets, so that they go on after a restart (docs/operations.md). Its folder must be there; one process at a time uses it.",
+    { defaultShown: "none is kept" },
+  ),
+  memorySnapshotIntervalMs: setting(
+    "MEMORY_SNAPSHOT_INTERVAL",
+    durationMs(1_000, 86_400_000),
+    60_000,
+    "How often the copy is written, which is about what a crash loses. It is also written at the end, for which there is SHUTDOWN_GRACE, at least five seconds.",
   ),
   denialsMax: setting(
     "DENIALS_MAX",

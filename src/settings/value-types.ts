@@ -48,6 +48,13 @@ export const PATH: SettingType<string> = {
   parse: (text) => (text.includes("-----BEGIN") ? undefined : TEXT.parse(text)),
 };
 
+/** A file that a socket stands beside: the system allows 104 bytes for a socket's path, of which its ending takes 12. */
+export const SNAPSHOT_PATH: SettingType<string> = {
+  ...PATH,
+  expects: "a path of at most 90 bytes that does not end in a slash",
+  parse: (text) => (Buffer.byteLength(text) <= 90 && !text.endsWith("/") ? PATH.parse(text) : undefined),
+};
+
 /** What every bucket key may begin with: braces would make a Redis Cluster hash tag of their own. */
 export const KEY_PREFIX: SettingType<string> = {
   label: "text",

@@ -155,6 +155,19 @@ export const METRICS = {
     "state",
   ]),
   buckets: gauge("headgate_buckets", "Buckets that live in this process."),
+  snapshotAge: gauge(
+    "headgate_snapshot_age_seconds",
+    "Seconds since the snapshot was begun that stands in the file of MEMORY_SNAPSHOT: what a crash would lose. With MEMORY_SNAPSHOT only, as are those below.",
+    [],
+    "max",
+  ),
+  snapshotBytes: gauge("headgate_snapshot_bytes", "Bytes of that snapshot.", [], "max"),
+  snapshotSeconds: gauge("headgate_snapshot_write_seconds", "How long it took to write the last one.", [], "max"),
+  snapshots: counter(
+    "headgate_snapshots_total",
+    "Snapshots that were written or could not be, and files found at a start that could not be used.",
+    ["outcome"],
+  ),
 
   cacheEntries: gauge("ratelimit_localcache_entryCount", "Counters that the local cache remembers."),
   cacheLookups: gauge("ratelimit_localcache_lookupCount", "Counters looked up in the local cache."),

@@ -53,6 +53,17 @@ export interface TlsNumbers {
   readonly isRefused: boolean;
 }
 
+/** The memory store's snapshots. */
+export interface SnapshotNumbers {
+  /** Undefined before the first. */
+  readonly ageSeconds: number | undefined;
+  readonly bytes: number;
+  readonly seconds: number;
+  readonly written: number;
+  readonly failed: number;
+  readonly refused: number;
+}
+
 /** How the control plane stands that rules come from. */
 interface PlaneNumbers {
   readonly state: string;
@@ -81,6 +92,8 @@ interface MetricSources {
   readonly localCache: LocalCacheNumbers | undefined;
   /** What the decision log wrote and left out; undefined without one. */
   readonly decisionLog?: { readonly written: number; readonly leftOut: number } | undefined;
+  /** Undefined without MEMORY_SNAPSHOT. */
+  readonly snapshot?: () => SnapshotNumbers | undefined;
   readonly inFlight: () => number;
   /** What the fast lane counted; undefined without one. */
   readonly lane: () => LaneNumbers | undefined;
@@ -110,6 +123,7 @@ export class PrometheusExporter {
     registerCalls(this.#registry, sources);
     registerLane(this.#registry, sources);
     registerStore(this.#registry, sources);
+    registerSnapshots(this.#registry, sources);
     registerRules(this.#registry, sources);
     registerPlane(this.#registry, sources);
     registerTls(this.#registry, sources);
@@ -225,6 +239,19 @@ function registerStore(registry: Registry, { store, buckets, localCache }: Metri
   register(METRICS.cacheMisses, () => optional(localCache && localCache.lookups - localCache.hits));
   register(METRICS.cacheExpired, () => optional(localCache?.expired));
   register(METRICS.cacheEvicted, () => optional(localCache?.evicted));
+}
+
+function registerSnapshots(registry: Registry, { snapshot }: MetricSources): void {
+  const register = registerIn(registry);
+  register(METRICS.snapshotAge, () => optional(snapshot?.()?.ageSeconds));
+  register(METRICS.snapshotBytes, () => optional(snapshot?.()?.bytes));
+  register(METRICS.snapshotSeconds, () => optional(snapshot?.()?.seconds));
+  register(METRICS.snapshots, () => {
+    const numbers = snapshot?.();
+    if (numbers === undefined) return [];
+    const { written, failed, refused } = numbers;
+    return byCode(Object.entries({ written, failed, refused }), "outcome");
+  });
 }
 
 function registerRules(registry: Registry, { reloads, rules, isReady, version }: MetricSources): void {

@@ -25,7 +25,7 @@ export const SECTION = {
   /** How many buckets there are of either kind; nothing follows. */
   end: "DONE",
 } as const;
-export type SectionType = (typeof SECTION)[keyof typeof SECTION];
+type SectionType = (typeof SECTION)[keyof typeof SECTION];
 
 /** Longest section that is believed, so that a damaged length takes no more memory; those written have some 2 MB at most. */
 export const SECTION_BYTES_MAX = 67_108_864;

@@ -1,0 +1,67 @@
+// Joins the snapshots of the memory store with settings, log and health pages.
+
+import type { Clock } from "../core/clock.ts";
+import { ConfigError } from "../core/errors.ts";
+import type { HealthState } from "../core/health.ts";
+import { MICROS_PER_SECOND } from "../core/units.ts";
+import type { Settings } from "../settings.ts";
+import { MemoryStore } from "../stores/memory/memory-store.ts";
+import { LockHeldError } from "../stores/memory/snapshot/snapshot-lock.ts";
+import { Snapshots } from "../stores/memory/snapshot/snapshots.ts";
+import type { Store } from "../stores/store.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { SnapshotNumbers } from "../telemetry/prometheus.ts";
+
+/** Least time that the last snapshot has, whatever SHUTDOWN_GRACE says. */
+const LAST_MS_MIN = 5_000;
+
+interface SnapshotParts {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly health: HealthState;
+  readonly store: Store;
+}
+
+/** The snapshots that MEMORY_SNAPSHOT asks for; undefined without it, or if the store is another. Nothing is read yet. */
+export function makeSnapshots({ settings, clock, logger, health, store }: SnapshotParts): Snapshots | undefined {
+  const { memorySnapshot: file, memorySnapshotIntervalMs: intervalMs } = settings;
+  if (file === undefined || !(store instanceof MemoryStore)) return undefined;
+  const onTrouble = (trouble: string | undefined) => health.setNote("snapshot", trouble);
+  return new Snapshots({ store, clock, file, intervalMs, log: logger, onTrouble });
+}
+
+/** Fills the store from the file. Throws ConfigError if another process uses it: each would grant the whole limit. */
+export async function openSnapshots(snapshots: Snapshots | undefined): Promise<void> {
+  try {
+    await snapshots?.open();
+  } catch (error) {
+    if (!(error instanceof LockHeldError)) throw error;
+    const file = snapshots?.status.file;
+    throw new ConfigError(
+      "CONFIG_SETTINGS",
+      `MEMORY_SNAPSHOT: expected a file that no other process uses, got ${file}, in use by ${error.message}`,
+    );
+  }
+}
+
+/** Writes the last snapshot. */
+export async function closeSnapshots(snapshots: Snapshots | undefined, { shutdownGraceMs }: Settings): Promise<void> {
+  await snapshots?.close(Math.max(shutdownGraceMs, LAST_MS_MIN));
+}
+
+/** Their numbers for metrics; undefined without them. */
+export function snapshotNumbers(snapshots: Snapshots | undefined, clock: Clock): SnapshotNumbers | undefined {
+  if (snapshots === undefined) return undefined;
+  const { beganAtUs, bytes, seconds, written, failed, refused } = snapshots.status;
+  const ageSeconds = beganAtUs === undefined ? undefined : (clock.nowUs() - beganAtUs) / MICROS_PER_SECOND;
+  return { ageSeconds, bytes, seconds, written, failed, refused };
+}
+
+/** What `/config` shows of them; undefined without them. */
+export function snapshotView(snapshots: Snapshots | undefined): object | undefined {
+  if (snapshots === undefined) return undefined;
+  const { file, beganAtUs, bytes, seconds, written, failed, refused, trouble } = snapshots.status;
+  const writtenAt = beganAtUs === undefined ? null : new Date(beganAtUs / 1_000).toISOString();
+  return { file, written_at: writtenAt, bytes, seconds, written, failed, refused, last_error: trouble ?? null };
+}

@@ -1,0 +1,119 @@
+// Who may write a snapshot file: the process that listens on the socket beside it. The kernel ends that with the process,
+// however it ends, and tells it alike to all containers of a machine, where numbers of processes mean nothing
+// (docs/decisions/0018-snapshots-of-the-memory-store.md).
+
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { link, rename, rm } from "node:fs/promises";
+import { connect, createServer, type Server } from "node:net";
+import { hostname } from "node:os";
+import { errorCode } from "./error-code.ts";
+
+/** Longest wait for what the holder says of itself; one that is stopped says nothing. */
+const ANSWER_MS = 1_000;
+const ANSWER_CHARS_MAX = 300;
+/** How often a lock that a dead process left is taken away; each time another process may have been quicker. */
+const TRIES = 5;
+
+/** Another process has the lock. */
+export class LockHeldError extends Error {
+  override readonly name = "LockHeldError";
+}
+
+/** A lock that this process has. */
+export class SnapshotLock {
+  readonly #path: string;
+  readonly #server: Server;
+  readonly #answer: string;
+
+  private constructor(path: string, server: Server, answer: string) {
+    this.#path = path;
+    this.#server = server;
+    this.#answer = answer;
+  }
+
+  /**
+   * Takes the lock beside `file`, also one that a dead process left. Throws LockHeldError, which says who, if a process has it
+   * that lives, and the system's error if there can be none.
+   */
+  static async take(file: string, sinceUs: number): Promise<SnapshotLock> {
+    const path = `${file}.lock`;
+    const since = new Date(sinceUs / 1_000).toISOString();
+    const answer = `process ${process.pid} on ${hostname()} since ${since}, ${randomBytes(8).toString("hex")}`;
+    for (let tries = 0; tries < TRIES; tries++) {
+      const server = await listen(path, answer);
+      if (server !== undefined) return new SnapshotLock(path, server, answer);
+      const holder = await askHolder(path);
+      if (holder !== undefined) throw new LockHeldError(holder);
+      await removeDead(path);
+    }
+    throw new LockHeldError("others that take it at the same moment");
+  }
+
+  /** False if somebody took the lock away. */
+  async isHeld(): Promise<boolean> {
+    return (await askHolder(this.#path)) === this.#answer;
+  }
+
+  async release(): Promise<void> {
+    // Closing removes the path, which may be another's by now.
+    if (!(await this.isHeld())) return;
+    this.#server.close();
+    await once(this.#server, "close");
+  }
+}
+
+/** Undefined if there is such a path already. */
+async function listen(path: string, answer: string): Promise<Server | undefined> {
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.end(answer);
+  });
+  // The lock does not keep the process alive.
+  server.unref();
+  try {
+    server.listen(path);
+    await once(server, "listening");
+    return server;
+  } catch (error) {
+    if (errorCode(error) === "EADDRINUSE") return undefined;
+    throw error;
+  }
+}
+
+/** What the process says that listens there; undefined if none does. */
+function askHolder(path: string): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    let answer = "";
+    const socket = connect(path);
+    const end = (said: string | undefined) => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(said);
+    };
+    const timer = setTimeout(() => end("a process that says nothing of itself"), ANSWER_MS);
+    socket.setEncoding("utf8");
+    socket.on("data", (text: string) => {
+      answer = (answer + text).slice(0, ANSWER_CHARS_MAX);
+    });
+    socket.on("end", () => end(answer));
+    socket.on("error", (error) => {
+      const code = errorCode(error);
+      // Whatever else is there (no socket, one of another user) may be somebody's.
+      end(code === "ECONNREFUSED" || code === "ENOENT" ? undefined : `a process that can't be asked (${code})`);
+    });
+  });
+}
+
+/** Takes away what a dead process left. Another name first: somebody quicker may have put a lock of their own there. */
+async function removeDead(path: string): Promise<void> {
+  const name = `${path}-${randomBytes(3).toString("hex")}`;
+  try {
+    await rename(path, name);
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return;
+    throw error;
+  }
+  if ((await askHolder(name)) !== undefined) await link(name, path);
+  await rm(name);
+}
