@@ -19,7 +19,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "stores/memory": ["core", "algorithms", "stores"],
   "stores/batching": ["core", "stores"],
   "stores/redis": ["core", "stores", "stores/batching", "stores/sharded"],
-  "stores/postgres": ["core", "stores", "stores/batching"],
+  "stores/postgres": ["core", "algorithms", "stores", "stores/batching"],
   "stores/sharded": ["core", "stores"],
   "stores/sync": ["core", "stores"],
   "stores/denials": ["core", "stores"],

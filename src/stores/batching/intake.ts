@@ -42,6 +42,8 @@ interface ServerSide<B extends Batch> {
   readonly onSilence: (batch: B, trouble: string) => void;
   /** As SettlerOptions says. Absent: the server passes nobody over. */
   readonly onHeld?: (bucketKey: string, holder: number) => number | undefined;
+  /** The lane in which payments of a lane are given back. Absent: the same. */
+  readonly laneOfReceipts?: (lane: number) => number;
 }
 
 /** Takes on their way to one server. */
@@ -133,7 +135,7 @@ export class Intake<B extends Batch> {
 
   /** Has a payment undone with the next call of that lane. */
   addReceipt(receipt: Receipt, lane: number): void {
-    this.#receipts.add(receipt, lane);
+    this.#receipts.add(receipt, this.#server.laneOfReceipts?.(lane) ?? lane);
     if (this.#server.isUp()) this.schedule();
   }
 
@@ -170,14 +172,18 @@ export class Intake<B extends Batch> {
   }
 
   /**
-   * Hands over the oldest batch alone, of those whose lane has room on the way, with what is to be given back, or receipts
-   * alone; undefined if nothing waits.
+   * Hands over the oldest batch alone, of those whose lane has room on the way, with what is to be given back; before it
+   * receipts alone, where no batch waits that they can join. Undefined if nothing waits.
    */
   next(hasRoom: (lane: number) => boolean = () => true): B | undefined {
+    const canGiveBack = this.#canGiveBack();
+    const lane = this.#receipts.oldestLane;
+    if (canGiveBack && lane !== undefined && hasRoom(lane) && !this.#gathering.has(lane)) {
+      const alone = this.#receiptsAlone();
+      if (alone !== undefined) return alone;
+    }
     const batch = this.#gathering.shift(hasRoom);
-    if (!this.#canGiveBack()) return batch;
-    if (batch === undefined) return this.#receiptsAlone();
-    this.#addReceiptsTo(batch);
+    if (batch !== undefined && canGiveBack) this.#addReceiptsTo(batch);
     return batch;
   }
 

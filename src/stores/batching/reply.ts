@@ -8,7 +8,7 @@ import type { Batch, BatchedGroup } from "./batch.ts";
 export const REPLY_HEAD_NUMBERS = 2;
 const TAKE_NUMBERS = 6;
 /** Added to a take's outcome if it was paid. */
-const PAID = 4;
+export const PAID = 4;
 
 /** The verdict of a group that came after its latest time of payment; nothing follows it. Verdict.failed's number. */
 export const TOO_LATE = 3;

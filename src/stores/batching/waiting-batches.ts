@@ -19,6 +19,11 @@ export class WaitingBatches<B extends Batch> {
     return batch?.hasRoomFor(group) === true ? batch : undefined;
   }
 
+  /** True if a batch of that lane still fills. */
+  has(lane: number): boolean {
+    return this.#filling.has(lane);
+  }
+
   /** Adds a batch, which takes of its lane go into from now on. */
   begin(batch: B): void {
     this.#batches.push(batch);

@@ -2,14 +2,16 @@
 // sql/027_take_all.sql says what they mean.
 
 import { createHash } from "node:crypto";
-import { COUNTER_NUMBER } from "../../core/limit.ts";
-import type { TakeGroup } from "../../core/take.ts";
+import { Algorithm, COUNTER_NUMBER, type Limit } from "../../core/limit.ts";
+import { Mode, type TakeGroup } from "../../core/take.ts";
 import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
 import { Lane } from "./lanes.ts";
 import type { Link } from "./link.ts";
 
 /** Bounds of one call, so that its rows are held for two or three milliseconds at most. A larger group travels alone. */
 const BATCH_TAKES_MAX = 64;
+/** The same for plain takes, which cost a fifth. */
+const PLAIN_TAKES_MAX = 128;
 /** What a take on a sliding log counts as, which may have some 250 entries to look at or to drop. */
 const LOG_WEIGHT = 8;
 
@@ -29,6 +31,24 @@ interface TakeAllArguments {
   readonly groups: string;
 }
 
+/** A group of one take, as take_each pays it. */
+export interface PlainTake {
+  /** Of the key among the batch's keys, counted from 1. */
+  readonly place: number;
+  readonly storedKey: string;
+  readonly limit: Limit;
+  readonly cost: number;
+  /** The latest server time at which it may pay, or 0 for any. */
+  readonly latestUs: number;
+}
+
+/** True if take_each can pay the group: one take that pays, on a token bucket or a window. */
+export function isPlain({ size, takes }: TakeGroup): boolean {
+  const take = takes[0];
+  if (size !== 1 || take === undefined || take.mode !== Mode.pay) return false;
+  return !take.limit.isCounter && take.limit.algorithm !== Algorithm.slidingLog;
+}
+
 /** Groups and receipts for one call, which may have to be made several times. */
 export class PostgresBatch extends Batch {
   /** How often it was sent. */
@@ -45,8 +65,24 @@ export class PostgresBatch extends Batch {
 
   hasRoomFor(group: TakeGroup): boolean {
     if (this.groups.length === 0) return true;
+    if (this.lane === Lane.plain) return this.takes < PLAIN_TAKES_MAX;
     const onLogs = this.takesOnLogs + group.takesOnLogs;
     return this.takes + group.size + onLogs * (LOG_WEIGHT - 1) <= BATCH_TAKES_MAX;
+  }
+
+  /**
+   * Its groups, each one plain take, in the order of the batch; undefined in the place of one that was answered already.
+   * Undefined as a whole if not all of it is plain.
+   */
+  plainTakes(latestOf: (batched: BatchedGroup) => number): readonly (PlainTake | undefined)[] | undefined {
+    if (this.lane !== Lane.plain || this.receipts.length > 0) return undefined;
+    return this.groups.map((batched) => {
+      const take = this.takeOf(batched, 0);
+      if (take === undefined || batched.isAnswered) return undefined;
+      const { bucketKey, limit, cost } = take;
+      const place = this.numbers[batched.at + HEAD_NUMBERS] ?? 0;
+      return { place, storedKey: storedKey(bucketKey), limit, cost, latestUs: latestOf(batched) };
+    });
   }
 
   /** `latestOf` gives the latest server time at which a group may still pay. Receipts travel first, each as a group. */
@@ -97,6 +133,6 @@ function escapeOf(char: string): string {
   return char === "\\" ? "\\\\" : `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`;
 }
 
-function textArray(texts: readonly string[]): string {
+export function textArray(texts: readonly string[]): string {
   return `{${texts.map((text) => `"${text.replace(/["\\]/g, "\\$&")}"`).join()}}`;
 }

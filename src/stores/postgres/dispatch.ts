@@ -7,6 +7,7 @@ import { StoreError } from "../../core/errors.ts";
 import { Algorithm, type Limit } from "../../core/limit.ts";
 import type { Intake } from "../batching/intake.ts";
 import type { CompleteOptions } from "../batching/options.ts";
+import type { ReplyReader } from "../batching/reply.ts";
 import type { PostgresBatch } from "./batch.ts";
 import {
   isRefusal,
@@ -17,9 +18,10 @@ import {
   waitedForLogs,
   waitedTooLong,
 } from "./connect.ts";
-import { Lane, MAKER } from "./lanes.ts";
-import { type Link, TAKE_ALL } from "./link.ts";
+import { Lane, MAKER, NOT_PLAIN } from "./lanes.ts";
+import { type Link, TAKE_ALL, TAKE_EACH } from "./link.ts";
 import { readReply } from "./reply.ts";
+import { readTakeEach, takeEachArguments } from "./take-each.ts";
 
 /** A call is made this often at most. */
 const ATTEMPTS_MAX = 6;
@@ -29,6 +31,8 @@ const PAUSE_MS = 1;
 interface DispatchOptions extends Pick<CompleteOptions, "clock" | "injectedTime" | "observer"> {
   readonly intake: Intake<PostgresBatch>;
   readonly isSerializable: boolean;
+  /** How long a call of plain takes waits for a row that somebody else holds. */
+  readonly plainWaitMs: number;
   /** A connection that a statement can be sent over now. */
   readonly freeLink: () => Link | undefined;
   readonly describe: (error: unknown) => string;
@@ -63,7 +67,7 @@ export class Dispatch {
 
   /** Who waits for rows, or meets those that are held for long, needs one connection and leaves the others alone. */
   readonly #hasRoom = (lane: number): boolean =>
-    lane === Lane.free || this.#options.intake.settler.underWay(lane) === 0;
+    lane === Lane.free || lane === Lane.plain || this.#options.intake.settler.underWay(lane) === 0;
 
   async #send(batch: PostgresBatch, link: Link): Promise<void> {
     batch.link = link;
@@ -89,15 +93,22 @@ export class Dispatch {
     }
   }
 
-  async #call(batch: PostgresBatch, connection: PostgresConnection): Promise<string | null | undefined> {
-    const { clock, injectedTime, isSerializable, intake } = this.#options;
+  /** Resolves to the reply; undefined if what came is none. */
+  async #call(batch: PostgresBatch, connection: PostgresConnection): Promise<ReplyReader | undefined> {
+    const { clock, injectedTime, isSerializable, plainWaitMs, intake } = this.#options;
     batch.attempts++;
     batch.sentUs = clock.nowUs();
-    const { keys, limits, groups } = batch.encode(intake.settler.latestOf);
     const timeUs = String(injectedTime?.nowUs() ?? 0);
+    const takes = batch.plainTakes(intake.settler.latestOf);
+    const each = takes && takeEachArguments(takes);
+    if (takes !== undefined && each !== undefined) {
+      const rows = await connection.query({ ...TAKE_EACH, values: [...each, timeUs, String(plainWaitMs)] });
+      return readTakeEach(batch, takes, rows);
+    }
+    const { keys, limits, groups } = batch.encode(intake.settler.latestOf);
     const values = [keys, timeUs, limits, groups, String(!isSerializable), String(batch.waits)];
     const rows = await connection.query({ ...TAKE_ALL, values });
-    return rows[0]?.[0];
+    return readReply(batch, rows[0]?.[0]);
   }
 
   /** Whether the batch goes out again, after a pause if it was in conflict repeatedly. */
@@ -120,6 +131,10 @@ export class Dispatch {
   /** True if what the batch waited for concerns some of its groups alone, which are passed over now. */
   #passesOver(batch: PostgresBatch, error: unknown): boolean {
     const { settler } = this.#options.intake;
+    // Somebody holds a row: take_all can do without it. That it was take_each who waited is all there is to know.
+    if (batch.lane === Lane.plain && waitedTooLong(error) && placeOfMade(error) === undefined) {
+      return settler.passOver(batch, () => true, NOT_PLAIN) > 0;
+    }
     const place = placeOfMade(error);
     if (place !== undefined) {
       const key = batch.keyAt(place);
@@ -129,10 +144,9 @@ export class Dispatch {
     return waitedForLogs(error) && settler.passOver(batch, ({ limit }) => isOnLog(limit), MAKER) > 0;
   }
 
-  #onReply(batch: PostgresBatch, link: Link, text: string | null | undefined): void {
+  #onReply(batch: PostgresBatch, link: Link, reader: ReplyReader | undefined): void {
     if (batch.isDone) return;
     const { intake, serverName } = this.#options;
-    const reader = readReply(batch, text);
     if (reader === undefined) {
       const trouble = "sent a reply that is none to a take";
       intake.settler.lose(batch, new StoreError("STORE_REPLY", `PostgreSQL ${trouble}`, { transient: true }));

@@ -14,10 +14,15 @@ export const Lane = {
   held: 2,
   /** Asks nothing: somebody makes a row and does not commit, which a call could find out by waiting only. */
   closed: 3,
+  /** Groups of one plain take, on rows that nobody is known to hold: take_each pays them, what it leaves comes again. */
+  plain: 4,
 } as const;
 
 /** Who holds a row that is made and not committed: nobody can see who that is. Calls wait half as long for it. */
 export const MAKER = -1;
+
+/** In place of a holder: nobody holds the row, but take_each has left the take to take_all. */
+export const NOT_PLAIN = -2;
 
 /** How long a key stays in its lane after its row was held last. */
 const STAYS_US = 200_000;

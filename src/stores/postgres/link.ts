@@ -13,10 +13,14 @@ const TIME_PINGS = 3;
 /** A migration waits for those of other processes. */
 const MIGRATION_MS_MAX = 60_000;
 
-/** Name and text of the one statement that every take is. */
+/** Names and texts of the two statements that takes are: any batch, and one of plain takes. */
 export const TAKE_ALL = {
   name: "take_all_v3",
   text: "SELECT take_all_v3($1::text[], $2::bigint, $3::bigint[], $4::bigint[], $5::boolean, $6::boolean)",
+} as const;
+export const TAKE_EACH = {
+  name: "take_each_v1",
+  text: "SELECT * FROM take_each_v1($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint, $6::bigint)",
 } as const;
 
 export interface LinkOptions {
@@ -142,9 +146,9 @@ export class Link {
     this.#timer = setTimeout(() => void this.#attempt(), this.#pause.next());
   }
 
-  /** Does once all that takes do later: reads the server's time, and pays 1 of a fixed window of one second. */
+  /** Does once all that takes do later: reads the server's time, and pays 2 of a fixed window of one second. */
   async #test(connection: PostgresConnection): Promise<void> {
-    const { clock, serverTime, selfTestKey } = this.#options;
+    const { clock, serverTime, session, selfTestKey } = this.#options;
     for (let i = 0; i < TIME_PINGS; i++) {
       const sentUs = clock.nowUs();
       const [row] = await connection.query({
@@ -152,8 +156,18 @@ export class Link {
       });
       serverTime.observe({ sentUs, serverUs: Number(row?.[0]), receivedUs: clock.nowUs() });
     }
-    const locks = String(!this.#options.session.isSerializable);
-    const values = [`{"${selfTestKey}"}`, "0", "{2,1000000,1000000,1,1000000}", "{1,0,0,1,1,0,0,0,1,0}", locks, "true"];
+    const key = `{"${selfTestKey}"}`;
+    const each = [
+      key,
+      "{1}",
+      `{${Number.MAX_SAFE_INTEGER}}`,
+      "{2,1000000,1000000,1,1}",
+      "0",
+      String(session.lockTimeoutMs),
+    ];
+    await connection.query({ ...TAKE_EACH, values: each });
+    const locks = String(!session.isSerializable);
+    const values = [key, "0", "{2,1000000,1000000,1,1000000}", "{1,0,0,1,1,0,0,0,1,0}", locks, "true"];
     await connection.query({ ...TAKE_ALL, values });
   }
 }

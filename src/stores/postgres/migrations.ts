@@ -26,6 +26,7 @@ export const SQL_FILES = [
   "025_beat.sql",
   "026_write_buckets.sql",
   "027_take_all.sql",
+  "028_take_each.sql",
 ] as const;
 
 // The same depth below the package's root in src/ and in dist/.

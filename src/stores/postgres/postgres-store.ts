@@ -10,11 +10,11 @@ import { type CompleteOptions, completeOptions, type SharedStoreOptions } from "
 import { ProcessCount } from "../batching/process-count.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
 import type { SettleListener } from "../store.ts";
-import { PostgresBatch, storedKey } from "./batch.ts";
+import { isPlain, PostgresBatch, storedKey } from "./batch.ts";
 import type { PostgresTarget, SessionSettings } from "./connect.ts";
 import { describeTrouble, nameOfTarget, needsAnotherConnection } from "./connect-trouble.ts";
 import { Dispatch } from "./dispatch.ts";
-import { Lane, Lanes } from "./lanes.ts";
+import { Lane, Lanes, NOT_PLAIN } from "./lanes.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { ProcessTable } from "./process-table.ts";
 import { SideConnection } from "./side-connection.ts";
@@ -84,7 +84,11 @@ export class PostgresBackend implements Backend {
       downSentence: () => this.#links[0]?.trouble ?? "PostgreSQL is not connected",
       send: () => this.#send(),
       onSilence: (batch, trouble) => batch.link?.reconnect(`${serverName} ${trouble}`),
-      onHeld: (bucketKey, holder) => this.#lanes.passedOver(bucketKey, holder, this.#complete.clock.nowUs()),
+      onHeld: (bucketKey, holder) => {
+        if (holder === NOT_PLAIN) return Lane.free;
+        return this.#lanes.passedOver(bucketKey, holder, this.#complete.clock.nowUs());
+      },
+      laneOfReceipts: (lane) => (lane === Lane.plain ? Lane.free : lane),
     });
     this.#links = Array.from({ length: options.connections ?? CONNECTIONS }, () =>
       this.#newLink({
@@ -103,6 +107,7 @@ export class PostgresBackend implements Backend {
       ...this.#complete,
       intake: this.#intake,
       isSerializable: options.isolation === "serializable",
+      plainWaitMs: Math.max(LITTLE_MS, Math.floor(this.#lockTimeoutMs / this.#links.length)),
       freeLink: () => this.#freeLink(),
       serverName,
       describe: (error) => describeTrouble(error, options.target),
@@ -125,6 +130,7 @@ export class PostgresBackend implements Backend {
 
   take(group: TakeGroup, then: SettleListener): boolean {
     const lane = this.#lanes.laneOf(group, this.#complete.clock.nowUs());
+    if (lane === Lane.free && isPlain(group)) return this.#intake.take(group, then, Lane.plain);
     if (lane !== Lane.closed) return this.#intake.take(group, then, lane);
     group.source = Source.store;
     group.verdict = Verdict.failed;

@@ -1,0 +1,121 @@
+// A batch of plain takes as the arguments of take_each, and its reply as the answers of the batch. PostgreSQL decides and
+// pays; what a bucket that was paid has left, and when it is as new, is worked out here, from the state that it replies.
+// sql/028_take_each.sql says what arguments and rows mean.
+
+import { fixedWindow } from "../../algorithms/fixed-window.ts";
+import { slidingWindow } from "../../algorithms/sliding-window.ts";
+import { BucketState, type Report } from "../../algorithms/step.ts";
+import { tokenBucket } from "../../algorithms/token-bucket.ts";
+import { Algorithm, type Limit } from "../../core/limit.ts";
+import { Outcome, Verdict } from "../../core/take.ts";
+import { HELD, isReplyTo, PAID, ReplyReader, TOO_LATE } from "../batching/reply.ts";
+import { type PlainTake, type PostgresBatch, textArray } from "./batch.ts";
+import { NOT_PLAIN } from "./lanes.ts";
+
+type Rows = readonly (readonly (string | null)[])[];
+
+/** What the takes of a batch pay one bucket together. */
+interface Payment {
+  readonly key: string;
+  readonly limit: Limit;
+  cost: number;
+  /** The earliest of their latest times. */
+  latestUs: number;
+}
+
+/**
+ * The first four arguments, arrays as PostgreSQL writes them: keys, costs, latest times, limits. Undefined if two limits
+ * share a bucket, as while a rule is edited: take_all knows how.
+ */
+export function takeEachArguments(takes: readonly (PlainTake | undefined)[]): string[] | undefined {
+  const payments = new Map<number, Payment>();
+  for (const take of takes) {
+    if (take === undefined) continue;
+    const { place, storedKey, limit, cost } = take;
+    const latestUs = take.latestUs || Number.MAX_SAFE_INTEGER;
+    const payment = payments.get(place);
+    if (payment === undefined) {
+      payments.set(place, { key: storedKey, limit, cost, latestUs });
+    } else {
+      if (byNumbers(payment.limit, limit) !== 0) return undefined;
+      payment.cost += cost;
+      payment.latestUs = Math.min(payment.latestUs, latestUs);
+    }
+  }
+  const sorted = [...payments.values()].sort(byLimitAndKey);
+  const limits: number[] = [];
+  let last: Limit | undefined;
+  for (const { limit } of sorted) {
+    if (last === undefined || byNumbers(last, limit) !== 0) {
+      limits.push(limit.algorithm, limit.amount, limit.burst, limit.windowSeconds, 0);
+    }
+    limits[limits.length - 1] = (limits.at(-1) ?? 0) + 1;
+    last = limit;
+  }
+  return [
+    textArray(sorted.map(({ key }) => key)),
+    `{${sorted.map(({ cost }) => cost).join()}}`,
+    `{${sorted.map(({ latestUs }) => latestUs).join()}}`,
+    `{${limits.join()}}`,
+  ];
+}
+
+// All processes have one order: no two calls wait for each other in a circle.
+function byLimitAndKey(one: Payment, other: Payment): number {
+  return byNumbers(one.limit, other.limit) || (one.key < other.key ? -1 : 1);
+}
+
+function byNumbers(one: Limit, other: Limit): number {
+  return (
+    one.algorithm - other.algorithm ||
+    one.amount - other.amount ||
+    one.burst - other.burst ||
+    one.windowSeconds - other.windowSeconds
+  );
+}
+
+/** What take_each has paid, as a reply to the batch: what it left is passed over. Undefined if that is no reply. */
+export function readTakeEach(
+  batch: PostgresBatch,
+  takes: readonly (PlainTake | undefined)[],
+  rows: Rows,
+): ReplyReader | undefined {
+  const nowUs = Number(rows[0]?.[1]);
+  const states = new Map<string | null | undefined, BucketState>();
+  for (const [key, ...numbers] of rows.slice(1)) states.set(key, stateOf(numbers));
+  for (const take of takes) {
+    const state = states.get(take?.storedKey);
+    if (take !== undefined && state !== undefined) stepOf(take.limit).undo(state, take.cost);
+  }
+  const numbers: number[] = [nowUs, 0];
+  const report: Report = { remaining: 0, resetUs: 0 };
+  for (const take of takes) {
+    const state = states.get(take?.storedKey);
+    if (take === undefined) {
+      numbers.push(TOO_LATE);
+    } else if (state === undefined) {
+      numbers.push(HELD, take.place, NOT_PLAIN);
+    } else {
+      const { limit, cost } = take;
+      const step = stepOf(limit);
+      step.pay(state, cost);
+      step.report(state, limit, nowUs, report);
+      const { remaining, resetUs } = report;
+      numbers.push(Verdict.allowed, Outcome.room + PAID, remaining, 0, resetUs, step.paidAtUs(state, nowUs), 0);
+    }
+  }
+  return numbers.every(Number.isSafeInteger) && isReplyTo(batch, numbers) ? new ReplyReader(numbers) : undefined;
+}
+
+function stateOf([atUs, used, previous]: readonly (string | null)[]): BucketState {
+  const state = new BucketState();
+  state.atUs = Number(atUs);
+  state.used = Number(used);
+  state.previous = Number(previous);
+  return state;
+}
+
+function stepOf({ algorithm }: Limit): typeof tokenBucket | typeof slidingWindow {
+  if (algorithm === Algorithm.tokenBucket) return tokenBucket;
+  return algorithm === Algorithm.slidingWindow ? slidingWindow : fixedWindow;
+}
