@@ -53,6 +53,15 @@ ${Array.from({ length: 8 }, (_, i) => `  - key: kind_${i}\n    ${roomy}`).join("
   "10 rules": () => manyRules(10),
   "1,000 rules": () => manyRules(1_000),
   "10,000 rules": () => manyRules(10_000),
+  /** As many tenants with a limit each: by a rule for each, and by one rule where calls bring their limits along. */
+  "10 limits": () => manyLimits(10),
+  "1,000 limits": () => manyLimits(1_000),
+  "100,000 limits": () => manyLimits(100_000),
+  brought: `
+domain: edge
+descriptors:
+  - { key: tenant, rate_limit: { requests_per_unit: ${HUGE}, unit: hour } }
+`,
 };
 
 function manyRules(count) {
@@ -61,6 +70,16 @@ function manyRules(count) {
 domain: edge
 descriptors:
 ${rules.join("\n")}
+`;
+}
+
+function manyLimits(count) {
+  // Each value becomes a rule with a limit of its own.
+  const values = Array.from({ length: count }, (_, i) => `"${padded(i)}"`);
+  return `
+domain: edge
+descriptors:
+  - { key: tenant, match: { one_of: [${values.join(", ")}] }, rate_limit: { requests_per_unit: ${HUGE}, unit: hour } }
 `;
 }
 

@@ -5,16 +5,20 @@ import { RequestError } from "../core/errors.ts";
 import { Algorithm, type Limit, type OnStoreFailure, Sync, UNIT_SECONDS, Unit } from "../core/limit.ts";
 import type { StatsBook } from "../core/limit-stats.ts";
 import type { Descriptor } from "../core/request.ts";
-import { AMOUNT_MAX } from "../core/units.ts";
 import { limitKeySuffix } from "../rules/bucket-key.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import { asCounter } from "./fill-counter.ts";
 
+const SLOTS_PER_SET = 4;
 /**
- * Limits of one generation; there are at most two, so callers can't fill memory: some 8 MB. Whatever remembers a bucket
- * (leases, refusals) tells limits apart by identity, so those in use have to stay: they move to the next generation.
+ * 4,096 limits in all, less than 1 MB: more amounts than a fleet's plans have. Where amounts are endless a larger table costs
+ * more, not less (bench/micro/overrides.mjs): what is kept for longer is copied by the garbage collector.
  */
-const GENERATION_MAX = 16_384;
+const SET_BITS = 10;
+const SETS = 2 ** SET_BITS;
+
+/** 2^32 over the golden ratio: neighbours and multiples of ten come to sets far from each other. */
+const GOLDEN = 0x9e3779b1;
 
 interface OverrideOptions {
   /** Of limits whose entries lead to no rule. */
@@ -23,65 +27,91 @@ interface OverrideOptions {
   readonly statsBook: StatsBook;
 }
 
-/** Limits by unit and amount, of each rule's first limit or of a domain. */
-type Generation = WeakMap<Limit | DomainRules, Map<number, Limit>>;
+/** What all overrides of one unit have in common under one rule, or in one domain where the entries lead to no rule. */
+interface Template {
+  /** Tells it from all others. */
+  readonly number: number;
+  /** Without its amount. */
+  readonly limit: Limit;
+}
 
-/** Makes and keeps limits of overrides. */
+/** By unit. */
+type Templates = readonly (Template | undefined)[];
+
+/**
+ * Makes and keeps limits of overrides. Whatever remembers a bucket (leases, refusals) tells limits apart by identity, so an
+ * amount that calls go on to bring must go on to be the same object: of a set of slots the one goes that nobody asked for longest.
+ */
 export class OverrideLimits {
   readonly #options: OverrideOptions;
-  #recent: Generation = new WeakMap();
-  #older: Generation = new WeakMap();
-  #recentCount = 0;
+  readonly #templates = new WeakMap<Limit | DomainRules, Templates>();
+  /** A rule's first limit. No domain: it would keep rules that are no longer in force. */
+  #lastOwner: Limit | undefined;
+  #lastTemplates: Templates = [];
+  #templateCount = 0;
+  #asked = 0;
+  // A slot is found by its amount and the number of its template; 0 if it is empty. Those of one set lie side by side.
+  readonly #amounts = new Uint32Array(SETS * SLOTS_PER_SET);
+  readonly #numbers = new Uint32Array(SETS * SLOTS_PER_SET);
+  /** How many had been asked for when it was last asked for. */
+  readonly #askedAt = new Float64Array(SETS * SLOTS_PER_SET);
+  readonly #limits: (Limit | undefined)[] = new Array(SETS * SLOTS_PER_SET).fill(undefined);
 
   constructor(options: OverrideOptions) {
     this.#options = options;
   }
 
-  /**
-   * The limit that the descriptor brings along, the same object as long as it is asked for now and then. `rule` has a limit;
-   * undefined: the entries lead to none. Throws RequestError for a unit that doesn't exist.
-   */
+  /** The limit that the descriptor brings along. `rule` has a limit; undefined: the entries lead to none. Throws RequestError. */
   limitOf(descriptor: Descriptor, rules: DomainRules, rule: Rule | undefined): Limit {
-    const owner = rule?.limits[0] ?? rules;
-    const id = descriptor.overrideUnit * (AMOUNT_MAX + 1) + descriptor.overrideAmount;
-    const kept = this.#recent.get(owner)?.get(id);
-    return kept ?? this.#keep(owner, id, this.#older.get(owner)?.get(id) ?? this.#make(descriptor, rules, rule));
-  }
-
-  #keep(owner: Limit | DomainRules, id: number, limit: Limit): Limit {
-    if (this.#recentCount >= GENERATION_MAX) {
-      this.#older = this.#recent;
-      this.#recent = new WeakMap();
-      this.#recentCount = 0;
+    const { overrideAmount: amount, overrideUnit: unit } = descriptor;
+    const template = this.#templatesOf(rules, rule)[unit];
+    if (template === undefined) throw unknownUnit(unit);
+    this.#asked++;
+    const first = (Math.imul(amount + template.number, GOLDEN) >>> (32 - SET_BITS)) * SLOTS_PER_SET;
+    let oldest = first;
+    for (let slot = first; slot < first + SLOTS_PER_SET; slot++) {
+      if (this.#amounts[slot] === amount && this.#numbers[slot] === template.number) {
+        this.#askedAt[slot] = this.#asked;
+        return this.#limits[slot] as Limit;
+      }
+      if ((this.#askedAt[slot] as number) < (this.#askedAt[oldest] as number)) oldest = slot;
     }
-    let limits = this.#recent.get(owner);
-    if (limits === undefined) {
-      limits = new Map();
-      this.#recent.set(owner, limits);
-    }
-    limits.set(id, limit);
-    this.#recentCount++;
+    const limit = withAmount(template.limit, amount);
+    this.#amounts[oldest] = amount;
+    this.#numbers[oldest] = template.number;
+    this.#askedAt[oldest] = this.#asked;
+    this.#limits[oldest] = limit;
     return limit;
   }
 
-  #make({ overrideAmount: amount, overrideUnit: unit }: Descriptor, rules: DomainRules, rule: Rule | undefined): Limit {
-    const windowSeconds = UNIT_SECONDS[unit];
-    if (windowSeconds === undefined || unit === Unit.unknown) {
-      throw new RequestError(
-        "REQUEST_OVERRIDE_UNIT",
-        `the limit of a descriptor has unit ${unit}; expected 1 to 7 (SECOND, MINUTE, HOUR, DAY, MONTH, YEAR, WEEK)`,
-      );
-    }
+  #templatesOf(rules: DomainRules, rule: Rule | undefined): Templates {
     // Of a rule with several limits the first speaks: an override takes the place of all of them.
     const words = rule?.limits[0];
+    if (words !== undefined && words === this.#lastOwner) return this.#lastTemplates;
+    const owner = words ?? rules;
+    let templates = this.#templates.get(owner);
+    if (templates === undefined) {
+      templates = UNIT_SECONDS.map((_, unit) =>
+        unit === Unit.unknown ? undefined : this.#template(unit, rules, rule),
+      );
+      this.#templates.set(owner, templates);
+    }
+    this.#lastOwner = words;
+    this.#lastTemplates = templates;
+    return templates;
+  }
+
+  #template(unit: number, rules: DomainRules, rule: Rule | undefined): Template {
+    const words = rule?.limits[0];
+    const windowSeconds = UNIT_SECONDS[unit] as number;
     const limit: Limit = {
       algorithm: Algorithm.slidingWindow,
-      amount,
-      burst: amount,
+      amount: 0,
+      burst: 0,
       windowSeconds,
       writtenSeconds: windowSeconds,
-      debtMax: amount,
-      shownAmount: amount,
+      debtMax: 0,
+      shownAmount: 0,
       shownUnit: unit as Unit,
       name: "",
       id: rule === undefined ? `${rules.domain}/override` : `${rules.domain}/${rule.path}#override`,
@@ -96,6 +126,38 @@ export class OverrideLimits {
       // One series for all of a domain, however many amounts callers bring.
       stats: this.#options.statsBook.statsOf(rules.domain, ["override"], ""),
     };
-    return rules.counterPrefix === undefined ? limit : asCounter(limit);
+    this.#templateCount++;
+    return { number: this.#templateCount, limit: rules.counterPrefix === undefined ? limit : asCounter(limit) };
   }
+}
+
+// Field by field: a call may bring an amount that nobody has brought lately, and copying by spread takes several times as long.
+function withAmount(template: Limit, amount: number): Limit {
+  return {
+    algorithm: template.algorithm,
+    amount,
+    burst: amount,
+    windowSeconds: template.windowSeconds,
+    writtenSeconds: template.writtenSeconds,
+    debtMax: amount,
+    shownAmount: amount,
+    shownUnit: template.shownUnit,
+    name: template.name,
+    id: template.id,
+    path: template.path,
+    keySuffix: template.keySuffix,
+    isCounter: template.isCounter,
+    retryAfterJitter: template.retryAfterJitter,
+    onStoreFailure: template.onStoreFailure,
+    sync: template.sync,
+    replaces: template.replaces,
+    stats: template.stats,
+  };
+}
+
+function unknownUnit(unit: number): RequestError {
+  return new RequestError(
+    "REQUEST_OVERRIDE_UNIT",
+    `the limit of a descriptor has unit ${unit}; expected 1 to 7 (SECOND, MINUTE, HOUR, DAY, MONTH, YEAR, WEEK)`,
+  );
 }

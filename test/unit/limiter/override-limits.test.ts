@@ -1,0 +1,94 @@
+// Limits that calls bring along: made of what the call and its rule say, and kept as long as calls go on to bring them.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Limit, OnStoreFailure, Sync, Unit } from "../../../src/core/limit.ts";
+import { Descriptor } from "../../../src/core/request.ts";
+import { AMOUNT_MAX } from "../../../src/core/units.ts";
+import { OverrideLimits } from "../../../src/limiter/override-limits.ts";
+import type { Rule } from "../../../src/rules/rule-set.ts";
+import { PlainStatsBook, rulesFromYaml } from "../../support/rules.ts";
+import { runs } from "../../support/runs.ts";
+
+const rules = rulesFromYaml(`
+domain: edge
+descriptors:
+  - { key: a, rate_limit: { requests_per_unit: 5, unit: hour } }
+  - key: b
+    rate_limits:
+      - { name: first, requests_per_unit: 5, unit: hour, sync: lease, on_store_failure: deny }
+      - { name: second, requests_per_unit: 5, unit: second }
+`).domains.get("edge");
+if (rules === undefined) throw new Error("the domain is missing");
+const edge = rules;
+/** The rule of each key; none for the last. */
+const owners: readonly (Rule | undefined)[] = [...edge.root.rules, undefined];
+
+function open(statsBook = new PlainStatsBook()): OverrideLimits {
+  return new OverrideLimits({ onStoreFailure: OnStoreFailure.local, retryAfterJitter: 0, statsBook });
+}
+
+function ask(limits: OverrideLimits, amount: number, unit: number, rule: Rule | undefined): Limit {
+  const descriptor = new Descriptor();
+  Object.assign(descriptor, { hasOverride: true, overrideAmount: amount, overrideUnit: unit });
+  return limits.limitOf(descriptor, edge, rule);
+}
+
+/** Amounts of all sizes, many that lie close together or far apart by the same distance. */
+const amount = fc.oneof(
+  fc.integer({ min: 0, max: 20 }),
+  fc.tuple(fc.constantFrom(10, 1_000, 1_024, 4_096, 65_536), fc.integer({ min: 0, max: 5_000 })).map(([a, b]) => a * b),
+  fc.integer({ min: 0, max: AMOUNT_MAX }),
+);
+const unit = fc.integer({ min: 1, max: 7 });
+const owner = fc.constantFrom(...owners);
+
+describe("limits of overrides", () => {
+  test("are those of the amount, the unit and the rule, whatever was asked for before", () => {
+    const limits = open();
+    fc.assert(
+      fc.property(fc.array(fc.tuple(amount, unit, owner), { maxLength: 50 }), (asked) => {
+        for (const [amount, unit, rule] of asked) {
+          const limit = ask(limits, amount, unit, rule);
+          const id = rule === undefined ? "edge/override" : `edge/${rule.path}#override`;
+          expect(limit).toMatchObject({ amount, burst: amount, shownAmount: amount, shownUnit: unit, id });
+          const isLeased = rule === owners[1];
+          expect(limit.sync).toBe(isLeased ? Sync.lease : Sync.exact);
+          const byRule = isLeased ? OnStoreFailure.deny : OnStoreFailure.allow;
+          expect(limit.onStoreFailure).toBe(rule === undefined ? OnStoreFailure.local : byRule);
+        }
+      }),
+      { numRuns: runs(300) },
+    );
+  });
+
+  test("stay the same as long as calls go on to bring them, however many others come", () => {
+    const limits = open();
+    fc.assert(
+      fc.property(fc.tuple(amount, amount, amount), unit, owner, fc.array(amount), (hot, unit, rule, others) => {
+        const first = hot.map((amount) => ask(limits, amount, unit, rule));
+        for (const other of others) {
+          ask(limits, other, unit, rule);
+          const again = hot.map((amount) => ask(limits, amount, unit, rule));
+          expect(again.map((limit, i) => limit === first[i])).toEqual([true, true, true]);
+        }
+      }),
+      { numRuns: runs(300) },
+    );
+  });
+
+  test("a thousand plans are kept side by side, nearly all", () => {
+    const limits = open();
+    const plans = Array.from({ length: 1_000 }, (_, i) => (i + 1) * 1_000);
+    const first = plans.map((amount) => ask(limits, amount, Unit.minute, owners[0]));
+    const again = plans.map((amount) => ask(limits, amount, Unit.minute, owners[0]));
+    expect(again.filter((limit, i) => limit === first[i]).length).toBeGreaterThan(980);
+  });
+
+  test("have one series for all of a domain", () => {
+    const statsBook = new PlainStatsBook();
+    const limits = open(statsBook);
+    for (let i = 0; i < 100; i++) ask(limits, i, 1 + (i % 7), owners[i % 3]);
+    expect([...statsBook.stats.keys()]).toEqual(['["edge","override",""]']);
+  });
+});
