@@ -169,12 +169,14 @@ describe("a snapshot that is written while takes go on", () => {
           minLength: 2,
           maxLength: 8,
         }),
-        async (first, keys, during) => {
+        // A section for each page, or for more pages than the first room for it has.
+        fc.constantFrom(1, 30_000),
+        async (first, keys, during, sectionBytes) => {
           const watched = new WatchedStore();
           const { store, clock } = watched;
           watched.do({ kind: "flood", limit: first, from: 0, keys });
           watched.watch();
-          const snapshot = new SnapshotInSteps(store, () => clock.nowUs(), 1);
+          const snapshot = new SnapshotInSteps(store, () => clock.nowUs(), sectionBytes);
           snapshot.step();
           for (const [acts, steps] of during) {
             for (const one of acts) watched.do(one);

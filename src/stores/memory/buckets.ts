@@ -26,8 +26,8 @@ const EVICT_SLOTS_MAX = 2 * PAGE_SLOTS;
 const SWEEP_PER_ADD = 8;
 const EXPIRES_S_MAX = 0xffff_ffff;
 
-/** Is shown the buckets of a page. */
-export interface PageViewer {
+/** Is shown buckets one by one. */
+export interface RecordViewer {
   /** `copyTo` copies the record, and only during the call. `log` is where its entries begin; 0 if it holds numbers. */
   view(pages: BucketPages, slot: number, log: number): void;
 }
@@ -60,7 +60,7 @@ export class Buckets implements BucketAccess {
   #evictedLeftS = 0;
   /** Changes whenever a record may have moved to another slot. */
   #version = 0;
-  readonly #put: KeyHash = { keyHash: 0, keyHash1: 0, keyHash2: 0, keyHash3: 0 };
+  readonly #copied: KeyHash = { keyHash: 0, keyHash1: 0, keyHash2: 0, keyHash3: 0 };
 
   /** The second in which the current take happens. */
   nowS = 0;
@@ -144,17 +144,24 @@ export class Buckets implements BucketAccess {
   }
 
   /** Shows the buckets of that page that mean something at `nowS`. */
-  viewPage(page: number, nowS: number, viewer: PageViewer): void {
+  viewPage(page: number, nowS: number, viewer: RecordViewer): void {
     for (let slot = page * PAGE_SLOTS; slot < (page + 1) * PAGE_SLOTS; slot++) {
       if (this.#pages.expiresS(slot) > nowS) viewer.view(this.#pages, slot, this.#pages.logOf(slot));
     }
   }
 
+  /** Shows the bucket of a copied record, wherever it is by now, if it is there and means something at `nowS`. */
+  viewRecord(words: Int32Array, at: number, nowS: number, viewer: RecordViewer): void {
+    hashOfRecord(words, at, this.#copied);
+    const slot = this.#pages.find(this.#pageOf(this.#copied), this.#copied);
+    if (slot >= 0 && this.#pages.expiresS(slot) > nowS) viewer.view(this.#pages, slot, this.#pages.logOf(slot));
+  }
+
   /** Keeps a copied record in place of any of its hash; `log` is where its entries begin, 0 for a record of numbers. */
   putRecord(words: Int32Array, at: number, log: number): void {
-    hashOfRecord(words, at, this.#put);
-    const known = this.#pages.find(this.#pageOf(this.#put), this.#put);
-    const slot = known < 0 ? this.#add(this.#put) : known;
+    hashOfRecord(words, at, this.#copied);
+    const known = this.#pages.find(this.#pageOf(this.#copied), this.#copied);
+    const slot = known < 0 ? this.#add(this.#copied) : known;
     const kept = this.#pages.logOf(slot);
     if (kept !== 0) this.logs.dropLog(kept);
     this.#pages.copyFrom(slot, words, at);

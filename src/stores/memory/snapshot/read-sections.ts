@@ -1,8 +1,10 @@
 // Reads a snapshot into buckets, section by section. Nothing is believed: what is not exactly as it was written is refused
 // with what was expected, what came, and at which byte.
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { addLog, ENTRY_NUMBERS } from "../../../algorithms/log-copy.ts";
 import { HASH_KEY_BYTES } from "../../../core/key-hash.ts";
+import type { LongWork } from "../../../core/long-work.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../../core/units.ts";
 import { expiryOfRecord, RECORD_WORDS } from "../bucket-pages.ts";
 import type { Buckets } from "../buckets.ts";
@@ -17,6 +19,10 @@ import {
 
 const RECORD_BYTES = RECORD_WORDS * 4;
 const ENTRY_BYTES = ENTRY_NUMBERS * 8;
+
+/** How much is taken in before others have their turn: a millisecond or two before the code is compiled. */
+const RECORDS_PER_TURN = 512;
+const LOGS_PER_TURN = 16;
 
 /** Where a snapshot is read from; an open file is one. */
 export interface ByteSource {
@@ -53,7 +59,7 @@ interface Section {
 
 /**
  * Keeps in `buckets` what means something at `nowUs`. Throws SnapshotRefused if anything is amiss; `buckets` are of no use
- * then. Each read gives others their turn; a section takes about a millisecond.
+ * then. Others have their turns between.
  */
 export async function readSections(source: ByteSource, buckets: Buckets, nowUs: number): Promise<ReadSnapshot> {
   const reader = new SectionReader(source);
@@ -67,8 +73,8 @@ export async function readSections(source: ByteSource, buckets: Buckets, nowUs: 
   const intake = new Intake(buckets, divideDown(nowUs, MICROS_PER_SECOND));
   for (;;) {
     const section = await reader.next();
-    if (section.type === SECTION.numbers) intake.takeNumbers(section);
-    else if (section.type === SECTION.logs) intake.takeLogs(section);
+    if (section.type === SECTION.numbers) await inTurns(intake.takeNumbers(section));
+    else if (section.type === SECTION.logs) await inTurns(intake.takeLogs(section));
     else if (section.type === SECTION.end) {
       expectLength(section, 16);
       intake.checkCounts(section);
@@ -80,6 +86,10 @@ export async function readSections(source: ByteSource, buckets: Buckets, nowUs: 
       refuse(section, `one of the sections ${known}`, `${section.type}: another version of Headgate wrote it`);
     }
   }
+}
+
+async function inTurns(work: LongWork<void>): Promise<void> {
+  while (work.next().done !== true) await nextTurn();
 }
 
 /** Reads sections and compares their checksums. */
@@ -164,11 +174,11 @@ class Intake {
     return this.#buckets.count;
   }
 
-  takeNumbers({ at: sectionAt, bytes, words, numbers }: Section): void {
+  *takeNumbers({ at: sectionAt, bytes, words, numbers }: Section): LongWork<void> {
     for (let byte = SECTION_HEAD_BYTES; byte < bytes.length; byte += RECORD_BYTES) {
+      if (this.#numbers % RECORDS_PER_TURN === 0) yield;
       const at = byte / 4;
-      const isRecord = byte + RECORD_BYTES <= bytes.length && isWhole(numbers[at / 2]) && isWhole(numbers[at / 2 + 1]);
-      if (!isRecord)
+      if (!isRecord(words, numbers, at, bytes.length))
         refuse({ at: sectionAt + byte }, "a record of whole numbers", `${numbers[at / 2]}, ${numbers[at / 2 + 1]}`);
       this.#numbers++;
       if (expiryOfRecord(words, at) > this.#nowS) this.#buckets.putRecord(words, at, 0);
@@ -176,9 +186,10 @@ class Intake {
     }
   }
 
-  takeLogs({ at: sectionAt, bytes, words, numbers }: Section): void {
+  *takeLogs({ at: sectionAt, bytes, words, numbers }: Section): LongWork<void> {
     let byte = SECTION_HEAD_BYTES;
     while (byte < bytes.length) {
+      if (this.#logs % LOGS_PER_TURN === 0) yield;
       const entries = numbers[byte / 8] ?? 0;
       const end = byte + RECORD_BYTES + entries * ENTRY_BYTES;
       if (!isWhole(entries) || entries === 0 || end > bytes.length)
@@ -211,6 +222,12 @@ class Intake {
 /** Counters of COMPATIBILITY_MODE go on above 2^53, where numbers are whole but not exact. */
 function isWhole(value: number | undefined): boolean {
   return Number.isInteger(value) && (value as number) >= 0;
+}
+
+/** `end` is that of the section, in bytes. */
+function isRecord(words: Int32Array, numbers: Float64Array, at: number, end: number): boolean {
+  const isInside = at * 4 + RECORD_BYTES <= end;
+  return isInside && isWhole(numbers[at / 2]) && isWhole(numbers[at / 2 + 1]) && expiryOfRecord(words, at) > 0;
 }
 
 function areEntries(numbers: Float64Array, at: number, entries: number): boolean {

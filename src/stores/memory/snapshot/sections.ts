@@ -72,7 +72,7 @@ export class SectionBuffer {
     return this.end === SECTION_HEAD_BYTES;
   }
 
-  /** Makes room for so many bytes, a multiple of 8. Returns the first, counted in words of 4 bytes. */
+  /** Makes room for so many bytes, a multiple of 8; `numbers` and `words` may be others then. Returns the first, counted in words. */
   add(bytes: number): number {
     const at = this.end;
     this.end += bytes;

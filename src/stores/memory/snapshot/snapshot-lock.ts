@@ -114,6 +114,15 @@ async function removeDead(path: string): Promise<void> {
     if (errorCode(error) === "ENOENT") return;
     throw error;
   }
-  if ((await askHolder(name)) !== undefined) await link(name, path);
+  if ((await askHolder(name)) !== undefined) await putBack(name, path);
   await rm(name);
+}
+
+async function putBack(name: string, path: string): Promise<void> {
+  try {
+    await link(name, path);
+  } catch (error) {
+    // A third process has it by now; the one whose lock this was finds out when it looks whether it holds it.
+    if (errorCode(error) !== "EEXIST") throw error;
+  }
 }

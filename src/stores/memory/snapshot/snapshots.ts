@@ -82,6 +82,8 @@ export class Snapshots {
     try {
       await this.#needLock();
       await this.#read();
+      // Where several took away what a dead process left, one may have taken it from another.
+      await this.#needLock();
     } catch (error) {
       if (error instanceof LockHeldError) throw error;
       this.#failed(error);

@@ -1,17 +1,17 @@
-// The sections of a snapshot, one after another, while takes go on between them. Each page of buckets is copied in one go, so
-// a bucket is as it was at one moment after the begin and before the end; two buckets may be of different moments.
+// The sections of a snapshot, one after another, while takes go on between them. A bucket is copied in one go, so it is as it
+// was at one moment after the begin and before the end; two buckets may be of different moments.
 
 import { copyLog, ENTRY_NUMBERS, entriesOfLog } from "../../../algorithms/log-copy.ts";
 import { hashKeyInUse } from "../../../core/key-hash.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../../core/units.ts";
 import { type BucketPages, PAGE_SLOTS, RECORD_WORDS } from "../bucket-pages.ts";
-import type { Buckets, PageViewer } from "../buckets.ts";
+import type { Buckets, RecordViewer } from "../buckets.ts";
 import { FIRST_LINE, RunningChecksum, SECTION, SectionBuffer } from "./sections.ts";
 
 const RECORD_BYTES = RECORD_WORDS * 4;
 const ENTRY_BYTES = ENTRY_NUMBERS * 8;
-/** A section is written as soon as it has so many bytes; copying and checking them takes some 0.2 ms. */
-const SECTION_BYTES = 262_144;
+/** A section is written as soon as it has so many bytes: some 1,600 buckets, a millisecond before the code is compiled. */
+const SECTION_BYTES = 65_536;
 
 /** What a snapshot holds. A bucket that moved meanwhile counts twice. */
 export interface SnapshotCounts {
@@ -20,8 +20,8 @@ export interface SnapshotCounts {
 }
 
 /**
- * Yields the bytes of a snapshot in pieces, each good until the next is asked for, and each some 0.2 ms of work (1 ms with a
- * page full of long logs). `counts` is complete when it ends.
+ * Yields the bytes of a snapshot in pieces, each good until the next is asked for, and each well under a millisecond of work.
+ * `counts` is complete when it ends.
  */
 export function* sectionsOf(
   buckets: Buckets,
@@ -35,12 +35,13 @@ export function* sectionsOf(
   yield beginOf(nowUs(), checksum);
   // More pages may come meanwhile; at most as many as there may be.
   for (let page = 0; page < buckets.pageCount; page++) {
-    buckets.viewPage(page, divideDown(nowUs(), MICROS_PER_SECOND), copy);
-    const isLast = page + 1 === buckets.pageCount;
-    if (!copy.numbers.isEmpty && (isLast || copy.numbers.end >= sectionBytes))
-      yield copy.numbers.finish(SECTION.numbers, checksum);
-    if (!copy.logs.isEmpty && (isLast || copy.logs.end >= sectionBytes)) yield copy.logs.finish(SECTION.logs, checksum);
+    const nowS = divideDown(nowUs(), MICROS_PER_SECOND);
+    copy.begin(page, nowS);
+    if (copy.numbers.end >= sectionBytes) yield copy.numbers.finish(SECTION.numbers, checksum);
+    while (copy.nextLog(nowS)) if (copy.logs.end >= sectionBytes) yield copy.logs.finish(SECTION.logs, checksum);
   }
+  if (!copy.numbers.isEmpty) yield copy.numbers.finish(SECTION.numbers, checksum);
+  if (!copy.logs.isEmpty) yield copy.logs.finish(SECTION.logs, checksum);
   counts.buckets = copy.bucketCount;
   counts.logs = copy.logCount;
   yield endOf(counts, checksum);
@@ -63,16 +64,36 @@ function endOf({ buckets, logs }: SnapshotCounts, checksum: RunningChecksum): Ui
   return section.finish(SECTION.end, checksum);
 }
 
-/** Copies what it is shown into two sections. */
-class PageCopy implements PageViewer {
+/** Copies the buckets of one page after another into two sections. */
+class PageCopy implements RecordViewer {
   readonly #buckets: Buckets;
   readonly numbers = new SectionBuffer(PAGE_SLOTS * RECORD_BYTES);
   readonly logs = new SectionBuffer(PAGE_SLOTS * RECORD_BYTES);
   bucketCount = 0;
   logCount = 0;
+  /** Records of the page that have a log, by which it is found again: a page may have a hundred thousand entries. */
+  readonly #withLog = new Int32Array(PAGE_SLOTS * RECORD_WORDS);
+  #withLogEnd = 0;
+  #isLogWanted = false;
 
   constructor(buckets: Buckets) {
     this.#buckets = buckets;
+  }
+
+  /** Copies all records of numbers. */
+  begin(page: number, nowS: number): void {
+    this.#withLogEnd = 0;
+    this.#isLogWanted = false;
+    this.#buckets.viewPage(page, nowS, this);
+  }
+
+  /** Copies the log of one more record of the page, if it is still there. False if there is none left. */
+  nextLog(nowS: number): boolean {
+    if (this.#withLogEnd === 0) return false;
+    this.#withLogEnd -= RECORD_WORDS;
+    this.#isLogWanted = true;
+    this.#buckets.viewRecord(this.#withLog, this.#withLogEnd, nowS, this);
+    return true;
   }
 
   view(pages: BucketPages, slot: number, log: number): void {
@@ -80,8 +101,14 @@ class PageCopy implements PageViewer {
       const at = this.numbers.add(RECORD_BYTES);
       pages.copyTo(slot, this.numbers.words, at);
       this.bucketCount++;
-      return;
+    } else if (this.#isLogWanted) this.#copyLog(pages, slot, log);
+    else {
+      pages.copyTo(slot, this.#withLog, this.#withLogEnd);
+      this.#withLogEnd += RECORD_WORDS;
     }
+  }
+
+  #copyLog(pages: BucketPages, slot: number, log: number): void {
     const entries = entriesOfLog(this.#buckets.logs, log);
     if (entries === 0) return;
     const at = this.logs.add(RECORD_BYTES + entries * ENTRY_BYTES);

@@ -1,0 +1,95 @@
+// What snapshots of the memory store cost: a million buckets, and long sliding logs, written to a file and read back. Seconds
+// and the longest turn of the event loop, by the processor time that the process used in it. Run after `npm run build`:
+//
+//   node bench/store/memory-snapshot.mjs [folder]
+
+import { join } from "node:path";
+import { performance } from "node:perf_hooks";
+import { temporaryFolder } from "../harness/temporary-folder.mjs";
+import { loadDist } from "../load/dist.mjs";
+
+const { Algorithm } = await loadDist("core/limit.js");
+const { TakeGroup } = await loadDist("core/take.js");
+const { limitKeySuffix } = await loadDist("rules/bucket-key.js");
+const { MemoryStore } = await loadDist("stores/memory/memory-store.js");
+const { Snapshots } = await loadDist("stores/memory/snapshot/snapshots.js");
+
+const clock = { nowUs: () => Math.floor((performance.timeOrigin + performance.now()) * 1_000) };
+const log = { info: () => undefined, warn: (fields, message) => console.error(message, fields) };
+const folder = process.argv[2] ?? temporaryFolder("headgate-snapshot");
+
+function limitOf(algorithm, amount) {
+  const keySuffix = limitKeySuffix(algorithm, 864_000, "");
+  return { algorithm, amount, burst: amount, windowSeconds: 864_000, debtMax: amount, keySuffix };
+}
+
+function fill(store, { algorithm, keys, times }) {
+  const limit = limitOf(algorithm, 10_000);
+  const group = new TakeGroup();
+  for (let round = 0; round < times; round++) {
+    for (let i = 0; i < keys; i++) {
+      group.reset();
+      const take = group.add(limit);
+      const at = group.keys.end;
+      group.keys.write(`{edge|user=${i}${limit.keySuffix}`);
+      take.endKey(at);
+      Object.assign(take, { descriptor: 0, kind: 0, mode: 0, cost: 1 });
+      store.take(group);
+    }
+  }
+}
+
+/** The longest turn while `work` runs, in milliseconds of the processor's time. */
+async function longestTurn(work) {
+  let [cpuMs, isOn] = [0, true];
+  let [cpu, wall] = [process.cpuUsage(), performance.now()];
+  const look = () => {
+    const { user, system } = process.cpuUsage(cpu);
+    cpuMs = Math.max(cpuMs, Math.min((user + system) / 1_000, performance.now() - wall));
+    [cpu, wall] = [process.cpuUsage(), performance.now()];
+    if (isOn) setImmediate(look);
+  };
+  setImmediate(look);
+  const start = performance.now();
+  await work();
+  isOn = false;
+  return { seconds: (performance.now() - start) / 1_000, cpuMs };
+}
+
+const ROUNDS = 3;
+const KINDS = [
+  { name: "a million token buckets", algorithm: Algorithm.tokenBucket, keys: 1_000_000, times: 1 },
+  { name: "30,000 sliding logs of 200 entries", algorithm: Algorithm.slidingLog, keys: 30_000, times: 200 },
+];
+
+/** The quickest of several, each figure by itself: what else the machine does is none of ours. */
+async function quickest(work) {
+  const all = [];
+  for (let round = 0; round < ROUNDS; round++) all.push(await longestTurn(work));
+  const least = (pick) => Number(Math.min(...all.map(pick)).toPrecision(3));
+  return { seconds: least(({ seconds }) => seconds), "longest turn, ms": least(({ cpuMs }) => cpuMs) };
+}
+
+const rows = [];
+for (const kind of KINDS) {
+  const options = { clock, file: join(folder, "buckets"), intervalMs: 86_400_000, log, onTrouble: () => undefined };
+  const store = new MemoryStore({ clock });
+  const snapshots = new Snapshots({ ...options, store });
+  await snapshots.open();
+  fill(store, kind);
+  rows.push({ what: `${kind.name}: write`, ...(await quickest(() => snapshots.write())) });
+  await snapshots.close(60_000);
+  const MB = Number((snapshots.status.bytes / 1e6).toPrecision(3));
+  const read = await quickest(async () => {
+    const other = new MemoryStore({ clock });
+    const next = new Snapshots({ ...options, store: other });
+    await next.open();
+    if (other.bucketCount !== store.bucketCount)
+      throw new Error(`expected ${store.bucketCount} buckets, got ${other.bucketCount}`);
+    await next.abandon();
+    await other.close();
+  });
+  await store.close();
+  rows.push({ what: `${kind.name}: read`, ...read, MB });
+}
+console.table(rows);

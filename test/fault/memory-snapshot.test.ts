@@ -1,0 +1,258 @@
+// What happens to a snapshot's file and lock when things go wrong around them: writes that break off, files of others, links,
+// dead and stopped holders, many that take the lock at once. And that no turn is long for a snapshot.
+
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { link } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { Algorithm } from "../../src/core/limit.ts";
+import { TakeGroup } from "../../src/core/take.ts";
+import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { SnapshotFile } from "../../src/stores/memory/snapshot/snapshot-file.ts";
+import { LockHeldError, SnapshotLock } from "../../src/stores/memory/snapshot/snapshot-lock.ts";
+import { Snapshots } from "../../src/stores/memory/snapshot/snapshots.ts";
+import { fillGroup } from "../contract/store-harness.ts";
+import { makeLimit } from "../support/builders.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { TurnWatch } from "../support/turn-watch.ts";
+
+const newFile = () => join(temporaryFolder("headgate-snapshot"), "buckets");
+const textOf = async (file: SnapshotFile) =>
+  file.read(async (source) => {
+    const into = Buffer.alloc(100);
+    const { bytesRead } = await source.read(into, 0, 100, 0);
+    return into.toString("latin1", 0, bytesRead);
+  });
+const piecesOf = (text: string) => [...text].map((letter) => Buffer.from(letter));
+
+function* breakingOff(text: string, after: number): Generator<Uint8Array> {
+  yield* piecesOf(text).slice(0, after);
+  throw new Error("the disk is full");
+}
+
+describe("a snapshot's file", () => {
+  test("is the one before, wherever a write breaks off, and leaves nothing else", async () => {
+    const path = newFile();
+    const file = new SnapshotFile(path);
+    await file.write(piecesOf("old"));
+    for (let after = 0; after <= 5; after++) {
+      await expect(file.write(breakingOff("newer", after))).rejects.toThrow("the disk is full");
+      expect(await textOf(file)).toBe("old");
+      expect(readdirSync(join(path, ".."))).toEqual(["buckets"]);
+    }
+    await file.write(piecesOf("newer"));
+    expect(await textOf(file)).toBe("newer");
+  });
+
+  test("is readable by its owner alone, whatever stood under the name that it is written to", async () => {
+    const path = newFile();
+    const before = process.umask(0);
+    try {
+      writeFileSync(join(path, "../others"), "of others");
+      symlinkSync("others", `${path}.new`);
+      await new SnapshotFile(path).write(piecesOf("new"));
+    } finally {
+      process.umask(before);
+    }
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(readFileSync(join(path, "../others"), "latin1")).toBe("of others");
+  });
+
+  test("is never written over if another process wrote it, or it was put there meanwhile", async () => {
+    const path = newFile();
+    const [one, other] = [new SnapshotFile(path), new SnapshotFile(path)];
+    await one.write(piecesOf("one"));
+    await expect(other.write(piecesOf("other"))).rejects.toThrow("got another file");
+    expect(await textOf(other)).toBe("one");
+    await other.write(piecesOf("other"));
+    await expect(one.write(piecesOf("one"))).rejects.toThrow("got another file");
+    expect(readFileSync(path, "latin1")).toBe("other");
+  });
+
+  test("that can't be used is kept under nine names, and then stays where it is", async () => {
+    const path = newFile();
+    const file = new SnapshotFile(path);
+    for (let i = 1; i <= 9; i++) {
+      writeFileSync(path, `bad ${i}`);
+      expect(await file.setAside()).toBe(`${path}.refused-${i}`);
+    }
+    writeFileSync(path, "bad 10");
+    await expect(file.setAside()).rejects.toThrow("expected fewer than 9 refused files");
+    expect(readdirSync(join(path, "..")).map((name) => readFileSync(join(path, "..", name), "latin1"))).toEqual(
+      expect.arrayContaining(Array.from({ length: 10 }, (_, i) => `bad ${i + 1}`)),
+    );
+  });
+});
+
+describe("a snapshot's lock", () => {
+  /** Leaves what a process leaves that was killed: a socket that nobody listens on. */
+  async function leaveDead(path: string): Promise<void> {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(`${path}.lock`, resolve));
+    await link(`${path}.lock`, `${path}.kept`);
+    await new Promise((resolve) => server.close(resolve));
+    renameSync(`${path}.kept`, `${path}.lock`);
+  }
+
+  test.each([{ dead: false }, { dead: true }])(
+    "is one process's, of many that take it at once; left by a dead one: $dead",
+    async ({ dead }) => {
+      const path = newFile();
+      for (let round = 0; round < 5; round++) {
+        if (dead) await leaveDead(path);
+        const tries = await Promise.allSettled(Array.from({ length: 20 }, () => SnapshotLock.take(path, 0)));
+        const taken = tries.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+        const refused = tries.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
+        expect(refused.filter((reason) => !(reason instanceof LockHeldError))).toEqual([]);
+        const held = await Promise.all(taken.map((lock) => lock.isHeld()));
+        expect(held.filter(Boolean)).toHaveLength(1);
+        for (const lock of taken) await lock.release();
+        expect(readdirSync(join(path, ".."))).toEqual([]);
+      }
+    },
+  );
+
+  test("is not taken from a holder that says nothing, nor from a file that is no lock", async () => {
+    const path = newFile();
+    const mute = createServer();
+    await new Promise<void>((resolve) => mute.listen(`${path}.lock`, resolve));
+    await expect(SnapshotLock.take(path, 0)).rejects.toThrow("says nothing of itself");
+    await new Promise((resolve) => mute.close(resolve));
+    const lock = await SnapshotLock.take(path, 0);
+    await lock.release();
+  });
+
+  test("that somebody took away is noticed, and taken again", async () => {
+    const path = newFile();
+    const lock = await SnapshotLock.take(path, 0);
+    rmSync(`${path}.lock`);
+    expect(await lock.isHeld()).toBe(false);
+    const other = await SnapshotLock.take(path, 0);
+    expect([await lock.isHeld(), await other.isHeld()]).toEqual([false, true]);
+    await lock.release();
+    expect(await other.isHeld()).toBe(true);
+    await other.release();
+  });
+});
+
+describe("snapshots", () => {
+  const clock = new ManualClock();
+  const limit = makeLimit({ windowSeconds: 86_400 });
+  const log = makeLimit({ algorithm: Algorithm.slidingLog, amount: 10_000, windowSeconds: 86_400 });
+
+  function take(store: MemoryStore, identity: string, of = limit): void {
+    const group = new TakeGroup();
+    fillGroup(group, [{ limit: of, identity }], "", false);
+    store.take(group);
+  }
+
+  function open(file: string, store = new MemoryStore({ clock })) {
+    const lines: string[] = [];
+    const say = (fields: object, message: string) => lines.push(`${message} ${JSON.stringify(fields)}`);
+    const snapshots = new Snapshots({
+      store,
+      clock,
+      file,
+      intervalMs: 3_600_000,
+      log: { info: say, warn: say },
+      onTrouble: () => undefined,
+    });
+    return { store, snapshots, lines };
+  }
+
+  test("say once that none can be written, count each, and go on when one can", async () => {
+    const file = newFile();
+    const { store, snapshots, lines } = open(file);
+    await snapshots.open();
+    take(store, "a");
+    mkdirSync(`${file}.new`);
+    for (let i = 0; i < 3; i++) await snapshots.write();
+    expect([snapshots.status.failed, snapshots.status.written, lines.length]).toEqual([3, 0, 1]);
+    expect(snapshots.status.trouble).toContain(".new");
+    rmSync(`${file}.new`, { recursive: true });
+    await snapshots.write();
+    expect([snapshots.status.trouble, lines.length]).toEqual([undefined, 2]);
+    await snapshots.close(60_000);
+    await store.close();
+  });
+
+  test("of a clock that is set back while the process is away go on, and say so", async () => {
+    const file = newFile();
+    const first = open(file);
+    await first.snapshots.open();
+    take(first.store, "a");
+    await first.snapshots.close(60_000);
+    clock.advanceSeconds(-3_600);
+    const second = open(file);
+    await second.snapshots.open();
+    expect([second.store.bucketCount, second.lines]).toEqual([
+      1,
+      [expect.stringContaining("the clock has stepped back")],
+    ]);
+    await second.snapshots.close(60_000);
+    clock.advanceSeconds(90_000);
+    const third = open(file);
+    await third.snapshots.open();
+    expect([third.store.bucketCount, third.lines]).toEqual([0, [expect.stringContaining('"ended":1')]]);
+    await third.snapshots.close(60_000);
+    await Promise.all([first, second, third].map(({ store }) => store.close()));
+  });
+
+  test("never move a folder that bears the file's name", async () => {
+    const file = newFile();
+    mkdirSync(file);
+    const { snapshots, store } = open(file);
+    await snapshots.open();
+    await snapshots.close(60_000);
+    expect(snapshots.status).toMatchObject({
+      written: 0,
+      trouble: "expected a file, got a folder or a device of that name",
+    });
+    expect(readdirSync(join(file, ".."))).toEqual(["buckets"]);
+    await store.close();
+  });
+
+  test("hold no turn for more than 5 ms, with a hundred thousand buckets and with pages of the longest logs", async () => {
+    const file = newFile();
+    const { store, snapshots } = open(file);
+    await snapshots.open();
+    for (let entry = 0; entry < 250; entry++) {
+      clock.advanceSeconds(entry < 128 ? 1 : 700);
+      for (let i = 0; i < 500; i++) take(store, `${i}`, log);
+    }
+    for (let i = 0; i < 100_000; i++) take(store, `${i}`);
+    expect(await quickestTurn(() => snapshots.write())).toBeLessThan(5);
+    await snapshots.close(60_000);
+    const read = async () => {
+      const next = open(file);
+      await next.snapshots.open();
+      expect(next.store.bucketCount).toBe(store.bucketCount);
+      await next.snapshots.abandon();
+      await next.store.close();
+    };
+    expect(await quickestTurn(read)).toBeLessThan(5);
+    await store.close();
+  });
+});
+
+/** The longest turn of the event loop while `work` runs; the least of several tries, up to one below 5 ms. */
+async function quickestTurn(work: () => Promise<void>): Promise<number> {
+  let leastMs = Number.POSITIVE_INFINITY;
+  for (let tries = 0; tries < 20 && leastMs >= 5; tries++) {
+    const watch = new TurnWatch();
+    await work();
+    leastMs = Math.min(leastMs, watch.stop());
+  }
+  return leastMs;
+}
