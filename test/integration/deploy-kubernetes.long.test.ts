@@ -229,7 +229,7 @@ describe.each(SETUPS)("the set-up %s", (setup) => {
     expect(settings.warnings).toEqual([]);
     expect(settings.backendType).toBe(setup === "memory" || setup === "postgres" ? setup : "redis");
     const { terminationGracePeriodSeconds } = headgateOf(setup).spec.template.spec;
-    const longestMs = settings.shutdownDelayMs + 2 * settings.shutdownGraceMs;
+    const longestMs = settings.shutdownDelayMs + 3 * settings.shutdownGraceMs;
     expect(terminationGracePeriodSeconds * 1_000).toBeGreaterThan(longestMs);
   });
 
@@ -269,6 +269,27 @@ describe("the set-ups among each other", () => {
         // Of a core: the same as a share of what is requested would be a few percent of what a process can do.
         metrics: [{ resource: { name: "cpu", target: { type: "AverageValue", averageValue: "700m" } } }],
       });
+    }
+  });
+
+  test("memory keeps its counts on a volume that no two pods write to, the others keep none", () => {
+    const { strategy, template } = headgateOf("memory").spec as unknown as {
+      readonly strategy: object;
+      readonly template: { readonly spec: { readonly volumes: readonly object[] } };
+    };
+    expect(strategy).toEqual({ type: "Recreate" });
+    const mount = containerOf(headgateOf("memory")).volumeMounts.find(({ name }) => name === "buckets");
+    expect(settingsOf("memory").memorySnapshot).toBe(`${mount?.mountPath}/buckets`);
+    expect(template.spec.volumes).toContainEqual({
+      name: "buckets",
+      persistentVolumeClaim: { claimName: "headgate-buckets" },
+    });
+    expect(named(objectsOf("memory"), "PersistentVolumeClaim", "headgate-buckets")?.spec).toMatchObject({
+      accessModes: ["ReadWriteOnce"],
+    });
+    for (const setup of SHARED) {
+      expect(objectsOf(setup).filter(({ kind }) => kind === "PersistentVolumeClaim")).toEqual([]);
+      expect(settingsOf(setup).memorySnapshot).toBeUndefined();
     }
   });
 
@@ -423,6 +444,11 @@ describe("the chart", () => {
       name: "a port that probes and Services would not know",
       args: ["--set-string", "settings.PORT=80"],
       says: /PORT/,
+    },
+    {
+      name: "a snapshot in a place that no volume is mounted to",
+      args: ["--set-string", "settings.MEMORY_SNAPSHOT=/tmp/buckets"],
+      says: /MEMORY_SNAPSHOT/,
     },
     { name: "a setting that is no text", args: ["--set", "settings.BUCKETS_MAX=5"], says: /want string/ },
     { name: "a rule file that Headgate would not read", args: ["--set-string", "rules.edge=x"], says: /rules/ },

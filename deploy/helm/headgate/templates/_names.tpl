@@ -37,6 +37,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- .Values.existingRules | default (printf "%s-rules" (include "headgate.name" .)) -}}
 {{- end -}}
 
+{{/* Whether counts are kept on a volume. */}}
+{{- define "headgate.keepsSnapshot" -}}
+{{- if and (eq .Values.store "memory") .Values.snapshot.enabled -}}true{{- end -}}
+{{- end -}}
+
 {{/* Whether a Secret is mounted as files. */}}
 {{- define "headgate.mountsSecret" -}}
 {{- if and (eq .Values.store "redis") (or .Values.redis.secretKeys.auth .Values.redis.secretKeys.ca) -}}true{{- end -}}
