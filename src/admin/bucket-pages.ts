@@ -83,7 +83,7 @@ function identityView({ descriptor, limit, bucketKey }: BucketReport): BucketVie
     descriptor: descriptor ?? "global_limit",
     rule: textOf(limit.id),
     path: textOf(limit.path),
-    name: limit.name,
+    name: textOf(limit.readableName),
     algorithm: limit.isCounter ? "counter" : ALGORITHM_NAMES[limit.algorithm],
     amount: limit.amount,
     burst: limit.burst,

@@ -182,7 +182,7 @@ function limitText(limit: Limit): string {
 function ownText(limit: Limit, rule?: Rule): string {
   const parts = [`algorithm: ${ALGORITHM_NAMES[limit.algorithm]}`, `window: ${limit.windowSeconds}s`];
   if (limit.burst !== limit.amount) parts.push(`burst: ${limit.burst}`);
-  if (limit.name !== "") parts.push(`name: ${visible(limit.name)}`);
+  if (limit.readableName !== "") parts.push(`name: ${visible(textOf(limit.readableName))}`);
   if (rule?.isPostPaid === true) parts.push("post_paid: true");
   return parts.map((part) => `, ${part}`).join("");
 }

@@ -104,6 +104,7 @@ const LIMIT: Limit = {
   shownAmount: 1,
   shownUnit: Unit.second,
   name: "",
+  readableName: "",
   id: "warm-up",
   path: "warm-up",
   keySuffix: limitKeySuffix(Algorithm.tokenBucket, 1, ""),

@@ -64,6 +64,8 @@ export interface Limit {
   readonly shownUnit: Unit;
   /** The limit's name; empty if it has none. Only characters that are safe in headers. */
   readonly name: string;
+  /** The name; if there is none, words made of a gateway's keys (rules/gateway-name.ts), or nothing. One-byte. For reading alone. */
+  readonly readableName: string;
   /** Unique in the rule set, stable over edits of the numbers: domain, path of the rule, and the name if it has one. One-byte. */
   readonly id: string;
   /** Path of the rule in its domain, such as `plan=enterprise/api_key`; empty for the global limit. */

@@ -216,7 +216,7 @@ export class TakeFiller {
     const path = valuePath(rules, descriptor, this.#matched);
     for (let i = firstTake; i < call.group.size; i++) {
       const take = call.group.takes[i] as Take;
-      take.stats = this.#options.statsBook.statsOfValues(take.limit.stats, rules.domain, path, take.limit.name);
+      take.stats = this.#options.statsBook.statsOfValues(take.limit.stats, rules.domain, path, take.limit.readableName);
     }
   }
 

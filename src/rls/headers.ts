@@ -89,8 +89,8 @@ function addStructured(decision: Decision, shown: Shown): void {
   decision.addHeader("RateLimit", `${name};${STRUCTURED.left}=${shown.remaining}${seconds}`);
 }
 
-/** The limit's name, else its rule's path, as a quoted string of RFC 9651 with nothing left to escape. */
+/** The limit's name, or words for a gateway's, else its rule's path, as a quoted string of RFC 9651 with nothing left to escape. */
 function policyName(limit: Limit): string {
-  const text = limit.name !== "" ? limit.name : limit.path !== "" ? limit.path : "global";
+  const text = limit.readableName !== "" ? limit.readableName : limit.path !== "" ? limit.path : "global";
   return `"${text.replace(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "_")}"`;
 }

@@ -124,6 +124,8 @@ function sourceOf(call: LimitCall, take: Take | undefined): string {
 function fieldsOf(take: Take): Record<string, unknown> {
   return {
     rule: textOf(take.limit.id),
+    // A name that a rule gives stands in its id.
+    ...(take.limit.name === take.limit.readableName ? {} : { name: textOf(take.limit.readableName) }),
     path: take.descriptor === GLOBAL_DESCRIPTOR ? "global_limit" : textOf(take.limit.path),
     algorithm: ALGORITHM_NAMES[take.limit.algorithm],
     remaining: take.remaining,

@@ -35,6 +35,8 @@ export interface LimitOwner {
   readonly path: string;
   /** Elements of the reference's stat key, one per level. */
   readonly statPath: readonly string[];
+  /** What stands for the name of a limit that has none, for reading alone. */
+  readonly readableName: string;
   readonly onStoreFailure: OnStoreFailure | undefined;
   /** True if the limits need a label each, because there may be several. */
   readonly isList: boolean;
@@ -73,6 +75,7 @@ export class LimitBuilder {
       shownAmount: draft.amount,
       shownUnit: unit,
       name,
+      readableName: name === "" ? owner.readableName : name,
       id: this.#uniqueId(idOf(owner, label)),
       path: owner.path,
       keySuffix: limitKeySuffix(algorithm, keySeconds, name),
@@ -81,7 +84,7 @@ export class LimitBuilder {
       onStoreFailure: draft.onStoreFailure ?? owner.onStoreFailure ?? defaultOnStoreFailure ?? OnStoreFailure.allow,
       sync: draft.sync,
       replaces: draft.replaces.map((replaced) => this.#names.safe(replaced.name)),
-      stats: statsBook.statsOf(owner.domain, owner.statPath, label),
+      stats: statsBook.statsOf(owner.domain, owner.statPath, label === "" ? owner.readableName : label),
     };
   }
 

@@ -7,6 +7,7 @@ import { limitKeySuffix } from "./bucket-key.ts";
 import type { LimitBuilder, LimitOwner } from "./build-limit.ts";
 import { buildCompositeIndex } from "./composite.ts";
 import type { LimitDraft, PatternDraft, RuleDraft } from "./draft.ts";
+import { gatewayName, type NamedEntry } from "./gateway-name.ts";
 import type { SafeNames } from "./names.ts";
 import { isInResource } from "./place.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
@@ -35,6 +36,8 @@ export interface DomainContext {
 interface Parent {
   readonly path: string;
   readonly statPath: readonly string[];
+  /** The entries that lead to a control plane's rules; empty for those of files. */
+  readonly entries: readonly NamedEntry[];
   readonly hashesValues: boolean;
 }
 
@@ -47,7 +50,7 @@ export function countRules(drafts: readonly RuleDraft[]): number {
 
 /** The root level of a domain, a rule per step. The drafts must come to at most RULES_MAX rules. */
 export function* buildRoot(drafts: readonly RuleDraft[], context: DomainContext): LongWork<Level> {
-  return yield* buildLevel(drafts, { path: "", statPath: [], hashesValues: false }, context);
+  return yield* buildLevel(drafts, { path: "", statPath: [], entries: [], hashesValues: false }, context);
 }
 
 interface MutableKeyRules {
@@ -147,12 +150,14 @@ function* buildRule(
   const pathElement = visible(text === "" || isTwice ? draft.key : `${draft.key}=${text}`);
   const path = parent.path === "" ? pathElement : `${parent.path}/${pathElement}`;
   const statPath = [...parent.statPath, text === "" ? draft.key : `${draft.key}_${text}`];
+  const entries = isInResource(draft.at) ? [...parent.entries, { key: draft.key, value: text }] : [];
   const hashesValues = draft.hashesValues || parent.hashesValues;
   if (hashesValues) context.hasHashedValues = true;
   const owner = {
     domain: context.domain,
     path,
     statPath,
+    readableName: draft.limits.limits.length === 0 ? "" : visible(gatewayName(entries)),
     onStoreFailure: draft.onStoreFailure,
     isList: draft.limits.isList,
     isOwnKind: draft.limits.isList || draft.isPostPaid || draft.cost !== undefined || hashesValues,
@@ -182,7 +187,7 @@ function* buildRule(
     children:
       draft.children.length === 0
         ? undefined
-        : yield* buildLevel(draft.children, { path, statPath, hashesValues }, context),
+        : yield* buildLevel(draft.children, { path, statPath, entries, hashesValues }, context),
   };
 }
 

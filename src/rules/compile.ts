@@ -150,6 +150,7 @@ function buildGlobalLimit(
     domain: context.domain,
     path: "",
     statPath: [],
+    readableName: "",
     onStoreFailure: undefined,
     isList: false,
     isOwnKind: true,

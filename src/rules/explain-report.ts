@@ -32,6 +32,7 @@ export interface EntryReport {
 /** A limit that the descriptor pays. */
 export interface LimitReport {
   readonly id: string;
+  /** Of a limit of a gateway, which has none, words made of its path. */
   readonly name: string;
   readonly algorithm: string;
   readonly amount: number;

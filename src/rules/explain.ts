@@ -254,7 +254,7 @@ function reached(rule: Rule | undefined): Ending {
 function limitReport(limit: Limit, bucketKey: string, isReplaced: boolean): LimitReport {
   return {
     id: textOf(limit.id),
-    name: limit.name,
+    name: textOf(limit.readableName),
     algorithm: ALGORITHM_NAMES[limit.algorithm],
     amount: limit.amount,
     burst: limit.burst,

@@ -22,6 +22,7 @@ export function makeLimit(overrides: Partial<Limit> = {}): Limit {
     shownAmount: amount,
     shownUnit: windowSeconds === 1 ? Unit.second : Unit.unknown,
     name,
+    readableName: name,
     id: `test/${ALGORITHM_NAMES[algorithm]}`,
     path: "test",
     keySuffix: limitKeySuffix(algorithm, windowSeconds, name),

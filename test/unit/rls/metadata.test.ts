@@ -2,9 +2,12 @@
 
 import { expect, test } from "vitest";
 import { encodeDecision } from "../../../src/rls/codec.ts";
+import { addHeaders } from "../../../src/rls/headers.ts";
 import { addMetadata } from "../../../src/rls/metadata.ts";
 import { WireWriter } from "../../../src/rls/wire-writer.ts";
+import { compileRules } from "../../../src/rules/compile.ts";
 import { LimiterRig } from "../../support/limiter-rig.ts";
+import { resourceFile } from "../../support/resources.ts";
 
 const RULES = `
 domain: edge
@@ -40,6 +43,24 @@ test("a refusal after some time tells the time that is left then", () => {
   const passed = Number(first.metadata?.reset_seconds) - Number(later.metadata?.reset_seconds);
   expect([19, 20]).toContain(passed);
   expect(later.bytes).not.toBe(first.bytes);
+});
+
+test("a gateway's limit, which has no name, is told of in words, in headers too", () => {
+  const rig = new LimiterRig("domain: none");
+  const route = "httproute/default/shop/rule/0/match/0/shop_example_com";
+  const rate_limit = { unit: "HOUR", requests_per_unit: 0 };
+  const descriptors = [{ key: route, value: route, descriptors: [{ key: "rule-0-match-0", rate_limit }] }];
+  const resource = resourceFile({ name: "edge", domain: "edge", descriptors });
+  const { ruleSet } = compileRules([resource], { statsBook: rig.statsBook });
+  if (ruleSet !== undefined) rig.limiter.useRules(ruleSet);
+  const call = rig.begin([{ entries: { [route]: route, "rule-0-match-0": "ann" } }], 0, "edge");
+  rig.limiter.decide(call, Number.POSITIVE_INFINITY);
+  addMetadata(call, "notable");
+  const name = "route default/shop shop.example.com, rule 0, each value of match 0";
+  expect(call.decision.metadata).toMatchObject({ name, rule: `edge/${route}/rule-0-match-0` });
+  const names = { limitHeader: "l", remainingHeader: "r", resetHeader: "s" };
+  addHeaders(call, { dialects: ["structured"], ...names });
+  expect(call.decision.headers[0]).toMatchObject({ key: "RateLimit-Policy", value: `"${name}";q=0;w=3600` });
 });
 
 test("limits and kinds of refusal do not share what is remembered", () => {
