@@ -15,14 +15,14 @@ $$;
 --             many of the keys are its own. The order of limits and keys is the same in all calls, so that none wait for
 --             each other in a circle.
 -- injected_us time in microseconds, or 0 for the server's own
--- wait_ms     how long it waits for a row that somebody else holds: then the call fails with 55P03, unpaid
 -- reply       a row without key that has the time in at_us; then a row per bucket that was paid, as it stands now
 -- state       as each algorithm's file says
 -- lifetime    as take_all writes it, or longer by up to a tick of the limit and 17 s; not cut at ten years
--- Time is read before rows are waited for, and a bucket may be paid by a later call meanwhile: that is time that steps back,
--- which grants nothing. If a take has become too late in the meantime all fails with 40001, to be made again.
+-- Waits for rows that somebody else holds, up to lock_timeout: then the call fails with 55P03, and nothing is paid. Time is
+-- read before that, and a later call may have paid a bucket meanwhile: that is time that steps back, which grants nothing.
+-- If a take has become too late in the meantime all fails with 40001, to be made again.
 CREATE OR REPLACE FUNCTION take_each_v1(
-  keys text[], costs bigint[], latest_us bigint[], limits bigint[], injected_us bigint, wait_ms bigint
+  keys text[], costs bigint[], latest_us bigint[], limits bigint[], injected_us bigint
 )
 RETURNS TABLE (bucket_key text, at_us bigint, used bigint, previous bigint) LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_column
@@ -36,37 +36,41 @@ DECLARE
   product_max CONSTANT bigint := 4611686018427387904;
   lifetime_min_us CONSTANT bigint := 1000;
   grain_us CONSTANT bigint := 16777216; -- as write_buckets rounds
-  quick_us CONSTANT bigint := 1000; -- a call that takes no longer has waited for nobody
+  quick_us CONSTANT bigint := 2000; -- what a full call takes that waits for nobody
   now_us bigint := injected_us;
+  own_keys text[] := keys; own_costs bigint[] := costs; own_latest_us bigint[] := latest_us; -- those of the limit
+  first int := 1;
+  next int;
   algorithm bigint; amount bigint; burst bigint; tick_us bigint;
-  first int := 1; -- of the limit's keys
-  last int;
-  burst_micros bigint; refill bigint; ticks_max bigint;
-  window_us bigint; start_us bigint; end_us bigint; shares bigint;
+  burst_micros bigint; refill bigint; ticks_max bigint; soonest_us bigint; rounding_us bigint;
+  window_us bigint; start_us bigint; shares bigint;
   -- States dated otherwise are left to take_all.
   earliest_at bigint; latest_at bigint;
 BEGIN
-  PERFORM set_config('lock_timeout', wait_ms::text, true);
-  IF now_us = 0 THEN now_us := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint; END IF;
+  IF now_us = 0 THEN now_us := extract(epoch FROM clock_timestamp()) * micros; END IF;
   at_us := now_us;
   RETURN NEXT;
   FOR l IN 1 .. cardinality(limits) BY fields LOOP
     algorithm := limits[l]; amount := limits[l + 1]; burst := limits[l + 2]; tick_us := limits[l + 3];
-    last := first + limits[l + 4] - 1;
+    IF cardinality(limits) > fields THEN
+      next := first + limits[l + 4];
+      own_keys := keys[first:next - 1]; own_costs := costs[first:next - 1]; own_latest_us := latest_us[first:next - 1];
+      first := next;
+    END IF;
+    soonest_us := now_us + lifetime_min_us;
     latest_at := now_us + least(tick_us, 10) * micros;
     IF algorithm = token_bucket THEN
       burst_micros := burst * micros;
       -- A bucket that never refills is kept for a window since its last payment.
       refill := greatest(amount, 1);
-      ticks_max := CASE amount WHEN 0 THEN micros - 1 ELSE exact_max / tick_us END;
+      ticks_max := CASE amount WHEN 0 THEN micros ELSE exact_max / tick_us END;
+      rounding_us := tick_us + grain_us;
       earliest_at := greatest(0, now_us - product_max / refill);
       RETURN QUERY
       INSERT INTO bucket AS b
-      SELECT asked.bucket_key, now_us, asked.cost * micros, 0, (greatest(
-          now_us + (least(asked.cost * micros / refill, ticks_max) + 1) * tick_us,
-          now_us + lifetime_min_us
-        ) / grain_us + 1) * grain_us
-      FROM unnest(keys[first:last], costs[first:last], latest_us[first:last]) asked (bucket_key, cost, latest_us)
+      SELECT asked.bucket_key, now_us, asked.cost * micros, 0,
+        greatest(least(asked.cost * micros / refill, ticks_max) * tick_us + tick_us + now_us, soonest_us) / grain_us * grain_us + grain_us
+      FROM unnest(own_keys, own_costs, own_latest_us) asked (bucket_key, cost, latest_us)
       WHERE asked.cost <= burst AND asked.latest_us >= now_us
       ON CONFLICT (bucket_key) DO UPDATE SET
         at_us = CASE
@@ -78,17 +82,13 @@ BEGIN
           ELSE b.used - greatest(now_us - b.at_us, 0) / tick_us * amount + excluded.used
         END,
         previous = 0,
-        expires_us = CASE
-          -- A bucket that is dated ahead is kept a grain longer, which is more than it can be ahead.
-          WHEN amount = 0 OR b.used <= earned_v1(b.at_us, now_us, amount, tick_us)
-            THEN excluded.expires_us + CASE WHEN b.at_us > now_us THEN grain_us ELSE 0 END
-          ELSE (greatest(
-              b.at_us + (least((b.used + excluded.used) / refill, ticks_max) + 1) * tick_us,
-              now_us + lifetime_min_us
-            ) / grain_us + 1) * grain_us
-        END
+        -- The later of: when a new bucket would have paid this off, when the old debt and this are paid off together.
+        expires_us = greatest(
+          excluded.expires_us,
+          (least((b.used + excluded.used) / refill, ticks_max) * tick_us + b.at_us + rounding_us) / grain_us * grain_us
+        )
       WHERE CASE WHEN b.at_us BETWEEN earliest_at AND latest_at AND b.used BETWEEN 0 AND exact_max
-        THEN greatest(0, b.used - earned_v1(b.at_us, now_us, amount, tick_us)) + excluded.used <= burst_micros
+        THEN b.used - earned_v1(b.at_us, now_us, amount, tick_us) <= burst_micros - excluded.used
         ELSE false
       END
       RETURNING b.bucket_key, b.at_us, b.used, b.previous;
@@ -96,11 +96,10 @@ BEGIN
       window_us := tick_us * micros;
       start_us := now_us - now_us % window_us;
       shares := micros - (now_us - start_us) / tick_us; -- of the previous window, in millionths
-      end_us := start_us + 2 * window_us;
       RETURN QUERY
       INSERT INTO bucket AS b
-      SELECT asked.bucket_key, start_us, asked.cost, 0, (end_us / grain_us + 1) * grain_us
-      FROM unnest(keys[first:last], costs[first:last], latest_us[first:last]) asked (bucket_key, cost, latest_us)
+      SELECT asked.bucket_key, start_us, asked.cost, 0, (start_us + 2 * window_us) / grain_us * grain_us + grain_us
+      FROM unnest(own_keys, own_costs, own_latest_us) asked (bucket_key, cost, latest_us)
       WHERE asked.cost <= amount AND asked.latest_us >= now_us
       ON CONFLICT (bucket_key) DO UPDATE SET
         at_us = greatest(b.at_us, start_us),
@@ -111,7 +110,7 @@ BEGIN
           ELSE 0
         END,
         expires_us = CASE
-          WHEN b.at_us > start_us THEN ((b.at_us + 2 * window_us) / grain_us + 1) * grain_us
+          WHEN b.at_us > start_us THEN (b.at_us + 2 * window_us) / grain_us * grain_us + grain_us
           ELSE excluded.expires_us
         END
       WHERE CASE WHEN b.at_us BETWEEN 0 AND latest_at AND b.at_us % window_us = 0
@@ -128,18 +127,17 @@ BEGIN
     ELSE
       window_us := tick_us * micros;
       start_us := now_us - now_us % window_us;
-      end_us := greatest(start_us + window_us, now_us + lifetime_min_us);
       RETURN QUERY
       INSERT INTO bucket AS b
-      SELECT asked.bucket_key, start_us, asked.cost, 0, (end_us / grain_us + 1) * grain_us
-      FROM unnest(keys[first:last], costs[first:last], latest_us[first:last]) asked (bucket_key, cost, latest_us)
+      SELECT asked.bucket_key, start_us, asked.cost, 0, greatest(start_us + window_us, soonest_us) / grain_us * grain_us + grain_us
+      FROM unnest(own_keys, own_costs, own_latest_us) asked (bucket_key, cost, latest_us)
       WHERE asked.cost <= amount AND asked.latest_us >= now_us
       ON CONFLICT (bucket_key) DO UPDATE SET
         at_us = greatest(b.at_us, start_us),
         used = CASE WHEN b.at_us >= start_us THEN b.used ELSE 0 END + excluded.used,
         previous = 0,
         expires_us = CASE
-          WHEN b.at_us > start_us THEN ((b.at_us + window_us) / grain_us + 1) * grain_us
+          WHEN b.at_us > start_us THEN (b.at_us + window_us) / grain_us * grain_us + grain_us
           ELSE excluded.expires_us
         END
       WHERE CASE WHEN b.at_us BETWEEN 0 AND latest_at AND b.at_us % window_us = 0 AND b.used BETWEEN 0 AND amount_max
@@ -148,7 +146,6 @@ BEGIN
       END
       RETURNING b.bucket_key, b.at_us, b.used, b.previous;
     END IF;
-    first := last + 1;
   END LOOP;
   IF injected_us = 0 AND extract(epoch FROM clock_timestamp()) * micros > now_us + quick_us AND EXISTS (
     SELECT FROM unnest(latest_us) asked (latest_us)

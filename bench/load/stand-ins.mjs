@@ -68,7 +68,7 @@ export async function openUpdates(port) {
   return {
     handle(message, _deadlineUs, reply) {
       if (waiting.length === 0) setImmediate(() => void send());
-      waiting.push({ name: textOf(message), reply });
+      waiting.push({ name: `edge_tenant_${textOf(message)}`, reply });
     },
   };
 }

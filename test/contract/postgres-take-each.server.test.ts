@@ -18,7 +18,6 @@ const KEYS = ["four", "one", "three", "two"];
 const GRAIN_US = 16_777_216;
 /** Lifetimes end at ten years, and the two functions count those from different moments: what lives for nine is not compared. */
 const LONG_US = START_US + 9 * 365 * 86_400 * 1_000_000;
-const WAIT_MS = "1000";
 
 let server: PostgresServer;
 let harness: StoreHarness;
@@ -102,13 +101,12 @@ async function takeEach(
   nowUs: number,
 ) {
   const sorted = [...asked].sort((a, b) => (places[a.key] ?? 0) - (places[b.key] ?? 0) || a.key - b.key);
-  const rows = await server.query("SELECT * FROM take_each_v1($1, $2, $3, $4, $5, $6)", [
+  const rows = await server.query("SELECT * FROM take_each_v1($1, $2, $3, $4, $5)", [
     array(sorted.map(({ key }) => prefix + KEYS[key])),
     array(sorted.map(({ cost }) => cost)),
     array(sorted.map(({ lateByUs }) => (lateByUs === undefined ? Number.MAX_SAFE_INTEGER : nowUs - lateByUs))),
     array(limits.flatMap((limit, at) => [...limitRow(limit), sorted.filter(({ key }) => places[key] === at).length])),
     nowUs,
-    WAIT_MS,
   ]);
   expect(rows[0]).toMatchObject({ bucket_key: null, at_us: String(nowUs) });
   return new Map(rows.slice(1).map((row) => [KEYS.indexOf(String(row.bucket_key).slice(prefix.length)), row]));
@@ -204,9 +202,9 @@ test("calls of plain takes pay the same by either function, and leave the same r
     ),
     { numRuns: runs(100) },
   );
-  // The generator has to reach what it is for, and take_each has to pay nearly all that can be paid.
+  // The generator has to reach what it is for, and take_each has to pay most of what can be paid.
   for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(0);
-  expect(seen.left).toBeLessThan(seen.paid / 5);
+  expect(seen.left).toBeLessThan(seen.paid / 2);
 });
 
 test.each([

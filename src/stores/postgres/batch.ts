@@ -11,7 +11,7 @@ import type { Link } from "./link.ts";
 /** Bounds of one call, so that its rows are held for two or three milliseconds at most. A larger group travels alone. */
 const BATCH_TAKES_MAX = 64;
 /** The same for plain takes, which cost a fifth. */
-const PLAIN_TAKES_MAX = 128;
+const PLAIN_TAKES_MAX = 256;
 /** What a take on a sliding log counts as, which may have some 250 entries to look at or to drop. */
 const LOG_WEIGHT = 8;
 

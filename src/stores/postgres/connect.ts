@@ -30,6 +30,7 @@ export interface SessionSettings {
   readonly waitsForDisk: boolean;
   /** True: every call is one SERIALIZABLE transaction; false: READ COMMITTED, with rows locked by the functions. */
   readonly isSerializable: boolean;
+  /** How long a statement waits for a row or a table that somebody holds, unless it says otherwise. */
   readonly lockTimeoutMs: number;
   readonly statementTimeoutMs: number;
 }

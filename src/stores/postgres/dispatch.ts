@@ -31,8 +31,8 @@ const PAUSE_MS = 1;
 interface DispatchOptions extends Pick<CompleteOptions, "clock" | "injectedTime" | "observer"> {
   readonly intake: Intake<PostgresBatch>;
   readonly isSerializable: boolean;
-  /** How long a call of plain takes waits for a row that somebody else holds. */
-  readonly plainWaitMs: number;
+  /** How long a call waits for rows that others hold, one of plain takes excepted. */
+  readonly lockTimeoutMs: number;
   /** A connection that a statement can be sent over now. */
   readonly freeLink: () => Link | undefined;
   readonly describe: (error: unknown) => string;
@@ -95,18 +95,18 @@ export class Dispatch {
 
   /** Resolves to the reply; undefined if what came is none. */
   async #call(batch: PostgresBatch, connection: PostgresConnection): Promise<ReplyReader | undefined> {
-    const { clock, injectedTime, isSerializable, plainWaitMs, intake } = this.#options;
+    const { clock, injectedTime, isSerializable, lockTimeoutMs, intake } = this.#options;
     batch.attempts++;
     batch.sentUs = clock.nowUs();
     const timeUs = String(injectedTime?.nowUs() ?? 0);
     const takes = batch.plainTakes(intake.settler.latestOf);
     const each = takes && takeEachArguments(takes);
     if (takes !== undefined && each !== undefined) {
-      const rows = await connection.query({ ...TAKE_EACH, values: [...each, timeUs, String(plainWaitMs)] });
+      const rows = await connection.query({ ...TAKE_EACH, values: [...each, timeUs] });
       return readTakeEach(batch, takes, rows);
     }
     const { keys, limits, groups } = batch.encode(intake.settler.latestOf);
-    const values = [keys, timeUs, limits, groups, String(!isSerializable), String(batch.waits)];
+    const values = [keys, timeUs, limits, groups, String(!isSerializable), String(batch.waits), String(lockTimeoutMs)];
     const rows = await connection.query({ ...TAKE_ALL, values });
     return readReply(batch, rows[0]?.[0]);
   }

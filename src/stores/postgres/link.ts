@@ -13,14 +13,18 @@ const TIME_PINGS = 3;
 /** A migration waits for those of other processes. */
 const MIGRATION_MS_MAX = 60_000;
 
-/** Names and texts of the two statements that takes are: any batch, and one of plain takes. */
+/**
+ * Names and texts of the two statements that takes are: any batch, whose last value is how long it waits for rows, in
+ * milliseconds; and a batch of plain takes, which waits as long as the session says.
+ */
 export const TAKE_ALL = {
   name: "take_all_v3",
-  text: "SELECT take_all_v3($1::text[], $2::bigint, $3::bigint[], $4::bigint[], $5::boolean, $6::boolean)",
+  text: `SELECT take_all_v3($1::text[], $2::bigint, $3::bigint[], $4::bigint[], $5::boolean, $6::boolean)
+    FROM set_config('lock_timeout', $7, true)`,
 } as const;
 export const TAKE_EACH = {
   name: "take_each_v1",
-  text: "SELECT * FROM take_each_v1($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint, $6::bigint)",
+  text: "SELECT * FROM take_each_v1($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint)",
 } as const;
 
 export interface LinkOptions {
@@ -157,17 +161,10 @@ export class Link {
       serverTime.observe({ sentUs, serverUs: Number(row?.[0]), receivedUs: clock.nowUs() });
     }
     const key = `{"${selfTestKey}"}`;
-    const each = [
-      key,
-      "{1}",
-      `{${Number.MAX_SAFE_INTEGER}}`,
-      "{2,1000000,1000000,1,1}",
-      "0",
-      String(session.lockTimeoutMs),
-    ];
+    const each = [key, "{1}", `{${Number.MAX_SAFE_INTEGER}}`, "{2,1000000,1000000,1,1}", "0"];
     await connection.query({ ...TAKE_EACH, values: each });
-    const locks = String(!session.isSerializable);
-    const values = [key, "0", "{2,1000000,1000000,1,1000000}", "{1,0,0,1,1,0,0,0,1,0}", locks, "true"];
+    const modes = [String(!session.isSerializable), "true", String(session.lockTimeoutMs)];
+    const values = [key, "0", "{2,1000000,1000000,1,1000000}", "{1,0,0,1,1,0,0,0,1,0}", ...modes];
     await connection.query({ ...TAKE_ALL, values });
   }
 }

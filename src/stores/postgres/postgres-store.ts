@@ -90,15 +90,18 @@ export class PostgresBackend implements Backend {
       },
       laneOfReceipts: (lane) => (lane === Lane.plain ? Lane.free : lane),
     });
-    this.#links = Array.from({ length: options.connections ?? CONNECTIONS }, () =>
-      this.#newLink({
+    const length = options.connections ?? CONNECTIONS;
+    // All connections that meet the same held row, one after another, wait no longer than a call that waits for it.
+    const plainWaitMs = Math.max(LITTLE_MS, Math.floor(this.#lockTimeoutMs / length));
+    this.#links = Array.from({ length }, () =>
+      this.#newLink(plainWaitMs, {
         onUp: () => this.#intake.onUp(),
         // In the next turn, so that takes of what was just answered join in.
         onFree: () => this.#intake.schedule(),
         onLost: (link) => this.#onLost(link),
       }),
     );
-    this.#asideLink = this.#newLink({
+    this.#asideLink = this.#newLink(this.#lockTimeoutMs, {
       onUp: onAsideUp,
       onFree: () => undefined,
       onLost: () => undefined,
@@ -107,7 +110,7 @@ export class PostgresBackend implements Backend {
       ...this.#complete,
       intake: this.#intake,
       isSerializable: options.isolation === "serializable",
-      plainWaitMs: Math.max(LITTLE_MS, Math.floor(this.#lockTimeoutMs / this.#links.length)),
+      lockTimeoutMs: this.#lockTimeoutMs,
       freeLink: () => this.#freeLink(),
       serverName,
       describe: (error) => describeTrouble(error, options.target),
@@ -162,14 +165,14 @@ export class PostgresBackend implements Backend {
     this.#intake.end();
   }
 
-  #newLink(events: Pick<LinkOptions, "onUp" | "onFree" | "onLost">): Link {
+  #newLink(lockTimeoutMs: number, events: Pick<LinkOptions, "onUp" | "onFree" | "onLost">): Link {
     const { target, schema = "headgate", keyPrefix = "", unlogged, waitsForDisk = false, isolation } = this.#options;
     const { clock, silenceUsMax } = this.#complete;
     const session: SessionSettings = {
       schema,
       waitsForDisk,
       isSerializable: isolation === "serializable",
-      lockTimeoutMs: this.#lockTimeoutMs,
+      lockTimeoutMs,
       statementTimeoutMs: silenceUsMax / MICROS_PER_MILLI,
     };
     return new Link({
