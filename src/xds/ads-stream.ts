@@ -54,9 +54,17 @@ interface StreamRequest {
   readonly refusal: string | undefined;
 }
 
-/** grpc-go sends away who pings more often than every five minutes, unless its server says otherwise. */
-const PING_EVERY_MS = 310_000;
-const PING_ANSWER_MS = 20_000;
+/** How a peer is found that is gone without a word: it leaves a ping unanswered. */
+interface Pings {
+  readonly everyMs: number;
+  readonly answerMs: number;
+}
+
+/**
+ * grpc-go sends away who pings more often than every five minutes, unless its server says otherwise, as those of gateways do
+ * not. So a peer that is silent is found after five and a half minutes at most.
+ */
+export const PINGS: Pings = { everyMs: 310_000, answerMs: 20_000 };
 /** How long a connection may take until it stands. */
 const CONNECT_MS_MAX = 20_000;
 /** How much of a refusal is told: the whole of a large set's would be longer than servers read. */
@@ -73,11 +81,11 @@ export class AdsStream {
   #connectTimer: NodeJS.Timeout | undefined;
   #isEnded = false;
 
-  constructor(plane: ControlPlane, listener: StreamListener) {
+  constructor(plane: ControlPlane, listener: StreamListener, pings = PINGS) {
     this.#plane = plane;
     this.#listener = listener;
     try {
-      this.#begin();
+      this.#begin(pings);
     } catch (cause) {
       // A certificate that can't be read, a target that makes no sense. Told later, as every other end.
       const why = cause instanceof Error ? cause.message : String(cause);
@@ -110,9 +118,9 @@ export class AdsStream {
     this.#client?.close();
   }
 
-  #begin(): void {
+  #begin(pings: Pings): void {
     const { url, headers } = this.#plane;
-    const client = new Client(url, credentialsOf(this.#plane.tls), channelOptions(this.#plane));
+    const client = new Client(url, credentialsOf(this.#plane.tls), channelOptions(this.#plane, pings));
     this.#client = client;
     const metadata = new Metadata();
     for (const [key, value] of headers) metadata.add(key, value);
@@ -151,11 +159,11 @@ function credentialsOf(tls: ControlPlaneTls | undefined): ChannelCredentials {
   return credentials.createSsl(read(caFile), read(keyFile), read(certFile));
 }
 
-function channelOptions({ messageBytesMax, tls }: ControlPlane): object {
+function channelOptions({ messageBytesMax, tls }: ControlPlane, { everyMs, answerMs }: Pings): object {
   return {
     "grpc.max_receive_message_length": messageBytesMax,
-    "grpc.keepalive_time_ms": PING_EVERY_MS,
-    "grpc.keepalive_timeout_ms": PING_ANSWER_MS,
+    "grpc.keepalive_time_ms": everyMs,
+    "grpc.keepalive_timeout_ms": answerMs,
     "grpc.enable_retries": 0,
     "grpc.service_config_disable_resolution": 1,
     // A channel that is tried anew must not wait for what an earlier one has learnt.

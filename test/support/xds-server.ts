@@ -48,6 +48,8 @@ export type SeenEvent =
 export interface XdsServerOptions {
   readonly port?: number;
   readonly node?: string;
+  /** Least time between pings that it takes; default: grpc-go's five minutes, then it sends the client away. */
+  readonly pingsFromMs?: number;
   readonly tls?: { readonly cert: string; readonly key: string; readonly ca: string };
 }
 
@@ -72,8 +74,9 @@ export interface XdsServer {
 
 /** Starts it with nothing to serve. */
 export async function startXdsServer(program: string, options: XdsServerOptions = {}): Promise<XdsServer> {
-  const { port = 0, node = "headgate-test", tls } = options;
+  const { port = 0, node = "headgate-test", pingsFromMs = 0, tls } = options;
   const args = ["-listen", `127.0.0.1:${port}`, "-node", node];
+  if (pingsFromMs > 0) args.push("-pings-from", `${pingsFromMs}ms`);
   if (tls !== undefined) args.push("-cert", tls.cert, "-key", tls.key, "-ca", tls.ca);
   const child = ownProcess(spawn(program, args, { stdio: ["pipe", "pipe", "pipe"] }));
   const seen: SeenEvent[] = [];

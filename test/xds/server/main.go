@@ -25,6 +25,7 @@ import (
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -139,6 +140,7 @@ func main() {
 	certFile := flag.String("cert", "", "certificate (PEM); plaintext without one")
 	keyFile := flag.String("key", "", "its key")
 	caFile := flag.String("ca", "", "authorities of client certificates")
+	pingsFrom := flag.Duration("pings-from", 0, "least time between pings of a client; 0: grpc-go's five minutes")
 	flag.Parse()
 
 	listener, err := net.Listen("tcp", *listen)
@@ -147,8 +149,11 @@ func main() {
 		os.Exit(1)
 	}
 	out := &teller{}
-	// No keepalive policy, as the gateways have none: then a client that pings too often is sent away.
+	// No keepalive policy unless asked for, as the gateways have none: then a client that pings too often is sent away.
 	options := []grpc.ServerOption{}
+	if *pingsFrom > 0 {
+		options = append(options, grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: *pingsFrom}))
+	}
 	if *certFile != "" {
 		options = append(options, grpc.Creds(credentials.NewTLS(serverTLS(*certFile, *keyFile, *caFile))))
 	}
