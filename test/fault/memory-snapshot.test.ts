@@ -209,6 +209,28 @@ describe("snapshots", () => {
     await Promise.all([first, second, third].map(({ store }) => store.close()));
   });
 
+  test("are read from a folder that can't be locked, and written once it can", async () => {
+    const file = newFile();
+    const first = open(file);
+    await first.snapshots.open();
+    take(first.store, "a");
+    await first.snapshots.close(60_000);
+    // No lock, but nobody's either.
+    mkdirSync(`${file}.lock`);
+    const second = open(file);
+    await second.snapshots.open();
+    await second.snapshots.write();
+    expect([second.store.bucketCount, second.snapshots.status]).toMatchObject([
+      1,
+      { written: 0, failed: 2, trouble: expect.stringContaining("expected a lock at ") },
+    ]);
+    rmSync(`${file}.lock`, { recursive: true });
+    await second.snapshots.write();
+    expect(second.snapshots.status).toMatchObject({ written: 1, trouble: undefined });
+    await second.snapshots.close(60_000);
+    await Promise.all([first.store.close(), second.store.close()]);
+  });
+
   test("never move a folder that bears the file's name", async () => {
     const file = newFile();
     mkdirSync(file);

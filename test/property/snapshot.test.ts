@@ -11,7 +11,7 @@ import { Algorithm, type Limit } from "../../src/core/limit.ts";
 import { Mode, TakeGroup } from "../../src/core/take.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { readSections, SnapshotRefused } from "../../src/stores/memory/snapshot/read-sections.ts";
-import { FIRST_LINE, SECTION_HEAD_BYTES } from "../../src/stores/memory/snapshot/sections.ts";
+import { FIRST_LINE, RunningChecksum, SECTION_HEAD_BYTES } from "../../src/stores/memory/snapshot/sections.ts";
 import { SILENT_STORE_OBSERVER } from "../../src/stores/store-observer.ts";
 import { type Ask, bucketKeyOf, fillGroup } from "../contract/store-harness.ts";
 import { makeLimit } from "../support/builders.ts";
@@ -250,6 +250,13 @@ function sectionsIn(bytes: Buffer): Buffer[] {
   return parts;
 }
 
+/** The bytes of those parts, each section with the checksum that it would have been written with. */
+function withRightChecksums([first, ...sections]: readonly Buffer[]): Buffer {
+  const checksum = new RunningChecksum();
+  for (const section of sections) section.set(new Uint8Array(Int32Array.of(checksum.add(section)).buffer), 8);
+  return Buffer.concat([first as Buffer, ...sections]);
+}
+
 describe("a damaged snapshot", () => {
   /** A snapshot with buckets of every kind. */
   function sample(): Buffer {
@@ -288,6 +295,45 @@ describe("a damaged snapshot", () => {
       changed[at] = (bytes[at] as number) ^ (1 << (at % 8));
       expect(await refusal(changed)).toContain("expected ");
     }
+  });
+
+  test("with right checksums but any numbers in it is refused, or breaks no take and answers within bounds", async () => {
+    const parts = sectionsIn(sample());
+    const number = fc.oneof(
+      fc.constantFrom(0, -0, -1, 0.5, 2 ** 32, 2 ** 53, 2 ** 64, 1e300, Number.NaN, Number.POSITIVE_INFINITY),
+      fc.double(),
+      fc.maxSafeNat(),
+    );
+    const change = fc.record({ section: fc.integer({ min: 2, max: parts.length - 2 }), at: fc.nat(), number });
+    await fc.assert(
+      fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 6 }), async (changes) => {
+        const changed = parts.map((part) => Buffer.from(part));
+        for (const { section, at, number } of changes) {
+          const part = changed[section] as Buffer;
+          const numbers = (part.length - SECTION_HEAD_BYTES) / 8;
+          part.set(new Uint8Array(Float64Array.of(number).buffer), SECTION_HEAD_BYTES + (at % numbers) * 8);
+        }
+        const clock = new ManualClock();
+        const store = new MemoryStore({ clock });
+        await restore(store, withRightChecksums(changed), clock.nowUs()).catch((error: unknown) => {
+          if (!(error instanceof SnapshotRefused)) throw error;
+        });
+        for (let i = 0; i < 3; i++) {
+          for (const limit of LIMITS.filter(({ isCounter }) => !isCounter)) {
+            for (const identity of ["1", "2", "3"]) {
+              const group = new TakeGroup();
+              fillGroup(group, [{ limit, identity }], "", false);
+              store.take(group);
+              const { remaining, waitUs } = group.takes[0] as { remaining: number; waitUs: number };
+              expect([remaining >= 0, remaining <= limit.burst, waitUs >= 0]).toEqual([true, true, true]);
+            }
+          }
+          clock.advanceSeconds(40_000);
+        }
+        await store.close();
+      }),
+      { numRuns: runs(100) },
+    );
   });
 
   test("is refused with sections missing, twice, in another order, or of another snapshot", async () => {

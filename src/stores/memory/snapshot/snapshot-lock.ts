@@ -4,7 +4,7 @@
 
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { link, rename, rm } from "node:fs/promises";
+import { link, lstat, rename, rm } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { hostname } from "node:os";
 import { errorCode } from "./error-code.ts";
@@ -12,6 +12,8 @@ import { errorCode } from "./error-code.ts";
 /** Longest wait for what the holder says of itself; one that is stopped says nothing. */
 const ANSWER_MS = 1_000;
 const ANSWER_CHARS_MAX = 300;
+/** What a holder says of itself ends with a token that no other has. */
+const TOKEN_MARK = ", token ";
 /** How often a lock that a dead process left is taken away; each time another process may have been quicker. */
 const TRIES = 5;
 
@@ -39,12 +41,12 @@ export class SnapshotLock {
   static async take(file: string, sinceUs: number): Promise<SnapshotLock> {
     const path = `${file}.lock`;
     const since = new Date(sinceUs / 1_000).toISOString();
-    const answer = `process ${process.pid} on ${hostname()} since ${since}, ${randomBytes(8).toString("hex")}`;
+    const answer = `process ${process.pid} on ${hostname()} since ${since}${TOKEN_MARK}${randomBytes(8).toString("hex")}`;
     for (let tries = 0; tries < TRIES; tries++) {
       const server = await listen(path, answer);
       if (server !== undefined) return new SnapshotLock(path, server, answer);
       const holder = await askHolder(path);
-      if (holder !== undefined) throw new LockHeldError(holder);
+      if (holder !== undefined) throw new LockHeldError(holder.split(TOKEN_MARK)[0]);
       await removeDead(path);
     }
     throw new LockHeldError("others that take it at the same moment");
@@ -109,6 +111,8 @@ function askHolder(path: string): Promise<string | undefined> {
 async function removeDead(path: string): Promise<void> {
   const name = `${path}-${randomBytes(3).toString("hex")}`;
   try {
+    if (!(await lstat(path)).isSocket())
+      throw new Error(`expected a lock at ${path}, got something else of that name: move it away`);
     await rename(path, name);
   } catch (error) {
     if (errorCode(error) === "ENOENT") return;

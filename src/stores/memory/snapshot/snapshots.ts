@@ -79,17 +79,22 @@ export class Snapshots {
    * Throws LockHeldError if another process writes that file.
    */
   async open(): Promise<void> {
+    await this.#trying(() => this.#needLock());
+    // Also without a lock: in a folder that can't be written to nobody writes.
+    await this.#trying(() => this.#read());
+    // Where several took away what a dead process left, one may have taken it from another.
+    if (this.#lock !== undefined) await this.#trying(() => this.#needLock());
+    this.#timer = setInterval(() => void this.write(), this.#options.intervalMs);
+    this.#timer.unref();
+  }
+
+  async #trying(act: () => Promise<void>): Promise<void> {
     try {
-      await this.#needLock();
-      await this.#read();
-      // Where several took away what a dead process left, one may have taken it from another.
-      await this.#needLock();
+      await act();
     } catch (error) {
       if (error instanceof LockHeldError) throw error;
       this.#failed(error);
     }
-    this.#timer = setInterval(() => void this.write(), this.#options.intervalMs);
-    this.#timer.unref();
   }
 
   /** Writes a snapshot now, unless one is under way. Never rejects. */
