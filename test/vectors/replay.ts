@@ -23,17 +23,31 @@ const DEADLINE_MS = 15_000;
 
 type Method = MethodDefinition<object, object>;
 
+/** Where the rules of one service come from. */
+export interface CaseRules {
+  /** What points the service at them. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Has these rules in force, in the place of all others. */
+  use(files: Readonly<Record<string, string>>, app: App): Promise<void>;
+  /** Puts files beside the others, or takes away those that are null; not before `use`. */
+  write?(files: Readonly<Record<string, string | null>>): void;
+  stop(): Promise<void>;
+}
+
 /** Replays cases that share their settings on one service; one list of differences per case. */
-export async function replayGroup(cases: readonly RecordedCase[], store: CounterStore): Promise<string[][]> {
+export async function replayGroup(
+  cases: readonly RecordedCase[],
+  store: CounterStore,
+  openRules: (files: Readonly<Record<string, string>>) => Promise<CaseRules> = async (files) => new RulesFolder(files),
+): Promise<string[][]> {
   const [first] = cases;
   if (first === undefined) return [];
   await store.flush();
-  const rules = new RulesFolder(first.files ?? {});
+  const rules = await openRules(first.files ?? {});
   const { app } = await startBareApp({
     COMPATIBILITY_MODE: "true",
     ...store.env,
-    RUNTIME_ROOT: rules.root,
-    RUNTIME_SUBDIRECTORY: "ratelimit",
+    ...rules.env,
     STORE_DEADLINE: "1s",
     ...first.env,
   });
@@ -49,23 +63,46 @@ export async function replayGroup(cases: readonly RecordedCase[], store: Counter
   } finally {
     replay.close();
     await app.stop();
-    rules.remove();
+    await rules.stop();
   }
 }
 
 /** The folder of rule files of one service: a link that is swapped, as Kubernetes swaps mounted files. */
-class RulesFolder {
-  readonly root = temporaryFolder("headgate-vectors");
+class RulesFolder implements CaseRules {
+  readonly env: Readonly<Record<string, string>>;
+  readonly #root = temporaryFolder("headgate-vectors");
   #written = 0;
 
   constructor(files: Readonly<Record<string, string>>) {
-    mkdirSync(join(this.root, "ratelimit"));
-    this.replace(files);
+    this.env = { RUNTIME_ROOT: this.#root, RUNTIME_SUBDIRECTORY: "ratelimit" };
+    mkdirSync(join(this.#root, "ratelimit"));
+    this.#replace(files);
   }
 
-  /** Puts these files in place of all others, at once. */
-  replace(files: Readonly<Record<string, string>>): void {
-    const folder = join(this.root, `rules-${this.#written++}`);
+  async use(files: Readonly<Record<string, string>>, app: App): Promise<void> {
+    this.#replace(files);
+    await app.reload();
+  }
+
+  /** Writes beside and renames in, so that nobody reads half a file. */
+  write(files: Readonly<Record<string, string | null>>): void {
+    for (const [name, text] of Object.entries(files)) {
+      const path = join(this.#root, "ratelimit", "config", name);
+      if (text === null) rmSync(path, { force: true });
+      else {
+        const beside = join(this.#root, `beside-${this.#written++}`);
+        writeFileSync(beside, text);
+        renameSync(beside, path);
+      }
+    }
+  }
+
+  async stop(): Promise<void> {
+    rmSync(this.#root, { recursive: true, force: true });
+  }
+
+  #replace(files: Readonly<Record<string, string>>): void {
+    const folder = join(this.#root, `rules-${this.#written++}`);
     mkdirSync(folder);
     const link = `${folder}-link`;
     symlinkSync(folder, link);
@@ -73,35 +110,18 @@ class RulesFolder {
       mkdirSync(dirname(join(folder, name)), { recursive: true });
       writeFileSync(join(folder, name), text);
     }
-    renameSync(link, join(this.root, "ratelimit", "config"));
-  }
-
-  /** Writes beside and renames in, so that nobody reads half a file; null removes. */
-  write(files: Readonly<Record<string, string | null>>): void {
-    for (const [name, text] of Object.entries(files)) {
-      const path = join(this.root, "ratelimit", "config", name);
-      if (text === null) rmSync(path, { force: true });
-      else {
-        const beside = join(this.root, `beside-${this.#written++}`);
-        writeFileSync(beside, text);
-        renameSync(beside, path);
-      }
-    }
-  }
-
-  remove(): void {
-    rmSync(this.root, { recursive: true, force: true });
+    renameSync(link, join(this.#root, "ratelimit", "config"));
   }
 }
 
 class Replay {
   readonly #app: App;
   readonly #store: CounterStore;
-  readonly #rules: RulesFolder;
+  readonly #rules: CaseRules;
   readonly #client: Client;
   #rulesInForce: string | undefined;
 
-  constructor(app: App, store: CounterStore, rules: RulesFolder) {
+  constructor(app: App, store: CounterStore, rules: CaseRules) {
     this.#app = app;
     this.#store = store;
     this.#rules = rules;
@@ -118,10 +138,7 @@ class Replay {
   async useRules(files: Readonly<Record<string, string>>): Promise<void> {
     const text = JSON.stringify(files);
     if (text === this.#rulesInForce) return;
-    if (this.#rulesInForce !== undefined) {
-      this.#rules.replace(files);
-      await this.#app.reload();
-    }
+    if (this.#rulesInForce !== undefined) await this.#rules.use(files, this.#app);
     this.#rulesInForce = text;
   }
 
@@ -170,7 +187,7 @@ class Replay {
     }
     if (step.http !== undefined) return await this.#http(step.http);
     if (step.write !== undefined) {
-      this.#rules.write(step.write);
+      this.#rules.write?.(step.write);
       await this.#app.reload();
     }
     if (step.redis === "stop") await this.#store.kill?.();
