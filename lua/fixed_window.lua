@@ -29,6 +29,11 @@ function fixed_window.open(saved, limit, now_us)
   }
 end
 
+-- Start of the window of what is saved; nil if that is nonsense.
+function fixed_window.time_of(saved)
+  return whole(string.match(saved, '^(%d+) '), EXACT_MAX)
+end
+
 function fixed_window.judge(state, limit, cost, now_us)
   if cost > limit.amount then return OUTCOME_NEVER, 0 end
   if state.current + cost <= limit.amount then return OUTCOME_ROOM, 0 end

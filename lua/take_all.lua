@@ -8,9 +8,11 @@
 --             the sum of 1 if a quota descriptor without a limit has room, 2 if there are counters, 4 if a call that
 --             is over charges only the counters that are; and per take: key, limit, descriptor, kind, mode, cost
 --             Keys and limits are given by their place, counted from 1.
--- reply    string of doubles: time, damaged buckets, then per group its verdict, unless that is VERDICT_TOO_LATE (nothing was paid) or
---          VERDICT_NO_COUNT (a counter's key holds no count) followed per take by: outcome (plus 4 if paid), remaining,
---          wait and reset in microseconds, time of payment (of a counter: the count), capped hits
+--          5  holds of takes and receipts, as holds.lua says; absent if there are none
+-- reply    string of doubles: time, damaged buckets, then per group its verdict, unless that is VERDICT_TOO_LATE or
+--          VERDICT_HOLDS_FULL (nothing was paid) or VERDICT_NO_COUNT (a counter's key holds no count) followed per take by:
+--          outcome (plus 4 if paid), remaining, wait and reset in microseconds, time of payment (of a counter: the count, of a
+--          settlement: what was held), capped hits
 -- state    as each algorithm's file says; damaged state (a wrong type, nonsense) is deleted and counts as none
 -- lifetime set with every write, by the algorithm's reset time; a minute more if the time is given (`read_clock`)
 -- All reads come before the first write, so that no fault of one key leaves another half written. A refusal writes nothing,
@@ -32,6 +34,9 @@ for from = 1, has_states and #KEYS or 0, KEYS_PER_READ do
   for i = 1, #texts do saved[from + i - 1] = texts[i] end
 end
 
+local holds = ARGV[5] and use('holds')
+if holds then holds.read(unpack_all(ARGV[5]), saved) end
+
 local states = {}
 local damaged = 0
 
@@ -52,7 +57,15 @@ local function new_state(key_index, limit)
 end
 
 local function open_state(key_index, limit)
-  local state = limit.algorithm.open(limit.is_log and KEYS[key_index] or saved[key_index], limit, now_us)
+  local book = holds and holds.of_bucket(key_index)
+  local state
+  if book and book.is_count then
+    state = holds.open_count(book, limit, now_us)
+  elseif book then
+    state = holds.open(book, saved[key_index], limit, now_us)
+  else
+    state = limit.algorithm.open(limit.is_log and KEYS[key_index] or saved[key_index], limit, now_us)
+  end
   if state then return keep_state(key_index, state) end
   damaged = damaged + 1
   return new_state(key_index, limit)
@@ -78,7 +91,7 @@ end
 local out = {}
 local size_of_out = 2
 -- What the current group found, by take, counted from 1.
-local taken, outcome, wait, paid_at, capped = {}, {}, {}, {}, {}
+local taken, outcome, wait, paid_at, capped, held = {}, {}, {}, {}, {}, {}
 local counted = { outcome = outcome, count = {}, is_charged = {} }
 -- Takes of the group that are paid for now, but undone if their descriptor or the group is over.
 local tentative = {}
@@ -105,14 +118,18 @@ local function try_take(take, at)
   end
   local state = state_of(groups[at], limit)
   taken[take], outcome[take], wait[take], paid_at[take], capped[take] = state, OUTCOME_ROOM, 0, 0, 0
-  if mode == MODE_REFUND then return false end
+  if mode == MODE_REFUND or mode == MODE_SETTLE then return false end
   if mode == MODE_POST_PAID then
     paid_at[take] = algorithm.paid_at_us(state, now_us)
     capped[take] = algorithm.post_pay(state, limit, cost, now_us)
     return false
   end
   outcome[take], wait[take] = algorithm.judge(state, limit, cost, now_us)
-  if outcome[take] ~= OUTCOME_ROOM then return true end
+  if outcome[take] ~= OUTCOME_ROOM then
+    local ref = holds and holds.at(at)
+    if ref and ref.is_concurrent then wait[take] = holds.wait_us(ref, now_us) or wait[take] end
+    return true
+  end
   if mode == MODE_PAY then
     paid_at[take] = algorithm.paid_at_us(state, now_us)
     algorithm.pay(state, cost)
@@ -143,6 +160,7 @@ local function try_all(first, size, has_spare_quota)
   return is_refused or (has_quota and not has_quota_room)
 end
 
+-- Refunds and settles, last of all, so that no take of the same call passes because of it.
 local function refund_all(first, size)
   local left -- counts of refunded counters by key, once all refunds of the group are through
   for take = 1, size do
@@ -156,12 +174,36 @@ local function refund_all(first, size)
         paid_at[take] = state.limit.algorithm.paid_at_us(state, now_us)
         state.limit.algorithm.refund(state, limits[groups[at + 1]], cost, now_us)
       end
+    elseif groups[at + 4] == MODE_SETTLE then
+      held[take], capped[take] = holds.settle(holds.at(at), taken[take], limits[groups[at + 1]], groups[at + 5], now_us)
     end
   end
   if not left then return end
   for take = 1, size do
     local at = first + take * 6 - 6
     if groups[at + 4] == MODE_REFUND and left[groups[at]] then counted.count[take] = left[groups[at]] end
+  end
+end
+
+-- True if the group's payments with holds find room for them.
+local function has_room_for_holds(first, size)
+  for take = 1, size do
+    local at = first + take * 6 - 6
+    local ref = groups[at + 4] == MODE_PAY and holds.at(at)
+    if ref and holds.opens(ref) then
+      state_of(groups[at], limits[groups[at + 1]])
+      if not holds.has_room(ref) then return false end
+    end
+  end
+  return true
+end
+
+-- Opens the holds of what the group has paid.
+local function open_holds(first, size)
+  for take = 1, size do
+    local at = first + take * 6 - 6
+    local ref = groups[at + 4] == MODE_PAY and paid_at[take] > 0 and holds.at(at)
+    if ref then holds.add(ref, groups[at + 5], paid_at[take], now_us) end
   end
 end
 
@@ -185,12 +227,14 @@ end
 
 local function answer_take(take, limit, at)
   local state = taken[take]
-  out[at + 1] = outcome[take] + (paid_at[take] > 0 and 4 or 0)
+  local is_settled = held[take] ~= nil
+  out[at + 1] = outcome[take] + ((paid_at[take] > 0 or is_settled) and 4 or 0)
   out[at + 2] = limit.algorithm.remaining(state, limit, now_us)
   out[at + 3] = wait[take]
   out[at + 4] = conclude(state, limit)
-  out[at + 5] = paid_at[take]
+  out[at + 5] = is_settled and held[take] or paid_at[take]
   out[at + 6] = capped[take]
+  held[take] = nil
 end
 
 local function answer_verdict(verdict)
@@ -223,9 +267,14 @@ local function settle(at)
     answer_verdict(VERDICT_NO_COUNT)
     return first + size * 6
   end
+  if holds and not has_room_for_holds(first, size) then
+    answer_verdict(VERDICT_HOLDS_FULL)
+    return first + size * 6
+  end
   local is_refused = try_all(first, size, flags % 2 == 1)
   if is_refused then undo_down_to(0, first) end
   refund_all(first, size)
+  if holds then open_holds(first, size) end
   answer(is_refused and VERDICT_REFUSED or VERDICT_ALLOWED, first, size)
   return first + size * 6
 end
@@ -261,7 +310,10 @@ for receipt = 1, #receipts, 4 do
   group_at = -receipt -- each by itself
   local limit = limits[receipts[receipt + 1]]
   local state = state_of(receipts[receipt], limit)
-  limit.algorithm.give_back(state, limit, receipts[receipt + 2], receipts[receipt + 3], now_us)
+  local cost, paid_at_us, ref = receipts[receipt + 2], receipts[receipt + 3], holds and holds.at(-receipt)
+  if not ref or holds.close(ref, cost, paid_at_us, now_us) then
+    limit.algorithm.give_back(state, limit, cost, paid_at_us, now_us)
+  end
   conclude(state, limit)
 end
 
@@ -269,8 +321,8 @@ local at = 1
 while at <= #groups do at = settle(at) end
 
 for key_index = 1, #KEYS do
-  local state = states[key_index]
-  if state then
+  local state, book = states[key_index], holds and holds.of_bucket(key_index)
+  if state and not (book and book.is_count) then
     if state.limit.is_log then
       write_log(state)
     else
@@ -278,6 +330,13 @@ for key_index = 1, #KEYS do
       damaged = damaged + (is_sound and 0 or 1)
     end
   end
+end
+
+if holds then
+  holds.write_all(function(key_index)
+    local state = states[key_index]
+    return state and state.is_changed and state.lifetime_us or 0
+  end, lifetime_extra_ms)
 end
 
 out[1], out[2] = now_us, damaged

@@ -52,6 +52,11 @@ function token_bucket.open(saved, limit, now_us)
   return state
 end
 
+-- Up to when the debt of what is saved is paid off; nil if that is nonsense.
+function token_bucket.time_of(saved)
+  return whole(string.match(saved, '^%d+ (%d+)$'), EXACT_MAX)
+end
+
 -- Has the state go on in another group, perhaps under another limit, as if it had been saved and read.
 function token_bucket.reopen(state, from, now_us)
   if from ~= state.limit or state.is_handed_over then advance(state, state.limit, now_us) end

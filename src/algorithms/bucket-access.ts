@@ -2,6 +2,7 @@
 
 import { KeyBytes, Keyed } from "../core/key-bytes.ts";
 import { Algorithm, type Limit } from "../core/limit.ts";
+import type { HoldBook } from "./hold-book.ts";
 import { LogBlocks } from "./log-blocks.ts";
 import { LogState } from "./log-state.ts";
 import { BucketState } from "./step.ts";
@@ -19,8 +20,8 @@ export class WorkingBucket extends Keyed {
   /** What was used when the bucket was opened and brought to now; the bucket is written if it ends up different. */
   openedUsed = 0;
   openedPrevious = 0;
-  /** The bucket was dated much later than now and is dated now since it was opened. It is written for that, too. */
-  isRedated = false;
+  /** Since it was opened the bucket was dated now, because it was dated much later, or holds have ended. It is written for that, too. */
+  isChangedByTime = false;
   /** How long the state means something, in microseconds from now. */
   lifetimeUs = 0;
 
@@ -50,6 +51,8 @@ export class WorkingBucket extends Keyed {
 export interface BucketAccess {
   /** Where the entries of logs are kept. */
   readonly logs: LogBlocks;
+  /** Payments that wait for their settlement. */
+  readonly holds: HoldBook;
   /** Fills `state`, or opens the bucket's log, from what is kept under its key. False, and neither touched, if there is none. */
   load(bucket: WorkingBucket): boolean;
   /** Keeps the bucket. It means nothing after `expiresAtUs`, unless its limit is edited or time steps back. */

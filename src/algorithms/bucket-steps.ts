@@ -66,8 +66,8 @@ export function undoTake(bucket: WorkingBucket, take: Take): void {
   else slidingLog.undo(logOf(bucket), take.cost);
 }
 
-/** Pays the cost of a post-paid take; returns the hits that could not be recorded. */
-export function postPayTake(bucket: WorkingBucket, { limit, cost }: Take, nowUs: number): number {
+/** Pays a cost whether or not there is room; returns the hits that could not be recorded. */
+export function postPayCost(bucket: WorkingBucket, limit: Limit, cost: number, nowUs: number): number {
   if (bucket.algorithm === Algorithm.tokenBucket) return tokenBucket.postPay(bucket.state, limit, cost, nowUs);
   if (bucket.algorithm === Algorithm.slidingWindow) return slidingWindow.postPay(bucket.state, limit, cost, nowUs);
   if (bucket.algorithm === Algorithm.fixedWindow) return fixedWindow.postPay(bucket.state, limit, cost, nowUs);
@@ -82,8 +82,8 @@ export function refundTake(bucket: WorkingBucket, { limit, cost }: Take, nowUs: 
   else slidingLog.refund(logOf(bucket), limit, cost, nowUs);
 }
 
-/** Gives `cost` back by the receipt of the take. */
-export function giveBackTake(bucket: WorkingBucket, { limit, paidAtUs }: Take, cost: number, nowUs: number): void {
+/** Gives back `cost` of what was paid at `paidAtUs`. */
+export function giveBackCost(bucket: WorkingBucket, limit: Limit, cost: number, paidAtUs: number, nowUs: number): void {
   if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.giveBack(bucket.state, limit, cost, paidAtUs, nowUs);
   else if (bucket.algorithm === Algorithm.slidingWindow)
     slidingWindow.giveBack(bucket.state, limit, cost, paidAtUs, nowUs);
@@ -122,11 +122,11 @@ export function markBucketOpened(bucket: WorkingBucket): void {
 }
 
 /**
- * True if what is used is no longer what it was when the bucket was opened, or the bucket was dated anew.
- * The passing of time alone is no change.
+ * True if what is used is no longer what it was when the bucket was opened, or time has changed it for good: it
+ * was dated anew, or holds have ended. That debt is worked off as time passes is no change.
  */
 export function hasBucketChanged(bucket: WorkingBucket): boolean {
-  if (bucket.isRedated) return true;
+  if (bucket.isChangedByTime) return true;
   if (bucket.algorithm === Algorithm.slidingLog) return logOf(bucket).total !== bucket.openedUsed;
   return bucket.state.used !== bucket.openedUsed || bucket.state.previous !== bucket.openedPrevious;
 }

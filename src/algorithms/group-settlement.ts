@@ -3,25 +3,28 @@
 // Counters of envoyproxy/ratelimit's kind are charged each for itself, by counters.ts.
 
 import { StoreError } from "../core/errors.ts";
+import { HOLDS_FULL_ERROR } from "../core/holds-full.ts";
 import { InvariantError } from "../core/invariant.ts";
+import type { Limit } from "../core/limit.ts";
 import { WAIT_US_MAX } from "../core/refill.ts";
-import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../core/take.ts";
+import { isOfCounter, Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../core/take.ts";
 import { costToReturn, isGroupRefused } from "../core/verdict.ts";
 import type { BucketAccess, WorkingBucket } from "./bucket-access.ts";
 import {
-  giveBackTake,
+  giveBackCost,
   hasBucketChanged,
   isBucketAsNew,
   judgeTake,
   mayOutliveItsRate,
   paidAtUsOf,
   payTake,
-  postPayTake,
+  postPayCost,
   refundTake,
   reportBucket,
   undoTake,
 } from "./bucket-steps.ts";
 import { chargeCounters } from "./counters.ts";
+import { closeHold, openHold, opensHold, settleHold, waitForHold } from "./holds.ts";
 import type { Report } from "./step.ts";
 import { WorkingSet } from "./working-set.ts";
 
@@ -55,6 +58,8 @@ export class JointSettlement implements GroupSettlement {
   readonly #bucketOf: WorkingBucket[] = [];
   /** How a bucket stands after a giving back, which leaves the take's own answer alone. */
   readonly #standing: Report = { remaining: 0, resetUs: 0 };
+  /** For a bucket that no call asks about. */
+  readonly #asked = new TakeGroup();
 
   constructor(access: BucketAccess) {
     this.#access = access;
@@ -63,12 +68,21 @@ export class JointSettlement implements GroupSettlement {
 
   settle(group: TakeGroup, nowUs: number): void {
     this.#working.reset();
+    if (group.takesWithHolds > 0 && !this.#hasRoomForHolds(group, nowUs)) {
+      this.#save(nowUs);
+      group.verdict = Verdict.failed;
+      group.failure = HOLDS_FULL_ERROR;
+      group.source = Source.store;
+      return;
+    }
     if (group.hasCounters) chargeCounters(group, this.#working, nowUs);
     const refused = this.#judge(group, nowUs);
     if (refused) this.#undo(group, 0, group.size);
     this.#refund(group, nowUs);
+    if (group.takesWithHolds > 0) this.#openHolds(group, nowUs);
     this.#report(group, nowUs);
     this.#save(nowUs);
+    if (group.takesWithHolds > 0) this.#expireNext(nowUs);
     group.verdict = refused ? Verdict.refused : this.#hasUnanswered ? Verdict.failed : Verdict.allowed;
     if (group.verdict === Verdict.failed) group.failure = LOGS_FULL;
     group.source = Source.store;
@@ -84,12 +98,47 @@ export class JointSettlement implements GroupSettlement {
       // Each by itself, as a shared store does it, where receipts of many calls travel together.
       this.#working.reset();
       const bucket = this.#working.open(take, nowUs);
-      giveBackTake(bucket, take, cost, nowUs);
-      reportBucket(bucket, take.limit, nowUs, this.#standing);
-      keepFor(bucket, this.#standing.resetUs);
-      this.#save(nowUs);
+      if (take.limit.holdSeconds === 0 || closeHold(take, this.#access.holds))
+        giveBackCost(bucket, take.limit, cost, take.paidAtUs, nowUs);
+      this.#keep(bucket, take.limit, nowUs);
     }
     return paidTakes;
+  }
+
+  /** Keeps a bucket that no take of a call asks about. */
+  #keep(bucket: WorkingBucket, limit: Limit, nowUs: number): void {
+    reportBucket(bucket, limit, nowUs, this.#standing);
+    keepFor(bucket, this.#standing.resetUs);
+    this.#save(nowUs);
+  }
+
+  #hasRoomForHolds(group: TakeGroup, nowUs: number): boolean {
+    for (let i = 0; i < group.size; i++) {
+      const take = takeAt(group, i);
+      if (take.mode !== Mode.pay || !opensHold(take)) continue;
+      this.#working.open(take, nowUs);
+      if (!this.#access.holds.hasRoom(take.bucketKey)) return false;
+    }
+    return true;
+  }
+
+  #openHolds(group: TakeGroup, nowUs: number): void {
+    for (let i = 0; i < group.size; i++) {
+      const take = takeAt(group, i);
+      if (take.paid && take.mode === Mode.pay && take.limit.holdSeconds > 0) openHold(take, this.#access.holds, nowUs);
+    }
+  }
+
+  /** Ends the holds of one more bucket, so that those go, too, of which nobody asks any more. */
+  #expireNext(nowUs: number): void {
+    const holds = this.#access.holds.nextBucket();
+    const first = holds?.first();
+    if (holds === undefined || first === undefined || first.endsAtUs > nowUs) return;
+    this.#asked.reset();
+    const take = this.#asked.add(holds.limit);
+    take.bucketKey = holds.bucketKey;
+    this.#working.reset();
+    this.#keep(this.#working.open(take, nowUs), holds.limit, nowUs);
   }
 
   /** Judges each descriptor on what those before it left and pays it tentatively. True if the call is refused. */
@@ -114,23 +163,26 @@ export class JointSettlement implements GroupSettlement {
 
   /** True if the take puts its descriptor over. */
   #judgeTake(take: Take, index: number, nowUs: number): boolean {
-    if (take.mode >= Mode.charge) return take.outcome === Outcome.over;
+    if (isOfCounter(take.mode)) return take.outcome === Outcome.over;
     const bucket = this.#working.open(take, nowUs);
     this.#bucketOf[index] = bucket;
     take.paid = false;
     take.paidAtUs = 0;
     take.cappedHits = 0;
-    if (take.mode === Mode.refund || take.mode === Mode.postPaid) {
+    if (take.mode === Mode.refund || take.mode === Mode.postPaid || take.mode === Mode.settle) {
       take.outcome = Outcome.room;
       take.waitUs = 0;
       if (take.mode === Mode.postPaid && this.#hasPlace(take, bucket)) {
-        take.cappedHits = postPayTake(bucket, take, nowUs);
+        take.cappedHits = postPayCost(bucket, take.limit, take.cost, nowUs);
         markPaid(take, bucket, nowUs);
       }
       return false;
     }
     judgeTake(bucket, take, nowUs);
-    if (take.outcome !== Outcome.room) return true;
+    if (take.outcome !== Outcome.room) {
+      if (take.limit.isConcurrent) this.#tellWait(take, nowUs);
+      return true;
+    }
     if (take.mode === Mode.pay && this.#hasPlace(take, bucket)) {
       payTake(bucket, take);
       markPaid(take, bucket, nowUs);
@@ -158,14 +210,25 @@ export class JointSettlement implements GroupSettlement {
     }
   }
 
-  /** Applies refunds, last of all, so that no take of the same call passes because of them. */
+  #tellWait(take: Take, nowUs: number): void {
+    const holds = this.#access.holds.of(take.bucketKey);
+    const first = holds?.first();
+    if (holds !== undefined && first !== undefined) take.waitUs = waitForHold(first, holds.size, nowUs);
+  }
+
+  /** Applies refunds and settlements, last of all, so that no take of the same call passes because of them. */
   #refund(group: TakeGroup, nowUs: number): void {
     for (let i = 0; i < group.size; i++) {
       const take = takeAt(group, i);
       const bucket = this.#bucketOf[i];
-      if (bucket === undefined || take.mode !== Mode.refund) continue;
-      refundTake(bucket, take, nowUs);
-      markPaid(take, bucket, nowUs);
+      if (bucket === undefined) continue;
+      if (take.mode === Mode.refund) {
+        refundTake(bucket, take, nowUs);
+        markPaid(take, bucket, nowUs);
+      } else if (take.mode === Mode.settle) {
+        take.cappedHits = settleHold(bucket, take, this.#access.holds, nowUs);
+        take.paid = true;
+      }
     }
   }
 
@@ -173,7 +236,7 @@ export class JointSettlement implements GroupSettlement {
     for (let i = 0; i < group.size; i++) {
       const take = takeAt(group, i);
       const bucket = this.#bucketOf[i];
-      if (bucket === undefined || take.mode >= Mode.charge) continue;
+      if (bucket === undefined || isOfCounter(take.mode)) continue;
       reportBucket(bucket, take.limit, nowUs, take);
       keepFor(bucket, take.resetUs);
     }
@@ -183,7 +246,7 @@ export class JointSettlement implements GroupSettlement {
     const { buckets, size } = this.#working;
     for (let i = 0; i < size; i++) {
       const bucket = buckets[i];
-      if (bucket === undefined) continue;
+      if (bucket === undefined || bucket.limit?.isConcurrent) continue;
       if (!hasBucketChanged(bucket)) {
         // It is kept for as long as the rate needs that it was last paid by; a lower one needs longer.
         if (mayOutliveItsRate(bucket)) this.#access.extend(bucket, nowUs + bucket.lifetimeUs);

@@ -3,6 +3,7 @@
 import type { Take } from "../core/take.ts";
 import { type BucketAccess, WorkingBucket } from "./bucket-access.ts";
 import { advanceBucket, clearBucket, handOverBucket, markBucketOpened } from "./bucket-steps.ts";
+import { openWithHolds } from "./holds.ts";
 
 /** Above this many buckets a group's takes are told apart through a Map rather than by looking at each. */
 const SCAN_MAX = 16;
@@ -54,8 +55,9 @@ export class WorkingSet {
     bucket.limit = take.limit;
     bucket.log = undefined;
     bucket.lifetimeUs = 0;
-    bucket.isRedated = false;
-    if (this.#access.load(bucket)) bucket.isRedated = advanceBucket(bucket, take.limit, nowUs);
+    bucket.isChangedByTime = false;
+    if (take.limit.holdSeconds > 0) bucket.isChangedByTime = openWithHolds(bucket, take.limit, this.#access, nowUs);
+    else if (this.#access.load(bucket)) bucket.isChangedByTime = advanceBucket(bucket, take.limit, nowUs);
     else clearBucket(bucket, take.limit, nowUs);
     markBucketOpened(bucket);
     if (this.size > SCAN_MAX) this.#index();

@@ -101,6 +101,8 @@ const LIMIT: Limit = {
   windowSeconds: 1,
   writtenSeconds: 1,
   debtMax: 1,
+  holdSeconds: 0,
+  isConcurrent: false,
   shownAmount: 1,
   shownUnit: Unit.second,
   name: "",

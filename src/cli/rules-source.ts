@@ -94,6 +94,7 @@ export function compileOptions(settings: Settings): CompileOptions {
     cacheKeyPrefix: settings.cacheKeyPrefix,
     defaultOnStoreFailure: policyOf(settings),
     defaultRetryAfterJitter: settings.retryAfterJitter,
+    keepsHolds: settings.postgres === undefined,
   };
 }
 

@@ -29,6 +29,7 @@ export const STORE_ERROR_CODES = [
   "STORE_COMMAND",
   "STORE_COUNTER",
   "STORE_LOGS_FULL",
+  "STORE_HOLDS_FULL",
   "STORE_CLOSED",
 ] as const;
 export type StoreErrorCode = (typeof STORE_ERROR_CODES)[number];

@@ -1,7 +1,7 @@
 // Counters of one rule under the reference service's meanings. Plain numbers, because they move on every call;
 // telemetry reads them when it is scraped.
 
-/** What one limit has decided so far. All counters are in hits, not in calls, and only grow. */
+/** What one limit has decided so far. Counters are in hits unless they say otherwise, and only grow. */
 export class LimitStats {
   totalHits = 0;
   withinLimit = 0;
@@ -11,6 +11,20 @@ export class LimitStats {
   shadowMode = 0;
   /** Peeks answered, in calls. A rule that is peeked at and then refuses large hits is probably reported to after the fact. */
   peeks = 0;
+  /** Settlements of live holds. */
+  settlements = 0;
+  /** What was held and not used, and what was used and not held. */
+  heldUnused = 0;
+  usedUnheld = 0;
+  /** Settlements that found no hold, because it had ended or was never opened: charged as reported. */
+  settledLate = 0;
+  /** Settlements of what was settled already: nothing. */
+  settledAgain = 0;
+
+  /** True if anything was asked of the limit that metrics tell. A settlement may come to another process than its payment. */
+  get hasMoved(): boolean {
+    return this.totalHits > 0 || this.settlements > 0 || this.settledLate > 0;
+  }
 }
 
 /** Where stats of rules live over reloads. */

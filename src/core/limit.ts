@@ -56,6 +56,10 @@ export interface Limit {
   readonly windowSeconds: number;
   /** The window as the rule file writes it, in seconds: the unit's, and 1 of tokens per second, whatever their number. */
   readonly writtenSeconds: number;
+  /** How long a payment waits for its settlement before it is given back, in seconds; 0: payments are final. */
+  readonly holdSeconds: number;
+  /** True: counts holds that are under way, each as 1: a token bucket that nothing refills. Only with holds. */
+  readonly isConcurrent: boolean;
   /** Most debt in tokens that post-paid hits may run up (token bucket); at least `burst`, at most AMOUNT_MAX. */
   readonly debtMax: number;
 

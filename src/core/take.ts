@@ -13,10 +13,16 @@ export type Kind = (typeof Kind)[keyof typeof Kind];
 /**
  * What a take does with its cost. `charge` is the reference service's way with a counter: paid in any case, for itself
  * alone, and over if the count then exceeds the limit; its cost may be 0 and larger than COST_ABOVE_ALL. `denied` is a
- * charge that the local cache has answered: over, and no store touches it. The larger numbers are those of counters.
+ * charge that the local cache has answered: over, and no store touches it. `settle` ends the hold `holdId`: its cost is what
+ * was used in the end.
  */
-export const Mode = { pay: 0, peek: 1, refund: 2, postPaid: 3, charge: 4, denied: 5 } as const;
+export const Mode = { pay: 0, peek: 1, refund: 2, postPaid: 3, charge: 4, denied: 5, settle: 6 } as const;
 export type Mode = (typeof Mode)[keyof typeof Mode];
+
+/** True for the modes of counters. */
+export function isOfCounter(mode: Mode): boolean {
+  return mode === Mode.charge || mode === Mode.denied;
+}
 
 /**
  * What is known of one take. `over`: not now; `never`: the cost is larger than the limit can ever hold. `unanswered`: the
@@ -31,6 +37,9 @@ export type Outcome = (typeof Outcome)[keyof typeof Outcome];
  */
 export const Verdict = { pending: 0, allowed: 1, refused: 2, failed: 3 } as const;
 export type Verdict = (typeof Verdict)[keyof typeof Verdict];
+
+/** What a settlement found in place of a live hold: none (never opened, or expired), or one that is settled already. */
+export const HoldFound = { none: -1, settled: -2 } as const;
 
 /** Where an answer came from. */
 export const Source = { store: 0, denialMemory: 1, leaseOrPeriodic: 2, local: 3 } as const;
@@ -49,8 +58,13 @@ export class Take extends Keyed {
   descriptor = 0;
   kind: Kind = Kind.ordinary;
   mode: Mode = Mode.pay;
-  /** 1 to COST_ABOVE_ALL; the cost asked about when `mode` is peek. */
+  /** 1 to COST_ABOVE_ALL; the cost asked about when `mode` is peek; of a settlement 0, too. */
   cost = 1;
+  /**
+   * Where the limit has holds (Limit.holdSeconds): which one a payment opens or a settlement ends. One-byte; empty for a
+   * payment that nobody can settle.
+   */
+  holdId = "";
   /** Of a counter: seconds until its window ends, 1 to the window's length; 0 for all other limits. */
   windowSecondsLeft = 0;
   /** Where this take is counted: the limit's own stats, or those of one value (`value_to_metric`, `detailed_metric`). */
@@ -71,7 +85,7 @@ export class Take extends Keyed {
   paidAtUs = 0;
   /** Post-paid hits that exceeded what the state can hold (`debtMax`, or AMOUNT_MAX in a window) and were not recorded. */
   cappedHits = 0;
-  /** Mode.charge: the count after this take; exact below 2^53. */
+  /** Mode.charge: the count after this take; exact below 2^53. Mode.settle: what was held, or a HoldFound. */
   counted = 0;
 
   constructor(limit: Limit, keys: KeyBytes) {
@@ -102,6 +116,8 @@ export class TakeGroup {
   size = 0;
   /** Those of the takes that are on sliding logs. */
   takesOnLogs = 0;
+  /** Those of the takes whose limits have holds. */
+  takesWithHolds = 0;
   /** Changes whenever the group returns to its pool; a late answer compares it before it writes. */
   generation = 0;
   /** When the answer is no longer of use, in microseconds of the process's Clock. */
@@ -127,6 +143,7 @@ export class TakeGroup {
     }
     this.size++;
     if (limit.algorithm === Algorithm.slidingLog) this.takesOnLogs++;
+    if (limit.holdSeconds > 0) this.takesWithHolds++;
     take.keys = this.keys;
     take.bucketKey = "";
     take.limit = limit;
@@ -140,6 +157,7 @@ export class TakeGroup {
     take.paidAtUs = 0;
     take.cappedHits = 0;
     take.windowSecondsLeft = 0;
+    take.holdId = "";
     return take;
   }
 
@@ -152,6 +170,7 @@ export class TakeGroup {
   reset(): void {
     this.size = 0;
     this.takesOnLogs = 0;
+    this.takesWithHolds = 0;
     this.keys.clear();
     this.generation++;
     this.deadlineUs = Number.POSITIVE_INFINITY;
@@ -174,6 +193,7 @@ export function copyQuestion(take: Take, into: TakeGroup): Take {
   copy.mode = take.mode;
   copy.cost = take.cost;
   copy.windowSecondsLeft = take.windowSecondsLeft;
+  copy.holdId = take.holdId;
   copy.stats = take.stats;
   return copy;
 }

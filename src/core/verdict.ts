@@ -3,7 +3,7 @@
 
 import { Algorithm } from "./limit.ts";
 import { usToRefill } from "./refill.ts";
-import { copyAnswer, copyQuestion, Kind, Mode, Outcome, type Take, type TakeGroup } from "./take.ts";
+import { copyAnswer, copyQuestion, isOfCounter, Kind, Mode, Outcome, type Take, type TakeGroup } from "./take.ts";
 
 /** True if the take found no room for its cost. An unanswered one is not over. */
 export function isOver(take: Take): boolean {
@@ -12,7 +12,7 @@ export function isOver(take: Take): boolean {
 
 /** True if the take can refuse its call: it asks whether a cost may pass. */
 export function asksAdmission(take: Take): boolean {
-  return take.mode === Mode.pay || take.mode === Mode.peek || take.mode >= Mode.charge;
+  return take.mode === Mode.pay || take.mode === Mode.peek || isOfCounter(take.mode);
 }
 
 /**

@@ -1,7 +1,7 @@
 // What a settled call adds to the counters of its rules, under the reference service's meanings, in hits.
 
 import { OnStoreFailure } from "../core/limit.ts";
-import { Kind, Mode, Outcome, Source, type Take } from "../core/take.ts";
+import { HoldFound, isOfCounter, Kind, Mode, Outcome, Source, type Take } from "../core/take.ts";
 import { divideDown } from "../core/units.ts";
 import { asksAdmission, isOver } from "../core/verdict.ts";
 import type { LimitCall } from "./call.ts";
@@ -22,9 +22,13 @@ export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
   for (let i = 0; i < call.group.size; i++) {
     const take = call.group.takes[i] as Take;
     if (take.mode === Mode.peek || take.mode === Mode.refund) continue;
+    if (take.mode === Mode.settle) {
+      if (take.outcome !== Outcome.unanswered) countSettlement(take);
+      continue;
+    }
     // What on_store_failure refuses found no limit over, and what it allows nobody has seen.
     if (take.outcome === Outcome.unanswered || wasDenied(take)) continue;
-    if (take.mode >= Mode.charge)
+    if (isOfCounter(take.mode))
       countCounterHits(take, call.rules[take.descriptor]?.kind === Kind.shadow, nearLimitRatio);
     else if (isOver(take) || isJudgedOver(call, i)) countOver(take, call.group.source);
     else countRoom(take, nearLimitRatio);
@@ -58,6 +62,17 @@ function countOver(take: Take, source: Source): void {
   stats.overLimit += take.cost;
   if (source === Source.denialMemory) stats.overLimitWithLocalCache += take.cost;
   if (take.kind === Kind.shadow) stats.shadowMode += take.cost;
+}
+
+function countSettlement({ stats, limit, counted: held, cost: used }: Take): void {
+  if (held === HoldFound.settled) stats.settledAgain++;
+  else if (held === HoldFound.none) stats.settledLate++;
+  else {
+    stats.settlements++;
+    if (limit.isConcurrent) return;
+    stats.heldUnused += Math.max(0, held - used);
+    stats.usedUnheld += Math.max(0, used - held);
+  }
 }
 
 function countRoom(take: Take, nearLimitRatio: number): void {

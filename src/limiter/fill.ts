@@ -15,14 +15,15 @@ import {
   type Take,
   type TakeGroup,
 } from "../core/take.ts";
-import { divideDown, MICROS_PER_SECOND } from "../core/units.ts";
+import { COST_ABOVE_ALL, divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 import { countUnmatched } from "../core/unmatched-stats.ts";
 import { shownValue, writeEntry, writeSharedEntry } from "../rules/bucket-key.ts";
 import { costOf } from "../rules/cost.ts";
 import { counterKey } from "../rules/counter-key.ts";
+import { holdIdOf, isSettlement } from "../rules/hold-id.ts";
 import { findRule, hidesValues } from "../rules/match.ts";
 import { MatchWork } from "../rules/match-work.ts";
-import type { CostEntry, DomainRules, Rule } from "../rules/rule-set.ts";
+import type { CostEntry, DomainRules, HoldEntries, Rule } from "../rules/rule-set.ts";
 import type { LimitCall } from "./call.ts";
 import { addCounter, entryPath } from "./fill-counter.ts";
 import { OverrideLimits } from "./override-limits.ts";
@@ -52,6 +53,10 @@ export class TakeFiller {
   readonly #replaced = new Set<string>();
   readonly #overrides: OverrideLimits;
   #asksAdmission = false;
+  /** What the descriptor in hand asks. */
+  #mode: Mode = Mode.pay;
+  #cost = 1;
+  #holdId = "";
   #hasPeek = false;
   /** Second of the call, for domains with counters. */
   #nowS = 0;
@@ -95,7 +100,7 @@ export class TakeFiller {
       return;
     }
     const rule = findRule(rules, descriptor, this.#matched, this.#work);
-    this.#noteAdmission(hits, descriptor.isRefund, rule !== undefined && isReported(rule, rules, descriptor));
+    this.#readQuestion(call, rules, rule, descriptor, hits);
     call.rules[index] = rule;
     if (rule === undefined) {
       countUnmatched(rules.unmatched, descriptor);
@@ -110,7 +115,7 @@ export class TakeFiller {
       for (const limit of rule.limits) {
         if (!this.#isReplaced(limit)) this.#addCounter(call, limit, key, index, hits, rule);
       }
-    } else this.#addTakes(call, rules, rule, index, hits);
+    } else this.#addTakes(call, rules, rule, index);
     if (countsValues(rule, this.#matched, descriptor)) this.#countByValue(call, rules, descriptor, sizeBefore);
     if (call.group.size === sizeBefore) {
       call.rules[index] = undefined;
@@ -122,9 +127,7 @@ export class TakeFiller {
   #fillOverride(call: LimitCall, rules: DomainRules, index: number, hits: number): void {
     const descriptor = call.request.descriptors[index] as Descriptor;
     const rule = this.#overridden(rules, descriptor);
-    const isReport = isReported(rule, rules, descriptor);
-    const mode = modeOf(descriptor, hits, isReport);
-    this.#noteAdmission(hits, descriptor.isRefund, isReport);
+    this.#readQuestion(call, rules, rule, descriptor, hits);
     call.rules[index] = rule;
     const limit = this.#overrides.limitOf(descriptor, rules, rule);
     const hashesValues = rule?.hashesValues ?? hidesValues(rules, descriptor, this.#work);
@@ -139,13 +142,57 @@ export class TakeFiller {
       );
       return;
     }
+    this.#addOverride(call, rules, index, limit, hashesValues, rule);
+    for (const other of rule?.limits ?? []) {
+      // An override stands in for the rule's numbers; how many may be under way is not among them.
+      if (other.isConcurrent) this.#addOverride(call, rules, index, other, hashesValues, rule);
+    }
+  }
+
+  #addOverride(
+    call: LimitCall,
+    rules: DomainRules,
+    index: number,
+    limit: Limit,
+    hashesValues: boolean,
+    rule: Rule | undefined,
+  ): void {
+    if (this.#leavesAlone(limit)) return;
     const { keys } = call.group;
     const keyAt = keys.end;
-    writeBaseKey(keys, rules, descriptor, undefined, hashesValues);
+    writeBaseKey(keys, rules, call.request.descriptors[index] as Descriptor, undefined, hashesValues);
     keys.write(limit.keySuffix);
-    const take = this.#addTake(call, limit, index, mode, takenCost(descriptor, hits, rule?.cost), rule);
+    const take = this.#addTake(call, limit, index, rule);
     take.endKey(keyAt);
-    if (mode === Mode.postPaid && (rule ?? rules).chargesGivenHits) this.#addPayment(call, take);
+    if (take.mode === Mode.postPaid && (rule ?? rules).chargesGivenHits) this.#addPayment(call, take);
+  }
+
+  /** Reads what the descriptor asks of its rule's limits; for the takes that are added next. */
+  #readQuestion(
+    call: LimitCall,
+    rules: DomainRules,
+    rule: Rule | undefined,
+    descriptor: Descriptor,
+    hits: number,
+  ): void {
+    const hold = rule?.hold;
+    this.#holdId = hold === undefined ? "" : holdIdOf(descriptor, hold);
+    if (isSettlement(descriptor, rules.settleEntries)) {
+      // It belongs to a call that was admitted before.
+      this.#mode = Mode.settle;
+      this.#cost = hold === undefined ? 0 : usedOf(call, descriptor, hold);
+      return;
+    }
+    const isReport = isReported(rule, rules, descriptor);
+    this.#noteAdmission(hits, descriptor.isRefund, isReport);
+    this.#mode = modeOf(descriptor, hits, isReport);
+    this.#cost = takenCost(descriptor, hits, hold === undefined ? rule?.cost : hold.estimate);
+  }
+
+  /** True for a limit that the question is nothing to. */
+  #leavesAlone(limit: Limit): boolean {
+    if (this.#mode === Mode.settle) return limit.holdSeconds === 0;
+    return this.#mode === Mode.refund && limit.isConcurrent;
   }
 
   /** The rule whose numbers the descriptor's own stand in for. Counters of the reference know of none. */
@@ -156,24 +203,22 @@ export class TakeFiller {
   }
 
   /** Adds a take for each limit of the rule. Their keys differ in the limit's suffix alone. */
-  #addTakes(call: LimitCall, rules: DomainRules, rule: Rule, index: number, hits: number): void {
+  #addTakes(call: LimitCall, rules: DomainRules, rule: Rule, index: number): void {
     const { keys } = call.group;
     const descriptor = call.request.descriptors[index] as Descriptor;
-    const mode = modeOf(descriptor, hits, isReported(rule, rules, descriptor));
-    const cost = takenCost(descriptor, hits, rule.cost);
     const baseAt = keys.end;
     writeBaseKey(keys, rules, descriptor, this.#matched, rule.hashesValues);
     const baseLength = keys.end - baseAt;
     let keyAt = baseAt;
     for (let i = 0; i < rule.limits.length; i++) {
       const limit = rule.limits[i] as Limit;
-      if (this.#isReplaced(limit)) continue;
+      if (this.#isReplaced(limit) || this.#leavesAlone(limit)) continue;
       if (keyAt !== baseAt) keys.repeat(baseAt, baseLength);
       keys.write(limit.keySuffix);
-      const take = this.#addTake(call, limit, index, mode, cost, rule);
+      const take = this.#addTake(call, limit, index, rule);
       take.endKey(keyAt);
       keyAt = keys.end;
-      if (mode === Mode.postPaid && rule.chargesGivenHits) this.#addPayment(call, take);
+      if (take.mode === Mode.postPaid && rule.chargesGivenHits) this.#addPayment(call, take);
     }
     if (keyAt === baseAt) keys.end = baseAt;
   }
@@ -195,12 +240,13 @@ export class TakeFiller {
   }
 
   /** Adds a take that still lacks its key. */
-  #addTake(call: LimitCall, limit: Limit, index: number, mode: Mode, cost: number, rule: Rule | undefined): Take {
+  #addTake(call: LimitCall, limit: Limit, index: number, rule: Rule | undefined): Take {
     const take = call.group.add(limit);
     take.descriptor = index;
     take.kind = this.#kindOf(call, rule);
-    take.mode = mode;
-    take.cost = cost;
+    take.mode = this.#mode;
+    take.cost = limit.isConcurrent ? 1 : this.#cost;
+    take.holdId = this.#holdId;
     return take;
   }
 
@@ -274,6 +320,12 @@ function tooManyLimits({ size, takesOnLogs, weight }: TakeGroup): RequestError {
 function isReported(rule: Rule | undefined, rules: DomainRules, descriptor: Descriptor): boolean {
   if (rule === undefined) return rules.chargesGivenHits && descriptor.hasHits;
   return rule.isPostPaid || (rule.chargesGivenHits && descriptor.hasHits);
+}
+
+/** What a settlement reports. Without a number, or with a call's 0, which says none, what was held stays paid. */
+function usedOf({ request }: LimitCall, descriptor: Descriptor, { estimate }: HoldEntries): number {
+  if (descriptor.hasHits) return Math.min(descriptor.hits, COST_ABOVE_ALL);
+  return request.hitsAddend > 0 ? request.hitsAddend : costOf(1, estimate, descriptor);
 }
 
 function modeOf(descriptor: Descriptor, hits: number, isReport: boolean): Mode {

@@ -5,8 +5,10 @@ import { RequestError } from "../core/errors.ts";
 import { Algorithm, type Limit, type OnStoreFailure, Sync, UNIT_SECONDS, Unit } from "../core/limit.ts";
 import type { StatsBook } from "../core/limit-stats.ts";
 import type { Descriptor } from "../core/request.ts";
+import { AMOUNT_MAX } from "../core/units.ts";
 import { limitKeySuffix } from "../rules/bucket-key.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
+import { DEBT_BURSTS_DEFAULT } from "../rules/schema.ts";
 import { asCounter } from "./fill-counter.ts";
 
 const SLOTS_PER_SET = 4;
@@ -104,20 +106,23 @@ export class OverrideLimits {
   #template(unit: number, rules: DomainRules, rule: Rule | undefined): Template {
     const words = rule?.limits[0];
     const windowSeconds = UNIT_SECONDS[unit] as number;
+    const algorithm = rule?.hold === undefined ? Algorithm.slidingWindow : algorithmWithHolds(rule);
     const limit: Limit = {
-      algorithm: Algorithm.slidingWindow,
+      algorithm,
       amount: 0,
       burst: 0,
       windowSeconds,
       writtenSeconds: windowSeconds,
       debtMax: 0,
+      holdSeconds: rule?.hold?.seconds ?? 0,
+      isConcurrent: false,
       shownAmount: 0,
       shownUnit: unit as Unit,
       name: "",
       readableName: words?.readableName ?? "",
       id: rule === undefined ? `${rules.domain}/override` : `${rules.domain}/${rule.path}#override`,
       path: rule?.path ?? "override",
-      keySuffix: limitKeySuffix(Algorithm.slidingWindow, windowSeconds, ""),
+      keySuffix: limitKeySuffix(algorithm, windowSeconds, ""),
       isCounter: false,
       retryAfterJitter: words?.retryAfterJitter ?? this.#options.retryAfterJitter,
       onStoreFailure: words?.onStoreFailure ?? this.#options.onStoreFailure,
@@ -140,7 +145,9 @@ function withAmount(template: Limit, amount: number): Limit {
     burst: amount,
     windowSeconds: template.windowSeconds,
     writtenSeconds: template.writtenSeconds,
-    debtMax: amount,
+    debtMax: template.algorithm === Algorithm.tokenBucket ? Math.min(amount * DEBT_BURSTS_DEFAULT, AMOUNT_MAX) : amount,
+    holdSeconds: template.holdSeconds,
+    isConcurrent: false,
     shownAmount: amount,
     shownUnit: template.shownUnit,
     name: template.name,
@@ -162,4 +169,9 @@ function unknownUnit(unit: number): RequestError {
     "REQUEST_OVERRIDE_UNIT",
     `the limit of a descriptor has unit ${unit}; expected 1 to 7 (SECOND, MINUTE, HOUR, DAY, MONTH, YEAR, WEEK)`,
   );
+}
+
+/** Holds are given back, which a sliding window can't do exactly: what is held goes the way of the rule's own limit. */
+function algorithmWithHolds({ limits }: Rule): Algorithm {
+  return limits.find(({ isConcurrent }) => !isConcurrent)?.algorithm ?? Algorithm.tokenBucket;
 }

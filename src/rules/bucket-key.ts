@@ -35,6 +35,9 @@ export function limitKeySuffix(algorithm: Algorithm, windowSeconds: number, name
   return name === "" ? base : `${base}/${escaped(name)}`;
 }
 
+/** The same of a rule's `concurrent`, which has no window. */
+export const CONCURRENT_KEY_SUFFIX = "}|concurrent";
+
 /** Bucket key of a domain's global limit. */
 export function globalBucketKey(keyPrefix: string, keySuffix: string): string {
   return `${keyPrefix}}|global${keySuffix.slice(1)}`;

@@ -3,7 +3,7 @@
 import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure } from "../core/limit.ts";
 import type { StatsBook } from "../core/limit-stats.ts";
 import type { UnmatchedStatsBook } from "../core/unmatched-stats.ts";
-import { limitKeySuffix } from "./bucket-key.ts";
+import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "./bucket-key.ts";
 import type { LimitDraft } from "./draft.ts";
 import { reduceRate } from "./limit-shape.ts";
 import type { SafeNames } from "./names.ts";
@@ -23,6 +23,8 @@ export interface CompileOptions {
   readonly unmatchedBook?: UnmatchedStatsBook;
   /** COMPATIBILITY_MODE: rules are matched, and limits of the reference's kind are counted, as envoyproxy/ratelimit does. */
   readonly compatible?: boolean;
+  /** False: the store keeps no holds, and rules that ask for them are refused. */
+  readonly keepsHolds?: boolean;
   /** Version and hash that the rule set carries; 1 and empty unless given. */
   readonly version?: number;
   readonly hash?: string;
@@ -38,6 +40,8 @@ export interface LimitOwner {
   /** What stands for the name of a limit that has none, for reading alone. */
   readonly readableName: string;
   readonly onStoreFailure: OnStoreFailure | undefined;
+  /** How long a payment of its limits waits for its settlement, in seconds; 0: it is final. */
+  readonly holdSeconds: number;
   /** True if the limits need a label each, because there may be several. */
   readonly isList: boolean;
   /** True if the rule asks for what only Headgate knows, so that its limits are no counters of the reference's. */
@@ -61,7 +65,7 @@ export class LimitBuilder {
     const { burst, keySeconds, debtMax, unit } = draft;
     const isCounter = this.#options.compatible === true && draft.isPlain && !owner.isOwnKind;
     const algorithm = isCounter ? Algorithm.fixedWindow : draft.algorithm;
-    const label = name !== "" || !owner.isList ? name : `${ALGORITHM_NAMES[algorithm]}/${keySeconds}`;
+    const label = this.#labelOf(draft, owner, algorithm, name);
     const { defaultOnStoreFailure, defaultRetryAfterJitter, statsBook } = this.#options;
     const { amount, windowSeconds } =
       algorithm === Algorithm.tokenBucket ? reduceRate(draft.amount, draft.windowSeconds) : draft;
@@ -72,13 +76,15 @@ export class LimitBuilder {
       windowSeconds,
       writtenSeconds: keySeconds,
       debtMax,
+      holdSeconds: owner.holdSeconds,
+      isConcurrent: draft.isConcurrent,
       shownAmount: draft.amount,
       shownUnit: unit,
       name,
       readableName: name === "" ? owner.readableName : name,
       id: this.#uniqueId(idOf(owner, label)),
       path: owner.path,
-      keySuffix: limitKeySuffix(algorithm, keySeconds, name),
+      keySuffix: draft.isConcurrent ? CONCURRENT_KEY_SUFFIX : limitKeySuffix(algorithm, keySeconds, name),
       isCounter,
       retryAfterJitter: draft.retryAfterJitter ?? defaultRetryAfterJitter ?? 0,
       onStoreFailure: draft.onStoreFailure ?? owner.onStoreFailure ?? defaultOnStoreFailure ?? OnStoreFailure.allow,
@@ -86,6 +92,11 @@ export class LimitBuilder {
       replaces: draft.replaces.map((replaced) => this.#names.safe(replaced.name)),
       stats: statsBook.statsOf(owner.domain, owner.statPath, label === "" ? owner.readableName : label),
     };
+  }
+
+  #labelOf({ keySeconds, isConcurrent }: LimitDraft, owner: LimitOwner, algorithm: Algorithm, name: string): string {
+    if (isConcurrent) return "concurrent";
+    return name !== "" || !owner.isList ? name : `${ALGORITHM_NAMES[algorithm]}/${keySeconds}`;
   }
 
   // Paths are made to be read and could meet: {key: a, value: b/c} and {key: a, value: b} above {key: c}.

@@ -3,7 +3,7 @@
 import type { Limit } from "../core/limit.ts";
 import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
-import { limitKeySuffix } from "./bucket-key.ts";
+import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "./bucket-key.ts";
 import type { LimitBuilder, LimitOwner } from "./build-limit.ts";
 import { buildCompositeIndex } from "./composite.ts";
 import type { LimitDraft, PatternDraft, RuleDraft } from "./draft.ts";
@@ -25,6 +25,7 @@ export interface DomainContext {
   readonly limitBuilder: LimitBuilder;
   /** COMPATIBILITY_MODE. */
   readonly compatible: boolean;
+  readonly keepsHolds: boolean;
   readonly log: ProblemLog;
   /** Every limit built, in the order of the files. */
   readonly limits: Limit[];
@@ -152,6 +153,7 @@ function* buildRule(
   const statPath = [...parent.statPath, text === "" ? draft.key : `${draft.key}_${text}`];
   const entries = isInResource(draft.at) ? [...parent.entries, { key: draft.key, value: text }] : [];
   const hashesValues = draft.hashesValues || parent.hashesValues;
+  if (draft.hold !== undefined) refuseHold(draft, context);
   if (hashesValues) context.hasHashedValues = true;
   const owner = {
     domain: context.domain,
@@ -160,7 +162,8 @@ function* buildRule(
     readableName: draft.limits.limits.length === 0 ? "" : visible(gatewayName(entries)),
     onStoreFailure: draft.onStoreFailure,
     isList: draft.limits.isList,
-    isOwnKind: draft.limits.isList || draft.isPostPaid || draft.cost !== undefined || hashesValues,
+    isOwnKind: isOwnKind(draft) || hashesValues,
+    holdSeconds: draft.hold?.seconds ?? 0,
   };
   return {
     key: draft.key,
@@ -177,8 +180,9 @@ function* buildRule(
     kind: draft.kind,
     isQuota: draft.isQuota,
     isPostPaid: draft.isPostPaid,
-    chargesGivenHits: isInResource(draft.at) && !draft.isPostPaid,
+    chargesGivenHits: isInResource(draft.at) && !draft.isPostPaid && draft.hold === undefined,
     cost: draft.cost,
+    hold: draft.hold,
     sharesThreshold: draft.sharesThreshold,
     hashesValues,
     detailedMetric: draft.detailedMetric,
@@ -191,11 +195,25 @@ function* buildRule(
   };
 }
 
+function refuseHold({ at }: RuleDraft, { compatible, keepsHolds, log }: DomainContext): void {
+  if (compatible) {
+    const hint = "Leave 'hold' out, or COMPATIBILITY_MODE off.";
+    log.error(at, "'hold' means nothing to the counters of COMPATIBILITY_MODE", hint);
+  }
+  if (!keepsHolds) log.error(at, "'hold' needs a store that keeps holds: memory or Redis, not PostgreSQL");
+}
+
+function isOwnKind({ limits, isPostPaid, cost, hold }: RuleDraft): boolean {
+  return limits.isList || isPostPaid || cost !== undefined || hold !== undefined;
+}
+
 function buildLimits(drafts: readonly LimitDraft[], owner: LimitOwner, context: DomainContext): Limit[] {
   const seen = new Map<string, Place>();
   const limits: Limit[] = [];
   for (const draft of drafts) {
-    const suffix = limitKeySuffix(draft.algorithm, draft.keySeconds, draft.name);
+    const suffix = draft.isConcurrent
+      ? CONCURRENT_KEY_SUFFIX
+      : limitKeySuffix(draft.algorithm, draft.keySeconds, draft.name);
     const first = seen.get(suffix);
     if (first !== undefined) {
       const message = `a limit with the same algorithm, window and name stands at ${formatPlace(first)} already`;

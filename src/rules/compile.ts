@@ -111,14 +111,24 @@ function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetCo
   const names = new SafeNames(yield* namesOf(rules, globalLimits), log);
   yield;
   const limitBuilder = new LimitBuilder(options, names, shared.ids);
-  const { cacheKeyPrefix = "", compatible = false } = options;
-  const context: DomainContext = { domain, names, limitBuilder, compatible, log, limits: [], hasHashedValues: false };
+  const { cacheKeyPrefix = "", compatible = false, keepsHolds = true } = options;
+  const context: DomainContext = {
+    domain,
+    names,
+    limitBuilder,
+    compatible,
+    keepsHolds,
+    log,
+    limits: [],
+    hasHashedValues: false,
+  };
   const keyPrefix = domainKeyPrefix(cacheKeyPrefix, domain);
   const root = yield* buildRoot(rules, context);
   yield;
   const globalLimit = buildGlobalLimit(globalLimits, keyPrefix, context);
   yield* warnUnknownReplaces(rules, names, log);
-  const costEntries = yield* checkCostEntries(rules, log);
+  const costEntries = yield* checkSideEntries(rules, log);
+  const settleEntries = yield* settleEntriesOf(rules);
   return {
     domain,
     keyPrefix,
@@ -126,6 +136,7 @@ function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetCo
     root,
     globalLimit,
     costEntries,
+    settleEntries,
     hasReplaces: context.limits.some((limit) => limit.replaces.length > 0) || root.rules.some(replacesWhileUnlimited),
     hasHashedValues: context.hasHashedValues,
     chargesGivenHits: parts.some(({ isResource }) => isResource),
@@ -154,6 +165,7 @@ function buildGlobalLimit(
     onStoreFailure: undefined,
     isList: false,
     isOwnKind: true,
+    holdSeconds: 0,
   };
   const limit = context.limitBuilder.build(draft.limit, owner);
   context.limits.push(limit);
@@ -198,18 +210,35 @@ function* warnUnknownReplaces(rules: readonly RuleDraft[], names: SafeNames, log
   }
 }
 
-function* checkCostEntries(rules: readonly RuleDraft[], log: ProblemLog): LongWork<ReadonlySet<string>> {
-  const firstUse = new Map<string, Place>();
-  for (const { cost, at } of eachRule(rules)) {
+/** Entries that are skipped in matching: of each the rule that named it first, and as what. */
+function* checkSideEntries(rules: readonly RuleDraft[], log: ProblemLog): LongWork<ReadonlySet<string>> {
+  const firstUse = new Map<string, { readonly at: Place; readonly says: string }>();
+  const note = (entry: string, at: Place, says: string) => {
+    if (!firstUse.has(entry)) firstUse.set(entry, { at, says });
+  };
+  for (const { cost, hold, at } of eachRule(rules)) {
     yield;
-    if (cost !== undefined && !firstUse.has(cost.entry)) firstUse.set(cost.entry, at);
+    if (cost !== undefined) note(cost.entry, at, "carries the cost");
+    if (hold === undefined) continue;
+    note(hold.idEntry, at, "names the holds");
+    note(hold.settleEntry, at, "marks the settlements");
+    if (hold.estimate !== undefined) note(hold.estimate.entry, at, "carries the estimate");
   }
   for (const rule of firstUse.size === 0 ? [] : eachRule(rules)) {
     yield;
     const use = firstUse.get(rule.key);
     if (use === undefined) continue;
-    const message = `'${textOf(rule.key)}' carries the cost of the rule at ${formatPlace(use)} and is skipped in matching, so it can't be a key`;
-    log.error(rule.keyAt, message, "Rename the cost entry or the key.");
+    const message = `'${textOf(rule.key)}' ${use.says} of the rule at ${formatPlace(use.at)} and is skipped in matching, so it can't be a key`;
+    log.error(rule.keyAt, message, "Rename the entry or the key.");
   }
   return new Set(firstUse.keys());
+}
+
+function* settleEntriesOf(rules: readonly RuleDraft[]): LongWork<ReadonlySet<string>> {
+  const found = new Set<string>();
+  for (const { hold } of eachRule(rules)) {
+    yield;
+    if (hold !== undefined) found.add(hold.settleEntry);
+  }
+  return found;
 }

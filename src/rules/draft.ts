@@ -3,7 +3,7 @@
 
 import type { Algorithm, OnStoreFailure, Sync, Unit } from "../core/limit.ts";
 import type { Kind } from "../core/take.ts";
-import type { CostEntry, Pattern } from "./rule-set.ts";
+import type { CostEntry, HoldEntries, Pattern } from "./rule-set.ts";
 import type { Place } from "./source.ts";
 
 /** A name as written, and where. */
@@ -21,6 +21,8 @@ export interface LimitDraft {
   readonly algorithm: Algorithm;
   /** True if it is written as envoyproxy/ratelimit reads it too: `requests_per_unit` and `unit`, no algorithm, no window. */
   readonly isPlain: boolean;
+  /** True for a limit of holds at once (`concurrent`). */
+  readonly isConcurrent: boolean;
   readonly amount: number;
   readonly burst: number;
   readonly windowSeconds: number;
@@ -71,6 +73,7 @@ export interface RuleDraft {
   readonly isQuota: boolean;
   readonly isPostPaid: boolean;
   readonly cost: CostEntry | undefined;
+  readonly hold: HoldEntries | undefined;
   readonly onStoreFailure: OnStoreFailure | undefined;
   readonly sharesThreshold: boolean;
   readonly hashesValues: boolean;

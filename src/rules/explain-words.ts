@@ -75,6 +75,12 @@ export function whyPassedOver(rule: Rule, key: string, value: string): string {
 
 /** What the limit allows, in words: `10 tokens per second, burst 20`. `counted` is what a window counts. */
 export function limitWords(limit: Limit, counted: "hit" | "call" = "hit"): string {
+  if (limit.isConcurrent) return `${limit.burst} at once, each for ${windowWords(limit.holdSeconds)} at most`;
+  const held = limit.holdSeconds > 0 ? `, held for ${windowWords(limit.holdSeconds)} at most` : "";
+  return `${numberWords(limit, counted)}${held}`;
+}
+
+function numberWords(limit: Limit, counted: "hit" | "call"): string {
   const amount = limit.shownAmount;
   const per = `per ${windowWords(limit.windowSeconds)}`;
   if (limit.algorithm !== Algorithm.tokenBucket) {

@@ -129,7 +129,9 @@ function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): LongWo
         outcome: "cost",
         tried: [],
         leftOut: 0,
-        says: "a cost entry of this domain: skipped in matching",
+        says: domain.settleEntries.has(key)
+          ? "marks a settlement in this domain: skipped in matching"
+          : "carries a cost or a hold of this domain: skipped in matching",
       });
     } else if (end !== undefined) {
       entries.push({ ...entry, outcome: "not reached", tried: [], leftOut: 0, says: "not reached" });

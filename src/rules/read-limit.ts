@@ -50,6 +50,7 @@ export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefin
     algorithm,
     isPlain:
       chosen === undefined && rateField === undefined && fields.given("window") === undefined && sync === Sync.exact,
+    isConcurrent: false,
     amount: rate.amount,
     burst: bucket.burst,
     windowSeconds: rate.windowSeconds,

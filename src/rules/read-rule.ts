@@ -10,6 +10,7 @@ import { type AddedWords, addedWords, type Defaults, withAddedWords, withoutOwnW
 import type { FileDraft, GlobalLimitDraft, LimitDraft, LimitsDraft, RuleDraft } from "./draft.ts";
 import { type Fields, isNull, readFields } from "./fields.ts";
 import { describeNode, type ProblemLog } from "./problems.ts";
+import { checkHold, readHold } from "./read-hold.ts";
 import { readLimit, readOnStoreFailure, readReplaces, readUnlimited } from "./read-limit.ts";
 import { readMetadata } from "./read-metadata.ts";
 import { readPatterns } from "./read-pattern.ts";
@@ -83,7 +84,8 @@ function* readRule(mapping: MappingNode, context: FileContext, log: ProblemLog):
     log.error(keyField?.value.at ?? mapping.at, "the rule's key is missing or empty");
   }
   const patterns = yield* readPatterns(key, fields, context.regexes, log);
-  const limits = readLimits(fields, added, log);
+  const { hold, concurrent } = readHold(fields, log);
+  const limits = withConcurrent(readLimits(fields, added, log), concurrent);
   const modes = readModes(fields, log);
   const draft: RuleDraft = {
     at: mapping.at,
@@ -95,6 +97,7 @@ function* readRule(mapping: MappingNode, context: FileContext, log: ProblemLog):
     isQuota: modes.isQuota,
     isPostPaid: readSwitch(fields, "post_paid", log),
     cost: readCost(fields, log),
+    hold,
     onStoreFailure: readOnStoreFailure(fields, log),
     sharesThreshold: readSwitch(fields, "share_threshold", log),
     hashesValues: readSwitch(fields, "hash_values", log),
@@ -105,6 +108,7 @@ function* readRule(mapping: MappingNode, context: FileContext, log: ProblemLog):
   };
   checkSharing(draft, fields, log);
   checkSettings(draft, fields, log);
+  checkHold(draft, fields, log);
   return key === "" ? undefined : draft;
 }
 
@@ -189,6 +193,11 @@ function readLimits(fields: Fields, added: AddedWords, log: ProblemLog): LimitsD
   };
 }
 
+function withConcurrent(limits: LimitsDraft, concurrent: LimitDraft | undefined): LimitsDraft {
+  if (concurrent === undefined || limits.isUnlimited) return limits;
+  return { ...limits, hasLimit: true, limits: [...limits.limits, concurrent] };
+}
+
 function readGlobalLimit(fields: Fields, log: ProblemLog): GlobalLimitDraft | undefined {
   const section = readSection(fields.get("global_limit"), log);
   if (section === undefined) return undefined;
@@ -229,7 +238,7 @@ function checkSettings(draft: RuleDraft, fields: Fields, log: ProblemLog): void 
       `'${name}' means nothing on ${reason}: it reaches neither rules above nor below`,
     );
   }
-  for (const name of ["cost", "post_paid", "on_store_failure"]) {
+  for (const name of ["cost", "post_paid", "on_store_failure", "hold"]) {
     if (!isOn(name)) continue;
     log.error(
       fields.get(name)?.keyAt ?? fields.at,

@@ -17,6 +17,18 @@ export interface CostEntry {
   readonly max: number;
 }
 
+/** A rule's `hold`: which entries of the descriptor speak of its holds. All are skipped in matching and in keys throughout the domain. */
+export interface HoldEntries {
+  /** Key of the entry that names the hold, one-byte. */
+  readonly idEntry: string;
+  /** Key of the entry that marks the descriptor that settles, one-byte. */
+  readonly settleEntry: string;
+  /** What a payment costs; undefined: 1 a hit. */
+  readonly estimate: CostEntry | undefined;
+  /** How long a payment waits for its settlement. */
+  readonly seconds: number;
+}
+
 /** How a rule accepts an entry's value (the entry's key is compared first, but for `compositeWildcard`). */
 export type Pattern =
   | { readonly kind: "exact"; readonly value: string }
@@ -64,6 +76,7 @@ export interface Rule {
    */
   readonly chargesGivenHits: boolean;
   readonly cost: CostEntry | undefined;
+  readonly hold: HoldEntries | undefined;
   /** All values that this rule matches share one bucket (also where a deeper rule holds the limit). */
   readonly sharesThreshold: boolean;
   /** Values of descriptors that lead here are shown as hashes. Set on a rule it holds for all rules below, too. */
@@ -134,8 +147,10 @@ export interface DomainRules {
   readonly counterPrefix: string | undefined;
   readonly root: Level;
   readonly globalLimit: GlobalLimit | undefined;
-  /** Keys of all cost entries of the domain. */
+  /** Keys of entries that carry costs or speak of holds: matching and bucket keys skip them. */
   readonly costEntries: ReadonlySet<string>;
+  /** Those of them that mark a settlement. */
+  readonly settleEntries: ReadonlySet<string>;
   /** True if any limit of the domain replaces another: spares the others the work. */
   readonly hasReplaces: boolean;
   /** True if any rule of the domain hides values. */

@@ -2,7 +2,16 @@
 // checks and its messages; docs/rules-file.md shows it to people.
 
 /** The mappings that a rules file is made of. */
-export type Section = "file" | "defaults" | "rule" | "limit" | "global limit" | "replaces item" | "cost" | "match";
+export type Section =
+  | "file"
+  | "defaults"
+  | "rule"
+  | "limit"
+  | "global limit"
+  | "replaces item"
+  | "cost"
+  | "hold"
+  | "match";
 
 /** How messages name a section, as the end of a sentence. */
 export const SECTION_TITLES: Readonly<Record<Section, string>> = {
@@ -13,6 +22,7 @@ export const SECTION_TITLES: Readonly<Record<Section, string>> = {
   "global limit": "in 'global_limit'",
   "replaces item": "in an item of 'replaces'",
   cost: "in 'cost'",
+  hold: "in 'hold'",
   match: "in 'match'",
 };
 
@@ -25,6 +35,7 @@ export const SECTION_HOMES: Readonly<Record<Section, string>> = {
   "global limit": "inside 'global_limit'",
   "replaces item": "inside an item of 'replaces'",
   cost: "inside 'cost'",
+  hold: "inside 'hold'",
   match: "inside 'match'",
 };
 
@@ -49,6 +60,8 @@ export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
     "post_paid",
     "on_store_failure",
     "hash_values",
+    "hold",
+    "concurrent",
   ],
   limit: [
     "requests_per_unit",
@@ -82,6 +95,7 @@ export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
   ],
   "replaces item": ["name"],
   cost: ["entry", "default", "max"],
+  hold: ["id", "estimate", "default", "max", "ttl", "settle"],
   match: ["one_of", "prefix", "suffix", "regex", "cidr"],
 };
 
@@ -110,7 +124,7 @@ export const REFERENCE_SECTIONS: ReadonlySet<Section> = new Set<Section>(["file"
 
 /** The section a key belongs to, or undefined if no section knows it. */
 export function homeOf(key: string): Section | undefined {
-  for (const section of ["rule", "limit", "file", "global limit", "cost", "match"] as const) {
+  for (const section of ["rule", "limit", "file", "global limit", "cost", "hold", "match"] as const) {
     if (SECTION_KEYS[section].includes(key)) return section;
   }
   return undefined;
@@ -146,6 +160,9 @@ export const REGEX_WORK_MAX = 100_000;
 export const LIMITS_PER_RULE_MAX = 16;
 /** Most of them that are sliding logs: so that a rule beside any global limit stays below GROUP_WEIGHT_MAX (core/take.ts). */
 export const LOGS_PER_RULE_MAX = 6;
+
+/** Longest time that a payment waits for its settlement, in seconds: a day. */
+export const HOLD_SECONDS_MAX = 86_400;
 
 /** Most values of one rule's `metadata`, those inside others counted: they go out with every answer that passes. */
 export const METADATA_VALUES_MAX = 10_000;

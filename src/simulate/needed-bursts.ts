@@ -4,7 +4,7 @@
 import type { Clock } from "../core/clock.ts";
 import { Algorithm, type Limit, Sync } from "../core/limit.ts";
 import { LimitStats } from "../core/limit-stats.ts";
-import { Kind, Mode, Outcome, type Take, TakeGroup } from "../core/take.ts";
+import { isOfCounter, Kind, Mode, Outcome, type Take, TakeGroup } from "../core/take.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
 import { MemoryStore, type MemoryStoreOptions } from "../stores/memory/memory-store.ts";
 
@@ -25,7 +25,7 @@ export class NeededBursts {
   settle(takes: TakeGroup, onNeed: (take: Take, needed: number) => void): void {
     for (let i = 0; i < takes.size; i++) {
       const take = takes.takes[i] as Take;
-      if (take.mode >= Mode.charge) onNeed(take, take.counted);
+      if (isOfCounter(take.mode)) onNeed(take, take.counted);
       else if (take.mode !== Mode.refund) this.#settleOne(take, onNeed);
     }
     // As the store does it: what a call gives back serves none of its own takes.

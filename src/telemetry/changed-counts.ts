@@ -2,7 +2,7 @@
 // enough for once a second: what has not changed makes no text.
 
 import type { LimitStats } from "../core/limit-stats.ts";
-import { RULE_METRICS } from "./metrics.ts";
+import { HOLD_FIELDS, RULE_METRICS } from "./metrics.ts";
 import type { SeriesSource } from "./series-book.ts";
 import type { StatsEntry } from "./stats-book.ts";
 
@@ -84,14 +84,16 @@ export class ChangedCounts {
     if (changed.length === 0) return "";
     return FIELDS.map((field) => {
       const { name } = RULE_METRICS[field];
-      return `# TYPE ${name} counter\n${changed.map(({ labels, stats }) => `${name}{${labels}} ${stats[field]}\n`).join("")}`;
+      const told = HOLD_FIELDS.has(field) ? changed.filter(({ stats }) => stats[field] > 0) : changed;
+      if (told.length === 0) return "";
+      return `# TYPE ${name} counter\n${told.map(({ labels, stats }) => `${name}{${labels}} ${stats[field]}\n`).join("")}`;
     }).join("");
   }
 
   // True if any of them has changed. All of them only grow, and no hit is counted without being counted as a hit.
   #note(stats: LimitStats): boolean {
     const told = this.#toldOfRules.get(stats);
-    if (told === undefined ? stats.totalHits === 0 : FIELDS.every((field, i) => stats[field] === told[i])) return false;
+    if (told === undefined ? !stats.hasMoved : FIELDS.every((field, i) => stats[field] === told[i])) return false;
     this.#toldOfRules.set(
       stats,
       FIELDS.map((field) => stats[field]),

@@ -43,7 +43,33 @@ export const RULE_METRICS = {
     "Hits refused from what this process remembers of refusals, without the store.",
     RULE_LABELS,
   ),
+  settlements: counter("headgate_hold_settlements_total", "Holds of the rule that were settled in time.", RULE_LABELS),
+  heldUnused: counter("headgate_hold_unused_hits_total", "Hits that were held and not used.", RULE_LABELS),
+  usedUnheld: counter(
+    "headgate_hold_exceeded_hits_total",
+    "Hits that were used beyond what was held: by so much estimates were too low.",
+    RULE_LABELS,
+  ),
+  settledLate: counter(
+    "headgate_hold_late_settlements_total",
+    "Settlements that found no hold, because it had ended or was never opened; charged as reported.",
+    RULE_LABELS,
+  ),
+  settledAgain: counter(
+    "headgate_hold_repeated_settlements_total",
+    "Settlements of what was settled already, which changed nothing.",
+    RULE_LABELS,
+  ),
 } as const;
+
+/** Those of them that only rules with holds have: their series begin when they move. */
+export const HOLD_FIELDS: ReadonlySet<string> = new Set<keyof typeof RULE_METRICS>([
+  "settlements",
+  "heldUnused",
+  "usedUnheld",
+  "settledLate",
+  "settledAgain",
+]);
 
 /** Everything else. */
 export const METRICS = {

@@ -6,7 +6,7 @@ import { ON_STORE_FAILURE_NAMES } from "../core/limit.ts";
 import { ADMIN_ACTIONS, ADMIN_OUTCOMES, type AdminCounts } from "./admin-counts.ts";
 import { joinInPieces } from "./join-in-pieces.ts";
 import { LATENCY_BOUNDS_US, type LatencyHistogram } from "./latency-histogram.ts";
-import { METRICS, type MetricRow, RULE_METRICS } from "./metrics.ts";
+import { HOLD_FIELDS, METRICS, type MetricRow, RULE_METRICS } from "./metrics.ts";
 import { BREAKER_STATES, type CallCounts, SOURCE_NAMES, type StoreCounts } from "./observers.ts";
 import type { SeriesSource } from "./series-book.ts";
 import type { StatsEntry } from "./stats-book.ts";
@@ -157,7 +157,10 @@ function* ruleMetricLines(
   field: keyof typeof RULE_METRICS,
 ): Generator<string> {
   yield `\n# HELP ${row.name} ${row.help}\n# TYPE ${row.name} ${row.kind}\n`;
-  for (const { labels, stats } of entries) yield `${row.name}{${labels}} ${stats[field]}\n`;
+  const skipsZeros = HOLD_FIELDS.has(field);
+  for (const { labels, stats } of entries) {
+    if (!skipsZeros || stats[field] > 0) yield `${row.name}{${labels}} ${stats[field]}\n`;
+  }
 }
 
 function registerCalls(registry: Registry, { calls, inFlight, statsdErrors, decisionLog }: MetricSources): void {

@@ -7,7 +7,7 @@ import { type LimitStatsBook, labelsOf, type StatsEntry } from "./stats-book.ts"
 /** The path of the series that stands for all further rules of a domain. No rule has it: its first key is empty. */
 const OTHER_RULES = ["", "(other rules)"];
 
-type Field = keyof LimitStats;
+type Field = Exclude<keyof LimitStats, "hasMoved">;
 
 /** Entries of rules to be shown. */
 export interface SeriesSource {
@@ -39,7 +39,7 @@ export class SeriesBook implements SeriesSource {
   *entries(): Generator<StatsEntry> {
     for (const entry of this.#book.entries()) if (this.#hasSeries(entry)) yield entry;
     for (const series of this.#domains.values()) {
-      if (series.others.size === 0 && series.dropped.totalHits === 0) continue;
+      if (series.others.size === 0 && !series.dropped.hasMoved) continue;
       addUp(series);
       yield series.entry;
     }
@@ -61,7 +61,7 @@ export class SeriesBook implements SeriesSource {
   }
 
   #hasSeries({ domain, stats }: StatsEntry): boolean {
-    if (stats.totalHits === 0) return false;
+    if (!stats.hasMoved) return false;
     const series = this.#seriesOf(domain);
     if (series.own.has(stats)) return true;
     if (series.others.has(stats)) return false;
@@ -92,5 +92,5 @@ function add(to: LimitStats, stats: LimitStats): void {
 }
 
 function fieldsOf(stats: LimitStats): Field[] {
-  return Object.keys(stats) as Field[];
+  return Object.keys(stats) as Field[]; // its getters are none of them
 }

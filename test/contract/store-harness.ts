@@ -36,6 +36,7 @@ export interface Ask {
   readonly cost?: number;
   readonly mode?: Mode;
   readonly kind?: Kind;
+  readonly holdId?: string;
   /** Counted up from 0 if no take of the group names one. */
   readonly descriptor?: number;
 }
@@ -58,6 +59,7 @@ export function fillGroup(group: TakeGroup, asks: readonly Ask[], keyPrefix: str
     take.kind = ask.kind ?? Kind.ordinary;
     take.mode = ask.mode ?? Mode.pay;
     take.cost = ask.cost ?? 1;
+    take.holdId = ask.holdId ?? "";
   });
 }
 

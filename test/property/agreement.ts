@@ -15,6 +15,7 @@ import {
   histories,
   limitNumbers,
   limitOf,
+  limitsWithHolds,
 } from "./histories.ts";
 import { bucketNumbers } from "./rates.ts";
 import { answerOf, type GroupAnswer, replayHistory, replayOnReference } from "./replay.ts";
@@ -132,6 +133,38 @@ export function describeAgreement(open: () => StoreHarness, namePrefix = prefixO
       });
     },
   );
+
+  describe("holds", () => {
+    const HOLDS: HistoryShape = {
+      numbers: limitsWithHolds(),
+      modes: [Mode.pay, Mode.pay, Mode.pay, Mode.settle, Mode.settle, Mode.peek, Mode.refund, Mode.postPaid],
+      holdIds: ["a", "a", "b", "c", ""],
+      givesBack: true,
+    };
+
+    test("of one bucket are opened, settled, given back and forgotten", async () => {
+      await expectEqualReplays(open(), { ...HOLDS, stepsMax: 40 });
+    });
+
+    test("of rules edited between takes, given back late", async () => {
+      await expectEqualReplays(open(), {
+        ...HOLDS,
+        limitsMax: 3,
+        takesMax: 2,
+        givesBack: false,
+        givesBackLate: true,
+      });
+    });
+
+    test("of groups of all kinds that name several buckets", async () => {
+      // Memory ends holds of buckets that nobody asks about, by the rate of the limit that opened them.
+      await expectEqualReplays(open(), { ...HOLDS, ...MIXED, stepBackMaxUs: 0, sharesBuckets: false });
+    });
+
+    test("of groups that travel together", async () => {
+      await expectEqualInFours(open(), { ...HOLDS, limitsMax: 3, takesMax: 3, identities: 2, sharesBuckets: false });
+    });
+  });
 
   test("logs too long to be read at once", async () => {
     const shape: HistoryShape = {

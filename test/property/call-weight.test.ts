@@ -107,7 +107,7 @@ test("no batch weighs more than GROUP_WEIGHT_MAX with its receipts, and all rece
         for (const isLog of areLogs) {
           const limit = isLog ? log : bucket;
           const sinceUs = options.clock.nowUs();
-          intake.addReceipt({ bucketKey: `r${receipts++}`, limit, cost: 1, paidAtUs: 5, sinceUs }, 0);
+          intake.addReceipt({ bucketKey: `r${receipts++}`, limit, cost: 1, paidAtUs: 5, holdId: "", sinceUs }, 0);
         }
         const group = new TakeGroup();
         const size = Math.min(logs + others, logs + GROUP_WEIGHT_MAX - logs * LOG_WEIGHT);

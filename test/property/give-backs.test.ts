@@ -95,7 +95,14 @@ class Rig {
   }
 
   #add(slot: number): void {
-    const receipt = { bucketKey: `k${slot}`, limit, cost: 1, paidAtUs: this.added++, sinceUs: this.#clock.nowUs() };
+    const receipt = {
+      bucketKey: `k${slot}`,
+      limit,
+      cost: 1,
+      paidAtUs: this.added++,
+      holdId: "",
+      sinceUs: this.#clock.nowUs(),
+    };
     this.intake.addReceipt(receipt, slot);
   }
 

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { Algorithm, type Limit } from "../../src/core/limit.ts";
 import { Kind, Mode } from "../../src/core/take.ts";
 import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/core/units.ts";
-import { limitKeySuffix } from "../../src/rules/bucket-key.ts";
+import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "../../src/rules/bucket-key.ts";
 import { makeLimit } from "../support/builders.ts";
 
 /** The numbers of a limit. Limits of one algorithm and window share their buckets, as an edited rule does. */
@@ -17,6 +17,8 @@ export interface LimitNumbers {
   readonly debtMax: number;
   /** What stands for the window in bucket keys, where that is another: rates per second all have 1. */
   readonly keySeconds?: number;
+  readonly holdSeconds?: number;
+  readonly isConcurrent?: boolean;
 }
 
 export interface HistoryTake {
@@ -27,6 +29,7 @@ export interface HistoryTake {
   readonly kind: Kind;
   readonly mode: Mode;
   readonly cost: number;
+  readonly holdId?: string;
 }
 
 /** One group, `advanceUs` after the one before. */
@@ -59,6 +62,8 @@ export interface HistoryShape {
   readonly stepsMax?: number;
   readonly takesMax?: number;
   readonly modes?: readonly Mode[];
+  /** Ids of holds that takes name. */
+  readonly holdIds?: readonly string[];
   readonly kinds?: readonly Kind[];
   readonly amountMin?: number;
   /** Farthest step back, in microseconds; 0 for none. */
@@ -75,7 +80,9 @@ const LOG_AMOUNT_MAX = 10_000;
 
 /** The limit of those numbers. */
 export function limitOf({ keySeconds, ...numbers }: LimitNumbers): Limit {
-  const keySuffix = limitKeySuffix(numbers.algorithm, keySeconds ?? numbers.windowSeconds, "");
+  const keySuffix = numbers.isConcurrent
+    ? CONCURRENT_KEY_SUFFIX
+    : limitKeySuffix(numbers.algorithm, keySeconds ?? numbers.windowSeconds, "");
   return makeLimit({ ...numbers, keySuffix });
 }
 
@@ -104,6 +111,24 @@ export function limitNumbers(algorithms: readonly Algorithm[] = ALGORITHMS, amou
       const burst = algorithm === Algorithm.tokenBucket ? Math.min(amount * burstShare, AMOUNT_MAX) : amount;
       return { algorithm, amount, burst, windowSeconds, debtMax: Math.min(burst * debtShare, AMOUNT_MAX) };
     });
+}
+
+/** Any limit that can stand beside `hold`, and limits of holds at once. */
+export function limitsWithHolds(): fc.Arbitrary<LimitNumbers> {
+  const holdSeconds = fc.oneof(fc.constantFrom(1, 7, 60, 120), fc.integer({ min: 1, max: 86_400 }));
+  const budget = fc
+    .tuple(limitNumbers([Algorithm.tokenBucket, Algorithm.fixedWindow]), holdSeconds)
+    .map(([limit, seconds]) => ({ ...limit, holdSeconds: seconds }));
+  const concurrent = fc.tuple(fc.integer({ min: 1, max: 4 }), holdSeconds).map(([places, seconds]) => ({
+    algorithm: Algorithm.tokenBucket,
+    amount: 0,
+    burst: places,
+    windowSeconds: seconds,
+    debtMax: places,
+    holdSeconds: seconds,
+    isConcurrent: true,
+  }));
+  return fc.oneof({ weight: 2, arbitrary: budget }, { weight: 1, arbitrary: concurrent });
 }
 
 /** Any history of that shape. */
@@ -140,8 +165,8 @@ function historyStep(limits: readonly LimitNumbers[], shape: HistoryShape): fc.A
 /** Time between two groups: nothing, ticks, parts of a window, whole windows. */
 function advances(limits: readonly LimitNumbers[], stepBackMaxUs: number): fc.Arbitrary<number> {
   const forward = fc
-    .constantFrom(...limits)
-    .chain(({ windowSeconds }) =>
+    .constantFrom(...limits.flatMap((limit) => [limit.windowSeconds, limit.holdSeconds ?? limit.windowSeconds]))
+    .chain((windowSeconds) =>
       fc.oneof(
         { weight: 2, arbitrary: fc.constantFrom(0, 1, windowSeconds - 1, windowSeconds, windowSeconds * 1_000_000) },
         { weight: 2, arbitrary: fc.integer({ min: 0, max: windowSeconds * 100_000 }) },
@@ -165,20 +190,25 @@ interface LooseTake extends HistoryTake {
 function historyTake(limits: readonly LimitNumbers[], shape: HistoryShape): fc.Arbitrary<LooseTake> {
   const modes = shape.modes ?? [Mode.pay, Mode.pay, Mode.pay, Mode.pay, Mode.peek, Mode.refund, Mode.postPaid];
   return fc.nat({ max: limits.length - 1 }).chain((limit) => {
-    const burst = limits[limit]?.burst ?? 0;
+    const { burst = 0, isConcurrent = false } = limits[limit] ?? {};
+    // What counts holds is never refunded or reported to, and each counts as one.
+    const ofHolds = modes.filter((mode) => mode === Mode.pay || mode === Mode.peek || mode === Mode.settle);
     return fc.record({
       limit: fc.constant(limit),
       identity: fc.nat({ max: (shape.identities ?? 1) - 1 }).map(String),
       descriptor: fc.constant(0),
       kind: fc.constantFrom(...(shape.kinds ?? [Kind.ordinary])),
-      mode: fc.constantFrom(...modes),
-      cost: fc.oneof(
-        { weight: 4, arbitrary: fc.integer({ min: 1, max: 3 }) },
-        { weight: 4, arbitrary: fc.integer({ min: 1, max: Math.max(1, Math.ceil(burst / 3)) }) },
-        { weight: 2, arbitrary: fc.integer({ min: 1, max: Math.min(burst + 2, AMOUNT_MAX) }) },
-        { weight: 1, arbitrary: fc.constantFrom(Math.max(1, burst), AMOUNT_MAX, COST_ABOVE_ALL) },
-      ),
+      mode: fc.constantFrom(...(isConcurrent ? ofHolds : modes)),
+      cost: isConcurrent
+        ? fc.constant(1)
+        : fc.oneof(
+            { weight: 4, arbitrary: fc.integer({ min: 1, max: 3 }) },
+            { weight: 4, arbitrary: fc.integer({ min: 1, max: Math.max(1, Math.ceil(burst / 3)) }) },
+            { weight: 2, arbitrary: fc.integer({ min: 1, max: Math.min(burst + 2, AMOUNT_MAX) }) },
+            { weight: 1, arbitrary: fc.constantFrom(Math.max(1, burst), AMOUNT_MAX, COST_ABOVE_ALL) },
+          ),
       joins: fc.boolean(),
+      ...(shape.holdIds === undefined ? {} : { holdId: fc.constantFrom(...shape.holdIds) }),
     });
   });
 }

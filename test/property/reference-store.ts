@@ -3,6 +3,7 @@
 
 import type { BucketAccess, WorkingBucket } from "../../src/algorithms/bucket-access.ts";
 import { JointSettlement } from "../../src/algorithms/group-settlement.ts";
+import { HoldBook } from "../../src/algorithms/hold-book.ts";
 import { LogBlocks } from "../../src/algorithms/log-blocks.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import type { TakeGroup } from "../../src/core/take.ts";
@@ -16,6 +17,7 @@ interface Numbers {
 
 class MapAccess implements BucketAccess {
   readonly logs = new LogBlocks();
+  readonly holds = new HoldBook();
   readonly #numbers = new Map<string, Numbers>();
   readonly #logs = new Map<string, number>();
 

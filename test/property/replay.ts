@@ -17,6 +17,7 @@ export interface TakeAnswer {
   readonly resetUs: number;
   readonly paidAtUs: number;
   readonly cappedHits: number;
+  readonly counted: number;
 }
 
 export interface GroupAnswer {
@@ -103,7 +104,7 @@ export function answerOf(group: TakeGroup): GroupAnswer {
     verdict: group.verdict,
     takes: group.takes
       .slice(0, group.size)
-      .map(({ outcome, paid, remaining, waitUs, resetUs, paidAtUs, cappedHits }) => ({
+      .map(({ outcome, paid, remaining, waitUs, resetUs, paidAtUs, cappedHits, counted }) => ({
         outcome,
         paid,
         remaining,
@@ -111,6 +112,7 @@ export function answerOf(group: TakeGroup): GroupAnswer {
         resetUs,
         paidAtUs,
         cappedHits,
+        counted,
       })),
   };
 }

@@ -19,6 +19,8 @@ export function makeLimit(overrides: Partial<Limit> = {}): Limit {
     windowSeconds,
     writtenSeconds: windowSeconds,
     debtMax: Math.min(burst * 10, AMOUNT_MAX),
+    holdSeconds: 0,
+    isConcurrent: false,
     shownAmount: amount,
     shownUnit: windowSeconds === 1 ? Unit.second : Unit.unknown,
     name,

@@ -26,7 +26,7 @@ export function summarise(ruleSet: RuleSet): unknown {
 }
 
 function summariseRule(rule: Rule): unknown {
-  const { path, pattern, patternText, at, limits, kind, cost, metadata, children } = rule;
+  const { path, pattern, patternText, at, limits, kind, cost, hold, metadata, children } = rule;
   const switches = [
     "isUnlimited",
     "isQuota",
@@ -46,6 +46,7 @@ function summariseRule(rule: Rule): unknown {
     ...(rule.unlimitedReplaces.length === 0 ? {} : { unlimitedReplaces: rule.unlimitedReplaces }),
     ...(limits.length === 0 ? {} : { limits: limits.map(summariseLimit) }),
     ...(cost === undefined ? {} : { cost }),
+    ...(hold === undefined ? {} : { hold }),
     ...(metadata === undefined ? {} : { metadata }),
     ...(children === undefined ? {} : { children: children.rules.map(summariseRule) }),
   };
@@ -56,6 +57,8 @@ function summariseLimit(limit: Limit): object {
     limit;
   return {
     id: limit.id,
+    ...(limit.holdSeconds === 0 ? {} : { holdSeconds: limit.holdSeconds }),
+    ...(limit.isConcurrent ? { isConcurrent: true } : {}),
     ...(limit.name === "" ? {} : { name: limit.name }),
     algorithm: ALGORITHM_NAMES[algorithm],
     amount,

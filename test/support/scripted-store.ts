@@ -2,6 +2,7 @@
 
 import type { BucketAccess, WorkingBucket } from "../../src/algorithms/bucket-access.ts";
 import { JointSettlement } from "../../src/algorithms/group-settlement.ts";
+import { HoldBook } from "../../src/algorithms/hold-book.ts";
 import { LogBlocks } from "../../src/algorithms/log-blocks.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import type { StoreError } from "../../src/core/errors.ts";
@@ -18,6 +19,7 @@ interface Kept {
 
 class MapAccess implements BucketAccess {
   readonly logs = new LogBlocks();
+  readonly holds = new HoldBook();
   readonly buckets = new Map<string, Kept>();
 
   load(bucket: WorkingBucket): boolean {

@@ -28,12 +28,22 @@ export interface BatchedGroup {
   isAnswered: boolean;
 }
 
+/** A take or receipt with holds. */
+export interface BatchedHold {
+  /** Where its take's numbers begin in the batch's. */
+  readonly at: number;
+  readonly bucketKey: string;
+  readonly limit: Limit;
+  readonly holdId: string;
+}
+
 /** What was taken from one bucket, as the batch remembers it. */
 export interface BatchedTake {
   readonly bucketKey: string;
   readonly limit: Limit;
   readonly mode: number;
   readonly cost: number;
+  readonly holdId: string;
 }
 
 /** Groups and receipts for one call. Filled, sent, then kept until its outcome is known or given up. */
@@ -64,6 +74,7 @@ export abstract class Batch {
   protected readonly keys: string[] = [];
   protected readonly limits: Limit[] = [];
   protected readonly numbers: number[] = [];
+  protected readonly holds: BatchedHold[] = [];
   readonly #keyPlaces = new Map<string, number>();
   readonly #limitPlaces = new Map<Limit, number>();
 
@@ -86,7 +97,8 @@ export abstract class Batch {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i];
       if (take === undefined) continue;
-      const { bucketKey, limit } = take;
+      const { bucketKey, limit, holdId } = take;
+      if (limit.holdSeconds > 0) this.holds.push({ at: this.numbers.length, bucketKey, limit, holdId });
       this.numbers.push(
         this.placeOfKey(bucketKey),
         this.placeOfLimit(limit),
@@ -117,7 +129,8 @@ export abstract class Batch {
     const bucketKey = this.keys[(this.numbers[at] ?? 0) - 1];
     const limit = this.limits[(this.numbers[at + 1] ?? 0) - 1];
     if (bucketKey === undefined || limit === undefined) return undefined;
-    return { bucketKey, limit, mode: this.numbers[at + 4] ?? 0, cost: this.numbers[at + 5] ?? 0 };
+    const holdId = limit.holdSeconds === 0 ? "" : (this.holds.find((hold) => hold.at === at)?.holdId ?? "");
+    return { bucketKey, limit, mode: this.numbers[at + 4] ?? 0, cost: this.numbers[at + 5] ?? 0, holdId };
   }
 
   /** The key at that place, counted from 1. */

@@ -127,9 +127,9 @@ export class Intake<B extends Batch> {
       const take = group.takes[i];
       if (!take?.paid) continue;
       const cost = costToReturn(take);
-      const { bucketKey, limit, paidAtUs } = take;
+      const { bucketKey, limit, paidAtUs, holdId } = take;
       const sinceUs = this.#options.clock.nowUs();
-      if (cost > 0) this.addReceipt({ bucketKey, limit, cost, paidAtUs, sinceUs }, lane);
+      if (cost > 0) this.addReceipt({ bucketKey, limit, cost, paidAtUs, holdId, sinceUs }, lane);
     }
   }
 

@@ -12,6 +12,8 @@ export interface Receipt {
   readonly cost: number;
   /** The store's time of payment, in microseconds. */
   readonly paidAtUs: number;
+  /** The hold that it was to open (Take.holdId). */
+  readonly holdId: string;
   /** Since when it waits, in microseconds of this process's Clock. */
   readonly sinceUs: number;
 }

@@ -18,7 +18,10 @@ export const NO_COUNT = 4;
 
 /** The verdict of a group that was passed over, unpaid. After it come the key that is held, by its place, and by whom. */
 export const HELD = 5;
-/** Numbers of such a group. */
+/** The verdict of a group whose hold finds no place, unpaid. Nothing follows it. */
+export const HOLDS_FULL = 6;
+
+/** Numbers of a group that is HELD. */
 export const HELD_NUMBERS = 3;
 
 /**
@@ -37,7 +40,7 @@ export function isReplyTo(
     at++;
     if (verdict === 1 || verdict === 2) at += batched.size * TAKE_NUMBERS;
     else if (verdict === HELD) at += HELD_NUMBERS - 1;
-    else if (verdict !== TOO_LATE && verdict !== NO_COUNT) return false;
+    else if (verdict !== TOO_LATE && verdict !== NO_COUNT && verdict !== HOLDS_FULL) return false;
   }
   if (reply.length !== at) return false;
   return reply.every((number) => typeof number === "number");
@@ -68,7 +71,7 @@ export class ReplyReader {
     return this.#reply[1] ?? 0;
   }
 
-  /** The verdict of the group whose turn it is: allowed, refused, TOO_LATE, NO_COUNT or HELD. */
+  /** The verdict of the group whose turn it is: allowed, refused, TOO_LATE, NO_COUNT, HELD or HOLDS_FULL. */
   get verdict(): number {
     return this.#reply[this.#at] ?? TOO_LATE;
   }
@@ -87,7 +90,7 @@ export class ReplyReader {
       take.remaining = reply[at + 1] ?? 0;
       take.waitUs = reply[at + 2] ?? 0;
       take.resetUs = reply[at + 3] ?? 0;
-      if (take.mode === Mode.charge) take.counted = reply[at + 4] ?? 0;
+      if (take.mode === Mode.charge || take.mode === Mode.settle) take.counted = reply[at + 4] ?? 0;
       else take.paidAtUs = reply[at + 4] ?? 0;
       take.cappedHits = reply[at + 5] ?? 0;
       at += TAKE_NUMBERS;

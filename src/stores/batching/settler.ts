@@ -2,11 +2,12 @@
 // batch that has no outcome yet. How a batch travels is the store's business.
 
 import { StoreError } from "../../core/errors.ts";
+import { HOLDS_FULL_ERROR } from "../../core/holds-full.ts";
 import { type TakeGroup, Verdict } from "../../core/take.ts";
 import { costToReturn } from "../../core/verdict.ts";
 import type { SettleListener } from "../store.ts";
 import type { Batch, BatchedGroup, BatchedTake } from "./batch.ts";
-import { HELD, NO_COUNT, type ReplyReader, TOO_LATE } from "./reply.ts";
+import { HELD, HOLDS_FULL, NO_COUNT, type ReplyReader, TOO_LATE } from "./reply.ts";
 import type { SettlerOptions } from "./settler-options.ts";
 import { answerByUs } from "./store-patience.ts";
 
@@ -242,6 +243,10 @@ export class Settler<B extends Batch> {
         this.#fail(batch, batched, new StoreError("STORE_COUNTER", error, { transient: false }));
         reader.skip(batched);
         succeeded++;
+      } else if (reader.verdict === HOLDS_FULL) {
+        this.#fail(batch, batched, HOLDS_FULL_ERROR);
+        reader.skip(batched);
+        succeeded++;
       } else if (reader.verdict === HELD) {
         const { place, holder } = reader.held;
         this.#passOver(batch, batched, batch.keyAt(place), holder);
@@ -276,10 +281,10 @@ export class Settler<B extends Batch> {
     reader.eachPaid(batched, (index, paidAtUs, cappedHits) => {
       const take = batch.takeOf(batched, index);
       if (take === undefined) return;
-      const { bucketKey, limit, mode } = take;
+      const { bucketKey, limit, mode, holdId } = take;
       const cost = costToReturn({ mode, cost: take.cost, cappedHits });
       const sinceUs = this.#options.clock.nowUs();
-      if (cost > 0) this.#options.giveBack({ bucketKey, limit, cost, paidAtUs, sinceUs }, batch.lane);
+      if (cost > 0) this.#options.giveBack({ bucketKey, limit, cost, paidAtUs, holdId, sinceUs }, batch.lane);
     });
   }
 

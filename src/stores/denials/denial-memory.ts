@@ -125,6 +125,8 @@ export class DenialMemory implements Store, BucketMemory {
     const take = group.takes[index] as Take;
     const { limit, cost } = take;
     if (take.mode !== Mode.pay && take.mode !== Mode.peek) return undefined;
+    // Another process may settle a hold at any moment.
+    if (limit.holdSeconds > 0) return undefined;
     const known = this.#table.find(take.keyHash, take.bucketKey);
     if (known === undefined || known.limit !== limit || nowUs >= known.untilUs) return undefined;
     // A bucket that the group names twice is judged on what the first take leaves.

@@ -2,6 +2,7 @@
 // no more room. Settlement and time stay outside.
 
 import type { BucketAccess, WorkingBucket } from "../../algorithms/bucket-access.ts";
+import { HoldBook } from "../../algorithms/hold-book.ts";
 import { LogBlocks } from "../../algorithms/log-blocks.ts";
 import type { KeyHash } from "../../core/key-hash.ts";
 import { Algorithm } from "../../core/limit.ts";
@@ -44,6 +45,7 @@ export interface BucketsOptions {
 /** Buckets by key. A page that is full is split in two, by one more bit of the hashes (extendible hashing). */
 export class Buckets implements BucketAccess {
   readonly logs: LogBlocks;
+  readonly holds = new HoldBook();
   readonly #bucketsMax: number;
   readonly #pagesMax: number;
   readonly #depthMax: number;

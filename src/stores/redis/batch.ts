@@ -3,7 +3,8 @@
 
 import { Algorithm, COUNTER_NUMBER } from "../../core/limit.ts";
 import { Mode, type TakeGroup, weightOf } from "../../core/take.ts";
-import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
+import { MICROS_PER_SECOND } from "../../core/units.ts";
+import { Batch, type BatchedGroup, type BatchedHold, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
 import type { ClusterTags } from "./cluster-tags.ts";
 import { packNumbers } from "./packed-numbers.ts";
 
@@ -13,6 +14,8 @@ import { packNumbers } from "./packed-numbers.ts";
  */
 export const BATCH_WEIGHT_MAX = 128;
 export const BATCH_BYTES_MAX = 16_384;
+/** Numbers of a receipt as the script reads them. */
+const RECEIPT_NUMBERS = 4;
 /** Generous size of a take's numbers as text. */
 const TAKE_BYTES = 48;
 
@@ -55,6 +58,7 @@ export class RedisBatch extends Batch {
   isOfPlainTakes(): boolean {
     const { groups, keys, numbers, limits } = this;
     if (this.takes !== groups.length || keys.length !== groups.length || this.receipts.length > 0) return false;
+    if (this.holds.length > 0) return false;
     for (let at = HEAD_NUMBERS; at < numbers.length; at += HEAD_NUMBERS + TAKE_NUMBERS) {
       if ((numbers[at + 4] ?? Mode.charge) > Mode.peek) return false;
     }
@@ -86,8 +90,25 @@ export class RedisBatch extends Batch {
         isCounter ? lifetimeSeconds : debtMax,
       );
     }
-    const packed = [[timeUs], limits, receipts, this.numbers].map(packNumbers);
+    const holds = this.#holdNumbers();
+    const packed = [[timeUs], limits, receipts, this.numbers, ...(holds.length > 0 ? [holds] : [])].map(packNumbers);
     return [String(this.keys.length), ...this.#storedKeys(), ...packed];
+  }
+
+  // As lua/holds.lua reads them. Receipts stand below 0, counted as the script walks over their numbers.
+  #holdNumbers(): number[] {
+    const numbers: number[] = [];
+    const add = (at: number, { bucketKey, limit, holdId }: Omit<BatchedHold, "at">) => {
+      const us = limit.holdSeconds * MICROS_PER_SECOND;
+      const own = holdId === "" ? 0 : this.placeOfKey(`${bucketKey}|hold|${holdId}`);
+      const set = this.placeOfKey(`${bucketKey}|holds`);
+      numbers.push(at, this.placeOfKey(bucketKey), set, own, limit.isConcurrent ? -us : us);
+    };
+    for (const hold of this.holds) add(hold.at + 1, hold);
+    for (const [i, receipt] of this.receipts.entries()) {
+      if (receipt.limit.holdSeconds > 0) add(-(i * RECEIPT_NUMBERS + 1), receipt);
+    }
+    return numbers;
   }
 
   #storedKeys(): readonly string[] {

@@ -12,6 +12,7 @@ const MODULE_FILES = [
   "fixed_window.lua",
   "sliding_log.lua",
   "counter.lua",
+  "holds.lua",
 ] as const;
 
 /** What each script is joined of; its entry file is the last one. What a file uses stands before it. */

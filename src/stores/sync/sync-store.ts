@@ -7,6 +7,7 @@ import {
   copyAnswer,
   copyQuestion,
   GROUP_WEIGHT_MAX,
+  isOfCounter,
   Kind,
   LOG_WEIGHT,
   Mode,
@@ -128,7 +129,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
   /** True if the take is over by what memory knows. */
   #takeOne(take: Take, index: number, nowUs: number): boolean {
     const { sync } = take.limit;
-    const strategy = take.mode < Mode.charge ? this.#strategies[sync] : undefined;
+    const strategy = !isOfCounter(take.mode) ? this.#strategies[sync] : undefined;
     const isLocal = strategy?.take(take, nowUs) === true;
     this.#isLocal[index] = isLocal;
     if (!isLocal || strategy === undefined) {

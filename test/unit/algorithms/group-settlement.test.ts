@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { BucketAccess, WorkingBucket } from "../../../src/algorithms/bucket-access.ts";
 import { JointSettlement } from "../../../src/algorithms/group-settlement.ts";
+import { HoldBook } from "../../../src/algorithms/hold-book.ts";
 import { LogBlocks } from "../../../src/algorithms/log-blocks.ts";
 import { Algorithm, type Limit } from "../../../src/core/limit.ts";
 import { Kind, Mode, TakeGroup, Verdict } from "../../../src/core/take.ts";
@@ -15,6 +16,7 @@ const YEAR_US = 31_536_000 * 1_000_000;
 /** Writes down what it is asked for; keeps nothing but what it is given. */
 class RecordingAccess implements BucketAccess {
   readonly logs = new LogBlocks();
+  readonly holds = new HoldBook();
   readonly calls: string[] = [];
   readonly expiries: number[] = [];
   readonly extensions: number[] = [];

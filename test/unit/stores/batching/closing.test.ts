@@ -80,7 +80,7 @@ describe("closing", () => {
       fc.asyncProperty(receipts, fc.integer({ min: 0, max: 20 }), async (list, answerMs) => {
         const { intake, settled } = open({ connections, answerMs });
         for (const [i, lane] of list.entries()) {
-          intake.addReceipt({ bucketKey: `k${i}`, limit, cost: 1, paidAtUs: i, sinceUs: START_US }, lane);
+          intake.addReceipt({ bucketKey: `k${i}`, limit, cost: 1, paidAtUs: i, holdId: "", sinceUs: START_US }, lane);
         }
         const wasSettled = intake.close().then(() => settled.length);
         await vi.runAllTimersAsync();
@@ -93,7 +93,7 @@ describe("closing", () => {
 
   test("waits a second at most for a server that answers nothing", async () => {
     const { intake } = open({ connections: Number.POSITIVE_INFINITY, answerMs: 3_600_000 });
-    intake.addReceipt({ bucketKey: "k", limit, cost: 1, paidAtUs: 1, sinceUs: START_US }, 0);
+    intake.addReceipt({ bucketKey: "k", limit, cost: 1, paidAtUs: 1, holdId: "", sinceUs: START_US }, 0);
     const closed = vi.fn();
     void intake.close().then(closed);
     await vi.advanceTimersByTimeAsync(1_500);

@@ -6,7 +6,14 @@ import { type Receipt, Receipts } from "../../../../src/stores/batching/receipts
 import { makeLimit } from "../../../support/builders.ts";
 
 const limit = makeLimit({ amount: 7 });
-const receiptOf = (bucketKey: string, sinceUs = 0): Receipt => ({ bucketKey, limit, cost: 1, paidAtUs: 5, sinceUs });
+const receiptOf = (bucketKey: string, sinceUs = 0): Receipt => ({
+  bucketKey,
+  limit,
+  cost: 1,
+  paidAtUs: 5,
+  holdId: "",
+  sinceUs,
+});
 const MINUTE_US = 60_000_000;
 
 let dropped = 0;

@@ -71,13 +71,26 @@ describe("arguments", () => {
     group.add(perMinute).bucketKey = "other";
     expect(batch.encode(0, () => 0)[1]).toBe("a");
     const [batched] = batch.groups;
-    expect(batched && batch.takeOf(batched, 0)).toEqual({ bucketKey: "a", limit: perSecond, mode: Mode.peek, cost: 1 });
+    expect(batched && batch.takeOf(batched, 0)).toEqual({
+      bucketKey: "a",
+      limit: perSecond,
+      mode: Mode.peek,
+      cost: 1,
+      holdId: "",
+    });
   });
 
   test("hold receipts beside the groups", () => {
     const batch = new RedisBatch();
     batch.add(groupOf("a"), nobody);
-    batch.receipts.push({ bucketKey: "z", limit: perMinute, cost: 3, paidAtUs: 1_767_225_600_123_456, sinceUs: 0 });
+    batch.receipts.push({
+      bucketKey: "z",
+      limit: perMinute,
+      cost: 3,
+      paidAtUs: 1_767_225_600_123_456,
+      holdId: "",
+      sinceUs: 0,
+    });
     const args = batch.encode(0, () => 0);
     expect(args.slice(0, 3)).toEqual(["2", "a", "z"]);
     expect(numbersIn(args[5])).toEqual([2, 2, 3, 1_767_225_600_123_456]);

@@ -1,0 +1,147 @@
+// What holds cost: a payment that opens one and its settlement, beside a plain payment, in memory and in a script of Redis; the
+// call at which as many end at once as one call looks at; and how many bytes a live and a settled one take.
+//   npm run build && node --expose-gc bench/store/holds.mjs
+
+import { performance } from "node:perf_hooks";
+import Redis from "ioredis";
+import { startRedis } from "../harness/redis.mjs";
+import { printTable } from "../harness/report.mjs";
+import { loadDist } from "../load/dist.mjs";
+
+const { Mode, TakeGroup } = await loadDist("core/take.js");
+const { hashBucketKey } = await loadDist("core/key-hash.js");
+const { LimitStats } = await loadDist("core/limit-stats.js");
+const { MemoryStore } = await loadDist("stores/memory/memory-store.js");
+const { RedisBatch } = await loadDist("stores/redis/batch.js");
+const { loadScripts } = await loadDist("stores/redis/scripts.js");
+
+const KEYS = 10_000;
+const ROUNDS = 40;
+const CALLS = 5_000;
+const HELD = 200_000;
+const clock = { us: Date.UTC(2026, 0, 1) * 1000, nowUs: () => clock.us };
+const never = { settled: () => undefined };
+const PLAIN = {
+  algorithm: 0,
+  amount: 4_000_000_000,
+  burst: 4_000_000_000,
+  windowSeconds: 1,
+  debtMax: 4_294_967_295,
+  holdSeconds: 0,
+  isConcurrent: false,
+  isCounter: false,
+  keySuffix: "}|tb/1",
+  stats: new LimitStats(),
+};
+const WITH_HOLDS = { ...PLAIN, holdSeconds: 120 };
+const SLOW = { ...WITH_HOLDS, amount: 1, windowSeconds: 86_400 };
+
+function groupOf(limit, key, mode, cost, holdId, group = new TakeGroup()) {
+  group.reset();
+  const take = group.add(limit);
+  take.bucketKey = key;
+  take.keyHash = hashBucketKey(key);
+  take.mode = mode;
+  take.cost = cost;
+  take.holdId = holdId;
+  return group;
+}
+
+const key = (i) => `{bench|tenant=${i % KEYS}${PLAIN.keySuffix}`;
+const least = (times) => Math.min(...times);
+
+function memoryRows() {
+  const store = new MemoryStore({ clock });
+  const group = new TakeGroup();
+  const times = { plain: [], pair: [] };
+  for (let round = 0; round < ROUNDS; round++) {
+    let began = performance.now();
+    for (let i = 0; i < CALLS; i++) store.take(groupOf(PLAIN, key(i), Mode.pay, 1, "", group), never);
+    times.plain.push((performance.now() - began) / CALLS);
+    began = performance.now();
+    for (let i = 0; i < CALLS; i++) {
+      const id = `7f3c9a52-${round}-${i}`;
+      store.take(groupOf(WITH_HOLDS, key(i), Mode.pay, 2_000, id, group), never);
+      store.take(groupOf(WITH_HOLDS, key(i), Mode.settle, 700, id, group), never);
+      clock.us += 20;
+    }
+    times.pair.push((performance.now() - began) / CALLS);
+  }
+  const plainUs = least(times.plain) * 1_000;
+  const pairUs = least(times.pair) * 1_000;
+  return [
+    { memory: "plain payment", "us a call": plainUs.toFixed(2), ratio: "1.0" },
+    {
+      memory: "payment with a hold, or its settlement",
+      "us a call": (pairUs / 2).toFixed(2),
+      ratio: (pairUs / 2 / plainUs).toFixed(1),
+    },
+  ];
+}
+
+function bytesRow() {
+  const store = new MemoryStore({ clock });
+  const used = () => {
+    globalThis.gc?.();
+    globalThis.gc?.();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = used();
+  for (let i = 0; i < HELD; i++) {
+    // Buckets of the record pages are not on the heap that is measured.
+    store.take(groupOf(WITH_HOLDS, key(i), Mode.pay, 1, `7f3c9a52-5e1b-4d47-9c0e-${i}`), never);
+  }
+  const bytes = Math.round((used() - before) / HELD);
+  return { "live holds in memory": HELD, "bytes each": globalThis.gc === undefined ? "run with --expose-gc" : bytes };
+}
+
+async function redisRows() {
+  const server = await startRedis();
+  const client = new Redis(server.port, "127.0.0.1");
+  const scripts = loadScripts();
+  try {
+    const micros = async (groups) => {
+      const batch = new RedisBatch();
+      for (const group of groups) batch.add(group, never);
+      const args = batch.encode(clock.us, () => 0).map((text) => Buffer.from(text, "latin1"));
+      const script = batch.isOfPlainTakes() ? scripts.takeEach : scripts.takeAll;
+      await client.config("RESETSTAT");
+      await client.eval(script.text, ...args);
+      const info = await client.info("commandstats");
+      return Number(/cmdstat_eval:calls=\d+,usec=(\d+)/.exec(info)?.[1]) / groups.length;
+    };
+    const rows = [];
+    for (const takes of [1, 16]) {
+      const found = { plain: [], pay: [], settle: [] };
+      for (let round = 0; round < ROUNDS; round++) {
+        const ids = Array.from({ length: takes }, (_, i) => [key(round * takes + i), `7f3c9a52-${round}-${i}`]);
+        found.plain.push(await micros(ids.map(([name]) => groupOf(PLAIN, `p${name}`, Mode.pay, 1, ""))));
+        found.pay.push(await micros(ids.map(([name, id]) => groupOf(WITH_HOLDS, name, Mode.pay, 2_000, id))));
+        found.settle.push(await micros(ids.map(([name, id]) => groupOf(WITH_HOLDS, name, Mode.settle, 700, id))));
+        clock.us += 1_000;
+      }
+      for (const [what, times] of Object.entries(found)) {
+        rows.push({ Redis: what, "takes in the call": takes, "us a take": least(times).toFixed(1) });
+      }
+    }
+    const ending = [];
+    for (let round = 0; round < 5; round++) {
+      const name = `ending${round}`;
+      for (let i = 0; i < 300; i += 50) {
+        const groups = Array.from({ length: 50 }, (_, at) => groupOf(SLOW, name, Mode.pay, 1, `e${i + at}`));
+        await micros(groups);
+      }
+      clock.us += 121_000_000;
+      ending.push(await micros([groupOf(SLOW, name, Mode.peek, 1, "")]));
+    }
+    rows.push({ Redis: "256 holds end", "takes in the call": 1, "us a take": least(ending).toFixed(0) });
+    return rows;
+  } finally {
+    client.disconnect();
+    await server.stop();
+  }
+}
+
+printTable("Holds in memory", memoryRows());
+printTable("Their size", [bytesRow()]);
+printTable("Holds in Redis, the script's own time", await redisRows());

@@ -1,0 +1,247 @@
+-- Holds: payments that wait for their settlement, as src/algorithms/holds.ts says.
+-- state     beside the bucket's own key two more: `<key>|holds`, a sorted set of the live holds "cost paid_at_us id" by the time
+--           at which they end, and `<key>|hold|<id>` for each, a string "cost paid_at_us ends_at_us", or
+--           "settled until_us", when it is forgotten
+-- lifetime  of the set as long as the bucket's, at least until the last hold ends; of a hold until it ends, settled for as
+--           long again
+-- Nothing is written before `write_all`. The books and names of a call are kept from group to group.
+local holds = {}
+
+local EXPIRED_PER_STEP_MAX, PER_BUCKET_MAX = 256, 10000
+local WAIT_US_MIN = 1000000
+local SAME_MOMENT_MAX = 16 -- holds without a name that are looked for
+local FOUND_NONE, FOUND_SETTLED = -1, -2
+
+-- What ARGV[5] says of each take and receipt with holds, by where it stands in `groups` (a receipt below 0).
+local refs, book_of_bucket, books, named = {}, {}, {}, {}
+local saved -- what the call's keys hold, by their place
+
+-- Five numbers each: where it stands, the bucket's key, the key of its holds, the hold's own key (0: it has no name), and
+-- how long holds last, in microseconds; below 0 if the limit counts holds.
+function holds.read(numbers, texts)
+  saved = texts
+  for at = 1, #numbers, 5 do
+    local bucket, set, own, us = numbers[at + 1], numbers[at + 2], numbers[at + 3], numbers[at + 4]
+    local book = books[set]
+    if not book then
+      book = { key = KEYS[set], bucket = bucket, is_count = us < 0, stored = 0, ended = 0, added = {}, removed = {}, removed_count = 0, lifetime_us = 0 }
+      books[set] = book
+    end
+    book_of_bucket[bucket] = book
+    refs[numbers[at]] = {
+      book = book, own = own, us = max(us, -us), is_concurrent = us < 0,
+      id = own > 0 and string.sub(KEYS[own], #KEYS[bucket] + #'|hold|' + 1) or '',
+    }
+  end
+end
+
+-- What speaks of holds in the take or receipt that stands there; nil if nothing does.
+function holds.at(position)
+  return refs[position]
+end
+
+function holds.of_bucket(key_index)
+  return book_of_bucket[key_index]
+end
+
+local function live_count(book)
+  return book.stored - book.ended - book.removed_count + #book.added
+end
+
+-- Notes the state as it stands, so that it is written even if only time has changed it.
+local function note_anew(algorithm, state)
+  state.is_redated, state.is_changed = true, true
+  algorithm.note(state)
+end
+
+-- Opens the bucket's state as its algorithm does, and gives back the holds that have ended, each at the time it did.
+function holds.open(book, text, limit, now_us)
+  local algorithm = limit.algorithm
+  book.stored = tonumber(redis.call('ZCARD', book.key))
+  local due = redis.call('ZRANGEBYSCORE', book.key, '-inf', digits(now_us), 'LIMIT', '0', digits(EXPIRED_PER_STEP_MAX), 'WITHSCORES')
+  for i = 1, #due, 2 do
+    local cost_text, paid_text = string.match(due[i], '^(%d+) (%d+) ')
+    local at_us = min(now_us, max(tonumber(due[i + 1]), text and algorithm.time_of(text) or 0))
+    local state = algorithm.open(text, limit, at_us)
+    if not state then return nil end
+    algorithm.give_back(state, limit, tonumber(cost_text), tonumber(paid_text), at_us)
+    note_anew(algorithm, state)
+    text = not algorithm.is_as_new(state) and algorithm.text(state)
+  end
+  book.ended = #due / 2
+  local state = algorithm.open(text, limit, now_us)
+  if state and book.ended > 0 then note_anew(algorithm, state) end
+  return state
+end
+
+-- Opens a bucket that counts holds, which is kept nowhere: it is as full as it has holds.
+function holds.open_count(book, limit, now_us)
+  book.stored = tonumber(redis.call('ZCARD', book.key))
+  book.ended = tonumber(redis.call('ZCOUNT', book.key, '-inf', digits(now_us)))
+  local state = limit.algorithm.open(false, limit, now_us)
+  limit.algorithm.pay(state, live_count(book))
+  note_anew(limit.algorithm, state)
+  return state
+end
+
+-- The hold's own key as the call has left it so far.
+local function read_own(own)
+  local hold = named[own]
+  if hold == nil then
+    local text = saved[own]
+    local cost, paid, ends = string.match(text or '', '^(%d+) (%d+) (%d+)$')
+    hold = { settled_until_us = tonumber(string.match(text or '', '^settled (%d+)$')) }
+    if cost then hold.cost, hold.paid_at_us, hold.ends_at_us = tonumber(cost), tonumber(paid), tonumber(ends) end
+    named[own] = hold
+  end
+  return hold
+end
+
+local function live_hold(ref, now_us)
+  if ref.own == 0 then return nil end
+  local hold = read_own(ref.own)
+  return hold.cost and hold.ends_at_us > now_us and hold or nil
+end
+
+local function is_settled(ref, now_us)
+  return ref.own > 0 and (read_own(ref.own).settled_until_us or 0) > now_us
+end
+
+local function note_settled(ref, now_us)
+  if ref.own > 0 then named[ref.own] = { settled_until_us = now_us + ref.us, lasts_us = ref.us } end
+end
+
+local function member_of(cost, paid_at_us, id)
+  return string.format('%s %s', digits(cost, paid_at_us), id)
+end
+
+local function remove(book, member)
+  -- What this very call has added is not there yet.
+  for i = #book.added, 1, -1 do
+    if book.added[i].member == member then
+      table.remove(book.added, i)
+      return
+    end
+  end
+  book.removed[member], book.removed_count = true, book.removed_count + 1
+end
+
+-- Whether a payment may open a hold.
+function holds.opens(ref)
+  return ref.own > 0 or ref.is_concurrent
+end
+
+-- Whether the bucket has room for one more.
+function holds.has_room(ref)
+  return live_count(ref.book) < PER_BUCKET_MAX
+end
+
+-- Opens a hold for what was paid. A payment under a known id is final, but on what counts holds.
+function holds.add(ref, cost, paid_at_us, now_us)
+  local book, ends_at_us = ref.book, now_us + ref.us
+  local is_known = live_hold(ref, now_us) or is_settled(ref, now_us)
+  local is_nameless = is_known or ref.own == 0
+  if is_nameless and not ref.is_concurrent then return end
+  book.lifetime_us = max(book.lifetime_us, ref.us)
+  book.added[#book.added + 1] = {
+    member = member_of(cost, paid_at_us, is_nameless and '' or ref.id),
+    ends_at_us = ends_at_us, paid_at_us = paid_at_us, is_nameless = is_nameless,
+  }
+  if is_nameless then return end
+  local hold = read_own(ref.own)
+  hold.cost, hold.paid_at_us, hold.ends_at_us, hold.lasts_us = cost, paid_at_us, ends_at_us, ref.us
+  hold.is_gone, hold.settled_until_us = nil, nil
+end
+
+-- Settles the hold at what was used; returns what was held (or FOUND_) and the hits that the state could not hold.
+function holds.settle(ref, state, limit, used, now_us)
+  local hold = live_hold(ref, now_us)
+  if not hold then
+    if is_settled(ref, now_us) then return FOUND_SETTLED, 0 end
+    if ref.is_concurrent then return FOUND_NONE, 0 end
+    note_settled(ref, now_us)
+    return FOUND_NONE, limit.algorithm.post_pay(state, limit, used, now_us)
+  end
+  remove(ref.book, member_of(hold.cost, hold.paid_at_us, ref.id))
+  note_settled(ref, now_us)
+  if ref.is_concurrent then used = 0 end
+  if used < hold.cost then limit.algorithm.give_back(state, limit, hold.cost - used, hold.paid_at_us, now_us) end
+  if used > hold.cost then return hold.cost, limit.algorithm.post_pay(state, limit, used - hold.cost, now_us) end
+  return hold.cost, 0
+end
+
+-- A hold without a name that was paid at that moment. Several are told apart by plus signs, and some may have ended.
+local function nameless(book, member)
+  for _ = 1, SAME_MOMENT_MAX do
+    if redis.call('ZSCORE', book.key, member) and not book.removed[member] then return member end
+    member = string.format('%s+', member)
+  end
+  return nil
+end
+
+-- Ends the hold of a payment that is given back. False if there is none any more: then nothing is left to give back.
+function holds.close(ref, cost, paid_at_us, now_us)
+  if not holds.opens(ref) then return true end
+  local hold = live_hold(ref, now_us)
+  if hold and hold.paid_at_us == paid_at_us then
+    remove(ref.book, member_of(hold.cost, hold.paid_at_us, ref.id))
+    named[ref.own] = { is_gone = true }
+    return true
+  end
+  local member = ref.is_concurrent and nameless(ref.book, member_of(cost, paid_at_us, ''))
+  if member then remove(ref.book, member) end
+  return member or hold ~= nil
+end
+
+-- When a caller who finds all places taken may try again (src/algorithms/holds.ts).
+function holds.wait_us(ref, now_us)
+  local book = ref.book
+  local count = live_count(book)
+  if count == 0 then return nil end
+  local ends_at_us, paid_at_us
+  local stored = redis.call('ZRANGE', book.key, digits(book.ended), digits(book.ended + book.removed_count), 'WITHSCORES')
+  for i = 1, #stored, 2 do
+    if not book.removed[stored[i]] then
+      ends_at_us, paid_at_us = tonumber(stored[i + 1]), tonumber(string.match(stored[i], '^%d+ (%d+)'))
+      break
+    end
+  end
+  for i = 1, #book.added do
+    local added = book.added[i]
+    if not ends_at_us or added.ends_at_us < ends_at_us then ends_at_us, paid_at_us = added.ends_at_us, added.paid_at_us end
+  end
+  local age_us = max(0, now_us - paid_at_us)
+  return min(max(1, ends_at_us - now_us), max(WAIT_US_MIN, floor(age_us / count)))
+end
+
+local function ms_of(us, extra_ms)
+  return digits(needed_ms(us) + extra_ms)
+end
+
+-- Writes what the call has changed. `lifetime_of` tells how long a bucket that changed is kept, in microseconds; 0 of others.
+function holds.write_all(lifetime_of, extra_ms)
+  for own, hold in pairs(named) do
+    if hold.is_gone then
+      redis.call('DEL', KEYS[own])
+    elseif hold.lasts_us then
+      local text = hold.settled_until_us and 'settled ' .. digits(hold.settled_until_us)
+        or digits(hold.cost, hold.paid_at_us, hold.ends_at_us)
+      redis.call('SET', KEYS[own], text, 'PX', ms_of(hold.lasts_us, extra_ms))
+    end
+  end
+  for _, book in pairs(books) do
+    if book.ended > 0 then redis.call('ZREMRANGEBYRANK', book.key, '0', digits(book.ended - 1)) end
+    for member in pairs(book.removed) do redis.call('ZREM', book.key, member) end
+    for i = 1, #book.added do
+      local added = book.added[i]
+      local member = added.member
+      while redis.call('ZADD', book.key, 'NX', digits(added.ends_at_us), member) == 0 and added.is_nameless do
+        member = string.format('%s+', member)
+      end
+    end
+    local lifetime_us = max(book.lifetime_us, lifetime_of(book.bucket))
+    if lifetime_us > 0 and live_count(book) > 0 then redis.call('PEXPIRE', book.key, ms_of(lifetime_us, extra_ms)) end
+  end
+end
+
+return holds

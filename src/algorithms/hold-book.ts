@@ -1,0 +1,166 @@
+// Payments that wait for their settlement, bucket by bucket. What a hold does to its bucket stands in holds.ts.
+
+import { HOLDS_IN_MEMORY_MAX, HOLDS_PER_BUCKET_MAX } from "../core/holds-full.ts";
+import type { Limit } from "../core/limit.ts";
+
+/** Most settled holds that are remembered; beyond it the one settled first is forgotten before its time. */
+const SETTLED_MAX = 100_000;
+/** Settled holds whose time may have passed that are looked at when one comes. */
+const FORGOTTEN_PER_SETTLED = 2;
+
+/** A payment that can still be settled. */
+export interface Hold {
+  /** Empty if nobody can name it. */
+  readonly id: string;
+  readonly cost: number;
+  readonly paidAtUs: number;
+  /** When it is given back, if nobody settles it. */
+  readonly endsAtUs: number;
+}
+
+/** The live holds of one bucket. */
+export class BucketHolds {
+  readonly bucketKey: string;
+  /** The limit that opened the last one. */
+  limit: Limit;
+  readonly #byId = new Map<string, Hold>();
+  /** Those that end soonest come first; settled ones stay in it until their turn comes. */
+  #inOrder: Hold[] = [];
+  #first = 0;
+  #live = 0;
+
+  constructor(bucketKey: string, limit: Limit) {
+    this.bucketKey = bucketKey;
+    this.limit = limit;
+  }
+
+  get size(): number {
+    return this.#live;
+  }
+
+  find(id: string): Hold | undefined {
+    return id === "" ? undefined : this.#byId.get(id);
+  }
+
+  /** The one that was paid at that time, under that id or under none; undefined if there is none any more. */
+  paidAt(id: string, paidAtUs: number): Hold | undefined {
+    const named = this.find(id);
+    if (named?.paidAtUs === paidAtUs) return named;
+    for (let at = this.#inOrder.length - 1; at >= this.#first; at--) {
+      const hold = this.#inOrder[at] as Hold;
+      if (hold.id === "" && hold.paidAtUs === paidAtUs) return hold;
+    }
+    return undefined;
+  }
+
+  /** The one that ends soonest; undefined if there are none. */
+  first(): Hold | undefined {
+    while (this.#first < this.#inOrder.length) {
+      const hold = this.#inOrder[this.#first] as Hold;
+      if (this.#isLive(hold)) return hold;
+      this.#dropFirst();
+    }
+    return undefined;
+  }
+
+  /** Adds a hold; one of a known id is kept as one that nobody can name. */
+  add(hold: Hold): void {
+    const kept = this.#byId.has(hold.id) ? { ...hold, id: "" } : hold;
+    if (kept.id !== "") this.#byId.set(kept.id, kept);
+    this.#live++;
+    let at = this.#inOrder.length;
+    // Time may have stepped back, or the rule's ttl have been edited.
+    while (at > this.#first && (this.#inOrder[at - 1] as Hold).endsAtUs > kept.endsAtUs) at--;
+    if (at === this.#inOrder.length) this.#inOrder.push(kept);
+    else this.#inOrder.splice(at, 0, kept);
+  }
+
+  /** Removes a hold that `find` or `first` has returned. */
+  remove(hold: Hold): void {
+    this.#live--;
+    if (hold.id !== "") this.#byId.delete(hold.id);
+    if (this.#inOrder[this.#first] === hold) this.#dropFirst();
+    else if (hold.id === "") this.#inOrder.splice(this.#inOrder.lastIndexOf(hold), 1);
+  }
+
+  // Those without a name are taken out at once, the others when their turn comes.
+  #isLive(hold: Hold): boolean {
+    return hold.id === "" || this.#byId.get(hold.id) === hold;
+  }
+
+  #dropFirst(): void {
+    this.#first++;
+    if (this.#first < 64 || this.#first * 2 < this.#inOrder.length) return;
+    this.#inOrder = this.#inOrder.slice(this.#first);
+    this.#first = 0;
+  }
+}
+
+/** The holds of all buckets of a store. */
+export class HoldBook {
+  readonly #buckets = new Map<string, BucketHolds>();
+  /** When settled holds may be forgotten, by bucket and id, in the order they were settled. */
+  readonly #settled = new Map<string, number>();
+  #idle: IterableIterator<BucketHolds> | undefined;
+  #live = 0;
+
+  /** Live holds of all buckets. */
+  get size(): number {
+    return this.#live;
+  }
+
+  of(bucketKey: string): BucketHolds | undefined {
+    return this.#buckets.get(bucketKey);
+  }
+
+  /** True if one more can be opened in the bucket. */
+  hasRoom(bucketKey: string): boolean {
+    return this.#live < HOLDS_IN_MEMORY_MAX && (this.of(bucketKey)?.size ?? 0) < HOLDS_PER_BUCKET_MAX;
+  }
+
+  add(bucketKey: string, limit: Limit, hold: Hold): void {
+    let bucket = this.#buckets.get(bucketKey);
+    if (bucket === undefined) {
+      bucket = new BucketHolds(bucketKey, limit);
+      this.#buckets.set(bucketKey, bucket);
+    }
+    bucket.limit = limit;
+    bucket.add(hold);
+    this.#live++;
+  }
+
+  remove(bucket: BucketHolds, hold: Hold): void {
+    bucket.remove(hold);
+    this.#live--;
+    if (bucket.size === 0) this.#buckets.delete(bucket.bucketKey);
+  }
+
+  /** Remembers until `forgetAtUs` that the hold was settled. */
+  noteSettled(bucketKey: string, id: string, nowUs: number, forgetAtUs: number): void {
+    if (id === "") return;
+    const name = nameOf(bucketKey, id);
+    this.#settled.delete(name);
+    this.#settled.set(name, forgetAtUs);
+    let looks = 0;
+    for (const [oldest, atUs] of this.#settled) {
+      if (this.#settled.size <= SETTLED_MAX && (atUs > nowUs || looks++ === FORGOTTEN_PER_SETTLED)) break;
+      this.#settled.delete(oldest);
+    }
+  }
+
+  isSettled(bucketKey: string, id: string, nowUs: number): boolean {
+    return id !== "" && (this.#settled.get(nameOf(bucketKey, id)) ?? 0) > nowUs;
+  }
+
+  /** One bucket after another, so that the holds of those that nobody asks about end, too. Undefined if there are none. */
+  nextBucket(): BucketHolds | undefined {
+    this.#idle ??= this.#buckets.values();
+    const { value } = this.#idle.next();
+    if (value === undefined) this.#idle = undefined;
+    return value;
+  }
+}
+
+function nameOf(bucketKey: string, id: string): string {
+  return `${bucketKey} ${id}`;
+}

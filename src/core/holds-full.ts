@@ -1,0 +1,15 @@
+// How many payments may wait for their settlement.
+
+import { StoreError } from "./errors.ts";
+
+/** Most live holds of one bucket. lua/holds.lua has the same number. */
+export const HOLDS_PER_BUCKET_MAX = 10_000;
+/** Most live holds in the memory of a process, some 220 bytes each (bench/store/holds.mjs). */
+export const HOLDS_IN_MEMORY_MAX = 1_000_000;
+
+/** No hold can be opened. Nothing of the call was paid. */
+export const HOLDS_FULL_ERROR = new StoreError(
+  "STORE_HOLDS_FULL",
+  `too many holds wait for their settlement: expected at most ${HOLDS_PER_BUCKET_MAX} of one bucket, and in memory ${HOLDS_IN_MEMORY_MAX} of all`,
+  { transient: true },
+);

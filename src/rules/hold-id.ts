@@ -1,0 +1,25 @@
+// What a descriptor says of a hold: which one it is, and whether it settles it.
+
+import { createHash } from "node:crypto";
+import type { Descriptor } from "../core/request.ts";
+import type { HoldEntries } from "./rule-set.ts";
+
+/** Longer ids are kept as their SHA-256, so that a hold is small whatever callers send. */
+const ID_BYTES_MAX = 64;
+
+/** The id of the descriptor's hold, one-byte; empty if it names none. */
+export function holdIdOf(descriptor: Descriptor, { idEntry }: HoldEntries): string {
+  for (let i = 0; i < descriptor.entryCount; i++) {
+    if (descriptor.keys[i] !== idEntry) continue;
+    const id = descriptor.values[i] as string;
+    return id.length <= ID_BYTES_MAX ? id : `#${createHash("sha256").update(id, "latin1").digest("base64url")}`;
+  }
+  return "";
+}
+
+/** Tells whether the descriptor settles what was paid before. */
+export function isSettlement(descriptor: Descriptor, settleEntries: ReadonlySet<string>): boolean {
+  if (settleEntries.size === 0) return false;
+  for (let i = 0; i < descriptor.entryCount; i++) if (settleEntries.has(descriptor.keys[i] as string)) return true;
+  return false;
+}

@@ -1,0 +1,128 @@
+// Reads a rule's `hold` and `concurrent`: how its payments wait for their settlement, and how many may at once.
+
+import { HOLDS_PER_BUCKET_MAX } from "../core/holds-full.ts";
+import { ALGORITHM_NAMES, Algorithm, SYNC_NAMES, Sync, Unit } from "../core/limit.ts";
+import { AMOUNT_MAX } from "../core/units.ts";
+import type { LimitDraft, RuleDraft } from "./draft.ts";
+import { type Fields, readFields } from "./fields.ts";
+import { parseWindow } from "./limit-shape.ts";
+import { describeNode, type ProblemLog } from "./problems.ts";
+import { readSection, readText, readWhole } from "./readers.ts";
+import type { CostEntry, HoldEntries } from "./rule-set.ts";
+import { HOLD_SECONDS_MAX } from "./schema.ts";
+
+/** Key of the entry that marks a settlement, unless the rule names another. */
+const SETTLE_ENTRY_DEFAULT = "settle";
+
+/** What a rule says of holds. */
+interface HoldDraft {
+  /** Undefined if its payments are final. */
+  readonly hold: HoldEntries | undefined;
+  /** The limit of holds at once; undefined without one. */
+  readonly concurrent: LimitDraft | undefined;
+}
+
+/** Reads both; what is wrong with either is told and left out. */
+export function readHold(fields: Fields, log: ProblemLog): HoldDraft {
+  const hold = readEntries(fields, log);
+  const concurrent = readWhole(fields, "concurrent", { min: 1, max: HOLDS_PER_BUCKET_MAX }, log);
+  const field = fields.given("concurrent");
+  if (field !== undefined && fields.given("hold") === undefined) {
+    const hint = "Add 'hold: { id: request_id, ttl: 120s }'.";
+    log.error(field.keyAt, "'concurrent' counts holds, and the rule has no 'hold'", hint);
+  }
+  if (hold === undefined || concurrent === undefined || field === undefined) return { hold, concurrent: undefined };
+  return { hold, concurrent: concurrentLimit(concurrent, hold.seconds, field.value.at) };
+}
+
+function readEntries(fields: Fields, log: ProblemLog): HoldEntries | undefined {
+  const section = readSection(fields.get("hold"), log);
+  if (section === undefined) return undefined;
+  const hold = readFields("hold", section, log);
+  const idEntry = readText(hold, "id", log) ?? "";
+  const settleEntry = readText(hold, "settle", log) ?? SETTLE_ENTRY_DEFAULT;
+  const estimate = readEstimate(hold, log);
+  const seconds = readTtl(hold, log);
+  if (idEntry === "" && !hold.hasRefused)
+    log.error(hold.at, "hold: 'id' is missing; it names the entry that tells one hold from another");
+  if (settleEntry === "") log.error(hold.get("settle")?.value.at ?? hold.at, "hold: 'settle' is empty");
+  const names = [idEntry, settleEntry, ...(estimate === undefined ? [] : [estimate.entry])];
+  if (new Set(names).size < names.length)
+    log.error(hold.at, "hold: 'id', 'estimate' and 'settle' must name different entries");
+  if (seconds === undefined) return undefined;
+  return { idEntry, settleEntry, estimate, seconds };
+}
+
+function readEstimate(hold: Fields, log: ProblemLog): CostEntry | undefined {
+  const entry = readText(hold, "estimate", log) ?? "";
+  const max = readWhole(hold, "max", { min: 1 }, log) ?? AMOUNT_MAX;
+  const byDefault = readWhole(hold, "default", { min: 1 }, log) ?? 1;
+  const stray = hold.firstGiven(["default", "max"]);
+  if (entry === "" && stray !== undefined) {
+    log.error(stray.keyAt, `hold: '${stray.name}' belongs to 'estimate', which is missing`);
+  } else if (byDefault > max) {
+    log.error(hold.get("default")?.value.at ?? hold.at, `hold: default ${byDefault} is above max ${max}`);
+  }
+  return entry === "" ? undefined : { entry, default: byDefault, max };
+}
+
+function readTtl(hold: Fields, log: ProblemLog): number | undefined {
+  const field = hold.given("ttl");
+  if (field === undefined) {
+    if (!hold.hasRefused)
+      log.error(hold.at, "hold: 'ttl' is missing", "Give it longer than any request takes: 'ttl: 120s'.");
+    return undefined;
+  }
+  const seconds = field.value.kind === "scalar" ? parseWindow(field.value.text) : undefined;
+  if (seconds !== undefined && seconds <= HOLD_SECONDS_MAX) return seconds;
+  const expected = "a whole number of s, m or h up to a day, such as 30s, 5m or 1h";
+  log.error(field.value.at, `hold: ttl: expected ${expected}, got ${describeNode(field.value)}`);
+  return undefined;
+}
+
+// A bucket of so many places that nothing refills: a hold takes one, and its end gives it back.
+function concurrentLimit(places: number, seconds: number, at: LimitDraft["at"]): LimitDraft {
+  return {
+    at,
+    name: "",
+    nameAt: at,
+    algorithm: Algorithm.tokenBucket,
+    isPlain: false,
+    isConcurrent: true,
+    amount: 0,
+    burst: places,
+    windowSeconds: seconds,
+    keySeconds: seconds,
+    debtMax: places,
+    debtMaxAt: undefined,
+    unit: Unit.unknown,
+    retryAfterJitter: undefined,
+    onStoreFailure: undefined,
+    sync: Sync.exact,
+    syncAt: at,
+    replaces: [],
+  };
+}
+
+/** Tells what can't stand beside `hold`. */
+export function checkHold(draft: RuleDraft, fields: Fields, log: ProblemLog): void {
+  if (draft.hold === undefined) return;
+  const refuse = (name: string, why: string, hint: string) => {
+    const field = fields.given(name);
+    if (field !== undefined) log.error(field.keyAt, `'${name}' can't stand beside 'hold', ${why}`, hint);
+  };
+  refuse("cost", "whose 'estimate' says what a payment costs", "Write 'estimate', 'default' and 'max' into 'hold'.");
+  if (draft.isPostPaid) refuse("post_paid", "which is paid before and settled after", "Keep one of the two.");
+  for (const { at, algorithm, isConcurrent, sync, syncAt } of draft.limits.limits) {
+    if (isConcurrent) continue;
+    if (algorithm !== Algorithm.tokenBucket && algorithm !== Algorithm.fixedWindow) {
+      const name = ALGORITHM_NAMES[algorithm];
+      const text = `a limit beside 'hold' is a token_bucket or a fixed_window, but this is a ${name}`;
+      log.error(at, text, "Add 'algorithm: token_bucket'.");
+    }
+    if (sync !== Sync.exact) {
+      const text = `sync: ${SYNC_NAMES[sync]} can't stand beside 'hold': what is held must be known to all processes`;
+      log.error(syncAt, text, "Leave 'sync' out.");
+    }
+  }
+}
