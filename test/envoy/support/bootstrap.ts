@@ -17,6 +17,8 @@ export interface ListenerOptions {
   readonly filter?: Config;
   /** HTTP filters before the rate limit filter. */
   readonly before?: readonly Config[];
+  /** HTTP filters between the rate limit filter and the router. */
+  readonly after?: readonly Config[];
 }
 
 /** How a route is limited: the filter's own rate_limits, with whatever else RateLimitPerRoute takes. */
@@ -67,14 +69,14 @@ export function fixed(key: string, value: string): Config {
 }
 
 export function listener(options: ListenerOptions): Config {
-  const { name, routes, before = [] } = options;
+  const { name, routes, before = [], after = [] } = options;
   const manager = {
     "@type": `${TYPE}envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager`,
     stat_prefix: name,
     use_remote_address: true,
     access_log: [accessLog()],
     route_config: { name, virtual_hosts: [{ name, domains: ["*"], routes }] },
-    http_filters: [...before, rateLimitFilter(options), httpFilter("router", {}, "router.v3.Router")],
+    http_filters: [...before, rateLimitFilter(options), ...after, httpFilter("router", {}, "router.v3.Router")],
   };
   const filter = { name: "envoy.filters.network.http_connection_manager", typed_config: manager };
   return { name, address: loopback(0), filter_chains: [{ filters: [filter] }] };

@@ -1,0 +1,92 @@
+// A rate limit service that keeps what Envoy asks, and answers as the request's own entries tell it.
+
+import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js";
+import { loadProto, RATE_LIMIT_SERVICE } from "../../../src/transport/load-proto.ts";
+
+/** Key of the entry that names the case a call belongs to. */
+export const CASE_ENTRY = "case";
+
+interface WireRequest {
+  readonly hits_addend: number;
+  readonly descriptors: readonly {
+    readonly entries: readonly { readonly key: string; readonly value: string }[];
+    readonly hits_addend: { readonly value: string } | null;
+  }[];
+}
+
+/** A descriptor as it was asked: its entries but for the case, and its hits, undefined if it brought none. */
+export interface AskedDescriptor {
+  readonly entries: Readonly<Record<string, string>>;
+  readonly hits: number | undefined;
+}
+
+/** A call of Envoy. */
+export interface Asked {
+  readonly descriptors: readonly AskedDescriptor[];
+  /** Of the whole call; 0 is the same as absent. */
+  readonly hitsAddend: number;
+  /** True if Envoy gave it up before it was answered. */
+  isCancelled: boolean;
+}
+
+/** Listens on a free port of the loopback. */
+export class RlsRecorder {
+  readonly port: number;
+  readonly #server: Server;
+  readonly #asked: Map<string, Asked[]>;
+
+  private constructor(port: number, server: Server, asked: Map<string, Asked[]>) {
+    this.port = port;
+    this.#server = server;
+    this.#asked = asked;
+  }
+
+  /** It refuses calls with an entry `answer` of `refuse`, and never answers those of which it is `never`. */
+  static async start(): Promise<RlsRecorder> {
+    const asked = new Map<string, Asked[]>();
+    const server = new Server();
+    const service = loadProto()[RATE_LIMIT_SERVICE] as Parameters<Server["addService"]>[0];
+    const decide = (call: ServerUnaryCall<WireRequest, unknown>, answer: sendUnaryData<unknown>) => {
+      const entries = call.request.descriptors.flatMap((descriptor) => descriptor.entries);
+      const read = (key: string) => entries.find((entry) => entry.key === key)?.value;
+      const kept: Asked = { ...askedBy(call.request), isCancelled: false };
+      const name = read(CASE_ENTRY) ?? "";
+      asked.set(name, [...(asked.get(name) ?? []), kept]);
+      if (read("answer") === "never") {
+        call.on("cancelled", () => {
+          kept.isCancelled = true;
+        });
+        return;
+      }
+      answer(null, { overall_code: read("answer") === "refuse" ? "OVER_LIMIT" : "OK", statuses: [] });
+    };
+    server.addService(service, { ShouldRateLimit: decide } as Parameters<Server["addService"]>[1]);
+    const port = await new Promise<number>((resolve, reject) => {
+      server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
+        error === null ? resolve(bound) : reject(error),
+      );
+    });
+    return new RlsRecorder(port, server, asked);
+  }
+
+  /** What has been asked for the case so far, in order. */
+  of(name: string): readonly Asked[] {
+    return this.#asked.get(name) ?? [];
+  }
+
+  stop(): void {
+    this.#server.forceShutdown();
+  }
+}
+
+function askedBy({ descriptors, hits_addend }: WireRequest): Omit<Asked, "isCancelled"> {
+  return {
+    hitsAddend: hits_addend,
+    descriptors: descriptors.map(({ entries, hits_addend: own }) => ({
+      entries: Object.fromEntries(
+        entries.filter(({ key }) => key !== CASE_ENTRY).map(({ key, value }) => [key, value]),
+      ),
+      hits: own === null ? undefined : Number(own.value),
+    })),
+  };
+}
