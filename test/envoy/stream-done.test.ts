@@ -171,18 +171,18 @@ const ENDS: readonly End[] = [
 describe("a stream that", () => {
   test.each(ENDS)("$name", async ({ name, path = "/", headers = {}, leaves = "never", rest }) => {
     await send(`${path}?${encodeURIComponent(name)}`, { ...headers, "x-case": name }, leaves);
-    await expect.poll(() => rls.of(name).length).toBeGreaterThan(rest.length);
+    await expect.poll(() => rls.calls(name).length).toBeGreaterThan(rest.length);
     await everythingAsked();
-    const [first, ...later] = rls.of(name);
+    const [first, ...later] = rls.calls(name);
     expect(first?.descriptors.map(lineOf)).toEqual(["asks"]);
     expect(later.map((call) => call.descriptors.map(lineOf))).toEqual(rest);
-    expect(rls.of(name).map((call) => call.hitsAddend)).toEqual(Array(rest.length + 1).fill(0));
+    expect(rls.calls(name).map((call) => call.hitsAddend)).toEqual(Array(rest.length + 1).fill(0));
   });
 
   test("is answered by a filter before asks nothing", async () => {
     await send("/", { "x-reply-before": "1", "x-case": "before" }, "never");
     await everythingAsked();
-    expect(rls.of("before")).toEqual([]);
+    expect(rls.calls("before")).toEqual([]);
   });
 });
 
@@ -206,7 +206,7 @@ describe("the id that Envoy makes", () => {
   test("is the same at both ends of a stream, another for each, and never the caller's", async () => {
     for (const name of ["id 1", "id 2"]) {
       await send("/", { "x-case": name, "x-id": "mine" }, "never");
-      await expect.poll(() => rls.of(name).length).toBe(2);
+      await expect.poll(() => rls.calls(name).length).toBe(2);
     }
     const ids = ["id 1", "id 2"].map((name) => new Set(idsOf(name)));
     expect(ids.map(({ size }) => size)).toEqual([1, 1]);
@@ -215,8 +215,8 @@ describe("the id that Envoy makes", () => {
 
   test("is a new one behind a redirect, and the stream before it reports its own", async () => {
     await send("/redirected?ids", { "x-case": "ids", "x-do": "redirect" }, "never");
-    await expect.poll(() => rls.of("ids").length).toBe(4);
-    const calls = rls.of("ids").map((call) => new Set(call.descriptors.map(({ entries }) => entries.id)));
+    await expect.poll(() => rls.calls("ids").length).toBe(4);
+    const calls = rls.calls("ids").map((call) => new Set(call.descriptors.map(({ entries }) => entries.id)));
     expect(calls[0]).toEqual(calls[1]);
     expect(calls[2]).toEqual(calls[3]);
     expect(calls[0]).not.toEqual(calls[2]);
@@ -224,20 +224,20 @@ describe("the id that Envoy makes", () => {
 });
 
 const lineOf = ({ entries, hits }: AskedDescriptor) => (hits === undefined ? entries.what : `${entries.what} ${hits}`);
-const idsOf = (name: string) => rls.of(name).flatMap((call) => call.descriptors.map(({ entries }) => entries.id));
+const idsOf = (name: string) => rls.calls(name).flatMap((call) => call.descriptors.map(({ entries }) => entries.id));
 
 async function reportWith(metadata: string): Promise<(string | undefined)[]> {
   const name = `metadata '${metadata}'`;
   await send("/", { "x-case": name, "x-metadata": metadata }, "never");
-  await expect.poll(() => rls.of(name).length).toBe(2);
-  return rls.of(name)[1]?.descriptors.map(lineOf) ?? [];
+  await expect.poll(() => rls.calls(name).length).toBe(2);
+  return rls.calls(name)[1]?.descriptors.map(lineOf) ?? [];
 }
 
 /** Envoy has one worker and one connection to the service: what it asked before it asks for this has come. */
 async function everythingAsked(): Promise<void> {
-  const before = rls.of("marker").length;
+  const before = rls.calls("marker").length;
   await send("/", { "x-case": "marker" }, "never");
-  await expect.poll(() => rls.of("marker").length).toBe(before + 2);
+  await expect.poll(() => rls.calls("marker").length).toBe(before + 2);
 }
 
 /** Resolves when the stream has ended, or the caller has left it. */
@@ -256,8 +256,8 @@ async function send(path: string, headers: Readonly<Record<string, string>>, lea
   sent.end();
   const name = headers["x-case"] ?? "";
   if (leaves === "before the answer") await expect.poll(() => model.seen.get(path)).toBe(1);
-  if (leaves === "while it is decided") await expect.poll(() => rls.of(name).length).toBe(1);
+  if (leaves === "while it is decided") await expect.poll(() => rls.calls(name).length).toBe(1);
   if (leaves === "before the answer" || leaves === "while it is decided") sent.destroy();
   await ended;
-  if (leaves === "while it is decided") await expect.poll(() => rls.of(name)[0]?.isCancelled).toBe(true);
+  if (leaves === "while it is decided") await expect.poll(() => rls.calls(name)[0]?.isCancelled).toBe(true);
 }

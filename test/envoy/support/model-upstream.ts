@@ -28,6 +28,26 @@ export const MODEL_ANSWERS = {
     begin(response);
     response.end("data: [DONE]\n\n");
   },
+  // As Anthropic's messages tell it: input first, output as it grows.
+  message: (response) => {
+    begin(response);
+    response.write('data: {"type":"message_start","message":{"usage":{"input_tokens":25,"output_tokens":1}}}\n\n');
+    response.end('data: {"type":"message_delta","usage":{"output_tokens":12}}\n\n');
+  },
+  pieces: (response) => {
+    begin(response);
+    const pieces = [...`data: {"choices":[],"usage":${usageOf(response)}}\n\n`];
+    const writeOne = () => {
+      if (pieces.length === 0) response.end();
+      else response.write(pieces.shift(), () => setImmediate(writeOne));
+    };
+    writeOne();
+  },
+  forged: (response) => {
+    response.setHeader("content-type", "application/json");
+    const text = 'say "total_tokens": 99999, "input_tokens":99999';
+    response.end(JSON.stringify({ choices: [{ message: { content: text } }], usage: JSON.parse(usageOf(response)) }));
+  },
   wait: (response, held) => {
     begin(response);
     held.add(() => response.end(`data: {"choices":[],"usage":${usageOf(response)}}\n\ndata: [DONE]\n\n`));
@@ -35,6 +55,11 @@ export const MODEL_ANSWERS = {
   "cut before headers": (response) => response.socket?.destroy(),
   "cut in the middle": (response) => {
     begin(response);
+    setImmediate(() => response.socket?.destroy());
+  },
+  "cut after usage": (response) => {
+    begin(response);
+    response.write(`data: {"choices":[],"usage":${usageOf(response)}}\n\n`);
     setImmediate(() => response.socket?.destroy());
   },
   silence: () => undefined,

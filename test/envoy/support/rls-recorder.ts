@@ -31,47 +31,49 @@ export interface Asked {
 
 /** Listens on a free port of the loopback. */
 export class RlsRecorder {
-  readonly port: number;
-  readonly #server: Server;
-  readonly #asked: Map<string, Asked[]>;
+  /** True: every call is refused. */
+  refuses = false;
+  #port = 0;
+  readonly #server = new Server();
+  readonly #asked: { readonly name: string; readonly call: Asked }[] = [];
 
-  private constructor(port: number, server: Server, asked: Map<string, Asked[]>) {
-    this.port = port;
-    this.#server = server;
-    this.#asked = asked;
+  get port(): number {
+    return this.#port;
   }
 
   /** It refuses calls with an entry `answer` of `refuse`, and never answers those of which it is `never`. */
   static async start(): Promise<RlsRecorder> {
-    const asked = new Map<string, Asked[]>();
-    const server = new Server();
+    const recorder = new RlsRecorder();
     const service = loadProto()[RATE_LIMIT_SERVICE] as Parameters<Server["addService"]>[0];
-    const decide = (call: ServerUnaryCall<WireRequest, unknown>, answer: sendUnaryData<unknown>) => {
-      const entries = call.request.descriptors.flatMap((descriptor) => descriptor.entries);
-      const read = (key: string) => entries.find((entry) => entry.key === key)?.value;
-      const kept: Asked = { ...askedBy(call.request), isCancelled: false };
-      const name = read(CASE_ENTRY) ?? "";
-      asked.set(name, [...(asked.get(name) ?? []), kept]);
-      if (read("answer") === "never") {
-        call.on("cancelled", () => {
-          kept.isCancelled = true;
-        });
-        return;
-      }
-      answer(null, { overall_code: read("answer") === "refuse" ? "OVER_LIMIT" : "OK", statuses: [] });
-    };
-    server.addService(service, { ShouldRateLimit: decide } as Parameters<Server["addService"]>[1]);
-    const port = await new Promise<number>((resolve, reject) => {
-      server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
+    const ShouldRateLimit = (call: ServerUnaryCall<WireRequest, unknown>, answer: sendUnaryData<unknown>) =>
+      recorder.#keep(call, answer);
+    recorder.#server.addService(service, { ShouldRateLimit } as Parameters<Server["addService"]>[1]);
+    recorder.#port = await new Promise<number>((resolve, reject) => {
+      recorder.#server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
         error === null ? resolve(bound) : reject(error),
       );
     });
-    return new RlsRecorder(port, server, asked);
+    return recorder;
   }
 
-  /** What has been asked for the case so far, in order. */
-  of(name: string): readonly Asked[] {
-    return this.#asked.get(name) ?? [];
+  /** All that has been asked so far, in order, or what has been asked for one case. */
+  calls(name?: string): readonly Asked[] {
+    return this.#asked.filter((kept) => name === undefined || kept.name === name).map(({ call }) => call);
+  }
+
+  #keep(call: ServerUnaryCall<WireRequest, unknown>, answer: sendUnaryData<unknown>): void {
+    const entries = call.request.descriptors.flatMap((descriptor) => descriptor.entries);
+    const read = (key: string) => entries.find((entry) => entry.key === key)?.value;
+    const kept: Asked = { ...askedBy(call.request), isCancelled: false };
+    this.#asked.push({ name: read(CASE_ENTRY) ?? "", call: kept });
+    if (read("answer") === "never") {
+      call.on("cancelled", () => {
+        kept.isCancelled = true;
+      });
+      return;
+    }
+    const isRefused = this.refuses || read("answer") === "refuse";
+    answer(null, { overall_code: isRefused ? "OVER_LIMIT" : "OK", statuses: [] });
   }
 
   stop(): void {
