@@ -49,7 +49,8 @@ function isJudgedOver(call: LimitCall, index: number): boolean {
 
 /** True if this looks like hits reported after the fact on a rule that is not post-paid, which then never bites. */
 export function looksLikeLateReport(take: Take): boolean {
-  if (wasDenied(take)) return false;
+  // An estimate that finds no room was asked for in time.
+  if (wasDenied(take) || take.limit.holdSeconds > 0) return false;
   return take.mode === Mode.pay && take.cost > 1 && isOver(take) && take.limit.stats.peeks > 0 && asksAdmission(take);
 }
 

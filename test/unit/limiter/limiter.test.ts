@@ -207,6 +207,17 @@ descriptors:
     expect(rig.observer.events).toContainEqual(expect.stringMatching(/^late report .*late/));
   });
 
+  test("a rule with holds is none: its hits are asked for in time", () => {
+    const rig = new LimiterRig(`
+domain: edge
+descriptors:
+  - { key: held, hold: { id: id, ttl: 60s }, rate_limit: { tokens_per_second: 1, burst: 10 } }
+`);
+    rig.hit({ held: "a" }, 0);
+    expect(rig.hit({ held: "a", id: "x" }, 12).over).toBe(true);
+    expect(rig.observer.events).not.toContainEqual(expect.stringMatching(/^late report/));
+  });
+
   test("hits beyond debt_max are counted as not recorded", () => {
     const rig = new LimiterRig(RULES);
     rig.hit({ llm: "a" }, 150);
