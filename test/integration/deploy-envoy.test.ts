@@ -9,6 +9,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
+import type { HoldEntries } from "../../src/rules/rule-set.ts";
 import { SETTINGS } from "../../src/settings/table.ts";
 import { ownProcess } from "../support/child-processes.ts";
 import { envoyComplaint, FETCH_MS, pythonPackage } from "../support/deploy-tools.ts";
@@ -19,6 +20,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const DEPLOY = resolve(import.meta.dirname, "../../deploy");
 const read = (path: string) => readFileSync(join(DEPLOY, path), "utf8");
 const RULES = read("rules/edge.yaml");
+const LLM_RULES = read("rules/llm.yaml");
 const CLUSTER_RULES = read("kubernetes/base/rules/edge.yaml");
 const START_MS = 10_000;
 
@@ -56,6 +58,13 @@ function valuesOf(key: string, within: unknown): unknown[] {
   return Object.entries(within).flatMap(([name, value]) => (name === key ? [value] : valuesOf(key, value)));
 }
 
+/** Headers that mutations set whatever is there. */
+function overwritten(mutations: unknown): unknown[] {
+  const appends = valuesOf("append", mutations) as { header: { key: string }; append_action?: string }[];
+  const replacing = appends.filter(({ append_action: action }) => action === "OVERWRITE_IF_EXISTS_OR_ADD");
+  return replacing.map(({ header }) => header.key);
+}
+
 /** A bootstrap around what the patches of an EnvoyFilter put into a proxy of the mesh. */
 function bootstrapAround(patches: readonly ConfigPatch[]): string {
   const valuesFor = (applyTo: string) => patches.filter((patch) => patch.applyTo === applyTo).map((p) => p.patch.value);
@@ -87,11 +96,11 @@ function bootstrapAround(patches: readonly ConfigPatch[]): string {
 }
 
 describe("Envoy", () => {
-  test.each(["envoy/envoy.yaml", "compose/envoy.yaml"])("would run with %s", async (file) => {
+  test.each(["envoy/envoy.yaml", "envoy/llm.yaml", "compose/envoy.yaml"])("would run with %s", async (file) => {
     expect(await complaintAbout(read(file))).toBeUndefined();
   });
 
-  test("would not run with a misspelt field, so the two above say something", async () => {
+  test("would not run with a misspelt field, so the three above say something", async () => {
     expect(await complaintAbout(read("envoy/envoy.yaml").replace("domain: edge", "domian: edge"))).toContain("domian");
   });
 
@@ -111,20 +120,31 @@ describe("Envoy", () => {
 });
 
 describe("every configuration", () => {
-  const files = ["envoy/envoy.yaml", "compose/envoy.yaml", "istio/ingress-gateway.yaml", "istio/sidecars.yaml"];
+  const files = [
+    "envoy/envoy.yaml",
+    "envoy/llm.yaml",
+    "compose/envoy.yaml",
+    "istio/ingress-gateway.yaml",
+    "istio/sidecars.yaml",
+  ];
+  const rulesOf = (file: string) => {
+    if (file.startsWith("istio")) return CLUSTER_RULES;
+    return file === "envoy/llm.yaml" ? LLM_RULES : RULES;
+  };
 
   test.each(files)("%s sends a domain and keys that the rules know, and waits longer than Headgate does", (file) => {
     const config = parseAllDocuments(read(file)).map((document) => document.toJS() as unknown);
-    const rules = rulesFromYaml(file.startsWith("istio") ? CLUSTER_RULES : RULES);
+    const rules = rulesFromYaml(rulesOf(file));
     const domain = valuesOf("domain", config).filter((value) => typeof value === "string");
     expect(domain).toEqual([...rules.domains.keys()]);
-    const known = [...(file.startsWith("istio") ? CLUSTER_RULES : RULES).matchAll(/\b(?:key|entry): (\w+)/g)];
+    const known = [...rulesOf(file).matchAll(/\b(?:key|entry|id|estimate|settle): (\w+)/g)];
     const sent = [
       ...valuesOf("descriptor_key", config),
       ...(valuesOf("remote_address", config).length > 0 ? ["remote_address"] : []),
     ];
     expect(sent.length).toBeGreaterThan(0);
-    expect(known.map((match) => match[1])).toEqual(expect.arrayContaining(sent));
+    // `settle` needs no mention.
+    expect([...known.map((match) => match[1]), "settle"]).toEqual(expect.arrayContaining(sent));
     const timeouts = valuesOf("timeout", valuesOf("typed_config", config)).map((text) =>
       Number.parseFloat(String(text)),
     );
@@ -133,9 +153,12 @@ describe("every configuration", () => {
   });
 
   // The sidecars' callers are proxies of the mesh.
-  test.each(files.slice(0, 3))("%s removes what callers send of headers that it reads, but for their keys", (file) => {
+  test.each(files.slice(0, 4))("%s removes what callers send of headers that it reads, but for their keys", (file) => {
     const config = parseAllDocuments(read(file)).map((document) => document.toJS() as unknown);
-    const removed = valuesOf("request_mutations", config).flatMap((mutations) => valuesOf("remove", mutations));
+    const removed = valuesOf("request_mutations", config).flatMap((mutations) => [
+      ...valuesOf("remove", mutations),
+      ...overwritten(mutations),
+    ]);
     const believed = valuesOf("header_name", config).filter((name) => name !== "x-api-key");
     expect(believed.length).toBeGreaterThan(0);
     expect(removed).toEqual(expect.arrayContaining(believed));
@@ -150,6 +173,15 @@ describe("every configuration", () => {
         parseAllDocuments(read(file)).map((d) => d.toJS() as unknown),
       ),
     ).toEqual([]);
+  });
+
+  test("for language models gives up a call before its hold is back", () => {
+    const timeouts = valuesOf("route", parse(read("envoy/llm.yaml"))).flatMap((route) => valuesOf("timeout", route));
+    const longest = Math.max(...timeouts.map((text) => Number.parseFloat(String(text))));
+    const ttls = [...rulesFromYaml(LLM_RULES).domains.values()].flatMap(({ root }) => valuesOf("hold", root.rules));
+    expect(longest).toBeGreaterThan(0);
+    expect(ttls.length).toBeGreaterThan(0);
+    for (const hold of ttls) expect((hold as HoldEntries).seconds).toBeGreaterThan(longest);
   });
 
   test("of Istio calls the Service that deploy/kubernetes makes, by the name that meshes give its cluster", () => {

@@ -99,8 +99,16 @@ export class Envoy {
     );
   }
 
+  /** Ends it at once, with all that is under way. */
+  async kill(): Promise<void> {
+    const exited = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await exited;
+    await this.stop();
+  }
+
   async stop(): Promise<void> {
-    if (this.#child.exitCode === null) {
+    if (this.#child.exitCode === null && this.#child.signalCode === null) {
       const exited = once(this.#child, "exit");
       this.#child.kill("SIGTERM");
       const timer = setTimeout(() => this.#child.kill("SIGKILL"), STOP_MS_MAX);

@@ -7,15 +7,18 @@ import { Envoy } from "./envoy-process.ts";
 import type { ModelAnswer } from "./model-upstream.ts";
 
 const SHIPPED = resolve(import.meta.dirname, "../../../deploy/envoy/llm.yaml");
+const OTHER = "- { key: other-key, client: other }";
 
-/** Starts it on free ports, with the model and the service at these ports. */
-export function startLlmEnvoy({
-  model,
-  headgate,
-}: {
+export interface LlmEnvoyOptions {
+  /** Ports. */
   readonly model: number;
   readonly headgate: number;
-}): Promise<Envoy> {
+  /** Callers beside those of the shipped configuration; the key of NAME is NAME-key. */
+  readonly tenants?: readonly string[];
+}
+
+/** Starts it on free ports. */
+export function startLlmEnvoy({ model, headgate, tenants = [] }: LlmEnvoyOptions): Promise<Envoy> {
   const changes = [
     ["port_value: 9901", "port_value: 0"],
     ["port_value: 10000", "port_value: 0"],
@@ -25,7 +28,7 @@ export function startLlmEnvoy({
     // What a busy machine can't answer within 50 ms would pass unasked.
     ["timeout: 0.05s", "timeout: 10s"],
     ["failure_mode_deny: false", "failure_mode_deny: true"],
-    ["timeout: 300s", "timeout: 60s"],
+    [OTHER, [OTHER, ...tenants.map((name) => OTHER.replaceAll("other", name))].join("\n                        ")],
   ] as const;
   let text = readFileSync(SHIPPED, "utf8");
   for (const [shipped, ours] of changes) {
@@ -36,8 +39,8 @@ export function startLlmEnvoy({
 }
 
 export interface ModelCall {
-  /** Whose key it shows: those of the shipped configuration. */
-  readonly tenant?: "acme" | "other";
+  /** Whose key it shows. */
+  readonly tenant?: string;
   readonly answer?: ModelAnswer;
   /** What the model says that it has used. */
   readonly used?: number;

@@ -1,0 +1,230 @@
+// Budgets under a real Envoy with deploy/envoy/llm.yaml: what many streams at once may spend, and what is left when they end,
+// break off, or their Envoy dies. What the model says it has used is the account that the budget is compared with.
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { RedisServer } from "../support/redis-server.ts";
+import type { ServiceProcess } from "../support/service-process.ts";
+import type { Envoy } from "./support/envoy-process.ts";
+import { type ModelCall, Stream, startLlmEnvoy } from "./support/llm-rig.ts";
+import { type ModelAnswer, type ModelUpstream, startModel } from "./support/model-upstream.ts";
+import { startHeadgate } from "./support/rig.ts";
+
+const STREAMS = 200;
+const BUDGET = 50;
+/** What a call holds that says no number. */
+const ESTIMATE = 5;
+const PLACES = 3;
+const TTL_MS = 2_000;
+
+// What comes back within a test must be less than a token.
+const RULES = `
+domain: llm
+defaults: { on_store_failure: deny }
+descriptors:
+  - key: tenant
+    match: { prefix: bucket- }
+    hold: { id: request_id, estimate: max_tokens, default: ${ESTIMATE}, max: 20, ttl: 1h }
+    rate_limit: { tokens_per_second: 0.0001, burst: ${BUDGET} }
+  - key: tenant
+    match: { prefix: window- }
+    hold: { id: request_id, estimate: max_tokens, default: ${ESTIMATE}, max: 20, ttl: 1h }
+    rate_limit: { requests_per_unit: ${BUDGET}, unit: year, algorithm: fixed_window }
+  - key: tenant
+    match: { prefix: places- }
+    hold: { id: request_id, ttl: 1h }
+    concurrent: ${PLACES}
+  - key: tenant
+    match: { prefix: short- }
+    hold: { id: request_id, estimate: max_tokens, default: ${ESTIMATE}, max: 20, ttl: ${TTL_MS / 1_000}s }
+    rate_limit: { requests_per_unit: ${BUDGET}, unit: year, algorithm: fixed_window }
+`;
+
+const ENDS: readonly { readonly name: string; readonly call: ModelCall; readonly costs: number }[] = [
+  { name: "an answer costs its tokens", call: { answer: "json", used: 3 }, costs: 3 },
+  { name: "a streamed answer costs its tokens", call: { answer: "sse", used: 4 }, costs: 4 },
+  { name: "an answer may cost more than was held", call: { answer: "sse", used: 17 }, costs: 17 },
+  { name: "an answer without a number costs what was held", call: { answer: "no usage" }, costs: ESTIMATE },
+  {
+    name: "or what the call has said that it may cost, with its prompt",
+    call: { answer: "no usage", body: '{"max_tokens":2}' },
+    costs: 2 + '{"max_tokens":2}'.length,
+  },
+  { name: "an error costs nothing", call: { answer: "error" }, costs: 0 },
+  {
+    name: "a connection that breaks before the answer costs nothing",
+    call: { answer: "cut before headers" },
+    costs: 0,
+  },
+  {
+    name: "a connection that breaks in the answer costs what was held",
+    call: { answer: "cut in the middle" },
+    costs: ESTIMATE,
+  },
+];
+const TENANTS = [
+  ...["bucket-", "window-"].flatMap((kind) =>
+    ["load", "mixed", "short", "left", ...ENDS.keys()].map((name) => `${kind}${name}`),
+  ),
+  "places-ended",
+  "places-left",
+  "short-killed",
+];
+
+let redis: RedisServer;
+let headgate: ServiceProcess;
+let model: ModelUpstream;
+let envoy: Envoy;
+beforeAll(async () => {
+  redis = await RedisServer.start();
+  // Long, so that a busy machine decides as a quiet one does.
+  headgate = await startHeadgate(redis, RULES, { STORE_DEADLINE: "5s" });
+  model = await startModel();
+  envoy = await startEnvoy();
+});
+afterAll(async () => {
+  await envoy.stop();
+  await model.stop();
+  await headgate.stop();
+  await redis.stop();
+});
+
+const startEnvoy = () => startLlmEnvoy({ model: model.port, headgate: headgate.grpcPort, tenants: TENANTS });
+
+describe.each(["bucket-", "window-"])("the budget of %s", (kind) => {
+  test("is never overspent by 200 streams at once, and pays what they have used", async () => {
+    const tenant = `${kind}load`;
+    let used = 0;
+    for (let round = 0; (await remaining(tenant)) >= ESTIMATE; round++) {
+      const left = await remaining(tenant);
+      const streams = callMany(() => "wait", { tenant, round });
+      const passed = await admitted(streams);
+      expect(passed).toHaveLength(Math.floor(left / ESTIMATE));
+      model.release();
+      await Promise.all(streams.map(({ stream }) => stream.ended));
+      for (const stream of passed) used += stream.used;
+      await expect.poll(() => remaining(tenant)).toSatisfy(isLeft(kind, BUDGET - used));
+    }
+    expect(used).toBeLessThanOrEqual(BUDGET);
+  });
+
+  test("nor while some of them end as others begin", async () => {
+    const tenant = `${kind}mixed`;
+    let used = 0;
+    for (let round = 0; (await remaining(tenant)) >= ESTIMATE; round++) {
+      const streams = callMany((i) => (["sse", "json", "wait", "error"] as const)[i % 4] as ModelAnswer, {
+        tenant,
+        round,
+      });
+      const passed = await admitted(streams);
+      model.release();
+      await Promise.all(streams.map(({ stream }) => stream.ended));
+      for (const stream of passed) used += stream.used;
+      await expect.poll(() => remaining(tenant)).toSatisfy(isLeft(kind, BUDGET - used));
+    }
+    expect(used).toBeLessThanOrEqual(BUDGET);
+  });
+
+  test("is overspent by what estimates fall short, and by no more", async () => {
+    const tenant = `${kind}short`;
+    const streams = Array.from({ length: STREAMS }, () => new Stream(envoy, { tenant, answer: "wait", used: 8 }));
+    const statuses = await Promise.all(streams.map(({ status }) => status));
+    expect(statuses.filter((status) => status === 200)).toHaveLength(BUDGET / ESTIMATE);
+    model.release();
+    await Promise.all(streams.map(({ ended }) => ended));
+    await reported();
+    expect(await new Stream(envoy, { tenant, body: '{"max_tokens":1}' }).status).toBe(429);
+  });
+
+  test.each(ENDS.map((end, index) => ({ ...end, index })))("$name", async ({ call, costs, index }) => {
+    const tenant = `${kind}${index}`;
+    await new Stream(envoy, { ...call, tenant }).ended;
+    await reported();
+    expect(await remaining(tenant)).toSatisfy(isLeft(kind, BUDGET - costs));
+  });
+
+  test("pays what was held for a caller that leaves", async () => {
+    const tenant = `${kind}left`;
+    const stream = new Stream(envoy, { tenant, answer: "wait", used: 3 });
+    expect(await stream.status).toBe(200);
+    stream.leave();
+    await expect.poll(isNothingUnderWay).toBe(true);
+    expect(await remaining(tenant)).toBe(BUDGET - ESTIMATE);
+  });
+});
+
+describe("a limit on calls at once", () => {
+  test.each([
+    { name: "places-ended", leave: false },
+    { name: "places-left", leave: true },
+  ])("holds, and its places are free when calls are over: $name", async ({ name, leave }) => {
+    for (let round = 0; round < 3; round++) {
+      const streams = Array.from({ length: 20 }, () => new Stream(envoy, { tenant: name, answer: "wait", used: 1 }));
+      const statuses = await Promise.all(streams.map(({ status }) => status));
+      expect(statuses.filter((status) => status === 200)).toHaveLength(PLACES);
+      if (leave) for (const stream of streams) stream.leave();
+      else model.release();
+      await Promise.all(streams.map(({ ended }) => ended));
+      await expect.poll(() => remaining(name)).toBe(PLACES);
+      model.release();
+    }
+  });
+});
+
+test("what an Envoy held that was killed is back after its ttl", async () => {
+  const tenant = "short-killed";
+  const other = await startEnvoy();
+  const beganMs = performance.now();
+  const streams = Array.from({ length: 10 }, () => new Stream(other, { tenant, answer: "wait", used: 1 }));
+  expect(await Promise.all(streams.map(({ status }) => status))).toEqual(Array(10).fill(200));
+  await other.kill();
+  await Promise.all(streams.map(({ ended }) => ended));
+  await expect.poll(() => remaining(tenant)).toBe(BUDGET);
+  expect(performance.now() - beganMs).toBeGreaterThanOrEqual(TTL_MS);
+  model.release();
+});
+
+interface Counted {
+  readonly stream: Stream;
+  /** What the model says if the call comes to it. */
+  readonly used: number;
+}
+
+/** Begins many calls at once; each uses as much as its estimate at most. */
+function callMany(answer: (i: number) => ModelAnswer, { tenant, round }: { tenant: string; round: number }): Counted[] {
+  return Array.from({ length: STREAMS }, (_, i) => {
+    const kind = answer(i);
+    const used = kind === "error" ? 0 : 1 + ((i * 7 + round) % ESTIMATE);
+    return { stream: new Stream(envoy, { tenant, answer: kind, used }), used };
+  });
+}
+
+/** Those that were let through, once all have their answer. Refusals are the only other answer. */
+async function admitted(streams: readonly Counted[]): Promise<Counted[]> {
+  const statuses = await Promise.all(streams.map(({ stream }) => stream.status));
+  expect([...new Set(statuses)].filter((status) => ![200, 429, 500].includes(status))).toEqual([]);
+  return streams.filter((_, i) => statuses[i] !== 429);
+}
+
+/** A bucket gives back less by what has flowed in meanwhile, here a part of a token, and shows whole ones. */
+const isLeft = (kind: string, expected: number) => (left: number) =>
+  left === expected || (kind === "bucket-" && left === expected - 1);
+
+/** What is left of the tenant's budget; asks and pays nothing. */
+async function remaining(tenant: string): Promise<number> {
+  const descriptors = [{ entries: [{ key: "tenant", value: tenant }], hitsAddend: "0" }];
+  const body = JSON.stringify({ domain: "llm", descriptors });
+  const answer = await fetch(`http://127.0.0.1:${headgate.httpPort}/json`, { method: "POST", body });
+  const { statuses } = (await answer.json()) as { statuses: { limitRemaining?: number }[] };
+  return statuses[0]?.limitRemaining ?? 0;
+}
+
+const isNothingUnderWay = async () => (await envoy.counters("cluster.headgate.")).upstream_rq_active === 0;
+
+/**
+ * Resolves when the reports of ended streams have been answered. Envoy has one worker: in it a stream that began later asks
+ * after the reports of those that ended before.
+ */
+async function reported(): Promise<void> {
+  await new Stream(envoy, { tenant: "places-ended", answer: "json", used: 0 }).ended;
+  await expect.poll(isNothingUnderWay).toBe(true);
+}
