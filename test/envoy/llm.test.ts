@@ -72,6 +72,11 @@ describe("at the end", () => {
     { name: "a streamed answer reports its tokens", call: { answer: "sse", used: 7 }, is: known(7) },
     { name: "input and output make up for a total", call: { answer: "message" }, is: known(25 + 12) },
     {
+      name: "an answer that could be compressed reports its tokens",
+      call: { answer: "json", used: 7, headers: { "accept-encoding": "gzip" } },
+      is: known(7),
+    },
+    {
       name: "a number that comes in pieces is put together",
       call: { answer: "pieces", used: 1234567 },
       is: known(1_234_567),

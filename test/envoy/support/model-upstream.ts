@@ -4,6 +4,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import { gzipSync } from "node:zlib";
 
 export interface ModelUpstream {
   readonly port: number;
@@ -18,7 +19,10 @@ export interface ModelUpstream {
 export const MODEL_ANSWERS = {
   json: (response) => {
     response.setHeader("content-type", "application/json");
-    response.end(`{"choices":[{"message":{"content":"hi"}}],"usage":${usageOf(response)}}`);
+    const body = `{"choices":[{"message":{"content":"hi"}}],"usage":${usageOf(response)}}`;
+    const isCompressed = response.req.headers["accept-encoding"]?.includes("gzip") === true;
+    if (isCompressed) response.setHeader("content-encoding", "gzip");
+    response.end(isCompressed ? gzipSync(body) : body);
   },
   sse: (response) => {
     begin(response);
