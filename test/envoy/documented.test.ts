@@ -83,9 +83,9 @@ describe("docs/envoy.md", () => {
 });
 
 describe("deploy/envoy/llm.yaml", () => {
-  test("is what docs/llm.md shows, with the rules of deploy/rules", () => {
+  test("is what docs/llm.md shows, with its rules", () => {
     const squeeze = (text: string) => text.replace(/ *#.*/g, "").replace(/\s+/g, " ").trim();
-    const whole = squeeze(read("deploy/envoy/llm.yaml")) + squeeze(read("deploy/rules/llm.yaml"));
+    const whole = squeeze(read("deploy/envoy/llm.yaml")) + squeeze(read("deploy/llm-rules/llm.yaml"));
     const shown = yamlBlocks("docs/llm.md");
     expect(shown).toHaveLength(2);
     for (const block of shown) expect(whole).toContain(squeeze(block));

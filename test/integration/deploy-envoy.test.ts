@@ -20,7 +20,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const DEPLOY = resolve(import.meta.dirname, "../../deploy");
 const read = (path: string) => readFileSync(join(DEPLOY, path), "utf8");
 const RULES = read("rules/edge.yaml");
-const LLM_RULES = read("rules/llm.yaml");
+const LLM_RULES = read("llm-rules/llm.yaml");
 const CLUSTER_RULES = read("kubernetes/base/rules/edge.yaml");
 const START_MS = 10_000;
 
