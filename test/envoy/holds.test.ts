@@ -15,6 +15,8 @@ const BUDGET = 50;
 const ESTIMATE = 5;
 const PLACES = 3;
 const TTL_MS = 2_000;
+/** Whose calls only mark a moment. */
+const MARKER = "window-marker";
 
 // What comes back within a test must be less than a token.
 const RULES = `
@@ -68,6 +70,7 @@ const TENANTS = [
   "places-ended",
   "places-left",
   "short-killed",
+  MARKER,
 ];
 
 let redis: RedisServer;
@@ -98,7 +101,8 @@ describe.each(["bucket-", "window-"])("the budget of %s", (kind) => {
       const left = await remaining(tenant);
       const streams = callMany(() => "wait", { tenant, round });
       const passed = await admitted(streams);
-      expect(passed).toHaveLength(Math.floor(left / ESTIMATE));
+      expect(passed.length).toBeGreaterThanOrEqual(Math.floor(left / ESTIMATE));
+      expect(passed.length).toBeLessThanOrEqual(Math.floor((left + hiddenIn(kind)) / ESTIMATE));
       model.release();
       await Promise.all(streams.map(({ stream }) => stream.ended));
       for (const stream of passed) used += stream.used;
@@ -206,8 +210,9 @@ async function admitted(streams: readonly Counted[]): Promise<Counted[]> {
 }
 
 /** A bucket gives back less by what has flowed in meanwhile, here a part of a token, and shows whole ones. */
+const hiddenIn = (kind: string) => (kind === "bucket-" ? 1 : 0);
 const isLeft = (kind: string, expected: number) => (left: number) =>
-  left === expected || (kind === "bucket-" && left === expected - 1);
+  left <= expected && left >= expected - hiddenIn(kind);
 
 /** What is left of the tenant's budget; asks and pays nothing. */
 async function remaining(tenant: string): Promise<number> {
@@ -225,6 +230,6 @@ const isNothingUnderWay = async () => (await envoy.counters("cluster.headgate.")
  * after the reports of those that ended before.
  */
 async function reported(): Promise<void> {
-  await new Stream(envoy, { tenant: "places-ended", answer: "json", used: 0 }).ended;
+  await new Stream(envoy, { tenant: MARKER, answer: "json", used: 0 }).ended;
   await expect.poll(isNothingUnderWay).toBe(true);
 }
