@@ -64,6 +64,13 @@ describe("a caller chooses", () => {
   });
 });
 
+test("what is not sent to a model is not asked about", async () => {
+  const before = rls.calls().length;
+  expect(await new Stream(envoy, { method: "GET", body: "" }).status).toBe(200);
+  await callsOf({});
+  expect(rls.calls()).toHaveLength(before + 2);
+});
+
 describe("at the end", () => {
   const known = (used: number) => [{ entry: "used", hits: used, estimate: undefined }];
   const unknown = [{ entry: "unknown", hits: undefined, estimate: "118" }];

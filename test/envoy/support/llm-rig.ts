@@ -45,7 +45,7 @@ export interface ModelCall {
   /** What the model says that it has used. */
   readonly used?: number;
   readonly body?: string;
-  readonly path?: string;
+  readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -60,13 +60,12 @@ export class Stream {
 
   constructor(
     envoy: Envoy,
-    { tenant = "acme", answer = "json", used, body = "{}", path = "/", headers = {} }: ModelCall,
+    { tenant = "acme", answer = "json", used, body = "{}", method = "POST", headers = {} }: ModelCall,
   ) {
     const sent = request({
       host: "127.0.0.1",
       port: envoy.port("llm"),
-      path,
-      method: "POST",
+      method,
       agent: false,
       headers: {
         authorization: `Bearer ${tenant}-key`,
