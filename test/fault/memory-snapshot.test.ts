@@ -158,14 +158,14 @@ describe("snapshots", () => {
     return group.verdict === Verdict.allowed;
   }
 
-  function open(file: string, store = new MemoryStore({ clock })) {
+  function open(file: string, store = new MemoryStore({ clock }), intervalMs = 3_600_000) {
     const lines: string[] = [];
     const say = (fields: object, message: string) => lines.push(`${message} ${JSON.stringify(fields)}`);
     const snapshots = new Snapshots({
       store,
       clock,
       file,
-      intervalMs: 3_600_000,
+      intervalMs,
       log: { info: say, warn: say },
       onTrouble: () => undefined,
     });
@@ -245,6 +245,18 @@ describe("snapshots", () => {
     expect(second.snapshots.status).toMatchObject({ written: 1, trouble: undefined });
     await second.snapshots.close(60_000);
     await Promise.all([first.store.close(), second.store.close()]);
+  });
+
+  test("say that the disk is too slow when one is not written by the time of the next", async () => {
+    const file = newFile();
+    const { store, snapshots, lines } = open(file, undefined, 1);
+    for (let i = 0; i < 50_000; i++) take(store, `${i}`);
+    await snapshots.open();
+    await expect.poll(() => snapshots.status.failed, { interval: 5 }).toBeGreaterThan(0);
+    expect(lines[0]).toContain("the disk is slow or hangs");
+    await snapshots.close(60_000);
+    expect(snapshots.status.trouble).toBeUndefined();
+    await store.close();
   });
 
   test("never move a folder that bears the file's name", async () => {

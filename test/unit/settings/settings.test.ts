@@ -390,6 +390,24 @@ describe("WORKERS", () => {
   });
 });
 
+describe("MEMORY_SNAPSHOT", () => {
+  test.each([
+    { store: "redis", env: { REDIS_URL: "redis:6379" } },
+    { store: "postgres", env: { POSTGRES_URL: "postgres://headgate@db/limits" } },
+  ])("is without effect with $store, and says so", ({ store, env }) => {
+    expect(readSettings({ MEMORY_SNAPSHOT: "/data/buckets", ...env }).warnings).toContain(
+      `MEMORY_SNAPSHOT: without effect, because buckets live in ${store}`,
+    );
+    expect(readSettings({ MEMORY_SNAPSHOT: "/data/buckets" }).warnings).toEqual([]);
+  });
+
+  test.each(["/data/", `/${"long/".repeat(18)}b`])("can't be %s: a socket stands beside the file", (text) => {
+    expect(mistakesOf({ MEMORY_SNAPSHOT: text })).toEqual([
+      expect.stringContaining("MEMORY_SNAPSHOT: expected a path of at most 90 bytes that does not end in a slash, got"),
+    ]);
+  });
+});
+
 describe("a key or certificate in the setting of a path", () => {
   const body = Buffer.from(Array.from({ length: 600 }, (_, i) => (i * 31 + 7) & 255)).toString("base64");
   const paths = tableRows().flatMap(([, { name, type }]) => (type.label === "path" ? [name] : []));

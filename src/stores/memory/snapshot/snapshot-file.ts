@@ -10,6 +10,8 @@ import type { ByteSource } from "./read-sections.ts";
 /** Only the owner reads it: it holds the key that hashes are made with. */
 const MODE = 0o600;
 const OTHERS_MAY = 0o007;
+/** The first bytes of a snapshot: its first line and what it says of itself. */
+const MARK_BYTES = 64;
 /** Files set aside; the operator looks at them and removes them. */
 const ASIDE_MAX = 9;
 
@@ -54,12 +56,12 @@ export class SnapshotFile {
    */
   async write(pieces: Iterable<Uint8Array>): Promise<number> {
     await this.#expectKnown();
-    // Of a process that was killed while it wrote; "wx" below would not follow a link that somebody put there.
+    // Of a process that was killed while it wrote; "wx+" below would not follow a link that somebody put there.
     await rm(this.#draft, { force: true });
     let bytes = 0;
     let mark: string;
     try {
-      const handle = await open(this.#draft, "wx", MODE);
+      const handle = await open(this.#draft, "wx+", MODE);
       try {
         for (const piece of pieces) {
           await writeAll(handle, piece);
@@ -129,9 +131,11 @@ export class NoFileError extends Error {
   override readonly name = "NoFileError";
 }
 
+/** When the snapshot was begun stands there, to the microsecond. What a filesystem says of its files is not the same on each. */
 async function markOf(handle: FileHandle): Promise<string> {
-  const { dev, ino, size, mtimeNs } = await handle.stat({ bigint: true });
-  return `${dev} ${ino} ${size} ${mtimeNs}`;
+  const into = Buffer.alloc(MARK_BYTES);
+  const { bytesRead } = await handle.read(into, 0, MARK_BYTES, 0);
+  return into.toString("hex", 0, bytesRead);
 }
 
 async function isThere(path: string): Promise<boolean> {

@@ -74,7 +74,8 @@ async function listen(path: string, answer: string): Promise<Server | undefined>
   // The lock does not keep the process alive.
   server.unref();
   try {
-    server.listen(path);
+    // Whoever may look into the folder may ask, so that what a dead process of another user left is known for what it is.
+    server.listen({ path, readableAll: true, writableAll: true });
     await once(server, "listening");
     return server;
   } catch (error) {

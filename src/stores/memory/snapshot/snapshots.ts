@@ -84,7 +84,7 @@ export class Snapshots {
     await this.#trying(() => this.#read());
     // Where several took away what a dead process left, one may have taken it from another.
     if (this.#lock !== undefined) await this.#trying(() => this.#needLock());
-    this.#timer = setInterval(() => void this.write(), this.#options.intervalMs);
+    this.#timer = setInterval(() => this.#writeInTime(), this.#options.intervalMs);
     this.#timer.unref();
   }
 
@@ -95,6 +95,15 @@ export class Snapshots {
       if (error instanceof LockHeldError) throw error;
       this.#failed(error);
     }
+  }
+
+  #writeInTime(): void {
+    const { intervalMs } = this.#options;
+    if (this.#underWay === undefined) void this.write();
+    else
+      this.#failed(
+        new Error(`expected a snapshot to be written within ${intervalMs} ms, it still is: the disk is slow or hangs`),
+      );
   }
 
   /** Writes a snapshot now, unless one is under way. Never rejects. */
