@@ -4,7 +4,7 @@
 import { textOf } from "../core/request.ts";
 import { type Field, isNull, readFields } from "./fields.ts";
 import { describeNode, type ProblemLog } from "./problems.ts";
-import { readText } from "./readers.ts";
+import { readSwitch, readText } from "./readers.ts";
 import { REFERENCE_KEYS, SECTION_KEYS } from "./schema.ts";
 import type { MappingEntry, MappingNode, SourceFile, SourceNode } from "./source.ts";
 
@@ -29,7 +29,7 @@ export function gatherDefaults(files: readonly SourceFile[], log: ProblemLog): D
       log.error(field.value.at, `defaults: expected a mapping of keys, got ${describeNode(field.value)}`);
       continue;
     }
-    readFields("defaults", [field.value], log);
+    readSwitch(readFields("defaults", [field.value], log), "post_paid", log);
     if (found.has(domain))
       log.error(field.keyAt, `the domain '${textOf(domain)}' has defaults in another file already`);
     else found.set(domain, field.value);
@@ -110,11 +110,25 @@ export function withAddedWords(
   else if (added.some((part) => hasKey(part, ["window"]))) own = own.map((part) => without(part, ["unit"]));
   if (defaults === undefined || section.some(isUnlimited)) return [...added, ...own];
   const unfit = [
+    "post_paid",
     ...(has(RATE_KEYS) ? ["algorithm"] : []),
     ...(isPostPaid ? ["sync"] : []),
     ...(hasFailurePolicy ? ["on_store_failure"] : []),
   ];
   return [without(defaults, unfit), ...added, ...own];
+}
+
+/** `post_paid` of the defaults; undefined where they don't say it, or can't beside a `sync` of the limits' own. */
+export function defaultPostPaid(
+  defaults: MappingNode | undefined,
+  limits: readonly (readonly MappingNode[])[],
+  limit: MappingNode | undefined,
+): boolean | undefined {
+  const value = defaults?.entries.findLast(({ key }) => key.text === "post_paid")?.value;
+  if (value?.kind !== "scalar" || value.value.type !== "boolean") return undefined;
+  const { boolean } = value.value;
+  const parts = [...limits.flat(), ...(limit === undefined ? [] : [limit])];
+  return boolean && parts.some((part) => hasKey(part, ["sync"])) ? undefined : boolean;
 }
 
 function hasKey(mapping: MappingNode, keys: readonly string[]): boolean {

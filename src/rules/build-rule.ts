@@ -180,7 +180,7 @@ function* buildRule(
     kind: draft.kind,
     isQuota: draft.isQuota,
     isPostPaid: draft.isPostPaid,
-    chargesGivenHits: isInResource(draft.at) && !draft.isPostPaid && draft.hold === undefined,
+    chargesGivenHits: draft.chargesGivenHits,
     cost: draft.cost,
     hold: draft.hold,
     sharesThreshold: draft.sharesThreshold,

@@ -139,7 +139,7 @@ function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetCo
     settleEntries,
     hasReplaces: context.limits.some((limit) => limit.replaces.length > 0) || root.rules.some(replacesWhileUnlimited),
     hasHashedValues: context.hasHashedValues,
-    chargesGivenHits: parts.some(({ isResource }) => isResource),
+    chargesGivenHits: parts.some((part) => part.chargesGivenHits),
     // A set that is refused leaves nothing behind.
     unmatched: (log.hasErrors ? undefined : options.unmatchedBook?.unmatchedOf(domain)) ?? new UnmatchedStats(),
     limits: context.limits,

@@ -72,6 +72,8 @@ export interface RuleDraft {
   /** `quota_mode` as written, also beside shadow_mode. */
   readonly isQuota: boolean;
   readonly isPostPaid: boolean;
+  /** See Rule. */
+  readonly chargesGivenHits: boolean;
   readonly cost: CostEntry | undefined;
   readonly hold: HoldEntries | undefined;
   readonly onStoreFailure: OnStoreFailure | undefined;
@@ -93,6 +95,8 @@ export interface FileDraft {
   readonly file: string;
   /** True for a resource; see SourceFile. */
   readonly isResource: boolean;
+  /** See DomainRules. */
+  readonly chargesGivenHits: boolean;
   readonly domain: string;
   readonly domainAt: Place;
   readonly globalLimit: GlobalLimitDraft | undefined;

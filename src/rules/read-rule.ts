@@ -6,7 +6,14 @@ import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
 import { Kind } from "../core/take.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
-import { type AddedWords, addedWords, type Defaults, withAddedWords, withoutOwnWords } from "./added-words.ts";
+import {
+  type AddedWords,
+  addedWords,
+  type Defaults,
+  defaultPostPaid,
+  withAddedWords,
+  withoutOwnWords,
+} from "./added-words.ts";
 import type { FileDraft, GlobalLimitDraft, LimitDraft, LimitsDraft, RuleDraft } from "./draft.ts";
 import { type Fields, isNull, readFields } from "./fields.ts";
 import { describeNode, type ProblemLog } from "./problems.ts";
@@ -61,7 +68,9 @@ export function* readFile(
   const isResource = file.isResource === true;
   const rules = yield* readRules(fields, { regexes, isResource, defaults: defaults.get(domain) }, log);
   if (domain === "") return undefined;
-  return { file: file.name, isResource, domain, domainAt: field?.value.at ?? top, globalLimit, rules };
+  const chargesGivenHits = isResource && defaultPostPaid(defaults.get(domain), [], undefined) === undefined;
+  const domainAt = field?.value.at ?? top;
+  return { file: file.name, isResource, chargesGivenHits, domain, domainAt, globalLimit, rules };
 }
 
 function* readRules(fields: Fields, context: FileContext, log: ProblemLog): LongWork<RuleDraft[]> {
@@ -85,7 +94,10 @@ function* readRule(mapping: MappingNode, context: FileContext, log: ProblemLog):
   }
   const patterns = yield* readPatterns(key, fields, context.regexes, log);
   const { hold, concurrent } = readHold(fields, log);
-  const limits = withConcurrent(readLimits(fields, added, log), concurrent);
+  const read = readLimits(fields, added, log);
+  const limits = withConcurrent(read.limits, concurrent);
+  // A hold says by itself what is paid when.
+  const postPaid = hold === undefined || fields.given("post_paid") !== undefined ? read.postPaid : undefined;
   const modes = readModes(fields, log);
   const draft: RuleDraft = {
     at: mapping.at,
@@ -95,7 +107,8 @@ function* readRule(mapping: MappingNode, context: FileContext, log: ProblemLog):
     limits,
     kind: modes.kind,
     isQuota: modes.isQuota,
-    isPostPaid: readSwitch(fields, "post_paid", log),
+    isPostPaid: postPaid === true,
+    chargesGivenHits: isResource && postPaid === undefined && hold === undefined,
     cost: readCost(fields, log),
     hold,
     onStoreFailure: readOnStoreFailure(fields, log),
@@ -133,11 +146,13 @@ function readCost(fields: Fields, log: ProblemLog): CostEntry | undefined {
   return { entry, default: byDefault, max };
 }
 
-function readLimits(fields: Fields, added: AddedWords, log: ProblemLog): LimitsDraft {
-  const beside = {
-    isPostPaid: fields.given("post_paid") !== undefined,
-    hasFailurePolicy: fields.given("on_store_failure") !== undefined,
-  };
+/** A rule's limits, and what it or its domain's defaults say of `post_paid`; undefined if neither does. */
+interface ReadLimits {
+  readonly limits: LimitsDraft;
+  readonly postPaid: boolean | undefined;
+}
+
+function readLimits(fields: Fields, added: AddedWords, log: ProblemLog): ReadLimits {
   const one = readSection(fields.get("rate_limit"), log);
   const listField = fields.given("rate_limits");
   const sections = one === undefined ? readMappings(listField, log).map((mapping) => [mapping]) : [one];
@@ -152,6 +167,12 @@ function readLimits(fields: Fields, added: AddedWords, log: ProblemLog): LimitsD
     const message = `rate_limits: expected at most ${LIMITS_PER_RULE_MAX} limits, got ${sections.length}`;
     log.error(listField?.value.at ?? fields.at, message);
   }
+  const own = fields.given("post_paid") === undefined ? undefined : readSwitch(fields, "post_paid", log);
+  const byDefault = defaultPostPaid(added.defaults, sections, added.limit);
+  const beside = {
+    isPostPaid: own ?? byDefault === true,
+    hasFailurePolicy: fields.given("on_store_failure") !== undefined,
+  };
   const limits: LimitDraft[] = [];
   let unlimited: Fields | undefined;
   for (const section of sections) {
@@ -168,29 +189,16 @@ function readLimits(fields: Fields, added: AddedWords, log: ProblemLog): LimitsD
     log.error(listField?.value.at ?? fields.at, message, "Use algorithm: sliding_window for some of them.");
   }
   if (unlimited === undefined) {
-    return {
-      hasLimit: sections.length > 0,
-      isUnlimited: false,
-      unlimitedName: "",
-      unlimitedReplaces: [],
-      unlimitedRequests: 0,
-      limits,
-      isList,
-    };
+    const draft = { unlimitedName: "", unlimitedReplaces: [], unlimitedRequests: 0, limits, isList };
+    const postPaid = own ?? (limits.length === 0 ? undefined : byDefault);
+    return { limits: { ...draft, hasLimit: sections.length > 0, isUnlimited: false }, postPaid };
   }
   if (sections.length > 1) log.error(unlimited.at, "an unlimited rule takes no other limits");
   const unlimitedRequests = readUnlimited(unlimited, log);
   const unlimitedName = readText(unlimited, "name", log) ?? "";
   const unlimitedReplaces = readReplaces(unlimited, unlimitedName, log);
-  return {
-    hasLimit: true,
-    isUnlimited: true,
-    unlimitedName,
-    unlimitedReplaces,
-    unlimitedRequests,
-    limits: [],
-    isList,
-  };
+  const draft = { unlimitedName, unlimitedReplaces, unlimitedRequests, limits: [], isList };
+  return { limits: { ...draft, hasLimit: true, isUnlimited: true }, postPaid: own };
 }
 
 function withConcurrent(limits: LimitsDraft, concurrent: LimitDraft | undefined): LimitsDraft {

@@ -71,8 +71,8 @@ export interface Rule {
   readonly isQuota: boolean;
   readonly isPostPaid: boolean;
   /**
-   * True for rules of a control plane, which can't say whether hits are reported after the fact: hits that a descriptor brings
-   * along are charged in any case, and refused if there is no room.
+   * True for rules of a control plane, which can't say whether hits are reported after the fact, unless `post_paid` is said for
+   * them: hits that a descriptor brings along are charged in any case, and refused if there is no room.
    */
   readonly chargesGivenHits: boolean;
   readonly cost: CostEntry | undefined;
@@ -155,7 +155,7 @@ export interface DomainRules {
   readonly hasReplaces: boolean;
   /** True if any rule of the domain hides values. */
   readonly hasHashedValues: boolean;
-  /** As for its rules, for limits that calls bring along: true if a control plane sent the domain. */
+  /** As for its rules, for limits that calls bring along: true if a control plane sent the domain, and nobody says `post_paid` for it. */
   readonly chargesGivenHits: boolean;
   /** What met no rule of this domain. Moves; the rest of the set does not. */
   readonly unmatched: UnmatchedStats;

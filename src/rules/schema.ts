@@ -42,7 +42,7 @@ export const SECTION_HOMES: Readonly<Record<Section, string>> = {
 /** Keys of each section. */
 export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
   file: ["domain", "descriptors", "global_limit", "defaults"],
-  defaults: ["algorithm", "on_store_failure", "sync", "retry_after_jitter"],
+  defaults: ["algorithm", "on_store_failure", "sync", "retry_after_jitter", "post_paid"],
   rule: [
     "key",
     "value",

@@ -62,6 +62,58 @@ describe("hits that a descriptor brings along, on rules of a control plane,", ()
     );
   });
 
+  // What a message can't say the operator may: whether hits are the cost of a request, or what was used. Whoever asks for
+  // admission pays the global limit, be it one call in all of them.
+  interface Meaning {
+    readonly says: string;
+    readonly isOver: (hits: number | undefined, left: number) => boolean;
+    readonly charged: (hits: number | undefined, isOver: boolean) => number;
+    readonly admits: (hits: number | undefined) => boolean;
+  }
+  const meanings: readonly Meaning[] = [
+    {
+      says: "",
+      isOver: (hits, left) => Math.max(1, hits ?? 1) > left,
+      charged: (hits, isOver) => hits ?? (isOver ? 0 : 1),
+      admits: (hits) => hits === undefined || hits === 0,
+    },
+    {
+      says: "defaults: { post_paid: false }\n",
+      isOver: (hits, left) => Math.max(1, hits ?? 1) > left,
+      charged: (hits, isOver) => (isOver ? 0 : (hits ?? 1)),
+      admits: (hits) => hits !== 0,
+    },
+    {
+      says: "defaults: { post_paid: true }\n",
+      isOver: (hits, left) => hits === 0 && left < 1,
+      charged: (hits) => hits ?? 1,
+      admits: (hits) => hits === 0,
+    },
+  ];
+  const GLOBAL = 1_000;
+
+  test.each(meanings)("mean what the domain's file says: '$says'", ({ says, isOver, charged, admits }) => {
+    const beside = `domain: edge\n${says}global_limit: { requests_per_unit: ${GLOBAL}, unit: hour }\n`;
+    fc.assert(
+      fc.property(fc.array(given, { maxLength: 30 }), fc.boolean(), (calls, brings) => {
+        const rig = rigOf([PER_HOUR], beside);
+        let used = 0;
+        let admitted = 0;
+        for (const hits of calls) {
+          const expected = isOver(hits, LIMIT - used);
+          const override = brings ? { override: { amount: LIMIT, unit: 3 } } : {};
+          const asked = { entries: { user: "a" }, ...override, ...(hits === undefined ? {} : { hits }) };
+          expect(rig.ask([asked]).over).toBe(expected);
+          used += charged(hits, expected);
+          if (!expected && admits(hits)) admitted++;
+        }
+        // A descriptor that leads to no rule asks for one call, and shows what is left of the global limit.
+        expect(rig.ask([{ entries: { other: "x" } }]).statuses[0]?.remaining).toBe(GLOBAL - admitted - 1);
+      }),
+      { numRuns: runs(60) },
+    );
+  });
+
   test("bite: a stream whose report is larger than what is left closes the gate for the next one", () => {
     const rig = rigOf([PER_HOUR]);
     expect(rig.hit({ user: "a" }, 0).over).toBe(false);

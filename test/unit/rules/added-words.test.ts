@@ -27,7 +27,8 @@ function compile(descriptors: readonly WireDescriptor[], file = "") {
   const { ruleSet, problems } = compileRules([resourceFile({ name: "r", domain: "edge", descriptors }), ...files], {
     statsBook: new PlainStatsBook(),
   });
-  return { rule: ruleSet?.domains.get("edge")?.root.rules[0], limits: ruleSet?.domains.get("edge")?.limits, problems };
+  const rules = ruleSet?.domains.get("edge")?.root.rules;
+  return { rules, rule: rules?.[0], limits: ruleSet?.domains.get("edge")?.limits, problems };
 }
 
 const shown = (limit: Limit | undefined) =>
@@ -103,8 +104,33 @@ describe("defaults of a domain", () => {
     expect(limits?.map(shown)).toEqual(["sliding_window 60/60 60 local exact"]);
   });
 
+  test.each([
+    { says: "", user: [false, true], tenant: [false, false] },
+    { says: "post_paid: false", user: [false, false], tenant: [false, false] },
+    { says: "post_paid: true", user: [true, false], tenant: [true, false] },
+    { says: "post_paid: true, sync: lease", user: [true, false], tenant: [true, false] },
+  ])("say what hits are that calls bring: '$says'", ({ says, user, tenant }) => {
+    const file = `domain: edge\ndefaults: { ${says} }\ndescriptors:
+  - { key: tenant, rate_limit: { unit: hour, requests_per_unit: 9 } }
+  - { key: leased, rate_limit: { unit: hour, requests_per_unit: 9, sync: lease } }
+  - { key: free, rate_limit: { unlimited: true } }
+  - { key: own, post_paid: false, rate_limit: { unit: hour, requests_per_unit: 9 } }
+`;
+    const descriptors = [{ key: "user", rate_limit: LIMIT }, withWords({ post_paid: false })];
+    const { rules, problems } = compile([descriptors[0] as WireDescriptor, { ...descriptors[1], key: "plain" }], file);
+    expect(problems.map(formatProblem)).toEqual([]);
+    const found = new Map(rules?.map((rule) => [rule.key, [rule.isPostPaid, rule.chargesGivenHits]]));
+    expect(found.get("user")).toEqual(user);
+    expect(found.get("tenant")).toEqual(tenant);
+    for (const key of ["plain", "leased", "free", "own"]) expect(found.get(key)).toEqual([false, false]);
+  });
+
   test("are refused where they make no sense", () => {
-    const lines = compile([], "domain: edge\ndefaults: { burst: 3, algorithm: token }\n").problems.map(formatProblem);
+    const lines = compile(
+      [],
+      "domain: edge\ndefaults: { burst: 3, algorithm: token, post_paid: maybe }\n",
+    ).problems.map(formatProblem);
+    expect(lines).toContainEqual(expect.stringMatching(/beside.yaml:2:\d+: error: post_paid: expected true or false/));
     expect(lines).toContainEqual(expect.stringMatching(/beside.yaml:2:13: error: 'burst' can't stand in 'defaults'/));
   });
 });
