@@ -1,6 +1,6 @@
 // The sentences of explain: why a rule accepts an entry or not, and what a limit allows. All text comes out readable.
 
-import { ALGORITHM_NAMES, Algorithm, type Limit, UNIT_NAMES, UNIT_SECONDS } from "../core/limit.ts";
+import { ALGORITHM_NAMES, Algorithm, type Limit, UNIT_NAMES, UNIT_SECONDS, Unit } from "../core/limit.ts";
 import { textOf } from "../core/request.ts";
 import type { Rule } from "./rule-set.ts";
 
@@ -82,11 +82,14 @@ export function limitWords(limit: Limit, counted: "hit" | "call" = "hit"): strin
 
 function numberWords(limit: Limit, counted: "hit" | "call"): string {
   const amount = limit.shownAmount;
-  const per = `per ${windowWords(limit.windowSeconds)}`;
+  // As the rule writes it: a token bucket counts by the smallest window of the same rate.
+  const isOfUnit = limit.shownUnit !== Unit.unknown && !limit.isConcurrent;
+  const per = `per ${windowWords(isOfUnit ? (UNIT_SECONDS[limit.shownUnit] ?? 1) : limit.windowSeconds)}`;
   if (limit.algorithm !== Algorithm.tokenBucket) {
     return `${amount} ${counted}${amount === 1 ? "" : "s"} ${per}, ${algorithmWords(limit.algorithm)}`;
   }
-  const rate = `${limit.amount} ${limit.amount === 1 ? "token" : "tokens"} ${per}`;
+  const tokens = isOfUnit ? amount : limit.amount;
+  const rate = `${tokens} ${tokens === 1 ? "token" : "tokens"} ${per}`;
   return `${rate}, burst ${limit.burst}, token bucket`;
 }
 

@@ -159,7 +159,7 @@ function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): LongWo
   return {
     entries,
     rule: last?.hasLimit ? last : undefined,
-    end: end ?? reached(last),
+    end: end ?? (asked.some(({ key }) => domain.settleEntries.has(oneByteOf(key))) ? settled(last) : reached(last)),
     keyParts,
     matched: matched.map(({ rule }) => rule),
   };
@@ -238,6 +238,12 @@ function firstOf<T>(items: Iterable<T>, most: number): readonly T[] {
     first.push(item);
   }
   return first;
+}
+
+function settled(rule: Rule | undefined): Ending {
+  if (rule?.hold !== undefined) return { says: `the descriptor settles a hold of the rule ${quoted(rule.path)}` };
+  const what = rule === undefined ? "no rule" : `the rule ${quoted(rule.path)}, which has no holds`;
+  return { says: `the descriptor settles a hold, but leads to ${what}: nothing is paid` };
 }
 
 function reached(rule: Rule | undefined): Ending {

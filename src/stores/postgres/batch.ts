@@ -46,7 +46,7 @@ export interface PlainTake {
 export function isPlain({ size, takes }: TakeGroup): boolean {
   const take = takes[0];
   if (size !== 1 || take === undefined || take.mode !== Mode.pay) return false;
-  return !take.limit.isCounter && take.limit.algorithm !== Algorithm.slidingLog;
+  return !take.limit.isCounter && take.limit.holdSeconds === 0 && take.limit.algorithm !== Algorithm.slidingLog;
 }
 
 /** Groups and receipts for one call, which may have to be made several times. */
