@@ -24,6 +24,8 @@ export class Bed {
   readonly #resources: string;
   readonly #http: number;
   readonly #gatewayLog: string;
+  /** What the gateway's clients show it, and know it by: tls.crt, tls.key, ca.crt. Gone when the test bed is. */
+  readonly certificates: string;
   /** Of the listeners, in the order in which they were asked for. */
   readonly ports: readonly number[];
 
@@ -32,6 +34,7 @@ export class Bed {
     this.#resources = resources;
     this.#http = started.headgate;
     this.#gatewayLog = join(started.folder, "gateway.log");
+    this.certificates = join(started.folder, "home/certs/envoy-rate-limit");
     this.ports = ports;
   }
 
