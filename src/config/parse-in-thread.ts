@@ -57,8 +57,14 @@ export function parseHere(file: ReadFile): SourceFile {
 async function parseIn(parser: ThreadParser, file: ReadFile): Promise<SourceFile> {
   const packed = await parser.parse(file);
   if (typeof packed !== "string") return runInTurns(unpackFile(packed));
-  const problem = makeProblem("error", { file: file.name, line: 1, column: 1 }, packed, undefined);
-  return { name: file.name, root: undefined, problems: [problem] };
+  if (file.isResource !== true) {
+    const problem = makeProblem("error", { file: file.name, line: 1, column: 1 }, packed, undefined);
+    return { name: file.name, root: undefined, problems: [problem] };
+  }
+  // Its name is in what could not be read.
+  const name = `resource of ${file.bytes.length} bytes`;
+  const problem = makeProblem("error", { file: name, line: 0, column: 0, path: "" }, packed, undefined);
+  return { name, isResource: true, root: undefined, problems: [problem] };
 }
 
 /** The thread. Ends with the load that it was started for. */
@@ -113,7 +119,7 @@ class ThreadParser {
   }
 
   #fail(why: string): void {
-    this.#trouble ??= `the file can't be parsed: ${why}`;
+    this.#trouble ??= `it can't be parsed: ${why}`;
     this.#settle(this.#trouble);
   }
 

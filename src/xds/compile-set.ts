@@ -9,6 +9,8 @@ import type { SourceFile } from "../rules/source.ts";
 
 /** What became of a set. */
 export interface SetResult extends CompileResult {
+  /** Domains that the resources have a part in, whether or not files have. */
+  readonly domains: readonly string[];
   /** Names of files that were left out, for errors that they have by themselves or beside these resources. */
   readonly leftOut: readonly string[];
   /** Those errors. */
@@ -25,6 +27,7 @@ export async function compileSet(
   options: CompileOptions,
 ): Promise<SetResult> {
   const sorted = resources.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  const names = new Set(sorted.map(({ name }) => name));
   const problems: Problem[] = [];
   const leftOut: string[] = [];
   const faults: Problem[] = [];
@@ -34,7 +37,10 @@ export async function compileSet(
     if (result.ruleSet !== undefined || beside.length === 0) {
       const all = [...result.problems, ...problems];
       const ruleSet = result.ruleSet === undefined ? undefined : { ...result.ruleSet, warnings: all };
-      return { ruleSet, problems: all, leftOut, faults };
+      const found = [...(ruleSet?.domains.values() ?? [])].filter(({ files: of }) =>
+        of.some((name) => names.has(name)),
+      );
+      return { ruleSet, problems: all, domains: found.map(({ domain }) => domain), leftOut, faults };
     }
     const errors = result.problems.filter(({ severity }) => severity === "error");
     const faulty = beside.filter(({ name }) => errors.some(({ file }) => file === name));

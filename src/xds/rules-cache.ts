@@ -37,16 +37,31 @@ export function isCacheText(text: string): boolean {
 
 /** The set that a file's text holds. Throws an Error with one sentence if it is damaged. */
 export function readCacheText(text: string): KeptSet {
-  const [first = "", ...lines] = text.trimEnd().split("\n");
-  const head = JSON.parse(first) as Head;
-  if (head.format !== FORMAT) throw new Error(`expected a file of format '${FORMAT}'`);
+  const [first = "", ...lines] = text.split("\n");
+  const { version, savedAtUs, digest } = readHead(first);
+  // What stands behind the last line end; a resource may have no bytes.
+  if (lines.pop() !== "") throw new Error("its last line has no end: it was cut or changed");
   const resources: WireResource[] = lines.map((line) => ({
     typeUrl: RATE_LIMIT_TYPE,
     value: Buffer.from(new Uint8Array(Buffer.from(line, "base64")).buffer),
   }));
-  if (digestOf(resources) !== head.digest) throw new Error("its digest is another one: it was cut or changed");
+  if (digestOf(resources) !== digest) throw new Error("its digest is another one: it was cut or changed");
+  return { set: { version, resources, digest }, savedAtUs };
+}
+
+function readHead(line: string): { version: string; savedAtUs: number; digest: string } {
+  const head: unknown = JSON.parse(line);
+  if (!isHead(head)) throw new Error(`expected a first line with format '${FORMAT}', saved_at, version and digest`);
   const savedAtUs = Date.parse(head.saved_at) * 1_000;
-  return { set: { version: head.version, resources, digest: head.digest }, savedAtUs };
+  if (Number.isNaN(savedAtUs)) throw new Error(`expected a time as saved_at, got ${JSON.stringify(head.saved_at)}`);
+  return { version: head.version, savedAtUs, digest: head.digest };
+}
+
+function isHead(value: unknown): value is Head {
+  if (typeof value !== "object" || value === null) return false;
+  const head: Partial<Record<keyof Head, unknown>> = value;
+  if (head.format !== FORMAT) return false;
+  return [head.saved_at, head.version, head.digest].every((text) => typeof text === "string");
 }
 
 /** One file. */
@@ -54,6 +69,9 @@ export class CacheFile {
   readonly #path: string;
   readonly #log: CacheLog;
   #writtenDigest: string | undefined;
+  /** The set that is to be written next. */
+  #next: KeptSet | undefined;
+  #writing: Promise<void> | undefined;
 
   constructor(path: string, log: CacheLog) {
     this.#path = path;
@@ -63,7 +81,7 @@ export class CacheFile {
   /** What was kept; undefined, said in the log unless there is no file, if nothing can be read. */
   async read(): Promise<KeptSet | undefined> {
     try {
-      return readCacheText(await readFile(this.#path, "latin1"));
+      return readCacheText(await readFile(this.#path, "utf8"));
     } catch (cause) {
       if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return undefined;
       this.#log.warn(
@@ -74,15 +92,32 @@ export class CacheFile {
     }
   }
 
-  /** Keeps a set. Never rejects: rules are in force without it, too. */
-  async write({ version, resources, digest }: KeptSet["set"], nowUs: number): Promise<void> {
-    if (digest === this.#writtenDigest) return;
+  /**
+   * Keeps a set; of several that come while one is written the last. Resolves when the file has the last one, and never rejects:
+   * rules are in force without it, too, and nothing should wait for a disk.
+   */
+  write(set: KeptSet["set"], savedAtUs: number): Promise<void> {
+    this.#next = { set, savedAtUs };
+    this.#writing ??= this.#writeAll().finally(() => {
+      this.#writing = undefined;
+    });
+    return this.#writing;
+  }
+
+  async #writeAll(): Promise<void> {
+    for (let next = this.#next; next !== undefined; next = this.#next) {
+      this.#next = undefined;
+      if (next.set.digest !== this.#writtenDigest) await this.#writeOne(next);
+    }
+  }
+
+  async #writeOne({ set: { version, resources, digest }, savedAtUs }: KeptSet): Promise<void> {
     const draft = `${this.#path}.new`;
     try {
       await mkdir(dirname(this.#path), { recursive: true });
       const file = await open(draft, "w", 0o600);
       try {
-        const head: Head = { format: FORMAT, saved_at: new Date(nowUs / 1_000).toISOString(), version, digest };
+        const head: Head = { format: FORMAT, saved_at: new Date(savedAtUs / 1_000).toISOString(), version, digest };
         await file.write(`${JSON.stringify(head)}\n`);
         let part = "";
         for (const { value } of resources) {

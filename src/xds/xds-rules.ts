@@ -76,6 +76,8 @@ export class XdsRules implements RuleSource {
   /** Sets and files are taken in one after another. */
   #work: Promise<unknown> = Promise.resolve();
   #set: GoodSet | undefined;
+  /** Domains of that set. */
+  #domains: readonly string[] = [];
   #heardAtUs: number | undefined;
   #isKept = false;
   #lastRefusal: XdsStatus["lastRefusal"];
@@ -182,7 +184,6 @@ export class XdsRules implements RuleSource {
     if (foreign !== undefined) {
       return this.#refuse(answer, [`expected resources of type ${RATE_LIMIT_TYPE}, got ${foreign.typeUrl}`], []);
     }
-    const before = this.#keeper.current;
     const result = await this.#compile(answer, this.#files);
     if (result.ruleSet === undefined) {
       const errors = result.problems.filter(({ severity }) => severity === "error").map(formatProblem);
@@ -193,9 +194,11 @@ export class XdsRules implements RuleSource {
     this.#heardAtUs = this.#options.clock.nowUs();
     this.#isKept = false;
     this.#lastRefusal = undefined;
-    if (isNews) this.#warnOfLoss(before, result.ruleSet);
+    if (isNews) this.#warnOfLoss(result.domains);
+    this.#domains = result.domains;
     this.#keeper.accept(result.ruleSet, !this.#hasBadFiles);
-    if (this.#options.writesCache) await this.#cache?.write(answer, this.#heardAtUs);
+    // Not waited for: a disk that hangs must hold up neither this set nor the next.
+    if (this.#options.writesCache) void this.#cache?.write(answer, this.#heardAtUs);
     return undefined;
   }
 
@@ -238,7 +241,7 @@ export class XdsRules implements RuleSource {
     const kept = await this.#cache?.read();
     if (kept === undefined) return;
     await this.#inTurn(async () => {
-      const { ruleSet, problems } = await this.#compile(kept.set, this.#files);
+      const { ruleSet, problems, domains } = await this.#compile(kept.set, this.#files);
       if (ruleSet === undefined) {
         const lines = problems.filter(({ severity }) => severity === "error").map(formatProblem);
         const error = new ConfigError("CONFIG_RULES", "the rules that RULES_CACHE has kept can't be used", lines);
@@ -246,6 +249,7 @@ export class XdsRules implements RuleSource {
         return;
       }
       this.#set = kept.set;
+      this.#domains = domains;
       this.#heardAtUs = kept.savedAtUs;
       this.#isKept = true;
       this.#keeper.accept(ruleSet, !this.#hasBadFiles);
@@ -253,9 +257,9 @@ export class XdsRules implements RuleSource {
   }
 
   // A control plane that sends only what has changed, as some do for types of their own, takes all other domains away.
-  #warnOfLoss(before: RuleSet | undefined, after: RuleSet): void {
-    if (before === undefined || after.domains.size !== 1 || before.domains.size < 2) return;
-    const lost = [...before.domains.keys()].filter((domain) => !after.domains.has(domain)).map(textOf);
+  #warnOfLoss(domains: readonly string[]): void {
+    if (domains.length !== 1 || this.#domains.length < 2) return;
+    const lost = this.#domains.filter((domain) => !domains.includes(domain)).map(textOf);
     this.#options.log.warn(
       { server: this.#options.plane.url, lost: lost.slice(0, REFUSAL_PROBLEMS_MAX), count: lost.length },
       "all domains but one are gone from the control plane's set: it must send the whole set each time, not what has changed",

@@ -37,8 +37,8 @@ describe.runIf(program !== undefined)("a stream to a control plane", () => {
     return { plane, relay };
   }
 
-  /** Opens a stream through the relay, asks for the set, and takes in what comes. */
-  function open(relay: FaultProxy, tls: ControlPlane["tls"] = undefined, pings = QUICK): Heard {
+  /** Opens a stream through the relay, asks for the set, and takes in what comes, or refuses it. */
+  function open(relay: FaultProxy, tls: ControlPlane["tls"] = undefined, pings = QUICK, refusal?: string): Heard {
     const heard: Heard = { versions: [], ended: undefined };
     const plane = {
       url: `localhost:${relay.port}`,
@@ -54,7 +54,7 @@ describe.runIf(program !== undefined)("a stream to a control plane", () => {
       message: (bytes: Buffer) => {
         const { version, nonce } = readAnswer(bytes);
         heard.versions.push(version);
-        stream.send({ version, nonce, refusal: undefined });
+        stream.send({ version: refusal === undefined ? version : "", nonce, refusal });
       },
       ended: (why: string) => {
         heard.ended = why;
@@ -85,6 +85,17 @@ describe.runIf(program !== undefined)("a stream to a control plane", () => {
   test("is not ended by a server that takes a ping every five minutes at most, and found dead within six", () => {
     expect(PINGS.everyMs).toBeGreaterThan(300_000);
     expect(PINGS.everyMs + PINGS.answerMs).toBeLessThan(360_000);
+  });
+
+  test("says why a set is refused, whatever characters are cut off", async () => {
+    const { plane, relay } = await startPlane({});
+    // Of two units each, so that any cut goes through one of them in one of the two.
+    for (const begin of ["", "x"]) {
+      await plane.serve(set(`with ${begin}`));
+      open(relay, undefined, PINGS, begin + "\u{1f600}".repeat(10_000));
+      const { error } = await plane.request((request) => request.error.startsWith(`${begin}\u{1f600}`));
+      expect(error.length).toBeGreaterThan(1_000);
+    }
   });
 
   test("goes on with the certificates that it began with when they are renewed; the next one uses the new ones", async () => {

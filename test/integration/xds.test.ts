@@ -1,6 +1,7 @@
 // Rules from a real control plane (go-control-plane's snapshot cache), from its stream to the answers of the service.
 
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { createReadStream, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { Authority } from "../support/certificates.ts";
@@ -117,10 +118,18 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     expect(plane.requests().filter(({ error }) => error !== "").length).toBeLessThanOrEqual(2);
   });
 
-  test("that are all gone but one domain's are taken as they are, with a warning", async () => {
+  test.each([
+    { beside: "without files", file: undefined },
+    { beside: "beside files for that domain and for another", file: "domain: own\ndescriptors: []\n" },
+  ])("that are all gone but one domain's are taken as they are, with a warning, $beside", async ({ file }) => {
     const plane = await startPlane();
     await plane.serve({ version: "1", resources: [resource("a", 1), resource("b", 2), resource("c", 3)] });
-    const app = await startApp(plane.port);
+    const folder = temporaryFolder("headgate-beside");
+    if (file !== undefined) {
+      writeFileSync(join(folder, "own.yaml"), file);
+      writeFileSync(join(folder, "b.yaml"), "domain: b\nglobal_limit: { requests_per_unit: 100, unit: hour }\n");
+    }
+    const app = await startApp(plane.port, file === undefined ? {} : { RULES_DIR: folder });
     await plane.serve({ version: "2", resources: [resource("b", 4)] });
     await plane.request(({ version }) => version === "2");
     expect([await limitOf(app, "a"), await limitOf(app, "b")]).toEqual([undefined, 4]);
@@ -229,7 +238,7 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     await plane.serve({ version: "4", resources: [resource("edge", 2), resource("b", 3)] });
     const first = await startApp(plane.port, { RULES_CACHE: file });
     expect(await limitOf(first)).toBe(2);
-    await plane.request(({ version }) => version === "4");
+    await expect.poll(() => existsSync(file)).toBe(true);
     await plane.stop();
     const second = await startApp(plane.port, { RULES_CACHE: file, FORCE_START_WITHOUT_INITIAL_CONFIG: "false" });
     expect(await limitOf(second)).toBe(2);
@@ -246,6 +255,26 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     const third = await startApp(plane.port, { RULES_CACHE: file });
     await expect(third.hit({ user: "a" })).rejects.toThrow(/no rule/);
     expect(third.log.join("\n")).toContain("can't be read");
+  });
+
+  test("are in force and taken in while the disk of RULES_CACHE hangs, and kept when it goes on", async () => {
+    const file = join(temporaryFolder("headgate-cache"), "rules");
+    // Who opens a pipe waits for its other end.
+    expect(spawnSync("mkfifo", [`${file}.new`]).status).toBe(0);
+    const plane = await startPlane();
+    await plane.serve({ version: "1", resources: [resource("edge", 2)] });
+    const app = await startApp(plane.port, { RULES_CACHE: file });
+    try {
+      await plane.request(({ version }) => version === "1");
+      await plane.serve({ version: "2", resources: [resource("edge", 3)] });
+      await plane.request(({ version }) => version === "2");
+      expect(await limitOf(app)).toBe(3);
+      expect(existsSync(file)).toBe(false);
+    } finally {
+      createReadStream(`${file}.new`).resume();
+    }
+    await expect.poll(() => existsSync(file)).toBe(true);
+    expect(readFileSync(file, "utf8")).toContain('"version":"2"');
   });
 
   test("come to each of several workers by a stream of its own; one of them keeps the set", async () => {
