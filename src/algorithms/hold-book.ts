@@ -53,6 +53,11 @@ export class BucketHolds {
     return undefined;
   }
 
+  /** All live ones, those that end soonest first. */
+  live(): Hold[] {
+    return this.#inOrder.slice(this.#first).filter((hold) => this.#isLive(hold));
+  }
+
   /** The one that ends soonest; undefined if there are none. */
   first(): Hold | undefined {
     while (this.#first < this.#inOrder.length) {
@@ -150,6 +155,32 @@ export class HoldBook {
 
   isSettled(bucketKey: string, id: string, nowUs: number): boolean {
     return id !== "" && (this.#settled.get(nameOf(bucketKey, id)) ?? 0) > nowUs;
+  }
+
+  /** The buckets that have live holds now, as far as they still have some when their turn comes. */
+  *buckets(): Generator<BucketHolds, void, void> {
+    let left = this.#buckets.size;
+    for (const bucket of this.#buckets.values())
+      if (left-- > 0) yield bucket;
+      else return;
+  }
+
+  /** Settled holds that are remembered, and until when; a name is what `keepSettled` of another book takes. */
+  *settled(): Generator<[name: string, forgetAtUs: number], void, void> {
+    let left = this.#settled.size;
+    for (const one of this.#settled)
+      if (left-- > 0) yield one;
+      else return;
+  }
+
+  /** Forgets the holds of the bucket. */
+  drop(bucketKey: string): void {
+    this.#live -= this.of(bucketKey)?.size ?? 0;
+    this.#buckets.delete(bucketKey);
+  }
+
+  keepSettled(name: string, forgetAtUs: number): void {
+    this.#settled.set(name, forgetAtUs);
   }
 
   /** One bucket after another, so that the holds of those that nobody asks about end, too. Undefined if there are none. */

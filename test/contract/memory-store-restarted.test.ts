@@ -10,7 +10,7 @@ import { describeStoreContract } from "./store.contract.ts";
 import { START_US, type StoreHarness } from "./store-harness.ts";
 
 /** Before so many takes each, then before every fiftieth: a test with thousands would take seconds. */
-const RESTARTS_MIN = 100;
+const RESTARTS_MIN = 20;
 
 function restartingHarness(): StoreHarness {
   const clock = new ManualClock(START_US);

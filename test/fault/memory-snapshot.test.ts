@@ -259,6 +259,24 @@ describe("snapshots", () => {
     await store.close();
   });
 
+  test("end with the process when the last one takes too long, and leave the one before", async () => {
+    const file = newFile();
+    const { store, snapshots } = open(file);
+    await snapshots.open();
+    take(store, "first");
+    await snapshots.write();
+    for (let i = 0; i < 50_000; i++) take(store, `${i}`);
+    await snapshots.close(0);
+    expect(snapshots.status).toMatchObject({ written: 1, trouble: expect.stringContaining("within 0 ms") });
+    await snapshots.abandon();
+    expect(readdirSync(join(file, ".."))).toEqual(["buckets"]);
+    const next = open(file);
+    await next.snapshots.open();
+    expect(next.store.bucketCount).toBe(1);
+    await next.snapshots.abandon();
+    await Promise.all([store.close(), next.store.close()]);
+  });
+
   test("never move a folder that bears the file's name", async () => {
     const file = newFile();
     mkdirSync(file);

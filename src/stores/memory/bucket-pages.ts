@@ -234,6 +234,15 @@ export function expiryOfRecord(words: Int32Array, at: number): number {
   return (words[at + EXPIRES_S] as number) >>> 0;
 }
 
+/** Makes a record of nothing: that hash, and no time in which it means something. */
+export function writeEmptyRecord(words: Int32Array, at: number, key: KeyHash): void {
+  words.fill(0, at, at + RECORD_WORDS);
+  words[at + HASH] = key.keyHash;
+  words[at + HASH_1] = key.keyHash1;
+  words[at + HASH_2] = key.keyHash2;
+  words[at + HASH_3] = key.keyHash3;
+}
+
 /** The first free slot of the page from its home on, counted from the beginning of the slab. */
 function freeSlot(words: Int32Array, from: number, home: number): number {
   let slot = home;

@@ -159,6 +159,13 @@ export class Buckets implements BucketAccess {
     if (slot >= 0 && this.#pages.expiresS(slot) > nowS) viewer.view(this.#pages, slot, this.#pages.logOf(slot));
   }
 
+  /** Keeps nothing under the hash of a copied record. */
+  removeRecord(words: Int32Array, at: number): void {
+    hashOfRecord(words, at, this.#copied);
+    const slot = this.#pages.find(this.#pageOf(this.#copied), this.#copied);
+    if (slot >= 0) this.#drop(slot);
+  }
+
   /** Keeps a copied record in place of any of its hash; `log` is where its entries begin, 0 for a record of numbers. */
   putRecord(words: Int32Array, at: number, log: number): void {
     hashOfRecord(words, at, this.#copied);

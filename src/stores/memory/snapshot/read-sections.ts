@@ -8,6 +8,7 @@ import type { LongWork } from "../../../core/long-work.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../../core/units.ts";
 import { expiryOfRecord, RECORD_WORDS } from "../bucket-pages.ts";
 import type { Buckets } from "../buckets.ts";
+import { limitOfNumbers, readHoldText, type WrittenBucket } from "./hold-text.ts";
 import {
   FIRST_LINE,
   RunningChecksum,
@@ -75,6 +76,7 @@ export async function readSections(source: ByteSource, buckets: Buckets, nowUs: 
     const section = await reader.next();
     if (section.type === SECTION.numbers) await inTurns(intake.takeNumbers(section));
     else if (section.type === SECTION.logs) await inTurns(intake.takeLogs(section));
+    else if (section.type === SECTION.holds) intake.takeHolds(section);
     else if (section.type === SECTION.end) {
       expectLength(section, 16);
       intake.checkCounts(section);
@@ -210,6 +212,29 @@ class Intake {
     const log = addLog(this.#buckets.logs, numbers, (at + RECORD_WORDS) / 2, entries);
     if (log === 0) this.withoutRoom++;
     else this.#buckets.putRecord(words, at, log);
+  }
+
+  /** Five hundred holds, or as many that were settled, which is half a millisecond. */
+  takeHolds({ at, bytes }: Section): void {
+    const read = readHoldText(bytes.toString("latin1", SECTION_HEAD_BYTES));
+    const record = Int32Array.from(read?.bucket?.record ?? []);
+    const isRecordOfNumbers = [...new Float64Array(record.buffer)].slice(0, 2).every(isWhole);
+    if (read === undefined || !isRecordOfNumbers) refuse({ at }, "holds as they are written", "other text");
+    const { holds: book } = this.#buckets;
+    if (read.bucket !== undefined) this.#takeHoldsOf(read.bucket);
+    for (const [name, forgetAtUs] of read.settled ?? []) book.keepSettled(name, forgetAtUs);
+  }
+
+  #takeHoldsOf({ key, record, limit, holds }: WrittenBucket): void {
+    const { holds: book } = this.#buckets;
+    if (record !== undefined) {
+      const words = Int32Array.from(record);
+      if (expiryOfRecord(words, 0) > this.#nowS) this.#buckets.putRecord(words, 0, 0);
+      else this.#buckets.removeRecord(words, 0);
+      book.drop(key);
+    }
+    const of = limitOfNumbers(limit);
+    for (const [id, cost, paidAtUs, endsAtUs] of holds) book.add(key, of, { id, cost, paidAtUs, endsAtUs });
   }
 
   checkCounts(end: Section): void {

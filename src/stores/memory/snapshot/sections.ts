@@ -22,6 +22,8 @@ export const SECTION = {
   numbers: "NUMS",
   /** Records of sliding logs, whose first number says how many entries follow: 16 bytes each. */
   logs: "LOGS",
+  /** Text: buckets with payments that wait for their settlement, and what was settled (hold-text.ts). */
+  holds: "HOLD",
   /** How many buckets there are of either kind; nothing follows. */
   end: "DONE",
 } as const;
@@ -84,6 +86,14 @@ export class SectionBuffer {
       this.words.set(old.subarray(0, at / 4));
     }
     return at / 4;
+  }
+
+  /** Adds one-byte text, with blanks after it up to a whole number. */
+  addText(text: string): void {
+    const at = this.add(Math.ceil(text.length / 8) * 8) * 4;
+    const bytes = Buffer.from(this.#buffer, at, this.end - at);
+    bytes.fill(" ");
+    bytes.write(text, "latin1");
   }
 
   /** The section's bytes; good until the next `add`, which begins a new one. */

@@ -6,6 +6,7 @@ import { hashKeyInUse } from "../../../core/key-hash.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../../core/units.ts";
 import { type BucketPages, PAGE_SLOTS, RECORD_WORDS } from "../bucket-pages.ts";
 import type { Buckets, RecordViewer } from "../buckets.ts";
+import { holdTexts } from "./hold-text.ts";
 import { FIRST_LINE, RunningChecksum, SECTION, SectionBuffer } from "./sections.ts";
 
 const RECORD_BYTES = RECORD_WORDS * 4;
@@ -42,6 +43,11 @@ export function* sectionsOf(
   }
   if (!copy.numbers.isEmpty) yield copy.numbers.finish(SECTION.numbers, checksum);
   if (!copy.logs.isEmpty) yield copy.logs.finish(SECTION.logs, checksum);
+  // Behind the buckets: each comes with its record once more, as it is by then.
+  for (const text of holdTexts(buckets, () => divideDown(nowUs(), MICROS_PER_SECOND))) {
+    copy.logs.addText(text);
+    yield copy.logs.finish(SECTION.holds, checksum);
+  }
   counts.buckets = copy.bucketCount;
   counts.logs = copy.logCount;
   yield endOf(counts, checksum);

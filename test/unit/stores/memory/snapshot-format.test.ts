@@ -89,14 +89,14 @@ describe("a snapshot", () => {
   test("with a section of a type that is not known is refused: it would be forgotten", async () => {
     const store = new MemoryStore({ clock });
     const bytes = snapshotOf(store, clock.nowUs());
-    const holds = Buffer.alloc(16);
-    holds.write("HOLD", "latin1");
+    const later = Buffer.alloc(16);
+    later.write("WHAT", "latin1");
     const checksum = new RunningChecksum();
     checksum.add(bytes.subarray(24, 64));
-    holds.writeInt32LE(checksum.add(holds) | 0, 8);
-    const changed = Buffer.concat([bytes.subarray(0, 64), holds, bytes.subarray(64)]);
+    later.writeInt32LE(checksum.add(later) | 0, 8);
+    const changed = Buffer.concat([bytes.subarray(0, 64), later, bytes.subarray(64)]);
     await expect(restore(store, changed, 0)).rejects.toThrow(
-      "expected one of the sections HEAD, NUMS, LOGS, DONE at byte 64, got HOLD: another version of Headgate wrote it",
+      "expected one of the sections HEAD, NUMS, LOGS, HOLD, DONE at byte 64, got WHAT: another version of Headgate wrote it",
     );
     await store.close();
   });
