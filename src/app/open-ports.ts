@@ -7,6 +7,7 @@ import { runInTurns } from "../config/run-in-turns.ts";
 import { cannotListen } from "../core/cannot-listen.ts";
 import type { HeaderDialect } from "../core/header-dialects.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
+import { ReserveService, SettleService } from "../rls/budgets.ts";
 import { createJsonEndpoint, JSON_BYTES_MAX } from "../rls/json.ts";
 import type { MetadataMode } from "../rls/metadata.ts";
 import { RateLimitService, type ServiceOptions } from "../rls/service.ts";
@@ -17,7 +18,7 @@ import { ChangedCounts, type CountChanges } from "../telemetry/changed-counts.ts
 import { PrometheusExporter } from "../telemetry/prometheus.ts";
 import { type FastLaneOptions, startFastLane } from "../transport/fast-lane/fast-lane-server.ts";
 import { type GrpcServer, startGrpcServer } from "../transport/grpc-server.ts";
-import { loadRegistry, SHOULD_RATE_LIMIT_PATH } from "../transport/load-proto.ts";
+import { loadRegistry, RESERVE_PATH, SETTLE_PATH, SHOULD_RATE_LIMIT_PATH } from "../transport/load-proto.ts";
 import { openTokens, watchAdmin } from "./admin-watch.ts";
 import type { AppParts } from "./app-parts.ts";
 import { snapshotNumbers, snapshotView } from "./open-snapshots.ts";
@@ -59,7 +60,7 @@ export async function openAdmin(parts: AppParts): Promise<OpenPages> {
 export async function openGrpc(parts: AppParts, httpPort: number): Promise<GrpcServer> {
   const { settings, calls } = parts;
   parts.running.tls = openTls(parts);
-  const handler = new RateLimitService(serviceOptions(parts, settings.responseHeaders));
+  const service = serviceOptions(parts, settings.responseHeaders);
   const options: FastLaneOptions = {
     httpPort,
     host: settings.grpcHost,
@@ -67,7 +68,11 @@ export async function openGrpc(parts: AppParts, httpPort: number): Promise<GrpcS
     unixSocket: settings.grpcUnixSocket,
     sockets: parts.link?.socketSource("grpc"),
     tls: parts.running.tls,
-    methods: [{ path: SHOULD_RATE_LIMIT_PATH, handler }],
+    methods: [
+      { path: SHOULD_RATE_LIMIT_PATH, handler: new RateLimitService(service) },
+      { path: RESERVE_PATH, handler: new ReserveService(service) },
+      { path: SETTLE_PATH, handler: new SettleService(service) },
+    ],
     clock: parts.clock,
     health: parts.health,
     reflection: settings.grpcReflection,

@@ -1,7 +1,7 @@
 // The failures that are not ours: the caller's, the world's, the rule author's. docs/errors.md explains each code
 // (test/tidy/docs.test.ts holds the two lists equal).
 
-/** Codes of RequestError; all become INVALID_ARGUMENT. */
+/** Codes of RequestError; all become INVALID_ARGUMENT, but REQUEST_NOT_HELD, which becomes FAILED_PRECONDITION. */
 export const REQUEST_ERROR_CODES = [
   "REQUEST_MALFORMED",
   "REQUEST_DOMAIN_EMPTY",
@@ -13,6 +13,8 @@ export const REQUEST_ERROR_CODES = [
   "REQUEST_OVERRIDE_UNIT",
   "REQUEST_MATCHING",
   "REQUEST_LIMITS_TOO_MANY",
+  "REQUEST_HOLD_ID",
+  "REQUEST_NOT_HELD",
   "REQUEST_TOO_LARGE",
   "REQUEST_BODY",
 ] as const;

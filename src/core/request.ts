@@ -43,6 +43,13 @@ export class Descriptor {
   }
 }
 
+/**
+ * What a call asks of a hold by fields of its own, as callers of headgate.v1.Budgets do. `none`: nothing, or by entries that
+ * its rule names.
+ */
+export const HoldAsk = { none: 0, reserve: 1, settle: 2 } as const;
+export type HoldAsk = (typeof HoldAsk)[keyof typeof HoldAsk];
+
 /** One call's question: may these descriptors of this domain take these hits? */
 export class LimitRequest {
   /** One-byte text. */
@@ -51,6 +58,12 @@ export class LimitRequest {
   readonly descriptors: Descriptor[] = [];
   /** Hits for every descriptor that has none of its own; 0 means 1. At most 2^32 - 1. */
   hitsAddend = 0;
+  /** Unless it is none, the two fields below count, and there is one descriptor. */
+  holdAsk: HoldAsk = HoldAsk.none;
+  /** Names the hold. One-byte text, not empty. */
+  holdId = "";
+  /** What is to be held, 0 for the rule's default; or what was used. Up to 2^64, exact below 2^53. */
+  holdAmount = 0;
 
   addDescriptor(): Descriptor {
     let descriptor = this.descriptors[this.descriptorCount];
@@ -67,6 +80,7 @@ export class LimitRequest {
     this.domain = "";
     this.descriptorCount = 0;
     this.hitsAddend = 0;
+    this.holdAsk = HoldAsk.none;
   }
 }
 

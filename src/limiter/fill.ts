@@ -5,7 +5,7 @@ import { RequestError } from "../core/errors.ts";
 import type { KeyBytes } from "../core/key-bytes.ts";
 import type { Limit, OnStoreFailure } from "../core/limit.ts";
 import type { StatsBook, ValueStatsBook } from "../core/limit-stats.ts";
-import type { Descriptor, LimitRequest } from "../core/request.ts";
+import { type Descriptor, HoldAsk, type LimitRequest } from "../core/request.ts";
 import {
   GLOBAL_DESCRIPTOR,
   GROUP_WEIGHT_MAX,
@@ -15,18 +15,18 @@ import {
   type Take,
   type TakeGroup,
 } from "../core/take.ts";
-import { COST_ABOVE_ALL, divideDown, MICROS_PER_SECOND } from "../core/units.ts";
+import { divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 import { countUnmatched } from "../core/unmatched-stats.ts";
 import { shownValue, writeEntry, writeSharedEntry } from "../rules/bucket-key.ts";
-import { costOf } from "../rules/cost.ts";
 import { counterKey } from "../rules/counter-key.ts";
-import { holdIdOf, isSettlement } from "../rules/hold-id.ts";
+import { holdIdOf, isSettlement, keptId } from "../rules/hold-id.ts";
 import { findRule, hidesValues } from "../rules/match.ts";
 import { MatchWork } from "../rules/match-work.ts";
-import type { CostEntry, DomainRules, HoldEntries, Rule } from "../rules/rule-set.ts";
+import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import type { LimitCall } from "./call.ts";
 import { addCounter, entryPath } from "./fill-counter.ts";
 import { OverrideLimits } from "./override-limits.ts";
+import { checkHeld, heldCost, isReported, modeOf, takenCost, usedOf } from "./read-question.ts";
 
 export interface FillOptions {
   /** Measures how long matching takes. */
@@ -76,6 +76,8 @@ export class TakeFiller {
     this.#asksAdmission = false;
     this.#hasPeek = false;
     this.#work.begin();
+    // A call that was refused as a mistake has left its own behind.
+    if (this.#replaced.size > 0) this.#replaced.clear();
     if (rules.counterPrefix !== undefined) {
       const { windowClock, stopsAtOver } = this.#options;
       this.#nowS = divideDown(windowClock.nowUs(), MICROS_PER_SECOND);
@@ -87,7 +89,6 @@ export class TakeFiller {
       this.#fillDescriptor(call, rules, i);
     }
     call.firstTakes[request.descriptorCount] = call.group.size;
-    this.#replaced.clear();
     this.#fillGlobal(call, rules);
     if (call.group.weight > GROUP_WEIGHT_MAX) throw tooManyLimits(call.group);
   }
@@ -175,18 +176,33 @@ export class TakeFiller {
     descriptor: Descriptor,
     hits: number,
   ): void {
+    if (call.request.holdAsk !== HoldAsk.none) {
+      this.#readHoldAsk(call.request, rules, rule);
+      return;
+    }
     const hold = rule?.hold;
     this.#holdId = hold === undefined ? "" : holdIdOf(descriptor, hold);
     if (isSettlement(descriptor, rules.settleEntries)) {
       // It belongs to a call that was admitted before.
       this.#mode = Mode.settle;
-      this.#cost = hold === undefined ? 0 : usedOf(call, descriptor, hold);
+      this.#cost = hold === undefined ? 0 : usedOf(call.request, descriptor, hold);
       return;
     }
     const isReport = isReported(rule, rules, descriptor);
     this.#noteAdmission(hits, descriptor.isRefund, isReport);
     this.#mode = modeOf(descriptor, hits, isReport);
     this.#cost = takenCost(descriptor, hits, hold === undefined ? rule?.cost : hold.estimate);
+  }
+
+  /** Reads what the request asks of a hold by fields of its own. Its entries say nothing of it. */
+  #readHoldAsk(request: LimitRequest, rules: DomainRules, rule: Rule | undefined): void {
+    if (rule === undefined) countUnmatched(rules.unmatched, request.descriptors[0] as Descriptor);
+    checkHeld(rule);
+    const settles = request.holdAsk === HoldAsk.settle;
+    if (!settles) this.#asksAdmission = true;
+    this.#mode = settles ? Mode.settle : Mode.pay;
+    this.#cost = heldCost(request, rule?.hold?.estimate);
+    this.#holdId = keptId(request.holdId);
   }
 
   /** True for a limit that the question is nothing to. */
@@ -296,7 +312,6 @@ export class TakeFiller {
 
   // Per call, after all look-ups and by name: one pass, no chains (reference semantics).
   #gatherReplaced(request: LimitRequest, rules: DomainRules): void {
-    this.#replaced.clear();
     for (let i = 0; i < request.descriptorCount; i++) {
       const descriptor = request.descriptors[i] as Descriptor;
       const rule = descriptor.hasOverride ? undefined : findRule(rules, descriptor, this.#matched, this.#work);
@@ -314,28 +329,6 @@ function tooManyLimits({ size, takesOnLogs, weight }: TakeGroup): RequestError {
     "REQUEST_LIMITS_TOO_MANY",
     `expected at most ${GROUP_WEIGHT_MAX} limits for all descriptors and the global one, got ${size}${logs}`,
   );
-}
-
-/** True if the descriptor's hits are charged in any case. Where it leads to no rule its domain says so. */
-function isReported(rule: Rule | undefined, rules: DomainRules, descriptor: Descriptor): boolean {
-  if (rule === undefined) return rules.chargesGivenHits && descriptor.hasHits;
-  return rule.isPostPaid || (rule.chargesGivenHits && descriptor.hasHits);
-}
-
-/** What a settlement reports. Without a number, or with a call's 0, which says none, what was held stays paid. */
-function usedOf({ request }: LimitCall, descriptor: Descriptor, { estimate }: HoldEntries): number {
-  if (descriptor.hasHits) return Math.min(descriptor.hits, COST_ABOVE_ALL);
-  return request.hitsAddend > 0 ? request.hitsAddend : costOf(1, estimate, descriptor);
-}
-
-function modeOf(descriptor: Descriptor, hits: number, isReport: boolean): Mode {
-  if (descriptor.isRefund) return Mode.refund;
-  if (hits === 0) return Mode.peek;
-  return isReport ? Mode.postPaid : Mode.pay;
-}
-
-function takenCost(descriptor: Descriptor, hits: number, cost: CostEntry | undefined): number {
-  return descriptor.isRefund && hits === 0 ? 0 : costOf(hits, cost, descriptor);
 }
 
 /** True if the rule or one on the way to it puts the values of callers into metric labels. */

@@ -2,6 +2,7 @@
 // With a store that answers at once the whole way is synchronous and allocates nothing per call.
 
 import type { Clock } from "../core/clock.ts";
+import { HoldAsk } from "../core/request.ts";
 import { Source, type Take, Verdict } from "../core/take.ts";
 import { divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 import type { DomainRules, RuleSet } from "../rules/rule-set.ts";
@@ -14,6 +15,7 @@ import { type FillOptions, TakeFiller } from "./fill.ts";
 import type { LocalCache } from "./local-cache.ts";
 import type { LocalFallback } from "./local-fallback.ts";
 import type { LimiterObserver } from "./observer.ts";
+import { checkHeld } from "./read-question.ts";
 
 interface LimiterOptions extends Omit<FillOptions, "windowClock"> {
   /** What windows of counters are cut by; default: `clock`. */
@@ -67,6 +69,7 @@ export class Limiter {
     const domain: DomainRules | undefined = this.#rules.domains.get(call.request.domain);
     if (domain === undefined) {
       this.#options.observer.domainNotFound(call.request.domain, call.request.descriptorCount);
+      if (call.request.holdAsk !== HoldAsk.none) checkHeld(undefined);
       return this.#allowUnknown(call);
     }
     call.domain = domain;

@@ -20,8 +20,8 @@ import type { WireWriter } from "./wire-writer.ts";
 const VARINT = WireType.varint;
 const BYTES = WireType.bytes;
 
-// Decoding never yields, so one reader serves all calls.
-const reader = new WireReader();
+/** Decoding never yields, so one reader serves all calls of all methods. */
+export const reader = new WireReader();
 
 /**
  * Fills `into`, emptied first, from the wire form of a RateLimitRequest. Nothing of `message` is kept.
@@ -44,7 +44,8 @@ export function decodeRequest(message: Buffer, into: LimitRequest): void {
   }
 }
 
-function readDomain(): string {
+/** Reads a domain, at the reader. */
+export function readDomain(): string {
   const end = reader.readEnd();
   const length = end - reader.position;
   if (length > DOMAIN_BYTES_MAX) {
@@ -75,7 +76,8 @@ function readDescriptor(into: LimitRequest): void {
   reader.end = outerEnd;
 }
 
-function readEntry(descriptor: Descriptor): void {
+/** Reads an entry into the descriptor, at the reader. */
+export function readEntry(descriptor: Descriptor): void {
   const end = reader.readEnd();
   if (descriptor.entryCount === ENTRIES_MAX) {
     throw new RequestError("REQUEST_ENTRIES_TOO_MANY", `expected at most ${ENTRIES_MAX} entries, got more`);
@@ -94,7 +96,8 @@ function readEntry(descriptor: Descriptor): void {
   descriptor.addEntry(key, value);
 }
 
-function readEntryText(what: string): string {
+/** Reads text that is bounded as keys and values are, at the reader. */
+export function readEntryText(what: string): string {
   const end = reader.readEnd();
   const length = end - reader.position;
   if (length > ENTRY_BYTES_MAX) {

@@ -59,9 +59,10 @@ const ADD: Readonly<Record<HeaderDialect, (decision: Decision, shown: Shown, opt
   "x-ratelimit": (decision, shown) => addTriple(decision, X_RATELIMIT, shown),
 };
 
-/** Why a call was refused, as one word: the algorithm of the limit that governs, or the global limit. */
+/** Why a call was refused, as one word: the algorithm of the limit that governs, or the global limit, or `concurrent`. */
 export function reasonOf(take: Take): string {
   if (take.descriptor === GLOBAL_DESCRIPTOR) return "global_limit_exceeded";
+  if (take.limit.isConcurrent) return "concurrent_exceeded";
   return `${ALGORITHM_NAMES[take.limit.algorithm]}_exceeded`;
 }
 

@@ -6,12 +6,22 @@ import type { CallFailure } from "../limiter/call.ts";
 
 /** Ends a call whose request could not be decoded or decided. Anything but a RequestError is our fault: INTERNAL, no detail. */
 export function failWithError(reply: UnaryReply, error: unknown): void {
-  if (error instanceof RequestError) reply.fail(GrpcStatus.invalidArgument, `${error.code}: ${error.message}`);
+  if (error instanceof RequestError) reply.fail(statusOf(error), `${error.code}: ${error.message}`);
   else
     reply.fail(
       GrpcStatus.internal,
       "SERVICE_INTERNAL: the request could not be decided; the server's log has the cause",
     );
+}
+
+// The request is well formed, and would be answered under other rules.
+function statusOf({ code }: RequestError): GrpcStatus {
+  return code === "REQUEST_NOT_HELD" ? GrpcStatus.failedPrecondition : GrpcStatus.invalidArgument;
+}
+
+/** Ends a settlement that the store did not take: sent again, it counts once. */
+export function failUnsettled(reply: UnaryReply, failure: string): void {
+  reply.fail(GrpcStatus.unavailable, `SERVICE_STORE_FAILED: the store did not answer (${failure}); settle again`);
 }
 
 /** Ends a call that got no decision. */

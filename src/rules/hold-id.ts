@@ -11,10 +11,14 @@ const ID_BYTES_MAX = 64;
 export function holdIdOf(descriptor: Descriptor, { idEntry }: HoldEntries): string {
   for (let i = 0; i < descriptor.entryCount; i++) {
     if (descriptor.keys[i] !== idEntry) continue;
-    const id = descriptor.values[i] as string;
-    return id.length <= ID_BYTES_MAX ? id : `#${createHash("sha256").update(id, "latin1").digest("base64url")}`;
+    return keptId(descriptor.values[i] as string);
   }
   return "";
+}
+
+/** The id as it is kept. One-byte. */
+export function keptId(id: string): string {
+  return id.length <= ID_BYTES_MAX ? id : `#${createHash("sha256").update(id, "latin1").digest("base64url")}`;
 }
 
 /** Tells whether the descriptor settles what was paid before. */

@@ -91,7 +91,7 @@ export class VirtualService {
     call.reset();
     this.clock.setUs(atUs);
     fillRequest(question, call.request);
-    checkRequest(call);
+    checkRequest(call.request);
     this.#limiter.decide(call, Number.POSITIVE_INFINITY);
   }
 

@@ -90,7 +90,7 @@ export function createGrpcServices(options: ServicesOptions): GrpcServices {
   const others = options.services ?? [];
   for (const { definition, implementation } of others) server.addService(definition, implementation);
   const proto = loadProto();
-  const serviceNames = options.methods.map((method) => serviceOf(method.path));
+  const serviceNames = [...new Set(options.methods.map((method) => serviceOf(method.path)))];
   const health = new HealthService(options.health, ["", HEALTH_NAME, ...serviceNames]);
   server.addService(proto[HEALTH_SERVICE] as ServiceDefinition, health.implementation());
   if (options.reflection) {

@@ -16,10 +16,14 @@ import { invariant } from "../core/invariant.ts";
 export const RATE_LIMIT_SERVICE = "envoy.service.ratelimit.v3.RateLimitService";
 /** Path of the method that asks for a decision. */
 export const SHOULD_RATE_LIMIT_PATH = `/${RATE_LIMIT_SERVICE}/ShouldRateLimit`;
+/** Full name of the service that reserves and settles. */
+export const BUDGETS_SERVICE = "headgate.v1.Budgets";
+export const RESERVE_PATH = `/${BUDGETS_SERVICE}/Reserve`;
+export const SETTLE_PATH = `/${BUDGETS_SERVICE}/Settle`;
 /** Full name of the health service. */
 export const HEALTH_SERVICE = "grpc.health.v1.Health";
 
-const FILES = ["envoy/service/ratelimit/v3/rls.proto", "grpc/health/v1/health.proto"];
+const FILES = ["envoy/service/ratelimit/v3/rls.proto", "headgate/v1/budgets.proto", "grpc/health/v1/health.proto"];
 
 // As many levels up from src/transport as from dist/transport.
 const PROTO_ROOT = fileURLToPath(new URL("../../proto/", import.meta.url));

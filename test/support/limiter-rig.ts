@@ -140,7 +140,7 @@ export class LimiterRig implements CallFinisher {
     this.useRules(rules);
   }
 
-  useRules(rules: string): void {
+  useRules(rules: string | readonly string[]): void {
     this.limiter.useRules(
       rulesFromYaml(rules, {
         statsBook: this.statsBook,

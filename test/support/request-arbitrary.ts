@@ -39,7 +39,7 @@ export const text = fc.oneof(
   fc.string({ unit: "binary", maxLength: 20 }),
 );
 
-const uint64 = fc.oneof(
+export const uint64 = fc.oneof(
   fc.constantFrom(0n, 1n, 127n, 128n, 2n ** 32n - 1n, 2n ** 32n, 2n ** 53n, 2n ** 63n, 2n ** 64n - 1n),
   fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
 );
@@ -59,7 +59,8 @@ const unknownField = fc.oneof(
   fc.tuple(unknownNumber, flatUnknown).map(([field, inner]) => groupField(field, groupField(1, inner))),
 );
 
-function fields(...known: fc.Arbitrary<Buffer>[]): fc.Arbitrary<Buffer[]> {
+/** Fields of a message in any order and number, among some that nobody knows. */
+export function fields(...known: fc.Arbitrary<Buffer>[]): fc.Arbitrary<Buffer[]> {
   return fc.array(
     fc.oneof(...known.map((arbitrary) => ({ weight: 3, arbitrary })), { weight: 1, arbitrary: unknownField }),
     {

@@ -4,6 +4,7 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import {
+  BUDGETS_SERVICE,
   HEALTH_SERVICE,
   loadFileDescriptors,
   loadProto,
@@ -11,13 +12,15 @@ import {
   RATE_LIMIT_SERVICE,
 } from "../../../src/transport/load-proto.ts";
 
-test("loads both services with their public paths", () => {
+test("loads all services with their public paths", () => {
   const proto = loadProto();
-  const paths = [RATE_LIMIT_SERVICE, HEALTH_SERVICE].flatMap((name) =>
+  const paths = [RATE_LIMIT_SERVICE, BUDGETS_SERVICE, HEALTH_SERVICE].flatMap((name) =>
     Object.values(proto[name] as object).map((method: { path: string }) => method.path),
   );
   expect(paths).toEqual([
     "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
+    "/headgate.v1.Budgets/Reserve",
+    "/headgate.v1.Budgets/Settle",
     "/grpc.health.v1.Health/Check",
     "/grpc.health.v1.Health/Watch",
     "/grpc.health.v1.Health/List",

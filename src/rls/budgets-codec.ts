@@ -1,0 +1,115 @@
+// The messages of headgate.v1.Budgets between bytes and domain objects. test/property/budgets-codec.test.ts holds it equal to
+// proto/headgate/v1/budgets.proto.
+
+import { RequestError } from "../core/errors.ts";
+import { HoldAsk, type LimitRequest } from "../core/request.ts";
+import { readDomain, readEntry, readEntryText, reader } from "./codec.ts";
+import { WireType } from "./wire-reader.ts";
+import type { WireWriter } from "./wire-writer.ts";
+
+const VARINT = WireType.varint;
+const BYTES = WireType.bytes;
+
+/**
+ * Fills `into`, emptied first, from the wire form of a ReserveRequest or a SettleRequest, which have the same fields. Nothing
+ * of `message` is kept. Throws RequestError for a malformed message, for one that lacks its domain, entries or id, and for more
+ * than core/request.ts allows.
+ */
+export function decodeHoldRequest(message: Buffer, ask: HoldAsk, into: LimitRequest): void {
+  into.reset();
+  into.holdAsk = ask;
+  into.holdId = "";
+  into.holdAmount = 0;
+  const descriptor = into.addDescriptor();
+  reader.open(message);
+  try {
+    while (reader.position < reader.end) {
+      const tag = reader.readTag();
+      if (tag === ((1 << 3) | BYTES)) into.domain = readDomain();
+      else if (tag === ((2 << 3) | BYTES)) readEntry(descriptor);
+      else if (tag === ((3 << 3) | BYTES)) into.holdId = readEntryText("the id");
+      else if (tag === ((4 << 3) | VARINT)) into.holdAmount = readAmount();
+      else reader.skip(tag);
+    }
+  } finally {
+    reader.close();
+  }
+  if (descriptor.entryCount === 0) {
+    throw new RequestError("REQUEST_DESCRIPTORS_EMPTY", "the request has no entries; expected at least one");
+  }
+  if (into.holdId === "") {
+    const calls = ask === HoldAsk.reserve ? "a new one for each reservation" : "that of the reservation";
+    throw new RequestError("REQUEST_HOLD_ID", `the request has no id; expected ${calls}`);
+  }
+}
+
+function readAmount(): number {
+  const low = reader.readVarint();
+  return reader.high * 4_294_967_296 + low;
+}
+
+/** What a call was answered without the store by. */
+export interface Degraded {
+  readonly policy: string;
+  readonly failure: string;
+}
+
+/** An answer to Reserve. Numbers are whole and not negative. */
+interface Reserved {
+  readonly overLimit: boolean;
+  readonly remaining: number;
+  /** Undefined: none is told. */
+  readonly retryAfterSeconds: number | undefined;
+  readonly rule: string;
+  readonly reason: string;
+  readonly reserved: number;
+  readonly degraded: Degraded | undefined;
+}
+
+/** The protocol's numbers for what a settlement found. */
+export const Found = { settled: 1, unknown: 2, alreadySettled: 3 } as const;
+export type Found = (typeof Found)[keyof typeof Found];
+
+/** An answer to Settle. */
+interface Settled {
+  readonly found: Found;
+  readonly remaining: number;
+  readonly degraded: Degraded | undefined;
+}
+
+const CODE_OK = 1;
+const CODE_OVER_LIMIT = 2;
+
+/** Writes the wire form of a ReserveResponse. Returns a view into the writer's buffer, good until its next use. */
+export function encodeReserved(answer: Reserved, writer: WireWriter): Uint8Array {
+  const { retryAfterSeconds: seconds, degraded } = answer;
+  writer.clear();
+  writer.writeVarintField(1, answer.overLimit ? CODE_OVER_LIMIT : CODE_OK);
+  if (answer.remaining !== 0) writer.writeVarintField(2, answer.remaining);
+  if (seconds !== undefined) {
+    const at = writer.openMessage(3);
+    if (seconds !== 0) writer.writeVarintField(1, seconds);
+    writer.closeMessage(at);
+  }
+  if (answer.rule !== "") writer.writeTextField(4, answer.rule);
+  if (answer.reason !== "") writer.writeTextField(5, answer.reason);
+  if (answer.reserved !== 0) writer.writeVarintField(6, answer.reserved);
+  if (degraded !== undefined) writeDegraded(7, degraded, writer);
+  return writer.view();
+}
+
+/** Writes the wire form of a SettleResponse. Returns a view into the writer's buffer, good until its next use. */
+export function encodeSettled({ found, remaining, degraded }: Settled, writer: WireWriter): Uint8Array {
+  writer.clear();
+  writer.writeVarintField(1, found);
+  if (remaining !== 0) writer.writeVarintField(2, remaining);
+  if (degraded !== undefined) writeDegraded(3, degraded, writer);
+  return writer.view();
+}
+
+function writeDegraded(field: number, { policy, failure }: Degraded, writer: WireWriter): void {
+  const at = writer.openMessage(field);
+  if (policy !== "") writer.writeTextField(1, policy);
+  if (failure !== "") writer.writeTextField(2, failure);
+  writer.closeMessage(at);
+}

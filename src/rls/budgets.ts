@@ -1,0 +1,97 @@
+// headgate.v1.Budgets: Reserve and Settle for callers that ask directly. Each call becomes a LimitRequest of one descriptor
+// whose fields say what entries of ShouldRateLimit would: the limiter knows of no other difference.
+
+import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../core/limit.ts";
+import { HoldAsk, type LimitRequest, textOf } from "../core/request.ts";
+import { GLOBAL_DESCRIPTOR, HoldFound, Outcome, type Take, type TakeGroup } from "../core/take.ts";
+import type { UnaryReply } from "../core/unary.ts";
+import type { LimitCall } from "../limiter/call.ts";
+import { retryAfterSeconds, tellsReset } from "../limiter/retry-after.ts";
+import { type Degraded, decodeHoldRequest, encodeReserved, encodeSettled, Found } from "./budgets-codec.ts";
+import { CallService } from "./call-service.ts";
+import { reasonOf } from "./headers.ts";
+import { checkRequest } from "./service.ts";
+import { failUnsettled } from "./status.ts";
+import { WireWriter } from "./wire-writer.ts";
+
+/** The handler of `headgate.v1.Budgets/Reserve`. */
+export class ReserveService extends CallService {
+  readonly #writer = new WireWriter();
+
+  protected read(message: Buffer, into: LimitRequest): void {
+    decodeHoldRequest(message, HoldAsk.reserve, into);
+    checkRequest(into);
+  }
+
+  protected answer(call: LimitCall, reply: UnaryReply): void {
+    const { decision, governing } = call;
+    const { overLimit } = decision;
+    const refusing = overLimit ? governing : undefined;
+    const answer = {
+      overLimit,
+      remaining: remainingOf(call),
+      retryAfterSeconds: refusing !== undefined && tellsReset(refusing) ? retryAfterSeconds(refusing) : undefined,
+      rule: governing === undefined ? "" : textOf(governing.limit.id),
+      reason: refusing === undefined ? "" : reasonOf(refusing),
+      reserved: paidBy(call.group),
+      degraded: call.policy === undefined ? undefined : degradedBy(call.policy, call),
+    };
+    reply.ok(encodeReserved(answer, this.#writer));
+  }
+}
+
+/** The handler of `headgate.v1.Budgets/Settle`. */
+export class SettleService extends CallService {
+  readonly #writer = new WireWriter();
+
+  protected read(message: Buffer, into: LimitRequest): void {
+    decodeHoldRequest(message, HoldAsk.settle, into);
+    checkRequest(into);
+  }
+
+  // Whatever the rule says of calls that the store gives no answer to, nothing stands in for a settlement that it did not take.
+  protected answer(call: LimitCall, reply: UnaryReply): void {
+    if (hasUnanswered(call.group)) {
+      failUnsettled(reply, call.storeFailure?.code ?? "");
+      return;
+    }
+    // Answered without the store, it was by the process's own count: the other policies speak of admission alone.
+    const degraded = call.policy === undefined ? undefined : degradedBy(OnStoreFailure.local, call);
+    const answer = { found: foundBy(call.group), remaining: remainingOf(call), degraded };
+    reply.ok(encodeSettled(answer, this.#writer));
+  }
+}
+
+function remainingOf({ decision }: LimitCall): number {
+  return decision.statuses[0]?.remaining ?? 0;
+}
+
+/** What the descriptor has paid: a place costs 1 where `concurrent` counts it, so the largest is the amount. */
+function paidBy(group: TakeGroup): number {
+  let paid = 0;
+  for (let i = 0; i < group.size; i++) {
+    const take = group.takes[i] as Take;
+    if (take.paid && take.descriptor !== GLOBAL_DESCRIPTOR) paid = Math.max(paid, take.cost);
+  }
+  return paid;
+}
+
+function hasUnanswered(group: TakeGroup): boolean {
+  for (let i = 0; i < group.size; i++) if ((group.takes[i] as Take).outcome === Outcome.unanswered) return true;
+  return false;
+}
+
+/** What the limits of the rule found: a settlement that reached only some of them before settles the others. */
+function foundBy(group: TakeGroup): Found {
+  let found: Found = Found.unknown;
+  for (let i = 0; i < group.size; i++) {
+    const { counted } = group.takes[i] as Take;
+    if (counted >= 0) return Found.settled;
+    if (counted === HoldFound.settled) found = Found.alreadySettled;
+  }
+  return found;
+}
+
+function degradedBy(policy: OnStoreFailure, { storeFailure }: LimitCall): Degraded {
+  return { policy: ON_STORE_FAILURE_NAMES[policy], failure: storeFailure?.code ?? "" };
+}

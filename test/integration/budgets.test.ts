@@ -1,0 +1,132 @@
+// headgate.v1.Budgets of the running service, on both transports: with ShouldRateLimit on the same holds, and as
+// health knows it.
+
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { BUDGETS_SERVICE, HEALTH_SERVICE } from "../../src/transport/load-proto.ts";
+import { type BudgetsCaller, callBudgets } from "../support/budgets.ts";
+import { clientFor } from "../support/grpc-test-server.ts";
+import { RedisServer } from "../support/redis-server.ts";
+import { startTestApp, type TestApp } from "../support/test-app.ts";
+
+const RULES = `
+domain: edge
+descriptors:
+  - key: tenant
+    rate_limit: { name: tokens, algorithm: fixed_window, requests_per_unit: 100, unit: day }
+    hold: { id: request_id, estimate: max_tokens, default: 20, max: 60, ttl: 1h }
+  - { key: plain, rate_limit: { requests_per_unit: 5, unit: day } }
+`;
+const TRANSPORTS = ["fast-lane", "grpc-js"];
+const tenant = { tenant: "a" };
+
+const open: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+async function serve(env: Readonly<Record<string, string>>): Promise<{ app: TestApp; budgets: BudgetsCaller }> {
+  const app = await startTestApp(RULES, env);
+  open.push(() => app.stop());
+  const budgets = callBudgets(`127.0.0.1:${app.grpcPort}`);
+  open.push(() => budgets.close());
+  return { app, budgets };
+}
+
+/** What the tenant has left, by ShouldRateLimit. */
+async function left(app: TestApp, value = "a"): Promise<number | undefined> {
+  const entries = [{ key: "tenant", value }];
+  const reply = await app.ask({ domain: "edge", descriptors: [{ entries, hits_addend: { value: 0 } }] });
+  return reply.statuses[0]?.limit_remaining;
+}
+
+describe.each(TRANSPORTS)("on %s", (transport) => {
+  test("reserves, refuses, settles, and says what it found", async () => {
+    const { app, budgets } = await serve({ GRPC_TRANSPORT: transport });
+    expect(await budgets.reserve({ entries: tenant, id: "r1", number: 55 })).toMatchObject({
+      code: "OK",
+      reserved: 55,
+    });
+    expect(await budgets.reserve({ entries: tenant, id: "r2", number: 46 })).toMatchObject({
+      code: "OVER_LIMIT",
+      remaining: 45,
+      rule: "edge/tenant#tokens",
+      reason: "fixed_window_exceeded",
+      reserved: 0,
+    });
+    expect(await budgets.settle({ entries: tenant, id: "r1", number: 5 })).toMatchObject({
+      found: "SETTLED",
+      remaining: 95,
+    });
+    expect(await budgets.settle({ entries: tenant, id: "r1", number: 5 })).toMatchObject({ found: "ALREADY_SETTLED" });
+    expect(await budgets.settle({ entries: tenant, id: "r2", number: 2 })).toMatchObject({
+      found: "UNKNOWN",
+      remaining: 93,
+    });
+    expect(await left(app)).toBe(93);
+  });
+
+  test("settles what Envoy's call has reserved", async () => {
+    const { app, budgets } = await serve({ GRPC_TRANSPORT: transport });
+    await app.hit({ ...tenant, request_id: "r1", max_tokens: "50" });
+    expect(await left(app)).toBe(50);
+    expect(await budgets.settle({ entries: tenant, id: "r1", number: 0 })).toMatchObject({ found: "SETTLED" });
+    expect(await left(app)).toBe(100);
+  });
+
+  test("fails calls that no hold can come of", async () => {
+    const { budgets } = await serve({ GRPC_TRANSPORT: transport });
+    const failures = await Promise.all(
+      [
+        { entries: { plain: "a" }, id: "r1" },
+        { entries: tenant, id: "" },
+      ].map((asked) =>
+        budgets.reserve(asked).then(
+          () => "",
+          (error: Error) => error.message,
+        ),
+      ),
+    );
+    expect(failures).toEqual([
+      "9 FAILED_PRECONDITION: REQUEST_NOT_HELD: expected entries of a rule with 'hold', but the rule plain has none",
+      "3 INVALID_ARGUMENT: REQUEST_HOLD_ID: the request has no id; expected a new one for each reservation",
+    ]);
+  });
+
+  test("is known to health", async () => {
+    const { app } = await serve({ GRPC_TRANSPORT: transport });
+    const client = clientFor(HEALTH_SERVICE, `127.0.0.1:${app.grpcPort}`);
+    open.push(() => client.close());
+    const check = client.Check as unknown as (request: object, done: (error: unknown, answer: unknown) => void) => void;
+    const status = new Promise((resolve) =>
+      check.call(client, { service: BUDGETS_SERVICE }, (_, answer) => resolve(answer)),
+    );
+    expect(await status).toEqual({ status: "SERVING" });
+  });
+});
+
+describe.each(TRANSPORTS)("with Redis, on %s", (transport) => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await RedisServer.start();
+  });
+  afterAll(() => redis.stop());
+
+  test("reserves and settles as with memory", async () => {
+    const prefix = `${transport}:`;
+    const { app, budgets } = await serve({
+      GRPC_TRANSPORT: transport,
+      REDIS_URL: `127.0.0.1:${redis.port}`,
+      CACHE_KEY_PREFIX: prefix,
+    });
+    expect(await budgets.reserve({ entries: tenant, id: "r1", number: 50 })).toMatchObject({
+      code: "OK",
+      reserved: 50,
+    });
+    expect(await budgets.settle({ entries: tenant, id: "r1", number: 7 })).toMatchObject({
+      found: "SETTLED",
+      remaining: 93,
+    });
+    expect(await budgets.settle({ entries: tenant, id: "r1", number: 7 })).toMatchObject({ found: "ALREADY_SETTLED" });
+    expect(await left(app)).toBe(93);
+  });
+});

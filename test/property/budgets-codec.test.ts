@@ -1,0 +1,148 @@
+// The codec of headgate.v1.Budgets equals other implementations of its proto file on generated messages, and fails in one way only.
+
+import { type DescMessage, fromBinary, toBinary } from "@bufbuild/protobuf";
+import type { MessageTypeDefinition } from "@grpc/proto-loader";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { RequestError } from "../../src/core/errors.ts";
+import { HoldAsk, LimitRequest, textOf } from "../../src/core/request.ts";
+import { decodeHoldRequest, encodeReserved, encodeSettled, Found } from "../../src/rls/budgets-codec.ts";
+import { WireWriter } from "../../src/rls/wire-writer.ts";
+import { loadProto, loadRegistry } from "../../src/transport/load-proto.ts";
+import { readReserved, readSettled } from "../support/budgets.ts";
+import { fields, text, uint64 } from "../support/request-arbitrary.ts";
+import { runs } from "../support/runs.ts";
+import { bytesField, varintField } from "../support/wire.ts";
+
+const registry = loadRegistry();
+const pooled = new LimitRequest();
+const writer = new WireWriter();
+
+interface ProtoHold {
+  readonly domain: string;
+  readonly entries: readonly { readonly key: string; readonly value: string }[];
+  readonly id: string;
+  readonly amount: string;
+  readonly used: string;
+}
+
+const entry = fields(
+  text.map((key) => bytesField(1, key)),
+  text.map((value) => bytesField(2, value)),
+).map((parts) => Buffer.concat(parts));
+
+const holdFields = fields(
+  text.map((domain) => bytesField(1, domain)),
+  entry.map((bytes) => bytesField(2, bytes)),
+  text.map((id) => bytesField(3, id)),
+  uint64.map((amount) => varintField(4, amount)),
+);
+
+function plainOf(message: Buffer, ask: HoldAsk) {
+  decodeHoldRequest(message, ask, pooled);
+  const [descriptor] = pooled.descriptors;
+  const keys = descriptor?.keys.slice(0, descriptor.entryCount) ?? [];
+  return {
+    domain: textOf(pooled.domain),
+    entries: keys.map((key, i) => ({ key: textOf(key), value: textOf(descriptor?.values[i] ?? "") })),
+    id: textOf(pooled.holdId),
+    number: pooled.holdAmount,
+    descriptors: pooled.descriptorCount,
+    ask: pooled.holdAsk,
+  };
+}
+
+test.each([
+  { name: "ReserveRequest", ask: HoldAsk.reserve, number: "amount" as const },
+  { name: "SettleRequest", ask: HoldAsk.settle, number: "used" as const },
+])(
+  "$name is read as proto-loader reads it: any order, unknown fields, repeated scalars, 64-bit values, any text",
+  ({ name, ask, number }) => {
+    const loaderType = loadProto()[`headgate.v1.${name}`] as MessageTypeDefinition<object, ProtoHold>;
+    fc.assert(
+      fc.property(holdFields, (parts) => {
+        // Without an entry or an id it is refused, whatever else it says.
+        const message = Buffer.concat([bytesField(2, ""), bytesField(3, "id"), ...parts, bytesField(3, "id")]);
+        const { domain, entries, id, ...others } = loaderType.deserialize(message) as ProtoHold;
+        const expected = { domain, entries, id, number: Number(others[number]), descriptors: 1, ask };
+        expect(plainOf(message, ask)).toEqual(expected);
+      }),
+      { numRuns: runs(300) },
+    );
+  },
+);
+
+test("a request is read or refused with a RequestError, however it is cut or damaged", () => {
+  const seen = new Set<string>();
+  fc.assert(
+    fc.property(
+      holdFields,
+      fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 3 }),
+      fc.nat(),
+      (parts, hits, cut) => {
+        const message = Buffer.concat(parts);
+        for (const [at, byte] of hits) if (message.length > 0) message[at % message.length] = byte;
+        // A slice of a larger buffer: reading past its end would find the bytes that were cut.
+        for (const each of [message, message.subarray(0, cut % (message.length + 1))]) {
+          try {
+            decodeHoldRequest(each, HoldAsk.reserve, pooled);
+            seen.add("read");
+          } catch (error) {
+            expect(error).toBeInstanceOf(RequestError);
+            seen.add((error as RequestError).code);
+          }
+        }
+      },
+    ),
+    { numRuns: runs(2_000) },
+  );
+  expect([...seen].sort()).toEqual(["REQUEST_DESCRIPTORS_EMPTY", "REQUEST_HOLD_ID", "REQUEST_MALFORMED", "read"]);
+});
+
+const count = fc.oneof(fc.constantFrom(0, 1, 127, 128, 2 ** 32, Number.MAX_SAFE_INTEGER), fc.nat());
+const wellFormed = text.map((chars) => Buffer.from(chars).toString());
+const degraded = fc.option(fc.record({ policy: wellFormed, failure: wellFormed }), { nil: undefined });
+
+test("an answer to Reserve reads as what it was made of, and is canonical", () => {
+  const type = registry.getMessage("headgate.v1.ReserveResponse") as DescMessage;
+  const model = fc.record({
+    overLimit: fc.boolean(),
+    remaining: count,
+    retryAfterSeconds: fc.option(fc.nat(), { nil: undefined }),
+    rule: wellFormed,
+    reason: wellFormed,
+    reserved: count,
+    degraded,
+  });
+  fc.assert(
+    fc.property(model, (wanted) => {
+      const bytes = Buffer.from(encodeReserved(wanted, writer));
+      const { overLimit, retryAfterSeconds, ...same } = wanted;
+      expect(readReserved(bytes)).toEqual({
+        ...same,
+        code: overLimit ? "OVER_LIMIT" : "OK",
+        retryAfter: retryAfterSeconds,
+        degraded: wanted.degraded ?? null,
+      });
+      expect(Buffer.from(toBinary(type, fromBinary(type, bytes)))).toEqual(bytes);
+    }),
+    { numRuns: runs(300) },
+  );
+});
+
+test("an answer to Settle reads as what it was made of, and is canonical", () => {
+  const type = registry.getMessage("headgate.v1.SettleResponse") as DescMessage;
+  const found = fc.constantFrom(
+    [Found.settled, "SETTLED"] as const,
+    [Found.unknown, "UNKNOWN"] as const,
+    [Found.alreadySettled, "ALREADY_SETTLED"] as const,
+  );
+  fc.assert(
+    fc.property(found, count, degraded, ([number, name], remaining, why) => {
+      const bytes = Buffer.from(encodeSettled({ found: number, remaining, degraded: why }, writer));
+      expect(readSettled(bytes)).toEqual({ found: name, remaining, degraded: why ?? null });
+      expect(Buffer.from(toBinary(type, fromBinary(type, bytes)))).toEqual(bytes);
+    }),
+    { numRuns: runs(200) },
+  );
+});
