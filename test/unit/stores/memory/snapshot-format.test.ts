@@ -6,6 +6,7 @@ import { hashKeyInUse, useHashKey } from "../../../../src/core/key-hash.ts";
 import { Algorithm } from "../../../../src/core/limit.ts";
 import { TakeGroup } from "../../../../src/core/take.ts";
 import { MemoryStore } from "../../../../src/stores/memory/memory-store.ts";
+import { readHoldText } from "../../../../src/stores/memory/snapshot/hold-text.ts";
 import { FIRST_LINE, RunningChecksum } from "../../../../src/stores/memory/snapshot/sections.ts";
 import { fillGroup } from "../../../contract/store-harness.ts";
 import { makeLimit } from "../../../support/builders.ts";
@@ -99,6 +100,25 @@ describe("a snapshot", () => {
       "expected one of the sections HEAD, NUMS, LOGS, HOLD, DONE at byte 64, got WHAT: another version of Headgate wrote it",
     );
     await store.close();
+  });
+
+  const hold = { key: "k", limit: { algorithm: 0, amount: 1, burst: 1, windowSeconds: 1, debtMax: 1, holdSeconds: 1 } };
+  test.each([
+    "",
+    "null",
+    "[]",
+    "{",
+    '{"settled":{}}',
+    '{"settled":[["name","1"]]}',
+    '{"settled":[["name",-1]]}',
+    '{"bucket":{}}',
+    JSON.stringify({ bucket: { ...hold, holds: [] } }),
+    JSON.stringify({ bucket: { ...hold, limit: { ...hold.limit, isConcurrent: false }, holds: [["a", 1, 2]] } }),
+    JSON.stringify({ bucket: { ...hold, limit: { ...hold.limit, isConcurrent: false }, holds: [["a", 0.5, 2, 3]] } }),
+    JSON.stringify({ bucket: { ...hold, limit: { ...hold.limit, isConcurrent: false }, holds: [], record: [1] } }),
+    JSON.stringify({ bucket: { ...hold, limit: { ...hold.limit, isConcurrent: false, windowSeconds: 0 }, holds: [] } }),
+  ])("says of no other text that it is holds: %s", (text) => {
+    expect(readHoldText(text)).toBeUndefined();
   });
 
   test("has less than there was if SLIDING_LOG_BYTES_MAX is smaller, and says how many logs begin anew", async () => {
