@@ -34,13 +34,15 @@ export async function compileSet(
   let beside = files;
   for (;;) {
     const result = await runInTurns(compileSteps([...sorted, ...beside], options));
-    if (result.ruleSet !== undefined || beside.length === 0) {
+    const { ruleSet } = result;
+    // The resources alone are bad: of the files nothing is known.
+    if (ruleSet === undefined && beside.length === 0) return { ...result, domains: [], leftOut, faults };
+    if (ruleSet !== undefined) {
       const all = [...result.problems, ...problems];
-      const ruleSet = result.ruleSet === undefined ? undefined : { ...result.ruleSet, warnings: all };
-      const found = [...(ruleSet?.domains.values() ?? [])].filter(({ files: of }) =>
-        of.some((name) => names.has(name)),
-      );
-      return { ruleSet, problems: all, domains: found.map(({ domain }) => domain), leftOut, faults };
+      const domains = [...ruleSet.domains.values()]
+        .filter((domain) => domain.files.some((name) => names.has(name)))
+        .map(({ domain }) => domain);
+      return { ruleSet: { ...ruleSet, warnings: all }, problems: all, domains, leftOut, faults };
     }
     const errors = result.problems.filter(({ severity }) => severity === "error");
     const faulty = beside.filter(({ name }) => errors.some(({ file }) => file === name));

@@ -29,6 +29,8 @@ const TOPS = [
   "global_limit: { unit: second, requests_per_unit: 5 }",
   "defaults: { algorithm: sliding_log }",
   "defaults: { sync: lease, algorithm: token_bucket }",
+  "defaults: { post_paid: true, sync: lease }",
+  "defaults: { post_paid: perhaps }",
   "defaults: 7",
   "global_limit: []",
   "extra: [",
@@ -62,6 +64,8 @@ test("a good set is good and a bad one bad with any files; what is left out is n
       const bad = await compile(BAD as typeof GOOD);
       expect(bad.ruleSet).toBeUndefined();
       expect(bad.problems.some(({ severity, path }) => severity === "error" && path?.endsWith("unit"))).toBe(true);
+      // The files are not to blame.
+      expect(bad.problems.filter(({ file }) => file !== "resource edge")).toEqual([]);
     }),
     { numRuns: runs(150) },
   );
