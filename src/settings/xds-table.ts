@@ -95,7 +95,7 @@ export const XDS_SETTINGS = under("Rules", {
   rulesCache: optional(
     "RULES_CACHE",
     PATH,
-    "File in which the control plane's last good set is kept, for starts while it is away.",
+    "File in which the control plane's last good set is kept, for starts while it is away. Not for two processes, but for workers (WORKERS), of which one writes it.",
     { defaultShown: "none is kept" },
   ),
 });

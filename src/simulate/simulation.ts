@@ -122,7 +122,7 @@ export class Simulation {
     }
   }
 
-  // Limits of overrides are made per amount and unit, and share an id per domain.
+  // Limits of overrides are made per amount and unit, and share an id per rule.
   #tallyOf(limit: Limit): LimitTally {
     const known = this.#tallies.get(limit);
     if (known !== undefined) return known;

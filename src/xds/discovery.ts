@@ -66,7 +66,7 @@ function eachField(wire: WireReader, end: number, readField: (field: number) => 
     // All fields that are known hold bytes.
     if (!isBytes || !readField(tag >>> 3)) wire.skip(tag);
   }
-  if (wire.position > end) throw new RequestError("REQUEST_MALFORMED", "a field ends behind its message");
+  if (wire.position > end) throw new RequestError("REQUEST_MALFORMED", "a field is longer than its message");
 }
 
 function readText(wire: WireReader, bytes: Buffer): string {
