@@ -1,8 +1,8 @@
 -- Holds: payments that wait for their settlement, as src/algorithms/holds.ts says.
--- state     beside the bucket's own key two more: `<key>|holds`, a sorted set of the live holds "cost paid_at_us id" by the time
---           at which they end, and `<key>|hold|<id>` for each, a string "cost paid_at_us ends_at_us", or
---           "settled until_us", when it is forgotten
--- lifetime  of the set as long as the bucket's, at least until the last hold ends; of a hold until it ends, settled for as
+-- state     beside the bucket's own key: `<key>|holds`, a sorted set of the live holds "cost paid_at_us payment id" by the time
+--           at which they end; `<key>|hold|<id>` for each, a string "cost paid_at_us payment ends_at_us", or
+--           "settled until_us", when it is forgotten; and of a token bucket `<key>|lows`, doubles (see `lows`)
+-- lifetime  of the set and the lows as long as the bucket's, at least until the last hold ends; of a hold until it ends, settled for as
 --           long again
 -- Nothing is written before `write_all`. The books and names of a call are kept from group to group.
 local holds = {}
@@ -16,15 +16,72 @@ local FOUND_NONE, FOUND_SETTLED = -1, -2
 local refs, book_of_bucket, books, named = {}, {}, {}, {}
 local saved -- what the call's keys hold, by their place
 
--- Five numbers each: where it stands, the bucket's key, the key of its holds, the hold's own key (0: it has no name), and
--- how long holds last, in microseconds; below 0 if the limit counts holds.
+-- How low a token bucket's debt was before its payments, as src/algorithms/debt-lows.ts keeps it: the number of the last payment, of
+-- the last one that opened a hold, what all holds can give back, then a number and a low each.
+local LOWS_MAX = 64
+
+local function read_lows(place)
+  local text, lows = saved[place], { place = place, last = 0, last_held = 0, held = 0, payments = {}, lows = {} }
+  lows.was_there = text and #text >= 24 and #text % 8 == 0
+  if not lows.was_there then return lows end
+  local numbers = unpack_all(text)
+  lows.last, lows.last_held, lows.held = numbers[1], numbers[2], numbers[3]
+  for at = 4, #numbers - 1, 2 do
+    lows.payments[#lows.payments + 1], lows.lows[#lows.lows + 1] = numbers[at], numbers[at + 1]
+  end
+  return lows
+end
+
+local function drop_low(lows, i)
+  table.remove(lows.payments, i)
+  table.remove(lows.lows, i)
+end
+
+local function note_low(lows, debt)
+  local all = lows.lows
+  lows.is_changed, lows.last = true, lows.last + 1
+  while #all > 0 and all[#all] >= debt do drop_low(lows, #all) end
+  if (lows.payments[#all] or 0) > lows.last_held or debt >= lows.held then return end
+  lows.payments[#all + 1] = lows.last
+  all[#all + 1] = debt
+  if #all <= LOWS_MAX then return end
+  local nearest = 1
+  for i = 2, #all - 1 do
+    if all[i + 1] - all[i] < all[nearest + 1] - all[nearest] then nearest = i end
+  end
+  all[nearest + 1] = all[nearest]
+  drop_low(lows, nearest)
+end
+
+local function first_low_after(lows, payment)
+  local at = 1
+  while at <= #lows.payments and lows.payments[at] <= payment do at = at + 1 end
+  return at
+end
+
+local function take_off_lows(lows, payment, debt)
+  local first, all = first_low_after(lows, payment), lows.lows
+  lows.is_changed = true
+  for i = first, #all do all[i] = max(0, all[i] - debt) end
+  if first > #all then return end
+  for i = first - 1, 1, -1 do
+    if all[i] >= all[i + 1] then drop_low(lows, i) end
+  end
+end
+
+-- Six numbers each: where it stands, the bucket's key, the key of its holds, that of its lows (0: it has none), the hold's own
+-- (0: it has no name), and how long holds last, in microseconds; below 0 if the limit counts holds.
 function holds.read(numbers, texts)
   saved = texts
-  for at = 1, #numbers, 5 do
-    local bucket, set, own, us = numbers[at + 1], numbers[at + 2], numbers[at + 3], numbers[at + 4]
+  for at = 1, #numbers, 6 do
+    local bucket, set, lows, own, us = numbers[at + 1], numbers[at + 2], numbers[at + 3], numbers[at + 4], numbers[at + 5]
     local book = books[set]
     if not book then
-      book = { key = KEYS[set], bucket = bucket, is_count = us < 0, stored = 0, ended = 0, added = {}, removed = {}, removed_count = 0, lifetime_us = 0 }
+      book = {
+        key = KEYS[set], bucket = bucket, is_count = us < 0, stored = 0, ended = 0,
+        added = {}, removed = {}, removed_count = 0, lifetime_us = 0,
+        lows = lows > 0 and read_lows(lows),
+      }
       books[set] = book
     end
     book_of_bucket[bucket] = book
@@ -48,6 +105,33 @@ local function live_count(book)
   return book.stored - book.ended - book.removed_count + #book.added
 end
 
+-- Gives back `cost` of what a hold has paid. Of a token bucket that is exact: as much of it as is owed still, and was at any
+-- time since.
+local function give_back_held(book, state, limit, hold, cost, now_us)
+  if not book.lows then
+    limit.algorithm.give_back(state, limit, cost, hold.paid_at_us, now_us)
+    return
+  end
+  local low = book.lows.lows[first_low_after(book.lows, hold.payment)] or cost * TICKS
+  local debt = min(cost * TICKS, low, limit.algorithm.debt(state, limit, now_us))
+  limit.algorithm.take_off(state, limit, debt, now_us)
+  take_off_lows(book.lows, hold.payment, debt)
+end
+
+-- A payment on a limit with holds is about to be made.
+function holds.note_payment(ref, state, limit, now_us)
+  local lows = ref.book.lows
+  if lows and live_count(ref.book) > 0 then note_low(lows, limit.algorithm.debt(state, limit, now_us)) end
+end
+
+-- So much of what is held has gone, which may have been the last.
+local function release(book, cost)
+  local lows = book.lows
+  if not lows then return end
+  lows.is_changed, lows.held = true, lows.held - cost * TICKS
+  if live_count(book) == 0 then lows.last, lows.last_held, lows.held, lows.payments, lows.lows = 0, 0, 0, {}, {} end
+end
+
 -- Notes the state as it stands, so that it is written even if only time has changed it.
 local function note_anew(algorithm, state)
   state.is_redated, state.is_changed = true, true
@@ -60,15 +144,18 @@ function holds.open(book, text, limit, now_us)
   book.stored = tonumber(redis.call('ZCARD', book.key))
   local due = redis.call('ZRANGEBYSCORE', book.key, '-inf', digits(now_us), 'LIMIT', '0', digits(EXPIRED_PER_STEP_MAX), 'WITHSCORES')
   for i = 1, #due, 2 do
-    local cost_text, paid_text = string.match(due[i], '^(%d+) (%d+) ')
+    local cost_text, paid_text, payment_text = string.match(due[i], '^(%d+) (%d+) (%d+) ')
+    local cost = tonumber(cost_text)
     local at_us = min(now_us, max(tonumber(due[i + 1]), text and algorithm.time_of(text) or 0))
     local state = algorithm.open(text, limit, at_us)
     if not state then return nil end
-    algorithm.give_back(state, limit, tonumber(cost_text), tonumber(paid_text), at_us)
+    local hold = { paid_at_us = tonumber(paid_text), payment = tonumber(payment_text) }
+    give_back_held(book, state, limit, hold, cost, at_us)
+    book.ended = book.ended + 1
+    release(book, cost)
     note_anew(algorithm, state)
     text = not algorithm.is_as_new(state) and algorithm.text(state)
   end
-  book.ended = #due / 2
   local state = algorithm.open(text, limit, now_us)
   if state and book.ended > 0 then note_anew(algorithm, state) end
   return state
@@ -89,9 +176,11 @@ local function read_own(own)
   local hold = named[own]
   if hold == nil then
     local text = saved[own]
-    local cost, paid, ends = string.match(text or '', '^(%d+) (%d+) (%d+)$')
+    local cost, paid, payment, ends = string.match(text or '', '^(%d+) (%d+) (%d+) (%d+)$')
     hold = { settled_until_us = tonumber(string.match(text or '', '^settled (%d+)$')) }
-    if cost then hold.cost, hold.paid_at_us, hold.ends_at_us = tonumber(cost), tonumber(paid), tonumber(ends) end
+    if cost then
+      hold.cost, hold.paid_at_us, hold.payment, hold.ends_at_us = tonumber(cost), tonumber(paid), tonumber(payment), tonumber(ends)
+    end
     named[own] = hold
   end
   return hold
@@ -111,11 +200,11 @@ local function note_settled(ref, now_us)
   if ref.own > 0 then named[ref.own] = { settled_until_us = now_us + ref.us, lasts_us = ref.us } end
 end
 
-local function member_of(cost, paid_at_us, id)
-  return string.format('%s %s', digits(cost, paid_at_us), id)
+local function member_of(cost, paid_at_us, payment, id)
+  return string.format('%s %s', digits(cost, paid_at_us, payment), id)
 end
 
-local function remove(book, member)
+local function forget(book, member)
   -- What this very call has added is not there yet.
   for i = #book.added, 1, -1 do
     if book.added[i].member == member then
@@ -124,6 +213,11 @@ local function remove(book, member)
     end
   end
   book.removed[member], book.removed_count = true, book.removed_count + 1
+end
+
+local function remove(book, member, cost)
+  forget(book, member)
+  release(book, cost)
 end
 
 -- Whether a payment may open a hold.
@@ -143,13 +237,18 @@ function holds.add(ref, cost, paid_at_us, now_us)
   local is_nameless = is_known or ref.own == 0
   if is_nameless and not ref.is_concurrent then return end
   book.lifetime_us = max(book.lifetime_us, ref.us)
+  local lows, payment = book.lows, 0
+  if lows then
+    payment = lows.last
+    lows.is_changed, lows.last_held, lows.held = true, payment, lows.held + cost * TICKS
+  end
   book.added[#book.added + 1] = {
-    member = member_of(cost, paid_at_us, is_nameless and '' or ref.id),
+    member = member_of(cost, paid_at_us, payment, is_nameless and '' or ref.id),
     ends_at_us = ends_at_us, paid_at_us = paid_at_us, is_nameless = is_nameless,
   }
   if is_nameless then return end
   local hold = read_own(ref.own)
-  hold.cost, hold.paid_at_us, hold.ends_at_us, hold.lasts_us = cost, paid_at_us, ends_at_us, ref.us
+  hold.cost, hold.paid_at_us, hold.payment, hold.ends_at_us, hold.lasts_us = cost, paid_at_us, payment, ends_at_us, ref.us
   hold.is_gone, hold.settled_until_us = nil, nil
 end
 
@@ -160,14 +259,16 @@ function holds.settle(ref, state, limit, used, now_us)
     if is_settled(ref, now_us) then return FOUND_SETTLED, 0 end
     if ref.is_concurrent then return FOUND_NONE, 0 end
     note_settled(ref, now_us)
+    holds.note_payment(ref, state, limit, now_us)
     return FOUND_NONE, limit.algorithm.post_pay(state, limit, used, now_us)
   end
-  remove(ref.book, member_of(hold.cost, hold.paid_at_us, ref.id))
-  note_settled(ref, now_us)
   if ref.is_concurrent then used = 0 end
-  if used < hold.cost then limit.algorithm.give_back(state, limit, hold.cost - used, hold.paid_at_us, now_us) end
-  if used > hold.cost then return hold.cost, limit.algorithm.post_pay(state, limit, used - hold.cost, now_us) end
-  return hold.cost, 0
+  if used < hold.cost then give_back_held(ref.book, state, limit, hold, hold.cost - used, now_us) end
+  remove(ref.book, member_of(hold.cost, hold.paid_at_us, hold.payment, ref.id), hold.cost)
+  note_settled(ref, now_us)
+  if used <= hold.cost then return hold.cost, 0 end
+  holds.note_payment(ref, state, limit, now_us)
+  return hold.cost, limit.algorithm.post_pay(state, limit, used - hold.cost, now_us)
 end
 
 -- A hold without a name that was paid at that moment. Several are told apart by plus signs, and some may have ended.
@@ -179,18 +280,19 @@ local function nameless(book, member)
   return nil
 end
 
--- Ends the hold of a payment that is given back. False if there is none any more: then nothing is left to give back.
-function holds.close(ref, cost, paid_at_us, now_us)
-  if not holds.opens(ref) then return true end
-  local hold = live_hold(ref, now_us)
+-- Ends the hold of a payment that is given back, with what it has paid. If there is none any more, nothing is left to give back.
+function holds.close(ref, state, limit, cost, paid_at_us, now_us)
+  local hold = holds.opens(ref) and live_hold(ref, now_us)
   if hold and hold.paid_at_us == paid_at_us then
-    remove(ref.book, member_of(hold.cost, hold.paid_at_us, ref.id))
+    give_back_held(ref.book, state, limit, hold, cost, now_us)
+    remove(ref.book, member_of(hold.cost, hold.paid_at_us, hold.payment, ref.id), hold.cost)
     named[ref.own] = { is_gone = true }
-    return true
+    return
   end
-  local member = ref.is_concurrent and nameless(ref.book, member_of(cost, paid_at_us, ''))
-  if member then remove(ref.book, member) end
-  return member or hold ~= nil
+  local member = ref.is_concurrent and nameless(ref.book, member_of(cost, paid_at_us, 0, ''))
+  if member then remove(ref.book, member, cost) end
+  -- Where another's hold has the id, this payment was final and has none of its own; so it is without an id.
+  if member or hold or not holds.opens(ref) then limit.algorithm.give_back(state, limit, cost, paid_at_us, now_us) end
 end
 
 -- When a caller who finds all places taken may try again (src/algorithms/holds.ts).
@@ -218,6 +320,16 @@ local function ms_of(us, extra_ms)
   return digits(needed_ms(us) + extra_ms)
 end
 
+local function write_lows(lows, is_live, lifetime_us, extra_ms)
+  if not is_live then
+    if lows.was_there then redis.call('DEL', KEYS[lows.place]) end
+    return
+  end
+  local numbers = { lows.last, lows.last_held, lows.held }
+  for i = 1, #lows.lows do numbers[i * 2 + 2], numbers[i * 2 + 3] = lows.payments[i], lows.lows[i] end
+  redis.call('SET', KEYS[lows.place], pack_all(numbers), 'PX', ms_of(lifetime_us, extra_ms))
+end
+
 -- Writes what the call has changed. `lifetime_of` tells how long a bucket that changed is kept, in microseconds; 0 of others.
 function holds.write_all(lifetime_of, extra_ms)
   for own, hold in pairs(named) do
@@ -225,7 +337,7 @@ function holds.write_all(lifetime_of, extra_ms)
       redis.call('DEL', KEYS[own])
     elseif hold.lasts_us then
       local text = hold.settled_until_us and 'settled ' .. digits(hold.settled_until_us)
-        or digits(hold.cost, hold.paid_at_us, hold.ends_at_us)
+        or string.format('%s %s', digits(hold.cost, hold.paid_at_us, hold.payment), digits(hold.ends_at_us))
       redis.call('SET', KEYS[own], text, 'PX', ms_of(hold.lasts_us, extra_ms))
     end
   end
@@ -239,8 +351,9 @@ function holds.write_all(lifetime_of, extra_ms)
         member = string.format('%s+', member)
       end
     end
-    local lifetime_us = max(book.lifetime_us, lifetime_of(book.bucket))
-    if lifetime_us > 0 and live_count(book) > 0 then redis.call('PEXPIRE', book.key, ms_of(lifetime_us, extra_ms)) end
+    local lifetime_us, is_live = max(book.lifetime_us, lifetime_of(book.bucket)), live_count(book) > 0
+    if lifetime_us > 0 and is_live then redis.call('PEXPIRE', book.key, ms_of(lifetime_us, extra_ms)) end
+    if book.lows and book.lows.is_changed then write_lows(book.lows, is_live, lifetime_us, extra_ms) end
   end
 end
 

@@ -121,6 +121,7 @@ local function try_take(take, at)
   if mode == MODE_REFUND or mode == MODE_SETTLE then return false end
   if mode == MODE_POST_PAID then
     paid_at[take] = algorithm.paid_at_us(state, now_us)
+    if holds and holds.at(at) then holds.note_payment(holds.at(at), state, limit, now_us) end
     capped[take] = algorithm.post_pay(state, limit, cost, now_us)
     return false
   end
@@ -132,6 +133,7 @@ local function try_take(take, at)
   end
   if mode == MODE_PAY then
     paid_at[take] = algorithm.paid_at_us(state, now_us)
+    if holds and holds.at(at) then holds.note_payment(holds.at(at), state, limit, now_us) end
     algorithm.pay(state, cost)
     tentative_count = tentative_count + 1
     tentative[tentative_count] = take
@@ -311,7 +313,9 @@ for receipt = 1, #receipts, 4 do
   local limit = limits[receipts[receipt + 1]]
   local state = state_of(receipts[receipt], limit)
   local cost, paid_at_us, ref = receipts[receipt + 2], receipts[receipt + 3], holds and holds.at(-receipt)
-  if not ref or holds.close(ref, cost, paid_at_us, now_us) then
+  if ref then
+    holds.close(ref, state, limit, cost, paid_at_us, now_us)
+  else
     limit.algorithm.give_back(state, limit, cost, paid_at_us, now_us)
   end
   conclude(state, limit)

@@ -102,10 +102,17 @@ function token_bucket.post_pay(state, limit, cost, now_us)
   return ceil(excess / TICKS)
 end
 
+-- What is owed, in millionths of a token, rounded up.
+function token_bucket.debt(state, limit, now_us)
+  return state.debt - paid_off(state, limit, now_us)
+end
+
 local function take_off(state, limit, debt, now_us)
   state.debt = max(0, state.debt - debt)
   fill_if_paid_off(state, limit, now_us)
 end
+
+token_bucket.take_off = take_off
 
 function token_bucket.refund(state, limit, cost, now_us)
   take_off(state, limit, cost * TICKS, now_us)

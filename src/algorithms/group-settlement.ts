@@ -24,7 +24,7 @@ import {
   undoTake,
 } from "./bucket-steps.ts";
 import { chargeCounters } from "./counters.ts";
-import { closeHold, openHold, opensHold, settleHold, waitForHold } from "./holds.ts";
+import { closeHold, notePayment, openHold, opensHold, settleHold, waitForHold } from "./holds.ts";
 import type { Report } from "./step.ts";
 import { WorkingSet } from "./working-set.ts";
 
@@ -98,8 +98,8 @@ export class JointSettlement implements GroupSettlement {
       // Each by itself, as a shared store does it, where receipts of many calls travel together.
       this.#working.reset();
       const bucket = this.#working.open(take, nowUs);
-      if (take.limit.holdSeconds === 0 || closeHold(take, this.#access.holds))
-        giveBackCost(bucket, take.limit, cost, take.paidAtUs, nowUs);
+      if (take.limit.holdSeconds > 0) closeHold(bucket, take, cost, this.#access.holds, nowUs);
+      else giveBackCost(bucket, take.limit, cost, take.paidAtUs, nowUs);
       this.#keep(bucket, take.limit, nowUs);
     }
     return paidTakes;
@@ -173,6 +173,7 @@ export class JointSettlement implements GroupSettlement {
       take.outcome = Outcome.room;
       take.waitUs = 0;
       if (take.mode === Mode.postPaid && this.#hasPlace(take, bucket)) {
+        if (take.limit.holdSeconds > 0) notePayment(bucket, take.limit, this.#access.holds, nowUs);
         take.cappedHits = postPayCost(bucket, take.limit, take.cost, nowUs);
         markPaid(take, bucket, nowUs);
       }
@@ -184,6 +185,7 @@ export class JointSettlement implements GroupSettlement {
       return true;
     }
     if (take.mode === Mode.pay && this.#hasPlace(take, bucket)) {
+      if (take.limit.holdSeconds > 0) notePayment(bucket, take.limit, this.#access.holds, nowUs);
       payTake(bucket, take);
       markPaid(take, bucket, nowUs);
     }

@@ -2,11 +2,14 @@
 
 import { HOLDS_IN_MEMORY_MAX, HOLDS_PER_BUCKET_MAX } from "../core/holds-full.ts";
 import type { Limit } from "../core/limit.ts";
+import { DebtLows } from "./debt-lows.ts";
 
 /** Most settled holds that are remembered; beyond it the one settled first is forgotten before its time. */
 const SETTLED_MAX = 100_000;
 /** Settled holds whose time may have passed that are looked at when one comes. */
 const FORGOTTEN_PER_SETTLED = 2;
+
+const MICROS_PER_TOKEN = 1_000_000;
 
 /** A payment that can still be settled. */
 export interface Hold {
@@ -16,6 +19,8 @@ export interface Hold {
   readonly paidAtUs: number;
   /** When it is given back, if nobody settles it. */
   readonly endsAtUs: number;
+  /** Number of its payment among those of the bucket (DebtLows). */
+  readonly payment: number;
 }
 
 /** The live holds of one bucket. */
@@ -23,6 +28,8 @@ export class BucketHolds {
   readonly bucketKey: string;
   /** The limit that opened the last one. */
   limit: Limit;
+  /** Of a token bucket. */
+  readonly lows = new DebtLows();
   readonly #byId = new Map<string, Hold>();
   /** Those that end soonest come first; settled ones stay in it until their turn comes. */
   #inOrder: Hold[] = [];
@@ -69,8 +76,14 @@ export class BucketHolds {
   }
 
   /** Adds a hold; one of a known id is kept as one that nobody can name. */
-  add(hold: Hold): void {
-    const kept = this.#byId.has(hold.id) ? { ...hold, id: "" } : hold;
+  add(hold: Omit<Hold, "payment">): void {
+    const id = this.#byId.has(hold.id) ? "" : hold.id;
+    this.lows.hold(hold.cost * MICROS_PER_TOKEN);
+    this.keep({ ...hold, id, payment: this.lows.last });
+  }
+
+  /** Adds a hold that was live in another process before. */
+  keep(kept: Hold): void {
     if (kept.id !== "") this.#byId.set(kept.id, kept);
     this.#live++;
     let at = this.#inOrder.length;
@@ -83,6 +96,7 @@ export class BucketHolds {
   /** Removes a hold that `find` or `first` has returned. */
   remove(hold: Hold): void {
     this.#live--;
+    this.lows.release(hold.cost * MICROS_PER_TOKEN);
     if (hold.id !== "") this.#byId.delete(hold.id);
     if (this.#inOrder[this.#first] === hold) this.#dropFirst();
     else if (hold.id === "") this.#inOrder.splice(this.#inOrder.lastIndexOf(hold), 1);
@@ -123,15 +137,27 @@ export class HoldBook {
     return this.#live < HOLDS_IN_MEMORY_MAX && (this.of(bucketKey)?.size ?? 0) < HOLDS_PER_BUCKET_MAX;
   }
 
-  add(bucketKey: string, limit: Limit, hold: Hold): void {
+  add(bucketKey: string, limit: Limit, hold: Omit<Hold, "payment">): void {
+    this.#bucketOf(bucketKey, limit).add(hold);
+    this.#live++;
+  }
+
+  /** Keeps holds of a bucket as another process had them; `lows` come with the first of them. */
+  keep(bucketKey: string, limit: Limit, lows: readonly number[] | undefined, holds: readonly Hold[]): void {
+    const bucket = this.#bucketOf(bucketKey, limit);
+    if (lows !== undefined) bucket.lows.restore(lows);
+    for (const hold of holds) bucket.keep(hold);
+    this.#live += holds.length;
+  }
+
+  #bucketOf(bucketKey: string, limit: Limit): BucketHolds {
     let bucket = this.#buckets.get(bucketKey);
     if (bucket === undefined) {
       bucket = new BucketHolds(bucketKey, limit);
       this.#buckets.set(bucketKey, bucket);
     }
     bucket.limit = limit;
-    bucket.add(hold);
-    this.#live++;
+    return bucket;
   }
 
   remove(bucket: BucketHolds, hold: Hold): void {

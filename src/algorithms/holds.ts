@@ -2,7 +2,7 @@
 // was used; otherwise it is given back when its time has passed, as if it had been at that moment, whenever that is noticed.
 // The same stands in lua/holds.lua; test/property/agreement.ts holds them equal.
 
-import type { Limit } from "../core/limit.ts";
+import { Algorithm, type Limit } from "../core/limit.ts";
 import { HoldFound, type Take } from "../core/take.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
 import type { BucketAccess, WorkingBucket } from "./bucket-access.ts";
@@ -12,6 +12,8 @@ import { tokenBucket } from "./token-bucket.ts";
 
 /** Holds that end in one step, at most; the rest ends when the bucket is next asked about. */
 const EXPIRED_PER_STEP_MAX = 256;
+
+const MICROS_PER_TOKEN = 1_000_000;
 
 /** A refusal for too many holds says at least so long. */
 const WAIT_US_MIN = MICROS_PER_SECOND;
@@ -37,10 +39,38 @@ function expireHolds(bucket: WorkingBucket, limit: Limit, holds: BucketHolds, bo
     count++;
     const atUs = Math.min(nowUs, Math.max(hold.endsAtUs, bucket.state.atUs));
     advanceBucket(bucket, limit, atUs);
-    giveBackCost(bucket, limit, hold.cost, hold.paidAtUs, atUs);
+    giveBackHeld(bucket, limit, holds, hold, hold.cost, atUs);
     book.remove(holds, hold);
   }
   return count > 0;
+}
+
+/**
+ * Gives back `cost` of what the hold has paid. Of a token bucket that is exact: as much of it as is owed still, and was at
+ * any time since (DebtLows).
+ */
+function giveBackHeld(
+  bucket: WorkingBucket,
+  limit: Limit,
+  holds: BucketHolds,
+  hold: Hold,
+  cost: number,
+  nowUs: number,
+): void {
+  if (limit.algorithm !== Algorithm.tokenBucket || limit.isConcurrent) {
+    giveBackCost(bucket, limit, cost, hold.paidAtUs, nowUs);
+    return;
+  }
+  const owed = tokenBucket.debtAt(bucket.state, limit, nowUs);
+  const debt = Math.min(cost * MICROS_PER_TOKEN, holds.lows.since(hold.payment), owed);
+  tokenBucket.takeOff(bucket.state, limit, debt, nowUs);
+  holds.lows.takeOff(hold.payment, debt);
+}
+
+/** A payment on a limit with holds is about to be made: notes how low the debt is. */
+export function notePayment(bucket: WorkingBucket, limit: Limit, book: HoldBook, nowUs: number): void {
+  if (limit.algorithm !== Algorithm.tokenBucket || limit.isConcurrent) return;
+  book.of(bucket.bucketKey)?.lows.notePayment(tokenBucket.debtAt(bucket.state, limit, nowUs));
 }
 
 /** True if a payment of the take may open a hold. */
@@ -49,17 +79,21 @@ export function opensHold({ limit, holdId }: Take): boolean {
 }
 
 /**
- * Ends the hold of a payment that is given back. False if there is none any more, because it has ended or was settled: then
- * nothing is left to give back.
+ * Ends the hold of a payment that is given back, with what it has paid. If there is none any more, because it has ended or was
+ * settled, nothing is left to give back.
  */
-export function closeHold(take: Take, book: HoldBook): boolean {
-  if (!opensHold(take)) return true;
+export function closeHold(bucket: WorkingBucket, take: Take, cost: number, book: HoldBook, nowUs: number): void {
+  const { limit, holdId, paidAtUs } = take;
   const holds = book.of(take.bucketKey);
-  if (holds === undefined) return false;
-  const hold = holds.paidAt(take.holdId, take.paidAtUs);
-  if (hold !== undefined) book.remove(holds, hold);
-  // Another's hold has the id: this payment was final, and has no hold of its own.
-  return hold !== undefined || holds.find(take.holdId) !== undefined;
+  const hold = opensHold(take) ? holds?.paidAt(holdId, paidAtUs) : undefined;
+  if (holds !== undefined && hold !== undefined) {
+    giveBackHeld(bucket, limit, holds, hold, cost, nowUs);
+    book.remove(holds, hold);
+    return;
+  }
+  // Where another's hold has the id, this payment was final and has none of its own; so it is without an id.
+  const wasFinal = !opensHold(take) || holds?.find(holdId) !== undefined;
+  if (wasFinal) giveBackCost(bucket, limit, cost, paidAtUs, nowUs);
 }
 
 /** Opens a hold for what the take has paid. A payment under a known id is final, but on what counts holds. */
@@ -84,14 +118,17 @@ export function settleHold(bucket: WorkingBucket, take: Take, book: HoldBook, no
     take.counted = isSettled ? HoldFound.settled : HoldFound.none;
     if (isSettled || limit.isConcurrent) return 0;
     noteSettled(take, book, nowUs);
+    notePayment(bucket, limit, book, nowUs);
     return postPayCost(bucket, limit, take.cost, nowUs);
   }
   take.counted = hold.cost;
+  const used = limit.isConcurrent ? 0 : take.cost;
+  if (used < hold.cost) giveBackHeld(bucket, limit, holds, hold, hold.cost - used, nowUs);
   book.remove(holds, hold);
   noteSettled(take, book, nowUs);
-  const used = limit.isConcurrent ? 0 : take.cost;
-  if (used < hold.cost) giveBackCost(bucket, limit, hold.cost - used, hold.paidAtUs, nowUs);
-  return used > hold.cost ? postPayCost(bucket, limit, used - hold.cost, nowUs) : 0;
+  if (used <= hold.cost) return 0;
+  notePayment(bucket, limit, book, nowUs);
+  return postPayCost(bucket, limit, used - hold.cost, nowUs);
 }
 
 function noteSettled({ bucketKey, holdId, limit }: Take, book: HoldBook, nowUs: number): void {

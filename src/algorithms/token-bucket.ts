@@ -104,6 +104,11 @@ function giveBack(state: BucketState, limit: Limit, cost: number, paidAtUs: numb
   if (debt > 0) takeOff(state, limit, debt, nowUs);
 }
 
+/** What is owed at `nowUs`, in millionths of a token, rounded up. */
+function debtAt(state: BucketState, limit: Limit, nowUs: number): number {
+  return state.used - workedOff(state, limit, nowUs);
+}
+
 /** No less than what has returned in that time, however its ticks lay. */
 function refillUp(us: number, limit: Limit): number {
   return limit.amount === 0 ? 0 : refillOf(us, limit) + 1;
@@ -128,10 +133,16 @@ function isAsNew(state: BucketState): boolean {
  * comes off the debt. Grants at most burst + rate x t in any stretch of time t. A cost above `burst` never passes;
  * `amount` 0 never refills. Post-paid hits run the debt up to debtMax x 1e6.
  */
-export const tokenBucket: Step<BucketState> & { settle: typeof settle } = {
+export const tokenBucket: Step<BucketState> & {
+  settle: typeof settle;
+  debtAt: typeof debtAt;
+  takeOff: typeof takeOff;
+} = {
   advance,
   clear,
   settle,
+  debtAt,
+  takeOff,
   judge,
   pay,
   undo,

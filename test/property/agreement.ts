@@ -95,11 +95,17 @@ const MIXED: HistoryShape = {
   stepBackMaxUs: 20_000_000,
 };
 
-/**
- * Replays histories of all shapes on the store that `open` gives, which the caller opens before and closes after.
- * `namePrefix` makes what the keys of a replay begin with.
- */
-export function describeAgreement(open: () => StoreHarness, namePrefix = prefixOf): void {
+interface AgreementOptions {
+  /** Makes what the keys of a replay begin with. */
+  readonly namePrefix?: (replay: number) => string;
+  readonly keepsHolds?: boolean;
+}
+
+/** Replays histories of all shapes on the store that `open` gives, which the caller opens before and closes after. */
+export function describeAgreement(
+  open: () => StoreHarness,
+  { namePrefix = prefixOf, keepsHolds = true }: AgreementOptions = {},
+): void {
   prefixOf = namePrefix;
   test("histories that failed once", async () => {
     for (const history of [...REPLAYED_HISTORIES, ...REPLAYED_EDITS]) {
@@ -134,7 +140,7 @@ export function describeAgreement(open: () => StoreHarness, namePrefix = prefixO
     },
   );
 
-  describe("holds", () => {
+  describe.runIf(keepsHolds)("holds", () => {
     const HOLDS: HistoryShape = {
       numbers: limitsWithHolds(),
       modes: [Mode.pay, Mode.pay, Mode.pay, Mode.settle, Mode.settle, Mode.peek, Mode.refund, Mode.postPaid],
@@ -159,6 +165,37 @@ export function describeAgreement(open: () => StoreHarness, namePrefix = prefixO
     test("of groups of all kinds that name several buckets", async () => {
       // Memory ends holds of buckets that nobody asks about, by the rate of the limit that opened them.
       await expectEqualReplays(open(), { ...HOLDS, ...MIXED, stepBackMaxUs: 0, sharesBuckets: false });
+    });
+
+    test("of a burst, more than lows are kept of, settled in any order", async () => {
+      const limit = { algorithm: Algorithm.tokenBucket, amount: 60, burst: 4_000, windowSeconds: 60, debtMax: 40_000 };
+      const take = { limit: 0, identity: "0", descriptor: 0, kind: Kind.ordinary };
+      const bursts = fc
+        .array(fc.tuple(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 0, max: 60 }), fc.nat()), {
+          minLength: 70,
+          maxLength: 90,
+        })
+        .map((calls) => {
+          const ids = calls.map((_, i) => `r${i}`);
+          const pays = calls.map(([cost], i) => ({ ...take, mode: Mode.pay, cost, holdId: `r${i}` }));
+          const settles = calls.map(([, used, which]) => {
+            const [holdId = ""] = ids.splice(which % ids.length, 1);
+            return { ...take, mode: Mode.settle, cost: used, holdId };
+          });
+          const steps = [...pays, ...settles].map((one) => ({
+            advanceUs: 1_000 * one.cost,
+            takes: [one],
+            hasSpareQuota: false,
+            isGivenBack: false,
+          }));
+          return { startUs: Date.UTC(2026, 0, 1) * 1000, limits: [{ ...limit, holdSeconds: 120 }], steps };
+        });
+      await fc.assert(
+        fc.asyncProperty(bursts, async (history) => {
+          expect(await replayHistory(open(), history, freshPrefix())).toEqual(replayOnReference(history));
+        }),
+        { numRuns: runs(10) },
+      );
     });
 
     test("of groups that travel together", async () => {

@@ -25,10 +25,7 @@ afterAll(async () => {
 });
 
 // The first braces of a key are its hash tag: all keys of a replay are of one slot.
-describeAgreement(
-  () => harness,
-  (replay) => `{h${replay}}:`,
-);
+describeAgreement(() => harness, { namePrefix: (replay) => `{h${replay}}:` });
 
 test("calls over several slots are answered as by one server", async () => {
   let replays = 0;

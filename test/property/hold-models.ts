@@ -8,8 +8,9 @@ const SETTLED = -2;
 interface ModelHold {
   readonly id: string;
   readonly cost: number;
-  readonly paidAt: number;
   readonly endsAt: number;
+  /** How many payments there had been. */
+  readonly payment: number;
 }
 
 /** Numbers of a limit with holds; times in whole microseconds. */
@@ -27,6 +28,8 @@ export class HoldModel {
   #debt = 0;
   #at = 0;
   #live: ModelHold[] = [];
+  /** The debt before each payment. What was given back of an earlier one has been taken off. */
+  readonly #before: number[] = [];
   readonly #settledUntil = new Map<string, number>();
 
   constructor(limit: ModelLimit) {
@@ -42,10 +45,10 @@ export class HoldModel {
   /** Pays, whether there is room or not, and opens a hold. */
   pay(id: string, cost: number, now: number): void {
     this.#advance(now);
-    this.#debt += cost;
+    this.#add(cost);
     const isKnown = this.#live.some((hold) => hold.id === id) || (this.#settledUntil.get(id) ?? 0) > now;
     if (isKnown && !this.#limit.isConcurrent) return;
-    this.#live.push({ id: isKnown ? "" : id, cost, paidAt: now, endsAt: now + this.#limit.ttl });
+    this.#live.push({ id: isKnown ? "" : id, cost, endsAt: now + this.#limit.ttl, payment: this.#before.length });
   }
 
   settle(id: string, used: number, now: number): Found {
@@ -54,12 +57,12 @@ export class HoldModel {
     if (hold === undefined) {
       if ((this.#settledUntil.get(id) ?? 0) > now) return SETTLED;
       if (this.#limit.isConcurrent) return NONE;
-      this.#debt += used;
+      this.#add(used);
     } else {
       this.#live = this.#live.filter((one) => one !== hold);
       const rest = this.#limit.isConcurrent ? hold.cost : hold.cost - used;
-      if (rest < 0) this.#debt -= rest;
-      else this.#giveBack(rest, hold.paidAt, now);
+      if (rest < 0) this.#add(-rest);
+      else this.#giveBack(rest, hold.payment);
     }
     this.#settledUntil.set(id, now + this.#limit.ttl);
     return hold?.cost ?? NONE;
@@ -70,7 +73,7 @@ export class HoldModel {
       .filter(({ endsAt }) => endsAt <= now)
       .sort((one, other) => one.endsAt - other.endsAt)) {
       this.#refill(hold.endsAt);
-      this.#giveBack(hold.cost, hold.paidAt, hold.endsAt);
+      this.#giveBack(hold.cost, hold.payment);
     }
     this.#live = this.#live.filter(({ endsAt }) => endsAt > now);
     this.#refill(now);
@@ -81,8 +84,15 @@ export class HoldModel {
     this.#at = now;
   }
 
-  // What has refilled since is there already.
-  #giveBack(cost: number, paidAt: number, now: number): void {
-    this.#debt = Math.max(0, this.#debt - Math.max(0, cost - this.#limit.rate * (now - paidAt)));
+  #add(cost: number): void {
+    this.#before.push(this.#debt);
+    this.#debt += cost;
+  }
+
+  // Without that payment the debt would have been lower by it from then on, but never below nothing.
+  #giveBack(cost: number, payment: number): void {
+    const lacking = Math.min(cost, this.#debt, ...this.#before.slice(payment));
+    this.#debt -= lacking;
+    for (let i = payment; i < this.#before.length; i++) this.#before[i] = (this.#before[i] ?? 0) - lacking;
   }
 }

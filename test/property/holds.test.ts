@@ -3,6 +3,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { DebtLows } from "../../src/algorithms/debt-lows.ts";
 import { Algorithm } from "../../src/core/limit.ts";
 import { HoldFound, Mode, TakeGroup, Verdict } from "../../src/core/take.ts";
 import { CONCURRENT_KEY_SUFFIX } from "../../src/rules/bucket-key.ts";
@@ -324,4 +325,40 @@ describe.each([
       expect([what, (seen.get(what) ?? 0) > runs(300) / 2]).toEqual([what, true]);
     }
   });
+});
+
+test("lows that are kept tell no more than all of them would, and of a few no less", () => {
+  const step = fc.record({
+    kind: fc.constantFrom("pay" as const, "pay" as const, "release" as const),
+    debt: fc.integer({ min: 0, max: 100_000 }),
+    which: fc.nat(),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 1, maxLength: 200 }), fc.boolean(), (steps, rises) => {
+      const kept = new DebtLows();
+      const all: number[] = [];
+      const held: number[] = [];
+      let most = 0;
+      for (const [i, { kind, debt, which }] of steps.entries()) {
+        const before = rises ? i * 1_000 + (debt % 1_000) : debt;
+        if (kind === "pay" || held.length === 0) {
+          kept.notePayment(before);
+          all.push(before);
+          held.push(all.length);
+          kept.hold(200_000);
+        } else {
+          const [payment = 0] = held.splice(which % held.length, 1);
+          const truth = Math.min(200_000, before, ...all.slice(payment));
+          const told = Math.min(200_000, before, kept.since(payment));
+          expect(told).toBeLessThanOrEqual(truth);
+          if (most <= 60) expect(told).toBe(truth);
+          kept.takeOff(payment, told);
+          for (let at = payment; at < all.length; at++) all[at] = Math.max(0, (all[at] as number) - told);
+          kept.release(200_000);
+        }
+        most = Math.max(most, held.length);
+      }
+    }),
+    { numRuns: runs(300) },
+  );
 });

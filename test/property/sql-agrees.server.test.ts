@@ -18,4 +18,4 @@ afterAll(async () => {
   await server.stop();
 });
 
-describeAgreement(() => harness);
+describeAgreement(() => harness, { keepsHolds: false });

@@ -102,7 +102,9 @@ export class RedisBatch extends Batch {
       const us = limit.holdSeconds * MICROS_PER_SECOND;
       const own = holdId === "" ? 0 : this.placeOfKey(`${bucketKey}|hold|${holdId}`);
       const set = this.placeOfKey(`${bucketKey}|holds`);
-      numbers.push(at, this.placeOfKey(bucketKey), set, own, limit.isConcurrent ? -us : us);
+      const hasLows = limit.algorithm === Algorithm.tokenBucket && !limit.isConcurrent;
+      const lows = hasLows ? this.placeOfKey(`${bucketKey}|lows`) : 0;
+      numbers.push(at, this.placeOfKey(bucketKey), set, lows, own, limit.isConcurrent ? -us : us);
     };
     for (const hold of this.holds) add(hold.at + 1, hold);
     for (const [i, receipt] of this.receipts.entries()) {

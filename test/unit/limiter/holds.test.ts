@@ -66,6 +66,26 @@ test("its settlement leaves what was used, whichever way it is told", () => {
   }
 });
 
+test("what a long call did not use comes back, however much has refilled meanwhile", () => {
+  const rig = new LimiterRig(`
+domain: edge
+descriptors:
+  - key: tenant
+    rate_limit: { tokens_per_second: 10, burst: 100 }
+    hold: { id: request_id, estimate: max_tokens, ttl: 120s }
+`);
+  rig.hit({ tenant: "a", request_id: "r1", max_tokens: "50" });
+  rig.hit({ tenant: "a", request_id: "r2", max_tokens: "50" });
+  rig.clock.advanceUs(3 * SECOND_US);
+  rig.hit({ tenant: "a", request_id: "r1", settle: "" }, 1);
+  // 100 - 50 - 1 + 30: as if one token had been paid in the first place.
+  expect(left(rig, "tenant")).toBe(79);
+  // By now nothing would be owed without the second one either.
+  rig.clock.advanceUs(10 * SECOND_US);
+  rig.hit({ tenant: "a", request_id: "r2", settle: "" }, 0);
+  expect(left(rig, "tenant")).toBe(100);
+});
+
 test("a settlement asks no admission: not of the global limit, nor of rules without holds, nor of its own", () => {
   const rig = new LimiterRig(RULES);
   rig.hit({ tenant: "a", request_id: "r1", max_tokens: "60" });

@@ -19,13 +19,15 @@ export interface WrittenBucket {
   readonly record?: readonly number[];
   /** Numbers of the limit that opened the last hold: what gives back those that nobody asks about. */
   readonly limit: WrittenLimit;
+  /** DebtLows.numbers; in its first part alone. */
+  readonly lows?: readonly number[];
   readonly holds: readonly WrittenHold[];
 }
 type WrittenLimit = Pick<
   Limit,
   "algorithm" | "amount" | "burst" | "windowSeconds" | "debtMax" | "holdSeconds" | "isConcurrent"
 >;
-type WrittenHold = readonly [id: string, cost: number, paidAtUs: number, endsAtUs: number];
+type WrittenHold = readonly [id: string, cost: number, paidAtUs: number, endsAtUs: number, payment: number];
 /** The name of a settled hold, and until when that is remembered. */
 type WrittenSettled = readonly [name: string, forgetAtUs: number];
 
@@ -53,14 +55,15 @@ function* bucketTexts(bucket: BucketHolds, record: readonly number[]): Generator
   const limit = numbersOf(bucket.limit);
   // All at this moment; they don't change, so they may be written later.
   const holds = bucket.live();
+  const lows = bucket.lows.numbers();
   for (let at = 0; at < holds.length; at += HOLDS_PER_TEXT) {
     const part = holds.slice(at, at + HOLDS_PER_TEXT).map(writtenOf);
-    yield textOf({ bucket: { key, ...(at === 0 ? { record } : {}), limit, holds: part } });
+    yield textOf({ bucket: { key, ...(at === 0 ? { record, lows } : {}), limit, holds: part } });
   }
 }
 
-function writtenOf({ id, cost, paidAtUs, endsAtUs }: Hold): WrittenHold {
-  return [id, cost, paidAtUs, endsAtUs];
+function writtenOf({ id, cost, paidAtUs, endsAtUs, payment }: Hold): WrittenHold {
+  return [id, cost, paidAtUs, endsAtUs, payment];
 }
 
 function textOf(written: WrittenHolds): string {
@@ -106,7 +109,7 @@ export function limitOfNumbers(numbers: WrittenLimit): Limit {
 
 function isBucket(bucket: unknown): boolean {
   if (!isObject(bucket)) return false;
-  const { key, record, limit, holds } = bucket as unknown as WrittenBucket;
+  const { key, record, lows, limit, holds } = bucket as unknown as WrittenBucket;
   return (
     typeof key === "string" &&
     (record === undefined ||
@@ -114,9 +117,10 @@ function isBucket(bucket: unknown): boolean {
         record,
         Array.from({ length: RECORD_WORDS }, () => "integer"),
       )) &&
+    (lows === undefined || (Array.isArray(lows) && lows.every(isWhole))) &&
     isLimit(limit) &&
     Array.isArray(holds) &&
-    holds.every((hold) => isTuple(hold, ["string", "number", "number", "number"]))
+    holds.every((hold) => isTuple(hold, ["string", "number", "number", "number", "number"]))
   );
 }
 

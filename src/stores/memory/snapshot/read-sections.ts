@@ -225,7 +225,7 @@ class Intake {
     for (const [name, forgetAtUs] of read.settled ?? []) book.keepSettled(name, forgetAtUs);
   }
 
-  #takeHoldsOf({ key, record, limit, holds }: WrittenBucket): void {
+  #takeHoldsOf({ key, record, lows, limit, holds }: WrittenBucket): void {
     const { holds: book } = this.#buckets;
     if (record !== undefined) {
       const words = Int32Array.from(record);
@@ -233,8 +233,8 @@ class Intake {
       else this.#buckets.removeRecord(words, 0);
       book.drop(key);
     }
-    const of = limitOfNumbers(limit);
-    for (const [id, cost, paidAtUs, endsAtUs] of holds) book.add(key, of, { id, cost, paidAtUs, endsAtUs });
+    const kept = holds.map(([id, cost, paidAtUs, endsAtUs, payment]) => ({ id, cost, paidAtUs, endsAtUs, payment }));
+    book.keep(key, limitOfNumbers(limit), lows, kept);
   }
 
   checkCounts(end: Section): void {
