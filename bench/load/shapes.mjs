@@ -73,6 +73,14 @@ export const SHAPES = [
   { name: "memory, a traceparent in every call", by: "caller", ...USUAL, rules: "hot", vary: "traceparent" },
   { name: "memory, 100,000 keys, uniform", by: "caller", ...USUAL, rules: "hot", message: "spread", keys: 100_000 },
   {
+    name: "memory, 100,000 keys, uniform, a limit in each call",
+    by: "caller",
+    ...USUAL,
+    rules: "brought",
+    message: "brought",
+    keys: 100_000,
+  },
+  {
     name: "memory, 100,000 keys, zipf",
     by: "caller",
     ...USUAL,

@@ -3,6 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { createReadStream, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { Authority } from "../support/certificates.ts";
 import { RedisServer } from "../support/redis-server.ts";
@@ -318,6 +319,34 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     };
     expect([await code(0), await code(500), await code(0)]).toEqual(["OK", "OVER_LIMIT", "OVER_LIMIT"]);
     client.close();
+  });
+
+  test("and files beside them that change while sets are judged end as the last good ones of each", async () => {
+    const plane = await startPlane();
+    await plane.serve({ version: "0", resources: [resource("edge", 1)] });
+    const folder = temporaryFolder("headgate-beside");
+    const app = await startApp(plane.port, { RULES_DIR: folder });
+    const TIMES = 20;
+    for (let i = 1; i <= TIMES; i++) {
+      // Every eighth set and every third file is bad, the last of each is good.
+      const isBadSet = i % 8 === 0;
+      await plane.serve({ version: String(i), resources: [resource("edge", i, isBadSet ? "UNKNOWN" : "HOUR")] });
+      const unit = i % 3 === 0 && i < TIMES ? "fortnight" : "hour";
+      writeFileSync(
+        join(folder, "edge.yaml"),
+        `domain: edge\nglobal_limit: { requests_per_unit: ${1_000 + i}, unit: ${unit} }\n`,
+      );
+      void app.app.reload();
+      await sleep((i * 7) % 20);
+    }
+    await plane.serve({ version: "last", resources: [resource("edge", 77)] });
+    await plane.request(({ version }) => version === "last");
+    await app.app.reload();
+    const lines = await (await app.http("/rlconfig")).text();
+    expect(lines).toContain("edge.user: unit=HOUR requests_per_unit=77,");
+    expect(lines).toContain(`edge: unit=HOUR requests_per_unit=${1_000 + TIMES},`);
+    const config = (await (await app.http("/config")).json()) as { rules: { last_error: unknown } };
+    expect(config.rules.last_error).toBeNull();
   });
 
   test("are joined by the files of RULES_DIR; a rule of a file that the control plane has, too, is left out", async () => {
