@@ -1,7 +1,7 @@
 // Holds in a snapshot: JSON, because they have texts and are few beside buckets. A bucket's record stands with its holds, both
 // as they were at one moment: a hold without its payment would give back what nobody paid.
 
-import type { BucketHolds, Hold } from "../../../algorithms/hold-book.ts";
+import type { Hold } from "../../../algorithms/hold-book.ts";
 import { keyedOf } from "../../../core/key-bytes.ts";
 import type { KeyHash } from "../../../core/key-hash.ts";
 import { Algorithm, type Limit, OnStoreFailure, Sync, Unit } from "../../../core/limit.ts";
@@ -9,8 +9,8 @@ import { LimitStats } from "../../../core/limit-stats.ts";
 import { type BucketPages, RECORD_WORDS, writeEmptyRecord } from "../bucket-pages.ts";
 import type { Buckets, RecordViewer } from "../buckets.ts";
 
-/** Holds of one text: some 30 KB. */
-const HOLDS_PER_TEXT = 500;
+/** Holds of one text: some 20 KB where each has a bucket of its own. */
+const HOLDS_PER_TEXT = 100;
 
 /** Part of the holds of a bucket. */
 export interface WrittenBucket {
@@ -23,23 +23,28 @@ export interface WrittenBucket {
   readonly lows?: readonly number[];
   readonly holds: readonly WrittenHold[];
 }
-type WrittenLimit = Pick<
-  Limit,
-  "algorithm" | "amount" | "burst" | "windowSeconds" | "debtMax" | "holdSeconds" | "isConcurrent"
->;
+type WrittenLimit = readonly [
+  algorithm: number,
+  amount: number,
+  burst: number,
+  windowSeconds: number,
+  debtMax: number,
+  holdSeconds: number,
+  isConcurrent: 0 | 1,
+];
 type WrittenHold = readonly [id: string, cost: number, paidAtUs: number, endsAtUs: number, payment: number];
 /** The name of a settled hold, and until when that is remembered. */
 type WrittenSettled = readonly [name: string, forgetAtUs: number];
 
 /** What one text has: one of the two. */
 interface WrittenHolds {
-  readonly bucket?: WrittenBucket;
+  readonly buckets?: readonly WrittenBucket[];
   readonly settled?: readonly WrittenSettled[];
 }
 
-/** Texts of all holds, each well under a millisecond of work; takes may go on between them. */
+/** Texts of all holds, each half a millisecond of work; takes may go on between them. */
 export function* holdTexts(buckets: Buckets, nowS: () => number): Generator<string, void, void> {
-  for (const bucket of buckets.holds.buckets()) yield* bucketTexts(bucket, recordOf(buckets, bucket.bucketKey, nowS()));
+  yield* bucketTexts(buckets, nowS);
   let settled: WrittenSettled[] = [];
   for (const one of buckets.holds.settled()) {
     settled.push(one);
@@ -50,16 +55,27 @@ export function* holdTexts(buckets: Buckets, nowS: () => number): Generator<stri
   if (settled.length > 0) yield textOf({ settled });
 }
 
-function* bucketTexts(bucket: BucketHolds, record: readonly number[]): Generator<string, void, void> {
-  const { bucketKey: key } = bucket;
-  const limit = numbersOf(bucket.limit);
-  // All at this moment; they don't change, so they may be written later.
-  const holds = bucket.live();
-  const lows = bucket.lows.numbers();
-  for (let at = 0; at < holds.length; at += HOLDS_PER_TEXT) {
-    const part = holds.slice(at, at + HOLDS_PER_TEXT).map(writtenOf);
-    yield textOf({ bucket: { key, ...(at === 0 ? { record, lows } : {}), limit, holds: part } });
+function* bucketTexts(buckets: Buckets, nowS: () => number): Generator<string, void, void> {
+  let parts: WrittenBucket[] = [];
+  let count = 0;
+  for (const bucket of buckets.holds.buckets()) {
+    const { bucketKey: key } = bucket;
+    const record = recordOf(buckets, key, nowS());
+    const limit = numbersOf(bucket.limit);
+    // All at this moment; they don't change, so they may be written later.
+    const holds = bucket.live();
+    const lows = bucket.lows.numbers();
+    for (let at = 0; at < holds.length; at += HOLDS_PER_TEXT) {
+      const part = holds.slice(at, at + HOLDS_PER_TEXT).map(writtenOf);
+      parts.push({ key, ...(at === 0 ? { record, lows } : {}), limit, holds: part });
+      count += part.length;
+      if (count < HOLDS_PER_TEXT) continue;
+      yield textOf({ buckets: parts });
+      parts = [];
+      count = 0;
+    }
   }
+  if (count > 0) yield textOf({ buckets: parts });
 }
 
 function writtenOf({ id, cost, paidAtUs, endsAtUs, payment }: Hold): WrittenHold {
@@ -72,7 +88,7 @@ function textOf(written: WrittenHolds): string {
 
 function numbersOf(limit: Limit): WrittenLimit {
   const { algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent } = limit;
-  return { algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent };
+  return [algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent ? 1 : 0];
 }
 
 function recordOf(buckets: Buckets, bucketKey: string, nowS: number): readonly number[] {
@@ -94,17 +110,29 @@ export function readHoldText(text: string): WrittenHolds | undefined {
   } catch {
     return undefined;
   }
-  const { bucket, settled = [] } = (isObject(read) ? read : {}) as WrittenHolds;
+  const { buckets = [], settled = [] } = (isObject(read) ? read : {}) as WrittenHolds;
   const isGood =
-    (bucket === undefined || isBucket(bucket)) &&
+    Array.isArray(buckets) &&
+    buckets.every(isBucket) &&
     Array.isArray(settled) &&
     settled.every((one) => isTuple(one, ["string", "number"]));
-  return isObject(read) && isGood ? { ...(bucket === undefined ? {} : { bucket }), settled } : undefined;
+  return isObject(read) && isGood ? { buckets, settled } : undefined;
 }
 
 /** A limit of those numbers, with nothing that people see. */
 export function limitOfNumbers(numbers: WrittenLimit): Limit {
-  return { ...UNSEEN, ...numbers, stats: new LimitStats() };
+  const [algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent] = numbers;
+  return {
+    ...UNSEEN,
+    algorithm: algorithm as Algorithm,
+    amount,
+    burst,
+    windowSeconds,
+    debtMax,
+    holdSeconds,
+    isConcurrent: isConcurrent === 1,
+    stats: new LimitStats(),
+  };
 }
 
 function isBucket(bucket: unknown): boolean {
@@ -125,14 +153,19 @@ function isBucket(bucket: unknown): boolean {
 }
 
 function isLimit(limit: unknown): boolean {
-  if (!isObject(limit)) return false;
-  const { algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent } =
-    limit as unknown as WrittenLimit;
+  if (
+    !isTuple(
+      limit,
+      Array.from({ length: 7 }, () => "number"),
+    )
+  )
+    return false;
+  const [algorithm, , , windowSeconds, , holdSeconds, isConcurrent] = limit as unknown as WrittenLimit;
   return (
     (algorithm === Algorithm.tokenBucket || algorithm === Algorithm.fixedWindow) &&
-    [amount, burst, debtMax].every(isWhole) &&
-    [windowSeconds, holdSeconds].every((seconds) => isWhole(seconds) && seconds > 0) &&
-    typeof isConcurrent === "boolean"
+    windowSeconds > 0 &&
+    holdSeconds > 0 &&
+    isConcurrent <= 1
   );
 }
 

@@ -4,6 +4,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { addLog, ENTRY_NUMBERS } from "../../../algorithms/log-copy.ts";
 import { HASH_KEY_BYTES } from "../../../core/key-hash.ts";
+import type { Limit } from "../../../core/limit.ts";
 import type { LongWork } from "../../../core/long-work.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../../core/units.ts";
 import { expiryOfRecord, RECORD_WORDS } from "../bucket-pages.ts";
@@ -163,6 +164,8 @@ class Intake {
   readonly #nowS: number;
   #numbers = 0;
   #logs = 0;
+  /** By their numbers: many buckets have the same. */
+  readonly #limits = new Map<string, Limit>();
   ended = 0;
   withoutRoom = 0;
 
@@ -214,27 +217,28 @@ class Intake {
     else this.#buckets.putRecord(words, at, log);
   }
 
-  /** Five hundred holds, or as many that were settled, which is half a millisecond. */
+  /** Some hundred holds, which is half a millisecond. */
   takeHolds({ at, bytes }: Section): void {
     const read = readHoldText(bytes.toString("latin1", SECTION_HEAD_BYTES));
-    const record = Int32Array.from(read?.bucket?.record ?? []);
-    const isRecordOfNumbers = [...new Float64Array(record.buffer)].slice(0, 2).every(isWhole);
-    if (read === undefined || !isRecordOfNumbers) refuse({ at }, "holds as they are written", "other text");
-    const { holds: book } = this.#buckets;
-    if (read.bucket !== undefined) this.#takeHoldsOf(read.bucket);
-    for (const [name, forgetAtUs] of read.settled ?? []) book.keepSettled(name, forgetAtUs);
+    if (read === undefined) refuse({ at }, "holds as they are written", "other text");
+    for (const bucket of read.buckets ?? []) this.#takeHoldsOf(bucket, at);
+    for (const [name, forgetAtUs] of read.settled ?? []) this.#buckets.holds.keepSettled(name, forgetAtUs);
   }
 
-  #takeHoldsOf({ key, record, lows, limit, holds }: WrittenBucket): void {
+  #takeHoldsOf({ key, record, lows, limit, holds }: WrittenBucket, at: number): void {
     const { holds: book } = this.#buckets;
     if (record !== undefined) {
       const words = Int32Array.from(record);
+      const [atUs, used] = new Float64Array(words.buffer);
+      if (!isWhole(atUs) || !isWhole(used)) refuse({ at }, "a record of whole numbers", `${atUs}, ${used}`);
       if (expiryOfRecord(words, 0) > this.#nowS) this.#buckets.putRecord(words, 0, 0);
       else this.#buckets.removeRecord(words, 0);
       book.drop(key);
     }
+    const of = this.#limits.get(String(limit)) ?? limitOfNumbers(limit);
+    this.#limits.set(String(limit), of);
     const kept = holds.map(([id, cost, paidAtUs, endsAtUs, payment]) => ({ id, cost, paidAtUs, endsAtUs, payment }));
-    book.keep(key, limitOfNumbers(limit), lows, kept);
+    book.keep(key, of, lows, kept);
   }
 
   checkCounts(end: Section): void {

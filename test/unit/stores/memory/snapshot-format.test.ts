@@ -102,7 +102,7 @@ describe("a snapshot", () => {
     await store.close();
   });
 
-  const hold = { key: "k", limit: { algorithm: 0, amount: 1, burst: 1, windowSeconds: 1, debtMax: 1, holdSeconds: 1 } };
+  const hold = { key: "k", limit: [0, 1, 1, 1, 1, 1, 0] };
   test.each([
     "",
     "null",
@@ -111,12 +111,16 @@ describe("a snapshot", () => {
     '{"settled":{}}',
     '{"settled":[["name","1"]]}',
     '{"settled":[["name",-1]]}',
-    '{"bucket":{}}',
-    JSON.stringify({ bucket: { ...hold, holds: [] } }),
-    JSON.stringify({ bucket: { ...hold, limit: { ...hold.limit, isConcurrent: false }, holds: [["a", 1, 2]] } }),
-    JSON.stringify({ bucket: { ...hold, limit: { ...hold.limit, isConcurrent: false }, holds: [["a", 0.5, 2, 3]] } }),
-    JSON.stringify({ bucket: { ...hold, limit: { ...hold.limit, isConcurrent: false }, holds: [], record: [1] } }),
-    JSON.stringify({ bucket: { ...hold, limit: { ...hold.limit, isConcurrent: false, windowSeconds: 0 }, holds: [] } }),
+    '{"buckets":[{}]}',
+    JSON.stringify({ buckets: [{ ...hold, limit: [0, 1, 1, 1, 1, 1], holds: [] }] }),
+    JSON.stringify({ buckets: [{ ...hold, holds: [["a", 1, 2]] }] }),
+    JSON.stringify({
+      buckets: [{ ...hold, holds: [["a", 0.5, 2, 3]] }],
+    }),
+    JSON.stringify({ buckets: [{ ...hold, holds: [], record: [1] }] }),
+    JSON.stringify({
+      buckets: [{ ...hold, limit: [0, 1, 1, 0, 1, 1, 0], holds: [] }],
+    }),
   ])("says of no other text that it is holds: %s", (text) => {
     expect(readHoldText(text)).toBeUndefined();
   });
