@@ -107,6 +107,28 @@ describe("limits that calls bring along, leased,", () => {
     );
   });
 
+  test("hold back nothing in their own process: who brings less next finds what was not spent", () => {
+    const calm = { seed: 1, delayUsMax: 0, lossOneIn: 0, deadlineUs: 15_000, skewUs: 0 };
+    const large = fc.integer({ min: 100, max: AMOUNT_MAX });
+    // Of a limit of 3 there is nothing to lease.
+    const few = (min: number, max: number) => fc.oneof(fc.constant(min), fc.integer({ min, max }));
+    fc.assert(
+      fc.property(large, few(2, 40), few(1, 20), (amount, spent, more) => {
+        const [first, next] = limitsOf([
+          { amount, unit: Unit.year },
+          { amount: Math.min(amount, spent + more), unit: Unit.year },
+        ]) as [Limit, Limit];
+        const calls = (times: number): Step => ({ does: "calls", process: 0, times, cost: 1 });
+        const waits: Step = { does: "waits", us: 1_000 };
+        const steps: Step[] = Array.from({ length: spent }, () => [calls(1), waits]).flat();
+        const fleet = new Fleet(first, 1, calm);
+        fleet.play([known, ...steps, { does: "brings", limits: [next] }, calls(1), waits]);
+        expect(fleet.grants).toHaveLength(spent + 1);
+      }),
+      { numRuns: runs(50) },
+    );
+  });
+
   test("leave the bucket as if only what was granted had been paid, whatever amounts were leased", () => {
     const perYear = fc.integer({ min: 1_000, max: 2_000_000 }).map((amount) => ({ amount, unit: Unit.year }));
     const chosenPerYear = fc.array(fc.array(perYear, { minLength: 1, maxLength: 2 }), { minLength: 1, maxLength: 4 });

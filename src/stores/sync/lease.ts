@@ -86,6 +86,7 @@ export class Leases implements SyncStrategy {
   }
 
   prefetch(take: Take, nowUs: number): number {
+    this.#endOther(take);
     const size = divideDown(take.limit.burst, BURST_PARTS * Math.max(1, this.#processCount()));
     if (size === 0) return 0;
     const lease = this.#obtain(take);
@@ -155,13 +156,16 @@ export class Leases implements SyncStrategy {
     this.#leases.clear();
   }
 
+  /** Ends a lease that was taken under another limit, ahead of the take: it is to find what was not spent. */
+  #endOther(take: Take): void {
+    const lease = this.#leases.get(take.bucketKey);
+    if (lease === undefined || lease.limit === take.limit) return;
+    this.#returnRest(lease);
+    this.#leases.delete(take.bucketKey);
+  }
+
   #obtain(take: Take): Lease | undefined {
     let lease = this.#leases.get(take.bucketKey);
-    if (lease !== undefined && lease.limit !== take.limit) {
-      this.#returnRest(lease);
-      this.#leases.delete(take.bucketKey);
-      lease = undefined;
-    }
     if (lease === undefined && this.#leases.size < LEASES_MAX) {
       lease = new Lease(take);
       this.#leases.set(take.bucketKey, lease);
