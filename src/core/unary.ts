@@ -19,6 +19,8 @@ export type GrpcStatus = (typeof GrpcStatus)[keyof typeof GrpcStatus];
 export interface UnaryReply {
   /** The header of that name, by which the caller's trace is known; undefined if there was none. */
   readonly traceparent?: string | undefined;
+  /** True once nobody waits for the answer any more: the caller has given the call up, or its deadline has passed. */
+  readonly isGone?: boolean;
   /** Sends the message with status OK. `message` belongs to the caller again when this returns: copy what is kept. */
   ok(message: Uint8Array): void;
   /** Ends the call with a status that is not OK. */

@@ -100,12 +100,16 @@ function strictestOf(call: LimitCall, descriptor: number, first: Take | undefine
   return shown;
 }
 
-/** A refusing one before an allowing one; of refusing ones the longest wait, of allowing ones the least remaining. */
+/**
+ * A refusing one before an allowing one; of refusing ones the longest wait, of allowing ones the least remaining. Places that
+ * are left are shown where nothing else is: they are of another unit.
+ */
 function strictest(one: Take | undefined, other: Take): Take {
   if (one === undefined) return other;
   const oneOver = isOver(one);
   if (oneOver !== isOver(other)) return oneOver ? one : other;
   if (oneOver) return isLonger(other, one) ? other : one;
+  if (one.limit.isConcurrent !== other.limit.isConcurrent) return one.limit.isConcurrent ? other : one;
   return other.remaining < one.remaining ? other : one;
 }
 

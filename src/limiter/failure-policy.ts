@@ -45,6 +45,11 @@ export class FailurePolicy {
     return policy;
   }
 
+  /** Gives back what the takes of the group were paid to pass. */
+  giveBack(group: TakeGroup): void {
+    this.#takeBack(group, Unpaid.refused);
+  }
+
   #takeBack(group: TakeGroup, unpaid: Unpaid): void {
     this.#returned.reset();
     this.#toStore.reset();

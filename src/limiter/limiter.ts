@@ -105,6 +105,14 @@ export class Limiter {
     observer.decided(call.decision.overLimit, group.source, nowUs - call.startedUs);
   }
 
+  /**
+   * Gives back what a concluded call was paid to pass, for nobody heard of it: the caller who would settle its holds has gone.
+   * What was reported or settled stands.
+   */
+  giveBackUnheard(call: LimitCall): void {
+    if (call.failure === undefined) this.#policy.giveBack(call.group);
+  }
+
   #conclude(call: LimitCall): void {
     const { shadowMode, quotaMode, nearLimitRatio, observer } = this.#options;
     combine(call);

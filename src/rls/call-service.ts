@@ -63,6 +63,7 @@ export abstract class CallService implements UnaryHandler, CallFinisher {
     const served = call as ServedCall;
     try {
       this.#options.limiter.conclude(served);
+      if (served.group.takesWithHolds > 0 && served.reply?.isGone) this.#options.limiter.giveBackUnheard(served);
       this.#answer(served);
     } catch (error) {
       this.#fail(served, error);

@@ -113,6 +113,10 @@ class GrpcReply implements UnaryReply {
     return this.#call.metadata.get("traceparent")[0]?.toString();
   }
 
+  get isGone(): boolean {
+    return this.#call.cancelled;
+  }
+
   ok(message: Uint8Array): void {
     // The copy outlives the handler's buffer: when grpc-js reads it is not part of its contract.
     if (this.#isFirst()) this.#send(null, Buffer.from(message));

@@ -1,6 +1,7 @@
 // Stores on real Redis servers, under a clock moved by hand.
 
 import { copyQuestion, Mode, TakeGroup } from "../../src/core/take.ts";
+import { costToReturn } from "../../src/core/verdict.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openClusterStore } from "../../src/stores/redis/cluster-store.ts";
 import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/redis-store.ts";
@@ -71,7 +72,7 @@ export function harnessOver(store: Store, clock: ManualClock, keyPrefix: string)
       // Receipts travel ahead of the takes of the same turn and lane, two on logs in each call at most: one peek for each. What
       // was not paid has none, and a peek would date a bucket anew whose time lies too far ahead.
       for (const take of group.takes.slice(0, group.size)) {
-        if (!take.paid) continue;
+        if (!take.paid || costToReturn(take) === 0) continue;
         const peek = new TakeGroup();
         copyQuestion(take, peek).mode = Mode.peek;
         await settle(peek);

@@ -1,12 +1,13 @@
 // headgate.v1.Budgets of the running service, on both transports: with ShouldRateLimit on the same holds, and as
 // health knows it.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { BUDGETS_SERVICE, HEALTH_SERVICE } from "../../src/transport/load-proto.ts";
 import { type BudgetsCaller, callBudgets } from "../support/budgets.ts";
 import { clientFor } from "../support/grpc-test-server.ts";
 import { RedisServer } from "../support/redis-server.ts";
-import { startTestApp, type TestApp } from "../support/test-app.ts";
+import { openClient, startTestApp, type TestApp } from "../support/test-app.ts";
 
 const RULES = `
 domain: edge
@@ -18,6 +19,12 @@ descriptors:
 `;
 const TRANSPORTS = ["fast-lane", "grpc-js"];
 const tenant = { tenant: "a" };
+
+/** A client whose calls can be given up. */
+interface Cancelled {
+  shouldRateLimit(request: object, callback: () => void): { cancel(): void };
+  close(): void;
+}
 
 const open: (() => unknown)[] = [];
 afterEach(async () => {
@@ -71,6 +78,38 @@ describe.each(TRANSPORTS)("on %s", (transport) => {
     expect(await left(app)).toBe(50);
     expect(await budgets.settle({ entries: tenant, id: "r1", number: 0 })).toMatchObject({ found: "SETTLED" });
     expect(await left(app)).toBe(100);
+  });
+
+  test("gives back the hold of a caller that leaves while its call is decided, and no settlement", async () => {
+    const redis = await RedisServer.start();
+    open.push(() => redis.stop());
+    const env = { GRPC_TRANSPORT: transport, REDIS_URL: `127.0.0.1:${redis.port}`, STORE_DEADLINE: "5s" };
+    const { app } = await serve(env);
+    open.push(() => redis.resume());
+    await app.hit({ ...tenant, request_id: "r1", max_tokens: "30" });
+    redis.pause();
+    const entries = (more: Record<string, string>) =>
+      Object.entries({ ...tenant, ...more }).map(([key, value]) => ({ key, value }));
+    const client = openClient(`127.0.0.1:${app.grpcPort}`) as unknown as Cancelled;
+    open.push(() => client.close());
+    const descriptors = [
+      { entries: entries({ request_id: "r2", max_tokens: "50" }) },
+      { entries: entries({ request_id: "r1", settle: "" }), hits_addend: { value: 7 } },
+    ];
+    const calls = descriptors.map((descriptor) => {
+      let ended = () => undefined as unknown;
+      const end = new Promise((resolve) => {
+        ended = () => resolve(undefined);
+      });
+      const call = client.shouldRateLimit({ domain: "edge", descriptors: [descriptor] }, () => ended());
+      return { call, end };
+    });
+    await expect.poll(async () => await (await app.http("/metrics")).text()).toMatch(/^headgate_calls_in_flight 2$/m);
+    for (const { call } of calls) call.cancel();
+    await Promise.all(calls.map(({ end }) => end));
+    await sleep(100); // so that the service has heard of it: nothing tells
+    redis.resume();
+    await expect.poll(() => left(app)).toBe(93);
   });
 
   test("fails calls that no hold can come of", async () => {

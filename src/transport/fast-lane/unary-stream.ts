@@ -226,6 +226,10 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
     if (!this.#isReplied) this.#lane.deadlines.note(this.#deadlineUs);
   }
 
+  get isGone(): boolean {
+    return this.#connection === undefined;
+  }
+
   ok(message: Uint8Array): void {
     if (!this.#isFirstReply()) return;
     const connection = this.#connection;
