@@ -16,5 +16,6 @@ export {
 } from "./middleware.ts";
 export type { LimiterOptions } from "./options.ts";
 export type { CheckRequest, DescriptorInput, Entries, EntryValue, FullDescriptor } from "./request.ts";
+export type { Reservation, ReserveAnswer, ReserveRequest, Settlement } from "./reservation.ts";
 export type { TlsOptions } from "./tls-options.ts";
 export type { Unit } from "./unit.ts";

@@ -1,12 +1,20 @@
-// The client for services that ask Headgate directly: one check, one call, one decision. HTTP is left to middleware.ts.
+// The client for services that ask Headgate directly: checks, and reservations. HTTP is left to middleware.ts.
 
-import { type ServiceError, status } from "@grpc/grpc-js";
-import { type Answer, type CheckDecision, decisionOf, withoutAnswer } from "./decision.ts";
+import { readReserved, readSettled, writeHold, writeNumber } from "./budgets-wire.ts";
+import { Caller, type Method } from "./caller.ts";
+import { type Answer, type CheckDecision, type Degraded, decisionOf, withoutAnswer } from "./decision.ts";
 import { CheckFailure, type OnFailure } from "./failure.ts";
 import { type CompleteOptions, completeOptions, type LimiterOptions } from "./options.ts";
 import { readAnswer } from "./read-answer.ts";
 import type { CheckRequest } from "./request.ts";
-import { type Server, ServerRing } from "./server-ring.ts";
+import {
+  type Reservation,
+  type ReserveAnswer,
+  type ReserveRequest,
+  reservationOf,
+  type Settlement,
+} from "./reservation.ts";
+import type { Server } from "./server-ring.ts";
 import { writeRequest } from "./write-request.ts";
 
 export interface Limiter {
@@ -16,6 +24,11 @@ export interface Limiter {
    * never; being over a limit is a decision.
    */
   check(request: CheckRequest): Promise<CheckDecision>;
+  /**
+   * Pays what a call may cost, and leaves a hold that is settled once its cost is known. Asks once, and rejects, as `check` does;
+   * without an answer the policy allows or denies it.
+   */
+  reserve(request: ReserveRequest): Promise<Reservation>;
   /** Lets go of the connections. Checks under way may end; later ones fail as the policy has it. */
   close(): void;
 }
@@ -25,18 +38,25 @@ export function createLimiter(options: LimiterOptions): Limiter {
   return new GrpcLimiter(completeOptions(options));
 }
 
-const PATH = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+const CHECK: Method<Answer> = {
+  path: "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
+  read: readAnswer,
+};
+const RESERVE: Method<ReserveAnswer> = { path: "/headgate.v1.Budgets/Reserve", read: readReserved };
+const SETTLE: Method<Settlement> = { path: "/headgate.v1.Budgets/Settle", read: readSettled };
+
+/** A settlement counts once however often it is sent, so one that got no answer is sent again: so often in all ... */
+const SETTLE_CALLS_MAX = 3;
+/** ... after a pause, in which a server may come back. */
+const SETTLE_PAUSE_MS = 100;
 
 class GrpcLimiter implements Limiter {
-  readonly #ring: ServerRing;
-  readonly #deadlineMs: number;
+  readonly #caller: Caller;
   readonly #onFailure: OnFailure;
   readonly #onDegraded: ((failure: CheckFailure) => void) | undefined;
-  #isClosed = false;
 
   constructor(options: CompleteOptions) {
-    this.#ring = new ServerRing(options);
-    this.#deadlineMs = options.deadlineMs;
+    this.#caller = new Caller(options);
     this.#onFailure = options.onFailure;
     this.#onDegraded = options.onDegraded;
   }
@@ -45,90 +65,77 @@ class GrpcLimiter implements Limiter {
     // Outside of what the policy answers for: it must not stand in for a mistake of whoever calls.
     const message = writeRequest(request);
     try {
-      return decisionOf(await this.#ask(message));
+      const { answer } = await this.#caller.call(CHECK, message);
+      return decisionOf(answer);
     } catch (error) {
-      const failure = asFailure(error);
-      this.#tellDegraded(failure);
+      const failure = this.#told(error);
       if (this.#onFailure === "throw") throw failure;
       return withoutAnswer(this.#onFailure, failure);
     }
   }
 
+  async reserve(request: ReserveRequest): Promise<Reservation> {
+    const id = request?.id ?? crypto.randomUUID();
+    const hold = writeHold(request, id);
+    const amount = writeNumber("amount", request.amount ?? 0);
+    try {
+      const { answer, server } = await this.#caller.call(RESERVE, Buffer.concat([hold, amount]));
+      const isHeld = answer.allowed;
+      return reservationOf(id, answer, (used) => (isHeld ? this.#settle(hold, used, server) : NOT_HELD));
+    } catch (error) {
+      const failure = this.#told(error);
+      if (this.#onFailure === "throw") throw failure;
+      const degraded: Degraded = { by: "client", policy: this.#onFailure, failure: failure.code };
+      const answer =
+        this.#onFailure === "allow"
+          ? { allowed: true, reserved: 0, degraded }
+          : { allowed: false, reserved: 0, retryAfterSeconds: 1, degraded };
+      // Only the answer may have been lost: a hold that is there is settled, and what was used is charged if none is.
+      return reservationOf(id, answer, (used) => this.#settle(hold, used, undefined));
+    }
+  }
+
   close(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    this.#ring.close();
+    this.#caller.close();
+  }
+
+  // The server that holds goes first: with the memory store no other knows of it.
+  async #settle(hold: Buffer, used: number, first: Server | undefined): Promise<Settlement> {
+    const message = Buffer.concat([hold, writeNumber("used", used)]);
+    for (let callsLeft = SETTLE_CALLS_MAX - 1; ; callsLeft--) {
+      try {
+        const { answer } = await this.#caller.call(SETTLE, message, first);
+        return answer;
+      } catch (error) {
+        if (callsLeft > 0 && isWorthAnother(error)) {
+          await new Promise((resolve) => setTimeout(resolve, SETTLE_PAUSE_MS));
+          continue;
+        }
+        const failure = this.#told(error);
+        if (this.#onFailure === "throw") throw failure;
+        return { found: "unanswered", degraded: { by: "client", policy: this.#onFailure, failure: failure.code } };
+      }
+    }
   }
 
   // What listens must not decide: its own faults are told, and the policy stands.
-  #tellDegraded(failure: CheckFailure): void {
+  #told(error: unknown): CheckFailure {
+    const failure = asFailure(error);
     try {
       this.#onDegraded?.(failure);
-    } catch (error) {
-      process.emitWarning(`onDegraded of a limiter threw: ${String(error)}`, "HeadgateWarning");
+    } catch (fault) {
+      process.emitWarning(`onDegraded of a limiter threw: ${String(fault)}`, "HeadgateWarning");
     }
-  }
-
-  // A server that goes may turn calls away that it has not begun: they are sent again, to another one if there is one, as
-  // long as there is time and at most once more than there are servers.
-  async #ask(message: Buffer): Promise<Answer> {
-    if (this.#isClosed) throw new CheckFailure("CANCELLED", "the limiter was closed");
-    const deadline = Date.now() + this.#deadlineMs;
-    for (let retriesLeft = this.#ring.size; ; retriesLeft--) {
-      const server = await this.#ring.pick(deadline);
-      if (server === "away") throw new CheckFailure("UNAVAILABLE", "none of the servers is in reach");
-      if (server === "late") {
-        throw new CheckFailure("DEADLINE_EXCEEDED", `no connection to any server within ${this.#deadlineMs} ms`);
-      }
-      const outcome = await this.#send(server, message, deadline);
-      if (outcome.answer !== undefined) return outcome.answer;
-      if (!outcome.isUntouched || retriesLeft <= 0) throw failureOf(outcome.error, server.address);
-    }
-  }
-
-  #send(server: Server, message: Buffer, deadline: number): Promise<Outcome> {
-    return new Promise((resolve) => {
-      const call = server.client.makeUnaryRequest(PATH, asItIs, readAnswer, message, { deadline }, (error, answer) => {
-        if (error === null) {
-          this.#ring.answered(server);
-          resolve({ answer: answer as Answer });
-          return;
-        }
-        if (isFaultOfServer(error)) this.#ring.failed(server);
-        else this.#ring.answered(server);
-        const isUnsent = call.getPeer() === server.client.getChannel().getTarget();
-        resolve({ answer: undefined, error, isUntouched: isUntouched(error, isUnsent) });
-      });
-    });
+    return failure;
   }
 }
 
-type Outcome =
-  | { readonly answer: Answer }
-  | { readonly answer: undefined; readonly error: ServiceError; readonly isUntouched: boolean };
+const NOT_HELD: Promise<Settlement> = Promise.resolve({ found: "not_held" });
 
-/** What grpc-js says of a stream that was reset with REFUSED_STREAM, or that a GOAWAY left out: HTTP/2's word for "not begun". */
-const REFUSED = "Stream refused by server";
-
-/**
- * True if it is certain that no server has begun the call. A connection that breaks says nothing about the calls on it.
- * `isUnsent`: the call has no peer but the name it was meant for, because no stream was ever made for it.
- */
-function isUntouched({ code, details }: ServiceError, isUnsent: boolean): boolean {
-  return code === status.UNAVAILABLE && (isUnsent || details === REFUSED);
-}
-
-function asItIs(bytes: Buffer): Buffer {
-  return bytes;
-}
-
-// The others say something about the request, and would come from every server.
-function isFaultOfServer({ code }: ServiceError): boolean {
-  return code !== status.INVALID_ARGUMENT && code !== status.CANCELLED;
-}
-
-function failureOf(error: ServiceError, server: string): CheckFailure {
-  return new CheckFailure(status[error.code] ?? String(error.code), error.details, { server, cause: error });
+/** Whether the same call may be answered a moment later. */
+function isWorthAnother(error: unknown): boolean {
+  const code = asFailure(error).code;
+  return code === "UNAVAILABLE" || code === "DEADLINE_EXCEEDED" || code === "RESOURCE_EXHAUSTED";
 }
 
 function asFailure(error: unknown): CheckFailure {

@@ -48,7 +48,7 @@ export interface ReplyLike {
  * Never rejects, for that would end the process: a mistake in `describe` is answered with 500 and the first one told as a
  * warning of the process; a check that failed under `onFailure: "throw"` is answered with 503.
  */
-export function httpLimit<Request = RequestLike>(limiter: Limiter, describe: Describe<Request>) {
+export function httpLimit<Request = RequestLike>(limiter: Pick<Limiter, "check">, describe: Describe<Request>) {
   let hasWarned = false;
   return async (request: NoInfer<Request>, response: ResponseLike): Promise<boolean> => {
     try {
@@ -64,7 +64,10 @@ export function httpLimit<Request = RequestLike>(limiter: Limiter, describe: Des
 }
 
 /** For Express and its kin: `app.use(expressLimit(limiter, describe))`. Exceptions go to `next`. */
-export function expressLimit<Request = RoutedRequestLike>(limiter: Limiter, describe: Describe<Request>) {
+export function expressLimit<Request = RoutedRequestLike>(
+  limiter: Pick<Limiter, "check">,
+  describe: Describe<Request>,
+) {
   return (request: NoInfer<Request>, response: ResponseLike, next: (error?: unknown) => void): void => {
     limitHttp({ limiter, describe, request }, response).then((mayGoOn) => {
       if (mayGoOn) next();
@@ -73,7 +76,10 @@ export function expressLimit<Request = RoutedRequestLike>(limiter: Limiter, desc
 }
 
 /** For Fastify: `app.addHook("onRequest", fastifyLimit(limiter, describe))`. Exceptions go to its error handler. */
-export function fastifyLimit<Request = RoutedRequestLike>(limiter: Limiter, describe: Describe<Request>) {
+export function fastifyLimit<Request = RoutedRequestLike>(
+  limiter: Pick<Limiter, "check">,
+  describe: Describe<Request>,
+) {
   return async (request: NoInfer<Request>, reply: ReplyLike): Promise<unknown> => {
     const decision = await decide({ limiter, describe, request });
     // A hook that returns the reply has answered.
@@ -135,7 +141,7 @@ function bodyOf(problem: Problem): string {
 }
 
 interface Asking<Request> {
-  readonly limiter: Limiter;
+  readonly limiter: Pick<Limiter, "check">;
   readonly describe: Describe<Request>;
   readonly request: Request;
 }

@@ -2,7 +2,7 @@
 
 import type { Answer, DescriptorStatus, ShownLimit } from "./decision.ts";
 import { unitOf } from "./unit.ts";
-import { type FieldValue, readFields } from "./wire.ts";
+import { bytesOf, numberOf, readFields, readWholeSeconds, textOf } from "./wire.ts";
 
 /** The protocol's code for a refusal. Whatever is not this is allowed, as Envoy has it. */
 const OVER_LIMIT = 2;
@@ -54,17 +54,6 @@ function readLimit(message: Buffer): ShownLimit {
   return { requestsPerUnit, ...(unit === undefined ? {} : { unit }), ...(name === "" ? {} : { name }) };
 }
 
-// A second that has begun counts whole: who comes back after it is not early.
-function readWholeSeconds(message: Buffer): number {
-  let seconds = 0;
-  let nanos = 0;
-  readFields(message, (field, value) => {
-    if (field === 1) seconds = numberOf(value);
-    else if (field === 2) nanos = numberOf(value);
-  });
-  return seconds + (nanos > 0 ? 1 : 0);
-}
-
 function readHeader(message: Buffer): [key: string, value: string] {
   const header: [string, string] = ["", ""];
   readFields(message, (field, value) => {
@@ -111,18 +100,4 @@ function readList(message: Buffer, depth: number): unknown[] {
     if (field === 1) values.push(readValue(bytesOf(value), depth));
   });
   return values;
-}
-
-function numberOf(value: FieldValue): number {
-  if (typeof value === "number") return value;
-  throw new Error("the answer is no RateLimitResponse: expected a number, got bytes");
-}
-
-function bytesOf(value: FieldValue): Buffer {
-  if (typeof value !== "number") return value;
-  throw new Error("the answer is no RateLimitResponse: expected bytes, got a number");
-}
-
-function textOf(value: FieldValue): string {
-  return bytesOf(value).toString("utf8");
 }

@@ -50,11 +50,11 @@ export class ServerRing {
 
   /**
    * The next server that is connected. Waits while none is and some still may come to be: `late` when the deadline passed
-   * over that, `away` when all are out of reach.
+   * over that, `away` when all are out of reach. `first` goes first while it is connected.
    */
-  async pick(deadlineMs: number): Promise<Server | "late" | "away"> {
+  async pick(deadlineMs: number, first?: Server): Promise<Server | "late" | "away"> {
     for (;;) {
-      const ready = this.#nextReady();
+      const ready = first !== undefined && stateOf(first) === connectivityState.READY ? first : this.#nextReady();
       if (ready !== undefined) return ready;
       const hopeful = this.#servers.filter((server) => isHopeful(server));
       if (hopeful.length === 0) return "away";

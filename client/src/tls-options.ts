@@ -1,4 +1,4 @@
-// TLS towards the servers, as callers of this package write it. NeededBursts no types of Node.js.
+// TLS towards the servers, as callers of this package write it. Needs no types of Node.js.
 
 /** TLS towards the servers. `true`: with the public authorities. */
 export interface TlsOptions {

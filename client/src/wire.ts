@@ -1,7 +1,7 @@
 // The protocol buffer wire format: the fields of a message out of its bytes, and its bytes out of fields. Knows no messages.
 
 /** A number, or the bytes of text or of an embedded message. */
-export type FieldValue = number | Buffer;
+type FieldValue = number | Buffer;
 
 // Types of a field's encoding, the low three bits of its tag. Groups (3 and 4) are obsolete: no message here has any.
 const VARINT = 0;
@@ -48,6 +48,31 @@ export function readFields(message: Buffer, onField: (field: number, value: Fiel
 
 function malformed(at: number): Error {
   return new Error(`the answer is no protocol buffer message: damaged at byte ${at}`);
+}
+
+export function numberOf(value: FieldValue): number {
+  if (typeof value === "number") return value;
+  throw new Error("the answer is not of the form that was expected: a field has bytes in the place of a number");
+}
+
+export function bytesOf(value: FieldValue): Buffer {
+  if (typeof value !== "number") return value;
+  throw new Error("the answer is not of the form that was expected: a field has a number in the place of bytes");
+}
+
+export function textOf(value: FieldValue): string {
+  return bytesOf(value).toString("utf8");
+}
+
+/** Reads a google.protobuf.Duration. A second that has begun counts whole: who comes back after it is not early. */
+export function readWholeSeconds(message: Buffer): number {
+  let seconds = 0;
+  let nanos = 0;
+  readFields(message, (field, value) => {
+    if (field === 1) seconds = numberOf(value);
+    else if (field === 2) nanos = numberOf(value);
+  });
+  return seconds + (nanos > 0 ? 1 : 0);
 }
 
 /** The fields of one message, in the order in which they are added. Field numbers are 1 to 15, so that a tag is one byte. */

@@ -36,15 +36,20 @@ function writeDescriptor(input: DescriptorInput, request: CheckRequest): Buffer 
   const isPeek = full.peek ?? (request.peek === true || (full.hits === undefined && request.hits === 0));
   const hits = isPeek ? 0 : (full.hits ?? (isRefund ? (request.hits ?? 1) : undefined));
   const message = new FieldWriter();
-  for (const [key, value] of pairsOf(full.entries)) message.addBytes(1, writeEntry(key, textOf(key, value)));
+  writeEntries(full.entries, 1, message);
   if (full.override !== undefined) message.addBytes(2, writeOverride(full.override));
   if (hits !== undefined) message.addBytes(3, new FieldWriter().addNumber(1, hits).toBytes());
   if (isRefund) message.addNumber(4, 1);
   return message.toBytes();
 }
 
-function writeEntry(key: string, value: string): Buffer {
-  return new FieldWriter().addBytes(1, key).addBytes(2, value).toBytes();
+/** Adds each entry as a field of that number; returns how many. Throws TypeError for what is no entry. */
+export function writeEntries(entries: Entries, field: number, message: FieldWriter): number {
+  const pairs = pairsOf(entries);
+  for (const [key, value] of pairs) {
+    message.addBytes(field, new FieldWriter().addBytes(1, key).addBytes(2, textOf(key, value)).toBytes());
+  }
+  return pairs.length;
 }
 
 function fullForm(input: DescriptorInput): FullDescriptor {

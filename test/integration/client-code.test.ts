@@ -38,6 +38,7 @@ declare global {
   const app: App;
   const fastify: Fastify;
   const limiter: Limiter;
+  function askModel(prompt: string, limits: { maxTokens: number }): Promise<{ text: string; tokens: number }>;
   const checksFailed: { inc(labels: { code: string }): void };
 }
 `;

@@ -30,6 +30,10 @@ import { type CheckDecision, CheckFailure, createLimiter, expressLimit, type Lim
 const options: LimiterOptions = { servers: ["a:1"], onDegraded: ({ code }) => code.toLowerCase() };
 export const limiter = createLimiter(options);
 export const decision: Promise<CheckDecision> = limiter.check({ domain: "edge", descriptors: [{ user: "a", level: 3 }] });
+export async function spend(): Promise<number | undefined> {
+  await using held = await limiter.reserve({ domain: "edge", entries: { tenant: "acme" }, amount: 500 });
+  return held.allowed ? (await held.settle(180)).remaining : held.retryAfterSeconds;
+}
 export const middleware = expressLimit(limiter, ({ ip }) => ({ domain: "edge", descriptors: [{ ip: ip ?? "" }] }));
 export const isFailure = (error: unknown) => error instanceof CheckFailure;
 `;

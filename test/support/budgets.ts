@@ -70,6 +70,16 @@ export function readSettled(bytes: Uint8Array): SettledReply {
   return settledOf(service.Settle.responseDeserialize(Buffer.from(bytes)) as ProtoSettled);
 }
 
+/** The bytes of a ReserveResponse in proto-loader's form. */
+export function reservedBytes(answer: object): Buffer {
+  return service.Reserve.responseSerialize(answer);
+}
+
+/** The bytes of a SettleResponse in proto-loader's form. */
+export function settledBytes(answer: object): Buffer {
+  return service.Settle.responseSerialize(answer);
+}
+
 interface ProtoReserved extends Omit<ReservedReply, "remaining" | "reserved" | "retryAfter"> {
   readonly remaining: string;
   readonly reserved: string;

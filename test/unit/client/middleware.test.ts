@@ -29,11 +29,8 @@ const UNREACHED: CheckDecision = {
   degraded: { by: "client", policy: "deny", failure: "UNAVAILABLE" },
 };
 
-function deciding(decision: CheckDecision | Error): Limiter {
-  return {
-    check: () => (decision instanceof Error ? Promise.reject(decision) : Promise.resolve(decision)),
-    close: () => undefined,
-  };
+function deciding(decision: CheckDecision | Error): Pick<Limiter, "check"> {
+  return { check: () => (decision instanceof Error ? Promise.reject(decision) : Promise.resolve(decision)) };
 }
 
 class RecordedResponse {
@@ -61,7 +58,10 @@ class RecordedResponse {
 
 const question = () => ({ domain: "edge", descriptors: [{ user: "a" }] });
 
-function throughExpress(limiter: Limiter, describeRequest: () => ReturnType<typeof question> | undefined = question) {
+function throughExpress(
+  limiter: Pick<Limiter, "check">,
+  describeRequest: () => ReturnType<typeof question> | undefined = question,
+) {
   const response = new RecordedResponse();
   return new Promise<{ response: RecordedResponse; next?: readonly unknown[] }>((resolve) => {
     response.end = (body) => {

@@ -1,0 +1,112 @@
+// One call to one of the servers, within a deadline, sent again only where no server has begun it. Knows no messages.
+
+import { type ServiceError, status } from "@grpc/grpc-js";
+import { CheckFailure } from "./failure.ts";
+import { type Server, ServerRing } from "./server-ring.ts";
+
+/** A unary method and how its answer is read. */
+export interface Method<Answer> {
+  readonly path: string;
+  /** Throws for bytes that are no answer. */
+  readonly read: (message: Buffer) => Answer;
+}
+
+/** An answer, and whose it is. */
+export interface Answered<Answer> {
+  readonly answer: Answer;
+  readonly server: Server;
+}
+
+/** Calls the servers of one client. */
+export class Caller {
+  readonly #ring: ServerRing;
+  readonly #deadlineMs: number;
+  #isClosed = false;
+
+  constructor(options: ConstructorParameters<typeof ServerRing>[0] & { readonly deadlineMs: number }) {
+    this.#ring = new ServerRing(options);
+    this.#deadlineMs = options.deadlineMs;
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#ring.close();
+  }
+
+  /**
+   * Calls once; `first` is asked before others while it is connected. Rejects with a CheckFailure where no usable answer came.
+   * A server that goes may turn calls away that it has not begun: they are sent again, to another one if there is one, as
+   * long as there is time and at most once more than there are servers.
+   */
+  async call<Answer>(method: Method<Answer>, message: Buffer, first?: Server): Promise<Answered<Answer>> {
+    if (this.#isClosed) throw new CheckFailure("CANCELLED", "the limiter was closed");
+    const deadline = Date.now() + this.#deadlineMs;
+    for (let retriesLeft = this.#ring.size; ; retriesLeft--) {
+      const server = await this.#ring.pick(deadline, retriesLeft === this.#ring.size ? first : undefined);
+      if (server === "away") throw new CheckFailure("UNAVAILABLE", "none of the servers is in reach");
+      if (server === "late") {
+        throw new CheckFailure("DEADLINE_EXCEEDED", `no connection to any server within ${this.#deadlineMs} ms`);
+      }
+      const outcome = await this.#send(server, method, message, deadline);
+      if (outcome.error === undefined) return { answer: outcome.answer, server };
+      if (!outcome.isUntouched || retriesLeft <= 0) throw failureOf(outcome.error, server.address);
+    }
+  }
+
+  #send<Answer>(
+    server: Server,
+    { path, read }: Method<Answer>,
+    message: Buffer,
+    deadline: number,
+  ): Promise<Outcome<Answer>> {
+    return new Promise((resolve) => {
+      const call = server.client.makeUnaryRequest(path, asItIs, read, message, { deadline }, (error, answer) => {
+        if (error === null) {
+          this.#ring.answered(server);
+          resolve({ error: undefined, answer: answer as Answer });
+          return;
+        }
+        if (isFaultOfServer(error)) this.#ring.failed(server);
+        else this.#ring.answered(server);
+        const isUnsent = call.getPeer() === server.client.getChannel().getTarget();
+        resolve({ error, isUntouched: isUntouched(error, isUnsent) });
+      });
+    });
+  }
+}
+
+type Outcome<Answer> =
+  | { readonly error: undefined; readonly answer: Answer }
+  | { readonly error: ServiceError; readonly isUntouched: boolean };
+
+/** What grpc-js says of a stream that was reset with REFUSED_STREAM, or that a GOAWAY left out: HTTP/2's word for "not begun". */
+const REFUSED = "Stream refused by server";
+
+/**
+ * True if it is certain that no server has begun the call. A connection that breaks says nothing about the calls on it.
+ * `isUnsent`: the call has no peer but the name it was meant for, because no stream was ever made for it.
+ */
+function isUntouched({ code, details }: ServiceError, isUnsent: boolean): boolean {
+  return code === status.UNAVAILABLE && (isUnsent || details === REFUSED);
+}
+
+function asItIs(bytes: Buffer): Buffer {
+  return bytes;
+}
+
+/** What says something about the request, or about the version and rules of all servers, and would come from every one. */
+const SAME_EVERYWHERE: readonly status[] = [
+  status.INVALID_ARGUMENT,
+  status.CANCELLED,
+  status.FAILED_PRECONDITION,
+  status.UNIMPLEMENTED,
+];
+
+function isFaultOfServer({ code }: ServiceError): boolean {
+  return !SAME_EVERYWHERE.includes(code);
+}
+
+function failureOf(error: ServiceError, server: string): CheckFailure {
+  return new CheckFailure(status[error.code] ?? String(error.code), error.details, { server, cause: error });
+}
