@@ -232,7 +232,7 @@ describe("a restart", () => {
         ...SHAPE,
         numbers: limitsWithHolds(),
         modes: [Mode.pay, Mode.pay, Mode.pay, Mode.settle, Mode.settle, Mode.peek, Mode.refund, Mode.postPaid],
-        holdIds: ["a", "a", "b", 'c\u00ff"\u0000', ""],
+        holdIds: ["a", "a", "b", 'c\u00ff"\u0000\u20ac\ud83d\ude00\ud800', ""],
         stepsMax: 40,
       },
     },

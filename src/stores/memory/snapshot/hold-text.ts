@@ -82,8 +82,12 @@ function writtenOf({ id, cost, paidAtUs, endsAtUs, payment }: Hold): WrittenHold
   return [id, cost, paidAtUs, endsAtUs, payment];
 }
 
+/** One-byte text, whatever letters the ids have. */
 function textOf(written: WrittenHolds): string {
-  return JSON.stringify(written);
+  return JSON.stringify(written).replace(
+    /[\u0100-\uffff]/g,
+    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 function numbersOf(limit: Limit): WrittenLimit {
