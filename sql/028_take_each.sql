@@ -5,6 +5,16 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT greatest(now_us - at_us, 0) * amount / tick_us
 $$;
 
+-- When a row expires that is paid again: as it says if that is late enough, else some 84 s later than needed, so that the next
+-- payments can leave it. Another expiry means a new row and new entries in both indexes, not an update in place.
+CREATE OR REPLACE FUNCTION expiry_v1(expires_us bigint, needed_us bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN expires_us BETWEEN needed_us AND needed_us + 83886080 THEN expires_us
+    ELSE (needed_us / 16777216 + 5) * 16777216
+  END
+$$;
+
 -- Pays takes of calls that ask for one each, which is most of all traffic, at a fifth of what take_all costs: one upsert for
 -- all buckets of a limit. A bucket is paid what all takes on it cost together, or nothing. It is left to take_all if that has no
 -- room, and where one look does not do: a bucket that is damaged, dated too late, or untouched for very long.
@@ -17,7 +27,7 @@ $$;
 -- injected_us time in microseconds, or 0 for the server's own
 -- reply       a row without key that has the time in at_us; then a row per bucket that was paid, as it stands now
 -- state       as each algorithm's file says
--- lifetime    as take_all writes it, or longer by up to a tick of the limit and 17 s; not cut at ten years
+-- lifetime    as take_all writes it, or longer by up to a tick of the limit and 100 s; not cut at ten years
 -- Waits for rows that somebody else holds, up to lock_timeout: then the call fails with 55P03, and nothing is paid. Time is
 -- read before that, and a later call may have paid a bucket meanwhile: that is time that steps back, which grants nothing.
 -- If a take has become too late in the meantime all fails with 40001, to be made again.
@@ -36,18 +46,19 @@ DECLARE
   product_max CONSTANT bigint := 4611686018427387904;
   lifetime_min_us CONSTANT bigint := 1000;
   grain_us CONSTANT bigint := 16777216; -- as write_buckets rounds
-  quick_us CONSTANT bigint := 2000; -- what a full call takes that waits for nobody
+  quick CONSTANT interval := '2 milliseconds'; -- what a full call takes that waits for nobody
+  started timestamptz := clock_timestamp();
   now_us bigint := injected_us;
   own_keys text[] := keys; own_costs bigint[] := costs; own_latest_us bigint[] := latest_us; -- those of the limit
   first int := 1;
   next int;
   algorithm bigint; amount bigint; burst bigint; tick_us bigint;
-  burst_micros bigint; refill bigint; ticks_max bigint; soonest_us bigint; rounding_us bigint;
+  burst_micros bigint; refill bigint; ticks_max bigint; soonest_us bigint;
   window_us bigint; start_us bigint; shares bigint;
   -- States dated otherwise are left to take_all.
   earliest_at bigint; latest_at bigint;
 BEGIN
-  IF now_us = 0 THEN now_us := extract(epoch FROM clock_timestamp()) * micros; END IF;
+  IF now_us = 0 THEN now_us := extract(epoch FROM started) * micros; END IF;
   at_us := now_us;
   RETURN NEXT;
   FOR l IN 1 .. cardinality(limits) BY fields LOOP
@@ -64,13 +75,12 @@ BEGIN
       -- A bucket that never refills is kept for a window since its last payment.
       refill := greatest(amount, 1);
       ticks_max := CASE amount WHEN 0 THEN micros ELSE exact_max / tick_us END;
-      rounding_us := tick_us + grain_us;
       earliest_at := greatest(0, now_us - product_max / refill);
       RETURN QUERY
       INSERT INTO bucket AS b
       SELECT asked.bucket_key, now_us, asked.cost * micros, 0,
         greatest(least(asked.cost * micros / refill, ticks_max) * tick_us + tick_us + now_us, soonest_us) / grain_us * grain_us + grain_us
-      FROM unnest(own_keys, own_costs, own_latest_us) asked (bucket_key, cost, latest_us)
+      FROM (SELECT unnest(own_keys), unnest(own_costs), unnest(own_latest_us)) asked (bucket_key, cost, latest_us)
       WHERE asked.cost <= burst AND asked.latest_us >= now_us
       ON CONFLICT (bucket_key) DO UPDATE SET
         at_us = CASE
@@ -83,10 +93,10 @@ BEGIN
         END,
         previous = 0,
         -- The later of: when a new bucket would have paid this off, when the old debt and this are paid off together.
-        expires_us = greatest(
+        expires_us = expiry_v1(b.expires_us, greatest(
           excluded.expires_us,
-          (least((b.used + excluded.used) / refill, ticks_max) * tick_us + b.at_us + rounding_us) / grain_us * grain_us
-        )
+          least((b.used + excluded.used) / refill, ticks_max) * tick_us + tick_us + b.at_us
+        ))
       WHERE CASE WHEN b.at_us BETWEEN earliest_at AND latest_at AND b.used BETWEEN 0 AND exact_max
         THEN b.used - earned_v1(b.at_us, now_us, amount, tick_us) <= burst_micros - excluded.used
         ELSE false
@@ -99,7 +109,7 @@ BEGIN
       RETURN QUERY
       INSERT INTO bucket AS b
       SELECT asked.bucket_key, start_us, asked.cost, 0, (start_us + 2 * window_us) / grain_us * grain_us + grain_us
-      FROM unnest(own_keys, own_costs, own_latest_us) asked (bucket_key, cost, latest_us)
+      FROM (SELECT unnest(own_keys), unnest(own_costs), unnest(own_latest_us)) asked (bucket_key, cost, latest_us)
       WHERE asked.cost <= amount AND asked.latest_us >= now_us
       ON CONFLICT (bucket_key) DO UPDATE SET
         at_us = greatest(b.at_us, start_us),
@@ -109,10 +119,7 @@ BEGIN
           WHEN b.at_us = start_us - window_us THEN b.used
           ELSE 0
         END,
-        expires_us = CASE
-          WHEN b.at_us > start_us THEN (b.at_us + 2 * window_us) / grain_us * grain_us + grain_us
-          ELSE excluded.expires_us
-        END
+        expires_us = expiry_v1(b.expires_us, greatest(excluded.expires_us, b.at_us + 2 * window_us))
       WHERE CASE WHEN b.at_us BETWEEN 0 AND latest_at AND b.at_us % window_us = 0
           AND b.used BETWEEN 0 AND amount_max AND b.previous BETWEEN 0 AND amount_max
         THEN CASE
@@ -130,16 +137,13 @@ BEGIN
       RETURN QUERY
       INSERT INTO bucket AS b
       SELECT asked.bucket_key, start_us, asked.cost, 0, greatest(start_us + window_us, soonest_us) / grain_us * grain_us + grain_us
-      FROM unnest(own_keys, own_costs, own_latest_us) asked (bucket_key, cost, latest_us)
+      FROM (SELECT unnest(own_keys), unnest(own_costs), unnest(own_latest_us)) asked (bucket_key, cost, latest_us)
       WHERE asked.cost <= amount AND asked.latest_us >= now_us
       ON CONFLICT (bucket_key) DO UPDATE SET
         at_us = greatest(b.at_us, start_us),
         used = CASE WHEN b.at_us >= start_us THEN b.used ELSE 0 END + excluded.used,
         previous = 0,
-        expires_us = CASE
-          WHEN b.at_us > start_us THEN (b.at_us + window_us) / grain_us * grain_us + grain_us
-          ELSE excluded.expires_us
-        END
+        expires_us = expiry_v1(b.expires_us, greatest(excluded.expires_us, b.at_us + window_us))
       WHERE CASE WHEN b.at_us BETWEEN 0 AND latest_at AND b.at_us % window_us = 0 AND b.used BETWEEN 0 AND amount_max
         THEN CASE WHEN b.at_us >= start_us THEN b.used ELSE 0 END + excluded.used <= amount
         ELSE false
@@ -147,7 +151,7 @@ BEGIN
       RETURNING b.bucket_key, b.at_us, b.used, b.previous;
     END IF;
   END LOOP;
-  IF injected_us = 0 AND extract(epoch FROM clock_timestamp()) * micros > now_us + quick_us AND EXISTS (
+  IF injected_us = 0 AND clock_timestamp() - started > quick AND EXISTS (
     SELECT FROM unnest(latest_us) asked (latest_us)
     WHERE asked.latest_us BETWEEN now_us AND extract(epoch FROM clock_timestamp()) * micros
   ) THEN

@@ -1,7 +1,7 @@
 // The service's Redis and PostgreSQL stores with nothing around them, for benches that compare them with other ways.
 
 import { LimitStats } from "../../dist/core/limit-stats.js";
-import { TakeGroup, Verdict } from "../../dist/core/take.js";
+import { Mode, TakeGroup, Verdict } from "../../dist/core/take.js";
 import { hashBucketKey } from "../../dist/rules/bucket-key.js";
 import { openPostgresStore } from "../../dist/stores/postgres/postgres-store.js";
 import { openRedisStore } from "../../dist/stores/redis/redis-store.js";
@@ -31,9 +31,9 @@ export async function openStoreForBench({ port, limit: { ratePerSecond, burst } 
 
 /**
  * The same for PostgreSQL. `processes` stores with connections of their own share the callers, as processes would; calls
- * that were repeated count as often as they were sent.
+ * that were repeated count as often as they were sent. `mode` is that of all takes (core/take.ts), the rest options of the store.
  */
-export async function openPostgresForBench({ port, limit, processes = 1, isolation }) {
+export async function openPostgresForBench({ port, limit, processes = 1, mode, ...options }) {
   let calls = 0;
   let repeats = 0;
   const target = { host: "127.0.0.1", port, database: "postgres", user: "headgate", connectTimeoutMs: 5_000 };
@@ -42,12 +42,12 @@ export async function openPostgresForBench({ port, limit, processes = 1, isolati
       target,
       deadlineMs: 10_000,
       unlogged: true,
-      ...(isolation === undefined ? {} : { isolation }),
+      ...options,
       observer: { ...SILENT_STORE_OBSERVER, answered: () => calls++, repeated: () => repeats++ },
     }),
   );
   await Promise.all(stores.map(connected));
-  return { ...clientOf(stores, limitOf(limit), () => calls + repeats), repeats: () => repeats };
+  return { ...clientOf(stores, limitOf(limit), () => calls + repeats, mode), repeats: () => repeats };
 }
 
 function limitOf({ ratePerSecond, burst }) {
@@ -71,7 +71,7 @@ function limitOf({ ratePerSecond, burst }) {
   };
 }
 
-function clientOf(stores, limit, callsSent) {
+function clientOf(stores, limit, callsSent, mode = Mode.pay) {
   const idle = [];
   let turn = 0;
   return {
@@ -79,6 +79,7 @@ function clientOf(stores, limit, callsSent) {
       const group = idle.pop() ?? new TakeGroup();
       const take = group.add(limit);
       take.bucketKey = `{bench|user=${user}${limit.keySuffix}`;
+      take.mode = mode;
       take.keyHash = hashBucketKey(take.bucketKey);
       const store = stores[turn++ % stores.length];
       return new Promise((resolve, reject) => {
