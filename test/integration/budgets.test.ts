@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { BUDGETS_SERVICE, HEALTH_SERVICE } from "../../src/transport/load-proto.ts";
 import { type BudgetsCaller, callBudgets } from "../support/budgets.ts";
+import { FaultProxy } from "../support/fault-proxy.ts";
 import { clientFor } from "../support/grpc-test-server.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { openClient, startTestApp, type TestApp } from "../support/test-app.ts";
@@ -167,5 +168,22 @@ describe.each(TRANSPORTS)("with Redis, on %s", (transport) => {
     });
     expect(await budgets.settle({ entries: tenant, id: "r1", number: 7 })).toMatchObject({ found: "ALREADY_SETTLED" });
     expect(await left(app)).toBe(93);
+  });
+
+  test("gives back the hold of a call whose deadline passes before Redis answers", async () => {
+    const proxy = await FaultProxy.start(redis.port);
+    open.push(() => proxy.stop());
+    const { app, budgets } = await serve({
+      GRPC_TRANSPORT: transport,
+      REDIS_URL: `127.0.0.1:${proxy.port}`,
+      CACHE_KEY_PREFIX: `late-${transport}:`,
+      STORE_DEADLINE: "60s",
+    });
+    expect(await left(app)).toBe(100);
+    proxy.hold();
+    await expect(budgets.reserve({ entries: tenant, id: "r1", number: 50 }, 250)).rejects.toMatchObject({ code: 4 });
+    proxy.release();
+    await expect.poll(() => left(app)).toBe(100);
+    await expect.poll(async () => (await app.http("/metrics")).text()).toMatch(/^headgate_store_gave_back_total 1$/m);
   });
 });

@@ -29,11 +29,11 @@ function open(onStoreFailure = "allow", rules = RULES) {
 
 test("a reservation tells what it has paid and what is left of the nearest limit", () => {
   const { budgets } = open();
-  const reserved = { code: "OK", reason: "", retryAfter: undefined, degraded: null, rule: "edge/tenant#concurrent" };
-  expect(budgets.reserve({ entries: tenant, id: "r1" })).toEqual({ ...reserved, remaining: 1, reserved: 20 });
+  const reserved = { code: "OK", reason: "", retryAfter: undefined, degraded: null, rule: "edge/tenant#tokens" };
+  expect(budgets.reserve({ entries: tenant, id: "r1" })).toEqual({ ...reserved, remaining: 80, reserved: 20 });
   expect(budgets.reserve({ entries: tenant, id: "r2", number: 70 })).toEqual({
     ...reserved,
-    remaining: 0,
+    remaining: 20,
     reserved: 60,
   });
 });
@@ -163,7 +163,7 @@ describe("a store that does not answer", () => {
       rig.store.failure = undefined;
       expect(budgets.settle({ entries: tenant, id: "r1", number: 9 }).found).toBe("SETTLED");
       expect(budgets.settle({ entries: tenant, id: "r1", number: 9 }).found).toBe("ALREADY_SETTLED");
-      expect(rig.hit({ ...tenant }, 0).statuses[0]?.remaining).toBe(2);
+      expect(rig.hit({ ...tenant }, 0).statuses[0]?.remaining).toBe(91);
     },
   );
 
