@@ -41,33 +41,19 @@ interface Template {
 type Templates = readonly (Template | undefined)[];
 
 /**
- * Makes and keeps limits of overrides. Whatever remembers a bucket (leases, refusals) tells limits apart by identity, so an
- * amount that calls go on to bring must go on to be the same object: of a set of slots the one goes that nobody asked for longest.
+ * Limits by template and amount. Whatever remembers a bucket (leases, refusals) tells limits apart by identity, so an amount
+ * that calls go on to bring must go on to be the same object: of a set of slots the one goes that nobody asked for longest.
  */
-export class OverrideLimits {
-  readonly #options: OverrideOptions;
-  readonly #templates = new WeakMap<Limit | DomainRules, Templates>();
-  /** A rule's first limit. No domain: it would keep rules that are no longer in force. */
-  #lastOwner: Limit | undefined;
-  #lastTemplates: Templates = [];
-  #templateCount = 0;
-  #asked = 0;
+class LimitTable {
   // A slot is found by its amount and the number of its template; 0 if it is empty. Those of one set lie side by side.
   readonly #amounts = new Uint32Array(SETS * SLOTS_PER_SET);
   readonly #numbers = new Uint32Array(SETS * SLOTS_PER_SET);
   /** How many had been asked for when it was last asked for. */
   readonly #askedAt = new Float64Array(SETS * SLOTS_PER_SET);
   readonly #limits: (Limit | undefined)[] = new Array(SETS * SLOTS_PER_SET).fill(undefined);
+  #asked = 0;
 
-  constructor(options: OverrideOptions) {
-    this.#options = options;
-  }
-
-  /** The limit that the descriptor brings along. `rule` has a limit; undefined: the entries lead to none. Throws RequestError. */
-  limitOf(descriptor: Descriptor, rules: DomainRules, rule: Rule | undefined): Limit {
-    const { overrideAmount: amount, overrideUnit: unit } = descriptor;
-    const template = this.#templatesOf(rules, rule)[unit];
-    if (template === undefined) throw unknownUnit(unit);
+  limitOf(template: Template, amount: number): Limit {
     this.#asked++;
     const first = (Math.imul(amount + template.number, GOLDEN) >>> (32 - SET_BITS)) * SLOTS_PER_SET;
     let oldest = first;
@@ -84,6 +70,31 @@ export class OverrideLimits {
     this.#askedAt[oldest] = this.#asked;
     this.#limits[oldest] = limit;
     return limit;
+  }
+}
+
+/** Makes and keeps limits of overrides. */
+export class OverrideLimits {
+  readonly #options: OverrideOptions;
+  readonly #templates = new WeakMap<Limit | DomainRules, Templates>();
+  /** A rule's first limit. No domain: it would keep rules that are no longer in force. */
+  #lastOwner: Limit | undefined;
+  #lastTemplates: Templates = [];
+  #templateCount = 0;
+  /** Made with the first override: most services never see one. */
+  #table: LimitTable | undefined;
+
+  constructor(options: OverrideOptions) {
+    this.#options = options;
+  }
+
+  /** The limit that the descriptor brings along. `rule` has a limit; undefined: the entries lead to none. Throws RequestError. */
+  limitOf(descriptor: Descriptor, rules: DomainRules, rule: Rule | undefined): Limit {
+    const { overrideAmount: amount, overrideUnit: unit } = descriptor;
+    const template = this.#templatesOf(rules, rule)[unit];
+    if (template === undefined) throw unknownUnit(unit);
+    this.#table ??= new LimitTable();
+    return this.#table.limitOf(template, amount);
   }
 
   #templatesOf(rules: DomainRules, rule: Rule | undefined): Templates {
