@@ -5,10 +5,13 @@ import { Kind, Mode } from "../../src/core/take.ts";
 import { type History, type HistoryStep, type HistoryTake, histories } from "./histories.ts";
 import type { GroupAnswer } from "./replay.ts";
 
+/** Most takes of a call, and so most descriptors. */
+export const TAKES_MAX = 6;
+
 const SHAPE = {
   limitsMax: 4,
   sharesBuckets: false,
-  takesMax: 6,
+  takesMax: TAKES_MAX,
   stepsMax: 10,
   kinds: [Kind.ordinary, Kind.ordinary, Kind.quota, Kind.shadow],
   givesBack: true,
