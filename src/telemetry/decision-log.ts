@@ -2,7 +2,7 @@
 // an attack writes no more than a quiet day.
 
 import type { Clock } from "../core/clock.ts";
-import { base64Unless, type Descriptor, textOf } from "../core/request.ts";
+import { base64Unless, type Descriptor, HoldAsk, textOf } from "../core/request.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { shownValues } from "../limiter/hidden-values.ts";
@@ -127,18 +127,39 @@ function decisionLine(call: LimitCall, traceparent: string | undefined, leftOut:
 
 function descriptorOf(call: LimitCall, index: number): object {
   const descriptor = call.request.descriptors[index] as Descriptor;
+  const entries = shownValues(call, index).map((value, i) => entryOf(descriptor.keys[i] as string, value));
+  if (call.request.holdAsk !== HoldAsk.none) return heldDescriptor(call, entries);
   return {
-    entries: shownValues(call, index).map((value, i) => {
-      const base64 = base64Unless(value);
-      const key = textOf(descriptor.keys[i] as string);
-      return base64 === undefined ? { key, value: textOf(value) } : { key, value_base64: base64 };
-    }),
+    entries,
     ...(descriptor.hasHits ? { hits_addend: descriptor.hits } : {}),
     ...(descriptor.isRefund ? { is_negative_hits: true } : {}),
     ...(descriptor.hasOverride
       ? { limit: { requests_per_unit: descriptor.overrideAmount, unit: descriptor.overrideUnit } }
       : {}),
   };
+}
+
+interface WrittenEntry {
+  readonly key: string;
+}
+
+function entryOf(key: string, value: string): WrittenEntry {
+  const base64 = base64Unless(value);
+  const text = base64 === undefined ? { value: textOf(value) } : { value_base64: base64 };
+  return { key: textOf(key), ...text };
+}
+
+// What fields of the request say of a hold is written as the entries that say the same, so that a simulation asks the same.
+function heldDescriptor({ request, rules }: LimitCall, entries: readonly WrittenEntry[]): object {
+  const { holdAsk, holdId, holdAmount } = request;
+  const hold = rules[0]?.hold;
+  if (hold === undefined) return { entries };
+  const { idEntry, settleEntry, estimate } = hold;
+  const names = [idEntry, settleEntry, estimate?.entry].map((name) => name !== undefined && textOf(name));
+  const written = [...entries.filter(({ key }) => !names.includes(key)), entryOf(idEntry, holdId)];
+  if (holdAsk === HoldAsk.settle) return { entries: [...written, entryOf(settleEntry, "")], hits_addend: holdAmount };
+  if (estimate === undefined) return { entries: written, hits_addend: Math.max(1, holdAmount) };
+  return { entries: [...written, entryOf(estimate.entry, String(holdAmount))] };
 }
 
 /** The trace id of a `traceparent` (W3C Trace Context); undefined if it is none. */

@@ -8,8 +8,9 @@ import { HEADER_DIALECTS } from "../../src/core/header-dialects.ts";
 import { GrpcStatus } from "../../src/core/unary.ts";
 import { RateLimitService } from "../../src/rls/service.ts";
 import { loadRegistry } from "../../src/transport/load-proto.ts";
+import { BudgetsRig } from "../support/budgets.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
-import { requestFieldsWithMerges } from "../support/request-arbitrary.ts";
+import { holdFields, requestFieldsWithMerges } from "../support/request-arbitrary.ts";
 import { runs, runsMs } from "../support/runs.ts";
 import { bytesField } from "../support/wire.ts";
 
@@ -21,7 +22,8 @@ descriptors:
   - { key: remote_address, value: "1*", quota_mode: true, detailed_metric: true, rate_limit: { requests_per_unit: 5, unit: day } }
   - { key: schlüssel, match: { regex: "." }, post_paid: true, rate_limit: { requests_per_unit: 5, unit: hour } }
 `;
-const response = loadRegistry().getMessage("envoy.service.ratelimit.v3.RateLimitResponse") as DescMessage;
+const registry = loadRegistry();
+const response = registry.getMessage("envoy.service.ratelimit.v3.RateLimitResponse") as DescMessage;
 const edge = bytesField(1, "edge");
 
 test.each([
@@ -65,6 +67,51 @@ test.each([
       { numRuns: runs(600) },
     );
     expect(Math.min(answered.well, answered.refused)).toBeGreaterThan(runs(20));
+  },
+  runsMs(20_000),
+);
+
+test.each(["reserveHandler", "settleHandler"] as const)(
+  "damaged messages to Budgets are answered or refused as mistakes of callers: %s",
+  (name) => {
+    const rules = `domain: edge
+descriptors:
+  - key: remote_address
+    rate_limit: { tokens_per_second: 1, burst: 4294967295 }
+    hold: { id: id, ttl: 60s }
+    descriptors: [{ key: remote_address }]
+`;
+    const handler = new BudgetsRig(new LimiterRig(rules))[name];
+    const type = registry.getMessage(`headgate.v1.${name === "reserveHandler" ? "Reserve" : "Settle"}Response`);
+    const matching = bytesField(2, Buffer.concat([bytesField(1, "remote_address"), bytesField(2, "1")]));
+    const damage = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 2 });
+    const statuses = new Map<GrpcStatus, number>();
+    fc.assert(
+      fc.property(holdFields, damage, fc.boolean(), (fields, hits, isCut) => {
+        const whole = Buffer.concat([matching, ...fields, bytesField(3, "id"), edge]);
+        for (const [at, byte] of hits) whole[at % whole.length] = byte;
+        const message = isCut ? whole.subarray(0, Math.floor(whole.length / 2)) : whole;
+        let replies = 0;
+        const count = (status: GrpcStatus) => {
+          replies++;
+          statuses.set(status, (statuses.get(status) ?? 0) + 1);
+        };
+        handler.handle(message, Number.POSITIVE_INFINITY, {
+          ok: (answer) => {
+            count(GrpcStatus.ok);
+            fromBinary(type as DescMessage, answer);
+          },
+          fail: (status, text) => {
+            count(status);
+            expect(text).toMatch(/^REQUEST_[A-Z_]+: /);
+          },
+        });
+        expect(replies).toBe(1);
+      }),
+      { numRuns: runs(600) },
+    );
+    const { ok, invalidArgument, failedPrecondition } = GrpcStatus;
+    expect([...statuses.keys()].sort((a, b) => a - b)).toEqual([ok, invalidArgument, failedPrecondition]);
   },
   runsMs(20_000),
 );

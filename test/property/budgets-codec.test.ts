@@ -10,9 +10,9 @@ import { decodeHoldRequest, encodeReserved, encodeSettled, Found } from "../../s
 import { WireWriter } from "../../src/rls/wire-writer.ts";
 import { loadProto, loadRegistry } from "../../src/transport/load-proto.ts";
 import { readReserved, readSettled } from "../support/budgets.ts";
-import { fields, text, uint64 } from "../support/request-arbitrary.ts";
+import { holdFields, text } from "../support/request-arbitrary.ts";
 import { runs } from "../support/runs.ts";
-import { bytesField, varintField } from "../support/wire.ts";
+import { bytesField } from "../support/wire.ts";
 
 const registry = loadRegistry();
 const pooled = new LimitRequest();
@@ -25,18 +25,6 @@ interface ProtoHold {
   readonly amount: string;
   readonly used: string;
 }
-
-const entry = fields(
-  text.map((key) => bytesField(1, key)),
-  text.map((value) => bytesField(2, value)),
-).map((parts) => Buffer.concat(parts));
-
-const holdFields = fields(
-  text.map((domain) => bytesField(1, domain)),
-  entry.map((bytes) => bytesField(2, bytes)),
-  text.map((id) => bytesField(3, id)),
-  uint64.map((amount) => varintField(4, amount)),
-);
 
 function plainOf(message: Buffer, ask: HoldAsk) {
   decodeHoldRequest(message, ask, pooled);

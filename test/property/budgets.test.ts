@@ -3,6 +3,10 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { textOf } from "../../src/core/request.ts";
+import type { AskedCall } from "../../src/simulate/question.ts";
+import { readWrittenCall } from "../../src/simulate/sources/written-call.ts";
+import { DecisionLog } from "../../src/telemetry/decision-log.ts";
 import { SECOND_US } from "../contract/store-harness.ts";
 import { BudgetsRig, type ReservedReply } from "../support/budgets.ts";
 import { LimiterRig } from "../support/limiter-rig.ts";
@@ -149,5 +153,42 @@ test("what one way has reserved the other settles, and neither finds it twice", 
       expect(budgets.reserve({ ...asked, id: "r2", number: 1 }).code).toBe("OK");
     }),
     { numRuns: runs(100) },
+  );
+});
+
+test("the decision log writes them as entries that a simulation asks the same by", () => {
+  fc.assert(
+    fc.property(shape, fc.array(step, { minLength: 1, maxLength: 20 }), (rule, steps) => {
+      const [rig, other] = [new LimiterRig(rulesOf(rule)), new LimiterRig(rulesOf(rule))];
+      const lines: string[] = [];
+      const write = (line: string) => lines.push(line) > 0;
+      const log = new DecisionLog({ kind: "all", share: 1, linesPerSecond: 1e9, clock: rig.clock, write });
+      const budgets = new BudgetsRig(rig, log);
+      const got: unknown[] = [];
+      const replayed: unknown[] = [];
+      for (const { kind, id, number, afterUs } of steps) {
+        for (const { clock } of [rig, other]) clock.advanceUs(afterUs);
+        // Entries that the rule names mean nothing beside fields, and must not come first in the line.
+        const entries = {
+          ...{ tenant: "a", request_id: "mine", settle: "1" },
+          ...(rule.estimate === undefined ? {} : { max_tokens: "3" }),
+        };
+        const reply =
+          kind === "settle"
+            ? { code: "OK", ...budgets.settle({ entries, id, number }) }
+            : budgets.reserve({ entries, id, number });
+        got.push([reply.code, reply.remaining]);
+        const call = readWrittenCall(JSON.parse(lines.at(-1) ?? "") as Record<string, unknown>);
+        const { question } = call as { readonly question: AskedCall };
+        const descriptors = question.descriptors.map(({ entries: pairs, hits }) => ({
+          entries: Object.fromEntries(pairs.map(([key, value]) => [key, textOf(value)])),
+          ...(hits === undefined ? {} : { hits }),
+        }));
+        const { over, statuses } = other.ask(descriptors, question.hitsAddend);
+        replayed.push([over ? "OVER_LIMIT" : "OK", statuses[0]?.remaining]);
+      }
+      expect([lines.length, replayed]).toEqual([steps.length, got]);
+    }),
+    { numRuns: runs(60) },
   );
 });

@@ -12,6 +12,7 @@ import {
 import type { RequestError } from "../../src/core/errors.ts";
 import type { UnaryHandler } from "../../src/core/unary.ts";
 import { ReserveService, SettleService } from "../../src/rls/budgets.ts";
+import type { CallServiceOptions } from "../../src/rls/call-service.ts";
 import { BUDGETS_SERVICE, loadProto } from "../../src/transport/load-proto.ts";
 import type { LimiterRig } from "./limiter-rig.ts";
 
@@ -105,13 +106,14 @@ export class BudgetsRig {
   readonly settleHandler: UnaryHandler;
   readonly requestErrors: string[] = [];
 
-  constructor({ limiter }: LimiterRig) {
+  constructor({ limiter }: LimiterRig, decisions?: CallServiceOptions["decisions"]) {
     const options = {
       limiter,
       onInternalError: (error: unknown) => {
         throw error;
       },
       onRequestError: ({ code }: RequestError) => this.requestErrors.push(code),
+      decisions,
     };
     this.reserveHandler = new ReserveService(options);
     this.settleHandler = new SettleService(options);

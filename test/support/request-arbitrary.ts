@@ -39,7 +39,7 @@ export const text = fc.oneof(
   fc.string({ unit: "binary", maxLength: 20 }),
 );
 
-export const uint64 = fc.oneof(
+const uint64 = fc.oneof(
   fc.constantFrom(0n, 1n, 127n, 128n, 2n ** 32n - 1n, 2n ** 32n, 2n ** 53n, 2n ** 63n, 2n ** 64n - 1n),
   fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
 );
@@ -59,8 +59,7 @@ const unknownField = fc.oneof(
   fc.tuple(unknownNumber, flatUnknown).map(([field, inner]) => groupField(field, groupField(1, inner))),
 );
 
-/** Fields of a message in any order and number, among some that nobody knows. */
-export function fields(...known: fc.Arbitrary<Buffer>[]): fc.Arbitrary<Buffer[]> {
+function fields(...known: fc.Arbitrary<Buffer>[]): fc.Arbitrary<Buffer[]> {
   return fc.array(
     fc.oneof(...known.map((arbitrary) => ({ weight: 3, arbitrary })), { weight: 1, arbitrary: unknownField }),
     {
@@ -115,3 +114,11 @@ export const requestFields = request(descriptorWithoutRepeats);
 
 /** The same with embedded messages repeated too, which proto3 merges. */
 export const requestFieldsWithMerges = request(descriptorWithRepeats);
+
+/** Fields of a ReserveRequest or a SettleRequest. */
+export const holdFields: fc.Arbitrary<Buffer[]> = fields(
+  text.map((domain) => bytesField(1, domain)),
+  entry.map((bytes) => bytesField(2, bytes)),
+  text.map((id) => bytesField(3, id)),
+  uint64.map((amount) => varintField(4, amount)),
+);
