@@ -2,6 +2,7 @@
 // health knows it.
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { Client, credentials } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { BUDGETS_SERVICE, HEALTH_SERVICE } from "../../src/transport/load-proto.ts";
 import { type BudgetsCaller, callBudgets } from "../support/budgets.ts";
@@ -9,6 +10,7 @@ import { FaultProxy } from "../support/fault-proxy.ts";
 import { clientFor } from "../support/grpc-test-server.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { openClient, startTestApp, type TestApp } from "../support/test-app.ts";
+import { bytesField } from "../support/wire.ts";
 
 const RULES = `
 domain: edge
@@ -142,6 +144,24 @@ describe.each(TRANSPORTS)("on %s", (transport) => {
     );
     expect(await status).toEqual({ status: "SERVING" });
   });
+});
+
+test.each(TRANSPORTS)("is known to reflection on %s", async (transport) => {
+  const { app } = await serve({ GRPC_TRANSPORT: transport, GRPC_REFLECTION: "true" });
+  const client = new Client(`127.0.0.1:${app.grpcPort}`, credentials.createInsecure());
+  open.push(() => client.close());
+  const same = (bytes: Buffer) => bytes;
+  const path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+  const askedOf = (request: Buffer) =>
+    new Promise<string>((resolve, reject) => {
+      const stream = client.makeBidiStreamRequest(path, same, same);
+      stream.on("data", (bytes: Buffer) => resolve(bytes.toString("latin1")));
+      stream.on("error", reject);
+      stream.end(request);
+    });
+  const listed = await askedOf(bytesField(7, "*"));
+  expect(listed.split(BUDGETS_SERVICE).length - 1).toBe(1);
+  expect(await askedOf(bytesField(4, BUDGETS_SERVICE))).toContain(".headgate.v1.ReserveRequest");
 });
 
 describe.each(TRANSPORTS)("with Redis, on %s", (transport) => {
