@@ -4,10 +4,8 @@ import { HOLDS_IN_MEMORY_MAX, HOLDS_PER_BUCKET_MAX } from "../core/holds-full.ts
 import type { Limit } from "../core/limit.ts";
 import { DebtLows } from "./debt-lows.ts";
 
-/** Most settled holds that are remembered; beyond it the one settled first is forgotten before its time. */
-const SETTLED_MAX = 100_000;
-/** Settled holds whose time may have passed that are looked at when one comes. */
-const FORGOTTEN_PER_SETTLED = 2;
+/** Settled holds of one generation; there are two, and the older goes when the younger is full: before its time if it must. */
+const SETTLED_MAX = 50_000;
 
 const MICROS_PER_TOKEN = 1_000_000;
 
@@ -118,8 +116,13 @@ export class BucketHolds {
 /** The holds of all buckets of a store. */
 export class HoldBook {
   readonly #buckets = new Map<string, BucketHolds>();
-  /** When settled holds may be forgotten, by bucket and id, in the order they were settled. */
-  readonly #settled = new Map<string, number>();
+  /** When settled holds may be forgotten, by bucket and id: those of late, and those before. */
+  #settled = new Map<string, number>();
+  #settledBefore = new Map<string, number>();
+  /** When the first and the last of those of late may be forgotten, and when the last of those before. */
+  #firstForgottenUs = Number.POSITIVE_INFINITY;
+  #lastForgottenUs = 0;
+  #allBeforeForgottenUs = 0;
   #idle: IterableIterator<BucketHolds> | undefined;
   #live = 0;
 
@@ -169,18 +172,14 @@ export class HoldBook {
   /** Remembers until `forgetAtUs` that the hold was settled. */
   noteSettled(bucketKey: string, id: string, nowUs: number, forgetAtUs: number): void {
     if (id === "") return;
-    const name = nameOf(bucketKey, id);
-    this.#settled.delete(name);
-    this.#settled.set(name, forgetAtUs);
-    let looks = 0;
-    for (const [oldest, atUs] of this.#settled) {
-      if (this.#settled.size <= SETTLED_MAX && (atUs > nowUs || looks++ === FORGOTTEN_PER_SETTLED)) break;
-      this.#settled.delete(oldest);
-    }
+    if (nowUs >= Math.max(this.#firstForgottenUs, this.#allBeforeForgottenUs)) this.#turnSettled();
+    this.keepSettled(nameOf(bucketKey, id), forgetAtUs);
   }
 
   isSettled(bucketKey: string, id: string, nowUs: number): boolean {
-    return id !== "" && (this.#settled.get(nameOf(bucketKey, id)) ?? 0) > nowUs;
+    if (id === "") return false;
+    const name = nameOf(bucketKey, id);
+    return (this.#settled.get(name) ?? this.#settledBefore.get(name) ?? 0) > nowUs;
   }
 
   /** The buckets that have live holds now, as far as they still have some when their turn comes. */
@@ -193,10 +192,12 @@ export class HoldBook {
 
   /** Settled holds that are remembered, and until when; a name is what `keepSettled` of another book takes. */
   *settled(): Generator<[name: string, forgetAtUs: number], void, void> {
-    let left = this.#settled.size;
-    for (const one of this.#settled)
-      if (left-- > 0) yield one;
-      else return;
+    for (const settled of [this.#settledBefore, this.#settled]) {
+      let left = settled.size;
+      for (const one of settled)
+        if (left-- > 0) yield one;
+        else break;
+    }
   }
 
   /** Forgets the holds of the bucket. */
@@ -206,7 +207,19 @@ export class HoldBook {
   }
 
   keepSettled(name: string, forgetAtUs: number): void {
+    if (this.#settled.size >= SETTLED_MAX) this.#turnSettled();
+    this.#firstForgottenUs = Math.min(this.#firstForgottenUs, forgetAtUs);
+    this.#lastForgottenUs = Math.max(this.#lastForgottenUs, forgetAtUs);
     this.#settled.set(name, forgetAtUs);
+  }
+
+  // One by one they would leave holes that later looks have to pass.
+  #turnSettled(): void {
+    this.#settledBefore = this.#settled;
+    this.#allBeforeForgottenUs = this.#lastForgottenUs;
+    this.#settled = new Map();
+    this.#lastForgottenUs = 0;
+    this.#firstForgottenUs = Number.POSITIVE_INFINITY;
   }
 
   /** One bucket after another, so that the holds of those that nobody asks about end, too. Undefined if there are none. */

@@ -100,7 +100,7 @@ const RATE_KEYS = ["tokens_per_second", "rps"];
 export function withAddedWords(
   section: readonly MappingNode[],
   { limit, defaults }: AddedWords,
-  { isPostPaid, hasFailurePolicy }: { readonly isPostPaid: boolean; readonly hasFailurePolicy: boolean },
+  { takesNoSync, hasFailurePolicy }: { readonly takesNoSync: boolean; readonly hasFailurePolicy: boolean },
 ): MappingNode[] {
   const added = limit === undefined ? [] : [limit];
   const has = (keys: readonly string[]) => [...section, ...added].some((part) => hasKey(part, keys));
@@ -112,7 +112,7 @@ export function withAddedWords(
   const unfit = [
     "post_paid",
     ...(has(RATE_KEYS) ? ["algorithm"] : []),
-    ...(isPostPaid ? ["sync"] : []),
+    ...(takesNoSync ? ["sync"] : []),
     ...(hasFailurePolicy ? ["on_store_failure"] : []),
   ];
   return [without(defaults, unfit), ...added, ...own];

@@ -170,7 +170,7 @@ function readLimits(fields: Fields, added: AddedWords, log: ProblemLog): ReadLim
   const own = fields.given("post_paid") === undefined ? undefined : readSwitch(fields, "post_paid", log);
   const byDefault = defaultPostPaid(added.defaults, sections, added.limit);
   const beside = {
-    isPostPaid: own ?? byDefault === true,
+    takesNoSync: own ?? (byDefault === true || fields.given("hold") !== undefined),
     hasFailurePolicy: fields.given("on_store_failure") !== undefined,
   };
   const limits: LimitDraft[] = [];
