@@ -74,10 +74,9 @@ export class BucketHolds {
   }
 
   /** Adds a hold; one of a known id is kept as one that nobody can name. */
-  add(hold: Omit<Hold, "payment">): void {
-    const id = this.#byId.has(hold.id) ? "" : hold.id;
-    this.lows.hold(hold.cost * MICROS_PER_TOKEN);
-    this.keep({ ...hold, id, payment: this.lows.last });
+  add({ id, cost, paidAtUs, endsAtUs }: Omit<Hold, "payment">): void {
+    this.lows.hold(cost * MICROS_PER_TOKEN);
+    this.keep({ id: this.#byId.has(id) ? "" : id, cost, paidAtUs, endsAtUs, payment: this.lows.last });
   }
 
   /** Adds a hold that was live in another process before. */

@@ -4,7 +4,7 @@ import { StoreError } from "./errors.ts";
 
 /** Most live holds of one bucket. lua/holds.lua has the same number. */
 export const HOLDS_PER_BUCKET_MAX = 10_000;
-/** Most live holds in the memory of a process, some 220 bytes each (bench/store/holds.mjs). */
+/** Most live holds in the memory of a process, some 240 bytes each (bench/store/holds.mjs). */
 export const HOLDS_IN_MEMORY_MAX = 1_000_000;
 
 /** No hold can be opened. Nothing of the call was paid. */
