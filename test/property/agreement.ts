@@ -99,12 +99,17 @@ interface AgreementOptions {
   /** Makes what the keys of a replay begin with. */
   readonly namePrefix?: (replay: number) => string;
   readonly keepsHolds?: boolean;
+  /**
+   * False: a payment of a sliding log that was dated anew since, because time stepped back by more than ten seconds, is given
+   * back, where the TypeScript no longer finds it.
+   */
+  readonly losesRedatedLogs?: boolean;
 }
 
 /** Replays histories of all shapes on the store that `open` gives, which the caller opens before and closes after. */
 export function describeAgreement(
   open: () => StoreHarness,
-  { namePrefix = prefixOf, keepsHolds = true }: AgreementOptions = {},
+  { namePrefix = prefixOf, keepsHolds = true, losesRedatedLogs = true }: AgreementOptions = {},
 ): void {
   prefixOf = namePrefix;
   test("histories that failed once", async () => {
@@ -124,7 +129,8 @@ export function describeAgreement(
         await expectEqualReplays(open(), { algorithms: [algorithm], limitsMax: 4, takesMax: 3, givesBack: true });
       });
 
-      test("payments given back later, also after a step back in time", async () => {
+      const isEqual = losesRedatedLogs || algorithm !== Algorithm.slidingLog;
+      test.runIf(isEqual)("payments given back later, also after a step back in time", async () => {
         await expectEqualReplays(open(), {
           algorithms: [algorithm],
           limitsMax: 2,
