@@ -27,11 +27,16 @@ async function standing(): Promise<{ primary: string | undefined; replicas: numb
   return { primary, replicas: lists.filter((role) => role[0] === "slave" && role[1] === primary).length };
 }
 
+/** The one primary. For a moment after a change there may be none, or two. */
 async function primaryPod(): Promise<RedisPod> {
-  const { primary } = await standing();
-  const pod = pods.find(({ host }) => host === primary);
-  if (pod === undefined) throw new Error("there is no primary, or more than one");
-  return pod;
+  let primary: string | undefined;
+  await expect
+    .poll(async () => {
+      ({ primary } = await standing());
+      return primary;
+    }, WITHIN)
+    .toBeDefined();
+  return pods.find(({ host }) => host === primary) as RedisPod;
 }
 
 /** Counts once more in a bucket, in Redis, as soon as that can be done; resolves to the count. */
