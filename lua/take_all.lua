@@ -11,8 +11,9 @@
 --          5  holds of takes and receipts, as holds.lua says; absent if there are none
 -- reply    string of doubles: time, damaged buckets, then per group its verdict, unless that is VERDICT_TOO_LATE or
 --          VERDICT_HOLDS_FULL (nothing was paid) or VERDICT_NO_COUNT (a counter's key holds no count) followed per take by:
---          outcome (plus 4 if paid), remaining, wait and reset in microseconds, time of payment (of a counter: the count, of a
---          settlement: what was held), capped hits
+--          outcome (plus 4 if paid, plus 8 if a hold was opened), remaining, wait and reset in microseconds, time of payment (of
+--          a counter: the count, of a settlement: what was held, of a peek at holds: how many there are), capped hits; and last
+--          per bucket of which holds have ended: its key's place, how many
 -- state    as each algorithm's file says; damaged state (a wrong type, nonsense) is deleted and counts as none
 -- lifetime set with every write, by the algorithm's reset time; a minute more if the time is given (`read_clock`)
 -- All reads come before the first write, so that no fault of one key leaves another half written. A refusal writes nothing,
@@ -91,7 +92,7 @@ end
 local out = {}
 local size_of_out = 2
 -- What the current group found, by take, counted from 1.
-local taken, outcome, wait, paid_at, capped, held = {}, {}, {}, {}, {}, {}
+local taken, outcome, wait, paid_at, capped, held, opened = {}, {}, {}, {}, {}, {}, {}
 local counted = { outcome = outcome, count = {}, is_charged = {} }
 -- Takes of the group that are paid for now, but undone if their descriptor or the group is over.
 local tentative = {}
@@ -205,7 +206,11 @@ local function open_holds(first, size)
   for take = 1, size do
     local at = first + take * 6 - 6
     local ref = groups[at + 4] == MODE_PAY and paid_at[take] > 0 and holds.at(at)
-    if ref then holds.add(ref, groups[at + 5], paid_at[take], now_us) end
+    if ref then
+      local added = #ref.book.added
+      holds.add(ref, groups[at + 5], paid_at[take], now_us)
+      opened[take] = #ref.book.added > added
+    end
   end
 end
 
@@ -230,13 +235,17 @@ end
 local function answer_take(take, limit, at)
   local state = taken[take]
   local is_settled = held[take] ~= nil
-  out[at + 1] = outcome[take] + ((paid_at[take] > 0 or is_settled) and 4 or 0)
+  out[at + 1] = outcome[take] + ((paid_at[take] > 0 or is_settled) and 4 or 0) + (opened[take] and 8 or 0)
   out[at + 2] = limit.algorithm.remaining(state, limit, now_us)
   out[at + 3] = wait[take]
   out[at + 4] = conclude(state, limit)
   out[at + 5] = is_settled and held[take] or paid_at[take]
   out[at + 6] = capped[take]
-  held[take] = nil
+  held[take], opened[take] = nil, nil
+end
+
+local function live_count(book)
+  return book.stored - book.ended - book.removed_count + #book.added
 end
 
 local function answer_verdict(verdict)
@@ -252,6 +261,9 @@ local function answer(verdict, first, size)
       answer_counter(take, limit, size_of_out)
     else
       answer_take(take, limit, size_of_out)
+      local first_of_take = first + take * 6 - 6
+      local ref = holds and groups[first_of_take + 4] == MODE_PEEK and holds.at(first_of_take)
+      if ref then out[size_of_out + 5] = live_count(ref.book) end
     end
     size_of_out = size_of_out + 6
   end
@@ -326,6 +338,10 @@ while at <= #groups do at = settle(at) end
 
 for key_index = 1, #KEYS do
   local state, book = states[key_index], holds and holds.of_bucket(key_index)
+  if book and book.ended > 0 then
+    out[size_of_out + 1], out[size_of_out + 2] = key_index, book.ended
+    size_of_out = size_of_out + 2
+  end
   if state and not (book and book.is_count) then
     if state.limit.is_log then
       write_log(state)

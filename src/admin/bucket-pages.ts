@@ -94,8 +94,9 @@ function identityView({ descriptor, limit, bucketKey }: BucketReport): BucketVie
   };
 }
 
-function snapshotView({ remaining, waitSeconds, resetSeconds }: BucketSnapshot): object {
-  return { remaining, wait_seconds: waitSeconds, reset_seconds: resetSeconds };
+function snapshotView({ remaining, waitSeconds, resetSeconds, liveHolds }: BucketSnapshot): object {
+  const holds = liveHolds === undefined ? {} : { live_holds: liveHolds };
+  return { remaining, wait_seconds: waitSeconds, reset_seconds: resetSeconds, ...holds };
 }
 
 function auditView({ rule, bucket, bucket_base64: base64, remaining, before, after }: BucketView): object {

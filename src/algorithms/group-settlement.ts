@@ -79,7 +79,10 @@ export class JointSettlement implements GroupSettlement {
     const refused = this.#judge(group, nowUs);
     if (refused) this.#undo(group, 0, group.size);
     this.#refund(group, nowUs);
-    if (group.takesWithHolds > 0) this.#openHolds(group, nowUs);
+    if (group.takesWithHolds > 0) {
+      this.#openHolds(group, nowUs);
+      this.#countHolds(group);
+    }
     this.#report(group, nowUs);
     this.#save(nowUs);
     if (group.takesWithHolds > 0) this.#expireNext(nowUs);
@@ -125,7 +128,17 @@ export class JointSettlement implements GroupSettlement {
   #openHolds(group: TakeGroup, nowUs: number): void {
     for (let i = 0; i < group.size; i++) {
       const take = takeAt(group, i);
-      if (take.paid && take.mode === Mode.pay && take.limit.holdSeconds > 0) openHold(take, this.#access.holds, nowUs);
+      if (take.mode !== Mode.pay || take.limit.holdSeconds === 0) continue;
+      take.counted = take.paid && openHold(take, this.#access.holds, nowUs) ? 1 : 0;
+    }
+  }
+
+  /** Tells peeks how many holds their buckets have. */
+  #countHolds(group: TakeGroup): void {
+    for (let i = 0; i < group.size; i++) {
+      const take = takeAt(group, i);
+      if (take.mode !== Mode.peek || take.limit.holdSeconds === 0) continue;
+      take.counted = this.#access.holds.of(take.bucketKey)?.size ?? 0;
     }
   }
 

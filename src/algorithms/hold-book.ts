@@ -2,6 +2,7 @@
 
 import { HOLDS_IN_MEMORY_MAX, HOLDS_PER_BUCKET_MAX } from "../core/holds-full.ts";
 import type { Limit } from "../core/limit.ts";
+import type { LimitStats } from "../core/limit-stats.ts";
 import { DebtLows } from "./debt-lows.ts";
 
 /** Settled holds of one generation; there are two, and the older goes when the younger is full: before its time if it must. */
@@ -26,6 +27,8 @@ export class BucketHolds {
   readonly bucketKey: string;
   /** The limit that opened the last one. */
   limit: Limit;
+  /** Where they are counted. */
+  stats: LimitStats;
   /** Of a token bucket. */
   readonly lows = new DebtLows();
   readonly #byId = new Map<string, Hold>();
@@ -37,6 +40,7 @@ export class BucketHolds {
   constructor(bucketKey: string, limit: Limit) {
     this.bucketKey = bucketKey;
     this.limit = limit;
+    this.stats = limit.stats;
   }
 
   get size(): number {
@@ -56,6 +60,14 @@ export class BucketHolds {
       if (hold.id === "" && hold.paidAtUs === paidAtUs) return hold;
     }
     return undefined;
+  }
+
+  /** Has them counted there: by the rule, and where it counts by value by that. */
+  countIn(stats: LimitStats): void {
+    if (stats === this.stats) return;
+    this.stats.holdsLive -= this.#live;
+    stats.holdsLive += this.#live;
+    this.stats = stats;
   }
 
   /** All live ones, those that end soonest first. */
@@ -83,6 +95,7 @@ export class BucketHolds {
   keep(kept: Hold): void {
     if (kept.id !== "") this.#byId.set(kept.id, kept);
     this.#live++;
+    this.stats.holdsLive++;
     let at = this.#inOrder.length;
     // Time may have stepped back, or the rule's ttl have been edited.
     while (at > this.#first && (this.#inOrder[at - 1] as Hold).endsAtUs > kept.endsAtUs) at--;
@@ -93,6 +106,7 @@ export class BucketHolds {
   /** Removes a hold that `find` or `first` has returned. */
   remove(hold: Hold): void {
     this.#live--;
+    this.stats.holdsLive--;
     this.lows.release(hold.cost * MICROS_PER_TOKEN);
     if (hold.id !== "") this.#byId.delete(hold.id);
     if (this.#inOrder[this.#first] === hold) this.#dropFirst();
@@ -139,8 +153,11 @@ export class HoldBook {
     return this.#live < HOLDS_IN_MEMORY_MAX && (this.of(bucketKey)?.size ?? 0) < HOLDS_PER_BUCKET_MAX;
   }
 
-  add(bucketKey: string, limit: Limit, hold: Omit<Hold, "payment">): void {
-    this.#bucketOf(bucketKey, limit).add(hold);
+  /** Adds a hold of a bucket, which is counted in `stats` from now on. */
+  add(bucketKey: string, limit: Limit, stats: LimitStats, hold: Omit<Hold, "payment">): void {
+    const bucket = this.#bucketOf(bucketKey, limit);
+    bucket.countIn(stats);
+    bucket.add(hold);
     this.#live++;
   }
 
@@ -201,7 +218,10 @@ export class HoldBook {
 
   /** Forgets the holds of the bucket. */
   drop(bucketKey: string): void {
-    this.#live -= this.of(bucketKey)?.size ?? 0;
+    const bucket = this.of(bucketKey);
+    if (bucket === undefined) return;
+    this.#live -= bucket.size;
+    bucket.stats.holdsLive -= bucket.size;
     this.#buckets.delete(bucketKey);
   }
 

@@ -42,6 +42,7 @@ function expireHolds(bucket: WorkingBucket, limit: Limit, holds: BucketHolds, bo
     giveBackHeld(bucket, limit, holds, hold, hold.cost, atUs);
     book.remove(holds, hold);
   }
+  holds.stats.holdsExpired += count;
   return count > 0;
 }
 
@@ -96,12 +97,15 @@ export function closeHold(bucket: WorkingBucket, take: Take, cost: number, book:
   if (wasFinal) giveBackCost(bucket, limit, cost, paidAtUs, nowUs);
 }
 
-/** Opens a hold for what the take has paid. A payment under a known id is final, but on what counts holds. */
-export function openHold({ bucketKey, holdId, limit, cost, paidAtUs }: Take, book: HoldBook, nowUs: number): void {
+/** Opens a hold for what the take has paid; true if it did. A payment under a known id is final, but on what counts holds. */
+export function openHold(take: Take, book: HoldBook, nowUs: number): boolean {
+  const { bucketKey, holdId, limit, cost, paidAtUs } = take;
   const isKnown = book.of(bucketKey)?.find(holdId) !== undefined || book.isSettled(bucketKey, holdId, nowUs);
-  if (!limit.isConcurrent && (isKnown || holdId === "")) return;
+  if (!limit.isConcurrent && (isKnown || holdId === "")) return false;
   const id = isKnown ? "" : holdId;
-  book.add(bucketKey, limit, { id, cost, paidAtUs, endsAtUs: nowUs + limit.holdSeconds * MICROS_PER_SECOND });
+  const endsAtUs = nowUs + limit.holdSeconds * MICROS_PER_SECOND;
+  book.add(bucketKey, limit, take.stats, { id, cost, paidAtUs, endsAtUs });
+  return true;
 }
 
 /**
@@ -121,6 +125,7 @@ export function settleHold(bucket: WorkingBucket, take: Take, book: HoldBook, no
     notePayment(bucket, limit, book, nowUs);
     return postPayCost(bucket, limit, take.cost, nowUs);
   }
+  holds.countIn(take.stats);
   take.counted = hold.cost;
   const used = limit.isConcurrent ? 0 : take.cost;
   if (used < hold.cost) giveBackHeld(bucket, limit, holds, hold, hold.cost - used, nowUs);

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { visible } from "../core/visible.ts";
 import { askAdmin } from "./admin-call.ts";
 import { type ByteEntry, collect, parseByteDescriptor } from "./arguments.ts";
-import { paint, type Terminal } from "./terminal.ts";
+import { count, paint, type Terminal } from "./terminal.ts";
 
 interface BucketFlags {
   readonly domain: string;
@@ -74,6 +74,7 @@ interface ShownSnapshot {
   readonly remaining: number;
   readonly wait_seconds: number;
   readonly reset_seconds: number;
+  readonly live_holds?: number;
 }
 
 interface ShownBucket extends ShownSnapshot {
@@ -137,9 +138,15 @@ function isText(bytes: Buffer): boolean {
   return Buffer.from(bytes.toString()).equals(bytes);
 }
 
-function snapshotText({ remaining, wait_seconds: wait, reset_seconds: reset }: ShownSnapshot): string {
+function snapshotText({
+  remaining,
+  wait_seconds: wait,
+  reset_seconds: reset,
+  live_holds: held,
+}: ShownSnapshot): string {
   const waiting = wait > 0 ? `, passes again in ${wait} s` : "";
-  return `${remaining}${waiting}, ${reset > 0 ? `as new in ${reset} s` : "as new"}`;
+  const holds = held === undefined ? "" : `, ${count(held, "live hold")}`;
+  return `${remaining}${waiting}, ${reset > 0 ? `as new in ${reset} s` : "as new"}${holds}`;
 }
 
 // Enough to tell an answer from what something else on that port says.

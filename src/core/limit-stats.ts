@@ -1,7 +1,7 @@
 // Counters of one rule under the reference service's meanings. Plain numbers, because they move on every call;
 // telemetry reads them when it is scraped.
 
-/** What one limit has decided so far. Counters are in hits unless they say otherwise, and only grow. */
+/** What one limit has decided so far. Counters are in hits unless they say otherwise, and all but `holdsLive` only grow. */
 export class LimitStats {
   totalHits = 0;
   withinLimit = 0;
@@ -11,6 +11,12 @@ export class LimitStats {
   shadowMode = 0;
   /** Peeks answered, in calls. A rule that is peeked at and then refuses large hits is probably reported to after the fact. */
   peeks = 0;
+  /** Holds that payments have opened. */
+  holdsOpened = 0;
+  /** Holds that this process keeps in memory and nobody has settled yet; those that have ended until somebody notices. */
+  holdsLive = 0;
+  /** Holds that ended unsettled, and that a call has noticed. */
+  holdsExpired = 0;
   /** Settlements of live holds. */
   settlements = 0;
   /** What was held and not used, and what was used and not held. */
@@ -23,7 +29,7 @@ export class LimitStats {
 
   /** True if anything was asked of the limit that metrics tell. A settlement may come to another process than its payment. */
   get hasMoved(): boolean {
-    return this.totalHits > 0 || this.settlements > 0 || this.settledLate > 0;
+    return this.totalHits > 0 || this.settlements > 0 || this.settledLate > 0 || this.holdsExpired > 0;
   }
 }
 

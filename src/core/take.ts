@@ -85,7 +85,10 @@ export class Take extends Keyed {
   paidAtUs = 0;
   /** Post-paid hits that exceeded what the state can hold (`debtMax`, or AMOUNT_MAX in a window) and were not recorded. */
   cappedHits = 0;
-  /** Mode.charge: the count after this take; exact below 2^53. Mode.settle: what was held, or a HoldFound. */
+  /**
+   * Mode.charge: the count after this take; exact below 2^53. Mode.settle: what was held, or a HoldFound. Where the limit has
+   * holds, Mode.pay: 1 if the payment opened one, else 0; Mode.peek: live holds of the bucket.
+   */
   counted = 0;
 
   constructor(limit: Limit, keys: KeyBytes) {

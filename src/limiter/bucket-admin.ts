@@ -35,6 +35,8 @@ export interface BucketSnapshot {
   readonly waitSeconds: number;
   /** Until the bucket is as new; 0 if it is. */
   readonly resetSeconds: number;
+  /** Payments that wait for their settlement; undefined where the limit has no holds, and after a reset, which ends none. */
+  readonly liveHolds?: number;
 }
 
 /** One bucket that the descriptors meet. */
@@ -180,7 +182,12 @@ function snapshotOf(take: Take): BucketSnapshot {
     return { remaining, waitSeconds: remaining > 0 ? 0 : windowSecondsLeft, resetSeconds };
   }
   const secondsOf = (us: number) => divideUp(us, MICROS_PER_SECOND);
-  return { remaining, waitSeconds: secondsOf(take.waitUs), resetSeconds: secondsOf(take.resetUs) };
+  return {
+    remaining,
+    waitSeconds: secondsOf(take.waitUs),
+    resetSeconds: secondsOf(take.resetUs),
+    ...(limit.holdSeconds > 0 && take.mode === Mode.peek ? { liveHolds: take.counted } : {}),
+  };
 }
 
 function fillRequest(request: LimitRequest, { domain, descriptors, globalLimit }: AskedBuckets): void {

@@ -19,6 +19,7 @@ export function countHits(call: LimitCall): void {
 
 /** Counts what became of the hits. `nearLimitRatio`: a limit used above this share of its amount is near. */
 export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
+  if (call.group.takesWithHolds > 0) countOpened(call, 1);
   for (let i = 0; i < call.group.size; i++) {
     const take = call.group.takes[i] as Take;
     if (take.mode === Mode.peek || take.mode === Mode.refund) continue;
@@ -32,6 +33,14 @@ export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
       countCounterHits(take, call.rules[take.descriptor]?.kind === Kind.shadow, nearLimitRatio);
     else if (isOver(take) || isJudgedOver(call, i)) countOver(take, call.group.source);
     else countRoom(take, nearLimitRatio);
+  }
+}
+
+/** Counts the holds that the call has opened; -1 for `by` counts them no more, as if it had not. */
+export function countOpened({ group }: LimitCall, by: 1 | -1): void {
+  for (let i = 0; i < group.size; i++) {
+    const { limit, mode, paid, counted, stats } = group.takes[i] as Take;
+    if (limit.holdSeconds > 0 && mode === Mode.pay && paid && counted > 0) stats.holdsOpened += by;
   }
 }
 

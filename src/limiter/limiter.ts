@@ -9,7 +9,7 @@ import type { DomainRules, RuleSet } from "../rules/rule-set.ts";
 import type { Store } from "../stores/store.ts";
 import type { LimitCall } from "./call.ts";
 import { allowAll, combine, governAsReference, wouldRefuse } from "./combine.ts";
-import { countHits, countOutcomes, looksLikeLateReport } from "./count-hits.ts";
+import { countHits, countOpened, countOutcomes, looksLikeLateReport } from "./count-hits.ts";
 import { FailurePolicy } from "./failure-policy.ts";
 import { type FillOptions, TakeFiller } from "./fill.ts";
 import type { LocalCache } from "./local-cache.ts";
@@ -107,10 +107,12 @@ export class Limiter {
 
   /**
    * Gives back what a concluded call was paid to pass, for nobody heard of it: the caller who would settle its holds has gone.
-   * What was reported or settled stands.
+   * What was reported or settled stands. To be called in the turn of its conclusion, before anybody reads the counters.
    */
   giveBackUnheard(call: LimitCall): void {
-    if (call.failure === undefined) this.#policy.giveBack(call.group);
+    if (call.failure !== undefined) return;
+    countOpened(call, -1);
+    this.#policy.giveBack(call.group);
   }
 
   #conclude(call: LimitCall): void {

@@ -24,7 +24,9 @@ interface CountSources {
 /** Entries of rules told of at once; the others come next time. A rule's text is some hundreds of bytes for each counter. */
 export const TOLD_RULES_MAX = 500;
 
-const FIELDS = Object.keys(RULE_METRICS) as (keyof typeof RULE_METRICS)[];
+const FIELDS = (Object.keys(RULE_METRICS) as (keyof typeof RULE_METRICS)[]).filter(
+  (field) => RULE_METRICS[field].kind === "counter",
+);
 
 export class ChangedCounts {
   readonly #sources: CountSources;

@@ -19,7 +19,7 @@ const RULE_LABELS = ["domain", "key1", "key2", "rule", "limit"] as const;
 
 const METHOD = ["grpc_method"] as const;
 
-/** Counters per rule, in hits; the key is the field of LimitStats. */
+/** Numbers per rule, in hits where they don't count holds; the key is the field of LimitStats. */
 export const RULE_METRICS = {
   totalHits: counter("ratelimit_service_rate_limit_total_hits", "Hits asked for on the rule.", RULE_LABELS),
   overLimit: counter(
@@ -43,6 +43,21 @@ export const RULE_METRICS = {
     "Hits refused from what this process remembers of refusals, without the store.",
     RULE_LABELS,
   ),
+  holdsOpened: counter(
+    "headgate_hold_opened_total",
+    "Holds that payments on the rule have opened, of calls that heard of it.",
+    RULE_LABELS,
+  ),
+  holdsLive: gauge(
+    "headgate_hold_live",
+    "Holds of the rule that wait for their settlement; those that have ended until a call notices. With the memory store only.",
+    RULE_LABELS,
+  ),
+  holdsExpired: counter(
+    "headgate_hold_expired_total",
+    "Holds that ended unsettled and were given back, as far as a later call on their bucket has noticed.",
+    RULE_LABELS,
+  ),
   settlements: counter("headgate_hold_settlements_total", "Holds of the rule that were settled in time.", RULE_LABELS),
   heldUnused: counter("headgate_hold_unused_hits_total", "Hits that were held and not used.", RULE_LABELS),
   usedUnheld: counter(
@@ -64,6 +79,8 @@ export const RULE_METRICS = {
 
 /** Those of them that only rules with holds have: their series begin when they move. */
 export const HOLD_FIELDS: ReadonlySet<string> = new Set<keyof typeof RULE_METRICS>([
+  "holdsOpened",
+  "holdsExpired",
   "settlements",
   "heldUnused",
   "usedUnheld",

@@ -6,10 +6,10 @@ import { ON_STORE_FAILURE_NAMES } from "../core/limit.ts";
 import { ADMIN_ACTIONS, ADMIN_OUTCOMES, type AdminCounts } from "./admin-counts.ts";
 import { joinInPieces } from "./join-in-pieces.ts";
 import { LATENCY_BOUNDS_US, type LatencyHistogram } from "./latency-histogram.ts";
-import { HOLD_FIELDS, METRICS, type MetricRow, RULE_METRICS } from "./metrics.ts";
+import { METRICS, type MetricRow } from "./metrics.ts";
 import { BREAKER_STATES, type CallCounts, SOURCE_NAMES, type StoreCounts } from "./observers.ts";
+import { ruleLines } from "./rule-lines.ts";
 import type { SeriesSource } from "./series-book.ts";
-import type { StatsEntry } from "./stats-book.ts";
 
 /** The rule set in force, as metrics show it. */
 interface RulesGauge {
@@ -115,10 +115,12 @@ const METHOD = { grpc_method: "ShouldRateLimit" };
 export class PrometheusExporter {
   readonly #registry = new Registry();
   readonly #series: SeriesSource;
+  readonly #keepsBuckets: () => boolean;
 
   /** `withProcess` adds the metrics of Node.js and the process (on by default; they keep a probe of the event loop running). */
   constructor(sources: MetricSources, withProcess = true) {
     this.#series = sources.series;
+    this.#keepsBuckets = () => sources.buckets() !== undefined;
     if (withProcess) collectDefaultMetrics({ register: this.#registry });
     registerCalls(this.#registry, sources);
     registerLane(this.#registry, sources);
@@ -145,21 +147,7 @@ export class PrometheusExporter {
     yield await this.fixedText();
     // Looked up once: most of many rules may have no series, and looking for them yields nothing to take turns by.
     const entries = [...this.#series.entries()];
-    for (const [field, row] of Object.entries(RULE_METRICS)) {
-      yield* joinInPieces(ruleMetricLines(row, entries, field as keyof typeof RULE_METRICS));
-    }
-  }
-}
-
-function* ruleMetricLines(
-  row: MetricRow,
-  entries: Iterable<StatsEntry>,
-  field: keyof typeof RULE_METRICS,
-): Generator<string> {
-  yield `\n# HELP ${row.name} ${row.help}\n# TYPE ${row.name} ${row.kind}\n`;
-  const skipsZeros = HOLD_FIELDS.has(field);
-  for (const { labels, stats } of entries) {
-    if (!skipsZeros || stats[field] > 0) yield `${row.name}{${labels}} ${stats[field]}\n`;
+    for (const lines of ruleLines(entries, this.#keepsBuckets())) yield* joinInPieces(lines);
   }
 }
 

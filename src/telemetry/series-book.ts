@@ -56,6 +56,8 @@ export class SeriesBook implements SeriesSource {
         others.delete(stats);
         add(dropped, stats);
       }
+      // What lives goes with its rule: nobody would count it down.
+      dropped.holdsLive = 0;
       if (own.size + others.size === 0) this.#domains.delete(domain);
     }
   }

@@ -44,6 +44,13 @@ const RULE_COUNTERS = [
   ["overLimitWithLocalCache", "over_limit_with_local_cache"],
   ["withinLimit", "within_limit"],
   ["shadowMode", "shadow_mode"],
+  ["holdsOpened", "hold_opened"],
+  ["holdsExpired", "hold_expired"],
+  ["settlements", "hold_settlements"],
+  ["heldUnused", "hold_unused_hits"],
+  ["usedUnheld", "hold_exceeded_hits"],
+  ["settledLate", "hold_late_settlements"],
+  ["settledAgain", "hold_repeated_settlements"],
 ] as const;
 /** A packet of an Ethernet network; hot-shots puts as many counters into one as fit. */
 const BUFFER_BYTES = 1_400;

@@ -111,6 +111,20 @@ describe("a bucket", () => {
     expect(await peek({ value_base64: "eP8=" })).toMatchObject({ buckets: [{ remaining: 3 }, { remaining: 5 }] });
   });
 
+  test("with holds tells how many of them are live, in JSON and at the terminal", async () => {
+    app = await startTestApp(
+      "domain: edge\ndescriptors: [{ key: job, hold: { id: request_id, ttl: 1h }, concurrent: 5 }]\n",
+    );
+    for (const id of ["r1", "r2"]) await app.hit({ job: "a", request_id: id });
+    const { text } = await post("/buckets/peek", {
+      domain: "edge",
+      descriptors: [{ entries: [{ key: "job", value: "a" }] }],
+    });
+    expect(JSON.parse(text)).toMatchObject({ buckets: [{ remaining: 3, live_holds: 2 }] });
+    const { out } = await runProgram(["buckets", "peek", "-d", "edge", "-s", `127.0.0.1:${app.httpPort}`, "job=a"]);
+    expect(out).toMatch(/left {4}3, .*, 2 live holds\n/);
+  });
+
   test("of the global limit is meant only when it is asked for by name", async () => {
     await start();
     await use();

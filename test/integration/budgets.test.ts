@@ -113,6 +113,9 @@ describe.each(TRANSPORTS)("on %s", (transport) => {
     await sleep(100); // so that the service has heard of it: nothing tells
     redis.resume();
     await expect.poll(() => left(app)).toBe(93);
+    // Nobody heard of the second.
+    const metrics = await (await app.http("/metrics")).text();
+    expect(metrics).toMatch(/^headgate_hold_opened_total\{.*limit="tokens"\} 1$/m);
   });
 
   test("fails calls that no hold can come of", async () => {

@@ -103,6 +103,29 @@ describe("statsd", () => {
     socket.close();
   });
 
+  test("gets what became of holds", async () => {
+    const { socket, sums, env } = await listenForStats();
+    const rules = `domain: edge
+descriptors:
+  - { key: t, hold: { id: id, ttl: 1h }, rate_limit: { requests_per_unit: 99, unit: day, algorithm: fixed_window } }
+`;
+    const app = await startTestApp(rules, { ...env, STATS_FLUSH_INTERVAL: "20ms" });
+    for (const id of ["a", "b", "c"]) await app.hit({ t: "x", id });
+    for (const id of ["a", "a", "d"]) await app.hit({ t: "x", id, settle: "" });
+    await app.stop();
+    const got = () =>
+      [...sums.values].flatMap(([name, value]) => (name.includes(".t.hold_") ? [[name.split(".").at(-1), value]] : []));
+    await expect
+      .poll(() => Object.fromEntries(got()))
+      .toEqual({
+        hold_opened: 3,
+        hold_settlements: 1,
+        hold_late_settlements: 1,
+        hold_repeated_settlements: 1,
+      });
+    socket.close();
+  });
+
   test("gets each hit once, over UDP, though values are longer than a packet may be", async () => {
     const { socket, sums, env } = await listenForStats();
     const rules =

@@ -77,6 +77,19 @@ test("series are those that were hit, bounded per domain, and stay; all that a d
   );
 });
 
+test("live holds of a rule go with it, and are in the sum of further rules while it is there", () => {
+  const book = new LimitStatsBook(200);
+  const series = new SeriesBook(book, 1);
+  for (const key of ["a", "b"]) Object.assign(book.statsOf("edge", [key], ""), { totalHits: 1, holdsLive: 4 });
+  expect([...series.entries()].map(({ stats }) => stats.holdsLive)).toEqual([4, 4]);
+  book.retainOnly(new Set([book.statsOf("edge", ["a"], "")]));
+  series.forgetDropped();
+  expect([...series.entries()].map(({ stats }) => [stats.totalHits, stats.holdsLive])).toEqual([
+    [1, 4],
+    [1, 0],
+  ]);
+});
+
 test("sums hold every field, in every step exact", () => {
   const book = new LimitStatsBook(200);
   const series = new SeriesBook(book, 1);

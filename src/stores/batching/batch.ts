@@ -3,6 +3,7 @@
 // written, and how much it may hold, is the store's business.
 
 import type { Limit } from "../../core/limit.ts";
+import type { LimitStats } from "../../core/limit-stats.ts";
 import type { TakeGroup } from "../../core/take.ts";
 import type { SettleListener } from "../store.ts";
 import type { Receipt } from "./receipts.ts";
@@ -35,6 +36,8 @@ export interface BatchedHold {
   readonly bucketKey: string;
   readonly limit: Limit;
   readonly holdId: string;
+  /** Where the take is counted. */
+  readonly stats: LimitStats;
 }
 
 /** What was taken from one bucket, as the batch remembers it. */
@@ -97,8 +100,8 @@ export abstract class Batch {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i];
       if (take === undefined) continue;
-      const { bucketKey, limit, holdId } = take;
-      if (limit.holdSeconds > 0) this.holds.push({ at: this.numbers.length, bucketKey, limit, holdId });
+      const { bucketKey, limit, holdId, stats } = take;
+      if (limit.holdSeconds > 0) this.holds.push({ at: this.numbers.length, bucketKey, limit, holdId, stats });
       this.numbers.push(
         this.placeOfKey(bucketKey),
         this.placeOfLimit(limit),
@@ -131,6 +134,19 @@ export abstract class Batch {
     if (bucketKey === undefined || limit === undefined) return undefined;
     const holdId = limit.holdSeconds === 0 ? "" : (this.holds.find((hold) => hold.at === at)?.holdId ?? "");
     return { bucketKey, limit, mode: this.numbers[at + 4] ?? 0, cost: this.numbers[at + 5] ?? 0, holdId };
+  }
+
+  /** True if a reply may tell of holds that have ended. */
+  get asksOfHolds(): boolean {
+    return this.holds.length > 0 || this.receipts.some(({ limit }) => limit.holdSeconds > 0);
+  }
+
+  /** Counts holds that have ended, of the bucket whose key is at that place. */
+  countEnded(place: number, count: number): void {
+    const key = this.keyAt(place);
+    const take = this.holds.find(({ bucketKey }) => bucketKey === key);
+    const stats = take?.stats ?? this.receipts.find(({ bucketKey }) => bucketKey === key)?.limit.stats;
+    if (stats !== undefined) stats.holdsExpired += count;
   }
 
   /** The key at that place, counted from 1. */

@@ -1,6 +1,7 @@
 // Reads what a shared store replies to a batch: whole numbers only, in the order of the call's groups and takes. First the
 // server's time and how many buckets were damaged; then for each group its verdict and, if that is allowed or refused, six
-// numbers for each take: outcome (and whether it was paid), remaining, wait, reset, time of payment or count, capped hits.
+// numbers for each take: outcome (and whether it was paid, and opened a hold), remaining, wait, reset, time of payment or count,
+// capped hits; and last, for each bucket of which holds have ended, the place of its key and how many.
 
 import { Mode, type Outcome, type TakeGroup, type Verdict } from "../../core/take.ts";
 import type { Batch, BatchedGroup } from "./batch.ts";
@@ -9,6 +10,8 @@ export const REPLY_HEAD_NUMBERS = 2;
 const TAKE_NUMBERS = 6;
 /** Added to a take's outcome if it was paid. */
 export const PAID = 4;
+/** Added to that if the payment opened a hold. */
+const OPENED = 8;
 
 /** The verdict of a group that came after its latest time of payment; nothing follows it. Verdict.failed's number. */
 export const TOO_LATE = 3;
@@ -23,6 +26,8 @@ export const HOLDS_FULL = 6;
 
 /** Numbers of a group that is HELD. */
 export const HELD_NUMBERS = 3;
+/** Numbers of a bucket of which holds have ended. */
+const ENDED_NUMBERS = 2;
 
 /**
  * Whether `reply` is one to a call with these groups, the first of which begins at `start`. What passes can be read
@@ -42,7 +47,8 @@ export function isReplyTo(
     else if (verdict === HELD) at += HELD_NUMBERS - 1;
     else if (verdict !== TOO_LATE && verdict !== NO_COUNT && verdict !== HOLDS_FULL) return false;
   }
-  if (reply.length !== at) return false;
+  const rest = reply.length - at;
+  if (rest !== 0 && (rest < 0 || rest % ENDED_NUMBERS !== 0 || !batch.asksOfHolds)) return false;
   return reply.every((number) => typeof number === "number");
 }
 
@@ -95,7 +101,20 @@ export class ReplyReader {
       take.cappedHits = reply[at + 5] ?? 0;
       at += TAKE_NUMBERS;
     }
+    if (group.takesWithHolds > 0) this.#writeHolds(group, batched);
     this.skip(batched);
+  }
+
+  #writeHolds(group: TakeGroup, batched: BatchedGroup): void {
+    for (let i = 0; i < batched.size; i++) {
+      const take = group.takes[i];
+      if (take === undefined || take.limit.holdSeconds === 0) continue;
+      const at = this.#at + 1 + i * TAKE_NUMBERS;
+      if (take.mode === Mode.pay) take.counted = (this.#reply[at] ?? 0) >= OPENED ? 1 : 0;
+      if (take.mode !== Mode.peek) continue;
+      take.counted = this.#reply[at + 4] ?? 0;
+      take.paidAtUs = 0;
+    }
   }
 
   /** Of a group that is HELD: the place of the key, and whose it is. */
@@ -110,6 +129,12 @@ export class ReplyReader {
       const at = this.#at + 1 + i * TAKE_NUMBERS;
       if ((this.#reply[at] ?? 0) >= PAID) each(i, this.#reply[at + 4] ?? 0, this.#reply[at + 5] ?? 0);
     }
+  }
+
+  /** Calls `each` with every bucket of which holds have ended. After the last group. */
+  eachEnded(each: (place: number, count: number) => void): void {
+    const reply = this.#reply;
+    for (let at = this.#at; at + 1 < reply.length; at += ENDED_NUMBERS) each(reply[at] ?? 0, reply[at + 1] ?? 0);
   }
 
   /** Goes on to the next group. */

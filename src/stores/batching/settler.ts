@@ -122,6 +122,7 @@ export class Settler<B extends Batch> {
     if (reader.damaged > 0) observer.damaged(reader.damaged);
     if (batch.receipts.length > 0) this.#noteReceipts(batch, reader);
     this.#settleGroups(batch, reader, receivedUs);
+    if (batch.asksOfHolds) reader.eachEnded((place, count) => batch.countEnded(place, count));
     this.#noteIdle();
   }
 

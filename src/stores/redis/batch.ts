@@ -98,7 +98,7 @@ export class RedisBatch extends Batch {
   // As lua/holds.lua reads them. Receipts stand below 0, counted as the script walks over their numbers.
   #holdNumbers(): number[] {
     const numbers: number[] = [];
-    const add = (at: number, { bucketKey, limit, holdId }: Omit<BatchedHold, "at">) => {
+    const add = (at: number, { bucketKey, limit, holdId }: Omit<BatchedHold, "at" | "stats">) => {
       const us = limit.holdSeconds * MICROS_PER_SECOND;
       const own = holdId === "" ? 0 : this.placeOfKey(`${bucketKey}|hold|${holdId}`);
       const set = this.placeOfKey(`${bucketKey}|holds`);

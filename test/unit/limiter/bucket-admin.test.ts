@@ -173,6 +173,28 @@ describe("through what stands around a shared store", () => {
   });
 });
 
+test("live holds are told of buckets that have them, and of no others", async () => {
+  const rules = `domain: edge
+descriptors:
+  - key: k
+    hold: { id: request_id, ttl: 60s }
+    concurrent: 3
+    rate_limit: { requests_per_unit: 10, unit: hour, algorithm: fixed_window }
+  - { key: plain, rate_limit: { requests_per_unit: 10, unit: hour } }`;
+  const { clock, hit, admin } = openRig(rules);
+  const told = async () => (await admin.peek(of({ k: "a" }))).map(({ snapshot }) => snapshot.liveHolds);
+  expect(await told()).toEqual([0, 0]);
+  hit({ k: "a", request_id: "r1" });
+  clock.advanceSeconds(20);
+  hit({ k: "a", request_id: "r2" });
+  hit({ k: "b", request_id: "r3" });
+  expect(await told()).toEqual([2, 2]);
+  clock.advanceSeconds(40);
+  expect(await told()).toEqual([1, 1]);
+  expect((await admin.reset(of({ k: "a" }))).map(({ before }) => before.liveHolds)).toEqual([1, 1]);
+  expect((await admin.peek(of({ plain: "a" })))[0]?.snapshot).not.toHaveProperty("liveHolds");
+});
+
 describe("counters of the compatibility mode", () => {
   const rules = one("requests_per_unit: 10, unit: minute");
 

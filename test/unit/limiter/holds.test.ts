@@ -178,6 +178,9 @@ test("metrics count settlements in time, late and repeated, and what estimates w
     usedUnheld: 3,
     settledLate: 1,
     settledAgain: 1,
+    holdsOpened: 3,
+    holdsLive: 0,
+    holdsExpired: 1,
   });
 });
 

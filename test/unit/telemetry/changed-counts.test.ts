@@ -49,6 +49,14 @@ test("a rule is told when one of its counters has changed, and not before its fi
   expect(await next()).toMatchObject({ [HITS]: [3], [OVER]: [1] });
 });
 
+test("of holds are told what only grows", async () => {
+  const stats = ruleOf("a");
+  Object.assign(stats, { totalHits: 3, holdsOpened: 2, holdsLive: 2 });
+  const told = await next();
+  expect(told).toMatchObject({ headgate_hold_opened_total: [2] });
+  expect(told).not.toHaveProperty("headgate_hold_live");
+});
+
 test("many rules are told over several calls, none twice and none left out, whatever moves meanwhile", async () => {
   const all = Array.from({ length: 2 * TOLD_RULES_MAX + 10 }, (_, i) => ruleOf(`k${i}`));
   for (const stats of all) stats.totalHits = 1;

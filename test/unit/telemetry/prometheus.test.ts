@@ -179,6 +179,24 @@ describe("counters of rules", () => {
     stats.totalHits++;
     expect(sampleOf(await textOf(exporter), "ratelimit_service_rate_limit_total_hits", labels)).toBe("10");
   });
+
+  test("of holds begin when there are some, and live ones show where they are in memory", async () => {
+    const sources = makeExporter();
+    const labels = 'domain="edge",key1="tenant",key2="",rule="tenant",limit=""';
+    const stats = sources.series.statsOf("edge", ["tenant"], "");
+    stats.totalHits = 9;
+    const plain = await textOf(sources.exporter);
+    expect(plain.split("\n").filter((line) => line.startsWith("headgate_hold_"))).toEqual([]);
+    stats.holdsOpened = 3;
+    stats.holdsLive = 2;
+    const shared = new PrometheusExporter({ ...sources, buckets: () => undefined }, false);
+    expect(sampleOf(await textOf(shared), "headgate_hold_opened_total", labels)).toBe("3");
+    expect(sampleOf(await textOf(shared), "headgate_hold_live", labels)).toBeUndefined();
+    expect(sampleOf(await textOf(sources.exporter), "headgate_hold_live", labels)).toBe("2");
+    // A series that goes is taken for a process that has.
+    stats.holdsLive = 0;
+    expect(sampleOf(await textOf(sources.exporter), "headgate_hold_live", labels)).toBe("0");
+  });
 });
 
 test("adds the process's own metrics when asked to", async () => {

@@ -1,6 +1,7 @@
 // What a batch sends, how much it holds, and how its reply is read.
 
 import { describe, expect, test } from "vitest";
+import { LimitStats } from "../../../../src/core/limit-stats.ts";
 import { Kind, Mode, TakeGroup } from "../../../../src/core/take.ts";
 import { isReplyTo, ReplyReader } from "../../../../src/stores/batching/reply.ts";
 import { BATCH_BYTES_MAX, BATCH_WEIGHT_MAX, RedisBatch } from "../../../../src/stores/redis/batch.ts";
@@ -172,6 +173,7 @@ describe("replies", () => {
   test.each([
     { name: "too short", reply: [1, 0, 1, 5, 0, 0, 0, 0] },
     { name: "too long", reply: [1, 0, 1, 5, 0, 0, 0, 0, 0, 0] },
+    { name: "that tells of holds where none were asked of", reply: [1, 0, 1, 5, 0, 0, 0, 0, 0, 1, 2] },
     { name: "with an unknown verdict", reply: [1, 0, 9, 5, 0, 0, 0, 0, 0] },
     { name: "with text", reply: [1, 0, 1, 5, 0, 0, "0", 0, 0] },
     { name: "with nothing in it", reply: [1, 0, 1, 5, 0, 0, null, 0, 0] },
@@ -196,5 +198,46 @@ describe("replies", () => {
     expect(first.takes[0]).toMatchObject({ outcome: 1, paid: true, remaining: 4, resetUs: 100, paidAtUs: 5 });
     expect(late).toMatchObject({ verdict: 0 });
     expect(second.takes[0]).toMatchObject({ outcome: 2, paid: false, remaining: 0, waitUs: 9, resetUs: 200 });
+  });
+
+  describe("of holds", () => {
+    const held = makeLimit({ algorithm: 2, amount: 50, windowSeconds: 60, holdSeconds: 30 });
+
+    function heldGroup(mode: Mode): TakeGroup {
+      const group = new TakeGroup();
+      Object.assign(group.add(held), { bucketKey: "a", holdId: "r1", mode, stats: new LimitStats() });
+      return group;
+    }
+
+    test("tell whether a payment opened one, and a peek how many there are", () => {
+      const groups = [heldGroup(Mode.pay), heldGroup(Mode.pay), heldGroup(Mode.peek)];
+      const batch = batchOf(...groups);
+      const reply = [5, 0, 1, 13, 4, 0, 100, 5, 0, 1, 5, 3, 0, 100, 5, 0, 1, 1, 3, 0, 100, 7, 0];
+      expect(isReplyTo(batch, reply)).toBe(true);
+      const reader = new ReplyReader(reply);
+      for (const [i, group] of groups.entries()) reader.writeTo(group, batch.groups[i] as (typeof batch.groups)[0]);
+      expect(groups.map(({ takes: [take] }) => [take?.outcome, take?.paid, take?.counted, take?.paidAtUs])).toEqual([
+        [1, true, 1, 5],
+        [1, true, 0, 5],
+        [1, false, 7, 0],
+      ]);
+    });
+
+    test("tell how many have ended, which count where their take does, or their receipt", () => {
+      const group = heldGroup(Mode.pay);
+      const batch = batchOf(group);
+      const receipt = { limit: held, cost: 1, paidAtUs: 5, holdId: "r2", sinceUs: 0 };
+      batch.receipts.push({ ...receipt, bucketKey: "b" });
+      batch.encode(0, () => 0);
+      const reply = [5, 0, 1, 13, 4, 0, 100, 5, 0];
+      expect(isReplyTo(batch, [...reply, 1])).toBe(false);
+      const places = ["a", "b"].map((key) => [1, 2, 3, 4, 5, 6].find((place) => batch.keyAt(place) === key) ?? 0);
+      const told = [...reply, places[0] ?? 0, 2, places[1] ?? 0, 3];
+      expect(isReplyTo(batch, told)).toBe(true);
+      const reader = new ReplyReader(told);
+      reader.writeTo(group, batch.groups[0] as (typeof batch.groups)[0]);
+      reader.eachEnded((place, count) => batch.countEnded(place, count));
+      expect([group.takes[0]?.stats.holdsExpired, held.stats.holdsExpired]).toEqual([2, 3]);
+    });
   });
 });
