@@ -124,6 +124,16 @@ describe("alerts and dashboard", () => {
     expect(rows.map(({ name }) => name).filter((name) => !used.has(name))).toEqual([]);
   });
 
+  test("show what becomes of holds, and warn of estimates and callers that are wrong", () => {
+    const used = Object.values(uses).flatMap((list) => list.map(({ name }) => name));
+    const { holdsOpened, holdsLive, holdsExpired, settlements, heldUnused, usedUnheld, settledLate } = RULE_METRICS;
+    const rows = [holdsOpened, holdsLive, holdsExpired, settlements, heldUnused, usedUnheld, settledLate];
+    expect(used).toEqual(expect.arrayContaining(rows.map(({ name }) => name)));
+    const watched = (alert: string) => uses[`alert ${alert}`]?.map(({ name }) => name);
+    expect(watched("HeadgateEstimatesTooLow")).toContain(usedUnheld.name);
+    expect(watched("HeadgateHoldsNotSettled")).toEqual(expect.arrayContaining([settlements.name, holdsOpened.name]));
+  });
+
   test("ask metrics only for labels that they carry", () => {
     const givenByPrometheus = ["instance", "job"];
     const wrong = Object.entries(uses).flatMap(([where, list]) =>
