@@ -12,7 +12,10 @@ export interface ReserveRequest {
   readonly domain: string;
   /** One descriptor's; what it matches is told by `headgate explain`. */
   readonly entries: Entries;
-  /** In units of the rule: a whole number up to 2^53 - 1. Absent or 0: the rule's `default`. More than its `max` counts as that. */
+  /**
+   * In units of the rule, or in the parts of them that its `per` names: a whole number up to 2^53 - 1. Absent or 0: the rule's
+   * `default`. More than its `max` counts as that.
+   */
   readonly amount?: number;
   /** Of this reservation alone. Default: a random UUID. */
   readonly id?: string;
@@ -21,7 +24,7 @@ export interface ReserveRequest {
 /** What a reservation was answered. */
 export interface ReserveAnswer {
   readonly allowed: boolean;
-  /** What was paid: the amount within the rule's bounds. 0 where it was refused, is not limited, or got no answer. */
+  /** What was paid: the amount within the rule's bounds, rounded up to whole units of the rule. 0 where it was refused, is not limited, or got no answer. */
   readonly reserved: number;
   /** What the limit still has that is nearest to its end; absent without an answer. */
   readonly remaining?: number;

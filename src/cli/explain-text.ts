@@ -48,10 +48,17 @@ function descriptorText(report: DescriptorReport, terminal: Terminal): string {
   const notes = [
     ...(rule.kind === "ordinary" ? [] : [`${rule.kind} mode`]),
     ...(rule.postPaid ? ["post-paid"] : []),
-    ...(report.cost === 1 ? [] : [`one hit costs ${report.cost}`]),
+    ...costNotes(report),
   ];
   text += `  ${paint(terminal, "dim", `${rule.where}${notes.map((note) => `, ${note}`).join("")}`)}\n`;
   return text + report.limits.map((limit) => limitText(limit, terminal)).join("");
+}
+
+function costNotes({ cost, rule }: DescriptorReport): string[] {
+  const per = rule?.per === undefined ? [] : [`${rule.per} of what callers count are one here, rounded up`];
+  if (rule?.hold === "settled") return per;
+  const what = rule?.hold === "opened" ? "a call holds" : "one hit costs";
+  return cost === 1 ? per : [...per, `${what} ${cost}`];
 }
 
 function entryText(entry: EntryReport, terminal: Terminal): string {

@@ -3,8 +3,7 @@
 import { RequestError } from "../core/errors.ts";
 import { type Descriptor, HoldAsk, type LimitRequest, textOf } from "../core/request.ts";
 import { Mode } from "../core/take.ts";
-import { COST_ABOVE_ALL } from "../core/units.ts";
-import { costOf } from "../rules/cost.ts";
+import { costOf, refundOf, unitsUp } from "../rules/cost.ts";
 import type { CostEntry, DomainRules, HoldEntries, Rule } from "../rules/rule-set.ts";
 
 /** True if the descriptor's hits are charged in any case. Where it leads to no rule its domain says so. */
@@ -20,20 +19,20 @@ export function modeOf(descriptor: Descriptor, hits: number, isReport: boolean):
 }
 
 export function takenCost(descriptor: Descriptor, hits: number, cost: CostEntry | undefined): number {
-  return descriptor.isRefund && hits === 0 ? 0 : costOf(hits, cost, descriptor);
+  return descriptor.isRefund ? refundOf(hits, cost, descriptor) : costOf(hits, cost, descriptor);
 }
 
 /** What a settlement reports. Without a number, or with a call's 0, which says none, what was held stays paid. */
 export function usedOf(request: LimitRequest, descriptor: Descriptor, { estimate }: HoldEntries): number {
-  if (descriptor.hasHits) return Math.min(descriptor.hits, COST_ABOVE_ALL);
-  return request.hitsAddend > 0 ? request.hitsAddend : costOf(1, estimate, descriptor);
+  if (descriptor.hasHits) return unitsUp(descriptor.hits, estimate);
+  return request.hitsAddend > 0 ? unitsUp(request.hitsAddend, estimate) : costOf(1, estimate, descriptor);
 }
 
 /** What the request's fields say of a hold costs: as much as an entry that says the same. */
 export function heldCost({ holdAsk, holdAmount }: LimitRequest, estimate: CostEntry | undefined): number {
-  if (holdAsk === HoldAsk.settle) return Math.min(holdAmount, COST_ABOVE_ALL);
-  if (holdAmount === 0) return estimate?.default ?? 1;
-  return Math.min(holdAmount, estimate?.max ?? COST_ABOVE_ALL);
+  if (holdAsk === HoldAsk.settle) return unitsUp(holdAmount, estimate);
+  if (holdAmount === 0) return unitsUp(estimate?.default ?? 1, estimate);
+  return unitsUp(Math.min(holdAmount, estimate?.max ?? holdAmount), estimate);
 }
 
 /** Throws RequestError unless the rule has holds, or lets all pass: who reserves must not take a limit without holds for one. */

@@ -33,7 +33,7 @@ export class ReserveService extends CallService {
       retryAfterSeconds: refusing !== undefined && tellsReset(refusing) ? retryAfterSeconds(refusing) : undefined,
       rule: governing === undefined ? "" : textOf(governing.limit.id),
       reason: refusing === undefined ? "" : reasonOf(refusing),
-      reserved: paidBy(call.group),
+      reserved: paidBy(call),
       degraded: call.policy === undefined ? undefined : degradedBy(call.policy, call),
     };
     reply.ok(encodeReserved(answer, this.#writer));
@@ -66,14 +66,14 @@ function remainingOf({ decision }: LimitCall): number {
   return decision.statuses[0]?.remaining ?? 0;
 }
 
-/** What the descriptor has paid: a place costs 1 where `concurrent` counts it, so the largest is the amount. */
-function paidBy(group: TakeGroup): number {
+/** What the descriptor has paid, as callers count: a place costs 1 where `concurrent` counts it, so the largest is the amount. */
+function paidBy({ group, rules }: LimitCall): number {
   let paid = 0;
   for (let i = 0; i < group.size; i++) {
     const take = group.takes[i] as Take;
     if (take.paid && take.descriptor !== GLOBAL_DESCRIPTOR) paid = Math.max(paid, take.cost);
   }
-  return paid;
+  return paid * (rules[0]?.hold?.estimate?.per ?? 1);
 }
 
 function hasUnanswered(group: TakeGroup): boolean {

@@ -218,11 +218,11 @@ function* checkSideEntries(rules: readonly RuleDraft[], log: ProblemLog): LongWo
   };
   for (const { cost, hold, at } of eachRule(rules)) {
     yield;
-    if (cost !== undefined) note(cost.entry, at, "carries the cost");
+    if (cost?.entry !== undefined) note(cost.entry, at, "carries the cost");
     if (hold === undefined) continue;
     note(hold.idEntry, at, "names the holds");
     note(hold.settleEntry, at, "marks the settlements");
-    if (hold.estimate !== undefined) note(hold.estimate.entry, at, "carries the estimate");
+    if (hold.estimate?.entry !== undefined) note(hold.estimate.entry, at, "carries the estimate");
   }
   for (const rule of firstUse.size === 0 ? [] : eachRule(rules)) {
     yield;

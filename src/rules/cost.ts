@@ -1,36 +1,52 @@
-// What a descriptor's hits cost: hits times the value of the rule's cost entry.
+// What a descriptor's hits cost: hits times the value of the rule's cost entry, in units of the rule.
 
 import type { Descriptor } from "../core/request.ts";
-import { AMOUNT_MAX, COST_ABOVE_ALL } from "../core/units.ts";
+import { COST_ABOVE_ALL, divideDown, divideUp } from "../core/units.ts";
 import type { CostEntry } from "./rule-set.ts";
 
 /**
  * The cost of `hits` hits, at most COST_ABOVE_ALL. Zero hits (a peek) ask about one. Without a cost entry a hit costs 1.
- * The entry's value counts from 1 to `max`; one that is absent, zero, negative or not a number counts as `default`.
+ * The entry's value counts from 1 to `max`; one that is absent, zero, negative or not a number counts as `default`. Where
+ * callers count in parts, a part of a unit costs a whole one: no call is free, and no limit lets more parts pass than it says.
  */
 export function costOf(hits: number, cost: CostEntry | undefined, descriptor: Descriptor): number {
   const askedHits = hits === 0 ? 1 : hits;
-  if (cost === undefined) return Math.min(askedHits, COST_ABOVE_ALL);
-  return Math.min(askedHits * weightOf(cost, descriptor), COST_ABOVE_ALL);
+  return unitsUp(cost === undefined ? askedHits : askedHits * weightOf(cost, descriptor), cost);
+}
+
+/** What a refund of `hits` hits gives back: a part of a unit nothing, because what is given back was paid before. */
+export function refundOf(hits: number, cost: CostEntry | undefined, descriptor: Descriptor): number {
+  if (cost === undefined) return Math.min(hits, COST_ABOVE_ALL);
+  return Math.min(divideDown(hits * weightOf(cost, descriptor), cost.per), COST_ABOVE_ALL);
+}
+
+/**
+ * Parts as units of the rule, rounded up, at most COST_ABOVE_ALL. Exact: parts that a number no longer holds exactly come to
+ * more than COST_ABOVE_ALL units, however many make one.
+ */
+export function unitsUp(parts: number, cost: CostEntry | undefined): number {
+  if (cost === undefined || cost.per === 1) return Math.min(parts, COST_ABOVE_ALL);
+  return Math.min(divideUp(parts, cost.per), COST_ABOVE_ALL);
 }
 
 function weightOf(cost: CostEntry, descriptor: Descriptor): number {
+  if (cost.entry === undefined) return cost.default;
   for (let i = 0; i < descriptor.entryCount; i++) {
     if (descriptor.keys[i] !== cost.entry) continue;
-    const weight = parseWeight(descriptor.values[i] as string);
-    return weight === 0 ? cost.default : Math.min(weight, cost.max);
+    const weight = parseWeight(descriptor.values[i] as string, cost.max);
+    return weight === 0 ? cost.default : weight;
   }
   return cost.default;
 }
 
-/** The whole part of a decimal number, at most AMOUNT_MAX; 0 for anything else (a sign, an exponent, a blank, no digit). */
-export function parseWeight(text: string): number {
+/** The whole part of a decimal number, at most `most`; 0 for anything else (a sign, an exponent, a blank, no digit). */
+export function parseWeight(text: string, most: number): number {
   let whole = 0;
   let at = 0;
   for (; at < text.length; at++) {
     const digit = text.charCodeAt(at) - 0x30;
     if (digit < 0 || digit > 9) break;
-    whole = Math.min(whole * 10 + digit, AMOUNT_MAX);
+    whole = Math.min(whole * 10 + digit, most);
   }
   if (at === text.length) return whole;
   if (at === 0 || text.charCodeAt(at) !== 0x2e || at + 1 === text.length) return 0;

@@ -59,8 +59,12 @@ export interface DescriptorReport {
     readonly where: string;
     readonly kind: "ordinary" | "quota" | "shadow";
     readonly postPaid: boolean;
+    /** What the descriptor does with a hold; absent under a rule without `hold`. */
+    readonly hold?: "opened" | "settled";
+    /** So many of what callers count make one of what the limits count; absent if both count the same. */
+    readonly per?: number;
   };
-  /** What one hit costs here. */
+  /** What one hit costs here, of a rule with `hold` one call. */
   readonly cost: number;
   readonly limits: readonly LimitReport[];
 }

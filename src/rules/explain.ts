@@ -78,7 +78,8 @@ export function explainRequest(
 
 function descriptorReport(domain: DomainRules, walk: Walk, replaced: ReadonlySet<string>): DescriptorReport {
   const { rule, entries } = walk;
-  const cost = costOf(1, rule?.cost, descriptorOf(entries));
+  const costEntry = rule?.hold === undefined ? rule?.cost : rule.hold.estimate;
+  const cost = costOf(1, costEntry, descriptorOf(entries));
   if (rule === undefined) return { outcome: "no limit", ...walk.end, entries: walk.entries, cost, limits: [] };
   const base = walk.keyParts(rule.hashesValues);
   const isReplaced = (limit: Limit) => limit.name !== "" && replaced.has(limit.name);
@@ -92,7 +93,14 @@ function descriptorReport(domain: DomainRules, walk: Walk, replaced: ReadonlySet
     outcome: rule.isUnlimited ? "unlimited" : "limited",
     ...walk.end,
     entries: walk.entries,
-    rule: { path: textOf(rule.path), where: formatPlace(rule.at), kind, postPaid: rule.isPostPaid },
+    rule: {
+      path: textOf(rule.path),
+      where: formatPlace(rule.at),
+      kind,
+      postPaid: rule.isPostPaid,
+      ...(rule.hold === undefined ? {} : { hold: walk.settles ? "settled" : "opened" }),
+      ...(costEntry === undefined || costEntry.per === 1 ? {} : { per: costEntry.per }),
+    },
     cost,
     limits,
   };
@@ -112,6 +120,8 @@ interface Walk {
   readonly keyParts: (hashesValues: boolean) => string;
   /** The rule of each entry that was matched. */
   readonly matched: readonly Rule[];
+  /** True if an entry marks it as a settlement. */
+  readonly settles: boolean;
 }
 
 function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): LongWork<Walk> {
@@ -156,12 +166,14 @@ function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): LongWo
         text + (rule.sharesThreshold ? sharedEntryKeyPart(key, rule) : entryKeyPart(key, value, hashesValues)),
       domain.keyPrefix,
     );
+  const settles = asked.some(({ key }) => domain.settleEntries.has(oneByteOf(key)));
   return {
     entries,
     rule: last?.hasLimit ? last : undefined,
-    end: end ?? (asked.some(({ key }) => domain.settleEntries.has(oneByteOf(key))) ? settled(last) : reached(last)),
+    end: end ?? (settles ? settled(last) : reached(last)),
     keyParts,
     matched: matched.map(({ rule }) => rule),
+    settles,
   };
 }
 

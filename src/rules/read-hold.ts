@@ -2,13 +2,13 @@
 
 import { HOLDS_PER_BUCKET_MAX } from "../core/holds-full.ts";
 import { ALGORITHM_NAMES, Algorithm, SYNC_NAMES, Sync, Unit } from "../core/limit.ts";
-import { AMOUNT_MAX } from "../core/units.ts";
 import type { LimitDraft, RuleDraft } from "./draft.ts";
 import { type Fields, readFields } from "./fields.ts";
 import { parseWindow } from "./limit-shape.ts";
 import { describeNode, type ProblemLog } from "./problems.ts";
+import { readCostEntry } from "./read-cost.ts";
 import { readSection, readText, readWhole } from "./readers.ts";
-import type { CostEntry, HoldEntries } from "./rule-set.ts";
+import type { HoldEntries } from "./rule-set.ts";
 import { HOLD_SECONDS_MAX } from "./schema.ts";
 
 /** Key of the entry that marks a settlement, unless the rule names another. */
@@ -41,29 +41,16 @@ function readEntries(fields: Fields, log: ProblemLog): HoldEntries | undefined {
   const hold = readFields("hold", section, log);
   const idEntry = readText(hold, "id", log) ?? "";
   const settleEntry = readText(hold, "settle", log) ?? SETTLE_ENTRY_DEFAULT;
-  const estimate = readEstimate(hold, log);
+  const estimate = readCostEntry("hold", hold, log);
   const seconds = readTtl(hold, log);
   if (idEntry === "" && !hold.hasRefused)
     log.error(hold.at, "hold: 'id' is missing; it names the entry that tells one hold from another");
   if (settleEntry === "") log.error(hold.get("settle")?.value.at ?? hold.at, "hold: 'settle' is empty");
-  const names = [idEntry, settleEntry, ...(estimate === undefined ? [] : [estimate.entry])];
+  const names = [idEntry, settleEntry, ...(estimate?.entry === undefined ? [] : [estimate.entry])];
   if (new Set(names).size < names.length)
     log.error(hold.at, "hold: 'id', 'estimate' and 'settle' must name different entries");
   if (seconds === undefined) return undefined;
   return { idEntry, settleEntry, estimate, seconds };
-}
-
-function readEstimate(hold: Fields, log: ProblemLog): CostEntry | undefined {
-  const entry = readText(hold, "estimate", log) ?? "";
-  const max = readWhole(hold, "max", { min: 1 }, log) ?? AMOUNT_MAX;
-  const byDefault = readWhole(hold, "default", { min: 1 }, log) ?? 1;
-  const stray = hold.firstGiven(["default", "max"]);
-  if (entry === "" && stray !== undefined) {
-    log.error(stray.keyAt, `hold: '${stray.name}' belongs to 'estimate', which is missing`);
-  } else if (byDefault > max) {
-    log.error(hold.get("default")?.value.at ?? hold.at, `hold: default ${byDefault} is above max ${max}`);
-  }
-  return entry === "" ? undefined : { entry, default: byDefault, max };
 }
 
 function readTtl(hold: Fields, log: ProblemLog): number | undefined {
@@ -111,7 +98,11 @@ export function checkHold(draft: RuleDraft, fields: Fields, log: ProblemLog): vo
     const field = fields.given(name);
     if (field !== undefined) log.error(field.keyAt, `'${name}' can't stand beside 'hold', ${why}`, hint);
   };
-  refuse("cost", "whose 'estimate' says what a payment costs", "Write 'estimate', 'default' and 'max' into 'hold'.");
+  refuse(
+    "cost",
+    "whose 'estimate' says what a payment costs",
+    "Write 'estimate', 'default', 'max' and 'per' into 'hold'.",
+  );
   if (draft.isPostPaid) refuse("post_paid", "which is paid before and settled after", "Keep one of the two.");
   for (const { at, algorithm, isConcurrent, sync, syncAt } of draft.limits.limits) {
     if (isConcurrent) continue;

@@ -5,7 +5,6 @@ import { Algorithm, SYNC_NAMES, Sync } from "../core/limit.ts";
 import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
 import { Kind } from "../core/take.ts";
-import { AMOUNT_MAX } from "../core/units.ts";
 import {
   type AddedWords,
   addedWords,
@@ -17,11 +16,12 @@ import {
 import type { FileDraft, GlobalLimitDraft, LimitDraft, LimitsDraft, RuleDraft } from "./draft.ts";
 import { type Fields, isNull, readFields } from "./fields.ts";
 import { describeNode, type ProblemLog } from "./problems.ts";
+import { readCostEntry } from "./read-cost.ts";
 import { checkHold, readHold } from "./read-hold.ts";
 import { readLimit, readOnStoreFailure, readReplaces, readUnlimited } from "./read-limit.ts";
 import { readMetadata } from "./read-metadata.ts";
 import { readPatterns } from "./read-pattern.ts";
-import { readMappings, readSection, readSwitch, readText, readWhole, readWord } from "./readers.ts";
+import { readMappings, readSection, readSwitch, readText, readWord } from "./readers.ts";
 import type { Regexes } from "./regexes.ts";
 import type { CostEntry } from "./rule-set.ts";
 import { LIMITS_PER_RULE_MAX, LOGS_PER_RULE_MAX } from "./schema.ts";
@@ -131,19 +131,14 @@ function readModes(fields: Fields, log: ProblemLog): { kind: Kind; isQuota: bool
   return { kind: isShadow ? Kind.shadow : isQuota ? Kind.quota : Kind.ordinary, isQuota };
 }
 
-function readCost(fields: Fields, log: ProblemLog): CostEntry | undefined {
-  const section = readSection(fields.get("cost"), log);
+function readCost(rule: Fields, log: ProblemLog): CostEntry | undefined {
+  const section = readSection(rule.get("cost"), log);
   if (section === undefined) return undefined;
-  const cost = readFields("cost", section, log);
-  const entry = readText(cost, "entry", log) ?? "";
-  if (entry === "" && !cost.hasRefused)
-    log.error(cost.at, "cost: 'entry' is missing; it names the entry that carries the cost");
-  const max = readWhole(cost, "max", { min: 1 }, log) ?? AMOUNT_MAX;
-  const byDefault = readWhole(cost, "default", { min: 1 }, log) ?? 1;
-  if (byDefault > max) {
-    log.error(cost.get("default")?.value.at ?? cost.at, `cost: default ${byDefault} is above max ${max}`);
-  }
-  return { entry, default: byDefault, max };
+  const fields = readFields("cost", section, log);
+  const cost = readCostEntry("cost", fields, log);
+  if (cost === undefined && !fields.hasRefused && fields.firstGiven(["default", "max"]) === undefined)
+    log.error(fields.at, "cost: 'entry' is missing; it names the entry that carries the cost");
+  return cost;
 }
 
 /** A rule's limits, and what it or its domain's defaults say of `post_paid`; undefined if neither does. */

@@ -7,14 +7,16 @@ import type { Kind } from "../core/take.ts";
 import type { UnmatchedStats } from "../core/unmatched-stats.ts";
 import type { Place } from "./place.ts";
 
-/** A rule's cost entry: which entry of the descriptor carries the tokens that one hit costs. */
+/** What a rule says of costs: which entry of the descriptor carries what one hit costs, and in which parts callers count. */
 export interface CostEntry {
-  /** Key of the entry, one-byte. Skipped in matching and in keys throughout the domain. */
-  readonly entry: string;
-  /** Cost of one hit when the entry is absent, negative, zero or not a number. 1 to AMOUNT_MAX. */
+  /** Key of the entry, one-byte. Skipped in matching and in keys throughout the domain. Undefined: a hit is one part. */
+  readonly entry: string | undefined;
+  /** Cost of one hit when the entry is absent, negative, zero or not a number, in parts. 1 to AMOUNT_MAX x per. */
   readonly default: number;
-  /** Larger values count as this. 1 to AMOUNT_MAX. */
+  /** Larger values count as this, in parts. 1 to AMOUNT_MAX x per. */
   readonly max: number;
+  /** So many parts, in which callers count, make one of what the limits count. 1 to COST_PER_MAX. */
+  readonly per: number;
 }
 
 /** A rule's `hold`: which entries of the descriptor speak of its holds. All are skipped in matching and in keys throughout the domain. */

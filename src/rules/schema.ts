@@ -94,8 +94,8 @@ export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
     "count",
   ],
   "replaces item": ["name"],
-  cost: ["entry", "default", "max"],
-  hold: ["id", "estimate", "default", "max", "ttl", "settle"],
+  cost: ["entry", "default", "max", "per"],
+  hold: ["id", "estimate", "default", "max", "per", "ttl", "settle"],
   match: ["one_of", "prefix", "suffix", "regex", "cidr"],
 };
 
@@ -160,6 +160,9 @@ export const REGEX_WORK_MAX = 100_000;
 export const LIMITS_PER_RULE_MAX = 16;
 /** Most of them that are sliding logs: so that a rule beside any global limit stays below GROUP_WEIGHT_MAX (core/take.ts). */
 export const LOGS_PER_RULE_MAX = 6;
+
+/** Most parts that callers may count a rule's unit in: as many times AMOUNT_MAX is still below 2^53. */
+export const COST_PER_MAX = 1_000_000;
 
 /** Longest time that a payment waits for its settlement, in seconds: a day. */
 export const HOLD_SECONDS_MAX = 86_400;

@@ -158,7 +158,7 @@ function heldDescriptor({ request, rules }: LimitCall, entries: readonly Written
   const names = [idEntry, settleEntry, estimate?.entry].map((name) => name !== undefined && textOf(name));
   const written = [...entries.filter(({ key }) => !names.includes(key)), entryOf(idEntry, holdId)];
   if (holdAsk === HoldAsk.settle) return { entries: [...written, entryOf(settleEntry, "")], hits_addend: holdAmount };
-  if (estimate === undefined) return { entries: written, hits_addend: Math.max(1, holdAmount) };
+  if (estimate?.entry === undefined) return { entries: written, hits_addend: Math.max(1, holdAmount) };
   return { entries: [...written, entryOf(estimate.entry, String(holdAmount))] };
 }
 

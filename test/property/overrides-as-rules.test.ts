@@ -33,7 +33,7 @@ const words = fc.record(
     quota_mode: fc.boolean(),
     post_paid: fc.boolean(),
     hash_values: fc.boolean(),
-    cost: fc.constant({ entry: "weight", default: 2, max: 5 }),
+    cost: fc.constantFrom({ entry: "weight", default: 2, max: 5 }, { entry: "weight", default: 9, max: 500, per: 4 }),
     metadata: fc.constant({ plan: "gold" }),
   },
   { requiredKeys: [] },

@@ -35,7 +35,7 @@ const ruleFields = fc.record(
   {
     shadow_mode: fc.boolean(),
     quota_mode: fc.boolean(),
-    cost: fc.constant({ entry: "weight", default: 1, max: 9 }),
+    cost: fc.constantFrom({ entry: "weight", default: 1, max: 9 }, { entry: "weight", max: 9, per: 2 }),
     hash_values: fc.boolean(),
   },
   { requiredKeys: [] },

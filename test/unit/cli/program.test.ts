@@ -282,6 +282,20 @@ user=ann
 `);
   });
 
+  test("says in words what a call holds, and in which parts callers count", async () => {
+    const rules = join(good, "..", "held.yaml");
+    writeFileSync(
+      rules,
+      "domain: held\ndescriptors:\n- key: a\n  hold: { id: i, estimate: e, default: 2500, per: 1000, ttl: 60s }\n" +
+        "  rate_limit: { requests_per_unit: 5, unit: hour, algorithm: fixed_window }\n",
+    );
+    const asked = ["explain", "-d", "held", "-r", rules, "a=b"];
+    expect((await runProgram(asked)).out).toContain(
+      "held.yaml:3:3, 1000 of what callers count are one here, rounded up, a call holds 3\n",
+    );
+    expect((await runProgram([...asked, "settle=x"])).out).not.toContain("a call holds");
+  });
+
   test("takes values with = and , in them", async () => {
     const { out } = await runProgram(["explain", "-d", "shop", "-r", good, "--json", "tier=a=b,c"]);
     const report = JSON.parse(out) as { descriptors: { entries: { key: string; value: string }[] }[] };

@@ -66,6 +66,25 @@ test("its settlement leaves what was used, whichever way it is told", () => {
   }
 });
 
+test("a call that counts in parts of a unit pays and settles whole ones, rounded up", () => {
+  const parts = (hold: string) => new LimiterRig(RULES.replace("estimate: max_tokens, default: 20, max: 60", hold));
+  const byEntry = parts("estimate: max_tokens, default: 20500, max: 60000, per: 1000");
+  const entries = { tenant: "a", request_id: "r1", max_tokens: "30001" };
+  expect([byEntry.hit(entries).over, left(byEntry, "tenant")]).toEqual([false, 69]);
+  byEntry.hit({ ...entries, settle: "" }, 12_001);
+  expect(left(byEntry, "tenant")).toBe(87);
+  byEntry.hit({ ...entries, request_id: "r2", max_tokens: "unknown" });
+  expect(left(byEntry, "tenant")).toBe(66);
+  // Nobody has said what was used: what was held stays paid.
+  byEntry.hit({ ...entries, request_id: "r2", max_tokens: "unknown", settle: "" });
+  expect(left(byEntry, "tenant")).toBe(66);
+  const byHits = parts("per: 1000");
+  byHits.hit({ tenant: "a", request_id: "r1" }, 8_500);
+  expect(left(byHits, "tenant")).toBe(91);
+  byHits.ask([{ entries: { tenant: "a", request_id: "r1", settle: "" } }], 1);
+  expect(left(byHits, "tenant")).toBe(99);
+});
+
 test("what a long call did not use comes back, however much has refilled meanwhile", () => {
   const rig = new LimiterRig(`
 domain: edge

@@ -38,6 +38,17 @@ test("a reservation tells what it has paid and what is left of the nearest limit
   });
 });
 
+test("callers that count in parts of a unit reserve, are told and settle in parts", () => {
+  const { rig, budgets } = open("allow", RULES.replace("default: 20, max: 60", "default: 1500, max: 9000, per: 1000"));
+  const left = () => rig.hit(tenant, 0).statuses[0]?.remaining;
+  expect(budgets.reserve({ entries: tenant, id: "r1" })).toMatchObject({ reserved: 2_000, remaining: 98 });
+  expect(budgets.reserve({ entries: tenant, id: "r2", number: 50_000 })).toMatchObject({ reserved: 9_000 });
+  expect(budgets.settle({ entries: tenant, id: "r1", number: 1 })).toMatchObject({ found: "SETTLED" });
+  expect(left()).toBe(90);
+  budgets.settle({ entries: tenant, id: "r2", number: 9_001 });
+  expect(left()).toBe(89);
+});
+
 test("a refusal says which limit, why, and when the same amount may pass", () => {
   const { rig, budgets } = open();
   budgets.reserve({ entries: tenant, id: "r1", number: 60 });

@@ -64,6 +64,12 @@ describe("words in a resource's metadata", () => {
     expect(compile([withWords({ burst: 60, algorithm: "token_bucket" })]).rule?.metadata).toBeUndefined();
   });
 
+  test("say in which parts a gateway reports costs", () => {
+    const { rule, problems } = compile([withWords({ cost: { per: 1000 } })]);
+    expect(problems).toEqual([]);
+    expect(rule?.cost).toEqual({ entry: undefined, default: 1, max: 4_294_967_295_000, per: 1000 });
+  });
+
   test.each([
     [{ brust: 4 }, /^resource r: descriptors\[0\]\.metadata\.headgate\.brust: error: unknown key 'brust'/],
     [{ unit: "hour" }, /headgate\.unit: error: 'unit' can't stand in metadata\. The resource has a field of its own/],

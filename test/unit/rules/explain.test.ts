@@ -82,6 +82,25 @@ describe("a descriptor that has a limit", () => {
     expect(report.rule?.where).toMatch(/^a\.yaml:\d+:\d+$/);
   });
 
+  test("says what a hit costs in units, what a call holds, and in which parts callers count", () => {
+    const rules = rulesFromYaml(`
+domain: edge
+descriptors:
+  - { key: paid, cost: { entry: price, per: 1000 }, rate_limit: { requests_per_unit: 5, unit: hour } }
+  - key: held
+    hold: { id: request_id, estimate: most, default: 2500, per: 1000, ttl: 60s }
+    rate_limit: { requests_per_unit: 5, unit: hour, algorithm: fixed_window }
+`);
+    expect(explainOne(rules, "paid=a", "price=1001")).toMatchObject({ cost: 2, rule: { per: 1000 } });
+    expect(explainOne(rules, "paid=a", "price=1001").rule).not.toHaveProperty("hold");
+    expect(explainOne(rules, "held=a", "request_id=r1")).toMatchObject({
+      cost: 3,
+      rule: { per: 1000, hold: "opened" },
+    });
+    expect(explainOne(rules, "held=a", "settle=x")).toMatchObject({ rule: { per: 1000, hold: "settled" } });
+    expect(explainOne(RULES, "plan=basic").rule).not.toHaveProperty("per");
+  });
+
   test("lists all limits of the rule", () => {
     const { limits } = explainOne(RULES, "plan=basic");
     expect(limits.map((limit) => [limit.name, limit.says])).toEqual([
