@@ -35,6 +35,9 @@ export interface Step {
   readonly expect: Expectation | undefined;
 }
 
+/** What a settlement may have found; `nothing`: the descriptor is none, or leads to no rule with `hold`. */
+export const FOUND = ["settled", "unknown", "already_settled", "unanswered", "nothing"] as const;
+
 /** What an answer must be. `code` holds for each of a step's calls, all else for the last of them. */
 export interface Expectation {
   readonly at: Place;
@@ -51,4 +54,8 @@ export interface Expectation {
   readonly matches: readonly string[] | undefined;
   /** The code of each descriptor; undefined: not looked at. */
   readonly statuses: readonly string[] | undefined;
+  /** What each descriptor holds of a rule with `hold`, as callers count; undefined: not looked at. One stands for all. */
+  readonly reserved: readonly string[] | undefined;
+  /** What the settlement of each descriptor found, one of FOUND; undefined: not looked at. One stands for all. */
+  readonly found: readonly string[] | undefined;
 }

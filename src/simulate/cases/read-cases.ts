@@ -9,7 +9,7 @@ import type { Problem } from "../../rules/rule-set.ts";
 import type { MappingNode, SourceFile, SourceNode } from "../../rules/source.ts";
 import type { AskedCall, AskedDescriptor } from "../question.ts";
 import { timeOfCall } from "../sources/time-of-call.ts";
-import type { CaseFile, Expectation, Step, TestCase } from "./case-file.ts";
+import { type CaseFile, type Expectation, FOUND, type Step, type TestCase } from "./case-file.ts";
 import { CaseFields, mappingOf, textOf } from "./read-fields.ts";
 
 const TIMES_MAX = 1_000_000;
@@ -33,7 +33,18 @@ const STEP_KEYS = [
   "expect",
 ];
 const DESCRIPTOR_KEYS = ["entries", "hits", "peek", "refund", "override"];
-const EXPECT_KEYS = ["code", "rule", "remaining", "wait", "reset", "headers", "matches", "statuses"];
+const EXPECT_KEYS = [
+  "code",
+  "rule",
+  "remaining",
+  "wait",
+  "reset",
+  "headers",
+  "matches",
+  "statuses",
+  "reserved",
+  "found",
+];
 const OVERRIDE_KEYS = ["requests_per_unit", "unit"];
 const CODES = ["OK", "OVER_LIMIT", "UNAVAILABLE", "INVALID_ARGUMENT", "INTERNAL"];
 
@@ -123,7 +134,7 @@ function readCall(fields: CaseFields, domain: string | undefined, log: ProblemLo
     const asked = readDescriptor(item, log);
     return { ...own, ...asked };
   });
-  return { domain: oneByteOf(domain ?? ""), descriptors, hitsAddend: 1 };
+  return { domain: oneByteOf(domain ?? ""), descriptors, hitsAddend: 0 };
 }
 
 function readDescriptor(node: SourceNode, log: ProblemLog): AskedDescriptor {
@@ -185,6 +196,8 @@ function readExpectation(node: SourceNode, log: ProblemLog): Expectation {
     headers: fields.texts("headers"),
     matches: matches?.map((path) => (path === "nothing" ? "" : path)),
     statuses: fields.list("statuses"),
+    reserved: fields.wholes("reserved", 0, Number.MAX_SAFE_INTEGER)?.map(String),
+    found: fields.words("found", FOUND),
   };
 }
 
@@ -197,6 +210,8 @@ const NOTHING_EXPECTED: Omit<Expectation, "at"> = {
   headers: new Map(),
   matches: undefined,
   statuses: undefined,
+  reserved: undefined,
+  found: undefined,
 };
 
 function readCode(node: SourceNode, log: ProblemLog): string | undefined {

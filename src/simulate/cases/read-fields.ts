@@ -39,11 +39,12 @@ export class CaseFields {
 
   whole(name: string, min: number, max: number): number | undefined {
     const node = this.get(name);
-    if (node === undefined) return undefined;
-    const value = node.kind === "scalar" ? node.value : undefined;
-    if (value?.type === "integer" && value.number >= min && value.number <= max) return value.number;
-    this.log.error(node.at, `${name}: expected a whole number from ${min} to ${max}, got ${describeNode(node)}`);
-    return undefined;
+    return node === undefined ? undefined : this.#wholeOf(node, name, min, max);
+  }
+
+  /** A whole number, or a list of them; undefined if absent. */
+  wholes(name: string, min: number, max: number): readonly number[] | undefined {
+    return this.#items(name)?.map((node) => this.#wholeOf(node, name, min, max) ?? min);
   }
 
   flag(name: string): boolean {
@@ -70,14 +71,12 @@ export class CaseFields {
   /** One of the words. */
   word<const T extends string>(name: string, words: readonly T[]): T | undefined {
     const node = this.get(name);
-    if (node === undefined) return undefined;
-    const text = node.kind === "scalar" ? node.text : "";
-    const found = words.find((word) => word === text);
-    if (found === undefined) {
-      const message = `${name}: expected one of ${words.join(", ")}, got ${describeNode(node)}`;
-      this.log.error(node.at, message, suggest(text, words));
-    }
-    return found;
+    return node === undefined ? undefined : this.#wordOf(node, name, words);
+  }
+
+  /** One of the words, or a list of them; undefined if absent. */
+  words<const T extends string>(name: string, words: readonly T[]): readonly T[] | undefined {
+    return this.#items(name)?.flatMap((node) => this.#wordOf(node, name, words) ?? []);
   }
 
   /** The mappings of a list; empty if absent. */
@@ -106,10 +105,30 @@ export class CaseFields {
 
   /** A text, or a list of texts; undefined if absent. */
   list(name: string): readonly string[] | undefined {
+    return this.#items(name)?.map((item) => textOf(item, name, this.log) ?? "");
+  }
+
+  #items(name: string): readonly SourceNode[] | undefined {
     const node = this.get(name);
     if (node === undefined) return undefined;
-    const items = node.kind === "sequence" ? node.items : [node];
-    return items.map((item) => textOf(item, name, this.log) ?? "");
+    return node.kind === "sequence" ? node.items : [node];
+  }
+
+  #wholeOf(node: SourceNode, name: string, min: number, max: number): number | undefined {
+    const value = node.kind === "scalar" ? node.value : undefined;
+    if (value?.type === "integer" && value.number >= min && value.number <= max) return value.number;
+    this.log.error(node.at, `${name}: expected a whole number from ${min} to ${max}, got ${describeNode(node)}`);
+    return undefined;
+  }
+
+  #wordOf<T extends string>(node: SourceNode, name: string, words: readonly T[]): T | undefined {
+    const text = node.kind === "scalar" ? node.text : "";
+    const found = words.find((word) => word === text);
+    if (found === undefined) {
+      const message = `${name}: expected one of ${words.join(", ")}, got ${describeNode(node)}`;
+      this.log.error(node.at, message, suggest(text, words));
+    }
+    return found;
   }
 }
 

@@ -15,6 +15,7 @@ import { TIME_US_MAX } from "../sources/time-of-call.ts";
 import { type DecidingSettings, VirtualService } from "../virtual-service.ts";
 import type { Expectation, Step, TestCase } from "./case-file.ts";
 import type { Coverage } from "./coverage.ts";
+import { foundBy, reservedBy } from "./held.ts";
 import { SwitchedStore } from "./switched-store.ts";
 
 interface CaseOptions {
@@ -151,21 +152,36 @@ function judge(answer: Answer, step: Step, number: number): readonly Failure[] {
 }
 
 function judgeDescriptors(
-  { matches, statuses }: Expectation,
+  { matches, statuses, reserved, found }: Expectation,
   call: LimitCall,
   want: (what: string, expected: unknown, found: unknown) => void,
 ): void {
   const count = call.request.descriptorCount;
   if (matches !== undefined) {
     const shown = (paths: readonly string[]) => paths.map((path) => (path === "" ? "nothing" : path)).join(", ");
-    const found = Array.from({ length: count }, (_, i) => textOf(call.rules[i]?.path ?? ""));
-    // One word for all: `matches: nothing`.
-    const wanted = matches.length === 1 ? found.map(() => matches[0] as string) : matches;
-    want("matches of", shown(wanted), shown(found));
+    const met = each((i) => textOf(call.rules[i]?.path ?? ""));
+    want("matches of", shown(oneForAll(matches)), shown(met));
   }
-  if (statuses === undefined) return;
-  const found = call.decision.statuses.slice(0, call.decision.statusCount);
-  want("statuses", statuses.join(", "), found.map(({ overLimit }) => (overLimit ? "OVER_LIMIT" : "OK")).join(", "));
+  if (statuses !== undefined) {
+    const given = call.decision.statuses.slice(0, call.decision.statusCount);
+    want("statuses", statuses.join(", "), given.map(({ overLimit }) => (overLimit ? "OVER_LIMIT" : "OK")).join(", "));
+  }
+  if (reserved !== undefined) {
+    const held = each((i) => String(reservedBy(call, i)));
+    want("a reservation of", oneForAll(reserved).join(", "), held.join(", "));
+  }
+  if (found !== undefined) {
+    const settled = each((i) => foundBy(call, i));
+    want("settlements to find", oneForAll(found).join(", "), settled.join(", "));
+  }
+
+  function each(of: (index: number) => string): string[] {
+    return Array.from({ length: count }, (_, i) => of(i));
+  }
+  // One word for all: `matches: nothing`.
+  function oneForAll(wanted: readonly string[]): readonly string[] {
+    return wanted.length === 1 ? each(() => wanted[0] as string) : wanted;
+  }
 }
 
 /** What the limit that governs an answer may be called in an expectation: `edge/tenant#daily`, `tenant#daily`, `daily`, `tenant`. */

@@ -1,7 +1,7 @@
 // Rules that are shipped, and every recipe of the docs, answer what `headgate test` expects of them: every limit is met, and
 // refuses a call.
 
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { CoverageReport } from "../../../src/simulate/cases/coverage.ts";
@@ -49,6 +49,35 @@ describe("cases of what is shipped", () => {
       expect(await coverageOf(join(ROOT, cases))).toMatchObject({ neverMet: [], neverRefusing: [] });
     },
   );
+
+  test("docs/llm.md shows cases of its first rules, which pass", async () => {
+    const page = readFileSync(join(ROOT, "docs/llm.md"), "utf8");
+    const [, block = ""] = /^```yaml\n(rules: llm-rules\n.*?)^```$/ms.exec(page) ?? [];
+    cpSync(join(ROOT, "deploy/llm-rules"), join(folder, "llm-rules"), { recursive: true });
+    const cases = join(folder, "llm-cases.yaml");
+    writeFileSync(cases, block);
+    const { out, exitCode } = await runProgram(["test", cases]);
+    expect([out.match(/expected.*/)?.[0], out.match(/\d of 3 cases passed/)?.[0], exitCode]).toEqual([
+      undefined,
+      "3 of 3 cases passed",
+      0,
+    ]);
+  });
+
+  test("docs/testing-rules.md shows steps of holds that the rules of docs/rules-file.md pass", async () => {
+    const page = readFileSync(join(ROOT, "docs/testing-rules.md"), "utf8");
+    const [, block = ""] = /^## Holds\n.*?^```yaml\n(.*?)^```$/ms.exec(page) ?? [];
+    const rules = join(folder, "holds.yaml");
+    writeFileSync(rules, recipes.find(({ name }) => name === "rules-file-2")?.text ?? "");
+    const cases = join(folder, "steps.yaml");
+    writeFileSync(cases, `domain: edge\ncases:\n- name: steps\n  steps:\n${block.replace(/^/gm, "  ")}`);
+    const { out, exitCode } = await runProgram(["test", "--rules", rules, cases]);
+    expect([out.match(/expected.*/)?.[0], out.match(/1 of 1 case passed, \d calls/)?.[0], exitCode]).toEqual([
+      undefined,
+      "1 of 1 case passed, 5 calls",
+      0,
+    ]);
+  });
 
   test("the chart's rules answer as those of the overlays", async () => {
     const values = readFileSync(join(ROOT, "deploy/helm/headgate/values.yaml"), "utf8");

@@ -80,7 +80,66 @@ const BAD = `${HEAD}cases:
       - { call: user=ann, expect: OVER_LIMIT }
 `;
 
+const HELD = `rules:
+  domain: edge
+  descriptors:
+    - key: tenant
+      rate_limit: { name: tokens, requests_per_unit: 100, unit: day, algorithm: fixed_window }
+      hold: { id: id, estimate: most, default: 30, ttl: 60s }
+    - key: payer
+      rate_limit: { name: money, requests_per_unit: 100, unit: day, algorithm: fixed_window }
+      hold: { id: id, estimate: most, default: 3000, per: 1000, ttl: 60s }
+    - { key: plain, rate_limit: { requests_per_unit: 5, unit: hour } }
+`;
+const HOLDS = `${HELD}cases:
+  - name: settled at what was used, at nothing, and without a number
+    steps:
+      - { call: "tenant=a,id=r1,most=40", expect: { code: OK, reserved: 40, found: nothing } }
+      - { call: "tenant=a,id=r1,settle=x", hits: 7, expect: { code: OK, reserved: 0, found: settled, remaining: 93 } }
+      - { call: "tenant=a,id=r1,settle=x", hits: 7, expect: { found: already_settled, remaining: 93 } }
+      - { call: "tenant=a,id=r2,most=90", expect: { reserved: 90, remaining: 3 } }
+      - { call: "tenant=a,id=r3,most=4", expect: { code: OVER_LIMIT, reserved: 0 } }
+      - { call: "tenant=a,id=r2,settle=x", hits: 0, expect: { found: settled, remaining: 93 } }
+      - { call: "tenant=a,id=r4,most=40", expect: { remaining: 53 } }
+      - { call: "tenant=a,id=r4,most=40,settle=x", expect: { found: settled, remaining: 53 } }
+      - { call: "tenant=a,id=r5", expect: { reserved: 30, remaining: 23 } }
+      - { call: "tenant=a,id=r5,settle=x", expect: { found: settled, remaining: 23 } }
+  - name: after the ttl
+    steps:
+      - { call: "tenant=a,id=r1,most=40", expect: { remaining: 60 } }
+      - { after: 59999ms, call: "tenant=a", peek: true, expect: { remaining: 60, found: nothing, reserved: 0 } }
+      - { after: 1ms, call: "tenant=a,id=r1,settle=x", hits: 7, expect: { found: unknown, remaining: 93 } }
+  - name: of each descriptor
+    steps:
+      - call: ["tenant=a,id=r1,most=40", "payer=a,id=r1,most=1001", plain=a]
+        expect: { reserved: [40, 2000, 0], found: nothing }
+      - { call: "payer=a,id=r1,settle=x", hits: 1, expect: { remaining: 99 } }
+      - call: ["tenant=a,id=r1,settle=x", "payer=a,id=r1,settle=x", "plain=a,settle=x"]
+        expect: { found: [settled, already_settled, nothing] }
+  - name: while the store is away
+    steps:
+      - { store: away, call: "tenant=a,id=r1,settle=x", hits: 7, expect: { found: unanswered } }
+`;
+
 describe("headgate test", () => {
+  test("tells what calls hold, and what settlements find", async () => {
+    const { out, exitCode } = await runProgram(["test", written(HOLDS)]);
+    expect([out.match(/expected.*/)?.[0], exitCode]).toEqual([undefined, 0]);
+  });
+
+  test.each([
+    ["tenant=a,id=r1,most=40", "reserved: 39", "expected a reservation of 39, got 40"],
+    ["tenant=a,id=r1,most=40", "found: settled", "expected settlements to find settled, got nothing"],
+    ["tenant=a,id=r1,settle=x", "found: settled", "expected settlements to find settled, got unknown"],
+    ["plain=a,settle=x", "found: unknown", "expected settlements to find unknown, got nothing"],
+  ])("fails where %s is not %s, at its place", async (call, expected, message) => {
+    const text = `${HELD}cases: [{ name: one, steps: [{ call: "${call}", expect: { ${expected} } }] }]\n`;
+    const { out, exitCode } = await runProgram(["test", written(text)]);
+    expect(out).toMatch(/cases-\d+\.yaml:11:\d+: expected/);
+    expect(out).toContain(message);
+    expect(exitCode).toBe(1);
+  });
+
   test("passes what is answered as the cases say", async () => {
     const { out, exitCode } = await runProgram(["test", written(GOOD)]);
     expect(out).toContain("3 of 3 cases passed");
@@ -135,6 +194,16 @@ describe("headgate test", () => {
       "an unknown code",
       "cases: [{ name: a, steps: [{ call: a=b, expect: DENIED }] }]",
       /expected one of OK, OVER_LIMIT/,
+    ],
+    [
+      "a settlement that can find no such thing",
+      "cases: [{ name: a, steps: [{ call: a=b, expect: { found: [settled, lost] } }] }]",
+      /3:68: error: found: expected one of settled, unknown, already_settled, unanswered, nothing, got 'lost'/,
+    ],
+    [
+      "a reservation that is no number",
+      "cases: [{ name: a, steps: [{ call: a=b, expect: { reserved: much } }] }]",
+      /3:61: error: reserved: expected a whole number from 0/,
     ],
     ["rules that can't be used", "rules: nowhere\ncases: [{ name: a, steps: [{ call: a=b }] }]", /nowhere:1:1: error/],
     [
@@ -223,6 +292,8 @@ describe("headgate test", () => {
       "entries",
       "hits",
       "matches",
+      "found",
+      "reserved",
       "domain",
       "x",
     );
