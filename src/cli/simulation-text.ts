@@ -61,11 +61,14 @@ function limitLines(limit: LimitReport): string[] {
   const lines = [
     `${limit.limit}: ${limit.words}`,
     `  ${limit.asked} asked, ${limit.refused} refused${percent(limit.refused, limit.asked)}` +
-      (limit.reported === 0 ? "" : `, ${limit.reported} reports and refunds`),
+      (limit.reported === 0
+        ? ""
+        : `, ${limit.reported} ${limit.holds === null ? "reports" : "settlements"} and refunds`),
   ];
   if (limit.refused > 0) {
     lines.push(`  refused ${atLeast}${limit.callers_refused} of ${atLeast}${count(limit.callers, "caller")}`);
   }
+  lines.push(...holdLines(limit));
   const { first_refusal: first, longest_refusal: longest, smallest_burst: smallest } = limit;
   if (first !== null) lines.push(`  first   ${first.at}  ${first.caller}`);
   if (longest !== null) {
@@ -79,6 +82,29 @@ function limitLines(limit: LimitReport): string[] {
     const room = limit.refused > 0 ? "would have refused nobody" : `is all that was needed of ${limit.burst}`;
     lines.push(`  a burst of ${smallest} ${room}`);
   } else if (limit.refused > 0) lines.push("  no burst would have let every call pass");
+  return lines;
+}
+
+function holdLines({ holds }: LimitReport): string[] {
+  if (holds === null) return [];
+  const lines = [
+    `  holds: ${holds.opened} opened, ${holds.settled} settled, ${holds.expired} expired, ${holds.live} live at the end`,
+  ];
+  if (holds.settled_below > 0) {
+    lines.push(`    ${holds.settled_below} had held more than was used, by ${holds.unused_hits} in all`);
+  }
+  if (holds.settled_above > 0) {
+    lines.push(
+      `    ${holds.settled_above} had held less, by ${holds.exceeded_hits} in all and ${holds.exceeded_hits_max} at most`,
+    );
+  }
+  if (holds.late_settlements > 0) {
+    lines.push(`    ${count(holds.late_settlements, "settlement")} found no hold and charged ${holds.late_hits}`);
+  }
+  if (holds.repeated_settlements > 0) lines.push(`    ${count(holds.repeated_settlements, "settlement")} came again`);
+  if (holds.settlements_of_refused > 0) {
+    lines.push(`    ${count(holds.settlements_of_refused, "settlement")} left out, of calls that are refused here`);
+  }
   return lines;
 }
 

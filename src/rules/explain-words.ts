@@ -75,8 +75,8 @@ export function whyPassedOver(rule: Rule, key: string, value: string): string {
 
 /** What the limit allows, in words: `10 tokens per second, burst 20`. `counted` is what a window counts. */
 export function limitWords(limit: Limit, counted: "hit" | "call" = "hit"): string {
-  if (limit.isConcurrent) return `${limit.burst} at once, each for ${windowWords(limit.holdSeconds)} at most`;
-  const held = limit.holdSeconds > 0 ? `, held for ${windowWords(limit.holdSeconds)} at most` : "";
+  if (limit.isConcurrent) return `${limit.burst} at once, each for ${countedWords(limit.holdSeconds)} at most`;
+  const held = limit.holdSeconds > 0 ? `, held for ${countedWords(limit.holdSeconds)} at most` : "";
   return `${numberWords(limit, counted)}${held}`;
 }
 
@@ -101,6 +101,12 @@ function windowWords(seconds: number): string {
   });
   const count = seconds / (UNIT_SECONDS[best] ?? 1);
   return count === 1 ? `${UNIT_NAMES[best]}` : `${count} ${UNIT_NAMES[best]}s`;
+}
+
+/** The same where a number has to stand: `1 minute`. */
+function countedWords(seconds: number): string {
+  const words = windowWords(seconds);
+  return /^\d/.test(words) ? words : `1 ${words}`;
 }
 
 function algorithmWords(algorithm: Algorithm): string {

@@ -21,20 +21,28 @@ export class CallText {
     this.#hashesAll = hashesAll;
   }
 
-  /** The descriptor that the take belongs to; of the global limit, that it is for every call. */
+  /** The entries that tell the take's bucket from others; of the global limit, that it is for every call. */
   callerOf(call: LimitCall, take: Take): string {
-    return isGlobal(take) ? "every call" : this.descriptorOf(call, take.descriptor);
+    if (isGlobal(take)) return "every call";
+    const { domain } = call;
+    return this.#entriesText(call, take.descriptor, (key) => domain?.costEntries.has(key) !== true);
   }
 
+  /** A whole descriptor. */
   descriptorOf(call: LimitCall, index: number): string {
-    const descriptor = call.request.descriptors[index] as Descriptor;
+    return this.#entriesText(call, index, () => true);
+  }
+
+  #entriesText(call: LimitCall, index: number, isShown: (key: string) => boolean): string {
+    const { keys } = call.request.descriptors[index] as Descriptor;
     const values = shownValues(call, index);
-    const entries = values
+    const shown = values.map((value, i) => ({ key: keys[i] ?? "", value })).filter(({ key }) => isShown(key));
+    const entries = shown
       .slice(0, ENTRIES_MAX)
-      .map((value, i) =>
-        cut(textOf(`${descriptor.keys[i]}=${this.#hashesAll ? shownValue(value, true) : value}`), ENTRY_CHARS_MAX),
+      .map(({ key, value }) =>
+        cut(textOf(`${key}=${this.#hashesAll ? shownValue(value, true) : value}`), ENTRY_CHARS_MAX),
       );
-    if (values.length > ENTRIES_MAX) entries.push(`and ${values.length - ENTRIES_MAX} entries more`);
+    if (shown.length > ENTRIES_MAX) entries.push(`and ${shown.length - ENTRIES_MAX} entries more`);
     return entries.length === 0 ? "(no entries)" : cut(entries.join(", "), TEXT_CHARS_MAX);
   }
 }

@@ -5,7 +5,7 @@ import type { LimitCall } from "../limiter/call.ts";
 import { limitWords } from "../rules/explain-words.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
 import type { CallText } from "./call-text.ts";
-import { callerOf } from "./limit-tally.ts";
+import { callerOf } from "./caller-of.ts";
 import { isoTime } from "./refusals.ts";
 
 /** Limits and callers told apart; limits of overrides share one name, so files bound the first. */

@@ -4,6 +4,8 @@ import type { Limit } from "../core/limit.ts";
 import { GLOBAL_DESCRIPTOR, type Take } from "../core/take.ts";
 import { asksAdmission, isOver } from "../core/verdict.ts";
 import { waitUsOf } from "../limiter/retry-after.ts";
+import { callerOf } from "./caller-of.ts";
+import { HoldTally } from "./hold-tally.ts";
 
 /** Callers told apart over all limits, refused or not: some 60 bytes each. Beyond that numbers of callers are lower bounds. */
 const CALLERS_MAX = 2_000_000;
@@ -43,8 +45,10 @@ export class LimitTally {
   /** Calls (descriptors of calls) that asked the limit whether they may pass; reports after the fact are not among them. */
   asked = 0;
   refused = 0;
-  /** Reports of post-paid hits, and refunds. */
+  /** Reports of post-paid hits, refunds and settlements. */
   reported = 0;
+  /** Undefined for a limit whose payments are final. */
+  readonly holds: HoldTally | undefined;
   firstRefusal: { readonly atUs: number; readonly caller: string } | undefined;
   /** The smallest burst (of windows: amount) under which every call would have had room. */
   needed = 0;
@@ -59,6 +63,7 @@ export class LimitTally {
 
   constructor(limit: Limit, room: CallerRoom) {
     this.limit = limit;
+    this.holds = limit.holdSeconds > 0 ? new HoldTally() : undefined;
     this.#room = room;
   }
 
@@ -132,12 +137,6 @@ export class LimitTally {
     if (this.#longest !== undefined && this.#longest.untilUs - this.#longest.fromUs >= untilUs - sinceUs) return;
     this.#longest = { caller: label, fromUs: sinceUs, untilUs, calls: refusedSince };
   }
-}
-
-/** 53 bits of the bucket key's hash: of a million callers two are one with a probability of 1 in 18,000. */
-export function callerOf(take: Take): number {
-  take.needKeyBytes();
-  return take.keyHash * 0x20_0000 + (take.keyHash1 & 0x1f_ffff);
 }
 
 /** True if the take is on the domain's global limit, which knows no callers. */

@@ -44,6 +44,7 @@ export class NeededBursts {
     twin.kind = Kind.shadow;
     twin.mode = take.mode;
     twin.cost = take.cost;
+    twin.holdId = take.holdId;
     this.#store.take(group);
     if (take.mode !== Mode.pay && take.mode !== Mode.peek) return;
     if (twin.outcome === Outcome.room) onNeed(take, AMOUNT_MAX - twin.remaining + (twin.paid ? 0 : take.cost));

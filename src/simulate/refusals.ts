@@ -6,7 +6,7 @@ import { isOver } from "../core/verdict.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { waitUsOf } from "../limiter/retry-after.ts";
 import type { CallText } from "./call-text.ts";
-import { callerOf } from "./limit-tally.ts";
+import { callerOf } from "./caller-of.ts";
 
 /** One limit of a refused call. */
 export interface ToldLimit {

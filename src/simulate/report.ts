@@ -3,6 +3,7 @@
 import { textOf } from "../core/request.ts";
 import { limitWords } from "../rules/explain-words.ts";
 import { type ChangedCall, type ChangedLimit, type EditedLimit, editedLimits } from "./changes.ts";
+import type { HoldTally } from "./hold-tally.ts";
 import type { LimitTally } from "./limit-tally.ts";
 import { isoTime, type ToldRefusal } from "./refusals.ts";
 import type { Simulation } from "./simulation.ts";
@@ -59,7 +60,7 @@ export interface LimitReport {
   readonly asked: number;
   readonly allowed: number;
   readonly refused: number;
-  /** Reports of post-paid hits and refunds, which are never refused. */
+  /** Reports of post-paid hits, refunds and settlements, which are never refused. */
   readonly reported: number;
   readonly callers: number;
   readonly callers_refused: number;
@@ -77,6 +78,30 @@ export interface LimitReport {
   readonly burst: number;
   /** The smallest that would have refused nobody; null if none would have, or nobody asked. */
   readonly smallest_burst: number | null;
+  /** Null for a limit whose payments are final. */
+  readonly holds: HoldReport | null;
+}
+
+/** What became of the holds of a limit. Hits are in what the limit counts. */
+interface HoldReport {
+  readonly opened: number;
+  /** Settled in time, those included that had held just what was used. */
+  readonly settled: number;
+  readonly settled_below: number;
+  readonly unused_hits: number;
+  readonly settled_above: number;
+  readonly exceeded_hits: number;
+  readonly exceeded_hits_max: number;
+  /** Ended by themselves. */
+  readonly expired: number;
+  /** Neither, when the recording ends. */
+  readonly live: number;
+  /** Settlements that found no hold, charged as reported; and those that came again. */
+  readonly late_settlements: number;
+  readonly late_hits: number;
+  readonly repeated_settlements: number;
+  /** Settlements left out because these rules refuse their calls. */
+  readonly settlements_of_refused: number;
 }
 
 interface ChangesReport {
@@ -109,7 +134,7 @@ export function reportOf(simulation: Simulation): SimulationReport {
       longest_gap_seconds: timeline.longestGapUs / 1_000_000,
       longest_gap_from: timeline.longestGapUs === 0 ? null : isoTime(timeline.longestGapFromUs),
     },
-    limits: [...new Set(simulation.tallies())].map(limitReport),
+    limits: [...new Set(simulation.tallies())].map((tally) => limitReport(tally, timeline.lastUs)),
     unmatched: {
       descriptors: unmatched.descriptors,
       shapes: unmatched.list().map(({ domain, keys, descriptors, isDomainKnown }) => ({
@@ -135,7 +160,7 @@ export function reportOf(simulation: Simulation): SimulationReport {
   };
 }
 
-function limitReport(tally: LimitTally): LimitReport {
+function limitReport(tally: LimitTally, endUs: number): LimitReport {
   const { limit, asked, refused, firstRefusal, needed } = tally;
   const longest = tally.longest();
   return {
@@ -161,5 +186,25 @@ function limitReport(tally: LimitTally): LimitReport {
     worst_callers: tally.worst(WORST_MAX).map(({ label, refused: calls }) => ({ caller: label, refused: calls })),
     burst: limit.burst,
     smallest_burst: needed === 0 || !Number.isFinite(needed) ? null : needed,
+    holds: tally.holds === undefined ? null : holdReport(tally.holds, endUs),
+  };
+}
+
+function holdReport(holds: HoldTally, endUs: number): HoldReport {
+  const live = holds.liveAt(endUs);
+  return {
+    opened: holds.opened,
+    settled: holds.settled,
+    settled_below: holds.under,
+    unused_hits: holds.unused,
+    settled_above: holds.over,
+    exceeded_hits: holds.exceeded,
+    exceeded_hits_max: holds.exceededMax,
+    expired: holds.expired,
+    live,
+    late_settlements: holds.late,
+    late_hits: holds.lateHits,
+    repeated_settlements: holds.repeated,
+    settlements_of_refused: holds.ofRefused,
   };
 }

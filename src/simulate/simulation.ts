@@ -5,12 +5,14 @@ import type { Limit } from "../core/limit.ts";
 import type { Take } from "../core/take.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
+import { MemoryStore } from "../stores/memory/memory-store.ts";
 import { CallText } from "./call-text.ts";
 import { Changes } from "./changes.ts";
 import { CallerRoom, LimitTally } from "./limit-tally.ts";
 import { NeededBursts } from "./needed-bursts.ts";
 import type { RecordedQuestion } from "./question.ts";
 import { Refusals } from "./refusals.ts";
+import { RefusedHolds } from "./refused-holds.ts";
 import { Timeline } from "./timeline.ts";
 import { UnmatchedShapes } from "./unmatched-shapes.ts";
 import { type DecidingSettings, VirtualService } from "./virtual-service.ts";
@@ -46,6 +48,7 @@ export class Simulation {
   undecided = 0;
   readonly #options: SimulationOptions;
   readonly #service: VirtualService;
+  #refusedHolds: RefusedHolds | undefined;
   readonly #old: VirtualService | undefined;
   readonly #needs: NeededBursts;
   readonly #text: CallText;
@@ -60,8 +63,22 @@ export class Simulation {
     this.#options = options;
     this.ruleSet = ruleSet;
     this.against = against;
-    this.#service = new VirtualService({ ruleSet, settings });
-    this.#old = against === undefined ? undefined : new VirtualService({ ruleSet: against, settings });
+    this.#service = new VirtualService({
+      ruleSet,
+      settings,
+      openStore: (memory) => {
+        this.#refusedHolds = new RefusedHolds(new MemoryStore(memory));
+        return this.#refusedHolds;
+      },
+    });
+    this.#old =
+      against === undefined
+        ? undefined
+        : new VirtualService({
+            ruleSet: against,
+            settings,
+            openStore: (memory) => new RefusedHolds(new MemoryStore(memory)),
+          });
     this.#needs = new NeededBursts(this.#service.clock, settings);
     this.#text = new CallText(options.hashesAll === true);
     this.changes = new Changes(this.#text);
@@ -118,7 +135,9 @@ export class Simulation {
     this.unmatched.count(call);
     for (let i = 0; i < call.group.size; i++) {
       const take = call.group.takes[i] as Take;
-      this.#tallyOf(take.limit).count(take, nowUs, this.#labelOf);
+      const tally = this.#tallyOf(take.limit);
+      tally.count(take, nowUs, this.#labelOf);
+      tally.holds?.count(take, nowUs, this.#refusedHolds?.leftOut.has(take) === true);
     }
   }
 

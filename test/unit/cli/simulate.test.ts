@@ -46,7 +46,68 @@ writeFileSync(
     `${call(120_500, "ann")}\n${call(120_500, "bob")}\n`,
 );
 
+const BUDGET = rules(
+  "budget",
+  `domain: llm
+descriptors:
+  - key: tenant
+    hold: { id: request_id, estimate: max_tokens, default: 40, ttl: 60s }
+    rate_limit: { name: tokens, requests_per_unit: 100, unit: day, algorithm: fixed_window }
+`,
+);
+const stream = (ms: number, id: string, end?: number) => ({
+  at: at(ms),
+  domain: "llm",
+  descriptors: [
+    {
+      entries: [
+        { key: "tenant", value: "acme" },
+        { key: "request_id", value: id },
+        ...(end === undefined ? [] : [{ key: "settle", value: "used" }]),
+      ],
+      ...(end === undefined ? {} : { hits_addend: end }),
+    },
+  ],
+});
+const STREAMS = join(folder, "streams.jsonl");
+writeFileSync(
+  STREAMS,
+  [
+    stream(0, "a"),
+    stream(1, "b"),
+    stream(2, "c"),
+    stream(3, "a", 10),
+    stream(4, "b", 47),
+    stream(5, "c", 7),
+    stream(6, "a", 10),
+    stream(7, "d"),
+    stream(70_000, "e"),
+    stream(70_001, "d", 3),
+  ]
+    .map((line) => `${JSON.stringify(line)}\n`)
+    .join(""),
+);
+
 describe("headgate simulate", () => {
+  test("tells what became of holds, and leaves out what calls settle that it refuses", async () => {
+    const { out } = await runProgram(["simulate", "--rules", BUDGET, STREAMS]);
+    expect(out).toContain(`llm/tenant#tokens: 100 hits per day, fixed window, held for 1 minute at most
+  5 asked, 1 refused (20.0 %), 5 settlements and refunds
+  refused 1 of 1 caller
+  holds: 4 opened, 2 settled, 1 expired, 1 live at the end
+    1 had held more than was used, by 30 in all
+    1 had held less, by 7 in all and 7 at most
+    1 settlement found no hold and charged 3
+    1 settlement came again
+    1 settlement left out, of calls that are refused here
+  first   2026-01-01T00:00:00.002Z  tenant=acme
+`);
+    const { out: json } = await runProgram(["simulate", "--rules", BUDGET, "--json", STREAMS]);
+    expect((JSON.parse(json) as SimulationReport).limits[0]?.holds).toMatchObject({ opened: 4, exceeded_hits: 7 });
+    const { out: plain } = await runProgram(["simulate", "--rules", OLD, "--json", CALLS]);
+    expect((JSON.parse(plain) as SimulationReport).limits[0]?.holds).toBeNull();
+  });
+
   test("tells per limit whom it refuses, for how long, and which burst would do", async () => {
     const { out, exitCode } = await runProgram(["simulate", "--rules", OLD, CALLS]);
     expect(exitCode).toBe(0);
