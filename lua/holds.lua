@@ -1,15 +1,19 @@
 -- Holds: payments that wait for their settlement, as src/algorithms/holds.ts says.
--- state     beside the bucket's own key: `<key>|holds`, a sorted set of the live holds "cost paid_at_us payment id" by the time
---           at which they end; `<key>|hold|<id>` for each, a string "cost paid_at_us payment ends_at_us", or
+-- state     beside the bucket's own key: `<key>|holds`, a sorted set of the live holds "cost paid_at_us payment |id" by the
+--           time at which they end; `<key>|hold|<id>` for each, a string "cost paid_at_us payment ends_at_us", or
 --           "settled until_us", when it is forgotten; and of a token bucket `<key>|lows`, doubles (see `lows`)
--- lifetime  of the set and the lows as long as the bucket's, at least until the last hold ends; of a hold until it ends, settled for as
---           long again
+-- lifetime  of the set and the lows as long as the bucket's, at least until the last hold ends, and never made shorter; of a
+--           hold until it ends, settled for as long again
+-- Redis may evict any of these keys. Without the lows nothing is given back of the holds before; a hold without its member in the
+-- set is none any more.
 -- Nothing is written before `write_all`. The books and names of a call are kept from group to group.
 local holds = {}
 
-local EXPIRED_PER_STEP_MAX, PER_BUCKET_MAX = 256, 10000
+local PER_BUCKET_MAX = 10000
+-- Holds that the call may still end, in all buckets together; the rest ends in later calls (bench/store/holds.mjs).
+local endings_left = 128
 local WAIT_US_MIN = 1000000
-local SAME_MOMENT_MAX = 16 -- holds without a name that are looked for
+local SAME_MOMENT_MAX = 64 -- holds without a name that are looked for: as many as one call can open
 local FOUND_NONE, FOUND_SETTLED = -1, -2
 
 -- What ARGV[5] says of each take and receipt with holds, by where it stands in `groups` (a receipt below 0).
@@ -39,7 +43,7 @@ end
 
 local function note_low(lows, debt)
   local all = lows.lows
-  lows.is_changed, lows.last = true, lows.last + 1
+  lows.last = lows.last + 1
   while #all > 0 and all[#all] >= debt do drop_low(lows, #all) end
   if (lows.payments[#all] or 0) > lows.last_held or debt >= lows.held then return end
   lows.payments[#all + 1] = lows.last
@@ -78,8 +82,9 @@ function holds.read(numbers, texts)
     local book = books[set]
     if not book then
       book = {
-        key = KEYS[set], bucket = bucket, is_count = us < 0, stored = 0, ended = 0,
-        added = {}, removed = {}, removed_count = 0, lifetime_us = 0,
+        key = KEYS[set], bucket = bucket, is_count = us < 0,
+        stored = 0, ended = 0, dropped = 0, -- members of the set, those that have ended, those of them that this call removes
+        added = {}, nameless_count = 0, removed = {}, removed_count = 0, lifetime_us = 0,
         lows = lows > 0 and read_lows(lows),
       }
       books[set] = book
@@ -87,7 +92,8 @@ function holds.read(numbers, texts)
     book_of_bucket[bucket] = book
     refs[numbers[at]] = {
       book = book, own = own, us = max(us, -us), is_concurrent = us < 0,
-      id = own > 0 and string.sub(KEYS[own], #KEYS[bucket] + #'|hold|' + 1) or '',
+      -- With the bar before it, so that no id reads like the plus signs of holds without a name.
+      id = own > 0 and string.sub(KEYS[own], #KEYS[bucket] + #'|hold|'),
     }
   end
 end
@@ -99,6 +105,14 @@ end
 
 function holds.of_bucket(key_index)
   return book_of_bucket[key_index]
+end
+
+local function count_stored(book, now_us)
+  book.stored = tonumber(redis.call('ZCARD', book.key))
+  local lows = book.lows
+  if not lows or lows.was_there or book.stored == 0 then return end
+  -- The lows are lost. New payments get numbers beyond those of all holds, which count as if nothing had been owed since.
+  lows.last, lows.held, lows.payments[1], lows.lows[1] = now_us, math.huge, now_us, 0
 end
 
 local function live_count(book)
@@ -141,8 +155,10 @@ end
 -- Opens the bucket's state as its algorithm does, and gives back the holds that have ended, each at the time it did.
 function holds.open(book, text, limit, now_us)
   local algorithm = limit.algorithm
-  book.stored = tonumber(redis.call('ZCARD', book.key))
-  local due = redis.call('ZRANGEBYSCORE', book.key, '-inf', digits(now_us), 'LIMIT', '0', digits(EXPIRED_PER_STEP_MAX), 'WITHSCORES')
+  count_stored(book, now_us)
+  local due = endings_left > 0 and book.stored > 0
+    and redis.call('ZRANGEBYSCORE', book.key, '-inf', digits(now_us), 'LIMIT', '0', digits(endings_left), 'WITHSCORES') or {}
+  endings_left = endings_left - #due / 2
   for i = 1, #due, 2 do
     local cost_text, paid_text, payment_text = string.match(due[i], '^(%d+) (%d+) (%d+) ')
     local cost = tonumber(cost_text)
@@ -151,7 +167,7 @@ function holds.open(book, text, limit, now_us)
     if not state then return nil end
     local hold = { paid_at_us = tonumber(paid_text), payment = tonumber(payment_text) }
     give_back_held(book, state, limit, hold, cost, at_us)
-    book.ended = book.ended + 1
+    book.ended, book.dropped = book.ended + 1, book.ended + 1
     release(book, cost)
     note_anew(algorithm, state)
     text = not algorithm.is_as_new(state) and algorithm.text(state)
@@ -163,8 +179,10 @@ end
 
 -- Opens a bucket that counts holds, which is kept nowhere: it is as full as it has holds.
 function holds.open_count(book, limit, now_us)
-  book.stored = tonumber(redis.call('ZCARD', book.key))
+  count_stored(book, now_us)
   book.ended = tonumber(redis.call('ZCOUNT', book.key, '-inf', digits(now_us)))
+  book.dropped = min(book.ended, endings_left)
+  endings_left = endings_left - book.dropped
   local state = limit.algorithm.open(false, limit, now_us)
   limit.algorithm.pay(state, live_count(book))
   note_anew(limit.algorithm, state)
@@ -186,10 +204,23 @@ local function read_own(own)
   return hold
 end
 
+-- Of an id's bytes `string.format` keeps those before a zero only.
+local function member_of(cost, paid_at_us, payment, id)
+  return table.concat({ digits(cost, paid_at_us, payment), id }, ' ')
+end
+
+local function has_member(book, member)
+  for i = 1, #book.added do
+    if book.added[i].member == member then return true end
+  end
+  return not book.removed[member] and redis.call('ZSCORE', book.key, member)
+end
+
 local function live_hold(ref, now_us)
   if ref.own == 0 then return nil end
   local hold = read_own(ref.own)
-  return hold.cost and hold.ends_at_us > now_us and hold or nil
+  if not hold.cost or hold.ends_at_us <= now_us then return nil end
+  return has_member(ref.book, member_of(hold.cost, hold.paid_at_us, hold.payment, ref.id)) and hold or nil
 end
 
 local function is_settled(ref, now_us)
@@ -198,10 +229,6 @@ end
 
 local function note_settled(ref, now_us)
   if ref.own > 0 then named[ref.own] = { settled_until_us = now_us + ref.us, lasts_us = ref.us } end
-end
-
-local function member_of(cost, paid_at_us, payment, id)
-  return string.format('%s %s', digits(cost, paid_at_us, payment), id)
 end
 
 local function forget(book, member)
@@ -242,11 +269,14 @@ function holds.add(ref, cost, paid_at_us, now_us)
     payment = lows.last
     lows.is_changed, lows.last_held, lows.held = true, payment, lows.held + cost * TICKS
   end
+  local id = is_nameless and string.rep('+', book.nameless_count) or ref.id
   book.added[#book.added + 1] = {
-    member = member_of(cost, paid_at_us, payment, is_nameless and '' or ref.id),
-    ends_at_us = ends_at_us, paid_at_us = paid_at_us, is_nameless = is_nameless,
+    member = member_of(cost, paid_at_us, payment, id), ends_at_us = ends_at_us, paid_at_us = paid_at_us, is_nameless = is_nameless,
   }
-  if is_nameless then return end
+  if is_nameless then
+    book.nameless_count = book.nameless_count + 1
+    return
+  end
   local hold = read_own(ref.own)
   hold.cost, hold.paid_at_us, hold.payment, hold.ends_at_us, hold.lasts_us = cost, paid_at_us, payment, ends_at_us, ref.us
   hold.is_gone, hold.settled_until_us = nil, nil
@@ -275,7 +305,7 @@ end
 local function nameless(book, member)
   for _ = 1, SAME_MOMENT_MAX do
     if redis.call('ZSCORE', book.key, member) and not book.removed[member] then return member end
-    member = string.format('%s+', member)
+    member = table.concat({ member, '+' })
   end
   return nil
 end
@@ -316,44 +346,57 @@ function holds.wait_us(ref, now_us)
   return min(max(1, ends_at_us - now_us), max(WAIT_US_MIN, floor(age_us / count)))
 end
 
-local function ms_of(us, extra_ms)
-  return digits(needed_ms(us) + extra_ms)
+-- Keeps the set for that long at least, give or take a millisecond of rounding; returns how many milliseconds it has left.
+local function keep_set(key, lifetime_us, extra_ms)
+  local left_ms, ms = redis.call('PTTL', key), needed_ms(lifetime_us) + extra_ms
+  if left_ms + 1 >= ms then return left_ms end
+  redis.call('PEXPIRE', key, digits(ms))
+  return ms
 end
 
-local function write_lows(lows, is_live, lifetime_us, extra_ms)
-  if not is_live then
-    if lows.was_there then redis.call('DEL', KEYS[lows.place]) end
-    return
-  end
+local function write_lows(lows, lifetime_ms)
   local numbers = { lows.last, lows.last_held, lows.held }
   for i = 1, #lows.lows do numbers[i * 2 + 2], numbers[i * 2 + 3] = lows.payments[i], lows.lows[i] end
-  redis.call('SET', KEYS[lows.place], pack_all(numbers), 'PX', ms_of(lifetime_us, extra_ms))
+  redis.call('SET', KEYS[lows.place], pack_all(numbers), 'PX', digits(lifetime_ms))
 end
 
--- Writes what the call has changed. `lifetime_of` tells how long a bucket that changed is kept, in microseconds; 0 of others.
-function holds.write_all(lifetime_of, extra_ms)
+local function write_book(book, bucket, extra_ms)
+  if book.dropped > 0 then redis.call('ZREMRANGEBYRANK', book.key, '0', digits(book.dropped - 1)) end
+  for member in pairs(book.removed) do redis.call('ZREM', book.key, member) end
+  for i = 1, #book.added do
+    local added = book.added[i]
+    local member = added.member
+    while redis.call('ZADD', book.key, 'NX', digits(added.ends_at_us), member) == 0 and added.is_nameless do
+      member = table.concat({ member, '+' })
+    end
+  end
+  local lows, is_live = book.lows, live_count(book) > 0
+  if not is_live then
+    if lows and lows.was_there then redis.call('DEL', KEYS[lows.place]) end
+    return
+  end
+  -- A bucket that counts holds is kept nowhere else.
+  local lifetime_us = max(book.lifetime_us, book.is_count and 0 or bucket.lifetime_us)
+  if lifetime_us == 0 then return end
+  local left_ms = keep_set(book.key, lifetime_us, extra_ms)
+  -- What was noted of payments counts only if they stand.
+  if lows and (lows.is_changed or bucket.is_changed) then write_lows(lows, left_ms) end
+end
+
+-- Writes what the call has changed. `states` are the buckets as it leaves them, by the place of their keys.
+function holds.write_all(states, extra_ms)
   for own, hold in pairs(named) do
     if hold.is_gone then
       redis.call('DEL', KEYS[own])
     elseif hold.lasts_us then
       local text = hold.settled_until_us and 'settled ' .. digits(hold.settled_until_us)
         or string.format('%s %s', digits(hold.cost, hold.paid_at_us, hold.payment), digits(hold.ends_at_us))
-      redis.call('SET', KEYS[own], text, 'PX', ms_of(hold.lasts_us, extra_ms))
+      redis.call('SET', KEYS[own], text, 'PX', digits(needed_ms(hold.lasts_us) + extra_ms))
     end
   end
   for _, book in pairs(books) do
-    if book.ended > 0 then redis.call('ZREMRANGEBYRANK', book.key, '0', digits(book.ended - 1)) end
-    for member in pairs(book.removed) do redis.call('ZREM', book.key, member) end
-    for i = 1, #book.added do
-      local added = book.added[i]
-      local member = added.member
-      while redis.call('ZADD', book.key, 'NX', digits(added.ends_at_us), member) == 0 and added.is_nameless do
-        member = string.format('%s+', member)
-      end
-    end
-    local lifetime_us, is_live = max(book.lifetime_us, lifetime_of(book.bucket)), live_count(book) > 0
-    if lifetime_us > 0 and is_live then redis.call('PEXPIRE', book.key, ms_of(lifetime_us, extra_ms)) end
-    if book.lows and book.lows.is_changed then write_lows(book.lows, is_live, lifetime_us, extra_ms) end
+    local bucket = states[book.bucket]
+    if bucket then write_book(book, bucket, extra_ms) end
   end
 end
 

@@ -338,8 +338,8 @@ while at <= #groups do at = settle(at) end
 
 for key_index = 1, #KEYS do
   local state, book = states[key_index], holds and holds.of_bucket(key_index)
-  if book and book.ended > 0 then
-    out[size_of_out + 1], out[size_of_out + 2] = key_index, book.ended
+  if book and book.dropped > 0 then
+    out[size_of_out + 1], out[size_of_out + 2] = key_index, book.dropped
     size_of_out = size_of_out + 2
   end
   if state and not (book and book.is_count) then
@@ -353,10 +353,7 @@ for key_index = 1, #KEYS do
 end
 
 if holds then
-  holds.write_all(function(key_index)
-    local state = states[key_index]
-    return state and state.is_changed and state.lifetime_us or 0
-  end, lifetime_extra_ms)
+  holds.write_all(states, lifetime_extra_ms)
 end
 
 out[1], out[2] = now_us, damaged

@@ -5,6 +5,9 @@ import type { Limit } from "../core/limit.ts";
 import type { LimitStats } from "../core/limit-stats.ts";
 import { DebtLows } from "./debt-lows.ts";
 
+/** Holds that end in one step, in all its buckets together; the rest ends in later steps (lua/holds.lua says the same). */
+const ENDINGS_PER_STEP = 128;
+
 /** Settled holds of one generation; there are two, and the older goes when the younger is full: before its time if it must. */
 const SETTLED_MAX = 50_000;
 
@@ -138,6 +141,7 @@ export class HoldBook {
   #allBeforeForgottenUs = 0;
   #idle: IterableIterator<BucketHolds> | undefined;
   #live = 0;
+  #endingsLeft = ENDINGS_PER_STEP;
 
   /** Live holds of all buckets. */
   get size(): number {
@@ -146,6 +150,16 @@ export class HoldBook {
 
   of(bucketKey: string): BucketHolds | undefined {
     return this.#buckets.get(bucketKey);
+  }
+
+  /** A call, or one of its parts, begins: it ends so many holds at most. */
+  beginStep(): void {
+    this.#endingsLeft = ENDINGS_PER_STEP;
+  }
+
+  /** Counts one that is about to end; false if the step has ended enough. */
+  mayEndOne(): boolean {
+    return this.#endingsLeft-- > 0;
   }
 
   /** True if one more can be opened in the bucket. */

@@ -10,9 +10,6 @@ import { advanceBucket, clearBucket, giveBackCost, postPayCost } from "./bucket-
 import type { BucketHolds, Hold, HoldBook } from "./hold-book.ts";
 import { tokenBucket } from "./token-bucket.ts";
 
-/** Holds that end in one step, at most; the rest ends when the bucket is next asked about. */
-const EXPIRED_PER_STEP_MAX = 256;
-
 const MICROS_PER_TOKEN = 1_000_000;
 
 /** A refusal for too many holds says at least so long. */
@@ -34,8 +31,8 @@ export function openWithHolds(bucket: WorkingBucket, limit: Limit, access: Bucke
 
 function expireHolds(bucket: WorkingBucket, limit: Limit, holds: BucketHolds, book: HoldBook, nowUs: number): boolean {
   let count = 0;
-  for (let hold = holds.first(); hold !== undefined && count < EXPIRED_PER_STEP_MAX; hold = holds.first()) {
-    if (hold.endsAtUs > nowUs) break;
+  for (let hold = holds.first(); hold !== undefined; hold = holds.first()) {
+    if (hold.endsAtUs > nowUs || !book.mayEndOne()) break;
     count++;
     const atUs = Math.min(nowUs, Math.max(hold.endsAtUs, bucket.state.atUs));
     advanceBucket(bucket, limit, atUs);

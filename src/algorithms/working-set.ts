@@ -24,6 +24,7 @@ export class WorkingSet {
   reset(): void {
     if (this.size > SCAN_MAX) this.#byKey.clear();
     this.#access.logs.beginGroup();
+    this.#access.holds.beginStep();
     this.size = 0;
   }
 

@@ -100,15 +100,17 @@ export class Take extends Keyed {
 
 /** What a sliding log weighs, in other limits: a take on it may have some 250 entries to read, to drop or to walk over. */
 export const LOG_WEIGHT = 32;
+/** What a limit with holds weighs, in other limits: it has a set, lows and a hold of its own to read and to write (bench/store/holds.mjs). */
+export const HOLD_WEIGHT = 4;
 /**
- * The most that the limits of one call weigh: one for each of 256 descriptors and the global one, or eight sliding logs. As
- * many hold Redis for two milliseconds (bench/store/full-logs.mjs).
+ * The most that the limits of one call weigh: one for each of 256 descriptors and the global one, or eight sliding logs, or 64
+ * with holds. As many hold Redis for two milliseconds (bench/store/full-logs.mjs).
  */
 export const GROUP_WEIGHT_MAX = 257;
 
-/** What takes weigh of which so many are on sliding logs. */
-export function weightOf(takes: number, takesOnLogs: number): number {
-  return takes + takesOnLogs * (LOG_WEIGHT - 1);
+/** What takes weigh of which so many are on sliding logs, and so many on limits with holds. */
+export function weightOf(takes: number, takesOnLogs: number, takesWithHolds: number): number {
+  return takes + takesOnLogs * (LOG_WEIGHT - 1) + takesWithHolds * (HOLD_WEIGHT - 1);
 }
 
 /** The takes of one call, settled together (docs/architecture.md: all are paid or none). */
@@ -166,7 +168,7 @@ export class TakeGroup {
 
   /** What its limits weigh: at most GROUP_WEIGHT_MAX in a call that a store is asked about. */
   get weight(): number {
-    return weightOf(this.size, this.takesOnLogs);
+    return weightOf(this.size, this.takesOnLogs, this.takesWithHolds);
   }
 
   /** Empties the group for its next call. */

@@ -9,6 +9,7 @@ import { type Descriptor, HoldAsk, type LimitRequest } from "../core/request.ts"
 import {
   GLOBAL_DESCRIPTOR,
   GROUP_WEIGHT_MAX,
+  HOLD_WEIGHT,
   Kind,
   LOG_WEIGHT,
   Mode,
@@ -322,12 +323,13 @@ export class TakeFiller {
   }
 }
 
-function tooManyLimits({ size, takesOnLogs, weight }: TakeGroup): RequestError {
-  const logs =
-    takesOnLogs === 0 ? "" : `, ${takesOnLogs} of them sliding logs that count ${LOG_WEIGHT} times: ${weight}`;
+function tooManyLimits({ size, takesOnLogs, takesWithHolds, weight }: TakeGroup): RequestError {
+  const logs = takesOnLogs === 0 ? "" : `, ${takesOnLogs} of them sliding logs that count ${LOG_WEIGHT} times`;
+  const holds = takesWithHolds === 0 ? "" : `, ${takesWithHolds} of them with holds that count ${HOLD_WEIGHT} times`;
+  const inAll = weight === size ? "" : `: ${weight}`;
   return new RequestError(
     "REQUEST_LIMITS_TOO_MANY",
-    `expected at most ${GROUP_WEIGHT_MAX} limits for all descriptors and the global one, got ${size}${logs}`,
+    `expected at most ${GROUP_WEIGHT_MAX} limits for all descriptors and the global one, got ${size}${logs}${holds}${inAll}`,
   );
 }
 

@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Algorithm, type Limit } from "../../src/core/limit.ts";
-import { GROUP_WEIGHT_MAX, LOG_WEIGHT, TakeGroup, Verdict } from "../../src/core/take.ts";
+import { GROUP_WEIGHT_MAX, HOLD_WEIGHT, LOG_WEIGHT, TakeGroup, Verdict } from "../../src/core/take.ts";
 import { LIMITS_PER_RULE_MAX, LOGS_PER_RULE_MAX } from "../../src/rules/schema.ts";
 import { Intake } from "../../src/stores/batching/intake.ts";
 import { completeOptions } from "../../src/stores/batching/options.ts";
@@ -15,23 +15,42 @@ import { type AskedDescriptor, LimiterRig } from "../support/limiter-rig.ts";
 import { runs } from "../support/runs.ts";
 
 const weightOf = (limits: readonly Limit[]): number =>
-  limits.reduce((sum, { algorithm }) => sum + (algorithm === Algorithm.slidingLog ? LOG_WEIGHT : 1), 0);
+  limits.reduce((sum, { algorithm, holdSeconds }) => {
+    if (holdSeconds > 0) return sum + HOLD_WEIGHT;
+    return sum + (algorithm === Algorithm.slidingLog ? LOG_WEIGHT : 1);
+  }, 0);
 const limitsOf = (group: TakeGroup): Limit[] => group.takes.slice(0, group.size).map(({ limit }) => limit);
 
-const limitsOfRule = fc
-  .tuple(fc.nat({ max: LOGS_PER_RULE_MAX }), fc.nat({ max: LIMITS_PER_RULE_MAX - LOGS_PER_RULE_MAX }))
-  .map(([logs, others]) => ({
-    rate_limits: Array.from({ length: logs + others }, (_, i) => ({
-      name: `n${i}`,
-      requests_per_unit: 9,
-      unit: "hour",
-      algorithm: i < logs ? "sliding_log" : "fixed_window",
-    })),
-  }));
+const limitsOfRule = fc.oneof(limitsWithLogs(), limitsWithHolds());
 const rules = fc.record({
   byKey: fc.array(limitsOfRule, { minLength: 1, maxLength: 4 }),
   globalLimit: fc.constantFrom(undefined, "sliding_log", "token_bucket"),
 });
+
+function limitsWithLogs(): fc.Arbitrary<object> {
+  return fc
+    .tuple(fc.nat({ max: LOGS_PER_RULE_MAX }), fc.nat({ max: LIMITS_PER_RULE_MAX - LOGS_PER_RULE_MAX }))
+    .map(([logs, others]) => limitsNamed(logs + others, (i) => (i < logs ? "sliding_log" : "fixed_window")));
+}
+
+function limitsWithHolds(): fc.Arbitrary<object> {
+  return fc.tuple(fc.integer({ min: 1, max: LIMITS_PER_RULE_MAX }), fc.boolean()).map(([count, isConcurrent]) => ({
+    hold: { id: "request_id", ttl: "120s" },
+    ...(isConcurrent ? { concurrent: 10 } : {}),
+    ...limitsNamed(count, (i) => (i % 2 === 0 ? "token_bucket" : "fixed_window")),
+  }));
+}
+
+function limitsNamed(count: number, algorithmOf: (i: number) => string): object {
+  if (count === 0) return {};
+  const rate_limits = Array.from({ length: count }, (_, i) => ({
+    name: `n${i}`,
+    requests_per_unit: 9,
+    unit: "hour",
+    algorithm: algorithmOf(i),
+  }));
+  return { rate_limits };
+}
 
 test("no call weighs more than GROUP_WEIGHT_MAX, and each descriptor alone is decided", () => {
   const descriptors = fc.array(fc.nat({ max: 3 }), { minLength: 1, maxLength: 256 });
@@ -41,9 +60,7 @@ test("no call weighs more than GROUP_WEIGHT_MAX, and each descriptor alone is de
         JSON.stringify({
           domain: "edge",
           ...(algorithm === undefined ? {} : { global_limit: { requests_per_unit: 99, unit: "hour", algorithm } }),
-          descriptors: byKey.map((limits, i) =>
-            limits.rate_limits.length === 0 ? { key: `k${i}` } : { key: `k${i}`, ...limits },
-          ),
+          descriptors: byKey.map((limits, i) => ({ key: `k${i}`, ...limits })),
         }),
       );
       const weigh = (asked: readonly AskedDescriptor[]): number | string => {
@@ -76,10 +93,12 @@ afterEach(() => {
 
 test("no batch weighs more than GROUP_WEIGHT_MAX with its receipts, and all receipts travel", async () => {
   const log = makeLimit({ algorithm: Algorithm.slidingLog });
+  const held = makeLimit({ holdSeconds: 60 });
   const bucket = makeLimit();
   const event = fc.record({
-    receipts: fc.array(fc.boolean(), { maxLength: 20 }),
-    logs: fc.nat({ max: 8 }),
+    receipts: fc.array(fc.constantFrom(log, held, bucket), { maxLength: 20 }),
+    logs: fc.nat({ max: 4 }),
+    holds: fc.nat({ max: 32 }),
     others: fc.oneof(fc.nat({ max: 5 }), fc.nat({ max: 257 })),
     endsTurn: fc.boolean(),
   });
@@ -103,16 +122,15 @@ test("no batch weighs more than GROUP_WEIGHT_MAX with its receipts, and all rece
         onSilence: () => undefined,
       });
       let receipts = 0;
-      for (const { receipts: areLogs, logs, others, endsTurn } of events) {
-        for (const isLog of areLogs) {
-          const limit = isLog ? log : bucket;
+      for (const { receipts: paid, logs, holds, others, endsTurn } of events) {
+        for (const limit of paid) {
           const sinceUs = options.clock.nowUs();
           intake.addReceipt({ bucketKey: `r${receipts++}`, limit, cost: 1, paidAtUs: 5, holdId: "", sinceUs }, 0);
         }
         const group = new TakeGroup();
-        const size = Math.min(logs + others, logs + GROUP_WEIGHT_MAX - logs * LOG_WEIGHT);
+        const size = logs + holds + Math.min(others, GROUP_WEIGHT_MAX - logs * LOG_WEIGHT - holds * HOLD_WEIGHT);
         for (let i = 0; i < size; i++) {
-          const take = group.add(i < logs ? log : bucket);
+          const take = group.add(i < logs ? log : i < logs + holds ? held : bucket);
           take.bucketKey = `k${i}`;
           take.cost = 1;
         }

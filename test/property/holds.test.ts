@@ -13,6 +13,7 @@ import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
 import { HoldModel } from "./hold-models.ts";
+import { overspent, type Use } from "./overspent.ts";
 
 const TTL_SECONDS = 60;
 
@@ -109,11 +110,6 @@ const tokenBucket = fc
     }),
   );
 
-interface Use {
-  readonly atUs: number;
-  readonly used: number;
-}
-
 /** Plays the streams; tells what those used that were admitted and whose reports came in time. */
 function playStreams(budget: Budget, asked: readonly Stream[], then?: () => void): Use[] {
   const uses: Use[] = [];
@@ -141,21 +137,6 @@ function playStreams(budget: Budget, asked: readonly Stream[], then?: () => void
   }
   budget.play(then);
   return uses;
-}
-
-/** By how much use exceeds burst + rate x t in the worst stretch of time; at most 0 if the limit held. */
-function overspent(uses: readonly Use[], burst: number, perSecond: number): number {
-  const inOrder = uses.toSorted((one, other) => one.atUs - other.atUs);
-  let worst = Number.NEGATIVE_INFINITY;
-  for (let first = 0; first < inOrder.length; first++) {
-    let sum = 0;
-    for (let last = first; last < inOrder.length; last++) {
-      sum += inOrder[last]?.used ?? 0;
-      const seconds = ((inOrder[last]?.atUs ?? 0) - (inOrder[first]?.atUs ?? 0)) / SECOND_US;
-      worst = Math.max(worst, sum - burst - perSecond * seconds);
-    }
-  }
-  return worst;
 }
 
 describe("a budget whose estimates cover the cost", () => {

@@ -2,7 +2,7 @@
 // away for long; what that costs is counted.
 
 import { Algorithm, type Limit } from "../../core/limit.ts";
-import { LOG_WEIGHT } from "../../core/take.ts";
+import { weightOf } from "../../core/take.ts";
 
 /** A payment that is to be undone in the window it was paid in. */
 export interface Receipt {
@@ -22,7 +22,7 @@ export interface Receipt {
 const RECEIPTS_MAX = 10_000;
 /** Nor longer than this, in microseconds: ten minutes. */
 const WAIT_US_MAX = 600_000_000;
-/** What those of one call weigh together: 64 receipts, or two on sliding logs. */
+/** What those of one call weigh together: 64 receipts, or 16 with holds, or two on sliding logs. */
 const WEIGHT_PER_CALL_MAX = 64;
 
 /** Receipts in the order they came, each lane's by themselves. Where there are no lanes, all have lane 0. */
@@ -86,7 +86,7 @@ export class Receipts {
     let count = 0;
     let weight = 0;
     for (const { limit } of this.#waiting.get(lane) ?? []) {
-      weight += limit.algorithm === Algorithm.slidingLog ? LOG_WEIGHT : 1;
+      weight += weightOf(1, limit.algorithm === Algorithm.slidingLog ? 1 : 0, limit.holdSeconds > 0 ? 1 : 0);
       if (weight > WEIGHT_PER_CALL_MAX) break;
       count++;
     }

@@ -51,7 +51,7 @@ export class RedisBatch extends Batch {
   }
 
   get #weight(): number {
-    return weightOf(this.takes, this.takesOnLogs);
+    return weightOf(this.takes, this.takesOnLogs, this.holds.length);
   }
 
   /** Whether lua/take_each.lua serves it, which says what that asks for. */
