@@ -3,6 +3,7 @@
 import { HOLDS_IN_MEMORY_MAX, HOLDS_PER_BUCKET_MAX } from "../core/holds-full.ts";
 import type { Limit } from "../core/limit.ts";
 import type { LimitStats } from "../core/limit-stats.ts";
+import { MICROS_PER_TOKEN } from "../core/units.ts";
 import { DebtLows } from "./debt-lows.ts";
 
 /** Holds that end in one step, in all its buckets together; the rest ends in later steps (lua/holds.lua says the same). */
@@ -10,8 +11,6 @@ const ENDINGS_PER_STEP = 128;
 
 /** Settled holds of one generation; there are two, and the older goes when the younger is full: before its time if it must. */
 const SETTLED_MAX = 50_000;
-
-const MICROS_PER_TOKEN = 1_000_000;
 
 /** A payment that can still be settled. */
 export interface Hold {

@@ -4,13 +4,11 @@
 
 import { Algorithm, type Limit } from "../core/limit.ts";
 import { HoldFound, type Take } from "../core/take.ts";
-import { MICROS_PER_SECOND } from "../core/units.ts";
+import { MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../core/units.ts";
 import type { BucketAccess, WorkingBucket } from "./bucket-access.ts";
 import { advanceBucket, clearBucket, giveBackCost, postPayCost } from "./bucket-steps.ts";
 import type { BucketHolds, Hold, HoldBook } from "./hold-book.ts";
 import { tokenBucket } from "./token-bucket.ts";
-
-const MICROS_PER_TOKEN = 1_000_000;
 
 /** A refusal for too many holds says at least so long. */
 const WAIT_US_MIN = MICROS_PER_SECOND;

@@ -5,11 +5,8 @@
 import type { Limit } from "../core/limit.ts";
 import { refillOf, refillWithinTick, usToRefill, WAIT_US_MAX } from "../core/refill.ts";
 import { Outcome } from "../core/take.ts";
-import { divideDown, divideUp } from "../core/units.ts";
+import { divideDown, divideUp, MICROS_PER_TOKEN } from "../core/units.ts";
 import { type BucketState, type Judgement, type Report, type Step, skewMaxUs, windowUsOf } from "./step.ts";
-
-/** Debt of one token: `amount` of these come off per tick, which makes `amount` tokens per window. */
-const DEBT_PER_TOKEN = 1_000_000;
 
 // Whole ticks are taken off the debt, the part of one that has passed stays in `atUs`: nothing is rounded away. What it has
 // worked off is counted whenever the debt is looked at.
@@ -55,7 +52,7 @@ function settle(state: BucketState, limit: Limit, nowUs: number): void {
 }
 
 function judge(state: BucketState, limit: Limit, cost: number, nowUs: number, judgement: Judgement): void {
-  const excess = state.used + cost * DEBT_PER_TOKEN - limit.burst * DEBT_PER_TOKEN;
+  const excess = state.used + cost * MICROS_PER_TOKEN - limit.burst * MICROS_PER_TOKEN;
   judgement.waitUs = 0;
   if (cost > limit.burst) judgement.outcome = Outcome.never;
   else if (excess <= workedOff(state, limit, nowUs)) judgement.outcome = Outcome.room;
@@ -73,24 +70,24 @@ function usUntilWorkedOff(debt: number, state: BucketState, limit: Limit, nowUs:
 }
 
 function pay(state: BucketState, cost: number): void {
-  state.used += cost * DEBT_PER_TOKEN;
+  state.used += cost * MICROS_PER_TOKEN;
 }
 
 function undo(state: BucketState, cost: number): void {
-  state.used -= cost * DEBT_PER_TOKEN;
+  state.used -= cost * MICROS_PER_TOKEN;
 }
 
 function postPay(state: BucketState, limit: Limit, cost: number, nowUs: number): number {
-  const debtMax = limit.debtMax * DEBT_PER_TOKEN + workedOff(state, limit, nowUs);
+  const debtMax = limit.debtMax * MICROS_PER_TOKEN + workedOff(state, limit, nowUs);
   // The rule was edited to a smaller debtMax: what is owed stays owed.
   if (state.used > debtMax) return cost;
-  const debt = state.used + cost * DEBT_PER_TOKEN;
+  const debt = state.used + cost * MICROS_PER_TOKEN;
   state.used = Math.min(debt, debtMax);
-  return divideUp(debt - state.used, DEBT_PER_TOKEN);
+  return divideUp(debt - state.used, MICROS_PER_TOKEN);
 }
 
 function refund(state: BucketState, limit: Limit, cost: number, nowUs: number): void {
-  takeOff(state, limit, cost * DEBT_PER_TOKEN, nowUs);
+  takeOff(state, limit, cost * MICROS_PER_TOKEN, nowUs);
 }
 
 function takeOff(state: BucketState, limit: Limit, debt: number, nowUs: number): void {
@@ -100,7 +97,7 @@ function takeOff(state: BucketState, limit: Limit, debt: number, nowUs: number):
 
 // What has returned since the payment was not lost by it: without the payment the bucket may have stood full and got none.
 function giveBack(state: BucketState, limit: Limit, cost: number, paidAtUs: number, nowUs: number): void {
-  const debt = cost * DEBT_PER_TOKEN - (nowUs > paidAtUs ? refillUp(nowUs - paidAtUs, limit) : 0);
+  const debt = cost * MICROS_PER_TOKEN - (nowUs > paidAtUs ? refillUp(nowUs - paidAtUs, limit) : 0);
   if (debt > 0) takeOff(state, limit, debt, nowUs);
 }
 
@@ -120,7 +117,7 @@ function paidAtUs(state: BucketState, nowUs: number): number {
 
 function report(state: BucketState, limit: Limit, nowUs: number, into: Report): void {
   const debt = state.used - workedOff(state, limit, nowUs);
-  into.remaining = Math.max(0, divideDown(limit.burst * DEBT_PER_TOKEN - debt, DEBT_PER_TOKEN));
+  into.remaining = Math.max(0, divideDown(limit.burst * MICROS_PER_TOKEN - debt, MICROS_PER_TOKEN));
   into.resetUs = state.used === 0 ? 0 : usUntilWorkedOff(state.used, state, limit, nowUs);
 }
 

@@ -3,6 +3,9 @@
 export const MICROS_PER_SECOND = 1_000_000;
 export const MICROS_PER_MILLI = 1_000;
 
+/** A token bucket's debt is counted in millionths of a token: `amount` of them come off per tick, which makes `amount` tokens per window. */
+export const MICROS_PER_TOKEN = 1_000_000;
+
 /** Ticks in one window, whatever the window (a tick is as many microseconds as the window has whole seconds). */
 export const TICKS_PER_WINDOW = 1_000_000;
 

@@ -4,6 +4,7 @@
 import { Algorithm } from "./limit.ts";
 import { usToRefill } from "./refill.ts";
 import { copyAnswer, copyQuestion, isOfCounter, Kind, Mode, Outcome, type Take, type TakeGroup } from "./take.ts";
+import { MICROS_PER_TOKEN } from "./units.ts";
 
 /** True if the take found no room for its cost. An unanswered one is not over. */
 export function isOver(take: Take): boolean {
@@ -124,5 +125,5 @@ function addRemaining(take: Take, cost: number): void {
   take.remaining = Math.min(limit.burst, take.remaining + cost);
   if (take.remaining === limit.burst) take.resetUs = 0;
   else if (limit.algorithm === Algorithm.tokenBucket && limit.amount > 0)
-    take.resetUs = Math.max(0, take.resetUs - usToRefill(cost * 1_000_000, limit) + 1);
+    take.resetUs = Math.max(0, take.resetUs - usToRefill(cost * MICROS_PER_TOKEN, limit) + 1);
 }

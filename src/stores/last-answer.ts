@@ -3,10 +3,7 @@
 
 import { Algorithm, type Limit } from "../core/limit.ts";
 import { refillOf, usToRefill, WAIT_US_MAX } from "../core/refill.ts";
-import { divideDown } from "../core/units.ts";
-
-/** Debt of one token of a token bucket, in the unit of its state. */
-const DEBT_PER_TOKEN = 1_000_000;
+import { divideDown, MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../core/units.ts";
 
 /** What a store told of a bucket. Times are by the clock of this process. */
 export interface LastAnswer {
@@ -32,7 +29,7 @@ export function noteAnswer(
 export function resetUsOf(last: LastAnswer, limit: Limit, nowUs: number): number {
   if (last.asNewAtUs <= nowUs) return 0;
   if (last.asNewAtUs !== Number.POSITIVE_INFINITY) return last.asNewAtUs - nowUs;
-  return neverRefills(limit) ? limit.windowSeconds * 1_000_000 : WAIT_US_MAX;
+  return neverRefills(limit) ? limit.windowSeconds * MICROS_PER_SECOND : WAIT_US_MAX;
 }
 
 /**
@@ -42,14 +39,14 @@ export function resetUsOf(last: LastAnswer, limit: Limit, nowUs: number): number
 export function remainingOf(last: LastAnswer, limit: Limit, nowUs: number): number {
   if (last.asNewAtUs <= nowUs) return limit.burst;
   if (!tellsDebt(last, limit)) return last.remaining;
-  return Math.max(last.remaining, divideDown(microTokensOf(last, limit, nowUs), DEBT_PER_TOKEN));
+  return Math.max(last.remaining, divideDown(microTokensOf(last, limit, nowUs), MICROS_PER_TOKEN));
 }
 
 /** Tokens of a token bucket that are there now, in millionths: negative in debt. Never more than there are. */
 export function microTokensOf(last: LastAnswer, limit: Limit, nowUs: number): number {
-  if (last.asNewAtUs <= nowUs) return limit.burst * DEBT_PER_TOKEN;
-  if (!tellsDebt(last, limit)) return last.remaining * DEBT_PER_TOKEN;
-  return limit.burst * DEBT_PER_TOKEN - refillOf(last.asNewAtUs - nowUs, limit);
+  if (last.asNewAtUs <= nowUs) return limit.burst * MICROS_PER_TOKEN;
+  if (!tellsDebt(last, limit)) return last.remaining * MICROS_PER_TOKEN;
+  return limit.burst * MICROS_PER_TOKEN - refillOf(last.asNewAtUs - nowUs, limit);
 }
 
 /** Whether the debt of a bucket follows from when it will be as new. */
@@ -66,7 +63,7 @@ export function tellsWaits(limit: Limit): boolean {
 export function waitUsOf(last: LastAnswer, limit: Limit, cost: number, nowUs: number): number {
   const resetUs = resetUsOf(last, limit, nowUs);
   if (!tellsDebt(last, limit)) return resetUs;
-  return Math.max(1, resetUs - Math.max(0, usToRefill((limit.burst - cost) * DEBT_PER_TOKEN, limit) - 1));
+  return Math.max(1, resetUs - Math.max(0, usToRefill((limit.burst - cost) * MICROS_PER_TOKEN, limit) - 1));
 }
 
 function neverRefills(limit: Limit): boolean {

@@ -9,11 +9,10 @@
 import { Algorithm, type Limit } from "../../core/limit.ts";
 import { usToRefill, WAIT_US_MAX } from "../../core/refill.ts";
 import { Kind, Mode, Outcome, type Take, type TakeGroup } from "../../core/take.ts";
-import { AMOUNT_MAX } from "../../core/units.ts";
+import { AMOUNT_MAX, MICROS_PER_TOKEN } from "../../core/units.ts";
 import { microTokensOf, noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
 import { LocalBucket } from "./local-bucket.ts";
 
-const MICRO_TOKENS = 1_000_000;
 const NEVER = Number.NEGATIVE_INFINITY;
 
 /** A bucket that this process decides about. */
@@ -98,7 +97,7 @@ export class TrackedBucket extends LocalBucket {
     const needed = this.#spent - this.#covered + cost;
     // In tokens, a debt counts too: what was granted too much is worked off before anything passes.
     if (limit.algorithm !== Algorithm.tokenBucket) return remainingOf(this, limit, nowUs) >= needed;
-    return microTokensOf(this, limit, nowUs) >= needed * MICRO_TOKENS;
+    return microTokensOf(this, limit, nowUs) >= needed * MICROS_PER_TOKEN;
   }
 
   judge(take: Take, nowUs: number, periodUs: number): void {
@@ -204,7 +203,7 @@ export class TrackedBucket extends LocalBucket {
     take.resetUs = resetUsOf(this, limit, nowUs);
     if (spent === 0) return;
     if (limit.algorithm === Algorithm.tokenBucket && limit.amount > 0)
-      take.resetUs = Math.min(WAIT_US_MAX, take.resetUs + usToRefill(spent * MICRO_TOKENS, limit));
+      take.resetUs = Math.min(WAIT_US_MAX, take.resetUs + usToRefill(spent * MICROS_PER_TOKEN, limit));
     else take.resetUs = Math.max(take.resetUs, 1);
   }
 
@@ -213,7 +212,7 @@ export class TrackedBucket extends LocalBucket {
     if (limit.algorithm === Algorithm.tokenBucket) {
       if (limit.amount === 0) return resetUsOf(this, limit, nowUs);
       const needed = this.#spent - this.#covered + cost;
-      return usToRefill(needed * MICRO_TOKENS - microTokensOf(this, limit, nowUs), limit);
+      return usToRefill(needed * MICROS_PER_TOKEN - microTokensOf(this, limit, nowUs), limit);
     }
     if (limit.algorithm === Algorithm.fixedWindow && this.asNewAtUs > nowUs) return resetUsOf(this, limit, nowUs);
     // Only the shared store knows when hits leave the window: what it said of this cost, else the next it will say.
