@@ -1,6 +1,7 @@
 // Settings of the process, from environment variables: read and checked once, all mistakes at once. The table of names
 // and defaults is settings/table.ts; what each text may look like is settings/value-types.ts.
 
+import { errorCode } from "./core/thrown.ts";
 import { accessSync, constants } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -195,7 +196,7 @@ function checkReadable(name: string, path: string, mistakes: string[]): void {
   try {
     accessSync(path, constants.R_OK);
   } catch (cause) {
-    const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
+    const code = errorCode(cause) ?? String(cause);
     mistakes.push(`${name}: expected a file that can be read, got ${quoted(path)}: ${UNREADABLE[code] ?? code}`);
   }
 }

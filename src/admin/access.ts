@@ -3,7 +3,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { forwardedHeaderOf, isLoopback, isLoopbackHost, whyForeign } from "./cross-site.ts";
-import { type HttpAnswer, text } from "./page-server.ts";
+import { type HttpAnswer, text, withHeaders } from "./page-server.ts";
 import type { Tokens } from "./tokens.ts";
 
 /** Who asked: a token's name or `local`, and the address they called from. */
@@ -35,8 +35,7 @@ function judgeToken(request: IncomingMessage, tokens: Tokens, peer: string): Jud
     401,
     `401 this page wants \`authorization: Bearer TOKEN\` with a token of ADMIN_TOKEN or ADMIN_TOKEN_FILE; this request ${reason}\n`,
   );
-  const headers = { ...answer.headers, "www-authenticate": 'Bearer realm="headgate"' };
-  return { refusal: { ...answer, headers }, peer, reason };
+  return { refusal: withHeaders(answer, { "www-authenticate": 'Bearer realm="headgate"' }), peer, reason };
 }
 
 // A page in a browser on this host calls from this host too.

@@ -1,19 +1,10 @@
 // The debug port of envoyproxy/ratelimit, for scripts that read it: the same paths and the same lines, nothing more.
 // Everything it shows, and more, stands on the HTTP port too. There is no profiling: /debug/pprof/ does not exist here.
 
-import type { SocketSource } from "../core/socket-source.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
 import { joinInPieces } from "../telemetry/join-in-pieces.ts";
-import { json, type Page, PageServer, text } from "./page-server.ts";
+import { json, type Page, type PageAddress, PageServer, text } from "./page-server.ts";
 import { referenceLimitLines } from "./views.ts";
-
-interface DebugOptions {
-  readonly host: string;
-  /** 0 takes a free one. */
-  readonly port: number;
-  /** Where connections come from if another process listens in place of this one. */
-  readonly sockets?: SocketSource | undefined;
-}
 
 interface DebugSources {
   /** The rules in force; undefined before the first ones. */
@@ -25,10 +16,7 @@ interface DebugSources {
 }
 
 /** Makes the server; any path that it does not know gets the list of those it does, as there. */
-export function openDebugServer(
-  { host, port, sockets }: DebugOptions,
-  { rules, stats, onError }: DebugSources,
-): PageServer {
+export function openDebugServer(address: PageAddress, { rules, stats, onError }: DebugSources): PageServer {
   const pages = new Map<string, Page>();
   const list = () => text(200, [...pages].map(([path, { help }]) => `${path}: ${help}\n`).join(""));
   const add = (path: string, help: string, answer: Page["answer"]) =>
@@ -42,5 +30,5 @@ export function openDebugServer(
     return text(200, joinInPieces(referenceLimitLines(inForce)));
   });
   add("/stats", "how the process fares, as JSON", () => json(200, stats()));
-  return new PageServer({ host, port, sockets, pages, otherPage: list, onError });
+  return new PageServer({ ...address, pages, otherPage: list, onError });
 }

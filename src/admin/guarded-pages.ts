@@ -6,7 +6,7 @@ import type { AdminAction, AdminOutcome } from "../telemetry/admin-counts.ts";
 import { type Caller, judgeAccess } from "./access.ts";
 import { readBody } from "./body.ts";
 import { type AuditEntry, answerBuckets, type BucketSource } from "./bucket-pages.ts";
-import { type HttpAnswer, json, type Page } from "./page-server.ts";
+import { type HttpAnswer, json, type Page, withHeaders } from "./page-server.ts";
 import { type ExplainQuestion, readExplainQuestion } from "./read-questions.ts";
 import type { Tokens } from "./tokens.ts";
 

@@ -1,6 +1,7 @@
 // Pages over HTTP/1.1: finds the page of a path, turns what it throws into an answer, listens and ends in order. What the
 // pages are is said by server.ts and debug-server.ts.
 
+import { errorCode } from "../core/thrown.ts";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { posix } from "node:path";
@@ -27,12 +28,16 @@ export interface Page {
   readonly answer: (request: IncomingMessage) => HttpAnswer | Promise<HttpAnswer>;
 }
 
-interface PageServerOptions {
+/** Where pages are served. */
+export interface PageAddress {
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;
   /** Where connections come from if another process listens in place of this one. */
   readonly sockets?: SocketSource | undefined;
+}
+
+interface PageServerOptions extends PageAddress {
   readonly pages: ReadonlyMap<string, Page>;
   /** Answers paths that are none of the pages. */
   readonly otherPage: (path: string) => HttpAnswer;
@@ -175,14 +180,14 @@ export function notFound(): HttpAnswer {
 }
 
 function isHangUp(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ERR_STREAM_PREMATURE_CLOSE";
+  return errorCode(error) === "ERR_STREAM_PREMATURE_CLOSE";
 }
 
 function tooLarge(error: BodyTooLargeError): HttpAnswer {
   return withHeaders(text(413, `REQUEST_TOO_LARGE: ${error.message}\n`), { connection: "close" });
 }
 
-function withHeaders(answer: HttpAnswer, headers: Readonly<Record<string, string>>): HttpAnswer {
+export function withHeaders(answer: HttpAnswer, headers: Readonly<Record<string, string>>): HttpAnswer {
   return { ...answer, headers: { ...answer.headers, ...headers } };
 }
 

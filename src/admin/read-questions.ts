@@ -1,5 +1,6 @@
 // Reads what people ask the admin pages: bodies in JSON with a domain and descriptors, bounded and checked field by field.
 
+import { isRecord } from "../core/is-record.ts";
 import { RequestError } from "../core/errors.ts";
 import { UNIT_NAMES } from "../core/limit.ts";
 import { DOMAIN_BYTES_MAX, ENTRIES_MAX, textOf, type WrittenEntry } from "../core/request.ts";
@@ -106,7 +107,7 @@ function parseJson(body: Buffer): unknown {
 }
 
 function asRecord(value: unknown, at: string): Record<string, unknown> {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  if (isRecord(value)) return value;
   throw refused(`an object as ${at}`);
 }
 

@@ -1,17 +1,15 @@
 // The HTTP port: /json, health, metrics, the rules in force, and the guarded pages. Knows nothing of limits or stores:
 // what it shows and asks comes as functions. How pages are served is page-server.ts.
 
+import { errorMessage } from "../core/thrown.ts";
 import type { IncomingMessage } from "node:http";
 import type { HealthState } from "../core/health.ts";
-import type { SocketSource } from "../core/socket-source.ts";
 import { joinInPieces } from "../telemetry/join-in-pieces.ts";
 import { readBody } from "./body.ts";
 import { whyForeignToAll } from "./cross-site.ts";
 import { type GuardedSources, guardedPages } from "./guarded-pages.ts";
-import { type HttpAnswer, json, notFound, type Page, PageServer, READ, text } from "./page-server.ts";
+import { type HttpAnswer, json, notFound, type Page, type PageAddress, PageServer, READ, text, withHeaders } from "./page-server.ts";
 import { configView, limitLines, type RulesState, readinessView } from "./views.ts";
-
-export type { HttpAnswer } from "./page-server.ts";
 
 /** Where the pages get what they show. */
 export interface AdminSources extends GuardedSources {
@@ -34,38 +32,25 @@ export interface AdminSources extends GuardedSources {
 }
 
 interface AdminOptions {
-  readonly host: string;
-  /** 0 takes a free one. */
-  readonly port: number;
-  /** Where connections come from if another process listens in place of this one. */
-  readonly sockets?: SocketSource | undefined;
   readonly metricsPath: string;
   /** Longest body that is read. */
   readonly bodyBytesMax: number;
 }
 
 /** The HTTP server of one process. */
-export class AdminServer extends PageServer {
-  constructor(options: AdminOptions, sources: AdminSources) {
-    super({
-      host: options.host,
-      port: options.port,
-      sockets: options.sockets,
-      pages: makePages(options, sources),
-      otherPage: notFound,
-      onError: sources.onError,
-    });
-  }
+export function openAdminServer(address: PageAddress, options: AdminOptions, sources: AdminSources): PageServer {
+  const pages = makePages(options, sources);
+  return new PageServer({ ...address, pages, otherPage: notFound, onError: sources.onError });
 }
 
 /** A server that shows the metrics and nothing else. */
 export function openMetricsServer(
-  options: Pick<AdminOptions, "host" | "port" | "sockets" | "metricsPath">,
+  address: PageAddress,
+  metricsPath: string,
   sources: Pick<AdminSources, "metricsText" | "metricsContentType" | "onError">,
 ): PageServer {
-  const { host, port, sockets, metricsPath } = options;
   const pages = new Map([[metricsPath, metricsPage(sources)]]);
-  return new PageServer({ host, port, sockets, pages, otherPage: notFound, onError: sources.onError });
+  return new PageServer({ ...address, pages, otherPage: notFound, onError: sources.onError });
 }
 
 function metricsPage({
@@ -85,7 +70,7 @@ function metricsPage({
         const first = await pieces.next();
         return { status: 200, headers, body: startingWith(first, pieces) };
       } catch (error) {
-        return text(503, `the metrics can't be shown: ${error instanceof Error ? error.message : String(error)}\n`);
+        return text(503, `the metrics can't be shown: ${errorMessage(error)}\n`);
       }
     },
   };

@@ -1,6 +1,7 @@
 // The tokens that admin pages ask for: one from the environment, or a file of them that is read again when it changes.
 // What a token opens is access.ts.
 
+import { errorMessage } from "../core/thrown.ts";
 import { createHash, timingSafeEqual } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import type { Clock } from "../core/clock.ts";
@@ -49,7 +50,7 @@ export class Tokens {
       this.#stamp = stampOf(file);
       this.#tokens = readTokens(file);
     } catch (cause) {
-      throw new ConfigError("CONFIG_SETTINGS", `ADMIN_TOKEN_FILE: ${reasonOf(cause)}`);
+      throw new ConfigError("CONFIG_SETTINGS", `ADMIN_TOKEN_FILE: ${errorMessage(cause)}`);
     }
   }
 
@@ -80,7 +81,7 @@ export class Tokens {
       this.#tokens = readTokens(file);
       onChange(this.#tokens.map(({ name }) => name));
     } catch (cause) {
-      onRefused(reasonOf(cause));
+      onRefused(errorMessage(cause));
     }
   }
 }
@@ -112,8 +113,4 @@ function stampOf(file: string): string {
 
 function digestOf(text: string): Buffer {
   return createHash("sha256").update(text).digest();
-}
-
-function reasonOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
 }

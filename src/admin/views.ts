@@ -1,18 +1,13 @@
 // What the HTTP pages show, as plain objects and text: pure functions of what they are given.
 
+import { isoTime } from "../core/units.ts";
 import { ALGORITHM_NAMES, type Limit, UNIT_NAMES } from "../core/limit.ts";
 import { textOf } from "../core/request.ts";
 import { Kind } from "../core/take.ts";
 import { visible } from "../core/visible.ts";
-import type { DomainRules, Level, Problem, Rule, RuleSet } from "../rules/rule-set.ts";
-
-/** A load of the rule files that changed nothing. */
-interface FailedLoad {
-  /** When, in microseconds since the epoch. */
-  readonly atUs: number;
-  readonly message: string;
-  readonly problems: readonly Problem[];
-}
+import type { RulesFailure } from "../config/rule-keeper.ts";
+import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
+import type { DomainRules, Level, Rule, RuleSet } from "../rules/rule-set.ts";
 
 /** The rules as they stand. */
 export interface RulesState {
@@ -25,9 +20,9 @@ export interface RulesState {
   /** When `rules` took effect, in microseconds since the epoch. */
   readonly loadedAtUs: number | undefined;
   /** The last load, if it failed; undefined once a later one took effect. */
-  readonly lastFailure: FailedLoad | undefined;
+  readonly lastFailure: RulesFailure | undefined;
   /** Descriptors that met no rule so far, by domain; those of domains without rules too. */
-  readonly unmatched: Iterable<Unmatched>;
+  readonly unmatched: Iterable<UnmatchedEntry>;
 }
 
 /** A control plane. Times are microseconds since the epoch. */
@@ -43,14 +38,6 @@ interface PlaneState {
   readonly refusals: number;
   readonly lastEnd: string | undefined;
   readonly lastRefusal: { readonly atUs: number; readonly version: string; readonly message: string } | undefined;
-}
-
-/** What met no rule of a domain. */
-interface Unmatched {
-  readonly domain: string;
-  readonly hasRules: boolean;
-  readonly descriptors: number;
-  readonly exampleKeys: readonly string[];
 }
 
 /** What `/config` shows where it is there: certificates, snapshots of the memory store, workers that share the port. */
@@ -133,7 +120,7 @@ function planeView(plane: PlaneState): object {
   };
 }
 
-function unmatchedView({ domain, hasRules, descriptors, exampleKeys }: Unmatched): object {
+function unmatchedView({ domain, hasRules, descriptors, exampleKeys }: UnmatchedEntry): object {
   return { domain, has_rules: hasRules, descriptors, ...(hasRules ? { example_keys: exampleKeys } : {}) };
 }
 
@@ -185,8 +172,4 @@ function ownText(limit: Limit, rule?: Rule): string {
   if (limit.readableName !== "") parts.push(`name: ${visible(textOf(limit.readableName))}`);
   if (rule?.isPostPaid === true) parts.push("post_paid: true");
   return parts.map((part) => `, ${part}`).join("");
-}
-
-function isoTime(us: number): string {
-  return new Date(us / 1_000).toISOString();
 }

@@ -1,5 +1,6 @@
 // Joins the store (open-store.ts) with limiter, rules and counters, and puts rules in force. What listens is open-ports.ts.
 
+import { isoTime } from "../core/units.ts";
 import type { RuleSource } from "../config/rule-keeper.ts";
 import { type Clock, SystemClock, WallClock } from "../core/clock.ts";
 import { HealthState } from "../core/health.ts";
@@ -237,10 +238,6 @@ function planeNote({ state, server, lastEnd, isKept, heardAtUs }: XdsStatus): st
     return `not connected to ${server}${why}; ${isKept ? kept : "the rules in force stay"}`;
   }
   return isKept ? `${server} has not sent anything yet; ${kept}` : undefined;
-}
-
-function isoTime(us: number): string {
-  return new Date(us / 1_000).toISOString();
 }
 
 function policyOf(settings: Settings): OnStoreFailure {

@@ -1,7 +1,8 @@
 // What listens: the gRPC port with the rate limit service, the HTTP port with its pages, and the certificates.
 
 import type { ExplainQuestion } from "../admin/read-questions.ts";
-import { AdminServer, type AdminSources } from "../admin/server.ts";
+import { type AdminSources, openAdminServer } from "../admin/server.ts";
+import type { PageServer } from "../admin/page-server.ts";
 import type { RulesState } from "../admin/views.ts";
 import { runInTurns } from "../config/run-in-turns.ts";
 import { cannotListen } from "../core/cannot-listen.ts";
@@ -33,7 +34,7 @@ const JSON_IN_FLIGHT_MAX = 1_000;
 
 /** The HTTP port, and what listens beside it. */
 export interface OpenPages {
-  readonly admin: AdminServer;
+  readonly admin: PageServer;
   readonly httpPort: number;
   readonly side: SidePorts;
 }
@@ -42,16 +43,9 @@ export interface OpenPages {
 export async function openAdmin(parts: AppParts): Promise<OpenPages> {
   const { settings } = parts;
   const sources = adminSources(parts);
-  const admin = new AdminServer(
-    {
-      host: settings.httpHost,
-      port: settings.httpPort,
-      sockets: parts.link?.socketSource("http"),
-      metricsPath: settings.prometheusPath,
-      bodyBytesMax: Math.min(settings.requestBytesMax, JSON_BYTES_MAX),
-    },
-    sources,
-  );
+  const address = { host: settings.httpHost, port: settings.httpPort, sockets: parts.link?.socketSource("http") };
+  const bodyBytesMax = Math.min(settings.requestBytesMax, JSON_BYTES_MAX);
+  const admin = openAdminServer(address, { metricsPath: settings.prometheusPath, bodyBytesMax }, sources);
   const httpPort = await listenOrExplain(admin, settings);
   return { admin, httpPort, side: await openSidePorts(parts, sources) };
 }
@@ -229,7 +223,7 @@ async function explainQuestion({ reloader, calls }: AppParts, question: ExplainQ
   return report;
 }
 
-async function listenOrExplain(admin: AdminServer, { httpHost, httpPort }: Settings): Promise<number> {
+async function listenOrExplain(admin: PageServer, { httpHost, httpPort }: Settings): Promise<number> {
   try {
     return await admin.listen();
   } catch (cause) {

@@ -3,7 +3,7 @@
 import type { Clock } from "../core/clock.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { HealthState } from "../core/health.ts";
-import { MICROS_PER_SECOND } from "../core/units.ts";
+import { MICROS_PER_SECOND, isoTime } from "../core/units.ts";
 import type { Settings } from "../settings.ts";
 import { MemoryStore } from "../stores/memory/memory-store.ts";
 import { LockHeldError } from "../stores/memory/snapshot/snapshot-lock.ts";
@@ -62,6 +62,6 @@ export function snapshotNumbers(snapshots: Snapshots | undefined, clock: Clock):
 export function snapshotView(snapshots: Snapshots | undefined): object | undefined {
   if (snapshots === undefined) return undefined;
   const { file, beganAtUs, bytes, seconds, written, failed, refused, trouble } = snapshots.status;
-  const writtenAt = beganAtUs === undefined ? null : new Date(beganAtUs / 1_000).toISOString();
+  const writtenAt = beganAtUs === undefined ? null : isoTime(beganAtUs);
   return { file, written_at: writtenAt, bytes, seconds, written, failed, refused, last_error: trouble ?? null };
 }

@@ -1,8 +1,9 @@
 // The ports that a process can do without: the debug port and a second address for metrics. One that can't be opened is
 // logged; calls are answered all the same.
 
+import { errorMessage } from "../core/thrown.ts";
 import { openDebugServer } from "../admin/debug-server.ts";
-import type { PageServer } from "../admin/page-server.ts";
+import type { PageAddress, PageServer } from "../admin/page-server.ts";
 import { type AdminSources, openMetricsServer } from "../admin/server.ts";
 import type { AppParts } from "./app-parts.ts";
 
@@ -19,44 +20,34 @@ export async function openSidePorts(parts: AppParts, sources: AdminSources): Pro
   const { settings, reloader, link } = parts;
   const { debugHost, debugPort, prometheusAddress, prometheusPath } = settings;
   const servers: PageServer[] = [];
-  const open = async (server: PageServer, variable: string, where: string) => {
+  const open = async (
+    name: "debug" | "metrics",
+    variable: string,
+    address: PageAddress | undefined,
+    serverAt: (address: PageAddress) => PageServer,
+  ): Promise<number | undefined> => {
+    const sockets = link?.socketSource(name);
+    if (address === undefined || (link !== undefined && sockets === undefined)) return undefined;
+    const server = serverAt({ ...address, sockets });
     try {
       const port = await server.listen();
       servers.push(server);
       return port;
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause);
       parts.logger.error(
-        { variable, where, reason },
+        { variable, where: `${address.host}:${address.port}`, reason: errorMessage(cause) },
         "a port that calls don't need can't be opened; going on without it",
       );
       return undefined;
     }
   };
-  const isNotOpen = (name: "debug" | "metrics") => link !== undefined && link.socketSource(name) === undefined;
+  const debugAddress = debugPort === undefined ? undefined : { host: debugHost, port: debugPort };
+  const debugSources = { rules: () => reloader.current, stats: processStats, onError: sources.onError };
   const ports = {
-    debugPort:
-      debugPort === undefined || isNotOpen("debug")
-        ? undefined
-        : await open(
-            openDebugServer(
-              { host: debugHost, port: debugPort, sockets: link?.socketSource("debug") },
-              { rules: () => reloader.current, stats: processStats, onError: sources.onError },
-            ),
-            "DEBUG_PORT",
-            `${debugHost}:${debugPort}`,
-          ),
-    metricsPort:
-      prometheusAddress === undefined || isNotOpen("metrics")
-        ? undefined
-        : await open(
-            openMetricsServer(
-              { ...prometheusAddress, sockets: link?.socketSource("metrics"), metricsPath: prometheusPath },
-              sources,
-            ),
-            "PROMETHEUS_ADDR",
-            `${prometheusAddress.host}:${prometheusAddress.port}`,
-          ),
+    debugPort: await open("debug", "DEBUG_PORT", debugAddress, (at) => openDebugServer(at, debugSources)),
+    metricsPort: await open("metrics", "PROMETHEUS_ADDR", prometheusAddress, (at) =>
+      openMetricsServer(at, prometheusPath, sources),
+    ),
   };
   return {
     ...ports,

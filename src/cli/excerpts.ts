@@ -1,5 +1,6 @@
 // The lines of rule files that problems are about, with a caret under the place.
 
+import { errorCode } from "../core/thrown.ts";
 import { readFile } from "node:fs/promises";
 import { visible } from "../core/visible.ts";
 import type { Place } from "../rules/source.ts";
@@ -58,7 +59,7 @@ async function readLines(file: string): Promise<readonly string[]> {
     return new TextDecoder(encoding).decode(bytes).split(/\r\n|\r|\n/);
   } catch (cause) {
     // A file or folder that can't be read is what the problem says already.
-    if (cause instanceof Error && "code" in cause) return [];
+    if (errorCode(cause) !== undefined) return [];
     throw cause;
   }
 }

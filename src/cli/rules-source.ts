@@ -1,5 +1,6 @@
 // Loads rules for the commands that look at files: a directory as the service would, or a single file.
 
+import { errorMessage, errorCode } from "../core/thrown.ts";
 import { readFile, stat } from "node:fs/promises";
 import { compileFiles, type LoadResult, loadRules } from "../config/load.ts";
 import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../core/limit.ts";
@@ -75,7 +76,7 @@ function resourcesOf(path: string, bytes: Buffer): SourceFile[] | undefined {
   try {
     return readDump(bytes.toString("utf8"));
   } catch (cause) {
-    const message = `the kept rules can't be read: ${cause instanceof Error ? cause.message : String(cause)}`;
+    const message = `the kept rules can't be read: ${errorMessage(cause)}`;
     const problem = makeProblem("error", { file: path, line: 1, column: 1 }, message, undefined);
     return [{ name: path, root: undefined, problems: [problem] }];
   }
@@ -113,7 +114,7 @@ async function isFile(path: string): Promise<boolean> {
     return (await stat(path)).isFile();
   } catch (cause) {
     // A path that is not there is told of by loadRules, in its own words.
-    if (cause instanceof Error && "code" in cause) return false;
+    if (errorCode(cause) !== undefined) return false;
     throw cause;
   }
 }

@@ -1,12 +1,12 @@
 // Loads the rules, runs the simulation, prints its report.
 
+import { isoTime } from "../core/units.ts";
 import { stat } from "node:fs/promises";
 import { SystemClock } from "../core/clock.ts";
 import { visible, visibleJson } from "../core/visible.ts";
 import { formatProblem } from "../rules/problems.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
 import type { Settings } from "../settings.ts";
-import { isoTime } from "../simulate/refusals.ts";
 import type { SimulationReport } from "../simulate/report.ts";
 import { type Progress, simulate } from "../simulate/simulate.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";

@@ -1,6 +1,7 @@
 // Parses rule files in a thread of their own, so that calls don't wait for them: parsing takes about a millisecond per dozen
 // rules. Small files are parsed where they are, for a thread takes longer to start than they take.
 
+import { errorCode } from "../core/thrown.ts";
 import { totalmem } from "node:os";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
@@ -138,6 +139,6 @@ function memoryMbMax(): number {
 }
 
 function whyEnded(error: Error): string {
-  const isFull = "code" in error && error.code === "ERR_WORKER_OUT_OF_MEMORY";
+  const isFull = errorCode(error) === "ERR_WORKER_OUT_OF_MEMORY";
   return isFull ? `it needs more than ${memoryMbMax()} MiB of memory to be read` : error.message;
 }

@@ -1,6 +1,7 @@
 // YAML text to a document, read as the reference service's parser reads it: first document only, and nothing that it would
 // refuse before it looks at a single key. What the document means is left to yaml-tree.ts.
 
+import { errorMessage } from "../core/thrown.ts";
 import { Composer, type CST, type Document, isMap, isSeq, LineCounter, Parser, type YAMLError } from "yaml";
 import { makeProblem } from "../rules/problems.ts";
 import type { Problem } from "../rules/rule-set.ts";
@@ -29,7 +30,7 @@ export function parseYaml(name: string, text: string): SourceFile {
       return fail([makeProblem("error", placeOf(cause.offset), message, undefined)]);
     }
     // The parser collects errors and is not known to throw; if it does, that must not end the process.
-    const message = `YAML: ${sentence(cause instanceof Error ? cause.message : String(cause))}`;
+    const message = `YAML: ${sentence(errorMessage(cause))}`;
     return fail([makeProblem("error", placeOf(0), message, undefined)]);
   }
   if (document === undefined) return { name, root: emptyScalar(placeOf(0)), problems: [] };

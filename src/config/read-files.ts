@@ -1,5 +1,6 @@
 // Reads the files of a rules directory as they stand at one moment. What is in them is left to load.ts.
 
+import { errorMessage, errorCode } from "../core/thrown.ts";
 import { createHash } from "node:crypto";
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -171,7 +172,7 @@ async function hashOf(files: readonly ReadFile[], failures: readonly ReadFailure
 }
 
 function reasonOf(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const code = errorCode(error) ?? "";
   const known: Readonly<Record<string, string>> = {
     ENOENT: "it does not exist",
     ENOTDIR: "it is not a directory",
@@ -179,7 +180,7 @@ function reasonOf(error: unknown): string {
     EISDIR: "it is a directory",
     ELOOP: "its links lead in a circle",
   };
-  return known[code] ?? (error instanceof Error ? error.message : String(error));
+  return known[code] ?? errorMessage(error);
 }
 
 function compareText(a: string, b: string): number {

@@ -83,7 +83,7 @@ export class Reloader implements RuleSource {
   }
 
   status(): RulesStatus {
-    return this.#keeper.status(this.#options.directory);
+    return this.#keeper.status();
   }
 
   /** Stops watching. The set in force stays. */
@@ -95,7 +95,7 @@ export class Reloader implements RuleSource {
     try {
       return await this.#attempt();
     } catch (cause) {
-      this.#keeper.fault(cause, this.#seenHash ?? "");
+      this.#keeper.fault(cause);
       return "refused";
     }
   }
@@ -105,7 +105,7 @@ export class Reloader implements RuleSource {
     const result: LoadResult = await loadRules(directory, { ...load, version: this.#keeper.nextVersion });
     this.#seenHash = result.hash;
     if (result.ruleSet !== undefined) return this.#keeper.accept(result.ruleSet);
-    this.#keeper.refuse(loadError(directory, result), result.hash, result.problems);
+    this.#keeper.refuse(loadError(directory, result), result.problems);
     return "refused";
   }
 }

@@ -23,16 +23,8 @@ export interface RuleSource {
 
 /** The state of the rules, for pages and metrics. Times are microseconds since the Unix epoch. */
 export interface RulesStatus {
-  /** The directory of the rule files; undefined without one. */
-  readonly directory: string | undefined;
-  /** Version and hash of the set in force; 0 and empty without one. */
-  readonly version: number;
-  readonly hash: string;
   /** When the set in force was loaded; undefined without one. */
   readonly loadedAtUs: number | undefined;
-  readonly files: readonly string[];
-  readonly domains: readonly string[];
-  readonly warnings: readonly Problem[];
   /** What refused the last attempt; undefined if it went well. */
   readonly lastError: RulesFailure | undefined;
   /** Attempts that put a set in force, and attempts that were refused. */
@@ -41,10 +33,8 @@ export interface RulesStatus {
 }
 
 /** A load that was refused. */
-interface RulesFailure {
+export interface RulesFailure {
   readonly atUs: number;
-  /** SHA-256 of what was refused. */
-  readonly hash: string;
   /** One sentence. */
   readonly message: string;
   /** Errors and warnings of that load. */
@@ -97,16 +87,9 @@ export class RuleKeeper {
     return () => this.#listeners.delete(listener);
   }
 
-  status(directory: string | undefined): RulesStatus {
-    const current = this.#current;
+  status(): RulesStatus {
     return {
-      directory,
-      version: current?.version ?? 0,
-      hash: current?.hash ?? "",
       loadedAtUs: this.#loadedAtUs,
-      files: current?.files ?? [],
-      domains: [...(current?.domains.keys() ?? [])],
-      warnings: current?.warnings ?? [],
       lastError: this.#lastError,
       loads: this.#loads,
       failures: this.#failures,
@@ -132,24 +115,24 @@ export class RuleKeeper {
   }
 
   /** Remembers and logs what was refused; the set in force stays. */
-  refuse(error: ConfigError, hash: string, all: readonly Problem[]): void {
+  refuse(error: ConfigError, all: readonly Problem[]): void {
     const { log, origin } = this.#options;
     const { code, message, problems } = error;
     const state = this.#current === undefined ? "no rules are in force" : "the last good rules stay in force";
     const lines = problems.slice(0, PROBLEMS_LOGGED_MAX);
     log.error({ code, ...origin, problems: lines, more: problems.length - lines.length }, `${message}; ${state}`);
-    this.#remember({ message, hash, problems: all });
+    this.#remember(message, all);
   }
 
   /** Remembers a fault of ours: whatever is in force is good, so this must not end the process. */
-  fault(cause: unknown, hash: string): void {
+  fault(cause: unknown): void {
     const { log, origin } = this.#options;
     log.error({ err: cause, ...origin }, "loading the rules failed unexpectedly");
-    this.#remember({ message: `loading failed unexpectedly: ${String(cause)}`, hash, problems: [] });
+    this.#remember(`loading failed unexpectedly: ${String(cause)}`, []);
   }
 
-  #remember(failure: Omit<RulesFailure, "atUs">): void {
+  #remember(message: string, problems: readonly Problem[]): void {
     this.#failures++;
-    this.#lastError = { atUs: this.#options.clock.nowUs(), ...failure };
+    this.#lastError = { atUs: this.#options.clock.nowUs(), message, problems };
   }
 }

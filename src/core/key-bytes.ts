@@ -8,19 +8,16 @@ const INITIAL_BYTES = 512;
 const KEPT_BYTES_MAX = 16_384;
 const WORD = 4;
 
-// Not declared by the types in use, but part of every Node.js: `toString("latin1")` without its dispatch on the encoding.
-type OneByteSource = Buffer & { latin1Slice(start: number, end: number): string };
-
 /** Keys one after another, each at a multiple of four bytes and followed by zeros up to the next. */
 export class KeyBytes {
-  bytes: OneByteSource;
+  bytes: Buffer;
   /** The same bytes. */
   words: Int32Array;
   /** Where the next byte goes. */
   end = 0;
 
   constructor(size = INITIAL_BYTES) {
-    this.bytes = Buffer.allocUnsafeSlow(size) as OneByteSource;
+    this.bytes = Buffer.allocUnsafeSlow(size);
     this.words = wordsOf(this.bytes);
   }
 
@@ -67,7 +64,7 @@ export class KeyBytes {
   }
 
   #replace(size: number): void {
-    this.bytes = Buffer.allocUnsafeSlow((size + WORD - 1) & -WORD) as OneByteSource;
+    this.bytes = Buffer.allocUnsafeSlow((size + WORD - 1) & -WORD);
     this.words = wordsOf(this.bytes);
   }
 }

@@ -24,3 +24,8 @@ export function divideDown(dividend: number, divisor: number): number {
 export function divideUp(dividend: number, divisor: number): number {
   return Math.ceil(dividend / divisor);
 }
+
+/** Microseconds since the Unix epoch as people and JSON write a time: `2026-01-02T03:04:05.678Z`. */
+export function isoTime(us: number): string {
+  return new Date(us / 1_000).toISOString();
+}

@@ -1,6 +1,7 @@
 // Keeps what comparing found: counts of everything, by field and by rule, and the first differences in full.
 // How it is shown is left to report.ts and telemetry/mirror-metrics.ts.
 
+import { isoTime } from "../core/units.ts";
 import type { ShownAnswer, ShownRequest, ShownStatus } from "./answer.ts";
 import { DIFFERENCE_FIELDS, type Difference, type DifferenceField, limitText } from "./compare.ts";
 import type { ValueGuard } from "./value-guard.ts";
@@ -123,7 +124,7 @@ export class Differences {
 
   #exampleOf({ request, differences, atUs }: ComparedAnswers): Example {
     return {
-      at: new Date(atUs / 1_000).toISOString(),
+      at: isoTime(atUs),
       domain: short(request.domain),
       hitsAddend: request.hitsAddend,
       descriptors: request.descriptors

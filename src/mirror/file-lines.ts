@@ -1,5 +1,6 @@
 // The lines of a file, compressed or not, a piece of the file at a time. What they mean is their reader's.
 
+import { errorMessage } from "../core/thrown.ts";
 import { createReadStream } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import { createGunzip, constants as zlib } from "node:zlib";
@@ -49,7 +50,7 @@ export async function* readLines(file: string, options: LineOptions): AsyncGener
     if (keepsLastPart && rest.length > 0) yield [(number === 1 ? withoutMark(rest) : rest).toString(encoding)];
   } catch (cause) {
     if (cause instanceof ConfigError) throw cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = errorMessage(cause);
     fail(file, number === 1 ? why : `${why}, in or after line ${number}`);
   } finally {
     disk.destroy();

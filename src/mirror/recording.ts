@@ -1,6 +1,7 @@
 // Writes calls to a file as they pass: JSON lines, gzip if the name ends in .gz. docs/mirror.md describes the format;
 // read-recording.ts reads it. Holds the messages of requests and when they came; no metadata, because that may hold secrets.
 
+import { isoTime } from "../core/units.ts";
 import { type FileHandle, open } from "node:fs/promises";
 import { promisify } from "node:util";
 import { crc32, gzip } from "node:zlib";
@@ -64,7 +65,7 @@ export class Recording implements CallRecorder {
     this.#isCompressed = options.file.endsWith(".gz");
     this.#startUs = options.clock.nowUs();
     this.#timer = setInterval(() => this.#writeSoon(), WRITE_MS).unref();
-    const startedAt = new Date(this.#startUs / 1_000).toISOString();
+    const startedAt = isoTime(this.#startUs);
     this.#add(`${JSON.stringify({ headgate_recording: RECORDING_VERSION, started_at: startedAt })}\n`);
     this.#writeSoon();
   }

@@ -1,6 +1,8 @@
 // POST /json: ShouldRateLimit for callers without gRPC. proto3 JSON becomes the bytes of a request, goes through the same
 // handler as every call, and the answer's bytes become JSON and an HTTP status. Leaves the socket to the admin edge.
 
+import { isRecord } from "../core/is-record.ts";
+import { errorMessage } from "../core/thrown.ts";
 import {
   type DescMessage,
   type FileRegistry,
@@ -177,10 +179,6 @@ function checkSizes(descriptors: readonly JsonValue[]): void {
   }
 }
 
-function isRecord(value: JsonValue): value is { [key: string]: JsonValue } {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 type Outcome =
   | { readonly status: typeof GrpcStatus.ok; readonly message: Uint8Array }
   | { readonly status: Exclude<GrpcStatus, typeof GrpcStatus.ok>; readonly text: string };
@@ -222,6 +220,6 @@ function plainText(status: number, text: string): JsonAnswer {
 }
 
 function reasonOf(error: unknown): string {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = errorMessage(error);
   return reason.slice(0, REASON_CHARS_MAX);
 }

@@ -1,5 +1,6 @@
 // From a decided call to the dynamic metadata of the answer: which rule refused, and where the answer came from.
 
+import { isRecord } from "../core/is-record.ts";
 import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, OnStoreFailure, UNIT_NAMES } from "../core/limit.ts";
 import { type Descriptor, textOf } from "../core/request.ts";
 import { GLOBAL_DESCRIPTOR, Outcome, Source, type Take } from "../core/take.ts";
@@ -194,11 +195,7 @@ function mergeUnder(
   const merged: Record<string, unknown> = { ...second, ...first };
   for (const [key, value] of Object.entries(first)) {
     const other = second[key];
-    if (isMap(value) && isMap(other)) merged[key] = mergeUnder(value, other);
+    if (isRecord(value) && isRecord(other)) merged[key] = mergeUnder(value, other);
   }
   return merged;
-}
-
-function isMap(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -6,9 +6,6 @@ export const SHORT_TEXT_BYTES_MAX = 32;
 /** A power of two. */
 const SLOTS = 2_048;
 
-// Not declared by the types in use, but part of every Node.js: `toString("latin1")` without its dispatch on the encoding.
-type OneByteSource = Buffer & { latin1Slice(start: number, end: number): string };
-
 /** A table with one text per slot: a newcomer takes the place of whoever had it, so no sender can make it slow or large. */
 export class TextCache {
   readonly #texts: string[] = new Array<string>(SLOTS).fill("");
@@ -38,7 +35,7 @@ export class TextCache {
     const own = this.#bytes;
     const at = slot * SHORT_TEXT_BYTES_MAX;
     for (let i = start; i < end; i++) own[at + i - start] = bytes[i] as number;
-    const text = (bytes as OneByteSource).latin1Slice(start, end);
+    const text = bytes.latin1Slice(start, end);
     this.#texts[slot] = text;
     return text;
   }

@@ -12,12 +12,9 @@ const GROUP_DEPTH_MAX = 100;
 const WIRE_TYPE_BITS = 3;
 const VARINT_BYTES_MAX = 10;
 
-// Not declared by the types in use, but part of every Node.js: `toString("latin1")` without its dispatch on the encoding.
-type OneByteSource = Buffer & { latin1Slice(start: number, end: number): string };
-
 /** A cursor over one message; `open` makes it ready for the next. */
 export class WireReader {
-  #bytes = Buffer.alloc(0) as OneByteSource;
+  #bytes: Buffer = Buffer.alloc(0);
   /** Index of the next byte. */
   position = 0;
   /** Where the message at hand ends: the buffer's end, or less inside an embedded message. */
@@ -30,7 +27,7 @@ export class WireReader {
 
   /** Starts at the first byte of `message`, which is not kept longer than until `close`. */
   open(message: Buffer): void {
-    this.#bytes = message as OneByteSource;
+    this.#bytes = message;
     this.position = 0;
     this.end = message.length;
   }

@@ -1,5 +1,6 @@
 // The regular expressions of one rule set: each text is compiled once, and what all of them together take is bounded.
 
+import { errorMessage } from "../core/thrown.ts";
 import { RE2JS } from "re2js";
 import { oneByteOf, textOf } from "../core/request.ts";
 import type { ProblemLog } from "./problems.ts";
@@ -41,7 +42,7 @@ export class Regexes {
       this.#bound(size, at, log);
       return { kind: "regex", source: oneByteOf(source), test: testOf(compiled, size) };
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorMessage(error);
       log.error(
         at,
         `regex: ${reason.replace(/^error parsing regexp: /, "")}`,

@@ -1,12 +1,12 @@
 // What new rules change against old ones, call by call: refused by both, by one of them, by which limit, and whom.
 
+import { isoTime } from "../core/units.ts";
 import { textOf } from "../core/request.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { limitWords } from "../rules/explain-words.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
 import type { CallText } from "./call-text.ts";
 import { callerOf } from "./caller-of.ts";
-import { isoTime } from "./refusals.ts";
 
 /** Limits and callers told apart; limits of overrides share one name, so files bound the first. */
 const CALLERS_MAX = 200_000;

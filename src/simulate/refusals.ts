@@ -1,5 +1,6 @@
 // Single refusals, told in full: what each limit of the call held before and after (`simulate --explain N`).
 
+import { isoTime } from "../core/units.ts";
 import { textOf } from "../core/request.ts";
 import type { Take } from "../core/take.ts";
 import { isOver } from "../core/verdict.ts";
@@ -81,9 +82,4 @@ export class Refusals {
       full_in_seconds: take.resetUs / 1_000_000,
     };
   }
-}
-
-/** A time of a recording, to the millisecond. */
-export function isoTime(us: number): string {
-  return new Date(us / 1_000).toISOString();
 }

@@ -1,11 +1,12 @@
 // What a simulation has found. Field names are those of the JSON report; docs/simulate.md explains them.
 
+import { isoTime } from "../core/units.ts";
 import { textOf } from "../core/request.ts";
 import { limitWords } from "../rules/explain-words.ts";
 import { type ChangedCall, type ChangedLimit, type EditedLimit, editedLimits } from "./changes.ts";
 import type { HoldTally } from "./hold-tally.ts";
 import type { LimitTally } from "./limit-tally.ts";
-import { isoTime, type ToldRefusal } from "./refusals.ts";
+import type { ToldRefusal } from "./refusals.ts";
 import type { Simulation } from "./simulation.ts";
 
 /** Callers named per limit. */

@@ -3,7 +3,7 @@
 
 import type { Clock } from "../core/clock.ts";
 import { base64Unless, type Descriptor, HoldAsk, textOf } from "../core/request.ts";
-import { MICROS_PER_SECOND } from "../core/units.ts";
+import { MICROS_PER_SECOND, isoTime } from "../core/units.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { shownValues } from "../limiter/hidden-values.ts";
 import { waitUsOf } from "../limiter/retry-after.ts";
@@ -111,7 +111,7 @@ function decisionLine(call: LimitCall, traceparent: string | undefined, leftOut:
   const traceId = traceIdOf(traceparent);
   return {
     // A date only writes down what the process's clock says, and it has milliseconds.
-    at: `${new Date(call.startedUs / 1_000).toISOString().slice(0, -1)}${String(call.startedUs % 1_000).padStart(3, "0")}Z`,
+    at: `${isoTime(call.startedUs).slice(0, -1)}${String(call.startedUs % 1_000).padStart(3, "0")}Z`,
     domain: textOf(request.domain),
     descriptors: request.descriptors.slice(0, request.descriptorCount).map((_, i) => descriptorOf(call, i)),
     ...(request.hitsAddend > 1 ? { hits_addend: request.hitsAddend } : {}),

@@ -1,5 +1,6 @@
 // Turns a line of the JSON log into one for people: time, level, message, then the other fields as key=value.
 
+import { isRecord } from "../core/is-record.ts";
 import { visible, visibleJson } from "../core/visible.ts";
 
 /** The line, with its line feed; text that is no JSON object stays as it is. Stacks of errors follow on lines of their own. */
@@ -36,8 +37,4 @@ function showStack(stack: unknown): string {
     .slice(1)
     .map((line) => `    ${visible(line.trim())}\n`)
     .join("");
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,6 @@
 // The process's log, by pino: one JSON object per line, or lines for people. Secrets are taken out of every line.
 
+import { isoTime } from "../core/units.ts";
 import { destination, type Logger as PinoLogger, pino } from "pino";
 import type { Clock } from "../core/clock.ts";
 import { visibleJson } from "../core/visible.ts";
@@ -33,7 +34,7 @@ export function createLogger(options: LoggerOptions): Logger {
       level: options.level,
       base: options.worker === undefined ? null : { worker: options.worker },
       // The clock of the process, so that tests of the log move time by hand; a Date only writes it down.
-      timestamp: () => `,"time":"${new Date(options.clock.nowUs() / 1_000).toISOString()}"`,
+      timestamp: () => `,"time":"${isoTime(options.clock.nowUs())}"`,
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: SECRET_FIELDS.flatMap((field) => [field, `*.${field}`]), censor: CENSOR },
     },

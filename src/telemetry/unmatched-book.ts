@@ -13,7 +13,7 @@ export const UNKNOWN_DOMAINS_MAX = 200;
 const KEYS_SHOWN_MAX = 8;
 
 /** A domain's counter, readable. */
-interface UnmatchedEntry {
+export interface UnmatchedEntry {
   readonly domain: string;
   readonly hasRules: boolean;
   readonly descriptors: number;

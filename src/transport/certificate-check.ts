@@ -1,6 +1,8 @@
 // What is known against certificates before anybody is shown them: cut or damaged files, a key of something else, times that
 // are over or still to come, a chain without its next link. Pure; what follows from it is tls-files.ts's to decide.
 
+import { isoTime } from "../core/units.ts";
+import { errorMessage } from "../core/thrown.ts";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 
 /** A certificate of a file, with its place in it. */
@@ -41,7 +43,7 @@ function placed(block: string, file: string, place: number): Placed {
     certificate = new X509Certificate(block);
   } catch (cause) {
     throw new Error(
-      `expected certificates as PEM in ${file}, got something else as number ${place}: ${reasonOf(cause)}`,
+      `expected certificates as PEM in ${file}, got something else as number ${place}: ${errorMessage(cause)}`,
     );
   }
   const validFromUs = Date.parse(certificate.validFrom) * 1_000;
@@ -55,7 +57,7 @@ export function requireKeyOf(own: Placed, key: Buffer, keyFile: string): void {
   try {
     belongs = own.certificate.checkPrivateKey(createPrivateKey(key));
   } catch (cause) {
-    throw new Error(`expected a private key as PEM in ${keyFile}, got something else: ${reasonOf(cause)}`);
+    throw new Error(`expected a private key as PEM in ${keyFile}, got something else: ${errorMessage(cause)}`);
   }
   if (belongs) return;
   const whose = `the certificate in ${own.file} (${nameOf(own)})`;
@@ -106,9 +108,8 @@ function isShown(each: Placed): boolean {
 function wrongTimeOf(each: Placed, nowUs: number): string | undefined {
   const { file, place, validFromUs, validToUs } = each;
   const which = place === 1 ? `the certificate in ${file}` : `certificate ${place} in ${file}`;
-  const shown = (us: number) => new Date(us / 1_000).toISOString();
-  if (nowUs > validToUs) return `${which} (${nameOf(each)}) expired at ${shown(validToUs)}`;
-  if (nowUs < validFromUs) return `${which} (${nameOf(each)}) is not valid before ${shown(validFromUs)}`;
+  if (nowUs > validToUs) return `${which} (${nameOf(each)}) expired at ${isoTime(validToUs)}`;
+  if (nowUs < validFromUs) return `${which} (${nameOf(each)}) is not valid before ${isoTime(validFromUs)}`;
   return undefined;
 }
 
@@ -133,9 +134,4 @@ function isRoot({ certificate }: Placed): boolean {
 
 function onOneLine(name: string): string {
   return name.replaceAll("\n", ", ").slice(0, NAME_CHARS_MAX);
-}
-
-// Errors of OpenSSL name no file but never hold what is in it either.
-function reasonOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
 }

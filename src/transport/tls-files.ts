@@ -1,6 +1,7 @@
 // Certificates of the gRPC port: read from files, checked, and read again when the files change. A pair that can't be
 // used, or that clients would turn down, never replaces one that serves.
 
+import { errorMessage } from "../core/thrown.ts";
 import { createHash, type X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
@@ -93,7 +94,7 @@ export class TlsFiles {
     try {
       this.#inForce = this.#read();
     } catch (cause) {
-      throw new ConfigError("CONFIG_SETTINGS", `the gRPC port's certificates can't be used: ${reasonOf(cause)}`);
+      throw new ConfigError("CONFIG_SETTINGS", `the gRPC port's certificates can't be used: ${errorMessage(cause)}`);
     }
     this.#timer = setInterval(() => this.refresh(), pollMs ?? POLL_MS);
     this.#timer.unref();
@@ -137,7 +138,7 @@ export class TlsFiles {
         if (hasChanged) this.#putInForce(found);
       }
     } catch (cause) {
-      this.#refuse(reasonOf(cause));
+      this.#refuse(errorMessage(cause));
     }
     this.#observer.looked?.();
   }
@@ -207,10 +208,6 @@ function hashOf({ cert, key, clientCa }: TlsMaterial): string {
   const hash = createHash("sha256");
   for (const part of [cert, key, clientCa ?? Buffer.alloc(0)]) hash.update(`${part.length}:`).update(part);
   return hash.digest("hex");
-}
-
-function reasonOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
 }
 
 /** True if the certificate carries the DNS name (exactly, or by a wildcard for its first label). */

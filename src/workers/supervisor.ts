@@ -1,6 +1,7 @@
 // The first process when WORKERS is more than one: listens, starts the workers, hands them connections, replaces those that
 // end, tells them to reload and to stop. It decides no call and holds no store.
 
+import { errorMessage } from "../core/thrown.ts";
 import type { Socket } from "node:net";
 import { cannotListen, listenTrouble } from "../core/cannot-listen.ts";
 import type { Clock } from "../core/clock.ts";
@@ -326,7 +327,7 @@ export class Supervisor {
       for await (const text of this.#page.text()) await worker.sendWhole({ kind: "page", id, text, isLast: false });
       worker.send({ kind: "page", id, text: "", isLast: true });
     } catch (error) {
-      const trouble = error instanceof Error ? error.message : String(error);
+      const trouble = errorMessage(error);
       this.#options.logger.error({ err: error }, "the metrics of all workers can't be shown");
       worker.send({ kind: "page", id, text: "", isLast: true, trouble });
     }

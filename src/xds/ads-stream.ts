@@ -1,6 +1,7 @@
 // One stream to a control plane, by grpc-js: opened once, with a channel of its own and certificates as they are by then. What
 // is said on it is session.ts's to decide.
 
+import { errorMessage } from "../core/thrown.ts";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import {
@@ -88,7 +89,7 @@ export class AdsStream {
       this.#begin(pings);
     } catch (cause) {
       // A certificate that can't be read, a target that makes no sense. Told later, as every other end.
-      const why = cause instanceof Error ? cause.message : String(cause);
+      const why = errorMessage(cause);
       setImmediate(() => this.#end(why));
     }
   }

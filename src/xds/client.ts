@@ -1,5 +1,6 @@
 // Keeps a stream to the control plane: joins the state machine (session.ts) with streams, timers and whoever judges sets.
 
+import { errorMessage } from "../core/thrown.ts";
 import type { Clock } from "../core/clock.ts";
 import { AdsStream, type ControlPlane } from "./ads-stream.ts";
 import { type DiscoveryAnswer, readAnswer } from "./discovery.ts";
@@ -96,7 +97,7 @@ export class XdsClient {
     } catch (cause) {
       // Without a nonce it can't be refused: only another stream helps.
       this.#stream?.close();
-      const why = `the server sent what is no answer: ${cause instanceof Error ? cause.message : String(cause)}`;
+      const why = `the server sent what is no answer: ${errorMessage(cause)}`;
       this.#handle({ kind: "ended", stream, why });
       return;
     }

@@ -1,6 +1,7 @@
 // Sets of a control plane in files, for people and commands: what RULES_CACHE keeps, and JSON as control planes print it
 // (proto3 JSON of RateLimitConfig messages, alone, in a list, or as the `resources` of an answer).
 
+import { isRecord } from "../core/is-record.ts";
 import { parseHere } from "../config/parse-in-thread.ts";
 import { packFile, unpackFile } from "../config/tree-wire.ts";
 import { runThrough } from "../core/long-work.ts";
@@ -41,22 +42,18 @@ type Members = Readonly<Record<string, unknown>>;
 
 // A rules file in JSON is one mapping with a domain, too: what only a message has tells them apart.
 function configsOf(json: unknown): Members[] | undefined {
-  const list = Array.isArray(json) ? json : isMembers(json) ? json.resources : undefined;
-  if (Array.isArray(list)) return list.every(isMembers) ? list.map(unwrapped) : undefined;
-  return isMembers(json) && ("name" in json || "@type" in json) && "domain" in json ? [json] : undefined;
+  const list = Array.isArray(json) ? json : isRecord(json) ? json.resources : undefined;
+  if (Array.isArray(list)) return list.every(isRecord) ? list.map(unwrapped) : undefined;
+  return isRecord(json) && ("name" in json || "@type" in json) && "domain" in json ? [json] : undefined;
 }
 
 // Dumps of xDS put the message under `resource` or `value`, beside its name and version.
 function unwrapped(item: Members): Members {
   for (const key of ["resource", "value"]) {
     const inner = item[key];
-    if (isMembers(inner) && !("domain" in item)) return unwrapped(inner);
+    if (isRecord(inner) && !("domain" in item)) return unwrapped(inner);
   }
   return item;
-}
-
-function isMembers(value: unknown): value is Members {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 // Until tree-wire.ts knows where the node stands.
@@ -64,7 +61,7 @@ const NOWHERE: Place = { file: "", line: 0, column: 0 };
 
 function nodeOf(value: unknown, isFree = false): SourceNode {
   if (Array.isArray(value)) return { kind: "sequence", at: NOWHERE, items: value.map((item) => nodeOf(item, isFree)) };
-  if (isMembers(value)) {
+  if (isRecord(value)) {
     const entries = Object.entries(value).map(([name, member]) => {
       const key = isFree ? name : snakeCase(name);
       return { key: textNode(key), value: nodeOf(member, isFree || key === "metadata"), isMerged: false };

@@ -1,6 +1,8 @@
 // The last good set of a control plane in a file (RULES_CACHE): a first line that says what it is, then a line for each
 // resource. Replaced as a whole, so that who reads it never finds half a set.
 
+import { isoTime } from "../core/units.ts";
+import { errorMessage, errorCode } from "../core/thrown.ts";
 import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -83,9 +85,9 @@ export class CacheFile {
     try {
       return readCacheText(await readFile(this.#path, "utf8"));
     } catch (cause) {
-      if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return undefined;
+      if (errorCode(cause) === "ENOENT") return undefined;
       this.#log.warn(
-        { file: this.#path, reason: reasonOf(cause) },
+        { file: this.#path, reason: errorMessage(cause) },
         "the rules that RULES_CACHE has kept can't be read",
       );
       return undefined;
@@ -117,7 +119,7 @@ export class CacheFile {
       await mkdir(dirname(this.#path), { recursive: true });
       const file = await open(draft, "w", 0o600);
       try {
-        const head: Head = { format: FORMAT, saved_at: new Date(savedAtUs / 1_000).toISOString(), version, digest };
+        const head: Head = { format: FORMAT, saved_at: isoTime(savedAtUs), version, digest };
         await file.write(`${JSON.stringify(head)}\n`);
         let part = "";
         for (const { value } of resources) {
@@ -136,11 +138,7 @@ export class CacheFile {
       this.#writtenDigest = digest;
     } catch (cause) {
       await rm(draft, { force: true }).catch(() => undefined);
-      this.#log.warn({ file: this.#path, reason: reasonOf(cause) }, "the rules can't be kept in RULES_CACHE");
+      this.#log.warn({ file: this.#path, reason: errorMessage(cause) }, "the rules can't be kept in RULES_CACHE");
     }
   }
-}
-
-function reasonOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
 }

@@ -140,7 +140,7 @@ export class XdsRules implements RuleSource {
   }
 
   status(): RulesStatus {
-    return this.#keeper.status(this.#options.files?.directory);
+    return this.#keeper.status();
   }
 
   xdsStatus(): XdsStatus {
@@ -163,7 +163,7 @@ export class XdsRules implements RuleSource {
 
   #inTurn<T>(work: () => Promise<T>): Promise<T | undefined> {
     const done = this.#work.then(work).catch((cause: unknown) => {
-      this.#keeper.fault(cause, "");
+      this.#keeper.fault(cause);
       return undefined;
     });
     this.#work = done;
@@ -205,7 +205,7 @@ export class XdsRules implements RuleSource {
   #refuse({ version, digest }: GoodSet, lines: readonly string[], problems: readonly Problem[]): string {
     const count = lines.length === 1 ? "1 error" : `${lines.length} errors`;
     const message = `the control plane's set, version ${JSON.stringify(version)}, can't be used: ${count}`;
-    this.#keeper.refuse(new ConfigError("CONFIG_RULES", message, lines), digest, problems);
+    this.#keeper.refuse(new ConfigError("CONFIG_RULES", message, lines), problems);
     const told = lines.slice(0, REFUSAL_PROBLEMS_MAX).join("\n");
     this.#lastRefusal = { atUs: this.#options.clock.nowUs(), version, message: told };
     return told;
@@ -230,7 +230,7 @@ export class XdsRules implements RuleSource {
     this.#hasBadFiles = faults.length > 0;
     if (this.#hasBadFiles) {
       const message = `the rule files in ${directory} can't stand beside the control plane's rules`;
-      this.#keeper.refuse(new ConfigError("CONFIG_RULES", message, faults), files.hash, result.faults);
+      this.#keeper.refuse(new ConfigError("CONFIG_RULES", message, faults), result.faults);
       return;
     }
     this.#files = files;
@@ -245,7 +245,7 @@ export class XdsRules implements RuleSource {
       if (ruleSet === undefined) {
         const lines = problems.filter(({ severity }) => severity === "error").map(formatProblem);
         const error = new ConfigError("CONFIG_RULES", "the rules that RULES_CACHE has kept can't be used", lines);
-        this.#keeper.refuse(error, kept.set.digest, problems);
+        this.#keeper.refuse(error, problems);
         return;
       }
       this.#set = kept.set;

@@ -3,7 +3,8 @@
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { AdminServer, type AdminSources, type HttpAnswer } from "../../src/admin/server.ts";
+import { type HttpAnswer, type PageServer } from "../../src/admin/page-server.ts";
+import { type AdminSources, openAdminServer } from "../../src/admin/server.ts";
 import { Tokens } from "../../src/admin/tokens.ts";
 import { RequestError } from "../../src/core/errors.ts";
 import { HealthState } from "../../src/core/health.ts";
@@ -11,14 +12,15 @@ import { ManualClock } from "../support/manual-clock.ts";
 
 const SILENT = { onChange: () => undefined, onRefused: () => undefined };
 
-const servers: AdminServer[] = [];
+const servers: PageServer[] = [];
 afterEach(() => Promise.all(servers.splice(0).map((server) => server.close(0))));
 
 async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax = 1_000) {
   const health = new HealthState();
   const errors: unknown[] = [];
-  const server = new AdminServer(
-    { host: "127.0.0.1", port: 0, metricsPath: "/metrics", bodyBytesMax },
+  const server = openAdminServer(
+    { host: "127.0.0.1", port: 0 },
+    { metricsPath: "/metrics", bodyBytesMax },
     {
       answerJson: async (readBody) => answer(200, `got ${(await readBody()).toString()}`),
       health,
@@ -347,8 +349,9 @@ describe("the connection", () => {
 
 test("listen rejects when the port is taken", async () => {
   const { port } = await startServer();
-  const second = new AdminServer(
-    { host: "127.0.0.1", port, metricsPath: "/metrics", bodyBytesMax: 1 },
+  const second = openAdminServer(
+    { host: "127.0.0.1", port },
+    { metricsPath: "/metrics", bodyBytesMax: 1 },
     {} as unknown as AdminSources & { health: HealthState },
   );
   await expect(second.listen()).rejects.toThrow(/EADDRINUSE/);

@@ -159,7 +159,8 @@ describe("a Kubernetes ConfigMap", () => {
     const { reloader, published } = await begin();
     publish(2, { "a.yaml": rules("a", 50), "b.yaml": rules("b", 50) });
     await until(() => expect(reloader.current?.version).toBe(2));
-    expect(reloader.status()).toMatchObject({ files: ["a.yaml", "b.yaml"], loads: 2, failures: 0 });
+    expect(reloader.current?.files).toEqual(["a.yaml", "b.yaml"]);
+    expect(reloader.status()).toMatchObject({ loads: 2, failures: 0 });
     expect(published).toHaveLength(2);
   });
 
@@ -200,14 +201,16 @@ describe("a bad state", () => {
     expect(lines[0]).toContain("the last good rules stay in force");
     put("a.yaml", rules("mended"));
     await until(() => expect(domainsOf(reloader)).toEqual(["mended"]));
-    expect(reloader.status()).toMatchObject({ version: 2, loads: 2, failures: 1, lastError: undefined });
+    expect(reloader.current?.version).toBe(2);
+    expect(reloader.status()).toMatchObject({ loads: 2, failures: 1, lastError: undefined });
   });
 
   test("at start leaves no rules in force, and good files later come into force by themselves", async () => {
     put("a.yaml", "domain: [\n");
     const { reloader, published } = await begin();
     expect(reloader.current).toBeUndefined();
-    expect(reloader.status()).toMatchObject({ version: 0, hash: "", loadedAtUs: undefined, failures: 1 });
+    expect(reloader.current).toBeUndefined();
+    expect(reloader.status()).toMatchObject({ loadedAtUs: undefined, failures: 1 });
     put("a.yaml", rules("a"));
     await until(() => expect(published.map(({ version }) => version)).toEqual([1]));
   });
@@ -244,7 +247,8 @@ describe("reload on request", () => {
     expect(await reloader.reload()).toBe("refused");
     put("a.yaml", rules("a"));
     expect(await reloader.reload()).toBe("unchanged");
-    expect(reloader.status()).toMatchObject({ version: 1, lastError: undefined });
+    expect(reloader.current?.version).toBe(1);
+    expect(reloader.status().lastError).toBeUndefined();
   });
 
   test("a subscriber that comes late gets the set in force, and none after it left", async () => {

@@ -1,6 +1,7 @@
 // A call as a JSON object: what the decision log writes and what anybody can write by hand. The request is the body of POST
 // /json, with the time beside it; further fields (the decision) are not looked at.
 
+import { isRecord } from "../../core/is-record.ts";
 import { oneByteOf, oneByteValueOf } from "../../core/request.ts";
 import { AMOUNT_MAX } from "../../core/units.ts";
 import type { AskedDescriptor, RecordedQuestion } from "../question.ts";
@@ -36,10 +37,10 @@ export function readWrittenCall(object: Json): RecordedQuestion | NoCall {
 }
 
 function readDescriptor(value: unknown): AskedDescriptor | NoCall {
-  if (!isObject(value) || !Array.isArray(value.entries)) return new NoCall("expected 'entries' in each descriptor");
+  if (!isRecord(value) || !Array.isArray(value.entries)) return new NoCall("expected 'entries' in each descriptor");
   const entries: [string, string][] = [];
   for (const entry of value.entries as readonly unknown[]) {
-    if (!isObject(entry) || typeof entry.key !== "string") return new NoCall("expected a 'key' in each entry");
+    if (!isRecord(entry) || typeof entry.key !== "string") return new NoCall("expected a 'key' in each entry");
     const text = typeof entry.value === "string" ? entry.value : "";
     const valueBase64 = typeof entry.value_base64 === "string" ? { valueBase64: entry.value_base64 } : {};
     entries.push([oneByteOf(entry.key), oneByteValueOf({ key: entry.key, value: text, ...valueBase64 })]);
@@ -53,7 +54,7 @@ function readDescriptor(value: unknown): AskedDescriptor | NoCall {
 }
 
 function overrideOf(value: unknown): AskedDescriptor["override"] {
-  if (!isObject(value)) return undefined;
+  if (!isRecord(value)) return undefined;
   const amount = Math.min(hitsOf(either(value, "requests_per_unit", "requestsPerUnit")) ?? 0, AMOUNT_MAX);
   const { unit } = value;
   return { amount, unit: typeof unit === "number" ? unit : Math.max(0, UNITS.indexOf(String(unit))) };
@@ -66,8 +67,4 @@ function hitsOf(value: unknown): number | undefined {
 
 function either(object: Json, one: string, other: string): unknown {
   return object[one] ?? object[other];
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

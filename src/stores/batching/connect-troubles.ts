@@ -1,6 +1,7 @@
 // Why a server can't be reached: the end of a sentence that begins with the server's name. What a server says itself is for
 // its store to know.
 
+import { errorCode } from "../../core/thrown.ts";
 import { SilenceError } from "./time-limit.ts";
 
 /** What is said of a server that hung up. */
@@ -43,7 +44,7 @@ export interface OwnTroubles {
 export function describeConnectError(error: unknown, { beforeTls, afterTls, tlsHint }: OwnTroubles): string {
   if (error instanceof SilenceError) return `accepts connections but does not answer (${error.message})`;
   if (!(error instanceof Error)) return "can't be used";
-  const code = codeOf(error);
+  const code = errorCode(error) ?? "";
   const { message } = error;
   return (
     whyUnread(error, code) ??
@@ -53,11 +54,6 @@ export function describeConnectError(error: unknown, { beforeTls, afterTls, tlsH
     troubleOf(message, afterTls) ??
     `can't be used (${code || error.name})`
   );
-}
-
-/** The error's `code`, as Node sets it; empty if it has none. */
-export function codeOf(error: Error): string {
-  return "code" in error && typeof error.code === "string" ? error.code : "";
 }
 
 /** The entry whose pattern the text fits. */

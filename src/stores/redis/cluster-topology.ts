@@ -1,6 +1,7 @@
 // Keeps up with which primary serves which slots of a Redis Cluster: asks a node now and then, soon when something is
 // wrong, at once when a node says that a slot has moved. What is done with the answer is the store's business.
 
+import { errorMessage } from "../../core/thrown.ts";
 import { withTimeLimit } from "../batching/time-limit.ts";
 import { readEpoch, readSlots, type SlotRange } from "./cluster-slots.ts";
 import { openConnection, type RedisAccess, type RedisConnection, type TcpAddress } from "./connect.ts";
@@ -106,7 +107,7 @@ export class ClusterTopology {
       this.#trouble = undefined;
       this.#options.onSlots(view.ranges);
     } catch (error) {
-      this.#trouble = error instanceof Error ? error.message : String(error);
+      this.#trouble = errorMessage(error);
     } finally {
       this.#isAsking = false;
       this.#schedule(

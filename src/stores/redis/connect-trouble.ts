@@ -1,7 +1,7 @@
 // Says in one sentence why Redis can't be used. Never quotes a password: of what Redis says only known texts are used.
 
+import { errorCode } from "../../core/thrown.ts";
 import {
-  codeOf,
   describeConnectError,
   HUNG_UP,
   type MessageTroubles,
@@ -26,7 +26,7 @@ export function describeTrouble(error: unknown, target: RedisTarget): string {
   const name = nameOfTarget(target);
   if (error instanceof WrongRoleError) return `${name} ${error.message}`;
   if (isReplyError(error)) return `${name} ${describeReply(error.message, target)}`;
-  if (target.tls !== undefined && error instanceof Error && codeOf(error) === "ETIMEDOUT") {
+  if (target.tls !== undefined && errorCode(error) === "ETIMEDOUT") {
     return `${name} can't be reached by TLS in time${OWN_TROUBLES.tlsHint}`;
   }
   return `${name} ${describeConnectError(error, OWN_TROUBLES)}`;

@@ -1,6 +1,7 @@
 // Unpacks compressed messages beside the calls, in the threads that Node keeps for it, within a bound on all that is being
 // unpacked at once. Room is reserved before the first byte is unpacked: some 4 KB may stand for 4 MB.
 
+import { errorCode } from "../../core/thrown.ts";
 import { gunzip, inflate } from "node:zlib";
 
 /** Encodings that are unpacked; grpc-js knows the same. */
@@ -48,7 +49,7 @@ export class Unpacking {
     (encoding === "gzip" ? gunzip : inflate)(packed, options, (error, message) => {
       this.bytes -= room;
       if (error === null) done(message);
-      else done("code" in error && error.code === "ERR_BUFFER_TOO_LARGE" ? "too long" : "damaged");
+      else done(errorCode(error) === "ERR_BUFFER_TOO_LARGE" ? "too long" : "damaged");
     });
     return undefined;
   }

@@ -1,6 +1,7 @@
 // Holds in a snapshot: JSON, because they have texts and are few beside buckets. A bucket's record stands with its holds, both
 // as they were at one moment: a hold without its payment would give back what nobody paid.
 
+import { isRecord } from "../../../core/is-record.ts";
 import type { Hold } from "../../../algorithms/hold-book.ts";
 import { keyedOf } from "../../../core/key-bytes.ts";
 import type { KeyHash } from "../../../core/key-hash.ts";
@@ -114,13 +115,13 @@ export function readHoldText(text: string): WrittenHolds | undefined {
   } catch {
     return undefined;
   }
-  const { buckets = [], settled = [] } = (isObject(read) ? read : {}) as WrittenHolds;
+  const { buckets = [], settled = [] } = (isRecord(read) ? read : {}) as WrittenHolds;
   const isGood =
     Array.isArray(buckets) &&
     buckets.every(isBucket) &&
     Array.isArray(settled) &&
     settled.every((one) => isTuple(one, ["string", "number"]));
-  return isObject(read) && isGood ? { buckets, settled } : undefined;
+  return isRecord(read) && isGood ? { buckets, settled } : undefined;
 }
 
 /** A limit of those numbers, with nothing that people see. */
@@ -140,7 +141,7 @@ export function limitOfNumbers(numbers: WrittenLimit): Limit {
 }
 
 function isBucket(bucket: unknown): boolean {
-  if (!isObject(bucket)) return false;
+  if (!isRecord(bucket)) return false;
   const { key, record, lows, limit, holds } = bucket as unknown as WrittenBucket;
   return (
     typeof key === "string" &&
@@ -183,10 +184,6 @@ function isTuple(value: unknown, kinds: readonly string[]): boolean {
 
 function isWhole(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 const UNSEEN = {

@@ -4,7 +4,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { errorCode } from "./error-code.ts";
+import { errorCode } from "../../../core/thrown.ts";
 import type { ByteSource } from "./read-sections.ts";
 
 /** Only the owner reads it: it holds the key that hashes are made with. */

@@ -2,12 +2,13 @@
 // however it ends, and tells it alike to all containers of a machine, where numbers of processes mean nothing
 // (docs/decisions/0018-snapshots-of-the-memory-store.md).
 
+import { isoTime } from "../../../core/units.ts";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { link, lstat, rename, rm } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { hostname } from "node:os";
-import { errorCode } from "./error-code.ts";
+import { errorCode } from "../../../core/thrown.ts";
 
 /** Longest wait for what the holder says of itself; one that is stopped says nothing. */
 const ANSWER_MS = 1_000;
@@ -40,7 +41,7 @@ export class SnapshotLock {
    */
   static async take(file: string, sinceUs: number): Promise<SnapshotLock> {
     const path = `${file}.lock`;
-    const since = new Date(sinceUs / 1_000).toISOString();
+    const since = isoTime(sinceUs);
     const answer = `process ${process.pid} on ${hostname()} since ${since}${TOKEN_MARK}${randomBytes(8).toString("hex")}`;
     for (let tries = 0; tries < TRIES; tries++) {
       const server = await listen(path, answer);

@@ -1,6 +1,7 @@
 // Snapshots of a memory store over the life of a process: one is read at the start, one is written every so often and one at
 // the end. Takes go on whatever becomes of a snapshot: what is amiss is counted, told in the log once, and shown.
 
+import { errorMessage } from "../../../core/thrown.ts";
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -255,5 +256,5 @@ class GivenUp extends Error {
 function reasonOf(error: unknown): string {
   if (error instanceof LockHeldError) return `expected a file of this process alone, it is in use by ${error.message}`;
   if (error instanceof NoFileError) return error.message;
-  return error instanceof Error ? error.message : String(error);
+  return errorMessage(error);
 }

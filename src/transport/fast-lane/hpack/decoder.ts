@@ -12,9 +12,6 @@ const INTEGER_BYTES_MAX = 5;
 const REMEMBERED_BYTES_MAX = 96;
 const REMEMBERED_NAMES = 64;
 
-// Not declared by the types in use, but part of every Node.js: `toString("latin1")` without its dispatch on the encoding.
-type OneByteSource = Buffer & { latin1Slice(start: number, end: number): string };
-
 /** Bounds of what a decoder reads. */
 interface HpackBounds {
   /** Fields of one block may count for this many bytes; more is an attack. */
@@ -34,22 +31,22 @@ export class HeaderListTooLarge extends ConnectionError {}
 export class HpackDecoder {
   readonly table = new DynamicTable();
   readonly #bounds: HpackBounds;
-  readonly #scratch: OneByteSource;
+  readonly #scratch: Buffer;
   readonly #remembered: (RememberedValue | undefined)[] = new Array(REMEMBERED_NAMES);
-  #block: OneByteSource = EMPTY;
+  #block: Buffer = EMPTY;
   #at = 0;
   #end = 0;
 
   /** `scratch` holds text while it is decoded and is free again afterwards, so all decoders may share one. */
   constructor(bounds: HpackBounds, scratch: Buffer) {
     this.#bounds = bounds;
-    this.#scratch = scratch as OneByteSource;
+    this.#scratch = scratch;
   }
 
   /** Reads a whole block into `list`, which it clears first. Throws ConnectionError; the table is then of no more use. */
   decode(block: Buffer, start: number, end: number, list: HeaderList): void {
     list.clear();
-    this.#block = block as OneByteSource;
+    this.#block = block;
     this.#at = start;
     this.#end = end;
     let mayResize = true;
@@ -164,7 +161,7 @@ export class HpackDecoder {
   }
 }
 
-const EMPTY = Buffer.alloc(0) as OneByteSource;
+const EMPTY = Buffer.alloc(0);
 
 // The bytes begin with their own length, so equal bytes are equal text whatever follows them.
 function holds(known: RememberedValue, block: Buffer, start: number): boolean {
