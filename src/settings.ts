@@ -1,12 +1,12 @@
 // Settings of the process, from environment variables: read and checked once, all mistakes at once. The table of names
 // and defaults is settings/table.ts; what each text may look like is settings/value-types.ts.
 
-import { errorCode } from "./core/thrown.ts";
 import { accessSync, constants } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ConfigError } from "./core/errors.ts";
 import type { HeaderDialect } from "./core/header-dialects.ts";
+import { errorCode } from "./core/thrown.ts";
 import { findForeignNames } from "./settings/foreign-names.ts";
 import {
   type PostgresSettings,

@@ -2,7 +2,7 @@
 // from this host itself. Why so: docs/decisions/0010-who-may-use-admin-pages.md.
 
 import type { IncomingMessage } from "node:http";
-import { forwardedHeaderOf, isLoopback, isLoopbackHost, whyForeign } from "./cross-site.ts";
+import { forwardedHeaderOf, isLoopback, isLoopbackHost, whyCrossSite } from "./cross-site.ts";
 import { type HttpAnswer, text, withHeaders } from "./page-server.ts";
 import type { Tokens } from "./tokens.ts";
 
@@ -44,5 +44,5 @@ function whyNotLocal(request: IncomingMessage, peer: string): string | undefined
   const forwarded = forwardedHeaderOf(request);
   if (forwarded !== undefined) return `was passed on by a proxy (${forwarded})`;
   if (!isLoopbackHost(request.headers.host)) return "names another host";
-  return whyForeign(request);
+  return whyCrossSite(request);
 }

@@ -27,7 +27,7 @@ export function forwardedHeaderOf({ headers }: IncomingMessage): string | undefi
 }
 
 /** How a request shows that a page of another site may have sent it, as the end of a sentence; undefined if it does not. */
-export function whyForeign({ headers, rawHeaders }: IncomingMessage): string | undefined {
+export function whyCrossSite({ headers, rawHeaders }: IncomingMessage): string | undefined {
   const hosts = rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === "host");
   if (hosts.length > 1) return "names several hosts";
   const { origin, host } = headers;
@@ -42,8 +42,8 @@ export function whyForeign({ headers, rawHeaders }: IncomingMessage): string | u
  * The same for pages that are open to callers elsewhere, who name this host as they like. To a caller on this host it has few
  * names: another one may be a site's own, which its owner has point here.
  */
-export function whyForeignToAll(request: IncomingMessage): string | undefined {
-  const why = whyForeign(request);
+export function whyCrossSiteOnOpenPage(request: IncomingMessage): string | undefined {
+  const why = whyCrossSite(request);
   if (why !== undefined || !isLoopback(request.socket.remoteAddress)) return why;
   const { host } = request.headers;
   const isNamed = host !== undefined && /[a-z]\.|\.[a-z]/i.test(host) && !isLoopbackHost(host);

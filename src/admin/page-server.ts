@@ -1,13 +1,13 @@
 // Pages over HTTP/1.1: finds the page of a path, turns what it throws into an answer, listens and ends in order. What the
 // pages are is said by server.ts and debug-server.ts.
 
-import { errorCode } from "../core/thrown.ts";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { posix } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { RequestError } from "../core/errors.ts";
 import type { SocketSource } from "../core/socket-source.ts";
+import { errorCode } from "../core/thrown.ts";
 import { visibleJson, visibleLines } from "../core/visible.ts";
 import { BodyTooLargeError } from "./body.ts";
 import { HeldSockets } from "./held-sockets.ts";

@@ -1,7 +1,7 @@
 // Reads what people ask the admin pages: bodies in JSON with a domain and descriptors, bounded and checked field by field.
 
-import { isRecord } from "../core/is-record.ts";
 import { RequestError } from "../core/errors.ts";
+import { isRecord } from "../core/is-record.ts";
 import { UNIT_NAMES } from "../core/limit.ts";
 import { DOMAIN_BYTES_MAX, ENTRIES_MAX, textOf, type WrittenEntry } from "../core/request.ts";
 import { AMOUNT_MAX } from "../core/units.ts";

@@ -1,14 +1,24 @@
 // The HTTP port: /json, health, metrics, the rules in force, and the guarded pages. Knows nothing of limits or stores:
 // what it shows and asks comes as functions. How pages are served is page-server.ts.
 
-import { errorMessage } from "../core/thrown.ts";
 import type { IncomingMessage } from "node:http";
 import type { HealthState } from "../core/health.ts";
+import { errorMessage } from "../core/thrown.ts";
 import { joinInPieces } from "../telemetry/join-in-pieces.ts";
 import { readBody } from "./body.ts";
-import { whyForeignToAll } from "./cross-site.ts";
+import { whyCrossSiteOnOpenPage } from "./cross-site.ts";
 import { type GuardedSources, guardedPages } from "./guarded-pages.ts";
-import { type HttpAnswer, json, notFound, type Page, type PageAddress, PageServer, READ, text, withHeaders } from "./page-server.ts";
+import {
+  type HttpAnswer,
+  json,
+  notFound,
+  type Page,
+  type PageAddress,
+  PageServer,
+  READ,
+  text,
+  withHeaders,
+} from "./page-server.ts";
 import { configView, limitLines, type RulesState, readinessView } from "./views.ts";
 
 /** Where the pages get what they show. */
@@ -116,7 +126,7 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
 }
 
 function refuseForeign(request: IncomingMessage): HttpAnswer | undefined {
-  const why = whyForeignToAll(request);
+  const why = whyCrossSiteOnOpenPage(request);
   if (why === undefined) return undefined;
   const answer = text(403, `403 this page is for programs and for pages of this port, and this request ${why}\n`);
   // What else it sends is not read.

@@ -1,11 +1,11 @@
 // The tokens that admin pages ask for: one from the environment, or a file of them that is read again when it changes.
 // What a token opens is access.ts.
 
-import { errorMessage } from "../core/thrown.ts";
 import { createHash, timingSafeEqual } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import type { Clock } from "../core/clock.ts";
 import { ConfigError } from "../core/errors.ts";
+import { errorMessage } from "../core/thrown.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
 import { ADMIN_TOKEN } from "../settings/value-types.ts";
 

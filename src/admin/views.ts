@@ -1,13 +1,13 @@
 // What the HTTP pages show, as plain objects and text: pure functions of what they are given.
 
-import { isoTime } from "../core/units.ts";
+import type { RulesFailure } from "../config/rule-keeper.ts";
 import { ALGORITHM_NAMES, type Limit, UNIT_NAMES } from "../core/limit.ts";
 import { textOf } from "../core/request.ts";
 import { Kind } from "../core/take.ts";
+import { isoTime } from "../core/units.ts";
 import { visible } from "../core/visible.ts";
-import type { RulesFailure } from "../config/rule-keeper.ts";
-import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
 import type { DomainRules, Level, Rule, RuleSet } from "../rules/rule-set.ts";
+import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
 
 /** The rules as they stand. */
 export interface RulesState {

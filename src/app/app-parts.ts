@@ -1,11 +1,11 @@
 // Joins the store (open-store.ts) with limiter, rules and counters, and puts rules in force. What listens is open-ports.ts.
 
-import { isoTime } from "../core/units.ts";
 import type { RuleSource } from "../config/rule-keeper.ts";
 import { type Clock, SystemClock, WallClock } from "../core/clock.ts";
 import { HealthState } from "../core/health.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure, Sync } from "../core/limit.ts";
 import type { LimitStats } from "../core/limit-stats.ts";
+import { isoTime } from "../core/units.ts";
 import { BucketAdmin } from "../limiter/bucket-admin.ts";
 import { Limiter } from "../limiter/limiter.ts";
 import { LocalCache } from "../limiter/local-cache.ts";

@@ -1,8 +1,8 @@
 // What listens: the gRPC port with the rate limit service, the HTTP port with its pages, and the certificates.
 
+import type { PageServer } from "../admin/page-server.ts";
 import type { ExplainQuestion } from "../admin/read-questions.ts";
 import { type AdminSources, openAdminServer } from "../admin/server.ts";
-import type { PageServer } from "../admin/page-server.ts";
 import type { RulesState } from "../admin/views.ts";
 import { runInTurns } from "../config/run-in-turns.ts";
 import { cannotListen } from "../core/cannot-listen.ts";

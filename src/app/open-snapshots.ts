@@ -3,7 +3,7 @@
 import type { Clock } from "../core/clock.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { HealthState } from "../core/health.ts";
-import { MICROS_PER_SECOND, isoTime } from "../core/units.ts";
+import { isoTime, MICROS_PER_SECOND } from "../core/units.ts";
 import type { Settings } from "../settings.ts";
 import { MemoryStore } from "../stores/memory/memory-store.ts";
 import { LockHeldError } from "../stores/memory/snapshot/snapshot-lock.ts";

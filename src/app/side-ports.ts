@@ -1,10 +1,10 @@
 // The ports that a process can do without: the debug port and a second address for metrics. One that can't be opened is
 // logged; calls are answered all the same.
 
-import { errorMessage } from "../core/thrown.ts";
 import { openDebugServer } from "../admin/debug-server.ts";
 import type { PageAddress, PageServer } from "../admin/page-server.ts";
 import { type AdminSources, openMetricsServer } from "../admin/server.ts";
+import { errorMessage } from "../core/thrown.ts";
 import type { AppParts } from "./app-parts.ts";
 
 /** What listens beside gRPC and HTTP; ports are undefined where nothing does. */

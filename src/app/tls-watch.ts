@@ -1,7 +1,7 @@
 // Joins the certificates of the gRPC port with log, health and metrics: what came in force, what was refused, what expires.
 
 import { WallClock } from "../core/clock.ts";
-import { MICROS_PER_SECOND, isoTime } from "../core/units.ts";
+import { isoTime, MICROS_PER_SECOND } from "../core/units.ts";
 import type { TlsNumbers } from "../telemetry/prometheus.ts";
 import { TlsFiles } from "../transport/tls-files.ts";
 import type { AppParts } from "./app-parts.ts";

@@ -1,7 +1,7 @@
 // Entries and descriptors as they are typed: key=value, and key=value,key2=value2.
 
 import { InvalidArgumentError } from "commander";
-import { BYTE, BYTE_ESCAPES, splitAtCommas } from "../core/entry-text.ts";
+import { BYTE_ESCAPES, BYTE_MARK, splitAtCommas } from "../core/entry-text.ts";
 
 /** An entry as typed. */
 export interface TypedEntry {
@@ -30,8 +30,9 @@ export function parseByteDescriptor(text: string): readonly ByteEntry[] {
   const parts = text === "" ? [] : splitAtCommas(text, BYTE_ESCAPES);
   return parts.map((part) => {
     const { key, value } = parseEntry(part);
-    if (key.includes(BYTE)) throw new InvalidArgumentError(`Expected bytes as \\xff in values only, got '${text}'.`);
-    const [first = "", ...others] = value.split(BYTE);
+    if (key.includes(BYTE_MARK))
+      throw new InvalidArgumentError(`Expected bytes as \\xff in values only, got '${text}'.`);
+    const [first = "", ...others] = value.split(BYTE_MARK);
     if (others.length === 0) return { key, value };
     const pieces = others.map((piece) => [Buffer.from(piece.slice(0, 2), "hex"), Buffer.from(piece.slice(2))]);
     const bytes = Buffer.concat([Buffer.from(first), ...pieces.flat()]);

@@ -1,7 +1,7 @@
 // The lines of rule files that problems are about, with a caret under the place.
 
-import { errorCode } from "../core/thrown.ts";
 import { readFile } from "node:fs/promises";
+import { errorCode } from "../core/thrown.ts";
 import { visible } from "../core/visible.ts";
 import type { Place } from "../rules/source.ts";
 import { paint, type Terminal } from "./terminal.ts";

@@ -1,10 +1,10 @@
 // Loads rules for the commands that look at files: a directory as the service would, or a single file.
 
-import { errorMessage, errorCode } from "../core/thrown.ts";
 import { readFile, stat } from "node:fs/promises";
 import { compileFiles, type LoadResult, loadRules } from "../config/load.ts";
 import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../core/limit.ts";
 import { LimitStats, type StatsBook } from "../core/limit-stats.ts";
+import { errorCode, errorMessage } from "../core/thrown.ts";
 import { type CompileOptions, type CompileResult, compileRules } from "../rules/compile.ts";
 import { makeProblem } from "../rules/problems.ts";
 import type { SourceFile, SourceNode } from "../rules/source.ts";

@@ -1,8 +1,8 @@
 // Loads the rules, runs the simulation, prints its report.
 
-import { isoTime } from "../core/units.ts";
 import { stat } from "node:fs/promises";
 import { SystemClock } from "../core/clock.ts";
+import { isoTime } from "../core/units.ts";
 import { visible, visibleJson } from "../core/visible.ts";
 import { formatProblem } from "../rules/problems.ts";
 import type { RuleSet } from "../rules/rule-set.ts";

@@ -1,11 +1,11 @@
 // Parses rule files in a thread of their own, so that calls don't wait for them: parsing takes about a millisecond per dozen
 // rules. Small files are parsed where they are, for a thread takes longer to start than they take.
 
-import { errorCode } from "../core/thrown.ts";
 import { totalmem } from "node:os";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { runThrough } from "../core/long-work.ts";
+import { errorCode } from "../core/thrown.ts";
 import { makeProblem } from "../rules/problems.ts";
 import type { SourceFile } from "../rules/source.ts";
 import { parseFile } from "./parse-file.ts";

@@ -1,8 +1,8 @@
 // YAML text to a document, read as the reference service's parser reads it: first document only, and nothing that it would
 // refuse before it looks at a single key. What the document means is left to yaml-tree.ts.
 
-import { errorMessage } from "../core/thrown.ts";
 import { Composer, type CST, type Document, isMap, isSeq, LineCounter, Parser, type YAMLError } from "yaml";
+import { errorMessage } from "../core/thrown.ts";
 import { makeProblem } from "../rules/problems.ts";
 import type { Problem } from "../rules/rule-set.ts";
 import type { Place, SourceFile } from "../rules/source.ts";

@@ -1,10 +1,10 @@
 // Reads the files of a rules directory as they stand at one moment. What is in them is left to load.ts.
 
-import { errorMessage, errorCode } from "../core/thrown.ts";
 import { createHash } from "node:crypto";
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { errorCode, errorMessage } from "../core/thrown.ts";
 
 /** Bounds of a rules directory; beyond them it is refused, not cut. */
 const FILES_MAX = 10_000;

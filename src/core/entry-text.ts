@@ -1,12 +1,12 @@
 // Descriptors in one line of text, as they are typed and stand in files of cases: key=value,key2=value2.
 
 /** Stands before the two digits of a byte while a descriptor is read; no argument of a program can hold it. */
-export const BYTE = "\0";
+export const BYTE_MARK = "\0";
 export const BYTE_ESCAPES = /^x[0-9a-fA-F]{2}/;
 
 /**
  * The parts between commas; `\\,` is a comma and `\\\\` a backslash inside one. `escapes` are what else may follow a backslash, which
- * then stands as BYTE.
+ * then stands as BYTE_MARK.
  */
 export function splitAtCommas(text: string, escapes?: RegExp): string[] {
   const parts = [""];
@@ -17,7 +17,7 @@ export function splitAtCommas(text: string, escapes?: RegExp): string[] {
       parts.push(`${parts.pop() ?? ""}${next}`);
       i++;
     } else if (char === "\\" && escapes?.test(text.slice(i + 1, i + 4)) === true) {
-      parts.push(`${parts.pop() ?? ""}${BYTE}`);
+      parts.push(`${parts.pop() ?? ""}${BYTE_MARK}`);
       i++;
     } else if (char === ",") parts.push("");
     else parts.push(`${parts.pop() ?? ""}${char}`);

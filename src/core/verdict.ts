@@ -12,7 +12,7 @@ export function isOver(take: Take): boolean {
 }
 
 /** True if the take can refuse its call: it asks whether a cost may pass. */
-export function asksAdmission(take: Take): boolean {
+export function canRefuseCall(take: Take): boolean {
   return take.mode === Mode.pay || take.mode === Mode.peek || isOfCounter(take.mode);
 }
 
@@ -85,21 +85,21 @@ export function costToReturn(take: {
  * Which payments of a group do not stand: of a call that passes what descriptors paid that are over; of one that is
  * refused all that was paid to pass; of one that nobody gets an answer to also what was reported after the fact.
  */
-export const Unpaid = { over: 0, refused: 1, unheard: 2 } as const;
-export type Unpaid = (typeof Unpaid)[keyof typeof Unpaid];
+export const Returns = { over: 0, refused: 1, unheard: 2 } as const;
+export type Returns = (typeof Returns)[keyof typeof Returns];
 
 /**
  * Moves the payments that do not stand to `returned`, which is for Store.giveBack, and has the answers of the group say
  * how the buckets stand once that is done.
  */
-export function takeBack(group: TakeGroup, unpaid: Unpaid, returned: TakeGroup): void {
+export function collectReturns(group: TakeGroup, unpaid: Returns, returned: TakeGroup): void {
   let end = 0;
   for (let start = 0; start < group.size; start = end) {
     end = endOfDescriptor(group, start);
-    if (unpaid === Unpaid.over && !isAnyOver(group, start, end)) continue;
+    if (unpaid === Returns.over && !isAnyOver(group, start, end)) continue;
     for (let i = start; i < end; i++) {
       const take = group.takes[i] as Take;
-      if (!take.paid || !(take.mode === Mode.pay || (take.mode === Mode.postPaid && unpaid === Unpaid.unheard)))
+      if (!take.paid || !(take.mode === Mode.pay || (take.mode === Mode.postPaid && unpaid === Returns.unheard)))
         continue;
       copyAnswer(take, copyQuestion(take, returned));
       take.paid = false;

@@ -5,7 +5,7 @@ import { Kind, Outcome, type Take, Verdict } from "../core/take.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
 import { isAnyOver, isOver, VerdictFold } from "../core/verdict.ts";
 import type { LimitCall } from "./call.ts";
-import { resetSecondsOf, tellsReset, waitUsOf } from "./retry-after.ts";
+import { canPassLater, resetSecondsOf, waitUsOf } from "./retry-after.ts";
 
 /**
  * Writes the decision of a settled call: one status per descriptor, in order, each showing its strictest limit, and the
@@ -85,7 +85,7 @@ function showTake(status: Status, take: Take, isShadow: boolean): void {
   status.overLimit = over && !isShadow;
   status.limit = take.limit;
   status.remaining = take.remaining;
-  status.hasReset = tellsReset(take);
+  status.hasReset = canPassLater(take);
   status.resetSeconds = resetSecondsOf(take);
 }
 

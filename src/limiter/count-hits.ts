@@ -3,7 +3,7 @@
 import { OnStoreFailure } from "../core/limit.ts";
 import { HoldFound, isOfCounter, Kind, Mode, Outcome, Source, type Take } from "../core/take.ts";
 import { divideDown } from "../core/units.ts";
-import { asksAdmission, isOver } from "../core/verdict.ts";
+import { canRefuseCall, isOver } from "../core/verdict.ts";
 import type { LimitCall } from "./call.ts";
 import { countCounterHits } from "./count-counter-hits.ts";
 
@@ -60,7 +60,7 @@ function isJudgedOver(call: LimitCall, index: number): boolean {
 export function looksLikeLateReport(take: Take): boolean {
   // An estimate that finds no room was asked for in time.
   if (wasDenied(take) || take.limit.holdSeconds > 0) return false;
-  return take.mode === Mode.pay && take.cost > 1 && isOver(take) && take.limit.stats.peeks > 0 && asksAdmission(take);
+  return take.mode === Mode.pay && take.cost > 1 && isOver(take) && take.limit.stats.peeks > 0 && canRefuseCall(take);
 }
 
 function wasDenied(take: Take): boolean {

@@ -4,7 +4,7 @@
 import { OnStoreFailure } from "../core/limit.ts";
 import { copyAnswer, copyQuestion, Kind, Outcome, Source, type Take, TakeGroup, Verdict } from "../core/take.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
-import { asksAdmission, isGroupRefused, takeBack, Unpaid } from "../core/verdict.ts";
+import { canRefuseCall, collectReturns, isGroupRefused, Returns } from "../core/verdict.ts";
 import type { Store } from "../stores/store.ts";
 import type { LocalFallback } from "./local-fallback.ts";
 
@@ -40,21 +40,21 @@ export class FailurePolicy {
     const endsWithError = !isRefused && hasUnanswered(group, OnStoreFailure.error);
     if (endsWithError) policy = OnStoreFailure.error;
     else group.verdict = isRefused ? Verdict.refused : Verdict.allowed;
-    this.#takeBack(group, endsWithError ? Unpaid.unheard : isRefused ? Unpaid.refused : Unpaid.over);
+    this.#collectReturns(group, endsWithError ? Returns.unheard : isRefused ? Returns.refused : Returns.over);
     group.source = Source.local;
     return policy;
   }
 
   /** Gives back what the takes of the group were paid to pass. */
   giveBack(group: TakeGroup): void {
-    this.#takeBack(group, Unpaid.refused);
+    this.#collectReturns(group, Returns.refused);
   }
 
-  #takeBack(group: TakeGroup, unpaid: Unpaid): void {
+  #collectReturns(group: TakeGroup, unpaid: Returns): void {
     this.#returned.reset();
     this.#toStore.reset();
     this.#toFallback.reset();
-    takeBack(group, unpaid, this.#returned);
+    collectReturns(group, unpaid, this.#returned);
     for (let i = 0; i < this.#returned.size; i++) {
       const take = this.#returned.takes[i] as Take;
       copyAnswer(take, copyQuestion(take, take.byPolicy ? this.#toFallback : this.#toStore));
@@ -69,7 +69,7 @@ function denyUnanswered(group: TakeGroup): OnStoreFailure {
   let policy: OnStoreFailure = OnStoreFailure.allow;
   for (let i = 0; i < group.size; i++) {
     const take = group.takes[i] as Take;
-    if (take.outcome !== Outcome.unanswered || !asksAdmission(take)) continue;
+    if (take.outcome !== Outcome.unanswered || !canRefuseCall(take)) continue;
     const { onStoreFailure } = take.limit;
     if (onStoreFailure === OnStoreFailure.error) continue;
     if (onStoreFailure > policy) policy = onStoreFailure;
@@ -90,7 +90,7 @@ function hasUnanswered(group: TakeGroup, policy: OnStoreFailure): boolean {
   for (let i = 0; i < group.size; i++) {
     const take = group.takes[i] as Take;
     if (take.outcome !== Outcome.unanswered || take.limit.onStoreFailure !== policy) continue;
-    if (policy === OnStoreFailure.local || (asksAdmission(take) && take.kind !== Kind.shadow)) return true;
+    if (policy === OnStoreFailure.local || (canRefuseCall(take) && take.kind !== Kind.shadow)) return true;
   }
   return false;
 }

@@ -53,7 +53,7 @@ export class TakeFiller {
   readonly #work: MatchWork;
   readonly #replaced = new Set<string>();
   readonly #overrides: OverrideLimits;
-  #asksAdmission = false;
+  #canRefuseCall = false;
   /** What the descriptor in hand asks. */
   #mode: Mode = Mode.pay;
   #cost = 1;
@@ -74,7 +74,7 @@ export class TakeFiller {
    */
   fill(call: LimitCall, rules: DomainRules): void {
     const request = call.request;
-    this.#asksAdmission = false;
+    this.#canRefuseCall = false;
     this.#hasPeek = false;
     this.#work.begin();
     // A call that was refused as a mistake has left its own behind.
@@ -200,7 +200,7 @@ export class TakeFiller {
     if (rule === undefined) countUnmatched(rules.unmatched, request.descriptors[0] as Descriptor);
     checkHeld(rule);
     const settles = request.holdAsk === HoldAsk.settle;
-    if (!settles) this.#asksAdmission = true;
+    if (!settles) this.#canRefuseCall = true;
     this.#mode = settles ? Mode.settle : Mode.pay;
     this.#cost = heldCost(request, rule?.hold?.estimate);
     this.#holdId = keptId(request.holdId);
@@ -295,18 +295,18 @@ export class TakeFiller {
   // A call that asks for admission pays the global limit, a call of peeks peeks at it, others leave it alone.
   #noteAdmission(hits: number, isRefund: boolean, isPostPaid: boolean): void {
     if (isRefund) return;
-    if (isPostPaid ? hits === 0 : hits > 0) this.#asksAdmission = true;
+    if (isPostPaid ? hits === 0 : hits > 0) this.#canRefuseCall = true;
     else if (!isPostPaid) this.#hasPeek = true;
   }
 
   #fillGlobal(call: LimitCall, rules: DomainRules): void {
     const globalLimit = rules.globalLimit;
-    if (globalLimit === undefined || !(this.#asksAdmission || this.#hasPeek)) return;
+    if (globalLimit === undefined || !(this.#canRefuseCall || this.#hasPeek)) return;
     const take: Take = call.group.add(globalLimit.limit);
     take.useKeyOf(globalLimit.key);
     take.descriptor = GLOBAL_DESCRIPTOR;
     take.kind = this.#options.shadowMode ? Kind.shadow : Kind.ordinary;
-    take.mode = this.#asksAdmission ? Mode.pay : Mode.peek;
+    take.mode = this.#canRefuseCall ? Mode.pay : Mode.peek;
     take.cost = globalLimit.countsHits ? Math.max(1, call.request.hitsAddend) : 1;
     call.globalTake = take;
   }

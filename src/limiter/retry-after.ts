@@ -10,13 +10,13 @@ export function waitUsOf(take: Take): number {
 }
 
 /** Whether waiting helps: a cost above what the limit can ever hold never passes, so no time is told. */
-export function tellsReset(take: Take): boolean {
+export function canPassLater(take: Take): boolean {
   return take.outcome !== Outcome.never;
 }
 
 /**
  * Seconds a status or header shows for the take: the wait if it is over, else the time until the bucket is as new; of a
- * counter always what is left of its window. Not to be shown unless `tellsReset`.
+ * counter always what is left of its window. Not to be shown unless `canPassLater`.
  */
 export function resetSecondsOf(take: Take): number {
   if (take.limit.isCounter) return take.windowSecondsLeft;

@@ -1,10 +1,10 @@
 // The lines of a file, compressed or not, a piece of the file at a time. What they mean is their reader's.
 
-import { errorMessage } from "../core/thrown.ts";
 import { createReadStream } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import { createGunzip, constants as zlib } from "node:zlib";
 import { ConfigError } from "../core/errors.ts";
+import { errorMessage } from "../core/thrown.ts";
 
 /** Longest line that is read: a message of 4 MiB in base64, and its frame. */
 const LINE_BYTES_MAX = 6_000_000;

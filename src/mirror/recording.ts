@@ -1,12 +1,12 @@
 // Writes calls to a file as they pass: JSON lines, gzip if the name ends in .gz. docs/mirror.md describes the format;
 // read-recording.ts reads it. Holds the messages of requests and when they came; no metadata, because that may hold secrets.
 
-import { isoTime } from "../core/units.ts";
 import { type FileHandle, open } from "node:fs/promises";
 import { promisify } from "node:util";
 import { crc32, gzip } from "node:zlib";
 import type { Clock } from "../core/clock.ts";
 import { ConfigError } from "../core/errors.ts";
+import { isoTime } from "../core/units.ts";
 import type { CallRecorder } from "./mirror.ts";
 
 export const RECORDING_VERSION = 2;

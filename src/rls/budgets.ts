@@ -6,7 +6,7 @@ import { HoldAsk, type LimitRequest, textOf } from "../core/request.ts";
 import { GLOBAL_DESCRIPTOR, HoldFound, Outcome, type Take, type TakeGroup } from "../core/take.ts";
 import type { UnaryReply } from "../core/unary.ts";
 import type { LimitCall } from "../limiter/call.ts";
-import { retryAfterSeconds, tellsReset } from "../limiter/retry-after.ts";
+import { canPassLater, retryAfterSeconds } from "../limiter/retry-after.ts";
 import { type Degraded, decodeHoldRequest, encodeReserved, encodeSettled, Found } from "./budgets-codec.ts";
 import { CallService } from "./call-service.ts";
 import { reasonOf } from "./headers.ts";
@@ -30,7 +30,7 @@ export class ReserveService extends CallService {
     const answer = {
       overLimit,
       remaining: remainingOf(call),
-      retryAfterSeconds: refusing !== undefined && tellsReset(refusing) ? retryAfterSeconds(refusing) : undefined,
+      retryAfterSeconds: refusing !== undefined && canPassLater(refusing) ? retryAfterSeconds(refusing) : undefined,
       rule: governing === undefined ? "" : textOf(governing.limit.id),
       reason: refusing === undefined ? "" : reasonOf(refusing),
       reserved: paidBy(call),

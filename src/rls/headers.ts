@@ -7,7 +7,7 @@ import { ALGORITHM_NAMES, type Limit, quotaOf } from "../core/limit.ts";
 import { GLOBAL_DESCRIPTOR, type Take } from "../core/take.ts";
 import { divideUp } from "../core/units.ts";
 import type { LimitCall } from "../limiter/call.ts";
-import { resetSecondsOf, retryAfterSeconds, tellsReset } from "../limiter/retry-after.ts";
+import { canPassLater, resetSecondsOf, retryAfterSeconds } from "../limiter/retry-after.ts";
 
 export interface HeaderOptions {
   readonly dialects: readonly HeaderDialect[];
@@ -38,7 +38,7 @@ export function addHeaders(call: LimitCall, options: HeaderOptions): void {
   const shown: Shown = {
     limit: take.limit,
     remaining: take.remaining,
-    resetSeconds: tellsReset(take) ? resetSecondsOf(take) : undefined,
+    resetSeconds: canPassLater(take) ? resetSecondsOf(take) : undefined,
   };
   for (const dialect of options.dialects) ADD[dialect](decision, shown, options);
   if (!decision.overLimit || options.explainsRefusals === false) return;

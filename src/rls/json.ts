@@ -1,8 +1,6 @@
 // POST /json: ShouldRateLimit for callers without gRPC. proto3 JSON becomes the bytes of a request, goes through the same
 // handler as every call, and the answer's bytes become JSON and an HTTP status. Leaves the socket to the admin edge.
 
-import { isRecord } from "../core/is-record.ts";
-import { errorMessage } from "../core/thrown.ts";
 import {
   type DescMessage,
   type FileRegistry,
@@ -16,8 +14,10 @@ import {
 } from "@bufbuild/protobuf";
 import { RequestError } from "../core/errors.ts";
 import { invariant } from "../core/invariant.ts";
+import { isRecord } from "../core/is-record.ts";
 import type { LongWork } from "../core/long-work.ts";
 import { DESCRIPTORS_MAX, ENTRIES_MAX } from "../core/request.ts";
+import { errorMessage } from "../core/thrown.ts";
 import { GrpcStatus, type UnaryHandler } from "../core/unary.ts";
 
 /** An HTTP answer. Names of headers are as the decision wrote them. */

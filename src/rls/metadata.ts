@@ -8,7 +8,7 @@ import { isOver } from "../core/verdict.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { shownValues } from "../limiter/hidden-values.ts";
 import { losesMetadata } from "../limiter/reference-metadata-loss.ts";
-import { resetSecondsOf, tellsReset } from "../limiter/retry-after.ts";
+import { canPassLater, resetSecondsOf } from "../limiter/retry-after.ts";
 import { reasonOf } from "./headers.ts";
 
 /**
@@ -130,7 +130,7 @@ function fieldsOf(take: Take): Record<string, unknown> {
     path: take.descriptor === GLOBAL_DESCRIPTOR ? "global_limit" : textOf(take.limit.path),
     algorithm: ALGORITHM_NAMES[take.limit.algorithm],
     remaining: take.remaining,
-    ...(tellsReset(take) ? { reset_seconds: resetSecondsOf(take) } : {}),
+    ...(canPassLater(take) ? { reset_seconds: resetSecondsOf(take) } : {}),
   };
 }
 

@@ -3,7 +3,7 @@
 
 import { textOf } from "../core/request.ts";
 import { type Field, isNull, readFields } from "./fields.ts";
-import { describeNode, type ProblemLog } from "./problems.ts";
+import { describeSource, type ProblemLog } from "./problems.ts";
 import { readSwitch, readText } from "./readers.ts";
 import { REFERENCE_KEYS, SECTION_KEYS } from "./schema.ts";
 import type { MappingEntry, MappingNode, SourceFile, SourceNode } from "./source.ts";
@@ -26,7 +26,7 @@ export function gatherDefaults(files: readonly SourceFile[], log: ProblemLog): D
     const field = fields.given("defaults");
     if (field === undefined) continue;
     if (field.value.kind !== "mapping") {
-      log.error(field.value.at, `defaults: expected a mapping of keys, got ${describeNode(field.value)}`);
+      log.error(field.value.at, `defaults: expected a mapping of keys, got ${describeSource(field.value)}`);
       continue;
     }
     readSwitch(readFields("defaults", [field.value], log), "post_paid", log);
@@ -80,7 +80,7 @@ function ownWordsOf(mapping: MappingNode, log: ProblemLog): MappingNode | undefi
   if (metadata?.kind !== "mapping") return undefined;
   const words = metadata.entries.find(({ key }) => key.text === OWN_WORDS_KEY)?.value;
   if (words === undefined || words.kind === "mapping") return words;
-  log.error(words.at, `${OWN_WORDS_KEY}: expected a mapping of keys, got ${describeNode(words)}`);
+  log.error(words.at, `${OWN_WORDS_KEY}: expected a mapping of keys, got ${describeSource(words)}`);
   return undefined;
 }
 

@@ -7,15 +7,15 @@ import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "./bucket-key.ts";
 import type { LimitBuilder, LimitOwner } from "./build-limit.ts";
 import { buildCompositeIndex } from "./composite.ts";
 import type { LimitDraft, PatternDraft, RuleDraft } from "./draft.ts";
-import { gatewayName, type NamedEntry } from "./gateway-name.ts";
+import { type GatewayEntry, gatewayName } from "./gateway-name.ts";
 import type { SafeNames } from "./names.ts";
 import { isInResource } from "./place.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
-import { warnUnreachable } from "./reach.ts";
 import { patternIdentity } from "./read-pattern.ts";
 import type { KeyRules, Level, Rule } from "./rule-set.ts";
 import type { Place } from "./source.ts";
 import { warnBypass } from "./warn-bypass.ts";
+import { warnUnreachable } from "./warn-unreachable.ts";
 
 /** What the rules of one domain are built with. */
 export interface DomainContext {
@@ -38,7 +38,7 @@ interface Parent {
   readonly path: string;
   readonly statPath: readonly string[];
   /** The entries that lead to a control plane's rules; empty for those of files. */
-  readonly entries: readonly NamedEntry[];
+  readonly entries: readonly GatewayEntry[];
   readonly hashesValues: boolean;
 }
 

@@ -4,7 +4,7 @@
 import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
 import type { TriedRule } from "./explain-report.ts";
-import { quoted, whyAccepted, whyPassedOver } from "./explain-words.ts";
+import { quoted, whyPassedOver, whyRuleMatches } from "./explain-words.ts";
 import { accepts, fitsPieces } from "./match.ts";
 import { formatPlace } from "./problems.ts";
 import type { CompositeIndex, KeyRules, Level, Rule } from "./rule-set.ts";
@@ -48,7 +48,7 @@ function* triedSingly(level: Level, looked: Looked): LongWork<Tried> {
   const wildcards = keyRules?.patterns.filter((rule) => rule.pattern.kind === "wildcard").length ?? 0;
   const all = (keyRules?.exact.size ?? 0) - wildcards + patterns.length + any.length;
   const tried = yield* judged([...exact, ...patterns, ...any], matched, isExact, (rule, isDecided) => {
-    if (rule === matched) return { outcome: "matched", why: whyAccepted(rule, key, value) };
+    if (rule === matched) return { outcome: "matched", why: whyRuleMatches(rule, key, value) };
     if (!isDecided || rule.pattern.kind === "exact")
       return { outcome: "passed over", why: whyPassedOver(rule, key, value) };
     return { outcome: "not tried", why: whyNotTried(rule, matched, isExact, accepts(rule, key, value)) };
@@ -132,6 +132,6 @@ function* triedComposites(
 }
 
 function whyComposite(rule: Rule, key: string, value: string, isExact: boolean): string {
-  if (rule.key === key || !isExact) return whyAccepted(rule, key, value);
+  if (rule.key === key || !isExact) return whyRuleMatches(rule, key, value);
   return `its key and value joined are ${quoted(`${key}_${value}`)}, as the entry's are`;
 }

@@ -23,7 +23,7 @@ export function listed(names: Iterable<string>): string {
 }
 
 /** Why the rule accepts the entry, as the end of a sentence. */
-export function whyAccepted(rule: Rule, key: string, value: string): string {
+export function whyRuleMatches(rule: Rule, key: string, value: string): string {
   const text = quoted(rule.patternText);
   if (rule.key !== key && rule.pattern.kind !== "compositeWildcard") {
     return `its key and value joined fit the entry's, ${quoted(`${key}_${value}`)}`;

@@ -1,6 +1,6 @@
 // Reads the keys of one section: knows, misses and misplaces them. What a value must be is left to readers.ts.
 
-import { describeNode, type ProblemLog } from "./problems.ts";
+import { describeSource, type ProblemLog } from "./problems.ts";
 import {
   homeOf,
   REFERENCE_KEYS,
@@ -91,7 +91,7 @@ function keyText(key: ScalarNode, log: ProblemLog): string | undefined {
   if (key.value.type === "binary") return key.value.bytes;
   log.error(
     key.at,
-    `a key must be text, got ${describeNode(key)}, which YAML reads as ${key.value.type}`,
+    `a key must be text, got ${describeSource(key)}, which YAML reads as ${key.value.type}`,
     "Put it in quotes if it's meant to be text.",
   );
   return undefined;
@@ -128,7 +128,7 @@ function checkIgnored(node: SourceNode, log: ProblemLog): void {
   } else if (node.kind === "sequence") {
     for (const item of node.items) {
       if (item.kind === "mapping") checkIgnored(item, log);
-      else log.error(item.at, `a list here must hold mappings, got ${describeNode(item)}`);
+      else log.error(item.at, `a list here must hold mappings, got ${describeSource(item)}`);
     }
   } else {
     for (const entry of node.entries) {
@@ -147,7 +147,7 @@ export function refuseFloat(node: ScalarNode, log: ProblemLog): boolean {
   const what = type === "float" ? "a decimal number" : "a number beyond 64 bits";
   log.error(
     node.at,
-    `${describeNode(node)} reads as ${what}, which can't stand here`,
+    `${describeSource(node)} reads as ${what}, which can't stand here`,
     "Put it in quotes if it's meant to be text.",
   );
   return true;

@@ -2,7 +2,7 @@
 // routes, policies and their rules into. What a key does not say, such as the name of a header, nobody here can know.
 
 /** An entry on the way to a limit, one-byte. `value` is empty where any value is taken. */
-export interface NamedEntry {
+export interface GatewayEntry {
   readonly key: string;
   readonly value: string;
 }
@@ -23,7 +23,7 @@ const QUOTA_HEADER = /^rule-(\d+)-([^|]+)\|(.*)-match-\d+$/;
  * `route default/shop shop.example.com, rule 0, each value of match 1`; empty for entries that no gateway makes. One-byte, at
  * most CHARS_MAX long. For reading alone: the path is what tells limits apart.
  */
-export function gatewayName(entries: readonly NamedEntry[]): string {
+export function gatewayName(entries: readonly GatewayEntry[]): string {
   const [first] = entries;
   if (first === undefined || !isOfGateway(first)) return "";
   const words: string[] = [];
@@ -39,7 +39,7 @@ export function gatewayName(entries: readonly NamedEntry[]): string {
   return name.length <= CHARS_MAX ? name : `${name.slice(0, CHARS_MAX - 3)}...`;
 }
 
-function isOfGateway({ key, value }: NamedEntry): boolean {
+function isOfGateway({ key, value }: GatewayEntry): boolean {
   return key === "backend_name" || (key === value && (ROUTE.test(key) || POLICY.test(key)));
 }
 
@@ -51,7 +51,7 @@ interface Words {
   readonly policyRule?: string;
 }
 
-function wordsOf({ key, value }: NamedEntry): Words {
+function wordsOf({ key, value }: GatewayEntry): Words {
   const route = ROUTE.exec(key);
   if (route !== null) return { words: routeWords(route) };
   const policy = POLICY.exec(key);

@@ -80,7 +80,7 @@ export function formatPlace({ file, line, column, path }: Place): string {
 }
 
 /** What came, for messages of the form "expected ..., got ...". */
-export function describeNode(node: SourceNode): string {
+export function describeSource(node: SourceNode): string {
   if (node.kind === "sequence") return "a list";
   if (node.kind === "mapping") return "a mapping";
   if (node.value.type === "null") return "nothing";

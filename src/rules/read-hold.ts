@@ -5,7 +5,7 @@ import { ALGORITHM_NAMES, Algorithm, SYNC_NAMES, Sync, Unit } from "../core/limi
 import type { LimitDraft, RuleDraft } from "./draft.ts";
 import { type Fields, readFields } from "./fields.ts";
 import { parseWindow } from "./limit-shape.ts";
-import { describeNode, type ProblemLog } from "./problems.ts";
+import { describeSource, type ProblemLog } from "./problems.ts";
 import { readCostEntry } from "./read-cost.ts";
 import { readSection, readText, readWhole } from "./readers.ts";
 import type { HoldEntries } from "./rule-set.ts";
@@ -63,7 +63,7 @@ function readTtl(hold: Fields, log: ProblemLog): number | undefined {
   const seconds = field.value.kind === "scalar" ? parseWindow(field.value.text) : undefined;
   if (seconds !== undefined && seconds <= HOLD_SECONDS_MAX) return seconds;
   const expected = "a whole number of s, m or h up to a day, such as 30s, 5m or 1h";
-  log.error(field.value.at, `hold: ttl: expected ${expected}, got ${describeNode(field.value)}`);
+  log.error(field.value.at, `hold: ttl: expected ${expected}, got ${describeSource(field.value)}`);
   return undefined;
 }
 

@@ -17,7 +17,7 @@ import type { LimitDraft, PlacedName } from "./draft.ts";
 import { type Field, type Fields, readFields } from "./fields.ts";
 import { parseWindow, type Rate, rateOfDecimal, tokensPerSecondUp, unitOfWindow } from "./limit-shape.ts";
 import type { Place } from "./place.ts";
-import { describeNode, type ProblemLog } from "./problems.ts";
+import { describeSource, type ProblemLog } from "./problems.ts";
 import { readMappings, readNumber, readText, readWhole, readWord } from "./readers.ts";
 import { DEBT_BURSTS_DEFAULT, RETRY_AFTER_JITTER_MAX, SLIDING_LOG_AMOUNT_MAX } from "./schema.ts";
 import { suggest } from "./suggest.ts";
@@ -132,7 +132,7 @@ function readTokenRate(
   const isNumber = node.kind === "scalar" && (node.value.type === "integer" || node.value.type === "float");
   const rate = isNumber ? rateOfDecimal(decimalText(node)) : "expected a number above 0, such as 10 or 0.5";
   if (typeof rate !== "string") return rate;
-  log.error(node.at, `${field.name}: ${rate}, got ${describeNode(node)}`);
+  log.error(node.at, `${field.name}: ${rate}, got ${describeSource(node)}`);
   return undefined;
 }
 
@@ -174,7 +174,11 @@ function readUnit(fields: Fields, log: ProblemLog): Unit | undefined {
       log.error(field?.value.at ?? fields.at, `unit is missing: ${expected}`, hint);
     }
   } else {
-    log.error(field.value.at, `unit: ${expected}, got ${describeNode(field.value)}`, suggest(textOf(text), UNIT_WORDS));
+    log.error(
+      field.value.at,
+      `unit: ${expected}, got ${describeSource(field.value)}`,
+      suggest(textOf(text), UNIT_WORDS),
+    );
   }
   return undefined;
 }
@@ -185,7 +189,7 @@ function readWindow(field: Field, log: ProblemLog): number | undefined {
   const isNumber = field.value.kind === "scalar" && field.value.value.type === "integer";
   log.error(
     field.value.at,
-    `window: expected a whole number of s, m, h or d up to a year, such as 30s, 5m, 12h or 7d, got ${describeNode(field.value)}`,
+    `window: expected a whole number of s, m, h or d up to a year, such as 30s, 5m, 12h or 7d, got ${describeSource(field.value)}`,
     isNumber ? "Add the letter of the unit." : undefined,
   );
   return undefined;

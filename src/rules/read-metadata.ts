@@ -3,7 +3,7 @@
 import { textOf } from "../core/request.ts";
 import type { Field } from "./fields.ts";
 import { isNull } from "./fields.ts";
-import { describeNode, type ProblemLog } from "./problems.ts";
+import { describeSource, type ProblemLog } from "./problems.ts";
 import { METADATA_VALUES_MAX } from "./schema.ts";
 import type { MappingNode, ScalarNode, SourceNode } from "./source.ts";
 
@@ -21,7 +21,7 @@ export function readMetadata(field: Field | undefined, log: ProblemLog): Metadat
   for (const node of [...field.overridden, field.value]) {
     if (isNull(node)) entries = new Map();
     else if (node.kind === "mapping") addEntries(entries, node, topKey, log);
-    else log.error(node.at, `metadata: expected a mapping of keys, got ${describeNode(node)}`);
+    else log.error(node.at, `metadata: expected a mapping of keys, got ${describeSource(node)}`);
   }
   // fromEntries defines own properties, so a key such as __proto__ is only a key.
   return entries.size === 0 ? undefined : Object.fromEntries(entries);

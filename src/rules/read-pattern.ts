@@ -6,7 +6,7 @@ import { textOf } from "../core/request.ts";
 import { parseRange, type Range, rangeTestSteps } from "./cidr.ts";
 import type { PatternDraft } from "./draft.ts";
 import { type Field, type Fields, readFields } from "./fields.ts";
-import { describeNode, type ProblemLog } from "./problems.ts";
+import { describeSource, type ProblemLog } from "./problems.ts";
 import { readScalars, readSection, readText, textOfNode } from "./readers.ts";
 import type { Regexes } from "./regexes.ts";
 import type { Pattern } from "./rule-set.ts";
@@ -101,7 +101,7 @@ function* readCidr(field: Field, log: ProblemLog): LongWork<PatternDraft[]> {
     yield;
     const range = parseRange(scalar.text);
     if (typeof range !== "string") ranges.push(range);
-    else log.error(scalar.at, `cidr: ${range}, got ${describeNode(scalar)}`);
+    else log.error(scalar.at, `cidr: ${range}, got ${describeSource(scalar)}`);
   }
   if (ranges.length === 0) return [];
   const texts = ranges.map((range) => range.text);

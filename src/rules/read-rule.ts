@@ -15,7 +15,7 @@ import {
 } from "./added-words.ts";
 import type { FileDraft, GlobalLimitDraft, LimitDraft, LimitsDraft, RuleDraft } from "./draft.ts";
 import { type Fields, isNull, readFields } from "./fields.ts";
-import { describeNode, type ProblemLog } from "./problems.ts";
+import { describeSource, type ProblemLog } from "./problems.ts";
 import { readCostEntry } from "./read-cost.ts";
 import { checkHold, readHold } from "./read-hold.ts";
 import { readLimit, readOnStoreFailure, readReplaces, readUnlimited } from "./read-limit.ts";
@@ -55,7 +55,7 @@ export function* readFile(
     return undefined;
   }
   if (root.kind !== "mapping") {
-    log.error(root.at, `expected a mapping with 'domain' and 'descriptors', got ${describeNode(root)}`);
+    log.error(root.at, `expected a mapping with 'domain' and 'descriptors', got ${describeSource(root)}`);
     return undefined;
   }
   const fields = readFields("file", [root], log);

@@ -4,7 +4,7 @@
 import { oneByteOf } from "../core/request.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
 import { type Field, type Fields, isNull, refuseFloat } from "./fields.ts";
-import { describeNode, type ProblemLog } from "./problems.ts";
+import { describeSource, type ProblemLog } from "./problems.ts";
 import type { MappingNode, ScalarNode, SourceNode } from "./source.ts";
 import { suggest } from "./suggest.ts";
 
@@ -19,7 +19,7 @@ export function readText(fields: Fields, name: string, log: ProblemLog): string 
 /** One-byte text of a scalar that is not null; `name` is for the message. */
 export function textOfNode(name: string, node: SourceNode, log: ProblemLog): string | undefined {
   if (node.kind !== "scalar" || node.value.type === "null") {
-    log.error(node.at, `${name}: expected text, got ${describeNode(node)}`);
+    log.error(node.at, `${name}: expected text, got ${describeSource(node)}`);
     return undefined;
   }
   if (refuseFloat(node, log)) return undefined;
@@ -40,7 +40,7 @@ function switchOf(name: string, node: SourceNode, log: ProblemLog): boolean {
   const isWord = node.kind === "scalar" && /^(y|yes|on|true|1|n|no|off|false|0)$/i.test(node.text);
   log.error(
     node.at,
-    `${name}: expected true or false, got ${describeNode(node)}`,
+    `${name}: expected true or false, got ${describeSource(node)}`,
     isWord ? `Write ${/^(y|yes|on|true|1)$/i.test(node.text) ? "true" : "false"} without quotes.` : undefined,
   );
   return false;
@@ -72,7 +72,7 @@ function wholeOf(
   const isQuotedNumber = node.kind === "scalar" && node.isQuoted && /^\d+$/.test(node.text);
   log.error(
     node.at,
-    `${name}: expected a whole number from ${min} to ${max}, got ${describeNode(node)}`,
+    `${name}: expected a whole number from ${min} to ${max}, got ${describeSource(node)}`,
     isQuotedNumber ? "Write it without quotes." : undefined,
   );
   return undefined;
@@ -95,7 +95,7 @@ export function readNumber(
   const number = value?.type === "integer" || value?.type === "float" ? value.number : Number.NaN;
   if (number >= bounds.min && number <= bounds.max) return number;
   const { min, max } = bounds;
-  log.error(field.value.at, `${name}: expected a number from ${min} to ${max}, got ${describeNode(field.value)}`);
+  log.error(field.value.at, `${name}: expected a number from ${min} to ${max}, got ${describeSource(field.value)}`);
   return undefined;
 }
 
@@ -106,7 +106,7 @@ export function readWord(fields: Fields, name: string, words: readonly string[],
   const text = field.value.kind === "scalar" ? field.value.text : "";
   const index = words.indexOf(text);
   if (index >= 0) return index;
-  const expected = `${name}: expected one of ${words.join(", ")}, got ${describeNode(field.value)}`;
+  const expected = `${name}: expected one of ${words.join(", ")}, got ${describeSource(field.value)}`;
   log.error(field.value.at, expected, suggest(text, words));
   return undefined;
 }
@@ -122,7 +122,7 @@ export function readSection(field: Field | undefined, log: ProblemLog): MappingN
     else if (isAbsent(node)) mappings = [];
     else {
       const hint = node.kind === "sequence" && field.name === "rate_limit" ? LIMITS_HINT : undefined;
-      log.error(node.at, `${field.name}: expected a mapping of keys, got ${describeNode(node)}`, hint);
+      log.error(node.at, `${field.name}: expected a mapping of keys, got ${describeSource(node)}`, hint);
     }
   }
   return mappings.length === 0 ? undefined : mappings;
@@ -133,13 +133,13 @@ export function readMappings(field: Field | undefined, log: ProblemLog): Mapping
   if (field === undefined) return [];
   for (const node of [...field.overridden, field.value]) {
     if (node.kind === "sequence" || isNull(node)) continue;
-    log.error(node.at, `${field.name}: expected a list, got ${describeNode(node)}`, hintDash(node));
+    log.error(node.at, `${field.name}: expected a list, got ${describeSource(node)}`, hintDash(node));
   }
   if (field.value.kind !== "sequence") return [];
   const mappings: MappingNode[] = [];
   for (const item of field.value.items) {
     if (item.kind === "mapping") mappings.push(item);
-    else log.error(item.at, `${field.name}: each item must be a mapping of keys, got ${describeNode(item)}`);
+    else log.error(item.at, `${field.name}: each item must be a mapping of keys, got ${describeSource(item)}`);
   }
   return mappings;
 }
@@ -155,7 +155,7 @@ export function readScalars(field: Field, log: ProblemLog): ScalarNode[] {
   const scalars: ScalarNode[] = [];
   for (const node of nodes) {
     if (node.kind === "scalar" && node.value.type !== "null") scalars.push(node);
-    else log.error(node.at, `${field.name}: expected text, got ${describeNode(node)}`);
+    else log.error(node.at, `${field.name}: expected text, got ${describeSource(node)}`);
   }
   return scalars;
 }

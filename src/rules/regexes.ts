@@ -1,8 +1,8 @@
 // The regular expressions of one rule set: each text is compiled once, and what all of them together take is bounded.
 
-import { errorMessage } from "../core/thrown.ts";
 import { RE2JS } from "re2js";
 import { oneByteOf, textOf } from "../core/request.ts";
+import { errorMessage } from "../core/thrown.ts";
 import type { ProblemLog } from "./problems.ts";
 import type { Pattern } from "./rule-set.ts";
 import {

@@ -1,7 +1,7 @@
 // What new rules change against old ones, call by call: refused by both, by one of them, by which limit, and whom.
 
-import { isoTime } from "../core/units.ts";
 import { textOf } from "../core/request.ts";
+import { isoTime } from "../core/units.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { limitWords } from "../rules/explain-words.ts";
 import type { RuleSet } from "../rules/rule-set.ts";

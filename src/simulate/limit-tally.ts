@@ -2,7 +2,7 @@
 
 import type { Limit } from "../core/limit.ts";
 import { GLOBAL_DESCRIPTOR, type Take } from "../core/take.ts";
-import { asksAdmission, isOver } from "../core/verdict.ts";
+import { canRefuseCall, isOver } from "../core/verdict.ts";
 import { waitUsOf } from "../limiter/retry-after.ts";
 import { callerOf } from "./caller-of.ts";
 import { HoldTally } from "./hold-tally.ts";
@@ -71,7 +71,7 @@ export class LimitTally {
   count(take: Take, atUs: number, labelOf: (take: Take) => string): void {
     const caller = callerOf(take);
     this.#see(caller);
-    if (!asksAdmission(take)) {
+    if (!canRefuseCall(take)) {
       this.reported++;
       return;
     }

@@ -1,8 +1,8 @@
 // Single refusals, told in full: what each limit of the call held before and after (`simulate --explain N`).
 
-import { isoTime } from "../core/units.ts";
 import { textOf } from "../core/request.ts";
 import type { Take } from "../core/take.ts";
+import { isoTime } from "../core/units.ts";
 import { isOver } from "../core/verdict.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { waitUsOf } from "../limiter/retry-after.ts";

@@ -1,7 +1,7 @@
 // What a simulation has found. Field names are those of the JSON report; docs/simulate.md explains them.
 
-import { isoTime } from "../core/units.ts";
 import { textOf } from "../core/request.ts";
+import { isoTime } from "../core/units.ts";
 import { limitWords } from "../rules/explain-words.ts";
 import { type ChangedCall, type ChangedLimit, type EditedLimit, editedLimits } from "./changes.ts";
 import type { HoldTally } from "./hold-tally.ts";

@@ -3,7 +3,7 @@
 
 import type { Clock } from "../core/clock.ts";
 import { base64Unless, type Descriptor, HoldAsk, textOf } from "../core/request.ts";
-import { MICROS_PER_SECOND, isoTime } from "../core/units.ts";
+import { isoTime, MICROS_PER_SECOND } from "../core/units.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { shownValues } from "../limiter/hidden-values.ts";
 import { waitUsOf } from "../limiter/retry-after.ts";

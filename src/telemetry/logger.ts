@@ -1,8 +1,8 @@
 // The process's log, by pino: one JSON object per line, or lines for people. Secrets are taken out of every line.
 
-import { isoTime } from "../core/units.ts";
 import { destination, type Logger as PinoLogger, pino } from "pino";
 import type { Clock } from "../core/clock.ts";
+import { isoTime } from "../core/units.ts";
 import { visibleJson } from "../core/visible.ts";
 import { formatLogLine } from "./log-line.ts";
 

@@ -103,7 +103,7 @@ export function readCounts(page: string, counts: Counts): void {
 }
 
 /** Raises each of `counts` to what it is in `others`, if that is more. */
-export function raiseCounts(counts: Counts, others: Counts): void {
+export function keepHigherCounts(counts: Counts, others: Counts): void {
   merge(counts, others, (one, other) => Math.max(one, other));
 }
 

@@ -1,9 +1,9 @@
 // What is known against certificates before anybody is shown them: cut or damaged files, a key of something else, times that
 // are over or still to come, a chain without its next link. Pure; what follows from it is tls-files.ts's to decide.
 
-import { isoTime } from "../core/units.ts";
-import { errorMessage } from "../core/thrown.ts";
 import { createPrivateKey, X509Certificate } from "node:crypto";
+import { errorMessage } from "../core/thrown.ts";
+import { isoTime } from "../core/units.ts";
 
 /** A certificate of a file, with its place in it. */
 export interface Placed {

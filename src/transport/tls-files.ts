@@ -1,12 +1,12 @@
 // Certificates of the gRPC port: read from files, checked, and read again when the files change. A pair that can't be
 // used, or that clients would turn down, never replaces one that serves.
 
-import { errorMessage } from "../core/thrown.ts";
 import { createHash, type X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { type Clock, WallClock } from "../core/clock.ts";
 import { ConfigError } from "../core/errors.ts";
+import { errorMessage } from "../core/thrown.ts";
 import { expiryOf, faultOf, nameOf, type Placed, readCertificates, requireKeyOf } from "./certificate-check.ts";
 
 /** How often the files are read to see whether they changed; renewed certificates are in force this soon. */

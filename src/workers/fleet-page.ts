@@ -1,7 +1,7 @@
 // The metrics of all workers as one page: asks each for its own, adds them up, and keeps what ended ones had counted.
 
 import { RULE_METRICS } from "../telemetry/metrics.ts";
-import { addCounts, type Counts, PageSum, raiseCounts } from "../telemetry/sum-pages.ts";
+import { addCounts, type Counts, keepHigherCounts, PageSum } from "../telemetry/sum-pages.ts";
 import type { ToWorker } from "./messages.ts";
 
 /** A worker that has not sent its page by then is shown as it was last time: one that hangs must not blind the others. */
@@ -134,6 +134,6 @@ async function countsOf({ lastPage, counted }: PageWorker): Promise<Counts> {
   const page = new PageSum();
   await page.add(lastPage);
   const counts = page.counts();
-  raiseCounts(counts, counted);
+  keepHigherCounts(counts, counted);
   return counts;
 }

@@ -1,11 +1,11 @@
 // The first process when WORKERS is more than one: listens, starts the workers, hands them connections, replaces those that
 // end, tells them to reload and to stop. It decides no call and holds no store.
 
-import { errorMessage } from "../core/thrown.ts";
 import type { Socket } from "node:net";
 import { cannotListen, listenTrouble } from "../core/cannot-listen.ts";
 import type { Clock } from "../core/clock.ts";
 import { ConfigError } from "../core/errors.ts";
+import { errorMessage } from "../core/thrown.ts";
 import type { Settings } from "../settings.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { SupervisorPage } from "../telemetry/supervisor-page.ts";

@@ -1,7 +1,6 @@
 // One stream to a control plane, by grpc-js: opened once, with a channel of its own and certificates as they are by then. What
 // is said on it is session.ts's to decide.
 
-import { errorMessage } from "../core/thrown.ts";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import {
@@ -13,6 +12,7 @@ import {
   type MethodDefinition,
 } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
+import { errorMessage } from "../core/thrown.ts";
 import { RATE_LIMIT_TYPE } from "./discovery.ts";
 
 /** Where the control plane is and what to tell it. */

@@ -1,7 +1,7 @@
 // Keeps a stream to the control plane: joins the state machine (session.ts) with streams, timers and whoever judges sets.
 
-import { errorMessage } from "../core/thrown.ts";
 import type { Clock } from "../core/clock.ts";
+import { errorMessage } from "../core/thrown.ts";
 import { AdsStream, type ControlPlane } from "./ads-stream.ts";
 import { type DiscoveryAnswer, readAnswer } from "./discovery.ts";
 import { type SessionAction, type SessionEvent, type SessionPauses, type StreamState, XdsSession } from "./session.ts";

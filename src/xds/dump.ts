@@ -1,9 +1,9 @@
 // Sets of a control plane in files, for people and commands: what RULES_CACHE keeps, and JSON as control planes print it
 // (proto3 JSON of RateLimitConfig messages, alone, in a list, or as the `resources` of an answer).
 
-import { isRecord } from "../core/is-record.ts";
 import { parseHere } from "../config/parse-in-thread.ts";
 import { packFile, unpackFile } from "../config/tree-wire.ts";
+import { isRecord } from "../core/is-record.ts";
 import { runThrough } from "../core/long-work.ts";
 import { resolvePlain } from "../rules/scalar.ts";
 import type { Place, ScalarNode, SourceFile, SourceNode } from "../rules/source.ts";

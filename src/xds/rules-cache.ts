@@ -1,11 +1,11 @@
 // The last good set of a control plane in a file (RULES_CACHE): a first line that says what it is, then a line for each
 // resource. Replaced as a whole, so that who reads it never finds half a set.
 
-import { isoTime } from "../core/units.ts";
-import { errorMessage, errorCode } from "../core/thrown.ts";
 import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { errorCode, errorMessage } from "../core/thrown.ts";
+import { isoTime } from "../core/units.ts";
 import { type DiscoveryAnswer, digestOf, RATE_LIMIT_TYPE, type WireResource } from "./discovery.ts";
 
 /** A set that was kept, and when. */

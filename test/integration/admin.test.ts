@@ -3,7 +3,7 @@
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { type HttpAnswer, type PageServer } from "../../src/admin/page-server.ts";
+import type { HttpAnswer, PageServer } from "../../src/admin/page-server.ts";
 import { type AdminSources, openAdminServer } from "../../src/admin/server.ts";
 import { Tokens } from "../../src/admin/tokens.ts";
 import { RequestError } from "../../src/core/errors.ts";

@@ -1,6 +1,6 @@
 // Reads mappings of a file of cases: known keys, and values of the few kinds that there are. Everything wrong is told at its place.
 
-import { describeNode, type ProblemLog } from "../../rules/problems.ts";
+import { describeSource, type ProblemLog } from "../../rules/problems.ts";
 import type { MappingNode, Place, SourceNode } from "../../rules/source.ts";
 import { suggest } from "../../rules/suggest.ts";
 import { parseGoDuration } from "../../settings/value-types.ts";
@@ -51,7 +51,7 @@ export class CaseFields {
     const node = this.get(name);
     if (node === undefined) return false;
     if (node.kind === "scalar" && node.value.type === "boolean") return node.value.boolean;
-    this.log.error(node.at, `${name}: expected true or false, got ${describeNode(node)}`);
+    this.log.error(node.at, `${name}: expected true or false, got ${describeSource(node)}`);
     return false;
   }
 
@@ -63,7 +63,7 @@ export class CaseFields {
     if (us !== undefined && us <= DURATION_US_MAX) return us;
     this.log.error(
       node.at,
-      `${name}: expected a duration such as 100ms, 1.5s or 2h, at most ten years, got ${describeNode(node)}`,
+      `${name}: expected a duration such as 100ms, 1.5s or 2h, at most ten years, got ${describeSource(node)}`,
     );
     return undefined;
   }
@@ -84,7 +84,7 @@ export class CaseFields {
     const node = this.get(name);
     if (node === undefined) return [];
     if (node.kind !== "sequence") {
-      this.log.error(node.at, `${name}: expected a list, got ${describeNode(node)}`);
+      this.log.error(node.at, `${name}: expected a list, got ${describeSource(node)}`);
       return [];
     }
     return node.items.flatMap((item) => mappingOf(item, `an item of ${name}`, this.log) ?? []);
@@ -117,7 +117,7 @@ export class CaseFields {
   #wholeOf(node: SourceNode, name: string, min: number, max: number): number | undefined {
     const value = node.kind === "scalar" ? node.value : undefined;
     if (value?.type === "integer" && value.number >= min && value.number <= max) return value.number;
-    this.log.error(node.at, `${name}: expected a whole number from ${min} to ${max}, got ${describeNode(node)}`);
+    this.log.error(node.at, `${name}: expected a whole number from ${min} to ${max}, got ${describeSource(node)}`);
     return undefined;
   }
 
@@ -125,7 +125,7 @@ export class CaseFields {
     const text = node.kind === "scalar" ? node.text : "";
     const found = words.find((word) => word === text);
     if (found === undefined) {
-      const message = `${name}: expected one of ${words.join(", ")}, got ${describeNode(node)}`;
+      const message = `${name}: expected one of ${words.join(", ")}, got ${describeSource(node)}`;
       this.log.error(node.at, message, suggest(text, words));
     }
     return found;
@@ -135,13 +135,13 @@ export class CaseFields {
 /** The node if it is a mapping; otherwise told and undefined. */
 export function mappingOf(node: SourceNode, name: string, log: ProblemLog): MappingNode | undefined {
   if (node.kind === "mapping") return node;
-  log.error(node.at, `${name}: expected a mapping of keys, got ${describeNode(node)}`);
+  log.error(node.at, `${name}: expected a mapping of keys, got ${describeSource(node)}`);
   return undefined;
 }
 
 /** The text of a scalar, numbers and words as they are written; otherwise told and undefined. */
 export function textOf(node: SourceNode, name: string, log: ProblemLog): string | undefined {
   if (node.kind === "scalar") return node.text;
-  log.error(node.at, `${name}: expected text, got ${describeNode(node)}`);
+  log.error(node.at, `${name}: expected text, got ${describeSource(node)}`);
   return undefined;
 }

@@ -222,7 +222,7 @@ export class BucketPages {
 }
 
 /** Reads the hash of a record that `copyTo` wrote. */
-export function hashOfRecord(words: Int32Array, at: number, into: KeyHash): void {
+export function readRecordHash(words: Int32Array, at: number, into: KeyHash): void {
   into.keyHash = (words[at + HASH] as number) >>> 0;
   into.keyHash1 = words[at + HASH_1] as number;
   into.keyHash2 = words[at + HASH_2] as number;

@@ -7,7 +7,7 @@ import { LogBlocks } from "../../algorithms/log-blocks.ts";
 import type { KeyHash } from "../../core/key-hash.ts";
 import { Algorithm } from "../../core/limit.ts";
 import { divideUp, MICROS_PER_SECOND } from "../../core/units.ts";
-import { BucketPages, hashOfRecord, PAGE_BYTES, PAGE_RECORDS_MAX, PAGE_SLOTS } from "./bucket-pages.ts";
+import { BucketPages, PAGE_BYTES, PAGE_RECORDS_MAX, PAGE_SLOTS, readRecordHash } from "./bucket-pages.ts";
 
 /**
  * Pages come to at most one for so many buckets, which makes 141 bytes for each. Hashes fill pages evenly: in practice they
@@ -154,21 +154,21 @@ export class Buckets implements BucketAccess {
 
   /** Shows the bucket of a copied record, wherever it is by now, if it is there and means something at `nowS`. */
   viewRecord(words: Int32Array, at: number, nowS: number, viewer: RecordViewer): void {
-    hashOfRecord(words, at, this.#copied);
+    readRecordHash(words, at, this.#copied);
     const slot = this.#pages.find(this.#pageOf(this.#copied), this.#copied);
     if (slot >= 0 && this.#pages.expiresS(slot) > nowS) viewer.view(this.#pages, slot, this.#pages.logOf(slot));
   }
 
   /** Keeps nothing under the hash of a copied record. */
   removeRecord(words: Int32Array, at: number): void {
-    hashOfRecord(words, at, this.#copied);
+    readRecordHash(words, at, this.#copied);
     const slot = this.#pages.find(this.#pageOf(this.#copied), this.#copied);
     if (slot >= 0) this.#drop(slot);
   }
 
   /** Keeps a copied record in place of any of its hash; `log` is where its entries begin, 0 for a record of numbers. */
   putRecord(words: Int32Array, at: number, log: number): void {
-    hashOfRecord(words, at, this.#copied);
+    readRecordHash(words, at, this.#copied);
     const known = this.#pages.find(this.#pageOf(this.#copied), this.#copied);
     const slot = known < 0 ? this.#add(this.#copied) : known;
     const kept = this.#pages.logOf(slot);

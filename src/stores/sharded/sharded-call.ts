@@ -13,7 +13,7 @@ import {
   TakeGroup,
   Verdict,
 } from "../../core/take.ts";
-import { costToReturn, isGroupRefused, isOver, takeBack, Unpaid } from "../../core/verdict.ts";
+import { collectReturns, costToReturn, isGroupRefused, isOver, Returns } from "../../core/verdict.ts";
 import type { SettleListener } from "../store.ts";
 import { giveBackAtShards, type Shards } from "./shards.ts";
 
@@ -131,7 +131,7 @@ export class ShardedCall implements SettleListener {
     group.verdict = isRefused ? Verdict.refused : failure === undefined ? Verdict.allowed : Verdict.failed;
     group.failure = failure;
     group.source = Source.store;
-    takeBack(group, isRefused ? Unpaid.refused : Unpaid.over, this.#returned);
+    collectReturns(group, isRefused ? Returns.refused : Returns.over, this.#returned);
     this.#giveBack(this.#returned);
   }
 

@@ -1,11 +1,11 @@
 // One connection past its preface: what may still be said on it, which streams are open, when output goes to the socket,
-// and how it ends. Frames that come in are read in frame-intake.ts; age, keepalive and drain are in connection-life.ts.
-// What is asked of it stands where it is asked: StreamOwner, CallOwner, IntakeOwner, LifeOwner, LaneConnection.
+// and how it ends. Frames that come in are read in frame-intake.ts; age, keepalive and drain are in connection-lifecycle.ts.
+// What is asked of it stands where it is asked: StreamOwner, CallOwner, IntakeOwner, LifecycleOwner, LaneConnection.
 
 import type { Socket } from "node:net";
 import type { GrpcStatus } from "../../core/unary.ts";
 import type { Trouble } from "./bounds.ts";
-import { ConnectionLife, type LifeOwner } from "./connection-life.ts";
+import { ConnectionLifecycle, type LifecycleOwner } from "./connection-lifecycle.ts";
 import { ControlFrame, ControlFrameAllowances, FloodError } from "./control-frame-allowances.ts";
 import { FrameIntake, type IntakeOwner, RECEIVE_WINDOW } from "./frame-intake.ts";
 import { FrameReader } from "./frame-reader.ts";
@@ -19,14 +19,14 @@ import { StreamTable } from "./stream-table.ts";
 import type { UnaryStream } from "./unary-stream.ts";
 
 /** Made by the listener, which feeds it what the socket reads. */
-export class Connection implements IntakeOwner, LaneConnection, LifeOwner, OutputOwner {
+export class Connection implements IntakeOwner, LaneConnection, LifecycleOwner, OutputOwner {
   readonly lane: Lane;
   readonly socket: Socket;
   readonly refusal: string | undefined;
   readonly sender: Sender;
   readonly streams = new StreamTable();
   readonly allowances: ControlFrameAllowances;
-  readonly life: ConnectionLife;
+  readonly life: ConnectionLifecycle;
   partialBytes = 0;
   isClosed = false;
   readonly #intake: FrameIntake;
@@ -42,7 +42,7 @@ export class Connection implements IntakeOwner, LaneConnection, LifeOwner, Outpu
     this.socket = socket;
     this.sender = new Sender(new Output(socket, lane.chunks, this));
     this.allowances = new ControlFrameAllowances(lane.counts);
-    this.life = new ConnectionLife(this);
+    this.life = new ConnectionLifecycle(this);
     this.#intake = new FrameIntake(this);
     this.#reader = new FrameReader(this.#intake);
     lane.connections.add(this);

@@ -2,7 +2,7 @@
 // that happens to a connection is in connection.ts.
 
 import { GrpcStatus } from "../../core/unary.ts";
-import type { ConnectionLife } from "./connection-life.ts";
+import type { ConnectionLifecycle } from "./connection-lifecycle.ts";
 import { ControlFrame, type ControlFrameAllowances } from "./control-frame-allowances.ts";
 import type { FrameSink } from "./frame-reader.ts";
 import { HandOver, type HandOverOwner } from "./hand-over.ts";
@@ -42,7 +42,7 @@ export interface IntakeOwner extends CallOwner, HandOverOwner, SettingsOwner {
   /** Why no call of this peer is served; undefined serves it. */
   readonly refusal: string | undefined;
   readonly allowances: ControlFrameAllowances;
-  readonly life: ConnectionLife;
+  readonly life: ConnectionLifecycle;
   /** Sends RST_STREAM, which the peer has to answer for; ends the connection if it is one too many. */
   refuse(id: number, code: ErrorCode): void;
   /** Forgets a stream that is over. */

@@ -1,8 +1,8 @@
 // Unpacks compressed messages beside the calls, in the threads that Node keeps for it, within a bound on all that is being
 // unpacked at once. Room is reserved before the first byte is unpacked: some 4 KB may stand for 4 MB.
 
-import { errorCode } from "../../core/thrown.ts";
 import { gunzip, inflate } from "node:zlib";
+import { errorCode } from "../../core/thrown.ts";
 
 /** Encodings that are unpacked; grpc-js knows the same. */
 export type Encoding = "gzip" | "deflate";

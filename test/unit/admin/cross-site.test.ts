@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
-import { whyForeign, whyForeignToAll } from "../../../src/admin/cross-site.ts";
+import { whyCrossSite, whyCrossSiteOnOpenPage } from "../../../src/admin/cross-site.ts";
 
 type Fields = readonly (readonly [name: string, value: string])[];
 
@@ -45,7 +45,7 @@ describe("a request passes", () => {
       ],
     },
   ])("$name", ({ peer, fields }) => {
-    expect(whyForeignToAll(request(peer, ...fields))).toBeUndefined();
+    expect(whyCrossSiteOnOpenPage(request(peer, ...fields))).toBeUndefined();
   });
 });
 
@@ -62,12 +62,12 @@ describe("a request is refused", () => {
     { name: "with the same host twice", fields: [host, host] },
   ])("$name, from anywhere", ({ fields }) => {
     for (const peer of ["127.0.0.1", "10.0.0.7"]) {
-      expect(whyForeign(request(peer, ...fields))).toBeDefined();
-      expect(whyForeignToAll(request(peer, ...fields))).toBeDefined();
+      expect(whyCrossSite(request(peer, ...fields))).toBeDefined();
+      expect(whyCrossSiteOnOpenPage(request(peer, ...fields))).toBeDefined();
     }
   });
 
   test("by a name that somebody had point to this host", () => {
-    expect(whyForeignToAll(request("127.0.0.1", ["Host", "evil.example:8080"]))).toBe("names another host");
+    expect(whyCrossSiteOnOpenPage(request("127.0.0.1", ["Host", "evil.example:8080"]))).toBe("names another host");
   });
 });

@@ -4,17 +4,17 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { compileRules } from "../../../src/rules/compile.ts";
 import { explainRequest } from "../../../src/rules/explain.ts";
-import { gatewayName, type NamedEntry } from "../../../src/rules/gateway-name.ts";
+import { type GatewayEntry, gatewayName } from "../../../src/rules/gateway-name.ts";
 import { resourceFile, type WireDescriptor } from "../../support/resources.ts";
 import { PlainStatsBook } from "../../support/rules.ts";
 import { runs } from "../../support/runs.ts";
 
-const same = (key: string): NamedEntry => ({ key, value: key });
-const any = (key: string): NamedEntry => ({ key, value: "" });
+const same = (key: string): GatewayEntry => ({ key, value: key });
+const any = (key: string): GatewayEntry => ({ key, value: "" });
 const shop = same("httproute/default/shop/rule/0/match/0/shop_example_com");
 
 describe("words for a gateway's limit", () => {
-  test.each<[string, readonly NamedEntry[]]>([
+  test.each<[string, readonly GatewayEntry[]]>([
     ["route default/shop shop.example.com, rule 0, all requests", [shop, same("rule-0-match--1")]],
     ["route default/shop shop.example.com, rule 1, each value of match 0", [shop, any("rule-1-match-0")]],
     ["route default/shop shop.example.com, rule 1, match 0 acme", [shop, { key: "rule-1-match-0", value: "acme" }]],

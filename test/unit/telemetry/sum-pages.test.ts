@@ -3,7 +3,7 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { METRICS, PROCESS_GAUGES, WORKER_METRICS } from "../../../src/telemetry/metrics.ts";
-import { addCounts, type Counts, PageSum, raiseCounts, readCounts } from "../../../src/telemetry/sum-pages.ts";
+import { addCounts, type Counts, keepHigherCounts, PageSum, readCounts } from "../../../src/telemetry/sum-pages.ts";
 import { SupervisorPage } from "../../../src/telemetry/supervisor-page.ts";
 
 async function sumOf(pages: readonly string[], ended: Counts = new Map()): Promise<string> {
@@ -88,7 +88,7 @@ test("counts are read, the last word of a series counts, and joined by the great
   };
   expect(of(" 3", " 4")).toEqual(of(" 4"));
   const raised = of('{x="1"} 3', '{x="2"} 9');
-  raiseCounts(raised, of('{x="1"} 5', '{x="2"} 1', '{x="3"} 1'));
+  keepHigherCounts(raised, of('{x="1"} 5', '{x="2"} 1', '{x="3"} 1'));
   expect(raised).toEqual(of('{x="1"} 5', '{x="2"} 9', '{x="3"} 1'));
   const added = of('{x="1"} 3');
   addCounts(added, of('{x="1"} 5', '{x="3"} 1'));

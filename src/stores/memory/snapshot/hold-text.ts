@@ -1,8 +1,8 @@
 // Holds in a snapshot: JSON, because they have texts and are few beside buckets. A bucket's record stands with its holds, both
 // as they were at one moment: a hold without its payment would give back what nobody paid.
 
-import { isRecord } from "../../../core/is-record.ts";
 import type { Hold } from "../../../algorithms/hold-book.ts";
+import { isRecord } from "../../../core/is-record.ts";
 import { keyedOf } from "../../../core/key-bytes.ts";
 import type { KeyHash } from "../../../core/key-hash.ts";
 import { Algorithm, type Limit, OnStoreFailure, Sync, Unit } from "../../../core/limit.ts";

@@ -2,13 +2,13 @@
 // however it ends, and tells it alike to all containers of a machine, where numbers of processes mean nothing
 // (docs/decisions/0018-snapshots-of-the-memory-store.md).
 
-import { isoTime } from "../../../core/units.ts";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { link, lstat, rename, rm } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { hostname } from "node:os";
 import { errorCode } from "../../../core/thrown.ts";
+import { isoTime } from "../../../core/units.ts";
 
 /** Longest wait for what the holder says of itself; one that is stopped says nothing. */
 const ANSWER_MS = 1_000;

@@ -1,12 +1,12 @@
 // Snapshots of a memory store over the life of a process: one is read at the start, one is written every so often and one at
 // the end. Takes go on whatever becomes of a snapshot: what is amiss is counted, told in the log once, and shown.
 
-import { errorMessage } from "../../../core/thrown.ts";
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "../../../core/clock.ts";
 import { useHashKey } from "../../../core/key-hash.ts";
+import { errorMessage } from "../../../core/thrown.ts";
 import { MICROS_PER_SECOND } from "../../../core/units.ts";
 import type { MemoryStore } from "../memory-store.ts";
 import { type ReadSnapshot, readSections } from "./read-sections.ts";

@@ -22,7 +22,7 @@ const Phase = { open: 0, noticed: 1, drained: 2, ending: 3 } as const;
 type Phase = (typeof Phase)[keyof typeof Phase];
 
 /** The connection, as what watches over it sees it. */
-export interface LifeOwner extends StreamOwner, LaneConnection {
+export interface LifecycleOwner extends StreamOwner, LaneConnection {
   readonly lane: Lane;
   readonly socket: Socket;
   /** True if a frame or a header block has begun and not ended. */
@@ -35,8 +35,8 @@ export interface LifeOwner extends StreamOwner, LaneConnection {
   leave(): void;
 }
 
-export class ConnectionLife {
-  readonly #connection: LifeOwner;
+export class ConnectionLifecycle {
+  readonly #connection: LifecycleOwner;
   #phase: Phase = Phase.open;
   #lastStreamId = STREAM_ID_LARGEST;
   // Whether something was read or written since the last look, and when that was seen.
@@ -52,7 +52,7 @@ export class ConnectionLife {
   #graceUs: number;
   readonly #expiresUs: number;
 
-  constructor(connection: LifeOwner) {
+  constructor(connection: LifecycleOwner) {
     this.#connection = connection;
     const { lane } = connection;
     const nowUs = lane.nowUs();
