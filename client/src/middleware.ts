@@ -17,9 +17,9 @@ export interface RequestLike {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-/** The same of Express's and Fastify's requests, which have more to offer. */
+/** What most descriptions need of Express's and Fastify's requests, which have more to offer. */
 export interface RoutedRequestLike extends RequestLike {
-  /** The caller's address. Behind a proxy that of the proxy, unless the framework is told whom to trust. */
+  /** The caller's address. Behind a proxy it is the proxy's, unless the framework is told whom to trust. */
   readonly ip?: string | undefined;
   readonly method: string;
   readonly url: string;

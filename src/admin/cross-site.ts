@@ -26,7 +26,7 @@ export function forwardedHeaderOf({ headers }: IncomingMessage): string | undefi
   return Object.keys(headers).find((name) => FORWARDED_HEADER.test(name));
 }
 
-/** How a request shows that a page of another site may have sent it, as the end of a sentence; undefined if it does not. */
+/** Why a page of another site may have sent the request, as the end of a sentence; undefined if nothing shows that. */
 export function whyCrossSite({ headers, rawHeaders }: IncomingMessage): string | undefined {
   const hosts = rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === "host");
   if (hosts.length > 1) return "names several hosts";
@@ -39,8 +39,8 @@ export function whyCrossSite({ headers, rawHeaders }: IncomingMessage): string |
 }
 
 /**
- * The same for pages that are open to callers elsewhere, who name this host as they like. To a caller on this host it has few
- * names: another one may be a site's own, which its owner has point here.
+ * As whyCrossSite, for pages that callers on other hosts may use, who call this host by any name. A caller on this host uses few
+ * names: another name may belong to a site whose owner has it point here.
  */
 export function whyCrossSiteOnOpenPage(request: IncomingMessage): string | undefined {
   const why = whyCrossSite(request);

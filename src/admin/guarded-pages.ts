@@ -55,9 +55,8 @@ async function guard(
   const judgement = judgeAccess(request, tokens);
   if ("refusal" in judgement) {
     watch.refused(action, judgement.peer, judgement.reason);
-    const { refusal } = judgement;
-    // What else it sends is not read.
-    return { ...refusal, headers: { ...refusal.headers, connection: "close" } };
+    // What else the caller sends is not read.
+    return withHeaders(judgement.refusal, { connection: "close" });
   }
   try {
     const answer = await answerTo(action, request, judgement.caller, sources, bytesMax);

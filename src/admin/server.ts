@@ -130,7 +130,7 @@ function refuseForeign(request: IncomingMessage): HttpAnswer | undefined {
   if (why === undefined) return undefined;
   const answer = text(403, `403 this page is for programs and for pages of this port, and this request ${why}\n`);
   // What else it sends is not read.
-  return { ...answer, headers: { ...answer.headers, connection: "close" } };
+  return withHeaders(answer, { connection: "close" });
 }
 
 function index(pages: ReadonlyMap<string, Page>): string {

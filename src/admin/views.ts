@@ -77,7 +77,7 @@ export function configView(
   };
 }
 
-/** The JSON of `/readyz`: why not ready, by part, and what is amiss although ready. */
+/** The JSON of `/readyz`: why not ready, by part, and what is wrong although it is ready. */
 export function readinessView(troubles: ReadonlyMap<string, string>, notes: ReadonlyMap<string, string>): object {
   const status = troubles.size > 0 ? "not ready" : notes.size > 0 ? "ready, degraded" : "ready";
   const degraded = Object.fromEntries([...notes].filter(([part]) => !troubles.has(part)));

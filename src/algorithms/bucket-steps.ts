@@ -131,7 +131,7 @@ export function hasBucketChanged(bucket: WorkingBucket): boolean {
   return bucket.state.used !== bucket.openedUsed || bucket.state.previous !== bucket.openedPrevious;
 }
 
-/** True if a limit of another rate may need the bucket for longer. Windows stand in the key, so they need it as long as ever. */
+/** True if a limit of another rate may need the bucket for longer. A window's length is in the bucket key, so a window algorithm needs its bucket no longer. */
 export function mayOutliveItsRate(bucket: WorkingBucket): boolean {
   return bucket.algorithm === Algorithm.tokenBucket && bucket.state.used > 0;
 }

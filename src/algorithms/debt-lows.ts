@@ -1,6 +1,6 @@
-// How low a token bucket's debt has been since a payment. That is all of a payment that is left to give back: what would have
-// been missing from the debt without it is no more than the debt itself was at its lowest, for below nothing no debt goes.
-// Between two payments debt only falls, so it is at its lowest just before one. lua/holds.lua says the same.
+// How low a token bucket's debt has been since a payment. No more than that lowest debt is left of the payment to give back:
+// without the payment the debt would have been lower by it all the time since, and debt does not go below zero. Between two
+// payments debt only falls, so it is lowest just before a payment. lua/holds.lua has the same arithmetic.
 
 /**
  * Lows that are kept: as many as holds were opened one after another while debt rose. Of more, the two that are nearest to each

@@ -131,10 +131,10 @@ export class BucketHolds {
 /** The holds of all buckets of a store. */
 export class HoldBook {
   readonly #buckets = new Map<string, BucketHolds>();
-  /** When settled holds may be forgotten, by bucket and id: those of late, and those before. */
+  /** When settled holds may be forgotten, by bucket and id: the younger generation, and the older one. */
   #settled = new Map<string, number>();
   #settledBefore = new Map<string, number>();
-  /** When the first and the last of those of late may be forgotten, and when the last of those before. */
+  /** When the first and the last of the younger generation may be forgotten, and when the last of the older one. */
   #firstForgottenUs = Number.POSITIVE_INFINITY;
   #lastForgottenUs = 0;
   #allBeforeForgottenUs = 0;

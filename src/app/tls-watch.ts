@@ -7,7 +7,7 @@ import { TlsFiles } from "../transport/tls-files.ts";
 import type { AppParts } from "./app-parts.ts";
 
 /**
- * Opens the certificates that the settings name; undefined without TLS. Throws ConfigError if they can't serve. What is amiss
+ * Opens the certificates that the settings name; undefined without TLS. Throws ConfigError if they can't serve. What is wrong
  * with them is a note on the health pages, not a trouble: callers that don't look at it are served.
  */
 export function openTls({ settings, logger, health }: AppParts): TlsFiles | undefined {

@@ -45,7 +45,7 @@ const HOUR_MS = 3_600_000;
 /** Calls under way at once where the recording sets the pace. */
 const PACED_IN_FLIGHT = 256;
 
-/** Adds `mirror` with `replay` below it. `untilStopped` resolves when a running mirror shall end. */
+/** Adds `mirror` with `replay` below it. `untilStopped` resolves when a running mirror is to end. */
 export function addMirror(program: Command, terminal: Terminal, untilStopped = untilSignal): void {
   const mirror = program
     .command("mirror")

@@ -19,7 +19,7 @@ interface ProgramOptions {
   readonly version: string;
   /** The process's own unless given. */
   readonly terminal?: Terminal;
-  /** Resolves when a command that runs on shall end; at SIGTERM or SIGINT unless given. */
+  /** Resolves when a command that keeps running is to end; at SIGTERM or SIGINT unless given. */
   readonly untilStopped?: (() => Promise<void>) | undefined;
 }
 

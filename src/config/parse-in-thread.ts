@@ -20,7 +20,7 @@ const RESOURCE_BYTES_PER_BYTE = 32;
 
 /** A file that takes longer to parse than this is refused. */
 const PARSE_MS_MAX = 60_000;
-/** So is one that needs more memory than this, or than a third of what the process may have: calls need the rest. */
+/** A file that needs more memory than this, or than a third of what the process may have, is refused: calls need the rest. */
 const MEMORY_MB_MAX = 512;
 const MEMORY_MB_MIN = 64;
 const MEMORY_PARTS = 3;

@@ -76,7 +76,7 @@ class Packer {
   }
 }
 
-/** Unpacks a file in steps. `packed` comes from `packFile`; anything else gives nonsense. */
+/** Unpacks a file in steps. `packed` comes from `packFile`; anything else gives a wrong tree. */
 export function* unpackFile(packed: PackedFile): LongWork<SourceFile> {
   const { name, isResource, problems, numbers } = packed;
   const about = isResource ? { name, isResource, problems } : { name, problems };

@@ -9,7 +9,7 @@ interface Complaint {
   readonly offset: number;
 }
 
-/** The same for people. */
+/** A complaint in words for people. */
 interface Worded {
   readonly message: string;
   readonly suggestion: string;

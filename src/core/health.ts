@@ -1,7 +1,7 @@
 // Whether this process should be sent calls, and why not. One state, shown alike over gRPC and HTTP. Processes that share
 // a port show one state together: what the others say is added to what this one finds.
 
-/** What is amiss, by part, one sentence each. */
+/** What is wrong, by part, one sentence each. */
 type PartNotes = ReadonlyMap<string, string>;
 
 /** Gathers what is wrong with the parts of the process; nothing wrong means serving. */

@@ -11,7 +11,7 @@ const WORD = 4;
 /** Keys one after another, each at a multiple of four bytes and followed by zeros up to the next. */
 export class KeyBytes {
   bytes: Buffer;
-  /** The same bytes. */
+  /** `bytes`, seen as words of 32 bits. */
   words: Int32Array;
   /** Where the next byte goes. */
   end = 0;

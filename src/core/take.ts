@@ -119,9 +119,9 @@ export class TakeGroup {
   /** Where the keys of the takes are written. */
   readonly keys = new KeyBytes();
   size = 0;
-  /** Those of the takes that are on sliding logs. */
+  /** Number of takes on sliding logs. */
   takesOnLogs = 0;
-  /** Those of the takes whose limits have holds. */
+  /** Number of takes whose limits have holds. */
   takesWithHolds = 0;
   /** Changes whenever the group returns to its pool; a late answer compares it before it writes. */
   generation = 0;

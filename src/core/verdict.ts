@@ -92,14 +92,14 @@ export type Returns = (typeof Returns)[keyof typeof Returns];
  * Moves the payments that do not stand to `returned`, which is for Store.giveBack, and has the answers of the group say
  * how the buckets stand once that is done.
  */
-export function collectReturns(group: TakeGroup, unpaid: Returns, returned: TakeGroup): void {
+export function collectReturns(group: TakeGroup, which: Returns, returned: TakeGroup): void {
   let end = 0;
   for (let start = 0; start < group.size; start = end) {
     end = endOfDescriptor(group, start);
-    if (unpaid === Returns.over && !isAnyOver(group, start, end)) continue;
+    if (which === Returns.over && !isAnyOver(group, start, end)) continue;
     for (let i = start; i < end; i++) {
       const take = group.takes[i] as Take;
-      if (!take.paid || !(take.mode === Mode.pay || (take.mode === Mode.postPaid && unpaid === Returns.unheard)))
+      if (!take.paid || !(take.mode === Mode.pay || (take.mode === Mode.postPaid && which === Returns.unheard)))
         continue;
       copyAnswer(take, copyQuestion(take, returned));
       take.paid = false;

@@ -13,7 +13,7 @@ export function visible(text: string): string {
   return text.replace(HIDDEN, numberOf);
 }
 
-/** The same for text of several lines: line feeds and tabs stay. */
+/** Text of several lines, shown as `visible` shows one: line feeds and tabs stay. */
 export function visibleLines(text: string): string {
   return text.replace(HIDDEN, (char) => (char === "\n" || char === "\t" ? char : numberOf(char)));
 }

@@ -1,5 +1,5 @@
 // What is made of takes that the store left unanswered: each is decided by its own limit's on_store_failure, then the call
-// by all its takes as ever. What the store did answer stands, and what it was paid stands if the call passes.
+// by all its takes, as without a failure. What the store did answer stands, and what it was paid stands if the call passes.
 
 import { OnStoreFailure } from "../core/limit.ts";
 import { copyAnswer, copyQuestion, Kind, Outcome, Source, type Take, TakeGroup, Verdict } from "../core/take.ts";
@@ -26,7 +26,7 @@ export class FailurePolicy {
 
   /**
    * Decides a failed group: it is allowed or refused then, or still failed if the call has to end with an error. A limit
-   * that refuses, be it by an answer, by `deny` or by `local`, refuses whatever the others would make of the call; else one
+   * that refuses, by an answer, by `deny` or by `local`, refuses whatever the others would make of the call; else one
    * `error` ends it. Shadow limits do neither, nor do takes that ask for no admission. Returns the strictest policy that
    * spoke.
    */
@@ -50,11 +50,11 @@ export class FailurePolicy {
     this.#collectReturns(group, Returns.refused);
   }
 
-  #collectReturns(group: TakeGroup, unpaid: Returns): void {
+  #collectReturns(group: TakeGroup, which: Returns): void {
     this.#returned.reset();
     this.#toStore.reset();
     this.#toFallback.reset();
-    collectReturns(group, unpaid, this.#returned);
+    collectReturns(group, which, this.#returned);
     for (let i = 0; i < this.#returned.size; i++) {
       const take = this.#returned.takes[i] as Take;
       copyAnswer(take, copyQuestion(take, take.byPolicy ? this.#toFallback : this.#toStore));

@@ -35,7 +35,7 @@ export function limitKeySuffix(algorithm: Algorithm, windowSeconds: number, name
   return name === "" ? base : `${base}/${escaped(name)}`;
 }
 
-/** The same of a rule's `concurrent`, which has no window. */
+/** End of the bucket key of a rule's `concurrent`, which has no window. */
 export const CONCURRENT_KEY_SUFFIX = "}|concurrent";
 
 /** Bucket key of a domain's global limit. */

@@ -34,7 +34,7 @@ export function compileRules(files: readonly SourceFile[], options: CompileOptio
   return runThrough(compileSteps(files, options));
 }
 
-/** The same in steps of a rule or less, for who has calls to answer meanwhile. */
+/** Compiles as compileRules does, in steps of a rule or less, for a process that has calls to answer meanwhile. */
 export function* compileSteps(files: readonly SourceFile[], options: CompileOptions): LongWork<CompileResult> {
   const log = new ProblemLog();
   const drafts: FileDraft[] = [];

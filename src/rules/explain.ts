@@ -67,7 +67,7 @@ export function* explainSteps(
   };
 }
 
-/** The same at once, for who has nobody waiting. */
+/** Explains a call at once, for a process that has no calls to answer. */
 export function explainRequest(
   rules: RuleSet,
   domain: string,

@@ -47,7 +47,7 @@ interface Words {
   readonly words: string;
   /** The number that the entry gives its rule. */
   readonly rule?: string;
-  /** The same of a rule that the words say themselves. */
+  /** The number of a rule that the words name themselves. */
   readonly policyRule?: string;
 }
 

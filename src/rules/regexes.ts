@@ -30,7 +30,7 @@ export class Regexes {
     return pattern;
   }
 
-  // A limit that takes in too much is seen, one that misses is not: hence no anchors by default.
+  // A limit that takes in too much is noticed, one that misses is not: so there are no anchors by default.
   #compile(source: string, at: Place, log: ProblemLog): Pattern | undefined {
     if (source.length > REGEX_CHARS_MAX) {
       log.error(at, `regex: expected at most ${REGEX_CHARS_MAX} characters, got ${source.length}`);

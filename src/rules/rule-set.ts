@@ -135,7 +135,7 @@ export interface GlobalLimit {
   /** True: counts the call's hits_addend; false: counts calls. */
   readonly countsHits: boolean;
   readonly bucketKey: string;
-  /** The same key, with its bytes. */
+  /** `bucketKey` with its bytes and its hash. */
   readonly key: Keyed;
 }
 
@@ -151,7 +151,7 @@ export interface DomainRules {
   readonly globalLimit: GlobalLimit | undefined;
   /** Keys of entries that carry costs or speak of holds: matching and bucket keys skip them. */
   readonly costEntries: ReadonlySet<string>;
-  /** Those of them that mark a settlement. */
+  /** The keys among them that mark a settlement. */
   readonly settleEntries: ReadonlySet<string>;
   /** True if any limit of the domain replaces another: spares the others the work. */
   readonly hasReplaces: boolean;

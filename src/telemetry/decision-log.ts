@@ -53,7 +53,7 @@ export class DecisionLog {
   readonly #options: DecisionLogOptions;
   readonly #random: () => number;
   readonly #allowances = new Map<string, Allowance>();
-  /** Lines that were written, and decisions that were left out by the rate or for want of room; samples left aside are in neither. */
+  /** Lines that were written, and decisions that were left out by the rate or for lack of room; samples left aside are in neither. */
   written = 0;
   leftOut = 0;
 

@@ -77,7 +77,7 @@ export const RULE_METRICS = {
   ),
 } as const;
 
-/** Those of them that only rules with holds have: their series begin when they move. */
+/** Counters that only rules with holds have: their series begin when they move. */
 export const HOLD_FIELDS: ReadonlySet<string> = new Set<keyof typeof RULE_METRICS>([
   "holdsOpened",
   "holdsExpired",

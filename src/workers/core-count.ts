@@ -1,5 +1,5 @@
 // How many workers `auto` is: one for each core that this process may use. A container's share of the CPU counts too, which
-// not every version of Node looks at: on a machine of 64 cores a container of 2 shall not start 64 workers.
+// not every version of Node looks at: on a machine of 64 cores a container of 2 must not start 64 workers.
 
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";

@@ -16,7 +16,7 @@ export function partPrefix(number: number): string {
   return `worker ${number}: `;
 }
 
-/** How many workers there shall be, and whether all of them have served before. */
+/** How many workers there should be, and whether all of them have served before. */
 interface ExpectedWorkers {
   readonly count: number;
   readonly isStarting: boolean;

@@ -5,7 +5,7 @@
 export const LISTENER_NAMES = ["grpc", "http", "debug", "metrics"] as const;
 export type ListenerName = (typeof LISTENER_NAMES)[number];
 
-/** What is amiss with a process, by part, one sentence each. */
+/** What is wrong with a process, by part, one sentence each. */
 export type PartNotesRecord = Readonly<Record<string, string>>;
 
 /** How a worker fares, said once a second. */

@@ -29,7 +29,7 @@ export class SharedListener {
       this.#server.once("error", reject);
       this.#server.listen({ ...this.#target, backlog: BACKLOG }, () => {
         this.#server.off("error", reject);
-        // Accepting may fail for want of file descriptors; the next connection tries again.
+        // Accepting may fail for lack of file descriptors; the next connection tries again.
         this.#server.on("error", () => undefined);
         const address = this.#server.address();
         resolve(address !== null && typeof address === "object" ? address.port : 0);

@@ -347,7 +347,7 @@ export class Supervisor {
     });
   }
 
-  // Who connects while the last ones drain shall be refused, and go elsewhere, rather than be taken and dropped.
+  // A client that connects while the last workers drain is refused, so that it goes elsewhere: it would be dropped soon after.
   #closeUnlessTaken(name: ListenerName): void {
     if (this.#isStopping && !this.#all().some((worker) => worker.takesAt(name))) {
       void this.#listeners.get(name)?.close();

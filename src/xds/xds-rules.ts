@@ -182,19 +182,23 @@ export class XdsRules implements RuleSource {
   async #judge(answer: DiscoveryAnswer): Promise<string | undefined> {
     const foreign = answer.resources.find(({ typeUrl }) => typeUrl !== RATE_LIMIT_TYPE);
     if (foreign !== undefined) {
-      return this.#refuse(answer, [`expected resources of type ${RATE_LIMIT_TYPE}, got ${foreign.typeUrl}`], []);
+      return this.#refuse(
+        answer.version,
+        [`expected resources of type ${RATE_LIMIT_TYPE}, got ${foreign.typeUrl}`],
+        [],
+      );
     }
     const result = await this.#compile(answer, this.#files);
     if (result.ruleSet === undefined) {
       const errors = result.problems.filter(({ severity }) => severity === "error").map(formatProblem);
-      return this.#refuse(answer, errors, result.problems);
+      return this.#refuse(answer.version, errors, result.problems);
     }
-    const isNews = this.#set?.digest !== answer.digest;
+    const isAnotherSet = this.#set?.digest !== answer.digest;
     this.#set = answer;
     this.#heardAtUs = this.#options.clock.nowUs();
     this.#isKept = false;
     this.#lastRefusal = undefined;
-    if (isNews) this.#warnOfLoss(result.domains);
+    if (isAnotherSet) this.#warnOfLoss(result.domains);
     this.#domains = result.domains;
     this.#keeper.accept(result.ruleSet, !this.#hasBadFiles);
     // Not waited for: a disk that hangs must hold up neither this set nor the next.
@@ -202,7 +206,7 @@ export class XdsRules implements RuleSource {
     return undefined;
   }
 
-  #refuse({ version, digest }: GoodSet, lines: readonly string[], problems: readonly Problem[]): string {
+  #refuse(version: string, lines: readonly string[], problems: readonly Problem[]): string {
     const count = lines.length === 1 ? "1 error" : `${lines.length} errors`;
     const message = `the control plane's set, version ${JSON.stringify(version)}, can't be used: ${count}`;
     this.#keeper.refuse(new ConfigError("CONFIG_RULES", message, lines), problems);

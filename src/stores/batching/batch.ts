@@ -59,7 +59,7 @@ export abstract class Batch {
    */
   readonly lane: number;
   takes = 0;
-  /** Those of the takes that are on sliding logs. */
+  /** Number of takes on sliding logs. */
   takesOnLogs = 0;
   /** Bytes of all keys, each counted once. */
   keyBytes = 0;

@@ -23,7 +23,7 @@ import { WaitingBatches } from "./waiting-batches.ts";
 const UNDER_WAY_MAX = 2;
 /** Closing waits for answers at least this long. */
 const CLOSE_MS_MIN = 250;
-/** And at most this long until what is to be given back has been. */
+/** Closing waits at most this long until every receipt has been given back. */
 const GIVE_BACK_MS_MAX = 1_000;
 /** How often it looks meanwhile whether what the server refused to give back travels again. */
 const REFUSED_MS = 10;

@@ -10,7 +10,7 @@ import type { StorePatience } from "./store-patience.ts";
 export interface BatchingOptions {
   /** How long a take may wait for the server; a call's own deadline counts if it is shorter. Default: 15. */
   readonly deadlineMs?: number;
-  /** The same for calls whose own deadline leaves at least twice as long. Default: `deadlineMs`, so no difference. */
+  /** How long a take may wait whose call's own deadline leaves at least twice as long. Default: `deadlineMs`. */
   readonly patienceMs?: number;
   /** A connection that owes an answer for longer than this is given up. Default: 5,000. */
   readonly silenceMsMax?: number;

@@ -18,9 +18,9 @@ export interface Receipt {
   readonly sinceUs: number;
 }
 
-/** More than this wait for no store: the oldest go, and their buckets stay a little emptier until they refill. */
+/** Most receipts that wait. Beyond it the oldest go, and their buckets stay a little emptier until they refill. */
 const RECEIPTS_MAX = 10_000;
-/** Nor longer than this, in microseconds: ten minutes. */
+/** Longest wait of a receipt, in microseconds: ten minutes. Then it goes, too. */
 const WAIT_US_MAX = 600_000_000;
 /** What those of one call weigh together: 64 receipts, or 16 with holds, or two on sliding logs. */
 const WEIGHT_PER_CALL_MAX = 64;

@@ -38,7 +38,7 @@ export interface BucketsOptions {
   readonly bucketsMax: number;
   /** Most bytes of the entries of sliding logs. */
   readonly logBytesMax: number;
-  /** Learns of buckets that still meant something when they were dropped for want of room. */
+  /** Learns of buckets that still meant something when they were dropped for lack of room. */
   readonly onEvicted: (buckets: number) => void;
 }
 

@@ -41,7 +41,7 @@ export interface RedisTarget extends RedisAccess {
 export interface RedisConnection {
   /** Sends a command. Rejects with a ReplyError when Redis refuses it, with another Error when its fate is unknown. */
   command(name: string, args: readonly (string | Buffer)[]): Promise<unknown>;
-  /** The same for arguments that are one-byte text, bytes as char codes: many of them travel as cheaply as one. */
+  /** As `send`, for arguments that are one-byte text, bytes as char codes: many of them travel as cheaply as one. */
   commandOfBytes(name: string, args: readonly string[]): Promise<unknown>;
   /** Sends what `send` does in one write. */
   together(send: () => void): void;

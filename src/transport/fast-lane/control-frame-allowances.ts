@@ -15,20 +15,22 @@ interface Allowance {
 export const ControlFrame = { reset: 0, ping: 1, settings: 2, other: 3, refused: 4 } as const;
 export type ControlFrame = (typeof ControlFrame)[keyof typeof ControlFrame];
 
-// In the order of ControlFrame. A peer that empties a stock loses its connection (ENHANCE_YOUR_CALM), and the trouble's
-// counter moves.
+// In the order of ControlFrame. A peer that empties a stock loses its connection (ENHANCE_YOUR_CALM), and the counter of `trouble`
+// moves.
 const ALLOWANCES: readonly Allowance[] = [
-  // A proxy that gives up on a thousand calls at once, because the store behind us is slow, is no attacker; each call that
-  // was served allows one reset. Envoy: 500 streams reset early; node:http2: 1,000 at once, then 33 a second.
+  // A proxy gives up a thousand calls at once when the store behind us is slow, and is no attacker. Each served call allows one
+  // more reset. Envoy: 500 streams reset early; node:http2: 1,000 at once, then 33 a second.
   { trouble: "reset_flood", stockMax: 4_096, perSecond: 400, perCall: 1 },
-  // gRPC clients that measure bandwidth ping once per round trip while they are served. node:http2: 10 of its own that wait for an answer.
+  // A gRPC client that measures bandwidth sends a ping per round trip while it is served. nghttp2, behind node:http2, and Envoy:
+  // 1,000 answers that the peer has not read.
   { trouble: "ping_flood", stockMax: 256, perSecond: 32, perCall: 1 },
-  // A client sends its settings once, and at most one acknowledgement for ours. nghttp2, behind node:http2: 1,000 answers that wait to be sent.
+  // A client sends its settings once, and acknowledges ours once. nghttp2 and Envoy: as with pings.
   { trouble: "settings_flood", stockMax: 64, perSecond: 4, perCall: 0 },
-  // Window updates, priorities, empty frames and unknown ones: a call needs two or three. Envoy: one empty frame in a
-  // row, 100 priorities per stream, 10 window updates per DATA frame sent; node:http2: none.
+  // Window updates, priorities, empty frames and unknown ones: a call needs two or three. Envoy: one empty frame in a row, 100
+  // priorities per stream, 10 window updates per DATA frame sent; node:http2: none.
   { trouble: "frame_flood", stockMax: 8_192, perSecond: 1_024, perCall: 8 },
-  // Streams that we refuse because too many are open: as resets, because the peer makes us send one for each.
+  // Streams that we refuse because too many are open. As many as resets: the peer makes us send one for each. node:http2: 100
+  // refused streams (maxSessionRejectedStreams); Envoy: none.
   { trouble: "stream_flood", stockMax: 4_096, perSecond: 400, perCall: 1 },
 ];
 

@@ -83,7 +83,7 @@ export class FairHandOver {
   /**
    * Whether a connection may have one more stream. If there is no room for any, the address that has most gives one up, unless
    * that of `taker` would then have as many; then its own fullest connection does, by the same rule. So a flood costs the
-   * flooder, be it one stream on each of many connections, and newcomers don't drive out each other.
+   * flooder, even one with a single stream on each of many connections, and newcomers don't drive out each other.
    */
   mayOpen(taker: TurnTaker): boolean {
     if (this.streams < this.#streamsMax) return true;

@@ -1,4 +1,4 @@
-// What the header fields of a request come to: a unary call that we answer ourselves, a stream for grpc-js, or nonsense.
+// What the header fields of a request come to: a unary call that we answer ourselves, a stream for grpc-js, or a malformed request.
 // Only streams that have a method go to grpc-js: it answers any other at once, and throws where nobody can catch it if
 // the peer has reset the stream by then (test/integration/fast-lane-attacks.test.ts).
 

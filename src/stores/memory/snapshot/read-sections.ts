@@ -60,7 +60,7 @@ interface Section {
 }
 
 /**
- * Keeps in `buckets` what means something at `nowUs`. Throws SnapshotRefused if anything is amiss; `buckets` are of no use
+ * Keeps in `buckets` what means something at `nowUs`. Throws SnapshotRefused if anything is wrong; `buckets` are of no use
  * then. Others have their turns between.
  */
 export async function readSections(source: ByteSource, buckets: Buckets, nowUs: number): Promise<ReadSnapshot> {

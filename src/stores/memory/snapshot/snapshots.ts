@@ -1,5 +1,5 @@
 // Snapshots of a memory store over the life of a process: one is read at the start, one is written every so often and one at
-// the end. Takes go on whatever becomes of a snapshot: what is amiss is counted, told in the log once, and shown.
+// the end. Takes go on whatever becomes of a snapshot: what is wrong is counted, told in the log once, and shown.
 
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -41,7 +41,7 @@ interface SnapshotsOptions {
   readonly file: string;
   readonly intervalMs: number;
   readonly log: SnapshotLog;
-  /** Learns what is amiss whenever that changes; undefined: nothing is. */
+  /** Learns what is wrong whenever that changes; undefined: nothing is. */
   readonly onTrouble: (trouble: string | undefined) => void;
 }
 
@@ -150,7 +150,7 @@ export class Snapshots {
 
   async #needLock(): Promise<void> {
     const { file, clock } = this.#options;
-    // Listening where there is no folder fails for want of rights, as libuv has it.
+    // libuv says EACCES of a socket whose folder does not exist.
     await stat(dirname(file));
     if (this.#lock === undefined || !(await this.#lock.isHeld()))
       this.#lock = await SnapshotLock.take(file, clock.nowUs());
