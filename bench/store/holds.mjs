@@ -29,6 +29,8 @@ const PLAIN = {
   debtMax: 4_294_967_295,
   holdSeconds: 0,
   isConcurrent: false,
+  reserve: 0,
+  priority: undefined,
   isCounter: false,
   keySuffix: "}|tb/1",
   stats: new LimitStats(),

@@ -171,5 +171,11 @@ function ownText(limit: Limit, rule?: Rule): string {
   if (limit.burst !== limit.amount) parts.push(`burst: ${limit.burst}`);
   if (limit.readableName !== "") parts.push(`name: ${visible(textOf(limit.readableName))}`);
   if (rule?.isPostPaid === true) parts.push("post_paid: true");
+  if (limit.priority !== undefined) {
+    const { entry, values, percent } = limit.priority;
+    parts.push(
+      `priority: ${percent}% for ${[...values].map((value) => visible(textOf(`${entry}=${value}`))).join(" or ")}`,
+    );
+  }
   return parts.map((part) => `, ${part}`).join("");
 }

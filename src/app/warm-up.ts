@@ -103,6 +103,8 @@ const LIMIT: Limit = {
   debtMax: 1,
   holdSeconds: 0,
   isConcurrent: false,
+  reserve: 0,
+  priority: undefined,
   shownAmount: 1,
   shownUnit: Unit.second,
   name: "",

@@ -11,12 +11,15 @@ import { divideDown } from "./units.ts";
 export function partOfLimit(limit: Limit, count: number, index: number): Limit {
   if (count === 1) return limit;
   const burst = cut(limit.burst, count, index);
-  if (limit.algorithm !== Algorithm.tokenBucket) return { ...limit, amount: cut(limit.amount, count, index), burst };
+  // So that what is kept and what is not come to the part of the whole.
+  const reserve = limit.reserve === 0 ? 0 : Math.max(0, cut(limit.burst + limit.reserve, count, index) - burst);
+  if (limit.algorithm !== Algorithm.tokenBucket)
+    return { ...limit, amount: cut(limit.amount, count, index), burst, reserve };
   const { amount, windowSeconds } = limit;
   const times = Math.min(count, Math.max(1, divideDown(WINDOW_SECONDS_MAX, windowSeconds)));
   // Processes are far fewer than 2^21, so the product stays below 2^53.
   const cutAmount = times === count || amount === 0 ? amount : Math.max(1, divideDown(amount * times, count));
-  return { ...limit, amount: cutAmount, windowSeconds: windowSeconds * times, burst };
+  return { ...limit, amount: cutAmount, windowSeconds: windowSeconds * times, burst, reserve };
 }
 
 function cut(amount: number, count: number, index: number): number {

@@ -60,6 +60,10 @@ export interface Limit {
   readonly holdSeconds: number;
   /** True: counts holds that are under way, each as 1: a token bucket that nothing refills. Only with holds. */
   readonly isConcurrent: boolean;
+  /** Of a limit as calls of low priority see it: how much less room that is than the whole limit has. Else 0. */
+  readonly reserve: number;
+  /** What it keeps for calls of high priority; undefined: nothing, all calls are alike. */
+  readonly priority: Priority | undefined;
   /** Most debt in tokens that post-paid hits may run up (token bucket); at least `burst`, at most AMOUNT_MAX. */
   readonly debtMax: number;
 
@@ -85,6 +89,20 @@ export interface Limit {
   /** Names of limits that this one replaces when both are found in one call. */
   readonly replaces: readonly string[];
   readonly stats: LimitStats;
+}
+
+/**
+ * What a limit keeps for calls that a descriptor's entry says to be of high priority. They pay the limit itself, all others
+ * `low`: the same bucket seen with less room.
+ */
+export interface Priority {
+  /** Key of the entry, one-byte. Skipped in matching and in keys throughout the domain. */
+  readonly entry: string;
+  /** The values of the entry that make a call one of high priority, one-byte. */
+  readonly values: ReadonlySet<string>;
+  /** Part of the room that is kept, in percent: 1 to 99. */
+  readonly percent: number;
+  readonly low: Limit;
 }
 
 /**

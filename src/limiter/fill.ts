@@ -23,6 +23,7 @@ import { counterKey } from "../rules/counter-key.ts";
 import { holdIdOf, isSettlement, keptId } from "../rules/hold-id.ts";
 import { findRule, hidesValues } from "../rules/match.ts";
 import { MatchWork } from "../rules/match-work.ts";
+import { limitForCall, limitForDescriptor } from "../rules/priority.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import type { LimitCall } from "./call.ts";
 import { addCounter, entryPath } from "./fill-counter.ts";
@@ -258,7 +259,7 @@ export class TakeFiller {
 
   /** Adds a take that still lacks its key. */
   #addTake(call: LimitCall, limit: Limit, index: number, rule: Rule | undefined): Take {
-    const take = call.group.add(limit);
+    const take = call.group.add(limitForDescriptor(limit, call.request.descriptors[index] as Descriptor));
     take.descriptor = index;
     take.kind = this.#kindOf(call, rule);
     take.mode = this.#mode;
@@ -302,7 +303,7 @@ export class TakeFiller {
   #fillGlobal(call: LimitCall, rules: DomainRules): void {
     const globalLimit = rules.globalLimit;
     if (globalLimit === undefined || !(this.#canRefuseCall || this.#hasPeek)) return;
-    const take: Take = call.group.add(globalLimit.limit);
+    const take: Take = call.group.add(limitForCall(globalLimit.limit, call.request));
     take.useKeyOf(globalLimit.key);
     take.descriptor = GLOBAL_DESCRIPTOR;
     take.kind = this.#options.shadowMode ? Kind.shadow : Kind.ordinary;

@@ -17,7 +17,7 @@ const REFUNDS = 2;
 const NOT_FIRST = 1;
 
 interface Known {
-  /** What the store said last. Of no meaning once the bucket is counted here. */
+  /** What the store said last, what is kept for calls of high priority included. Of no meaning once the bucket is counted here. */
   remaining: number;
   /** When the bucket is as new, by the process's clock: what was known means nothing after that. */
   asNewAtUs: number;
@@ -59,7 +59,9 @@ export class LocalFallback {
       if (this.#store !== undefined && this.#known.get(take.bucketKey)?.isCountedHere) this.#empty(take, this.#store);
       const resetUs = isOver(take) ? Math.max(take.waitUs, take.resetUs) : take.resetUs;
       const asNewAtUs = nowUs + resetUs + take.windowSecondsLeft * MICROS_PER_SECOND;
-      this.#remember(take.bucketKey, { remaining: take.remaining, asNewAtUs, isCountedHere: false });
+      // To who has nothing left the store does not say how much of what is kept for others has gone: none, it is taken.
+      const remaining = take.remaining + take.limit.reserve;
+      this.#remember(take.bucketKey, { remaining, asNewAtUs, isCountedHere: false });
     }
     if (this.#store !== undefined && nowUs >= this.#asNewAtUs) this.#drop();
   }
@@ -144,7 +146,7 @@ export class LocalFallback {
     if (known?.isCountedHere) return;
     this.#remember(take.bucketKey, { remaining: 0, asNewAtUs: 0, isCountedHere: true });
     if (known === undefined || nowUs >= known.asNewAtUs) return;
-    const { burst } = take.limit;
+    const burst = take.limit.burst + take.limit.reserve;
     const gone = burst - divideDown(Math.min(known.remaining, burst * processCount), processCount);
     if (gone <= 0) return;
     this.#other.reset();

@@ -2,11 +2,12 @@
 // override takes the place of the rule's numbers; what else the rule says holds for it, too.
 
 import { RequestError } from "../core/errors.ts";
-import { Algorithm, type Limit, type OnStoreFailure, Sync, UNIT_SECONDS, Unit } from "../core/limit.ts";
+import { Algorithm, type Limit, type OnStoreFailure, type Priority, Sync, UNIT_SECONDS, Unit } from "../core/limit.ts";
 import type { StatsBook } from "../core/limit-stats.ts";
 import type { Descriptor } from "../core/request.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
 import { limitKeySuffix } from "../rules/bucket-key.ts";
+import { LOW_LABEL, lowLimit, reserveOf } from "../rules/priority.ts";
 import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import { DEBT_BURSTS_DEFAULT } from "../rules/schema.ts";
 import { asCounter } from "./fill-counter.ts";
@@ -35,6 +36,8 @@ interface Template {
   readonly number: number;
   /** Without its amount. */
   readonly limit: Limit;
+  /** What the rule keeps for calls of high priority. */
+  readonly priority: Priority | undefined;
 }
 
 /** By unit. */
@@ -64,7 +67,7 @@ class LimitTable {
       }
       if ((this.#askedAt[slot] as number) < (this.#askedAt[oldest] as number)) oldest = slot;
     }
-    const limit = withAmount(template.limit, amount);
+    const limit = withAmount(template, amount);
     this.#amounts[oldest] = amount;
     this.#numbers[oldest] = template.number;
     this.#askedAt[oldest] = this.#asked;
@@ -127,6 +130,8 @@ export class OverrideLimits {
       debtMax: 0,
       holdSeconds: rule?.hold?.seconds ?? 0,
       isConcurrent: false,
+      reserve: 0,
+      priority: undefined,
       shownAmount: 0,
       shownUnit: unit as Unit,
       name: "",
@@ -144,13 +149,17 @@ export class OverrideLimits {
       stats: this.#options.statsBook.statsOf(rules.domain, ["override"], ""),
     };
     this.#templateCount++;
-    return { number: this.#templateCount, limit: rules.counterPrefix === undefined ? limit : asCounter(limit) };
+    return {
+      number: this.#templateCount,
+      limit: rules.counterPrefix === undefined ? limit : asCounter(limit),
+      priority: words?.priority,
+    };
   }
 }
 
 // Field by field: a call may bring an amount that nobody has brought lately, and copying by spread takes several times as long.
-function withAmount(template: Limit, amount: number): Limit {
-  return {
+function withAmount({ limit: template, priority }: Template, amount: number): Limit {
+  const limit: { -readonly [Key in keyof Limit]: Limit[Key] } = {
     algorithm: template.algorithm,
     amount,
     burst: amount,
@@ -159,6 +168,8 @@ function withAmount(template: Limit, amount: number): Limit {
     debtMax: template.algorithm === Algorithm.tokenBucket ? Math.min(amount * DEBT_BURSTS_DEFAULT, AMOUNT_MAX) : amount,
     holdSeconds: template.holdSeconds,
     isConcurrent: false,
+    reserve: 0,
+    priority: undefined,
     shownAmount: amount,
     shownUnit: template.shownUnit,
     name: template.name,
@@ -173,6 +184,17 @@ function withAmount(template: Limit, amount: number): Limit {
     replaces: template.replaces,
     stats: template.stats,
   };
+  if (priority !== undefined) limit.priority = overridden(priority, limit);
+  return limit;
+}
+
+/** The rule's priority with the numbers that the call brings. */
+function overridden({ entry, values, percent }: Priority, limit: Limit): Priority {
+  const low = lowLimit(limit, reserveOf(limit.burst, percent), {
+    id: `${limit.id}/${LOW_LABEL}`,
+    stats: limit.stats,
+  });
+  return { entry, values, percent, low };
 }
 
 function unknownUnit(unit: number): RequestError {

@@ -112,7 +112,7 @@ export function withAddedWords(
   const unfit = [
     "post_paid",
     ...(has(RATE_KEYS) ? ["algorithm"] : []),
-    ...(takesNoSync ? ["sync"] : []),
+    ...(takesNoSync || has(["priority"]) ? ["sync"] : []),
     ...(hasFailurePolicy ? ["on_store_failure"] : []),
   ];
   return [without(defaults, unfit), ...added, ...own];

@@ -1,12 +1,13 @@
 // From a limit's draft to the Limit that the decision path pays from.
 
-import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure } from "../core/limit.ts";
+import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure, type Priority } from "../core/limit.ts";
 import type { StatsBook } from "../core/limit-stats.ts";
 import type { UnmatchedStatsBook } from "../core/unmatched-stats.ts";
 import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "./bucket-key.ts";
 import type { LimitDraft } from "./draft.ts";
 import { reduceRate } from "./limit-shape.ts";
 import type { SafeNames } from "./names.ts";
+import { LOW_LABEL, lowLimit, type PriorityWords, reserveOf } from "./priority.ts";
 
 /** What limits are built with, besides their drafts. */
 export interface CompileOptions {
@@ -69,7 +70,7 @@ export class LimitBuilder {
     const { defaultOnStoreFailure, defaultRetryAfterJitter, statsBook } = this.#options;
     const { amount, windowSeconds } =
       algorithm === Algorithm.tokenBucket ? reduceRate(draft.amount, draft.windowSeconds) : draft;
-    return {
+    const limit: { -readonly [Key in keyof Limit]: Limit[Key] } = {
       algorithm,
       amount,
       burst,
@@ -78,6 +79,8 @@ export class LimitBuilder {
       debtMax,
       holdSeconds: owner.holdSeconds,
       isConcurrent: draft.isConcurrent,
+      reserve: 0,
+      priority: undefined,
       shownAmount: draft.amount,
       shownUnit: unit,
       name,
@@ -92,6 +95,18 @@ export class LimitBuilder {
       replaces: draft.replaces.map((replaced) => this.#names.safe(replaced.name)),
       stats: statsBook.statsOf(owner.domain, owner.statPath, label === "" ? owner.readableName : label),
     };
+    if (draft.priority !== undefined) limit.priority = this.#priority(limit, draft.priority, owner, label);
+    return limit;
+  }
+
+  #priority(limit: Limit, { entry, values, percent }: PriorityWords, owner: LimitOwner, label: string): Priority {
+    const shown = label === "" && owner.path === "" ? "global" : label;
+    const lowLabel = shown === "" ? LOW_LABEL : `${shown}/${LOW_LABEL}`;
+    const low = lowLimit(limit, reserveOf(limit.burst, percent), {
+      id: this.#uniqueId(idOf(owner, lowLabel)),
+      stats: this.#options.statsBook.statsOf(owner.domain, owner.statPath, lowLabel),
+    });
+    return { entry, values, percent, low };
   }
 
   #labelOf({ keySeconds, isConcurrent }: LimitDraft, owner: LimitOwner, algorithm: Algorithm, name: string): string {

@@ -10,6 +10,7 @@ import type { LimitDraft, PatternDraft, RuleDraft } from "./draft.ts";
 import { type GatewayEntry, gatewayName } from "./gateway-name.ts";
 import type { SafeNames } from "./names.ts";
 import { isInResource } from "./place.ts";
+import { limitsOnBucket } from "./priority.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
 import { patternIdentity } from "./read-pattern.ts";
 import type { KeyRules, Level, Rule } from "./rule-set.ts";
@@ -223,7 +224,7 @@ function buildLimits(drafts: readonly LimitDraft[], owner: LimitOwner, context: 
     seen.set(suffix, draft.at);
     limits.push(context.limitBuilder.build(draft, owner));
   }
-  context.limits.push(...limits);
+  for (const limit of limits) context.limits.push(...limitsOnBucket(limit));
   return limits;
 }
 

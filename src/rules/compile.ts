@@ -10,8 +10,9 @@ import { domainKeyPrefix, globalBucketKey } from "./bucket-key.ts";
 import { type CompileOptions, LimitBuilder } from "./build-limit.ts";
 import { buildRoot, countRules, type DomainContext } from "./build-rule.ts";
 import { counterKeyPrefix } from "./counter-key.ts";
-import type { FileDraft, GlobalLimitDraft, PlacedName, RuleDraft } from "./draft.ts";
+import type { FileDraft, GlobalLimitDraft, LimitDraft, PlacedName, RuleDraft } from "./draft.ts";
 import { SafeNames } from "./names.ts";
+import { limitsOnBucket } from "./priority.ts";
 import { formatPlace, ProblemLog } from "./problems.ts";
 import { readFile } from "./read-rule.ts";
 import { Regexes } from "./regexes.ts";
@@ -127,7 +128,7 @@ function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetCo
   yield;
   const globalLimit = buildGlobalLimit(globalLimits, keyPrefix, context);
   yield* warnUnknownReplaces(rules, names, log);
-  const costEntries = yield* checkSideEntries(rules, log);
+  const costEntries = yield* checkSideEntries(rules, globalLimits, log);
   const settleEntries = yield* settleEntriesOf(rules);
   return {
     domain,
@@ -168,7 +169,7 @@ function buildGlobalLimit(
     holdSeconds: 0,
   };
   const limit = context.limitBuilder.build(draft.limit, owner);
-  context.limits.push(limit);
+  context.limits.push(...limitsOnBucket(limit));
   const bucketKey = globalBucketKey(keyPrefix, limit.keySuffix);
   return { limit, countsHits: draft.countsHits, bucketKey, key: keyedOf(bucketKey) };
 }
@@ -211,13 +212,22 @@ function* warnUnknownReplaces(rules: readonly RuleDraft[], names: SafeNames, log
 }
 
 /** Entries that are skipped in matching: of each the rule that named it first, and as what. */
-function* checkSideEntries(rules: readonly RuleDraft[], log: ProblemLog): LongWork<ReadonlySet<string>> {
+function* checkSideEntries(
+  rules: readonly RuleDraft[],
+  globalLimits: readonly GlobalLimitDraft[],
+  log: ProblemLog,
+): LongWork<ReadonlySet<string>> {
   const firstUse = new Map<string, { readonly at: Place; readonly says: string }>();
   const note = (entry: string, at: Place, says: string) => {
     if (!firstUse.has(entry)) firstUse.set(entry, { at, says });
   };
-  for (const { cost, hold, at } of eachRule(rules)) {
+  const notePriority = ({ priority }: LimitDraft) => {
+    if (priority !== undefined) note(priority.entry, priority.at, "tells the priority");
+  };
+  for (const { limit } of globalLimits) notePriority(limit);
+  for (const { cost, hold, limits, at } of eachRule(rules)) {
     yield;
+    for (const limit of limits.limits) notePriority(limit);
     if (cost?.entry !== undefined) note(cost.entry, at, "carries the cost");
     if (hold === undefined) continue;
     note(hold.idEntry, at, "names the holds");

@@ -3,6 +3,7 @@
 
 import type { Algorithm, OnStoreFailure, Sync, Unit } from "../core/limit.ts";
 import type { Kind } from "../core/take.ts";
+import type { PriorityDraft } from "./read-priority.ts";
 import type { CostEntry, HoldEntries, Pattern } from "./rule-set.ts";
 import type { Place } from "./source.ts";
 
@@ -37,6 +38,7 @@ export interface LimitDraft {
   readonly sync: Sync;
   readonly syncAt: Place;
   readonly replaces: readonly PlacedName[];
+  readonly priority: PriorityDraft | undefined;
 }
 
 /** What the limits of a rule come to. */

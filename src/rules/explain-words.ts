@@ -77,7 +77,14 @@ export function whyPassedOver(rule: Rule, key: string, value: string): string {
 export function limitWords(limit: Limit, counted: "hit" | "call" = "hit"): string {
   if (limit.isConcurrent) return `${limit.burst} at once, each for ${countedWords(limit.holdSeconds)} at most`;
   const held = limit.holdSeconds > 0 ? `, held for ${countedWords(limit.holdSeconds)} at most` : "";
-  return `${numberWords(limit, counted)}${held}`;
+  return `${numberWords(limit, counted)}${held}${priorityWords(limit)}`;
+}
+
+function priorityWords({ priority, reserve }: Limit): string {
+  if (reserve > 0) return `; ${reserve} more are kept for calls of high priority`;
+  if (priority === undefined) return "";
+  const values = [...priority.values].map(quoted).join(" or ");
+  return `; of these ${priority.low.reserve} only where ${quoted(priority.entry)} is ${values}`;
 }
 
 function numberWords(limit: Limit, counted: "hit" | "call"): string {

@@ -13,8 +13,9 @@ import type { AskedEntry, DescriptorReport, EntryReport, ExplainReport, LimitRep
 import { triedRules } from "./explain-tried.ts";
 import { limitWords, listed, quoted } from "./explain-words.ts";
 import { findChild } from "./match.ts";
+import { limitForCall, limitForDescriptor } from "./priority.ts";
 import { formatPlace } from "./problems.ts";
-import type { CompositeIndex, DomainRules, GlobalLimit, KeyRules, Level, Rule, RuleSet } from "./rule-set.ts";
+import type { CompositeIndex, DomainRules, KeyRules, Level, Rule, RuleSet } from "./rule-set.ts";
 
 export type {
   AskedEntry,
@@ -51,7 +52,7 @@ export function* explainSteps(
   const replaced = new Set(walks.flatMap(replacedBy));
   const reports = walks.map((walk) => descriptorReport(domainRules, walk, replaced));
   const limited = reports.filter((report) => report.limits.length > 0).length;
-  const { globalLimit } = domainRules;
+  const globalLimit = globalReportOf(domainRules, walks);
   const found =
     reports.length === 1
       ? `the descriptor has ${limited === 0 ? "no limit" : "a limit"}`
@@ -63,7 +64,7 @@ export function* explainSteps(
     hash,
     says,
     descriptors: reports,
-    ...(globalLimit === undefined ? {} : { globalLimit: globalReport(globalLimit) }),
+    ...(globalLimit === undefined ? {} : { globalLimit }),
   };
 }
 
@@ -78,16 +79,19 @@ export function explainRequest(
 
 function descriptorReport(domain: DomainRules, walk: Walk, replaced: ReadonlySet<string>): DescriptorReport {
   const { rule, entries } = walk;
+  const descriptor = descriptorOf(entries);
   const costEntry = rule?.hold === undefined ? rule?.cost : rule.hold.estimate;
-  const cost = costOf(1, costEntry, descriptorOf(entries));
+  const cost = costOf(1, costEntry, descriptor);
   if (rule === undefined) return { outcome: "no limit", ...walk.end, entries: walk.entries, cost, limits: [] };
   const base = walk.keyParts(rule.hashesValues);
   const isReplaced = (limit: Limit) => limit.name !== "" && replaced.has(limit.name);
   const keyOf = (limit: Limit) =>
     limit.isCounter
-      ? `${counterKey(domain.counterPrefix ?? "", domain, descriptorOf(entries), walk.matched)}<start of the window>`
+      ? `${counterKey(domain.counterPrefix ?? "", domain, descriptor, walk.matched)}<start of the window>`
       : base + limit.keySuffix;
-  const limits = rule.limits.map((limit) => limitReport(limit, keyOf(limit), isReplaced(limit)));
+  const limits = rule.limits.map((limit) =>
+    limitReport(limitForDescriptor(limit, descriptor), keyOf(limit), isReplaced(limit)),
+  );
   const kind = rule.kind === Kind.shadow ? "shadow" : rule.isQuota ? "quota" : "ordinary";
   return {
     outcome: rule.isUnlimited ? "unlimited" : "limited",
@@ -141,7 +145,7 @@ function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): LongWo
         leftOut: 0,
         says: domain.settleEntries.has(key)
           ? "marks a settlement in this domain: skipped in matching"
-          : "carries a cost or a hold of this domain: skipped in matching",
+          : "carries a cost, a hold or a priority of this domain: skipped in matching",
       });
     } else if (end !== undefined) {
       entries.push({ ...entry, outcome: "not reached", tried: [], leftOut: 0, says: "not reached" });
@@ -287,7 +291,11 @@ function limitReport(limit: Limit, bucketKey: string, isReplaced: boolean): Limi
   };
 }
 
-function globalReport({ limit, bucketKey, countsHits }: GlobalLimit): LimitReport {
+function globalReportOf({ globalLimit }: DomainRules, walks: readonly Walk[]): LimitReport | undefined {
+  if (globalLimit === undefined) return undefined;
+  const { bucketKey, countsHits } = globalLimit;
+  const descriptors = walks.map(({ entries }) => descriptorOf(entries));
+  const limit = limitForCall(globalLimit.limit, { descriptors, descriptorCount: descriptors.length });
   return { ...limitReport(limit, bucketKey, false), says: limitWords(limit, countsHits ? "hit" : "call") };
 }
 

@@ -88,6 +88,7 @@ function concurrentLimit(places: number, seconds: number, at: LimitDraft["at"]):
     sync: Sync.exact,
     syncAt: at,
     replaces: [],
+    priority: undefined,
   };
 }
 

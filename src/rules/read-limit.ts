@@ -18,6 +18,7 @@ import { type Field, type Fields, readFields } from "./fields.ts";
 import { parseWindow, type Rate, rateOfDecimal, tokensPerSecondUp, unitOfWindow } from "./limit-shape.ts";
 import type { Place } from "./place.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
+import { checkPriority, readPriority } from "./read-priority.ts";
 import { readMappings, readNumber, readText, readWhole, readWord } from "./readers.ts";
 import { DEBT_BURSTS_DEFAULT, RETRY_AFTER_JITTER_MAX, SLIDING_LOG_AMOUNT_MAX } from "./schema.ts";
 import { suggest } from "./suggest.ts";
@@ -42,14 +43,21 @@ export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefin
   }
   const bucket = readBucket(fields, algorithm, rate, log);
   const sync = (readWord(fields, "sync", SYNC_NAMES, log) ?? Sync.exact) as Sync;
+  const syncAt = fields.get("sync")?.keyAt ?? fields.at;
+  const priority = readPriority(fields, log);
   if (rate === undefined) return undefined;
+  checkPriority(priority, { quota: bucket.burst, sync, syncAt }, log);
   return {
     at: fields.at,
     name,
     nameAt: fields.get("name")?.value.at ?? fields.at,
     algorithm,
     isPlain:
-      chosen === undefined && rateField === undefined && fields.given("window") === undefined && sync === Sync.exact,
+      chosen === undefined &&
+      rateField === undefined &&
+      fields.given("window") === undefined &&
+      sync === Sync.exact &&
+      priority === undefined,
     isConcurrent: false,
     amount: rate.amount,
     burst: bucket.burst,
@@ -61,8 +69,9 @@ export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefin
     retryAfterJitter,
     onStoreFailure,
     sync,
-    syncAt: fields.get("sync")?.keyAt ?? fields.at,
+    syncAt,
     replaces,
+    priority,
   };
 }
 
@@ -97,7 +106,16 @@ export function readUnlimited(fields: Fields, log: ProblemLog): number {
     const at = fields.get("requests_per_unit")?.keyAt ?? fields.at;
     log.warn(at, "requests_per_unit is ignored: the rule is unlimited");
   }
-  const own = [...RATE_KEYS, ...BUCKET_KEYS, "window", "algorithm", "retry_after_jitter", "on_store_failure", "sync"];
+  const own = [
+    ...RATE_KEYS,
+    ...BUCKET_KEYS,
+    "window",
+    "algorithm",
+    "retry_after_jitter",
+    "on_store_failure",
+    "sync",
+    "priority",
+  ];
   for (const name of own) {
     const field = fields.given(name);
     if (field !== undefined) log.error(field.keyAt, `an unlimited rule takes no ${name}`, "Remove it, or 'unlimited'.");

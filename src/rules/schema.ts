@@ -11,6 +11,7 @@ export type Section =
   | "replaces item"
   | "cost"
   | "hold"
+  | "priority"
   | "match";
 
 /** How messages name a section, as the end of a sentence. */
@@ -23,6 +24,7 @@ export const SECTION_TITLES: Readonly<Record<Section, string>> = {
   "replaces item": "in an item of 'replaces'",
   cost: "in 'cost'",
   hold: "in 'hold'",
+  priority: "in 'priority'",
   match: "in 'match'",
 };
 
@@ -36,6 +38,7 @@ export const SECTION_HOMES: Readonly<Record<Section, string>> = {
   "replaces item": "inside an item of 'replaces'",
   cost: "inside 'cost'",
   hold: "inside 'hold'",
+  priority: "inside 'priority'",
   match: "inside 'match'",
 };
 
@@ -78,6 +81,7 @@ export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
     "retry_after_jitter",
     "on_store_failure",
     "sync",
+    "priority",
   ],
   "global limit": [
     "requests_per_unit",
@@ -92,10 +96,12 @@ export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
     "on_store_failure",
     "sync",
     "count",
+    "priority",
   ],
   "replaces item": ["name"],
   cost: ["entry", "default", "max", "per"],
   hold: ["id", "estimate", "default", "max", "per", "ttl", "settle"],
+  priority: ["entry", "high", "values"],
   match: ["one_of", "prefix", "suffix", "regex", "cidr"],
 };
 
@@ -124,7 +130,7 @@ export const REFERENCE_SECTIONS: ReadonlySet<Section> = new Set<Section>(["file"
 
 /** The section a key belongs to, or undefined if no section knows it. */
 export function homeOf(key: string): Section | undefined {
-  for (const section of ["rule", "limit", "file", "global limit", "cost", "hold", "match"] as const) {
+  for (const section of ["rule", "limit", "file", "global limit", "cost", "hold", "priority", "match"] as const) {
     if (SECTION_KEYS[section].includes(key)) return section;
   }
   return undefined;

@@ -16,6 +16,7 @@ import {
   limitNumbers,
   limitOf,
   limitsWithHolds,
+  withPriorities,
 } from "./histories.ts";
 import { bucketNumbers } from "./rates.ts";
 import { answerOf, type GroupAnswer, replayHistory, replayOnReference } from "./replay.ts";
@@ -25,13 +26,17 @@ let replays = 0;
 let prefixOf = (replay: number) => `h${replay}:`;
 const freshPrefix = () => prefixOf(replays++);
 
-async function expectEqualReplays(harness: StoreHarness, shape: HistoryShape): Promise<void> {
+async function expectEqualReplays(harness: StoreHarness, shape: HistoryShape, add = asTheyAre): Promise<void> {
   await fc.assert(
-    fc.asyncProperty(histories(shape), async (history) => {
+    fc.asyncProperty(add(histories(shape)), async (history) => {
       expect(await replayHistory(harness, history, freshPrefix())).toEqual(replayOnReference(history));
     }),
     { numRuns: runs(100) },
   );
+}
+
+function asTheyAre(histories: fc.Arbitrary<History>): fc.Arbitrary<History> {
+  return histories;
 }
 
 const isPlain = ({ takes: [take, ...others] }: HistoryStep) => take?.mode === Mode.pay && others.length === 0;
@@ -54,9 +59,10 @@ function inFours(history: History): History {
   return { ...history, steps };
 }
 
-async function expectEqualInFours(harness: StoreHarness, shape: HistoryShape): Promise<void> {
+async function expectEqualInFours(harness: StoreHarness, shape: HistoryShape, add = asTheyAre): Promise<void> {
+  const shaped = histories({ ...shape, stepsMax: 40, givesBack: true });
   await fc.assert(
-    fc.asyncProperty(histories({ ...shape, stepsMax: 40, givesBack: true }).map(inFours), async (history) => {
+    fc.asyncProperty(add(shaped).map(inFours), async (history) => {
       expect(await replayInFours(harness, history, freshPrefix())).toEqual(replayOnReference(history));
     }),
     { numRuns: runs(100) },
@@ -204,6 +210,10 @@ export function describeAgreement(
       );
     });
 
+    test("of calls of two priorities", async () => {
+      await expectEqualReplays(open(), { ...HOLDS, limitsMax: 2, takesMax: 2, sharesBuckets: false }, withPriorities);
+    });
+
     test("of groups that travel together", async () => {
       await expectEqualInFours(open(), { ...HOLDS, limitsMax: 3, takesMax: 3, identities: 2, sharesBuckets: false });
     });
@@ -237,6 +247,18 @@ export function describeAgreement(
 
   test("groups that travel together are settled as one after another", async () => {
     await expectEqualInFours(open(), MIXED);
+  });
+
+  test("calls of two priorities on one bucket, alone and together", async () => {
+    await expectEqualReplays(open(), { ...MIXED, givesBack: true }, withPriorities);
+    await expectEqualInFours(open(), MIXED, withPriorities);
+  });
+
+  test("plain takes of two priorities that travel together", async () => {
+    const algorithms = [Algorithm.tokenBucket, Algorithm.slidingWindow, Algorithm.fixedWindow];
+    const shape: HistoryShape = { limitsMax: 2, modes: [Mode.pay], kinds: Object.values(Kind), algorithms };
+    await expectEqualInFours(open(), { ...shape, identities: 2 }, withPriorities);
+    await expectEqualInFours(open(), { ...shape, identities: 6, sharesBuckets: false }, withPriorities);
   });
 
   test("plain takes that travel together, on few buckets and on many", async () => {

@@ -9,7 +9,7 @@ import { DENIAL_US_MAX, DenialMemory } from "../../src/stores/denials/denial-mem
 import { fillGroup } from "../contract/store-harness.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
-import { type History, histories, limitOf } from "./histories.ts";
+import { type History, histories, limitOf, withPriorities } from "./histories.ts";
 import { ReferenceStore } from "./reference-store.ts";
 import { answerOf, asksOf, type GroupAnswer, MUST_SETTLE_AT_ONCE } from "./replay.ts";
 
@@ -74,6 +74,29 @@ function playBoth(history: History, processes: number): { told: Told[]; plain: T
   return { told, plain };
 }
 
+/** The answer to step `i`, if it is not what the store alone says. */
+function wrongIn(history: History, i: number, answer: Told, expected: Told): object[] {
+  const isRight =
+    answer.verdict === expected.verdict &&
+    answer.takes.every((take, t) => {
+      const other = expected.takes[t];
+      const limit = history.limits[history.steps[i]?.takes[t]?.limit ?? 0];
+      if (other === undefined || limit === undefined) return false;
+      const isExact = answer.source === Source.store || limit.algorithm === Algorithm.fixedWindow;
+      return (
+        take.outcome === other.outcome &&
+        take.paid === other.paid &&
+        (isExact ? take.remaining === other.remaining : take.remaining <= other.remaining) &&
+        take.waitUs - other.waitUs >= 0 &&
+        // A microsecond is rounded up once more for a cost that the store was not asked about.
+        take.waitUs - other.waitUs <= 2 &&
+        take.resetUs - other.resetUs >= 0 &&
+        take.resetUs - other.resetUs <= 1
+      );
+    });
+  return isRight ? [] : [{ i, answer, expected }];
+}
+
 describe("denial memory", () => {
   test("one process hears what the store would say, waits to two microseconds", () => {
     let remembered = 0;
@@ -81,32 +104,28 @@ describe("denial memory", () => {
       fc.property(histories({ ...SHAPE, givesBack: true }).map(hurried), (history) => {
         const { told, plain } = playBoth(history, 1);
         remembered += told.filter(({ source }) => source === Source.denialMemory).length;
-        const wrong = told.flatMap((answer, i) => {
-          const expected = plain[i] as Told;
-          return answer.verdict === expected.verdict &&
-            answer.takes.every((take, t) => {
-              const other = expected.takes[t];
-              const limit = history.limits[history.steps[i]?.takes[t]?.limit ?? 0];
-              if (other === undefined || limit === undefined) return false;
-              const isExact = answer.source === Source.store || limit.algorithm === Algorithm.fixedWindow;
-              return (
-                take.outcome === other.outcome &&
-                take.paid === other.paid &&
-                (isExact ? take.remaining === other.remaining : take.remaining <= other.remaining) &&
-                take.waitUs - other.waitUs >= 0 &&
-                // A microsecond is rounded up once more for a cost that the store was not asked about.
-                take.waitUs - other.waitUs <= 2 &&
-                take.resetUs - other.resetUs >= 0 &&
-                take.resetUs - other.resetUs <= 1
-              );
-            })
-            ? []
-            : [{ i, answer, expected }];
-        });
-        expect(wrong).toEqual([]);
+        expect(told.flatMap((answer, i) => wrongIn(history, i, answer, plain[i] as Told))).toEqual([]);
       }),
       { numRuns: runs(300) },
     );
+    expect(remembered).toBeGreaterThan(runs(500));
+  });
+
+  test("calls of two priorities hear it as well: what is known of one is nothing to the other", () => {
+    const shapes = [SHAPE, { ...SHAPE, identities: 1, modes: [Mode.pay, Mode.pay, Mode.peek] }];
+    let remembered = 0;
+    for (const shape of shapes) {
+      // Where a call names one bucket by both, the store itself rounds what returned within a tick.
+      const played = withPriorities(histories({ ...shape, givesBack: true }).map(hurried), false);
+      fc.assert(
+        fc.property(played, (history) => {
+          const { told, plain } = playBoth(history, 1);
+          remembered += told.filter(({ source }) => source === Source.denialMemory).length;
+          expect(told.flatMap((answer, i) => wrongIn(history, i, answer, plain[i] as Told))).toEqual([]);
+        }),
+        { numRuns: runs(300) },
+      );
+    }
     expect(remembered).toBeGreaterThan(runs(500));
   });
 

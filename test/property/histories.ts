@@ -6,6 +6,7 @@ import { Algorithm, type Limit } from "../../src/core/limit.ts";
 import { Kind, Mode } from "../../src/core/take.ts";
 import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/core/units.ts";
 import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "../../src/rules/bucket-key.ts";
+import { lowLimit, reserveOf } from "../../src/rules/priority.ts";
 import { makeLimit } from "../support/builders.ts";
 
 /** The numbers of a limit. Limits of one algorithm and window share their buckets, as an edited rule does. */
@@ -19,6 +20,10 @@ export interface LimitNumbers {
   readonly keySeconds?: number;
   readonly holdSeconds?: number;
   readonly isConcurrent?: boolean;
+  /** What it keeps for calls of high priority. */
+  readonly keeps?: number;
+  /** Of a limit as calls of low priority see it: what is kept for others. */
+  readonly reserve?: number;
 }
 
 export interface HistoryTake {
@@ -79,11 +84,43 @@ export const ALGORITHMS = Object.values(Algorithm);
 const LOG_AMOUNT_MAX = 10_000;
 
 /** The limit of those numbers. */
-export function limitOf({ keySeconds, ...numbers }: LimitNumbers): Limit {
+export function limitOf({ keySeconds, keeps, ...numbers }: LimitNumbers): Limit {
   const keySuffix = numbers.isConcurrent
     ? CONCURRENT_KEY_SUFFIX
     : limitKeySuffix(numbers.algorithm, keySeconds ?? numbers.windowSeconds, "");
-  return makeLimit({ ...numbers, keySuffix });
+  const limit = makeLimit({ ...numbers, keySuffix });
+  if (keeps === undefined) return limit;
+  const low = lowLimit(limit, keeps, { id: `${limit.id}/low`, stats: limit.stats });
+  return { ...limit, priority: { entry: "priority", values: new Set(["high"]), percent: 1, low } };
+}
+
+/**
+ * The same with two priorities: each take pays a limit as it is, or as calls of low priority see it. `areMixed`: also two takes
+ * of one group on one limit.
+ */
+export function withPriorities(histories: fc.Arbitrary<History>, areMixed = true): fc.Arbitrary<History> {
+  const lows = fc.array(fc.boolean(), { minLength: 30, maxLength: 30 });
+  const percent = fc.oneof(fc.constantFrom(1, 20, 99), fc.integer({ min: 1, max: 99 }));
+  return fc.tuple(histories, lows, percent).map(([history, isLow, percent]) => {
+    let taken = 0;
+    const limits = history.limits.flatMap((whole) => {
+      if (whole.isConcurrent) return [whole, whole];
+      const reserve = reserveOf(whole.burst, percent);
+      const amount = whole.algorithm === Algorithm.tokenBucket ? whole.amount : whole.amount - reserve;
+      return [
+        { ...whole, keeps: reserve },
+        { ...whole, amount, burst: whole.burst - reserve, reserve },
+      ];
+    });
+    const steps = history.steps.map((step, at) => ({
+      ...step,
+      takes: step.takes.map((take) => {
+        const which = areMixed ? taken++ : at * 3 + take.limit;
+        return { ...take, limit: take.limit * 2 + (isLow[which % isLow.length] ? 1 : 0) };
+      }),
+    }));
+    return { ...history, limits, steps };
+  });
 }
 
 /** Any limit that a rule file can name. */

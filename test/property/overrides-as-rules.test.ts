@@ -24,6 +24,7 @@ const beside = fc.record(
     sync: fc.constantFrom("exact", "lease"),
     on_store_failure: fc.constantFrom("allow", "local", "deny", "error"),
     retry_after_jitter: fc.constantFrom(0, 0.1, 0.5),
+    priority: fc.constant({ entry: "class", high: "25%" }),
   },
   { requiredKeys: [] },
 );
@@ -59,8 +60,8 @@ function fromControlPlane({ amount, unit }: Numbers, rule: object): RuleSet {
 
 const ruleSets = fc
   .tuple(numbers, beside, words, fc.boolean())
-  // A rule that is post-paid takes no lease.
-  .filter(([, { sync }, { post_paid }]) => post_paid !== true || sync !== "lease")
+  // A rule that is post-paid takes no lease, nor does a limit with a priority.
+  .filter(([, { sync, priority }, { post_paid }]) => (post_paid !== true && priority === undefined) || sync !== "lease")
   .map(([rate, limit, rule, isFile]) => ({
     rate,
     rules: isFile ? fromFile(rate, limit, rule) : fromControlPlane(rate, rule),
@@ -70,6 +71,7 @@ const asked = fc.record(
   {
     user: fc.constantFrom("a", "b"),
     weight: fc.constantFrom("3", "900", "lots"),
+    class: fc.constantFrom("high", "low"),
     hits: fc.oneof(fc.constantFrom(0, 1), fc.integer({ min: 2, max: 30 })),
     refund: fc.boolean(),
     /** Lets time pass first. */
@@ -95,10 +97,14 @@ test("a limit that a call brings along with its rule's numbers decides as the ru
         rig.limiter.useRules(rules);
         return { rig, brings };
       });
-      for (const { ms, user, weight, ...said } of calls) {
-        // An entry that carries no cost would lead past the rule.
-        const hasCost = rules.domains.get("edge")?.costEntries.has("weight") === true;
-        const entries = { user, ...(weight === undefined || !hasCost ? {} : { weight }) };
+      for (const { ms, user, weight, class: priority, ...said } of calls) {
+        // An entry that says nothing to the rules would lead past them.
+        const says = rules.domains.get("edge")?.costEntries ?? new Set();
+        const entries = {
+          user,
+          ...(weight === undefined || !says.has("weight") ? {} : { weight }),
+          ...(priority === undefined || !says.has("class") ? {} : { class: priority }),
+        };
         const answers = rigs.map(({ rig, brings }) => {
           rig.clock.setUs(rig.clock.nowUs() + ms * 1_000);
           const descriptor: AskedDescriptor = { entries, ...said, ...(brings ? { override: rate } : {}) };

@@ -21,6 +21,8 @@ export function makeLimit(overrides: Partial<Limit> = {}): Limit {
     debtMax: Math.min(burst * 10, AMOUNT_MAX),
     holdSeconds: 0,
     isConcurrent: false,
+    reserve: 0,
+    priority: undefined,
     shownAmount: amount,
     shownUnit: windowSeconds === 1 ? Unit.second : Unit.unknown,
     name,

@@ -1,6 +1,13 @@
 // Rule sets as plain values that a fixture can hold: what people would write down of them, without stats and functions.
 
-import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES, UNIT_NAMES } from "../../src/core/limit.ts";
+import {
+  ALGORITHM_NAMES,
+  type Limit,
+  ON_STORE_FAILURE_NAMES,
+  type Priority,
+  SYNC_NAMES,
+  UNIT_NAMES,
+} from "../../src/core/limit.ts";
 import { formatPlace } from "../../src/rules/problems.ts";
 import type { Rule, RuleSet } from "../../src/rules/rule-set.ts";
 
@@ -71,5 +78,11 @@ function summariseLimit(limit: Limit): object {
     ...(limit.onStoreFailure === 0 ? {} : { onStoreFailure: ON_STORE_FAILURE_NAMES[limit.onStoreFailure] }),
     ...(limit.sync === 0 ? {} : { sync: SYNC_NAMES[limit.sync] }),
     ...(replaces.length === 0 ? {} : { replaces }),
+    ...(limit.reserve === 0 ? {} : { reserve: limit.reserve }),
+    ...(limit.priority === undefined ? {} : { priority: summarisePriority(limit.priority) }),
   };
+}
+
+function summarisePriority({ entry, values, percent, low }: Priority): object {
+  return { entry, values: [...values], percent, low: summariseLimit(low) };
 }

@@ -3,6 +3,7 @@
 
 import type { Clock } from "../../core/clock.ts";
 import { hashBucketKey } from "../../core/key-hash.ts";
+import type { Limit } from "../../core/limit.ts";
 import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../core/take.ts";
 import { endOfDescriptor, isOver, VerdictFold } from "../../core/verdict.ts";
 import { noteAnswer, remainingOf, resetUsOf, tellsWaits, waitUsOf } from "../last-answer.ts";
@@ -40,6 +41,8 @@ export class DenialMemory implements Store, BucketMemory {
   readonly #fold = new VerdictFold();
   /** No refusal holds longer than this: after it, takes are passed on without a look. */
   #latestRefusalUs = 0;
+  /** What is known of buckets that two priorities pay is used no longer than this: until then payments by either are of interest. */
+  #latestSharedUs = 0;
   #sequence = 0;
 
   constructor(store: Store, options: DenialMemoryOptions) {
@@ -69,13 +72,15 @@ export class DenialMemory implements Store, BucketMemory {
   giveBack(group: TakeGroup): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i];
-      if (take?.paid) this.#forget(take.keyHash, take.bucketKey);
+      if (take?.paid) this.#forgetOf(take);
     }
     this.#store.giveBack(group);
   }
 
   forget(bucketKey: string): void {
-    this.#forget(hashBucketKey(bucketKey), bucketKey);
+    const keyHash = hashBucketKey(bucketKey);
+    this.#forget(keyHash, bucketKey, false);
+    this.#forget(keyHash, bucketKey, true);
   }
 
   /**
@@ -83,8 +88,11 @@ export class DenialMemory implements Store, BucketMemory {
    * it: asks again. What is known of the bucket otherwise stays.
    */
   forgetRefusal(bucketKey: string): void {
-    const entry = this.#table.find(hashBucketKey(bucketKey), bucketKey);
-    if (entry !== undefined) entry.refusedCost = Number.POSITIVE_INFINITY;
+    const keyHash = hashBucketKey(bucketKey);
+    for (const isOfLow of [false, true]) {
+      const entry = this.#table.find(keyHash, bucketKey, isOfLow);
+      if (entry !== undefined) entry.refusedCost = Number.POSITIVE_INFINITY;
+    }
   }
 
   close(): Promise<void> {
@@ -127,10 +135,10 @@ export class DenialMemory implements Store, BucketMemory {
     if (take.mode !== Mode.pay && take.mode !== Mode.peek) return undefined;
     // Another process may settle a hold at any moment.
     if (limit.holdSeconds > 0) return undefined;
-    const known = this.#table.find(take.keyHash, take.bucketKey);
+    const known = this.#table.find(take.keyHash, take.bucketKey, isOfLow(limit));
     if (known === undefined || known.limit !== limit || nowUs >= known.untilUs) return undefined;
     // A bucket that the group names twice is judged on what the first take leaves.
-    for (let i = 0; i < index; i++) if (this.#found[i] === known) return undefined;
+    for (let i = 0; i < index; i++) if (this.#found[i]?.bucketKey === known.bucketKey) return undefined;
     if (cost < known.refusedCost) return cost <= remainingOf(known, limit, nowUs) ? known : undefined;
     if (nowUs >= known.refusedUntilUs) return undefined;
     return cost === known.refusedCost || cost > limit.burst || tellsWaits(limit) ? known : undefined;
@@ -166,7 +174,8 @@ export class DenialMemory implements Store, BucketMemory {
   #learn(group: TakeGroup, pending: PendingGroup): void {
     if (group.hasCounters || group.source !== Source.store) return;
     if (group.verdict === Verdict.refused && onlyAsks(group)) this.#learnRefused(group, pending);
-    else if (pending.sentUs < this.#latestRefusalUs) this.#learnSettled(group, pending);
+    else if (pending.sentUs < this.#latestRefusalUs || pending.sentUs < this.#latestSharedUs)
+      this.#learnSettled(group, pending);
   }
 
   // Nothing was paid, so every answer holds for the bucket as it stands; but the second take of one bucket was judged on
@@ -176,7 +185,7 @@ export class DenialMemory implements Store, BucketMemory {
     for (let i = 0; i < group.size && i < TAKES_MAX; i++) {
       const take = group.takes[i] as Take;
       if (take.outcome === Outcome.unanswered || isNamedBefore(group, i)) continue;
-      const entry = this.#table.obtain(take.keyHash, take.bucketKey);
+      const entry = this.#table.obtain(take.keyHash, take.bucketKey, isOfLow(take.limit));
       if (entry.sequence > pending.sequence) continue;
       const isRefused = isOver(take);
       const isSmaller = entry.limit !== take.limit || take.cost <= entry.refusedCost || nowUs >= entry.refusedUntilUs;
@@ -192,7 +201,8 @@ export class DenialMemory implements Store, BucketMemory {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
       if (take.outcome === Outcome.unanswered) continue;
-      const entry = this.#table.find(take.keyHash, take.bucketKey);
+      if (take.paid && sharesBucket(take.limit)) this.#dropOther(take, pending.sequence);
+      const entry = this.#table.find(take.keyHash, take.bucketKey, isOfLow(take.limit));
       if (entry === undefined || entry.limit === undefined || entry.sequence > pending.sequence) continue;
       const keepsRefusal = entry.limit === take.limit && !take.paid && take.cost < entry.refusedCost;
       this.#note(entry, take, pending, nowUs);
@@ -205,6 +215,7 @@ export class DenialMemory implements Store, BucketMemory {
     entry.limit = take.limit;
     entry.sequence = pending.sequence;
     entry.untilUs = pending.sentUs + DENIAL_US_MAX;
+    if (entry.untilUs > this.#latestSharedUs && sharesBucket(take.limit)) this.#latestSharedUs = entry.untilUs;
     noteAnswer(entry, take.limit, take, nowUs);
   }
 
@@ -220,19 +231,43 @@ export class DenialMemory implements Store, BucketMemory {
   #forgetRefunded(group: TakeGroup): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
-      if (take.mode === Mode.refund) this.#forget(take.keyHash, take.bucketKey);
+      if (take.mode === Mode.refund) this.#forgetOf(take);
     }
   }
 
+  /** A payment by one priority makes what is known of the bucket by the other one old: it is asked about anew. */
+  #dropOther({ keyHash, bucketKey, limit }: Take, sequence: number): void {
+    const other = this.#table.find(keyHash, bucketKey, !isOfLow(limit));
+    if (other === undefined || other.sequence > sequence) return;
+    other.limit = undefined;
+    other.refusedCost = Number.POSITIVE_INFINITY;
+    other.sequence = sequence;
+  }
+
+  #forgetOf({ keyHash, bucketKey, limit }: Take): void {
+    this.#forget(keyHash, bucketKey, isOfLow(limit));
+    if (sharesBucket(limit)) this.#forget(keyHash, bucketKey, !isOfLow(limit));
+  }
+
   // The entry stays, so that answers to takes that were sent before are not learned.
-  #forget(keyHash: number, bucketKey: string): void {
-    const entry = this.#table.obtain(keyHash, bucketKey);
+  #forget(keyHash: number, bucketKey: string, isOfLow: boolean): void {
+    const entry = this.#table.obtain(keyHash, bucketKey, isOfLow);
     this.#sequence++;
     entry.limit = undefined;
     entry.refusedCost = Number.POSITIVE_INFINITY;
     entry.sequence = this.#sequence;
     entry.untilUs = this.#clock.nowUs() + DENIAL_US_MAX;
   }
+}
+
+/** True for a limit as calls of low priority see it. */
+function isOfLow(limit: Limit): boolean {
+  return limit.reserve > 0;
+}
+
+/** True if calls of another priority pay the same bucket. */
+function sharesBucket(limit: Limit): boolean {
+  return limit.reserve > 0 || limit.priority !== undefined;
 }
 
 const NOBODY: SettleListener = { settled: () => undefined };

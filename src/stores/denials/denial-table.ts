@@ -9,6 +9,8 @@ const SLOTS_PER_SET = 4;
 /** What the last answers of the store said of one bucket. */
 export class RememberedBucket implements LastAnswer {
   bucketKey: string;
+  /** What a bucket says to calls of low priority is remembered apart: they are refused where others are not. */
+  isOfLow: boolean;
   /** The limit that the answer was about; undefined if nothing is known, only that older answers don't count. */
   limit: Limit | undefined = undefined;
   remaining = 0;
@@ -24,8 +26,9 @@ export class RememberedBucket implements LastAnswer {
   /** Which take (by the order they were sent in) this is known from; older ones say nothing new. */
   sequence = 0;
 
-  constructor(bucketKey: string) {
+  constructor(bucketKey: string, isOfLow: boolean) {
     this.bucketKey = bucketKey;
+    this.isOfLow = isOfLow;
   }
 }
 
@@ -40,31 +43,32 @@ export class DenialTable {
     this.#slots = new Array<RememberedBucket | undefined>(this.#sets * SLOTS_PER_SET).fill(undefined);
   }
 
-  find(keyHash: number, bucketKey: string): RememberedBucket | undefined {
+  find(keyHash: number, bucketKey: string, isOfLow: boolean): RememberedBucket | undefined {
     const first = (keyHash % this.#sets) * SLOTS_PER_SET;
     for (let i = first; i < first + SLOTS_PER_SET; i++) {
       const entry = this.#slots[i];
       if (entry === undefined) return undefined;
-      if (entry.bucketKey === bucketKey) return entry;
+      if (entry.isOfLow === isOfLow && entry.bucketKey === bucketKey) return entry;
     }
     return undefined;
   }
 
   /** The entry of the key: its own, or one that was another's and knows nothing now. */
-  obtain(keyHash: number, bucketKey: string): RememberedBucket {
+  obtain(keyHash: number, bucketKey: string, isOfLow: boolean): RememberedBucket {
     const first = (keyHash % this.#sets) * SLOTS_PER_SET;
     let soonest: RememberedBucket | undefined;
     for (let i = first; i < first + SLOTS_PER_SET; i++) {
       let entry = this.#slots[i];
       if (entry === undefined) {
-        entry = new RememberedBucket(bucketKey);
+        entry = new RememberedBucket(bucketKey, isOfLow);
         this.#slots[i] = entry;
       }
-      if (entry.bucketKey === bucketKey) return entry;
+      if (entry.isOfLow === isOfLow && entry.bucketKey === bucketKey) return entry;
       if (soonest === undefined || entry.untilUs < soonest.untilUs) soonest = entry;
     }
-    const victim = soonest ?? new RememberedBucket(bucketKey);
+    const victim = soonest ?? new RememberedBucket(bucketKey, isOfLow);
     victim.bucketKey = bucketKey;
+    victim.isOfLow = isOfLow;
     victim.limit = undefined;
     victim.refusedCost = Number.POSITIVE_INFINITY;
     victim.untilUs = 0;

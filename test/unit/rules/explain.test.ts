@@ -64,6 +64,51 @@ descriptors:
     value: friend
 `);
 
+describe("a limit with a priority", () => {
+  const rules = rulesFromYaml(`
+domain: edge
+global_limit: { requests_per_unit: 100, unit: second, priority: { entry: class, high: 25%, values: [paid, staff] } }
+descriptors:
+  - { key: tenant, rate_limit: { tokens_per_second: 10, burst: 20, priority: { entry: class, high: 10% } } }
+`);
+
+  test("is shown as the descriptor's entries have it", () => {
+    expect(explainOne(rules, "tenant=acme")).toMatchObject({
+      limits: [
+        {
+          id: "edge/tenant#low",
+          says: "10 tokens per second, burst 18, token bucket; 2 more are kept for calls of high priority",
+        },
+      ],
+      entries: [{ outcome: "matched" }],
+    });
+    expect(explainOne(rules, "class=high", "tenant=acme")).toMatchObject({
+      limits: [
+        {
+          id: "edge/tenant",
+          says: "10 tokens per second, burst 20, token bucket; of these 2 only where 'class' is 'high'",
+        },
+      ],
+      entries: [
+        { outcome: "cost", says: "carries a cost, a hold or a priority of this domain: skipped in matching" },
+        {},
+      ],
+    });
+  });
+
+  test("of the domain is shown as the entries of all descriptors have it", () => {
+    const asked = [entriesOf("tenant=acme"), entriesOf("user=ann", "class=staff")];
+    expect(explainRequest(rules, "edge", asked).globalLimit).toMatchObject({
+      id: "edge#global",
+      says: "100 calls per second, sliding window; of these 25 only where 'class' is 'paid' or 'staff'",
+    });
+    expect(explainRequest(rules, "edge", asked.slice(0, 1)).globalLimit).toMatchObject({
+      id: "edge#global/low",
+      says: "75 calls per second, sliding window; 25 more are kept for calls of high priority",
+    });
+  });
+});
+
 describe("a descriptor that has a limit", () => {
   test("names the rule, the limit in words and the bucket", () => {
     const report = explainOne(RULES, "plan=enterprise", "api_key=abc");

@@ -187,6 +187,8 @@ function isWhole(value: unknown): boolean {
 }
 
 const UNSEEN = {
+  reserve: 0,
+  priority: undefined,
   writtenSeconds: 1,
   shownAmount: 0,
   shownUnit: Unit.unknown,

@@ -4,6 +4,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { Algorithm } from "../../../../src/core/limit.ts";
 import { GLOBAL_DESCRIPTOR, Kind, Mode, Outcome, Source, type TakeGroup, Verdict } from "../../../../src/core/take.ts";
+import { lowLimit } from "../../../../src/rules/priority.ts";
 import { DenialMemory } from "../../../../src/stores/denials/denial-memory.ts";
 import { type Ask, bucketKeyOf, groupOf, takeOf } from "../../../contract/store-harness.ts";
 import { makeLimit } from "../../../support/builders.ts";
@@ -38,6 +39,48 @@ function exhaust(limit = minute, identity = "a"): void {
 }
 
 const sourceOf = (...asks: Ask[]) => ask(...asks).source;
+
+describe("of calls of two priorities", () => {
+  const low = lowLimit(minute, 2, { id: "low", stats: minute.stats });
+  const high = { ...minute, priority: { entry: "class", values: new Set(["high"]), percent: 20, low } };
+
+  test("remembers refusals of one, and lets the other through to the store", () => {
+    ask({ limit: low, identity: "a", cost: 8 });
+    expect(sourceOf({ limit: low, identity: "a" })).toBe(Source.store);
+    expect(sourceOf({ limit: low, identity: "a" })).toBe(Source.denialMemory);
+    expect(sourceOf({ limit: high, identity: "a", cost: 3 })).toBe(Source.store);
+    expect(sourceOf({ limit: high, identity: "a", cost: 3 })).toBe(Source.denialMemory);
+    expect(sourceOf({ limit: low, identity: "a" })).toBe(Source.denialMemory);
+    expect(ask({ limit: high, identity: "a", cost: 2 })).toMatchObject({
+      verdict: Verdict.allowed,
+      source: Source.store,
+    });
+    expect(sourceOf({ limit: low, identity: "a" })).toBe(Source.store);
+  });
+
+  test.each([
+    { name: "a refund", forget: () => ask({ limit: high, mode: Mode.refund, cost: 9 }) },
+    { name: "a reset", forget: () => memory.forget(bucketKeyOf({ limit: high }, "")) },
+  ])("forgets both with $name", ({ forget }) => {
+    ask({ limit: high, cost: 10 });
+    for (const limit of [low, high, low, high]) ask({ limit });
+    expect([sourceOf({ limit: low }), sourceOf({ limit: high })]).toEqual([Source.denialMemory, Source.denialMemory]);
+    forget();
+    expect([sourceOf({ limit: low }), sourceOf({ limit: high })]).toEqual([Source.store, Source.store]);
+  });
+
+  test("passes on a call that names one bucket by both: the second is judged on what the first leaves", () => {
+    ask({ limit: high, cost: 8 });
+    // One hit has room for high priority alone.
+    ask({ limit: low, descriptor: 0 }, { limit: minute, identity: "b", descriptor: 1 });
+    ask({ limit: high, cost: 3 });
+    const both = [
+      { limit: low, descriptor: 0 },
+      { limit: high, descriptor: 1 },
+    ];
+    expect([sourceOf(...both), sourceOf(...both)]).toEqual([Source.store, Source.store]);
+  });
+});
 
 describe("denial memory", () => {
   test.each([minute, sliding, bucket])("answers the second refusal without the store", (limit) => {

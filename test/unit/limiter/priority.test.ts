@@ -1,0 +1,126 @@
+// Calls of high and of low priority on one limit: who pays what, what each is told, and what else the rule says of both.
+// test/property/priorities.test.ts holds the arithmetic; here is what stands around it.
+
+import { describe, expect, test } from "vitest";
+import { StoreError } from "../../../src/core/errors.ts";
+import { Unit } from "../../../src/core/limit.ts";
+import { type AskedDescriptor, LimiterRig } from "../../support/limiter-rig.ts";
+
+const PRIORITY = "priority: { entry: class, high: 20% }";
+const TENANT = `
+domain: edge
+descriptors:
+  - { key: tenant, rate_limit: { requests_per_unit: 10, unit: minute, algorithm: fixed_window, ${PRIORITY} } }
+`;
+const low = { entries: { tenant: "acme" } };
+const high = { entries: { tenant: "acme", class: "high" } };
+
+const times = (rig: LimiterRig, count: number, asked: AskedDescriptor) =>
+  Array.from({ length: count }, () => rig.ask([asked]).over);
+const passed = (rig: LimiterRig, asked: AskedDescriptor) => times(rig, 20, asked).filter((isOver) => !isOver).length;
+
+describe("a limit with a priority", () => {
+  test("lets calls of low priority use all but what is kept, and calls of high priority the rest", () => {
+    const rig = new LimiterRig(TENANT);
+    expect(passed(rig, low)).toBe(8);
+    expect(passed(rig, high)).toBe(2);
+  });
+
+  test("lets calls of high priority use all of it", () => {
+    const rig = new LimiterRig(TENANT);
+    expect(passed(rig, high)).toBe(10);
+    expect(passed(rig, low)).toBe(0);
+  });
+
+  test("shows each what it may use: the limit, what is left of it, and by which name", () => {
+    const rig = new LimiterRig(TENANT);
+    expect(rig.ask([low])).toMatchObject({
+      governing: "edge/tenant#low",
+      statuses: [{ amount: 8, remaining: 7 }],
+    });
+    expect(rig.ask([high])).toMatchObject({ governing: "edge/tenant", statuses: [{ amount: 10, remaining: 8 }] });
+  });
+
+  test("counts them apart", () => {
+    const rig = new LimiterRig(TENANT);
+    times(rig, 9, low);
+    times(rig, 1, high);
+    expect(rig.statsBook.stats.get("edge|tenant|low")).toMatchObject({ totalHits: 9, withinLimit: 8, overLimit: 1 });
+    expect(rig.statsBook.stats.get("edge|tenant|")).toMatchObject({ totalHits: 1, withinLimit: 1, overLimit: 0 });
+  });
+
+  test("is one bucket of the tenant, whatever the entry says and wherever it stands", () => {
+    const rig = new LimiterRig(TENANT);
+    for (const entries of [
+      { tenant: "acme" },
+      { class: "high", tenant: "acme" },
+      { tenant: "acme", class: "low" },
+      { tenant: "acme", class: "" },
+    ])
+      rig.ask([{ entries }]);
+    expect(rig.store.seen).toEqual(Array(4).fill(["{edge|tenant=acme}|fw/60"]));
+    expect(rig.ask([low]).statuses[0]?.remaining).toBe(3);
+  });
+
+  test("of a limit that a call brings along the same part is kept", () => {
+    const rig = new LimiterRig(TENANT);
+    const override = { amount: 5, unit: Unit.hour };
+    expect(passed(rig, { ...low, override })).toBe(4);
+    expect(passed(rig, { ...high, override })).toBe(1);
+    // Of one there is nothing to keep.
+    const one = { amount: 1, unit: Unit.day };
+    expect(passed(rig, { ...low, override: one })).toBe(1);
+  });
+
+  test("charges what is reported after the fact whatever it leaves, and asks before by what is kept", () => {
+    const rig = new LimiterRig(TENANT.replace("key: tenant,", "key: tenant, post_paid: true,"));
+    expect(rig.ask([{ ...low, hits: 9 }]).over).toBe(false);
+    expect(rig.ask([{ ...low, hits: 0 }]).over).toBe(true);
+    expect(rig.ask([{ ...high, hits: 0 }]).over).toBe(false);
+  });
+
+  test("holds estimates by it, and settles them whatever the settlement says of priority", () => {
+    const rig = new LimiterRig(TENANT.replace("key: tenant,", "key: tenant, hold: { id: id, ttl: 60s },"));
+    const asked = (priority: object, id: string, hits: number) => ({
+      entries: { tenant: "acme", id, ...priority },
+      hits,
+    });
+    expect(rig.ask([asked({}, "a", 8)]).over).toBe(false);
+    expect(rig.ask([asked({}, "b", 1)]).over).toBe(true);
+    expect(rig.ask([asked({ class: "high" }, "c", 2)]).over).toBe(false);
+    expect(rig.ask([asked({ settle: "1" }, "c", 1)]).over).toBe(false);
+    expect(rig.ask([asked({ settle: "1" }, "a", 0)]).over).toBe(false);
+    expect(rig.ask([{ ...high, hits: 0 }]).statuses[0]?.remaining).toBe(9);
+  });
+
+  test("without an answer of the store each process keeps its part of it", () => {
+    const rig = new LimiterRig(TENANT.replace("key: tenant,", "key: tenant, on_store_failure: local,"));
+    times(rig, 9, low);
+    rig.store.failure = new StoreError("STORE_TIMEOUT", "no reply", { transient: true });
+    expect(passed(rig, low)).toBe(0);
+    expect(passed(rig, high)).toBe(2);
+    const fresh = new LimiterRig(TENANT.replace("key: tenant,", "key: tenant, on_store_failure: local,"));
+    fresh.store.failure = rig.store.failure;
+    fresh.store.processes = 2;
+    expect(passed(fresh, low)).toBe(4);
+    expect(passed(fresh, high)).toBe(1);
+  });
+});
+
+describe("a global limit with a priority", () => {
+  const rules = `
+domain: edge
+global_limit: { requests_per_unit: 10, unit: minute, algorithm: fixed_window, ${PRIORITY} }
+descriptors:
+  - { key: tenant, rate_limit: { requests_per_unit: 100, unit: minute } }
+`;
+
+  test("looks for the entry in all descriptors of the call", () => {
+    const rig = new LimiterRig(rules);
+    for (let i = 0; i < 8; i++) expect(rig.ask([low, { entries: { user: "ann" } }]).over).toBe(false);
+    expect(rig.ask([low, { entries: { user: "ann" } }])).toMatchObject({ over: true, governing: "edge#global/low" });
+    expect(rig.ask([low, { entries: { user: "ann", class: "high" } }]).over).toBe(false);
+    expect(rig.ask([high, { entries: { user: "ann" } }]).over).toBe(false);
+    expect(rig.ask([high])).toMatchObject({ over: true, governing: "edge#global" });
+  });
+});
