@@ -5,26 +5,30 @@ import { join } from "node:path";
 import { compileFiles } from "../config/load.ts";
 import { SystemClock } from "../core/clock.ts";
 import { ConfigError } from "../core/errors.ts";
+import { oneByteOf } from "../core/request.ts";
 import { visible } from "../core/visible.ts";
 import { formatProblem } from "../rules/problems.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
-import type { LimitReport } from "../simulate/report.ts";
 import { simulate } from "../simulate/simulate.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";
 import { LineCounts, openCalls } from "../simulate/sources/open-calls.ts";
-import { rulesText } from "../simulate/suggest/rules-text.ts";
+import type { HoldNames } from "../simulate/suggest/hold-names.ts";
+import { type RulesTextOptions, rulesText } from "../simulate/suggest/rules-text.ts";
 import type { Shape } from "../simulate/suggest/shapes.ts";
-import { type Suggestion, suggest } from "../simulate/suggest/suggest.ts";
+import { suggest } from "../simulate/suggest/suggest.ts";
 import type { FileChoiceFlags } from "./call-options.ts";
 import { orTrouble } from "./or-trouble.ts";
 import { compileOptions, decidingSettings } from "./rules-source.ts";
-import { count, paint, type Terminal } from "./terminal.ts";
+import { headText, notesOf } from "./suggest-notes.ts";
+import { paint, type Terminal } from "./terminal.ts";
 import { virtualSettings } from "./virtual-settings.ts";
 
 export interface SuggestFlags extends FileChoiceFlags {
   readonly percentile: number;
   readonly headroom: number;
   readonly out?: string;
+  /** Entries that speak of holds, in ordinary text. */
+  readonly hold?: HoldNames;
 }
 
 interface SuggestRulesOptions {
@@ -68,13 +72,20 @@ async function makeFiles(
   const calls = { files, mapping, lateMaxUs: flags.late * 1_000 };
   // Limits that are suggested must hold for the service as it is, but never refuse for the sake of a mode.
   const deciding = { ...virtualSettings(settings), shadowMode: false, quotaMode: false, compatible: false };
-  const compile = (shapes: readonly Shape[]) => compiled(filesOf(shapes, () => ""));
+  const names = flags.hold;
+  const forRecording = { noteOf: () => [], names, isForRecording: true };
+  const compile = (shapes: readonly Shape[]) => compiled(filesOf(shapes, forRecording));
   const suggestion = await suggest({
     share: flags.percentile / 100,
     headroom: flags.headroom,
     settings: deciding,
     compile,
     openCalls: () => openCalls(calls, new LineCounts()),
+    holdNames: names && {
+      id: oneByteOf(names.id),
+      estimate: oneByteOf(names.estimate),
+      settle: oneByteOf(names.settle),
+    },
   });
   if (suggestion.shapes.length === 0) return [];
   const { report } = await simulate({
@@ -86,12 +97,11 @@ async function makeFiles(
   });
   const outcomes = new Map(report.limits.map((limit) => [limit.limit, limit]));
   const head = headText(suggestion, flags, files);
-  return filesOf(suggestion.shapes, (shape) => noteOf(shape, outcomes)).map(({ domain, text }) => ({
-    domain,
-    text: head + text,
-  }));
+  const printed = filesOf(suggestion.shapes, { noteOf: (shape) => notesOf(shape, outcomes, flags), names });
+  compiled(printed);
+  return printed.map(({ domain, text }) => ({ domain, text: head + text }));
 
-  // The same text is printed: what was compiled is what is checked.
+  // What is printed is compiled, too: the text is what is checked.
   function compiled(texts: readonly DomainFile[]): RuleSet {
     const sources = texts.map(({ domain, text }) => ({ name: `${domain}.yaml`, bytes: Buffer.from(text) }));
     const { ruleSet, problems } = compileFiles(
@@ -109,37 +119,16 @@ async function makeFiles(
   }
 }
 
-function filesOf(shapes: readonly Shape[], note: (shape: Shape) => string): readonly DomainFile[] {
+function filesOf(shapes: readonly Shape[], options: RulesTextOptions): readonly DomainFile[] {
   const domains = new Set(shapes.map(({ domain }) => domain));
   return [...domains].map((domain) => ({
     domain,
     text: rulesText(
       domain,
       shapes.filter((shape) => shape.domain === domain),
-      note,
+      options,
     ),
   }));
-}
-
-function noteOf({ domain, keys, calls }: Shape, outcomes: ReadonlyMap<string, LimitReport>): string {
-  const outcome = outcomes.get(`${domain}/${keys.join("/")}`);
-  if (outcome === undefined) return count(calls, "call");
-  const { callers, callers_refused, refused, callers_exact } = outcome;
-  const refusals =
-    refused === 0
-      ? "none would have been refused"
-      : `${callers_refused} would have been refused at some time, ${count(refused, "call")} in all`;
-  return `${count(calls, "call")} of ${callers_exact ? "" : "at least "}${count(callers, "caller")}; ${refusals}`;
-}
-
-function headText({ leftOut, oneIn }: Suggestion, flags: SuggestFlags, files: readonly string[]): string {
-  const lines = [
-    `Suggested by headgate suggest from ${files.map(visible).join(", ")}:`,
-    `limits under which ${flags.percentile} % of callers would never have been refused, times ${flags.headroom}.`,
-  ];
-  if (oneIn > 1) lines.push(`One in ${oneIn} callers was looked at: there were too many for all.`);
-  if (leftOut > 0) lines.push(`${count(leftOut, "descriptor")} had keys that no rule was made for.`);
-  return lines.map((line) => `# ${line}\n`).join("");
 }
 
 async function writeFiles(files: readonly DomainFile[], folder: string, terminal: Terminal): Promise<void> {

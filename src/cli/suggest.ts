@@ -1,6 +1,7 @@
 // `headgate suggest`: options in, rules out. What it does is in src/simulate/suggest.
 
 import { type Command, InvalidArgumentError } from "commander";
+import { parseEntries } from "../core/entry-text.ts";
 import { addCallOptions, mappingOf } from "./call-options.ts";
 import type { SuggestFlags } from "./suggest-rules.ts";
 import type { Terminal } from "./terminal.ts";
@@ -17,6 +18,11 @@ export function addSuggest(program: Command, terminal: Terminal): void {
     .argument("<calls...>", "files of calls, as simulate reads them")
     .option("--percentile <n>", "share of callers in percent that no limit refuses", parsePercentile, 99)
     .option("--headroom <factor>", "what rates and bursts are multiplied by", parseHeadroom, 1.2)
+    .option(
+      "--hold <entries>",
+      "entries that speak of holds: id=request_id,estimate=max_tokens and, unless it is that, settle=settle",
+      parseHold,
+    )
     .option("--out <directory>", "write a file per domain there, in place of printing");
   addCallOptions(command)
     .addHelpText(
@@ -25,6 +31,7 @@ export function addSuggest(program: Command, terminal: Terminal): void {
 Examples:
   headgate suggest calls.jsonl.gz > rules/edge.yaml
   headgate suggest --percentile 99.9 --headroom 2 calls.jsonl.gz --out rules
+  headgate suggest --hold id=request_id,estimate=max_tokens calls.jsonl.gz
 `,
     )
     .action(async (files: readonly string[], flags: SuggestFlags) => {
@@ -32,6 +39,19 @@ Examples:
       const { suggestRules } = await import("./suggest-rules.ts");
       await suggestRules({ files, flags, mapping }, terminal);
     });
+}
+
+/** The entries that speak of holds, in ordinary text. */
+function parseHold(text: string): NonNullable<SuggestFlags["hold"]> {
+  const said = new Map(parseEntries(text) ?? []);
+  const { id = "", estimate = "", settle = "settle" } = Object.fromEntries(said);
+  const known = [...said.keys()].every((key) => key === "id" || key === "estimate" || key === "settle");
+  const names = { id, estimate, settle };
+  if (known && Object.values(names).every((name) => name !== "") && new Set(Object.values(names)).size === 3)
+    return names;
+  throw new InvalidArgumentError(
+    "Expected id=KEY,estimate=KEY or id=KEY,estimate=KEY,settle=KEY, with different keys.",
+  );
 }
 
 function parsePercentile(text: string): number {

@@ -24,7 +24,7 @@ function compiled(shapes: readonly Shape[]) {
       rulesText(
         domain,
         shapes.filter((shape) => shape.domain === domain),
-        () => "a note",
+        { noteOf: () => ["a note"] },
       ),
     ),
   );

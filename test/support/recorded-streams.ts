@@ -21,7 +21,7 @@ const drawn = fc.record({
   afterUs: fc.oneof(fc.integer({ min: 0, max: 2_000_000 }), fc.integer({ min: 0, max: 40_000_000 })),
   tenant: fc.constantFrom("ann", "bob"),
   takesUs: fc.oneof(fc.integer({ min: 0, max: 20_000_000 }), fc.integer({ min: 0, max: 150_000_000 })),
-  stated: fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined }),
+  stated: fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined, freq: 2 }),
   used: fc.integer({ min: 0, max: 80 }),
   reports: fc.constantFrom<RecordedStream["reports"][]>("once", "once", "once", "twice", "without a number", "never"),
 });

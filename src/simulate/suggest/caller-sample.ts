@@ -40,7 +40,7 @@ export class SampleShare {
 }
 
 /** What is known of one caller. */
-interface SampledCaller {
+export interface SampledCaller {
   /** The stretch of time it was counted in last, and the hits in it. */
   stretch: number;
   hits: number;

@@ -1,9 +1,12 @@
 // Suggested limits as a rule file, with what they are made of beside them as comments.
 
+import type { HoldNames } from "./hold-names.ts";
 import type { Shape } from "./shapes.ts";
 
 /** Plain words that YAML reads as text. */
 const PLAIN = /^[A-Za-z_][\w./-]*$/;
+/** What marks a settlement where a rule names nothing else. */
+const SETTLE_DEFAULT = "settle";
 const WORDS = /^(?:y|yes|n|no|on|off|true|false|null)$/i;
 
 interface Node {
@@ -12,11 +15,17 @@ interface Node {
   readonly children: Map<string, Node>;
 }
 
-/** What stands in a comment above each limit. */
-type NoteOf = (shape: Shape) => string;
+export interface RulesTextOptions {
+  /** What stands in comments above each limit, a line each. */
+  readonly noteOf: (shape: Shape) => readonly string[];
+  /** Undefined: nothing is held. In ordinary text. */
+  readonly names?: HoldNames | undefined;
+  /** True: for simulating the recording, whose calls may name no ids; such calls pay what they have used. */
+  readonly isForRecording?: boolean;
+}
 
 /** The file of one domain. */
-export function rulesText(domain: string, shapes: readonly Shape[], noteOf: NoteOf): string {
+export function rulesText(domain: string, shapes: readonly Shape[], options: RulesTextOptions): string {
   const root: Node = { key: "", shape: undefined, children: new Map() };
   for (const shape of shapes) {
     let node = root;
@@ -30,18 +39,31 @@ export function rulesText(domain: string, shapes: readonly Shape[], noteOf: Note
     }
     node.shape = shape;
   }
-  return `domain: ${scalar(domain)}\n${levelText(root, "", noteOf)}`;
+  return `domain: ${scalar(domain)}\n${levelText(root, "", options)}`;
 }
 
-function levelText({ children }: Node, indent: string, noteOf: NoteOf): string {
+function levelText({ children }: Node, indent: string, options: RulesTextOptions): string {
   let text = `${indent}descriptors:\n`;
   for (const node of children.values()) {
-    if (node.shape !== undefined) text += `${indent}  # ${noteOf(node.shape)}\n`;
+    for (const note of node.shape === undefined ? [] : options.noteOf(node.shape)) text += `${indent}  # ${note}\n`;
     text += `${indent}  - key: ${scalar(node.key)}\n`;
-    if (node.shape !== undefined) text += `${indent}    rate_limit: ${limitText(node.shape)}\n`;
-    if (node.children.size > 0) text += levelText(node, `${indent}    `, noteOf);
+    if (node.shape !== undefined) {
+      text += holdText(node.shape, `${indent}    `, options);
+      text += `${indent}    rate_limit: ${limitText(node.shape)}\n`;
+    }
+    if (node.children.size > 0) text += levelText(node, `${indent}    `, options);
   }
   return text;
+}
+
+function holdText({ use }: Shape, indent: string, { names, isForRecording }: RulesTextOptions): string {
+  if (use?.hold === undefined || names === undefined) return "";
+  // A cost of 1 whatever the entry says: it only has to be skipped in matching.
+  if (isForRecording === true && !use.isPaired) return `${indent}cost: { entry: ${scalar(names.estimate)}, max: 1 }\n`;
+  const { default: byDefault, max, seconds } = use.hold;
+  const settle = names.settle === SETTLE_DEFAULT ? "" : `, settle: ${scalar(names.settle)}`;
+  const numbers = `default: ${byDefault}, max: ${max}, ttl: ${seconds}s${settle}`;
+  return `${indent}hold: { id: ${scalar(names.id)}, estimate: ${scalar(names.estimate)}, ${numbers} }\n`;
 }
 
 /** A token bucket: by the second from 60 a minute on, by the minute below. */

@@ -1,7 +1,9 @@
 // Kinds of descriptors in a recording: domain and keys, in order. Each may become a rule, whose callers are the values.
 
-import { base64Unless, type Descriptor, type LimitRequest, textOf } from "../../core/request.ts";
+import { base64Unless, type Descriptor, textOf } from "../../core/request.ts";
 import { CallerSample, type SampleShare } from "./caller-sample.ts";
+import { type HoldNames, speaksOfHold } from "./hold-names.ts";
+import type { HoldUse } from "./hold-use.ts";
 
 /** Kinds told apart; callers choose keys, so there may be any number. */
 const SHAPES_MAX = 1_000;
@@ -11,9 +13,10 @@ export class Shape {
   readonly domain: string;
   readonly keys: readonly string[];
   /** Descriptors that pay: peeks, refunds and those with limits of their own are not counted. */
-  hits = 0;
   calls = 0;
   readonly callers: CallerSample;
+  /** Undefined for calls that hold nothing. */
+  use: HoldUse | undefined;
   /** What it is found to need; set after the first and after the second reading. */
   perMinute = 0;
   burst = 0;
@@ -30,10 +33,13 @@ export class Shapes {
   /** Descriptors of kinds beyond the bound, and of kinds that no rule can name. */
   leftOut = 0;
   readonly share: SampleShare;
+  readonly #names: HoldNames | undefined;
   readonly #shapes = new Map<string, Shape>();
 
-  constructor(share: SampleShare) {
+  /** `names`: entries of that kind tell no kind of descriptor from another. */
+  constructor(share: SampleShare, names?: HoldNames) {
     this.share = share;
+    this.#names = names;
   }
 
   /** Those with calls, the most frequent first. */
@@ -45,10 +51,14 @@ export class Shapes {
   of(domain: string, descriptor: Descriptor): Shape | undefined {
     if (descriptor.entryCount === 0 || descriptor.hasOverride || descriptor.isRefund) return undefined;
     let id = domain;
-    for (let i = 0; i < descriptor.entryCount; i++) id += `\0${descriptor.keys[i]}`;
+    for (let i = 0; i < descriptor.entryCount; i++) {
+      const key = descriptor.keys[i] as string;
+      if (!speaksOfHold(key, this.#names)) id += `\0${key}`;
+    }
     let shape = this.#shapes.get(id);
     if (shape !== undefined) return shape;
-    const keys = descriptor.keys.slice(0, descriptor.entryCount);
+    const keys = descriptor.keys.slice(0, descriptor.entryCount).filter((key) => !speaksOfHold(key, this.#names));
+    if (keys.length === 0) return undefined;
     if (this.#shapes.size >= SHAPES_MAX || ![domain, ...keys].every(canBeNamed)) {
       this.leftOut++;
       return undefined;
@@ -57,21 +67,6 @@ export class Shapes {
     this.#shapes.set(id, shape);
     return shape;
   }
-}
-
-/** Hits that the descriptor pays. */
-export function hitsOf(request: LimitRequest, descriptor: Descriptor): number {
-  return descriptor.hasHits ? descriptor.hits : Math.max(1, request.hitsAddend);
-}
-
-/** The values of a descriptor as one name of its caller. */
-export function callerName(descriptor: Descriptor): string {
-  let name = "";
-  for (let i = 0; i < descriptor.entryCount; i++) {
-    const value = descriptor.values[i] as string;
-    name += `${value.length}:${value}`;
-  }
-  return name;
 }
 
 // A star in a key would make a pattern of it, and bytes that are no text can't stand in a file.

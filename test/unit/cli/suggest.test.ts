@@ -64,6 +64,86 @@ test("makes a file per domain, and rules below rules", async () => {
   expect(again.err).toContain("EEXIST");
 });
 
+/** Calls that use 1 to 200, one a second and each for two seconds; every fourth states 100, one has no end and one no number. */
+function streamsOf(settle: string): string {
+  const line = (seconds: number, entries: Record<string, string>, hits?: number) => ({
+    at: new Date(Date.UTC(2026, 0, 1) + seconds * 1_000).toISOString(),
+    domain: "llm",
+    descriptors: [
+      {
+        entries: Object.entries(entries).map(([key, value]) => ({ key, value })),
+        ...(hits === undefined ? {} : { hits_addend: hits }),
+      },
+    ],
+  });
+  const lines = Array.from({ length: 200 }, (_, i) => {
+    const held = { tenant: "acme", id: `r${i}`, ...(i % 4 === 3 ? { most: "100" } : {}) };
+    const begin = line(i, held);
+    if (i === 0) return [begin];
+    return [begin, line(i + 2, { ...held, [settle]: "x" }, i === 1 ? undefined : i + 1)];
+  });
+  const inOrder = lines.flat().sort((a, b) => a.at.localeCompare(b.at));
+  return inOrder.map((one) => `${JSON.stringify(one)}\n`).join("");
+}
+
+test("proposes holds from what calls have used, which check accepts and simulate confirms", async () => {
+  const streams = join(folder, "streams.jsonl");
+  writeFileSync(streams, streamsOf("settle"));
+  const options = ["--hold", "id=id,estimate=most", "--percentile", "90", "--headroom", "1.5"];
+  const { out, exitCode } = await runProgram(["suggest", streams, ...options]);
+  expect(exitCode).toBe(0);
+  // 148 calls that state none, of 3 to 199: the 134th has used 181. The 25 that state 100 and use 104 to 200 exceed it.
+  expect(out).toBe(`# Suggested by headgate suggest from ${streams}:
+# limits under which 90 % of callers would never have been refused, times 1.5.
+domain: llm
+descriptors:
+  # 200 calls of 1 caller; none would have been refused
+  # default: 90 % of 148 that state no number have used no more, times 1.5; max: the most that any has used, 200, times 1.5
+  # 25 have used more than they would have held, by 1300 in all and 100 at most; ended without a number: 1, without an end here: 1
+  # ttl: the longest of 199 calls took 2 s
+  - key: tenant
+    hold: { id: id, estimate: most, default: 272, max: 300, ttl: 3s }
+    rate_limit: { tokens_per_second: 223, burst: 626 }
+`);
+  const rules = join(folder, "held.yaml");
+  writeFileSync(rules, out);
+  expect((await runProgram(["check", "--strict", rules])).exitCode).toBe(0);
+  const simulated = JSON.parse(
+    (await runProgram(["simulate", "--rules", rules, "--json", streams])).out,
+  ) as SimulationReport;
+  expect(simulated.limits[0]).toMatchObject({
+    refused: 0,
+    holds: { opened: 200, settled: 199, settled_above: 25, exceeded_hits: 1300, exceeded_hits_max: 100, expired: 1 },
+  });
+});
+
+test("takes other words for the end of a call, and final numbers of logs", async () => {
+  const streams = join(folder, "done.jsonl");
+  writeFileSync(streams, streamsOf("done"));
+  const { out } = await runProgram(["suggest", streams, "--hold", "id=id,estimate=most,settle=done"]);
+  expect(out).toContain("hold: { id: id, estimate: most, default: 238, max: 240, ttl: 3s, settle: done }");
+  const log = join(folder, "access.log");
+  const time = (i: number) => new Date(Date.UTC(2026, 0, 1) + i * 1_000).toISOString();
+  writeFileSync(
+    log,
+    Array.from({ length: 100 }, (_, i) => `${JSON.stringify({ time: time(i), tenant: "acme", used: i + 1 })}\n`).join(
+      "",
+    ),
+  );
+  const mapping = ["--domain", "llm", "--time", "time", "--hits", "used", "--descriptor", "tenant={tenant}"];
+  const final = await runProgram(["suggest", log, "--hold", "id=id,estimate=most", "--headroom", "1", ...mapping]);
+  expect(final.out).toContain("  # ttl: how long calls take is not known: put in more than the longest\n");
+  expect(final.out).toContain("hold: { id: id, estimate: most, default: 99, max: 100, ttl: 600s }");
+});
+
+test.each([["id=a"], ["estimate=b"], ["id=a,estimate=a"], ["id=a,estimate=b,end=c"], ["id=a,estimate=settle"], ["a"]])(
+  "takes no --hold %s",
+  async (hold) => {
+    const { err, exitCode } = await runProgram(["suggest", one, "--hold", hold]);
+    expect([err.includes("Expected id=KEY,estimate=KEY"), exitCode]).toEqual([true, 2]);
+  },
+);
+
 test("ends with 1 where no rule could stand for a call, with 2 where files can't be read", async () => {
   const peeks = join(folder, "peeks.jsonl");
   const entries = [{ key: "user", value: "ann" }];

@@ -1,0 +1,92 @@
+// What the calls of one kind have used, and what should be held for them: learned in one reading of a recording, and looked at in
+// another.
+
+import { AMOUNT_MAX, divideUp } from "../../core/units.ts";
+import { HOLD_SECONDS_MAX } from "../../rules/schema.ts";
+import type { HeldCall } from "./held-calls.ts";
+import { RoundedCounts } from "./rounded-counts.ts";
+
+/** So many calls that state no number speak for themselves; with fewer, all calls do. */
+const UNSTATED_MIN = 20;
+/** Where no length of a call is known. */
+const SECONDS_UNKNOWN = 600;
+
+/** What is suggested to be held. */
+interface SuggestedHold {
+  readonly default: number;
+  readonly max: number;
+  readonly seconds: number;
+}
+
+/** The calls of one kind of descriptor. */
+export class HoldUse {
+  begun = 0;
+  ended = 0;
+  /** Calls that ended without a number. */
+  unknown = 0;
+  /** True if calls begin and end in descriptors of their own, so that a simulation can hold them. */
+  get isPaired(): boolean {
+    return this.ended > 0;
+  }
+  /** What calls have used, and those of them that stated no number. */
+  readonly used = new RoundedCounts();
+  readonly usedUnstated = new RoundedCounts();
+  readonly tookMs = new RoundedCounts();
+  hold: SuggestedHold | undefined;
+  /** Calls that have used more than would have been held: how many, how much more in all, and at most. */
+  above = 0;
+  exceeded = 0;
+  exceededMax = 0;
+
+  learn({ part, used, stated, tookUs }: HeldCall): void {
+    if (part === "begin") {
+      this.begun++;
+      return;
+    }
+    if (part === "end") this.ended++;
+    if (tookUs !== undefined) this.tookMs.add(divideUp(Math.max(0, tookUs), 1_000));
+    if (used === undefined) {
+      this.unknown++;
+      return;
+    }
+    this.used.add(used);
+    if (stated === undefined) this.usedUnstated.add(used);
+  }
+
+  /** True if calls that state no number are enough to say what these use. */
+  get isDefaultOfUnstated(): boolean {
+    return this.usedUnstated.size >= UNSTATED_MIN;
+  }
+
+  /** Settles on what to hold: what at least `share` of calls have used, the most that any has, and the longest time, each times `headroom`. */
+  propose(share: number, headroom: number): void {
+    const usual = (this.isDefaultOfUnstated ? this.usedUnstated : this.used).at(share);
+    const max = withHeadroom(this.used.max, headroom);
+    const longest = divideUp(this.tookMs.max, 1_000) * headroom;
+    this.hold = {
+      default: Math.min(withHeadroom(usual, headroom), max),
+      max,
+      seconds: this.tookMs.size === 0 ? SECONDS_UNKNOWN : Math.min(Math.max(1, Math.ceil(longest)), HOLD_SECONDS_MAX),
+    };
+  }
+
+  /** What the call would have held. */
+  heldFor(stated: number | undefined): number {
+    if (this.hold === undefined) return 0;
+    return stated === undefined ? this.hold.default : Math.min(stated, this.hold.max);
+  }
+
+  /** Looks at a call again, now that it is settled what to hold. */
+  judge({ used, stated }: HeldCall): void {
+    if (used === undefined) return;
+    const exceeded = used - this.heldFor(stated);
+    if (exceeded <= 0) return;
+    this.above++;
+    this.exceeded += exceeded;
+    this.exceededMax = Math.max(this.exceededMax, exceeded);
+  }
+}
+
+function withHeadroom(hits: number, headroom: number): number {
+  return Math.min(Math.max(1, Math.ceil(hits * headroom)), AMOUNT_MAX);
+}

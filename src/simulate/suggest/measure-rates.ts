@@ -1,0 +1,81 @@
+// The first reading of a recording for suggestions: which kinds of descriptors there are, and how much of each came in a minute.
+
+import { RequestError } from "../../core/errors.ts";
+import { type Descriptor, LimitRequest } from "../../core/request.ts";
+import { fillRequest, type RecordedQuestion } from "../question.ts";
+import type { SampledCaller } from "./caller-sample.ts";
+import { callerName, hitsOf } from "./callers.ts";
+import { type HeldCall, HeldCalls } from "./held-calls.ts";
+import type { HoldNames } from "./hold-names.ts";
+import { HoldUse } from "./hold-use.ts";
+import type { Shapes } from "./shapes.ts";
+
+/** The stretch of time whose calls make the rate. */
+const STRETCH_US = 60_000_000;
+
+/** A recording. */
+export interface RecordedCalls {
+  /** Reads the calls, each time from the beginning. */
+  readonly openCalls: () => AsyncIterable<readonly RecordedQuestion[]>;
+  /** Entries that speak of holds; undefined: nothing is suggested to be held. */
+  readonly holdNames?: HoldNames | undefined;
+}
+
+/** Reads the calls into `shapes`: how many each kind has, the busiest minute of each caller, and what held calls have used. */
+export async function measureRates({ openCalls, holdNames }: RecordedCalls, shapes: Shapes): Promise<void> {
+  const request = new LimitRequest();
+  const held = holdNames === undefined ? undefined : new HeldCalls(holdNames);
+  let nowUs = 0;
+  for await (const batch of openCalls()) {
+    for (const { atUs, question } of batch) {
+      nowUs = Math.max(nowUs, atUs);
+      if (!isFilled(question, request)) continue;
+      const stretch = Math.floor(nowUs / STRETCH_US);
+      for (let i = 0; i < request.descriptorCount; i++) {
+        const descriptor = request.descriptors[i] as Descriptor;
+        const heldCall = held?.read(request, descriptor, nowUs);
+        const hits = held === undefined ? hitsOf(request, descriptor) : paidBy(heldCall);
+        const isCounted = held === undefined ? hits > 0 : heldCall !== undefined;
+        const shape = isCounted ? shapes.of(request.domain, descriptor) : undefined;
+        if (shape === undefined) continue;
+        if (heldCall !== undefined) {
+          shape.use ??= new HoldUse();
+          shape.use.learn(heldCall);
+        }
+        if (heldCall?.tookUs === undefined) shape.calls++;
+        const caller = shape.callers.of(callerName(descriptor, holdNames));
+        if (caller !== undefined && hits > 0) countHits(caller, hits, stretch);
+      }
+    }
+  }
+}
+
+/** Hits that count for the rate: when a call ends, for only then is known what it has used. */
+function paidBy(call: HeldCall | undefined): number {
+  return call === undefined || call.part === "begin" ? 0 : (call.used ?? call.stated ?? 0);
+}
+
+function countHits(caller: SampledCaller, hits: number, stretch: number): void {
+  if (caller.stretch !== stretch) {
+    caller.stretch = stretch;
+    caller.hits = 0;
+  }
+  caller.hits += hits;
+  caller.peak = Math.max(caller.peak, caller.hits);
+}
+
+function isFilled(question: RecordedQuestion["question"], request: LimitRequest): boolean {
+  request.reset();
+  return isUnderstood(() => fillRequest(question, request));
+}
+
+/** False for a request that the service answers with an error. */
+export function isUnderstood(read: () => void): boolean {
+  try {
+    read();
+    return true;
+  } catch (error) {
+    if (error instanceof RequestError) return false;
+    throw error;
+  }
+}

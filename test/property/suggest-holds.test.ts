@@ -1,0 +1,196 @@
+// Suggested holds against recordings of which all is known: estimates cover the share of calls that was asked for, what would
+// have been exceeded is told to the hit, and rules with them refuse no more callers than the percentile leaves.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { RecordedQuestion } from "../../src/simulate/question.ts";
+import { reportOf } from "../../src/simulate/report.ts";
+import { Simulation } from "../../src/simulate/simulation.ts";
+import { RoundedCounts } from "../../src/simulate/suggest/rounded-counts.ts";
+import { rulesText } from "../../src/simulate/suggest/rules-text.ts";
+import type { Shape } from "../../src/simulate/suggest/shapes.ts";
+import { suggest } from "../../src/simulate/suggest/suggest.ts";
+import { PLAIN_SETTINGS } from "../support/recorded-service.ts";
+import { callsOfStreams, drawnStreams, type RecordedStream } from "../support/recorded-streams.ts";
+import { compileYaml } from "../support/rules.ts";
+import { runs } from "../support/runs.ts";
+
+const NAMES = { id: "request_id", estimate: "max_tokens", settle: "settle" };
+/** What 1 - 0.9 lacks of a tenth. */
+const ROUNDING = 1e-9;
+
+function textOf(shapes: readonly Shape[], isForRecording: boolean): string {
+  return rulesText("llm", shapes, { noteOf: () => [], names: NAMES, isForRecording });
+}
+
+function compiled(shapes: readonly Shape[], isForRecording: boolean) {
+  const { ruleSet, problems } = compileYaml(textOf(shapes, isForRecording));
+  if (ruleSet === undefined) throw new Error(JSON.stringify(problems));
+  expect(problems).toEqual([]);
+  return ruleSet;
+}
+
+async function suggested(calls: readonly RecordedQuestion[], share: number, headroom: number) {
+  return suggest({
+    share,
+    headroom,
+    settings: PLAIN_SETTINGS,
+    holdNames: NAMES,
+    compile: (shapes) => compiled(shapes, true),
+    async *openCalls() {
+      yield calls;
+    },
+  });
+}
+
+const share = fc.constantFrom(0.01, 0.5, 0.9, 0.99, 1);
+const headroom = fc.constantFrom(1, 1.2, 3);
+
+/** The number that a share of all do not exceed. */
+function quantile(numbers: readonly number[], of: number): number {
+  const sorted = numbers.toSorted((one, other) => one - other);
+  return sorted[Math.max(0, Math.ceil(of * sorted.length) - 1)] ?? 0;
+}
+
+const withNumber = ({ reports }: RecordedStream) => reports === "once" || reports === "twice";
+
+describe("a suggested hold", () => {
+  test("covers the share of calls that was asked for, and says to the hit what it does not", async () => {
+    await fc.assert(
+      fc.asyncProperty(drawnStreams(80), share, headroom, async (streams, chosen, room) => {
+        fc.pre(streams.some(({ reports }) => reports !== "never"));
+        const [shape, ...others] = (await suggested(callsOfStreams(streams), chosen, room)).shapes;
+        expect([others, shape?.keys, shape?.calls]).toEqual([[], ["tenant"], streams.length]);
+        const use = shape?.use;
+        const hold = use?.hold;
+        if (use === undefined || hold === undefined) throw new Error("expected a hold");
+        const known = streams.filter(withNumber);
+        const unstated = known.filter(({ stated }) => stated === undefined);
+        const speaking = (unstated.length >= 20 ? unstated : known).map(({ used }) => used);
+        const most = Math.max(0, ...known.map(({ used }) => used));
+        // Numbers up to 256 are kept exactly.
+        expect(hold.max).toBe(Math.max(1, Math.ceil(most * room)));
+        expect(hold.default).toBe(Math.max(1, Math.ceil(quantile(speaking, chosen) * room)));
+        const covered = speaking.filter((used) => used <= hold.default).length;
+        expect(covered).toBeGreaterThanOrEqual(chosen * speaking.length - ROUNDING);
+        const longestMs = Math.max(
+          ...streams.filter(({ reports }) => reports !== "never").map(({ takesUs }) => Math.ceil(takesUs / 1_000)),
+        );
+        expect(hold.seconds).toBe(Math.max(1, Math.ceil(Math.ceil(longestMs / 1_000) * room)));
+        expect(shape?.burst).toBeGreaterThanOrEqual(hold.max);
+        const above = known
+          .map(({ used, stated }) => used - (stated === undefined ? hold.default : Math.min(stated, hold.max)))
+          .filter((hits) => hits > 0);
+        expect([use.above, use.exceeded, use.exceededMax]).toEqual([
+          above.length,
+          above.reduce((all, one) => all + one, 0),
+          Math.max(0, ...above),
+        ]);
+        expect([use.begun, use.unknown]).toEqual([
+          streams.length,
+          streams.filter(({ reports }) => reports === "without a number").length,
+        ]);
+      }),
+      { numRuns: runs(40) },
+    );
+  });
+
+  test("with its limit refuses no more callers than the percentile leaves", async () => {
+    await fc.assert(
+      fc.asyncProperty(drawnStreams(60), share, headroom, async (streams, chosen, room) => {
+        fc.pre(streams.some(({ reports }) => reports !== "never"));
+        const calls = callsOfStreams(streams);
+        const { shapes } = await suggested(calls, chosen, room);
+        const simulation = new Simulation({ ruleSet: compiled(shapes, false), settings: PLAIN_SETTINGS });
+        for (const call of calls) simulation.feed(call);
+        const [limit] = reportOf(simulation).limits;
+        expect(limit?.asked).toBe(streams.length);
+        expect(limit?.callers_refused ?? -1).toBeLessThanOrEqual((1 - chosen) * (limit?.callers ?? 0) + ROUNDING);
+        expect(limit?.holds?.opened).toBe(streams.length - (limit?.refused ?? 0));
+      }),
+      { numRuns: runs(40) },
+    );
+  });
+
+  test("comes of final numbers, too, where nothing says when calls end", async () => {
+    const used = fc.array(fc.integer({ min: 1, max: 200 }), { minLength: 1, maxLength: 50 });
+    await fc.assert(
+      fc.asyncProperty(used, share, fc.boolean(), async (numbers, chosen, states) => {
+        fc.pre(Math.max(...numbers) > 1);
+        const calls = numbers.map((hits, i) => {
+          const entries = [["tenant", "ann"], ...(states ? [["max_tokens", "5"]] : [])] as [string, string][];
+          return { atUs: i * 1_000_000, question: { domain: "llm", descriptors: [{ entries, hits }], hitsAddend: 0 } };
+        });
+        const [shape] = (await suggested(calls, chosen, 1)).shapes;
+        const usual = quantile(numbers, chosen);
+        expect(shape?.use?.hold).toEqual({ default: usual, max: Math.max(...numbers), seconds: 600 });
+        const held = states ? Math.min(5, Math.max(...numbers)) : usual;
+        expect(shape?.use?.above).toBe(numbers.filter((hits) => hits > held).length);
+        // Each call pays what it has used when it comes, and no more: that is what the limit has to bear.
+        const all = numbers.reduce((sum, one) => sum + one, 0);
+        expect(shape?.burst).toBeGreaterThanOrEqual(Math.max(...numbers));
+        expect(shape?.burst).toBeLessThanOrEqual(all);
+        compiled([shape as Shape], false);
+      }),
+      { numRuns: runs(30) },
+    );
+  });
+
+  test("is not made where nothing says what calls have used", async () => {
+    const calls = (entries: readonly (readonly [string, string])[]) =>
+      [1, 2, 3].map((i) => ({
+        atUs: i,
+        question: {
+          domain: "llm",
+          descriptors: [{ entries: [["tenant", "ann"], ...entries] as [string, string][] }],
+          hitsAddend: 0,
+        },
+      }));
+    const begins = await suggested(calls([["request_id", "r1"]]), 1, 1);
+    expect([begins.shapes, begins.neverEnded]).toEqual([[], 1]);
+    const plain = await suggested(calls([]), 1, 1);
+    expect([plain.shapes.map(({ use }) => use), plain.neverEnded]).toEqual([[undefined], 0]);
+  });
+});
+
+test("numbers are kept in bounded memory, rounded up by less than one part in 128", () => {
+  const numbers = fc.array(fc.oneof(fc.nat({ max: 300 }), fc.maxSafeNat()), { minLength: 1, maxLength: 100 });
+  fc.assert(
+    fc.property(numbers, share, (all, chosen) => {
+      const counts = new RoundedCounts();
+      for (const number of all) counts.add(number);
+      const exact = quantile(all, chosen);
+      expect(counts.at(chosen)).toBeGreaterThanOrEqual(exact);
+      expect(counts.at(chosen)).toBeLessThanOrEqual(exact <= 256 ? exact : exact * (1 + 1 / 128));
+      expect([counts.max, counts.size]).toEqual([Math.max(...all), all.length]);
+    }),
+    { numRuns: runs(200) },
+  );
+});
+
+test.each([
+  { name: "even", draw: (u: number) => Math.ceil(u * 10_000), p99: 9_900 },
+  { name: "exponential", draw: (u: number) => Math.ceil(-1_000 * Math.log(1 - u)), p99: 1_000 * Math.log(100) },
+  { name: "two kinds", draw: (u: number) => (u < 0.95 ? 100 : 8_000), p99: 8_000 },
+])("of a known distribution ($name) the estimate is its percentile", async ({ draw, p99 }) => {
+  // Each share of the distribution comes once, in an order that is none.
+  const streams = Array.from({ length: 2_000 }, (_, i) => {
+    const u = (((i * 1_237) % 2_000) + 0.5) / 2_000;
+    const takesUs = 1_000_000 + ((i * 7_919) % 30_000) * 1_000;
+    return {
+      id: `r${i}`,
+      tenant: "ann",
+      atUs: i * 50_000,
+      takesUs,
+      stated: undefined,
+      used: draw(u),
+      reports: "once" as const,
+    };
+  });
+  const [shape] = (await suggested(callsOfStreams(streams), 0.99, 1)).shapes;
+  const hold = shape?.use?.hold;
+  expect((hold?.default ?? 0) / p99).toBeGreaterThan(0.999);
+  expect((hold?.default ?? 0) / p99).toBeLessThan(1.01);
+  expect(shape?.use?.above).toBeLessThanOrEqual(20);
+  expect(hold?.seconds).toBe(31);
+});
