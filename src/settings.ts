@@ -220,11 +220,16 @@ function checkTogether(values: TableValues, mistakes: string[], warnings: string
       `LIMIT_LIMIT_HEADER, LIMIT_REMAINING_HEADER, LIMIT_RESET_HEADER: expected three names, got ${headers.join(", ")}`,
     );
   }
+  warnOfSurprises(values, warnings);
+}
+
+/** Settings that are good, and do something else than whoever set them may expect. */
+function warnOfSurprises(values: TableValues, warnings: string[]): void {
   const { compatibilityMode, backendType, redisUrl, postgresUrl } = values;
   if (compatibilityMode && backendType === undefined && redisUrl === undefined && postgresUrl === undefined) {
     warnings.push("REDIS_URL: not set, so counters live in this process and are shared with nobody");
   }
-  if (!values.compatibilityMode && (values.stopsAtOver || values.localCacheBytes > 0)) {
+  if (!compatibilityMode && (values.stopsAtOver || values.localCacheBytes > 0)) {
     warnings.push(
       "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, LOCAL_CACHE_SIZE_IN_BYTES: without effect, because COMPATIBILITY_MODE is false",
     );

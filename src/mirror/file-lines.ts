@@ -1,7 +1,7 @@
 // The lines of a file, compressed or not, a piece of the file at a time. What they mean is their reader's.
 
 import { createReadStream } from "node:fs";
-import type { Readable, Writable } from "node:stream";
+import type { Readable } from "node:stream";
 import { createGunzip, constants as zlib } from "node:zlib";
 import { ConfigError } from "../core/errors.ts";
 import { errorMessage } from "../core/thrown.ts";
@@ -27,11 +27,7 @@ export async function* readLines(file: string, options: LineOptions): AsyncGener
   const { fail, keepsLastPart = false, encoding = "latin1", onRead } = options;
   const disk = createReadStream(file, { highWaterMark: 262_144 });
   if (onRead !== undefined) disk.on("data", (chunk) => onRead(chunk.length));
-  const input: Readable = file.endsWith(".gz") ? createGunzip({ finishFlush: zlib.Z_SYNC_FLUSH }) : disk;
-  if (input !== disk) {
-    disk.on("error", (error) => input.destroy(error));
-    disk.pipe(input as Writable & Readable);
-  }
+  const input = file.endsWith(".gz") ? unzipped(disk) : disk;
   let number = 1;
   let rest: Buffer = Buffer.alloc(0);
   try {
@@ -60,4 +56,10 @@ export async function* readLines(file: string, options: LineOptions): AsyncGener
 
 function withoutMark(bytes: Buffer): Buffer {
   return bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? bytes.subarray(3) : bytes;
+}
+
+function unzipped(disk: Readable): Readable {
+  const input = createGunzip({ finishFlush: zlib.Z_SYNC_FLUSH });
+  disk.on("error", (error) => input.destroy(error));
+  return disk.pipe(input);
 }

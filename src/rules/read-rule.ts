@@ -148,20 +148,7 @@ interface ReadLimits {
 }
 
 function readLimits(fields: Fields, added: AddedWords, log: ProblemLog): ReadLimits {
-  const one = readSection(fields.get("rate_limit"), log);
-  const listField = fields.given("rate_limits");
-  const sections = one === undefined ? readMappings(listField, log).map((mapping) => [mapping]) : [one];
-  const isList = one === undefined && listField !== undefined;
-  if (one !== undefined && listField !== undefined) {
-    log.error(listField.keyAt, "'rate_limits' can't stand beside 'rate_limit'", "Move the one limit into the list.");
-  }
-  if (isList && listField.value.kind === "sequence" && listField.value.items.length === 0) {
-    log.error(listField.value.at, "rate_limits: the list is empty", "Leave it out if the rule has no limit.");
-  }
-  if (sections.length > LIMITS_PER_RULE_MAX) {
-    const message = `rate_limits: expected at most ${LIMITS_PER_RULE_MAX} limits, got ${sections.length}`;
-    log.error(listField?.value.at ?? fields.at, message);
-  }
+  const { sections, isList, at } = readSections(fields, log);
   const own = fields.given("post_paid") === undefined ? undefined : readSwitch(fields, "post_paid", log);
   const byDefault = defaultPostPaid(added.defaults, sections, added.limit);
   const beside = {
@@ -181,19 +168,42 @@ function readLimits(fields: Fields, added: AddedWords, log: ProblemLog): ReadLim
   const logs = limits.filter(({ algorithm }) => algorithm === Algorithm.slidingLog);
   if (logs.length > LOGS_PER_RULE_MAX) {
     const message = `rate_limits: expected at most ${LOGS_PER_RULE_MAX} limits with algorithm: sliding_log, got ${logs.length}`;
-    log.error(listField?.value.at ?? fields.at, message, "Use algorithm: sliding_window for some of them.");
+    log.error(at, message, "Use algorithm: sliding_window for some of them.");
   }
-  if (unlimited === undefined) {
-    const draft = { unlimitedName: "", unlimitedReplaces: [], unlimitedRequests: 0, limits, isList };
-    const postPaid = own ?? (limits.length === 0 ? undefined : byDefault);
-    return { limits: { ...draft, hasLimit: sections.length > 0, isUnlimited: false }, postPaid };
+  if (unlimited !== undefined) {
+    if (sections.length > 1) log.error(unlimited.at, "an unlimited rule takes no other limits");
+    return { limits: unlimitedDraft(unlimited, isList, log), postPaid: own };
   }
-  if (sections.length > 1) log.error(unlimited.at, "an unlimited rule takes no other limits");
-  const unlimitedRequests = readUnlimited(unlimited, log);
-  const unlimitedName = readText(unlimited, "name", log) ?? "";
-  const unlimitedReplaces = readReplaces(unlimited, unlimitedName, log);
+  const draft = { unlimitedName: "", unlimitedReplaces: [], unlimitedRequests: 0, limits, isList };
+  const postPaid = own ?? (limits.length === 0 ? undefined : byDefault);
+  return { limits: { ...draft, hasLimit: sections.length > 0, isUnlimited: false }, postPaid };
+}
+
+/** The mappings of each limit of a rule: those of `rate_limit`, or of the items of `rate_limits`; `at` is where they stand. */
+function readSections(fields: Fields, log: ProblemLog) {
+  const one = readSection(fields.get("rate_limit"), log);
+  const listField = fields.given("rate_limits");
+  const sections = one === undefined ? readMappings(listField, log).map((mapping) => [mapping]) : [one];
+  const isList = one === undefined && listField !== undefined;
+  const at = listField?.value.at ?? fields.at;
+  if (one !== undefined && listField !== undefined) {
+    log.error(listField.keyAt, "'rate_limits' can't stand beside 'rate_limit'", "Move the one limit into the list.");
+  }
+  if (isList && listField.value.kind === "sequence" && listField.value.items.length === 0) {
+    log.error(at, "rate_limits: the list is empty", "Leave it out if the rule has no limit.");
+  }
+  if (sections.length > LIMITS_PER_RULE_MAX) {
+    log.error(at, `rate_limits: expected at most ${LIMITS_PER_RULE_MAX} limits, got ${sections.length}`);
+  }
+  return { sections, isList, at };
+}
+
+function unlimitedDraft(fields: Fields, isList: boolean, log: ProblemLog): LimitsDraft {
+  const unlimitedRequests = readUnlimited(fields, log);
+  const unlimitedName = readText(fields, "name", log) ?? "";
+  const unlimitedReplaces = readReplaces(fields, unlimitedName, log);
   const draft = { unlimitedName, unlimitedReplaces, unlimitedRequests, limits: [], isList };
-  return { limits: { ...draft, hasLimit: true, isUnlimited: true }, postPaid: own };
+  return { ...draft, hasLimit: true, isUnlimited: true };
 }
 
 function withConcurrent(limits: LimitsDraft, concurrent: LimitDraft | undefined): LimitsDraft {

@@ -119,10 +119,12 @@ function isTimestamp(text: string): boolean {
       text,
     );
   if (parts === null) return false;
-  const [year, month, day, hour, minute, second] = parts.slice(1).map((part) => Number(part ?? 0));
-  const daysInMonth = new Date(Date.UTC(year ?? 0, month ?? 0, 0)).getUTCDate();
-  const isDay = (month ?? 0) >= 1 && (month ?? 0) <= 12 && (day ?? 0) >= 1 && (day ?? 0) <= daysInMonth;
-  return isDay && (hour ?? 0) < 24 && (minute ?? 0) < 60 && (second ?? 0) < 60;
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts
+    .slice(1)
+    .map((part) => Number(part ?? 0));
+  const daysInMonth = new Date(Date.UTC(year, month, 0)).getUTCDate();
+  const isDay = month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth;
+  return isDay && hour < 24 && minute < 60 && second < 60;
 }
 
 function booleanWord(boolean: boolean): (word: string) => [string, ScalarValue] {
