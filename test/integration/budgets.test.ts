@@ -5,21 +5,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client, credentials } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { BUDGETS_SERVICE, HEALTH_SERVICE } from "../../src/transport/load-proto.ts";
-import { type BudgetsCaller, callBudgets } from "../support/budgets.ts";
+import { BUDGET_RULES, type BudgetsCaller, budgetLeft, callBudgets } from "../support/budgets.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { clientFor } from "../support/grpc-test-server.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { openClient, startTestApp, type TestApp } from "../support/test-app.ts";
 import { bytesField } from "../support/wire.ts";
 
-const RULES = `
-domain: edge
-descriptors:
-  - key: tenant
-    rate_limit: { name: tokens, algorithm: fixed_window, requests_per_unit: 100, unit: day }
-    hold: { id: request_id, estimate: max_tokens, default: 20, max: 60, ttl: 1h }
-  - { key: plain, rate_limit: { requests_per_unit: 5, unit: day } }
-`;
 const TRANSPORTS = ["fast-lane", "grpc-js"];
 const tenant = { tenant: "a" };
 
@@ -35,18 +27,18 @@ afterEach(async () => {
 });
 
 async function serve(env: Readonly<Record<string, string>>): Promise<{ app: TestApp; budgets: BudgetsCaller }> {
-  const app = await startTestApp(RULES, env);
+  const app = await startTestApp(BUDGET_RULES, env);
   open.push(() => app.stop());
   const budgets = callBudgets(`127.0.0.1:${app.grpcPort}`);
   open.push(() => budgets.close());
   return { app, budgets };
 }
 
-/** What the tenant has left, by ShouldRateLimit. */
-async function left(app: TestApp, value = "a"): Promise<number | undefined> {
-  const entries = [{ key: "tenant", value }];
-  const reply = await app.ask({ domain: "edge", descriptors: [{ entries, hits_addend: { value: 0 } }] });
-  return reply.statuses[0]?.limit_remaining;
+/** Settles r1 at what was used, and again, which changes nothing. */
+async function settleTwice(budgets: BudgetsCaller, used: number, remaining: number): Promise<void> {
+  const settlement = { entries: tenant, id: "r1", number: used };
+  expect(await budgets.settle(settlement)).toMatchObject({ found: "SETTLED", remaining });
+  expect(await budgets.settle(settlement)).toMatchObject({ found: "ALREADY_SETTLED", remaining });
 }
 
 describe.each(TRANSPORTS)("on %s", (transport) => {
@@ -63,24 +55,20 @@ describe.each(TRANSPORTS)("on %s", (transport) => {
       reason: "fixed_window_exceeded",
       reserved: 0,
     });
-    expect(await budgets.settle({ entries: tenant, id: "r1", number: 5 })).toMatchObject({
-      found: "SETTLED",
-      remaining: 95,
-    });
-    expect(await budgets.settle({ entries: tenant, id: "r1", number: 5 })).toMatchObject({ found: "ALREADY_SETTLED" });
+    await settleTwice(budgets, 5, 95);
     expect(await budgets.settle({ entries: tenant, id: "r2", number: 2 })).toMatchObject({
       found: "UNKNOWN",
       remaining: 93,
     });
-    expect(await left(app)).toBe(93);
+    expect(await budgetLeft(app)).toBe(93);
   });
 
   test("settles what Envoy's call has reserved", async () => {
     const { app, budgets } = await serve({ GRPC_TRANSPORT: transport });
     await app.hit({ ...tenant, request_id: "r1", max_tokens: "50" });
-    expect(await left(app)).toBe(50);
+    expect(await budgetLeft(app)).toBe(50);
     expect(await budgets.settle({ entries: tenant, id: "r1", number: 0 })).toMatchObject({ found: "SETTLED" });
-    expect(await left(app)).toBe(100);
+    expect(await budgetLeft(app)).toBe(100);
   });
 
   test("gives back the hold of a caller that leaves while its call is decided, and no settlement", async () => {
@@ -112,7 +100,7 @@ describe.each(TRANSPORTS)("on %s", (transport) => {
     await Promise.all(calls.map(({ end }) => end));
     await sleep(100); // so that the service has heard of it: nothing tells
     redis.resume();
-    await expect.poll(() => left(app)).toBe(93);
+    await expect.poll(() => budgetLeft(app)).toBe(93);
     // Nobody heard of the second.
     const metrics = await (await app.http("/metrics")).text();
     expect(metrics).toMatch(/^headgate_hold_opened_total\{.*limit="tokens"\} 1$/m);
@@ -185,12 +173,8 @@ describe.each(TRANSPORTS)("with Redis, on %s", (transport) => {
       code: "OK",
       reserved: 50,
     });
-    expect(await budgets.settle({ entries: tenant, id: "r1", number: 7 })).toMatchObject({
-      found: "SETTLED",
-      remaining: 93,
-    });
-    expect(await budgets.settle({ entries: tenant, id: "r1", number: 7 })).toMatchObject({ found: "ALREADY_SETTLED" });
-    expect(await left(app)).toBe(93);
+    await settleTwice(budgets, 7, 93);
+    expect(await budgetLeft(app)).toBe(93);
   });
 
   test("gives back the hold of a call whose deadline passes before Redis answers", async () => {
@@ -202,11 +186,11 @@ describe.each(TRANSPORTS)("with Redis, on %s", (transport) => {
       CACHE_KEY_PREFIX: `late-${transport}:`,
       STORE_DEADLINE: "60s",
     });
-    expect(await left(app)).toBe(100);
+    expect(await budgetLeft(app)).toBe(100);
     proxy.hold();
     await expect(budgets.reserve({ entries: tenant, id: "r1", number: 50 }, 250)).rejects.toMatchObject({ code: 4 });
     proxy.release();
-    await expect.poll(() => left(app)).toBe(100);
+    await expect.poll(() => budgetLeft(app)).toBe(100);
     await expect.poll(async () => (await app.http("/metrics")).text()).toMatch(/^headgate_store_gave_back_total 1$/m);
   });
 });

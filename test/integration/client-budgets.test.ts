@@ -1,84 +1,59 @@
 // limiter.reserve() against real services on both transports, with servers away, answers lost, and stores that do not answer.
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { type CheckFailure, createLimiter, type Limiter, type LimiterOptions } from "../../client/src/client.ts";
-import { callBudgets } from "../support/budgets.ts";
+import type { CheckFailure } from "../../client/src/client.ts";
+import { BUDGET_RULES, budgetLeft, callBudgets } from "../support/budgets.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
+import { addressOf, closeLimiters, NOBODY, openLimiter } from "../support/limiters.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
-const RULES = `
-domain: edge
-descriptors:
-  - key: tenant
-    rate_limit: { name: tokens, algorithm: fixed_window, requests_per_unit: 100, unit: day }
-    hold: { id: request_id, estimate: max_tokens, default: 20, max: 60, ttl: 1h }
-  - { key: plain, rate_limit: { requests_per_unit: 5, unit: day } }
-`;
-/** Nobody listens on port 1. */
-const NOBODY = "127.0.0.1:1";
-const PATIENT = { deadlineMs: 5_000 } as const;
-
-const limiters: Limiter[] = [];
-function open(servers: readonly string[], options: Partial<LimiterOptions> = {}): Limiter {
-  const limiter = createLimiter({ servers, ...PATIENT, ...options });
-  limiters.push(limiter);
-  return limiter;
-}
-const at = ({ grpcPort }: TestApp) => `127.0.0.1:${grpcPort}`;
 const of = (tenant: string, amount?: number) => ({
   domain: "edge",
   entries: { tenant },
   ...(amount === undefined ? {} : { amount }),
 });
 
-/** What the tenant has left. */
-async function left(app: TestApp, tenant: string): Promise<number | undefined> {
-  const entries = [{ key: "tenant", value: tenant }];
-  const reply = await app.ask({ domain: "edge", descriptors: [{ entries, hits_addend: { value: 0 } }] });
-  return reply.statuses[0]?.limit_remaining;
-}
-
 afterEach(() => {
-  for (const limiter of limiters.splice(0)) limiter.close();
+  closeLimiters();
 });
 
 describe.each(["fast-lane", "grpc-js"])("a client of one server, on %s", (transport) => {
   let app: TestApp;
   beforeAll(async () => {
-    app = await startTestApp(RULES, { GRPC_TRANSPORT: transport });
+    app = await startTestApp(BUDGET_RULES, { GRPC_TRANSPORT: transport });
   });
   afterAll(() => app.stop());
 
   test("reserves, and settles once at what was used", async () => {
-    const limiter = open([at(app)]);
+    const limiter = openLimiter([addressOf(app)]);
     const held = await limiter.reserve(of("a", 50));
     expect(held).toMatchObject({ allowed: true, reserved: 50, remaining: 50, rule: "edge/tenant#tokens" });
     expect(held.id).toMatch(/^[0-9a-f-]{36}$/);
     expect(await held.settle(7)).toEqual({ found: "settled", remaining: 93 });
     expect(await held.settle(40)).toEqual({ found: "settled", remaining: 93 });
-    expect(await left(app, "a")).toBe(93);
+    expect(await budgetLeft(app, "a")).toBe(93);
   });
 
   test("is told what the rule makes of an amount, and of none", async () => {
-    const limiter = open([at(app)]);
+    const limiter = openLimiter([addressOf(app)]);
     expect([(await limiter.reserve(of("b", 70))).reserved, (await limiter.reserve(of("b"))).reserved]).toEqual([
       60, 20,
     ]);
   });
 
   test("is told on refusal which rule, why and until when, and has nothing to settle", async () => {
-    const limiter = open([at(app)]);
+    const limiter = openLimiter([addressOf(app)]);
     await limiter.reserve(of("c", 60));
     const refused = await limiter.reserve(of("c", 41));
     expect(refused).toMatchObject({ allowed: false, reserved: 0, remaining: 40, rule: "edge/tenant#tokens" });
     expect([refused.reason, refused.degraded]).toEqual(["fixed_window_exceeded", undefined]);
     expect(refused.retryAfterSeconds).toBeGreaterThan(0);
     expect(await refused.settle(30)).toEqual({ found: "not_held" });
-    expect(await left(app, "c")).toBe(40);
+    expect(await budgetLeft(app, "c")).toBe(40);
   });
 
   test("gives back what a block leaves, whether it ends or throws, by using, await using and finally", async () => {
-    const limiter = open([at(app)]);
+    const limiter = openLimiter([addressOf(app)]);
     const settled = async () => {
       await using held = await limiter.reserve(of("d", 60));
       await held.settle(5);
@@ -98,16 +73,16 @@ describe.each(["fast-lane", "grpc-js"])("a client of one server, on %s", (transp
     await settled();
     await expect(thrown()).rejects.toThrow("of the call");
     await expect(inFinally()).rejects.toThrow("of the call");
-    expect(await left(app, "d")).toBe(95);
+    expect(await budgetLeft(app, "d")).toBe(95);
     {
       using _held = await limiter.reserve(of("d", 60));
     }
-    await expect.poll(() => left(app, "d")).toBe(95);
+    await expect.poll(() => budgetLeft(app, "d")).toBe(95);
   });
 
   test("settles by an id of the caller's what another has reserved", async () => {
-    const budgets = callBudgets(at(app));
-    const held = await open([at(app)]).reserve({ ...of("e", 50), id: "r1" });
+    const budgets = callBudgets(addressOf(app));
+    const held = await openLimiter([addressOf(app)]).reserve({ ...of("e", 50), id: "r1" });
     expect(await budgets.settle({ entries: { tenant: "e" }, id: "r1", number: 1 })).toMatchObject({ found: "SETTLED" });
     expect(await held.settle(9)).toMatchObject({ found: "already_settled" });
     budgets.close();
@@ -115,7 +90,7 @@ describe.each(["fast-lane", "grpc-js"])("a client of one server, on %s", (transp
 
   test("has what the service refuses left to the policy, and mistakes thrown", async () => {
     const failures: CheckFailure[] = [];
-    const limiter = open([at(app)], { onDegraded: (failure) => failures.push(failure) });
+    const limiter = openLimiter([addressOf(app)], { onDegraded: (failure) => failures.push(failure) });
     const held = await limiter.reserve({ domain: "edge", entries: { plain: "a" } });
     const degraded = { by: "client", policy: "allow", failure: "FAILED_PRECONDITION" };
     expect(held).toMatchObject({ allowed: true, reserved: 0, degraded });
@@ -134,7 +109,7 @@ describe("where no server answers", () => {
     "onFailure $onFailure decides, each call is told once, and the end of a block throws nothing",
     async ({ onFailure, expected }) => {
       const told: string[] = [];
-      const limiter = open([NOBODY], { onFailure, onDegraded: ({ code }) => told.push(code) });
+      const limiter = openLimiter([NOBODY], { onFailure, onDegraded: ({ code }) => told.push(code) });
       {
         await using held = await limiter.reserve(of("a", 5));
         const degraded = { by: "client", policy: onFailure, failure: "UNAVAILABLE" };
@@ -146,7 +121,7 @@ describe("where no server answers", () => {
   );
 
   test("onFailure throw rejects", async () => {
-    const limiter = open([NOBODY], { onFailure: "throw" });
+    const limiter = openLimiter([NOBODY], { onFailure: "throw" });
     await expect(limiter.reserve(of("a", 5))).rejects.toMatchObject({ name: "CheckFailure", code: "UNAVAILABLE" });
   });
 });
@@ -155,7 +130,7 @@ describe("answers that are lost", () => {
   let app: TestApp;
   let proxy: FaultProxy;
   beforeAll(async () => {
-    app = await startTestApp(RULES);
+    app = await startTestApp(BUDGET_RULES);
     proxy = await FaultProxy.start(app.grpcPort);
   });
   afterAll(async () => {
@@ -165,42 +140,42 @@ describe("answers that are lost", () => {
   afterEach(() => proxy.release());
 
   test("of a reservation: what was used is settled all the same", async () => {
-    const limiter = open([`127.0.0.1:${proxy.port}`]);
+    const limiter = openLimiter([`127.0.0.1:${proxy.port}`]);
     await limiter.reserve(of("warm", 1));
-    const impatient = open([`127.0.0.1:${proxy.port}`], { deadlineMs: 300 });
+    const impatient = openLimiter([`127.0.0.1:${proxy.port}`], { deadlineMs: 300 });
     await impatient.check({ domain: "edge", descriptors: [{ tenant: "warm" }] });
     proxy.hold();
     const held = await impatient.reserve(of("a", 50));
     expect(held).toMatchObject({ allowed: true, degraded: { by: "client", failure: "DEADLINE_EXCEEDED" } });
-    expect(await left(app, "a")).toBe(50);
+    expect(await budgetLeft(app, "a")).toBe(50);
     proxy.release();
     expect(await held.settle(7)).toMatchObject({ found: "settled", remaining: 93 });
   });
 
   test("of a settlement: it is sent again, and counts once", async () => {
-    const limiter = open([`127.0.0.1:${proxy.port}`], { deadlineMs: 300 });
+    const limiter = openLimiter([`127.0.0.1:${proxy.port}`], { deadlineMs: 300 });
     const held = await limiter.reserve(of("b", 50));
     proxy.hold();
     const settling = held.settle(7);
-    await expect.poll(() => left(app, "b")).toBe(93);
+    await expect.poll(() => budgetLeft(app, "b")).toBe(93);
     proxy.release();
     expect(["settled", "already_settled"]).toContain((await settling).found);
-    expect(await left(app, "b")).toBe(93);
+    expect(await budgetLeft(app, "b")).toBe(93);
   });
 });
 
 test("of two servers with counts of their own, the one that holds is settled at", async () => {
-  const apps = [await startTestApp(RULES), await startTestApp(RULES)];
-  const limiter = open(apps.map(at));
+  const apps = [await startTestApp(BUDGET_RULES), await startTestApp(BUDGET_RULES)];
+  const limiter = openLimiter(apps.map(addressOf));
   for (let i = 0; i < 8; i++) {
     const held = await limiter.reserve(of("a", 20));
     expect([held.allowed, (await held.settle(1)).found]).toEqual([true, "settled"]);
   }
-  const lefts = await Promise.all(apps.map((app) => left(app, "a")));
+  const lefts = await Promise.all(apps.map((app) => budgetLeft(app, "a")));
   expect(lefts.reduce((sum = 0, each = 0) => sum + each, 0)).toBe(192);
   // A server that is gone does not take its settlements with it: another is asked, which knows of none.
   const held = await limiter.reserve(of("b", 20));
-  const holds = (await left(apps[0] as TestApp, "b")) === 80 ? 0 : 1;
+  const holds = (await budgetLeft(apps[0] as TestApp, "b")) === 80 ? 0 : 1;
   await apps[holds]?.app.stop();
   expect((await held.settle(1)).found).toBe("unknown");
   for (const app of apps) await app.stop();

@@ -6,9 +6,10 @@ import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net";
 import { resolve } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { CheckFailure, createLimiter, httpLimit, type Limiter, type LimiterOptions } from "../../client/src/client.ts";
+import { CheckFailure, httpLimit, type Limiter } from "../../client/src/client.ts";
 import { Authority } from "../support/certificates.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
+import { addressOf, closeLimiters, NOBODY, openLimiter } from "../support/limiters.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 const RULES = `
@@ -22,22 +23,10 @@ descriptors:
     rate_limit: { unlimited: true }
 `;
 
-/** Nobody listens on port 1. */
-const NOBODY = "127.0.0.1:1";
-/** Long enough for a slow machine; no test waits for it. */
-const PATIENT = { deadlineMs: 5_000 } as const;
-
-const limiters: Limiter[] = [];
-function open(servers: readonly string[], options: Partial<LimiterOptions> = {}): Limiter {
-  const limiter = createLimiter({ servers, ...PATIENT, ...options });
-  limiters.push(limiter);
-  return limiter;
-}
-const at = ({ grpcPort }: TestApp) => `127.0.0.1:${grpcPort}`;
 const user = (name: string) => ({ domain: "edge", descriptors: [{ user: name }] });
 
 afterEach(() => {
-  for (const limiter of limiters.splice(0)) limiter.close();
+  closeLimiters();
 });
 
 describe("a client of one server", () => {
@@ -48,7 +37,7 @@ describe("a client of one server", () => {
   afterAll(() => app.stop());
 
   test("is told what remains, and on refusal which rule, why and until when", async () => {
-    const limiter = open([at(app)]);
+    const limiter = openLimiter([addressOf(app)]);
     const first = await limiter.check(user("a"));
     expect(first).toMatchObject({
       allowed: true,
@@ -70,7 +59,7 @@ describe("a client of one server", () => {
   });
 
   test("pays hits, peeks without paying, gives back, and brings a limit of its own", async () => {
-    const limiter = open([at(app)]);
+    const limiter = openLimiter([addressOf(app)]);
     const entries = { tokens: "t" };
     const left = async (full: object) =>
       (await limiter.check({ domain: "edge", descriptors: [{ entries, ...full }] })).remaining;
@@ -81,7 +70,7 @@ describe("a client of one server", () => {
   });
 
   test("answers one status per descriptor, and refuses when one of them is over", async () => {
-    const limiter = open([at(app)]);
+    const limiter = openLimiter([addressOf(app)]);
     const decision = await limiter.check({
       domain: "edge",
       descriptors: [{ free: "x" }, { entries: { tokens: "u" }, hits: 11 }, { nobody: "knows" }],
@@ -96,7 +85,10 @@ describe("a client of one server", () => {
 
   test("gets the policy's answer for a request that the service refuses, with its words for it", async () => {
     const failures: CheckFailure[] = [];
-    const limiter = open([at(app)], { onFailure: "deny", onDegraded: (failure) => failures.push(failure) });
+    const limiter = openLimiter([addressOf(app)], {
+      onFailure: "deny",
+      onDegraded: (failure) => failures.push(failure),
+    });
     const decision = await limiter.check({ domain: "edge", descriptors: [{ user: "a".repeat(70_000) }] });
     expect(decision).toMatchObject({ allowed: false, degraded: { by: "client", failure: "INVALID_ARGUMENT" } });
     expect(failures.map(({ message }) => message)).toEqual([expect.stringContaining("REQUEST_ENTRY_TOO_LONG")]);
@@ -106,7 +98,7 @@ describe("a client of one server", () => {
     "rejects what can't be sent, whatever the policy is: %s",
     async (onFailure) => {
       const failures: CheckFailure[] = [];
-      const limiter = open([at(app)], { onFailure, onDegraded: (failure) => failures.push(failure) });
+      const limiter = openLimiter([addressOf(app)], { onFailure, onDegraded: (failure) => failures.push(failure) });
       await expect(limiter.check({ ...user("a"), hits: -1 })).rejects.toBeInstanceOf(TypeError);
       await expect(limiter.check({ ...user("a"), domain: "" })).rejects.toBeInstanceOf(TypeError);
       expect(failures).toEqual([]);
@@ -114,7 +106,9 @@ describe("a client of one server", () => {
   );
 
   test("limits a node:http server", async () => {
-    const mayPass = httpLimit(open([at(app)]), (request: { url?: string | undefined }) => user(request.url ?? ""));
+    const mayPass = httpLimit(openLimiter([addressOf(app)]), (request: { url?: string | undefined }) =>
+      user(request.url ?? ""),
+    );
     const server = createHttpServer(async (request, response) => {
       if (await mayPass(request, response)) response.end("served");
     });
@@ -132,7 +126,7 @@ describe("a client of one server", () => {
 
   test("is what the package exports as headgate/client", () => {
     const program = `import { createLimiter } from "headgate/client";
-      const limiter = createLimiter({ servers: ["${at(app)}"], deadlineMs: 5000 });
+      const limiter = createLimiter({ servers: ["${addressOf(app)}"], deadlineMs: 5000 });
       limiter.close();
       console.log((await limiter.check({ domain: "edge", descriptors: [{ free: "x" }] })).degraded.failure);`;
     const out = execFileSync(process.execPath, ["--input-type=module", "--eval", program], {
@@ -149,7 +143,7 @@ describe("a client whose server is away", () => {
     { onFailure: "deny" as const, allowed: false },
   ])("lets the policy $onFailure decide and counts each check once", async ({ onFailure, allowed }) => {
     const codes: string[] = [];
-    const limiter = open([NOBODY], { onFailure, onDegraded: ({ code }) => codes.push(code) });
+    const limiter = openLimiter([NOBODY], { onFailure, onDegraded: ({ code }) => codes.push(code) });
     const decisions = [await limiter.check(user("a")), await limiter.check(user("a"))];
     expect(decisions.map((decision) => decision.allowed)).toEqual([allowed, allowed]);
     expect(decisions[0]?.degraded).toEqual({ by: "client", policy: onFailure, failure: "UNAVAILABLE" });
@@ -157,14 +151,14 @@ describe("a client whose server is away", () => {
   });
 
   test("throws where it was asked to", async () => {
-    await expect(open([NOBODY], { onFailure: "throw" }).check(user("a"))).rejects.toBeInstanceOf(CheckFailure);
+    await expect(openLimiter([NOBODY], { onFailure: "throw" }).check(user("a"))).rejects.toBeInstanceOf(CheckFailure);
   });
 
   test("finds the server when it comes", async () => {
     const first = await startTestApp(RULES);
     const port = String(first.grpcPort);
     await first.stop();
-    const limiter = open([`127.0.0.1:${port}`]);
+    const limiter = openLimiter([`127.0.0.1:${port}`]);
     expect((await limiter.check(user("a"))).degraded?.failure).toBe("UNAVAILABLE");
     const second = await startTestApp(RULES, { GRPC_PORT: port });
     await expect
@@ -189,7 +183,7 @@ describe("a client whose server does not answer", () => {
 
   test("gives up at its deadline", async () => {
     const { port } = mute.address() as AddressInfo;
-    const limiter = open([`127.0.0.1:${port}`], { deadlineMs: 150 });
+    const limiter = openLimiter([`127.0.0.1:${port}`], { deadlineMs: 150 });
     const startedMs = performance.now();
     const decision = await limiter.check(user("a"));
     const elapsedMs = performance.now() - startedMs;
@@ -203,7 +197,7 @@ describe("a client of two servers", () => {
   test("asks them in turn, and the other one alone when one is gone", async () => {
     const [one, two] = [await startTestApp(RULES), await startTestApp(RULES)];
     const failures: CheckFailure[] = [];
-    const limiter = open([at(one), at(two)], { onDegraded: (failure) => failures.push(failure) });
+    const limiter = openLimiter([addressOf(one), addressOf(two)], { onDegraded: (failure) => failures.push(failure) });
     await connected(limiter);
     // Each counts in its own memory: a user's rest tells who was asked.
     const rests = [(await limiter.check(user("turn"))).remaining, (await limiter.check(user("turn"))).remaining];
@@ -220,7 +214,7 @@ describe("a client of two servers", () => {
     const [one, two] = [await startTestApp(RULES), await startTestApp(RULES)];
     const proxy = await FaultProxy.start(one.grpcPort);
     const codes: string[] = [];
-    const limiter = open([`127.0.0.1:${proxy.port}`, at(two)], {
+    const limiter = openLimiter([`127.0.0.1:${proxy.port}`, addressOf(two)], {
       deadlineMs: 300,
       onDegraded: ({ code }) => codes.push(code),
     });
@@ -238,7 +232,7 @@ describe("a client of two servers", () => {
 
   test("asks the one that is there when the other never was", async () => {
     const app = await startTestApp(RULES);
-    const limiter = open([NOBODY, at(app)], { onFailure: "throw" });
+    const limiter = openLimiter([NOBODY, addressOf(app)], { onFailure: "throw" });
     const decisions = await Promise.all([1, 2, 3, 4].map(() => limiter.check({ ...user("there"), peek: true })));
     await app.stop();
     expect(decisions.every(({ allowed }) => allowed)).toBe(true);
@@ -256,8 +250,10 @@ describe("a client over TLS", () => {
       GRPC_CLIENT_TLS_CACERT: authority.certFile,
     });
     const named = { ca: authority.cert, serverName: "headgate.test" };
-    const known = open([at(app)], { tls: { ...named, cert: ours.cert, key: ours.key } });
-    const stranger = open([at(app)], { tls: { ca: new Authority("stranger").cert, serverName: "headgate.test" } });
+    const known = openLimiter([addressOf(app)], { tls: { ...named, cert: ours.cert, key: ours.key } });
+    const stranger = openLimiter([addressOf(app)], {
+      tls: { ca: new Authority("stranger").cert, serverName: "headgate.test" },
+    });
     const decisions = [await known.check(user("a")), await stranger.check(user("a"))];
     await app.stop();
     expect(decisions.map(({ degraded }) => degraded?.failure)).toEqual([undefined, "UNAVAILABLE"]);

@@ -15,6 +15,24 @@ import { ReserveService, SettleService } from "../../src/rls/budgets.ts";
 import type { CallServiceOptions } from "../../src/rls/call-service.ts";
 import { BUDGETS_SERVICE, loadProto } from "../../src/transport/load-proto.ts";
 import type { LimiterRig } from "./limiter-rig.ts";
+import type { TestApp } from "./test-app.ts";
+
+/** A budget of 100 tokens a day for each tenant, with holds, and a rule without. */
+export const BUDGET_RULES = `
+domain: edge
+descriptors:
+  - key: tenant
+    rate_limit: { name: tokens, algorithm: fixed_window, requests_per_unit: 100, unit: day }
+    hold: { id: request_id, estimate: max_tokens, default: 20, max: 60, ttl: 1h }
+  - { key: plain, rate_limit: { requests_per_unit: 5, unit: day } }
+`;
+
+/** What the tenant has left of its budget, by ShouldRateLimit. */
+export async function budgetLeft(app: TestApp, tenant = "a"): Promise<number | undefined> {
+  const entries = [{ key: "tenant", value: tenant }];
+  const reply = await app.ask({ domain: "edge", descriptors: [{ entries, hits_addend: { value: 0 } }] });
+  return reply.statuses[0]?.limit_remaining;
+}
 
 /** What both calls say; `number` is the amount or what was used. */
 export interface AskedHold {

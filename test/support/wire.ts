@@ -33,3 +33,11 @@ export function fixedField(field: number, bytes: Uint8Array): Buffer {
 export function groupField(field: number, content: Uint8Array): Buffer {
   return Buffer.concat([tag(field, 3), content, tag(field, 4)]);
 }
+
+/** Fields that no message of proto/ has, of every type that a field may have. */
+export const UNKNOWN_FIELDS = Buffer.concat([
+  varintField(15, 2n ** 64n - 1n),
+  bytesField(16, "new"),
+  fixedField(1_000, Buffer.alloc(8)),
+  fixedField(536_870_911, Buffer.alloc(4)),
+]);
