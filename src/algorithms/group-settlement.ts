@@ -33,7 +33,6 @@ const LIFETIME_MIN_US = 1_000;
 const LOGS_FULL = new StoreError(
   "STORE_LOGS_FULL",
   "expected room for an entry of a sliding log; SLIDING_LOG_BYTES_MAX is used up",
-  { transient: true },
 );
 
 /** A way to settle groups. Runs to its end before it returns, and never throws. */

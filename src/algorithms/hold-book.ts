@@ -142,11 +142,6 @@ export class HoldBook {
   #live = 0;
   #endingsLeft = ENDINGS_PER_STEP;
 
-  /** Live holds of all buckets. */
-  get size(): number {
-    return this.#live;
-  }
-
   of(bucketKey: string): BucketHolds | undefined {
     return this.#buckets.get(bucketKey);
   }

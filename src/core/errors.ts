@@ -60,16 +60,14 @@ export class RequestError extends Error {
   }
 }
 
-/** The store gave no usable answer. `transient`: the same take may succeed later without anybody acting. */
+/** The store gave no usable answer. */
 export class StoreError extends Error {
   override readonly name = "StoreError";
   readonly code: StoreErrorCode;
-  readonly transient: boolean;
 
-  constructor(code: StoreErrorCode, message: string, options: { transient: boolean; cause?: unknown }) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+  constructor(code: StoreErrorCode, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
     this.code = code;
-    this.transient = options.transient;
   }
 }
 

@@ -11,5 +11,4 @@ export const HOLDS_IN_MEMORY_MAX = 1_000_000;
 export const HOLDS_FULL_ERROR = new StoreError(
   "STORE_HOLDS_FULL",
   `too many holds wait for their settlement: expected at most ${HOLDS_PER_BUCKET_MAX} of one bucket, and in memory ${HOLDS_IN_MEMORY_MAX} of all`,
-  { transient: true },
 );

@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders } from "node:http2";
 import { gunzipSync, inflateSync } from "node:zlib";
 import { loadProto, RATE_LIMIT_SERVICE } from "../transport/load-proto.ts";
 import { plainStruct, type WireStruct } from "../transport/plain-struct.ts";
-import { FRAME_HEADER_BYTES, grpcStatusOf, type UnaryOutcome } from "../transport/relay/unary-exchange.ts";
+import { FRAME_HEADER_BYTES, grpcCodeOf, type UnaryOutcome } from "../transport/relay/unary-exchange.ts";
 
 /** A limit as an answer shows it. */
 export interface ShownLimit {
@@ -31,7 +31,6 @@ export interface ShownHeader {
 export interface ShownAnswer {
   /** 0 for an answer; a gRPC status otherwise, and all the rest is empty. */
   readonly grpcCode: number;
-  readonly grpcMessage: string;
   readonly code: string;
   readonly statuses: readonly ShownStatus[];
   readonly responseHeaders: readonly ShownHeader[];
@@ -68,13 +67,12 @@ export function readRequest(message: Buffer): ShownRequest {
 
 /** Reads an answer or gRPC error. Throws UnreadableError if it is neither. */
 export function readAnswer(outcome: UnaryOutcome & { kind: "answer" }): ShownAnswer {
-  const status = grpcStatusOf(outcome);
-  if (status === undefined) throw new UnreadableError("expected an answer with a grpc-status");
-  const error = { ...EMPTY_ANSWER, grpcCode: status.code, grpcMessage: status.message };
-  if (status.code !== 0) return error;
+  const grpcCode = grpcCodeOf(outcome);
+  if (grpcCode === undefined) throw new UnreadableError("expected an answer with a grpc-status");
+  if (grpcCode !== 0) return { ...EMPTY_ANSWER, grpcCode };
   const read = decode<WireAnswer>("responseDeserialize", messageOf(outcome.body, outcome.headers));
   return {
-    ...error,
+    ...EMPTY_ANSWER,
     code: read.overall_code,
     statuses: read.statuses.map(shownStatus),
     responseHeaders: read.response_headers_to_add,
@@ -103,7 +101,6 @@ export function framed(message: Buffer): Buffer {
 
 const EMPTY_ANSWER: ShownAnswer = {
   grpcCode: 0,
-  grpcMessage: "",
   code: "",
   statuses: [],
   responseHeaders: [],

@@ -6,7 +6,7 @@ import { LatencyHistogram } from "../telemetry/latency-histogram.ts";
 import type { RelayedCall } from "../transport/relay/relay-server.ts";
 import {
   type FailureReason,
-  grpcStatusOf,
+  grpcCodeOf,
   type RelayedRequest,
   type SentCall,
   type UnaryOutcome,
@@ -310,5 +310,5 @@ function reasonOf(reason: FailureReason): NotComparedReason {
 }
 
 function isByteEqual(a: UnaryOutcome & { kind: "answer" }, b: UnaryOutcome & { kind: "answer" }): boolean {
-  return a.body.equals(b.body) && a.body.length > 0 && grpcStatusOf(a)?.code === 0 && grpcStatusOf(b)?.code === 0;
+  return a.body.equals(b.body) && a.body.length > 0 && grpcCodeOf(a) === 0 && grpcCodeOf(b) === 0;
 }

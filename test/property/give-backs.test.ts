@@ -15,7 +15,7 @@ import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
 
 const limit = makeLimit({ amount: 7 });
-const failed = new StoreError("STORE_COMMAND", "the server refuses", { transient: true });
+const failed = new StoreError("STORE_COMMAND", "the server refuses");
 
 class SmallBatch extends Batch {
   hasRoomFor(group: TakeGroup): boolean {

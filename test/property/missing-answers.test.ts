@@ -17,7 +17,7 @@ import { ScriptedStore } from "../support/scripted-store.ts";
 const KINDS = ["ordinary", "quota", "shadow"] as const;
 const POLICIES = ["allow", "deny", "local", "error"] as const;
 const AMOUNTS = [0, 2, 3] as const;
-const DOWN = new StoreError("STORE_UNREACHABLE", "away", { transient: true });
+const DOWN = new StoreError("STORE_UNREACHABLE", "away");
 
 type KindName = (typeof KINDS)[number];
 type Policy = (typeof POLICIES)[number];

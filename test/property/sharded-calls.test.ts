@@ -146,7 +146,7 @@ function twoShards() {
   return { shards, store, ask, left };
 }
 
-const down = new StoreError("STORE_UNREACHABLE", "away", { transient: true });
+const down = new StoreError("STORE_UNREACHABLE", "away");
 
 describe("when a shard fails", () => {
   test("its takes are unanswered, and what the others paid stands until it is given back", () => {

@@ -114,7 +114,7 @@ class DistantShard implements Store {
       if (isAnswered) return;
       answer(() => {
         group.verdict = Verdict.failed;
-        group.failure = new StoreError("STORE_TIMEOUT", "no reply", { transient: true });
+        group.failure = new StoreError("STORE_TIMEOUT", "no reply");
       });
     });
     return false;

@@ -169,7 +169,7 @@ export class Line implements Store {
   }
 }
 
-const NO_REPLY = new StoreError("STORE_TIMEOUT", "no reply in this world", { transient: true });
+const NO_REPLY = new StoreError("STORE_TIMEOUT", "no reply in this world");
 
 function copyOf(group: TakeGroup, isWanted: (take: Take) => boolean): TakeGroup {
   const copy = new TakeGroup();

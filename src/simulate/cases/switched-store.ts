@@ -5,7 +5,7 @@ import { Outcome, type Take, type TakeGroup, Verdict } from "../../core/take.ts"
 import { MemoryStore, type MemoryStoreOptions } from "../../stores/memory/memory-store.ts";
 import type { Store } from "../../stores/store.ts";
 
-const AWAY = new StoreError("STORE_UNREACHABLE", "the case says that the store is away", { transient: true });
+const AWAY = new StoreError("STORE_UNREACHABLE", "the case says that the store is away");
 
 /** Settles in memory while it is there. */
 export class SwitchedStore implements Store {

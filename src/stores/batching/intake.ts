@@ -74,8 +74,8 @@ export class Intake<B extends Batch> {
     this.#options = options;
     this.#server = server;
     const { name } = server;
-    this.#pauseError = new StoreError("STORE_BREAKER_OPEN", pauseSentence(name), { transient: true });
-    this.#fullError = new StoreError("STORE_QUEUE_FULL", `too many takes wait for ${name}`, { transient: true });
+    this.#pauseError = new StoreError("STORE_BREAKER_OPEN", pauseSentence(name));
+    this.#fullError = new StoreError("STORE_QUEUE_FULL", `too many takes wait for ${name}`);
     this.#receipts = new Receipts((count) => options.observer.keptPaid(count));
     this.#breaker = new Breaker(options.breaker, (state) => {
       this.#probe = undefined;
@@ -225,7 +225,7 @@ export class Intake<B extends Batch> {
   unreachable(): StoreError {
     const sentence = this.#server.downSentence();
     if (this.#unreachableError?.message !== sentence) {
-      this.#unreachableError = new StoreError("STORE_UNREACHABLE", sentence, { transient: true });
+      this.#unreachableError = new StoreError("STORE_UNREACHABLE", sentence);
     }
     return this.#unreachableError;
   }
@@ -334,7 +334,7 @@ export class Intake<B extends Batch> {
   }
 }
 
-const CLOSED = new StoreError("STORE_CLOSED", "the store is closed", { transient: false });
+const CLOSED = new StoreError("STORE_CLOSED", "the store is closed");
 
 function pauseSentence(name: string): string {
   return `${name} failed too many takes lately and is given a pause`;

@@ -75,7 +75,7 @@ export class Settler<B extends Batch> {
       batched.answerByUs = answerByUs(nowUs, batched.answerByUs, this.#options);
       if (batched.answerByUs > nowUs) continue;
       const text = "the call's deadline passed before its takes could be sent";
-      tooLate ??= new StoreError("STORE_TOO_LATE", text, { transient: true });
+      tooLate ??= new StoreError("STORE_TOO_LATE", text);
       count++;
       this.#fail(batch, batched, tooLate);
     }
@@ -236,12 +236,12 @@ export class Settler<B extends Batch> {
         reader.skip(batched);
       } else if (reader.verdict === TOO_LATE) {
         const error = `${serverName} came to the call's takes after their deadline, and paid nothing`;
-        this.#fail(batch, batched, new StoreError("STORE_TOO_LATE", error, { transient: true }));
+        this.#fail(batch, batched, new StoreError("STORE_TOO_LATE", error));
         reader.skip(batched);
         failed++;
       } else if (reader.verdict === NO_COUNT) {
         const error = "the key of a counter holds no count; the call's other counters were charged";
-        this.#fail(batch, batched, new StoreError("STORE_COUNTER", error, { transient: false }));
+        this.#fail(batch, batched, new StoreError("STORE_COUNTER", error));
         reader.skip(batched);
         succeeded++;
       } else if (reader.verdict === HOLDS_FULL) {
@@ -270,7 +270,7 @@ export class Settler<B extends Batch> {
     const lane = onHeld(bucketKey, holder);
     if (lane === undefined) {
       const text = `somebody else has held rows of the call in ${serverName} for long`;
-      this.#fail(batch, batched, new StoreError("STORE_TIMEOUT", text, { transient: true }));
+      this.#fail(batch, batched, new StoreError("STORE_TIMEOUT", text));
       return;
     }
     batched.isAnswered = true;
@@ -316,7 +316,7 @@ export class Settler<B extends Batch> {
     for (const batched of batch.groups) {
       if (batched.isAnswered || batched.answerByUs > nowUs) continue;
       const text = `no reply from ${serverName} within ${deadlineUs / 1000} ms or the call's deadline`;
-      error ??= new StoreError("STORE_TIMEOUT", text, { transient: true });
+      error ??= new StoreError("STORE_TIMEOUT", text);
       this.#fail(batch, batched, error);
       failed++;
     }

@@ -157,7 +157,7 @@ export class Dispatch {
     const { intake, serverName } = this.#options;
     if (reader === undefined) {
       const trouble = "sent a reply that is none to a take";
-      intake.settler.lose(batch, new StoreError("STORE_REPLY", `PostgreSQL ${trouble}`, { transient: true }));
+      intake.settler.lose(batch, new StoreError("STORE_REPLY", `PostgreSQL ${trouble}`));
       link.reconnect(`${serverName} ${trouble}`);
       return;
     }
@@ -170,16 +170,16 @@ export class Dispatch {
     const { intake, describe, onRefusal } = this.#options;
     const sentence = describe(error);
     if (!isRefusal(error)) {
-      intake.settler.lose(batch, new StoreError("STORE_UNREACHABLE", sentence, { transient: true, cause: error }));
+      intake.settler.lose(batch, new StoreError("STORE_UNREACHABLE", sentence, error));
       link.reconnect(sentence);
       return;
     }
     // What PostgreSQL says may quote values; it is described, never passed on.
     if (waitedTooLong(error)) {
-      intake.settler.fail(batch, new StoreError("STORE_TIMEOUT", sentence, { transient: true }));
+      intake.settler.fail(batch, new StoreError("STORE_TIMEOUT", sentence));
       return;
     }
-    const refused = new StoreError("STORE_COMMAND", sentence, { transient: true });
+    const refused = new StoreError("STORE_COMMAND", sentence);
     if (ranNothing(error)) intake.settler.fail(batch, refused);
     else intake.settler.lose(batch, refused);
     onRefusal(error, sentence, link);

@@ -44,9 +44,6 @@ const LITTLE_MS = 1;
 const CLOSED_ERROR = new StoreError(
   "STORE_TIMEOUT",
   "somebody else makes a row of the call in PostgreSQL, and has not committed for long",
-  {
-    transient: true,
-  },
 );
 
 /** Opens the store; it connects by itself and keeps at it. Never throws because PostgreSQL is away: `trouble` says so. */

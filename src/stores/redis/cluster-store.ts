@@ -145,11 +145,10 @@ class ClusterBackend implements Backend {
   // One object per trouble: an error's stack costs more than a take.
   #unserved(): StoreError {
     const sentence = this.#nodes.trouble() ?? "a slot of the Redis Cluster is served by nobody";
-    if (this.#unservedError?.message !== sentence)
-      this.#unservedError = new StoreError("STORE_UNREACHABLE", sentence, { transient: true });
+    if (this.#unservedError?.message !== sentence) this.#unservedError = new StoreError("STORE_UNREACHABLE", sentence);
     return this.#unservedError;
   }
   #unservedError: StoreError | undefined;
 }
 
-const CLOSED = new StoreError("STORE_CLOSED", "the store is closed", { transient: false });
+const CLOSED = new StoreError("STORE_CLOSED", "the store is closed");

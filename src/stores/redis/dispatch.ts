@@ -69,7 +69,7 @@ export class Dispatch {
     const numbers = unpackNumbers(reply);
     if (!isReplyTo(batch, numbers)) {
       const trouble = "sent a reply that is none to a take";
-      settler.lose(batch, new StoreError("STORE_REPLY", `Redis ${trouble}`, { transient: true }));
+      settler.lose(batch, new StoreError("STORE_REPLY", `Redis ${trouble}`));
       onTrouble(trouble);
       return;
     }
@@ -94,13 +94,13 @@ export class Dispatch {
     // A ReplyError holds the whole command, keys and all: it is described, never passed on.
     if (isReplyError(error)) {
       const code = error.message.startsWith("CLUSTERDOWN") ? "STORE_UNREACHABLE" : "STORE_COMMAND";
-      const refused = new StoreError(code, sentence, { transient: true });
+      const refused = new StoreError(code, sentence);
       if (ranNothing(error)) settler.fail(batch, refused);
       else settler.lose(batch, refused);
       onRefusal(error, sentence);
       return;
     }
-    const lost = new StoreError("STORE_UNREACHABLE", sentence, { transient: true, cause: error });
+    const lost = new StoreError("STORE_UNREACHABLE", sentence, error);
     if (wasNeverSent(error)) settler.fail(batch, lost);
     else settler.lose(batch, lost);
   }

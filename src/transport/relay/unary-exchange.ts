@@ -68,13 +68,11 @@ export interface UnaryTarget {
 export const FRAME_HEADER_BYTES = 5;
 
 /** The gRPC status of an answer, or undefined if it has none. */
-export function grpcStatusOf(outcome: UnaryOutcome): { code: number; message: string } | undefined {
+export function grpcCodeOf(outcome: UnaryOutcome): number | undefined {
   if (outcome.kind === "failure") return undefined;
   const fields = outcome.trailers?.["grpc-status"] === undefined ? outcome.headers : outcome.trailers;
   const text = fields["grpc-status"];
-  if (typeof text !== "string" || !/^\d{1,3}$/.test(text)) return undefined;
-  const message = fields["grpc-message"];
-  return { code: Number(text), message: typeof message === "string" ? message : "" };
+  return typeof text === "string" && /^\d{1,3}$/.test(text) ? Number(text) : undefined;
 }
 
 /** The request's headers for another host. */

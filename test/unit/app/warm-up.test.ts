@@ -23,7 +23,7 @@ test("warming up a store leaves no bucket behind", async () => {
 
 test("a store that fails is not asked again", async () => {
   const store = new ScriptedStore(new ManualClock());
-  store.failure = new StoreError("STORE_UNREACHABLE", "no connection", { transient: true });
+  store.failure = new StoreError("STORE_UNREACHABLE", "no connection");
   await warmUpStore(store);
   expect(store.seen.length).toBeLessThanOrEqual(16);
 });

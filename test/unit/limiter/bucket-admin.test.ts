@@ -274,7 +274,7 @@ descriptors:
 });
 
 test("a store that does not answer is an error, and nothing is said to be reset", async () => {
-  const failure = new StoreError("STORE_TIMEOUT", "no reply", { transient: true });
+  const failure = new StoreError("STORE_TIMEOUT", "no reply");
   const store = (clock: ManualClock) => Object.assign(new ScriptedStore(clock), { failure });
   const { admin } = openRig(one("requests_per_unit: 10, unit: minute"), { store });
   await expect(admin.peek(of({ k: "a" }))).rejects.toBe(failure);

@@ -14,7 +14,7 @@ descriptors:
   - { key: error, on_store_failure: error, rate_limit: { requests_per_unit: 4, unit: hour } }
   - { key: report, post_paid: true, on_store_failure: deny, rate_limit: { requests_per_unit: 4, unit: hour } }
 `;
-const DOWN = new StoreError("STORE_TIMEOUT", "no reply", { transient: true });
+const DOWN = new StoreError("STORE_TIMEOUT", "no reply");
 
 function brokenRig(): LimiterRig {
   const rig = new LimiterRig(RULES);

@@ -47,7 +47,6 @@ describe("answers", () => {
     });
     expect(readAnswer(answerOf(framed(bytes)))).toEqual({
       grpcCode: 0,
-      grpcMessage: "",
       code: "OVER_LIMIT",
       statuses: [
         {
@@ -70,7 +69,13 @@ describe("answers", () => {
     expect(readAnswer({ ...answerOf(Buffer.alloc(0)), trailers: undefined, headers: error })).toMatchObject({
       grpcCode: 14,
     });
-    expect(readAnswer(answerOf(framed(answerBytes({})), error))).toMatchObject({ grpcCode: 14, grpcMessage: "away" });
+    expect(readAnswer(answerOf(framed(answerBytes({})), error))).toMatchObject({ grpcCode: 14 });
+  });
+
+  test("errors with one code and other words are equal", () => {
+    const error = (message: string) =>
+      readAnswer(answerOf(framed(answerBytes({})), { "grpc-status": "14", "grpc-message": message }));
+    expect(error("away")).toEqual(error("gone"));
   });
 
   test.each([

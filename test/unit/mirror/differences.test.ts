@@ -17,7 +17,6 @@ const status = (amount: number, code = "OK"): ShownStatus => ({
 
 const answer = (statuses: readonly ShownStatus[], metadata?: unknown): ShownAnswer => ({
   grpcCode: 0,
-  grpcMessage: "",
   code: statuses.some(({ code }) => code === "OVER_LIMIT") ? "OVER_LIMIT" : "OK",
   statuses,
   responseHeaders: [],

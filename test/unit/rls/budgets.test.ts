@@ -143,7 +143,7 @@ descriptors:
 });
 
 describe("a store that does not answer", () => {
-  const failure = new StoreError("STORE_TIMEOUT", "late", { transient: true });
+  const failure = new StoreError("STORE_TIMEOUT", "late");
 
   test.each([
     { policy: "allow", code: "OK", retryAfter: undefined, reserved: 0 },

@@ -159,7 +159,7 @@ describe("metadata", () => {
 
   test("says that and why an answer was given without the store", () => {
     const rig = new LimiterRig(RULES);
-    rig.store.failure = new StoreError("STORE_TIMEOUT", "no reply", { transient: true });
+    rig.store.failure = new StoreError("STORE_TIMEOUT", "no reply");
     expect(metadataOf(decide(rig, [{ entries: { window: "a" } }]), "notable")).toMatchObject({
       code: "OK",
       source: "policy",
@@ -180,8 +180,7 @@ describe("metadata", () => {
       return new SeveralStores(pair, ({ limit }) => (limit.path === "bucket" ? 0 : 1));
     };
     const rig = new LimiterRig(RULES, { openStore });
-    for (const store of stores.slice(1))
-      store.failure = new StoreError("STORE_TIMEOUT", "no reply", { transient: true });
+    for (const store of stores.slice(1)) store.failure = new StoreError("STORE_TIMEOUT", "no reply");
     const passed = decide(rig, [{ entries: { bucket: "a" } }]);
     expect(metadataOf(passed, "notable")).toMatchObject({ rule: "edge/bucket#per_key", source: "store", remaining: 9 });
     expect(metadataOf(passed, "notable")).toMatchObject({ degraded: { policy: "allow", failure: "STORE_TIMEOUT" } });

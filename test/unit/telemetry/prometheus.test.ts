@@ -103,7 +103,7 @@ test("exports durations as a cumulative histogram in seconds", async () => {
 
 test("counts degraded answers by policy and reason, and failures without an answer as errors", async () => {
   const { calls, exporter } = makeExporter();
-  const failure = new StoreError("STORE_TIMEOUT", "late", { transient: true });
+  const failure = new StoreError("STORE_TIMEOUT", "late");
   calls.degraded(OnStoreFailure.allow, failure);
   calls.degraded(OnStoreFailure.error, failure);
   const text = await textOf(exporter);
@@ -115,7 +115,7 @@ test("counts degraded answers by policy and reason, and failures without an answ
 test("shows the store's troubles and the breaker's state", async () => {
   const { store, exporter } = makeExporter();
   store.answered(300, 7);
-  store.failed(new StoreError("STORE_TIMEOUT", "late", { transient: true }));
+  store.failed(new StoreError("STORE_TIMEOUT", "late"));
   store.repeated();
   store.redirected();
   store.damaged(2);

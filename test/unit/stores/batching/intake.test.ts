@@ -13,7 +13,7 @@ import { makeLimit } from "../../../support/builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 
 const limit = makeLimit({ amount: 7 });
-const lost = new StoreError("STORE_UNREACHABLE", "the connection is gone", { transient: true });
+const lost = new StoreError("STORE_UNREACHABLE", "the connection is gone");
 
 class SmallBatch extends Batch {
   hasRoomFor(group: TakeGroup): boolean {

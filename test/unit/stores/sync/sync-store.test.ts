@@ -17,7 +17,7 @@ import { ManualClock } from "../../../support/manual-clock.ts";
 import { ScriptedStore } from "../../../support/scripted-store.ts";
 
 const NOBODY = { settled: () => undefined };
-const AWAY = new StoreError("STORE_UNREACHABLE", "away", { transient: true });
+const AWAY = new StoreError("STORE_UNREACHABLE", "away");
 const DAY = { windowSeconds: 86_400 } as const;
 const shared = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 10, ...DAY, name: "share", sync: Sync.share });
 const leased = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 100, ...DAY, name: "lease", sync: Sync.lease });
