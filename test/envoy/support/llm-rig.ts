@@ -15,10 +15,17 @@ export interface LlmEnvoyOptions {
   readonly headgate: number;
   /** Callers beside those of the shipped configuration; the key of NAME is NAME-key. */
   readonly tenants?: readonly string[];
+  /** Makes another configuration of it. */
+  readonly edit?: (config: string) => string;
 }
 
 /** Starts it on free ports. */
-export function startLlmEnvoy({ model, headgate, tenants = [] }: LlmEnvoyOptions): Promise<Envoy> {
+export function startLlmEnvoy({
+  model,
+  headgate,
+  tenants = [],
+  edit = (config) => config,
+}: LlmEnvoyOptions): Promise<Envoy> {
   const changes = [
     ["port_value: 9901", "port_value: 0"],
     ["port_value: 10000", "port_value: 0"],
@@ -35,7 +42,7 @@ export function startLlmEnvoy({ model, headgate, tenants = [] }: LlmEnvoyOptions
     if (!text.includes(shipped)) throw new Error(`${SHIPPED} has no ${shipped}`);
     text = text.replace(shipped, ours);
   }
-  return Envoy.start(text);
+  return Envoy.start(edit(text));
 }
 
 export interface ModelCall {

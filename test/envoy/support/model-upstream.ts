@@ -15,7 +15,7 @@ export interface ModelUpstream {
   stop(): Promise<void>;
 }
 
-/** The answers that `x-do` may ask for. `x-used` is the number of tokens that they say were used. */
+/** The answers that `x-do` may ask for. `x-used` is the number of tokens that they say were used, `x-read` that of the prompt's. */
 export const MODEL_ANSWERS = {
   json: (response) => {
     response.setHeader("content-type", "application/json");
@@ -130,7 +130,8 @@ function begin(response: ServerResponse): void {
 
 function usageOf(response: ServerResponse): string {
   const used = response.getHeader("x-tokens");
-  return used === undefined ? "null" : `{"prompt_tokens":1,"completion_tokens":1,"total_tokens":${String(used)}}`;
+  const read = headerOf(response.req, "x-read") ?? "1";
+  return used === undefined ? "null" : `{"prompt_tokens":${read},"completion_tokens":1,"total_tokens":${String(used)}}`;
 }
 
 function headerOf(request: IncomingMessage, name: string): string | undefined {
