@@ -64,6 +64,8 @@ function limitOf({ ratePerSecond, burst }) {
     path: "bench",
     keySuffix: "}|tb/1",
     isCounter: false,
+    holdSeconds: 0,
+    isConcurrent: false,
     retryAfterJitter: 0,
     onStoreFailure: 0,
     replaces: [],

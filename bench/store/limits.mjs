@@ -18,6 +18,8 @@ export function bucketOf({ amount, burst, windowSeconds = 1, sync = 0 }) {
     path: "bench",
     keySuffix: limitKeySuffix(0, windowSeconds, ""),
     isCounter: false,
+    holdSeconds: 0,
+    isConcurrent: false,
     retryAfterJitter: 0,
     onStoreFailure: 0,
     sync,
