@@ -1,5 +1,5 @@
 // How the answers to a call's takes fold into its verdict, and which of its payments must not stand then. Whoever settles
-// calls in this process goes by this; lua/take_all.lua and sql/027_take_all.sql say the same of what one server settles.
+// calls in this process goes by this; lua/take_all.lua and sql/034_take_all.sql say the same of what one server settles.
 
 import { Algorithm } from "./limit.ts";
 import { usToRefill } from "./refill.ts";

@@ -24,8 +24,6 @@ export interface CompileOptions {
   readonly unmatchedBook?: UnmatchedStatsBook;
   /** COMPATIBILITY_MODE: rules are matched, and limits of the reference's kind are counted, as envoyproxy/ratelimit does. */
   readonly compatible?: boolean;
-  /** False: the store keeps no holds, and rules that ask for them are refused. */
-  readonly keepsHolds?: boolean;
   /** Version and hash that the rule set carries; 1 and empty unless given. */
   readonly version?: number;
   readonly hash?: string;

@@ -26,7 +26,6 @@ export interface DomainContext {
   readonly limitBuilder: LimitBuilder;
   /** COMPATIBILITY_MODE. */
   readonly compatible: boolean;
-  readonly keepsHolds: boolean;
   readonly log: ProblemLog;
   /** Every limit built, in the order of the files. */
   readonly limits: Limit[];
@@ -196,12 +195,10 @@ function* buildRule(
   };
 }
 
-function refuseHold({ at }: RuleDraft, { compatible, keepsHolds, log }: DomainContext): void {
-  if (compatible) {
-    const hint = "Leave 'hold' out, or COMPATIBILITY_MODE off.";
-    log.error(at, "'hold' means nothing to the counters of COMPATIBILITY_MODE", hint);
-  }
-  if (!keepsHolds) log.error(at, "'hold' needs a store that keeps holds: memory or Redis, not PostgreSQL");
+function refuseHold({ at }: RuleDraft, { compatible, log }: DomainContext): void {
+  if (!compatible) return;
+  const hint = "Leave 'hold' out, or COMPATIBILITY_MODE off.";
+  log.error(at, "'hold' means nothing to the counters of COMPATIBILITY_MODE", hint);
 }
 
 function isOwnKind({ limits, isPostPaid, cost, hold }: RuleDraft): boolean {

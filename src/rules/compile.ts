@@ -112,13 +112,12 @@ function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetCo
   const names = new SafeNames(yield* namesOf(rules, globalLimits), log);
   yield;
   const limitBuilder = new LimitBuilder(options, names, shared.ids);
-  const { cacheKeyPrefix = "", compatible = false, keepsHolds = true } = options;
+  const { cacheKeyPrefix = "", compatible = false } = options;
   const context: DomainContext = {
     domain,
     names,
     limitBuilder,
     compatible,
-    keepsHolds,
     log,
     limits: [],
     hasHashedValues: false,

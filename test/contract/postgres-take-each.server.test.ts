@@ -124,14 +124,14 @@ async function takeAll(
   asked: readonly Asked[],
   nowUs: number,
 ) {
-  const [row] = await server.query("SELECT take_all_v3($1, $2, $3, $4, true, false) AS reply", [
+  const [row] = await server.query("SELECT take_all_v4($1, $2, $3, $4, NULL, true, false) AS reply", [
     array(asked.map(({ key }) => prefix + KEYS[key])),
     nowUs,
-    array(limits.flatMap((limit) => [...limitRow(limit), limit.burst])),
+    array(limits.flatMap((limit) => [...limitRow(limit), limit.burst, 0, 0])),
     array(
       asked.flatMap(({ key, cost, lateByUs }, at) => [
         ...[1, lateByUs === undefined ? 0 : nowUs - lateByUs, 0],
-        ...[at + 1, (places[key] ?? 0) + 1, 0, 0, 0, cost, 0],
+        ...[at + 1, (places[key] ?? 0) + 1, 0, 0, 0, cost, 0, 0],
       ]),
     ),
   ]);
@@ -212,7 +212,7 @@ test("calls of plain takes pay the same by either function, and leave the same r
 });
 
 test.each([
-  { name: "plain takes, some of one bucket", second: [], needs: "take_each", broken: "take_all_v3" },
+  { name: "plain takes, some of one bucket", second: [], needs: "take_each", broken: "take_all_v4" },
   {
     name: "groups of two takes",
     second: [{ limit: makeLimit(), identity: "both" }],

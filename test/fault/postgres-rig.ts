@@ -32,5 +32,7 @@ export async function debtOf(server: PostgresServer, key: string): Promise<numbe
 
 /** Empties the tables. */
 export async function flush(server: PostgresServer): Promise<void> {
-  await server.query("TRUNCATE headgate.bucket, headgate.log_entry, headgate.process");
+  await server.query(
+    "TRUNCATE headgate.bucket, headgate.log_entry, headgate.hold, headgate.settled_hold, headgate.hold_book, headgate.process",
+  );
 }

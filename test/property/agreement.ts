@@ -104,7 +104,6 @@ const MIXED: HistoryShape = {
 interface AgreementOptions {
   /** Makes what the keys of a replay begin with. */
   readonly namePrefix?: (replay: number) => string;
-  readonly keepsHolds?: boolean;
   /**
    * False: a payment of a sliding log that was dated anew since, because time stepped back by more than ten seconds, is given
    * back, where the TypeScript no longer finds it.
@@ -115,7 +114,7 @@ interface AgreementOptions {
 /** Replays histories of all shapes on the store that `open` gives, which the caller opens before and closes after. */
 export function describeAgreement(
   open: () => StoreHarness,
-  { namePrefix = prefixOf, keepsHolds = true, losesRedatedLogs = true }: AgreementOptions = {},
+  { namePrefix = prefixOf, losesRedatedLogs = true }: AgreementOptions = {},
 ): void {
   prefixOf = namePrefix;
   test("histories that failed once", async () => {
@@ -152,7 +151,7 @@ export function describeAgreement(
     },
   );
 
-  describe.runIf(keepsHolds)("holds", () => {
+  describe("holds", () => {
     const HOLDS: HistoryShape = {
       numbers: limitsWithHolds(),
       modes: [Mode.pay, Mode.pay, Mode.pay, Mode.settle, Mode.settle, Mode.peek, Mode.refund, Mode.postPaid],

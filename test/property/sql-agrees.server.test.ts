@@ -18,4 +18,4 @@ afterAll(async () => {
   await server.stop();
 });
 
-describeAgreement(() => harness, { keepsHolds: false, losesRedatedLogs: false });
+describeAgreement(() => harness, { losesRedatedLogs: false });

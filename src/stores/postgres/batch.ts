@@ -1,9 +1,10 @@
 // The groups that travel in one call of take_all: how much one may hold, and the function's arguments.
-// sql/027_take_all.sql says what they mean.
+// sql/034_take_all.sql says what they mean.
 
 import { createHash } from "node:crypto";
 import { Algorithm, COUNTER_NUMBER, type Limit } from "../../core/limit.ts";
 import { Mode, type TakeGroup } from "../../core/take.ts";
+import { MICROS_PER_SECOND } from "../../core/units.ts";
 import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
 import { Lane } from "./lanes.ts";
 import type { Link } from "./link.ts";
@@ -14,12 +15,14 @@ const BATCH_TAKES_MAX = 64;
 const PLAIN_TAKES_MAX = 256;
 /** What a take on a sliding log counts as, which may have some 250 entries to look at or to drop. */
 const LOG_WEIGHT = 8;
+/** The same on a limit with holds, which has rows of its own to read and to write (bench/store/postgres-holds.mjs). */
+const HOLD_WEIGHT = 3;
 
 /** An index entry of PostgreSQL holds 2,704 bytes; longer keys begin with a hash. */
 const KEY_LENGTH_MAX = 1_024;
 const KEY_LENGTH_KEPT = 256;
-/** The mode by which take_all gives back, beside those of core/take.ts. */
-const MODE_GIVE_BACK = 6;
+/** The mode by which take_all gives back, beside those of core/take.ts, and equal to none of them. */
+const MODE_GIVE_BACK = 7;
 const ANY_TIME = 0;
 /** Hits of counters can be more than a bigint holds; no limit is that large. */
 const COST_MAX = 2 ** 62;
@@ -29,6 +32,8 @@ interface TakeAllArguments {
   readonly keys: string;
   readonly limits: string;
   readonly groups: string;
+  /** Null if no limit of the call has holds. */
+  readonly holdIds: string | null;
 }
 
 /** A group of one take, as take_each pays it. */
@@ -67,7 +72,9 @@ export class PostgresBatch extends Batch {
     if (this.groups.length === 0) return true;
     if (this.lane === Lane.plain) return this.takes < PLAIN_TAKES_MAX;
     const onLogs = this.takesOnLogs + group.takesOnLogs;
-    return this.takes + group.size + onLogs * (LOG_WEIGHT - 1) <= BATCH_TAKES_MAX;
+    const withHolds = this.holds.length + group.takesWithHolds;
+    const weight = this.takes + group.size + onLogs * (LOG_WEIGHT - 1) + withHolds * (HOLD_WEIGHT - 1);
+    return weight <= BATCH_TAKES_MAX;
   }
 
   /**
@@ -89,15 +96,22 @@ export class PostgresBatch extends Batch {
   encode(latestOf: (batched: BatchedGroup) => number): TakeAllArguments {
     this.writeLatest(latestOf);
     const numbers: number[] = [];
-    for (const { bucketKey, limit, cost, paidAtUs } of this.receipts) {
+    const holdIds = new Map<string, number>();
+    let hasHolds = this.holds.length > 0;
+    for (const { bucketKey, limit, cost, paidAtUs, holdId } of this.receipts) {
+      if (limit.holdSeconds > 0) hasHolds = true;
       numbers.push(1, ANY_TIME, 0);
       numbers.push(this.placeOfKey(bucketKey), this.placeOfLimit(limit), 0, 0, MODE_GIVE_BACK, cost, paidAtUs);
+      numbers.push(placeOfHold(holdIds, holdId));
     }
     const gathered = this.numbers;
+    let holds = 0;
     for (const { at, size } of this.groups) {
       numbers.push(size, gathered[at + 1] ?? 0, gathered[at + 2] ?? 0);
       const end = at + HEAD_NUMBERS + size * TAKE_NUMBERS;
       for (let take = at + HEAD_NUMBERS; take < end; take += TAKE_NUMBERS) {
+        // They stand in the order of the takes.
+        const hold = this.holds[holds]?.at === take ? this.holds[holds++] : undefined;
         numbers.push(
           gathered[take] ?? 0,
           gathered[take + 1] ?? 0,
@@ -107,15 +121,31 @@ export class PostgresBatch extends Batch {
           Math.min(COST_MAX, gathered[take + 5] ?? 0),
           // The time of payment, which only giving back has.
           0,
+          placeOfHold(holdIds, hold?.holdId ?? ""),
         );
       }
     }
     const limits: number[] = [];
-    for (const { algorithm, amount, burst, windowSeconds, debtMax, isCounter } of this.limits) {
+    for (const limit of this.limits) {
+      const { algorithm, amount, burst, windowSeconds, debtMax, isCounter, holdSeconds, isConcurrent } = limit;
       limits.push(isCounter ? COUNTER_NUMBER : algorithm, amount, burst, windowSeconds, debtMax);
+      limits.push(holdSeconds * MICROS_PER_SECOND, isConcurrent ? 1 : 0);
     }
-    return { keys: textArray(this.keys.map(storedKey)), limits: `{${limits.join()}}`, groups: `{${numbers.join()}}` };
+    return {
+      keys: textArray(this.keys.map(storedKey)),
+      limits: `{${limits.join()}}`,
+      groups: `{${numbers.join()}}`,
+      holdIds: hasHolds ? textArray([...holdIds.keys()].map(storedKey)) : null,
+    };
   }
+}
+
+/** The place of an id among those of the call, counted from 1; 0 of none. */
+function placeOfHold(places: Map<string, number>, holdId: string): number {
+  if (holdId === "") return 0;
+  const place = places.get(holdId) ?? places.size + 1;
+  places.set(holdId, place);
+  return place;
 }
 
 /**

@@ -113,8 +113,9 @@ export class Dispatch {
       const rows = await connection.query({ ...TAKE_EACH, values: [...each, timeUs] });
       return readTakeEach(batch, takes, rows);
     }
-    const { keys, limits, groups } = batch.encode(intake.settler.latestOf);
-    const values = [keys, timeUs, limits, groups, String(!isSerializable), String(batch.waits), String(lockTimeoutMs)];
+    const { keys, limits, groups, holdIds } = batch.encode(intake.settler.latestOf);
+    const modes = [String(!isSerializable), String(batch.waits), String(lockTimeoutMs)];
+    const values = [keys, timeUs, limits, groups, holdIds, ...modes];
     const rows = await connection.query({ ...TAKE_ALL, values });
     return readReply(batch, rows[0]?.[0]);
   }

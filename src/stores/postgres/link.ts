@@ -18,9 +18,9 @@ const MIGRATION_MS_MAX = 60_000;
  * milliseconds; and a batch of plain takes, which waits as long as the session says.
  */
 export const TAKE_ALL = {
-  name: "take_all_v3",
-  text: `SELECT take_all_v3($1::text[], $2::bigint, $3::bigint[], $4::bigint[], $5::boolean, $6::boolean)
-    FROM set_config('lock_timeout', $7, true)`,
+  name: "take_all_v4",
+  text: `SELECT take_all_v4($1::text[], $2::bigint, $3::bigint[], $4::bigint[], $5::text[], $6::boolean, $7::boolean)
+    FROM set_config('lock_timeout', $8, true)`,
 } as const;
 export const TAKE_EACH = {
   name: "take_each_v1",
@@ -164,7 +164,7 @@ export class Link {
     const each = [key, "{1}", `{${Number.MAX_SAFE_INTEGER}}`, "{2,1000000,1000000,1,1}", "0"];
     await connection.query({ ...TAKE_EACH, values: each });
     const modes = [String(!session.isSerializable), "true", String(session.lockTimeoutMs)];
-    const values = [key, "0", "{2,1000000,1000000,1,1000000}", "{1,0,0,1,1,0,0,0,1,0}", ...modes];
+    const values = [key, "0", "{2,1000000,1000000,1,1000000,0,0}", "{1,0,0,1,1,0,0,0,1,0,0}", null, ...modes];
     await connection.query({ ...TAKE_ALL, values });
   }
 }

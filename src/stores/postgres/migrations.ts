@@ -22,11 +22,16 @@ export const SQL_FILES = [
   "020_sliding_log.sql",
   "021_step.sql",
   "022_read_buckets.sql",
-  "024_sweep.sql",
   "025_beat.sql",
   "026_write_buckets.sql",
-  "027_take_all.sql",
   "028_take_each.sql",
+  "029_words.sql",
+  "030_holds.sql",
+  "031_debt_lows.sql",
+  "032_held_bucket.sql",
+  "033_hold.sql",
+  "034_take_all.sql",
+  "035_sweep.sql",
 ] as const;
 
 // The same depth below the package's root in src/ and in dist/.
@@ -36,8 +41,9 @@ const SQL_FOLDER = new URL("../../../sql/", import.meta.url);
 const LOCK_NUMBER = "4838250123";
 /** Where there is no lock to be had (YugabyteDB), processes that start at once get in each other's way this often. */
 const ATTEMPTS_MAX = 10;
-const LOGGED = "p";
 const UNLOGGED = "u";
+/** What a crash may empty together, if that is wanted. */
+const BUCKET_TABLES = ["bucket", "log_entry", "hold", "settled_hold", "hold_book"] as const;
 
 /** The database's migrations are not ours. The message completes a sentence that begins with the server's name. */
 export class MigrationError extends Error {
@@ -101,7 +107,7 @@ async function hasWork(
     throw new MigrationError(`holds tables or functions of another version: ${changed.name} is not what it was`);
   }
   if (migrations.some(({ number }) => !applied.has(String(number)))) return true;
-  return unlogged !== undefined && (await persistenceOf(connection, schema)) !== (unlogged ? UNLOGGED : LOGGED);
+  return (await wronglyLogged(connection, schema, unlogged)).length > 0;
 }
 
 async function applyAll(
@@ -125,17 +131,23 @@ async function applyAll(
     await run(text);
     await run(`INSERT INTO ${table} (number, name, hash) VALUES ($1, $2, $3)`, [String(number), name, hash]);
   }
-  if (unlogged !== undefined && (await persistenceOf(connection, schema)) !== (unlogged ? UNLOGGED : LOGGED)) {
-    for (const name of ["bucket", "log_entry"])
-      await run(`ALTER TABLE ${name} SET ${unlogged ? "UNLOGGED" : "LOGGED"}`);
-  }
+  for (const { name, isLogged } of await wronglyLogged(connection, schema, unlogged))
+    await run(`ALTER TABLE ${name} SET ${isLogged ? "UNLOGGED" : "LOGGED"}`);
   await run("COMMIT");
 }
 
-async function persistenceOf(connection: PostgresConnection, schema: string): Promise<string> {
-  const text = "SELECT relpersistence FROM pg_class WHERE oid = to_regclass($1)";
-  const [row] = await connection.query({ text, values: [`"${schema}".bucket`] });
-  return row?.[0] ?? LOGGED;
+/** Tables of buckets that are not as wanted; where nothing is wanted, not as `bucket` is, which may be older. */
+async function wronglyLogged(
+  connection: PostgresConnection,
+  schema: string,
+  unlogged: boolean | undefined,
+): Promise<{ name: string; isLogged: boolean }[]> {
+  const text = `SELECT c.relname, c.relpersistence FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = $1 AND c.relname = ANY ($2::text[])`;
+  const rows = await connection.query({ text, values: [schema, `{${BUCKET_TABLES.join()}}`] });
+  const found = rows.map(([name, persistence]) => ({ name: name ?? "", isLogged: persistence !== UNLOGGED }));
+  const wanted = unlogged === undefined ? found.find(({ name }) => name === "bucket")?.isLogged : !unlogged;
+  return found.filter(({ isLogged }) => isLogged !== wanted);
 }
 
 function asEntry(row: readonly (string | null)[]): readonly [string, string] {

@@ -1,4 +1,4 @@
-// The text that sql/027_take_all.sql replies, as numbers. What is to be given back are its first groups, one each.
+// The text that sql/034_take_all.sql replies, as numbers. What is to be given back are its first groups, one each.
 
 import { HELD, HELD_NUMBERS, isReplyTo, REPLY_HEAD_NUMBERS, ReplyReader } from "../batching/reply.ts";
 import type { PostgresBatch } from "./batch.ts";

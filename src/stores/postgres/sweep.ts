@@ -45,8 +45,8 @@ export class Sweep {
   async sweep(): Promise<number | undefined> {
     const values = [String(this.#options.injectedTime?.nowUs() ?? 0), String(this.#rowsMax)];
     const swept = await this.#options.ask({
-      name: "sweep_v2",
-      text: "SELECT sweep_v2($1::bigint, $2::bigint)",
+      name: "sweep_v3",
+      text: "SELECT sweep_v3($1::bigint, $2::bigint)",
       values,
     });
     return swept === undefined ? undefined : Number(swept);

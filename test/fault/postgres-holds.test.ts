@@ -1,0 +1,263 @@
+// Holds in PostgreSQL under what only happens there: many processes at once, rows that somebody else holds, what the sweep
+// drops, nonsense in rows.
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { Algorithm, type Limit } from "../../src/core/limit.ts";
+import { HoldFound, Mode, type TakeGroup, Verdict } from "../../src/core/take.ts";
+import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import type { Store } from "../../src/stores/store.ts";
+import { type Ask, groupOf } from "../contract/store-harness.ts";
+import { makeLimit } from "../support/builders.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { PostgresServer } from "../support/postgres-server.ts";
+import { flush, openPostgresRig } from "./postgres-rig.ts";
+import { settle } from "./store-rig.ts";
+
+const SECOND_US = 1_000_000;
+const START_US = Date.UTC(2026, 0, 1) * 1000;
+const TTL_SECONDS = 60;
+const patient = { deadlineMs: 10_000, sweeps: false } as const;
+const budget = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 50, windowSeconds: 86_400, holdSeconds: 3_600 });
+const tokens = makeLimit({ amount: 1, burst: 1_000_000, windowSeconds: 86_400, holdSeconds: TTL_SECONDS });
+
+function placesOf(places: number): Limit {
+  return makeLimit({
+    amount: 0,
+    burst: places,
+    windowSeconds: TTL_SECONDS,
+    debtMax: places,
+    holdSeconds: TTL_SECONDS,
+    isConcurrent: true,
+    keySuffix: "|concurrent",
+  });
+}
+
+let server: PostgresServer;
+beforeAll(async () => {
+  server = await PostgresServer.start();
+  await (await openPostgresRig({ target: server.target(), ...patient })).store.close();
+}, 60_000);
+beforeEach(() => flush(server));
+afterAll(() => server.stop());
+
+const count = async (from: string) => Number((await server.query(`SELECT count(*) FROM headgate.${from}`))[0]?.count);
+
+async function ask(store: Store, ...asks: readonly Ask[]): Promise<TakeGroup> {
+  return await settle(store, groupOf(asks, ""));
+}
+
+/** Stores as so many processes would have them. */
+async function openMany(isolation: "row locks" | "serializable") {
+  const options = { target: server.target(), isolation, ...patient } as const;
+  return await Promise.all(Array.from({ length: 4 }, () => openPostgresRig(options)));
+}
+
+describe.each(["row locks", "serializable"] as const)("200 callers at once, kept apart by %s", (isolation) => {
+  test("never get more of a budget and its places than there are, and what they settle is free again", async () => {
+    const places = placesOf(30);
+    const rigs = await openMany(isolation);
+    const storeOf = (caller: number) => (rigs[caller % rigs.length] as (typeof rigs)[0]).store;
+    // One that is in conflict with nobody.
+    const { store: calm } = await openPostgresRig({ target: server.target(), isolation, ...patient });
+    for (let round = 0; round < 3; round++) {
+      const identity = `round ${round}`;
+      const both = (mode: Mode, id: string): Ask[] => [
+        { limit: budget, identity, mode, cost: mode === Mode.pay ? 2 : 1, holdId: id, descriptor: 0 },
+        { limit: places, identity, mode, cost: 1, holdId: id, descriptor: 0 },
+      ];
+      let used = 0;
+      for (let wave = 0; wave < 2; wave++) {
+        const most = Math.min(30, Math.floor((50 - used) / 2));
+        const ids = Array.from({ length: 200 }, (_, caller) => `${wave} ${caller}`);
+        const groups = await Promise.all(ids.map((id, caller) => ask(storeOf(caller), ...both(Mode.pay, id))));
+        // SERIALIZABLE gives up calls that are in conflict too often: they pay nothing.
+        const failed = groups.filter(({ verdict }) => verdict === Verdict.failed);
+        expect(failed.length === 0 || isolation === "serializable").toBe(true);
+        const passed = ids.filter((_, caller) => groups[caller]?.verdict === Verdict.allowed);
+        if (isolation === "row locks") expect(passed).toHaveLength(most);
+        expect(passed.length).toBeLessThanOrEqual(most);
+        for (const id of passed) {
+          const ended = await ask(calm, ...both(Mode.settle, id));
+          expect(ended.takes.slice(0, 2).map(({ counted }) => counted)).toEqual([2, 1]);
+          // Half of what it held.
+          used++;
+        }
+      }
+      const [left, free] = (await ask(calm, ...both(Mode.peek, "look"))).takes;
+      expect([left?.remaining, free?.remaining]).toEqual([50 - used, 30]);
+      expect(used).toBeGreaterThan(0);
+    }
+    expect(await count("hold")).toBe(0);
+    for (const { store } of rigs) await store.close();
+    await calm.close();
+  });
+});
+
+test("calls that name several buckets in any order do not wait for each other in circles", async () => {
+  const rigs = await openMany("row locks");
+  const identities = ["a", "b", "c", "d", "e"];
+  const call = async (caller: number) => {
+    const { store } = rigs[caller % rigs.length] as (typeof rigs)[0];
+    const named = [0, 1, 2].map((i) => identities[(caller * 7 + i * (1 + (caller % 4))) % 5] as string);
+    const asks = (mode: Mode): Ask[] =>
+      [...new Set(named)].flatMap((identity) => [
+        { limit: tokens, identity, mode, cost: 3, holdId: `r${caller}` },
+        { limit: placesOf(10_000), identity, mode, cost: 1, holdId: `r${caller}` },
+      ]);
+    const begun = await ask(store, ...asks(Mode.pay));
+    if (begun.verdict === Verdict.allowed) return await ask(store, ...asks(Mode.settle));
+    return begun;
+  };
+  const answers = await Promise.all(Array.from({ length: 200 }, (_, caller) => call(caller)));
+  const codes = new Set(answers.map(({ verdict, failure }) => failure?.code ?? verdict));
+  codes.delete(Verdict.allowed);
+  expect([...codes]).toEqual([]);
+  await Promise.all(rigs.map(({ store }) => store.close()));
+});
+
+test("a hold opened in one process is settled in another, once", async () => {
+  const rigs = await openMany("row locks");
+  const [one, other] = rigs;
+  await ask(one?.store as Store, { limit: budget, cost: 20, holdId: "r1" });
+  const settlements = await Promise.all(
+    [one, other, one, other].map((rig) =>
+      ask(rig?.store as Store, { limit: budget, mode: Mode.settle, cost: 5, holdId: "r1" }),
+    ),
+  );
+  const found = settlements.map(({ takes: [take] }) => take?.counted).sort((a = 0, b = 0) => b - a);
+  expect(found).toEqual([20, HoldFound.settled, HoldFound.settled, HoldFound.settled]);
+  const left = await ask(one?.store as Store, { limit: budget, mode: Mode.peek });
+  expect(left.takes[0]?.remaining).toBe(45);
+  for (const { store } of rigs) await store.close();
+});
+
+describe("by a clock moved by hand", () => {
+  const clock = new ManualClock(START_US);
+  const open = async () => await openPostgresRig({ target: server.target(), ...patient, injectedTime: clock });
+  beforeEach(() => clock.setUs(START_US));
+
+  test("the sweep drops what has ended and what is forgotten, and nothing before", async () => {
+    const { store } = await open();
+    const places = placesOf(5);
+    for (const [i, limit] of [tokens, places].entries()) {
+      await ask(store, { limit, identity: "k", holdId: `live ${i}` });
+      await ask(store, { limit, identity: "k", holdId: `settled ${i}` });
+      await ask(store, { limit, identity: "k", mode: Mode.settle, cost: 1, holdId: `settled ${i}` });
+    }
+    const rows = async () => {
+      const counts: number[] = [];
+      for (const from of ["bucket WHERE bucket_key LIKE '%id=k%'", "hold", "hold_book", "settled_hold"]) {
+        counts.push(await count(from));
+      }
+      return counts;
+    };
+    expect(await rows()).toEqual([2, 2, 1, 2]);
+    clock.setUs(START_US + TTL_SECONDS * SECOND_US - 1);
+    expect(await store.backend.sweep()).toBe(0);
+    // Rows of buckets expire up to 17 s late; that of the tokens when they are back, so its hold waits for its next call.
+    clock.setUs(START_US + (TTL_SECONDS + 17) * SECOND_US);
+    expect(await store.backend.sweep()).toBe(4); // two that are forgotten, a place and its bucket
+    expect(await rows()).toEqual([1, 1, 1, 0]);
+    const { takes } = await ask(store, { limit: tokens, identity: "k", mode: Mode.peek });
+    expect(takes[0]).toMatchObject({ remaining: 999_999, counted: 0 });
+    expect(await rows()).toEqual([1, 0, 0, 0]);
+    clock.setUs(START_US + 3 * 86_400 * SECOND_US);
+    expect(await store.backend.sweep()).toBe(1);
+    expect(await rows()).toEqual([0, 0, 0, 0]);
+    await store.close();
+  });
+
+  test("a bucket that is as new is kept as long as it has holds", async () => {
+    const { store } = await open();
+    const second = makeLimit({
+      algorithm: Algorithm.fixedWindow,
+      amount: 9,
+      windowSeconds: 1,
+      holdSeconds: TTL_SECONDS,
+    });
+    await ask(store, { limit: second, holdId: "r1" });
+    await ask(store, { limit: second, mode: Mode.refund, cost: 9 });
+    clock.setUs(START_US + 40 * SECOND_US);
+    expect(await store.backend.sweep()).toBe(0);
+    const settled = await ask(store, { limit: second, mode: Mode.settle, cost: 1, holdId: "r1" });
+    expect(settled.takes[0]?.counted).toBe(1);
+    await store.close();
+  });
+
+  test("one call ends 128 holds of all its buckets, the next ones the rest", async () => {
+    const { store } = await open();
+    const asks = ["a", "b"].map((identity) => ({ limit: tokens, identity, cost: 1 }));
+    for (let i = 0; i < 100; i++) await ask(store, ...asks.map((one) => ({ ...one, holdId: `r${i}` })));
+    clock.setUs(START_US + 2 * TTL_SECONDS * SECOND_US);
+    const left: number[] = [];
+    for (let call = 0; call < 3; call++) {
+      await ask(store, ...asks.map((one) => ({ ...one, mode: Mode.peek })));
+      left.push(await count("hold"));
+    }
+    expect(left).toEqual([72, 0, 0]);
+    await store.close();
+  });
+
+  test("a bucket has 10,000 live holds at most", async () => {
+    const { store } = await open();
+    await ask(store, { limit: tokens, holdId: "first" });
+    await server.query("UPDATE headgate.hold_book SET live = 10000");
+    const full = await ask(store, { limit: tokens, holdId: "one more" });
+    expect([full.verdict, full.failure?.code]).toEqual([Verdict.failed, "STORE_HOLDS_FULL"]);
+    const [known, nameless] = [
+      await ask(store, { limit: tokens, mode: Mode.settle, cost: 0, holdId: "first" }),
+      await ask(store, { limit: tokens }),
+    ];
+    expect([known?.takes[0]?.counted, nameless?.verdict]).toEqual([1, Verdict.allowed]);
+    expect((await ask(store, { limit: tokens, holdId: "now" })).verdict).toBe(Verdict.allowed);
+    await store.close();
+  });
+
+  test("a row with nonsense in it is counted and new, and its holds are settled as ever", async () => {
+    const { store, reports } = await open();
+    await ask(store, { limit: tokens, cost: 10, holdId: "r1" });
+    await ask(store, { limit: tokens, cost: 10, holdId: "ends" });
+    await server.query("UPDATE headgate.bucket SET used = -5");
+    const settled = await ask(store, { limit: tokens, mode: Mode.settle, cost: 4, holdId: "r1" });
+    expect(settled.takes[0]).toMatchObject({ counted: 10, remaining: 1_000_000 });
+    expect(reports.damagedBuckets).toBe(1);
+    await server.query("UPDATE headgate.bucket SET used = -5");
+    clock.setUs(START_US + 2 * TTL_SECONDS * SECOND_US);
+    const later = await ask(store, { limit: tokens, cost: 3, holdId: "r2" });
+    expect(later.takes[0]).toMatchObject({ paid: true, remaining: 999_997 });
+    expect(reports.damagedBuckets).toBe(2);
+    expect(await count("hold")).toBe(1);
+    await store.close();
+  });
+
+  test("ids of all bytes are told apart", async () => {
+    const { store } = await open();
+    const ids = ["a", "A", "a ", "\u00e9", "\\xe9", "\u0000", '"', "{a,b}", "NULL", "+"];
+    for (const [i, holdId] of ids.entries()) await ask(store, { limit: tokens, cost: i + 1, holdId });
+    for (const [i, holdId] of ids.entries()) {
+      const { takes } = await ask(store, { limit: tokens, mode: Mode.settle, cost: 0, holdId });
+      expect([holdId, takes[0]?.counted]).toEqual([holdId, i + 1]);
+    }
+    await store.close();
+  });
+});
+
+test("a row that somebody else holds costs its own calls their answer, and opens no hold", async () => {
+  const store = openPostgresStore({ target: server.target(), deadlineMs: 500, sweeps: false });
+  const { store: free } = await openPostgresRig({ target: server.target(), ...patient });
+  await ask(free, { limit: tokens, identity: "held", holdId: "r0" });
+  await server.query("BEGIN");
+  try {
+    await server.query("SELECT FROM headgate.bucket WHERE bucket_key LIKE '%id=held%' FOR UPDATE");
+    const [held, neighbour] = await Promise.all([
+      ask(store, { limit: tokens, identity: "held", holdId: "r1" }),
+      ask(free, { limit: tokens, identity: "free", holdId: "r1" }),
+    ]);
+    expect([held.verdict, neighbour.verdict]).toEqual([Verdict.failed, Verdict.allowed]);
+  } finally {
+    await server.query("ROLLBACK");
+  }
+  const found = await server.query("SELECT bucket_key, hold_id FROM headgate.hold ORDER BY bucket_key");
+  expect(found.map(({ hold_id }) => hold_id)).toEqual(["r1", "r0"]);
+  await Promise.all([store.close(), free.close()]);
+});
