@@ -7,7 +7,7 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { cpuMicrosOf } from "../harness/cpu-time.mjs";
-import { frame, OPENING, templateOf, writeCall } from "./frames.mjs";
+import { frame, OPENING, PAIRS, templateOf, writeCall } from "./frames.mjs";
 import { openRedisCounters } from "./redis-counters.mjs";
 import { openSocket } from "./sockets.mjs";
 
@@ -35,7 +35,13 @@ const settings = {
   tls: undefined,
   ...JSON.parse(process.argv[2]),
 };
-const template = templateOf(settings);
+const templates = (PAIRS[settings.message] ?? [settings.message]).map((message) =>
+  templateOf({ ...settings, message }),
+);
+const bytesMost = Math.max(...templates.map(({ first }) => first.bytes.length));
+const dataMost = Math.max(...templates.map(({ dataLength }) => dataLength));
+/** Rounds from the first of a pair to the second, which is sent when the first is answered: no more calls than this are under way. */
+const PAIR_ROUNDS = settings.streams;
 const newTimes = () => new Uint32Array(400_000);
 const tally = { calls: 0, allowed: 0, overLimit: 0, errors: 0, sumUs: 0, times: newTimes(), ownLateness: newTimes() };
 let counts = false;
@@ -61,8 +67,9 @@ function zipfKeys(count) {
 
 /** One connection: sends calls, counts answers. */
 class Caller {
-  constructor(socket) {
+  constructor(socket, index) {
     this.socket = socket;
+    this.index = index;
     this.nextId = 1;
     this.inFlight = 0;
     this.window = 65_535;
@@ -76,11 +83,10 @@ class Caller {
   }
 
   fill(atMs) {
-    const { first, later, dataLength } = template;
     const wanted = settings.rate > 0 ? this.due.length : settings.streams;
-    const count = Math.min(wanted, settings.streams - this.inFlight, Math.floor(this.window / dataLength));
+    const count = Math.min(wanted, settings.streams - this.inFlight, Math.floor(this.window / dataMost));
     if (count <= 0) return;
-    const out = Buffer.allocUnsafe(count * first.bytes.length);
+    const out = Buffer.allocUnsafe(count * bytesMost);
     let at = 0;
     for (let i = 0; i < count; i++) {
       const id = this.nextId;
@@ -88,11 +94,23 @@ class Caller {
       const fromMs = settings.rate > 0 ? this.due.shift() : atMs;
       this.sentAtMs[(id >> 1) & (SPOTS - 1)] = fromMs;
       if (counts) note(tally.ownLateness, (atMs - fromMs) * 1_000);
-      at = writeCall(id === 1 ? first : later, out, at, id, nextKey());
+      at = this.write(out, at, id);
     }
     this.inFlight += count;
-    this.window -= count * dataLength;
     this.socket.write(out.subarray(0, at));
+  }
+
+  write(out, at, id) {
+    const call = id >> 1;
+    const which = call % templates.length;
+    const { first, later, dataLength } = templates[which];
+    this.window -= dataLength;
+    const bytes = id === 1 ? first : later;
+    if (templates.length === 1) return writeCall(bytes, out, at, id, nextKey());
+    // Each number once: the first settlements find nothing, which is over before calls count.
+    const round = (call - which) / 2 + (which === 0 ? PAIR_ROUNDS : 0);
+    const number = round * settings.connections + this.index;
+    return writeCall(bytes, out, at, id, (Math.imul(number, 2_654_435_761) >>> 0) % settings.keys, number);
   }
 
   read(chunk) {
@@ -167,8 +185,9 @@ async function openSlow() {
   let id = 1;
   setInterval(() => {
     if (socket.writableLength > 1_000_000) return;
-    const bytes = Buffer.allocUnsafe(template.first.bytes.length);
-    socket.write(bytes.subarray(0, writeCall(id === 1 ? template.first : template.later, bytes, 0, id, nextKey())));
+    const [{ first, later }] = templates;
+    const bytes = Buffer.allocUnsafe(first.bytes.length);
+    socket.write(bytes.subarray(0, writeCall(id === 1 ? first : later, bytes, 0, id, nextKey())));
     id += 2;
   }, 1);
 }
@@ -195,7 +214,7 @@ function percentile(times, share) {
 }
 
 const callers = [];
-for (let i = 0; i < settings.connections; i++) callers.push(new Caller(await connectTo()));
+for (let i = 0; i < settings.connections; i++) callers.push(new Caller(await connectTo(), i));
 for (let i = 0; i < settings.slowConnections; i++) await openSlow();
 const redis = settings.redisPorts.length > 0 ? await openRedisCounters(settings) : undefined;
 const bytesNow = () => callers.map(({ socket }) => [socket.bytesWritten, socket.bytesRead]);

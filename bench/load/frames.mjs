@@ -1,5 +1,7 @@
 // The bytes of calls to ShouldRateLimit, ready to send: one template per shape, of which each call patches the stream, the
-// digits of its keys and what its headers vary. Making them costs so little that one core of callers can fill one of servers.
+// digits of its keys and numbers and what its headers vary. Making them costs so little that one core of callers can fill one of servers.
+
+import { randomUUID } from "node:crypto";
 
 const HEADERS = 1;
 const DATA = 0;
@@ -24,7 +26,16 @@ export function frame(type, flags, streamId, payload) {
   return Buffer.concat([head, payload]);
 }
 
-/** Messages by name: each a list of descriptors of entries; a value of `#` becomes the digits of the call's key. */
+/** Ids of one run, as long as a UUID: no other run makes the same ones. */
+const ID = `${randomUUID().slice(0, -KEY_DIGITS)}@`;
+
+/** Messages that a connection sends in turn, the second about what the first was about some rounds before. */
+export const PAIRS = { holds: ["reserve", "settle"] };
+
+/**
+ * Messages by name: each a list of descriptors of entries; `#` in a value becomes the digits of the call's key, `@` those of its
+ * number.
+ */
 export const MESSAGES = {
   hot: [[["tenant", "acme"]]],
   spread: [[["tenant", "#"]]],
@@ -37,11 +48,28 @@ export const MESSAGES = {
   ],
   many: Array.from({ length: 8 }, (_, i) => [[`kind_${i}`, "#"]]),
   rules: [[["route", "route-#"]]],
+  /** A call that holds 2,000, and the one that settles it at 700. */
+  reserve: [
+    [
+      ["tenant", "#"],
+      ["request_id", ID],
+      ["max_tokens", "2000"],
+    ],
+  ],
+  settle: [
+    [
+      ["tenant", "#"],
+      ["request_id", ID],
+      ["settle", "used"],
+    ],
+  ],
   /** Each call brings its limit along: 4 million per hour, which nobody uses up. */
   brought: [[["tenant", "#"]]],
 };
 
 const LIMIT = Buffer.from([1 << 3, 0x80, 0x92, 0xf4, 0x01, 2 << 3, 3]);
+/** What descriptors of some messages carry beside their entries: `limit`, `hits_addend`. */
+const MORE = { brought: field(2, LIMIT), settle: field(3, Buffer.from([1 << 3, 0xbc, 0x05])) };
 
 /** The bytes of a RateLimitRequest for domain `edge`. */
 export function messageOf(name) {
@@ -50,7 +78,7 @@ export function messageOf(name) {
       2,
       Buffer.concat([
         ...entries.map(([key, value]) => field(1, Buffer.concat([text(1, key), text(2, value)]))),
-        ...(name === "brought" ? [field(2, LIMIT)] : []),
+        MORE[name] ?? Buffer.alloc(0),
       ]),
     ),
   );
@@ -80,17 +108,25 @@ export function templateOf({ message, path, vary = "" }) {
       frame(HEADERS, END_HEADERS, 0, Buffer.concat([block, extra])),
       frame(DATA, END_STREAM, 0, prefixed),
     ]);
-    return { bytes, dataAt: 9 + block.length + extra.length, digitsAt: placesOf(bytes, "#".repeat(KEY_DIGITS)), vary };
+    const placesOfDigits = (sign) => placesOf(bytes, sign.repeat(KEY_DIGITS));
+    return {
+      bytes,
+      dataAt: 9 + block.length + extra.length,
+      keysAt: placesOfDigits("#"),
+      numbersAt: placesOfDigits("@"),
+      vary,
+    };
   };
   return { first: build(first), later: build(later), dataLength: prefixed.length };
 }
 
-/** Puts the call of `streamId` and key `key` at `at` of `target`; returns where it ends. */
-export function writeCall({ bytes, dataAt, digitsAt, vary }, target, at, streamId, key) {
+/** Puts the call of `streamId`, key and number at `at` of `target`; returns where it ends. */
+export function writeCall({ bytes, dataAt, keysAt, numbersAt, vary }, target, at, streamId, key, number = 0) {
   target.set(bytes, at);
   writeUint32(target, at + 5, streamId);
   writeUint32(target, at + dataAt + 5, streamId);
-  for (let i = 0; i < digitsAt.length; i++) writeDigits(target, at + digitsAt[i], key);
+  for (let i = 0; i < keysAt.length; i++) writeDigits(target, at + keysAt[i], key);
+  for (let i = 0; i < numbersAt.length; i++) writeDigits(target, at + numbersAt[i], number);
   // The value ends where the DATA frame begins.
   if (vary === "timeout") writeDigits(target, at + dataAt - 8, 1_000_000 + ((streamId * 7919) % 8_999_999));
   else if (vary === "traceparent") target.latin1Write(traceOf(streamId), at + dataAt - 55, 55);
@@ -131,7 +167,7 @@ function literal(kind, name, value) {
 }
 
 function text(number, value) {
-  return field(number, Buffer.from(value.replace("#", "#".repeat(KEY_DIGITS))));
+  return field(number, Buffer.from(value.replace(/[#@]/, (sign) => sign.repeat(KEY_DIGITS))));
 }
 
 function field(number, bytes) {

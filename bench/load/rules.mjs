@@ -43,6 +43,14 @@ descriptors:
   - key: tenant
     rate_limit: { tokens_per_second: ${HUGE}, burst: ${HUGE}, sync: lease }
 `,
+  /** Calls hold an estimate until they are settled; nobody comes near the budget. */
+  holds: `
+domain: edge
+descriptors:
+  - key: tenant
+    hold: { id: request_id, estimate: max_tokens, ttl: 60s }
+    rate_limit: { tokens_per_second: 1000, burst: ${HUGE} }
+`,
   /** Eight descriptors in each call. */
   many: `
 domain: edge
