@@ -28,7 +28,7 @@ import type { DomainRules, Rule } from "../rules/rule-set.ts";
 import type { LimitCall } from "./call.ts";
 import { addCounter, entryPath } from "./fill-counter.ts";
 import { OverrideLimits } from "./override-limits.ts";
-import { checkHeld, heldCost, isReported, modeOf, takenCost, usedOf } from "./read-question.ts";
+import { checkHeld, heldCost, isReported, modeOf, onlyAsks, takenCost, usedOf } from "./read-question.ts";
 
 export interface FillOptions {
   /** Measures how long matching takes. */
@@ -191,9 +191,10 @@ export class TakeFiller {
       return;
     }
     const isReport = isReported(rule, rules, descriptor);
-    this.#noteAdmission(hits, descriptor.isRefund, isReport);
-    this.#mode = modeOf(descriptor, hits, isReport);
-    this.#cost = takenCost(descriptor, hits, hold === undefined ? rule?.cost : hold.estimate);
+    const asked = hold !== undefined && onlyAsks(descriptor, hold) ? 0 : hits;
+    this.#noteAdmission(asked, descriptor.isRefund, isReport);
+    this.#mode = modeOf(descriptor, asked, isReport);
+    this.#cost = takenCost(descriptor, asked, hold === undefined ? rule?.cost : hold.estimate);
   }
 
   /** Reads what the request asks of a hold by fields of its own. Its entries say nothing of it. */

@@ -22,6 +22,14 @@ export function takenCost(descriptor: Descriptor, hits: number, cost: CostEntry 
   return descriptor.isRefund ? refundOf(hits, cost, descriptor) : costOf(hits, cost, descriptor);
 }
 
+/**
+ * True for what has a number and lacks the value that marks settlements: a report of a call that was not let through, or the
+ * cost of a request, which the gateways that mark by values send alike. Neither may hold anything.
+ */
+export function onlyAsks(descriptor: Descriptor, { settleValue }: HoldEntries): boolean {
+  return settleValue !== undefined && descriptor.hasHits && !descriptor.isRefund;
+}
+
 /** What a settlement reports. Without a number, or with a call's 0, which says none, what was held stays paid. */
 export function usedOf(request: LimitRequest, descriptor: Descriptor, { estimate }: HoldEntries): number {
   if (descriptor.hasHits) return unitsUp(descriptor.hits, estimate);

@@ -111,6 +111,8 @@ export function withAddedWords(
   if (defaults === undefined || section.some(isUnlimited)) return [...added, ...own];
   const unfit = [
     "post_paid",
+    "hold",
+    "concurrent",
     ...(has(RATE_KEYS) ? ["algorithm"] : []),
     ...(takesNoSync || has(["priority"]) ? ["sync"] : []),
     ...(hasFailurePolicy ? ["on_store_failure"] : []),

@@ -10,6 +10,7 @@ import { domainKeyPrefix, globalBucketKey } from "./bucket-key.ts";
 import { type CompileOptions, LimitBuilder } from "./build-limit.ts";
 import { buildRoot, countRules, type DomainContext } from "./build-rule.ts";
 import { counterKeyPrefix } from "./counter-key.ts";
+import { gatherHolds, warnUnused } from "./default-holds.ts";
 import type { FileDraft, GlobalLimitDraft, LimitDraft, PlacedName, RuleDraft } from "./draft.ts";
 import { SafeNames } from "./names.ts";
 import { limitsOnBucket } from "./priority.ts";
@@ -39,12 +40,15 @@ export function compileRules(files: readonly SourceFile[], options: CompileOptio
 export function* compileSteps(files: readonly SourceFile[], options: CompileOptions): LongWork<CompileResult> {
   const log = new ProblemLog();
   const drafts: FileDraft[] = [];
-  const context = { regexes: new Regexes(), defaults: gatherDefaults(files, log) };
+  const defaults = gatherDefaults(files, log);
+  const holds = gatherHolds(defaults, log);
+  const context = { regexes: new Regexes(), defaults, holds };
   for (const file of files) {
     const draft = yield* readFile(file, context, log);
     if (draft !== undefined) drafts.push(draft);
     yield;
   }
+  warnUnused(holds, log);
   const domains = new Map<string, DomainRules>();
   // A set that is refused already must leave no stats behind; it's built all the same, for the rest of its problems.
   const statsBook = log.hasErrors ? { statsOf: () => new LimitStats() } : options.statsBook;
@@ -243,11 +247,17 @@ function* checkSideEntries(
   return new Set(firstUse.keys());
 }
 
-function* settleEntriesOf(rules: readonly RuleDraft[]): LongWork<ReadonlySet<string>> {
-  const found = new Set<string>();
+function* settleEntriesOf(rules: readonly RuleDraft[]): LongWork<DomainRules["settleEntries"]> {
+  const found = new Map<string, Set<string>>();
+  const anyValue = new Set<string>();
   for (const { hold } of eachRule(rules)) {
     yield;
-    if (hold !== undefined) found.add(hold.settleEntry);
+    if (hold === undefined) continue;
+    const { settleEntry, settleValue } = hold;
+    if (settleValue === undefined) anyValue.add(settleEntry);
+    else found.set(settleEntry, (found.get(settleEntry) ?? new Set()).add(settleValue));
   }
+  // Where one rule takes any value for a mark, the entry marks whatever it says.
+  for (const entry of anyValue) found.set(entry, new Set());
   return found;
 }

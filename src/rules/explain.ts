@@ -12,6 +12,7 @@ import { counterKey } from "./counter-key.ts";
 import type { AskedEntry, DescriptorReport, EntryReport, ExplainReport, LimitReport } from "./explain-report.ts";
 import { triedRules } from "./explain-tried.ts";
 import { limitWords, listed, quoted } from "./explain-words.ts";
+import { isSettlement, marksSettlement } from "./hold-id.ts";
 import { findChild } from "./match.ts";
 import { limitForCall, limitForDescriptor } from "./priority.ts";
 import { formatPlace } from "./problems.ts";
@@ -143,7 +144,7 @@ function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): LongWo
         outcome: "cost",
         tried: [],
         leftOut: 0,
-        says: domain.settleEntries.has(key)
+        says: marksSettlement(key, value, domain.settleEntries)
           ? "marks a settlement in this domain: skipped in matching"
           : "carries a cost, a hold or a priority of this domain: skipped in matching",
       });
@@ -170,7 +171,7 @@ function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): LongWo
         text + (rule.sharesThreshold ? sharedEntryKeyPart(key, rule) : entryKeyPart(key, value, hashesValues)),
       domain.keyPrefix,
     );
-  const settles = asked.some(({ key }) => domain.settleEntries.has(oneByteOf(key)));
+  const settles = isSettlement(descriptorOf(asked), domain.settleEntries);
   return {
     entries,
     rule: last?.hasLimit ? last : undefined,

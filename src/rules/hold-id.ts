@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import type { Descriptor } from "../core/request.ts";
-import type { HoldEntries } from "./rule-set.ts";
+import type { DomainRules, HoldEntries } from "./rule-set.ts";
 
 /** Longer ids are kept as their SHA-256, so that a hold is small whatever callers send. */
 const ID_BYTES_MAX = 64;
@@ -22,8 +22,16 @@ export function keptId(id: string): string {
 }
 
 /** Tells whether the descriptor settles what was paid before. */
-export function isSettlement(descriptor: Descriptor, settleEntries: ReadonlySet<string>): boolean {
+export function isSettlement(descriptor: Descriptor, settleEntries: DomainRules["settleEntries"]): boolean {
   if (settleEntries.size === 0) return false;
-  for (let i = 0; i < descriptor.entryCount; i++) if (settleEntries.has(descriptor.keys[i] as string)) return true;
+  for (let i = 0; i < descriptor.entryCount; i++) {
+    if (marksSettlement(descriptor.keys[i] as string, descriptor.values[i] as string, settleEntries)) return true;
+  }
   return false;
+}
+
+/** Tells whether the entry makes its descriptor a settlement. */
+export function marksSettlement(key: string, value: string, settleEntries: DomainRules["settleEntries"]): boolean {
+  const values = settleEntries.get(key);
+  return values !== undefined && (values.size === 0 || values.has(value));
 }

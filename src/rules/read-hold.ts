@@ -40,17 +40,37 @@ function readEntries(fields: Fields, log: ProblemLog): HoldEntries | undefined {
   if (section === undefined) return undefined;
   const hold = readFields("hold", section, log);
   const idEntry = readText(hold, "id", log) ?? "";
-  const settleEntry = readText(hold, "settle", log) ?? SETTLE_ENTRY_DEFAULT;
+  const settle = readSettle(hold, log);
   const estimate = readCostEntry("hold", hold, log);
   const seconds = readTtl(hold, log);
   if (idEntry === "" && !hold.hasRefused)
     log.error(hold.at, "hold: 'id' is missing; it names the entry that tells one hold from another");
-  if (settleEntry === "") log.error(hold.get("settle")?.value.at ?? hold.at, "hold: 'settle' is empty");
-  const names = [idEntry, settleEntry, ...(estimate?.entry === undefined ? [] : [estimate.entry])];
-  if (new Set(names).size < names.length)
+  if (settle.entry === "") log.error(hold.get("settle")?.value.at ?? hold.at, "hold: 'settle' is empty");
+  const names = [idEntry, settle.entry, ...(estimate?.entry === undefined ? [] : [estimate.entry])];
+  // What marks a settlement by its value may say in other calls what they cost.
+  const isEstimateToo = settle.value !== undefined && settle.entry === estimate?.entry;
+  if (new Set(names).size < names.length - (isEstimateToo ? 1 : 0))
     log.error(hold.at, "hold: 'id', 'estimate' and 'settle' must name different entries");
   if (seconds === undefined) return undefined;
-  return { idEntry, settleEntry, estimate, seconds };
+  return { idEntry, settleEntry: settle.entry, settleValue: settle.value, estimate, seconds };
+}
+
+interface SettleMark {
+  readonly entry: string;
+  /** Undefined if any value will do. */
+  readonly value: string | undefined;
+}
+
+function readSettle(hold: Fields, log: ProblemLog): SettleMark {
+  const field = hold.given("settle");
+  if (field?.value.kind !== "mapping")
+    return { entry: readText(hold, "settle", log) ?? SETTLE_ENTRY_DEFAULT, value: undefined };
+  const settle = readFields("settle", [field.value], log);
+  const entry = readText(settle, "entry", log) ?? "";
+  const value = readText(settle, "value", log);
+  if (value === undefined && !settle.hasRefused)
+    log.error(settle.at, "settle: 'value' is missing; it is what the entry says at the settlement");
+  return { entry, value };
 }
 
 function readTtl(hold: Fields, log: ProblemLog): number | undefined {

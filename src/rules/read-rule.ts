@@ -13,6 +13,7 @@ import {
   withAddedWords,
   withoutOwnWords,
 } from "./added-words.ts";
+import type { DefaultHold, DefaultHolds } from "./default-holds.ts";
 import type { FileDraft, GlobalLimitDraft, LimitDraft, LimitsDraft, RuleDraft } from "./draft.ts";
 import { type Fields, isNull, readFields } from "./fields.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
@@ -31,19 +32,22 @@ import type { MappingNode, SourceFile } from "./source.ts";
 interface ReadContext {
   readonly regexes: Regexes;
   readonly defaults: Defaults;
+  readonly holds: DefaultHolds;
 }
 
 /** What the rules of one file are read with. */
 interface FileContext {
   readonly regexes: Regexes;
   readonly defaults: MappingNode | undefined;
+  /** Of a resource; undefined without one. */
+  readonly hold: DefaultHold | undefined;
   readonly isResource: boolean;
 }
 
 /** Reads a parsed file, a rule or a piece of its pattern per step; undefined if it has no usable domain. */
 export function* readFile(
   file: SourceFile,
-  { regexes, defaults }: ReadContext,
+  { regexes, defaults, holds }: ReadContext,
   log: ProblemLog,
 ): LongWork<FileDraft | undefined> {
   log.addAll(file.problems);
@@ -66,7 +70,8 @@ export function* readFile(
   }
   const globalLimit = readGlobalLimit(fields, log);
   const isResource = file.isResource === true;
-  const rules = yield* readRules(fields, { regexes, isResource, defaults: defaults.get(domain) }, log);
+  const hold = isResource ? holds.get(domain) : undefined;
+  const rules = yield* readRules(fields, { regexes, isResource, defaults: defaults.get(domain), hold }, log);
   if (domain === "") return undefined;
   const chargesGivenHits = isResource && defaultPostPaid(defaults.get(domain), [], undefined) === undefined;
   const domainAt = field?.value.at ?? top;
@@ -83,8 +88,9 @@ function* readRules(fields: Fields, context: FileContext, log: ProblemLog): Long
   return rules;
 }
 
-function* readRule(mapping: MappingNode, context: FileContext, log: ProblemLog): LongWork<RuleDraft | undefined> {
+function* readRule(written: MappingNode, context: FileContext, log: ProblemLog): LongWork<RuleDraft | undefined> {
   const { isResource, defaults } = context;
+  const mapping = context.hold === undefined ? written : context.hold.placedAt(written, log);
   const added = addedWords(mapping, isResource, defaults, log);
   const fields = readFields("rule", added.rule === undefined ? [mapping] : [added.rule, mapping], log);
   const keyField = fields.get("key");

@@ -25,6 +25,8 @@ export interface HoldEntries {
   readonly idEntry: string;
   /** Key of the entry that marks the descriptor that settles, one-byte. */
   readonly settleEntry: string;
+  /** What the entry must say for that; undefined: anything. */
+  readonly settleValue: string | undefined;
   /** What a payment costs; undefined: 1 a hit. */
   readonly estimate: CostEntry | undefined;
   /** How long a payment waits for its settlement. */
@@ -151,8 +153,8 @@ export interface DomainRules {
   readonly globalLimit: GlobalLimit | undefined;
   /** Keys of entries that carry costs or speak of holds: matching and bucket keys skip them. */
   readonly costEntries: ReadonlySet<string>;
-  /** The keys among them that mark a settlement. */
-  readonly settleEntries: ReadonlySet<string>;
+  /** Those of them that mark a settlement, each with the values that do; with none of them any value does. */
+  readonly settleEntries: ReadonlyMap<string, ReadonlySet<string>>;
   /** True if any limit of the domain replaces another: spares the others the work. */
   readonly hasReplaces: boolean;
   /** True if any rule of the domain hides values. */

@@ -12,6 +12,7 @@ export type Section =
   | "cost"
   | "hold"
   | "priority"
+  | "settle"
   | "match";
 
 /** How messages name a section, as the end of a sentence. */
@@ -25,6 +26,7 @@ export const SECTION_TITLES: Readonly<Record<Section, string>> = {
   cost: "in 'cost'",
   hold: "in 'hold'",
   priority: "in 'priority'",
+  settle: "in 'settle'",
   match: "in 'match'",
 };
 
@@ -39,13 +41,14 @@ export const SECTION_HOMES: Readonly<Record<Section, string>> = {
   cost: "inside 'cost'",
   hold: "inside 'hold'",
   priority: "inside 'priority'",
+  settle: "inside 'settle'",
   match: "inside 'match'",
 };
 
 /** Keys of each section. */
 export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
   file: ["domain", "descriptors", "global_limit", "defaults"],
-  defaults: ["algorithm", "on_store_failure", "sync", "retry_after_jitter", "post_paid"],
+  defaults: ["algorithm", "on_store_failure", "sync", "retry_after_jitter", "post_paid", "hold", "concurrent"],
   rule: [
     "key",
     "value",
@@ -102,6 +105,7 @@ export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
   cost: ["entry", "default", "max", "per"],
   hold: ["id", "estimate", "default", "max", "per", "ttl", "settle"],
   priority: ["entry", "high", "values"],
+  settle: ["entry", "value"],
   match: ["one_of", "prefix", "suffix", "regex", "cidr"],
 };
 

@@ -154,10 +154,11 @@ function heldDescriptor({ request, rules }: LimitCall, entries: readonly Written
   const { holdAsk, holdId, holdAmount } = request;
   const hold = rules[0]?.hold;
   if (hold === undefined) return { entries };
-  const { idEntry, settleEntry, estimate } = hold;
+  const { idEntry, settleEntry, settleValue = "", estimate } = hold;
   const names = [idEntry, settleEntry, estimate?.entry].map((name) => name !== undefined && textOf(name));
   const written = [...entries.filter(({ key }) => !names.includes(key)), entryOf(idEntry, holdId)];
-  if (holdAsk === HoldAsk.settle) return { entries: [...written, entryOf(settleEntry, "")], hits_addend: holdAmount };
+  if (holdAsk === HoldAsk.settle)
+    return { entries: [...written, entryOf(settleEntry, settleValue)], hits_addend: holdAmount };
   if (estimate?.entry === undefined) return { entries: written, hits_addend: Math.max(1, holdAmount) };
   return { entries: [...written, entryOf(estimate.entry, String(holdAmount))] };
 }

@@ -1,11 +1,12 @@
 // A real Envoy Gateway on this machine, without Kubernetes: its control plane and its Envoy, Headgate as the rate limit service
 // that it feeds by xDS, and an upstream that answers 200. Ends with Ctrl-C.
 //
-//   node test/gateway/bed.mjs [--resources FOLDER] [--ports 8888,...] [--wait SECONDS]
+//   node test/gateway/bed.mjs [--resources FOLDER] [--ports 8888,...] [--wait SECONDS] [--rules FOLDER]
 //
 // FOLDER holds Gateways (named `eg`), routes and policies as YAML (default: test/gateway/example); edited files count at once.
 // Routes lead to the Backend `upstream`. --ports are the listeners that must answer before it says ready. The gateway's own ports
-// are fixed, so one test bed runs on a machine at a time: --wait waits for another one to end.
+// are fixed, so one test bed runs on a machine at a time: --wait waits for another one to end. --rules has files of Headgate's, which stand
+// beside the gateway's rules.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -35,6 +36,7 @@ const { values } = parseArgs({
     resources: { type: "string", default: join(import.meta.dirname, "example") },
     ports: { type: "string", default: "8888" },
     wait: { type: "string", default: "0" },
+    rules: { type: "string" },
   },
 });
 
@@ -141,6 +143,7 @@ async function startHeadgate(folder) {
     GRPC_PORT: "0",
     DEBUG_PORT: "0",
     SHUTDOWN_DELAY: "0s",
+    ...(values.rules === undefined ? {} : { RULES_DIR: resolve(values.rules) }),
     ...(process.env.HEADGATE_TEST_RUN === undefined ? {} : { HEADGATE_TEST_RUN: process.env.HEADGATE_TEST_RUN }),
   };
   const child = start("Headgate", process.execPath, [join(ROOT, "dist/main.js"), "serve"], { env });

@@ -8,12 +8,16 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { credentials } from "@grpc/grpc-js";
 import { afterEach, describe, expect, test } from "vitest";
-import { parse } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
+import { parseFile } from "../../src/config/parse-file.ts";
+import { compileRules } from "../../src/rules/compile.ts";
 import { readSettings, type Settings } from "../../src/settings.ts";
 import { COMMAND, PORTS, PROBE, STRAY_FLAG, VARIABLES } from "../gateway/deployment.ts";
 import { Authority } from "../support/certificates.ts";
 import { ownProcess } from "../support/child-processes.ts";
 import { RedisServer } from "../support/redis-server.ts";
+import { resourceFile, type WireDescriptor } from "../support/resources.ts";
+import { PlainStatsBook } from "../support/rules.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient } from "../support/test-app.ts";
 import { startXdsServer, xdsServerProgram } from "../support/xds-server.ts";
@@ -278,4 +282,59 @@ describe("deploy/envoy-gateway", () => {
 // The script is read by whatever /bin/sh is there.
 test("/bin/ratelimit is a plain shell script", () => {
   execFileSync("sh", ["-n", join(ROOT, "deploy/image/ratelimit")]);
+});
+
+describe("budgets of language models", () => {
+  interface Shipped {
+    readonly kind: string;
+    readonly metadata: { readonly name: string; readonly namespace: string };
+    readonly data: Readonly<Record<string, string>>;
+    readonly spec: {
+      readonly rules: readonly { readonly timeouts: { readonly request: string } }[];
+      readonly rateLimit: {
+        readonly global: { readonly rules: readonly { readonly clientSelectors: readonly Selector[] }[] };
+      };
+      readonly lua: readonly { readonly inline: string }[];
+    };
+  }
+  interface Selector {
+    readonly headers: readonly { readonly name: string }[];
+  }
+  const text = readFileSync(join(ROOT, "deploy/envoy-gateway-llm/llm.yaml"), "utf8");
+  const documents = parseAllDocuments(text).map((document) => document.toJS() as Shipped);
+  const only = (kind: string) => documents.find((document) => document.kind === kind) as Shipped;
+  const { metadata: policy, spec } = only("BackendTrafficPolicy");
+  const [[file, rules] = ["", ""]] = Object.entries(only("ConfigMap").data);
+
+  /** The limits that the gateway makes of the policy, as it sends them. */
+  function sent() {
+    const descriptors = spec.rateLimit.global.rules.map(({ clientSelectors }, rule) => {
+      const keys = clientSelectors.flatMap(({ headers }) => headers.map((_, match) => `rule-${rule}-match-${match}`));
+      const end: WireDescriptor = { rate_limit: { unit: "DAY", requests_per_unit: 9 } };
+      const chain = keys.reduceRight<WireDescriptor>(
+        (below, key) => ({ key, ...(below.key === undefined ? below : { descriptors: [below] }) }),
+        end,
+      );
+      const key = `${policy.namespace}/${policy.name}/rule/${rule}`;
+      return { key, value: key, descriptors: [chain] };
+    });
+    const domain = `${policy.namespace}/${policy.name}`;
+    return resourceFile({ name: domain, domain, descriptors });
+  }
+
+  test("have a file for Headgate that fits the policy, and holds for longer than the route waits", () => {
+    const beside = parseFile({ name: file, bytes: Buffer.from(rules) });
+    const { ruleSet, problems } = compileRules([sent(), beside], { statsBook: new PlainStatsBook() });
+    expect(problems).toEqual([]);
+    const [domain] = ruleSet?.domains.values() ?? [];
+    const held = domain?.root.rules.map((rule) => rule.children?.rules[0]?.hold) ?? [];
+    expect(held).toHaveLength(spec.rateLimit.global.rules.length);
+    const timeout = Number.parseInt(only("HTTPRoute").spec.rules[0]?.timeouts.request ?? "", 10);
+    for (const hold of held) {
+      expect(hold?.seconds).toBeGreaterThan(timeout);
+      const { default: byDefault, max } = hold?.estimate ?? {};
+      // The filter holds by the same numbers.
+      expect(only("EnvoyExtensionPolicy").spec.lua[0]?.inline).toContain(`DEFAULT, MOST = ${byDefault}, ${max}\n`);
+    }
+  });
 });

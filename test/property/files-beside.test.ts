@@ -11,6 +11,7 @@ import { runs } from "../support/runs.ts";
 const GOOD = [
   { key: "user", rate_limit: { unit: "HOUR", requests_per_unit: 4_000_000 } },
   { key: "weight", value: "w", rate_limit: { unit: "DAY", requests_per_unit: 1, name: "n" } },
+  { key: "held", descriptors: [{ key: "hour-7", rate_limit: { unit: "HOUR", requests_per_unit: 9 } }] },
 ];
 const BAD = [{ key: "user", rate_limit: { unit: "UNKNOWN", requests_per_unit: 4 } }];
 
@@ -31,6 +32,9 @@ const TOPS = [
   "defaults: { sync: lease, algorithm: token_bucket }",
   "defaults: { post_paid: true, sync: lease }",
   "defaults: { post_paid: perhaps }",
+  "defaults: { algorithm: fixed_window, hold: { id: weight, ttl: 1m } }",
+  "defaults: { hold: { id: hour-*, estimate: user, ttl: 1m }, concurrent: 3 }",
+  "defaults: { hold: { ttl: soon } }",
   "defaults: 7",
   "global_limit: []",
   "extra: [",

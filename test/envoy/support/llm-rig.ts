@@ -65,8 +65,9 @@ export class Stream {
   /** Leaves it. */
   readonly leave: () => void;
 
+  /** `envoy` says on which port it listens. */
   constructor(
-    envoy: Envoy,
+    envoy: Pick<Envoy, "port">,
     { tenant = "acme", answer = "json", used, body = "{}", method = "POST", headers = {} }: ModelCall,
   ) {
     const sent = request({

@@ -38,17 +38,22 @@ export class Bed {
     this.ports = ports;
   }
 
-  /** Starts it with so many listeners' ports, and what is made of them; each file can be written anew later. */
+  /**
+   * Starts it with so many listeners' ports, and what is made of them; each file can be written anew later. `rules` is a folder of
+   * files that stand beside the gateway's rules.
+   */
   static async start(
     listeners: number,
     files: (ports: readonly number[]) => Readonly<Record<string, readonly Resource[]>>,
+    { rules }: { readonly rules?: string } = {},
   ): Promise<Bed> {
     const resources = temporaryFolder("gateway-resources");
     const ports = await Promise.all(Array.from({ length: listeners }, () => freePort()));
     for (const [name, documents] of Object.entries(files(ports))) {
       writeFileSync(join(resources, `${name}.yaml`), yamlOf(documents));
     }
-    const args = [BED, "--resources", resources, "--ports", ports.join(","), "--wait", WAIT_SECONDS];
+    const beside = rules === undefined ? [] : ["--rules", rules];
+    const args = [BED, "--resources", resources, "--ports", ports.join(","), "--wait", WAIT_SECONDS, ...beside];
     const child = ownProcess(spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] }));
     const said: string[] = [];
     child.stderr?.on("data", (chunk: Buffer) => said.push(chunk.toString()));
@@ -86,6 +91,16 @@ export class Bed {
   /** A page of Headgate's HTTP port. */
   async page(path: string): Promise<string> {
     return await (await fetch(`http://127.0.0.1:${this.#http}${path}`)).text();
+  }
+
+  /** How Headgate's buckets stand that a descriptor of these entries meets. */
+  async peek(
+    domain: string,
+    entries: readonly { readonly key: string; readonly value: string }[],
+  ): Promise<{ readonly buckets: readonly { readonly remaining: number; readonly live_holds?: number }[] }> {
+    const body = JSON.stringify({ domain, descriptors: [{ entries }] });
+    const answer = await fetch(`http://127.0.0.1:${this.#http}/buckets/peek`, { method: "POST", body });
+    return (await answer.json()) as Awaited<ReturnType<Bed["peek"]>>;
   }
 
   /** The value of Headgate's metric with these labels; 0 if there is none. */

@@ -42,6 +42,11 @@ export function route(name: string): Resource {
   });
 }
 
+/** A backend on this machine. */
+export function backend(name: string, port: number): Resource {
+  return own(`${EXTENSIONS}/v1alpha1`, "Backend", name, { endpoints: [{ ip: { address: "127.0.0.1", port } }] });
+}
+
 /** Limits for these routes; a rule is one of BackendTrafficPolicy's. */
 export function limits(name: string, rules: readonly object[], routes: readonly string[] = [name]): Resource {
   return own(`${EXTENSIONS}/v1alpha1`, "BackendTrafficPolicy", name, {
