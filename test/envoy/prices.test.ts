@@ -59,7 +59,7 @@ afterAll(async () => {
 });
 
 test.each(PRICED)("a call costs what its tokens do: $name", async ({ name, call, costs }) => {
-  const asked = /"model":"(\w+)"/.exec(call.body ?? "")?.[1] ?? "unknown";
+  const asked = /"model":"(small|large)"/.exec(call.body ?? "")?.[1] ?? "other";
   await new Stream(envoy, { ...call, tenant: name }).ended;
   await expect.poll(() => left({ payer: name, model: asked })).toBe(BUDGET - costs);
   expect(await left({ payer: name, model: "elsewhere" })).toBe(BUDGET);
