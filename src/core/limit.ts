@@ -9,8 +9,16 @@ export type Algorithm = (typeof Algorithm)[keyof typeof Algorithm];
 /** What goes over the wire for a counter (Limit.isCounter) in place of its algorithm. No algorithm may have this number. */
 export const COUNTER_NUMBER = 4;
 
-/** Names of the algorithms as rule files, keys and metadata write them; the index is the Algorithm. */
-export const ALGORITHM_NAMES = ["token_bucket", "sliding_window", "fixed_window", "sliding_log"] as const;
+/** All algorithms. */
+export const ALGORITHMS: readonly Algorithm[] = Object.values(Algorithm);
+
+/** Names of the algorithms as rule files, keys and metadata write them. */
+export const ALGORITHM_NAMES = {
+  [Algorithm.tokenBucket]: "token_bucket",
+  [Algorithm.slidingWindow]: "sliding_window",
+  [Algorithm.fixedWindow]: "fixed_window",
+  [Algorithm.slidingLog]: "sliding_log",
+} as const satisfies Readonly<Record<Algorithm, string>>;
 
 /** Units of `RateLimitResponse.RateLimit.Unit`; the number is the wire's. */
 export const Unit = { unknown: 0, second: 1, minute: 2, hour: 3, day: 4, month: 5, year: 6, week: 7 } as const;

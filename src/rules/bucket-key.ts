@@ -22,8 +22,6 @@ export const VALUE_BYTES_IN_KEY_MAX = 256;
 /** What a bucket key says of a rule whose values share a bucket. */
 type SharedRule = Pick<Rule, "key" | "pattern" | "patternText">;
 
-const ALGORITHM_TAGS: readonly string[] = ALGORITHM_NAMES.map((name) => name.replace(/^(.)[a-z]*_(.)[a-z]*$/, "$1$2"));
-
 /** Start of every bucket key of a domain; the brace stays open for the descriptor. */
 export function domainKeyPrefix(cacheKeyPrefix: string, domain: string): string {
   return `${cacheKeyPrefix}{${escaped(domain)}`;
@@ -31,7 +29,8 @@ export function domainKeyPrefix(cacheKeyPrefix: string, domain: string): string 
 
 /** End of the bucket key of a limit: what tells the limits of one descriptor apart. */
 export function limitKeySuffix(algorithm: Algorithm, windowSeconds: number, name: string): string {
-  const base = `}|${ALGORITHM_TAGS[algorithm]}/${windowSeconds}`;
+  const initials = ALGORITHM_NAMES[algorithm].replace(/^(.)[a-z]*_(.)[a-z]*$/, "$1$2");
+  const base = `}|${initials}/${windowSeconds}`;
   return name === "" ? base : `${base}/${escaped(name)}`;
 }
 

@@ -2,6 +2,7 @@
 
 import {
   ALGORITHM_NAMES,
+  ALGORITHMS,
   Algorithm,
   ON_STORE_FAILURE_NAMES,
   type OnStoreFailure,
@@ -27,9 +28,16 @@ const UNIT_WORDS = UNIT_NAMES.slice(1);
 const RATE_KEYS = ["tokens_per_second", "rps"];
 const BUCKET_KEYS = ["burst", "debt_max"];
 
+/** The algorithm that the limit names; undefined if it names none, or one that there is not. */
+function readAlgorithm(fields: Fields, log: ProblemLog): Algorithm | undefined {
+  const names = ALGORITHMS.map((algorithm) => ALGORITHM_NAMES[algorithm]);
+  const index = readWord(fields, "algorithm", names, log);
+  return index === undefined ? undefined : ALGORITHMS[index];
+}
+
 /** Reads a limit that is not unlimited; undefined if its numbers can't be understood. */
 export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefined {
-  const chosen = readWord(fields, "algorithm", ALGORITHM_NAMES, log) as Algorithm | undefined;
+  const chosen = readAlgorithm(fields, log);
   const rateField = fields.firstGiven(RATE_KEYS);
   const rate = rateField === undefined ? readWindowRate(fields, log) : readTokenRate(fields, rateField, chosen, log);
   const algorithm = chosen ?? (rateField === undefined ? Algorithm.slidingWindow : Algorithm.tokenBucket);

@@ -4,11 +4,11 @@
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
+import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/core/limit.ts";
 import { postgresHarness } from "../contract/postgres-harness.ts";
 import { redisHarness } from "../contract/redis-harness.ts";
 import { askOne, START_US, type StoreHarness } from "../contract/store-harness.ts";
-import { ALGORITHMS, type LimitNumbers, limitNumbers, limitOf } from "../property/histories.ts";
+import { type LimitNumbers, limitNumbers, limitOf } from "../property/histories.ts";
 import { bucketNumbers } from "../property/rates.ts";
 import { otherBuild } from "../support/other-build.ts";
 import { PostgresServer } from "../support/postgres-server.ts";

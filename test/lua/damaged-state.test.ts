@@ -1,12 +1,12 @@
 // Keys that hold something else than the state they should: deleted, treated as new, counted, and nobody else's business.
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
+import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/core/limit.ts";
 import { Mode, Outcome, Verdict } from "../../src/core/take.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { runOne, runScript, START_US } from "./script-rig.ts";
 
-const EACH = ALGORITHM_NAMES.map((name, algorithm) => ({ name, algorithm }));
+const EACH = ALGORITHMS.map((algorithm) => ({ name: ALGORITHM_NAMES[algorithm], algorithm }));
 
 let server: RedisServer;
 beforeAll(async () => {

@@ -2,7 +2,7 @@
 // numbers are those of the algorithms is the contract's business (test/contract, test/property).
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
+import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/core/limit.ts";
 import { Mode, Outcome, Verdict } from "../../src/core/take.ts";
 import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/core/units.ts";
 import { unpackNumbers } from "../../src/stores/redis/packed-numbers.ts";
@@ -10,7 +10,7 @@ import { RedisServer } from "../support/redis-server.ts";
 import { argumentsOf, runOne, runScript, type ScriptCall, START_US, TAKE_ALL } from "./script-rig.ts";
 
 const TOO_LATE = 3;
-const EACH = ALGORITHM_NAMES.map((name, algorithm) => ({ name, algorithm }));
+const EACH = ALGORITHMS.map((algorithm) => ({ name: ALGORITHM_NAMES[algorithm], algorithm }));
 
 let server: RedisServer;
 beforeAll(async () => {

@@ -3,12 +3,11 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
+import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/core/limit.ts";
 import { Kind, Mode, TakeGroup } from "../../src/core/take.ts";
 import { fillGroup, type StoreHarness } from "../contract/store-harness.ts";
 import { runs } from "../support/runs.ts";
 import {
-  ALGORITHMS,
   type History,
   type HistoryShape,
   type HistoryStep,

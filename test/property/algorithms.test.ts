@@ -3,12 +3,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Keyed } from "../../src/core/key-bytes.ts";
-import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
+import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/core/limit.ts";
 import { WAIT_US_MAX } from "../../src/core/refill.ts";
 import { Mode, Outcome, type Take } from "../../src/core/take.ts";
 import { runs } from "../support/runs.ts";
 import { modelOf } from "./exact-models.ts";
-import { ALGORITHMS, type History, type HistoryShape, histories, type LimitNumbers } from "./histories.ts";
+import { type History, type HistoryShape, histories, type LimitNumbers } from "./histories.ts";
 import { replayOnReference } from "./replay.ts";
 import { REPLAYED_HISTORIES } from "./replayed.ts";
 import { SingleBucket } from "./single-bucket.ts";

@@ -2,12 +2,12 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ALGORITHM_NAMES, Algorithm } from "../../src/core/limit.ts";
+import { ALGORITHM_NAMES, ALGORITHMS, Algorithm } from "../../src/core/limit.ts";
 import { TakeGroup } from "../../src/core/take.ts";
 import { fillGroup, takeOf } from "../contract/store-harness.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
-import { ALGORITHMS, type LimitNumbers, limitNumbers, limitOf } from "./histories.ts";
+import { type LimitNumbers, limitNumbers, limitOf } from "./histories.ts";
 import { bucketNumbers } from "./rates.ts";
 import { ReferenceStore } from "./reference-store.ts";
 

@@ -2,7 +2,7 @@
 // in replay.ts; histories that failed once are kept in replayed.ts.
 
 import fc from "fast-check";
-import { Algorithm, type Limit } from "../../src/core/limit.ts";
+import { ALGORITHMS, Algorithm, type Limit } from "../../src/core/limit.ts";
 import { Kind, Mode } from "../../src/core/take.ts";
 import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/core/units.ts";
 import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "../../src/rules/bucket-key.ts";
@@ -77,8 +77,6 @@ export interface HistoryShape {
   /** Groups may also be given back some steps later. */
   readonly givesBackLate?: boolean;
 }
-
-export const ALGORITHMS = Object.values(Algorithm);
 
 /** The compiler of rule files keeps sliding logs below this. */
 const LOG_AMOUNT_MAX = 10_000;

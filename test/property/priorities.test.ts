@@ -15,7 +15,7 @@ import { ReferenceStore } from "./reference-store.ts";
 /** What a rule file says of the shared limit, but for its priority. */
 const words = fc
   .record({
-    algorithm: fc.constantFrom(...ALGORITHM_NAMES),
+    algorithm: fc.constantFrom(...Object.values(ALGORITHM_NAMES)),
     requests_per_unit: fc.integer({ min: 2, max: 60 }),
     window: fc.constantFrom("1s", "7s", "60s"),
     more: fc.integer({ min: 0, max: 40 }),

@@ -62,8 +62,9 @@ export class RedisBatch extends Batch {
     for (let at = HEAD_NUMBERS; at < numbers.length; at += HEAD_NUMBERS + TAKE_NUMBERS) {
       if ((numbers[at + 4] ?? Mode.charge) > Mode.peek) return false;
     }
+    // The script has the three algorithms up to this number.
     for (const { isCounter, algorithm } of limits) {
-      if (isCounter || algorithm === Algorithm.slidingLog) return false;
+      if (isCounter || algorithm > Algorithm.fixedWindow) return false;
     }
     return true;
   }
