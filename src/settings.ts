@@ -17,6 +17,7 @@ import {
 import { parseRedisUrl, RedisUrlError, showRedisUrl } from "./settings/redis-address.ts";
 import { type RedisSettings, settleRedis } from "./settings/redis-settings.ts";
 import type { Setting } from "./settings/setting.ts";
+import type { BackendType } from "./settings/store-table.ts";
 import { type OnStoreFailureName, SETTINGS, type TableValues } from "./settings/table.ts";
 
 export type { RedisSettings } from "./settings/redis-settings.ts";
@@ -29,7 +30,7 @@ export interface Settings extends TableValues {
   readonly readsEveryFile: boolean;
   /** False: rules come from a control plane alone. */
   readonly readsFiles: boolean;
-  readonly backendType: "memory" | "redis" | "postgres";
+  readonly backendType: BackendType;
   readonly onStoreFailure: OnStoreFailureName;
   readonly ignoresDotFiles: boolean;
   readonly grpcReflection: boolean;
@@ -81,12 +82,12 @@ export function readSettings(env: Environment): Settings {
   const known = Object.values(SETTINGS).map((setting) => setting.name);
   warnings.push(...findForeignNames(env, known));
   checkTogether(values, mistakes, warnings);
-  const { backendType, redis, perSecondRedis } = settleRedis(values, mistakes, warnings);
-  const postgres = settlePostgres(values, mistakes, warnings);
-  const settledType = postgres === undefined ? backendType : "postgres";
-  if (values.memorySnapshot !== undefined && settledType !== "memory")
-    warnings.push(`MEMORY_SNAPSHOT: without effect, because buckets live in ${settledType}`);
-  const workers = settleWorkers(values.workers, settledType, warnings);
+  const backendType = backendTypeOf(values);
+  const { redis, perSecondRedis } = settleRedis(values, backendType, mistakes, warnings);
+  const postgres = settlePostgres(values, backendType, mistakes, warnings);
+  if (values.memorySnapshot !== undefined && backendType !== "memory")
+    warnings.push(`MEMORY_SNAPSHOT: without effect, because buckets live in ${backendType}`);
+  const workers = settleWorkers(values.workers, backendType, warnings);
   if (mistakes.length > 0) {
     const count = mistakes.length === 1 ? "1 setting" : `${mistakes.length} settings`;
     throw new ConfigError("CONFIG_SETTINGS", `${count} can't be used:\n${mistakes.join("\n")}`, mistakes);
@@ -94,7 +95,7 @@ export function readSettings(env: Environment): Settings {
   return Object.freeze({
     ...values,
     ...rulesPlace(values, env),
-    backendType: settledType,
+    backendType,
     // What the reference service does, where nobody says otherwise.
     onStoreFailure: values.onStoreFailure ?? (values.compatibilityMode ? "error" : "allow"),
     workers,
@@ -267,9 +268,16 @@ function checkXds(values: TableValues, mistakes: string[], warnings: string[]): 
     warnings.push("RULES_CACHE: without effect, because CONFIG_TYPE is FILE");
 }
 
+/** As BACKEND_TYPE says, else as the URLs of stores do. */
+function backendTypeOf({ backendType, redisUrl, postgresUrl }: TableValues): BackendType {
+  if (backendType !== undefined) return backendType;
+  if (redisUrl !== undefined) return "redis";
+  return postgresUrl === undefined ? "memory" : "postgres";
+}
+
 function settleWorkers(
   workers: TableValues["workers"],
-  backendType: Settings["backendType"],
+  backendType: BackendType,
   warnings: string[],
 ): Settings["workers"] {
   if (workers === 1 || backendType !== "memory") return workers;

@@ -1,6 +1,7 @@
 // Picks the store that the settings name and puts around a shared one what spares it questions.
 
 import type { Clock } from "../core/clock.ts";
+import { invariant } from "../core/invariant.ts";
 import type { Take } from "../core/take.ts";
 import { MICROS_PER_MILLI } from "../core/units.ts";
 import type { RedisSettings, Settings } from "../settings.ts";
@@ -38,9 +39,49 @@ const ALONE: ProcessCounts = { count: () => 1, sureCount: () => 1, index: () => 
 const ALWAYS_WELL: StoreHealth = { trouble: () => undefined };
 
 /** Opens the store of the process. A shared store connects by itself; `health` says how that goes. */
-export function openStore({ settings, clock, observer }: StoreChoice): OpenedStore {
-  const { redis, postgres } = settings;
-  const shared = {
+export function openStore(choice: StoreChoice): OpenedStore {
+  const { settings, clock, observer } = choice;
+  switch (settings.backendType) {
+    case "redis":
+      return openRedisStores(choice);
+    case "postgres":
+      return openPostgres(choice);
+    case "memory":
+      return { store: openMemoryStore(settings, clock, observer), health: ALWAYS_WELL, processes: ALONE, memories: [] };
+  }
+}
+
+function openRedisStores(choice: StoreChoice): OpenedStore {
+  const { settings, clock } = choice;
+  const { redis, perSecondRedis, expirationJitterSecondsMax: jitterSecondsMax, redisClusterTags: tags } = settings;
+  invariant(redis !== undefined, "settings say where Redis is");
+  // What a call held that another part of it refused may be the reason for a refusal that is remembered.
+  let memory: DenialMemory | undefined;
+  const onUndone = ({ bucketKey }: Take) => memory?.forgetRefusal(bucketKey);
+  const opened = openOneOrTwo([redis, perSecondRedis], { ...sharedOptions(choice), jitterSecondsMax, tags, onUndone });
+  memory = openDenialMemory(opened.store, settings, clock);
+  return countInMemory(opened, memory, settings, clock);
+}
+
+function openPostgres(choice: StoreChoice): OpenedStore {
+  const { settings, clock } = choice;
+  const { postgres, postgresUnlogged: unlogged } = settings;
+  invariant(postgres !== undefined, "settings say where PostgreSQL is");
+  const store = openPostgresStore({
+    ...sharedOptions(choice),
+    target: postgres,
+    schema: settings.postgresSchema,
+    connections: settings.postgresConnections,
+    waitsForDisk: settings.postgresSynchronousCommit,
+    ...(unlogged === undefined ? {} : { unlogged }),
+  });
+  const opened = { store, health: store, processes: store.processes };
+  return countInMemory(opened, openDenialMemory(store, settings, clock), settings, clock);
+}
+
+/** What every store that several processes share is told. */
+function sharedOptions({ settings, clock, observer }: StoreChoice) {
+  return {
     keyPrefix: settings.cacheKeyPrefix,
     deadlineMs: settings.storeDeadlineUs / MICROS_PER_MILLI,
     patienceMs: settings.storePatienceMs,
@@ -54,28 +95,6 @@ export function openStore({ settings, clock, observer }: StoreChoice): OpenedSto
     observer,
     clock,
   };
-  if (redis !== undefined) {
-    const { perSecondRedis, expirationJitterSecondsMax: jitterSecondsMax, redisClusterTags: tags } = settings;
-    // What a call held that another part of it refused may be the reason for a refusal that is remembered.
-    let memory: DenialMemory | undefined;
-    const onUndone = ({ bucketKey }: Take) => memory?.forgetRefusal(bucketKey);
-    const opened = openOneOrTwo([redis, perSecondRedis], { ...shared, jitterSecondsMax, tags, onUndone });
-    memory = openDenialMemory(opened.store, settings, clock);
-    return countInMemory(opened, memory, settings, clock);
-  }
-  if (postgres !== undefined) {
-    const store = openPostgresStore({
-      ...shared,
-      target: postgres,
-      schema: settings.postgresSchema,
-      connections: settings.postgresConnections,
-      waitsForDisk: settings.postgresSynchronousCommit,
-      ...(settings.postgresUnlogged === undefined ? {} : { unlogged: settings.postgresUnlogged }),
-    });
-    const opened = { store, health: store, processes: store.processes };
-    return countInMemory(opened, openDenialMemory(store, settings, clock), settings, clock);
-  }
-  return { store: openMemoryStore(settings, clock, observer), health: ALWAYS_WELL, processes: ALONE, memories: [] };
 }
 
 /** An empty store in this process's memory. */

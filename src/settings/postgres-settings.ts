@@ -1,6 +1,7 @@
 // Joins the POSTGRES_* settings into one description of where PostgreSQL is and how to reach it, and finds what does not
 // fit. Opens nothing.
 
+import type { BackendType } from "./store-table.ts";
 import type { TableValues } from "./table.ts";
 
 /** What a TLS connection to PostgreSQL needs; files are PEM. */
@@ -74,14 +75,11 @@ export function showPostgresUrl({ host, port, database, user, sslMode }: Postgre
 /** How to reach PostgreSQL if it is the store, else undefined. Adds a line for everything that does not fit together. */
 export function settlePostgres(
   values: TableValues,
+  backendType: BackendType,
   mistakes: string[],
   warnings: string[],
 ): PostgresSettings | undefined {
-  const isChosen = values.backendType === "postgres";
-  if (
-    !isChosen &&
-    (values.backendType !== undefined || values.redisUrl !== undefined || values.postgresUrl === undefined)
-  ) {
+  if (backendType !== "postgres") {
     if (values.postgresUrl !== undefined) {
       warnings.push(
         `POSTGRES_URL: without effect, because ${values.backendType === undefined ? "REDIS_URL is set" : `BACKEND_TYPE is ${values.backendType}`}`,

@@ -10,6 +10,7 @@ import {
   type RedisUrl,
   RedisUrlError,
 } from "./redis-address.ts";
+import type { BackendType } from "./store-table.ts";
 import type { TableValues } from "./table.ts";
 
 /** What a TLS connection to Redis needs; files are PEM. */
@@ -41,7 +42,6 @@ export type RedisSettings = RedisAccess &
 
 /** The stores of Redis that the settings name. */
 interface SettledRedis {
-  readonly backendType: "memory" | "redis";
   readonly redis: RedisSettings | undefined;
   /** Where limits per second are kept, if not with the others. */
   readonly perSecondRedis: RedisSettings | undefined;
@@ -62,14 +62,18 @@ interface Inputs {
   readonly connectTimeoutMs: number;
 }
 
-/** Settles whether Redis is the store and, if so, how to reach it. Adds a line for everything that does not fit together. */
-export function settleRedis(values: TableValues, mistakes: string[], warnings: string[]): SettledRedis {
-  const backendType = values.backendType ?? (values.redisUrl === undefined ? "memory" : "redis");
+/** How to reach Redis if it is the store. Adds a line for everything that does not fit together. */
+export function settleRedis(
+  values: TableValues,
+  backendType: BackendType,
+  mistakes: string[],
+  warnings: string[],
+): SettledRedis {
   if (backendType !== "redis") {
     if (values.redisUrl !== undefined)
       warnings.push(`REDIS_URL: without effect, because BACKEND_TYPE is ${backendType}`);
     if (values.redisPerSecond) warnings.push("REDIS_PERSECOND: without effect, because Redis is not the store");
-    return { backendType: "memory", redis: undefined, perSecondRedis: undefined };
+    return { redis: undefined, perSecondRedis: undefined };
   }
   if (values.redisUrl === undefined)
     mistakes.push("REDIS_URL: expected where Redis is, because BACKEND_TYPE is redis; got nothing");
@@ -80,7 +84,7 @@ export function settleRedis(values: TableValues, mistakes: string[], warnings: s
       "REDIS_PERSECOND_URL: expected the Redis of limits per second, because REDIS_PERSECOND is true; got nothing",
     );
   checkTlsFiles(values, [redis, perSecondRedis], mistakes, warnings);
-  return { backendType, redis, perSecondRedis };
+  return { redis, perSecondRedis };
 }
 
 function mainInputs(values: TableValues): Inputs {

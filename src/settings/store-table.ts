@@ -6,10 +6,14 @@ import { REDIS_ROWS } from "./redis-rows.ts";
 import { optional, setting, under } from "./setting.ts";
 import { decimalNumber, durationMs, durationUs, KEY_PREFIX, oneOf, SNAPSHOT_PATH, wholeNumber } from "./value-types.ts";
 
+/** Where buckets may live, as BACKEND_TYPE names it. */
+const BACKEND_TYPES = ["memory", "redis", "postgres"] as const;
+export type BackendType = (typeof BACKEND_TYPES)[number];
+
 export const STORE_SETTINGS = under("Store", {
   backendType: optional(
     "BACKEND_TYPE",
-    oneOf(["memory", "redis", "postgres"]),
+    oneOf(BACKEND_TYPES),
     "Where buckets live: in this process, or in Redis or PostgreSQL, shared by all processes.",
     {
       defaultShown: "redis if REDIS_URL is set, else memory",
