@@ -2,7 +2,7 @@
 // the goals beside them; then what stores are asked for beside other ways to ask them, what 10,000 rules cost beside 10, the tail at half of the load that saturates, and the two
 // goals of the memory store.
 //   node bench/load/run.mjs [--quick] [--rounds 3] [--seconds 2] [--only TEXT] [--no-tail] [--profile] [--name NAME]
-// --quick measures only what has a goal, in some 90 seconds, on servers that it keeps. --profile has node write CPU profiles
+// --quick measures only what has a goal, in less than two minutes, on servers that it keeps. --profile has node write CPU profiles
 // of the servers to .cache/profiles; docs/performance.md says how to read them. --name is part of the name of the results.
 
 import { execFile } from "node:child_process";
