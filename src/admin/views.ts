@@ -7,6 +7,7 @@ import { Kind } from "../core/take.ts";
 import { isoTime } from "../core/units.ts";
 import { visible } from "../core/visible.ts";
 import type { DomainRules, Level, Rule, RuleSet } from "../rules/rule-set.ts";
+import { rulesOfTiers } from "../rules/tiers.ts";
 import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
 
 /** The rules as they stand. */
@@ -138,8 +139,10 @@ function* levelLines(level: Level, parent: string): Generator<string> {
   for (const rule of level.rules) {
     const name = nameOf(rule, parent);
     const modes = modesText(rule);
-    if (rule.isUnlimited) yield `${name}: unit=UNKNOWN requests_per_unit=0, ${modes}, unlimited: true\n`;
-    for (const limit of rule.limits) yield `${name}: ${limitText(limit)}, ${modes}${ownText(limit, rule)}\n`;
+    for (const { isUnlimited, limits } of rulesOfTiers(rule)) {
+      if (isUnlimited) yield `${name}: unit=UNKNOWN requests_per_unit=0, ${modes}, unlimited: true\n`;
+      for (const limit of limits) yield `${name}: ${limitText(limit)}, ${modes}${ownText(limit, rule)}\n`;
+    }
     if (rule.children !== undefined) yield* levelLines(rule.children, name);
   }
 }
@@ -147,9 +150,10 @@ function* levelLines(level: Level, parent: string): Generator<string> {
 function* referenceLines(level: Level, parent: string): Generator<string> {
   for (const rule of level.rules) {
     const name = nameOf(rule, parent);
-    if (rule.isUnlimited)
-      yield `${name}: unit=UNKNOWN requests_per_unit=${rule.unlimitedRequests}, ${modesText(rule)}\n`;
-    for (const limit of rule.limits) yield `${name}: ${limitText(limit)}, ${modesText(rule)}\n`;
+    for (const { isUnlimited, unlimitedRequests, limits } of rulesOfTiers(rule)) {
+      if (isUnlimited) yield `${name}: unit=UNKNOWN requests_per_unit=${unlimitedRequests}, ${modesText(rule)}\n`;
+      for (const limit of limits) yield `${name}: ${limitText(limit)}, ${modesText(rule)}\n`;
+    }
     if (rule.children !== undefined) yield* referenceLines(rule.children, name);
   }
 }

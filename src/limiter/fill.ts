@@ -341,7 +341,7 @@ function countsValues(rule: Rule, matched: readonly Rule[], descriptor: Descript
   // `matched` may hold rules of an earlier, deeper descriptor behind this one's: the rule itself is the last of its own.
   for (let i = 0; i < descriptor.entryCount; i++) {
     if (matched[i]?.valueToMetric) return true;
-    if (matched[i] === rule) return false;
+    if (matched[i] === rule || (rule.tiers !== undefined && matched[i]?.tiers === rule.tiers)) return false;
   }
   return false;
 }

@@ -1,6 +1,7 @@
 // Words that are added to a rule's own: the `defaults` that a file gives its domain, and what a control plane says under
 // `headgate` in a rule's metadata, because its messages have no fields for it.
 
+import { SYNC_NAMES, Sync } from "../core/limit.ts";
 import { textOf } from "../core/request.ts";
 import { type Field, isNull, readFields } from "./fields.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
@@ -93,6 +94,14 @@ export function withoutOwnWords(field: Field | undefined, isResource: boolean): 
 
 const RATE_KEYS = ["tokens_per_second", "rps"];
 
+/** What stands beside the limit and leaves no room for some defaults. */
+interface Beside {
+  readonly takesNoSync: boolean;
+  /** No other `sync` than lease. */
+  readonly takesOnlyLease: boolean;
+  readonly hasFailurePolicy: boolean;
+}
+
 /**
  * A limit's section with what is added: defaults count least. Where an added word says the rate or the window, what the message
  * says of it gives way; where a default can't stand beside the limit's own words, it does.
@@ -100,7 +109,7 @@ const RATE_KEYS = ["tokens_per_second", "rps"];
 export function withAddedWords(
   section: readonly MappingNode[],
   { limit, defaults }: AddedWords,
-  { takesNoSync, hasFailurePolicy }: { readonly takesNoSync: boolean; readonly hasFailurePolicy: boolean },
+  { takesNoSync, takesOnlyLease, hasFailurePolicy }: Beside,
 ): MappingNode[] {
   const added = limit === undefined ? [] : [limit];
   const has = (keys: readonly string[]) => [...section, ...added].some((part) => hasKey(part, keys));
@@ -114,7 +123,7 @@ export function withAddedWords(
     "hold",
     "concurrent",
     ...(has(RATE_KEYS) ? ["algorithm"] : []),
-    ...(takesNoSync || has(["priority"]) ? ["sync"] : []),
+    ...(takesNoSync || has(["priority"]) || (takesOnlyLease && !saysLease(defaults)) ? ["sync"] : []),
     ...(hasFailurePolicy ? ["on_store_failure"] : []),
   ];
   return [without(defaults, unfit), ...added, ...own];
@@ -131,6 +140,11 @@ export function defaultPostPaid(
   const { boolean } = value.value;
   const parts = [...limits.flat(), ...(limit === undefined ? [] : [limit])];
   return boolean && parts.some((part) => hasKey(part, ["sync"])) ? undefined : boolean;
+}
+
+function saysLease(defaults: MappingNode): boolean {
+  const value = defaults.entries.findLast(({ key }) => key.text === "sync")?.value;
+  return value?.kind === "scalar" && value.text === SYNC_NAMES[Sync.lease];
 }
 
 function hasKey(mapping: MappingNode, keys: readonly string[]): boolean {

@@ -36,6 +36,8 @@ export interface LimitOwner {
   readonly path: string;
   /** Elements of the reference's stat key, one per level. */
   readonly statPath: readonly string[];
+  /** Name of all its limits together, safe in headers; empty if they have none. */
+  readonly limitsName: string;
   /** What stands for the name of a limit that has none, for reading alone. */
   readonly readableName: string;
   readonly onStoreFailure: OnStoreFailure | undefined;
@@ -82,7 +84,7 @@ export class LimitBuilder {
       shownAmount: draft.amount,
       shownUnit: unit,
       name,
-      readableName: name === "" ? owner.readableName : name,
+      readableName: readableNameOf(owner, name),
       id: this.#uniqueId(idOf(owner, label)),
       path: owner.path,
       keySuffix: draft.isConcurrent ? CONCURRENT_KEY_SUFFIX : limitKeySuffix(algorithm, keySeconds, name),
@@ -99,7 +101,7 @@ export class LimitBuilder {
 
   #priority(limit: Limit, { entry, values, percent }: PriorityWords, owner: LimitOwner, label: string): Priority {
     const shown = label === "" && owner.path === "" ? "global" : label;
-    const lowLabel = shown === "" ? LOW_LABEL : `${shown}/${LOW_LABEL}`;
+    const lowLabel = joined(shown, LOW_LABEL);
     const low = lowLimit(limit, reserveOf(limit.burst, percent), {
       id: this.#uniqueId(idOf(owner, lowLabel)),
       stats: this.#options.statsBook.statsOf(owner.domain, owner.statPath, lowLabel),
@@ -108,8 +110,8 @@ export class LimitBuilder {
   }
 
   #labelOf({ keySeconds, isConcurrent }: LimitDraft, owner: LimitOwner, algorithm: Algorithm, name: string): string {
-    if (isConcurrent) return "concurrent";
-    return name !== "" || !owner.isList ? name : `${ALGORITHM_NAMES[algorithm]}/${keySeconds}`;
+    const shape = owner.isList ? `${ALGORITHM_NAMES[algorithm]}/${keySeconds}` : "";
+    return joined(owner.limitsName, isConcurrent ? "concurrent" : name === "" ? shape : name);
   }
 
   // Paths are made to be read and could meet: {key: a, value: b/c} and {key: a, value: b} above {key: c}.
@@ -125,4 +127,15 @@ export class LimitBuilder {
 function idOf({ domain, path }: LimitOwner, label: string): string {
   if (path === "") return `${domain}#${label === "" ? "global" : label}`;
   return label === "" ? `${domain}/${path}` : `${domain}/${path}#${label}`;
+}
+
+function readableNameOf({ limitsName, readableName }: LimitOwner, name: string): string {
+  const own = joined(limitsName, name);
+  if (own === "") return readableName;
+  // The words that stand for a gateway's rule say nothing of which of its limits applies.
+  return limitsName === "" || readableName === "" ? own : `${readableName}, ${own}`;
+}
+
+function joined(one: string, other: string): string {
+  return one === "" || other === "" ? one + other : `${one}/${other}`;
 }

@@ -6,7 +6,7 @@ import { textOf } from "../core/request.ts";
 import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "./bucket-key.ts";
 import type { LimitBuilder, LimitOwner } from "./build-limit.ts";
 import { buildCompositeIndex } from "./composite.ts";
-import type { LimitDraft, PatternDraft, RuleDraft } from "./draft.ts";
+import type { LimitDraft, LimitsDraft, PatternDraft, RuleDraft } from "./draft.ts";
 import { type GatewayEntry, gatewayName } from "./gateway-name.ts";
 import type { SafeNames } from "./names.ts";
 import { isInResource } from "./place.ts";
@@ -23,6 +23,8 @@ export interface DomainContext {
   /** One-byte. */
   readonly domain: string;
   readonly names: SafeNames;
+  /** Of all limits of a name together. */
+  readonly limitsNames: SafeNames;
   readonly limitBuilder: LimitBuilder;
   /** COMPATIBILITY_MODE. */
   readonly compatible: boolean;
@@ -42,10 +44,12 @@ interface Parent {
   readonly hashesValues: boolean;
 }
 
-/** How many rules the drafts come to: every value of `one_of` has all rules below it for itself. */
+/** How many rules the drafts come to: every value of `one_of` has all rules below it for itself, and each tier is a rule. */
 export function countRules(drafts: readonly RuleDraft[]): number {
   let count = 0;
-  for (const draft of drafts) count += draft.patterns.length * (1 + countRules(draft.children));
+  for (const { patterns, tier, children } of drafts) {
+    count += patterns.length * ((tier?.byName.size ?? 1) + countRules(children));
+  }
   return count;
 }
 
@@ -155,16 +159,59 @@ function* buildRule(
   const hashesValues = draft.hashesValues || parent.hashesValues;
   if (draft.hold !== undefined) refuseHold(draft, context);
   if (hashesValues) context.hasHashedValues = true;
-  const owner = {
+  const owner: Omit<LimitOwner, "isList" | "limitsName"> = {
     domain: context.domain,
     path,
     statPath,
     readableName: draft.limits.limits.length === 0 ? "" : visible(gatewayName(entries)),
     onStoreFailure: draft.onStoreFailure,
-    isList: draft.limits.isList,
     isOwnKind: isOwnKind(draft) || hashesValues,
     holdSeconds: draft.hold?.seconds ?? 0,
   };
+  const limitsOf = (limitsName: string, limits: LimitsDraft): OwnLimits => {
+    const safeName = context.limitsNames.safe(limitsName);
+    const built = buildLimits(limits.limits, { ...owner, isList: limits.isList, limitsName: safeName }, context);
+    return { limitsName, limits, built };
+  };
+  const own = limitsOf(draft.limitsName, draft.limits);
+  const children =
+    draft.children.length === 0
+      ? undefined
+      : yield* buildLevel(draft.children, { path, statPath, entries, hashesValues }, context);
+  const place = { pattern, text, pathElement, path, hashesValues, children };
+  const rule = makeRule(draft, place, own, context);
+  if (draft.tier === undefined) return rule;
+  const byName = new Map<string, MutableRule>();
+  for (const [name, limits] of draft.tier.byName) {
+    yield;
+    byName.set(name, name === draft.limitsName ? rule : makeRule(draft, place, limitsOf(name, limits), context));
+  }
+  const tiers = { entry: draft.tier.entry, byName };
+  for (const one of byName.values()) one.tiers = tiers;
+  return rule;
+}
+
+type MutableRule = Omit<Rule, "tiers"> & { tiers: Rule["tiers"] };
+
+/** Where a rule stands and what hangs on it, whichever of its limits apply. */
+interface RulePlace extends Pick<Rule, "pattern" | "pathElement" | "path" | "hashesValues" | "children"> {
+  readonly text: string;
+}
+
+/** Limits of a rule, and what they were built of. */
+interface OwnLimits {
+  readonly limitsName: string;
+  readonly limits: LimitsDraft;
+  readonly built: readonly Limit[];
+}
+
+// One literal for all, so that the decision path meets rules of one shape.
+function makeRule(
+  draft: RuleDraft,
+  { pattern, text, pathElement, path, hashesValues, children }: RulePlace,
+  { limitsName, limits, built }: OwnLimits,
+  { names }: DomainContext,
+): MutableRule {
   return {
     key: draft.key,
     pattern,
@@ -172,11 +219,13 @@ function* buildRule(
     pathElement,
     path,
     at: draft.at,
-    hasLimit: draft.limits.hasLimit,
-    isUnlimited: draft.limits.isUnlimited,
-    unlimitedReplaces: draft.limits.unlimitedReplaces.map(({ name }) => context.names.safe(name)),
-    unlimitedRequests: draft.limits.unlimitedRequests,
-    limits: buildLimits(draft.limits.limits, owner, context),
+    hasLimit: limits.hasLimit,
+    isUnlimited: limits.isUnlimited,
+    unlimitedReplaces: limits.unlimitedReplaces.map(({ name }) => names.safe(name)),
+    unlimitedRequests: limits.unlimitedRequests,
+    limits: built,
+    limitsName,
+    tiers: undefined,
     kind: draft.kind,
     isQuota: draft.isQuota,
     isPostPaid: draft.isPostPaid,
@@ -188,10 +237,7 @@ function* buildRule(
     detailedMetric: draft.detailedMetric,
     valueToMetric: draft.valueToMetric,
     metadata: draft.metadata,
-    children:
-      draft.children.length === 0
-        ? undefined
-        : yield* buildLevel(draft.children, { path, statPath, entries, hashesValues }, context),
+    children,
   };
 }
 
@@ -201,8 +247,8 @@ function refuseHold({ at }: RuleDraft, { compatible, log }: DomainContext): void
   log.error(at, "'hold' means nothing to the counters of COMPATIBILITY_MODE", hint);
 }
 
-function isOwnKind({ limits, isPostPaid, cost, hold }: RuleDraft): boolean {
-  return limits.isList || isPostPaid || cost !== undefined || hold !== undefined;
+function isOwnKind({ limits, limitsName, isPostPaid, cost, hold }: RuleDraft): boolean {
+  return limits.isList || limitsName !== "" || isPostPaid || cost !== undefined || hold !== undefined;
 }
 
 function buildLimits(drafts: readonly LimitDraft[], owner: LimitOwner, context: DomainContext): Limit[] {

@@ -11,15 +11,24 @@ import { type CompileOptions, LimitBuilder } from "./build-limit.ts";
 import { buildRoot, countRules, type DomainContext } from "./build-rule.ts";
 import { counterKeyPrefix } from "./counter-key.ts";
 import { gatherHolds, warnUnused } from "./default-holds.ts";
-import type { FileDraft, GlobalLimitDraft, LimitDraft, PlacedName, RuleDraft } from "./draft.ts";
+import {
+  type FileDraft,
+  type GlobalLimitDraft,
+  type LimitDraft,
+  limitsOfDraft,
+  type PlacedName,
+  type RuleDraft,
+} from "./draft.ts";
+import { gatherNamedLimits, type LimitsByName } from "./named-limits.ts";
 import { SafeNames } from "./names.ts";
 import { limitsOnBucket } from "./priority.ts";
 import { formatPlace, ProblemLog } from "./problems.ts";
-import { readFile } from "./read-rule.ts";
+import { checkUnused, readFile } from "./read-rule.ts";
 import { Regexes } from "./regexes.ts";
 import type { DomainRules, GlobalLimit, Problem, Rule, RuleSet } from "./rule-set.ts";
 import { RULES_MAX } from "./schema.ts";
 import type { Place, SourceFile } from "./source.ts";
+import { rulesOfTiers } from "./tiers.ts";
 
 export type { CompileOptions } from "./build-limit.ts";
 
@@ -42,13 +51,15 @@ export function* compileSteps(files: readonly SourceFile[], options: CompileOpti
   const drafts: FileDraft[] = [];
   const defaults = gatherDefaults(files, log);
   const holds = gatherHolds(defaults, log);
-  const context = { regexes: new Regexes(), defaults, holds };
+  const named = gatherNamedLimits(files, log);
+  const context = { regexes: new Regexes(), defaults, holds, named };
   for (const file of files) {
     const draft = yield* readFile(file, context, log);
     if (draft !== undefined) drafts.push(draft);
     yield;
   }
   warnUnused(holds, log);
+  checkUnused(context, log);
   const domains = new Map<string, DomainRules>();
   // A set that is refused already must leave no stats behind; it's built all the same, for the rest of its problems.
   const statsBook = log.hasErrors ? { statsOf: () => new LimitStats() } : options.statsBook;
@@ -63,7 +74,7 @@ export function* compileSteps(files: readonly SourceFile[], options: CompileOpti
       );
       break;
     }
-    const domain = yield* buildDomain(parts, { ...options, statsBook }, { ids, log });
+    const domain = yield* buildDomain(parts, { ...options, statsBook }, { ids, log, named });
     domains.set(domain.domain, domain);
   }
   const problems = log.sorted();
@@ -105,6 +116,7 @@ function isFirstFile(draft: FileDraft, group: DomainFiles): boolean {
 /** What all domains of one set share. */
 interface SetContext {
   readonly ids: Set<string>;
+  readonly named: ReadonlyMap<string, LimitsByName>;
   readonly log: ProblemLog;
 }
 
@@ -120,6 +132,7 @@ function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetCo
   const context: DomainContext = {
     domain,
     names,
+    limitsNames: new SafeNames(namesOfNamed(shared.named.get(domain)), log),
     limitBuilder,
     compatible,
     log,
@@ -165,6 +178,7 @@ function buildGlobalLimit(
     domain: context.domain,
     path: "",
     statPath: [],
+    limitsName: "",
     readableName: "",
     onStoreFailure: undefined,
     isList: false,
@@ -178,7 +192,14 @@ function buildGlobalLimit(
 }
 
 function replacesWhileUnlimited(rule: Rule): boolean {
-  return rule.unlimitedReplaces.length > 0 || (rule.children?.rules.some(replacesWhileUnlimited) ?? false);
+  return (
+    rulesOfTiers(rule).some(({ unlimitedReplaces }) => unlimitedReplaces.length > 0) ||
+    (rule.children?.rules.some(replacesWhileUnlimited) ?? false)
+  );
+}
+
+function namesOfNamed(named: LimitsByName | undefined): PlacedName[] {
+  return [...(named?.values() ?? [])].map(({ name, at }) => ({ name, at }));
 }
 
 function* namesOf(
@@ -189,9 +210,10 @@ function* namesOf(
   for (const { limit } of globalLimits) if (limit.name !== "") names.push({ name: limit.name, at: limit.nameAt });
   for (const rule of eachRule(rules)) {
     yield;
-    const { limits, unlimitedName } = rule.limits;
-    if (unlimitedName !== "") names.push({ name: unlimitedName, at: rule.at });
-    for (const limit of limits) if (limit.name !== "") names.push({ name: limit.name, at: limit.nameAt });
+    for (const { limits, unlimitedName } of limitsOfDraft(rule)) {
+      if (unlimitedName !== "") names.push({ name: unlimitedName, at: rule.at });
+      for (const limit of limits) if (limit.name !== "") names.push({ name: limit.name, at: limit.nameAt });
+    }
   }
   return names;
 }
@@ -206,7 +228,10 @@ function* eachRule(rules: readonly RuleDraft[]): Generator<RuleDraft> {
 function* warnUnknownReplaces(rules: readonly RuleDraft[], names: SafeNames, log: ProblemLog): LongWork<void> {
   for (const rule of eachRule(rules)) {
     yield;
-    const replaced = [...rule.limits.unlimitedReplaces, ...rule.limits.limits.flatMap((limit) => limit.replaces)];
+    const replaced = limitsOfDraft(rule).flatMap(({ unlimitedReplaces, limits }) => [
+      ...unlimitedReplaces,
+      ...limits.flatMap((limit) => limit.replaces),
+    ]);
     for (const { name, at } of replaced) {
       if (!names.has(name))
         log.warn(at, `replaces: no limit of this domain is named '${textOf(name)}', so nothing is replaced`);
@@ -228,9 +253,11 @@ function* checkSideEntries(
     if (priority !== undefined) note(priority.entry, priority.at, "tells the priority");
   };
   for (const { limit } of globalLimits) notePriority(limit);
-  for (const { cost, hold, limits, at } of eachRule(rules)) {
+  for (const rule of eachRule(rules)) {
     yield;
-    for (const limit of limits.limits) notePriority(limit);
+    const { cost, hold, tier, at } = rule;
+    if (tier !== undefined) note(tier.entry, at, "tells the tier");
+    for (const { limits } of limitsOfDraft(rule)) limits.forEach(notePriority);
     if (cost?.entry !== undefined) note(cost.entry, at, "carries the cost");
     if (hold === undefined) continue;
     note(hold.idEntry, at, "names the holds");

@@ -64,12 +64,25 @@ export interface PatternDraft {
   readonly at: Place;
 }
 
+/** Limits that a rule chooses among by an entry. */
+export interface TierDraft {
+  /** Key of the entry, one-byte. */
+  readonly entry: string;
+  readonly at: Place;
+  /** By the value of the entry. */
+  readonly byName: ReadonlyMap<string, LimitsDraft>;
+}
+
 export interface RuleDraft {
   readonly at: Place;
   readonly key: string;
   readonly keyAt: Place;
   readonly patterns: readonly PatternDraft[];
+  /** Under a tier those of callers whose entry names none. */
   readonly limits: LimitsDraft;
+  /** Their name in the file's `limits`; empty for those that the rule writes itself. */
+  readonly limitsName: string;
+  readonly tier: TierDraft | undefined;
   readonly kind: Kind;
   /** `quota_mode` as written, also beside shadow_mode. */
   readonly isQuota: boolean;
@@ -103,4 +116,9 @@ export interface FileDraft {
   readonly domainAt: Place;
   readonly globalLimit: GlobalLimitDraft | undefined;
   readonly rules: readonly RuleDraft[];
+}
+
+/** All limits that the rule may apply. */
+export function limitsOfDraft({ limits, tier }: RuleDraft): readonly LimitsDraft[] {
+  return tier === undefined ? [limits] : [...tier.byName.values()];
 }

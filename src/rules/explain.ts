@@ -17,6 +17,7 @@ import { findChild } from "./match.ts";
 import { limitForCall, limitForDescriptor } from "./priority.ts";
 import { formatPlace } from "./problems.ts";
 import type { CompositeIndex, DomainRules, KeyRules, Level, Rule, RuleSet } from "./rule-set.ts";
+import { ruleOfTier } from "./tiers.ts";
 
 export type {
   AskedEntry,
@@ -146,7 +147,7 @@ function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): LongWo
         leftOut: 0,
         says: marksSettlement(key, value, domain.settleEntries)
           ? "marks a settlement in this domain: skipped in matching"
-          : "carries a cost, a hold or a priority of this domain: skipped in matching",
+          : "carries a cost, a hold, a priority or a tier of this domain: skipped in matching",
       });
     } else if (end !== undefined) {
       entries.push({ ...entry, outcome: "not reached", tried: [], leftOut: 0, says: "not reached" });
@@ -164,7 +165,8 @@ function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): LongWo
       }
     }
   }
-  const last = end === undefined ? matched.at(-1)?.rule : undefined;
+  const base = end === undefined ? matched.at(-1)?.rule : undefined;
+  const last = base?.tiers === undefined ? base : ruleOfTier(base, base.tiers, descriptorOf(asked));
   const keyParts = (hashesValues: boolean) =>
     matched.reduce(
       (text, { rule, key, value }) =>
@@ -175,7 +177,7 @@ function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): LongWo
   return {
     entries,
     rule: last?.hasLimit ? last : undefined,
-    end: end ?? (settles ? settled(last) : reached(last)),
+    end: end ?? (settles ? settled(last) : reached(last, asked)),
     keyParts,
     matched: matched.map(({ rule }) => rule),
     settles,
@@ -263,10 +265,12 @@ function settled(rule: Rule | undefined): Ending {
   return { says: `the descriptor settles a hold, but leads to ${what}: nothing is paid` };
 }
 
-function reached(rule: Rule | undefined): Ending {
+function reached(rule: Rule | undefined, asked: readonly AskedEntry[]): Ending {
   if (rule === undefined) return { says: "the descriptor has no entries to match, so it has no limit" };
-  if (rule.isUnlimited) return { says: `the rule ${quoted(rule.path)} is unlimited: the descriptor always passes` };
-  if (rule.hasLimit) return { says: `the rule ${quoted(rule.path)} applies` };
+  const named = rule.limitsName === "" ? "" : ` with the limits ${quoted(rule.limitsName)}${whyTier(rule, asked)}`;
+  if (rule.isUnlimited)
+    return { says: `the rule ${quoted(rule.path)} is unlimited${named}: the descriptor always passes` };
+  if (rule.hasLimit) return { says: `the rule ${quoted(rule.path)} applies${named}` };
   if (rule.children === undefined) {
     return { says: `the rule ${quoted(rule.path)} has no limit and no rules below it: the descriptor always passes` };
   }
@@ -274,6 +278,16 @@ function reached(rule: Rule | undefined): Ending {
   return {
     says: `the rule ${quoted(rule.path)} has no limit of its own; rules below it want one more entry: ${listed(keys)}`,
   };
+}
+
+/** Why the limits of that name apply; nothing where the rule always takes them. */
+function whyTier({ tiers }: Rule, asked: readonly AskedEntry[]): string {
+  if (tiers === undefined) return "";
+  const entry = asked.find(({ key }) => oneByteOf(key) === tiers.entry);
+  if (entry === undefined) return `, because there is no entry ${quoted(tiers.entry)}`;
+  const value = oneByteValueOf(entry);
+  const said = `${quoted(tiers.entry)} is ${quoted(value)}`;
+  return tiers.byName.has(value) ? `, because ${said}` : `, because ${said}, and no limits have that name`;
 }
 
 function limitReport(limit: Limit, bucketKey: string, isReplaced: boolean): LimitReport {

@@ -86,7 +86,8 @@ export function isNull(node: SourceNode): boolean {
   return node.kind === "scalar" && node.value.type === "null";
 }
 
-function keyText(key: ScalarNode, log: ProblemLog): string | undefined {
+/** The text of a key, one-byte if it is binary; undefined, and told, if it reads as anything else. */
+export function keyText(key: ScalarNode, log: ProblemLog): string | undefined {
   if (key.value.type === "text") return key.text;
   if (key.value.type === "binary") return key.value.bytes;
   log.error(

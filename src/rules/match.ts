@@ -4,10 +4,11 @@
 import type { Descriptor } from "../core/request.ts";
 import { ANY_MATCH_WORK, type MatchWork } from "./match-work.ts";
 import type { CompositeIndex, CompositePattern, DomainRules, Level, Rule } from "./rule-set.ts";
+import { ruleOfTier } from "./tiers.ts";
 
 /**
  * Finds the rule whose limits apply to the descriptor, or undefined if none does: the rule that the last entry reaches,
- * if it has a limit. Cost entries are passed over. `matched` receives the rule of each entry that was not.
+ * if it has a limit, as it is under the descriptor's tier. Cost entries are passed over. `matched` receives the rule of each entry that was not.
  * Throws what `work` throws when it takes too long.
  */
 export function findRule(
@@ -28,7 +29,8 @@ export function findRule(
     matched[depth++] = rule;
     level = rule.children;
   }
-  return rule?.hasLimit ? rule : undefined;
+  if (rule === undefined || !rule.hasLimit) return undefined;
+  return rule.tiers === undefined ? rule : ruleOfTier(rule, rule.tiers, descriptor);
 }
 
 /**

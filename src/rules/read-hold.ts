@@ -2,7 +2,7 @@
 
 import { HOLDS_PER_BUCKET_MAX } from "../core/holds-full.ts";
 import { ALGORITHM_NAMES, Algorithm, SYNC_NAMES, Sync, Unit } from "../core/limit.ts";
-import type { LimitDraft, RuleDraft } from "./draft.ts";
+import { type LimitDraft, limitsOfDraft, type RuleDraft } from "./draft.ts";
 import { type Fields, readFields } from "./fields.ts";
 import { parseWindow } from "./limit-shape.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
@@ -125,7 +125,7 @@ export function checkHold(draft: RuleDraft, fields: Fields, log: ProblemLog): vo
     "Write 'estimate', 'default', 'max' and 'per' into 'hold'.",
   );
   if (draft.isPostPaid) refuse("post_paid", "which is paid before and settled after", "Keep one of the two.");
-  for (const { at, algorithm, isConcurrent, sync, syncAt } of draft.limits.limits) {
+  for (const { at, algorithm, isConcurrent, sync, syncAt } of limitsOfDraft(draft).flatMap(({ limits }) => limits)) {
     if (isConcurrent) continue;
     if (algorithm !== Algorithm.tokenBucket && algorithm !== Algorithm.fixedWindow) {
       const name = ALGORITHM_NAMES[algorithm];

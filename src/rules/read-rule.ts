@@ -1,31 +1,34 @@
 // Reads one file's tree into drafts: rules with their patterns, limits and settings. Checks that need more than the
 // rule itself (duplicates, unreachable rules, names) are left to the builder.
 
-import { Algorithm, SYNC_NAMES, Sync } from "../core/limit.ts";
+import { SYNC_NAMES, Sync } from "../core/limit.ts";
 import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
 import { Kind } from "../core/take.ts";
-import {
-  type AddedWords,
-  addedWords,
-  type Defaults,
-  defaultPostPaid,
-  withAddedWords,
-  withoutOwnWords,
-} from "./added-words.ts";
+import { type AddedWords, addedWords, type Defaults, defaultPostPaid, withoutOwnWords } from "./added-words.ts";
 import type { DefaultHold, DefaultHolds } from "./default-holds.ts";
-import type { FileDraft, GlobalLimitDraft, LimitDraft, LimitsDraft, RuleDraft } from "./draft.ts";
+import {
+  type FileDraft,
+  type GlobalLimitDraft,
+  type LimitDraft,
+  type LimitsDraft,
+  limitsOfDraft,
+  type RuleDraft,
+  type TierDraft,
+} from "./draft.ts";
 import { type Fields, isNull, readFields } from "./fields.ts";
+import type { LimitsByName } from "./named-limits.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
 import { readCostEntry } from "./read-cost.ts";
 import { checkHold, readHold } from "./read-hold.ts";
-import { readLimit, readOnStoreFailure, readReplaces, readUnlimited } from "./read-limit.ts";
+import { readLimit, readOnStoreFailure } from "./read-limit.ts";
+import { type ReadLimits, readLimits, readWritten } from "./read-limits.ts";
 import { readMetadata } from "./read-metadata.ts";
 import { readPatterns } from "./read-pattern.ts";
+import { checkTierLimits, readNamedChoice } from "./read-tier.ts";
 import { readMappings, readSection, readSwitch, readText, readWord } from "./readers.ts";
 import type { Regexes } from "./regexes.ts";
 import type { CostEntry } from "./rule-set.ts";
-import { LIMITS_PER_RULE_MAX, LOGS_PER_RULE_MAX } from "./schema.ts";
 import type { MappingNode, SourceFile } from "./source.ts";
 
 /** What all files of a set are read with. */
@@ -33,6 +36,8 @@ interface ReadContext {
   readonly regexes: Regexes;
   readonly defaults: Defaults;
   readonly holds: DefaultHolds;
+  /** By domain. */
+  readonly named: ReadonlyMap<string, LimitsByName>;
 }
 
 /** What the rules of one file are read with. */
@@ -41,13 +46,16 @@ interface FileContext {
   readonly defaults: MappingNode | undefined;
   /** Of a resource; undefined without one. */
   readonly hold: DefaultHold | undefined;
+  readonly named: LimitsByName;
   readonly isResource: boolean;
 }
+
+const NO_LIMITS: LimitsByName = new Map();
 
 /** Reads a parsed file, a rule or a piece of its pattern per step; undefined if it has no usable domain. */
 export function* readFile(
   file: SourceFile,
-  { regexes, defaults, holds }: ReadContext,
+  { regexes, defaults, holds, named }: ReadContext,
   log: ProblemLog,
 ): LongWork<FileDraft | undefined> {
   log.addAll(file.problems);
@@ -70,8 +78,9 @@ export function* readFile(
   }
   const globalLimit = readGlobalLimit(fields, log);
   const isResource = file.isResource === true;
+  const ofDomain = { defaults: defaults.get(domain), named: named.get(domain) ?? NO_LIMITS };
   const hold = isResource ? holds.get(domain) : undefined;
-  const rules = yield* readRules(fields, { regexes, isResource, defaults: defaults.get(domain), hold }, log);
+  const rules = yield* readRules(fields, { regexes, isResource, hold, ...ofDomain }, log);
   if (domain === "") return undefined;
   const chargesGivenHits = isResource && defaultPostPaid(defaults.get(domain), [], undefined) === undefined;
   const domainAt = field?.value.at ?? top;
@@ -100,8 +109,9 @@ function* readRule(written: MappingNode, context: FileContext, log: ProblemLog):
   }
   const patterns = yield* readPatterns(key, fields, context.regexes, log);
   const { hold, concurrent } = readHold(fields, log);
-  const read = readLimits(fields, added, log);
+  const read = readChosen(fields, context, added, log);
   const limits = withConcurrent(read.limits, concurrent);
+  const tier = read.tier === undefined ? undefined : tierWithConcurrent(read.tier, concurrent);
   // A hold says by itself what is paid when.
   const postPaid = hold === undefined || fields.given("post_paid") !== undefined ? read.postPaid : undefined;
   const modes = readModes(fields, log);
@@ -111,6 +121,8 @@ function* readRule(written: MappingNode, context: FileContext, log: ProblemLog):
     keyAt: keyField?.value.at ?? mapping.at,
     patterns,
     limits,
+    limitsName: read.limitsName,
+    tier,
     kind: modes.kind,
     isQuota: modes.isQuota,
     isPostPaid: postPaid === true,
@@ -147,74 +159,52 @@ function readCost(rule: Fields, log: ProblemLog): CostEntry | undefined {
   return cost;
 }
 
-/** A rule's limits, and what it or its domain's defaults say of `post_paid`; undefined if neither does. */
-interface ReadLimits {
-  readonly limits: LimitsDraft;
-  readonly postPaid: boolean | undefined;
+/** All limits that a rule may apply: its own, or those that it takes by name. */
+interface ChosenLimits extends ReadLimits {
+  /** Name of the limits; empty for those that the rule writes itself. */
+  readonly limitsName: string;
+  readonly tier: TierDraft | undefined;
 }
 
-function readLimits(fields: Fields, added: AddedWords, log: ProblemLog): ReadLimits {
-  const { sections, isList, at } = readSections(fields, log);
-  const own = fields.given("post_paid") === undefined ? undefined : readSwitch(fields, "post_paid", log);
-  const byDefault = defaultPostPaid(added.defaults, sections, added.limit);
-  const beside = {
-    takesNoSync: own ?? (byDefault === true || fields.given("hold") !== undefined),
-    hasFailurePolicy: fields.given("on_store_failure") !== undefined,
-  };
-  const limits: LimitDraft[] = [];
-  let unlimited: Fields | undefined;
-  for (const section of sections) {
-    const limitFields = readFields("limit", withAddedWords(section, added, beside), log);
-    if (readSwitch(limitFields, "unlimited", log)) unlimited = limitFields;
-    else {
-      const limit = readLimit(limitFields, log);
-      if (limit !== undefined) limits.push(limit);
-    }
+function readChosen(fields: Fields, context: FileContext, added: AddedWords, log: ProblemLog): ChosenLimits {
+  const choice = readNamedChoice(fields, context.named, added, log);
+  if (choice === undefined) {
+    return { ...readLimits(fields, readWritten(fields, log), added, false, log), limitsName: "", tier: undefined };
   }
-  const logs = limits.filter(({ algorithm }) => algorithm === Algorithm.slidingLog);
-  if (logs.length > LOGS_PER_RULE_MAX) {
-    const message = `rate_limits: expected at most ${LOGS_PER_RULE_MAX} limits with algorithm: sliding_log, got ${logs.length}`;
-    log.error(at, message, "Use algorithm: sliding_window for some of them.");
+  const { byDefault, entry, among, at } = choice;
+  const read = readLimits(fields, byDefault, added, entry !== undefined, log);
+  if (entry === undefined) return { ...read, limitsName: byDefault.name, tier: undefined };
+  const byName = new Map<string, LimitsDraft>();
+  for (const named of among) {
+    byName.set(named.name, named === byDefault ? read.limits : readLimits(fields, named, added, true, log).limits);
   }
-  if (unlimited !== undefined) {
-    if (sections.length > 1) log.error(unlimited.at, "an unlimited rule takes no other limits");
-    return { limits: unlimitedDraft(unlimited, isList, log), postPaid: own };
-  }
-  const draft = { unlimitedName: "", unlimitedReplaces: [], unlimitedRequests: 0, limits, isList };
-  const postPaid = own ?? (limits.length === 0 ? undefined : byDefault);
-  return { limits: { ...draft, hasLimit: sections.length > 0, isUnlimited: false }, postPaid };
-}
-
-/** The mappings of each limit of a rule: those of `rate_limit`, or of the items of `rate_limits`; `at` is where they stand. */
-function readSections(fields: Fields, log: ProblemLog) {
-  const one = readSection(fields.get("rate_limit"), log);
-  const listField = fields.given("rate_limits");
-  const sections = one === undefined ? readMappings(listField, log).map((mapping) => [mapping]) : [one];
-  const isList = one === undefined && listField !== undefined;
-  const at = listField?.value.at ?? fields.at;
-  if (one !== undefined && listField !== undefined) {
-    log.error(listField.keyAt, "'rate_limits' can't stand beside 'rate_limit'", "Move the one limit into the list.");
-  }
-  if (isList && listField.value.kind === "sequence" && listField.value.items.length === 0) {
-    log.error(at, "rate_limits: the list is empty", "Leave it out if the rule has no limit.");
-  }
-  if (sections.length > LIMITS_PER_RULE_MAX) {
-    log.error(at, `rate_limits: expected at most ${LIMITS_PER_RULE_MAX} limits, got ${sections.length}`);
-  }
-  return { sections, isList, at };
-}
-
-function unlimitedDraft(fields: Fields, isList: boolean, log: ProblemLog): LimitsDraft {
-  const unlimitedRequests = readUnlimited(fields, log);
-  const unlimitedName = readText(fields, "name", log) ?? "";
-  const unlimitedReplaces = readReplaces(fields, unlimitedName, log);
-  const draft = { unlimitedName, unlimitedReplaces, unlimitedRequests, limits: [], isList };
-  return { ...draft, hasLimit: true, isUnlimited: true };
+  checkTierLimits(byName.values(), log);
+  return { ...read, limitsName: byDefault.name, tier: { entry, at, byName } };
 }
 
 function withConcurrent(limits: LimitsDraft, concurrent: LimitDraft | undefined): LimitsDraft {
   if (concurrent === undefined || limits.isUnlimited) return limits;
   return { ...limits, hasLimit: true, limits: [...limits.limits, concurrent] };
+}
+
+/** Warns of named limits that no rule takes, and tells what is wrong with them. To be called when all files are read. */
+export function checkUnused({ named, defaults }: ReadContext, log: ProblemLog): void {
+  for (const [domain, ofDomain] of named) {
+    for (const limits of ofDomain.values()) {
+      if (limits.isUsed) continue;
+      log.warn(limits.at, `${limits.title} is used by no rule`, "Take it by 'use' or 'tier', or remove it.");
+      const added = { rule: undefined, limit: undefined, defaults: defaults.get(domain) };
+      readLimits(readFields("rule", [], log), limits, added, false, log);
+    }
+  }
+}
+
+function tierWithConcurrent(tier: TierDraft, concurrent: LimitDraft | undefined): TierDraft {
+  const byName = [...tier.byName].map(([name, limits]): [string, LimitsDraft] => [
+    name,
+    withConcurrent(limits, concurrent),
+  ]);
+  return { ...tier, byName: new Map(byName) };
 }
 
 function readGlobalLimit(fields: Fields, log: ProblemLog): GlobalLimitDraft | undefined {
@@ -239,11 +229,14 @@ function checkSharing(draft: RuleDraft, fields: Fields, log: ProblemLog): void {
 // What stands beside no limit, or beside the wrong one, would do nothing. Keys of the reference get a warning, because
 // files that it accepts must load; our own get an error.
 function checkSettings(draft: RuleDraft, fields: Fields, log: ProblemLog): void {
-  const { limits } = draft;
-  const reason = !limits.hasLimit ? "a rule without a limit" : limits.isUnlimited ? "an unlimited rule" : undefined;
+  const choices = limitsOfDraft(draft);
+  const isUnlimited = choices.every((limits) => limits.isUnlimited);
+  const reason = !draft.limits.hasLimit ? "a rule without a limit" : isUnlimited ? "an unlimited rule" : undefined;
   if (reason === undefined) {
-    if (draft.isPostPaid) refuseSync(limits.limits, log);
-    else warnDebt(limits.limits, log);
+    for (const { limits } of choices) {
+      if (draft.isPostPaid) refuseSync(limits, log);
+      else warnDebt(limits, log);
+    }
     return;
   }
   const isOn = (name: string) => {

@@ -46,7 +46,15 @@ export type Pattern =
   | { readonly kind: "regex"; readonly source: string; readonly test: (text: string) => boolean }
   | { readonly kind: "cidr"; readonly ranges: readonly string[]; readonly test: (text: string) => boolean };
 
-/** A node of a rules file. */
+/** Which of several limits of one rule apply: those that an entry of the descriptor names. */
+export interface Tiers {
+  /** Key of the entry, one-byte. Skipped in matching and in keys throughout the domain. */
+  readonly entry: string;
+  /** By the value of the entry: the rule as it is under that tier. All but its limits are the same. */
+  readonly byName: ReadonlyMap<string, Rule>;
+}
+
+/** A node of a rules file. Under a tier: as it is for callers whose entry names none. */
 export interface Rule {
   /** Key as written, one-byte. */
   readonly key: string;
@@ -69,6 +77,10 @@ export interface Rule {
   readonly unlimitedRequests: number;
   /** Limits to take, in the order of the file; empty if unlimited or if the node has none. */
   readonly limits: readonly Limit[];
+  /** Name of the limits in the file's `limits`, one-byte; empty for those that the rule writes itself. */
+  readonly limitsName: string;
+  /** The same under each tier; undefined if the rule has one set of limits for all. */
+  readonly tiers: Tiers | undefined;
   /** Shadow if the rule is in shadow mode, else quota if it is in quota mode, else ordinary. */
   readonly kind: Kind;
   /** `quota_mode` as written, also for a shadow rule (which then is a quota descriptor that always passes). */

@@ -13,6 +13,7 @@ export type Section =
   | "hold"
   | "priority"
   | "settle"
+  | "tier"
   | "match";
 
 /** How messages name a section, as the end of a sentence. */
@@ -27,6 +28,7 @@ export const SECTION_TITLES: Readonly<Record<Section, string>> = {
   hold: "in 'hold'",
   priority: "in 'priority'",
   settle: "in 'settle'",
+  tier: "in 'tier'",
   match: "in 'match'",
 };
 
@@ -42,12 +44,13 @@ export const SECTION_HOMES: Readonly<Record<Section, string>> = {
   hold: "inside 'hold'",
   priority: "inside 'priority'",
   settle: "inside 'settle'",
+  tier: "inside 'tier'",
   match: "inside 'match'",
 };
 
 /** Keys of each section. */
 export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
-  file: ["domain", "descriptors", "global_limit", "defaults"],
+  file: ["domain", "descriptors", "global_limit", "defaults", "limits"],
   defaults: ["algorithm", "on_store_failure", "sync", "retry_after_jitter", "post_paid", "hold", "concurrent"],
   rule: [
     "key",
@@ -55,6 +58,8 @@ export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
     "match",
     "rate_limit",
     "rate_limits",
+    "use",
+    "tier",
     "descriptors",
     "shadow_mode",
     "quota_mode",
@@ -106,6 +111,7 @@ export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
   hold: ["id", "estimate", "default", "max", "per", "ttl", "settle"],
   priority: ["entry", "high", "values"],
   settle: ["entry", "value"],
+  tier: ["entry", "default", "among"],
   match: ["one_of", "prefix", "suffix", "regex", "cidr"],
 };
 
@@ -134,7 +140,17 @@ export const REFERENCE_SECTIONS: ReadonlySet<Section> = new Set<Section>(["file"
 
 /** The section a key belongs to, or undefined if no section knows it. */
 export function homeOf(key: string): Section | undefined {
-  for (const section of ["rule", "limit", "file", "global limit", "cost", "hold", "priority", "match"] as const) {
+  for (const section of [
+    "rule",
+    "limit",
+    "file",
+    "global limit",
+    "cost",
+    "hold",
+    "priority",
+    "tier",
+    "match",
+  ] as const) {
     if (SECTION_KEYS[section].includes(key)) return section;
   }
   return undefined;
@@ -173,6 +189,9 @@ export const LOGS_PER_RULE_MAX = 6;
 
 /** Most parts that callers may count a rule's unit in: as many times AMOUNT_MAX is still below 2^53. */
 export const COST_PER_MAX = 1_000_000;
+
+/** Most names in the `limits` of a domain: each rule with a tier has the limits of all of them. */
+export const LIMIT_NAMES_MAX = 1_000;
 
 /** Longest time that a payment waits for its settlement, in seconds: a day. */
 export const HOLD_SECONDS_MAX = 86_400;

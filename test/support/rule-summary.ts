@@ -9,7 +9,7 @@ import {
   UNIT_NAMES,
 } from "../../src/core/limit.ts";
 import { formatPlace } from "../../src/rules/problems.ts";
-import type { Rule, RuleSet } from "../../src/rules/rule-set.ts";
+import type { Rule, RuleSet, Tiers } from "../../src/rules/rule-set.ts";
 
 const KIND_NAMES = ["ordinary", "quota", "shadow"] as const;
 
@@ -51,7 +51,9 @@ function summariseRule(rule: Rule): unknown {
     ...Object.fromEntries(switches.filter((name) => rule[name]).map((name) => [name, true])),
     ...(kind === 0 ? {} : { kind: KIND_NAMES[kind] }),
     ...(rule.unlimitedReplaces.length === 0 ? {} : { unlimitedReplaces: rule.unlimitedReplaces }),
+    ...(rule.limitsName === "" ? {} : { limitsName: rule.limitsName }),
     ...(limits.length === 0 ? {} : { limits: limits.map(summariseLimit) }),
+    ...(rule.tiers === undefined ? {} : { tiers: summariseTiers(rule, rule.tiers) }),
     ...(cost === undefined ? {} : { cost }),
     ...(hold === undefined ? {} : { hold }),
     ...(metadata === undefined ? {} : { metadata }),
@@ -85,4 +87,13 @@ function summariseLimit(limit: Limit): object {
 
 function summarisePriority({ entry, values, percent, low }: Priority): object {
   return { entry, values: [...values], percent, low: summariseLimit(low) };
+}
+
+/** Of each tier its limits; of the rule's own that it is that. */
+function summariseTiers(rule: Rule, { entry, byName }: Tiers): object {
+  const limits = [...byName].map(([name, { limits, isUnlimited }]) => [
+    name,
+    name === rule.limitsName ? "default" : isUnlimited ? "unlimited" : limits.map(summariseLimit),
+  ]);
+  return { entry, byName: Object.fromEntries(limits) };
 }

@@ -187,9 +187,9 @@ function judgeDescriptors(
 /** What the limit that governs an answer may be called in an expectation: `edge/tenant#daily`, `tenant#daily`, `daily`, `tenant`. */
 function namesOf({ governing, call }: Answer): readonly string[] {
   if (governing === undefined) return ["none"];
-  const { id, name, path } = governing.limit;
+  const { id, name, readableName, path } = governing.limit;
   const withoutDomain = id.slice(call.request.domain.length).replace(/^\//, "");
-  return [id, withoutDomain, name, path].filter((text) => text !== "").map(textOf);
+  return [id, withoutDomain, name, readableName, path].filter((text) => text !== "").map(textOf);
 }
 
 function headerOf(call: LimitCall, name: string): string | null {

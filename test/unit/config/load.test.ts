@@ -106,11 +106,11 @@ describe("what can't be read is an error", () => {
   });
 
   test("bad rules have the code of bad rules and a line per error", async () => {
-    put("a.yaml", "domain: a\nlimits: 1\nkey: x\n");
+    put("a.yaml", "domain: a\nquotas: 1\nkey: x\n");
     const error = loadError(directory, await load());
     expect(error.code).toBe("CONFIG_RULES");
     expect(error.problems).toHaveLength(1);
-    expect(error.problems[0]).toMatch(/^a\.yaml:2:1: error: unknown key 'limits'/);
+    expect(error.problems[0]).toMatch(/^a\.yaml:2:1: error: unknown key 'quotas'/);
   });
 
   test("an empty directory is a warning: nothing is limited", async () => {

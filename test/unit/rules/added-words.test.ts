@@ -70,6 +70,45 @@ describe("words in a resource's metadata", () => {
     expect(rule?.cost).toEqual({ entry: undefined, default: 1, max: 4_294_967_295_000, per: 1000 });
   });
 
+  test("take limits by name from a file beside, in place of the resource's own", () => {
+    const file = `domain: edge
+limits:
+  free: { tokens_per_second: 1 }
+  gold: [{ name: rate, tokens_per_second: 9 }, { requests_per_unit: 5, unit: day }]
+`;
+    const used = compile([withWords({ use: "gold" })], file);
+    expect(used.problems.map(formatProblem)).toEqual([
+      expect.stringContaining("warning: limits: 'free' is used by no rule"),
+    ]);
+    expect(used.limits?.map(shown)).toEqual(["token_bucket 9/1 9 allow exact", "sliding_window 5/86400 5 allow exact"]);
+    const chosen = compile([withWords({ tier: { entry: "plan", default: "free" } })], file);
+    expect(chosen.problems).toEqual([]);
+    expect(chosen.limits?.map(({ id }) => id)).toEqual([
+      "edge/user#free",
+      "edge/user#gold/rate",
+      "edge/user#gold/sliding_window/86400",
+    ]);
+  });
+
+  test.each([
+    [
+      { use: "gold" },
+      /^resource r: .*headgate\.use: warning: use: no limits are named 'gold'; .*, so the resource's own limit applies$/,
+    ],
+    [{ tier: { entry: "plan", default: "gold" } }, /warning: default: no limits are named 'gold'/],
+  ])("that name limits which no file has leave the resource's own in force: %o", (words, line) => {
+    const { limits, problems } = compile([withWords(words)]);
+    expect(problems.map(formatProblem)).toEqual([expect.stringMatching(line)]);
+    expect(limits?.map(shown)).toEqual(["sliding_window 60/60 60 allow exact"]);
+  });
+
+  test("beside which others can't stand refuse the set", () => {
+    const file = "domain: edge\nlimits: { gold: { tokens_per_second: 1 } }\n";
+    expect(compile([withWords({ use: "gold", burst: 5 })], file).problems.map(formatProblem)).toContainEqual(
+      expect.stringMatching(/headgate\.burst: error: 'burst' can't stand beside 'use'/),
+    );
+  });
+
   test.each([
     [{ brust: 4 }, /^resource r: descriptors\[0\]\.metadata\.headgate\.brust: error: unknown key 'brust'/],
     [{ unit: "hour" }, /headgate\.unit: error: 'unit' can't stand in metadata\. The resource has a field of its own/],

@@ -144,7 +144,7 @@ descriptors:
 describe("problems", () => {
   test("all mistakes of all files are reported at once, in order", () => {
     const bad = (key: string) =>
-      `domain: ${key}\nlimits: 1\ndescriptors:\n  - { key: "", ${LIMIT} }\n  - { key: b, ${LIMIT}, valu: x }\n`;
+      `domain: ${key}\nquotas: 1\ndescriptors:\n  - { key: "", ${LIMIT} }\n  - { key: b, ${LIMIT}, valu: x }\n`;
     expect(errorsOf([bad("d"), bad("e")])).toEqual([
       "a.yaml:2:1",
       "a.yaml:4:12",

@@ -64,6 +64,44 @@ descriptors:
     value: friend
 `);
 
+describe("a rule with named limits", () => {
+  const rules = rulesFromYaml(`
+domain: edge
+limits:
+  free: { requests_per_unit: 10, unit: minute }
+  gold: [{ name: rate, tokens_per_second: 5 }, { requests_per_unit: 900, unit: minute }]
+  staff: { unlimited: true }
+descriptors:
+  - { key: tenant, tier: { entry: plan, default: free } }
+  - { key: partner, use: gold }
+`);
+
+  test.each([
+    [
+      "tenant=a plan=gold",
+      "applies with the limits 'gold', because 'plan' is 'gold'",
+      ["edge/tenant#gold/rate", "edge/tenant#gold/sliding_window/60"],
+    ],
+    ["tenant=a plan=free", "applies with the limits 'free', because 'plan' is 'free'", ["edge/tenant#free"]],
+    [
+      "plan=iron tenant=a",
+      "applies with the limits 'free', because 'plan' is 'iron', and no limits have that name",
+      ["edge/tenant#free"],
+    ],
+    ["tenant=a", "applies with the limits 'free', because there is no entry 'plan'", ["edge/tenant#free"]],
+    [
+      "tenant=a plan=staff",
+      "is unlimited with the limits 'staff', because 'plan' is 'staff': the descriptor always passes",
+      [],
+    ],
+    ["partner=a", "applies with the limits 'gold'", ["edge/partner#gold/rate", "edge/partner#gold/sliding_window/60"]],
+  ])("says which apply to %s, and why", (asked, says, ids) => {
+    const report = explainOne(rules, ...asked.split(" "));
+    expect(report.says).toBe(`the rule '${asked.includes("tenant") ? "tenant" : "partner"}' ${says}`);
+    expect(report.limits.map(({ id }) => id)).toEqual(ids);
+  });
+});
+
 describe("a limit with a priority", () => {
   const rules = rulesFromYaml(`
 domain: edge
@@ -90,7 +128,7 @@ descriptors:
         },
       ],
       entries: [
-        { outcome: "cost", says: "carries a cost, a hold or a priority of this domain: skipped in matching" },
+        { outcome: "cost", says: "carries a cost, a hold, a priority or a tier of this domain: skipped in matching" },
         {},
       ],
     });

@@ -1,0 +1,84 @@
+// The `limits` of files: limits by name, written once, for rules that `use` one of them or choose among them by `tier`.
+
+import { oneByteOf, textOf } from "../core/request.ts";
+import { isNull, keyText, readFields } from "./fields.ts";
+import { describeSource, formatPlace, type ProblemLog } from "./problems.ts";
+import { readText } from "./readers.ts";
+import { LIMIT_NAMES_MAX } from "./schema.ts";
+import type { MappingEntry, MappingNode, Place, SourceFile, SourceNode } from "./source.ts";
+
+/** Limits as a rule or a file writes them: sections of one each. */
+export interface WrittenLimits {
+  readonly at: Place;
+  /** How messages name them. */
+  readonly title: string;
+  /** Of each limit its mappings, later ones overriding earlier ones. */
+  readonly sections: readonly (readonly MappingNode[])[];
+  /** True for a list, whose limits need a label each. */
+  readonly isList: boolean;
+}
+
+/** Limits that have a name. */
+export interface NamedLimits extends WrittenLimits {
+  /** One-byte. */
+  readonly name: string;
+  /** Becomes true when a rule takes them. */
+  isUsed: boolean;
+}
+
+/** Those of one domain by name, in the order of its files. */
+export type LimitsByName = ReadonlyMap<string, NamedLimits>;
+
+/** The named limits of all files, by domain. A name that a domain has twice is an error. */
+export function gatherNamedLimits(files: readonly SourceFile[], log: ProblemLog): ReadonlyMap<string, LimitsByName> {
+  const found = new Map<string, Map<string, NamedLimits>>();
+  for (const { root, isResource } of files) {
+    if (root?.kind !== "mapping" || isResource === true) continue;
+    if (!root.entries.some(({ key }) => key.text === "limits")) continue;
+    // What is wrong with the file's other keys is told when it is read as a whole.
+    const fields = readFields("file", [root], log);
+    const domain = readText(fields, "domain", log) ?? "";
+    const field = fields.given("limits");
+    if (field === undefined) continue;
+    if (field.value.kind !== "mapping") {
+      const text = `limits: expected a mapping of names to limits, got ${describeSource(field.value)}`;
+      log.error(field.value.at, text, "Limits of one rule stand under its 'rate_limits'.");
+      continue;
+    }
+    const ofDomain = found.get(domain) ?? new Map<string, NamedLimits>();
+    found.set(domain, ofDomain);
+    for (const entry of field.value.entries) add(ofDomain, entry, log);
+    if (ofDomain.size > LIMIT_NAMES_MAX)
+      log.error(field.keyAt, `limits: expected at most ${LIMIT_NAMES_MAX} names in a domain, got ${ofDomain.size}`);
+  }
+  return found;
+}
+
+function add(found: Map<string, NamedLimits>, { key, value, isMerged }: MappingEntry, log: ProblemLog): void {
+  const text = keyText(key, log);
+  if (text === undefined) return;
+  const name = key.value.type === "binary" ? text : oneByteOf(text);
+  const first = found.get(name);
+  if (name === "") log.error(key.at, "limits: a name is empty");
+  if (first !== undefined && !isMerged) {
+    log.error(key.at, `limits: '${textOf(name)}' stands at ${formatPlace(first.at)} already`);
+    return;
+  }
+  const title = `limits: '${textOf(name)}'`;
+  const isList = value.kind === "sequence";
+  found.set(name, { name, at: key.at, title, sections: sectionsOf(title, value, log), isList, isUsed: false });
+}
+
+function sectionsOf(title: string, value: SourceNode, log: ProblemLog): MappingNode[][] {
+  if (value.kind === "mapping") return [[value]];
+  const items = value.kind === "sequence" ? value.items : [];
+  if (items.length === 0) {
+    const got = isNull(value) ? "nothing" : value.kind === "sequence" ? "an empty list" : describeSource(value);
+    log.error(value.at, `${title}: expected a limit or a list of limits, got ${got}`);
+  }
+  return items.flatMap((item) => {
+    if (item.kind === "mapping") return [[item]];
+    log.error(item.at, `${title}: each limit must be a mapping of keys, got ${describeSource(item)}`);
+    return [];
+  });
+}

@@ -1,0 +1,122 @@
+// Reads a rule's `use` and `tier`: limits that it takes by name, one always or one for each value of an entry.
+
+import { SYNC_NAMES, Sync } from "../core/limit.ts";
+import { textOf } from "../core/request.ts";
+import type { AddedWords } from "./added-words.ts";
+import type { LimitsDraft } from "./draft.ts";
+import { type Field, type Fields, readFields } from "./fields.ts";
+import type { LimitsByName, NamedLimits } from "./named-limits.ts";
+import { isInResource } from "./place.ts";
+import type { ProblemLog } from "./problems.ts";
+import { readScalars, readSection, readText, textOfNode } from "./readers.ts";
+import type { Place } from "./source.ts";
+import { suggest } from "./suggest.ts";
+
+/** What a rule says of named limits. */
+interface NamedChoice {
+  /** The limits that apply, or those of callers whose entry names none. */
+  readonly byDefault: NamedLimits;
+  /** Key of the entry that names them, one-byte; undefined: they always apply. */
+  readonly entry: string | undefined;
+  /** The limits that the entry may name. */
+  readonly among: readonly NamedLimits[];
+  readonly at: Place;
+}
+
+/** Names of limits shown in a message. */
+const SHOWN_NAMES_MAX = 8;
+
+/** Reads both keys; what is wrong with them is told and left out. `named` are the limits of the rule's domain. */
+export function readNamedChoice(
+  fields: Fields,
+  named: LimitsByName,
+  added: AddedWords,
+  log: ProblemLog,
+): NamedChoice | undefined {
+  const use = fields.given("use");
+  const tier = fields.given("tier");
+  const first = use ?? tier;
+  if (first === undefined) return undefined;
+  refuseBeside(first, fields, added, log);
+  if (use !== undefined) {
+    const name = readText(fields, "use", log);
+    const byDefault = name === undefined ? undefined : find(name, use, named, log);
+    return byDefault === undefined ? undefined : { byDefault, entry: undefined, among: [], at: use.keyAt };
+  }
+  return readTier(first, fields, named, log);
+}
+
+function readTier(field: Field, rule: Fields, named: LimitsByName, log: ProblemLog): NamedChoice | undefined {
+  const section = readSection(rule.get("tier"), log);
+  if (section === undefined) return undefined;
+  const fields = readFields("tier", section, log);
+  const entry = readText(fields, "entry", log) ?? "";
+  const name = readText(fields, "default", log);
+  const nameField = fields.given("default");
+  if (entry === "" && !fields.hasRefused)
+    log.error(fields.at, "tier: 'entry' is missing; it names the entry that tells the tier");
+  if (nameField === undefined && !fields.hasRefused)
+    log.error(fields.at, "tier: 'default' is missing", "Name the limits of callers whose entry names none.");
+  const byDefault = name === undefined || nameField === undefined ? undefined : find(name, nameField, named, log);
+  const among = new Set(readAmong(fields, named, log));
+  for (const limits of among) limits.isUsed = true;
+  if (entry === "" || byDefault === undefined) return undefined;
+  return { byDefault, entry, among: [...among.add(byDefault)], at: field.keyAt };
+}
+
+function readAmong(fields: Fields, named: LimitsByName, log: ProblemLog): readonly NamedLimits[] {
+  const field = fields.given("among");
+  if (field === undefined) return [...named.values()];
+  return readScalars(field, log).flatMap((node) => {
+    const name = textOfNode("among", node, log);
+    const found = name === undefined ? undefined : find(name, { name: "among", value: node }, named, log);
+    return found === undefined ? [] : [found];
+  });
+}
+
+function find(
+  name: string,
+  field: Pick<Field, "name" | "value">,
+  named: LimitsByName,
+  log: ProblemLog,
+): NamedLimits | undefined {
+  const found = named.get(name);
+  if (found !== undefined) {
+    found.isUsed = true;
+    return found;
+  }
+  const names = [...named.keys()].map(textOf);
+  const known =
+    names.length === 0
+      ? "this domain has no 'limits'"
+      : `these are known: ${names.slice(0, SHOWN_NAMES_MAX).join(", ")}${names.length > SHOWN_NAMES_MAX ? " and others" : ""}`;
+  const text = `${field.name}: no limits are named '${textOf(name)}'; ${known}`;
+  const hint = suggest(textOf(name), names);
+  // Names stand in a file, and no set of a control plane is refused because of a file.
+  if (isInResource(field.value.at)) log.warn(field.value.at, `${text}, so the resource's own limit applies`, hint);
+  else log.error(field.value.at, text, hint);
+  return undefined;
+}
+
+// What a control plane's own field says of the limit gives way, because it can't be left out.
+function refuseBeside(first: Field, fields: Fields, added: AddedWords, log: ProblemLog): void {
+  for (const name of ["tier", "rate_limit", "rate_limits"]) {
+    const other = fields.given(name);
+    if (other === undefined || other === first || (added.rule !== undefined && name === "rate_limit")) continue;
+    log.error(other.keyAt, `'${name}' can't stand beside '${first.name}'`, "Keep one of the two.");
+  }
+  const word = added.limit?.entries[0]?.key;
+  if (word !== undefined)
+    log.error(word.at, `'${word.text}' can't stand beside '${first.name}'`, "Write it into the limits of that name.");
+}
+
+/** Tells what limits of a tier can't be: a caller's tier may change from call to call. */
+export function checkTierLimits(choices: Iterable<LimitsDraft>, log: ProblemLog): void {
+  for (const { limits } of choices) {
+    for (const { sync, syncAt } of limits) {
+      if (sync === Sync.exact || sync === Sync.lease) continue;
+      const text = `sync: ${SYNC_NAMES[sync]} can't stand in limits that 'tier' chooses among: nothing bounds what passes while a caller's tier changes`;
+      log.error(syncAt, text, "Use 'sync: lease', or leave it out.");
+    }
+  }
+}

@@ -1,0 +1,177 @@
+// Limits that rules take by name, always (`use`) or by an entry of the descriptor (`tier`): whose apply, what they share,
+// and what else the rule says of them. test/property/tiers.test.ts holds both ways equal.
+
+import { describe, expect, test } from "vitest";
+import { Unit } from "../../../src/core/limit.ts";
+import { textOf } from "../../../src/core/request.ts";
+import { type AskedDescriptor, LimiterRig } from "../../support/limiter-rig.ts";
+import { rulesFromYaml } from "../../support/rules.ts";
+
+const LIMITS = `
+domain: edge
+limits:
+  free: { requests_per_unit: 10, unit: month, algorithm: fixed_window }
+  gold: { requests_per_unit: 100, unit: month, algorithm: fixed_window }
+  silver: [{ name: rate, requests_per_unit: 2, unit: second }, { requests_per_unit: 50, unit: month, algorithm: fixed_window }]
+  staff: { unlimited: true }
+`;
+const rulesOf = (words: string) => `${LIMITS}descriptors:\n  - { key: tenant, ${words} }\n`;
+const TIER = rulesOf("tier: { entry: plan, default: free }");
+const of = (plan?: string, more: object = {}): AskedDescriptor => ({
+  entries: { tenant: "acme", ...(plan === undefined ? {} : { plan }) },
+  ...more,
+});
+
+describe("a rule with a tier", () => {
+  test.each([
+    { name: "the limits that the entry names", plan: "gold", governing: "edge/tenant#gold", amount: 100 },
+    { name: "the default where it names none", plan: "platinum", governing: "edge/tenant#free", amount: 10 },
+    { name: "the default where its value is empty", plan: "", governing: "edge/tenant#free", amount: 10 },
+    { name: "the default without it", plan: undefined, governing: "edge/tenant#free", amount: 10 },
+    { name: "the strictest of several", plan: "silver", governing: "edge/tenant#silver/rate", amount: 2 },
+  ])("applies $name", ({ plan, governing, amount }) => {
+    const rig = new LimiterRig(TIER);
+    expect(rig.ask([of(plan)])).toMatchObject({ governing, statuses: [{ amount }] });
+  });
+
+  test("lets all pass where the limits of that name are none", () => {
+    const rig = new LimiterRig(TIER);
+    expect(rig.ask([of("staff", { hits: 1_000_000 })])).toMatchObject({ over: false, governing: undefined });
+    expect(rig.store.seen).toEqual([]);
+  });
+
+  test("keeps what was spent when the caller's tier changes, up and down, where the shape of the limit is the same", () => {
+    const rig = new LimiterRig(TIER);
+    expect(rig.ask([of("free", { hits: 10 })]).statuses[0]?.remaining).toBe(0);
+    expect(rig.ask([of("free")]).over).toBe(true);
+    expect(rig.ask([of("gold")]).statuses[0]?.remaining).toBe(89);
+    expect(rig.ask([of("gold", { hits: 60 })]).over).toBe(false);
+    // Fifty a month are spent.
+    expect(rig.ask([of("silver")]).governing).toBe("edge/tenant#silver/fixed_window/2592000");
+    expect(rig.ask([of("free")])).toMatchObject({ over: true, statuses: [{ remaining: 0 }] });
+    expect(new Set(rig.store.seen.flat())).toEqual(
+      new Set(["{edge|tenant=acme}|fw/2592000", "{edge|tenant=acme}|sw/1/rate"]),
+    );
+  });
+
+  test("counts each tier by itself, under its name", () => {
+    const rig = new LimiterRig(TIER);
+    for (const plan of ["free", "gold", "gold", "iron"]) rig.ask([of(plan)]);
+    const hits = [...rig.statsBook.stats].map(([name, { totalHits }]) => [name, totalHits]);
+    expect(Object.fromEntries(hits)).toMatchObject({ "edge|tenant|free": 2, "edge|tenant|gold": 2 });
+  });
+
+  test("chooses among those limits only that it names", () => {
+    const rig = new LimiterRig(rulesOf("tier: { entry: plan, default: free, among: [gold] }"));
+    const governing = (plan: string) => rig.ask([of(plan)]).governing;
+    expect(["gold", "free", "silver", "staff"].map(governing)).toEqual([
+      "edge/tenant#gold",
+      "edge/tenant#free",
+      "edge/tenant#free",
+      "edge/tenant#free",
+    ]);
+  });
+
+  test("is reached by the values of its own and leads on to rules below, whatever the tier", () => {
+    const rig = new LimiterRig(`${LIMITS}descriptors:
+  - key: tenant
+    value: acme
+    tier: { entry: plan, default: gold }
+    descriptors:
+      - { key: user, tier: { entry: plan, default: free } }
+`);
+    const user = (plan: string) => rig.ask([{ entries: { tenant: "acme", plan, user: "ann" } }]).governing;
+    expect([rig.ask([of()]).governing, rig.ask([of("free")]).governing]).toEqual([
+      "edge/tenant=acme#gold",
+      "edge/tenant=acme#free",
+    ]);
+    expect([user("gold"), user("none")]).toEqual(["edge/tenant=acme/user#gold", "edge/tenant=acme/user#free"]);
+  });
+
+  test("gives a limit that a call brings along what the rule says, whatever the tier", () => {
+    const rig = new LimiterRig(rulesOf("cost: { entry: weight, default: 2 }, tier: { entry: plan, default: free }"));
+    const override = { amount: 7, unit: Unit.month };
+    expect(rig.ask([of("gold", { override })])).toMatchObject({
+      governing: "edge/tenant#override",
+      statuses: [{ amount: 7, remaining: 5 }],
+    });
+    expect(rig.ask([of("silver", { override })]).statuses[0]?.remaining).toBe(3);
+  });
+
+  test("settles a hold that was paid under another tier", () => {
+    const rig = new LimiterRig(
+      rulesOf("hold: { id: id, ttl: 60s }, concurrent: 1, tier: { entry: plan, default: free, among: gold }"),
+    );
+    const held = (plan: string, more: object, hits: number) =>
+      of(plan, { entries: { tenant: "acme", plan, id: "r", ...more }, hits });
+    expect(rig.ask([held("free", {}, 9)])).toMatchObject({ over: false });
+    expect(rig.ask([held("gold", { id: "s" }, 1)])).toMatchObject({
+      over: true,
+      governing: "edge/tenant#gold/concurrent",
+    });
+    expect(rig.ask([held("gold", { settle: "1" }, 4)]).over).toBe(false);
+    expect(rig.ask([of("free", { hits: 0 })]).statuses[0]?.remaining).toBe(6);
+  });
+
+  test("replaces limits by name, and is replaced, as the tier in force says", () => {
+    const rig = new LimiterRig(`
+domain: edge
+limits:
+  free: { name: own, requests_per_unit: 10, unit: month }
+  gold: { unlimited: true, name: own, replaces: [{ name: common }] }
+descriptors:
+  - { key: tenant, tier: { entry: plan, default: free } }
+  - { key: path, rate_limit: { name: common, requests_per_unit: 1, unit: month } }
+`);
+    const path = { entries: { path: "/" } };
+    expect([rig.ask([of("free"), path]).over, rig.ask([of("free"), path]).over]).toEqual([false, true]);
+    expect(rig.ask([of("gold"), path]).over).toBe(false);
+  });
+
+  test("puts callers' values into metric labels where the rule says so, the tier not among them", () => {
+    const rig = new LimiterRig(rulesOf("detailed_metric: true, tier: { entry: plan, default: free }"));
+    rig.ask([of("gold")]);
+    expect(rig.statsBook.stats.get("edge|tenant_acme|gold")).toMatchObject({ totalHits: 1 });
+  });
+
+  test("counts no counters of the reference's under COMPATIBILITY_MODE", () => {
+    const rig = new LimiterRig(
+      "domain: edge\nlimits: { free: { requests_per_unit: 10, unit: month } }\ndescriptors: [{ key: tenant, use: free }]",
+      { compatible: true },
+    );
+    expect(rig.ask([of()])).toMatchObject({ governing: "edge/tenant#free" });
+    expect(rig.store.seen).toEqual([["{edge|tenant=acme}|sw/2592000"]]);
+  });
+});
+
+describe("named limits", () => {
+  test("hold for all files of a domain", () => {
+    const rig = new LimiterRig(TIER);
+    const files = [LIMITS, "domain: edge\ndescriptors: [{ key: tenant, use: gold }]"];
+    rig.limiter.useRules(rulesFromYaml(files, { mergeDomains: true }));
+    expect(rig.ask([of()]).governing).toBe("edge/tenant#gold");
+  });
+
+  test("keep what was spent when a rule takes others of the same shape", () => {
+    const rig = new LimiterRig(rulesOf("use: free"));
+    rig.ask([of(undefined, { hits: 8 })]);
+    rig.useRules(rulesOf("use: gold"));
+    expect(rig.ask([of()]).statuses[0]?.remaining).toBe(91);
+    rig.useRules(rulesOf("rate_limit: { requests_per_unit: 20, unit: month, algorithm: fixed_window }"));
+    expect(rig.ask([of()])).toMatchObject({ governing: "edge/tenant", statuses: [{ remaining: 10 }] });
+  });
+
+  test("are shown by a name that is safe in headers", () => {
+    const rig = new LimiterRig(`
+domain: edge
+limits: { "gold plus": { requests_per_unit: 10, unit: month } }
+descriptors: [{ key: tenant, tier: { entry: plan, default: gold plus } }]
+`);
+    const [limit] = rig.limiter.rules?.domains.get("edge")?.limits ?? [];
+    expect([limit?.id, limit?.readableName].map((text) => textOf(text ?? ""))).toEqual([
+      "edge/tenant#gold_plus",
+      "gold_plus",
+    ]);
+    expect(rig.ask([of("gold plus")]).governing).toBe("edge/tenant#gold_plus");
+  });
+});
