@@ -10,7 +10,7 @@ import { runs } from "../support/runs.ts";
 
 const limit = fc
   .record({
-    algorithm: fc.constantFrom(...ALGORITHM_NAMES),
+    algorithm: fc.constantFrom(...Object.values(ALGORITHM_NAMES)),
     requests_per_unit: fc.integer({ min: 0, max: 30 }),
     window: fc.constantFrom("1s", "60s"),
     priority: fc.option(fc.constant({ entry: "class", high: "30%" }), { nil: undefined }),
