@@ -45,9 +45,9 @@ const CHECK: Method<Answer> = {
 const RESERVE: Method<ReserveAnswer> = { path: "/headgate.v1.Budgets/Reserve", read: readReserved };
 const SETTLE: Method<Settlement> = { path: "/headgate.v1.Budgets/Settle", read: readSettled };
 
-/** A settlement counts once however often it is sent, so one that got no answer is sent again: so often in all ... */
+/** How often a settlement is sent that gets no answer, in all: it counts once however often it is sent. */
 const SETTLE_CALLS_MAX = 3;
-/** ... after a pause, in which a server may come back. */
+/** Pause before a settlement is sent again, in which a server may come back. */
 const SETTLE_PAUSE_MS = 100;
 
 class GrpcLimiter implements Limiter {

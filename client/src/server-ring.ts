@@ -20,9 +20,9 @@ export interface Server {
   restsUntilMs: number;
 }
 
-/** A server that fails this often in a row lets others go first ... */
+/** Failures in a row after which a server lets others go first. It is never given up where there is no other. */
 const FAILURES_IN_ROW_MAX = 5;
-/** ... for this long. It is never given up where there is no other. */
+/** How long it lets others go first. */
 const REST_MS = 1_000;
 const RECONNECT_MS_MIN = 100;
 const RECONNECT_MS_MAX = 2_000;

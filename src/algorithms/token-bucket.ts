@@ -1,6 +1,13 @@
-// Token bucket: `amount` tokens return per window, at most `burst` are there. Kept as debt, so that a bucket without
-// state is a full one and a change of burst keeps what was spent. The same algorithm stands in lua/token_bucket.lua,
-// lua/take_each.lua and sql/016_token_bucket.sql; test/property/agreement.ts and test/lua/take-each.test.ts hold them equal.
+// Token bucket: `amount` tokens return per window, at most `burst` are there. The state is a debt: what has been paid and has
+// not returned yet, in millionths of a token. So a bucket without state is a full one, and a change of burst keeps what was
+// spent. A cost has room while the debt and the cost together are no more than the burst.
+//
+//   paying       debt += cost x 1e6
+//   each tick    debt -= amount, down to 0 (a window has 1e6 ticks)
+//   remaining    (burst x 1e6 - debt) / 1e6, rounded down
+//
+// The same algorithm stands in lua/token_bucket.lua, lua/take_each.lua and sql/016_token_bucket.sql; test/property/agreement.ts
+// and test/lua/take-each.test.ts hold them equal.
 
 import type { Limit } from "../core/limit.ts";
 import { refillOf, refillWithinTick, usToRefill, WAIT_US_MAX } from "../core/refill.ts";

@@ -95,7 +95,7 @@ export class SentinelFinder implements ServerFinder {
     this.#watched?.drop();
   }
 
-  // Without sentinels nothing can have failed over: the primary that was in use is as good as ever, if it is there.
+  // Without sentinels nothing can have failed over: the primary that was in use is still right, if it is there.
   async #askOrRemember(): Promise<TcpAddress> {
     try {
       return await this.#ask();

@@ -18,27 +18,34 @@ const NEVER = Number.NEGATIVE_INFINITY;
 /** A bucket that this process decides about. */
 export class TrackedBucket extends LocalBucket {
   readonly beganUs: number;
-  /** All that this process has spent, granted here or asked of the store; what the store has acknowledged of it. */
+  /** All that this process has spent: granted here, or asked of the store. */
   #spent = 0;
+  /** What the store has acknowledged of `#spent`. */
   #settled = 0;
-  /** What the known answer contains of it. */
+  /** What the known answer contains of `#spent`. */
   #covered = 0;
   /** When the question of the known answer was sent; NEVER if none is known. */
   #sentUs = NEVER;
   /** A fixed window has surely not ended before. */
   #endsUs = Number.POSITIVE_INFINITY;
-  /** Granted here and in no report yet; in the report that is under way, and given back of it since. */
+  /** Granted here and in no report yet. */
   unreported = 0;
-  #reported = 0;
-  #returned = 0;
+  /** True while a report is under way. */
   isReporting = false;
-  /** Number of the next report, so that who gives back tells which one carried it; of the one under way; of the last paid. */
+  /** What the report under way carries. */
+  #reported = 0;
+  /** What was given back of the report under way since it was sent. */
+  #returned = 0;
+  /** Number of the next report. The receipt of what is granted here bears it: giving back finds the report by it. */
   #number = 1;
+  /** Number of the report under way, or of the last one. */
   #sentNumber = 0;
+  /** Number of the last report that the store has paid, and when it did. */
   #paidNumber = 0;
   #paidAtUs = 0;
-  /** Asked about since the last report, and the smallest cost refused here since then. */
+  /** Asked about since the last report. */
   wasAsked = false;
+  /** The smallest cost refused here since the last report. */
   #refusedCost = Number.POSITIVE_INFINITY;
   /** The cost that the store was asked about last, and when it said that such a cost would pass. */
   #askedCost = 0;

@@ -11,6 +11,7 @@ import type { Encoding } from "./unpacking.ts";
 export const Route = { unary: 0, handOver: 1, malformed: 2, unknownMethod: 3, notGrpc: 4 } as const;
 export type Route = (typeof Route)[keyof typeof Route];
 
+/** The units of a grpc-timeout: hours, minutes, seconds, and the three parts of a second. */
 const MICROS_OF_UNIT: Readonly<Record<string, number>> = {
   H: 3_600_000_000,
   M: 60_000_000,
@@ -177,7 +178,7 @@ export function areTrailersValid(list: HeaderList): boolean {
   return true;
 }
 
-/** Microseconds of a `grpc-timeout`, or NaN if it is none. */
+/** Microseconds of a `grpc-timeout` such as `20m`, or NaN if it is none. By hand, because nearly every call has one. */
 export function readTimeoutUs(value: string): number {
   const digits = value.length - 1;
   if (digits < 1 || digits > TIMEOUT_DIGITS_MAX) return Number.NaN;

@@ -238,7 +238,7 @@ export class Snapshots {
     const reason = reasonOf(error);
     this.#status.failed++;
     if (reason !== this.#status.trouble)
-      log.warn({ file, reason }, "no snapshot could be kept; calls are decided as ever");
+      log.warn({ file, reason }, "no snapshot could be kept; calls are decided all the same");
     this.#show(reason);
   }
 
