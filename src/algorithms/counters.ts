@@ -1,4 +1,4 @@
-// Charges the counters of a group, each for itself (Mode.charge): what a call pays there does not hang on the call's
+// Charges the counters of a group, each for itself (Mode.charge): what a call pays there does not depend on the call's
 // verdict. group-settlement.ts settles the other takes of the group afterwards; lua/counter.lua does the same in Redis.
 
 import { Mode, Outcome, type Take, type TakeGroup } from "../core/take.ts";

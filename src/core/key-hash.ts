@@ -117,7 +117,7 @@ export function hashOfWords(words: Int32Array, at: number, length: number, into:
   into.keyHash3 = high0 ^ high1 ^ high2 ^ high3;
 }
 
-/** What the sum of two halves carries over. Without a branch: one that hangs on the key would be guessed wrong half the time. */
+/** What the sum of two halves carries over. Without a branch: one that depends on the key would be guessed wrong half the time. */
 function carryOf(one: number, other: number, sum: number): number {
   return ((one & other) | ((one | other) & ~sum)) >>> 31;
 }
