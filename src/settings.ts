@@ -6,14 +6,10 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ConfigError } from "./core/errors.ts";
 import type { HeaderDialect } from "./core/header-dialects.ts";
+import type { PostgresTarget } from "./core/store-address.ts";
 import { errorCode } from "./core/thrown.ts";
 import { findForeignNames } from "./settings/foreign-names.ts";
-import {
-  type PostgresSettings,
-  parsePostgresUrl,
-  settlePostgres,
-  showPostgresUrl,
-} from "./settings/postgres-settings.ts";
+import { parsePostgresUrl, settlePostgres, showPostgresUrl } from "./settings/postgres-settings.ts";
 import { parseRedisUrl, RedisUrlError, showRedisUrl } from "./settings/redis-address.ts";
 import { type RedisSettings, settleRedis } from "./settings/redis-settings.ts";
 import type { Setting } from "./settings/setting.ts";
@@ -48,7 +44,7 @@ export interface Settings extends TableValues {
   /** Where limits per second are kept, if not with the others. */
   readonly perSecondRedis: RedisSettings | undefined;
   /** Where PostgreSQL is and how to reach it; undefined unless `backendType` is postgres. */
-  readonly postgres: PostgresSettings | undefined;
+  readonly postgres: PostgresTarget | undefined;
   /** What the operator should know, one line each. */
   readonly warnings: readonly string[];
 }

@@ -1,35 +1,12 @@
 // Joins the POSTGRES_* settings into one description of where PostgreSQL is and how to reach it, and finds what does not
 // fit. Opens nothing.
 
+import type { ClientTls, PostgresTarget } from "../core/store-address.ts";
 import type { BackendType } from "./store-table.ts";
 import type { TableValues } from "./table.ts";
 
-/** What a TLS connection to PostgreSQL needs; files are PEM. */
-interface PostgresTlsSettings {
-  readonly certFile: string | undefined;
-  readonly keyFile: string | undefined;
-  /** Undefined: the public authorities. */
-  readonly caFile: string | undefined;
-  readonly skipsHostName: boolean;
-}
-
-/** Where PostgreSQL is and how to reach it. */
-export interface PostgresSettings {
-  /** A host name, an address, or the absolute path of the folder that holds the server's Unix socket. */
-  readonly host: string;
-  readonly port: number;
-  readonly database: string;
-  readonly user: string;
-  readonly password: string | undefined;
-  /** A file with the password, to be read at every connect. */
-  readonly passwordFile: string | undefined;
-  /** Undefined: no TLS. */
-  readonly tls: PostgresTlsSettings | undefined;
-  readonly connectTimeoutMs: number;
-}
-
 /** What a POSTGRES_URL says. */
-type PostgresUrl = Pick<PostgresSettings, "host" | "port" | "database" | "user" | "password"> & {
+type PostgresUrl = Pick<PostgresTarget, "host" | "port" | "database" | "user" | "password"> & {
   readonly sslMode: SslMode;
 };
 
@@ -78,7 +55,7 @@ export function settlePostgres(
   backendType: BackendType,
   mistakes: string[],
   warnings: string[],
-): PostgresSettings | undefined {
+): PostgresTarget | undefined {
   if (backendType !== "postgres") {
     if (values.postgresUrl !== undefined) {
       warnings.push(
@@ -120,12 +97,7 @@ function passwordOf({ password }: PostgresUrl, values: TableValues, mistakes: st
   return values.postgresPassword ?? password;
 }
 
-function tlsOf(
-  sslMode: SslMode,
-  values: TableValues,
-  mistakes: string[],
-  warnings: string[],
-): PostgresTlsSettings | undefined {
+function tlsOf(sslMode: SslMode, values: TableValues, mistakes: string[], warnings: string[]): ClientTls | undefined {
   const { postgresTlsCertFile: certFile, postgresTlsKeyFile: keyFile, postgresTlsCaFile: caFile } = values;
   if (sslMode === "disable") {
     if ((certFile ?? keyFile ?? caFile) !== undefined)

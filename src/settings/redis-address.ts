@@ -2,16 +2,7 @@
 // sentinels know by name, or the first nodes of a cluster. Opens nothing. What fits together is redis-settings.ts.
 
 import { nearestName } from "../core/near-name.ts";
-
-/** Where one server listens by TCP. */
-interface TcpAddress {
-  readonly kind: "tcp";
-  readonly host: string;
-  readonly port: number;
-}
-
-/** Where one Redis server listens. */
-type RedisAddress = TcpAddress | { readonly kind: "unix"; readonly path: string };
+import type { RedisAddress, RedisLogin, TcpAddress } from "../core/store-address.ts";
 
 /** Kinds of set-ups of servers, as REDIS_TYPE names them. */
 export const REDIS_TYPES = ["single", "sentinel", "cluster"] as const;
@@ -22,12 +13,6 @@ export type RedisPlace =
   | { readonly kind: "single"; readonly address: RedisAddress }
   | { readonly kind: "sentinel"; readonly primaryName: string; readonly sentinels: readonly TcpAddress[] }
   | { readonly kind: "cluster"; readonly seeds: readonly TcpAddress[] };
-
-/** Name and password for AUTH; without a username it is the default user's password. */
-export interface RedisLogin {
-  readonly username: string | undefined;
-  readonly password: string;
-}
 
 /** What a REDIS_URL says. */
 export interface RedisUrl {

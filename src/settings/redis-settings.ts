@@ -1,10 +1,10 @@
 // Joins the REDIS_* settings into one description of where Redis is and how to reach it, and finds what does not fit;
 // the same for the second Redis of limits per second (REDIS_PERSECOND_*).
 
+import type { RedisAccess, RedisLogin } from "../core/store-address.ts";
 import {
   parseRedisAuth,
   parseRedisUrl,
-  type RedisLogin,
   type RedisPlace,
   type RedisType,
   type RedisUrl,
@@ -12,26 +12,6 @@ import {
 } from "./redis-address.ts";
 import type { BackendType } from "./store-table.ts";
 import type { TableValues } from "./table.ts";
-
-/** What a TLS connection to Redis needs; files are PEM. */
-interface RedisTlsSettings {
-  readonly certFile: string | undefined;
-  readonly keyFile: string | undefined;
-  /** Undefined: the public authorities. */
-  readonly caFile: string | undefined;
-  readonly skipsHostName: boolean;
-}
-
-/** How to reach a server and log in. */
-interface RedisAccess {
-  readonly database: number;
-  readonly login: RedisLogin | undefined;
-  /** A file with the login, to be read at every connect; then `login` is undefined. */
-  readonly loginFile: string | undefined;
-  /** Undefined: no TLS. */
-  readonly tls: RedisTlsSettings | undefined;
-  readonly connectTimeoutMs: number;
-}
 
 /** Where Redis is and how to reach it. */
 export type RedisSettings = RedisAccess &

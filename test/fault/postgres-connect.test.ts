@@ -5,9 +5,9 @@ import { chmodSync, chownSync, copyFileSync, statSync, writeFileSync } from "nod
 import { createServer, type Server } from "node:net";
 import { join, resolve } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import type { PostgresTarget } from "../../src/core/store-address.ts";
 import { Verdict } from "../../src/core/take.ts";
 import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
-import type { PostgresTarget } from "../../src/stores/postgres/connect.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { freePort } from "../support/redis-server.ts";

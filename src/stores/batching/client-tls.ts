@@ -3,14 +3,7 @@
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import type { ConnectionOptions } from "node:tls";
-
-/** What TLS is made with. Files are PEM and read at every connect. */
-export interface ClientTls {
-  readonly certFile: string | undefined;
-  readonly keyFile: string | undefined;
-  readonly caFile: string | undefined;
-  readonly skipsHostName: boolean;
-}
+import type { ClientTls } from "../../core/store-address.ts";
 
 /** Options of a connection to that host; undefined for a Unix socket. Throws when a file can't be read. */
 export function readClientTls(tls: ClientTls, host: string | undefined): ConnectionOptions {

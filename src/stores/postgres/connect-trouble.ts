@@ -1,8 +1,9 @@
 // Says in one sentence why PostgreSQL can't be used. Never quotes a password or a statement: of what the server says only
 // its codes are used, and names that are set here anyway.
 
+import type { PostgresTarget } from "../../core/store-address.ts";
 import { describeConnectError, HUNG_UP, type OwnTroubles } from "../batching/connect-troubles.ts";
-import { isRefusal, type PostgresTarget } from "./connect.ts";
+import { isRefusal } from "./connect.ts";
 import { MigrationError } from "./migrations.ts";
 
 /** Where PostgreSQL is, for messages. No login. */

@@ -4,24 +4,9 @@
 import { readFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { Client, type ClientConfig, DatabaseError, type QueryArrayConfig } from "pg";
-import { type ClientTls, readClientTls } from "../batching/client-tls.ts";
+import type { PostgresTarget } from "../../core/store-address.ts";
+import { readClientTls } from "../batching/client-tls.ts";
 import { SilenceError, withTimeLimit } from "../batching/time-limit.ts";
-
-/** Where PostgreSQL is and how to reach it. */
-export interface PostgresTarget {
-  /** A host name, an address, or the absolute path of the folder that holds the server's Unix socket. */
-  readonly host: string;
-  readonly port: number;
-  readonly database: string;
-  readonly user: string;
-  readonly password: string | undefined;
-  /** A file that holds the password; read at every connect, so that it can change. */
-  readonly passwordFile: string | undefined;
-  /** Undefined: no TLS. */
-  readonly tls: ClientTls | undefined;
-  /** How long connecting may take, and after it each answer before the connection is put to use. */
-  readonly connectTimeoutMs: number;
-}
 
 /** What every session is set to. */
 export interface SessionSettings {

@@ -2,10 +2,11 @@
 // it is lost, and tries again with growing pauses, without end. What travels over it is the store's business.
 
 import type { Clock } from "../../core/clock.ts";
+import type { PostgresTarget } from "../../core/store-address.ts";
 import { RetryPause } from "../batching/retry-pause.ts";
 import type { ServerTime } from "../batching/server-time.ts";
 import { withTimeLimit } from "../batching/time-limit.ts";
-import { openConnection, type PostgresConnection, type PostgresTarget, type SessionSettings } from "./connect.ts";
+import { openConnection, type PostgresConnection, type SessionSettings } from "./connect.ts";
 import { describeTrouble, nameOfTarget } from "./connect-trouble.ts";
 import { type MigrationOptions, migrate } from "./migrations.ts";
 

@@ -3,6 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 import { StoreError } from "../../core/errors.ts";
+import type { PostgresTarget } from "../../core/store-address.ts";
 import { Source, type TakeGroup, Verdict } from "../../core/take.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
 import { Intake } from "../batching/intake.ts";
@@ -11,7 +12,7 @@ import { ProcessCount } from "../batching/process-count.ts";
 import { type Backend, SharedStore } from "../batching/shared-store.ts";
 import type { SettleListener } from "../store.ts";
 import { isPlain, PostgresBatch, storedKey } from "./batch.ts";
-import type { PostgresTarget, SessionSettings } from "./connect.ts";
+import type { SessionSettings } from "./connect.ts";
 import { describeTrouble, nameOfTarget, needsAnotherConnection } from "./connect-trouble.ts";
 import { Dispatch } from "./dispatch.ts";
 import { Lane, Lanes, NOT_PLAIN } from "./lanes.ts";

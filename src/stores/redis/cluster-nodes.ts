@@ -1,6 +1,7 @@
 // The primaries of a Redis Cluster that are in use, and which of them serves which hash slot. Nodes come and go with the
 // cluster's topology; a batch that went to the wrong one is sent on.
 
+import type { TcpAddress } from "../../core/store-address.ts";
 import { BreakerReports } from "../batching/breaker-reports.ts";
 import type { CompleteOptions } from "../batching/options.ts";
 import type { Receipt } from "../batching/receipts.ts";
@@ -9,7 +10,6 @@ import type { RedisBatch } from "./batch.ts";
 import { nodeNameOf, readRedirection, type SlotRange } from "./cluster-slots.ts";
 import type { ClusterTags } from "./cluster-tags.ts";
 import { type ClusterTarget, ClusterTopology, type OpenNode } from "./cluster-topology.ts";
-import type { TcpAddress } from "./connect.ts";
 import { CLUSTER_NODE, nameOfTarget } from "./connect-trouble.ts";
 import { keySlot, SLOTS } from "./key-slot.ts";
 import { RedisNode } from "./redis-node.ts";

@@ -1,6 +1,6 @@
 // Reads what a node of a Redis Cluster says of its cluster: which primary serves which slots, and of which epoch that is.
 
-import type { TcpAddress } from "./connect.ts";
+import type { TcpAddress } from "../../core/store-address.ts";
 import { SLOTS } from "./key-slot.ts";
 
 /** Slots in a row that one primary serves. */

@@ -1,10 +1,11 @@
 // Keeps up with which primary serves which slots of a Redis Cluster: asks a node now and then, soon when something is
 // wrong, at once when a node says that a slot has moved. What is done with the answer is the store's business.
 
+import type { RedisAccess, TcpAddress } from "../../core/store-address.ts";
 import { errorMessage } from "../../core/thrown.ts";
 import { withTimeLimit } from "../batching/time-limit.ts";
 import { readEpoch, readSlots, type SlotRange } from "./cluster-slots.ts";
-import { openConnection, type RedisAccess, type RedisConnection, type TcpAddress } from "./connect.ts";
+import { openConnection, type RedisConnection } from "./connect.ts";
 import { describeTrouble } from "./connect-trouble.ts";
 import { firstAnswer } from "./first-answer.ts";
 

@@ -4,31 +4,9 @@
 
 import { readFileSync } from "node:fs";
 import { Command, Redis, type RedisOptions } from "ioredis";
-import { type ClientTls, readClientTls } from "../batching/client-tls.ts";
+import type { RedisAccess, RedisAddress } from "../../core/store-address.ts";
+import { readClientTls } from "../batching/client-tls.ts";
 import { SilenceError, withTimeLimit } from "../batching/time-limit.ts";
-
-/** Where one server listens by TCP. */
-export interface TcpAddress {
-  readonly kind: "tcp";
-  readonly host: string;
-  readonly port: number;
-}
-
-/** Where one Redis server listens. */
-export type RedisAddress = TcpAddress | { readonly kind: "unix"; readonly path: string };
-
-/** How to reach a server and log in. */
-export interface RedisAccess {
-  readonly database: number;
-  /** Name and password for AUTH; without a username it is the default user's password. */
-  readonly login: { readonly username: string | undefined; readonly password: string } | undefined;
-  /** A file that holds the password, or `user:password`; read at every connect, so that it can change. */
-  readonly loginFile: string | undefined;
-  /** Undefined: no TLS. */
-  readonly tls: ClientTls | undefined;
-  /** How long connecting may take, and after it the login and each answer before the connection is put to use. */
-  readonly connectTimeoutMs: number;
-}
 
 /** Where a server is and how to reach it. */
 export interface RedisTarget extends RedisAccess {

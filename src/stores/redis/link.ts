@@ -2,10 +2,11 @@
 // growing pauses, without end. What travels over it is the store's business.
 
 import type { Clock } from "../../core/clock.ts";
+import type { RedisAddress } from "../../core/store-address.ts";
 import { RetryPause } from "../batching/retry-pause.ts";
 import type { ServerTime } from "../batching/server-time.ts";
 import { withTimeLimit } from "../batching/time-limit.ts";
-import { isReplyError, openConnection, type RedisAddress, type RedisConnection, type RedisTarget } from "./connect.ts";
+import { isReplyError, openConnection, type RedisConnection, type RedisTarget } from "./connect.ts";
 import {
   describeConnectTrouble,
   describeTrouble,

@@ -2,15 +2,9 @@
 // another, the next one as soon as one is slow; those that they tell of are asked too. Whether the server that they name
 // is a primary by its own word is for the link to ask.
 
+import type { RedisAccess, RedisAddress, TcpAddress } from "../../core/store-address.ts";
 import { withTimeLimit } from "../batching/time-limit.ts";
-import {
-  openConnection,
-  type RedisAccess,
-  type RedisAddress,
-  type RedisConnection,
-  type RedisTarget,
-  type TcpAddress,
-} from "./connect.ts";
+import { openConnection, type RedisConnection, type RedisTarget } from "./connect.ts";
 import { describeTrouble, FindError } from "./connect-trouble.ts";
 import { firstAnswer } from "./first-answer.ts";
 import type { ServerFinder } from "./server-finder.ts";

@@ -1,6 +1,7 @@
 // Where a link connects to: told anew before each attempt, because in some set-ups the server changes.
 
-import type { RedisAddress, RedisTarget } from "./connect.ts";
+import type { RedisAddress } from "../../core/store-address.ts";
+import type { RedisTarget } from "./connect.ts";
 import { nameOfTarget } from "./connect-trouble.ts";
 
 /** Finds the server of a link. */
