@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { readLast, readRun } from "./harness/results.mjs";
-import { canPlan, FILL, planFleets, scriptCost } from "./load/fleet.mjs";
+import { busyShard, canPlan, FILL, planFleets, scriptCost } from "./load/fleet.mjs";
 import { besideVerdictOf, verdictOf } from "./load/screen.mjs";
 
 const DOC = resolve(import.meta.dirname, "../docs/performance.md");
@@ -131,6 +131,7 @@ function thumbText({ results }) {
   const redisCost = readLast("redis-cost").results;
   const [alone] = redisCost;
   const { perCall, perTake } = scriptCost(redisCost);
+  const { dear, share } = busyShard(redisCost);
   const perProcess = (row) =>
     `${Math.floor((row.perSecond * FILL.process) / 1_000).toLocaleString("en")},000 decisions/s`;
   const perShard = (micros) => `${Math.floor((1_000 * FILL.shard) / micros).toLocaleString("en")},000 takes/s`;
@@ -145,12 +146,12 @@ function thumbText({ results }) {
         `half of "${name}"`,
       ]),
       [
-        `a Redis core: ${perShard(exact.redis.cpuMicros)} under full load, ${perShard(half.redis.cpuMicros)} with processes at half, ${perShard(Number(alone["us of Redis' CPU"]))} if every take travels alone`,
-        `${FILL.shard * 100} % of a core at ${exact.redis.cpuMicros.toFixed(1)}, ${half.redis.cpuMicros.toFixed(1)} and ${Number(alone["us of Redis' CPU"]).toFixed(1)} us of Redis's CPU per take`,
+        `a Redis core: ${perShard(exact.redis.cpuMicros)} under full load, ${perShard(half.redis.cpuMicros)} with processes at half, ${perShard(dear)} if every take travels alone`,
+        `${FILL.shard * 100} % of a core at ${exact.redis.cpuMicros.toFixed(1)}, ${half.redis.cpuMicros.toFixed(1)} and ${dear.toFixed(1)} us of Redis's CPU per take`,
       ],
       [
         `Redis's CPU: ${perCall.toFixed(0)} us for a script call, ${perTake.toFixed(1)} us for each take in it`,
-        "`node bench/store/redis-cost.mjs`, from one take in a call and the cheapest number of them",
+        `\`node bench/store/redis-cost.mjs\`, from the cheapest number of takes in a call and from one in a call, of 64 processes at a Redis that uses ${Math.round(share * 100)} % of its core`,
       ],
       [
         `bytes of a call with one short descriptor: ${Math.round(exact.bytesSentPerCall)} to Headgate, ${Math.round(exact.bytesReadPerCall)} back`,

@@ -85,11 +85,22 @@ function shardsFor({ exactRate, otherMicros, takes, costOf }) {
   return { shards: Number.NaN, together: 1 };
 }
 
-/** Microseconds of Redis's CPU for a script call and for each take in it, from the two ends of what was measured. */
+/**
+ * Microseconds of Redis's CPU for a script call and for each take in it, from the two ends of what was measured: one take in a call
+ * at a Redis as busy as a shard is planned to be, and the cheapest number of takes.
+ */
 export function scriptCost(redisCost) {
+  const { dear } = busyShard(redisCost);
   const points = redisCost.map((row) => [Number(row["takes per call"]), Number(row["us of Redis' CPU"])]);
-  const [[few, dear]] = points;
   const [many, cheap] = points.reduce((best, point) => (point[1] < best[1] ? point : best));
-  const perCall = (dear - cheap) / (1 / few - 1 / many);
-  return { perCall, perTake: dear - perCall / few };
+  const perCall = (dear - cheap) / (1 - 1 / many);
+  return { perCall, perTake: dear - perCall };
+}
+
+/** Of the rows of many processes, the busiest that is not above what a shard is filled to: CPU per call of one take, and its rate. */
+export function busyShard(redisCost) {
+  const rows = redisCost.filter(({ processes, "of its core": share }) => processes > 1 && Number(share) <= FILL.shard);
+  const row = rows.at(-1);
+  if (row === undefined) throw new Error("redis-cost: no row of many processes is below what a shard is filled to");
+  return { dear: Number(row["us of Redis' CPU"]), rate: row["takes/s"], share: Number(row["of its core"]) };
 }

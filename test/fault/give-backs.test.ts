@@ -26,14 +26,14 @@ interface Fault {
 
 /** Pays twice, has one of the payments given back during the fault, and looks what is owed once it is over. */
 async function giveBackDuring({ begin }: Fault, store: SharedStore, reports: Reports, owed: () => Promise<number>) {
-  if (!(await whenUp(store, 5_000))) throw new Error(store.trouble());
+  if (!(await whenUp(store, 20_000))) throw new Error(store.trouble());
   await settle(store, groupOn("k", LEDGER, 5));
   const groups = await Promise.all([3, 4].map((cost) => settle(store, groupOn("k", LEDGER, cost))));
   const end = await begin();
   for (const group of groups) store.giveBack(group);
   await sleep(REFUSED_MS);
   const owedMeanwhile = await end().then(owed);
-  await until("it is given back", async () => reports.takesGivenBack === 2, 10_000);
+  await until("it is given back", async () => reports.takesGivenBack === 2);
   expect([owedMeanwhile === 12 || owedMeanwhile === 5, await owed()]).toEqual([true, 5]);
   expect([reports.takesKeptPaid, reports.unknownGroups]).toEqual([0, 0]);
 }
@@ -93,7 +93,7 @@ describe("a Redis that refuses gives back later: it", () => {
     const target = server.target({ address: { kind: "tcp", host: "127.0.0.1", port: proxy.port } });
     const store = openRedisStore({ target, observer: reports, ...options });
     try {
-      if (!(await whenUp(store, 5_000))) throw new Error(store.trouble());
+      if (!(await whenUp(store, 20_000))) throw new Error(store.trouble());
       const group = await settle(store, groupOn("k", LEDGER, 3));
       proxy.hold();
       store.giveBack(group);
@@ -101,7 +101,7 @@ describe("a Redis that refuses gives back later: it", () => {
       proxy.cutAll();
       await until("it is counted", () => reports.takesKeptPaid === 1);
       proxy.release();
-      expect(await whenUp(store, 5_000)).toBe(true);
+      expect(await whenUp(store, 20_000)).toBe(true);
       await settle(store, groupOn("k", LEDGER, 1));
       expect([await ledgerOn(server, "k"), reports.takesGivenBack]).toEqual([1, 0]);
     } finally {

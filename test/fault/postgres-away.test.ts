@@ -37,13 +37,13 @@ test("a PostgreSQL that hangs for two seconds costs no call more than its deadli
   await sleep(2_000); // how long it hangs
   const failedWhilePaused = load.failed;
   server.resume();
-  await until("it answers again", () => answersAgain(store), 3_000);
+  await until("it answers again", () => answersAgain(store));
   await sleep(300); // so that the load runs on what has healed
   await load.stop();
 
   expect(load.slowestMs).toBeLessThan(DEADLINE_MS + LITTLE_MS + load.loopLateMs);
-  expect(failedWhilePaused).toBeGreaterThan(100);
-  // Before and after; how many is the machine's affair.
+  // Before, meanwhile and after; how many is the machine's affair.
+  expect(failedWhilePaused).toBeGreaterThan(20);
   expect(load.allowed).toBeGreaterThan(20);
   expect(load.allowed + load.failed).toBe(load.sent);
   expect(reports.breakerStates.slice(0, 2)).toEqual(["open", "probing"]);
@@ -66,12 +66,12 @@ test("a killed PostgreSQL costs no call more than its deadline, and is found aga
   const trouble = store.trouble();
   const failedWhileAway = load.failed;
   await server.restart();
-  await until("it answers again", () => answersAgain(store), 5_000);
+  await until("it answers again", () => answersAgain(store));
   await sleep(200); // so that the load runs on what has healed
   await load.stop();
 
   expect(trouble).toContain(`PostgreSQL at 127.0.0.1:${server.port}`);
-  expect(failedWhileAway).toBeGreaterThan(100);
+  expect(failedWhileAway).toBeGreaterThan(20);
   expect(load.slowestMs).toBeLessThan(DEADLINE_MS + LITTLE_MS + load.loopLateMs);
   expect(load.allowed + load.failed).toBe(load.sent);
   expect(reports.failures.length).toBeGreaterThanOrEqual(load.failed);
@@ -96,7 +96,7 @@ test("a store started before its PostgreSQL waits for it and says so", async () 
   expect(store.trouble()).toBe(`PostgreSQL at 127.0.0.1:${server.port} refuses connections: nothing listens there`);
   expect((await settle(store, groupOn("early"))).failure?.code).toBe("STORE_UNREACHABLE");
   await server.restart();
-  expect(await whenUp(store, 5_000)).toBe(true);
+  expect(await whenUp(store, 20_000)).toBe(true);
   expect(store.trouble()).toBeUndefined();
   expect(await answersAgain(store)).toBe(true);
   await store.close();

@@ -57,7 +57,7 @@ function open(target: PostgresTarget, schema = "headgate"): SharedStore {
 
 async function works(target: PostgresTarget, schema?: string): Promise<boolean> {
   const store = open(target, schema);
-  if (!(await whenUp(store, 5_000))) throw new Error(store.trouble());
+  if (!(await whenUp(store, 20_000))) throw new Error(store.trouble());
   return (await settle(store, groupOn("k"))).verdict === Verdict.allowed;
 }
 
@@ -88,12 +88,12 @@ describe("ways", () => {
     const passwordFile = join(server.directory, "password");
     writeFileSync(passwordFile, "first\n");
     const store = open(server.target({ user: "bob", passwordFile }), "bob");
-    expect(await whenUp(store, 5_000)).toBe(true);
+    expect(await whenUp(store, 20_000)).toBe(true);
     await server.query("ALTER ROLE bob PASSWORD 'second'");
     writeFileSync(passwordFile, "second\n");
     await server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'bob'");
     await until("the connection is lost", () => store.trouble() !== undefined);
-    expect(await whenUp(store, 5_000)).toBe(true);
+    expect(await whenUp(store, 20_000)).toBe(true);
   });
 
   test("by TLS, with the authority's file and without its host's name being checked", async () => {

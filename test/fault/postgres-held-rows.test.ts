@@ -123,7 +123,7 @@ test("the table of the logs' entries is held: calls on logs are decided by polic
   expect(onLogs).toEqual(new Set([Verdict.failed]));
   expect(reports.breakerStates).toEqual([]);
   const asksLog = async () => (await settle(store, groupOn("log 1", log))).verdict === Verdict.allowed;
-  await until("logs are answered", asksLog, 10_000);
+  await until("logs are answered", asksLog);
 });
 
 test("the table of the buckets is held: every call is decided by policy, and answered once it is let go", async () => {
@@ -133,7 +133,7 @@ test("the table of the buckets is held: every call is decided by policy, and ans
   expect(new Set(groups.map(({ failure }) => failure?.code))).toEqual(new Set(["STORE_TIMEOUT"]));
   await server.query("ROLLBACK");
   const isAnswered = async () => (await settle(store, groupOn("new"))).verdict === Verdict.allowed;
-  await until("calls are answered", isAnswered, 10_000);
+  await until("calls are answered", isAnswered);
   expect((await debts(server)).get("new")).toBe(1);
   expect([...(await debts(server)).keys()]).toEqual(["new"]);
 });

@@ -112,7 +112,7 @@ describe("a primary under load", () => {
     await rig.whenTakenOver(lost);
     const takenOverMs = performance.now();
     const late = new LateWatch();
-    await until("all takes are paid", () => paysAll(store), 10_000);
+    await until("all takes are paid", () => paysAll(store));
     const healMs = performance.now() - takenOverMs;
     const lateMs = late.stop();
     await sleep(300); // so that the load runs on what has healed
@@ -149,7 +149,7 @@ describe("a primary under load", () => {
     const load = new Load(store, { perTick: 4, keys: KEYS });
     await sleep(300); // so that takes are under way when it happens
     await rig.failOver(await rig.ownerOf(0));
-    await until("all takes are paid", () => paysAll(store), 10_000);
+    await until("all takes are paid", () => paysAll(store));
     await sleep(300); // so that the load runs on what has healed
     await load.stop();
     const kept = await ledgers();
@@ -285,7 +285,7 @@ describe("a cluster that is down", () => {
     expect([patient.reports.unknownGroups, patient.reports.breakerStates]).toEqual([0, []]);
     await lost.restart();
     await rig.whenWell();
-    await until("all takes are paid", () => paysAll(store), 5_000);
+    await until("all takes are paid", () => paysAll(store));
     expect(store.trouble()).toBeUndefined();
   });
 });

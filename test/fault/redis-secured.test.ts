@@ -74,7 +74,7 @@ describe("Redis Cluster", () => {
     const login = new RotatedLogin("gate", [...RIGHTS, "+cluster|slots", "+cluster|info", "+asking"], rig.nodes);
     await login.rotate();
     const store = openClusterStore({ target: rig.target({ loginFile: login.file, tls }), deadlineMs: 1_000 });
-    expect(await whenUp(store, 5_000), store.trouble()).toBe(true);
+    expect(await whenUp(store, 20_000), store.trouble()).toBe(true);
     expect(await pays(store)).toBe(true);
     await login.rotate();
     await until("it pays with the new password", () => pays(store));
@@ -111,7 +111,7 @@ describe("Redis Sentinel", () => {
       },
       deadlineMs: 1_000,
     });
-    expect(await whenUp(store, 5_000), store.trouble()).toBe(true);
+    expect(await whenUp(store, 20_000), store.trouble()).toBe(true);
     expect(await pays(store)).toBe(true);
     await login.rotate();
     await watcher.rotate();

@@ -1,7 +1,6 @@
 // headgate.v1.Budgets of the running service, on both transports: with ShouldRateLimit on the same holds, and as
 // health knows it.
 
-import { setTimeout as sleep } from "node:timers/promises";
 import { Client, credentials } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { BUDGETS_SERVICE, HEALTH_SERVICE } from "../../src/transport/load-proto.ts";
@@ -99,7 +98,8 @@ describe.each(TRANSPORTS)("on %s", (transport) => {
     await expect.poll(async () => await (await app.http("/metrics")).text()).toMatch(/^headgate_calls_in_flight 2$/m);
     for (const { call } of calls) call.cancel();
     await Promise.all(calls.map(({ end }) => end));
-    await sleep(100); // so that the service has heard of it: nothing tells
+    // Nothing tells that the service has heard of it; what comes after it over other connections has.
+    for (let asked = 0; asked < 5; asked++) await app.http("/metrics");
     redis.resume();
     await expect.poll(() => budgetLeft(app)).toBe(93);
     // Nobody heard of the second.
@@ -212,7 +212,11 @@ describe.each(TRANSPORTS)("with Redis, on %s", (transport) => {
     });
     expect(await budgetLeft(app)).toBe(100);
     proxy.hold();
-    await expect(budgets.reserve({ entries: tenant, id: "r1", number: 50 }, 250)).rejects.toMatchObject({ code: 4 });
+    await expect(budgets.reserve({ entries: tenant, id: "r1", number: 50 }, 500)).rejects.toMatchObject({ code: 4 });
+    // The service has noticed it, too: an answer that is on its way to the caller by then gives nothing back.
+    await expect
+      .poll(async () => (await app.http("/metrics")).text(), { interval: 5 })
+      .toMatch(/^headgate_calls_in_flight 0$/m);
     proxy.release();
     await expect.poll(() => budgetLeft(app)).toBe(100);
     await expect.poll(async () => (await app.http("/metrics")).text()).toMatch(/^headgate_store_gave_back_total 1$/m);

@@ -30,18 +30,18 @@ export async function awayFromTheHour(): Promise<void> {
   if (left < 20) await new Promise((resolve) => setTimeout(resolve, (left + 1) * 1000));
 }
 
-/** What differs, one line each; empty if the answer is as recorded. */
-export function differences(expected: unknown, got: unknown, at = "answer"): string[] {
+/** What differs, one line each; empty if the answer, to what was asked at `askedS` or later, is as recorded. */
+export function differences(expected: unknown, got: unknown, at = "answer", askedS = nowSeconds()): string[] {
   if (typeof expected === "string" && expected.startsWith("{reset:")) {
-    return isReset(expected.slice(7, -1), got) ? [] : [line(at, expected, got)];
+    return isReset(expected.slice(7, -1), got, askedS) ? [] : [line(at, expected, got)];
   }
   if (Array.isArray(expected) && Array.isArray(got)) {
     const length = Math.max(expected.length, got.length);
-    return Array.from({ length }, (_, i) => differences(expected[i], got[i], `${at}[${i}]`)).flat();
+    return Array.from({ length }, (_, i) => differences(expected[i], got[i], `${at}[${i}]`, askedS)).flat();
   }
   if (isObject(expected) && isObject(got)) {
     const names = new Set([...Object.keys(expected), ...Object.keys(got)]);
-    return [...names].flatMap((name) => differences(expected[name], got[name], `${at}.${name}`));
+    return [...names].flatMap((name) => differences(expected[name], got[name], `${at}.${name}`, askedS));
   }
   return Object.is(expected, got) ? [] : [line(at, expected, got)];
 }
@@ -70,11 +70,15 @@ function isLifetime(recorded: string, seconds: number, slackS: number): boolean 
 }
 
 // Seconds come as a Duration, as its JSON form, or as the value of a header.
-function isReset(unit: string, got: unknown): boolean {
+function isReset(unit: string, got: unknown, askedS: number): boolean {
   const length = secondsOfUnit(unit);
   const seconds = isObject(got) ? Number(got.seconds) : Number(/^(\d+)s?$/.exec(String(got))?.[1]);
   if (isObject(got) && got.nanos !== 0) return false;
-  return [-1, 0, 1].some((shift) => seconds === length - ((nowSeconds() + shift) % length));
+  // Decided at some second between the question and now; a second of difference is the rounding.
+  for (let decidedS = askedS - 1; decidedS <= nowSeconds() + 1; decidedS++) {
+    if (seconds === length - (decidedS % length)) return true;
+  }
+  return false;
 }
 
 function line(at: string, expected: unknown, got: unknown): string {

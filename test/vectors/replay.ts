@@ -11,7 +11,7 @@ import { loadProto } from "../../src/transport/load-proto.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startBareApp } from "../support/test-app.ts";
 import type { CounterStore } from "./counter-stores.ts";
-import { awayFromTheHour, differences, keyDifferences, withWindows } from "./expect-answer.ts";
+import { awayFromTheHour, differences, keyDifferences, nowSeconds, withWindows } from "./expect-answer.ts";
 import { type LoadedResponse, normalResponse } from "./normal-form.ts";
 import { type HttpStep, needsOwnService, type RecordedCase, type RecordedKey, type Step } from "./recorded.ts";
 import { statDifferences } from "./stats-of-metrics.ts";
@@ -148,9 +148,10 @@ class Replay {
     const before = one.stats !== undefined && isShared ? await this.#metrics() : "";
     const wrong: string[] = [];
     for (const [i, step] of one.steps.entries()) {
+      const askedS = nowSeconds();
       const got = await this.#do(step);
       if (step.answer === undefined) continue;
-      wrong.push(...compare(step, got).map((line) => `step ${i + 1}: ${line}`));
+      wrong.push(...compare(step, got, askedS).map((line) => `step ${i + 1}: ${line}`));
     }
     if (one.steps.some((step) => step.redis !== undefined)) await this.#whenReady();
     if (one.redisKeys !== undefined) wrong.push(...(await this.#counterDifferences(one.redisKeys)));
@@ -297,16 +298,17 @@ function asIs(message: object): Buffer {
 }
 
 // Codes and texts of errors are Headgate's own: that there is an error is what counts, over HTTP its status too.
-function compare(step: Step, got: unknown): string[] {
+function compare(step: Step, got: unknown, askedS: number): string[] {
   const expected = step.answer as Readonly<Record<string, unknown>>;
   const found = got as Readonly<Record<string, unknown>>;
   if ("error" in expected) {
     const isError = "error" in found || "dropped" in found || Number(found.status) >= 400;
-    return isError ? [] : differences(expected, found);
+    return isError ? [] : differences(expected, found, "answer", askedS);
   }
   if (step.http?.sortLines === true) return lineDifferences(String(expected.body), String(found.body));
-  if (!("body" in expected) && "body" in found) return differences(expected, { ...found, body: undefined });
-  return differences(expected, found);
+  if (!("body" in expected) && "body" in found)
+    return differences(expected, { ...found, body: undefined }, "answer", askedS);
+  return differences(expected, found, "answer", askedS);
 }
 
 // The order of lines changes with every answer of the recorded service.
