@@ -42,10 +42,14 @@ local function use(name)
   return used[name]
 end
 
-local ALGORITHMS = { [0] = 'token_bucket', [1] = 'sliding_window', [2] = 'fixed_window', [3] = 'sliding_log', [4] = 'counter' }
+local ALGORITHMS = {
+  [0] = 'token_bucket', [1] = 'sliding_window', [2] = 'fixed_window', [3] = 'sliding_log', [4] = 'counter',
+  [5] = 'calendar_window',
+}
 
 -- The limits packed in `text`: algorithm (its place in ALGORITHMS), amount, burst, window in seconds, most debt (of a
--- counter: its lifetime in seconds).
+-- counter: its lifetime in seconds). In place of the last three a calendar window has start and end of the caller's window, and
+-- the end of the one after.
 local function read_limits(text)
   local limits = {}
   for from = 1, #text, 40 do
@@ -54,6 +58,7 @@ local function read_limits(text)
       algorithm = use(ALGORITHMS[algorithm]), is_log = algorithm == 3, is_counter = algorithm == 4,
       amount = amount, burst = burst, debt_max = debt_max, tick_us = seconds, window_us = seconds * 1000000,
       skew_us = min(seconds * 1000000, SKEW_US_MAX),
+      start_us = burst, end_us = seconds, next_end_us = debt_max,
     }
   end
   return limits

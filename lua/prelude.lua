@@ -14,6 +14,7 @@ local TICKS = 1000000 -- in one window; as millionths, also in one token
 local AMOUNT_MAX = 4294967295
 local EXACT_MAX = 9007199254740991
 local SKEW_US_MAX = 10000000 -- state dated later than now by more than this is taken as dated now
+local EDGE_SKEW_US_MAX = 93600000000 -- an end of a calendar window later than the caller's by more than 26 hours is not believed
 local WAIT_US_MAX = 315360000000000 -- ten years; no wait is told as longer and no key lives longer, which keeps PX within what Redis accepts
 
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
@@ -35,6 +36,14 @@ local function whole(text, largest)
   local number = text and tonumber(text)
   if number and number <= largest then return number end
   return nil
+end
+
+-- End of the window of a calendar that holds `at_us`, by the edges that the caller handed over. Beyond them windows are as long
+-- as the nearest.
+local function calendar_end_us(at_us, start_us, end_us, next_end_us)
+  if at_us < start_us then return start_us - floor((start_us - 1 - at_us) / (end_us - start_us)) * (end_us - start_us) end
+  if at_us < end_us then return end_us end
+  return next_end_us + (floor((at_us - next_end_us) / (next_end_us - end_us)) + 1) * (next_end_us - end_us)
 end
 
 -- The call's time in microseconds, and how much longer than needed keys live, in milliseconds. A time of 0 is the server's

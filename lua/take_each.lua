@@ -136,7 +136,36 @@ local function take_fixed_window(saved, pays, cost, amount, _, tick_us)
   return outcome, wait, max(0, amount - current), reset_us, paid_at_us, is_counting and digits(start_us, current), is_changed
 end
 
-local TAKES = { [0] = take_token_bucket, [1] = take_sliding_window, [2] = take_fixed_window }
+local function take_calendar_window(saved, pays, cost, amount, first_us, last_us, next_us)
+  local own_end_us = calendar_end_us(now_us, first_us, last_us, next_us)
+  local start_us, end_us, current, is_changed = now_us, own_end_us, 0, false
+  if saved then
+    local start_text, end_text, current_text = match(saved, '^(%d+) (%d+) (%d+)$')
+    start_us, end_us, current = whole(start_text, EXACT_MAX), whole(end_text, EXACT_MAX), whole(current_text, AMOUNT_MAX)
+    if not start_us or not end_us or not current then
+      start_us, end_us, current, is_changed = now_us, own_end_us, 0, damage()
+    elseif current == 0 or now_us >= end_us then
+      start_us, end_us, current = now_us, own_end_us, 0
+    elseif start_us - now_us > SKEW_US_MAX or end_us - own_end_us > EDGE_SKEW_US_MAX then
+      start_us, end_us, is_changed = now_us, own_end_us, true
+    end
+  end
+
+  local outcome, wait, paid_at_us = OUTCOME_ROOM, 0, 0
+  if cost > amount then
+    outcome = OUTCOME_NEVER
+  elseif current + cost > amount then
+    outcome, wait = OUTCOME_OVER, end_us - now_us
+  elseif pays then
+    current, paid_at_us, is_changed = current + cost, max(now_us, start_us), true
+  end
+
+  local is_counting = current > 0
+  local reset_us = is_counting and end_us - now_us or 0
+  return outcome, wait, max(0, amount - current), reset_us, paid_at_us, is_counting and digits(start_us, end_us, current), is_changed
+end
+
+local TAKES = { [0] = take_token_bucket, [1] = take_sliding_window, [2] = take_fixed_window, [5] = take_calendar_window }
 
 -- A key that holds no string reads as nothing here and is found out when it is written.
 local texts = redis.call('MGET', unpack(KEYS))
@@ -146,10 +175,10 @@ for at = 1, #groups / 72 do
   if latest_us > 0 and now_us > latest_us then
     out[at] = pack('<d', VERDICT_TOO_LATE)
   else
-    local algorithm, amount, burst, seconds = unpack_numbers('<dddd', limits, limit * 40 - 39)
+    local algorithm, amount, burst, seconds, last = unpack_numbers('<ddddd', limits, limit * 40 - 39)
     local key, saved = KEYS[at], texts[at]
     local outcome, wait, remaining, reset_us, paid_at_us, text, is_changed =
-      TAKES[algorithm](saved, mode == MODE_PAY, cost, amount, burst, seconds)
+      TAKES[algorithm](saved, mode == MODE_PAY, cost, amount, burst, seconds, last)
     local is_refused = outcome ~= OUTCOME_ROOM and (kind == KIND_ORDINARY or (kind == KIND_QUOTA and flags == 0))
     local status = paid_at_us > 0 and outcome + 4 or outcome
     out[at] = pack('<ddddddd', is_refused and VERDICT_REFUSED or VERDICT_ALLOWED, status, remaining, wait, reset_us, paid_at_us, 0)

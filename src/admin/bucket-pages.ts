@@ -88,6 +88,7 @@ function identityView({ descriptor, limit, bucketKey }: BucketReport): BucketVie
     amount: limit.amount,
     burst: limit.burst,
     window_seconds: limit.windowSeconds,
+    ...(limit.calendar === undefined ? {} : { calendar: limit.calendar.words }),
     sync: SYNC_NAMES[limit.sync],
     bucket: textOf(bucketKey),
     ...(base64 === undefined ? {} : { bucket_base64: base64 }),

@@ -171,7 +171,10 @@ function limitText(limit: Limit): string {
 }
 
 function ownText(limit: Limit, rule?: Rule): string {
-  const parts = [`algorithm: ${ALGORITHM_NAMES[limit.algorithm]}`, `window: ${limit.windowSeconds}s`];
+  const parts = [
+    `algorithm: ${ALGORITHM_NAMES[limit.algorithm]}`,
+    `window: ${limit.calendar?.words ?? `${limit.windowSeconds}s`}`,
+  ];
   if (limit.burst !== limit.amount) parts.push(`burst: ${limit.burst}`);
   if (limit.readableName !== "") parts.push(`name: ${visible(textOf(limit.readableName))}`);
   if (rule?.isPostPaid === true) parts.push("post_paid: true");

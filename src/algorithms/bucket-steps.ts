@@ -4,6 +4,7 @@
 import { Algorithm, type Limit } from "../core/limit.ts";
 import type { Take } from "../core/take.ts";
 import type { WorkingBucket } from "./bucket-access.ts";
+import { calendarWindow } from "./calendar-window.ts";
 import { fixedWindow } from "./fixed-window.ts";
 import type { LogState } from "./log-state.ts";
 import { slidingLog } from "./sliding-log.ts";
@@ -20,6 +21,7 @@ export function clearBucket(bucket: WorkingBucket, limit: Limit, nowUs: number):
   if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.clear(bucket.state, limit, nowUs);
   else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.clear(bucket.state, limit, nowUs);
   else if (bucket.algorithm === Algorithm.fixedWindow) fixedWindow.clear(bucket.state, limit, nowUs);
+  else if (bucket.algorithm === Algorithm.calendarWindow) calendarWindow.clear(bucket.state, limit, nowUs);
   else slidingLog.clear(logOf(bucket), limit, nowUs);
 }
 
@@ -37,6 +39,7 @@ export function advanceBucket(bucket: WorkingBucket, limit: Limit, nowUs: number
   if (bucket.algorithm === Algorithm.tokenBucket) return tokenBucket.advance(bucket.state, limit, nowUs);
   if (bucket.algorithm === Algorithm.slidingWindow) return slidingWindow.advance(bucket.state, limit, nowUs);
   if (bucket.algorithm === Algorithm.fixedWindow) return fixedWindow.advance(bucket.state, limit, nowUs);
+  if (bucket.algorithm === Algorithm.calendarWindow) return calendarWindow.advance(bucket.state, limit, nowUs);
   return slidingLog.advance(logOf(bucket), limit, nowUs);
 }
 
@@ -47,6 +50,8 @@ export function judgeTake(bucket: WorkingBucket, take: Take, nowUs: number): voi
     slidingWindow.judge(bucket.state, take.limit, take.cost, nowUs, take);
   else if (bucket.algorithm === Algorithm.fixedWindow)
     fixedWindow.judge(bucket.state, take.limit, take.cost, nowUs, take);
+  else if (bucket.algorithm === Algorithm.calendarWindow)
+    calendarWindow.judge(bucket.state, take.limit, take.cost, nowUs, take);
   else slidingLog.judge(logOf(bucket), take.limit, take.cost, nowUs, take);
 }
 
@@ -55,6 +60,7 @@ export function payTake(bucket: WorkingBucket, take: Take): void {
   if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.pay(bucket.state, take.cost);
   else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.pay(bucket.state, take.cost);
   else if (bucket.algorithm === Algorithm.fixedWindow) fixedWindow.pay(bucket.state, take.cost);
+  else if (bucket.algorithm === Algorithm.calendarWindow) calendarWindow.pay(bucket.state, take.cost);
   else slidingLog.pay(logOf(bucket), take.cost);
 }
 
@@ -63,6 +69,7 @@ export function undoTake(bucket: WorkingBucket, take: Take): void {
   if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.undo(bucket.state, take.cost);
   else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.undo(bucket.state, take.cost);
   else if (bucket.algorithm === Algorithm.fixedWindow) fixedWindow.undo(bucket.state, take.cost);
+  else if (bucket.algorithm === Algorithm.calendarWindow) calendarWindow.undo(bucket.state, take.cost);
   else slidingLog.undo(logOf(bucket), take.cost);
 }
 
@@ -71,6 +78,7 @@ export function postPayCost(bucket: WorkingBucket, limit: Limit, cost: number, n
   if (bucket.algorithm === Algorithm.tokenBucket) return tokenBucket.postPay(bucket.state, limit, cost, nowUs);
   if (bucket.algorithm === Algorithm.slidingWindow) return slidingWindow.postPay(bucket.state, limit, cost, nowUs);
   if (bucket.algorithm === Algorithm.fixedWindow) return fixedWindow.postPay(bucket.state, limit, cost, nowUs);
+  if (bucket.algorithm === Algorithm.calendarWindow) return calendarWindow.postPay(bucket.state, limit, cost, nowUs);
   return slidingLog.postPay(logOf(bucket), limit, cost, nowUs);
 }
 
@@ -79,6 +87,7 @@ export function refundTake(bucket: WorkingBucket, { limit, cost }: Take, nowUs: 
   if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.refund(bucket.state, limit, cost, nowUs);
   else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.refund(bucket.state, limit, cost, nowUs);
   else if (bucket.algorithm === Algorithm.fixedWindow) fixedWindow.refund(bucket.state, limit, cost, nowUs);
+  else if (bucket.algorithm === Algorithm.calendarWindow) calendarWindow.refund(bucket.state, limit, cost, nowUs);
   else slidingLog.refund(logOf(bucket), limit, cost, nowUs);
 }
 
@@ -88,6 +97,8 @@ export function giveBackCost(bucket: WorkingBucket, limit: Limit, cost: number, 
   else if (bucket.algorithm === Algorithm.slidingWindow)
     slidingWindow.giveBack(bucket.state, limit, cost, paidAtUs, nowUs);
   else if (bucket.algorithm === Algorithm.fixedWindow) fixedWindow.giveBack(bucket.state, limit, cost, paidAtUs, nowUs);
+  else if (bucket.algorithm === Algorithm.calendarWindow)
+    calendarWindow.giveBack(bucket.state, limit, cost, paidAtUs, nowUs);
   else slidingLog.giveBack(logOf(bucket), limit, cost, paidAtUs, nowUs);
 }
 
@@ -96,6 +107,7 @@ export function paidAtUsOf(bucket: WorkingBucket, nowUs: number): number {
   if (bucket.algorithm === Algorithm.tokenBucket) return tokenBucket.paidAtUs(bucket.state, nowUs);
   if (bucket.algorithm === Algorithm.slidingWindow) return slidingWindow.paidAtUs(bucket.state, nowUs);
   if (bucket.algorithm === Algorithm.fixedWindow) return fixedWindow.paidAtUs(bucket.state, nowUs);
+  if (bucket.algorithm === Algorithm.calendarWindow) return calendarWindow.paidAtUs(bucket.state, nowUs);
   return slidingLog.paidAtUs(logOf(bucket), nowUs);
 }
 
@@ -104,6 +116,7 @@ export function reportBucket(bucket: WorkingBucket, limit: Limit, nowUs: number,
   if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.report(bucket.state, limit, nowUs, report);
   else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.report(bucket.state, limit, nowUs, report);
   else if (bucket.algorithm === Algorithm.fixedWindow) fixedWindow.report(bucket.state, limit, nowUs, report);
+  else if (bucket.algorithm === Algorithm.calendarWindow) calendarWindow.report(bucket.state, limit, nowUs, report);
   else slidingLog.report(logOf(bucket), limit, nowUs, report);
 }
 
@@ -112,6 +125,7 @@ export function isBucketAsNew(bucket: WorkingBucket): boolean {
   if (bucket.algorithm === Algorithm.tokenBucket) return tokenBucket.isAsNew(bucket.state);
   if (bucket.algorithm === Algorithm.slidingWindow) return slidingWindow.isAsNew(bucket.state);
   if (bucket.algorithm === Algorithm.fixedWindow) return fixedWindow.isAsNew(bucket.state);
+  if (bucket.algorithm === Algorithm.calendarWindow) return calendarWindow.isAsNew(bucket.state);
   return slidingLog.isAsNew(logOf(bucket));
 }
 

@@ -14,11 +14,11 @@ const SKEW_SECONDS_MAX = 10;
 
 /** State of the three numeric algorithms; one shape, so that the decision path stays monomorphic. */
 export class BucketState {
-  /** Token bucket: up to when debt was worked off, by whole ticks. Windows: start of the current window. */
+  /** Token bucket: up to when debt was worked off, by whole ticks. Windows: start of the current window; of a calendar's its first hit. */
   atUs = 0;
   /** Token bucket: debt in millionths of a token. Windows: cost paid in the current window. */
   used = 0;
-  /** Sliding window: cost paid in the window before; 0 for the others. At most AMOUNT_MAX. */
+  /** Sliding window: cost paid in the window before. Calendar window: seconds until its end. 0 for the others. At most AMOUNT_MAX. */
   previous = 0;
 }
 

@@ -30,6 +30,7 @@ export class WorkingSet {
 
   /** The bucket of the take, loaded and brought to `nowUs` when it is seen first. */
   open(take: Take, nowUs: number): WorkingBucket {
+    take.limit.calendar?.turnTo(nowUs);
     const bucket = this.#find(take);
     if (bucket === undefined) return this.#load(take, nowUs);
     if (bucket.limit !== take.limit) {

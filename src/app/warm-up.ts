@@ -99,6 +99,7 @@ const LIMIT: Limit = {
   amount: 1,
   burst: 1,
   windowSeconds: 1,
+  calendar: undefined,
   writtenSeconds: 1,
   debtMax: 1,
   holdSeconds: 0,

@@ -95,6 +95,7 @@ export function compileOptions(settings: Settings): CompileOptions {
     cacheKeyPrefix: settings.cacheKeyPrefix,
     defaultOnStoreFailure: policyOf(settings),
     defaultRetryAfterJitter: settings.retryAfterJitter,
+    keepsCalendars: settings.postgres === undefined,
   };
 }
 

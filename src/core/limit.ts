@@ -1,9 +1,16 @@
 // A limit as the decision path sees it: plain numbers, compiled once. Rule files and override requests become this.
 
+import type { CalendarWindows } from "./calendar-windows.ts";
 import type { LimitStats } from "./limit-stats.ts";
 
 /** How a limit counts. The number is what goes over the wire to the store's scripts. */
-export const Algorithm = { tokenBucket: 0, slidingWindow: 1, fixedWindow: 2, slidingLog: 3 } as const;
+export const Algorithm = {
+  tokenBucket: 0,
+  slidingWindow: 1,
+  fixedWindow: 2,
+  slidingLog: 3,
+  calendarWindow: 5,
+} as const;
 export type Algorithm = (typeof Algorithm)[keyof typeof Algorithm];
 
 /** What goes over the wire for a counter (Limit.isCounter) in place of its algorithm. No algorithm may have this number. */
@@ -12,12 +19,16 @@ export const COUNTER_NUMBER = 4;
 /** All algorithms. */
 export const ALGORITHMS: readonly Algorithm[] = Object.values(Algorithm);
 
+/** Those that rule files name; a calendar window is told by its `window`. */
+export const WRITTEN_ALGORITHMS = ALGORITHMS.filter((algorithm) => algorithm !== Algorithm.calendarWindow);
+
 /** Names of the algorithms as rule files, keys and metadata write them. */
 export const ALGORITHM_NAMES = {
   [Algorithm.tokenBucket]: "token_bucket",
   [Algorithm.slidingWindow]: "sliding_window",
   [Algorithm.fixedWindow]: "fixed_window",
   [Algorithm.slidingLog]: "sliding_log",
+  [Algorithm.calendarWindow]: "calendar_window",
 } as const satisfies Readonly<Record<Algorithm, string>>;
 
 /** Units of `RateLimitResponse.RateLimit.Unit`; the number is the wire's. */
@@ -62,6 +73,8 @@ export interface Limit {
   readonly burst: number;
   /** Length of the window in whole seconds, which is also the length of a tick in microseconds. At most WINDOW_SECONDS_MAX. */
   readonly windowSeconds: number;
+  /** Where the windows of a calendar window lie; of all others undefined. Its `windowSeconds` is then no more than usual. */
+  readonly calendar: CalendarWindows | undefined;
   /** The window as the rule file writes it, in seconds: the unit's, and 1 of tokens per second, whatever their number. */
   readonly writtenSeconds: number;
   /** How long a payment waits for its settlement before it is given back, in seconds; 0: payments are final. */
@@ -97,6 +110,11 @@ export interface Limit {
   /** Names of limits that this one replaces when both are found in one call. */
   readonly replaces: readonly string[];
   readonly stats: LimitStats;
+}
+
+/** True if all that was used comes back at one moment, the end of the window, which a bucket's reset then tells. */
+export function endsAtOnce({ algorithm }: Limit): boolean {
+  return algorithm === Algorithm.fixedWindow || algorithm === Algorithm.calendarWindow;
 }
 
 /**

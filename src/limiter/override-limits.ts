@@ -126,6 +126,7 @@ export class OverrideLimits {
       amount: 0,
       burst: 0,
       windowSeconds,
+      calendar: undefined,
       writtenSeconds: windowSeconds,
       debtMax: 0,
       holdSeconds: rule?.hold?.seconds ?? 0,
@@ -164,6 +165,7 @@ function withAmount({ limit: template, priority }: Template, amount: number): Li
     amount,
     burst: amount,
     windowSeconds: template.windowSeconds,
+    calendar: undefined,
     writtenSeconds: template.writtenSeconds,
     debtMax: template.algorithm === Algorithm.tokenBucket ? Math.min(amount * DEBT_BURSTS_DEFAULT, AMOUNT_MAX) : amount,
     holdSeconds: template.holdSeconds,
@@ -204,7 +206,8 @@ function unknownUnit(unit: number): RequestError {
   );
 }
 
-/** Holds are given back, which a sliding window can't do exactly: what is held goes the way of the rule's own limit. */
+/** Holds are given back, which a sliding window can't do exactly: what is held goes the way of the rule's own limit. The unit has no calendar. */
 function algorithmWithHolds({ limits }: Rule): Algorithm {
-  return limits.find(({ isConcurrent }) => !isConcurrent)?.algorithm ?? Algorithm.tokenBucket;
+  const algorithm = limits.find(({ isConcurrent }) => !isConcurrent)?.algorithm ?? Algorithm.tokenBucket;
+  return algorithm === Algorithm.calendarWindow ? Algorithm.fixedWindow : algorithm;
 }

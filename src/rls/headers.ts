@@ -5,7 +5,7 @@ import type { Decision } from "../core/decision.ts";
 import type { HeaderDialect } from "../core/header-dialects.ts";
 import { ALGORITHM_NAMES, type Limit, quotaOf } from "../core/limit.ts";
 import { GLOBAL_DESCRIPTOR, type Take } from "../core/take.ts";
-import { divideUp } from "../core/units.ts";
+import { divideUp, MICROS_PER_SECOND } from "../core/units.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { canPassLater, resetSecondsOf, retryAfterSeconds } from "../limiter/retry-after.ts";
 
@@ -76,12 +76,15 @@ function addTriple(
   if (shown.resetSeconds !== undefined) decision.addHeader(names.resetHeader, String(shown.resetSeconds));
 }
 
-// A token bucket's quota is its burst, and its window the time in which an empty bucket fills: so `r` never exceeds `q`.
+// A token bucket's quota is its burst, and its window the time in which an empty bucket fills: so `r` never exceeds `q`. A calendar
+// tells the length of the window of which this process has asked last.
 function addStructured(decision: Decision, shown: Shown): void {
   const { limit } = shown;
   const name = policyName(limit);
-  const windowSeconds =
-    limit.amount === 0 ? limit.windowSeconds : divideUp(limit.burst * limit.windowSeconds, limit.amount);
+  const { calendar } = limit;
+  const ownSeconds =
+    calendar === undefined ? limit.windowSeconds : (calendar.endUs - calendar.startUs) / MICROS_PER_SECOND;
+  const windowSeconds = limit.amount === 0 ? ownSeconds : divideUp(limit.burst * ownSeconds, limit.amount);
   decision.addHeader(
     "RateLimit-Policy",
     `${name};${STRUCTURED.quota}=${limit.burst};${STRUCTURED.window}=${Math.max(1, windowSeconds)}`,

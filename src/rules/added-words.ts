@@ -122,7 +122,7 @@ export function withAddedWords(
     "post_paid",
     "hold",
     "concurrent",
-    ...(has(RATE_KEYS) ? ["algorithm"] : []),
+    ...(has(RATE_KEYS) || [...section, ...added].some(hasCalendar) ? ["algorithm"] : []),
     ...(takesNoSync || has(["priority"]) || (takesOnlyLease && !saysLease(defaults)) ? ["sync"] : []),
     ...(hasFailurePolicy ? ["on_store_failure"] : []),
   ];
@@ -149,6 +149,10 @@ function saysLease(defaults: MappingNode): boolean {
 
 function hasKey(mapping: MappingNode, keys: readonly string[]): boolean {
   return mapping.entries.some(({ key, value }) => keys.includes(key.text) && !isNull(value));
+}
+
+function hasCalendar(mapping: MappingNode): boolean {
+  return mapping.entries.some(({ key, value }) => key.text === "window" && value.kind === "mapping");
 }
 
 function without(mapping: MappingNode, keys: readonly string[]): MappingNode {

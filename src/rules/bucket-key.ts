@@ -27,10 +27,10 @@ export function domainKeyPrefix(cacheKeyPrefix: string, domain: string): string 
   return `${cacheKeyPrefix}{${escaped(domain)}`;
 }
 
-/** End of the bucket key of a limit: what tells the limits of one descriptor apart. */
-export function limitKeySuffix(algorithm: Algorithm, windowSeconds: number, name: string): string {
+/** End of the bucket key of a limit: what tells the limits of one descriptor apart. `window` is its seconds, or its `calendarKey`. */
+export function limitKeySuffix(algorithm: Algorithm, window: number | string, name: string): string {
   const initials = ALGORITHM_NAMES[algorithm].replace(/^(.)[a-z]*_(.)[a-z]*$/, "$1$2");
-  const base = `}|${initials}/${windowSeconds}`;
+  const base = `}|${initials}/${window}`;
   return name === "" ? base : `${base}/${escaped(name)}`;
 }
 

@@ -1,9 +1,11 @@
 // From a limit's draft to the Limit that the decision path pays from.
 
+import type { CalendarWindows } from "../core/calendar-windows.ts";
 import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure, type Priority } from "../core/limit.ts";
 import type { StatsBook } from "../core/limit-stats.ts";
 import type { UnmatchedStatsBook } from "../core/unmatched-stats.ts";
 import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "./bucket-key.ts";
+import { type Calendar, calendarKey, calendarWindows } from "./calendar.ts";
 import type { LimitDraft } from "./draft.ts";
 import { reduceRate } from "./limit-shape.ts";
 import type { SafeNames } from "./names.ts";
@@ -24,9 +26,16 @@ export interface CompileOptions {
   readonly unmatchedBook?: UnmatchedStatsBook;
   /** COMPATIBILITY_MODE: rules are matched, and limits of the reference's kind are counted, as envoyproxy/ratelimit does. */
   readonly compatible?: boolean;
+  /** False: the store knows no windows of calendars, and limits that ask for them are refused. */
+  readonly keepsCalendars?: boolean;
   /** Version and hash that the rule set carries; 1 and empty unless given. */
   readonly version?: number;
   readonly hash?: string;
+}
+
+/** What stands for a limit's window in its bucket key and label. */
+export function windowKeyOf({ calendar, keySeconds }: LimitDraft): number | string {
+  return calendar === undefined ? keySeconds : calendarKey(calendar);
 }
 
 /** The rule a limit belongs to. */
@@ -54,6 +63,7 @@ export class LimitBuilder {
   readonly #options: CompileOptions;
   readonly #names: SafeNames;
   readonly #ids: Set<string>;
+  readonly #calendars = new Map<string, CalendarWindows>();
 
   constructor(options: CompileOptions, names: SafeNames, ids: Set<string>) {
     this.#options = options;
@@ -63,7 +73,7 @@ export class LimitBuilder {
 
   build(draft: LimitDraft, owner: LimitOwner): Limit {
     const name = this.#names.safe(draft.name);
-    const { burst, keySeconds, debtMax, unit } = draft;
+    const { burst, keySeconds, debtMax, unit, calendar } = draft;
     const isCounter = this.#options.compatible === true && draft.isPlain && !owner.isOwnKind;
     const algorithm = isCounter ? Algorithm.fixedWindow : draft.algorithm;
     const label = this.#labelOf(draft, owner, algorithm, name);
@@ -75,6 +85,7 @@ export class LimitBuilder {
       amount,
       burst,
       windowSeconds,
+      calendar: calendar === undefined ? undefined : this.#windowsOf(calendar),
       writtenSeconds: keySeconds,
       debtMax,
       holdSeconds: owner.holdSeconds,
@@ -87,7 +98,7 @@ export class LimitBuilder {
       readableName: readableNameOf(owner, name),
       id: this.#uniqueId(idOf(owner, label)),
       path: owner.path,
-      keySuffix: draft.isConcurrent ? CONCURRENT_KEY_SUFFIX : limitKeySuffix(algorithm, keySeconds, name),
+      keySuffix: draft.isConcurrent ? CONCURRENT_KEY_SUFFIX : limitKeySuffix(algorithm, windowKeyOf(draft), name),
       isCounter,
       retryAfterJitter: draft.retryAfterJitter ?? defaultRetryAfterJitter ?? 0,
       onStoreFailure: draft.onStoreFailure ?? owner.onStoreFailure ?? defaultOnStoreFailure ?? OnStoreFailure.allow,
@@ -109,9 +120,20 @@ export class LimitBuilder {
     return { entry, values, percent, low };
   }
 
-  #labelOf({ keySeconds, isConcurrent }: LimitDraft, owner: LimitOwner, algorithm: Algorithm, name: string): string {
-    const shape = owner.isList ? `${ALGORITHM_NAMES[algorithm]}/${keySeconds}` : "";
-    return joined(owner.limitsName, isConcurrent ? "concurrent" : name === "" ? shape : name);
+  #labelOf(draft: LimitDraft, owner: LimitOwner, algorithm: Algorithm, name: string): string {
+    const shape = owner.isList ? `${ALGORITHM_NAMES[algorithm]}/${windowKeyOf(draft)}` : "";
+    return joined(owner.limitsName, draft.isConcurrent ? "concurrent" : name === "" ? shape : name);
+  }
+
+  // Equal calendars share their edges: a zone's midnight is reckoned once, however many limits it is of.
+  #windowsOf(calendar: Calendar): CalendarWindows {
+    const key = calendarKey(calendar);
+    let windows = this.#calendars.get(key);
+    if (windows === undefined) {
+      windows = calendarWindows(calendar);
+      this.#calendars.set(key, windows);
+    }
+    return windows;
   }
 
   // Paths are made to be read and could meet: {key: a, value: b/c} and {key: a, value: b} above {key: c}.

@@ -4,7 +4,7 @@ import type { Limit } from "../core/limit.ts";
 import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
 import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "./bucket-key.ts";
-import type { LimitBuilder, LimitOwner } from "./build-limit.ts";
+import { type LimitBuilder, type LimitOwner, windowKeyOf } from "./build-limit.ts";
 import { buildCompositeIndex } from "./composite.ts";
 import type { LimitDraft, LimitsDraft, PatternDraft, RuleDraft } from "./draft.ts";
 import { type GatewayEntry, gatewayName } from "./gateway-name.ts";
@@ -28,6 +28,7 @@ export interface DomainContext {
   readonly limitBuilder: LimitBuilder;
   /** COMPATIBILITY_MODE. */
   readonly compatible: boolean;
+  readonly keepsCalendars: boolean;
   readonly log: ProblemLog;
   /** Every limit built, in the order of the files. */
   readonly limits: Limit[];
@@ -247,6 +248,12 @@ function refuseHold({ at }: RuleDraft, { compatible, log }: DomainContext): void
   log.error(at, "'hold' means nothing to the counters of COMPATIBILITY_MODE", hint);
 }
 
+/** Tells of a calendar window that the store can't keep. */
+export function refuseCalendar({ at, calendar }: LimitDraft, { keepsCalendars, log }: DomainContext): void {
+  if (calendar === undefined || keepsCalendars) return;
+  log.error(at, "a window of a calendar needs a store that keeps it: memory or Redis, not PostgreSQL yet");
+}
+
 function isOwnKind({ limits, limitsName, isPostPaid, cost, hold }: RuleDraft): boolean {
   return limits.isList || limitsName !== "" || isPostPaid || cost !== undefined || hold !== undefined;
 }
@@ -257,7 +264,7 @@ function buildLimits(drafts: readonly LimitDraft[], owner: LimitOwner, context: 
   for (const draft of drafts) {
     const suffix = draft.isConcurrent
       ? CONCURRENT_KEY_SUFFIX
-      : limitKeySuffix(draft.algorithm, draft.keySeconds, draft.name);
+      : limitKeySuffix(draft.algorithm, windowKeyOf(draft), draft.name);
     const first = seen.get(suffix);
     if (first !== undefined) {
       const message = `a limit with the same algorithm, window and name stands at ${formatPlace(first)} already`;
@@ -265,6 +272,7 @@ function buildLimits(drafts: readonly LimitDraft[], owner: LimitOwner, context: 
       continue;
     }
     seen.set(suffix, draft.at);
+    refuseCalendar(draft, context);
     limits.push(context.limitBuilder.build(draft, owner));
   }
   for (const limit of limits) context.limits.push(...limitsOnBucket(limit));

@@ -3,6 +3,7 @@
 
 import type { Algorithm, OnStoreFailure, Sync, Unit } from "../core/limit.ts";
 import type { Kind } from "../core/take.ts";
+import type { Calendar } from "./calendar.ts";
 import type { PriorityDraft } from "./read-priority.ts";
 import type { CostEntry, HoldEntries, Pattern } from "./rule-set.ts";
 import type { Place } from "./source.ts";
@@ -29,6 +30,8 @@ export interface LimitDraft {
   readonly windowSeconds: number;
   /** What stands for the window in bucket keys. */
   readonly keySeconds: number;
+  /** Of a calendar window, and of none else. */
+  readonly calendar: Calendar | undefined;
   readonly debtMax: number;
   /** Where `debt_max` stands, if it does. */
   readonly debtMaxAt: Place | undefined;

@@ -38,6 +38,8 @@ export interface LimitReport {
   readonly amount: number;
   readonly burst: number;
   readonly windowSeconds: number;
+  /** Of a calendar window, in words; its `windowSeconds` is no more than usual. */
+  readonly calendar?: string;
   readonly onStoreFailure: string;
   readonly sync: string;
   /** Name of the bucket in the store. */

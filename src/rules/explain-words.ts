@@ -89,11 +89,13 @@ function priorityWords({ priority, reserve }: Limit): string {
 
 function numberWords(limit: Limit, counted: "hit" | "call"): string {
   const amount = limit.shownAmount;
+  const hits = `${amount} ${counted}${amount === 1 ? "" : "s"}`;
+  if (limit.calendar !== undefined) return `${hits} per ${limit.calendar.words}`;
   // As the rule writes it: a token bucket counts by the smallest window of the same rate.
   const isOfUnit = limit.shownUnit !== Unit.unknown && !limit.isConcurrent;
   const per = `per ${windowWords(isOfUnit ? (UNIT_SECONDS[limit.shownUnit] ?? 1) : limit.windowSeconds)}`;
   if (limit.algorithm !== Algorithm.tokenBucket) {
-    return `${amount} ${counted}${amount === 1 ? "" : "s"} ${per}, ${algorithmWords(limit.algorithm)}`;
+    return `${hits} ${per}, ${algorithmWords(limit.algorithm)}`;
   }
   const tokens = isOfUnit ? amount : limit.amount;
   const rate = `${tokens} ${tokens === 1 ? "token" : "tokens"} ${per}`;

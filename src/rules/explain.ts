@@ -298,6 +298,7 @@ function limitReport(limit: Limit, bucketKey: string, isReplaced: boolean): Limi
     amount: limit.amount,
     burst: limit.burst,
     windowSeconds: limit.windowSeconds,
+    ...(limit.calendar === undefined ? {} : { calendar: limit.calendar.words }),
     onStoreFailure: ON_STORE_FAILURE_NAMES[limit.onStoreFailure],
     sync: SYNC_NAMES[limit.sync],
     bucketKey: textOf(bucketKey),

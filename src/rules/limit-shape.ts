@@ -2,6 +2,7 @@
 
 import { UNIT_SECONDS, Unit } from "../core/limit.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
+import type { Calendar } from "./calendar.ts";
 import { WINDOW_SECONDS_MAX } from "./schema.ts";
 
 /** So much per window of whole seconds, and the unit that people see. */
@@ -11,6 +12,8 @@ export interface Rate {
   readonly unit: Unit;
   /** What stands for the window in bucket keys: 1 for a rate per second, so that any edit of the rate keeps the bucket. */
   readonly keySeconds: number;
+  /** What the window is cut by; undefined: by the epoch. */
+  readonly calendar?: Calendar;
 }
 
 // The windows tried for a rate, shortest first, so that people see it by a unit they know.

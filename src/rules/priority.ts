@@ -25,6 +25,7 @@ export function lowLimit(whole: Limit, reserve: number, own: Pick<Limit, "id" | 
     amount: isBucket ? whole.amount : whole.amount - reserve,
     burst: whole.burst - reserve,
     windowSeconds: whole.windowSeconds,
+    calendar: whole.calendar,
     writtenSeconds: whole.writtenSeconds,
     debtMax: whole.debtMax,
     holdSeconds: whole.holdSeconds,

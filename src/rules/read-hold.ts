@@ -100,6 +100,7 @@ function concurrentLimit(places: number, seconds: number, at: LimitDraft["at"]):
     burst: places,
     windowSeconds: seconds,
     keySeconds: seconds,
+    calendar: undefined,
     debtMax: places,
     debtMaxAt: undefined,
     unit: Unit.unknown,
@@ -127,7 +128,7 @@ export function checkHold(draft: RuleDraft, fields: Fields, log: ProblemLog): vo
   if (draft.isPostPaid) refuse("post_paid", "which is paid before and settled after", "Keep one of the two.");
   for (const { at, algorithm, isConcurrent, sync, syncAt } of limitsOfDraft(draft).flatMap(({ limits }) => limits)) {
     if (isConcurrent) continue;
-    if (algorithm !== Algorithm.tokenBucket && algorithm !== Algorithm.fixedWindow) {
+    if (algorithm === Algorithm.slidingWindow || algorithm === Algorithm.slidingLog) {
       const name = ALGORITHM_NAMES[algorithm];
       const text = `a limit beside 'hold' is a token_bucket or a fixed_window, but this is a ${name}`;
       log.error(at, text, "Add 'algorithm: token_bucket'.");

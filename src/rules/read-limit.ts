@@ -2,7 +2,6 @@
 
 import {
   ALGORITHM_NAMES,
-  ALGORITHMS,
   Algorithm,
   ON_STORE_FAILURE_NAMES,
   type OnStoreFailure,
@@ -11,17 +10,21 @@ import {
   UNIT_NAMES,
   UNIT_SECONDS,
   type Unit,
+  WRITTEN_ALGORITHMS,
 } from "../core/limit.ts";
 import { textOf } from "../core/request.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
+import { SHOWN } from "./calendar.ts";
 import type { LimitDraft, PlacedName } from "./draft.ts";
 import { type Field, type Fields, readFields } from "./fields.ts";
 import { parseWindow, type Rate, rateOfDecimal, tokensPerSecondUp, unitOfWindow } from "./limit-shape.ts";
 import type { Place } from "./place.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
+import { readCalendar } from "./read-calendar.ts";
 import { checkPriority, readPriority } from "./read-priority.ts";
 import { readMappings, readNumber, readText, readWhole, readWord } from "./readers.ts";
 import { DEBT_BURSTS_DEFAULT, RETRY_AFTER_JITTER_MAX, SLIDING_LOG_AMOUNT_MAX } from "./schema.ts";
+import type { MappingNode } from "./source.ts";
 import { suggest } from "./suggest.ts";
 
 const UNIT_WORDS = UNIT_NAMES.slice(1);
@@ -30,9 +33,9 @@ const BUCKET_KEYS = ["burst", "debt_max"];
 
 /** The algorithm that the limit names; undefined if it names none, or one that there is not. */
 function readAlgorithm(fields: Fields, log: ProblemLog): Algorithm | undefined {
-  const names = ALGORITHMS.map((algorithm) => ALGORITHM_NAMES[algorithm]);
+  const names = WRITTEN_ALGORITHMS.map((algorithm) => ALGORITHM_NAMES[algorithm]);
   const index = readWord(fields, "algorithm", names, log);
-  return index === undefined ? undefined : ALGORITHMS[index];
+  return index === undefined ? undefined : WRITTEN_ALGORITHMS[index];
 }
 
 /** Reads a limit that is not unlimited; undefined if its numbers can't be understood. */
@@ -40,7 +43,13 @@ export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefin
   const chosen = readAlgorithm(fields, log);
   const rateField = fields.firstGiven(RATE_KEYS);
   const rate = rateField === undefined ? readWindowRate(fields, log) : readTokenRate(fields, rateField, chosen, log);
-  const algorithm = chosen ?? (rateField === undefined ? Algorithm.slidingWindow : Algorithm.tokenBucket);
+  const byShape = rateField === undefined ? Algorithm.slidingWindow : Algorithm.tokenBucket;
+  const calendar = rate?.calendar;
+  const algorithm = calendar === undefined ? (chosen ?? byShape) : Algorithm.calendarWindow;
+  if (calendar !== undefined && chosen !== undefined && chosen !== Algorithm.fixedWindow) {
+    const message = `algorithm: a window of a calendar is counted as a fixed_window, got '${ALGORITHM_NAMES[chosen]}'`;
+    log.error(fields.get("algorithm")?.value.at ?? fields.at, message, "Leave 'algorithm' out.");
+  }
   const name = readText(fields, "name", log) ?? "";
   const onStoreFailure = readOnStoreFailure(fields, log);
   const retryAfterJitter = readNumber(fields, "retry_after_jitter", { min: 0, max: RETRY_AFTER_JITTER_MAX }, log);
@@ -71,6 +80,7 @@ export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefin
     burst: bucket.burst,
     windowSeconds: rate.windowSeconds,
     keySeconds: rate.keySeconds,
+    calendar,
     debtMax: bucket.debtMax,
     debtMaxAt: fields.given("debt_max")?.keyAt,
     unit: rate.unit,
@@ -177,6 +187,7 @@ function readWindowRate(fields: Fields, log: ProblemLog): Rate | undefined {
   const unit = fields.given("unit");
   if (window !== undefined) {
     if (unit !== undefined) log.error(unit.keyAt, "'unit' can't stand beside 'window'", "Keep one of the two.");
+    if (window.value.kind === "mapping") return readCalendarRate(amount ?? 0, window.value, log);
     const windowSeconds = readWindow(window, log);
     if (windowSeconds === undefined) return undefined;
     return { amount: amount ?? 0, windowSeconds, unit: unitOfWindow(windowSeconds), keySeconds: windowSeconds };
@@ -185,6 +196,13 @@ function readWindowRate(fields: Fields, log: ProblemLog): Rate | undefined {
   if (known === undefined) return undefined;
   const windowSeconds = UNIT_SECONDS[known];
   return { amount: amount ?? 0, windowSeconds, unit: known, keySeconds: windowSeconds };
+}
+
+function readCalendarRate(amount: number, window: MappingNode, log: ProblemLog): Rate | undefined {
+  const calendar = readCalendar(window, log);
+  if (calendar === undefined) return undefined;
+  const { unit, seconds } = SHOWN[calendar.unit];
+  return { amount, windowSeconds: seconds, unit, keySeconds: seconds, calendar };
 }
 
 function readUnit(fields: Fields, log: ProblemLog): Unit | undefined {
@@ -215,7 +233,7 @@ function readWindow(field: Field, log: ProblemLog): number | undefined {
   const isNumber = field.value.kind === "scalar" && field.value.value.type === "integer";
   log.error(
     field.value.at,
-    `window: expected a whole number of s, m, h or d up to a year, such as 30s, 5m, 12h or 7d, got ${describeSource(field.value)}`,
+    `window: expected a whole number of s, m, h or d up to a year, such as 30s, 5m, 12h or 7d, or a calendar's, got ${describeSource(field.value)}`,
     isNumber ? "Add the letter of the unit." : undefined,
   );
   return undefined;
@@ -248,7 +266,12 @@ function refuseBucketKeys(fields: Fields, algorithm: Algorithm, log: ProblemLog)
     const field = fields.given(name);
     if (field === undefined) continue;
     const text = `'${name}' belongs to a token bucket, but this limit is a ${ALGORITHM_NAMES[algorithm]}`;
-    log.error(field.keyAt, text, "Add 'algorithm: token_bucket', or use tokens_per_second.");
+    const isOfCalendar = algorithm === Algorithm.calendarWindow;
+    log.error(
+      field.keyAt,
+      text,
+      isOfCalendar ? "Leave it out." : "Add 'algorithm: token_bucket', or use tokens_per_second.",
+    );
   }
 }
 

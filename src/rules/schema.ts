@@ -14,6 +14,7 @@ export type Section =
   | "priority"
   | "settle"
   | "tier"
+  | "calendar window"
   | "match";
 
 /** How messages name a section, as the end of a sentence. */
@@ -29,6 +30,7 @@ export const SECTION_TITLES: Readonly<Record<Section, string>> = {
   priority: "in 'priority'",
   settle: "in 'settle'",
   tier: "in 'tier'",
+  "calendar window": "in 'window'",
   match: "in 'match'",
 };
 
@@ -45,6 +47,7 @@ export const SECTION_HOMES: Readonly<Record<Section, string>> = {
   priority: "inside 'priority'",
   settle: "inside 'settle'",
   tier: "inside 'tier'",
+  "calendar window": "inside 'window'",
   match: "inside 'match'",
 };
 
@@ -112,6 +115,7 @@ export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
   priority: ["entry", "high", "values"],
   settle: ["entry", "value"],
   tier: ["entry", "default", "among"],
+  "calendar window": ["calendar", "time_zone", "starts_on"],
   match: ["one_of", "prefix", "suffix", "regex", "cidr"],
 };
 
@@ -147,6 +151,7 @@ export function homeOf(key: string): Section | undefined {
     "global limit",
     "cost",
     "hold",
+    "calendar window",
     "priority",
     "tier",
     "match",

@@ -1,7 +1,7 @@
 // A bucket's state some time after a store's last answer about it, if nothing has happened to the bucket since: what follows
 // from that answer and the time that has passed. Pure; how long an answer may be used is for the caller to say.
 
-import { Algorithm, type Limit } from "../core/limit.ts";
+import { Algorithm, endsAtOnce, type Limit } from "../core/limit.ts";
 import { refillOf, usToRefill, WAIT_US_MAX } from "../core/refill.ts";
 import { divideDown, MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../core/units.ts";
 
@@ -56,7 +56,7 @@ function tellsDebt(last: LastAnswer, limit: Limit): boolean {
 
 /** Whether the wait of any cost follows from the last answer. Of the other algorithms only the store knows the wait. */
 export function tellsWaits(limit: Limit): boolean {
-  return limit.algorithm === Algorithm.tokenBucket || limit.algorithm === Algorithm.fixedWindow;
+  return limit.algorithm === Algorithm.tokenBucket || endsAtOnce(limit);
 }
 
 /** Microseconds until a cost that fits the limit but finds no room now would pass; at most one too many. Needs `tellsWaits`. */

@@ -3,12 +3,16 @@
 import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { Algorithm } from "../../src/core/limit.ts";
 import { SQL_FILES } from "../../src/stores/postgres/migrations.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { describeAlgorithmContract } from "./algorithm.contract.ts";
 import { describeCounterContract } from "./counter.contract.ts";
 import { postgresHarness } from "./postgres-harness.ts";
 import { describeStoreContract } from "./store.contract.ts";
+
+/** Rules with calendar windows are refused there. */
+const WITHOUT_CALENDARS = Object.values(Algorithm).filter((algorithm) => algorithm !== Algorithm.calendarWindow);
 
 let server: PostgresServer;
 beforeAll(async () => {
@@ -17,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 describeStoreContract("PostgreSQL store", () => postgresHarness(server));
-describeAlgorithmContract("PostgreSQL store", () => postgresHarness(server));
+describeAlgorithmContract("PostgreSQL store", () => postgresHarness(server), WITHOUT_CALENDARS);
 describeCounterContract("PostgreSQL store", () => postgresHarness(server));
 
 test("the table of migrations is the folder sql/, in order", () => {

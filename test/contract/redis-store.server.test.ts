@@ -3,6 +3,7 @@
 import { afterAll, beforeAll } from "vitest";
 import { RedisServer } from "../support/redis-server.ts";
 import { describeAlgorithmContract } from "./algorithm.contract.ts";
+import { describeCalendarContract } from "./calendar.contract.ts";
 import { describeCounterContract } from "./counter.contract.ts";
 import { redisHarness } from "./redis-harness.ts";
 import { describeStoreContract } from "./store.contract.ts";
@@ -15,4 +16,5 @@ afterAll(() => server.stop());
 
 describeStoreContract("Redis store", () => redisHarness(server));
 describeAlgorithmContract("Redis store", () => redisHarness(server));
+describeCalendarContract("Redis store", () => redisHarness(server));
 describeCounterContract("Redis store", () => redisHarness(server));

@@ -104,6 +104,9 @@ function exceeds(numbers: LimitNumbers, grants: readonly Grant[]): boolean {
   });
 }
 
+/** The version before refuses rules with calendar windows. */
+const BOTH_KNOW = ALGORITHMS.filter((algorithm) => algorithm !== Algorithm.calendarWindow);
+
 describe.each(["Redis", "PostgreSQL"] as const)("an old and a new version on one %s", (kind) => {
   let server: RedisServer | PostgresServer;
   const open: StoreHarness[] = [];
@@ -133,7 +136,7 @@ describe.each(["Redis", "PostgreSQL"] as const)("an old and a new version on one
     await server.stop();
   });
 
-  test.each(ALGORITHMS.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[algorithm] })))(
+  test.each(BOTH_KNOW.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[algorithm] })))(
     "grant together what one may: $name",
     async ({ algorithm, name }) => {
       let played = 0;

@@ -90,13 +90,13 @@ test("a log with nonsense between its ends is judged as it stands once, then is 
 test("a state of a missing key is a new bucket and no damage", async () => {
   const limits = EACH.map(({ algorithm }) => ({ algorithm, amount: 10 }));
   const takes = EACH.map((_, index) => ({ key: index + 1, limit: index + 1 }));
-  const { damaged } = await runScript(server, { keys: ["a", "b", "c", "d"], limits, groups: [{ takes }] });
+  const { damaged } = await runScript(server, { keys: ["a", "b", "c", "d", "e"], limits, groups: [{ takes }] });
   expect(damaged).toBe(0);
 });
 
 test("a refund on a missing key leaves it missing", async () => {
   const limits = EACH.map(({ algorithm }) => ({ algorithm, amount: 10 }));
   const takes = EACH.map((_, index) => ({ key: index + 1, limit: index + 1, mode: Mode.refund, cost: 5 }));
-  await runScript(server, { keys: ["a", "b", "c", "d"], limits, groups: [{ takes }] });
+  await runScript(server, { keys: ["a", "b", "c", "d", "e"], limits, groups: [{ takes }] });
   expect(await server.command("DBSIZE")).toBe(0);
 });

@@ -46,7 +46,9 @@ async function ask(asked: readonly Asked[], timeUs = 0): Promise<Answered> {
   }
   const batch = new RedisBatch();
   batch.add(group, { settled: () => undefined });
-  const args = batch.encode(timeUs, () => 0).map((text) => Buffer.from(text, "latin1"));
+  const args = batch
+    .encode(timeUs, { latestOf: () => 0, bucketTimeUs: () => timeUs })
+    .map((text) => Buffer.from(text, "latin1"));
   const reply = unpackNumbers(await server.commandForBytes("EVAL", TAKE_ALL.text, ...args)) ?? [];
   return { verdict: reply[2] ?? 0, remaining: reply[4] ?? 0, found: reply[7] ?? 0 };
 }

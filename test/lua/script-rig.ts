@@ -1,7 +1,9 @@
 // Calls the scripts of lua/ on a real server without the store in between.
 
+import { Algorithm } from "../../src/core/limit.ts";
 import { packNumbers, unpackNumbers } from "../../src/stores/redis/packed-numbers.ts";
 import { loadScripts } from "../../src/stores/redis/scripts.ts";
+import { regularWindows } from "../support/builders.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
 export const { takeAll: TAKE_ALL, takeEach: TAKE_EACH } = loadScripts();
@@ -9,7 +11,7 @@ export const { takeAll: TAKE_ALL, takeEach: TAKE_EACH } = loadScripts();
 /** 2026-01-01T00:00:00Z: a whole day, so windows up to a day begin there. */
 export const START_US = Date.UTC(2026, 0, 1) * 1000;
 
-/** A limit as the script gets it. */
+/** A limit as the script gets it; of a calendar window the edges of windows of so many seconds around the call's time. */
 export interface ScriptLimit {
   readonly algorithm: number;
   readonly amount: number;
@@ -64,13 +66,11 @@ export interface ScriptReply {
 
 /** The arguments that follow EVAL's text. */
 export function argumentsOf(call: ScriptCall): (string | Buffer)[] {
-  const limits = call.limits.flatMap(({ algorithm, amount, burst = amount, seconds = 1, debtMax = burst * 10 }) => [
-    algorithm,
-    amount,
-    burst,
-    seconds,
-    debtMax,
-  ]);
+  const limits = call.limits.flatMap(({ algorithm, amount, burst = amount, seconds = 1, debtMax = burst * 10 }) =>
+    algorithm === Algorithm.calendarWindow
+      ? [algorithm, amount, ...edgesOf(seconds, call.timeUs ?? START_US)]
+      : [algorithm, amount, burst, seconds, debtMax],
+  );
   const groups = call.groups.flatMap(({ takes, latestUs = 0, hasSpareQuota = false }) => [
     takes.length,
     latestUs,
@@ -92,6 +92,13 @@ export function argumentsOf(call: ScriptCall): (string | Buffer)[] {
       Buffer.from(packNumbers(numbers), "latin1"),
     ),
   ];
+}
+
+/** Windows of that length around the time, which may be the machine's. */
+function edgesOf(seconds: number, timeUs: number): readonly number[] {
+  const windows = regularWindows(seconds);
+  windows.turnTo(timeUs === 0 ? Date.now() * 1000 : timeUs);
+  return [windows.startUs, windows.endUs, windows.nextEndUs];
 }
 
 /** Runs the script and reads its reply, which must be whole numbers only. */

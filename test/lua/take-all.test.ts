@@ -176,7 +176,7 @@ describe("writes", () => {
   });
 
   test("one over among many undoes what was paid for the others", async () => {
-    const keys = ["a", "b", "c", "d", "full"];
+    const keys = ["a", "b", "c", "d", "e", "full"];
     const limits = [
       ...EACH.map(({ algorithm }) => ({ algorithm, amount: 5 })),
       { algorithm: Algorithm.fixedWindow, amount: 0 },

@@ -8,10 +8,12 @@ import { Kind, Mode, TakeGroup } from "../../src/core/take.ts";
 import { fillGroup, type StoreHarness } from "../contract/store-harness.ts";
 import { runs } from "../support/runs.ts";
 import {
+  calendarNumbers,
   type History,
   type HistoryShape,
   type HistoryStep,
   histories,
+  type LimitNumbers,
   limitNumbers,
   limitOf,
   limitsWithHolds,
@@ -100,9 +102,19 @@ const MIXED: HistoryShape = {
   stepBackMaxUs: 20_000_000,
 };
 
+/** Limits of a minute, so that they share their buckets, or of any length, so that few do. */
+const ofOneWindow = (numbers: fc.Arbitrary<LimitNumbers>) =>
+  fc.oneof(
+    numbers.map((one) => ({ ...one, windowSeconds: 60 })),
+    numbers.map((one) => ({ ...one, windowSeconds: 604_800 })),
+  );
+
+const withoutHolds = (numbers: LimitNumbers): LimitNumbers => ({ ...numbers, holdSeconds: 0 });
+
 interface AgreementOptions {
   /** Makes what the keys of a replay begin with. */
   readonly namePrefix?: (replay: number) => string;
+  readonly keepsCalendars?: boolean;
   /**
    * False: a payment of a sliding log that was dated anew since, because time stepped back by more than ten seconds, is given
    * back, where the TypeScript no longer finds it.
@@ -113,16 +125,18 @@ interface AgreementOptions {
 /** Replays histories of all shapes on the store that `open` gives, which the caller opens before and closes after. */
 export function describeAgreement(
   open: () => StoreHarness,
-  { namePrefix = prefixOf, losesRedatedLogs = true }: AgreementOptions = {},
+  { namePrefix = prefixOf, keepsCalendars = true, losesRedatedLogs = true }: AgreementOptions = {},
 ): void {
   prefixOf = namePrefix;
+  const algorithms = ALGORITHMS.filter((one) => keepsCalendars || one !== Algorithm.calendarWindow);
+  const mixed = { ...MIXED, algorithms };
   test("histories that failed once", async () => {
     for (const history of [...REPLAYED_HISTORIES, ...REPLAYED_EDITS]) {
       expect(await replayHistory(open(), history, freshPrefix())).toEqual(replayOnReference(history));
     }
   });
 
-  describe.each(ALGORITHMS.map((algorithm: Algorithm) => ({ name: ALGORITHM_NAMES[algorithm], algorithm })))(
+  describe.each(algorithms.map((algorithm: Algorithm) => ({ name: ALGORITHM_NAMES[algorithm], algorithm })))(
     "$name",
     ({ algorithm }) => {
       test("one bucket, all modes, time that steps back, payments given back", async () => {
@@ -150,9 +164,35 @@ export function describeAgreement(
     },
   );
 
+  describe.runIf(keepsCalendars)("calendar windows of processes whose zone data differ", () => {
+    const CALENDARS: HistoryShape = {
+      numbers: ofOneWindow(calendarNumbers()),
+      limitsMax: 4,
+      stepBackMaxUs: 200_000_000_000,
+    };
+    const plain = { ...CALENDARS, numbers: ofOneWindow(calendarNumbers().map(withoutHolds)) };
+
+    test("one call after another, payments given back at once and late", async () => {
+      await expectEqualReplays(open(), { ...plain, takesMax: 3, identities: 2, givesBack: true });
+      await expectEqualReplays(open(), { ...plain, givesBackLate: true });
+    });
+
+    test("calls that travel together, plain and not", async () => {
+      await expectEqualInFours(open(), { ...plain, modes: [Mode.pay], identities: 4 });
+      await expectEqualInFours(open(), { ...plain, takesMax: 3, identities: 2 });
+    });
+
+    test("with holds", async () => {
+      const modes = [Mode.pay, Mode.pay, Mode.pay, Mode.settle, Mode.settle, Mode.peek, Mode.refund];
+      const held = calendarNumbers().map((numbers) => ({ ...numbers, holdSeconds: numbers.holdSeconds || 60 }));
+      const shape = { ...CALENDARS, numbers: ofOneWindow(held), modes, holdIds: ["a", "b", ""], stepBackMaxUs: 0 };
+      await expectEqualReplays(open(), { ...shape, takesMax: 2, givesBack: true, stepsMax: 40 });
+    });
+  });
+
   describe("holds", () => {
     const HOLDS: HistoryShape = {
-      numbers: limitsWithHolds(),
+      numbers: limitsWithHolds(keepsCalendars),
       modes: [Mode.pay, Mode.pay, Mode.pay, Mode.settle, Mode.settle, Mode.peek, Mode.refund, Mode.postPaid],
       holdIds: ["a", "a", "b", "c", ""],
       givesBack: true,
@@ -240,16 +280,16 @@ export function describeAgreement(
   });
 
   test("groups of all kinds over all algorithms", async () => {
-    await expectEqualReplays(open(), { ...MIXED, givesBack: true });
+    await expectEqualReplays(open(), { ...mixed, givesBack: true });
   });
 
   test("groups that travel together are settled as one after another", async () => {
-    await expectEqualInFours(open(), MIXED);
+    await expectEqualInFours(open(), mixed);
   });
 
   test("calls of two priorities on one bucket, alone and together", async () => {
-    await expectEqualReplays(open(), { ...MIXED, givesBack: true }, withPriorities);
-    await expectEqualInFours(open(), MIXED, withPriorities);
+    await expectEqualReplays(open(), { ...mixed, givesBack: true }, withPriorities);
+    await expectEqualInFours(open(), mixed, withPriorities);
   });
 
   test("plain takes of two priorities that travel together", async () => {

@@ -7,7 +7,7 @@ import { Kind, Mode } from "../../src/core/take.ts";
 import { AMOUNT_MAX, COST_ABOVE_ALL } from "../../src/core/units.ts";
 import { CONCURRENT_KEY_SUFFIX, limitKeySuffix } from "../../src/rules/bucket-key.ts";
 import { lowLimit, reserveOf } from "../../src/rules/priority.ts";
-import { makeLimit } from "../support/builders.ts";
+import { makeLimit, regularWindows } from "../support/builders.ts";
 
 /** The numbers of a limit. Limits of one algorithm and window share their buckets, as an edited rule does. */
 export interface LimitNumbers {
@@ -19,6 +19,8 @@ export interface LimitNumbers {
   /** What stands for the window in bucket keys, where that is another: rates per second all have 1. */
   readonly keySeconds?: number;
   readonly holdSeconds?: number;
+  /** Of a calendar window: by whose zone data, as `regularWindows` has it. */
+  readonly zoneSeed?: number;
   readonly isConcurrent?: boolean;
   /** What it keeps for calls of high priority. */
   readonly keeps?: number;
@@ -82,11 +84,12 @@ export interface HistoryShape {
 const LOG_AMOUNT_MAX = 10_000;
 
 /** The limit of those numbers. */
-export function limitOf({ keySeconds, keeps, ...numbers }: LimitNumbers): Limit {
+export function limitOf({ keySeconds, keeps, zoneSeed, ...numbers }: LimitNumbers): Limit {
   const keySuffix = numbers.isConcurrent
     ? CONCURRENT_KEY_SUFFIX
     : limitKeySuffix(numbers.algorithm, keySeconds ?? numbers.windowSeconds, "");
-  const limit = makeLimit({ ...numbers, keySuffix });
+  const calendar = zoneSeed === undefined ? {} : { calendar: regularWindows(numbers.windowSeconds, zoneSeed) };
+  const limit = makeLimit({ ...numbers, ...calendar, keySuffix });
   if (keeps === undefined) return limit;
   const low = lowLimit(limit, keeps, { id: `${limit.id}/low`, stats: limit.stats });
   return { ...limit, priority: { entry: "priority", values: new Set(["high"]), percent: 1, low } };
@@ -148,11 +151,31 @@ export function limitNumbers(algorithms: readonly Algorithm[] = ALGORITHMS, amou
     });
 }
 
+/** Any calendar window, by the zone data of several processes. */
+export function calendarNumbers(): fc.Arbitrary<LimitNumbers> {
+  const windowSeconds = fc.constantFrom(7, 60, 86_400, 604_800, 2_592_000);
+  return fc
+    .record({
+      amount: fc.integer({ min: 0, max: 20 }),
+      windowSeconds,
+      zoneSeed: fc.integer({ min: 0, max: 3 }),
+      holdSeconds: fc.constantFrom(0, 0, 1, 60, 86_400),
+    })
+    .map((numbers) => ({
+      ...numbers,
+      algorithm: Algorithm.calendarWindow,
+      burst: numbers.amount,
+      debtMax: Math.min(numbers.amount * 10, AMOUNT_MAX),
+    }));
+}
+
+const PLAIN_KINDS: readonly Algorithm[] = [Algorithm.tokenBucket, Algorithm.fixedWindow];
+
 /** Any limit that can stand beside `hold`, and limits of holds at once. */
-export function limitsWithHolds(): fc.Arbitrary<LimitNumbers> {
+export function limitsWithHolds(keepsCalendars = true): fc.Arbitrary<LimitNumbers> {
   const holdSeconds = fc.oneof(fc.constantFrom(1, 7, 60, 120), fc.integer({ min: 1, max: 86_400 }));
   const budget = fc
-    .tuple(limitNumbers([Algorithm.tokenBucket, Algorithm.fixedWindow]), holdSeconds)
+    .tuple(limitNumbers(keepsCalendars ? [...PLAIN_KINDS, Algorithm.calendarWindow] : PLAIN_KINDS), holdSeconds)
     .map(([limit, seconds]) => ({ ...limit, holdSeconds: seconds }));
   const concurrent = fc.tuple(fc.integer({ min: 1, max: 4 }), holdSeconds).map(([places, seconds]) => ({
     algorithm: Algorithm.tokenBucket,
@@ -171,8 +194,10 @@ export function histories(shape: HistoryShape = {}): fc.Arbitrary<History> {
   const limits = fc.uniqueArray(shape.numbers ?? limitNumbers(shape.algorithms, shape.amountMin), {
     minLength: 1,
     maxLength: shape.limitsMax ?? 1,
-    selector: ({ algorithm, windowSeconds, amount }) =>
-      shape.sharesBuckets === false ? `${algorithm}/${windowSeconds}` : `${algorithm}/${windowSeconds}/${amount}`,
+    selector: ({ algorithm, windowSeconds, amount, zoneSeed = 0 }) =>
+      shape.sharesBuckets === false
+        ? `${algorithm}/${windowSeconds}`
+        : `${algorithm}/${windowSeconds}/${amount}/${zoneSeed}`,
   });
   // Starts near a boundary of windows as often as not.
   const startUs = fc.integer({ min: 0, max: 120_000_000 }).map((offset) => Date.UTC(2026, 0, 1) * 1000 + offset);

@@ -84,6 +84,7 @@ class Rig {
       scripts: { takeAll: script, takeEach: script },
       settler: this.intake.settler,
       injectedTime: undefined,
+      bucketTimeUs: () => clock.nowUs(),
       jitterSecondsMax: 0,
       describe: (error) => String(error),
       onRefusal: () => undefined,

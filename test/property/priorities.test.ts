@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ALGORITHM_NAMES, Algorithm, type Limit } from "../../src/core/limit.ts";
+import { ALGORITHM_NAMES, Algorithm, type Limit, WRITTEN_ALGORITHMS } from "../../src/core/limit.ts";
 import { Mode, Outcome, type Take, TakeGroup } from "../../src/core/take.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { fillGroup } from "../contract/store-harness.ts";
@@ -15,7 +15,7 @@ import { ReferenceStore } from "./reference-store.ts";
 /** What a rule file says of the shared limit, but for its priority. */
 const words = fc
   .record({
-    algorithm: fc.constantFrom(...Object.values(ALGORITHM_NAMES)),
+    algorithm: fc.constantFrom(...WRITTEN_ALGORITHMS.map((algorithm) => ALGORITHM_NAMES[algorithm])),
     requests_per_unit: fc.integer({ min: 2, max: 60 }),
     window: fc.constantFrom("1s", "7s", "60s"),
     more: fc.integer({ min: 0, max: 40 }),

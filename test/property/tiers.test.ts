@@ -3,14 +3,14 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ALGORITHM_NAMES } from "../../src/core/limit.ts";
+import { ALGORITHM_NAMES, WRITTEN_ALGORITHMS } from "../../src/core/limit.ts";
 import { MemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { type AskedDescriptor, LimiterRig } from "../support/limiter-rig.ts";
 import { runs } from "../support/runs.ts";
 
 const limit = fc
   .record({
-    algorithm: fc.constantFrom(...Object.values(ALGORITHM_NAMES)),
+    algorithm: fc.constantFrom(...WRITTEN_ALGORITHMS.map((algorithm) => ALGORITHM_NAMES[algorithm])),
     requests_per_unit: fc.integer({ min: 0, max: 30 }),
     window: fc.constantFrom("1s", "60s"),
     priority: fc.option(fc.constant({ entry: "class", high: "30%" }), { nil: undefined }),

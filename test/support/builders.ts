@@ -1,8 +1,9 @@
 // Short ways to say what a test is about; everything not named gets a harmless default.
 
+import { CalendarWindows } from "../../src/core/calendar-windows.ts";
 import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure, Sync, Unit } from "../../src/core/limit.ts";
 import { LimitStats } from "../../src/core/limit-stats.ts";
-import { AMOUNT_MAX } from "../../src/core/units.ts";
+import { AMOUNT_MAX, divideDown, MICROS_PER_SECOND } from "../../src/core/units.ts";
 import { limitKeySuffix } from "../../src/rules/bucket-key.ts";
 
 /** A limit of the given algorithm; 10 per second unless told otherwise. */
@@ -17,6 +18,7 @@ export function makeLimit(overrides: Partial<Limit> = {}): Limit {
     amount,
     burst,
     windowSeconds,
+    calendar: algorithm === Algorithm.calendarWindow ? regularWindows(windowSeconds) : undefined,
     writtenSeconds: windowSeconds,
     debtMax: Math.min(burst * 10, AMOUNT_MAX),
     holdSeconds: 0,
@@ -38,4 +40,21 @@ export function makeLimit(overrides: Partial<Limit> = {}): Limit {
     stats: new LimitStats(),
     ...overrides,
   };
+}
+
+/**
+ * Windows of whole seconds, one after another. With a seed above 0 each of their edges is moved by up to a third of the
+ * length, as it is where processes have other zone data: by another seed, to another place.
+ */
+export function regularWindows(windowSeconds: number, seed = 0): CalendarWindows {
+  const edgeUs = (number: number) => {
+    const spread = Math.floor(windowSeconds / 3);
+    const moved = seed === 0 || spread === 0 ? 0 : (Math.imul(number * 31 + seed, 0x9e3779b1) >>> 8) % (spread + 1);
+    return (number * windowSeconds + moved) * MICROS_PER_SECOND;
+  };
+  return new CalendarWindows(`${windowSeconds} s by ${seed}`, (atUs) => {
+    let number = divideDown(atUs, windowSeconds * MICROS_PER_SECOND);
+    if (edgeUs(number) > atUs) number--;
+    return { startUs: edgeUs(number), endUs: edgeUs(number + 1), nextEndUs: edgeUs(number + 2) };
+  });
 }

@@ -2,7 +2,7 @@
 // peeks, reports after the fact, refunds, limits that callers bring along.
 
 import fc from "fast-check";
-import { ALGORITHM_NAMES } from "../../src/core/limit.ts";
+import { ALGORITHM_NAMES, WRITTEN_ALGORITHMS } from "../../src/core/limit.ts";
 import { loadProto, RATE_LIMIT_SERVICE } from "../../src/transport/load-proto.ts";
 
 /** A call and when it was recorded. */
@@ -27,9 +27,14 @@ const bucket = fc
 const window = fc.record({
   requests_per_unit: fc.integer({ min: 0, max: 30 }),
   window: windows,
-  algorithm: fc.constantFrom(...Object.values(ALGORITHM_NAMES)),
+  algorithm: fc.constantFrom(...WRITTEN_ALGORITHMS.map((algorithm) => ALGORITHM_NAMES[algorithm])),
 });
-const limit = fc.oneof(bucket, window);
+/** Days that begin three seconds after the start. */
+const calendarWindow = fc.record({
+  requests_per_unit: fc.integer({ min: 0, max: 30 }),
+  window: fc.constant({ calendar: "day", time_zone: "Pacific/Fiji" }),
+});
+const limit = fc.oneof(bucket, window, calendarWindow);
 
 const ruleFields = fc.record(
   {

@@ -72,6 +72,7 @@ function summariseLimit(limit: Limit): object {
     algorithm: ALGORITHM_NAMES[algorithm],
     amount,
     windowSeconds,
+    ...(limit.calendar === undefined ? {} : { calendar: limit.calendar.words }),
     burst,
     debtMax,
     shown: `${shownAmount}/${UNIT_NAMES[shownUnit]}`,

@@ -65,6 +65,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "prom-client": ["telemetry"],
   "hot-shots": ["telemetry/statsd.ts"],
   re2js: ["rules"],
+  "temporal-polyfill": ["rules/calendar.ts"],
   "ipaddr.js": ["rules"],
   commander: ["cli"],
 };

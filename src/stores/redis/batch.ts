@@ -19,6 +19,14 @@ const RECEIPT_NUMBERS = 4;
 /** Generous size of a take's numbers as text. */
 const TAKE_BYTES = 48;
 
+/** What a batch asks of the server's clock. */
+export interface ServerTimes {
+  /** The latest time at which a group may still pay. */
+  readonly latestOf: (batched: BatchedGroup) => number;
+  /** What it most likely shows. */
+  readonly bucketTimeUs: () => number;
+}
+
 /** Groups and receipts for one script call. Encoded anew each time it is sent. */
 export class RedisBatch extends Batch {
   /** How often a node of a cluster has sent it on to another one. */
@@ -62,18 +70,16 @@ export class RedisBatch extends Batch {
     for (let at = HEAD_NUMBERS; at < numbers.length; at += HEAD_NUMBERS + TAKE_NUMBERS) {
       if ((numbers[at + 4] ?? Mode.charge) > Mode.peek) return false;
     }
-    // The script has the three algorithms up to this number.
     for (const { isCounter, algorithm } of limits) {
-      if (isCounter || algorithm > Algorithm.fixedWindow) return false;
+      if (isCounter || algorithm === Algorithm.slidingLog) return false;
     }
     return true;
   }
 
   /**
-   * The script's arguments, from the number of keys on, one-byte text. `timeUs` is 0 for the server's own time; `latestOf` gives the
-   * latest server time at which a group may still pay. Counters live up to `jitterSecondsMax` longer than their window.
+   * The script's arguments, from the number of keys on, one-byte text. `timeUs` is 0 for the server's own time. Counters live up to `jitterSecondsMax` longer than their window.
    */
-  encode(timeUs: number, latestOf: (batched: BatchedGroup) => number, jitterSecondsMax = 0): string[] {
+  encode(timeUs: number, { latestOf, bucketTimeUs }: ServerTimes, jitterSecondsMax = 0): string[] {
     this.writeLatest(latestOf);
     const receipts: number[] = [];
     for (const { bucketKey, limit, cost, paidAtUs } of this.receipts) {
@@ -81,7 +87,12 @@ export class RedisBatch extends Batch {
     }
     const limits: number[] = [];
     for (const limit of this.limits) {
-      const { algorithm, amount, burst, windowSeconds, debtMax, isCounter } = limit;
+      const { algorithm, amount, burst, windowSeconds, debtMax, isCounter, calendar } = limit;
+      if (calendar !== undefined) {
+        calendar.turnTo(bucketTimeUs());
+        limits.push(algorithm, amount, calendar.startUs, calendar.endUs, calendar.nextEndUs);
+        continue;
+      }
       const lifetimeSeconds = windowSeconds + Math.floor(Math.random() * jitterSecondsMax);
       limits.push(
         isCounter ? COUNTER_NUMBER : algorithm,

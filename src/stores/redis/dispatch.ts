@@ -5,7 +5,7 @@ import { StoreError } from "../../core/errors.ts";
 import type { CompleteOptions } from "../batching/options.ts";
 import { isReplyTo, ReplyReader } from "../batching/reply.ts";
 import type { Settler } from "../batching/settler.ts";
-import type { RedisBatch } from "./batch.ts";
+import type { RedisBatch, ServerTimes } from "./batch.ts";
 import { isReplyError, type RedisConnection, wasNeverSent } from "./connect.ts";
 import { ranNothing } from "./connect-trouble.ts";
 import { unpackNumbers } from "./packed-numbers.ts";
@@ -14,6 +14,8 @@ import type { Scripts } from "./scripts.ts";
 interface DispatchOptions extends Pick<CompleteOptions, "injectedTime"> {
   readonly scripts: Scripts;
   readonly settler: Settler<RedisBatch>;
+  /** What the clock that buckets live by most likely shows. */
+  readonly bucketTimeUs: () => number;
   /** EXPIRATION_JITTER_MAX_SECONDS, for counters. */
   readonly jitterSecondsMax: number;
   /** What went wrong, in one sentence. */
@@ -39,9 +41,11 @@ const CLUSTER_DOWNS_MAX = 10;
 /** The way of a batch to one Redis and back. */
 export class Dispatch {
   readonly #options: DispatchOptions;
+  readonly #times: ServerTimes;
 
   constructor(options: DispatchOptions) {
     this.#options = options;
+    this.#times = { latestOf: options.settler.latestOf, bucketTimeUs: options.bucketTimeUs };
   }
 
   /** Sends the batch; every group is settled by its deadline at the latest. `isAsking`: an ASK led here. */
@@ -49,7 +53,7 @@ export class Dispatch {
     const { settler, scripts, injectedTime, jitterSecondsMax } = this.#options;
     if (!settler.begin(batch)) return;
     const script = batch.isOfPlainTakes() ? scripts.takeEach : scripts.takeAll;
-    const args = batch.encode(injectedTime?.nowUs() ?? 0, settler.latestOf, jitterSecondsMax);
+    const args = batch.encode(injectedTime?.nowUs() ?? 0, this.#times, jitterSecondsMax);
     const reply = (value: unknown) => this.#onReply(batch, value);
     const fail = (error: unknown) => this.#onError(batch, error, connection, isAsking);
     if (isAsking) ask(connection);

@@ -77,6 +77,7 @@ export class RedisNode implements Backend {
       scripts,
       settler,
       injectedTime,
+      bucketTimeUs: () => injectedTime?.nowUs() ?? serverTime.estimateUs(clock.nowUs()),
       jitterSecondsMax: options.jitterSecondsMax,
       describe: (error) => this.#link.describe(error),
       onRefusal: (error, sentence) => this.#onRefusal(error, sentence),

@@ -10,6 +10,7 @@ const MODULE_FILES = [
   "aligned_window.lua",
   "sliding_window.lua",
   "fixed_window.lua",
+  "calendar_window.lua",
   "sliding_log.lua",
   "counter.lua",
   "holds.lua",

@@ -1,7 +1,7 @@
 // sync: lease. A process pays some tokens of a busy bucket in advance and spends them in memory. What it has not spent
 // in time it gives back by receipt.
 
-import { Algorithm, type Limit } from "../../core/limit.ts";
+import { endsAtOnce, type Limit } from "../../core/limit.ts";
 import { Mode, Outcome, type Take, TakeGroup } from "../../core/take.ts";
 import { divideDown } from "../../core/units.ts";
 import { noteAnswer, remainingOf, resetUsOf } from "../last-answer.ts";
@@ -119,7 +119,7 @@ export class Leases implements SyncStrategy {
     lease.tokens = prefetched.cost;
     lease.paidAtUs = prefetched.paidAtUs;
     lease.untilUs = sentUs + LEASE_US;
-    if (lease.limit.algorithm === Algorithm.fixedWindow) {
+    if (endsAtOnce(lease.limit)) {
       // Counted from after the sending, by another clock: a microsecond is left for the rounding of both.
       lease.untilUs = Math.min(lease.untilUs, sentUs + prefetched.resetUs - 1);
     }

@@ -6,7 +6,7 @@
 // this process's own spending it contains only what the store had acknowledged when the question was sent, and what the
 // question itself brought. All else is taken off it.
 
-import { Algorithm, type Limit } from "../../core/limit.ts";
+import { Algorithm, endsAtOnce, type Limit } from "../../core/limit.ts";
 import { usToRefill, WAIT_US_MAX } from "../../core/refill.ts";
 import { Kind, Mode, Outcome, type Take, type TakeGroup } from "../../core/take.ts";
 import { AMOUNT_MAX, MICROS_PER_TOKEN } from "../../core/units.ts";
@@ -195,7 +195,7 @@ export class TrackedBucket extends LocalBucket {
     this.#sentUs = sentUs;
     this.#covered = covered;
     // A window in which nothing is used tells no end. The other clock may round: a microsecond is left for it.
-    const ends = limit.algorithm === Algorithm.fixedWindow && answer.resetUs > 0;
+    const ends = endsAtOnce(limit) && answer.resetUs > 0;
     this.#endsUs = ends ? sentUs + answer.resetUs - 1 : Number.POSITIVE_INFINITY;
     this.#askedCost = answer.outcome === Outcome.room ? 0 : answer.cost;
     this.#passesAtUs = nowUs + answer.waitUs;
@@ -221,7 +221,7 @@ export class TrackedBucket extends LocalBucket {
       const needed = this.#spent - this.#covered + cost;
       return usToRefill(needed * MICROS_PER_TOKEN - microTokensOf(this, limit, nowUs), limit);
     }
-    if (limit.algorithm === Algorithm.fixedWindow && this.asNewAtUs > nowUs) return resetUsOf(this, limit, nowUs);
+    if (endsAtOnce(limit) && this.asNewAtUs > nowUs) return resetUsOf(this, limit, nowUs);
     // Only the shared store knows when hits leave the window: what it said of this cost, else the next it will say.
     if (cost === this.#askedCost && this.#passesAtUs > nowUs) return this.#passesAtUs - nowUs;
     return this.#sentUs + periodUs - nowUs;

@@ -2,6 +2,7 @@
 // as they were at one moment: a hold without its payment would give back what nobody paid.
 
 import type { Hold } from "../../../algorithms/hold-book.ts";
+import { CalendarWindows, type WindowEdges } from "../../../core/calendar-windows.ts";
 import { isRecord } from "../../../core/is-record.ts";
 import { keyedOf } from "../../../core/key-bytes.ts";
 import type { KeyHash } from "../../../core/key-hash.ts";
@@ -18,7 +19,7 @@ export interface WrittenBucket {
   readonly key: string;
   /** The record, RECORD_WORDS words of it: one of nothing if the bucket is kept nowhere. In its first part alone. */
   readonly record?: readonly number[];
-  /** Numbers of the limit that opened the last hold: what gives back those that nobody asks about. */
+  /** Numbers of the limit that opened the last hold, of a calendar window also its edges: what gives back those that nobody asks about. */
   readonly limit: WrittenLimit;
   /** DebtLows.numbers; in its first part alone. */
   readonly lows?: readonly number[];
@@ -32,6 +33,7 @@ type WrittenLimit = readonly [
   debtMax: number,
   holdSeconds: number,
   isConcurrent: 0 | 1,
+  ...edges: readonly number[],
 ];
 type WrittenHold = readonly [id: string, cost: number, paidAtUs: number, endsAtUs: number, payment: number];
 /** The name of a settled hold, and until when that is remembered. */
@@ -92,8 +94,9 @@ function textOf(written: WrittenHolds): string {
 }
 
 function numbersOf(limit: Limit): WrittenLimit {
-  const { algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent } = limit;
-  return [algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent ? 1 : 0];
+  const { algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent, calendar } = limit;
+  const edges = calendar === undefined ? [] : [calendar.startUs, calendar.endUs, calendar.nextEndUs];
+  return [algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent ? 1 : 0, ...edges];
 }
 
 function recordOf(buckets: Buckets, bucketKey: string, nowS: number): readonly number[] {
@@ -126,18 +129,28 @@ export function readHoldText(text: string): WrittenHolds | undefined {
 
 /** A limit of those numbers, with nothing that people see. */
 export function limitOfNumbers(numbers: WrittenLimit): Limit {
-  const [algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent] = numbers;
+  const [algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent, ...edges] = numbers;
+  const [startUs = 0, endUs = 0, nextEndUs = 0] = edges;
   return {
     ...UNSEEN,
     algorithm: algorithm as Algorithm,
     amount,
     burst,
     windowSeconds,
+    calendar: edges.length === 0 ? undefined : windowsOf({ startUs, endUs, nextEndUs }),
     debtMax,
     holdSeconds,
     isConcurrent: isConcurrent === 1,
     stats: new LimitStats(),
   };
+}
+
+/** Windows that know no other edges. */
+function windowsOf(edges: WindowEdges): CalendarWindows {
+  const windows = new CalendarWindows("", () => edges);
+  // They may be written again before anybody asks about them.
+  windows.turnTo(edges.startUs);
+  return windows;
 }
 
 function isBucket(bucket: unknown): boolean {
@@ -158,16 +171,15 @@ function isBucket(bucket: unknown): boolean {
 }
 
 function isLimit(limit: unknown): boolean {
-  if (
-    !isTuple(
-      limit,
-      Array.from({ length: 7 }, () => "number"),
-    )
-  )
-    return false;
-  const [algorithm, , , windowSeconds, , holdSeconds, isConcurrent] = limit as unknown as WrittenLimit;
+  if (!Array.isArray(limit) || !limit.every(isWhole)) return false;
+  const [algorithm, , , windowSeconds = 0, , holdSeconds = 0, isConcurrent = 0, ...edges] = limit as readonly number[];
+  const [startUs = 0, endUs = 0, nextEndUs = 0] = edges;
+  const hasEdges = edges.length === 3 && startUs < endUs && endUs < nextEndUs;
   return (
-    (algorithm === Algorithm.tokenBucket || algorithm === Algorithm.fixedWindow) &&
+    limit.length >= 7 &&
+    (algorithm === Algorithm.calendarWindow
+      ? hasEdges
+      : (algorithm === Algorithm.tokenBucket || algorithm === Algorithm.fixedWindow) && edges.length === 0) &&
     windowSeconds > 0 &&
     holdSeconds > 0 &&
     isConcurrent <= 1

@@ -1,6 +1,7 @@
 // What a batch sends, how much it holds, and how its reply is read.
 
 import { describe, expect, test } from "vitest";
+import { Algorithm } from "../../../../src/core/limit.ts";
 import { LimitStats } from "../../../../src/core/limit-stats.ts";
 import { Kind, Mode, TakeGroup } from "../../../../src/core/take.ts";
 import { isReplyTo, ReplyReader } from "../../../../src/stores/batching/reply.ts";
@@ -24,6 +25,9 @@ function groupOf(...keys: string[]): TakeGroup {
   });
   return group;
 }
+
+const NOW_US = 1_767_225_600_000_000;
+const timesOf = (latestUs: number) => ({ latestOf: () => latestUs, bucketTimeUs: () => NOW_US });
 
 function numbersIn(packed: string | undefined): readonly number[] | undefined {
   return unpackNumbers(Buffer.from(packed ?? "?", "latin1"));
@@ -49,11 +53,24 @@ describe("packed numbers", () => {
 });
 
 describe("arguments", () => {
+  test("hand over the edges of a calendar's windows around the server's time", () => {
+    const perHour = makeLimit({ algorithm: Algorithm.calendarWindow, amount: 5, windowSeconds: 3_600 });
+    perHour.calendar?.turnTo(NOW_US - 1);
+    const batch = new RedisBatch();
+    const group = new TakeGroup();
+    group.add(perHour).bucketKey = "a";
+    batch.add(group, nobody);
+    expect(batch.isOfPlainTakes()).toBe(true);
+    const hourUs = 3_600_000_000;
+    const edges = [NOW_US, NOW_US + hourUs, NOW_US + 2 * hourUs];
+    expect(numbersIn(batch.encode(0, timesOf(0))[3])).toEqual([Algorithm.calendarWindow, 5, ...edges]);
+  });
+
   test("name each key and each limit once", () => {
     const batch = new RedisBatch();
     batch.add(groupOf("a", "b"), nobody);
     batch.add(groupOf("b", "a"), nobody);
-    const args = batch.encode(0, () => 77);
+    const args = batch.encode(0, timesOf(77));
     expect(args.slice(0, 3)).toEqual(["2", "a", "b"]);
     expect(numbersIn(args[3])).toEqual([0]);
     expect(numbersIn(args[4])).toEqual([0, 7, 9, 1, 90, 1, 5, 5, 60, 50]);
@@ -70,7 +87,7 @@ describe("arguments", () => {
     batch.add(group, nobody);
     group.reset();
     group.add(perMinute).bucketKey = "other";
-    expect(batch.encode(0, () => 0)[1]).toBe("a");
+    expect(batch.encode(0, timesOf(0))[1]).toBe("a");
     const [batched] = batch.groups;
     expect(batched && batch.takeOf(batched, 0)).toEqual({
       bucketKey: "a",
@@ -92,7 +109,7 @@ describe("arguments", () => {
       holdId: "",
       sinceUs: 0,
     });
-    const args = batch.encode(0, () => 0);
+    const args = batch.encode(0, timesOf(0));
     expect(args.slice(0, 3)).toEqual(["2", "a", "z"]);
     expect(numbersIn(args[5])).toEqual([2, 2, 3, 1_767_225_600_123_456]);
   });
@@ -100,7 +117,7 @@ describe("arguments", () => {
   test("hold bytes above ASCII as they are", () => {
     const batch = new RedisBatch();
     batch.add(groupOf("caf\u00c3\u00a9"), nobody);
-    expect(batch.encode(0, () => 0)[1]).toBe("caf\u00c3\u00a9");
+    expect(batch.encode(0, timesOf(0))[1]).toBe("caf\u00c3\u00a9");
   });
 
   test("carry spare quota and an injected time", () => {
@@ -108,7 +125,7 @@ describe("arguments", () => {
     const group = groupOf("a");
     group.hasSpareQuota = true;
     batch.add(group, nobody);
-    const args = batch.encode(1_767_225_600_000_000, () => 0);
+    const args = batch.encode(1_767_225_600_000_000, timesOf(0));
     expect(numbersIn(args[2])).toEqual([1_767_225_600_000_000]);
     expect(numbersIn(args[5])?.slice(0, 3)).toEqual([1, 0, 1]);
   });
@@ -228,7 +245,7 @@ describe("replies", () => {
       const batch = batchOf(group);
       const receipt = { limit: held, cost: 1, paidAtUs: 5, holdId: "r2", sinceUs: 0 };
       batch.receipts.push({ ...receipt, bucketKey: "b" });
-      batch.encode(0, () => 0);
+      batch.encode(0, timesOf(0));
       const reply = [5, 0, 1, 13, 4, 0, 100, 5, 0];
       expect(isReplyTo(batch, [...reply, 1])).toBe(false);
       const places = ["a", "b"].map((key) => [1, 2, 3, 4, 5, 6].find((place) => batch.keyAt(place) === key) ?? 0);
