@@ -4,6 +4,7 @@ import type { LoadResult } from "../config/load.ts";
 import { visible } from "../core/visible.ts";
 import { formatProblem } from "../rules/problems.ts";
 import type { Level, Problem, RuleSet } from "../rules/rule-set.ts";
+import { calendarHints } from "./calendar-hints.ts";
 import { Excerpts } from "./excerpts.ts";
 import { githubAnnotation } from "./github-annotations.ts";
 import { loadChosen, type RulesChoice } from "./rules-source.ts";
@@ -24,10 +25,11 @@ export async function checkRules(options: CheckOptions, terminal: Terminal): Pro
   const warnings = result.problems.length - errors;
   const isGood = errors === 0 && (warnings === 0 || !options.isStrict);
   terminal.setExitCode(isGood ? 0 : 1);
+  const hints = result.ruleSet === undefined ? [] : calendarHints(result.ruleSet);
   if (options.asJson) {
     const summary = result.ruleSet === undefined ? null : summaryOf(result.ruleSet);
     terminal.out(
-      `${JSON.stringify({ ok: isGood, files: result.files, summary, problems: result.problems }, null, 2)}\n`,
+      `${JSON.stringify({ ok: isGood, files: result.files, summary, problems: result.problems, hints }, null, 2)}\n`,
     );
     return;
   }
@@ -43,6 +45,7 @@ export async function checkRules(options: CheckOptions, terminal: Terminal): Pro
   for (const problem of result.problems) {
     terminal.out(`${problemLine(problem, terminal)}\n${await excerpts.of(problem)}`);
   }
+  for (const hint of hints) terminal.out(`${paint(terminal, "cyan", "hint")}: ${visible(hint)}\n`);
   terminal.out(`${lastLine(result, { errors, warnings, isGood }, terminal)}\n`);
 }
 

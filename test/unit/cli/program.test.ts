@@ -210,6 +210,7 @@ describe("check", () => {
       files: [join(good, "shop.yaml")],
       summary: { domains: 1, rules: 3, limits: 2 },
       problems: [],
+      hints: [],
     });
     const refused: unknown = JSON.parse((await runProgram(["check", "--json", bad])).out);
     expect(refused).toMatchObject({
@@ -219,6 +220,26 @@ describe("check", () => {
         expect.objectContaining({ severity: "error", file: join(bad, "shop.yaml"), line: 4 }),
       ]),
     });
+  });
+
+  test("hints at calendars where weeks, months and years are those of the reference", async () => {
+    const rules = join(directory, "months.yaml");
+    const limits = [
+      "unit: month",
+      "unit: month, algorithm: fixed_window",
+      "unit: day",
+      "unit: year, algorithm: token_bucket",
+    ];
+    const calendar = "window: { calendar: month, time_zone: UTC }";
+    const lines = [...limits, calendar].map(
+      (words, i) => `  - { key: k${i}, rate_limit: { requests_per_unit: 5, ${words} } }\n`,
+    );
+    writeFileSync(rules, `domain: d\ndescriptors:\n${lines.join("")}`);
+    const { out, exitCode } = await runProgram(["check", "--strict", rules]);
+    expect(exitCode).toBe(0);
+    expect(out.match(/^hint: .*$/gm)).toEqual([
+      `hint: a month here has 30 days, counted from 1970 on (2 limits, the first at ${rules}:3:5); window: { calendar: month, time_zone: Europe/Berlin } is a calendar's`,
+    ]);
   });
 
   test("colours for terminals only", async () => {
