@@ -1,7 +1,7 @@
 // Writes the report of a simulation the way a person reads it.
 
 import { visible } from "../core/visible.ts";
-import type { ToldLimit, ToldRefusal } from "../simulate/refusals.ts";
+import type { ShownRefusal, ToldLimit } from "../simulate/refusals.ts";
 import type { LimitReport, SimulationReport } from "../simulate/report.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
 
@@ -144,7 +144,7 @@ function changeLines({ changes, calls }: SimulationReport): string[] {
   return lines;
 }
 
-function refusalLines(refusal: ToldRefusal): string[] {
+function refusalLines(refusal: ShownRefusal): string[] {
   const asked = refusal.descriptors.map((descriptor) => `[${descriptor}]`).join(" ");
   return [
     `call ${refusal.call}, ${refusal.at}, refused by ${refusal.limit}`,

@@ -1,7 +1,7 @@
 // The settings of the service for commands that decide calls in memory of their own.
 
 import type { Settings } from "../settings.ts";
-import type { DecidingSettings } from "../simulate/virtual-service.ts";
+import type { DecidingSettings } from "../simulate/simulated-service.ts";
 import { policyOf } from "./rules-source.ts";
 
 /** Memory of a run, whatever the recording: at most 141 MB for buckets, twice, and once more with --against. */

@@ -83,7 +83,7 @@ export const REDIS_ROWS = {
   redisPerSecondUrl: optional("REDIS_PERSECOND_URL", TEXT, "The Redis of limits per second, as REDIS_URL.", {
     secret: true,
   }),
-  redisPerSecondType: optional("REDIS_PERSECOND_TYPE", oneOf(REDIS_TYPES), "As REDIS_TYPE, for it.", {
+  redisPerSecondType: optional("REDIS_PERSECOND_TYPE", oneOf(REDIS_TYPES), "As REDIS_TYPE, for that Redis.", {
     defaultShown: "as REDIS_PERSECOND_URL says, else `single`",
   }),
   redisPerSecondSocketType: optional(
@@ -92,24 +92,28 @@ export const REDIS_ROWS = {
     "Checked against REDIS_PERSECOND_URL.",
     { defaultShown: "as REDIS_PERSECOND_URL says" },
   ),
-  redisPerSecondAuth: optional("REDIS_PERSECOND_AUTH", TEXT, "Its password, or `user:password`.", { secret: true }),
-  redisPerSecondAuthFile: optional("REDIS_PERSECOND_AUTH_FILE", PATH, "As REDIS_AUTH_FILE, for it.", { isFile: true }),
+  redisPerSecondAuth: optional("REDIS_PERSECOND_AUTH", TEXT, "Password of that Redis, or `user:password`.", {
+    secret: true,
+  }),
+  redisPerSecondAuthFile: optional("REDIS_PERSECOND_AUTH_FILE", PATH, "As REDIS_AUTH_FILE, for that Redis.", {
+    isFile: true,
+  }),
   redisPerSecondSentinelAuth: optional(
     "REDIS_PERSECOND_SENTINEL_AUTH",
     TEXT,
-    "Password of its sentinels, or `user:password`.",
+    "Password of that Redis's sentinels, or `user:password`.",
     { secret: true },
   ),
   redisPerSecondTls: setting(
     "REDIS_PERSECOND_TLS",
     BOOLEAN,
     false,
-    "Speaks TLS with it, with the files of REDIS_TLS_*.",
+    "Speaks TLS with that Redis, with the files of REDIS_TLS_*.",
   ),
   redisPerSecondConnectTimeoutMs: setting(
     "REDIS_PERSECOND_TIMEOUT",
     durationMs(10, 600_000),
     2_000,
-    "As REDIS_TIMEOUT, for it.",
+    "As REDIS_TIMEOUT, for that Redis.",
   ),
 };

@@ -71,7 +71,7 @@ export const STORE_SETTINGS = under("Store", {
     "STORE_PATIENCE",
     durationMs(1, 60_000),
     100,
-    "The same for calls whose own deadline leaves at least twice as long, or that have none: there is no need to answer them without the store so soon.",
+    "How long a call waits for the store in place of STORE_DEADLINE if its own deadline leaves at least twice as long, or if it has none: such calls need not be answered without the store so soon.",
   ),
   storeQueueMax: setting(
     "STORE_QUEUE_MAX",

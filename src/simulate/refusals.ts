@@ -25,7 +25,7 @@ export interface ToldLimit {
 }
 
 /** A refused call. */
-export interface ToldRefusal {
+export interface ShownRefusal {
   /** Number of the call in the recording, from 1. */
   readonly call: number;
   readonly at: string;
@@ -38,7 +38,7 @@ export interface ToldRefusal {
 
 /** Keeps the first refusal of each caller of each limit, until it has as many as wanted. */
 export class Refusals {
-  readonly told: ToldRefusal[] = [];
+  readonly told: ShownRefusal[] = [];
   readonly #max: number;
   readonly #text: CallText;
   readonly #seen = new Set<string>();

@@ -6,7 +6,7 @@ import { limitWords } from "../rules/explain-words.ts";
 import { type ChangedCall, type ChangedLimit, type EditedLimit, editedLimits } from "./changes.ts";
 import type { HoldTally } from "./hold-tally.ts";
 import type { LimitTally } from "./limit-tally.ts";
-import type { ToldRefusal } from "./refusals.ts";
+import type { ShownRefusal } from "./refusals.ts";
 import type { Simulation } from "./simulation.ts";
 
 /** Callers named per limit. */
@@ -51,7 +51,7 @@ export interface SimulationReport {
   readonly evicted_buckets: number;
   /** Null without --against. */
   readonly changes: ChangesReport | null;
-  readonly refusals: readonly ToldRefusal[];
+  readonly refusals: readonly ShownRefusal[];
 }
 
 export interface LimitReport {

@@ -13,9 +13,9 @@ import { NeededBursts } from "./needed-bursts.ts";
 import type { RecordedQuestion } from "./question.ts";
 import { Refusals } from "./refusals.ts";
 import { RefusedHolds } from "./refused-holds.ts";
+import { type DecidingSettings, SimulatedService } from "./simulated-service.ts";
 import { Timeline } from "./timeline.ts";
 import { UnmatchedShapes } from "./unmatched-shapes.ts";
-import { type DecidingSettings, VirtualService } from "./virtual-service.ts";
 
 export interface SimulationOptions {
   readonly ruleSet: RuleSet;
@@ -47,9 +47,9 @@ export class Simulation {
   /** Calls of which a limit could not be decided: sliding logs are out of memory. */
   undecided = 0;
   readonly #options: SimulationOptions;
-  readonly #service: VirtualService;
+  readonly #service: SimulatedService;
   #refusedHolds: RefusedHolds | undefined;
-  readonly #old: VirtualService | undefined;
+  readonly #old: SimulatedService | undefined;
   readonly #needs: NeededBursts;
   readonly #text: CallText;
   readonly #room = new CallerRoom();
@@ -63,7 +63,7 @@ export class Simulation {
     this.#options = options;
     this.ruleSet = ruleSet;
     this.against = against;
-    this.#service = new VirtualService({
+    this.#service = new SimulatedService({
       ruleSet,
       settings,
       openStore: (memory) => {
@@ -74,7 +74,7 @@ export class Simulation {
     this.#old =
       against === undefined
         ? undefined
-        : new VirtualService({
+        : new SimulatedService({
             ruleSet: against,
             settings,
             openStore: (memory) => new RefusedHolds(new MemoryStore(memory)),

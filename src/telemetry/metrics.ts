@@ -8,11 +8,11 @@ export interface MetricRow {
   readonly help: string;
   readonly labels: readonly string[];
   /** What several workers show together. Counters and histograms are added up. */
-  readonly across: Across;
+  readonly aggregation: Aggregation;
 }
 
 /** How the values that several processes have of one series become one. */
-export type Across = "sum" | "max" | "min";
+export type Aggregation = "sum" | "max" | "min";
 
 /** Labels of the counters per rule. `rule` is the whole path; `key1` and `key2` are its first two elements. */
 const RULE_LABELS = ["domain", "key1", "key2", "rule", "limit"] as const;
@@ -302,7 +302,7 @@ export const WORKER_METRICS = {
 } as const;
 
 /** The gauges of Node.js and of the process, which prom-client fills, as several workers show them together. */
-export const PROCESS_GAUGES: Readonly<Record<string, Across>> = {
+export const PROCESS_GAUGES: Readonly<Record<string, Aggregation>> = {
   process_start_time_seconds: "min",
   process_resident_memory_bytes: "sum",
   process_virtual_memory_bytes: "sum",
@@ -332,24 +332,31 @@ export const PROCESS_GAUGES: Readonly<Record<string, Across>> = {
   nodejs_version_info: "max",
 };
 
-const GAUGES: ReadonlyMap<string, Across> = new Map([
+const GAUGES: ReadonlyMap<string, Aggregation> = new Map([
   ...Object.entries(PROCESS_GAUGES),
-  ...[...Object.values(METRICS), ...Object.values(WORKER_METRICS)].map(({ name, across }) => [name, across] as const),
+  ...[...Object.values(METRICS), ...Object.values(WORKER_METRICS)].map(
+    ({ name, aggregation }) => [name, aggregation] as const,
+  ),
 ]);
 
 /** How a metric of several workers becomes one: as its row says, and a sum for all that has none. */
-export function acrossWorkers(name: string): Across {
+export function aggregationOf(name: string): Aggregation {
   return GAUGES.get(name) ?? "sum";
 }
 
 function counter(name: string, help: string, labels: readonly string[] = []): MetricRow {
-  return { name, kind: "counter", help, labels, across: "sum" };
+  return { name, kind: "counter", help, labels, aggregation: "sum" };
 }
 
-function gauge(name: string, help: string, labels: readonly string[] = [], across: Across = "sum"): MetricRow {
-  return { name, kind: "gauge", help, labels, across };
+function gauge(
+  name: string,
+  help: string,
+  labels: readonly string[] = [],
+  aggregation: Aggregation = "sum",
+): MetricRow {
+  return { name, kind: "gauge", help, labels, aggregation };
 }
 
 function histogram(name: string, help: string, labels: readonly string[] = []): MetricRow {
-  return { name, kind: "histogram", help, labels, across: "sum" };
+  return { name, kind: "histogram", help, labels, aggregation: "sum" };
 }

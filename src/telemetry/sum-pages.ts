@@ -3,7 +3,7 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { joinInPieces } from "./join-in-pieces.ts";
-import { type Across, acrossWorkers } from "./metrics.ts";
+import { type Aggregation, aggregationOf } from "./metrics.ts";
 
 /** Lines read between two turns for other work. */
 const LINES_PER_TURN = 2_000;
@@ -11,7 +11,7 @@ const LINES_PER_TURN = 2_000;
 interface Family {
   /** Its comments: help and type. */
   head: string;
-  readonly across: Across;
+  readonly aggregation: Aggregation;
   /** Counters and histograms only grow. */
   readonly grows: boolean;
   readonly series: Map<string, number>;
@@ -80,7 +80,7 @@ export class PageSum {
   #familyOf(name: string, kind: string, head: string): Family {
     let family = this.#families.get(name);
     if (family === undefined) {
-      family = { head, across: acrossWorkers(name), grows: kind !== "gauge", series: new Map() };
+      family = { head, aggregation: aggregationOf(name), grows: kind !== "gauge", series: new Map() };
       this.#families.set(name, family);
     }
     return family;
@@ -120,14 +120,15 @@ function merge(counts: Counts, others: Counts, join: (one: number, other: number
   }
 }
 
-function addSample({ series, across }: Family, line: string): void {
+function addSample({ series, aggregation }: Family, line: string): void {
   const at = line.lastIndexOf(" ");
   const name = line.slice(0, at);
   const value = Number(line.slice(at + 1).replace("Inf", "Infinity"));
   const before = series.get(name);
   // A value that is none says nothing of the others.
   if (before === undefined || Number.isNaN(before)) series.set(name, value);
-  else if (!Number.isNaN(value)) series.set(name, across === "sum" ? before + value : Math[across](before, value));
+  else if (!Number.isNaN(value))
+    series.set(name, aggregation === "sum" ? before + value : Math[aggregation](before, value));
 }
 
 function* linesOf(page: string): Generator<string> {

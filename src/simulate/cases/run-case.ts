@@ -11,8 +11,8 @@ import { failWithCallFailure, failWithError } from "../../rls/status.ts";
 import type { Place } from "../../rules/place.ts";
 import { formatPlace } from "../../rules/problems.ts";
 import type { RuleSet } from "../../rules/rule-set.ts";
+import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
 import { TIME_US_MAX } from "../sources/time-of-call.ts";
-import { type DecidingSettings, VirtualService } from "../virtual-service.ts";
 import type { Expectation, Step, TestCase } from "./case-file.ts";
 import type { Coverage } from "./coverage.ts";
 import { foundBy, reservedBy } from "./held.ts";
@@ -53,7 +53,7 @@ interface Answer {
 /** Runs one case, on buckets of its own. */
 export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }: CaseOptions): CaseResult {
   let store: SwitchedStore | undefined;
-  const service = new VirtualService({
+  const service = new SimulatedService({
     ruleSet,
     settings,
     openStore: (options) => {
@@ -84,7 +84,7 @@ export function runCase(test: TestCase, { ruleSet, settings, headers, coverage }
 }
 
 function ask(
-  service: VirtualService,
+  service: SimulatedService,
   question: NonNullable<Step["call"]>,
   nowUs: number,
   headers: HeaderOptions,

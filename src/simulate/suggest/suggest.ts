@@ -7,7 +7,7 @@ import { AMOUNT_MAX } from "../../core/units.ts";
 import type { RuleSet } from "../../rules/rule-set.ts";
 import { NeededBursts } from "../needed-bursts.ts";
 import type { RecordedQuestion } from "../question.ts";
-import { type DecidingSettings, VirtualService } from "../virtual-service.ts";
+import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
 import { SampleShare } from "./caller-sample.ts";
 import { callerName } from "./callers.ts";
 import { HeldCalls } from "./held-calls.ts";
@@ -64,7 +64,7 @@ export async function suggest(options: SuggestOptions): Promise<Suggestion> {
 /** Has the service itself decide by buckets that refuse nobody, and looks what each take needs of them. Returns the share looked at. */
 async function measureBursts(options: SuggestOptions, found: readonly Shape[]): Promise<number> {
   const { settings, compile, openCalls, share, headroom, holdNames } = options;
-  const service = new VirtualService({ ruleSet: compile(found), settings });
+  const service = new SimulatedService({ ruleSet: compile(found), settings });
   const needs = new NeededBursts(service.clock, settings);
   const needed = new Shapes(new SampleShare(options.callersMax), holdNames);
   const onNeed = (take: Take, burst: number) => noteNeed(service, take, burst, needed, holdNames);
@@ -107,7 +107,7 @@ function judgeCalls(
   }
 }
 
-function noteNeed({ call }: VirtualService, take: Take, burst: number, needed: Shapes, names?: HoldNames): void {
+function noteNeed({ call }: SimulatedService, take: Take, burst: number, needed: Shapes, names?: HoldNames): void {
   const descriptor = call.request.descriptors[take.descriptor];
   const shape = descriptor === undefined ? undefined : needed.of(call.request.domain, descriptor);
   if (shape === undefined || descriptor === undefined) return;
@@ -120,6 +120,6 @@ function nameOf({ domain, keys }: Shape): string {
   return JSON.stringify([domain, ...keys]);
 }
 
-function isDecided(service: VirtualService, question: RecordedQuestion["question"], atUs: number): boolean {
+function isDecided(service: SimulatedService, question: RecordedQuestion["question"], atUs: number): boolean {
   return isUnderstood(() => service.decide(question, atUs));
 }

@@ -18,7 +18,7 @@ import {
   waitedForLogs,
   waitedTooLong,
 } from "./connect.ts";
-import { Lane, MAKER, NOT_PLAIN } from "./lanes.ts";
+import { Lane, NOT_PLAIN, UNKNOWN_HOLDER } from "./lanes.ts";
 import { type Link, TAKE_ALL, TAKE_EACH } from "./link.ts";
 import { readReply } from "./reply.ts";
 import { readTakeEach, takeEachArguments } from "./take-each.ts";
@@ -147,10 +147,10 @@ export class Dispatch {
     const place = placeOfMade(error);
     if (place !== undefined) {
       const key = batch.keyAt(place);
-      return settler.passOver(batch, ({ bucketKey }) => bucketKey === key, MAKER) > 0;
+      return settler.passOver(batch, ({ bucketKey }) => bucketKey === key, UNKNOWN_HOLDER) > 0;
     }
     const isOnLog = (limit: Limit) => limit.algorithm === Algorithm.slidingLog;
-    return waitedForLogs(error) && settler.passOver(batch, ({ limit }) => isOnLog(limit), MAKER) > 0;
+    return waitedForLogs(error) && settler.passOver(batch, ({ limit }) => isOnLog(limit), UNKNOWN_HOLDER) > 0;
   }
 
   #onReply(batch: PostgresBatch, link: Link, reader: ReplyReader | undefined): void {

@@ -19,7 +19,7 @@ export const Lane = {
 } as const;
 
 /** Who holds a row that is made and not committed: nobody can see who that is. Calls wait half as long for it. */
-export const MAKER = -1;
+export const UNKNOWN_HOLDER = -1;
 
 /** In place of a holder: nobody holds the row, but take_each has left the take to take_all. */
 export const NOT_PLAIN = -2;
@@ -62,15 +62,15 @@ export class Lanes {
     return lane;
   }
 
-  /** The row of the key was passed over, because that transaction holds it, or MAKER. The lane to wait in; undefined: waits no more. */
+  /** The row of the key was passed over, because that transaction holds it, or UNKNOWN_HOLDER. The lane to wait in; undefined: waits no more. */
   passedOver(key: string, holder: number, nowUs: number): number | undefined {
     const known = this.#keys.get(key);
     // The transactions that make rows can't be told apart, but by the time that lies between them.
-    const isKnown = known?.holder === holder && (holder !== MAKER || known.untilUs > nowUs);
+    const isKnown = known?.holder === holder && (holder !== UNKNOWN_HOLDER || known.untilUs > nowUs);
     const sinceUs = isKnown ? known.sinceUs : nowUs;
     // Without a holder the row was made in this very moment.
-    const isLong = holder !== 0 && nowUs - sinceUs >= (holder === MAKER ? this.#heldUs / 2 : this.#heldUs);
-    const lane = !isLong ? Lane.contended : holder === MAKER ? Lane.closed : Lane.held;
+    const isLong = holder !== 0 && nowUs - sinceUs >= (holder === UNKNOWN_HOLDER ? this.#heldUs / 2 : this.#heldUs);
+    const lane = !isLong ? Lane.contended : holder === UNKNOWN_HOLDER ? Lane.closed : Lane.held;
     const staysUs = lane === Lane.closed ? CLOSED_WAITS * this.#heldUs : STAYS_US;
     this.#keys.delete(key);
     this.#keys.set(key, { holder, sinceUs, lane, untilUs: nowUs + staysUs });

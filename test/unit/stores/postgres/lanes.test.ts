@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { TakeGroup } from "../../../../src/core/take.ts";
-import { Lane, Lanes, MAKER } from "../../../../src/stores/postgres/lanes.ts";
+import { Lane, Lanes, UNKNOWN_HOLDER } from "../../../../src/stores/postgres/lanes.ts";
 import { makeLimit } from "../../../support/builders.ts";
 import { runs } from "../../../support/runs.ts";
 
@@ -53,21 +53,21 @@ test("no group fails unless one transaction was seen with its row for that long,
 
 test("a row that is made and not committed is waited for once, then not asked for, and looked at again later", () => {
   const lanes = new Lanes(HELD_US);
-  expect(lanes.passedOver("a", MAKER, 0)).toBe(Lane.contended);
-  expect(lanes.passedOver("a", MAKER, HELD_US / 2 - 1)).toBe(Lane.contended);
-  expect(lanes.passedOver("a", MAKER, HELD_US / 2)).toBeUndefined();
+  expect(lanes.passedOver("a", UNKNOWN_HOLDER, 0)).toBe(Lane.contended);
+  expect(lanes.passedOver("a", UNKNOWN_HOLDER, HELD_US / 2 - 1)).toBe(Lane.contended);
+  expect(lanes.passedOver("a", UNKNOWN_HOLDER, HELD_US / 2)).toBeUndefined();
   expect([laneOf(lanes, ["b", "a"], HELD_US), laneOf(lanes, ["b"], HELD_US)]).toEqual([Lane.closed, Lane.free]);
   const againUs = HELD_US / 2 + 10 * HELD_US;
   expect(laneOf(lanes, ["a"], againUs)).toBe(Lane.free);
   // Another one, for all that is known.
-  expect(lanes.passedOver("a", MAKER, againUs)).toBe(Lane.contended);
+  expect(lanes.passedOver("a", UNKNOWN_HOLDER, againUs)).toBe(Lane.contended);
   expect(lanes.passedOver("a", 7, againUs + HELD_US)).toBe(Lane.contended);
 });
 
 test("who looks again holds up others for a tenth of the time at most", () => {
   const lanes = new Lanes(100_000);
-  lanes.passedOver("a", MAKER, 0);
-  lanes.passedOver("a", MAKER, 100_000);
+  lanes.passedOver("a", UNKNOWN_HOLDER, 0);
+  lanes.passedOver("a", UNKNOWN_HOLDER, 100_000);
   expect(laneOf(lanes, ["a"], 1_099_999)).toBe(Lane.closed);
 });
 

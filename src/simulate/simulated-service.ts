@@ -54,7 +54,7 @@ const SILENT_OBSERVER: LimiterObserver = {
 };
 
 /** Decides calls one after another, each at a time that the caller names. */
-export class VirtualService {
+export class SimulatedService {
   readonly clock = new VirtualClock();
   /** The call decided last; it is used again for the next. */
   readonly call = new LimitCall({ finish: ignore });
