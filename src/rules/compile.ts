@@ -189,8 +189,7 @@ function buildGlobalLimit(
   refuseCalendar(draft.limit, context);
   const limit = context.limitBuilder.build(draft.limit, owner);
   context.limits.push(...limitsOnBucket(limit));
-  const bucketKey = globalBucketKey(keyPrefix, limit.keySuffix);
-  return { limit, countsHits: draft.countsHits, bucketKey, key: keyedOf(bucketKey) };
+  return { limit, countsHits: draft.countsHits, key: keyedOf(globalBucketKey(keyPrefix, limit.keySuffix)) };
 }
 
 function replacesWhileUnlimited(rule: Rule): boolean {

@@ -309,10 +309,10 @@ function limitReport(limit: Limit, bucketKey: string, isReplaced: boolean): Limi
 
 function globalReportOf({ globalLimit }: DomainRules, walks: readonly Walk[]): LimitReport | undefined {
   if (globalLimit === undefined) return undefined;
-  const { bucketKey, countsHits } = globalLimit;
+  const { key, countsHits } = globalLimit;
   const descriptors = walks.map(({ entries }) => descriptorOf(entries));
   const limit = limitForCall(globalLimit.limit, { descriptors, descriptorCount: descriptors.length });
-  return { ...limitReport(limit, bucketKey, false), says: limitWords(limit, countsHits ? "hit" : "call") };
+  return { ...limitReport(limit, key.bucketKey, false), says: limitWords(limit, countsHits ? "hit" : "call") };
 }
 
 // As the limiter gathers them: by name, over all descriptors of the call, in one pass.

@@ -31,6 +31,24 @@ const UNIT_WORDS = UNIT_NAMES.slice(1);
 const RATE_KEYS = ["tokens_per_second", "rps"];
 const BUCKET_KEYS = ["burst", "debt_max"];
 
+/** How the limit counts, and how fast. `isByShape`: no algorithm is named, and a window in requests is written. */
+function readShape(fields: Fields, log: ProblemLog) {
+  const chosen = readAlgorithm(fields, log);
+  const rateField = fields.firstGiven(RATE_KEYS);
+  const rate = rateField === undefined ? readWindowRate(fields, log) : readTokenRate(fields, rateField, chosen, log);
+  const byShape = rateField === undefined ? Algorithm.slidingWindow : Algorithm.tokenBucket;
+  const algorithm = rate?.calendar === undefined ? (chosen ?? byShape) : Algorithm.calendarWindow;
+  if (rate?.calendar !== undefined && chosen !== undefined && chosen !== Algorithm.fixedWindow) {
+    const message = `algorithm: a window of a calendar is counted as a fixed_window, got '${ALGORITHM_NAMES[chosen]}'`;
+    log.error(fields.get("algorithm")?.value.at ?? fields.at, message, "Leave 'algorithm' out.");
+  }
+  if (algorithm === Algorithm.slidingLog && rate !== undefined && rate.amount > SLIDING_LOG_AMOUNT_MAX) {
+    const message = `a sliding_log keeps the time of each hit and holds at most ${SLIDING_LOG_AMOUNT_MAX}, got ${rate.amount}`;
+    log.error(fields.get("requests_per_unit")?.value.at ?? fields.at, message, "Use algorithm: sliding_window.");
+  }
+  return { algorithm, rate, isByShape: chosen === undefined && rateField === undefined };
+}
+
 /** The algorithm that the limit names; undefined if it names none, or one that there is not. */
 function readAlgorithm(fields: Fields, log: ProblemLog): Algorithm | undefined {
   const names = WRITTEN_ALGORITHMS.map((algorithm) => ALGORITHM_NAMES[algorithm]);
@@ -40,24 +58,11 @@ function readAlgorithm(fields: Fields, log: ProblemLog): Algorithm | undefined {
 
 /** Reads a limit that is not unlimited; undefined if its numbers can't be understood. */
 export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefined {
-  const chosen = readAlgorithm(fields, log);
-  const rateField = fields.firstGiven(RATE_KEYS);
-  const rate = rateField === undefined ? readWindowRate(fields, log) : readTokenRate(fields, rateField, chosen, log);
-  const byShape = rateField === undefined ? Algorithm.slidingWindow : Algorithm.tokenBucket;
-  const calendar = rate?.calendar;
-  const algorithm = calendar === undefined ? (chosen ?? byShape) : Algorithm.calendarWindow;
-  if (calendar !== undefined && chosen !== undefined && chosen !== Algorithm.fixedWindow) {
-    const message = `algorithm: a window of a calendar is counted as a fixed_window, got '${ALGORITHM_NAMES[chosen]}'`;
-    log.error(fields.get("algorithm")?.value.at ?? fields.at, message, "Leave 'algorithm' out.");
-  }
+  const { algorithm, rate, isByShape } = readShape(fields, log);
   const name = readText(fields, "name", log) ?? "";
   const onStoreFailure = readOnStoreFailure(fields, log);
   const retryAfterJitter = readNumber(fields, "retry_after_jitter", { min: 0, max: RETRY_AFTER_JITTER_MAX }, log);
   const replaces = readReplaces(fields, name, log);
-  if (algorithm === Algorithm.slidingLog && rate !== undefined && rate.amount > SLIDING_LOG_AMOUNT_MAX) {
-    const message = `a sliding_log keeps the time of each hit and holds at most ${SLIDING_LOG_AMOUNT_MAX}, got ${rate.amount}`;
-    log.error(fields.get("requests_per_unit")?.value.at ?? fields.at, message, "Use algorithm: sliding_window.");
-  }
   const bucket = readBucket(fields, algorithm, rate, log);
   const sync = (readWord(fields, "sync", SYNC_NAMES, log) ?? Sync.exact) as Sync;
   const syncAt = fields.get("sync")?.keyAt ?? fields.at;
@@ -69,18 +74,13 @@ export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefin
     name,
     nameAt: fields.get("name")?.value.at ?? fields.at,
     algorithm,
-    isPlain:
-      chosen === undefined &&
-      rateField === undefined &&
-      fields.given("window") === undefined &&
-      sync === Sync.exact &&
-      priority === undefined,
+    isPlain: isByShape && fields.given("window") === undefined && sync === Sync.exact && priority === undefined,
     isConcurrent: false,
     amount: rate.amount,
     burst: bucket.burst,
     windowSeconds: rate.windowSeconds,
     keySeconds: rate.keySeconds,
-    calendar,
+    calendar: rate.calendar,
     debtMax: bucket.debtMax,
     debtMaxAt: fields.given("debt_max")?.keyAt,
     unit: rate.unit,

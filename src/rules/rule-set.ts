@@ -148,8 +148,7 @@ export interface GlobalLimit {
   readonly limit: Limit;
   /** True: counts the call's hits_addend; false: counts calls. */
   readonly countsHits: boolean;
-  readonly bucketKey: string;
-  /** `bucketKey` with its bytes and its hash. */
+  /** Of its bucket. */
   readonly key: Keyed;
 }
 

@@ -20,7 +20,7 @@ export function parsePostgresUrl(text: string): PostgresUrl | undefined {
   const whole = text.replace(/^(postgres(?:ql)?:\/\/(?:[^/?#@]*@)?)(?=[:/])/, "$1socket");
   if (!URL.canParse(whole)) return undefined;
   const url = new URL(whole);
-  if (url.protocol !== "postgres:" && url.protocol !== "postgresql:") return undefined;
+  if (!/^postgres(?:ql)?:$/.test(url.protocol) || url.port === "0" || !hasKnownParameters(url)) return undefined;
   const [user, password, database, hostname] = [url.username, url.password, url.pathname.slice(1), url.hostname].map(
     decoded,
   );
@@ -30,7 +30,6 @@ export function parsePostgresUrl(text: string): PostgresUrl | undefined {
   if (!user || !database || database.includes("/") || !host || password === undefined || sslMode === undefined)
     return undefined;
   if (folder === undefined ? whole !== text : !folder.startsWith("/")) return undefined;
-  if (url.port === "0" || !hasKnownParameters(url)) return undefined;
   const port = url.port === "" ? PORT_DEFAULT : Number(url.port);
   return { host, port, database, user, password: password === "" ? undefined : password, sslMode };
 }

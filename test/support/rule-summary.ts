@@ -23,7 +23,7 @@ export function summarise(ruleSet: RuleSet): unknown {
           globalLimit: {
             ...summariseLimit(globalLimit.limit),
             counts: globalLimit.countsHits ? "hits" : "calls",
-            bucketKey: globalLimit.bucketKey,
+            bucketKey: globalLimit.key.bucketKey,
           },
         }),
     ...(costEntries.size === 0 ? {} : { costEntries: [...costEntries] }),
