@@ -1,6 +1,6 @@
-// What holds do to their bucket: a payment on a limit with holds waits for its settlement. Settled in time it comes to what
-// was used; otherwise it is given back when its time has passed, as if it had been at that moment, whenever that is noticed.
-// The same stands in lua/holds.lua; test/property/agreement.ts holds them equal.
+// What holds do to their bucket: a payment on a limit with holds waits for its settlement. A hold that is settled in time comes to
+// what was used. A hold whose time has passed is given back as of the moment at which it ended, however late that is noticed.
+// lua/holds.lua does the same in Redis; test/property/agreement.ts holds them equal.
 
 import { Algorithm, type Limit } from "../core/limit.ts";
 import { HoldFound, type Take } from "../core/take.ts";

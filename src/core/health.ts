@@ -1,5 +1,5 @@
-// Whether this process should be sent calls, and why not. One state, shown alike over gRPC and HTTP. Processes that share
-// a port show one state together: what the others say is added to what this one finds.
+// Whether this process should be sent calls, and why not. gRPC and HTTP show this one state. Processes that share a port show one
+// state together: each adds what the others report to what it finds itself.
 
 /** What is wrong, by part, one sentence each. */
 type PartNotes = ReadonlyMap<string, string>;

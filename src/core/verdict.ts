@@ -72,7 +72,7 @@ export function isGroupRefused(group: TakeGroup): boolean {
   return FOLD.refuses(group.hasSpareQuota);
 }
 
-/** What giving back returns of a take that was paid; 0 if there is nothing to return. Refunds and charges stand. */
+/** How much of a take's payment giving back returns; 0 if it returns nothing. Refunds and charges stand. */
 export function costToReturn(take: {
   readonly mode: number;
   readonly cost: number;
@@ -82,15 +82,15 @@ export function costToReturn(take: {
 }
 
 /**
- * Which payments of a group do not stand: of a call that passes what descriptors paid that are over; of one that is
- * refused all that was paid to pass; of one that nobody gets an answer to also what was reported after the fact.
+ * Which payments of a group are to be returned. `over`: the call passes, and descriptors that are over return theirs. `refused`: all
+ * that was paid to pass. `unheard`: nobody gets an answer, so that reports after the fact are returned, too.
  */
 export const Returns = { over: 0, refused: 1, unheard: 2 } as const;
 export type Returns = (typeof Returns)[keyof typeof Returns];
 
 /**
- * Moves the payments that do not stand to `returned`, which is for Store.giveBack, and has the answers of the group say
- * how the buckets stand once that is done.
+ * Moves those payments to `returned`, which is for Store.giveBack, and has the answers of the group tell the buckets' state
+ * after it.
  */
 export function collectReturns(group: TakeGroup, which: Returns, returned: TakeGroup): void {
   let end = 0;
@@ -118,8 +118,8 @@ function showReturned(group: TakeGroup, returned: Take): void {
   }
 }
 
-// Right but for what a token bucket refilled since the payment, which is not given back: by that it tells too much. Its
-// reset is at most a microsecond too long; that of the others is known only once nothing is left in them.
+// Exact but for what a token bucket has refilled since the payment: that is not given back, so `remaining` is too large by it. A
+// token bucket's reset is at most a microsecond too long; the reset of other algorithms is known only once nothing is left in them.
 function addRemaining(take: Take, cost: number): void {
   const { limit } = take;
   take.remaining = Math.min(limit.burst, take.remaining + cost);

@@ -1,4 +1,4 @@
-// What is made of takes that the store left unanswered: each is decided by its own limit's on_store_failure, then the call
+// Decides takes that the store left unanswered: each take by its own limit's on_store_failure, then the call
 // by all its takes, as without a failure. What the store did answer stands, and what it was paid stands if the call passes.
 
 import { OnStoreFailure } from "../core/limit.ts";

@@ -48,8 +48,8 @@ const PATHS_MAX = 20;
 const WHOLE_CALL = -1;
 
 /**
- * Every difference between the answers; none means equal. What follows from another difference is not told again: an
- * error has no statuses to compare, and where limits differ so do their remaining and reset.
+ * Every difference between the answers; none means equal. A difference that follows from another one is left out: an error has no
+ * statuses to compare, and where limits differ, remaining and reset differ, too.
  */
 export function compareAnswers(answering: ShownAnswer, compared: ShownAnswer, options: CompareOptions): Difference[] {
   const found: Difference[] = [];

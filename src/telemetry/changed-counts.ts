@@ -1,5 +1,5 @@
-// The counters of this process that have changed since they were told last, for whoever keeps them in case it is killed. Cheap
-// enough for once a second: what has not changed makes no text.
+// The counters of this process that have changed since the supervisor was told of them, which keeps them in case this process is
+// killed. Cheap enough for once a second: a counter that has not changed makes no text.
 
 import type { LimitStats } from "../core/limit-stats.ts";
 import { HOLD_FIELDS, RULE_METRICS } from "./metrics.ts";

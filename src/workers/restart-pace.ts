@@ -1,4 +1,4 @@
-// How long to wait before a worker that ended unasked is replaced: not at all the first time, longer each time after that,
+// How long to wait before a worker that ended by itself is replaced: not at all the first time, longer each time after that,
 // so that a worker which can't live does not keep a machine busy.
 
 import { MICROS_PER_SECOND } from "../core/units.ts";

@@ -35,7 +35,7 @@ export async function compileSet(
   for (;;) {
     const result = await runInTurns(compileSteps([...sorted, ...beside], options));
     const { ruleSet } = result;
-    // The resources alone are bad: of the files nothing is known.
+    // The resources are bad by themselves: that says nothing of the files.
     if (ruleSet === undefined && beside.length === 0) return { ...result, domains: [], leftOut, faults };
     if (ruleSet !== undefined) {
       const all = [...result.problems, ...problems];
@@ -46,7 +46,7 @@ export async function compileSet(
     }
     const errors = result.problems.filter(({ severity }) => severity === "error");
     const faulty = beside.filter(({ name }) => errors.some(({ file }) => file === name));
-    // Errors that only a resource shows are its own, or come from a file all the same: without files it will be seen.
+    // Errors that only resources show are theirs, or come from a file all the same: compiling without the files tells.
     const goes = faulty.length > 0 ? faulty : beside;
     for (const { name } of goes) {
       const own = errors.filter(({ file }) => file === name);

@@ -1,10 +1,10 @@
 // What a process can know of the others that share its store, from its own reports alone. Pure; when to report and where
 // is process-count.ts.
 //
-// A count may be too large: then each grants less than it could. It must not be too small. So it rises at once and falls
-// only when this process has been on the register without a gap for GONE_AFTER_US and seen no more than that: by then
-// everybody who lives has reported, whatever became of the register's data in between. And a process hands nothing out
-// in advance until everybody else who does so has counted it.
+// A count that is too large costs room: each process grants less than it could. A count that is too small would grant too much. So
+// the count rises at once, and falls only when this process has been on the register without a gap for GONE_AFTER_US and has seen
+// no larger count in that time: by then every live process has reported, whatever became of the register's data meanwhile. And a
+// process hands nothing out in advance until all others that do so have counted it.
 
 import { MICROS_PER_MILLI } from "../../core/units.ts";
 

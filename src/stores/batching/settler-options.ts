@@ -1,4 +1,4 @@
-// What a settler is told, and whom it tells what has become of batches.
+// What a settler is made with, and what it calls when a batch has an outcome.
 
 import type { Batch, BatchedGroup } from "./batch.ts";
 import type { Breaker } from "./breaker.ts";

@@ -10,8 +10,8 @@ import { divideUp, MICROS_PER_SECOND } from "../../core/units.ts";
 import { BucketPages, PAGE_BYTES, PAGE_RECORDS_MAX, PAGE_SLOTS, readRecordHash } from "./bucket-pages.ts";
 
 /**
- * Pages come to at most one for so many buckets, which makes 141 bytes for each. Hashes fill pages evenly: in practice they
- * hold 192 to 384 each, and only hashes made to collide reach this bound.
+ * There is at most one page for so many buckets, which makes 141 bytes for each bucket. Hashes fill pages evenly: in practice a page
+ * holds 192 to 384 buckets, and only hashes made to collide reach this bound.
  */
 const BUCKETS_PER_PAGE_MIN = 146;
 /** Places of the directory for each page there may be, at most; pages fill unevenly by chance. */
@@ -19,7 +19,7 @@ const PLACES_PER_PAGE_MAX = 8;
 const DEPTH_MIN = 1;
 /** Buckets looked at, one after another in memory, to find the one that is as new soonest. */
 const EVICT_LOOKS = 8;
-/** If none of them is as near to it as those that went before were, so many are looked at. */
+/** So many are looked at if none of the first few is as near to being as new as the buckets were that went before. */
 const EVICT_LOOKS_MAX = 64;
 /** Slots looked at for them, free ones included. */
 const EVICT_SLOTS_MAX = 2 * PAGE_SLOTS;

@@ -21,7 +21,7 @@ import { TagCount } from "./tag-count.ts";
 const NODES_MAX = 512;
 /** A node without slots is kept for this long after an ASK led there. */
 const AWAITED_US = 30_000_000;
-/** How often a batch is sent on. A slot that moves is one; one more may be an ASK at the end of it, or a failover. */
+/** How often a batch is sent on: once for a slot that has moved, and once more for an ASK at the end of the move, or a failover. */
 const REDIRECTIONS_MAX = 3;
 
 interface ClusterNodesOptions extends CompleteOptions {

@@ -1,10 +1,10 @@
 // What a process has spent of a bucket that it decides about in memory (periodic.ts), and what the shared store's last
 // answer says of it.
 //
-// An answer may be old, and others may come before it or never. So it is dated from both sides: what returns with time is
-// counted from when the answer was heard, and what ends (its age, a fixed window) from when its question was sent. And of
-// this process's own spending it contains only what the store had acknowledged when the question was sent, and what the
-// question itself brought. All else is taken off it.
+// An answer may be old, and answers may overtake each other or be lost. So an answer is dated twice: what returns with time is
+// counted from when the answer was heard, and what ends (the answer's age, a fixed window) from when its question was sent. Of
+// this process's own spending an answer contains only what the store had acknowledged when the question was sent, and what
+// the question itself brought. All other spending is taken off what the answer says.
 
 import { Algorithm, endsAtOnce, type Limit } from "../../core/limit.ts";
 import { usToRefill, WAIT_US_MAX } from "../../core/refill.ts";

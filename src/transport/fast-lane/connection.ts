@@ -124,8 +124,8 @@ export class Connection implements IntakeOwner, LaneConnection, LifecycleOwner, 
     this.flushSoon();
   }
 
-  // The one place that a RST_STREAM leaves from. Whatever it is for, the peer brought it about, and work may have begun by
-  // then: it counts as one that the peer sent. The connection may be closed when this returns.
+  // The one place that sends RST_STREAM. The peer has caused it, and may have had us work for it: so it counts as a reset that the
+  // peer sent. The connection may be closed when this returns.
   refuse(id: number, code: ErrorCode): void {
     this.streams.noteReset(id);
     this.sender.rstStream(id, code);
