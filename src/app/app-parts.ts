@@ -115,7 +115,7 @@ export function buildAppParts(options: AppOptions): AppParts {
     statsBook,
     unmatchedBook: calls.unmatched,
     compatible: settings.compatibilityMode,
-    keepsCalendars: settings.postgres === undefined,
+    holdsInCalendars: settings.postgres === undefined,
   };
   const { reloader, xds } = openRules(options, compile, () => showRulesHealth(parts));
   const parts: AppParts = {

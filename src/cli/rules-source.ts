@@ -95,7 +95,7 @@ export function compileOptions(settings: Settings): CompileOptions {
     cacheKeyPrefix: settings.cacheKeyPrefix,
     defaultOnStoreFailure: policyOf(settings),
     defaultRetryAfterJitter: settings.retryAfterJitter,
-    keepsCalendars: settings.postgres === undefined,
+    holdsInCalendars: settings.postgres === undefined,
   };
 }
 

@@ -28,7 +28,7 @@ export interface DomainContext {
   readonly limitBuilder: LimitBuilder;
   /** COMPATIBILITY_MODE. */
   readonly compatible: boolean;
-  readonly keepsCalendars: boolean;
+  readonly holdsInCalendars: boolean;
   readonly log: ProblemLog;
   /** Every limit built, in the order of the files. */
   readonly limits: Limit[];
@@ -248,10 +248,14 @@ function refuseHold({ at }: RuleDraft, { compatible, log }: DomainContext): void
   log.error(at, "'hold' means nothing to the counters of COMPATIBILITY_MODE", hint);
 }
 
-/** Tells of a calendar window that the store can't keep. */
-export function refuseCalendar({ at, calendar }: LimitDraft, { keepsCalendars, log }: DomainContext): void {
-  if (calendar === undefined || keepsCalendars) return;
-  log.error(at, "a window of a calendar needs a store that keeps it: memory or Redis, not PostgreSQL yet");
+/** Tells of a calendar window whose holds the store can't keep. */
+function refuseHeldCalendar(
+  { at, calendar }: LimitDraft,
+  { holdSeconds }: LimitOwner,
+  { holdsInCalendars, log }: DomainContext,
+): void {
+  if (calendar === undefined || holdSeconds === 0 || holdsInCalendars) return;
+  log.error(at, "a window of a calendar beside 'hold' needs memory or Redis, not PostgreSQL yet");
 }
 
 function isOwnKind({ limits, limitsName, isPostPaid, cost, hold }: RuleDraft): boolean {
@@ -272,7 +276,7 @@ function buildLimits(drafts: readonly LimitDraft[], owner: LimitOwner, context: 
       continue;
     }
     seen.set(suffix, draft.at);
-    refuseCalendar(draft, context);
+    refuseHeldCalendar(draft, owner, context);
     limits.push(context.limitBuilder.build(draft, owner));
   }
   for (const limit of limits) context.limits.push(...limitsOnBucket(limit));

@@ -8,7 +8,7 @@ import { UnmatchedStats } from "../core/unmatched-stats.ts";
 import { gatherDefaults } from "./added-words.ts";
 import { domainKeyPrefix, globalBucketKey } from "./bucket-key.ts";
 import { type CompileOptions, LimitBuilder } from "./build-limit.ts";
-import { buildRoot, countRules, type DomainContext, refuseCalendar } from "./build-rule.ts";
+import { buildRoot, countRules, type DomainContext } from "./build-rule.ts";
 import { counterKeyPrefix } from "./counter-key.ts";
 import { gatherHolds, warnUnused } from "./default-holds.ts";
 import {
@@ -128,14 +128,14 @@ function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetCo
   const names = new SafeNames(yield* namesOf(rules, globalLimits), log);
   yield;
   const limitBuilder = new LimitBuilder(options, names, shared.ids);
-  const { cacheKeyPrefix = "", compatible = false, keepsCalendars = true } = options;
+  const { cacheKeyPrefix = "", compatible = false, holdsInCalendars = true } = options;
   const context: DomainContext = {
     domain,
     names,
     limitsNames: new SafeNames(namesOfNamed(shared.named.get(domain)), log),
     limitBuilder,
     compatible,
-    keepsCalendars,
+    holdsInCalendars,
     log,
     limits: [],
     hasHashedValues: false,
@@ -186,7 +186,6 @@ function buildGlobalLimit(
     isOwnKind: true,
     holdSeconds: 0,
   };
-  refuseCalendar(draft.limit, context);
   const limit = context.limitBuilder.build(draft.limit, owner);
   context.limits.push(...limitsOnBucket(limit));
   return { limit, countsHits: draft.countsHits, key: keyedOf(globalBucketKey(keyPrefix, limit.keySuffix)) };

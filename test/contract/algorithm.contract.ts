@@ -17,7 +17,7 @@ function askerOf(open: Open) {
 }
 
 /** Runs the contract of the algorithms against a store. */
-export function describeAlgorithmContract(name: string, factory: HarnessFactory, algorithms = ALL): void {
+export function describeAlgorithmContract(name: string, factory: HarnessFactory): void {
   describe(`algorithms of the ${name}`, () => {
     let harness: StoreHarness;
     beforeEach(async () => {
@@ -26,7 +26,7 @@ export function describeAlgorithmContract(name: string, factory: HarnessFactory,
     afterEach(() => harness.close());
     const open = () => harness;
 
-    describe.each(algorithms.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[algorithm] })))(
+    describe.each(ALL.map((algorithm) => ({ algorithm, name: ALGORITHM_NAMES[algorithm] })))(
       "$name",
       ({ algorithm }) => {
         testTakes(open, algorithm);

@@ -3,16 +3,13 @@
 import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Algorithm } from "../../src/core/limit.ts";
 import { SQL_FILES } from "../../src/stores/postgres/migrations.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { describeAlgorithmContract } from "./algorithm.contract.ts";
+import { describeCalendarContract } from "./calendar.contract.ts";
 import { describeCounterContract } from "./counter.contract.ts";
 import { postgresHarness } from "./postgres-harness.ts";
 import { describeStoreContract } from "./store.contract.ts";
-
-/** Rules with calendar windows are refused there. */
-const WITHOUT_CALENDARS = Object.values(Algorithm).filter((algorithm) => algorithm !== Algorithm.calendarWindow);
 
 let server: PostgresServer;
 beforeAll(async () => {
@@ -21,7 +18,8 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 describeStoreContract("PostgreSQL store", () => postgresHarness(server));
-describeAlgorithmContract("PostgreSQL store", () => postgresHarness(server), WITHOUT_CALENDARS);
+describeAlgorithmContract("PostgreSQL store", () => postgresHarness(server));
+describeCalendarContract("PostgreSQL store", () => postgresHarness(server));
 describeCounterContract("PostgreSQL store", () => postgresHarness(server));
 
 test("the table of migrations is the folder sql/, in order", () => {

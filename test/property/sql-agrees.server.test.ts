@@ -18,4 +18,4 @@ afterAll(async () => {
   await server.stop();
 });
 
-describeAgreement(() => harness, { keepsCalendars: false, losesRedatedLogs: false });
+describeAgreement(() => harness, { holdsInCalendars: false, losesRedatedLogs: false });

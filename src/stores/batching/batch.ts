@@ -40,6 +40,14 @@ export interface BatchedHold {
   readonly stats: LimitStats;
 }
 
+/** What a batch asks of the server's clock. */
+export interface ServerTimes {
+  /** The latest time at which a group may still pay. */
+  readonly latestOf: (batched: BatchedGroup) => number;
+  /** What it most likely shows. */
+  readonly bucketTimeUs: () => number;
+}
+
 /** What was taken from one bucket, as the batch remembers it. */
 export interface BatchedTake {
   readonly bucketKey: string;

@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { Algorithm, COUNTER_NUMBER, type Limit } from "../../core/limit.ts";
 import { Mode, type TakeGroup } from "../../core/take.ts";
 import { MICROS_PER_SECOND } from "../../core/units.ts";
-import { Batch, type BatchedGroup, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
+import { Batch, type BatchedGroup, HEAD_NUMBERS, type ServerTimes, TAKE_NUMBERS } from "../batching/batch.ts";
 import { Lane } from "./lanes.ts";
 import type { Link } from "./link.ts";
 
@@ -92,8 +92,8 @@ export class PostgresBatch extends Batch {
     });
   }
 
-  /** `latestOf` gives the latest server time at which a group may still pay. Receipts travel first, each as a group. */
-  encode(latestOf: (batched: BatchedGroup) => number): TakeAllArguments {
+  /** Receipts travel first, each as a group. */
+  encode({ latestOf, bucketTimeUs }: ServerTimes): TakeAllArguments {
     this.writeLatest(latestOf);
     const numbers: number[] = [];
     const holdIds = new Map<string, number>();
@@ -127,8 +127,11 @@ export class PostgresBatch extends Batch {
     }
     const limits: number[] = [];
     for (const limit of this.limits) {
-      const { algorithm, amount, burst, windowSeconds, debtMax, isCounter, holdSeconds, isConcurrent } = limit;
-      limits.push(isCounter ? COUNTER_NUMBER : algorithm, amount, burst, windowSeconds, debtMax);
+      const { algorithm, amount, burst, windowSeconds, debtMax, isCounter, holdSeconds, isConcurrent, calendar } =
+        limit;
+      calendar?.turnTo(bucketTimeUs());
+      if (calendar !== undefined) limits.push(algorithm, amount, calendar.startUs, calendar.endUs, calendar.nextEndUs);
+      else limits.push(isCounter ? COUNTER_NUMBER : algorithm, amount, burst, windowSeconds, debtMax);
       limits.push(holdSeconds * MICROS_PER_SECOND, isConcurrent ? 1 : 0);
     }
     return {

@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { StoreError } from "../../core/errors.ts";
 import { Algorithm, type Limit } from "../../core/limit.ts";
+import type { ServerTimes } from "../batching/batch.ts";
 import type { Intake } from "../batching/intake.ts";
 import type { CompleteOptions } from "../batching/options.ts";
 import type { ReplyReader } from "../batching/reply.ts";
@@ -50,9 +51,15 @@ interface DispatchOptions extends Pick<CompleteOptions, "clock" | "injectedTime"
 /** The way of batches to PostgreSQL and back, over whichever connection is free. */
 export class Dispatch {
   readonly #options: DispatchOptions;
+  readonly #times: ServerTimes;
 
   constructor(options: DispatchOptions) {
+    const { intake, clock, injectedTime } = options;
     this.#options = options;
+    this.#times = {
+      latestOf: intake.settler.latestOf,
+      bucketTimeUs: () => injectedTime?.nowUs() ?? intake.serverTime.estimateUs(clock.nowUs()),
+    };
   }
 
   /** Sends waiting batches, as far as connections are free; with receipts alone if there is no other. */
@@ -113,7 +120,7 @@ export class Dispatch {
       const rows = await connection.query({ ...TAKE_EACH, values: [...each, timeUs] });
       return readTakeEach(batch, takes, rows);
     }
-    const { keys, limits, groups, holdIds } = batch.encode(intake.settler.latestOf);
+    const { keys, limits, groups, holdIds } = batch.encode(this.#times);
     const modes = [String(!isSerializable), String(batch.waits), String(lockTimeoutMs)];
     const values = [keys, timeUs, limits, groups, holdIds, ...modes];
     const rows = await connection.query({ ...TAKE_ALL, values });

@@ -32,6 +32,8 @@ export const SQL_FILES = [
   "033_hold.sql",
   "034_take_all.sql",
   "035_sweep.sql",
+  "036_calendar_window.sql",
+  "037_step.sql",
 ] as const;
 
 // The same depth below the package's root in src/ and in dist/.

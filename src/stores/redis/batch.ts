@@ -4,7 +4,7 @@
 import { Algorithm, COUNTER_NUMBER } from "../../core/limit.ts";
 import { Mode, type TakeGroup, weightOf } from "../../core/take.ts";
 import { MICROS_PER_SECOND } from "../../core/units.ts";
-import { Batch, type BatchedGroup, type BatchedHold, HEAD_NUMBERS, TAKE_NUMBERS } from "../batching/batch.ts";
+import { Batch, type BatchedHold, HEAD_NUMBERS, type ServerTimes, TAKE_NUMBERS } from "../batching/batch.ts";
 import type { ClusterTags } from "./cluster-tags.ts";
 import { packNumbers } from "./packed-numbers.ts";
 
@@ -18,14 +18,6 @@ export const BATCH_BYTES_MAX = 16_384;
 const RECEIPT_NUMBERS = 4;
 /** Generous size of a take's numbers as text. */
 const TAKE_BYTES = 48;
-
-/** What a batch asks of the server's clock. */
-export interface ServerTimes {
-  /** The latest time at which a group may still pay. */
-  readonly latestOf: (batched: BatchedGroup) => number;
-  /** What it most likely shows. */
-  readonly bucketTimeUs: () => number;
-}
 
 /** Groups and receipts for one script call. Encoded anew each time it is sent. */
 export class RedisBatch extends Batch {

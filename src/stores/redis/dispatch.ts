@@ -2,10 +2,11 @@
 // makes it go out again: NOSCRIPT, and in a cluster MOVED, ASK, TRYAGAIN and for a moment CLUSTERDOWN. Whose answer is whose is the settler's business.
 
 import { StoreError } from "../../core/errors.ts";
+import type { ServerTimes } from "../batching/batch.ts";
 import type { CompleteOptions } from "../batching/options.ts";
 import { isReplyTo, ReplyReader } from "../batching/reply.ts";
 import type { Settler } from "../batching/settler.ts";
-import type { RedisBatch, ServerTimes } from "./batch.ts";
+import type { RedisBatch } from "./batch.ts";
 import { isReplyError, type RedisConnection, wasNeverSent } from "./connect.ts";
 import { ranNothing } from "./connect-trouble.ts";
 import { unpackNumbers } from "./packed-numbers.ts";
