@@ -45,7 +45,7 @@ DECLARE
   rows_read int := 0;
   ends_left bigint; -- how many holds the call may still end
   ended bigint;
-  is_full boolean; opens_hold boolean;
+  is_late boolean; is_full boolean; opens_hold boolean;
   -- Of the group, by the take's place in it.
   outcome bigint[]; wait_us bigint[]; paid_us bigint[]; capped bigint[]; counted bigint[];
   has_over boolean; is_denied boolean;
@@ -76,8 +76,11 @@ BEGIN
   IF has_holds THEN
     -- Whoever changes holds has the bucket's row, or makes it first.
     WHILE group_at <= cardinality(groups) LOOP
-      first := group_at + 3; group_at := first + groups[group_at]::int * take_size;
-      FOR take_at IN first .. group_at - 1 BY take_size LOOP
+      first := group_at + 3; next_group := first + groups[group_at]::int * take_size;
+      is_late := groups[group_at + 1] > 0 AND now_us > groups[group_at + 1];
+      group_at := next_group;
+      CONTINUE WHEN is_late;
+      FOR take_at IN first .. next_group - 1 BY take_size LOOP
         key := groups[take_at];
         IF limits[(groups[take_at + 1] - 1) * limit_size + 6] > 0 AND NOT is_kept[key] AND row_holder[key] IS NULL THEN
           expires_us[key] := now_us; has_changes := true;

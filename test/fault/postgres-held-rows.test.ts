@@ -31,14 +31,14 @@ afterAll(() => server.stop());
 
 const keyOf = (number: number) => `key ${number % KEYS}`;
 
-/** Callers that ask one after another on all keys; `extra` is a key that each call pays, too. */
-async function load(callers: number, isOver: () => boolean, extra?: string) {
+/** Callers that ask one after another on all keys; `extraOf` tells what a call on that key pays, too. */
+async function load(callers: number, isOver: () => boolean, extraOf?: (key: string) => string) {
   const answers = { held: [0, 0], others: [0, 0] };
   const paid = new Map<string, number>();
   const one = async (number: number) => {
     const key = keyOf(number);
     const group = groupOn(key);
-    if (extra !== undefined) addTake(group, extra);
+    if (extraOf !== undefined) addTake(group, extraOf(key));
     await settle(store, group);
     const counts = key === HELD ? answers.held : answers.others;
     const isAllowed = group.verdict === Verdict.allowed;
@@ -81,7 +81,7 @@ test.each(HOLDS.flatMap((hold) => EXTRAS.map((extra) => ({ ...hold, ...extra }))
     await server.query("BEGIN");
     await server.query(sql);
     const endMs = performance.now() + 2 * DEADLINE_MS;
-    const during = await load(61, () => performance.now() > endMs, extra);
+    const during = await load(61, () => performance.now() > endMs, extra === undefined ? undefined : () => extra);
     await server.query("ROLLBACK");
 
     expect(during.answers.others[1]).toBe(0);
@@ -125,6 +125,45 @@ test("the table of the logs' entries is held: calls on logs are decided by polic
   const asksLog = async () => (await settle(store, groupOn("log 1", log))).verdict === Verdict.allowed;
   await until("logs are answered", asksLog);
 });
+
+test.each([{ table: "hold" }, { table: "hold_book" }])(
+  "the table $table is held: calls on limits with holds are decided by policy, others wait once at most",
+  async (held) => {
+    const withHolds = makeLimit({ amount: 1_000_000, burst: 1_000_000, windowSeconds: 3_600, holdSeconds: 60 });
+    const beside = (key: string) => `beside ${key}`;
+    for (let i = 0; i < KEYS; i++) {
+      for (const key of [keyOf(i), beside(keyOf(i))]) await settle(store, groupOn(key));
+    }
+    let asked = 0;
+    const ask = async (number: number) => {
+      const group = groupOn(`own ${number}`, withHolds);
+      Object.assign(group.takes[0] ?? {}, { holdId: `r${asked++}` });
+      return (await settle(store, group)).verdict;
+    };
+    await server.query("BEGIN");
+    await server.query(`LOCK TABLE headgate.${held.table} IN ACCESS EXCLUSIVE MODE`);
+    const endMs = performance.now() + 2 * DEADLINE_MS;
+    const isOver = () => performance.now() > endMs;
+    const verdicts = new Set<number>();
+    const keepAsking = async (number: number) => {
+      while (!isOver()) {
+        verdicts.add(await ask(number));
+        await sleep(1); // closed ones are answered at once
+      }
+    };
+    const callers = 40;
+    // Their calls travel with those on limits with holds.
+    const [during] = await Promise.all([load(callers, isOver, beside), keepAsking(1), keepAsking(2), keepAsking(3)]);
+    await server.query("ROLLBACK");
+
+    const [answered = 0, failed = 0] = during.answers.others;
+    expect(failed).toBeLessThanOrEqual(callers);
+    expect(answered).toBeGreaterThan(10 * callers);
+    expect(verdicts).toEqual(new Set([Verdict.failed]));
+    expect(reports.breakerStates).toEqual([]);
+    await until("they are answered", async () => (await ask(1)) === Verdict.allowed, 10_000);
+  },
+);
 
 test("the table of the buckets is held: every call is decided by policy, and answered once it is let go", async () => {
   await server.query("BEGIN");

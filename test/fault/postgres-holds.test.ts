@@ -11,7 +11,7 @@ import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { flush, openPostgresRig } from "./postgres-rig.ts";
-import { settle } from "./store-rig.ts";
+import { settle, until } from "./store-rig.ts";
 
 const SECOND_US = 1_000_000;
 const START_US = Date.UTC(2026, 0, 1) * 1000;
@@ -41,6 +41,14 @@ beforeEach(() => flush(server));
 afterAll(() => server.stop());
 
 const count = async (from: string) => Number((await server.query(`SELECT count(*) FROM headgate.${from}`))[0]?.count);
+
+/** How often calls have waited for each other in circles. A session tells when it ends. */
+async function deadlocks(): Promise<number> {
+  const text = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'headgate'";
+  await until("all sessions have ended", async () => Number((await server.query(text))[0]?.count) === 0);
+  const [row] = await server.query("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()");
+  return Number(row?.deadlocks);
+}
 
 async function ask(store: Store, ...asks: readonly Ask[]): Promise<TakeGroup> {
   return await settle(store, groupOf(asks, ""));
@@ -94,6 +102,7 @@ describe.each(["row locks", "serializable"] as const)("200 callers at once, kept
 });
 
 test("calls that name several buckets in any order do not wait for each other in circles", async () => {
+  const before = await deadlocks();
   const rigs = await openMany("row locks");
   const identities = ["a", "b", "c", "d", "e"];
   const call = async (caller: number) => {
@@ -112,7 +121,28 @@ test("calls that name several buckets in any order do not wait for each other in
   const codes = new Set(answers.map(({ verdict, failure }) => failure?.code ?? verdict));
   codes.delete(Verdict.allowed);
   expect([...codes]).toEqual([]);
-  await Promise.all(rigs.map(({ store }) => store.close()));
+  for (const { store } of rigs) await store.close();
+  expect(await deadlocks()).toBe(before);
+});
+
+test("processes that open the same holds of new buckets at once, in any order, do not wait for each other in circles", async () => {
+  const before = await deadlocks();
+  const rigs = await openMany("row locks");
+  for (let round = 0; round < 30; round++) {
+    const asks = ["a", "b", "c"].flatMap((name): Ask[] => [
+      { limit: tokens, identity: `${round} ${name}`, cost: 3, holdId: "same" },
+      { limit: placesOf(10), identity: `${round} ${name}`, holdId: "same" },
+    ]);
+    const groups = await Promise.all(
+      rigs.map(({ store }, process) => ask(store, ...(process % 2 === 0 ? asks : asks.toReversed()))),
+    );
+    expect(groups.map(({ verdict, failure }) => failure?.code ?? verdict)).toEqual(rigs.map(() => Verdict.allowed));
+  }
+  // One hold of each budget has the id, of the places one does and three have none.
+  expect(await count("hold WHERE hold_id = 'same'")).toBe(30 * 6);
+  expect(await count("hold")).toBe(30 * (3 + 3 * 4));
+  for (const { store } of rigs) await store.close();
+  expect(await deadlocks()).toBe(before);
 });
 
 test("a hold opened in one process is settled in another, once", async () => {

@@ -69,6 +69,11 @@ export function waitedForLogs(error: unknown): boolean {
   return isRefusal(error) && waitedTooLong(error) && /\b(log_\w+|sliding_log)_v\d/.test(error.where ?? "");
 }
 
+/** The same of the tables of holds. */
+export function waitedForHolds(error: unknown): boolean {
+  return isRefusal(error) && waitedTooLong(error) && /\b\w*(hold|held|settled)\w*_v\d/.test(error.where ?? "");
+}
+
 /**
  * Connects, logs in and sets the session up. Rejects with what went wrong (connect-trouble.ts makes a sentence of it).
  * `onLost` is called once if the connection ends by itself afterwards.

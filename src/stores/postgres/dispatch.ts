@@ -4,8 +4,8 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { StoreError } from "../../core/errors.ts";
-import { Algorithm, type Limit } from "../../core/limit.ts";
-import type { ServerTimes } from "../batching/batch.ts";
+import { Algorithm } from "../../core/limit.ts";
+import type { BatchedTake, ServerTimes } from "../batching/batch.ts";
 import type { Intake } from "../batching/intake.ts";
 import type { CompleteOptions } from "../batching/options.ts";
 import type { ReplyReader } from "../batching/reply.ts";
@@ -16,6 +16,7 @@ import {
   type PostgresConnection,
   placeOfMade,
   ranNothing,
+  waitedForHolds,
   waitedForLogs,
   waitedTooLong,
 } from "./connect.ts";
@@ -156,8 +157,9 @@ export class Dispatch {
       const key = batch.keyAt(place);
       return settler.passOver(batch, ({ bucketKey }) => bucketKey === key, UNKNOWN_HOLDER) > 0;
     }
-    const isOnLog = (limit: Limit) => limit.algorithm === Algorithm.slidingLog;
-    return waitedForLogs(error) && settler.passOver(batch, ({ limit }) => isOnLog(limit), UNKNOWN_HOLDER) > 0;
+    const isOnLog = ({ limit }: BatchedTake) => limit.algorithm === Algorithm.slidingLog;
+    if (waitedForLogs(error)) return settler.passOver(batch, isOnLog, UNKNOWN_HOLDER) > 0;
+    return waitedForHolds(error) && settler.passOver(batch, ({ limit }) => limit.holdSeconds > 0, UNKNOWN_HOLDER) > 0;
   }
 
   #onReply(batch: PostgresBatch, link: Link, reader: ReplyReader | undefined): void {
