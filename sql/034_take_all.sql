@@ -137,6 +137,13 @@ BEGIN
             at_us[key] := bucket.at_us; used[key] := bucket.used; previous[key] := 0; redated[key] := bucket.is_redated::int;
             opened_used[key] := bucket.used; opened_previous[key] := 0; lifetime_us[key] := 0; opened_by[key] := group_at;
             opened_for[key] := groups[take_at + 1];
+          ELSIF opens_hold AND opened_for[key] <> groups[take_at + 1] AND limits[limit_at + 1] = of_token_bucket() THEN
+            -- As below.
+            other_at := (opened_for[key]::int - 1) * limit_size;
+            state := step_v2(of_token_bucket(), 'hand_over', keys[key], at_us[key], used[key], 0, 0,
+              limits[other_at + 2], limits[other_at + 3], limits[other_at + 4], limits[other_at + 5], 0, 0, now_us);
+            at_us[key] := state[1]; opened_used[key] := opened_used[key] + state[2] - used[key]; used[key] := state[2];
+            opened_for[key] := groups[take_at + 1];
           END IF;
           is_full := opens_hold AND (with_holds[key]).live >= 10000;
         END LOOP;

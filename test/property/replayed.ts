@@ -54,6 +54,24 @@ export const REPLAYED_HISTORIES: readonly History[] = [
   ),
 ];
 
+const heldMinute = { algorithm: Algorithm.tokenBucket, windowSeconds: 60, holdSeconds: 1 };
+const HELD_EDITS = [
+  { ...heldMinute, amount: 0, burst: 0, debtMax: 0 },
+  { ...heldMinute, amount: 1, burst: 2, debtMax: 2 },
+  { ...heldMinute, amount: 1, burst: 1, debtMax: 8 },
+];
+
+function held(...takes: readonly [limit: number, mode: Mode, cost: number][]): HistoryStep {
+  return {
+    advanceUs: 0,
+    takes: takes.map(([limit, mode, cost], descriptor) => {
+      return { limit, identity: "0", descriptor, kind: Kind.ordinary, mode, cost, holdId: "a" };
+    }),
+    hasSpareQuota: false,
+    isGivenBack: false,
+  };
+}
+
 /** The same for histories of several limits that share a bucket, as edited rules do. */
 export const REPLAYED_EDITS: readonly History[] = [
   // A debt that a rule of a few tokens a day would pay off in longer than 2^63 microseconds.
@@ -70,5 +88,15 @@ export const REPLAYED_EDITS: readonly History[] = [
       },
     ],
     steps: [step(0, Mode.pay, 533_759_956, 1), step(0, Mode.postPaid, 1, 0)],
+  },
+  // A peek comes before the payment by which a bucket with holds is opened; and two payments by limits that differ, one after the other.
+  {
+    startUs: START_US,
+    limits: HELD_EDITS,
+    steps: [
+      held([1, Mode.pay, 2]),
+      { ...held([0, Mode.peek, 1], [1, Mode.pay, 1]), advanceUs: 60 },
+      { ...held([1, Mode.pay, 2], [2, Mode.pay, 1]), advanceUs: 1 },
+    ],
   },
 ];
