@@ -51,6 +51,48 @@ descriptors:
     hold: { id: request_id, estimate: max_tokens, ttl: 60s }
     rate_limit: { tokens_per_second: 1000, burst: ${HUGE} }
 `,
+  /** The hot rule, in a domain that skips the entry `class` in matching and keys. */
+  skipped: `
+domain: edge
+descriptors:
+  - key: tenant
+    ${roomy}
+  - key: path
+    cost: { entry: class }
+    ${roomy}
+`,
+  /** The hot rule, which keeps a part for calls of high priority. */
+  priority: `
+domain: edge
+descriptors:
+  - key: tenant
+    rate_limit: { tokens_per_second: ${HUGE}, burst: ${HUGE}, priority: { entry: class, high: 20% } }
+`,
+  /** The hot rule, whose limits the entry `class` names. */
+  tiers: `
+domain: edge
+limits:
+  low: { tokens_per_second: ${HUGE}, burst: ${HUGE} }
+  high: { tokens_per_second: 3000000000, burst: ${HUGE} }
+descriptors:
+  - key: tenant
+    tier: { entry: class, default: low }
+`,
+  /** A limit of the whole domain beside the hot rule, without and with a part that is kept. */
+  global: `
+domain: edge
+global_limit: { requests_per_unit: ${HUGE}, unit: second }
+descriptors:
+  - key: tenant
+    ${roomy}
+`,
+  "global priority": `
+domain: edge
+global_limit: { requests_per_unit: ${HUGE}, unit: second, priority: { entry: class, high: 20% } }
+descriptors:
+  - key: tenant
+    ${roomy}
+`,
   /** Eight descriptors in each call. */
   many: `
 domain: edge

@@ -104,6 +104,30 @@ const KINDS = [
   { kind: "sliding log", limit: "requests_per_unit: 10, unit: minute, algorithm: sliding_log" },
 ];
 
+describe("a bucket that several limits see", () => {
+  const RULES = `domain: edge
+limits:
+  free: { requests_per_unit: 10, unit: day, algorithm: fixed_window }
+  gold: { requests_per_unit: 100, unit: day, algorithm: fixed_window, priority: { entry: class, high: 20% } }
+descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]`;
+
+  test("is shown as the entries of the question see it, and reset for all", async () => {
+    const { hit, admin } = openRig(RULES, { wrapped: true });
+    hit({ tenant: "a", plan: "gold" }, 75);
+    const left = async (more: object) => {
+      const [report] = await admin.peek(of({ tenant: "a", ...more }));
+      return [report?.limit.id, report?.snapshot.remaining];
+    };
+    expect(await left({})).toEqual(["edge/tenant#free", 0]);
+    expect(await left({ plan: "gold" })).toEqual(["edge/tenant#gold/low", 5]);
+    expect(await left({ plan: "gold", class: "high" })).toEqual(["edge/tenant#gold", 25]);
+    for (const plan of ["free", "gold"]) hit({ tenant: "a", plan }, 50);
+    await admin.reset(of({ tenant: "a" }));
+    expect(await left({ plan: "gold", class: "high" })).toEqual(["edge/tenant#gold", 100]);
+    expect(hit({ tenant: "a", plan: "gold" }, 80)).toBe(true);
+  });
+});
+
 describe.each(KINDS)("a $kind", ({ limit }) => {
   const step = fc.record({ hits: fc.constantFrom(1, 3, 10, 11, 5_000_000_000), waitMs: fc.nat(90_000) });
 

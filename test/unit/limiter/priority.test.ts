@@ -3,8 +3,9 @@
 
 import { describe, expect, test } from "vitest";
 import { StoreError } from "../../../src/core/errors.ts";
-import { Unit } from "../../../src/core/limit.ts";
+import { Algorithm, type Limit, Unit } from "../../../src/core/limit.ts";
 import { type AskedDescriptor, LimiterRig } from "../../support/limiter-rig.ts";
+import { rulesFromYaml } from "../../support/rules.ts";
 
 const PRIORITY = "priority: { entry: class, high: 20% }";
 const TENANT = `
@@ -123,4 +124,25 @@ descriptors:
     expect(rig.ask([high, { entries: { user: "ann" } }]).over).toBe(false);
     expect(rig.ask([high])).toMatchObject({ over: true, governing: "edge#global" });
   });
+});
+
+test("the limit of low priority is the whole one in all but its room, its name and where it is counted", () => {
+  const rules = rulesFromYaml(`
+domain: edge
+descriptors:
+  - key: tenant
+    hold: { id: id, ttl: 60s }
+    on_store_failure: local
+    rate_limits:
+      - { name: a, tokens_per_second: 7, burst: 90, debt_max: 200, retry_after_jitter: 0.2, ${PRIORITY} }
+      - { name: b, requests_per_unit: 9, unit: week, algorithm: fixed_window, replaces: [{ name: a }], ${PRIORITY} }
+`);
+  for (const limit of rules.domains.get("edge")?.root.rules[0]?.limits ?? []) {
+    const low = limit.priority?.low as Limit;
+    const differs = Object.keys(limit).filter((key) => limit[key as keyof Limit] !== low[key as keyof Limit]);
+    const room = limit.algorithm === Algorithm.tokenBucket ? ["burst"] : ["amount", "burst", "shownAmount"];
+    expect(differs.sort()).toEqual([...room, "id", "priority", "readableName", "reserve", "stats"].sort());
+    expect(Object.keys(low)).toEqual(Object.keys(limit));
+    expect(low.burst + low.reserve).toBe(limit.burst);
+  }
 });
