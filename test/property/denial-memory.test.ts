@@ -33,12 +33,13 @@ function hurried(history: History): History {
       { ...step, takes, advanceUs: 7 },
     ];
   });
-  const limits = history.limits.map((numbers) => ({
+  const limits = history.limits.map((numbers, i) => ({
     ...numbers,
     amount: numbers.amount % 8,
     burst: numbers.algorithm === Algorithm.tokenBucket ? Math.max(1, numbers.burst % 8) : numbers.amount % 8,
     debtMax: 40,
-    windowSeconds: Math.min(numbers.windowSeconds, 3_600),
+    // Of windows that are cut none become equal: their limits would share buckets.
+    windowSeconds: Math.min(numbers.windowSeconds, 3_600 - i),
   }));
   return { ...history, limits, steps };
 }

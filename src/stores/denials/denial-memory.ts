@@ -41,8 +41,8 @@ export class DenialMemory implements Store, BucketMemory {
   readonly #fold = new VerdictFold();
   /** No refusal holds longer than this: after it, takes are passed on without a look. */
   #latestRefusalUs = 0;
-  /** What is known of buckets that two priorities pay is used no longer than this: until then payments by either are of interest. */
-  #latestSharedUs = 0;
+  /** Nothing known of any bucket is used for longer than this: until then payments make it old. */
+  #latestKnownUs = 0;
   #sequence = 0;
 
   constructor(store: Store, options: DenialMemoryOptions) {
@@ -174,8 +174,7 @@ export class DenialMemory implements Store, BucketMemory {
   #learn(group: TakeGroup, pending: PendingGroup): void {
     if (group.hasCounters || group.source !== Source.store) return;
     if (group.verdict === Verdict.refused && onlyAsks(group)) this.#learnRefused(group, pending);
-    else if (pending.sentUs < this.#latestRefusalUs || pending.sentUs < this.#latestSharedUs)
-      this.#learnSettled(group, pending);
+    else if (pending.sentUs < this.#latestKnownUs) this.#learnSettled(group, pending);
   }
 
   // Nothing was paid, so every answer holds for the bucket as it stands; but the second take of one bucket was judged on
@@ -190,12 +189,14 @@ export class DenialMemory implements Store, BucketMemory {
       const isRefused = isOver(take);
       const isSmaller = entry.limit !== take.limit || take.cost <= entry.refusedCost || nowUs >= entry.refusedUntilUs;
       this.#note(entry, take, pending, nowUs);
+      entry.untilUs = pending.sentUs + DENIAL_US_MAX;
+      if (entry.untilUs > this.#latestKnownUs) this.#latestKnownUs = entry.untilUs;
       if (isRefused && isSmaller) this.#noteRefusal(entry, take, pending.sentUs, nowUs);
       else if (!isRefused && take.cost >= entry.refusedCost) entry.refusedCost = Number.POSITIVE_INFINITY;
     }
   }
 
-  // What was paid, refunded or found room changes what is known of buckets, but is no reason to remember any.
+  // What was paid, refunded or found room changes what is known of buckets, but is no reason to remember any, nor for longer.
   #learnSettled(group: TakeGroup, pending: PendingGroup): void {
     const nowUs = this.#clock.nowUs();
     for (let i = 0; i < group.size; i++) {
@@ -214,8 +215,6 @@ export class DenialMemory implements Store, BucketMemory {
     if (entry.limit !== take.limit) entry.refusedCost = Number.POSITIVE_INFINITY;
     entry.limit = take.limit;
     entry.sequence = pending.sequence;
-    entry.untilUs = pending.sentUs + DENIAL_US_MAX;
-    if (entry.untilUs > this.#latestSharedUs && sharesBucket(take.limit)) this.#latestSharedUs = entry.untilUs;
     noteAnswer(entry, take.limit, take, nowUs);
   }
 

@@ -136,6 +136,7 @@ descriptors:
     rate_limits:
       - { name: a, tokens_per_second: 7, burst: 90, debt_max: 200, retry_after_jitter: 0.2, ${PRIORITY} }
       - { name: b, requests_per_unit: 9, unit: week, algorithm: fixed_window, replaces: [{ name: a }], ${PRIORITY} }
+      - { name: c, requests_per_unit: 9, window: { calendar: month, time_zone: Europe/Berlin }, ${PRIORITY} }
 `);
   for (const limit of rules.domains.get("edge")?.root.rules[0]?.limits ?? []) {
     const low = limit.priority?.low as Limit;
