@@ -160,6 +160,52 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
     });
   });
 
+  test("shows a month of a contract: a calendar's windows, plans, and a part for paying customers", async () => {
+    const month = "window: { calendar: month, time_zone: Europe/Berlin, starts_on: 15 }";
+    const contract = rules(
+      "contract",
+      `domain: edge
+global_limit:
+  requests_per_unit: 50
+  window: { calendar: day, time_zone: Europe/Berlin }
+  priority: { entry: class, high: 20% }
+limits:
+  free: { requests_per_unit: 100, ${month} }
+  gold: { requests_per_unit: 1000, ${month} }
+descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
+`,
+    );
+    // From 15 January 00:00 in Berlin on, ten calls at noon of each of the 31 days; on the 20th day the plan is changed.
+    const begin = Date.UTC(2026, 0, 14, 23);
+    const day = 86_400_000;
+    const asked = (ms: number, entries: object) => ({
+      at: new Date(begin + ms).toISOString(),
+      domain: "edge",
+      descriptors: [{ entries: Object.entries(entries).map(([key, value]) => ({ key, value })) }],
+    });
+    const noons = Array.from({ length: 31 }, (_, i) => i * day + day / 2);
+    const calls = noons.flatMap((ms, i) => [
+      ...Array.from({ length: 10 }, () => asked(ms, { tenant: "acme", plan: i < 19 ? "free" : "gold" })),
+      // Others flood the domain; a paying customer comes after them.
+      ...Array.from({ length: 60 }, (_, n) => asked(ms + 1, { tenant: `t${n}`, plan: "gold" })),
+      asked(ms + 2, { tenant: "payer", plan: "gold", class: "high" }),
+    ]);
+    // A second before the next month in Berlin, and at its beginning.
+    const end = 31 * day;
+    const late = [end - 1_000, end].map((ms) => asked(ms, { tenant: "acme", plan: "free" }));
+    const recorded = join(folder, "contract.jsonl");
+    writeFileSync(recorded, [...calls, ...late].map((line) => `${JSON.stringify(line)}\n`).join(""));
+    const { out } = await runProgram(["simulate", "--rules", contract, "--json", recorded]);
+    const { limits } = JSON.parse(out) as SimulationReport;
+    const found = Object.fromEntries(limits.map(({ limit, asked, refused }) => [limit, { asked, refused }]));
+    // Ten days use up the free plan, nine are refused; of a thousand a hundred and twenty more are used; a new month begins.
+    expect(found["edge/tenant#free"]).toEqual({ asked: 192, refused: 91 });
+    expect(found["edge/tenant#gold"]).toEqual({ asked: 120 + 31 * 61, refused: 0 });
+    // Forty a day are for all: thirty of others beside acme's ten, forty while acme is refused.
+    expect(found["edge#global/low"]).toEqual({ asked: 310 + 31 * 60 + 2, refused: 22 * 30 + 9 * 20 + 1 });
+    expect(found["edge#global"]).toEqual({ asked: 31, refused: 0 });
+  });
+
   test("compares with other rules and explains refusals", async () => {
     const { out } = await runProgram(["simulate", "--rules", NEW, "--against", OLD, "--explain", "1", CALLS, "--json"]);
     const report = JSON.parse(out) as SimulationReport;
