@@ -1,6 +1,7 @@
 // The `limits` of files: limits by name, written once, for rules that `use` one of them or choose among them by `tier`.
 
 import { oneByteOf, textOf } from "../core/request.ts";
+import type { LimitsDraft } from "./draft.ts";
 import { isNull, keyText, readFields } from "./fields.ts";
 import { describeSource, formatPlace, type ProblemLog } from "./problems.ts";
 import { readText } from "./readers.ts";
@@ -18,12 +19,20 @@ export interface WrittenLimits {
   readonly isList: boolean;
 }
 
+/** Limits as they were read, and what the rule or its domain's defaults say of `post_paid`; undefined if neither does. */
+export interface ReadLimits {
+  readonly limits: LimitsDraft;
+  readonly postPaid: boolean | undefined;
+}
+
 /** Limits that have a name. */
 export interface NamedLimits extends WrittenLimits {
   /** One-byte. */
   readonly name: string;
   /** Becomes true when a rule takes them. */
   isUsed: boolean;
+  /** What they were read as, by what the rules say beside them: thousands of rules take the same. */
+  readonly read: Map<string, ReadLimits>;
 }
 
 /** Those of one domain by name, in the order of its files. */
@@ -66,7 +75,15 @@ function add(found: Map<string, NamedLimits>, { key, value, isMerged }: MappingE
   }
   const title = `limits: '${textOf(name)}'`;
   const isList = value.kind === "sequence";
-  found.set(name, { name, at: key.at, title, sections: sectionsOf(title, value, log), isList, isUsed: false });
+  found.set(name, {
+    name,
+    at: key.at,
+    title,
+    sections: sectionsOf(title, value, log),
+    isList,
+    isUsed: false,
+    read: new Map(),
+  });
 }
 
 function sectionsOf(title: string, value: SourceNode, log: ProblemLog): MappingNode[][] {

@@ -4,17 +4,11 @@ import { Algorithm } from "../core/limit.ts";
 import { type AddedWords, defaultPostPaid, withAddedWords } from "./added-words.ts";
 import type { LimitDraft, LimitsDraft } from "./draft.ts";
 import { type Fields, readFields } from "./fields.ts";
-import type { WrittenLimits } from "./named-limits.ts";
+import type { NamedLimits, ReadLimits, WrittenLimits } from "./named-limits.ts";
 import type { ProblemLog } from "./problems.ts";
 import { readLimit, readReplaces, readUnlimited } from "./read-limit.ts";
 import { readMappings, readSection, readSwitch, readText } from "./readers.ts";
 import { LIMITS_PER_RULE_MAX, LOGS_PER_RULE_MAX } from "./schema.ts";
-
-/** A rule's limits, and what it or its domain's defaults say of `post_paid`; undefined if neither does. */
-export interface ReadLimits {
-  readonly limits: LimitsDraft;
-  readonly postPaid: boolean | undefined;
-}
 
 /** What the rule itself writes under `rate_limit` and `rate_limits`. */
 export function readWritten(fields: Fields, log: ProblemLog): WrittenLimits {
@@ -29,6 +23,25 @@ export function readWritten(fields: Fields, log: ProblemLog): WrittenLimits {
     log.error(listField.value.at, "rate_limits: the list is empty", "Leave it out if the rule has no limit.");
   }
   return { at: listField?.value.at ?? fields.at, title: "rate_limits", sections, isList };
+}
+
+/** Reads named limits for the rule with those fields, once for all rules that say the same beside them. */
+export function readNamed(
+  fields: Fields,
+  named: NamedLimits,
+  added: AddedWords,
+  isOfTier: boolean,
+  log: ProblemLog,
+): ReadLimits {
+  const own = fields.given("post_paid") === undefined ? "" : String(readSwitch(fields, "post_paid", log));
+  const beside = ["hold", "on_store_failure"].filter((name) => fields.given(name) !== undefined);
+  const key = [own, isOfTier, ...beside].join();
+  let read = named.read.get(key);
+  if (read === undefined) {
+    read = readLimits(fields, named, added, isOfTier, log);
+    named.read.set(key, read);
+  }
+  return read;
 }
 
 /** Reads limits for the rule with those fields. `isOfTier`: the rule chooses them by an entry. */

@@ -17,12 +17,12 @@ import {
   type TierDraft,
 } from "./draft.ts";
 import { type Fields, isNull, readFields } from "./fields.ts";
-import type { LimitsByName } from "./named-limits.ts";
+import type { LimitsByName, ReadLimits } from "./named-limits.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
 import { readCostEntry } from "./read-cost.ts";
 import { checkHold, readHold } from "./read-hold.ts";
 import { readLimit, readOnStoreFailure } from "./read-limit.ts";
-import { type ReadLimits, readLimits, readWritten } from "./read-limits.ts";
+import { readLimits, readNamed, readWritten } from "./read-limits.ts";
 import { readMetadata } from "./read-metadata.ts";
 import { readPatterns } from "./read-pattern.ts";
 import { checkTierLimits, readNamedChoice } from "./read-tier.ts";
@@ -172,11 +172,11 @@ function readChosen(fields: Fields, context: FileContext, added: AddedWords, log
     return { ...readLimits(fields, readWritten(fields, log), added, false, log), limitsName: "", tier: undefined };
   }
   const { byDefault, entry, among, at } = choice;
-  const read = readLimits(fields, byDefault, added, entry !== undefined, log);
+  const read = readNamed(fields, byDefault, added, entry !== undefined, log);
   if (entry === undefined) return { ...read, limitsName: byDefault.name, tier: undefined };
   const byName = new Map<string, LimitsDraft>();
   for (const named of among) {
-    byName.set(named.name, named === byDefault ? read.limits : readLimits(fields, named, added, true, log).limits);
+    byName.set(named.name, named === byDefault ? read.limits : readNamed(fields, named, added, true, log).limits);
   }
   checkTierLimits(byName.values(), log);
   return { ...read, limitsName: byDefault.name, tier: { entry, at, byName } };
