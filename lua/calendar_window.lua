@@ -1,6 +1,6 @@
 -- Calendar window: counts within one window of a calendar and forgets at its end. The limit hands over where windows end by the
 -- caller's zone data; the state keeps the end that it began with, as src/algorithms/calendar-window.ts says.
--- state     string "start_us end_us current": its first hit and its end
+-- state     string "start_us current seconds": its first hit, and the seconds from the second of that until it ends
 -- lifetime  until the window ends
 -- Each function takes the state as `open` made it; nothing here calls Redis, the entry scripts read and write.
 local aligned_window = use('aligned_window')
@@ -27,10 +27,11 @@ function calendar_window.open(saved, limit, now_us)
     limit = limit, lifetime_us = 0, group_at = 0,
   }
   if saved then
-    local start_text, end_text, current_text = string.match(saved, '^(%d+) (%d+) (%d+)$')
-    state.start_us, state.end_us = whole(start_text, EXACT_MAX), whole(end_text, EXACT_MAX)
-    state.current = whole(current_text, AMOUNT_MAX)
-    if not state.start_us or not state.end_us or not state.current then return nil end
+    local start_text, current_text, seconds_text = string.match(saved, '^(%d+) (%d+) (%d+)$')
+    state.start_us, state.current = whole(start_text, EXACT_MAX), whole(current_text, AMOUNT_MAX)
+    local seconds = whole(seconds_text, AMOUNT_MAX)
+    if not state.start_us or not state.current or not seconds then return nil end
+    state.end_us = (floor(state.start_us / TICKS) + seconds) * TICKS
   end
   advance(state, limit, now_us)
   return state
@@ -80,7 +81,7 @@ function calendar_window.is_as_new(state)
 end
 
 function calendar_window.text(state)
-  return digits(state.start_us, state.end_us, state.current)
+  return digits(state.start_us, state.current, state.end_us / TICKS - floor(state.start_us / TICKS))
 end
 
 return calendar_window

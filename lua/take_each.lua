@@ -8,7 +8,7 @@
 local now_us, lifetime_extra_ms = read_clock(struct.unpack('<d', ARGV[1]))
 local limits, groups, out = ARGV[2], ARGV[4], {}
 local damaged = 0
-local match, pack, unpack_numbers = string.match, struct.pack, struct.unpack
+local match, pack, unpack_numbers, tonumber = string.match, struct.pack, struct.unpack, tonumber
 
 -- Each algorithm gets the state as saved (false: nothing) and a take, and returns outcome, wait, remaining, reset, time of
 -- payment (0: none), the new state (false: the bucket is as new), and whether that is another than what is saved.
@@ -137,17 +137,21 @@ local function take_fixed_window(saved, pays, cost, amount, _, tick_us)
 end
 
 local function take_calendar_window(saved, pays, cost, amount, first_us, last_us, next_us)
-  local own_end_us = calendar_end_us(now_us, first_us, last_us, next_us)
-  local start_us, end_us, current, is_changed = now_us, own_end_us, 0, false
+  local own_end_us = last_us
+  if now_us < first_us or now_us >= last_us then own_end_us = calendar_end_us(now_us, first_us, last_us, next_us) end
+  local start_us, current, seconds, end_us, is_changed = now_us, 0, nil, own_end_us, false
   if saved then
-    local start_text, end_text, current_text = match(saved, '^(%d+) (%d+) (%d+)$')
-    start_us, end_us, current = whole(start_text, EXACT_MAX), whole(end_text, EXACT_MAX), whole(current_text, AMOUNT_MAX)
-    if not start_us or not end_us or not current then
-      start_us, end_us, current, is_changed = now_us, own_end_us, 0, damage()
-    elseif current == 0 or now_us >= end_us then
-      start_us, end_us, current = now_us, own_end_us, 0
-    elseif start_us - now_us > SKEW_US_MAX or end_us - own_end_us > EDGE_SKEW_US_MAX then
-      start_us, end_us, is_changed = now_us, own_end_us, true
+    local start_text, current_text, seconds_text = match(saved, '^(%d+) (%d+) (%d+)$')
+    if start_text then start_us, current, seconds = tonumber(start_text), tonumber(current_text), tonumber(seconds_text) end
+    if not start_text or start_us > EXACT_MAX or current > AMOUNT_MAX or seconds > AMOUNT_MAX then
+      start_us, current, seconds, is_changed = now_us, 0, nil, damage()
+    else
+      end_us = (floor(start_us / TICKS) + seconds) * TICKS
+      if current == 0 or now_us >= end_us then
+        start_us, current, seconds, end_us = now_us, 0, nil, own_end_us
+      elseif start_us - now_us > SKEW_US_MAX or end_us - own_end_us > EDGE_SKEW_US_MAX then
+        start_us, seconds, end_us, is_changed = now_us, nil, own_end_us, true
+      end
     end
   end
 
@@ -162,7 +166,8 @@ local function take_calendar_window(saved, pays, cost, amount, first_us, last_us
 
   local is_counting = current > 0
   local reset_us = is_counting and end_us - now_us or 0
-  return outcome, wait, max(0, amount - current), reset_us, paid_at_us, is_counting and digits(start_us, end_us, current), is_changed
+  seconds = seconds or end_us / TICKS - floor(start_us / TICKS)
+  return outcome, wait, max(0, amount - current), reset_us, paid_at_us, is_counting and digits(start_us, current, seconds), is_changed
 end
 
 local TAKES = { [0] = take_token_bucket, [1] = take_sliding_window, [2] = take_fixed_window, [5] = take_calendar_window }
