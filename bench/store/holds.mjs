@@ -105,7 +105,9 @@ async function redisRows() {
     const micros = async (groups) => {
       const batch = new RedisBatch();
       for (const group of groups) batch.add(group, never);
-      const args = batch.encode(clock.us, () => 0).map((text) => Buffer.from(text, "latin1"));
+      const args = batch
+        .encode(clock.us, { latestOf: () => 0, bucketTimeUs: () => clock.us })
+        .map((text) => Buffer.from(text, "latin1"));
       const script = batch.isOfPlainTakes() ? scripts.takeEach : scripts.takeAll;
       await client.config("RESETSTAT");
       await client.eval(script.text, ...args);

@@ -24,7 +24,7 @@ export async function openLoneCalls({ port, connections, keys }) {
     group.add(limit).bucketKey = `{bench|user=user-${i}${limit.keySuffix}`;
     const batch = new RedisBatch();
     batch.add(group, undefined);
-    return commandOf(["EVALSHA", sha, ...batch.encode(0, () => 0)]);
+    return commandOf(["EVALSHA", sha, ...batch.encode(0, { latestOf: () => 0, bucketTimeUs: () => 0 })]);
   });
   // All answers have one length: doubles.
   const answerBytes = (await ask(sockets[0], commands[0])).length;

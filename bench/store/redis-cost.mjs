@@ -25,8 +25,9 @@ const redis = await startRedis();
 const admin = new Redis(redis.port, "127.0.0.1");
 const store = await openStoreForBench({ port: redis.port, limit: { ratePerSecond: 4e6, burst: 4e9 } });
 const rows = [];
-const processes = await openLoneCalls({ port: redis.port, connections: PROCESSES, keys: KEYS });
+let processes;
 try {
+  processes = await openLoneCalls({ port: redis.port, connections: PROCESSES, keys: KEYS });
   for (const callers of CALLERS) {
     progress(`${callers} callers`);
     await drive(callers, WARM_UP_SECONDS);
@@ -39,7 +40,7 @@ try {
   }
 } finally {
   progress("");
-  processes.close();
+  processes?.close();
   await store.close();
   admin.disconnect();
   await redis.stop();

