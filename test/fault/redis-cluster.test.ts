@@ -164,7 +164,7 @@ describe("a primary under load", () => {
 describe("resharding under load", () => {
   test("costs no call its answer, and no bucket a payment", async () => {
     rig = await ClusterRig.start({ replicas: false });
-    const { store, reports } = await openOn(rig.target(), 500);
+    const { store, reports } = await openOn(rig.target(), 5_000);
     const load = new Load(store, { perTick: 4, keys: KEYS });
     await sleep(200); // so that takes are under way when it begins
     for (let round = 0; round < 3; round++) {
