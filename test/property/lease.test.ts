@@ -49,6 +49,12 @@ const bounds: Bound[] = [
     atMost: ({ amount }, losses) => (1 + losses) * amount,
   },
   {
+    name: "calendar window: the limit in each window",
+    limits: window(Algorithm.calendarWindow),
+    passed: ({ grants }, limit) => mostInAlignedWindow(grants, limit),
+    atMost: ({ amount }, losses) => (1 + losses) * amount,
+  },
+  {
     name: "sliding window: 1.25 x limit in each aligned window",
     limits: window(Algorithm.slidingWindow),
     passed: ({ grants }, limit) => mostInAlignedWindow(grants, limit),

@@ -44,6 +44,12 @@ const bounds: Bound[] = [
     atMost: ({ amount }, count) => count * amount,
   },
   {
+    name: "calendar window: N times the limit",
+    limits: window(Algorithm.calendarWindow),
+    passed: ({ grants }, limit) => mostInAlignedWindow(grants, limit),
+    atMost: ({ amount }, count) => count * amount,
+  },
+  {
     name: "sliding window: N times the limit in each aligned window",
     limits: window(Algorithm.slidingWindow),
     passed: ({ grants }, limit) => mostInAlignedWindow(grants, limit),

@@ -59,6 +59,12 @@ const bounds: Bound[] = [
     holds: amountOf,
   },
   {
+    name: "calendar window: max(limit, N)",
+    limits: window(Algorithm.calendarWindow),
+    passed: ({ grants }, limit) => mostInAlignedWindow(grants, limit),
+    holds: amountOf,
+  },
+  {
     name: "sliding window: max(limit, N) in each aligned window",
     limits: window(Algorithm.slidingWindow),
     passed: ({ grants }, limit) => mostInAlignedWindow(grants, limit),

@@ -67,6 +67,23 @@ describe("headers", () => {
     expect(headersOf(decide(new LimiterRig(RULES), [{ entries: { bucket: "a" } }]), dialect)).toEqual(expected);
   });
 
+  test("tell the real end and length of a calendar's window", () => {
+    const month = "window: { calendar: month, time_zone: Europe/Berlin }";
+    const rules = `domain: edge\ndescriptors:\n  - { key: bucket, rate_limit: { requests_per_unit: 5, ${month} } }\n`;
+    const rig = new LimiterRig(rules);
+    // March of Berlin loses an hour.
+    rig.clock.setUs(Date.parse("2026-03-31T21:59:50Z") * 1_000);
+    expect(headersOf(decide(rig, [{ entries: { bucket: "a" } }]), "structured")).toEqual({
+      "RateLimit-Policy": `"bucket";q=5;w=${31 * 86_400 - 3_600}`,
+      RateLimit: '"bucket";r=4;t=10',
+    });
+    rig.clock.setUs(Date.parse("2026-03-31T22:00:00Z") * 1_000);
+    expect(headersOf(decide(rig, [{ entries: { bucket: "a" } }]), "structured")).toEqual({
+      "RateLimit-Policy": `"bucket";q=5;w=${30 * 86_400}`,
+      RateLimit: `"bucket";r=4;t=${30 * 86_400}`,
+    });
+  });
+
   test("are not added when no dialect was asked for, or no limit was met", () => {
     const rig = new LimiterRig("domain: edge\n");
     expect(headersOf(decide(rig, [{ entries: { bucket: "a" } }]), "ratelimit")).toEqual({});
