@@ -49,10 +49,10 @@ CREATE TABLE IF NOT EXISTS hold_book (
 DO $$ BEGIN
   CREATE TYPE held_bucket_v1 AS (
     bucket_key text,
-    algorithm bigint, amount bigint, tick_us bigint, debt_max bigint,
+    algorithm bigint, amount bigint, burst bigint, tick_us bigint, debt_max bigint,
     hold_us bigint, -- how long holds last
     is_concurrent boolean, -- it counts holds
-    at_us bigint, used bigint,
+    at_us bigint, used bigint, previous bigint,
     live bigint, payment bigint, held_payment bigint, held_cost bigint, low_payments bigint[], lows bigint[],
     is_book_changed boolean,
     is_damaged boolean, -- what was saved was nonsense

@@ -4,22 +4,26 @@
 CREATE OR REPLACE FUNCTION held_step_v1(bucket held_bucket_v1, op text, cost bigint, paid_us bigint, now_us bigint)
 RETURNS bigint[] LANGUAGE sql VOLATILE AS $$
   SELECT step_v2(
-    ($1).algorithm, $2, ($1).bucket_key, ($1).at_us, ($1).used, 0, 0, ($1).amount, 0, ($1).tick_us, ($1).debt_max, $3, $4, $5
+    ($1).algorithm, $2, ($1).bucket_key, ($1).at_us, ($1).used, ($1).previous, 0,
+    ($1).amount, ($1).burst, ($1).tick_us, ($1).debt_max, $3, $4, $5
   )
 $$;
 
 -- The bucket as it stands now under the limit whose numbers follow that place in take_all's `limits`.
-CREATE OR REPLACE FUNCTION look_at_v1(bucket held_bucket_v1, limits bigint[], limit_at int, at_us bigint, used bigint)
-RETURNS held_bucket_v1 LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION look_at_v1(
+  bucket held_bucket_v1, limits bigint[], limit_at int, at_us bigint, used bigint, previous bigint
+) RETURNS held_bucket_v1 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
   bucket.algorithm := limits[limit_at + 1];
   bucket.amount := limits[limit_at + 2];
+  bucket.burst := limits[limit_at + 3];
   bucket.tick_us := limits[limit_at + 4];
   bucket.debt_max := limits[limit_at + 5];
   bucket.hold_us := limits[limit_at + 6];
   bucket.is_concurrent := limits[limit_at + 7] = 1;
   bucket.at_us := look_at_v1.at_us;
   bucket.used := look_at_v1.used;
+  bucket.previous := look_at_v1.previous;
   RETURN bucket;
 END $$;
 
@@ -35,12 +39,13 @@ END $$;
 
 -- Gives back `cost` of what the hold has paid. Of a token bucket as much of it as is owed still, and was at any time since.
 CREATE OR REPLACE FUNCTION give_back_held_v1(bucket held_bucket_v1, given_back hold, cost bigint, now_us bigint)
-RETURNS held_bucket_v1 LANGUAGE plpgsql IMMUTABLE AS $$
+RETURNS held_bucket_v1 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   token_bucket CONSTANT bigint := 0;
   micros CONSTANT bigint := 1000000;
   paid_off bigint; -- by the part of a tick since at_us
   debt bigint;
+  state bigint[];
 BEGIN
   IF bucket.is_concurrent THEN
     bucket.used := greatest(0, bucket.used - cost * micros);
@@ -54,8 +59,11 @@ BEGIN
       bucket.at_us := greatest(bucket.at_us, now_us);
     END IF;
     bucket := take_off_lows_v1(bucket, given_back.payment, debt);
-  ELSIF given_back.paid_us - given_back.paid_us % (bucket.tick_us * micros) = bucket.at_us THEN
-    bucket.used := greatest(0, bucket.used - cost);
+  ELSE
+    state := held_step_v1(bucket, 'give_back', cost, given_back.paid_us, now_us);
+    bucket.at_us := state[1];
+    bucket.used := state[2];
+    bucket.previous := state[3];
   END IF;
   RETURN bucket;
 END $$;
@@ -98,6 +106,7 @@ BEGIN
     IF state IS NOT NULL THEN
       bucket.at_us := state[1];
       bucket.used := state[2];
+      bucket.previous := state[3];
       bucket := give_back_held_v1(bucket, ended, ended.cost, end_us);
     END IF;
     bucket := release_hold_v1(bucket, ended.cost);
@@ -151,17 +160,20 @@ BEGIN
   IF bucket.is_concurrent THEN
     bucket.at_us := 0;
     bucket.used := bucket.live * micros;
+    bucket.previous := 0;
   END IF;
   state := held_step_v1(bucket, 'open', 0, 0, now_us);
   IF state IS NULL THEN
     bucket.is_damaged := true;
     bucket.at_us := 0;
     bucket.used := 0;
+    bucket.previous := 0;
     state := held_step_v1(bucket, 'open', 0, 0, now_us);
   END IF;
   bucket.is_redated := bucket.is_redated OR state[4] = 1;
   bucket.at_us := state[1];
   bucket.used := state[2];
+  bucket.previous := state[3];
   RETURN bucket;
 END $$;
 

@@ -65,6 +65,7 @@ BEGIN
   bucket := note_payment_v1(bucket, now_us);
   state := held_step_v1(bucket, 'post_pay', cost, 0, now_us);
   bucket.used := state[2];
+  bucket.previous := state[3];
   bucket.capped := state[4];
   RETURN bucket;
 END $$;
@@ -124,5 +125,6 @@ BEGIN
   state := held_step_v1(bucket, 'give_back', close_hold_v1.cost, close_hold_v1.paid_us, now_us);
   bucket.at_us := state[1];
   bucket.used := state[2];
+  bucket.previous := state[3];
   RETURN bucket;
 END $$;

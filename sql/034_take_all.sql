@@ -126,16 +126,17 @@ BEGIN
             (groups[take_at + 4] = mode_pay() AND (groups[take_at + 7] > 0 OR limits[limit_at + 7] = 1));
           IF opened_by[key] <> group_at THEN
             ended := coalesce((with_holds[key]).ended, 0);
-            bucket := look_at_v1(with_holds[key], limits, limit_at, saved_at[key], saved_used[key]);
+            bucket := look_at_v1(with_holds[key], limits, limit_at, saved_at[key], saved_used[key], saved_previous[key]);
             bucket := open_held_v1(bucket, keys[key], ends_left, now_us);
             with_holds[key] := bucket; ends_left := ends_left - (bucket.ended - ended);
             damaged := damaged + bucket.is_damaged::int;
             IF (bucket.is_damaged OR bucket.is_redated) AND NOT bucket.is_concurrent THEN
-              saved_at[key] := bucket.at_us; saved_used[key] := bucket.used; saved_previous[key] := 0;
+              saved_at[key] := bucket.at_us; saved_used[key] := bucket.used; saved_previous[key] := bucket.previous;
               expires_us[key] := now_us; has_changes := true;
             END IF;
-            at_us[key] := bucket.at_us; used[key] := bucket.used; previous[key] := 0; redated[key] := bucket.is_redated::int;
-            opened_used[key] := bucket.used; opened_previous[key] := 0; lifetime_us[key] := 0; opened_by[key] := group_at;
+            at_us[key] := bucket.at_us; used[key] := bucket.used; previous[key] := bucket.previous;
+            redated[key] := bucket.is_redated::int;
+            opened_used[key] := bucket.used; opened_previous[key] := bucket.previous; lifetime_us[key] := 0; opened_by[key] := group_at;
             opened_for[key] := groups[take_at + 1];
           ELSIF opens_hold AND opened_for[key] <> groups[take_at + 1] AND limits[limit_at + 1] = of_token_bucket() THEN
             -- As below.
@@ -222,7 +223,7 @@ BEGIN
         END IF;
         IF mode = mode_post_paid() OR (mode = mode_pay() AND outcome[take] = outcome_room()) THEN
           IF has_holds AND limits[limit_at + 6] > 0 THEN
-            bucket := look_at_v1(with_holds[key], limits, limit_at, at_us[key], used[key]);
+            bucket := look_at_v1(with_holds[key], limits, limit_at, at_us[key], used[key], previous[key]);
             with_holds[key] := note_payment_v1(bucket, now_us);
           END IF;
           paid_us[take] := greatest(now_us, at_us[key]);
@@ -263,14 +264,14 @@ BEGIN
     FOR take IN 1 .. groups[group_at] LOOP
       key := groups[take_at]; limit_at := (groups[take_at + 1] - 1) * limit_size; mode := groups[take_at + 4];
       IF mode >= mode_settle() AND limits[limit_at + 6] > 0 THEN
-        bucket := look_at_v1(with_holds[key], limits, limit_at, at_us[key], used[key]);
+        bucket := look_at_v1(with_holds[key], limits, limit_at, at_us[key], used[key], previous[key]);
         IF mode = mode_settle() THEN
           bucket := settle_hold_v1(bucket, hold_ids[groups[take_at + 7]], groups[take_at + 5], now_us);
           paid_us[take] := bucket.found; capped[take] := bucket.capped;
         ELSE
           bucket := close_hold_v1(bucket, hold_ids[groups[take_at + 7]], groups[take_at + 5], groups[take_at + 6], now_us);
         END IF;
-        with_holds[key] := bucket; at_us[key] := bucket.at_us; used[key] := bucket.used;
+        with_holds[key] := bucket; at_us[key] := bucket.at_us; used[key] := bucket.used; previous[key] := bucket.previous;
       ELSIF mode = mode_refund() OR mode = mode_give_back() THEN
         IF mode = mode_refund() THEN paid_us[take] := greatest(now_us, at_us[key]); END IF;
         state := step_v2(limits[limit_at + 1], CASE mode WHEN mode_refund() THEN 'refund' ELSE 'give_back' END,
@@ -287,7 +288,7 @@ BEGIN
       FOR take IN 1 .. groups[group_at] LOOP
         take_at := first + (take - 1) * take_size; key := groups[take_at]; limit_at := (groups[take_at + 1] - 1) * limit_size;
         IF limits[limit_at + 6] > 0 AND groups[take_at + 4] = mode_pay() AND paid_us[take] > 0 THEN
-          bucket := look_at_v1(with_holds[key], limits, limit_at, at_us[key], used[key]);
+          bucket := look_at_v1(with_holds[key], limits, limit_at, at_us[key], used[key], previous[key]);
           bucket := open_hold_v1(bucket, hold_ids[groups[take_at + 7]], groups[take_at + 5], paid_us[take], now_us);
           IF bucket.live > (with_holds[key]).live THEN outcome[take] := outcome[take] + 8; END IF;
           with_holds[key] := bucket;
@@ -342,7 +343,9 @@ BEGIN
           END IF;
           CONTINUE;
         END IF;
-        state := CASE WHEN used[key] = 0 AND previous[key] = 0 THEN ARRAY[0, 0, 0]::bigint[]
+        -- The end of a calendar's window means nothing while nothing is used in it.
+        state := CASE WHEN used[key] = 0 AND (previous[key] = 0 OR limits[limit_at + 1] = of_calendar_window())
+          THEN ARRAY[0, 0, 0]::bigint[]
           ELSE ARRAY[at_us[key], used[key], previous[key]] END;
       END IF;
       saved_at[key] := state[1]; saved_used[key] := state[2]; saved_previous[key] := state[3]; has_changes := true;

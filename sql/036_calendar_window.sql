@@ -1,7 +1,7 @@
 -- Calendar window: counts within one window of a calendar and forgets at its end, as src/algorithms/calendar-window.ts says.
 -- start_us, end_us and next_end_us are edges by the caller's zone data: of the window of now, and of the one after.
--- state    at_us: the window's first hit; used: its count; previous: seconds from the second of at_us until it ends, 0 while
---          nothing is used
+-- state    at_us: the window's first hit; used: its count; previous: seconds from the second of at_us until it ends. A row in
+--          which nothing is used says nothing
 -- lifetime until the window ends
 -- Arguments and answers as token_bucket says.
 CREATE OR REPLACE FUNCTION calendar_window_v1(
@@ -28,7 +28,7 @@ BEGIN
     RETURN ARRAY[greatest(0, amount - used), CASE WHEN used > 0 THEN held_end_us - now_us ELSE 0 END];
   ELSIF op = 'refund' OR op = 'give_back' THEN
     counted := CASE WHEN op = 'refund' OR paid_us >= at_us THEN greatest(0, used - cost) ELSE used END;
-    RETURN ARRAY[at_us, counted, CASE WHEN counted = 0 THEN 0 ELSE previous END];
+    RETURN ARRAY[at_us, counted, previous];
   END IF;
   -- Beyond the edges that were handed over, windows are as long as the nearest.
   own_end_us := CASE
@@ -42,15 +42,13 @@ BEGIN
     IF at_us NOT BETWEEN 0 AND exact_max OR used NOT BETWEEN 0 AND amount_max OR previous NOT BETWEEN 0 AND amount_max THEN
       RETURN NULL;
     END IF;
-    IF used = 0 OR now_us >= held_end_us THEN RETURN ARRAY[now_us, 0, 0, 0]; END IF;
+    IF used = 0 OR now_us >= held_end_us THEN RETURN ARRAY[now_us, 0, own_seconds, 0]; END IF;
     IF at_us - now_us > skew_max_us OR held_end_us - own_end_us > edge_skew_max_us THEN
       RETURN ARRAY[now_us, used, own_seconds, 1];
     END IF;
     RETURN ARRAY[at_us, used, previous, 0];
   END IF;
-  -- Pays, or takes back what was paid. The first hit brings the end along.
+  -- Pays, or takes back what was paid.
   counted := least(used + cost, amount_max);
-  RETURN ARRAY[
-    at_us, counted, CASE WHEN counted = 0 THEN 0 WHEN used = 0 THEN own_seconds ELSE previous END, used + cost - counted
-  ];
+  RETURN ARRAY[at_us, counted, previous, used + cost - counted];
 END $$;

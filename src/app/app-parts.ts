@@ -115,7 +115,6 @@ export function buildAppParts(options: AppOptions): AppParts {
     statsBook,
     unmatchedBook: calls.unmatched,
     compatible: settings.compatibilityMode,
-    holdsInCalendars: settings.postgres === undefined,
   };
   const { reloader, xds } = openRules(options, compile, () => showRulesHealth(parts));
   const parts: AppParts = {

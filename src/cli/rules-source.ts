@@ -95,7 +95,6 @@ export function compileOptions(settings: Settings): CompileOptions {
     cacheKeyPrefix: settings.cacheKeyPrefix,
     defaultOnStoreFailure: policyOf(settings),
     defaultRetryAfterJitter: settings.retryAfterJitter,
-    holdsInCalendars: settings.postgres === undefined,
   };
 }
 

@@ -28,7 +28,6 @@ export interface DomainContext {
   readonly limitBuilder: LimitBuilder;
   /** COMPATIBILITY_MODE. */
   readonly compatible: boolean;
-  readonly holdsInCalendars: boolean;
   readonly log: ProblemLog;
   /** Every limit built, in the order of the files. */
   readonly limits: Limit[];
@@ -248,16 +247,6 @@ function refuseHold({ at }: RuleDraft, { compatible, log }: DomainContext): void
   log.error(at, "'hold' means nothing to the counters of COMPATIBILITY_MODE", hint);
 }
 
-/** Tells of a calendar window whose holds the store can't keep. */
-function refuseHeldCalendar(
-  { at, calendar }: LimitDraft,
-  { holdSeconds }: LimitOwner,
-  { holdsInCalendars, log }: DomainContext,
-): void {
-  if (calendar === undefined || holdSeconds === 0 || holdsInCalendars) return;
-  log.error(at, "a window of a calendar beside 'hold' needs memory or Redis, not PostgreSQL yet");
-}
-
 function isOwnKind({ limits, limitsName, isPostPaid, cost, hold }: RuleDraft): boolean {
   return limits.isList || limitsName !== "" || isPostPaid || cost !== undefined || hold !== undefined;
 }
@@ -276,7 +265,6 @@ function buildLimits(drafts: readonly LimitDraft[], owner: LimitOwner, context: 
       continue;
     }
     seen.set(suffix, draft.at);
-    refuseHeldCalendar(draft, owner, context);
     limits.push(context.limitBuilder.build(draft, owner));
   }
   for (const limit of limits) context.limits.push(...limitsOnBucket(limit));

@@ -128,14 +128,13 @@ function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetCo
   const names = new SafeNames(yield* namesOf(rules, globalLimits), log);
   yield;
   const limitBuilder = new LimitBuilder(options, names, shared.ids);
-  const { cacheKeyPrefix = "", compatible = false, holdsInCalendars = true } = options;
+  const { cacheKeyPrefix = "", compatible = false } = options;
   const context: DomainContext = {
     domain,
     names,
     limitsNames: new SafeNames(namesOfNamed(shared.named.get(domain)), log),
     limitBuilder,
     compatible,
-    holdsInCalendars,
     log,
     limits: [],
     hasHashedValues: false,

@@ -325,7 +325,7 @@ describe("one sentence says that", () => {
     const seeds = [{ kind: "tcp", host: "127.0.0.1", port } as const];
     expect(await troubleWith(rig.target({ seeds }))).toMatch(/refuses connections: nothing listens there$/);
     expect(await troubleWith(rig.target())).toMatch(/wants a password, and none is set$/);
-    const { store } = await openOn(rig.target({ login: { username: undefined, password: "s3cret" } }), 500);
+    const { store } = await openOn(rig.target({ login: { username: undefined, password: "s3cret" } }), 5_000);
     expect((await settle(store, groupOn("k", LEDGER))).verdict).toBe(Verdict.allowed);
   });
 });
@@ -333,7 +333,7 @@ describe("one sentence says that", () => {
 test("processes that use another number of tags are told so and not put to use", async () => {
   rig = await ClusterRig.start({ replicas: false });
   const numberKey = "headgate:cluster-tags";
-  const { store } = await openOn(rig.target(), 500, 16);
+  const { store } = await openOn(rig.target(), 5_000, 16);
   const owner = await rig.ownerOf(keySlot(numberKey));
   expect(String(await owner.command("GET", numberKey))).toBe("16");
   const other = openClusterStore({ target: rig.target(), tags: 64 });
@@ -359,7 +359,7 @@ test("processes are counted at one node, and seeds that are dead are passed over
 
 test("what has to be given back over 300 slots is, before a store is closed", async () => {
   rig = await ClusterRig.start({ replicas: false });
-  const [{ store }, { store: other }] = [await openOn(rig.target(), 1_000), await openOn(rig.target(), 1_000)];
+  const [{ store }, { store: other }] = [await openOn(rig.target(), 5_000), await openOn(rig.target(), 5_000)];
   const keys = Array.from({ length: 300 }, (_, index) => `held:${index}`);
   const paid = await Promise.all(keys.map((key) => settle(store, groupOn(key))));
   for (const group of paid) store.giveBack(group);

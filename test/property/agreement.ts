@@ -124,7 +124,6 @@ const withoutHolds = (numbers: LimitNumbers): LimitNumbers => ({ ...numbers, hol
 interface AgreementOptions {
   /** Makes what the keys of a replay begin with. */
   readonly namePrefix?: (replay: number) => string;
-  readonly holdsInCalendars?: boolean;
   /**
    * False: a payment of a sliding log that was dated anew since, because time stepped back by more than ten seconds, is given
    * back, where the TypeScript no longer finds it.
@@ -135,7 +134,7 @@ interface AgreementOptions {
 /** Replays histories of all shapes on the store that `open` gives, which the caller opens before and closes after. */
 export function describeAgreement(
   open: () => StoreHarness,
-  { namePrefix = prefixOf, holdsInCalendars = true, losesRedatedLogs = true }: AgreementOptions = {},
+  { namePrefix = prefixOf, losesRedatedLogs = true }: AgreementOptions = {},
 ): void {
   prefixOf = namePrefix;
   test("histories that failed once", async () => {
@@ -190,7 +189,7 @@ export function describeAgreement(
       await expectEqualInFours(open(), { ...plain, takesMax: 3, identities: 2 }, byOneProcess);
     });
 
-    test.runIf(holdsInCalendars)("with holds", async () => {
+    test("with holds", async () => {
       const modes = [Mode.pay, Mode.pay, Mode.pay, Mode.settle, Mode.settle, Mode.peek, Mode.refund];
       const held = calendarNumbers().map((numbers) => ({ ...numbers, holdSeconds: numbers.holdSeconds || 60 }));
       const shape = { ...CALENDARS, numbers: ofOneWindow(held), modes, holdIds: ["a", "b", ""], stepBackMaxUs: 0 };
@@ -200,7 +199,7 @@ export function describeAgreement(
 
   describe("holds", () => {
     const HOLDS: HistoryShape = {
-      numbers: limitsWithHolds(holdsInCalendars),
+      numbers: limitsWithHolds(),
       modes: [Mode.pay, Mode.pay, Mode.pay, Mode.settle, Mode.settle, Mode.peek, Mode.refund, Mode.postPaid],
       holdIds: ["a", "a", "b", "c", ""],
       givesBack: true,

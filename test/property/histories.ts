@@ -169,13 +169,13 @@ export function calendarNumbers(): fc.Arbitrary<LimitNumbers> {
     }));
 }
 
-const PLAIN_KINDS: readonly Algorithm[] = [Algorithm.tokenBucket, Algorithm.fixedWindow];
+const HELD_KINDS: readonly Algorithm[] = [Algorithm.tokenBucket, Algorithm.fixedWindow, Algorithm.calendarWindow];
 
 /** Any limit that can stand beside `hold`, and limits of holds at once. */
-export function limitsWithHolds(keepsCalendars = true): fc.Arbitrary<LimitNumbers> {
+export function limitsWithHolds(): fc.Arbitrary<LimitNumbers> {
   const holdSeconds = fc.oneof(fc.constantFrom(1, 7, 60, 120), fc.integer({ min: 1, max: 86_400 }));
   const budget = fc
-    .tuple(limitNumbers(keepsCalendars ? [...PLAIN_KINDS, Algorithm.calendarWindow] : PLAIN_KINDS), holdSeconds)
+    .tuple(limitNumbers(HELD_KINDS), holdSeconds)
     .map(([limit, seconds]) => ({ ...limit, holdSeconds: seconds }));
   const concurrent = fc.tuple(fc.integer({ min: 1, max: 4 }), holdSeconds).map(([places, seconds]) => ({
     algorithm: Algorithm.tokenBucket,

@@ -18,4 +18,4 @@ afterAll(async () => {
   await server.stop();
 });
 
-describeAgreement(() => harness, { holdsInCalendars: false, losesRedatedLogs: false });
+describeAgreement(() => harness, { losesRedatedLogs: false });

@@ -15,13 +15,6 @@ function errorsOf(texts: Parameters<typeof compileYaml>[0], options = {}): strin
     .map(({ file, line, column }) => `${file}:${line}:${column}`);
 }
 
-test("a window of a calendar is refused beside holds alone, where the store can't keep both", () => {
-  const window = "rate_limit: { requests_per_unit: 5, window: { calendar: month, time_zone: UTC } }";
-  const held = `domain: d\ndescriptors:\n  - { key: a, ${window} }\n  - { key: b, ${window}, hold: { id: r, ttl: 1m } }\n`;
-  expect(errorsOf(held, { holdsInCalendars: false })).toEqual(["a.yaml:4:27"]);
-  expect(errorsOf(held)).toEqual([]);
-});
-
 describe("domains", () => {
   const one = `domain: d\ndescriptors:\n  - { key: a, value: "x*", ${LIMIT} }\n`;
   const two = `domain: d\nglobal_limit: { rps: 5 }\ndescriptors:\n  - { key: a, value: "xy*", ${LIMIT} }\n  - { key: b }\n`;
