@@ -8,7 +8,7 @@ import { BUDGET_RULES, type BudgetsCaller, budgetLeft, callBudgets } from "../su
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { clientFor } from "../support/grpc-test-server.ts";
 import { RedisServer } from "../support/redis-server.ts";
-import { type SharedServers, startPostgres, startRedis } from "../support/shared-stores.ts";
+import { SHARED_STORES, type SharedServers } from "../support/shared-stores.ts";
 import { openClient, startTestApp, type TestApp } from "../support/test-app.ts";
 import { bytesField } from "../support/wire.ts";
 
@@ -26,8 +26,17 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
+/** Two budgets that a call reserves of at once. Of two Redis servers each has one. */
+const TWO_BUDGETS = `${BUDGET_RULES}
+  - key: both
+    rate_limits:
+      - { name: second, algorithm: token_bucket, requests_per_unit: 1, unit: second, burst: 500 }
+      - { name: day, algorithm: fixed_window, requests_per_unit: 700, unit: day }
+    hold: { id: request_id, estimate: max_tokens, ttl: 1h }
+`;
+
 async function serve(env: Readonly<Record<string, string>>): Promise<{ app: TestApp; budgets: BudgetsCaller }> {
-  const app = await startTestApp(BUDGET_RULES, env);
+  const app = await startTestApp(TWO_BUDGETS, env);
   open.push(() => app.stop());
   const budgets = callBudgets(`127.0.0.1:${app.grpcPort}`);
   open.push(() => budgets.close());
@@ -156,10 +165,7 @@ test.each(TRANSPORTS)("is known to reflection on %s", async (transport) => {
   expect(await askedOf(bytesField(4, BUDGETS_SERVICE))).toContain(".headgate.v1.ReserveRequest");
 });
 
-describe.each([
-  { name: "Redis", start: startRedis },
-  { name: "PostgreSQL", start: startPostgres },
-])("with $name", ({ start }) => {
+describe.each(SHARED_STORES)("with $name", ({ start }) => {
   let servers: SharedServers;
   beforeAll(async () => {
     servers = await start();
@@ -195,6 +201,24 @@ describe.each([
     );
     expect(new Set(settled.map(({ found }) => found))).toEqual(new Set(["SETTLED"]));
     expect(await budgetLeft(processes[0].app)).toBe(50);
+  });
+
+  test.each(TRANSPORTS)("reserves of two budgets or of none, on %s", async (transport) => {
+    const env = {
+      ...servers.env,
+      GRPC_TRANSPORT: transport,
+      CACHE_KEY_PREFIX: `two-${transport}:`,
+      STORE_DEADLINE: "5s",
+    };
+    const { budgets } = await serve(env);
+    const entries = { both: "a" };
+    const reserve = (id: string, number: number) => budgets.reserve({ entries, id, number });
+    expect(await reserve("r1", 400)).toMatchObject({ code: "OK", reserved: 400 });
+    expect(await reserve("r2", 250)).toMatchObject({ code: "OVER_LIMIT", rule: "edge/both#second", reserved: 0 });
+    expect(await budgets.settle({ entries, id: "r1", number: 0 })).toMatchObject({ found: "SETTLED" });
+    // Only if the second call has left nothing behind: neither payments nor holds, on no server.
+    expect(await reserve("r3", 500)).toMatchObject({ code: "OK", reserved: 500 });
+    expect(await budgets.settle({ entries, id: "r2", number: 0 })).toMatchObject({ found: "UNKNOWN" });
   });
 });
 
