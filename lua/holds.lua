@@ -377,7 +377,7 @@ local function write_book(book, bucket, extra_ms)
   end
   -- A bucket that counts holds is kept nowhere else.
   local lifetime_us = max(book.lifetime_us, book.is_count and 0 or bucket.lifetime_us)
-  if lifetime_us == 0 then return end
+  if lifetime_us == 0 and not lows then return end
   local left_ms = keep_set(book.key, lifetime_us, extra_ms)
   -- What was noted of payments counts only if they stand.
   if lows and (lows.is_changed or bucket.is_changed) then write_lows(lows, left_ms) end

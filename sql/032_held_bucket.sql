@@ -1,6 +1,6 @@
 -- A bucket with holds: how a call comes by it, what payments and the end of a hold do to it, and how its book is kept.
 
--- What the bucket's algorithm answers (021_step.sql).
+-- What the bucket's algorithm answers (023_step.sql).
 CREATE OR REPLACE FUNCTION held_step_v1(bucket held_bucket_v1, op text, cost bigint, paid_us bigint, now_us bigint)
 RETURNS bigint[] LANGUAGE sql VOLATILE AS $$
   SELECT step_v2(

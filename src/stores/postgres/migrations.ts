@@ -20,8 +20,9 @@ export const SQL_FILES = [
   "018_fixed_window.sql",
   "019_log_entries.sql",
   "020_sliding_log.sql",
-  "021_step.sql",
+  "021_calendar_window.sql",
   "022_read_buckets.sql",
+  "023_step.sql",
   "025_beat.sql",
   "026_write_buckets.sql",
   "028_take_each.sql",
@@ -32,8 +33,6 @@ export const SQL_FILES = [
   "033_hold.sql",
   "034_take_all.sql",
   "035_sweep.sql",
-  "036_calendar_window.sql",
-  "037_step.sql",
 ] as const;
 
 // The same depth below the package's root in src/ and in dist/.
