@@ -35,8 +35,9 @@ leave_solitude() {
     servers="$servers $address:$port"
   done
   [ "$SELF" = "${HOSTS%% *}" ] && [ "$alone" -eq "$(echo "$HOSTS" | wc -w)" ] || return
+  # Slots are given first; then it waits for all members, for ever if one of them goes meanwhile. Replicas place themselves.
   # shellcheck disable=SC2086
-  redis-cli --cluster create $servers --cluster-replicas 1 --cluster-yes
+  timeout 20 redis-cli --cluster create $servers --cluster-replicas 1 --cluster-yes
 }
 
 # A primary without slots serves nobody: it follows the primary that has the fewest replicas.
