@@ -1,7 +1,7 @@
--- How tokens return to a bucket with time: `amount` millionths of a token each tick, a tick being as many microseconds as
+-- How tokens return to a bucket with time: `amount` millionths of a token each tick. A tick is as many microseconds as
 -- the window has seconds. Products stay below 2^63: a tick is below 2^25 and an amount below 2^32.
 
--- Millionths of a token that return in `us`, rounded down. More than 2^60 are not told apart.
+-- Millionths of a token that return in `us`, rounded down, at most 2^60.
 CREATE OR REPLACE FUNCTION refill_of(us bigint, amount bigint, tick_us bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE
@@ -11,7 +11,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   END
 $$;
 
--- Microseconds until so many millionths have returned, rounded up; ten years at most.
+-- Microseconds until that many millionths have returned, rounded up; ten years at most.
 CREATE OR REPLACE FUNCTION us_to_refill(debt bigint, amount bigint, tick_us bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE

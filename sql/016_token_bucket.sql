@@ -1,18 +1,18 @@
--- Token bucket: spending is a debt that `amount` tokens per window pay off; room while debt + cost fits the burst.
+-- Token bucket: spending is a debt that `amount` tokens per window pay off; a cost has room while debt + cost fits the burst.
 -- state    at_us: up to when the debt was paid off, by whole ticks; used: debt in millionths of a token
 -- lifetime until the debt is paid off
--- A tick is as many microseconds as the window has seconds and pays off `amount` millionths. What the part of a tick since
--- at_us has paid off is counted whenever the debt is looked at, so nothing comes late or is rounded away.
--- Answers by `op`, each an array; the state is that of `open`, by the same limit and time, but for `open` itself:
---   open       at_us, used, previous, 1 if it was dated anew; null if what is saved is nonsense
---   hand_over  at_us, used, previous: a state that another limit can go on with
+-- A tick is as many microseconds as the window has seconds and pays off `amount` millionths. The debt always counts with what
+-- the part of a tick since at_us has paid off, so nothing comes late or is rounded away.
+-- Answers by `op`, each an array. All but `open` take the state that `open` returned, for the same limit and time:
+--   open       at_us, used, previous, 1 if it was dated anew; null if the saved numbers make no sense
+--   hand_over  at_us, used, previous: a state that another limit can continue
 --   judge      outcome (1 room, 2 over, 3 never), microseconds to wait
 --   pay        at_us, used, previous; a negative cost undoes
 --   post_pay   at_us, used, previous, hits that could not be recorded
 --   refund     at_us, used, previous
 --   give_back  at_us, used, previous, after undoing what was paid at paid_us
 --   report     remaining, microseconds until as new
--- All four algorithms take the same arguments, so that step can pick one. tick_us is the window in seconds.
+-- All algorithms take the same arguments, so that step can pick one. tick_us is the window in seconds.
 CREATE OR REPLACE FUNCTION token_bucket_v2(
   op text, at_us bigint, used bigint, previous bigint,
   amount bigint, burst bigint, tick_us bigint, debt_max bigint,
@@ -55,13 +55,13 @@ BEGIN
   ELSIF op = 'pay' THEN
     RETURN ARRAY[at_us, used + cost * ticks, 0];
   ELSIF op = 'post_pay' THEN
-    -- A debt above debt_max, because the rule was edited, stays owed.
+    -- A debt above debt_max, after an edit of the rule, stays owed.
     IF used > debt_max * ticks + paid_off THEN RETURN ARRAY[at_us, used, 0, cost]; END IF;
     excess := greatest(0, used + cost * ticks - debt_max * ticks - paid_off);
     RETURN ARRAY[at_us, used + cost * ticks - excess, 0, (excess + ticks - 1) / ticks];
   ELSIF op = 'refund' OR op = 'give_back' THEN
     excess := cost * ticks;
-    -- What has returned since the payment was not lost by it: without the payment the bucket may have stood full.
+    -- Tokens that returned since the payment are not given back: without the payment the bucket may have been full.
     IF op = 'give_back' AND now_us > paid_us AND amount > 0 THEN
       excess := excess - refill_of(now_us - paid_us, amount, tick_us) - 1;
       IF excess <= 0 THEN RETURN ARRAY[at_us, used, 0]; END IF;

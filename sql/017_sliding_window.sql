@@ -40,7 +40,7 @@ BEGIN
     IF cost > amount THEN RETURN ARRAY[3, 0]; END IF;
     room := amount - used - cost;
     IF previous * (ticks - elapsed) <= room * ticks THEN RETURN ARRAY[1, 0]; END IF;
-    -- With room beside the current count the previous one has to fade, otherwise the current one in its turn.
+    -- If the cost fits beside the current count, the previous count has to fade; otherwise the current count, too.
     IF room >= 0 THEN
       part := ticks - room * ticks / previous;
     ELSE

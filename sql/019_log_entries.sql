@@ -1,12 +1,12 @@
--- The entries of a sliding log: what sliding_log reads and writes of them. `at_us` is the time that the log is judged
--- and paid at; entries dated later (time stepped back far) count as dated then. `since_us` ends what no longer counts.
+-- Reads and writes the entries of a sliding log. `at_us` is the time at which the log is judged and paid; entries dated later,
+-- after a large step back in time, count as dated then. Entries up to `since_us` no longer count.
 
 -- The newest entry of a log.
 CREATE OR REPLACE FUNCTION log_newest_v2(key text) RETURNS log_entry LANGUAGE sql STABLE AS $$
   SELECT * FROM log_entry WHERE bucket_key = key COLLATE "C" ORDER BY at_us DESC, entry DESC LIMIT 1
 $$;
 
--- State from what is saved: newest time, costs, entries. Null if the entries contradict it.
+-- The state from the saved numbers: newest time, costs, entries. Null if the entries contradict them.
 CREATE OR REPLACE FUNCTION log_open_v2(
   key text, newest_us bigint, total bigint, entries bigint, now_us bigint, window_us bigint, skew_us bigint
 ) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
@@ -31,7 +31,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT one_us / ((window_us + 127) / 128) = other_us / ((window_us + 127) / 128)
 $$;
 
--- Whether what is pending joins the newest entry: it has the same time, or the same granule where there are many.
+-- Whether a pending payment joins the newest entry: it has the same time, or with many entries the same granule.
 CREATE OR REPLACE FUNCTION log_merges_v2(key text, at_us bigint, pending bigint, window_us bigint, entries bigint)
 RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -63,7 +63,7 @@ BEGIN
   RETURN at_us;
 END $$;
 
--- Takes up to `cost` off: of what is pending, then of the newest entries.
+-- Takes up to `cost` off the pending payment, then off the newest entries.
 CREATE OR REPLACE FUNCTION log_refund_v2(
   key text, at_us bigint, used bigint, pending bigint, window_us bigint, cost bigint, entries bigint
 ) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
@@ -118,15 +118,15 @@ BEGIN
   RETURN ARRAY[at_us, used - found_entry.cost, pending, 0, entries - 1];
 END $$;
 
--- Writes what a call did to the entries: old ones go, late ones are dated `at_us`, what is pending is added. Answers the
--- newest time, the costs and the number of the entries that are left, as bucket keeps them.
+-- Writes what a call did to the entries: deletes old ones, dates late ones `at_us`, adds the pending payment. Answers the
+-- newest time, the costs and the number of the remaining entries, as the row in `bucket` keeps them.
 CREATE OR REPLACE FUNCTION log_save_v2(
   key text, at_us bigint, used bigint, pending bigint, window_us bigint, entries bigint
 ) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   newest log_entry;
 BEGIN
-  -- Without entries that count none may be left, not even of a damaged log.
+  -- If no entry counts, none may be left, not even of a damaged log.
   DELETE FROM log_entry e
   WHERE e.bucket_key = key COLLATE "C" AND (e.at_us <= log_save_v2.at_us - window_us OR log_save_v2.entries = 0);
   UPDATE log_entry e SET at_us = log_save_v2.at_us WHERE e.bucket_key = key COLLATE "C" AND e.at_us > log_save_v2.at_us;

@@ -3,11 +3,11 @@
 --          open: at_us the time to judge and pay at, used the costs that count, previous what is paid but no entry yet;
 --          fifth, how many entries count
 -- lifetime until the newest entry is a window old
--- Up to 128 entries each payment has its own; beyond that, payments of one granule of the window share one, dated as the
--- last of them. So the rows that a take touches are bounded: those that have expired are looked up by their time, and a wait
--- is found by walking from the oldest. Only refund, give_back and save write; refund and give_back are never undone.
+-- Up to 128 payments each have an entry; beyond that, payments of one granule of the window share an entry, dated as the
+-- last of them. So a take touches a bounded number of rows: expired entries are found by their time, a wait by walking from the
+-- oldest entry. Only refund, give_back and save write; refund and give_back are never undone.
 -- Arguments and answers as token_bucket says, with the bucket's key in front and the count of entries last; and
---   save       at_us, used, previous as they are to be saved, after the entries were written
+--   save       at_us, used, previous for the row, after writing the entries
 CREATE OR REPLACE FUNCTION sliding_log_v2(
   op text, key text, at_us bigint, used bigint, previous bigint,
   amount bigint, tick_us bigint, cost bigint, paid_us bigint, now_us bigint, entries bigint

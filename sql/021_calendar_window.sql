@@ -1,7 +1,7 @@
 -- Calendar window: counts within one window of a calendar and forgets at its end, as src/algorithms/calendar-window.ts says.
--- start_us, end_us and next_end_us are edges by the caller's zone data: of the window of now, and of the one after.
--- state    at_us: the window's first hit; used: its count; previous: seconds from the second of at_us until it ends. A row in
---          which nothing is used says nothing
+-- start_us, end_us and next_end_us are edges by the caller's zone data: of the current window, and the end of the next one.
+-- state    at_us: the window's first hit; used: its count; previous: seconds from the second of at_us until it ends. A row
+--          with used 0 has no meaning
 -- lifetime until the window ends
 -- Arguments and answers as token_bucket says.
 CREATE OR REPLACE FUNCTION calendar_window_v1(
@@ -30,7 +30,7 @@ BEGIN
     counted := CASE WHEN op = 'refund' OR paid_us >= at_us THEN greatest(0, used - cost) ELSE used END;
     RETURN ARRAY[at_us, counted, previous];
   END IF;
-  -- Beyond the edges that were handed over, windows are as long as the nearest.
+  -- Beyond the given edges, windows are as long as the nearest one.
   own_end_us := CASE
     WHEN now_us < start_us THEN start_us - (start_us - 1 - now_us) / (end_us - start_us) * (end_us - start_us)
     WHEN now_us < end_us THEN end_us
@@ -48,7 +48,7 @@ BEGIN
     END IF;
     RETURN ARRAY[at_us, used, previous, 0];
   END IF;
-  -- Pays, or takes back what was paid.
+  -- Pays, or undoes a payment.
   counted := least(used + cost, amount_max);
   RETURN ARRAY[at_us, counted, previous, used + cost - counted];
 END $$;

@@ -1,6 +1,6 @@
--- The buckets of these keys, by the keys' places. Keys are ASCII: other bytes stand as \x and two hex digits, a backslash
--- twice. `locks` holds the rows still until the transaction ends; rows are locked in the order of their keys, so that no two
--- calls wait for each other. Without `waits` a row that somebody else holds is passed over: held_buckets tells which.
+-- The buckets of these keys, by the keys' places. Keys are ASCII: other bytes are written as \x and two hex digits, a backslash
+-- twice. `locks` locks the rows until the transaction ends, in the order of their keys, so that calls never deadlock. Without
+-- `waits` a row that somebody else has locked is passed over: held_buckets tells which.
 CREATE OR REPLACE FUNCTION read_buckets_v2(keys text[], locks boolean, waits boolean)
 RETURNS TABLE (place bigint, at_us bigint, used bigint, previous bigint, expires_us bigint) LANGUAGE plpgsql VOLATILE ROWS 10 AS $$
 BEGIN
@@ -18,7 +18,7 @@ BEGIN
   END IF;
 END $$;
 
--- Of the keys without `is_kept` those that have a row, and the transaction that holds it, or held it last.
+-- Keys without `is_kept` that have a row, and the transaction that holds it, or last held it.
 CREATE OR REPLACE FUNCTION held_buckets(keys text[], is_kept boolean[])
 RETURNS TABLE (place bigint, holder bigint) LANGUAGE sql VOLATILE ROWS 10 AS $$
   SELECT k.place, b.xmax::text::bigint

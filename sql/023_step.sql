@@ -1,5 +1,5 @@
 -- Picks the function of an algorithm: 0 token bucket, 1 sliding window, 2 fixed window, 3 sliding log, 4 counter, 5 calendar
--- window, whose edges stand in place of burst, tick and most debt. In plain SQL, so that it is inlined where it is called.
+-- window, which takes its edges in place of burst, tick and most debt. In plain SQL, so that calls are inlined.
 CREATE OR REPLACE FUNCTION step_v2(
   algorithm bigint, op text, key text, at_us bigint, used bigint, previous bigint, entries bigint,
   amount bigint, burst bigint, tick_us bigint, debt_max bigint, cost bigint, paid_us bigint, now_us bigint

@@ -1,5 +1,5 @@
--- Reports a process as alive; answers how many are, itself included, and its place among them in the order of their
--- names, from 0 on, and 1 if it was not in the table before. Forgets those that were silent for too long.
+-- Reports a process as alive. Answers how many are alive, its own place among them in the order of their names, from 0 on, and
+-- 1 if it was not in the table before. Deletes processes that were silent for too long.
 CREATE OR REPLACE FUNCTION beat_v2(own_id text, gone_after interval) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   was_there boolean;

@@ -1,12 +1,12 @@
--- Writes the buckets whose expiry is given, 0 leaves one alone. `is_kept` tells which had a row when they were read. Fails
--- with 40001, which the caller answers by running everything again, if another call has made a row since; and with 55P03 and
--- the place of the key as its detail, if somebody makes a row and does not commit for half of lock_timeout: others who wait
--- for rows of this call outlast that.
+-- Writes the buckets whose expiry is not 0. `is_kept` tells which had a row when they were read.
+-- Fails with 40001 if another call has inserted a row since: the caller runs all again. Fails with 55P03 and the place of the key
+-- as its detail if somebody has inserted a row and does not commit for half of lock_timeout, so that calls that wait for rows of
+-- this call are still in time.
 CREATE OR REPLACE FUNCTION write_buckets_v2(
   keys text[], is_kept boolean[], at_us bigint[], used bigint[], previous bigint[], expires_us bigint[]
 ) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-  -- Coarse, so that few updates touch the index on it.
+  -- Coarse, so that few updates change the index on it.
   grain_us CONSTANT bigint := 16777216;
   made int := 0;
   wait_ms int;
@@ -26,7 +26,7 @@ BEGIN
   IF made = 0 THEN RETURN; END IF;
   wait_ms := extract(epoch FROM current_setting('lock_timeout')::interval) * 1000;
   IF wait_ms > 1 THEN PERFORM set_config('lock_timeout', (wait_ms / 2)::text, true); END IF;
-  -- In the order of their keys: who waits for another call's row never holds one that the other waits for.
+  -- In the order of their keys, so that calls never deadlock.
   BEGIN
     FOR i IN
       SELECT place FROM generate_subscripts(keys, 1) place

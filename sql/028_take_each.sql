@@ -1,12 +1,12 @@
--- What a token bucket has earned since at_us: millionths of a token, rounded down. Exact while it is below 2^62, which
--- take_each sees to. In plain SQL, with arguments that are cheap, so that it is inlined where it is called.
+-- What a token bucket has earned since at_us: millionths of a token, rounded down. Exact below 2^62, which take_each ensures.
+-- In plain SQL with cheap arguments, so that calls are inlined.
 CREATE OR REPLACE FUNCTION earned_v1(at_us bigint, now_us bigint, amount bigint, tick_us bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT greatest(now_us - at_us, 0) * amount / tick_us
 $$;
 
--- When a row expires that is paid again: as it says if that is late enough, else some 84 s later than needed, so that the next
--- payments can leave it. Another expiry means a new row and new entries in both indexes, not an update in place.
+-- When a row expires that is paid again: unchanged if that is late enough, else some 84 s later than needed, so that the next
+-- payments need not change it. A changed expiry means a new row and new entries in both indexes, not an update in place.
 CREATE OR REPLACE FUNCTION expiry_v1(expires_us bigint, needed_us bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE
@@ -15,22 +15,21 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   END
 $$;
 
--- Pays takes of calls that ask for one each, which is most of all traffic, at a fifth of what take_all costs: one upsert for
--- all buckets of a limit. A bucket is paid what all takes on it cost together, or nothing. It is left to take_all if that has no
--- room, and where one look does not do: a bucket that is damaged, dated too late, or untouched for very long.
+-- Pays takes of calls with a single take, most of all traffic, at a fifth of take_all's cost: one upsert for all buckets of a
+-- limit. A bucket is paid what all its takes cost together, or nothing. It is left to take_all if that has no room, or if the
+-- bucket is damaged, dated too late, or untouched for very long.
 -- keys        the buckets' keys, each once, those of one limit together and sorted
 -- costs       per key: what its takes cost together
 -- latest_us   per key: latest time at which they may pay
 -- limits      per limit: algorithm (0 token bucket, 1 sliding window, 2 fixed window), amount, burst, window in seconds, how
---             many of the keys are its own. The order of limits and keys is the same in all calls, so that none wait for
---             each other in a circle.
+--             many of the keys are its own. All calls use the same order of limits and keys, so that they never deadlock.
 -- injected_us time in microseconds, or 0 for the server's own
--- reply       a row without key that has the time in at_us; then a row per bucket that was paid, as it stands now
+-- reply       a row without key, with the time in at_us; then a row per paid bucket, after the payment
 -- state       as each algorithm's file says
 -- lifetime    as take_all writes it, or longer by up to a tick of the limit and 100 s; not cut at ten years
--- Waits for rows that somebody else holds, up to lock_timeout: then the call fails with 55P03, and nothing is paid. Time is
--- read before that, and a later call may have paid a bucket meanwhile: that is time that steps back, which grants nothing.
--- If a take has become too late in the meantime all fails with 40001, to be made again.
+-- Waits for rows that somebody else has locked, up to lock_timeout: then the call fails with 55P03, and nothing is paid. Time is
+-- read before the wait. A later call may pay a bucket meanwhile: then time steps back for this call, which grants nothing.
+-- If a take is too late after the wait, the whole call fails with 40001, to be made again.
 CREATE OR REPLACE FUNCTION take_each_v1(
   keys text[], costs bigint[], latest_us bigint[], limits bigint[], injected_us bigint
 )
@@ -55,7 +54,7 @@ DECLARE
   algorithm bigint; amount bigint; burst bigint; tick_us bigint;
   burst_micros bigint; refill bigint; ticks_max bigint; soonest_us bigint;
   window_us bigint; start_us bigint; shares bigint;
-  -- States dated otherwise are left to take_all.
+  -- States with other dates are left to take_all.
   earliest_at bigint; latest_at bigint;
 BEGIN
   IF now_us = 0 THEN now_us := extract(epoch FROM started) * micros; END IF;
@@ -72,7 +71,7 @@ BEGIN
     latest_at := now_us + least(tick_us, 10) * micros;
     IF algorithm = token_bucket THEN
       burst_micros := burst * micros;
-      -- A bucket that never refills is kept for a window since its last payment.
+      -- A bucket that never refills is kept for a window after its last payment.
       refill := greatest(amount, 1);
       ticks_max := CASE amount WHEN 0 THEN micros ELSE exact_max / tick_us END;
       earliest_at := greatest(0, now_us - product_max / refill);

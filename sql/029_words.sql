@@ -1,5 +1,5 @@
--- The numbers that calls are written in, by name; src/core/take.ts, limit.ts and src/stores/batching/reply.ts have them, too. Functions,
--- not constants: these go into the plans of those who use them, while a constant costs each call a microsecond.
+-- Names of the numbers in calls and replies; src/core/take.ts, limit.ts and src/stores/batching/reply.ts have them, too. These are
+-- functions: PostgreSQL inlines a function into plans, while a constant costs each call a microsecond.
 CREATE OR REPLACE FUNCTION of_token_bucket() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT 0::bigint';
 CREATE OR REPLACE FUNCTION of_sliding_log() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT 3::bigint';
 CREATE OR REPLACE FUNCTION of_counter() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT 4::bigint';

@@ -1,13 +1,13 @@
--- Payments that wait for their settlement. src/algorithms/holds.ts says what they do to their bucket. Who changes what stands
--- here of a bucket holds the bucket's own row, which is there as long as one of its holds is; but for `settled_hold`, of which
--- the sweep drops what is forgotten.
+-- Payments that wait for their settlement. src/algorithms/holds.ts says what they do to their bucket. Whoever changes a bucket's
+-- rows here has locked the row in `bucket`, which exists as long as the bucket has holds. Only the sweep deletes from
+-- `settled_hold` without that lock.
 
 CREATE TABLE IF NOT EXISTS hold (
   bucket_key text COLLATE "C" NOT NULL,
-  -- When it is given back, if nobody settles it. Those that end together are given back in the order of their numbers.
+  -- When it is given back if nobody settles it. Holds that end together are given back in the order of their numbers.
   ends_us bigint NOT NULL,
   number bigint GENERATED ALWAYS AS IDENTITY,
-  -- Null if nobody can name it.
+  -- Null if it has no id.
   hold_id text COLLATE "C",
   cost bigint NOT NULL,
   paid_us bigint NOT NULL,
@@ -18,7 +18,7 @@ CREATE TABLE IF NOT EXISTS hold (
 
 CREATE UNIQUE INDEX IF NOT EXISTS hold_of_id ON hold (bucket_key, hold_id);
 
--- Holds that were settled, until they are forgotten.
+-- Settled holds, until they are forgotten.
 CREATE TABLE IF NOT EXISTS settled_hold (
   bucket_key text COLLATE "C" NOT NULL,
   hold_id text COLLATE "C" NOT NULL,
@@ -28,12 +28,13 @@ CREATE TABLE IF NOT EXISTS settled_hold (
 
 CREATE INDEX IF NOT EXISTS settled_hold_until ON settled_hold (until_us ASC);
 
--- A row for each bucket that has holds, but for those that count them. All but `live` is of token buckets (031_debt_lows.sql).
+-- A row for each bucket with holds, except those that count holds. All columns but `live` are for token buckets
+-- (031_debt_lows.sql).
 CREATE TABLE IF NOT EXISTS hold_book (
   bucket_key text COLLATE "C" PRIMARY KEY,
   -- How many holds there are.
   live bigint NOT NULL,
-  -- Numbers of the last payment and of the last one that opened a hold, counted since the bucket had no hold.
+  -- Numbers of the last payment and of the last payment that opened a hold, counted since the bucket had no hold.
   payment bigint NOT NULL,
   held_payment bigint NOT NULL,
   -- What all holds have paid together.
@@ -43,9 +44,9 @@ CREATE TABLE IF NOT EXISTS hold_book (
   lows bigint[] NOT NULL
 ) WITH (fillfactor = 50);
 
--- A bucket with holds as a call works on it: its key, the limit that it is looked at by, its state as the algorithm's function
--- has it, its book, and what came of the last settlement: what was held (-1: no such hold, -2: it is settled already), and
--- the hits that the state could not hold.
+-- A bucket with holds while a call works on it: its key, the take's limit, its state as the algorithm's function has it, its
+-- book, and the result of the last settlement: what was held (-1: no such hold, -2: already settled), and the hits that the
+-- state could not hold.
 DO $$ BEGIN
   CREATE TYPE held_bucket_v1 AS (
     bucket_key text,
@@ -55,10 +56,10 @@ DO $$ BEGIN
     at_us bigint, used bigint, previous bigint,
     live bigint, payment bigint, held_payment bigint, held_cost bigint, low_payments bigint[], lows bigint[],
     is_book_changed boolean,
-    is_damaged boolean, -- what was saved was nonsense
+    is_damaged boolean, -- the saved numbers made no sense
     is_redated boolean, -- time has changed it for good: it was dated anew, or holds have ended
-    ended bigint, -- how many
-    last_end_us bigint, -- when the last hold ends of those that this call has opened
+    ended bigint, -- how many holds have ended
+    last_end_us bigint, -- when the last hold that this call opened ends
     found bigint, capped bigint
   );
 EXCEPTION WHEN duplicate_object THEN NULL;

@@ -1,4 +1,4 @@
--- How low a token bucket's debt has been since a payment, as src/algorithms/debt-lows.ts keeps it, in millionths of a token.
+-- The lowest debt of a token bucket since a payment, as src/algorithms/debt-lows.ts keeps it, in millionths of a token.
 
 -- A payment is about to be made on that debt.
 CREATE OR REPLACE FUNCTION note_low_v1(bucket held_bucket_v1, debt bigint) RETURNS held_bucket_v1
@@ -17,7 +17,7 @@ BEGIN
   bucket.low_payments := bucket.low_payments || bucket.payment;
   bucket.lows := bucket.lows || debt;
   IF kept < lows_max THEN RETURN bucket; END IF;
-  -- The two that are nearest become one, the lower.
+  -- The two nearest lows become one: the lower of them.
   FOR i IN 2 .. kept LOOP
     IF bucket.lows[i + 1] - bucket.lows[i] < bucket.lows[nearest + 1] - bucket.lows[nearest] THEN nearest := i; END IF;
   END LOOP;
@@ -26,13 +26,13 @@ BEGIN
   RETURN bucket;
 END $$;
 
--- The place of the first low of a payment after that one; one more than there are, if there is none.
+-- The place of the first low of a later payment; the number of lows plus 1 if there is none.
 CREATE OR REPLACE FUNCTION first_low_after_v1(bucket held_bucket_v1, payment bigint) RETURNS int
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT width_bucket($2, ($1).low_payments) + 1
 $$;
 
--- So much of that payment is given back: had it never been made, debt would have been lower by it ever since.
+-- That much of the payment is given back: without the payment, debt would have been lower by it ever since.
 CREATE OR REPLACE FUNCTION take_off_lows_v1(bucket held_bucket_v1, payment bigint, debt bigint) RETURNS held_bucket_v1
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- A bucket with holds: how a call comes by it, what payments and the end of a hold do to it, and how its book is kept.
+-- A bucket with holds: how a call reads it, what payments and the end of a hold do to it, and how its book is written.
 
 -- What the bucket's algorithm answers (023_step.sql).
 CREATE OR REPLACE FUNCTION held_step_v1(bucket held_bucket_v1, op text, cost bigint, paid_us bigint, now_us bigint)
@@ -9,7 +9,7 @@ RETURNS bigint[] LANGUAGE sql VOLATILE AS $$
   )
 $$;
 
--- The bucket as it stands now under the limit whose numbers follow that place in take_all's `limits`.
+-- The bucket at this time, under the limit whose numbers follow that place in take_all's `limits`.
 CREATE OR REPLACE FUNCTION look_at_v1(
   bucket held_bucket_v1, limits bigint[], limit_at int, at_us bigint, used bigint, previous bigint
 ) RETURNS held_bucket_v1 LANGUAGE plpgsql IMMUTABLE AS $$
@@ -37,7 +37,7 @@ BEGIN
   RETURN note_low_v1(bucket, bucket.used - refill_of(greatest(0, now_us - bucket.at_us), bucket.amount, bucket.tick_us));
 END $$;
 
--- Gives back `cost` of what the hold has paid. Of a token bucket as much of it as is owed still, and was at any time since.
+-- Gives back `cost` of what the hold has paid. A token bucket gets back only what it has owed at all times since.
 CREATE OR REPLACE FUNCTION give_back_held_v1(bucket held_bucket_v1, given_back hold, cost bigint, now_us bigint)
 RETURNS held_bucket_v1 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -51,7 +51,7 @@ BEGIN
     bucket.used := greatest(0, bucket.used - cost * micros);
   ELSIF bucket.algorithm = token_bucket THEN
     paid_off := refill_of(greatest(0, now_us - bucket.at_us), bucket.amount, bucket.tick_us);
-    -- Without such a low there is nothing that counts of it.
+    -- Without such a low nothing can be given back.
     debt := least(cost * micros, bucket.lows[first_low_after_v1(bucket, given_back.payment)], bucket.used - paid_off);
     bucket.used := greatest(0, bucket.used - debt);
     IF bucket.used <= paid_off THEN
@@ -68,7 +68,7 @@ BEGIN
   RETURN bucket;
 END $$;
 
--- A hold has gone that has paid so much. With the last one go the lows.
+-- A hold that has paid this much is gone. The lows go with the last hold.
 CREATE OR REPLACE FUNCTION release_hold_v1(bucket held_bucket_v1, cost bigint) RETURNS held_bucket_v1
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -85,7 +85,7 @@ BEGIN
   RETURN bucket;
 END $$;
 
--- Gives back the holds that have ended, each at the time it did: `ends_max` at most, the rest another time.
+-- Gives back the holds that have ended, each at the time of its end: `ends_max` at most, the rest in later calls.
 CREATE OR REPLACE FUNCTION end_holds_v1(bucket held_bucket_v1, ends_max bigint, now_us bigint) RETURNS held_bucket_v1
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -102,7 +102,7 @@ BEGIN
     bucket.ended := bucket.ended + 1;
     end_us := least(now_us, greatest(ended.ends_us, bucket.at_us));
     state := held_step_v1(bucket, 'open', 0, 0, end_us);
-    -- To a damaged bucket nothing is given back: it is a new one.
+    -- A damaged bucket gets nothing back: it is new.
     IF state IS NOT NULL THEN
       bucket.at_us := state[1];
       bucket.used := state[2];
@@ -118,7 +118,7 @@ BEGIN
   RETURN bucket;
 END $$;
 
--- Reads the book of a bucket, and ends holds. One that counts holds has no book: it is as full as it has holds.
+-- Reads the book of a bucket, and ends holds. A bucket that counts holds has no book: its count is the number of its holds.
 CREATE OR REPLACE FUNCTION read_held_v1(bucket held_bucket_v1, ends_max bigint, now_us bigint) RETURNS held_bucket_v1
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -143,7 +143,7 @@ BEGIN
   RETURN bucket;
 END $$;
 
--- Brings a bucket to now, as a group finds it; reads what is kept of its holds, unless the call has done so before.
+-- Brings a bucket up to this time for a group; reads its holds, unless the call has done so before.
 CREATE OR REPLACE FUNCTION open_held_v1(bucket held_bucket_v1, key text, ends_max bigint, now_us bigint)
 RETURNS held_bucket_v1 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -177,7 +177,7 @@ BEGIN
   RETURN bucket;
 END $$;
 
--- Keeps the book of a bucket, if it has holds.
+-- Writes the book of a bucket, if it has holds.
 CREATE OR REPLACE FUNCTION write_hold_book_v1(bucket held_bucket_v1) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
   IF bucket.is_concurrent THEN RETURN; END IF;

@@ -1,8 +1,8 @@
--- What a call does to the holds of a bucket: opens, settles and closes them, as src/algorithms/holds.ts says. Ids are null
--- where a take names none. The bucket is one that open_held has read and look_at has looked at.
+-- Opens, settles and closes the holds of a bucket, as src/algorithms/holds.ts says. An id is null if the take has none. The
+-- bucket comes from open_held and look_at.
 
--- When a caller who finds all places taken may try again: after about the age of the oldest hold divided by their number, at the
--- latest when the first ends. Null without holds.
+-- When a caller may try again if all places are taken: after about the age of the oldest hold divided by the number of holds, at
+-- the latest when the first hold ends. Null without holds.
 CREATE OR REPLACE FUNCTION hold_wait_v1(bucket held_bucket_v1, now_us bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   wait_min_us CONSTANT bigint := 1000000;
@@ -15,7 +15,7 @@ BEGIN
   );
 END $$;
 
--- Whether that hold was settled, and is not forgotten yet.
+-- Whether that hold was settled and is not forgotten yet.
 CREATE OR REPLACE FUNCTION is_settled_v1(bucket held_bucket_v1, id text, now_us bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -25,7 +25,7 @@ BEGIN
   );
 END $$;
 
--- Remembers for as long as holds last that this one was settled.
+-- Remembers, for as long as holds last, that this hold was settled.
 CREATE OR REPLACE FUNCTION note_settled_v1(bucket held_bucket_v1, id text, now_us bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -34,7 +34,7 @@ BEGIN
   ON CONFLICT (bucket_key, hold_id) DO UPDATE SET until_us = excluded.until_us;
 END $$;
 
--- Opens a hold for what was paid. A payment under a known id is final, but on what counts holds.
+-- Opens a hold for what was paid. A payment under a known id is final, except on a bucket that counts holds.
 CREATE OR REPLACE FUNCTION open_hold_v1(bucket held_bucket_v1, id text, cost bigint, paid_us bigint, now_us bigint)
 RETURNS held_bucket_v1 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -56,7 +56,7 @@ BEGIN
   RETURN bucket;
 END $$;
 
--- Pays what is reported, whether there is room or not.
+-- Pays what was reported, with or without room.
 CREATE OR REPLACE FUNCTION charge_reported_v1(bucket held_bucket_v1, cost bigint, now_us bigint)
 RETURNS held_bucket_v1 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -70,7 +70,7 @@ BEGIN
   RETURN bucket;
 END $$;
 
--- Settles the hold at what was used, and says in the bucket what was found.
+-- Settles the hold with what was used, and notes the result in the bucket.
 CREATE OR REPLACE FUNCTION settle_hold_v1(bucket held_bucket_v1, id text, reported bigint, now_us bigint)
 RETURNS held_bucket_v1 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -97,8 +97,8 @@ BEGIN
   RETURN bucket;
 END $$;
 
--- Ends the hold of a payment that is given back, with what it has paid. If there is none any more, because it has ended or was
--- settled, nothing is left to give back.
+-- Ends the hold of a payment that is given back, and gives back what it paid. If the hold has ended or was settled, nothing is
+-- left to give back.
 CREATE OR REPLACE FUNCTION close_hold_v1(bucket held_bucket_v1, id text, cost bigint, paid_us bigint, now_us bigint)
 RETURNS held_bucket_v1 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -120,7 +120,7 @@ BEGIN
     bucket := give_back_held_v1(bucket, closed, close_hold_v1.cost, now_us);
     RETURN release_hold_v1(bucket, closed.cost);
   END IF;
-  -- Where another's hold has the id, this payment was final and has none of its own; so it is without an id.
+  -- If another payment's hold has the id, this payment was final and has no hold; neither has a payment without an id.
   IF named.number IS NULL AND (id IS NOT NULL OR bucket.is_concurrent) THEN RETURN bucket; END IF;
   state := held_step_v1(bucket, 'give_back', close_hold_v1.cost, close_hold_v1.paid_us, now_us);
   bucket.at_us := state[1];

@@ -1,23 +1,23 @@
--- Takes for a list of groups, each settled as a whole and one after another, in one call and one transaction.
+-- Takes for a list of groups, in one call and one transaction. Groups are settled one after another, each as a whole.
 -- keys         every bucket's key, once
 -- injected_us  time in microseconds, or 0 for the server's own
 -- limits       per limit: algorithm (4: a counter), amount, burst, window in seconds, most debt, how long its holds last in
 --              microseconds (0: payments are final), 1 if it counts holds
--- groups       per group: takes, latest time at which it may still pay (0: any), the sum of 1 if a quota descriptor without
---              a limit has room, 2 if there are counters, 4 if a call that is over charges only the counters that are;
---              and per take: key, limit, descriptor, kind, mode, cost, for what is given back the time of payment, hold (0:
---              none). Keys, limits and holds are given by their place, counted from 1.
+-- groups       per group: number of takes, latest time at which it may pay (0: any), the sum of 1 if a quota descriptor without
+--              a limit has room, 2 if there are counters, 4 if a call that is over charges only the counters that are over;
+--              and per take: key, limit, descriptor, kind, mode, cost, time of payment (of a give-back), hold (0: none). Keys,
+--              limits and holds are given by their place, counted from 1.
 -- hold_ids     the ids of holds; null if no limit has holds
--- locks        true: reads lock their rows, which is exact under READ COMMITTED; false: leaves that to SERIALIZABLE
--- waits        true: waits for rows that others hold, up to lock_timeout, which fails the whole call; false: passes them over
--- reply        time, damaged buckets, then per group its verdict, after that of a row that somebody else keeps by its key's
---              place and who that is (a transaction), after allowed and refused
---              per take by: outcome (plus 4 if paid, plus 8 if a hold was opened), remaining, wait and reset in microseconds,
---              time of payment (of a charge: the count; of a settlement: what was held; of a peek at holds: how many there
---              are), capped hits; and last per bucket of which holds have ended: its key's place, how many
--- state        as each algorithm's file says; a row with nonsense in it counts as none and is overwritten
--- A refusal writes nothing, but keeps a bucket longer whose rate was lowered since it was written. Time is read after the rows
--- are locked, so it never runs back for a bucket. A bucket with holds has a row as long as it has some.
+-- locks        true: reads lock their rows, which is exact under READ COMMITTED; false: SERIALIZABLE keeps calls apart
+-- waits        true: waits for locked rows, up to lock_timeout, which fails the whole call; false: passes them over
+-- reply        time, damaged buckets; then per group its verdict. After the verdict of a locked row come its key's place and the
+--              transaction that holds it. After allowed and refused come per take: outcome (plus 4 if paid, plus 8 if a hold was
+--              opened), remaining, wait and reset in microseconds, time of payment (of a charge: the count; of a settlement: what
+--              was held; of a peek at holds: how many there are), capped hits. At the end per bucket with ended holds: its key's
+--              place, how many ended
+-- state        as each algorithm's file says; a row that makes no sense counts as none and is overwritten
+-- A refusal writes only one thing: it keeps a bucket longer whose rate was lowered. Time is read after the rows are locked, so
+-- it never runs back for a bucket. A bucket with holds has a row.
 CREATE OR REPLACE FUNCTION take_all_v4(
   keys text[], injected_us bigint, limits bigint[], groups bigint[], hold_ids text[], locks boolean, waits boolean
 )
@@ -31,7 +31,7 @@ DECLARE
   has_holds CONSTANT boolean := hold_ids IS NOT NULL;
   now_us bigint := injected_us;
   damaged bigint := 0;
-  -- By the place of the key: what is saved, what the current group made of it, what it was when the group opened it.
+  -- By the place of the key: the saved state, the current group's state, the state when the group opened the bucket.
   is_kept boolean[] := array_fill(false, ARRAY[cardinality(keys)]);
   saved_at bigint[] := zeros; saved_used bigint[] := zeros; saved_previous bigint[] := zeros;
   at_us bigint[] := zeros; used bigint[] := zeros; previous bigint[] := zeros; entries bigint[] := zeros;
@@ -46,7 +46,7 @@ DECLARE
   ends_left bigint; -- how many holds the call may still end
   ended bigint;
   is_late boolean; is_full boolean; opens_hold boolean;
-  -- Of the group, by the take's place in it.
+  -- The group's takes, by their place in it.
   outcome bigint[]; wait_us bigint[]; paid_us bigint[]; capped bigint[]; counted bigint[];
   has_over boolean; is_denied boolean;
   is_refused boolean; is_over boolean; has_quota boolean; has_quota_room boolean;
@@ -55,9 +55,9 @@ DECLARE
   state bigint[];
   reply bigint[] := ARRAY[0, 0]::bigint[];
   written int := 2; -- numbers of the reply
-  -- Where the group begins, its first take, the next group.
+  -- Where the group, its first take and the next group begin.
   group_at int := 1; first int; next_group int;
-  -- Where the take begins, and its place in the group.
+  -- Where the take begins in `groups`, and its place in the group.
   take_at int; take int; undo_from int; undone_at int; pass int;
   key int; -- the place of the take's key
   limit_at int; other_at int; -- where a limit begins, less 1
@@ -74,7 +74,7 @@ BEGIN
   IF now_us = 0 THEN now_us := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint; END IF;
 
   IF has_holds THEN
-    -- Whoever changes holds has the bucket's row, or makes it first.
+    -- Whoever changes holds has locked the bucket's row, or inserts it first.
     WHILE group_at <= cardinality(groups) LOOP
       first := group_at + 3; next_group := first + groups[group_at]::int * take_size;
       is_late := groups[group_at + 1] > 0 AND now_us > groups[group_at + 1];
@@ -117,7 +117,7 @@ BEGIN
       END IF;
     END IF;
     IF has_holds THEN
-      -- Buckets are opened first by the payments that need room for one hold more.
+      -- Payments that need room for one more hold open their buckets first.
       is_full := false;
       FOREACH opens_hold IN ARRAY ARRAY[true, false] LOOP
         FOR take_at IN first .. next_group - 1 BY take_size LOOP
@@ -167,7 +167,7 @@ BEGIN
       END LOOP;
     END IF;
 
-    -- Tries all takes, descriptor by descriptor, on what those before left.
+    -- Tries all takes, descriptor by descriptor, on what earlier takes left.
     take_at := first; take := 1;
     WHILE take_at < next_group LOOP
       descriptor := groups[take_at + 2]; kind := groups[take_at + 3]; is_over := false; undo_from := take;
@@ -188,7 +188,7 @@ BEGIN
           opened_used[key] := state[2]; opened_previous[key] := state[3]; lifetime_us[key] := 0; opened_by[key] := group_at;
           opened_for[key] := groups[take_at + 1];
         ELSIF opened_for[key] <> groups[take_at + 1] AND limits[limit_at + 1] = of_token_bucket() THEN
-          -- Another limit goes on with it: a rule and an override of it in one call.
+          -- Another limit continues with the bucket: a rule and an override of it in one call.
           other_at := (opened_for[key]::int - 1) * limit_size;
           state := step_v2(of_token_bucket(), 'hand_over', keys[key], at_us[key], used[key], 0, 0,
             limits[other_at + 2], limits[other_at + 3], limits[other_at + 4], limits[other_at + 5], 0, 0, now_us);
@@ -239,7 +239,7 @@ BEGIN
       IF kind = kind_quota() THEN
         has_quota := true; has_quota_room := has_quota_room OR NOT is_over;
       END IF;
-      -- A descriptor that is over pays nothing, and after the last one a group that is refused.
+      -- A descriptor that is over pays nothing; after the last descriptor, nor does a refused group.
       FOR pass IN 1 .. 2 LOOP
         IF pass = 2 THEN
           EXIT WHEN take_at < next_group;
@@ -259,7 +259,7 @@ BEGIN
       END LOOP;
     END LOOP;
 
-    -- Refunds and settlements, last of all, so that no take of the same call passes because of them; and what is given back.
+    -- Refunds, settlements and give-backs come last, so that no take of the same call passes because of them.
     take_at := first;
     FOR take IN 1 .. groups[group_at] LOOP
       key := groups[take_at]; limit_at := (groups[take_at + 1] - 1) * limit_size; mode := groups[take_at + 4];
@@ -293,12 +293,12 @@ BEGIN
           IF bucket.live > (with_holds[key]).live THEN outcome[take] := outcome[take] + 8; END IF;
           with_holds[key] := bucket;
         END IF;
-        -- What counts holds is kept in its holds alone.
+        -- A bucket that counts holds is saved in its holds only.
         IF limits[limit_at + 7] = 1 THEN opened_by[key] := 0; END IF;
       END LOOP;
     END IF;
 
-    -- Answers by how the buckets stand now.
+    -- Answers from the buckets' state after the group.
     written := written + 1; reply[written] := CASE WHEN is_refused THEN verdict_refused() ELSE verdict_allowed() END;
     take_at := first;
     FOR take IN 1 .. groups[group_at] LOOP
@@ -314,7 +314,7 @@ BEGIN
       END IF;
       IF limits[limit_at + 1] = of_counter() THEN
         lifetime_us[key] := limits[limit_at + 4] * 1000000;
-        -- What is left after the charge itself, whatever came after it.
+        -- What is left right after the charge, whatever came later.
         IF counted[take] IS NOT NULL THEN
           reply[written + 2] := greatest(0, limits[limit_at + 2] - counted[take]);
           reply[written + 5] := least(counted[take], exact_max);
@@ -323,7 +323,7 @@ BEGIN
       written := written + 6; take_at := take_at + take_size;
     END LOOP;
 
-    -- What changed is what the next group finds saved.
+    -- The next group finds the changed state as saved.
     take_at := first;
     FOR take IN 1 .. groups[group_at] LOOP
       key := groups[take_at]; limit_at := (groups[take_at + 1] - 1) * limit_size; take_at := take_at + take_size;
@@ -335,7 +335,7 @@ BEGIN
           limits[limit_at + 2], limits[limit_at + 3], limits[limit_at + 4], limits[limit_at + 5], 0, 0, now_us);
       ELSE
         IF redated[key] = 0 AND used[key] = opened_used[key] AND previous[key] = opened_previous[key] THEN
-          -- The row's lifetime is that of the rate it was written by; a lower one needs longer.
+          -- The row's lifetime follows from the rate that it was written with; a lower rate needs longer.
           IF limits[limit_at + 1] = of_token_bucket() AND used[key] > 0
             AND greatest(kept_until[key], expires_us[key]) < now_us + lifetime_us[key]
           THEN
@@ -343,13 +343,13 @@ BEGIN
           END IF;
           CONTINUE;
         END IF;
-        -- The end of a calendar's window means nothing while nothing is used in it.
+        -- The end of a calendar's window has no meaning while nothing is used in it.
         state := CASE WHEN used[key] = 0 AND (previous[key] = 0 OR limits[limit_at + 1] = of_calendar_window())
           THEN ARRAY[0, 0, 0]::bigint[]
           ELSE ARRAY[at_us[key], used[key], previous[key]] END;
       END IF;
       saved_at[key] := state[1]; saved_used[key] := state[2]; saved_previous[key] := state[3]; has_changes := true;
-      -- What is as new means nothing from now on.
+      -- A bucket that is as new expires now.
       expires_us[key] := now_us + CASE WHEN state[2] = 0 AND state[3] = 0 THEN 0
         ELSE greatest(lifetime_us[key], 1000) END;
     END LOOP;
@@ -360,13 +360,13 @@ BEGIN
     FOR key IN 1 .. cardinality(keys) LOOP
       bucket := with_holds[key];
       CONTINUE WHEN bucket.bucket_key IS NULL;
-      -- What was noted of payments counts only if they stand.
+      -- Notes about payments count only if the payments are kept.
       IF bucket.is_book_changed OR expires_us[key] > 0 THEN PERFORM write_hold_book_v1(bucket); END IF;
       IF bucket.ended > 0 THEN
         reply[written + 1] := key; reply[written + 2] := bucket.ended; written := written + 2;
       END IF;
       IF expires_us[key] > 0 OR bucket.last_end_us > kept_until[key] THEN
-        -- A grain less, which is added again.
+        -- One grain less, which is added again.
         expires_us[key] := greatest(expires_us[key], bucket.last_end_us, kept_until[key] - 1); has_changes := true;
       END IF;
     END LOOP;

@@ -1,6 +1,6 @@
--- Drops buckets that mean nothing any more, the entries of their logs and their holds, which have all ended; and settled holds
--- that are forgotten. Up to `rows_max` of each, and what more the last bucket has of entries or holds; returns how many rows
--- went. Rows that a call holds are left for another time, so nobody waits. injected_us as in take_all.
+-- Deletes expired buckets, the entries of their logs and their holds, which have all ended; and settled holds that are
+-- forgotten. Up to `rows_max` of each; all entries and holds of the last bucket go. Returns the number of deleted rows. Skips
+-- rows that a call has locked, so nobody waits. injected_us as in take_all.
 CREATE OR REPLACE FUNCTION sweep_v3(injected_us bigint, rows_max bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   now_us bigint := injected_us;

@@ -15,7 +15,7 @@ interface AdminTarget {
   readonly tokenFile: string | undefined;
 }
 
-/** Sends `question` as JSON. The answer's JSON, or undefined once the terminal was told why there is none. */
+/** Sends `question` as JSON. Returns the answer's JSON; undefined if there is none, after the terminal was told why. */
 export async function askAdmin(
   path: string,
   question: object,
@@ -37,7 +37,7 @@ export async function askAdmin(
       const answer = parse(body);
       if (answer !== undefined) return answer;
     }
-    // The text of a refusal begins with its status, which is said already.
+    // The text of a refusal begins with its status, which the message already has.
     const text = body.trim().replace(new RegExp(`^${response.status} `), "");
     terminal.err(`${visible(url)} answered ${response.status}: ${visible(text.slice(0, SHOWN_CHARS_MAX))}\n`);
   } catch (cause) {

@@ -1,4 +1,4 @@
-// Writes an answer of ShouldRateLimit as a person reads it, or as JSON for machines.
+// Writes an answer of ShouldRateLimit as text for people or as JSON for machines.
 
 import { visible } from "../core/visible.ts";
 import { plainStruct, type WireStruct } from "../transport/plain-struct.ts";
@@ -38,7 +38,7 @@ interface ShownAnswer {
   };
 }
 
-/** What an unlimited descriptor shows as its rest. */
+/** What remains of an unlimited descriptor, as the service answers it. */
 const UNLIMITED = 4_294_967_295;
 
 /** The whole answer, over several lines. */
@@ -60,7 +60,7 @@ export function answerText({ answer, elapsedMs, options }: ShownAnswer, terminal
   return text + section("metadata", metadataLines(answer), terminal);
 }
 
-/** The answer in one line, for many of them. */
+/** The answer in one line, for when there are many answers. */
 export function answerLine({ answer, elapsedMs, number }: ShownAnswer, terminal: Terminal): string {
   const notes = degradedText(answer) ?? (isUnknownDomain(answer) ? UNKNOWN_DOMAIN : undefined);
   const unmatched = unmatchedIn(answer);
@@ -99,7 +99,7 @@ function codeText(code: string, terminal: Terminal): string {
   return paint(terminal, code.trim() === "OVER_LIMIT" ? "red" : code.trim() === "OK" ? "green" : "yellow", code);
 }
 
-/** Says that the rules did not decide, since the numbers of such an answer look like any others. */
+/** Says that the store did not decide: the answer's numbers do not show it. */
 function degradedText({ dynamic_metadata: metadata }: RateLimitAnswer): string | undefined {
   const degraded = metadata === null ? undefined : plainStruct(metadata).degraded;
   if (typeof degraded !== "object" || degraded === null) return undefined;
@@ -107,7 +107,7 @@ function degradedText({ dynamic_metadata: metadata }: RateLimitAnswer): string |
   return visible(`answered without the store (${failure}), by on_store_failure: ${policy}`);
 }
 
-/** No rules of the service are for the domain: then OK says nothing about any limit. */
+/** Shown if the service has no rules for the domain: then OK says nothing about any limit. */
 const UNKNOWN_DOMAIN =
   "the service has no rules for this domain, so nothing is limited; /config on its HTTP port lists them";
 
@@ -115,8 +115,8 @@ function isUnknownDomain({ dynamic_metadata: metadata }: RateLimitAnswer): boole
   return metadata !== null && plainStruct(metadata).unknown_domain === true;
 }
 
-/** Said where a status shows the global limit, which looks like a rule's. */
-const UNMATCHED = "no rule applies to this descriptor: the global limit is all that counts it";
+/** Shown beside the global limit, which looks like a rule's limit in a status. */
+const UNMATCHED = "no rule applies to this descriptor: only the global limit counts it";
 
 /** Indexes of the descriptors that met no rule. */
 function unmatchedIn({ dynamic_metadata: metadata }: RateLimitAnswer): ReadonlySet<unknown> {
@@ -131,7 +131,7 @@ function statusText(status: AnswerStatus, isDegraded: boolean): string {
     return status.limit_remaining === UNLIMITED ? "unlimited" : "no rule applies: passes without a limit";
   const name = limit.name === "" ? "" : `${visible(limit.name)}: `;
   const reset = resetText(status);
-  // A bucket that does not fill in one unit, or a window that is none: its rate is in the rules.
+  // A bucket that does not fill in one unit, or a window that is not one unit long: its rate is in the rules.
   if (limit.unit === "UNKNOWN") return `${name}${status.limit_remaining} of ${limit.requests_per_unit} left${reset}`;
   return `${name}${limit.requests_per_unit} per ${limit.unit.toLowerCase()}, ${status.limit_remaining} left${reset}`;
 }

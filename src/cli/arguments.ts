@@ -22,7 +22,7 @@ export function parseDescriptor(text: string): readonly TypedEntry[] {
   return text === "" ? [] : splitAtCommas(text).map(parseEntry);
 }
 
-/** An entry whose value may be bytes that are no text: then they stand as base64 in place of it. */
+/** An entry. A value that is no text is given as base64. */
 export type ByteEntry = TypedEntry | { readonly key: string; readonly value_base64: string };
 
 /** Reads what `parseDescriptor` reads, and `\xff` in a value as that byte (`\\xff` is the text). */

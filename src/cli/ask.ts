@@ -20,7 +20,7 @@ interface AskOptions {
   readonly descriptors: readonly (readonly TypedEntry[])[];
   /** `host:port`. */
   readonly server: string;
-  /** Undefined: as the protocol has it, one. 0: a peek. */
+  /** Undefined: the protocol's default, one. 0: a peek. */
   readonly hits: number | undefined;
   readonly isRefund: boolean;
   readonly times: number;
@@ -56,7 +56,7 @@ export async function ask(options: AskOptions, terminal: Terminal): Promise<void
   }
 }
 
-/** Waits until the connection stands or has failed once, so that times shown are those of calls; the call tells why it failed. */
+/** Waits until the connection is ready or has failed once, so that the times shown are of calls only. The call says why it failed. */
 async function connect(client: Client, deadlineMs: number): Promise<void> {
   const channel = client.getChannel();
   let state = channel.getConnectivityState(true);
@@ -88,7 +88,7 @@ function send(client: Client, options: AskOptions, clock: Clock): Promise<RateLi
 }
 
 function requestOf({ domain, descriptors, hits, isRefund }: AskOptions): object {
-  // A request's own hits of 0 count as 1, so a peek is said on every descriptor.
+  // 0 hits of a request count as 1, so a peek sets 0 on every descriptor.
   const onDescriptor = hits === 0 || isRefund ? { hits_addend: { value: hits ?? 1 } } : {};
   return {
     domain,
@@ -112,7 +112,7 @@ function errorText(error: ServiceError, { server, timeoutMs }: AskOptions): stri
   return `${name}: ${visible(plainDetails(error.details))}${hint}`;
 }
 
-/** The text of an error without what the library wraps around the system's own words. */
+/** The text of an error: the system's words, without those that the library adds. */
 function plainDetails(details: string): string {
   return details.replace(/Last error: Error: /, "").replace(/\.? *Resolution note: *$/, "");
 }

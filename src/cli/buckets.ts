@@ -1,4 +1,4 @@
-// `headgate buckets peek|reset`: how single buckets of a running service stand, and making them as new.
+// `headgate buckets peek|reset`: shows single buckets of a running service, or makes them as new.
 
 import type { Command } from "commander";
 import { visible } from "../core/visible.ts";
@@ -101,7 +101,7 @@ async function askBuckets(
   const answer = await askAdmin(`/buckets/${way}`, question, { ...flags, tokenFile: flags.tokenFile }, terminal);
   if (!isAnswer(answer)) {
     if (answer !== undefined)
-      terminal.err("the answer is none of Headgate's; --server is the HTTP port, 8080 by default\n");
+      terminal.err("the answer is not Headgate's; --server takes the HTTP port, 8080 by default\n");
     terminal.setExitCode(2);
     return;
   }
@@ -120,7 +120,7 @@ function answerText({ says, buckets }: BucketAnswer, terminal: Terminal): string
   return text;
 }
 
-// Bytes that are no text as the arguments take them.
+// Writes bytes that are no text as the arguments take them.
 function bucketText({ bucket, bucket_base64: base64 }: ShownBucket): string {
   if (base64 === undefined) return visible(bucket);
   const bytes = Buffer.from(base64, "base64");
@@ -149,7 +149,7 @@ function snapshotText({
   return `${remaining}${waiting}, ${reset > 0 ? `as new in ${reset} s` : "as new"}${holds}`;
 }
 
-// Enough to tell an answer from what something else on that port says.
+// Enough to tell an answer from that of another program on the port.
 function isAnswer(value: unknown): value is BucketAnswer {
   return typeof value === "object" && value !== null && "buckets" in value && Array.isArray(value.buckets);
 }

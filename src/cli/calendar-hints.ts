@@ -1,5 +1,5 @@
-// What `headgate check` says of units that are longer than a day: they mean what envoyproxy/ratelimit means by them, which is
-// hardly what a contract means. No problem of the rules, so it counts as none.
+// Hints of `headgate check` about units that are longer than a day: they mean what envoyproxy/ratelimit means by them, which is
+// rarely what a contract means. The rules are correct, so a hint counts as no problem.
 
 import { Algorithm, type Limit, UNIT_NAMES, Unit } from "../core/limit.ts";
 import type { Place } from "../rules/place.ts";

@@ -36,7 +36,7 @@ export function addCallOptions(command: Command): Command {
     );
 }
 
-/** How to read logs; undefined if no option speaks of logs. Ends the program's run if some do and others are missing. */
+/** How to read logs; undefined if no option for logs is given. Ends the program's run if only some of them are given. */
 export function mappingOf(command: Command, flags: FileChoiceFlags): Mapping | undefined {
   const { domain, time, descriptor, hits } = flags;
   if (domain === undefined && time === undefined && descriptor === undefined && hits === undefined) return undefined;

@@ -6,12 +6,12 @@ import { visible } from "../core/visible.ts";
 import type { Place } from "../rules/source.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
-/** Columns that the number before a line takes. */
+/** Width of the line number, in columns. */
 const MARGIN = "      | ";
-/** Of a long line so much is shown before the place. */
+/** How many characters of a long line are shown before the place. */
 const BEFORE_MAX = 30;
 
-/** Shows places in files, which are read once each. */
+/** Shows places in files. Reads each file once. */
 export class Excerpts {
   readonly #terminal: Terminal;
   readonly #lines = new Map<string, readonly string[]>();
@@ -20,14 +20,14 @@ export class Excerpts {
     this.#terminal = terminal;
   }
 
-  /** The line of the place and a caret below it, two lines in all; nothing if there is no such line to show. */
+  /** Two lines: the place's line, and a caret below it. Empty if the file has no such line. */
   async of({ file, line, column }: Place): Promise<string> {
     const text = (await this.#linesOf(file))[line - 1];
     if (text === undefined || text.trim() === "") return "";
     const width = this.#terminal.columns - MARGIN.length;
     const isLong = visible(text).length > width;
     const from = isLong ? Math.max(0, column - 1 - BEFORE_MAX) : 0;
-    // A tab is one column here, so that the caret stands below its letter.
+    // A tab becomes one column, so that the caret is below the right letter.
     const show = (part: string) => visible(part.replaceAll("\t", " "));
     const before = show(text.slice(from, column - 1));
     const shown = `${before}${show(text.slice(column - 1))}`.slice(0, width);
@@ -55,10 +55,10 @@ async function readLines(file: string): Promise<readonly string[]> {
         : bytes[0] === 0xfe && bytes[1] === 0xff
           ? "utf-16be"
           : "utf-8";
-    // It leaves a mark of byte order out, as the parser does.
+    // Removes a byte order mark, as the parser does.
     return new TextDecoder(encoding).decode(bytes).split(/\r\n|\r|\n/);
   } catch (cause) {
-    // A file or folder that can't be read is what the problem says already.
+    // The problem itself says that the file can't be read.
     if (errorCode(cause) !== undefined) return [];
     throw cause;
   }

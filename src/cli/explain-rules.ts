@@ -9,7 +9,7 @@ import { explainText } from "./explain-text.ts";
 import { loadChosen, type RulesChoice } from "./rules-source.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
-/** The rules are not looked at if `server` is given. */
+/** Not read if `server` is given. */
 interface ExplainOptions extends RulesChoice {
   readonly domain: string;
   readonly entries: readonly TypedEntry[];
@@ -47,16 +47,16 @@ async function fromServer(options: ExplainOptions, terminal: Terminal): Promise<
   const report = await askAdmin("/explain", question, { server, tokenFile }, terminal);
   if (isReport(report)) return report;
   if (report !== undefined)
-    terminal.err("the answer is none of Headgate's; --server is the HTTP port, 8080 by default\n");
+    terminal.err("the answer is not Headgate's; --server takes the HTTP port, 8080 by default\n");
   return undefined;
 }
 
-// Enough to tell a report from what something else on that port says.
+// Enough to tell a report from the answer of another program on the port.
 function isReport(value: unknown): value is ExplainReport {
   return typeof value === "object" && value !== null && "descriptors" in value && Array.isArray(value.descriptors);
 }
 
-/** True if a rule applies, by a limit or by being unlimited. What meets a rule without either counts as unmatched, as in metrics. */
+/** True if a rule with a limit or an unlimited rule applies. A rule with neither counts as unmatched, as in metrics. */
 function isMatched({ descriptors }: ExplainReport): boolean {
   return descriptors.length > 0 && descriptors.every(({ rule }) => rule !== undefined);
 }

@@ -1,4 +1,4 @@
-// Writes an explain report the way a person reads it: entry by entry, what was tried, what it comes to.
+// Writes an explain report as text for people: entry by entry, what was tried and which limits apply.
 
 import { visible } from "../core/visible.ts";
 import type { DescriptorReport, EntryReport, ExplainReport, LimitReport, TriedRule } from "../rules/explain.ts";

@@ -1,9 +1,9 @@
-// Workflow commands of GitHub Actions: problems become annotations of the lines that they are about.
+// Workflow commands of GitHub Actions: a problem becomes an annotation of its line.
 
 import { visible } from "../core/visible.ts";
 import type { Place } from "../rules/place.ts";
 
-/** One annotation, as a line. Files are named as from the root of the checkout, which is where workflows run. */
+/** One annotation, as a line. Names of files are relative to the root of the checkout, where workflows run. */
 export function githubAnnotation(level: "error" | "warning", at: Place, title: string, message: string): string {
   const { file, line, column } = at;
   const place = line === 0 ? `file=${property(file)}` : `file=${property(file)},line=${line},col=${column}`;

@@ -1,6 +1,6 @@
 // Reads flags as Go programs take them: -name value, -name=value, one dash or two, bare -name for booleans, `--` ends them.
 
-/** A flag by its name: `text` may be given once (the last counts), `list` adds up, `boolean` needs no value. */
+/** Kinds of flags by name: of a `text` the last value counts, a `list` has all values, a `boolean` needs none. */
 export type FlagKinds = Readonly<Record<string, "text" | "list" | "boolean">>;
 
 /** What was given, and everything after the flags. */
@@ -11,7 +11,7 @@ interface GoFlags {
   readonly rest: readonly string[];
 }
 
-/** The flags are not as they should be; the message is one line for a person. */
+/** The flags are wrong; the message is one line for a person. */
 export class FlagError extends Error {
   override readonly name = "FlagError";
 }

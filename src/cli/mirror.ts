@@ -42,7 +42,7 @@ interface ReplayFlags extends SharedFlags {
 
 const MEBIBYTE = 1_048_576;
 const HOUR_MS = 3_600_000;
-/** Calls under way at once where the recording sets the pace. */
+/** Most calls under way at once if the recording sets the pace. */
 const PACED_IN_FLIGHT = 256;
 
 /** Adds `mirror` with `replay` below it. `untilStopped` resolves when a running mirror is to end. */
@@ -51,8 +51,8 @@ export function addMirror(program: Command, terminal: Terminal, untilStopped = u
     .command("mirror")
     .summary("answer from one service and compare another with it")
     .description(
-      "Stands where the service stands: sends each call to two services, answers from one of them and tells what the" +
-        " other would have answered differently, by rule, on GET /report and when it is stopped.",
+      "Takes the service's place: sends each call to two services, answers from one of them and reports by rule what" +
+        " the other would have answered differently, on GET /report and when it is stopped.",
     )
     .enablePositionalOptions()
     .option("--answer-from <host:port>", "gRPC address of the service whose answers callers get", parseAuthority);
@@ -134,14 +134,14 @@ async function runUntilStopped(
   untilStopped: () => Promise<void>,
 ): Promise<void> {
   const { answerFrom, compareWith, record } = flags;
-  // Not a required option: `replay` below would ask for it too.
+  // Not a required option: then `replay` would need it, too.
   if (answerFrom === undefined)
     return command.error("error: required option '--answer-from <host:port>' not specified");
   if (compareWith === undefined && record === undefined) {
     return command.error("error: nothing to do: give --compare-with, --record or both");
   }
   const clock: Clock = new SystemClock();
-  // The report alone goes to standard output.
+  // Only the report goes to standard output.
   const write = (line: string) => terminal.err(line);
   const { runMirror } = await import("../mirror/run-mirror.ts");
   const running = await runMirror({
@@ -197,7 +197,7 @@ async function untilSignal(): Promise<void> {
   await new Promise<void>((resolve) => {
     for (const signal of signals) process.once(signal, () => resolve());
   });
-  // The second one ends the process at once.
+  // A second signal ends the process at once.
   for (const signal of signals) process.once(signal, () => process.exit(1));
 }
 

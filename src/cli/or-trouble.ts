@@ -1,10 +1,10 @@
-// Files that a command can't use, told in one sentence.
+// Tells in one sentence why a command can't use its files.
 
 import { ConfigError } from "../core/errors.ts";
 import { visible } from "../core/visible.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
-/** The result; undefined, and exit code 2, if files can't be used: said on standard error. */
+/** The result of `work`. If files can't be used: undefined, exit code 2, and the reason on standard error. */
 export async function orTrouble<T>(terminal: Terminal, work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;

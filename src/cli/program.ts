@@ -1,5 +1,5 @@
-// The command line: names, options and help of every command. What they do is in a file each, loaded when it is run: with
-// what they need that takes longer than the rest of a command.
+// The command line: names, options and help of every command. Each command's work is in a file of its own, loaded only when the
+// command runs: loading takes longer than all the rest.
 
 import { Command, CommanderError, Option } from "commander";
 import { collect, parseDescriptor, parseEntry, parseWhole, type TypedEntry } from "./arguments.ts";
@@ -23,17 +23,17 @@ interface ProgramOptions {
   readonly untilStopped?: (() => Promise<void>) | undefined;
 }
 
-/** What a command line ends with that can't be understood. 1 is kept for what a command finds out: refused, over limit. */
+/** Exit code of a command line that can't be understood. 1 is for what a command finds: refused, over limit. */
 const EXIT_USAGE = 2;
 
-/** Runs what a command line asks for. Wrong arguments are said on standard error and set the exit code 2. */
+/** Runs a command line. Wrong arguments are reported on standard error and set the exit code 2. */
 export async function runCommandLine(options: ProgramOptions, argv: readonly string[]): Promise<void> {
   const { terminal = processTerminal() } = options;
   try {
     await buildProgram({ ...options, terminal }).parseAsync(argv);
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    // Printed help and the version end a run too.
+    // Printing the help or the version ends a run like this, too.
     terminal.setExitCode(error.exitCode === 0 ? 0 : EXIT_USAGE);
   }
 }
@@ -50,7 +50,7 @@ export function buildProgram(options: ProgramOptions): Command {
     .configureOutput({ writeOut: (text) => terminal.out(text), writeErr: (text) => terminal.err(text) })
     .showHelpAfterError("(--help says more)")
     .exitOverride()
-    // What stands behind a command's name is that command's, so that commands below commands may have equal options.
+    // Options after a command's name belong to that command, so a command and its subcommands may have options of one name.
     .enablePositionalOptions()
     .addHelpText("after", PROGRAM_EXAMPLES);
   addServe(program, options.serve);

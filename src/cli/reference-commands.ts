@@ -1,4 +1,4 @@
-// `config_check` and `client`: the companions of envoyproxy/ratelimit under their own flags, done by `check` and `ask`.
+// `config_check` and `client`: envoyproxy/ratelimit's commands with their flags, run by `check` and `ask`.
 // docs/migrating.md says where they differ.
 
 import { type Command, InvalidArgumentError } from "commander";
@@ -8,7 +8,7 @@ import type { Terminal } from "./terminal.ts";
 
 const TIMEOUT_MS = 10_000;
 const DIAL_DEFAULT = "localhost:8081";
-/** What Go programs end with when their flags are wrong. */
+/** Exit code of Go programs for wrong flags. */
 const EXIT_FLAGS = 2;
 
 /** Adds both commands. */
@@ -50,7 +50,7 @@ function addClient(program: Command, terminal: Terminal): void {
     .summary("`ask` under the flags of envoyproxy/ratelimit")
     .description(
       "Sends one request. Flags: [-dial_string HOST:PORT] -domain DOMAIN -descriptors k=v,k2=v2 (repeatable). Ends with" +
-        " 0 on every answer, OVER_LIMIT too, with 1 without one, with 2 if the flags are wrong.",
+        " 0 on every answer, OVER_LIMIT too, with 1 if there is no answer, with 2 if the flags are wrong.",
     )
     .argument("[flags...]")
     .allowUnknownOption()
@@ -85,7 +85,7 @@ function addClient(program: Command, terminal: Terminal): void {
     );
 }
 
-// A terminal may be a class, whose methods a spread would lose.
+// A terminal may be an instance of a class: spreading it would lose its methods.
 function boundTerminal(terminal: Terminal): Terminal {
   return {
     out: (text) => terminal.out(text),

@@ -23,17 +23,17 @@ export interface RulesChoice {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Nobody reads the counters of rules that only a command looks at. */
+/** Rules that a command loads need no counters. */
 const NO_STATS: StatsBook = { statsOf: () => new LimitStats() };
 
-/** The settings that say where rules are; mistakes in others are none of these commands' business. */
+/** The settings that say where rules are. Commands ignore mistakes in other settings. */
 const RULES_SETTINGS = /^(?:RULES_DIR|RUNTIME_[A-Z]+|MERGE_DOMAIN_CONFIG|COMPATIBILITY_MODE|CACHE_KEY_PREFIX)$/;
 
-/** Those that decisions depend on besides; all others are the service's alone. */
+/** Further settings that decisions depend on. All others matter only to the service. */
 const DECIDING_SETTINGS =
   /^(?:SHADOW_MODE|QUOTA_MODE|ON_STORE_FAILURE|RETRY_AFTER_JITTER|NEAR_LIMIT_RATIO|STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT|RESPONSE_HEADERS|LIMIT_[A-Z_]+)$/;
 
-/** The settings that rules are loaded and calls are decided by, as the service would read them. Throws ConfigError. */
+/** The settings for loading rules and deciding calls, as the service would read them. Throws ConfigError. */
 export function decidingSettings(env: Environment): Settings {
   return pickedSettings(env, (name) => RULES_SETTINGS.test(name) || DECIDING_SETTINGS.test(name));
 }
@@ -42,7 +42,7 @@ function pickedSettings(env: Environment, isPicked: (name: string) => boolean): 
   return readSettings(Object.fromEntries(Object.entries(env).filter(([name]) => isPicked(name))));
 }
 
-/** Loads what the choice names. What is found there, or not found, is among the result's problems. */
+/** Loads the chosen rules. Missing and bad files are among the result's problems. */
 export async function loadChosen(
   choice: RulesChoice,
   env: Environment,
@@ -71,7 +71,7 @@ export async function loadChosen(
   return compileFiles(choice.path, { files, failures: [], hash: "" }, options);
 }
 
-/** What a control plane has sent, if the file holds that. */
+/** The rules that a control plane has sent, if the file holds such. */
 function resourcesOf(path: string, bytes: Buffer): SourceFile[] | undefined {
   try {
     return readDump(bytes.toString("utf8"));
@@ -82,7 +82,7 @@ function resourcesOf(path: string, bytes: Buffer): SourceFile[] | undefined {
   }
 }
 
-/** Compiles rules that stand in another file, at their places there. */
+/** Compiles rules inside another file; problems have their places in that file. */
 export function compileNode(file: string, root: SourceNode, settings: Settings): CompileResult {
   return compileRules([{ name: file, root, problems: [] }], compileOptions(settings));
 }
@@ -103,7 +103,7 @@ export function policyOf({ onStoreFailure }: Settings): OnStoreFailure {
   return ON_STORE_FAILURE_NAMES.indexOf(onStoreFailure) as OnStoreFailure;
 }
 
-// As typed, so that editors and people find the file from where they are.
+// Paths stay as typed, so that editors and people find the files from their working directory.
 function asFolder(path: string): string {
   return /[/\\]$/.test(path) ? path : `${path}/`;
 }
@@ -112,7 +112,7 @@ async function isFile(path: string): Promise<boolean> {
   try {
     return (await stat(path)).isFile();
   } catch (cause) {
-    // A path that is not there is told of by loadRules, in its own words.
+    // loadRules reports a path that is not there.
     if (errorCode(cause) !== undefined) return false;
     throw cause;
   }

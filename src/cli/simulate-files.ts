@@ -95,7 +95,7 @@ function sayLines({ lines, skipped, firstSkipped = "" }: LineCounts, terminal: T
   terminal.err(`${paint(terminal, "yellow", text)}\n`);
 }
 
-/** Bytes of all files; a file that is not there is told of by whoever reads it. */
+/** Bytes of all files. Whoever reads a file reports it if it is not there. */
 async function bytesOf(files: readonly string[]): Promise<number> {
   const sizes = await Promise.all(
     files.map((file) =>
@@ -108,7 +108,7 @@ async function bytesOf(files: readonly string[]): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** One line on standard error that says how far a run is; only where somebody watches. */
+/** One line on standard error that says how far a run is, if somebody watches. */
 class ProgressLine {
   readonly #bytes: number;
   readonly #terminal: Terminal;

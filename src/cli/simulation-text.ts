@@ -1,4 +1,4 @@
-// Writes the report of a simulation the way a person reads it.
+// Writes the report of a simulation as text for people.
 
 import { visible } from "../core/visible.ts";
 import type { ShownRefusal, ToldLimit } from "../simulate/refusals.ts";

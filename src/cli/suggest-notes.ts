@@ -1,4 +1,4 @@
-// What suggested rules say of themselves, as comments beside them.
+// Comments in suggested rules that say what the numbers are made of.
 
 import { visible } from "../core/visible.ts";
 import type { LimitReport } from "../simulate/report.ts";
@@ -13,7 +13,7 @@ interface Wanted {
   readonly headroom: number;
 }
 
-/** Lines above a limit: what it would have done, by the outcomes of a simulation, and what its hold is made of. */
+/** Lines above a limit: what it would have done in a simulation, and what its hold is made of. */
 export function notesOf(shape: Shape, outcomes: ReadonlyMap<string, LimitReport>, wanted: Wanted): readonly string[] {
   return [outcomeNote(shape, outcomes), ...(shape.use?.hold === undefined ? [] : holdNotes(shape.use, wanted))];
 }

@@ -1,4 +1,4 @@
-// Suggests limits, simulates them, and prints rule files that say what came of it.
+// Suggests limits, simulates them, and prints rule files with the outcome as comments.
 
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ export interface SuggestFlags extends FileChoiceFlags {
   readonly percentile: number;
   readonly headroom: number;
   readonly out?: string;
-  /** Entries that speak of holds, in ordinary text. */
+  /** Keys of entries about holds, in ordinary text. */
   readonly hold?: HoldNames;
 }
 
@@ -70,7 +70,7 @@ async function makeFiles(
 ): Promise<readonly DomainFile[]> {
   const settings = decidingSettings(terminal.env);
   const calls = { files, mapping, lateMaxUs: flags.late * 1_000 };
-  // Limits that are suggested must hold for the service as it is, but never refuse for the sake of a mode.
+  // Suggested limits must suit the service's settings, but no mode may make them refuse.
   const deciding = { ...virtualSettings(settings), shadowMode: false, quotaMode: false, compatible: false };
   const names = flags.hold;
   const forRecording = { noteOf: () => [], names, isForRecording: true };
@@ -101,7 +101,7 @@ async function makeFiles(
   compiled(printed);
   return printed.map(({ domain, text }) => ({ domain, text: head + text }));
 
-  // What is printed is compiled, too: the text is what is checked.
+  // The printed text itself is compiled, so that it is checked.
   function compiled(texts: readonly DomainFile[]): RuleSet {
     const sources = texts.map(({ domain, text }) => ({ name: `${domain}.yaml`, bytes: Buffer.from(text) }));
     const { ruleSet, problems } = compileFiles(

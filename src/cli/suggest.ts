@@ -41,7 +41,7 @@ Examples:
     });
 }
 
-/** The entries that speak of holds, in ordinary text. */
+/** The keys of entries about holds, in ordinary text. */
 function parseHold(text: string): NonNullable<SuggestFlags["hold"]> {
   const said = new Map(parseEntries(text) ?? []);
   const { id = "", estimate = "", settle = "settle" } = Object.fromEntries(said);

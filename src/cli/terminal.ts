@@ -1,13 +1,13 @@
-// Where the commands write, and how text looks there: colour for people only, lines broken at the edge.
+// Where commands write, and how text looks there: colour only for people, lines broken at the edge.
 
-/** What a command may do to the outside besides its job. */
+/** How a command talks to its caller. */
 export interface Terminal {
   out(text: string): void;
   err(text: string): void;
   /** The exit code of the process once the command is done. */
   setExitCode(code: number): void;
   readonly isColoured: boolean;
-  /** Whether somebody watches standard error: a line there may be written over. */
+  /** True if somebody watches standard error, so that a line there may be overwritten. */
   readonly isWatched: boolean;
   /** Width that lines are broken to. */
   readonly columns: number;
@@ -18,12 +18,12 @@ const COLUMNS_DEFAULT = 80;
 const COLUMNS_MIN = 40;
 const COLUMNS_MAX = 100;
 
-/** What a shell reports of a program that SIGPIPE ended, which is how most programs end when nobody reads their output. */
+/** What a shell reports of a program that SIGPIPE ended, as most programs end when nobody reads their output. */
 const EXIT_NOBODY_READS = 141;
 
 /**
- * The terminal of this process. No colour unless it is one, nor with NO_COLOR. When the reader of standard output is gone
- * (`headgate ... | head -1`) the process ends without a word, with the exit code that the command has set, if it has.
+ * The terminal of this process, without colour if it is no terminal or NO_COLOR is set. When the reader of standard output is
+ * gone (`headgate ... | head -1`), the process ends without a message, with the exit code that the command has set, if any.
  */
 export function processTerminal(): Terminal {
   const { stdout, stderr, env } = process;
@@ -32,7 +32,7 @@ export function processTerminal(): Terminal {
     stderr.write(`can't write the output: ${error.message}\n`);
     process.exit(2);
   });
-  // What can't be said to anybody is no reason to end: `mirror` carries calls.
+  // A message that nobody can read is no reason to end: `mirror` carries calls.
   stderr.on("error", () => undefined);
   return {
     out: (text) => stdout.write(text),
@@ -55,7 +55,7 @@ export function paint(terminal: Terminal, colour: Colour, text: string): string 
   return terminal.isColoured && text !== "" ? `\x1b[${CODES[colour]}m${text}\x1b[0m` : text;
 }
 
-/** Breaks text at blanks to lines of at most `width`, begun with `first`, the further ones with `hang`. Longer words stay whole. */
+/** Breaks text at blanks to lines of at most `width`. The first begins with `first`, others with `hang`. Longer words stay whole. */
 export function wrap(text: string, width: number, first = "", hang = first): string {
   const lines: string[] = [];
   let line = first;

@@ -1,4 +1,4 @@
-// Finds files of cases, loads the rules of each, runs the cases and prints what came of them.
+// Finds files of cases, loads the rules of each, runs the cases and prints the results.
 
 import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
@@ -22,7 +22,7 @@ import { virtualSettings } from "./virtual-settings.ts";
 /** How often `--watch` looks at the files. */
 const LOOK_MS = 300;
 
-/** Runs the files. Exit code 0, 1 if a case fails or coverage is required and lacks, 2 if rules or cases can't be used. */
+/** Runs the files. Exit code 0; 1 if a case fails or required coverage is missing; 2 if rules or cases can't be used. */
 export async function testFiles(
   paths: readonly string[],
   flags: TestFlags,
@@ -41,7 +41,7 @@ export async function testFiles(
   });
   let watched: readonly string[] = [];
   while (!isStopped) {
-    // Taken before the run, so that a change during it is seen; the rules' paths are known after the first.
+    // Taken before the run, to notice a change during it. The rules' paths are known after the first run.
     const before = await stampOf([...paths, ...watched]);
     const run = await runFiles(paths, flags);
     if (String(run.watched) !== String(watched)) {
@@ -104,7 +104,7 @@ interface LoadedRules {
 
 /** The rule sets that cases ask for, each loaded once. */
 class RulesOfCases {
-  /** Files and directories whose change can change a result. */
+  /** Files and directories that results depend on. */
   readonly watched: string[] = [];
   readonly #chosen: string | undefined;
   readonly #loaded = new Map<string, LoadedRules>();
@@ -172,7 +172,7 @@ async function filesIn(paths: readonly string[]): Promise<readonly string[]> {
   return found;
 }
 
-/** What changes whenever a file of these paths does. */
+/** A text that changes whenever a file of these paths changes. */
 async function stampOf(paths: readonly string[]): Promise<string> {
   const stamps: string[] = [];
   for (const path of paths) {

@@ -1,4 +1,4 @@
-// What `headgate test` can be told.
+// The options of `headgate test`.
 
 /** How results are printed. */
 export const TEST_FORMATS = ["text", "tap", "junit", "github", "json"] as const;

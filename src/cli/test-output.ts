@@ -8,7 +8,7 @@ import { count, paint, type Terminal } from "./terminal.ts";
 import type { TestFlags } from "./test-options.ts";
 import type { FileResult, TestRun } from "./test-results.ts";
 
-/** Names shown of what no case meets. */
+/** Most names shown of rules that no case meets. */
 const UNCOVERED_SHOWN = 20;
 
 /** Prints the run in the format that is asked for. */

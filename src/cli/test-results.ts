@@ -1,4 +1,4 @@
-// What a run of cases came to, before it is printed.
+// The results of a run of cases, before they are printed.
 
 import type { Problem } from "../rules/rule-set.ts";
 import type { CoverageReport } from "../simulate/cases/coverage.ts";
@@ -7,7 +7,7 @@ import type { CaseResult } from "../simulate/cases/run-case.ts";
 /** One file of cases. */
 export interface FileResult {
   readonly name: string;
-  /** Of the file and of its rules. With an error among them no case was run. */
+  /** Problems of the file and of its rules. With an error among them no case was run. */
   readonly problems: readonly Problem[];
   readonly cases: readonly CaseResult[];
 }
@@ -15,8 +15,8 @@ export interface FileResult {
 /** All files. */
 export interface TestRun {
   readonly files: readonly FileResult[];
-  /** Of each rule set that was tested. */
+  /** The coverage of each rule set that was tested. */
   readonly coverage: readonly { readonly rules: string; readonly report: CoverageReport }[];
-  /** Paths of rules. */
+  /** Paths of rules, for `--watch`. */
   readonly watched: readonly string[];
 }

@@ -1,14 +1,14 @@
-// Options whose texts are read as settings are, and shares in percent.
+// Options that are read as settings are, and shares in percent.
 
 import { InvalidArgumentError, Option } from "commander";
 import { durationMs, type SettingType } from "../settings/value-types.ts";
 
-/** An option whose default is given, and shown in the help, as one would type it. */
+/** An option whose default is given and shown in the help as one would type it. */
 export function typed<T>(flags: string, description: string, parse: (text: string) => T, preset: string): Option {
   return new Option(flags, description).argParser(parse).default(parse(preset), preset);
 }
 
-/** Reads an option as a setting of that type is read. */
+/** Reads an option like a setting of that type. */
 export function readAs<T>(type: SettingType<T>): (text: string) => T {
   return (text) => {
     const value = type.parse(text);

@@ -1,10 +1,10 @@
-// The settings of the service for commands that decide calls in memory of their own.
+// The settings of the service for commands that decide calls in their own memory.
 
 import type { Settings } from "../settings.ts";
 import type { DecidingSettings } from "../simulate/simulated-service.ts";
 import { policyOf } from "./rules-source.ts";
 
-/** Memory of a run, whatever the recording: at most 141 MB for buckets, twice, and once more with --against. */
+/** Memory bound of a run, for any recording: at most 141 MB of buckets, twice, and once more with --against. */
 const BUCKETS_MAX = 1_000_000;
 const LOG_BYTES_MAX = 268_435_456;
 

@@ -1,4 +1,4 @@
-// Who asked, as text for reports: entries of descriptors, with values hidden where their rule says so (`hash_values`).
+// Callers as text for reports: entries of descriptors, with values hidden if their rule says so (`hash_values`).
 
 import { type Descriptor, textOf } from "../core/request.ts";
 import type { Take } from "../core/take.ts";
@@ -10,7 +10,7 @@ import { isGlobal } from "./limit-tally.ts";
 /** Longer entries are cut, so that a report stays readable whatever callers send. */
 const ENTRY_CHARS_MAX = 120;
 const ENTRIES_MAX = 8;
-/** Of a whole descriptor: reports remember hundreds of thousands of callers. */
+/** Most characters of a whole descriptor: reports remember hundreds of thousands of callers. */
 const TEXT_CHARS_MAX = 240;
 
 /** Writes callers of one run. `hashesAll` hides all values, whatever the rules say. */
@@ -47,7 +47,7 @@ export class CallText {
   }
 }
 
-// A slice of a string keeps the whole of it alive; what is made anew does not.
+// A slice of a string keeps the whole string alive; a new string does not.
 function cut(text: string, charsMax: number): string {
   return text.length <= charsMax ? text : Buffer.from(`${text.slice(0, charsMax - 3)}...`).toString();
 }

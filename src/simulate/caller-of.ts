@@ -1,8 +1,8 @@
-// Whom a take is for, and which hold it names, as simulations tell them apart.
+// How simulations tell callers and holds apart.
 
 import type { Take } from "../core/take.ts";
 
-/** 53 bits of the bucket key's hash: of a million callers two are one with a probability of 1 in 18,000. */
+/** 53 bits of the bucket key's hash: among a million callers two share a number with a probability of 1 in 18,000. */
 export function callerOf(take: Take): number {
   take.needKeyBytes();
   return take.keyHash * 0x20_0000 + (take.keyHash1 & 0x1f_ffff);

@@ -1,4 +1,4 @@
-// What new rules change against old ones, call by call: refused by both, by one of them, by which limit, and whom.
+// Compares new rules with old ones, call by call: which of them refuse it, by which limit, and whom.
 
 import { textOf } from "../core/request.ts";
 import { isoTime } from "../core/units.ts";
@@ -8,7 +8,7 @@ import type { RuleSet } from "../rules/rule-set.ts";
 import type { CallText } from "./call-text.ts";
 import { callerOf } from "./caller-of.ts";
 
-/** Limits and callers told apart; limits of overrides share one name, so files bound the first. */
+/** Most limits and callers told apart. Limits of overrides share one name, so the rule files bound the number of limits. */
 const CALLERS_MAX = 200_000;
 const EXAMPLES_MAX = 10;
 

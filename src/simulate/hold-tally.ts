@@ -1,18 +1,18 @@
-// What a simulation counts of the holds of one limit: how many were opened, what became of them, and how far they were from
-// what was used in the end.
+// What a simulation counts of one limit's holds: how many were opened, how they ended, and how far they were from what was
+// used in the end.
 
 import { HoldFound, Mode, Outcome, type Take } from "../core/take.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
 import { heldName } from "./caller-of.ts";
 
-/** Counts of one limit. Amounts are in what the limit counts. */
+/** Counts of one limit. Amounts are in the limit's unit. */
 export class HoldTally {
   opened = 0;
   settled = 0;
-  /** Settled holds that had held more than was used, and by how much in all. */
+  /** Settled holds that were larger than what was used: how many, and by how much in all. */
   under = 0;
   unused = 0;
-  /** Settled holds that had held less, by how much in all, and at most. */
+  /** Settled holds that were smaller: how many, by how much in all, and by how much at most. */
   over = 0;
   exceeded = 0;
   exceededMax = 0;
@@ -20,10 +20,10 @@ export class HoldTally {
   late = 0;
   lateHits = 0;
   repeated = 0;
-  /** Settlements of calls that were refused here, which count for nothing. */
+  /** Settlements of calls that these rules refused; they are not charged. */
   ofRefused = 0;
   expired = 0;
-  /** When each live hold ends, by its name; in the order in which they end, which is that of a rule's payments. */
+  /** When each live hold ends, by its name. Holds end in the order in which they were paid. */
   readonly #live = new Map<string, number>();
   #unnamed = 0;
 
@@ -34,13 +34,13 @@ export class HoldTally {
     else if (take.mode === Mode.settle && take.outcome !== Outcome.unanswered) this.#settle(take, isOfRefused);
   }
 
-  /** Holds that are neither settled nor have ended at that time. */
+  /** Holds that at that time are not settled and have not ended. */
   liveAt(atUs: number): number {
     this.#expire(atUs);
     return this.#live.size;
   }
 
-  // Where holds are counted, one under a known id is one that nobody can name.
+  // Where holds are counted, a second hold under a known id gets no id.
   #open(take: Take, atUs: number): void {
     if (!take.paid || take.counted === 0) return;
     this.opened++;

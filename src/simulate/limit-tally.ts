@@ -1,4 +1,4 @@
-// What a simulation counts of one limit: calls that asked, calls it refused, whom, and for how long.
+// What a simulation counts of one limit: its calls, those that it refused, whose, and for how long.
 
 import type { Limit } from "../core/limit.ts";
 import { GLOBAL_DESCRIPTOR, type Take } from "../core/take.ts";
@@ -7,12 +7,12 @@ import { waitUsOf } from "../limiter/retry-after.ts";
 import { callerOf } from "./caller-of.ts";
 import { HoldTally } from "./hold-tally.ts";
 
-/** Callers told apart over all limits, refused or not: some 60 bytes each. Beyond that numbers of callers are lower bounds. */
+/** Callers told apart over all limits, some 60 bytes each. With more callers their numbers are lower bounds. */
 const CALLERS_MAX = 2_000_000;
-/** Refused callers remembered over all limits: some 300 bytes each. Those beyond are counted, but never among the worst. */
+/** Refused callers remembered over all limits, some 300 bytes each. Others are counted, but never among the worst. */
 const REFUSED_CALLERS_MAX = 300_000;
 
-/** What is left of the two bounds. Shared by all limits of a simulation. */
+/** What is left of these two bounds; all limits of a simulation share it. */
 export class CallerRoom {
   callers = CALLERS_MAX;
   refusedCallers = REFUSED_CALLERS_MAX;
@@ -23,9 +23,9 @@ interface RefusedCaller {
   readonly label: string;
   readonly firstUs: number;
   refused: number;
-  /** Begin of the refusals that no admitted call has ended yet; -1 if the last call was admitted. */
+  /** When the refusals since the last admitted call began; -1 if the last call was admitted. */
   sinceUs: number;
-  /** When the last of them would have passed. */
+  /** When the last of these refused calls would have passed. */
   untilUs: number;
   refusedSince: number;
 }
@@ -42,7 +42,7 @@ interface Stretch {
 /** Counts of one limit. */
 export class LimitTally {
   readonly limit: Limit;
-  /** Calls (descriptors of calls) that asked the limit whether they may pass; reports after the fact are not among them. */
+  /** Calls (descriptors of calls) that asked the limit whether they may pass, without reports after the fact. */
   asked = 0;
   refused = 0;
   /** Reports of post-paid hits, refunds and settlements. */
@@ -54,7 +54,7 @@ export class LimitTally {
   needed = 0;
   callers = 0;
   refusedCallers = 0;
-  /** False: the two numbers of callers are lower bounds. */
+  /** False: the numbers of callers are lower bounds. */
   countsAllCallers = true;
   readonly #room: CallerRoom;
   readonly #seen = new Set<number>();
@@ -67,7 +67,7 @@ export class LimitTally {
     this.#room = room;
   }
 
-  /** Counts a settled take. `labelOf` names its caller; asked only when one is remembered. */
+  /** Counts a settled take. `labelOf` names its caller, and is called only for callers that are remembered. */
   count(take: Take, atUs: number, labelOf: (take: Take) => string): void {
     const caller = callerOf(take);
     this.#see(caller);
@@ -80,7 +80,7 @@ export class LimitTally {
     else if (this.#refusedBy.size > 0) this.#admit(caller);
   }
 
-  /** The longest stretch of refusals, those included that the recording's end cut off. */
+  /** The longest stretch of refusals, even if the recording's end cuts it off. */
   longest(): Stretch | undefined {
     for (const caller of this.#refusedBy.values()) this.#endStretch(caller);
     return this.#longest;
@@ -139,7 +139,7 @@ export class LimitTally {
   }
 }
 
-/** True if the take is on the domain's global limit, which knows no callers. */
+/** True if the take is on the domain's global limit, which has no callers. */
 export function isGlobal(take: Take): boolean {
   return take.descriptor === GLOBAL_DESCRIPTOR;
 }

@@ -1,5 +1,5 @@
-// How large a burst would have had to be: every take is settled once more on a twin of its limit that refuses nobody, by the
-// same algorithm, and the most that a bucket of it holds is the answer. Nobody being refused, every call pays every limit.
+// Finds how large a burst would have had to be. A twin of each limit has the same algorithm and refuses nobody; every take is
+// settled on it, too, so every call pays every limit. The most that a bucket of the twin ever holds is the answer.
 
 import type { Clock } from "../core/clock.ts";
 import { Algorithm, type Limit, Sync } from "../core/limit.ts";
@@ -19,8 +19,8 @@ export class NeededBursts {
   }
 
   /**
-   * Settles the takes of a call on the twins. `onNeed` hears for each what its bucket holds with its cost, which the limit's
-   * burst would have to be at least.
+   * Settles the takes of a call on the twins. For each take `onNeed` gets what its bucket holds, including the take's cost: the
+   * limit's burst would have to be at least that.
    */
   settle(takes: TakeGroup, onNeed: (take: Take, needed: number) => void): void {
     for (let i = 0; i < takes.size; i++) {
@@ -28,14 +28,14 @@ export class NeededBursts {
       if (isOfCounter(take.mode)) onNeed(take, take.counted);
       else if (take.mode !== Mode.refund) this.#settleOne(take, onNeed);
     }
-    // As the store does it: what a call gives back serves none of its own takes.
+    // As in a store, what a call gives back serves none of its own takes.
     for (let i = 0; i < takes.size; i++) {
       const take = takes.takes[i] as Take;
       if (take.mode === Mode.refund) this.#settleOne(take, onNeed);
     }
   }
 
-  // A group of its own: what a take finds is what those before it left, not those behind it.
+  // Each take has its own group, so that it sees only the takes before it.
   #settleOne(take: Take, onNeed: (take: Take, needed: number) => void): void {
     const group = this.#group;
     group.reset();
@@ -65,7 +65,7 @@ export class NeededBursts {
   }
 }
 
-/** The limit at its own rate (of windows: over its own window) with the largest burst there is. */
+/** The limit at its own rate (of windows: over its own window) with the largest possible burst. */
 function twinOf(limit: Limit): Limit {
   const isBucket = limit.algorithm === Algorithm.tokenBucket;
   return {

@@ -1,5 +1,5 @@
-// A call as a recording holds it: what was asked, and when. Recordings of the mirror hold the bytes of the message, all
-// others name domain and descriptors.
+// A recorded call: what was asked, and when. Recordings of the mirror hold the bytes of the message, all others domain and
+// descriptors.
 
 import { RequestError } from "../core/errors.ts";
 import { DESCRIPTORS_MAX, DOMAIN_BYTES_MAX, ENTRIES_MAX, ENTRY_BYTES_MAX, type LimitRequest } from "../core/request.ts";
@@ -8,7 +8,7 @@ import { decodeRequest } from "../rls/codec.ts";
 /** A descriptor of a question; text is one-byte (core/request.ts). */
 export interface AskedDescriptor {
   readonly entries: readonly (readonly [key: string, value: string])[];
-  /** Hits of this descriptor alone; undefined: those of the call. */
+  /** Hits of this descriptor; undefined: the call's. */
   readonly hits?: number | undefined;
   readonly isRefund?: boolean | undefined;
   /** A limit that the caller brings along. */
@@ -28,7 +28,7 @@ export interface AskedCall {
 export interface RecordedQuestion {
   /** When it came, in microseconds since the Unix epoch. */
   readonly atUs: number;
-  /** The message of the request, or what it says. */
+  /** The message of the request, or its contents. */
   readonly question: Buffer | AskedCall;
 }
 
@@ -57,7 +57,7 @@ export function addDescriptor(request: LimitRequest, asked: AskedDescriptor): vo
   descriptor.overrideUnit = asked.override.unit;
 }
 
-/** What is no message comes within the bounds of one, or is answered with the same error. */
+/** Holds calls that were no message to the bounds of messages, with the same errors. */
 function checkBounds({ domain, descriptors }: AskedCall): void {
   if (domain.length > DOMAIN_BYTES_MAX) {
     throw new RequestError("REQUEST_DOMAIN_TOO_LONG", `expected a domain of at most ${DOMAIN_BYTES_MAX} bytes`);

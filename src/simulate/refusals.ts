@@ -1,4 +1,4 @@
-// Single refusals, told in full: what each limit of the call held before and after (`simulate --explain N`).
+// Single refusals in full: what each limit of the call held before and after (`simulate --explain N`).
 
 import { textOf } from "../core/request.ts";
 import type { Take } from "../core/take.ts";
@@ -15,10 +15,10 @@ export interface ToldLimit {
   readonly caller: string;
   readonly cost: number;
   readonly had_room: boolean;
-  /** What would have passed before and after the call; a refused one takes nothing. */
+  /** What would have passed before and after the call; a refused call takes nothing. */
   readonly before: number;
   readonly after: number;
-  /** Until the same cost could pass; absent where it never can, or has room. */
+  /** Until the same cost could pass; absent if it never can, or has room. */
   readonly wait_seconds?: number;
   /** Until the bucket is as new. */
   readonly full_in_seconds: number;

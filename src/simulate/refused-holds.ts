@@ -1,12 +1,12 @@
-// A store for recorded calls, some of which it refuses though they ran where they were recorded. What such a call reports at
-// its end is left out: it would have reported nothing, and its use would be charged to callers who were let in.
+// A store for recorded calls. It may refuse a call that ran when it was recorded. The call's report at its end is then left out:
+// a refused call reports nothing, and its use would be charged to callers who were let in.
 
 import { Mode, type Take, type TakeGroup, Verdict } from "../core/take.ts";
 import type { MemoryStore } from "../stores/memory/memory-store.ts";
 import type { Store } from "../stores/store.ts";
 import { heldName } from "./caller-of.ts";
 
-/** Refused calls of one generation; there are two, and the older goes when the younger is full. Some 100 bytes each. */
+/** Refused calls of one generation, some 100 bytes each. There are two; the older one is dropped when the younger is full. */
 const REFUSED_MAX = 250_000;
 
 /** Settles in memory, at once. */

@@ -1,4 +1,4 @@
-// What a simulation has found. Field names are those of the JSON report; docs/simulate.md explains them.
+// The report of a simulation. Field names are those of the JSON report; docs/simulate.md explains them.
 
 import { textOf } from "../core/request.ts";
 import { isoTime } from "../core/units.ts";
@@ -17,18 +17,18 @@ export interface SimulationReport {
     readonly read: number;
     readonly allowed: number;
     readonly refused: number;
-    /** Let pass by a shadow rule or SHADOW_MODE alone. */
+    /** Passed only because of a shadow rule or SHADOW_MODE. */
     readonly shadowed: number;
     /** Requests that the service answers with an error, by its code. */
     readonly rejected: Readonly<Record<string, number>>;
-    /** Calls of which a sliding log had no memory left to decide. */
+    /** Calls that a sliding log could not decide for lack of memory. */
     readonly undecided: number;
   };
   readonly time: {
     /** Null without calls. */
     readonly from: string | null;
     readonly to: string | null;
-    /** Calls recorded after a later one; decided at the time of that one. */
+    /** Calls recorded after a later call; decided at the later call's time. */
     readonly late: number;
     readonly late_seconds_max: number;
     /** Silences of a minute or more. */
@@ -47,7 +47,7 @@ export interface SimulationReport {
     }[];
     readonly of_further_shapes: number;
   };
-  /** Buckets dropped for want of memory while they still meant something; above 0 the figures are lenient. */
+  /** Buckets dropped for lack of memory before they had expired; above 0 the figures are lenient. */
   readonly evicted_buckets: number;
   /** Null without --against. */
   readonly changes: ChangesReport | null;
@@ -79,14 +79,14 @@ export interface LimitReport {
   readonly burst: number;
   /** The smallest that would have refused nobody; null if none would have, or nobody asked. */
   readonly smallest_burst: number | null;
-  /** Null for a limit whose payments are final. */
+  /** Null for a limit without holds. */
   readonly holds: HoldReport | null;
 }
 
-/** What became of the holds of a limit. Hits are in what the limit counts. */
+/** How the holds of a limit ended. Hits are in the limit's unit. */
 interface HoldReport {
   readonly opened: number;
-  /** Settled in time, those included that had held just what was used. */
+  /** Settled in time, whether more, less or just as much was used. */
   readonly settled: number;
   readonly settled_below: number;
   readonly unused_hits: number;
@@ -95,9 +95,9 @@ interface HoldReport {
   readonly exceeded_hits_max: number;
   /** Ended by themselves. */
   readonly expired: number;
-  /** Neither, when the recording ends. */
+  /** Neither settled nor ended when the recording ends. */
   readonly live: number;
-  /** Settlements that found no hold, charged as reported; and those that came again. */
+  /** Settlements that found no hold, charged as reported; and repeated settlements. */
   readonly late_settlements: number;
   readonly late_hits: number;
   readonly repeated_settlements: number;

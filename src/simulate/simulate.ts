@@ -1,4 +1,4 @@
-// Runs a simulation over files of calls: reads, decides, tells how far it is.
+// Runs a simulation over files of calls: reads, decides, reports its progress.
 
 import type { Clock } from "../core/clock.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
@@ -15,7 +15,7 @@ export interface Progress {
 }
 
 interface RunOptions extends SimulationOptions, Omit<CallFilesOptions, "onRead"> {
-  /** The machine's, for pacing `onProgress`, which hears at most once a second. */
+  /** The machine's clock, which limits `onProgress` to one call per second. */
   readonly clock: Clock;
   readonly onProgress: (progress: Progress) => void;
 }

@@ -1,4 +1,4 @@
-// The service without its edges: the real limiter on a store of its own, in virtual time. Simulations and cases decide here.
+// The service without its edges: the real limiter on its own store, in virtual time. Simulations and cases decide here.
 
 import type { OnStoreFailure } from "../core/limit.ts";
 import { LimitStats, type StatsBook, type ValueStatsBook } from "../core/limit-stats.ts";
@@ -23,7 +23,7 @@ export interface DecidingSettings {
   readonly nearLimitRatio: number;
   readonly compatible: boolean;
   readonly stopsAtOver: boolean;
-  /** Most buckets in memory; beyond them the one that is as new soonest is dropped. */
+  /** Most buckets in memory; with more, the bucket that expires first is dropped. */
   readonly bucketsMax: number;
   /** Most bytes of the entries of sliding logs. */
   readonly logBytesMax: number;
@@ -36,7 +36,7 @@ interface VirtualServiceOptions {
   readonly openStore?: (options: MemoryStoreOptions) => Store;
 }
 
-/** Nobody reads these counters; what is reported is gathered from calls. */
+/** Nobody reads these counters: reports count calls themselves. */
 const UNREAD_STATS: StatsBook & ValueStatsBook = {
   statsOf: () => new LimitStats(),
   statsOfValues: (ruleStats) => ruleStats,
@@ -56,9 +56,9 @@ const SILENT_OBSERVER: LimiterObserver = {
 /** Decides calls one after another, each at a time that the caller names. */
 export class SimulatedService {
   readonly clock = new VirtualClock();
-  /** The call decided last; it is used again for the next. */
+  /** The call decided last; the next call reuses it. */
   readonly call = new LimitCall({ finish: ignore });
-  /** Buckets that meant something still when they were dropped for want of room. */
+  /** Buckets that were dropped for lack of room before they had expired. */
   evicted = 0;
   readonly #limiter: Limiter;
   readonly #store: Store;

@@ -1,4 +1,4 @@
-// Recorded calls through the real limiter in virtual time, and what comes of it, counted. What is reported is report.ts.
+// Sends recorded calls through the real limiter in virtual time and counts the outcomes. report.ts makes the report.
 
 import { RequestError } from "../core/errors.ts";
 import type { Limit } from "../core/limit.ts";
@@ -22,15 +22,15 @@ export interface SimulationOptions {
   /** Rules to compare with. */
   readonly against?: RuleSet | undefined;
   readonly settings: DecidingSettings;
-  /** Refusals to tell in full. */
+  /** How many refusals to report in full. */
   readonly explainMax?: number;
-  /** Hides the values of all callers, not only where rules say so. */
+  /** Hides all values of callers, not only those that rules hide. */
   readonly hashesAll?: boolean;
-  /** Hears of every decided call; for tests. The call is used again for the next. */
+  /** Gets every decided call; for tests. The next call reuses the object. */
   readonly onDecided?: (call: LimitCall) => void;
 }
 
-/** Decides calls in the order in which it gets them, and counts. */
+/** Decides calls in their order and counts. */
 export class Simulation {
   readonly ruleSet: RuleSet;
   readonly against: RuleSet | undefined;
@@ -38,13 +38,13 @@ export class Simulation {
   readonly unmatched = new UnmatchedShapes();
   readonly changes: Changes;
   readonly refusals: Refusals;
-  /** Calls that the service would refuse as it refuses a mistake, by the code of the error. */
+  /** Calls that the service would refuse as mistakes, by the code of the error. */
   readonly rejected = new Map<string, number>();
   allowed = 0;
   refused = 0;
   /** Calls that only a shadow rule or SHADOW_MODE let pass. */
   shadowed = 0;
-  /** Calls of which a limit could not be decided: sliding logs are out of memory. */
+  /** Calls with a limit that could not decide: sliding logs are out of memory. */
   undecided = 0;
   readonly #options: SimulationOptions;
   readonly #service: SimulatedService;
@@ -93,7 +93,7 @@ export class Simulation {
     };
   }
 
-  /** Buckets that were dropped although they meant something still: the outcome is lenient by that much. */
+  /** Buckets that were dropped before they had expired: the outcome is lenient by that much. */
   get evicted(): number {
     return this.#service.evicted;
   }

@@ -1,5 +1,5 @@
-// The time of a recording as a simulation lives through it: it never steps back, as the clock of a process doesn't, and long
-// silences are noted, because nobody knows whether nothing came or nothing was recorded.
+// The time line of a simulation. Time never steps back, as in a process. Long silences are noted, because nobody knows whether
+// no call came or none was recorded.
 
 /** A silence from this length on is reported. */
 const GAP_US_MIN = 60_000_000;
@@ -9,9 +9,9 @@ export class Timeline {
   firstUs = 0;
   lastUs = 0;
   calls = 0;
-  /** Calls that lay behind one before them; they are decided at the time of that one. */
+  /** Calls dated before an earlier line's call; they are decided at the time of that call. */
   late = 0;
-  /** How far the latest of them lay behind. */
+  /** How far behind the worst of these calls was. */
   lateUsMax = 0;
   /** Silences of a minute or more. */
   gaps = 0;

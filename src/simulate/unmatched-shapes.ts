@@ -6,7 +6,7 @@ import { findRule } from "../rules/match.ts";
 
 /** Shapes told apart; callers choose keys and domains, so there may be any number. */
 const SHAPES_MAX = 200;
-/** Of a shape so many keys and characters are shown, and told apart. */
+/** How many keys and characters of a shape are shown and compared. */
 const KEYS_SHOWN_MAX = 16;
 const NAME_CHARS_MAX = 120;
 
@@ -23,7 +23,7 @@ interface UnmatchedShape {
 /** Counts them. */
 export class UnmatchedShapes {
   readonly #shapes = new Map<string, UnmatchedShape>();
-  /** Descriptors of further shapes. */
+  /** Descriptors of shapes beyond the bound. */
   others = 0;
   descriptors = 0;
 
@@ -60,7 +60,7 @@ export class UnmatchedShapes {
   }
 }
 
-// A rule whose limits were all replaced by another's is met all the same.
+// A rule is met even if another rule replaces all its limits.
 function hasRule({ domain }: LimitCall, descriptor: Descriptor): boolean {
   return domain?.hasReplaces === true && findRule(domain, descriptor, []) !== undefined;
 }

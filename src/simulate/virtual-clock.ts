@@ -1,8 +1,8 @@
-// Time as a recording or a case has it: it stands still until it is moved.
+// The time of a recording or a case: it stands still until it is moved.
 
 import type { Clock } from "../core/clock.ts";
 
-/** A clock that whoever replays calls sets. */
+/** A clock that is set by hand. */
 export class VirtualClock implements Clock {
   #nowUs = 0;
 

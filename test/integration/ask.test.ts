@@ -97,7 +97,7 @@ descriptors:
     rate_limit: { name: per-tenant, requests_per_unit: 1, unit: year }
 `);
   const asked = ["ask", "-d", "edge", "-s", `127.0.0.1:${limited.grpcPort}`, "tenant=a", "other=b"];
-  const says = "no rule applies to this descriptor: the global limit is all that counts it";
+  const says = "no rule applies to this descriptor: only the global limit counts it";
   const { out } = await runProgram(asked);
   expect(out).toContain(`other=b\n  OK  all: 2 per year, 1 left`);
   expect(out.split(says)).toHaveLength(2);

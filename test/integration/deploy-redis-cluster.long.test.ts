@@ -103,7 +103,9 @@ afterAll(async () => {
 test("six new servers become three primaries with a replica each, by themselves, though one goes meanwhile", async () => {
   const [first = ""] = HOSTS;
   const last = pods.at(-1);
-  await expect.poll(() => askRedis(first, port, "cluster", "info"), { ...WITHIN, interval: 20 }).toContain("cluster_known_nodes:6");
+  await expect
+    .poll(() => askRedis(first, port, "cluster", "info"), { ...WITHIN, interval: 20 })
+    .toContain("cluster_known_nodes:6");
   await last?.kill();
   await whole();
   expect(await countAll()).toEqual(USERS.map(() => 1));

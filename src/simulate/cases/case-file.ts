@@ -1,4 +1,4 @@
-// What a file of cases says: rules, and for each case a time line of calls with what each must be answered.
+// The contents of a file of cases: rules, and for each case a time line of calls with the answer that each must get.
 
 import type { Place, SourceNode } from "../../rules/source.ts";
 import type { AskedCall } from "../question.ts";
@@ -6,7 +6,7 @@ import type { AskedCall } from "../question.ts";
 /** A file of cases as read. */
 export interface CaseFile {
   readonly name: string;
-  /** A path from the file's folder, or the rules themselves; undefined: whoever runs the file says where they are. */
+  /** A path relative to the file's folder, or the rules themselves; undefined: whoever runs the file chooses the rules. */
   readonly rules: string | SourceNode | undefined;
   /** Environment variables of the service, by name. */
   readonly settings: Readonly<Record<string, string>>;
@@ -29,16 +29,16 @@ export interface Step {
   readonly store: "away" | "back" | undefined;
   /** Undefined: no call. One-byte text. */
   readonly call: AskedCall | undefined;
-  /** How often the same call is made, with so much time between two. */
+  /** How often the call is made, and the time between two such calls. */
   readonly times: number;
   readonly everyUs: number;
   readonly expect: Expectation | undefined;
 }
 
-/** What a settlement may have found; `nothing`: the descriptor is none, or leads to no rule with `hold`. */
+/** What a settlement may have found; `nothing`: the descriptor is no settlement, or meets no rule with `hold`. */
 export const FOUND = ["settled", "unknown", "already_settled", "unanswered", "nothing"] as const;
 
-/** What an answer must be. `code` holds for each of a step's calls, all else for the last of them. */
+/** What an answer must be. `code` applies to each of a step's calls, all else to the last of them. */
 export interface Expectation {
   readonly at: Place;
   /** OK, OVER_LIMIT, or the name of a gRPC status. */
@@ -48,14 +48,14 @@ export interface Expectation {
   readonly remaining: number | undefined;
   readonly waitUs: number | undefined;
   readonly resetUs: number | undefined;
-  /** Headers for the client; null: there must be none of that name. */
+  /** Headers for the client; null: there must be no such header. */
   readonly headers: ReadonlyMap<string, string | null>;
-  /** Of each descriptor the path of its rule, empty for `nothing`; undefined: not looked at. */
+  /** The path of each descriptor's rule, empty for `nothing`; undefined: not checked. */
   readonly matches: readonly string[] | undefined;
-  /** The code of each descriptor; undefined: not looked at. */
+  /** The code of each descriptor; undefined: not checked. */
   readonly statuses: readonly string[] | undefined;
-  /** What each descriptor holds of a rule with `hold`, as callers count; undefined: not looked at. One stands for all. */
+  /** What each descriptor holds of a rule with `hold`, in the caller's unit; undefined: not checked. A single one is for all. */
   readonly reserved: readonly string[] | undefined;
-  /** What the settlement of each descriptor found, one of FOUND; undefined: not looked at. One stands for all. */
+  /** What the settlement of each descriptor found, one of FOUND; undefined: not checked. A single one is for all. */
   readonly found: readonly string[] | undefined;
 }

@@ -1,4 +1,4 @@
-// Which rules and limits of a rule set the calls of cases have met, and which limits have refused one.
+// Which rules and limits of a rule set the calls of cases have met, and which limits have refused a call.
 
 import type { Limit } from "../../core/limit.ts";
 import { textOf } from "../../core/request.ts";

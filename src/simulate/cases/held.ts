@@ -1,10 +1,10 @@
-// What a decided call has to do with holds, descriptor by descriptor: what it holds, and what its settlements found.
+// The holds of a decided call, descriptor by descriptor: what it holds, and what its settlements found.
 
 import { HoldFound, Mode, Outcome, type Take } from "../../core/take.ts";
 import type { LimitCall } from "../../limiter/call.ts";
 import type { FOUND } from "./case-file.ts";
 
-/** What the descriptor holds, as callers count: the most that a limit of its rule was paid. 0 where nothing is held. */
+/** What the descriptor holds, in the caller's unit: the most that a limit of its rule was paid; 0 if nothing is held. */
 export function reservedBy(call: LimitCall, index: number): number {
   const hold = call.rules[index]?.hold;
   let paid = 0;

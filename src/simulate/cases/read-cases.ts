@@ -1,4 +1,4 @@
-// A parsed file to its cases, or to every problem in it. docs/testing-rules.md shows the format to people.
+// Turns a parsed file into its cases, or into every problem in it. docs/testing-rules.md describes the format.
 
 import { parseEntries } from "../../core/entry-text.ts";
 import { UNIT_NAMES } from "../../core/limit.ts";
@@ -13,7 +13,7 @@ import { type CaseFile, type Expectation, FOUND, type Step, type TestCase } from
 import { CaseFields, mappingOf, textOf } from "./read-fields.ts";
 
 const TIMES_MAX = 1_000_000;
-/** Cases begin here unless they say when: a whole day, so that windows up to a day begin there. */
+/** When cases begin by default: at the start of a day, where windows up to a day begin, too. */
 const START_US = Date.UTC(2026, 0, 1) * 1_000;
 
 const FILE_KEYS = ["rules", "domain", "settings", "start", "cases"];
@@ -48,7 +48,7 @@ const EXPECT_KEYS = [
 const OVERRIDE_KEYS = ["requests_per_unit", "unit"];
 const CODES = ["OK", "OVER_LIMIT", "UNAVAILABLE", "INVALID_ARGUMENT", "INTERNAL"];
 
-/** What became of a file of cases; `file` is undefined if any problem is an error. */
+/** A read file of cases; `file` is undefined if any problem is an error. */
 interface ReadCases {
   readonly file: CaseFile | undefined;
   readonly problems: readonly Problem[];
@@ -62,7 +62,7 @@ export function readCases(source: SourceFile): ReadCases {
   return { file: log.hasErrors ? undefined : file, problems: log.sorted() };
 }
 
-/** What cases and steps take over unless they say otherwise. */
+/** Defaults of cases and steps. */
 interface Defaults {
   readonly domain: string | undefined;
   readonly startUs: number;
@@ -85,7 +85,7 @@ function readFile(name: string, root: SourceNode, log: ProblemLog): CaseFile | u
   };
 }
 
-/** The domain of rules that stand in the file: calls need not repeat it. */
+/** The domain of the rules inside the file: calls need not repeat it. */
 function domainOf(rules: SourceNode | undefined): string | undefined {
   if (rules?.kind !== "mapping") return undefined;
   const value = rules.entries.find(({ key }) => key.text === "domain")?.value;
@@ -146,7 +146,7 @@ function readDescriptor(node: SourceNode, log: ProblemLog): AskedDescriptor {
   return { entries: entries === undefined ? [] : readEntries(entries, log), ...readAsked(fields, log) };
 }
 
-/** Hits, refund and override, of a whole call or of one of its descriptors; only what is given. */
+/** Hits, refund and override of a call or of one descriptor; only those that are given. */
 function readAsked(fields: CaseFields, log: ProblemLog): Omit<AskedDescriptor, "entries"> {
   const hits = fields.flag("peek") ? 0 : fields.whole("hits", 0, Number.MAX_SAFE_INTEGER);
   const override = fields.get("override");

@@ -1,4 +1,4 @@
-// Reads mappings of a file of cases: known keys, and values of the few kinds that there are. Everything wrong is told at its place.
+// Reads mappings of a file of cases: known keys, and values of few kinds. Every problem is reported at its place.
 
 import { describeSource, type ProblemLog } from "../../rules/problems.ts";
 import type { MappingNode, Place, SourceNode } from "../../rules/source.ts";
@@ -132,14 +132,14 @@ export class CaseFields {
   }
 }
 
-/** The node if it is a mapping; otherwise told and undefined. */
+/** The node if it is a mapping; otherwise undefined, and the problem is reported. */
 export function mappingOf(node: SourceNode, name: string, log: ProblemLog): MappingNode | undefined {
   if (node.kind === "mapping") return node;
   log.error(node.at, `${name}: expected a mapping of keys, got ${describeSource(node)}`);
   return undefined;
 }
 
-/** The text of a scalar, numbers and words as they are written; otherwise told and undefined. */
+/** The text of a scalar as it is written; otherwise undefined, and the problem is reported. */
 export function textOf(node: SourceNode, name: string, log: ProblemLog): string | undefined {
   if (node.kind === "scalar") return node.text;
   log.error(node.at, `${name}: expected text, got ${describeSource(node)}`);

@@ -1,4 +1,4 @@
-// Runs the time line of a case through the real limiter and says where an answer is not what it must be.
+// Runs the time line of a case through the real limiter and reports answers that are not as expected.
 
 import { RequestError } from "../../core/errors.ts";
 import { textOf } from "../../core/request.ts";
@@ -25,13 +25,13 @@ interface CaseOptions {
   readonly coverage: Coverage;
 }
 
-/** Something that an answer was not. */
+/** A difference between an answer and what was expected. */
 interface Failure {
   readonly at: Place;
   readonly message: string;
 }
 
-/** What became of a case. */
+/** The result of a case. */
 export interface CaseResult {
   readonly name: string;
   readonly at: Place;
@@ -40,10 +40,10 @@ export interface CaseResult {
   readonly calls: number;
 }
 
-/** What a call was answered. */
+/** The answer to a call. */
 interface Answer {
   readonly code: string;
-  /** Undefined if no limit had a say, or the call ended with an error. */
+  /** Undefined if no limit decided, or the call ended with an error. */
   readonly governing: Take | undefined;
   readonly call: LimitCall;
   /** Message of the error, if it ended with one. */
@@ -178,13 +178,13 @@ function judgeDescriptors(
   function each(of: (index: number) => string): string[] {
     return Array.from({ length: count }, (_, i) => of(i));
   }
-  // One word for all: `matches: nothing`.
+  // A single word is for all descriptors: `matches: nothing`.
   function oneForAll(wanted: readonly string[]): readonly string[] {
     return wanted.length === 1 ? each(() => wanted[0] as string) : wanted;
   }
 }
 
-/** What the limit that governs an answer may be called in an expectation: `edge/tenant#daily`, `tenant#daily`, `daily`, `tenant`. */
+/** Names of a limit that an expectation may use: `edge/tenant#daily`, `tenant#daily`, `daily`, `tenant`. */
 function namesOf({ governing, call }: Answer): readonly string[] {
   if (governing === undefined) return ["none"];
   const { id, name, readableName, path } = governing.limit;
@@ -200,7 +200,7 @@ function headerOf(call: LimitCall, name: string): string | null {
 function told({ error, governing, code, call }: Answer): string {
   if (error !== undefined) return `it ended with ${error}`;
   if (governing === undefined) {
-    return call.domain === undefined ? "the domain has no rules" : `no limit had a say in the ${code}`;
+    return call.domain === undefined ? "the domain has no rules" : `no limit decided the ${code}`;
   }
   const { remaining, limit, resetUs } = governing;
   const wait = call.decision.overLimit ? `, a wait of ${shownTime(waitUsOf(governing))}` : "";

@@ -1,4 +1,4 @@
-// A memory store that can be away: then it answers nothing, and each limit's on_store_failure decides.
+// A memory store that can be away: then it does not answer, and each limit's on_store_failure decides.
 
 import { StoreError } from "../../core/errors.ts";
 import { Outcome, type Take, type TakeGroup, Verdict } from "../../core/take.ts";

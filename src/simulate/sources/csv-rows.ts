@@ -1,7 +1,7 @@
-// Rows of a CSV file (RFC 4180): the first one names the columns, a field in quotes may hold separators and line ends.
+// Rows of a CSV file (RFC 4180). The first row names the columns; a field in quotes may hold separators and line ends.
 
 const SEPARATORS = [",", ";", "\t"] as const;
-/** Longest row: a quote that nobody closes must not gather the rest of the file. */
+/** Longest row, so that a quote without its end does not swallow the rest of the file. */
 const ROW_CHARS_MAX = 1_000_000;
 
 /** Reads rows line by line. */
@@ -10,7 +10,7 @@ export class CsvRows {
   readonly #columns = new Map<string, number>();
   #open = "";
 
-  /** `header` is the file's first line; the separator is the one of comma, semicolon and tab that it holds most of. */
+  /** `header` is the file's first line. The separator is comma, semicolon or tab, whichever occurs there most. */
   constructor(header: string) {
     const count = (separator: string) => header.split(separator).length;
     this.#separator = [...SEPARATORS].sort((a, b) => count(b) - count(a))[0] as string;

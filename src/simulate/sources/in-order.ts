@@ -1,16 +1,16 @@
-// Calls in the order of their times: those of one log that were written a little late, and those of several files.
+// Puts calls in the order of their times: within a log whose lines are a little late, and across several files.
 
 import type { RecordedQuestion } from "../question.ts";
 
-/** Calls held back at once, whatever the window: some 500 bytes each, and what their text takes. */
+/** Most calls held back at once, for any window: some 500 bytes each, and their text. */
 const HELD_MAX = 200_000;
 const HELD_CHARS_MAX = 67_108_864;
 
 type Batches = AsyncIterable<readonly RecordedQuestion[]>;
 
 /**
- * Puts calls in order that come up to `windowUs` late: each is held back until one so much later has come. What comes later
- * still stays where it is.
+ * Puts calls in order that come up to `windowUs` late: each call waits until one comes that is later by `windowUs`. Calls that
+ * come even later stay out of order.
  */
 export async function* sorted(batches: Batches, windowUs: number): AsyncGenerator<readonly RecordedQuestion[]> {
   const heap = new CallHeap();
@@ -30,7 +30,7 @@ export async function* sorted(batches: Batches, windowUs: number): AsyncGenerato
   yield rest;
 }
 
-/** One stream of several, each in order: always the earliest call next; of equal ones that of the file named first. */
+/** Merges streams that are each in order: the earliest call comes next. Of equal times the first file's call comes first. */
 export async function* merged(sources: readonly Batches[]): AsyncGenerator<readonly RecordedQuestion[]> {
   if (sources.length === 1 && sources[0] !== undefined) {
     yield* sources[0];
@@ -40,7 +40,7 @@ export async function* merged(sources: readonly Batches[]): AsyncGenerator<reado
   for (const cursor of cursors) await cursor.refill();
   for (;;) {
     const merging: RecordedQuestion[] = [];
-    // Until a source has no more at hand; what it has next may come before what the others have.
+    // Ends when a source has no call at hand: its next call may be earlier than those of the others.
     while (cursors.every((cursor) => cursor.isDone || cursor.next !== undefined)) {
       const earliest = earliestOf(cursors);
       if (earliest === undefined) break;
@@ -79,7 +79,7 @@ class Cursor {
     return this.#batch[this.#at++] as RecordedQuestion;
   }
 
-  /** Has a call at hand afterwards, or is done. */
+  /** Afterwards the source has a call at hand, or is done. */
   async refill(): Promise<void> {
     while (!this.isDone && this.next === undefined) {
       const { done, value } = await this.#batches.next();
@@ -96,11 +96,11 @@ interface Held {
   readonly chars: number;
 }
 
-/** A binary heap, the earliest call on top; of equal times the one that came first. */
+/** A binary heap with the earliest call on top; of equal times, the call that came first. */
 class CallHeap {
   readonly #held: Held[] = [];
   #count = 0;
-  /** Of the text that all of them hold. */
+  /** Bytes of text that all calls hold. */
   chars = 0;
 
   get size(): number {

@@ -4,7 +4,7 @@ import { oneByteOf } from "../../core/request.ts";
 import type { AskedCall, AskedDescriptor, RecordedQuestion } from "../question.ts";
 import { timeOfCall } from "./time-of-call.ts";
 
-/** Text with `{field}` in it, cut into what is typed and what is filled in. */
+/** Text with `{field}` in it, split into fixed text and fields. */
 export type Template = readonly (string | FieldReference)[];
 
 interface FieldReference {
@@ -20,12 +20,12 @@ const PARTS = {
 } as const;
 type Part = keyof typeof PARTS;
 
-/** What every line of a log is read by. */
+/** How every line of a log is read. */
 export interface Mapping {
   readonly domain: Template;
   /** Name of the field that holds the time. */
   readonly time: string;
-  /** The descriptors; one whose fields are not all there is left out, as Envoy leaves it out. */
+  /** The descriptors. As in Envoy, a descriptor is left out if one of its fields is missing. */
   readonly descriptors: readonly (readonly { readonly key: string; readonly value: Template }[])[];
   /** Name of the field that holds the hits; 1 without. */
   readonly hits: string | undefined;
@@ -48,7 +48,7 @@ export function parseTemplate(text: string): Template | { readonly problem: stri
   for (const piece of text.split(/(\{[^{}]*\})/)) {
     if (piece === "") continue;
     if (!piece.startsWith("{")) {
-      if (/[{}]/.test(piece)) return { problem: `a brace without its other one in '${text}'` };
+      if (/[{}]/.test(piece)) return { problem: `an unmatched brace in '${text}'` };
       pieces.push(piece);
       continue;
     }
@@ -62,7 +62,7 @@ export function parseTemplate(text: string): Template | { readonly problem: stri
   return pieces;
 }
 
-/** The call that a line stands for. A line may stand for none: its time is missing, or no descriptor is left. */
+/** The call of a line, or why there is none: its time is missing, or no descriptor is left. */
 export function callOf(fields: Fields, mapping: Mapping): RecordedQuestion | NoCall {
   const time = fields(mapping.time);
   const atUs = timeOfCall(time);
@@ -83,7 +83,7 @@ export function callOf(fields: Fields, mapping: Mapping): RecordedQuestion | NoC
   return { atUs, question };
 }
 
-/** The named fields of an object; a name with dots leads into objects inside it, unless there is a field of just that name. */
+/** The named fields of an object. A name with dots leads into inner objects, unless a field has exactly that name. */
 export function fieldsOf(object: Readonly<Record<string, unknown>>): Fields {
   return (name) => {
     if (Object.hasOwn(object, name)) return object[name];
@@ -121,7 +121,7 @@ function filled(template: Template, fields: Fields): string | undefined {
   return text;
 }
 
-// Envoy writes `-`, or null in JSON, for what a request did not have.
+// Envoy writes `-`, or null in JSON, for fields that a request did not have.
 function isAbsent(value: unknown): boolean {
   return value === undefined || value === null || value === "" || value === "-";
 }

@@ -1,5 +1,5 @@
-// Files of calls, whatever form they have: recordings of the mirror, lines of the decision log, logs in JSON or CSV that a
-// mapping tells how to read. Told apart by their first line.
+// Reads files of calls: recordings of the mirror, decision logs, and logs in JSON or CSV that a mapping describes. The first
+// line tells which kind a file is.
 
 import { ConfigError } from "../../core/errors.ts";
 import { readLines } from "../../mirror/file-lines.ts";
@@ -13,14 +13,14 @@ import { looksWritten, readWrittenCall } from "./written-call.ts";
 
 export interface CallFilesOptions {
   readonly files: readonly string[];
-  /** How to read logs; undefined: there are none among the files. */
+  /** How to read logs; undefined if no file is a log. */
   readonly mapping: Mapping | undefined;
   /** How late a line of a log may come; recordings are in order. */
   readonly lateMaxUs: number;
   readonly onRead?: ((bytes: number) => void) | undefined;
 }
 
-/** What became of the lines of logs. */
+/** Counts lines of logs. */
 export class LineCounts {
   lines = 0;
   /** Lines that hold no call. */
@@ -33,7 +33,7 @@ type Batches = AsyncGenerator<readonly RecordedQuestion[]>;
 
 /**
  * Yields the calls of all files in the order of their times, some at a time. Throws ConfigError for a file that can't be read,
- * a damaged recording, and a log of which no line holds a call. A line of a log without a call is counted and passed over.
+ * a damaged recording, and a log without any call. A line of a log without a call is counted and skipped.
  */
 export async function* openCalls(options: CallFilesOptions, counts: LineCounts): Batches {
   yield* merged(options.files.map((file) => callsOf(file, options, counts)));
@@ -81,7 +81,7 @@ async function* recordedCalls(file: string, batches: AsyncIterable<readonly stri
 
 const UNMAPPED_HINT = "; logs other than a decision log want --domain, --time and --descriptor";
 
-/** Reads a line: a call, why it is none, or undefined where the line is part of a row or none at all. */
+/** Reads a line: a call, why it is none, or undefined if the line is part of a row or holds nothing. */
 type ReadLine = (line: string) => RecordedQuestion | NoCall | undefined;
 
 function lineReader(
@@ -90,7 +90,7 @@ function lineReader(
   object: Readonly<Record<string, unknown>> | undefined,
   mapping: Mapping | undefined,
 ): ReadLine {
-  // The log of a service holds other lines beside its decisions.
+  // A service's log has lines that are no decisions, too.
   const isWritten = object !== undefined && (mapping === undefined || looksWritten(object));
   if (isWritten) return (line) => onObject(line, readWrittenCall);
   if (mapping === undefined) {

@@ -1,4 +1,4 @@
-// Times as logs write them, to microseconds since the Unix epoch.
+// Reads times of logs as microseconds since the Unix epoch.
 
 import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../core/units.ts";
 
@@ -6,10 +6,10 @@ import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../core/units.ts";
 const SECONDS_BELOW = 1e11;
 const MILLIS_BELOW = 1e14;
 
-/** The year 2200. A clock's numbers end in 2255, and buckets are dated ahead of it. */
+/** The year 2200. Clocks reach to 2255, and the ends of buckets may lie ahead of the time. */
 export const TIME_US_MAX = Date.UTC(2200, 0, 1) * MICROS_PER_MILLI;
 
-/** A date with a time, with up to nine places of a second, and a zone; without one it is taken for UTC. */
+/** A date and a time with up to nine decimals of a second, and a zone; UTC without one. */
 const ISO = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,9}))? ?(Z|UTC|[+-]\d\d:?\d\d|)$/;
 /** What Apache and nginx write: 31/Jan/2026:10:00:00 +0200. */
 const COMMON_LOG = /^\[?(\d\d)\/([A-Z][a-z]{2})\/(\d{4}):(\d\d:\d\d:\d\d) ([+-]\d{4})\]?$/;

@@ -1,5 +1,5 @@
-// A call as a JSON object: what the decision log writes and what anybody can write by hand. The request is the body of POST
-// /json, with the time beside it; further fields (the decision) are not looked at.
+// A call as a JSON object, from the decision log or written by hand: the body of POST /json, and the time. Further fields, such
+// as the decision, are ignored.
 
 import { isRecord } from "../../core/is-record.ts";
 import { oneByteOf, oneByteValueOf } from "../../core/request.ts";

@@ -1,11 +1,11 @@
-// A number for each caller, in bounded memory: when there are too many callers, half of them are forgotten by their hash, and
-// those that stay are a fair sample of all.
+// A number for each caller, in bounded memory. When there are too many callers, half of them are forgotten by their hash; those
+// that stay are a fair sample of all.
 
 /** Callers kept over all shapes of a run: some 100 bytes each. */
 const CALLERS_MAX = 500_000;
 const HASHES = 2 ** 32;
 
-/** Which callers are kept. Shared by all samples of a run, so that the bound holds for them together. */
+/** Says which callers are kept. All samples of a run share it, so the bound applies to all of them together. */
 export class SampleShare {
   readonly #samples: CallerSample[] = [];
   readonly #callersMax: number;
@@ -39,12 +39,12 @@ export class SampleShare {
   }
 }
 
-/** What is known of one caller. */
+/** What is known about one caller. */
 export interface SampledCaller {
-  /** The stretch of time it was counted in last, and the hits in it. */
+  /** The last interval with calls of this caller, and the hits in it. */
   stretch: number;
   hits: number;
-  /** The most that was found of it. */
+  /** The most hits in any interval. */
   peak: number;
 }
 
@@ -62,7 +62,7 @@ export class CallerSample {
     return this.#callers.size;
   }
 
-  /** The caller of that name, new if need be; undefined if it is none of the sample. */
+  /** The caller of that name, created if needed; undefined if it is not in the sample. */
   of(name: string): SampledCaller | undefined {
     const hash = hashOf(name, 0x811c9dc5);
     if (!this.#share.isKept(hash)) return undefined;
@@ -76,7 +76,7 @@ export class CallerSample {
     return caller;
   }
 
-  /** Forgets callers whose hash is not below; returns how many are left. */
+  /** Forgets callers whose hash is not below the bound; returns how many are left. */
   shrink(below: number): number {
     for (const id of this.#callers.keys()) if (Math.floor(id / 0x20_0000) >= below) this.#callers.delete(id);
     return this.#callers.size;
@@ -89,7 +89,7 @@ export class CallerSample {
   }
 }
 
-// FNV-1a and the final mix of murmur3, which spreads neighbours over all bits.
+// FNV-1a with the final mix of murmur3, which spreads similar names over all bits.
 function hashOf(text: string, seed: number): number {
   let hash = seed;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);

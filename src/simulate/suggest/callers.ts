@@ -1,4 +1,4 @@
-// Who a descriptor is for, and how many hits it brings.
+// The caller of a descriptor, and how many hits it brings.
 
 import type { Descriptor, LimitRequest } from "../../core/request.ts";
 import { type HoldNames, speaksOfHold } from "./hold-names.ts";

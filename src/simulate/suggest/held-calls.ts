@@ -1,22 +1,22 @@
-// The calls of a recording that say at their end what they have used: begins and ends are brought together by their ids.
+// Calls of a recording that report at their end what they used. Ids connect a call's begin and end.
 
 import type { Descriptor, LimitRequest } from "../../core/request.ts";
 import { parseWeight } from "../../rules/cost.ts";
 import { callerName, hitsOf } from "./callers.ts";
 import type { HoldNames } from "./hold-names.ts";
 
-/** Calls that are remembered until their end comes, and for a while after: some 200 bytes each. Beyond that the oldest go. */
+/** Calls remembered until their end and for a while after, some 200 bytes each. The oldest are dropped beyond that. */
 const CALLS_MAX = 300_000;
 
-/** What a descriptor is in the life of a call. */
+/** What a descriptor means for its call. */
 export interface HeldCall {
-  /** `once`: a call of its own that names no id, whose hits are what it has used. */
+  /** `once`: a whole call without an id, whose hits are what it used. */
   readonly part: "begin" | "end" | "once";
-  /** What it has used; undefined if it does not say, or has only begun. */
+  /** What the call used; undefined if it does not say, or has only begun. */
   readonly used: number | undefined;
-  /** What it said that it may cost; undefined if nothing. */
+  /** The call's own estimate of its cost; undefined if it gave none. */
   readonly stated: number | undefined;
-  /** How long it took; undefined if its begin is not known. */
+  /** How long the call took; undefined if its begin is not known. */
   readonly tookUs: number | undefined;
 }
 
@@ -35,7 +35,7 @@ export class HeldCalls {
     this.#names = names;
   }
 
-  /** What the descriptor tells; undefined for a peek, and for what was told before. */
+  /** What the descriptor means; undefined for a peek, and for a repetition. */
   read(request: LimitRequest, descriptor: Descriptor, atUs: number): HeldCall | undefined {
     const { id, estimate, settle } = this.#names;
     const stated = statedBy(entryOf(descriptor, estimate));

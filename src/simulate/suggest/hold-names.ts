@@ -1,4 +1,4 @@
-// Which entries of a recording speak of holds. No rules say so yet: whoever asks for suggestions does.
+// Which entries of a recording are about holds. There are no rules yet that say so: whoever asks for suggestions does.
 
 /** Keys of entries, one-byte. */
 export interface HoldNames {
@@ -10,7 +10,7 @@ export interface HoldNames {
   readonly settle: string;
 }
 
-/** True for the key of an entry that speaks of a call, not of its caller. */
+/** True for the key of an entry about a call, not about its caller. */
 export function speaksOfHold(key: string, names: HoldNames | undefined): boolean {
   return names !== undefined && (key === names.id || key === names.estimate || key === names.settle);
 }

@@ -1,14 +1,14 @@
-// What the calls of one kind have used, and what should be held for them: learned in one reading of a recording, and looked at in
-// another.
+// What calls of one kind used, and what should be held for them. The first reading of a recording finds what to hold, the second
+// checks it.
 
 import { AMOUNT_MAX, divideUp } from "../../core/units.ts";
 import { HOLD_SECONDS_MAX } from "../../rules/schema.ts";
 import type { HeldCall } from "./held-calls.ts";
 import { RoundedCounts } from "./rounded-counts.ts";
 
-/** So many calls that state no number speak for themselves; with fewer, all calls do. */
+/** From this many calls without an estimate on, the default is made of them alone; with fewer, of all calls. */
 const UNSTATED_MIN = 20;
-/** Where no length of a call is known. */
+/** The suggested time if no call's length is known. */
 const SECONDS_UNKNOWN = 600;
 
 /** What is suggested to be held. */
@@ -24,16 +24,16 @@ export class HoldUse {
   ended = 0;
   /** Calls that ended without a number. */
   unknown = 0;
-  /** True if calls begin and end in descriptors of their own, so that a simulation can hold them. */
+  /** True if a call's begin and end are two descriptors, so that a simulation can hold for it. */
   get isPaired(): boolean {
     return this.ended > 0;
   }
-  /** What calls have used, and those of them that stated no number. */
+  /** What all calls used, and what those without an estimate used. */
   readonly used = new RoundedCounts();
   readonly usedUnstated = new RoundedCounts();
   readonly tookMs = new RoundedCounts();
   hold: SuggestedHold | undefined;
-  /** Calls that have used more than would have been held: how many, how much more in all, and at most. */
+  /** Calls that used more than would have been held: how many, how much more in all, and how much more at most. */
   above = 0;
   exceeded = 0;
   exceededMax = 0;
@@ -53,12 +53,15 @@ export class HoldUse {
     if (stated === undefined) this.usedUnstated.add(used);
   }
 
-  /** True if calls that state no number are enough to say what these use. */
+  /** True if there are enough calls without an estimate to say what such calls use. */
   get isDefaultOfUnstated(): boolean {
     return this.usedUnstated.size >= UNSTATED_MIN;
   }
 
-  /** Settles on what to hold: what at least `share` of calls have used, the most that any has, and the longest time, each times `headroom`. */
+  /**
+   * Decides what to hold, each times `headroom`: by default what at least `share` of calls did not exceed, at most the most that
+   * any used, and as long as the longest call took.
+   */
   propose(share: number, headroom: number): void {
     const usual = (this.isDefaultOfUnstated ? this.usedUnstated : this.used).at(share);
     const max = withHeadroom(this.used.max, headroom);
@@ -76,7 +79,7 @@ export class HoldUse {
     return stated === undefined ? this.hold.default : Math.min(stated, this.hold.max);
   }
 
-  /** Looks at a call again, now that it is settled what to hold. */
+  /** Compares a call with what is to be held. */
   judge({ used, stated }: HeldCall): void {
     if (used === undefined) return;
     const exceeded = used - this.heldFor(stated);

@@ -1,4 +1,4 @@
-// The first reading of a recording for suggestions: which kinds of descriptors there are, and how much of each came in a minute.
+// The first reading of a recording for suggestions: which kinds of descriptors there are, and how many came per minute.
 
 import { RequestError } from "../../core/errors.ts";
 import { type Descriptor, LimitRequest } from "../../core/request.ts";
@@ -10,14 +10,14 @@ import type { HoldNames } from "./hold-names.ts";
 import { HoldUse } from "./hold-use.ts";
 import type { Shapes } from "./shapes.ts";
 
-/** The stretch of time whose calls make the rate. */
+/** The interval whose calls make the rate. */
 const STRETCH_US = 60_000_000;
 
 /** A recording. */
 export interface RecordedCalls {
   /** Reads the calls, each time from the beginning. */
   readonly openCalls: () => AsyncIterable<readonly RecordedQuestion[]>;
-  /** Entries that speak of holds; undefined: nothing is suggested to be held. */
+  /** Keys of entries about holds; undefined: no holds are suggested. */
   readonly holdNames?: HoldNames | undefined;
 }
 
@@ -50,7 +50,7 @@ export async function measureRates({ openCalls, holdNames }: RecordedCalls, shap
   }
 }
 
-/** Hits that count for the rate: when a call ends, for only then is known what it has used. */
+/** Hits that count for the rate. Calls with holds count when they end: only then it is known what they used. */
 function paidBy(call: HeldCall | undefined): number {
   return call === undefined || call.part === "begin" ? 0 : (call.used ?? call.stated ?? 0);
 }

@@ -1,12 +1,12 @@
-// How often each number came, in bounded memory: small ones exactly, large ones rounded up by less than one part in 128.
+// How often each number occurred, in bounded memory: small numbers exactly, large ones rounded up by less than one part in 128.
 
-/** Up to this number each stands for itself. */
+/** Numbers up to this one are exact. */
 const EXACT_MAX = 256;
 const STEPS_LOG2 = 7;
 
 /** Counts whole numbers from 0 to 2^53 - 1; at most some 6,000 are told apart. */
 export class RoundedCounts {
-  /** How many have come, and the largest of them. */
+  /** How many numbers there were, and the largest. */
   size = 0;
   max = 0;
   readonly #counts = new Map<number, number>();
@@ -18,7 +18,7 @@ export class RoundedCounts {
     this.max = Math.max(this.max, value);
   }
 
-  /** A number that at least `share` (0 to 1) of all do not exceed, and no other kept below it; 0 if none has come. */
+  /** The smallest kept number that at least `share` (0 to 1) of all do not exceed; 0 without any. */
   at(share: number): number {
     let rest = Math.ceil(share * this.size);
     for (const [value, count] of [...this.#counts].sort(([one], [other]) => one - other)) {

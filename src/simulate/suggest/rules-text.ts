@@ -1,11 +1,11 @@
-// Suggested limits as a rule file, with what they are made of beside them as comments.
+// Suggested limits as a rule file, with comments that say what they are made of.
 
 import type { HoldNames } from "./hold-names.ts";
 import type { Shape } from "./shapes.ts";
 
 /** Plain words that YAML reads as text. */
 const PLAIN = /^[A-Za-z_][\w./-]*$/;
-/** What marks a settlement where a rule names nothing else. */
+/** The default key that marks a settlement. */
 const SETTLE_DEFAULT = "settle";
 const WORDS = /^(?:y|yes|n|no|on|off|true|false|null)$/i;
 
@@ -16,11 +16,11 @@ interface Node {
 }
 
 export interface RulesTextOptions {
-  /** What stands in comments above each limit, a line each. */
+  /** The comment above each limit, line by line. */
   readonly noteOf: (shape: Shape) => readonly string[];
   /** Undefined: nothing is held. In ordinary text. */
   readonly names?: HoldNames | undefined;
-  /** True: for simulating the recording, whose calls may name no ids; such calls pay what they have used. */
+  /** True: rules for simulating the recording. Its calls may have no ids; such calls pay what they used. */
   readonly isForRecording?: boolean;
 }
 
@@ -58,7 +58,7 @@ function levelText({ children }: Node, indent: string, options: RulesTextOptions
 
 function holdText({ use }: Shape, indent: string, { names, isForRecording }: RulesTextOptions): string {
   if (use?.hold === undefined || names === undefined) return "";
-  // A cost of 1 whatever the entry says: it only has to be skipped in matching.
+  // The cost is always 1: the entry is named here only so that matching skips it.
   if (isForRecording === true && !use.isPaired) return `${indent}cost: { entry: ${scalar(names.estimate)}, max: 1 }\n`;
   const { default: byDefault, max, seconds } = use.hold;
   const settle = names.settle === SETTLE_DEFAULT ? "" : `, settle: ${scalar(names.settle)}`;
@@ -66,7 +66,7 @@ function holdText({ use }: Shape, indent: string, { names, isForRecording }: Rul
   return `${indent}hold: { id: ${scalar(names.id)}, estimate: ${scalar(names.estimate)}, ${numbers} }\n`;
 }
 
-/** A token bucket: by the second from 60 a minute on, by the minute below. */
+/** A token bucket: per second from 60 a minute on, per minute below. */
 function limitText({ perMinute, burst }: Shape): string {
   if (perMinute < 60) {
     return `{ requests_per_unit: ${perMinute}, unit: minute, algorithm: token_bucket, burst: ${burst} }`;
@@ -74,7 +74,7 @@ function limitText({ perMinute, burst }: Shape): string {
   return `{ tokens_per_second: ${perSecond(perMinute)}, burst: ${burst} }`;
 }
 
-/** The rate by the second, rounded up to a tenth below 100 and to a whole number above. */
+/** The rate per second, rounded up to a tenth below 100 and to a whole number above. */
 export function perSecond(perMinute: number): number {
   const rate = perMinute / 60;
   return rate < 100 ? Math.ceil(rate * 10) / 10 : Math.ceil(rate);

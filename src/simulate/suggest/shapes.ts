@@ -17,7 +17,7 @@ export class Shape {
   readonly callers: CallerSample;
   /** Undefined for calls that hold nothing. */
   use: HoldUse | undefined;
-  /** What it is found to need; set after the first and after the second reading. */
+  /** The rate and burst that it needs, set after the first and after the second reading. */
   perMinute = 0;
   burst = 0;
 
@@ -30,13 +30,13 @@ export class Shape {
 
 /** All of a recording. */
 export class Shapes {
-  /** Descriptors of kinds beyond the bound, and of kinds that no rule can name. */
+  /** Descriptors of kinds beyond the bound or that no rule can name. */
   leftOut = 0;
   readonly share: SampleShare;
   readonly #names: HoldNames | undefined;
   readonly #shapes = new Map<string, Shape>();
 
-  /** `names`: entries of that kind tell no kind of descriptor from another. */
+  /** Entries with these `names` do not make a kind of descriptor different. */
   constructor(share: SampleShare, names?: HoldNames) {
     this.share = share;
     this.#names = names;
@@ -47,7 +47,7 @@ export class Shapes {
     return [...this.#shapes.values()].filter(({ calls }) => calls > 0).sort((a, b) => b.calls - a.calls);
   }
 
-  /** The shape of a descriptor that a rule can stand for; undefined for others. Text is one-byte. */
+  /** The shape of a descriptor; undefined if no rule can name it. Text is one-byte. */
   of(domain: string, descriptor: Descriptor): Shape | undefined {
     if (descriptor.entryCount === 0 || descriptor.hasOverride || descriptor.isRefund) return undefined;
     let id = domain;
@@ -69,7 +69,7 @@ export class Shapes {
   }
 }
 
-// A star in a key would make a pattern of it, and bytes that are no text can't stand in a file.
+// A star would make the key a pattern, and a file can't hold bytes that are no text.
 function canBeNamed(oneByte: string): boolean {
   return oneByte !== "" && !oneByte.includes("*") && base64Unless(oneByte) === undefined;
 }

@@ -1,5 +1,5 @@
-// Limits for a recording that has none: per kind of descriptor a token bucket under which a chosen share of callers would never
-// have been refused. Reads the recording twice; whoever asked simulates the outcome.
+// Suggests limits for a recording: for each kind of descriptor a token bucket that would never have refused a chosen share of
+// callers. Reads the recording twice. The caller simulates the outcome.
 
 import type { Descriptor, LimitRequest } from "../../core/request.ts";
 import type { Take } from "../../core/take.ts";
@@ -20,10 +20,10 @@ import { type Shape, Shapes } from "./shapes.ts";
 interface SuggestOptions extends RecordedCalls {
   /** Share of callers, above 0 up to 1, that would never have been refused. */
   readonly share: number;
-  /** What rates and bursts are multiplied by; at least 1. */
+  /** Factor of rates and bursts; at least 1. */
   readonly headroom: number;
   readonly settings: DecidingSettings;
-  /** Compiles the files of all domains. Bursts are the largest there are. */
+  /** Compiles the files of all domains, with the largest possible bursts. */
   readonly compile: (shapes: readonly Shape[]) => RuleSet;
   readonly callersMax?: number;
 }
@@ -33,7 +33,7 @@ export interface Suggestion {
   readonly shapes: readonly Shape[];
   /** Descriptors that no rule was made for, because there were too many kinds or a rule can't name their keys. */
   readonly leftOut: number;
-  /** Begins of calls of kinds of which no end is in the recording: there is nothing to suggest a hold from. */
+  /** Calls of kinds that never end in the recording: nothing says what to hold for them. */
   readonly neverEnded: number;
   /** One in so many callers was looked at. */
   readonly oneIn: number;
@@ -47,7 +47,7 @@ export async function suggest(options: SuggestOptions): Promise<Suggestion> {
   const found = all.filter(({ use }) => use === undefined || use.used.size + use.ended > 0);
   const neverEnded = all.reduce((sum, shape) => sum + (found.includes(shape) ? 0 : shape.calls), 0);
   for (const shape of found) {
-    // Calls that stand for one hit each hold nothing.
+    // Calls of one hit each need no hold.
     if (shape.use !== undefined && (shape.use.isPaired || shape.use.used.max > 1)) {
       shape.use.propose(options.share, options.headroom);
     } else shape.use = undefined;
@@ -61,7 +61,7 @@ export async function suggest(options: SuggestOptions): Promise<Suggestion> {
   return { shapes: found, leftOut, neverEnded, oneIn: Math.max(oneIn, share.oneIn) };
 }
 
-/** Has the service itself decide by buckets that refuse nobody, and looks what each take needs of them. Returns the share looked at. */
+/** Has the limiter decide with buckets that refuse nobody, and finds what each take needs. Returns the share looked at. */
 async function measureBursts(options: SuggestOptions, found: readonly Shape[]): Promise<number> {
   const { settings, compile, openCalls, share, headroom, holdNames } = options;
   const service = new SimulatedService({ ruleSet: compile(found), settings });

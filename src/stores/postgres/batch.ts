@@ -9,22 +9,22 @@ import { Batch, type BatchedGroup, HEAD_NUMBERS, type ServerTimes, TAKE_NUMBERS 
 import { Lane } from "./lanes.ts";
 import type { Link } from "./link.ts";
 
-/** Bounds of one call, so that its rows are held for two or three milliseconds at most. A larger group travels alone. */
+/** Bound of one call, so that its rows are locked for two or three milliseconds at most. A larger group travels alone. */
 const BATCH_TAKES_MAX = 64;
-/** The same for plain takes, which cost a fifth. */
+/** The bound of a call of plain takes, which cost a fifth. */
 const PLAIN_TAKES_MAX = 256;
-/** What a take on a sliding log counts as, which may have some 250 entries to look at or to drop. */
+/** Weight of a take on a sliding log, which may have some 250 entries to read or to delete. */
 const LOG_WEIGHT = 8;
-/** The same on a limit with holds, which has rows of its own to read and to write (bench/store/postgres-holds.mjs). */
+/** Weight of a take on a limit with holds, which has further rows to read and to write (bench/store/postgres-holds.mjs). */
 const HOLD_WEIGHT = 3;
 
 /** An index entry of PostgreSQL holds 2,704 bytes; longer keys begin with a hash. */
 const KEY_LENGTH_MAX = 1_024;
 const KEY_LENGTH_KEPT = 256;
-/** The mode by which take_all gives back, beside those of core/take.ts, and equal to none of them. */
+/** The mode with which take_all gives back; different from all modes of core/take.ts. */
 const MODE_GIVE_BACK = 7;
 const ANY_TIME = 0;
-/** Hits of counters can be more than a bigint holds; no limit is that large. */
+/** Hits of counters may not fit a bigint; no limit is as large as this. */
 const COST_MAX = 2 ** 62;
 
 /** The arguments of take_all, arrays as PostgreSQL writes them. */
@@ -38,7 +38,7 @@ interface TakeAllArguments {
 
 /** A group of one take, as take_each pays it. */
 export interface PlainTake {
-  /** Of the key among the batch's keys, counted from 1. */
+  /** The key's place among the batch's keys, counted from 1. */
   readonly place: number;
   readonly storedKey: string;
   readonly limit: Limit;
@@ -47,14 +47,14 @@ export interface PlainTake {
   readonly latestUs: number;
 }
 
-/** True if take_each can pay the group: one take that pays, by one of the three algorithms that it has (up to fixedWindow). */
+/** True if take_each can pay the group: one take that pays, by one of the three algorithms up to fixedWindow. */
 export function isPlain({ size, takes }: TakeGroup): boolean {
   const take = takes[0];
   if (size !== 1 || take === undefined || take.mode !== Mode.pay) return false;
   return !take.limit.isCounter && take.limit.holdSeconds === 0 && take.limit.algorithm <= Algorithm.fixedWindow;
 }
 
-/** Groups and receipts for one call, which may have to be made several times. */
+/** Groups and receipts for one call, which may have to be sent several times. */
 export class PostgresBatch extends Batch {
   /** How often it was sent. */
   attempts = 0;
@@ -78,8 +78,8 @@ export class PostgresBatch extends Batch {
   }
 
   /**
-   * Its groups, each one plain take, in the order of the batch; undefined in the place of one that was answered already.
-   * Undefined as a whole if not all of it is plain.
+   * Its plain takes, one per group, in the order of the batch; undefined in the place of a group that was answered already.
+   * Undefined as a whole if a group is not plain.
    */
   plainTakes(latestOf: (batched: BatchedGroup) => number): readonly (PlainTake | undefined)[] | undefined {
     if (this.lane !== Lane.plain || this.receipts.length > 0) return undefined;
@@ -152,9 +152,9 @@ function placeOfHold(places: Map<string, number>, holdId: string): number {
 }
 
 /**
- * How a bucket key stands in the database: a backslash twice, bytes beyond ASCII as `\x` and two hex digits, a long key as
- * its SHA-256 and its beginning. No two keys have one text (test/property/stored-key.test.ts): a backslash is followed by
- * another one, by `x`, or, before a hash, by `#`.
+ * Writes a bucket key for the database: a backslash twice, bytes beyond ASCII as `\x` and two hex digits, a long key as
+ * its SHA-256 and its beginning. Different keys have different texts (test/property/stored-key.test.ts): after a backslash comes
+ * another one, `x`, or, before a hash, `#`.
  */
 export function storedKey(bucketKey: string): string {
   const key = bucketKey.replace(/[^ -[\]-~]/g, escapeOf);

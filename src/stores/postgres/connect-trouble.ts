@@ -1,5 +1,5 @@
-// Says in one sentence why PostgreSQL can't be used. Never quotes a password or a statement: of what the server says only
-// its codes are used, and names that are set here anyway.
+// Says in one sentence why PostgreSQL can't be used. Never quotes a password or a statement: uses only the server's error codes
+// and names from the settings.
 
 import type { PostgresTarget } from "../../core/store-address.ts";
 import { describeConnectError, HUNG_UP, type OwnTroubles } from "../batching/connect-troubles.ts";
@@ -30,7 +30,7 @@ const OWN_TROUBLES: OwnTroubles = {
   tlsHint: "",
 };
 
-/** True if the connection leads to a server that takes no writes, or none that this store may make: another may. */
+/** True if the server takes no writes, or none from this user: another server may. */
 export function needsAnotherConnection(error: unknown): boolean {
   return isRefusal(error) && /^(25006|57P0[1-5]|08|28|42)/.test(error.code ?? "");
 }
@@ -45,7 +45,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
   "42883": "lacks one of our functions",
   "25006": "is a read-only standby",
   "40001": "had too many calls in conflict",
-  "40P01": "had calls that waited for each other",
+  "40P01": "had calls in a deadlock",
   "55P03": "held our rows locked for too long",
   "57014": "stopped our call because it took too long",
   "57P01": "is shutting down",
@@ -53,7 +53,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
   "57P03": "is starting or shutting down",
   "53": "is out of connections, memory or disk",
   "58": "has trouble with its disk",
-  XX: "has trouble of its own",
+  XX: "has an internal error",
 };
 
 function describeRefusal(code: string, { user }: PostgresTarget): string {

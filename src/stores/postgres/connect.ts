@@ -1,5 +1,5 @@
 // Opens one connection to PostgreSQL, logs in and sets the session up. The store sees a PostgresConnection and nothing of
-// pg. Whoever opens it decides what to do when it is lost.
+// pg. Whoever opens the connection decides what to do when it is lost.
 
 import { readFileSync } from "node:fs";
 import { Socket } from "node:net";
@@ -8,14 +8,14 @@ import type { PostgresTarget } from "../../core/store-address.ts";
 import { readClientTls } from "../batching/client-tls.ts";
 import { SilenceError, withTimeLimit } from "../batching/time-limit.ts";
 
-/** What every session is set to. */
+/** Settings of every session. */
 export interface SessionSettings {
   readonly schema: string;
   /** Whether a payment waits until it is on the server's disk. */
   readonly waitsForDisk: boolean;
   /** True: every call is one SERIALIZABLE transaction; false: READ COMMITTED, with rows locked by the functions. */
   readonly isSerializable: boolean;
-  /** How long a statement waits for a row or a table that somebody holds, unless it says otherwise. */
+  /** How long a statement waits for a locked row or table by default. */
   readonly lockTimeoutMs: number;
   readonly statementTimeoutMs: number;
 }
@@ -27,20 +27,20 @@ export interface Statement {
   readonly values?: readonly (string | null)[];
 }
 
-/** An open connection. Carries one statement at a time; nothing is ever sent again. */
+/** An open connection. Carries one statement at a time and never sends one again. */
 export interface PostgresConnection {
-  /** Rows of texts. Rejects with a DatabaseError when PostgreSQL refuses it, with another Error when its fate is unknown. */
+  /** Rows of texts. Rejects with a DatabaseError if PostgreSQL refuses the statement, with another Error if its outcome is unknown. */
   query(statement: Statement): Promise<readonly (readonly (string | null)[])[]>;
   /** Closes it without waiting for anything; `onLost` is not called for it. */
   drop(): void;
 }
 
-/** True if PostgreSQL itself answered with an error: what was asked has no effect. */
+/** True if PostgreSQL itself answered with an error: the statement has no effect. */
 export function isRefusal(error: unknown): error is DatabaseError {
   return error instanceof DatabaseError;
 }
 
-/** True if the server rolled the call back; false if it may have ended just after, or the server is not itself. */
+/** True if the server rolled the call back; false if it may have crashed or ended just afterwards. */
 export function ranNothing(error: unknown): boolean {
   return isRefusal(error) && !/^(57P0|08|58|XX|40003)/.test(error.code ?? "08");
 }
@@ -53,12 +53,12 @@ export function isWorthRepeating(error: unknown): boolean {
   return isRefusal(error) && /^(40001|40P01|23505)$/.test(error.code ?? "");
 }
 
-/** True if the call waited for somebody else's row for as long as a take may wait at all; it paid nothing. */
+/** True if the call waited for a locked row as long as a take may wait; it paid nothing. */
 export function waitedTooLong(error: unknown): boolean {
   return isRefusal(error) && error.code === "55P03";
 }
 
-/** Of the call that waited too long for a row that is being made: the place of its key (sql/026_write_buckets.sql). */
+/** If the call waited too long for a row that is not committed yet: the place of its key (sql/026_write_buckets.sql). */
 export function placeOfMade(error: unknown): number | undefined {
   if (!isRefusal(error) || !waitedTooLong(error)) return undefined;
   return /^\d+$/.test(error.detail ?? "") ? Number(error.detail) : undefined;
@@ -69,7 +69,7 @@ export function waitedForLogs(error: unknown): boolean {
   return isRefusal(error) && waitedTooLong(error) && /\b(log_\w+|sliding_log)_v\d/.test(error.where ?? "");
 }
 
-/** The same of the tables of holds. */
+/** True if the call waited too long for a table of holds, or for rows in it. */
 export function waitedForHolds(error: unknown): boolean {
   return isRefusal(error) && waitedTooLong(error) && /\b\w*(hold|held|settled)\w*_v\d/.test(error.where ?? "");
 }
@@ -87,7 +87,7 @@ export async function openConnection(
   const client = new Client({ ...optionsOf(target), stream: () => socket });
   let isOver = false;
   let firstError: Error | undefined;
-  // Errors outside a query; the end that follows each is what counts.
+  // Errors outside a query. The end of the connection, which follows each of them, is handled.
   client.on("error", (error: Error) => {
     firstError ??= error;
   });
@@ -112,7 +112,7 @@ export async function openConnection(
   return connection;
 }
 
-// Everything is read as the text that PostgreSQL sends: numbers of 64 bits fit no other type of pg's.
+// Every value is read as the text that PostgreSQL sends: 64-bit numbers fit no other type of pg.
 const AS_TEXT = { getTypeParser: () => (text: string) => text };
 
 function queryOf({ name, text, values = [] }: Statement): QueryArrayConfig {
@@ -141,7 +141,7 @@ function passwordOf({ password, passwordFile }: PostgresTarget): string | undefi
   return passwordFile === undefined ? password : readFileSync(passwordFile, "utf8").replace(/\r?\n$/, "");
 }
 
-// Buckets are always looked up by key: a plan made while the table was small must not outlive that.
+// Buckets are always looked up by key: a plan for a small table must not be kept when the table grows.
 function sessionStatement(session: SessionSettings): Statement {
   const parameters: Readonly<Record<string, string>> = {
     search_path: `"${session.schema}"`,

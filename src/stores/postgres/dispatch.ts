@@ -1,6 +1,6 @@
-// Brings batches to PostgreSQL and reads what comes back. Batches wait while all connections are busy, and fill up
-// meanwhile. What PostgreSQL rolled back because of another transaction is sent again, a bounded number of times; nothing
-// else is. Whose answer is whose is the settler's business.
+// Sends batches to PostgreSQL and reads the replies. Batches wait while all connections are busy, and fill up
+// meanwhile. Only a call that PostgreSQL rolled back because of another transaction is sent again, a bounded number of
+// times. The settler matches answers with calls.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { StoreError } from "../../core/errors.ts";
@@ -26,11 +26,11 @@ import { readReply } from "./reply.ts";
 import { readTakeEach, takeEachArguments } from "./take-each.ts";
 
 /**
- * Calls of plain takes under way at which others are held back, to gather: each may carry all takes of some turns. Three and four
- * at once cost the server a tenth more, in smaller calls that wait for each other's rows.
+ * From this many calls of plain takes under way on, further takes wait and gather: one call may carry all takes of some turns.
+ * Three or four calls at once cost the server a tenth more: they are smaller and wait for each other's rows.
  */
 const PLAIN_UNDER_WAY_MAX = 2;
-/** A call is made this often at most. */
+/** How often a call is sent at most. */
 const ATTEMPTS_MAX = 6;
 /** From the third attempt on there is a pause first, of a random length that may double each time. */
 const PAUSE_MS = 1;
@@ -38,18 +38,18 @@ const PAUSE_MS = 1;
 interface DispatchOptions extends Pick<CompleteOptions, "clock" | "injectedTime" | "observer"> {
   readonly intake: Intake<PostgresBatch>;
   readonly isSerializable: boolean;
-  /** How long a call waits for rows that others hold, one of plain takes excepted. */
+  /** How long a call waits for locked rows, unless it is one of plain takes. */
   readonly lockTimeoutMs: number;
-  /** A connection that a statement can be sent over now. */
+  /** A connection that is free for a statement. */
   readonly freeLink: () => Link | undefined;
   readonly describe: (error: unknown) => string;
-  /** Where PostgreSQL is, as sentences about it begin. */
+  /** PostgreSQL and its address, as the beginning of sentences. */
   readonly serverName: string;
   /** PostgreSQL refused a call, over that connection. */
   readonly onRefusal: (error: unknown, sentence: string, link: Link) => void;
 }
 
-/** The way of batches to PostgreSQL and back, over whichever connection is free. */
+/** Sends batches to PostgreSQL and takes the replies, over any free connection. */
 export class Dispatch {
   readonly #options: DispatchOptions;
   readonly #times: ServerTimes;
@@ -63,14 +63,14 @@ export class Dispatch {
     };
   }
 
-  /** Sends waiting batches, as far as connections are free; with receipts alone if there is no other. */
+  /** Sends waiting batches over free connections; a batch of receipts only if there is no other. */
   pump(): void {
     const { freeLink, intake } = this.#options;
     for (let link = freeLink(); link !== undefined; link = freeLink()) {
       const batch = intake.next(this.#hasRoom);
       if (batch === undefined) return;
       if (!intake.settler.begin(batch)) {
-        // What its callers ask next is the next turn's.
+        // Takes that its callers ask next belong to the next turn.
         intake.schedule();
         return;
       }
@@ -78,7 +78,7 @@ export class Dispatch {
     }
   }
 
-  /** Who waits for rows, or meets those that are held for long, needs one connection and leaves the others alone. */
+  /** Batches that wait for rows, or whose rows are locked for long, use one connection and leave the others free. */
   readonly #hasRoom = (lane: number): boolean => {
     if (lane === Lane.free) return true;
     const most = lane === Lane.plain ? PLAIN_UNDER_WAY_MAX : 1;
@@ -102,14 +102,14 @@ export class Dispatch {
         }
       });
     } catch (error) {
-      // What the callers of our callers throw is theirs; the connection's own failures end above.
+      // Only a caller's own code throws here; failures of the connection are handled above.
       queueMicrotask(() => {
         throw error;
       });
     }
   }
 
-  /** Resolves to the reply; undefined if what came is none. */
+  /** Resolves to the reply; undefined if the answer is no reply. */
   async #call(batch: PostgresBatch, connection: PostgresConnection): Promise<ReplyReader | undefined> {
     const { clock, injectedTime, isSerializable, lockTimeoutMs, intake } = this.#options;
     batch.attempts++;
@@ -128,12 +128,12 @@ export class Dispatch {
     return readReply(batch, rows[0]?.[0]);
   }
 
-  /** Whether the batch goes out again, after a pause if it was in conflict repeatedly. */
+  /** Whether the batch is sent again, after a pause if it was in conflict repeatedly. */
   async #repeats(batch: PostgresBatch, error: unknown): Promise<boolean> {
     if (batch.isDone) return false;
     if (this.#passesOver(batch, error)) return batch.waiting > 0 || batch.receipts.length > 0;
     if (batch.waits && waitedTooLong(error)) {
-      // Of its rows those that are not held can be had.
+      // Its rows that are not locked can still be paid.
       batch.waits = false;
       return batch.waiting > 0 || batch.receipts.length > 0;
     }
@@ -145,10 +145,10 @@ export class Dispatch {
     return true;
   }
 
-  /** True if what the batch waited for concerns some of its groups alone, which are passed over now. */
+  /** True if the batch waited for rows of only some of its groups; these are passed over now. */
   #passesOver(batch: PostgresBatch, error: unknown): boolean {
     const { settler } = this.#options.intake;
-    // Somebody holds a row: take_all can do without it. That it was take_each who waited is all there is to know.
+    // Somebody holds a row of a take_each call, which does not tell which one. take_all can pass that row over.
     if (batch.lane === Lane.plain && waitedTooLong(error) && placeOfMade(error) === undefined) {
       return settler.passOver(batch, () => true, NOT_PLAIN) > 0;
     }
@@ -166,7 +166,7 @@ export class Dispatch {
     if (batch.isDone) return;
     const { intake, serverName } = this.#options;
     if (reader === undefined) {
-      const trouble = "sent a reply that is none to a take";
+      const trouble = "sent a reply that does not fit the take";
       intake.settler.lose(batch, new StoreError("STORE_REPLY", `PostgreSQL ${trouble}`));
       link.reconnect(`${serverName} ${trouble}`);
       return;

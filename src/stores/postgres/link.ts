@@ -1,5 +1,5 @@
-// Keeps one connection to PostgreSQL up: connects, brings the schema up to date, tests it, tells when it is up and when
-// it is lost, and tries again with growing pauses, without end. What travels over it is the store's business.
+// Keeps one connection to PostgreSQL up: connects, brings the schema up to date, tests it, reports when it is up and when
+// it is lost, and tries again with growing pauses, without end. The store says what travels over it.
 
 import type { Clock } from "../../core/clock.ts";
 import type { PostgresTarget } from "../../core/store-address.ts";
@@ -15,8 +15,8 @@ const TIME_PINGS = 3;
 const MIGRATION_MS_MAX = 60_000;
 
 /**
- * Names and texts of the two statements that takes are: any batch, whose last value is how long it waits for rows, in
- * milliseconds; and a batch of plain takes, which waits as long as the session says.
+ * The two statements of takes. One is for any batch; its last value is how long it waits for rows, in milliseconds. The other
+ * is for a batch of plain takes, which waits as long as the session's lock_timeout.
  */
 export const TAKE_ALL = {
   name: "take_all_v4",
@@ -32,7 +32,7 @@ export interface LinkOptions {
   readonly target: PostgresTarget;
   readonly session: SessionSettings;
   readonly migration: MigrationOptions;
-  /** Key that the self-test looks at. */
+  /** Key that the self-test uses. */
   readonly selfTestKey: string;
   readonly clock: Clock;
   readonly serverTime: ServerTime;
@@ -151,7 +151,7 @@ export class Link {
     this.#timer = setTimeout(() => void this.#attempt(), this.#pause.next());
   }
 
-  /** Does once all that takes do later: reads the server's time, and pays 2 of a fixed window of one second. */
+  /** Does once what takes do later: reads the server's time, and pays 2 of a fixed window of one second. */
   async #test(connection: PostgresConnection): Promise<void> {
     const { clock, serverTime, session, selfTestKey } = this.#options;
     for (let i = 0; i < TIME_PINGS; i++) {

@@ -1,15 +1,14 @@
-// The table of sql/ and how it gets into a database: in order, each file once, under a lock that all processes share.
-// What a released file says never changes; what should be otherwise is another file. test/contract holds the table and
-// the folder equal.
+// The table of sql/ and how its files get into a database: in order, each file once, under a lock that all processes share.
+// A released file never changes; a change is another file. test/contract keeps the table and the folder equal.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { isRefusal, isWorthRepeating, type PostgresConnection } from "./connect.ts";
 
 /**
- * Files of sql/ in the order they are applied: what a file uses stands before it. A function that is to do otherwise gets a
- * new name in a new file, and the old file goes: processes of the version before go on with the function they know, and
- * bring their own files along where those are missing (test/integration/two-versions.test.ts).
+ * Files of sql/ in the order they are applied: what a file uses comes before it. A changed function gets a new name in a new
+ * file, and the old file goes. Processes of the previous version still use the old function, and add their files to a database
+ * that lacks them (test/integration/two-versions.test.ts).
  */
 export const SQL_FILES = [
   "001_buckets.sql",
@@ -38,15 +37,15 @@ export const SQL_FILES = [
 // The same depth below the package's root in src/ and in dist/.
 const SQL_FOLDER = new URL("../../../sql/", import.meta.url);
 
-/** Any number will do, as long as all versions of Headgate have the same. */
+/** An arbitrary number, which must be the same in all versions of Headgate. */
 const LOCK_NUMBER = "4838250123";
-/** Where there is no lock to be had (YugabyteDB), processes that start at once get in each other's way this often. */
+/** Most attempts on databases without this lock (YugabyteDB), where processes that start at once conflict. */
 const ATTEMPTS_MAX = 10;
 const UNLOGGED = "u";
-/** What a crash may empty together, if that is wanted. */
+/** Tables that a crash may empty together, if `unlogged` says so. */
 const BUCKET_TABLES = ["bucket", "log_entry", "hold", "settled_hold", "hold_book"] as const;
 
-/** The database's migrations are not ours. The message completes a sentence that begins with the server's name. */
+/** The database has migrations of another version. The message completes a sentence that begins with the server's name. */
 export class MigrationError extends Error {
   override readonly name = "MigrationError";
 }
@@ -82,14 +81,14 @@ export async function migrate(connection: PostgresConnection, options: Migration
       await applyAll(connection, migrations, options, hasLock);
     } catch (error) {
       await connection.query({ text: "ROLLBACK" });
-      // YugabyteDB has no advisory locks before 2025.1: then the files, which can all be run twice, are run by whoever comes.
+      // YugabyteDB has no advisory locks before 2025.1: there every process runs the files, which can all be run twice.
       if (isRefusal(error) && error.code === "0A000" && hasLock) hasLock = false;
       else if (attempt === ATTEMPTS_MAX || !isRace(error)) throw error;
     }
   }
 }
 
-// 42P06, 42P07 and 42710: another process made the same thing at the same time.
+// 42P06, 42P07 and 42710: another process created the same object at the same time.
 function isRace(error: unknown): boolean {
   return isWorthRepeating(error) || (isRefusal(error) && /^(42P0[67]|42710)$/.test(error.code ?? ""));
 }
@@ -119,7 +118,7 @@ async function applyAll(
 ): Promise<void> {
   const table = `"${schema}".migration`;
   const run = (text: string, values: readonly string[] = []) => connection.query({ text, values });
-  // The lock waits for another process's migration, which may take longer than a take may.
+  // Another process's migration may keep the lock for longer than a take may wait.
   await run("BEGIN ISOLATION LEVEL READ COMMITTED");
   await run("SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '60s', true)");
   if (hasLock) await run(`SELECT pg_advisory_xact_lock(${LOCK_NUMBER})`);
@@ -137,7 +136,7 @@ async function applyAll(
   await run("COMMIT");
 }
 
-/** Tables of buckets that are not as wanted; where nothing is wanted, not as `bucket` is, which may be older. */
+/** Tables of buckets that are not logged as `unlogged` says; if that is undefined, not logged as the table `bucket` is. */
 async function wronglyLogged(
   connection: PostgresConnection,
   schema: string,

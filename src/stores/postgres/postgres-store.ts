@@ -1,5 +1,5 @@
-// The store that keeps buckets in one PostgreSQL, shared by as many processes as there are. Takes come in by the intake;
-// the ways to PostgreSQL are the links', sending the dispatch's business.
+// The store that keeps buckets in one PostgreSQL, shared by any number of processes. Takes come in by the intake, the
+// dispatch sends them, and links keep the connections.
 
 import { randomUUID } from "node:crypto";
 import { StoreError } from "../../core/errors.ts";
@@ -21,33 +21,33 @@ import { ProcessTable } from "./process-table.ts";
 import { SideConnection } from "./side-connection.ts";
 import { Sweep } from "./sweep.ts";
 
-/** Options of a PostgreSQL store; what is absent gets the default named. */
+/** Options of a PostgreSQL store, with their defaults. */
 export interface PostgresStoreOptions extends SharedStoreOptions {
   readonly target: PostgresTarget;
   /** Schema that holds the tables and functions, made if it is not there; a plain name. Default: headgate. */
   readonly schema?: string;
-  /** Connections for takes, each for one call at a time; there is one more beside them. Default: 4. */
+  /** Connections for takes, each for one call at a time; there is one more for all else. Default: 4. */
   readonly connections?: number;
-  /** Keeps the buckets' tables out of the write-ahead log: quicker, and empty after a crash. Default: as they are. */
+  /** Keeps the buckets' tables out of the write-ahead log: quicker, and empty after a crash. Default: unchanged. */
   readonly unlogged?: boolean;
   /** Waits until a payment is on disk before it answers. Default: false, a crash may forget the last half second. */
   readonly waitsForDisk?: boolean;
-  /** What keeps calls apart: rows locked in the order of their keys, or SERIALIZABLE. Default: row locks. */
+  /** How calls are isolated: rows locked in the order of their keys, or SERIALIZABLE. Default: row locks. */
   readonly isolation?: "row locks" | "serializable";
-  /** Drops buckets that mean nothing any more. Default: true. */
+  /** Deletes expired buckets. Default: true. */
   readonly sweeps?: boolean;
 }
 
 const CONNECTIONS = 4;
-/** A call that waited for a held row, and one that waited for the first, are answered in time. */
+/** Even a call that waited for a call that waited for a locked row is answered in time. */
 const WAITS_PER_DEADLINE = 3;
 const LITTLE_MS = 1;
 const CLOSED_ERROR = new StoreError(
   "STORE_TIMEOUT",
-  "somebody else makes a row of the call in PostgreSQL, and has not committed for long",
+  "somebody else has inserted a row of the call into PostgreSQL and not committed for long",
 );
 
-/** Opens the store; it connects by itself and keeps at it. Never throws because PostgreSQL is away: `trouble` says so. */
+/** Opens the store, which connects by itself and keeps trying. Never throws because PostgreSQL is away: `trouble` says so. */
 export function openPostgresStore(options: PostgresStoreOptions): SharedStore<PostgresBackend> {
   const backend: PostgresBackend = new PostgresBackend(options, () => void processes.beat());
   const processes = new ProcessCount(new ProcessTable(backend.ask), completeOptions(options).clock);
@@ -56,14 +56,14 @@ export function openPostgresStore(options: PostgresStoreOptions): SharedStore<Po
 
 /** One PostgreSQL and the connections to it. */
 export class PostgresBackend implements Backend {
-  /** Asks what is not about takes, over a connection that takes leave free. */
+  /** Asks everything but takes, over a connection that takes do not use. */
   readonly ask: SideConnection["ask"];
   readonly #options: PostgresStoreOptions;
   readonly #complete: CompleteOptions;
   readonly #intake: Intake<PostgresBatch>;
-  /** What takes travel over. */
+  /** Connections for takes. */
   readonly #links: readonly Link[];
-  /** What all else is asked over, so that no load keeps it waiting. */
+  /** The connection for all else, so that no load keeps it waiting. */
   readonly #asideLink: Link;
   readonly #dispatch: Dispatch;
   readonly #sweep: Sweep;
@@ -72,7 +72,7 @@ export class PostgresBackend implements Backend {
   constructor(options: PostgresStoreOptions, onAsideUp: () => void) {
     this.#options = options;
     this.#complete = completeOptions(options);
-    // Calls are told apart by what a wait of theirs may take, less the grain of timers.
+    // Calls are told apart by how long they may wait, less the resolution of timers.
     this.#lanes = new Lanes((this.#lockTimeoutMs - LITTLE_MS) * MICROS_PER_MILLI);
     const serverName = nameOfTarget(options.target);
     this.#intake = new Intake<PostgresBatch>(this.#complete, {
@@ -148,7 +148,7 @@ export class PostgresBackend implements Backend {
     return this.#intake.trouble();
   }
 
-  /** Drops some rows that mean nothing any more, now; resolves to how many, undefined if that can't be done now. */
+  /** Deletes some expired rows now. Resolves to how many; undefined if that is not possible now. */
   async sweep(): Promise<number | undefined> {
     return await this.#sweep.sweep();
   }
@@ -185,8 +185,8 @@ export class PostgresBackend implements Backend {
   }
 
   /**
-   * How long a call waits for rows that others hold. Locked rows: so long that ordinary calls are waited for, and neighbours
-   * of a row that is held for longer are still answered. Else as long as a call may last at all.
+   * How long a call waits for locked rows. With row locks: long enough for ordinary calls to end, and short enough that calls
+   * beside a row that is locked for longer are still answered. With SERIALIZABLE: as long as a call may last.
    */
   get #lockTimeoutMs(): number {
     const { deadlineUs, patienceUs } = this.#complete;

@@ -1,5 +1,4 @@
-// The processes that share the PostgreSQL, in a table, each with the time of the server at which it reported itself last
-// (sql/025_beat.sql).
+// The table of processes that share the PostgreSQL, each with the server's time of its last report (sql/025_beat.sql).
 
 import type { ProcessPlace } from "../batching/membership.ts";
 import type { ProcessRegister } from "../batching/process-count.ts";

@@ -1,5 +1,5 @@
-// Statements that are asked beside the takes, over a connection of their own: however busy the others are, processes are
-// counted and what means nothing any more is dropped. While it is not there, one that is free of takes will do.
+// Statements beside the takes have their own connection, so that processes are counted and expired rows are deleted however busy
+// the others are. While this connection is lost, a free connection of the takes is used.
 
 import { SilenceError, withTimeLimit } from "../batching/time-limit.ts";
 import type { Statement } from "./connect.ts";
@@ -8,10 +8,10 @@ import type { Link } from "./link.ts";
 /** Asks for one text. Never rejects: undefined if there is no connection, or if it failed. */
 export type AskBeside = (statement: Statement) => Promise<string | undefined>;
 
-/** More wait for no connection: each comes again by itself. */
+/** Most statements that wait for a connection. Others fail: each comes again by itself. */
 const WAITING_MAX = 8;
 
-/** Asks one statement after another. A connection that is silent for `silenceMs` is given up. */
+/** Sends one statement after another. A connection that is silent for `silenceMs` is given up. */
 export class SideConnection {
   readonly #link: Link;
   readonly #freeLink: () => Link | undefined;
@@ -45,7 +45,7 @@ export class SideConnection {
       return (await rows)[0]?.[0] ?? undefined;
     } catch (error) {
       if (error instanceof SilenceError) link.reconnect(error.message);
-      // Conflicts and lost connections: the next time comes soon, and the takes report what lasts.
+      // A conflict or a lost connection: the statement comes again soon, and takes report trouble that lasts.
       return undefined;
     }
   }

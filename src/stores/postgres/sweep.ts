@@ -1,28 +1,28 @@
-// Drops buckets that mean nothing any more, some at a time, beside the takes: as many as expire, in turns that stay short.
-// What fails is tried again at its next time.
+// Deletes expired buckets beside the takes, as fast as they expire and in short turns. A turn that fails is tried again at the
+// next time.
 
 import type { Clock } from "../../core/clock.ts";
 import type { AskBeside } from "./side-connection.ts";
 
 const SWEEP_MS = 1_000;
-/** While there is more to sweep. */
+/** The pause between turns while there is more to sweep. */
 const SWEEP_AGAIN_MS = 5;
 /** Rows of one turn: twice as many while there is more to sweep, half as many when a turn takes too long. */
 // Never fewer than the calls of four connections can make meanwhile.
 const ROWS_MIN = 500;
 const ROWS_MAX = 4_000;
-/** No turn should hold the connection for longer than this, a small part of a beat. */
+/** Longest time that a turn should use the connection: a small part of a beat. */
 const TURN_US_MAX = 100_000;
 
 interface SweepOptions {
   readonly ask: AskBeside;
   /** Measures how long turns take. */
   readonly clock: Clock;
-  /** Time that buckets live by, in place of the server's own; for tests. */
+  /** Time by which buckets expire, in place of the server's; for tests. */
   readonly injectedTime: Clock | undefined;
 }
 
-/** Sweeps every second or so once started. Failures are not reported: the takes meet the same ones. */
+/** Sweeps every second or so once started. Does not report failures: takes have the same ones. */
 export class Sweep {
   readonly #options: SweepOptions;
   #timer: NodeJS.Timeout | undefined;
@@ -41,7 +41,7 @@ export class Sweep {
     this.#timer = undefined;
   }
 
-  /** Drops some buckets and their entries, now; resolves to how many rows, undefined if it could not be done. */
+  /** Deletes some buckets and their entries now. Resolves to how many rows; undefined if that was not possible. */
   async sweep(): Promise<number | undefined> {
     const values = [String(this.#options.injectedTime?.nowUs() ?? 0), String(this.#rowsMax)];
     const swept = await this.#options.ask({

@@ -1,5 +1,5 @@
-// A batch of plain takes as the arguments of take_each, and its reply as the answers of the batch. PostgreSQL decides and
-// pays; what a bucket that was paid has left, and when it is as new, is worked out here, from the state that it replies.
+// Writes a batch of plain takes as the arguments of take_each, and reads its reply. PostgreSQL decides and pays. What a paid
+// bucket has left, and when it is as new, is computed here from the state in the reply.
 // sql/028_take_each.sql says what arguments and rows mean.
 
 import { fixedWindow } from "../../algorithms/fixed-window.ts";
@@ -14,7 +14,7 @@ import { NOT_PLAIN } from "./lanes.ts";
 
 type Rows = readonly (readonly (string | null)[])[];
 
-/** What the takes of a batch pay one bucket together. */
+/** What all takes of a batch pay one bucket. */
 interface Payment {
   readonly key: string;
   readonly limit: Limit;
@@ -25,7 +25,7 @@ interface Payment {
 
 /**
  * The first four arguments, arrays as PostgreSQL writes them: keys, costs, latest times, limits. Undefined if two limits
- * share a bucket, as while a rule is edited: take_all knows how.
+ * share a bucket, as while a rule is edited: then take_all pays.
  */
 export function takeEachArguments(takes: readonly (PlainTake | undefined)[]): string[] | undefined {
   const payments = new Map<number, Payment>();
@@ -60,7 +60,7 @@ export function takeEachArguments(takes: readonly (PlainTake | undefined)[]): st
   ];
 }
 
-// All processes have one order: no two calls wait for each other in a circle.
+// All processes use the same order, so that calls never deadlock.
 function byLimitAndKey(one: Payment, other: Payment): number {
   return byNumbers(one.limit, other.limit) || (one.key < other.key ? -1 : 1);
 }
@@ -74,7 +74,7 @@ function byNumbers(one: Limit, other: Limit): number {
   );
 }
 
-/** What take_each has paid, as a reply to the batch: what it left is passed over. Undefined if that is no reply. */
+/** What take_each paid, as a reply to the batch; what it left unpaid is passed over. Undefined if the rows are no reply. */
 export function readTakeEach(
   batch: PostgresBatch,
   takes: readonly (PlainTake | undefined)[],

@@ -73,7 +73,7 @@ export class Dispatch {
     const { settler, onTrouble, onAnswer } = this.#options;
     const numbers = unpackNumbers(reply);
     if (!isReplyTo(batch, numbers)) {
-      const trouble = "sent a reply that is none to a take";
+      const trouble = "sent a reply that does not fit the take";
       settler.lose(batch, new StoreError("STORE_REPLY", `Redis ${trouble}`));
       onTrouble(trouble);
       return;
