@@ -66,7 +66,7 @@ export class SnapshotLock {
   }
 }
 
-/** Undefined if there is such a path already. */
+/** Undefined if the path is another process's. */
 async function listen(path: string, answer: string): Promise<Server | undefined> {
   const server = createServer((socket) => {
     socket.on("error", () => undefined);
@@ -80,9 +80,15 @@ async function listen(path: string, answer: string): Promise<Server | undefined>
     await once(server, "listening");
     return server;
   } catch (error) {
-    if (errorCode(error) === "EADDRINUSE") return undefined;
+    // Another process had it first, or took this one for a dead one's, which it looks like until it listens.
+    if (errorCode(error) === "EADDRINUSE" || wasTakenAway(error)) return undefined;
     throw error;
   }
+}
+
+/** True if the socket was no longer there when its mode was to be set. A folder that is not there is said otherwise, by EACCES. */
+function wasTakenAway(error: unknown): boolean {
+  return errorCode(error) === "ENOENT";
 }
 
 /** What the process says that listens there; undefined if none does. */
