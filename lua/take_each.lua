@@ -139,18 +139,20 @@ end
 local function take_calendar_window(saved, pays, cost, amount, first_us, last_us, next_us)
   local own_end_us = last_us
   if now_us < first_us or now_us >= last_us then own_end_us = calendar_end_us(now_us, first_us, last_us, next_us) end
-  local start_us, current, seconds, end_us, is_changed = now_us, 0, nil, own_end_us, false
+  local start_us, current, end_us, is_changed = now_us, 0, own_end_us, false
+  local start_text, current_text, seconds_text
   if saved then
-    local start_text, current_text, seconds_text = match(saved, '^(%d+) (%d+) (%d+)$')
+    start_text, current_text, seconds_text = match(saved, '^(%d+) (%d+) (%d+)$')
+    local seconds
     if start_text then start_us, current, seconds = tonumber(start_text), tonumber(current_text), tonumber(seconds_text) end
     if not start_text or start_us > EXACT_MAX or current > AMOUNT_MAX or seconds > AMOUNT_MAX then
-      start_us, current, seconds, is_changed = now_us, 0, nil, damage()
+      start_us, current, seconds_text, is_changed = now_us, 0, nil, damage()
     else
       end_us = (floor(start_us / TICKS) + seconds) * TICKS
       if current == 0 or now_us >= end_us then
-        start_us, current, seconds, end_us = now_us, 0, nil, own_end_us
+        start_us, current, seconds_text, end_us = now_us, 0, nil, own_end_us
       elseif start_us - now_us > SKEW_US_MAX or end_us - own_end_us > EDGE_SKEW_US_MAX then
-        start_us, seconds, end_us, is_changed = now_us, nil, own_end_us, true
+        start_us, seconds_text, end_us, is_changed = now_us, nil, own_end_us, true
       end
     end
   end
@@ -164,10 +166,16 @@ local function take_calendar_window(saved, pays, cost, amount, first_us, last_us
     current, paid_at_us, is_changed = current + cost, max(now_us, start_us), true
   end
 
-  local is_counting = current > 0
-  local reset_us = is_counting and end_us - now_us or 0
-  seconds = seconds or end_us / TICKS - floor(start_us / TICKS)
-  return outcome, wait, max(0, amount - current), reset_us, paid_at_us, is_counting and digits(start_us, current, seconds), is_changed
+  local remaining = max(0, amount - current)
+  if current == 0 then return outcome, wait, remaining, 0, paid_at_us, false, is_changed end
+  local text
+  if seconds_text then
+    -- In a window that goes on only the count is new: writing numbers is the dearest part of a take.
+    text = start_text .. ' ' .. digits(current) .. ' ' .. seconds_text
+  else
+    text = digits(start_us, current, end_us / TICKS - floor(start_us / TICKS))
+  end
+  return outcome, wait, remaining, end_us - now_us, paid_at_us, text, is_changed
 end
 
 local TAKES = { [0] = take_token_bucket, [1] = take_sliding_window, [2] = take_fixed_window, [5] = take_calendar_window }

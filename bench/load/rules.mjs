@@ -78,6 +78,19 @@ descriptors:
   - key: tenant
     tier: { entry: class, default: low }
 `,
+  /** A month's amount, counted in windows of 30 days and in a calendar's. */
+  "window of 30 days": `
+domain: edge
+descriptors:
+  - key: tenant
+    rate_limit: { requests_per_unit: ${HUGE}, unit: month, algorithm: fixed_window }
+`,
+  "window of a calendar": `
+domain: edge
+descriptors:
+  - key: tenant
+    rate_limit: { requests_per_unit: ${HUGE}, window: { calendar: month, time_zone: Europe/Berlin, starts_on: 15 } }
+`,
   /** A limit of the whole domain beside the hot rule, without and with a part that is kept. */
   global: `
 domain: edge

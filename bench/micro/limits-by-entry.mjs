@@ -1,5 +1,5 @@
-// What a call costs whose limit hangs on an entry (`priority`, `tier`), beside the same bytes where nothing does: from bytes to
-// bytes, in memory, without a network, in turns in one process. Run after `npm run build`:
+// What a call costs whose limit hangs on an entry (`priority`, `tier`) or on a calendar, beside the same bytes where nothing does:
+// from bytes to bytes, in memory, without a network, in turns in one process. Run after `npm run build`:
 //   node --expose-gc bench/micro/limits-by-entry.mjs [--write]
 // The goal is that it costs at most 5% more. --write also keeps the figures under bench/results.
 
@@ -29,6 +29,7 @@ const PAIRS = [
   { name: "low priority of the domain", rules: "global priority", beside: "global", hasEntry: false },
   { name: "the default of a tier", rules: "tiers", beside: "hot", hasEntry: false },
   { name: "another name of a tier", rules: "tiers", beside: "skipped", hasEntry: true },
+  { name: "a window of a calendar", rules: "window of a calendar", beside: "window of 30 days", hasEntry: false },
 ];
 
 function messagesOf(hasEntry) {
@@ -94,7 +95,7 @@ for (const pair of PAIRS) results.push(await measure(pair));
 progress("");
 if (answer.failed > 0) throw new Error(`${answer.failed} calls were not answered by a decision`);
 printTable(
-  `A call whose limit hangs on an entry, ${ROUNDS} rounds of ${CALLS_PER_ROUND} calls; ns of CPU per call`,
+  `A call whose limit hangs on an entry or a calendar, ${ROUNDS} rounds of ${CALLS_PER_ROUND} calls; ns of CPU per call`,
   results.map(({ name, besideNs, ns, ratio }) => ({
     name,
     without: Math.round(besideNs),

@@ -7,6 +7,8 @@ const INITIAL_BYTES = 512;
 /** A buffer that one call made larger than this is not kept for the next. */
 const KEPT_BYTES_MAX = 16_384;
 const WORD = 4;
+/** Text longer than this is written at once: a call of the runtime costs as much as reading some eight characters one by one. */
+const READ_SINGLY_MAX = 8;
 
 /** Keys one after another, each at a multiple of four bytes and followed by zeros up to the next. */
 export class KeyBytes {
@@ -38,11 +40,13 @@ export class KeyBytes {
 
   /** Appends one-byte text as it is. */
   write(text: string): void {
-    this.reserve(text.length);
+    const { length } = text;
+    this.reserve(length);
     const { bytes } = this;
     const at = this.end;
-    for (let i = 0; i < text.length; i++) bytes[at + i] = text.charCodeAt(i);
-    this.end = at + text.length;
+    if (length > READ_SINGLY_MAX) bytes.write(text, at, length, "latin1");
+    else for (let i = 0; i < length; i++) bytes[at + i] = text.charCodeAt(i);
+    this.end = at + length;
   }
 
   /** Appends bytes that were written before. */
