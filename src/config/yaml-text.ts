@@ -42,8 +42,8 @@ function findUnknownDirective(text: string): number | undefined {
   return undefined;
 }
 
-// The reference takes no tab before the content of a line outside brackets and quotes, even on an empty line. The lexer
-// tells what is inside: quoted, plain and block text are one piece each.
+// The reference refuses a tab before the content of a line outside brackets and quotes, even on an empty line. The lexer
+// gives quoted, plain and block text as one piece each.
 function findTabIndent(text: string): number | undefined {
   if (!/^ *\t/m.test(text)) return undefined;
   let offset = 0;
@@ -51,11 +51,9 @@ function findTabIndent(text: string): number | undefined {
   let isLineStart = true;
   let hasDocument = false;
   for (const piece of new Lexer().lex(text)) {
-    if (piece === "[" || piece === "{") brackets++;
-    else if (piece === "]" || piece === "}") brackets--;
-    else if (piece === "---" || piece === "...") {
-      if (hasDocument) return undefined;
-    } else if (isLineStart && brackets === 0 && /^ *\t/.test(piece)) return offset;
+    brackets += BRACKETS.get(piece) ?? 0;
+    if (DOCUMENT_MARKS.has(piece) && hasDocument) return undefined;
+    if (isLineStart && brackets === 0 && /^ *\t/.test(piece)) return offset;
     if (CONTROL_PIECES.has(piece)) continue;
     if (/[^\s#]/.test(piece[0] ?? " ")) hasDocument = true;
     isLineStart = piece.endsWith("\n") || (isLineStart && /^ *$/.test(piece));
@@ -63,6 +61,14 @@ function findTabIndent(text: string): number | undefined {
   }
   return undefined;
 }
+
+const BRACKETS: ReadonlyMap<string, number> = new Map([
+  ["[", 1],
+  ["{", 1],
+  ["]", -1],
+  ["}", -1],
+]);
+const DOCUMENT_MARKS: ReadonlySet<string> = new Set(["---", "..."]);
 
 // The lexer's own marks (document, flow error end, scalar follows), which are no part of the text.
 const CONTROL_PIECES: ReadonlySet<string> = new Set(["\u0002", "\u0018", "\u001f"]);

@@ -1,4 +1,4 @@
-// The lines of a file, compressed or not, a piece of the file at a time. What they mean is their reader's.
+// Reads the lines of a file, compressed or not, a piece of the file at a time. Its callers know what they mean.
 
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
@@ -14,7 +14,7 @@ const BYTE_ORDER_MARK = Buffer.from("\ufeff");
 interface LineOptions {
   /** Throws the error of a file that can't be read. */
   readonly fail: (file: string, why: string) => never;
-  /** True: a last line without its line feed is one, too. Default: false, because that is how a killed process leaves its file. */
+  /** True: the last line needs no line feed. Default: false, because a killed process leaves part of a line. */
   readonly keepsLastPart?: boolean;
   /** Default: latin1, for lines that hold ASCII alone. */
   readonly encoding?: "latin1" | "utf8";
@@ -30,6 +30,7 @@ export async function* readLines(file: string, options: LineOptions): AsyncGener
   const input = file.endsWith(".gz") ? unzipped(disk) : disk;
   let number = 1;
   let rest: Buffer = Buffer.alloc(0);
+  const textOf = (bytes: Buffer) => (number === 1 ? withoutMark(bytes) : bytes).toString(encoding);
   try {
     for await (const chunk of input as AsyncIterable<Buffer>) {
       const end = chunk.lastIndexOf(LINE_FEED);
@@ -37,13 +38,13 @@ export async function* readLines(file: string, options: LineOptions): AsyncGener
       if (whole === undefined) rest = Buffer.concat([rest, chunk]);
       else {
         rest = Buffer.from(chunk.subarray(end + 1));
-        const lines = (number === 1 ? withoutMark(whole) : whole).toString(encoding).split("\n");
+        const lines = textOf(whole).split("\n");
         yield lines;
         number += lines.length;
       }
       if (rest.length > LINE_BYTES_MAX) fail(file, `line ${number} is longer than ${LINE_BYTES_MAX} bytes`);
     }
-    if (keepsLastPart && rest.length > 0) yield [(number === 1 ? withoutMark(rest) : rest).toString(encoding)];
+    if (keepsLastPart && rest.length > 0) yield [textOf(rest)];
   } catch (cause) {
     if (cause instanceof ConfigError) throw cause;
     const why = errorMessage(cause);

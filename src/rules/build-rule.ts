@@ -150,12 +150,7 @@ function* buildRule(
   context: DomainContext,
 ): LongWork<Rule> {
   const { pattern, text } = patternDraft;
-  // Gateways name a route or a header by a key that is its value, too: once is enough to read.
-  const isTwice = isInResource(draft.at) && text === draft.key;
-  const pathElement = visible(text === "" || isTwice ? draft.key : `${draft.key}=${text}`);
-  const path = parent.path === "" ? pathElement : `${parent.path}/${pathElement}`;
-  const statPath = [...parent.statPath, text === "" ? draft.key : `${draft.key}_${text}`];
-  const entries = isInResource(draft.at) ? [...parent.entries, { key: draft.key, value: text }] : [];
+  const { pathElement, path, statPath, entries } = namesOf(draft, text, parent);
   const hashesValues = draft.hashesValues || parent.hashesValues;
   if (draft.hold !== undefined) refuseHold(draft, context);
   if (hashesValues) context.hasHashedValues = true;
@@ -189,6 +184,17 @@ function* buildRule(
   const tiers = { entry: draft.tier.entry, byName };
   for (const one of byName.values()) one.tiers = tiers;
   return rule;
+}
+
+/** How a rule is called: in texts, in statistics, and by a gateway. */
+function namesOf(draft: RuleDraft, text: string, parent: Parent) {
+  // Gateways name a route or a header by a key that is its value, too: it is shown once.
+  const isTwice = isInResource(draft.at) && text === draft.key;
+  const pathElement = visible(text === "" || isTwice ? draft.key : `${draft.key}=${text}`);
+  const path = parent.path === "" ? pathElement : `${parent.path}/${pathElement}`;
+  const statPath = [...parent.statPath, text === "" ? draft.key : `${draft.key}_${text}`];
+  const entries = isInResource(draft.at) ? [...parent.entries, { key: draft.key, value: text }] : [];
+  return { pathElement, path, statPath, entries };
 }
 
 type MutableRule = Omit<Rule, "tiers"> & { tiers: Rule["tiers"] };

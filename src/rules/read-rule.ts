@@ -18,6 +18,7 @@ import {
 } from "./draft.ts";
 import { type Fields, isNull, readFields } from "./fields.ts";
 import type { LimitsByName, ReadLimits } from "./named-limits.ts";
+import type { Place } from "./place.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
 import { readCostEntry } from "./read-cost.ts";
 import { checkHold, readHold } from "./read-hold.ts";
@@ -59,17 +60,10 @@ export function* readFile(
   log: ProblemLog,
 ): LongWork<FileDraft | undefined> {
   log.addAll(file.problems);
-  const { root } = file;
+  const isResource = file.isResource === true;
+  const root = readRoot(file, log);
   if (root === undefined) return undefined;
-  const top = root.kind === "mapping" && file.isResource === true ? root.at : { file: file.name, line: 1, column: 1 };
-  if (isNull(root)) {
-    log.error(top, "the file is empty: expected a 'domain' and its 'descriptors'");
-    return undefined;
-  }
-  if (root.kind !== "mapping") {
-    log.error(root.at, `expected a mapping with 'domain' and 'descriptors', got ${describeSource(root)}`);
-    return undefined;
-  }
+  const top = isResource ? root.at : topOf(file);
   const fields = readFields("file", [root], log);
   const field = fields.get("domain");
   const domain = readText(fields, "domain", log) ?? "";
@@ -77,7 +71,6 @@ export function* readFile(
     log.error(field?.value.at ?? top, "the domain is missing or empty; every file needs one, as callers name it");
   }
   const globalLimit = readGlobalLimit(fields, log);
-  const isResource = file.isResource === true;
   const ofDomain = { defaults: defaults.get(domain), named: named.get(domain) ?? NO_LIMITS };
   const hold = isResource ? holds.get(domain) : undefined;
   const rules = yield* readRules(fields, { regexes, isResource, hold, ...ofDomain }, log);
@@ -85,6 +78,18 @@ export function* readFile(
   const chargesGivenHits = isResource && defaultPostPaid(defaults.get(domain), [], undefined) === undefined;
   const domainAt = field?.value.at ?? top;
   return { file: file.name, isResource, chargesGivenHits, domain, domainAt, globalLimit, rules };
+}
+
+function readRoot(file: SourceFile, log: ProblemLog): MappingNode | undefined {
+  const { root } = file;
+  if (root === undefined || root.kind === "mapping") return root;
+  if (isNull(root)) log.error(topOf(file), "the file is empty: expected a 'domain' and its 'descriptors'");
+  else log.error(root.at, `expected a mapping with 'domain' and 'descriptors', got ${describeSource(root)}`);
+  return undefined;
+}
+
+function topOf({ name }: SourceFile): Place {
+  return { file: name, line: 1, column: 1 };
 }
 
 function* readRules(fields: Fields, context: FileContext, log: ProblemLog): LongWork<RuleDraft[]> {

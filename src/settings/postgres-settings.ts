@@ -21,17 +21,20 @@ export function parsePostgresUrl(text: string): PostgresUrl | undefined {
   if (!URL.canParse(whole)) return undefined;
   const url = new URL(whole);
   if (!/^postgres(?:ql)?:$/.test(url.protocol) || url.port === "0" || !hasKnownParameters(url)) return undefined;
-  const [user, password, database, hostname] = [url.username, url.password, url.pathname.slice(1), url.hostname].map(
-    decoded,
-  );
-  const folder = url.searchParams.get("host") ?? undefined;
-  const host = folder ?? hostname?.replace(/^\[|\]$/g, "");
+  const [user, password, database] = [url.username, url.password, url.pathname.slice(1)].map(decoded);
+  const host = hostOf(url, whole === text);
   const sslMode = SSL_MODES.find((mode) => mode === (url.searchParams.get("sslmode") ?? "disable"));
   if (!user || !database || database.includes("/") || !host || password === undefined || sslMode === undefined)
     return undefined;
-  if (folder === undefined ? whole !== text : !folder.startsWith("/")) return undefined;
   const port = url.port === "" ? PORT_DEFAULT : Number(url.port);
   return { host, port, database, user, password: password === "" ? undefined : password, sslMode };
+}
+
+/** The folder of a socket if `host` is a parameter, else the URL's own host. */
+function hostOf({ hostname, searchParams }: URL, hasOwnHost: boolean): string | undefined {
+  const folder = searchParams.get("host");
+  if (folder !== null) return folder.startsWith("/") ? folder : undefined;
+  return hasOwnHost ? decoded(hostname)?.replace(/^\[|\]$/g, "") : undefined;
 }
 
 function hasKnownParameters({ searchParams }: URL): boolean {

@@ -116,19 +116,7 @@ function parseUrl(text: string, type: RedisType | undefined): RedisUrl {
   const [, schemeText = "", beforePath = "", path = "", query = ""] =
     /^([^:]*):\/\/([^/?#]*)([^?#]*)(?:\?([^#]*))?$/s.exec(text) ?? [];
   const scheme = schemeText.toLowerCase();
-  const known = SCHEMES[scheme];
-  if (known === undefined) {
-    // The scheme itself is not shown: it may be the beginning of a password in the wrong place.
-    const meant = nearestName(scheme, Object.keys(SCHEMES));
-    const hint = meant === undefined ? "" : `; did you mean ${meant}://?`;
-    throw new RedisUrlError(
-      `expected host:port, the path of a socket, or a URL of redis, rediss, redis-sentinel, redis-cluster or unix, got another scheme${hint}`,
-    );
-  }
-  // A cluster may be named by the URL of one of its nodes, as other tools write it.
-  const kind = type === "cluster" && scheme.startsWith("redis") ? "cluster" : known.type;
-  if (type !== undefined && type !== kind)
-    throw new RedisUrlError(`expected a URL that fits REDIS_TYPE ${type}, got one of ${scheme}://`);
+  const { kind, usesTls } = readScheme(scheme, type);
   const at = beforePath.lastIndexOf("@");
   const login = at < 0 ? undefined : parseLogin(beforePath.slice(0, at));
   const hosts = beforePath.slice(at + 1);
@@ -141,10 +129,30 @@ function parseUrl(text: string, type: RedisType | undefined): RedisUrl {
     place,
     database,
     login,
-    usesTls: asked.has("tls") ? booleanOf(asked, "tls") === true : known.usesTls,
+    usesTls: asked.has("tls") ? booleanOf(asked, "tls") === true : usesTls,
     sentinelLogin: sentinelLoginOf(asked),
     sentinelUsesTls: booleanOf(asked, "sentinel_tls"),
   };
+}
+
+function readScheme(
+  scheme: string,
+  type: RedisType | undefined,
+): { readonly kind: RedisType; readonly usesTls: boolean } {
+  const known = SCHEMES[scheme];
+  if (known === undefined) {
+    // The scheme itself is not shown: it may be the beginning of a password in the wrong place.
+    const meant = nearestName(scheme, Object.keys(SCHEMES));
+    const hint = meant === undefined ? "" : `; did you mean ${meant}://?`;
+    throw new RedisUrlError(
+      `expected host:port, the path of a socket, or a URL of redis, rediss, redis-sentinel, redis-cluster or unix, got another scheme${hint}`,
+    );
+  }
+  // The URL of one of its nodes may name a cluster, as in other tools.
+  const kind = type === "cluster" && scheme.startsWith("redis") ? "cluster" : known.type;
+  if (type !== undefined && type !== kind)
+    throw new RedisUrlError(`expected a URL that fits REDIS_TYPE ${type}, got one of ${scheme}://`);
+  return { kind, usesTls: known.usesTls };
 }
 
 function parseSocket(hosts: string, path: string): { readonly place: RedisPlace; readonly databaseText: string } {

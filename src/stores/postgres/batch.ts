@@ -95,22 +95,36 @@ export class PostgresBatch extends Batch {
   /** Receipts travel first, each as a group. */
   encode({ latestOf, bucketTimeUs }: ServerTimes): TakeAllArguments {
     this.writeLatest(latestOf);
-    const numbers: number[] = [];
     const holdIds = new Map<string, number>();
-    let hasHolds = this.holds.length > 0;
+    const numbers = this.#encodeReceipts(holdIds);
+    this.#encodeGroups(numbers, holdIds);
+    const hasHolds = this.holds.length > 0 || this.receipts.some(({ limit }) => limit.holdSeconds > 0);
+    return {
+      keys: textArray(this.keys.map(storedKey)),
+      limits: `{${this.#encodeLimits(bucketTimeUs).join()}}`,
+      groups: `{${numbers.join()}}`,
+      holdIds: hasHolds ? textArray([...holdIds.keys()].map(storedKey)) : null,
+    };
+  }
+
+  #encodeReceipts(holdIds: Map<string, number>): number[] {
+    const numbers: number[] = [];
     for (const { bucketKey, limit, cost, paidAtUs, holdId } of this.receipts) {
-      if (limit.holdSeconds > 0) hasHolds = true;
       numbers.push(1, ANY_TIME, 0);
       numbers.push(this.placeOfKey(bucketKey), this.placeOfLimit(limit), 0, 0, MODE_GIVE_BACK, cost, paidAtUs);
       numbers.push(placeOfHold(holdIds, holdId));
     }
+    return numbers;
+  }
+
+  #encodeGroups(numbers: number[], holdIds: Map<string, number>): void {
     const gathered = this.numbers;
     let holds = 0;
     for (const { at, size } of this.groups) {
       numbers.push(size, gathered[at + 1] ?? 0, gathered[at + 2] ?? 0);
       const end = at + HEAD_NUMBERS + size * TAKE_NUMBERS;
       for (let take = at + HEAD_NUMBERS; take < end; take += TAKE_NUMBERS) {
-        // They stand in the order of the takes.
+        // Holds are in the order of the takes.
         const hold = this.holds[holds]?.at === take ? this.holds[holds++] : undefined;
         numbers.push(
           gathered[take] ?? 0,
@@ -119,12 +133,15 @@ export class PostgresBatch extends Batch {
           gathered[take + 3] ?? 0,
           gathered[take + 4] ?? 0,
           Math.min(COST_MAX, gathered[take + 5] ?? 0),
-          // The time of payment, which only giving back has.
+          // The time of payment, which only give-backs have.
           0,
           placeOfHold(holdIds, hold?.holdId ?? ""),
         );
       }
     }
+  }
+
+  #encodeLimits(bucketTimeUs: () => number): number[] {
     const limits: number[] = [];
     for (const limit of this.limits) {
       const { algorithm, amount, burst, windowSeconds, debtMax, isCounter, holdSeconds, isConcurrent, calendar } =
@@ -134,12 +151,7 @@ export class PostgresBatch extends Batch {
       else limits.push(isCounter ? COUNTER_NUMBER : algorithm, amount, burst, windowSeconds, debtMax);
       limits.push(holdSeconds * MICROS_PER_SECOND, isConcurrent ? 1 : 0);
     }
-    return {
-      keys: textArray(this.keys.map(storedKey)),
-      limits: `{${limits.join()}}`,
-      groups: `{${numbers.join()}}`,
-      holdIds: hasHolds ? textArray([...holdIds.keys()].map(storedKey)) : null,
-    };
+    return limits;
   }
 }
 

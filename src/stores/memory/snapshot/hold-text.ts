@@ -173,17 +173,14 @@ function isBucket(bucket: unknown): boolean {
 function isLimit(limit: unknown): boolean {
   if (!Array.isArray(limit) || !limit.every(isWhole)) return false;
   const [algorithm, , , windowSeconds = 0, , holdSeconds = 0, isConcurrent = 0, ...edges] = limit as readonly number[];
+  return limit.length >= 7 && areEdges(algorithm, edges) && windowSeconds > 0 && holdSeconds > 0 && isConcurrent <= 1;
+}
+
+/** True if a limit with holds of that algorithm has such edges. Only a calendar's window has any. */
+function areEdges(algorithm: number | undefined, edges: readonly number[]): boolean {
   const [startUs = 0, endUs = 0, nextEndUs = 0] = edges;
-  const hasEdges = edges.length === 3 && startUs < endUs && endUs < nextEndUs;
-  return (
-    limit.length >= 7 &&
-    (algorithm === Algorithm.calendarWindow
-      ? hasEdges
-      : (algorithm === Algorithm.tokenBucket || algorithm === Algorithm.fixedWindow) && edges.length === 0) &&
-    windowSeconds > 0 &&
-    holdSeconds > 0 &&
-    isConcurrent <= 1
-  );
+  if (algorithm === Algorithm.calendarWindow) return edges.length === 3 && startUs < endUs && endUs < nextEndUs;
+  return (algorithm === Algorithm.tokenBucket || algorithm === Algorithm.fixedWindow) && edges.length === 0;
 }
 
 function isTuple(value: unknown, kinds: readonly string[]): boolean {
