@@ -1,12 +1,13 @@
 // What a window of a calendar costs beside a fixed window, taken by turns in one run: a take in memory, its key written and
-// hashed; and what a script call of 1 and of 64 plain takes costs Redis, by INFO commandstats. Least of many rounds, because
-// whatever else a machine does only adds to them. Run after `npm run build`:
+// hashed; what a script call of 1 and of 64 plain takes costs Redis, by INFO commandstats; and what calls of as many cost a
+// backend of PostgreSQL, in CPU time. Least of many rounds, because whatever else a machine does only adds to them. Run after `npm run build`:
 //
 //   node bench/store/calendar.mjs [--rounds 60]
 
 import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 import Redis from "ioredis";
+import pg from "pg";
 import { Algorithm } from "../../dist/core/limit.js";
 import { LimitStats } from "../../dist/core/limit-stats.js";
 import { TakeGroup } from "../../dist/core/take.js";
@@ -14,8 +15,11 @@ import { limitKeySuffix } from "../../dist/rules/bucket-key.js";
 import { calendarKey, calendarWindows } from "../../dist/rules/calendar.js";
 import { MemoryStore } from "../../dist/stores/memory/memory-store.js";
 import { loadScripts } from "../../dist/stores/redis/scripts.js";
+import { cpuMicrosOf } from "../harness/cpu-time.mjs";
+import { clientFor, startPostgres } from "../harness/postgres.mjs";
 import { startRedis } from "../harness/redis.mjs";
 import { printTable, progress, writeResults } from "../harness/report.mjs";
+import { openPostgresForBench } from "./headgate-store.mjs";
 
 const { values } = parseArgs({ options: { rounds: { type: "string", default: "60" } } });
 const rounds = Number(values.rounds);
@@ -45,16 +49,28 @@ const redis = await startRedis();
 const client = new Redis(redis.port, "127.0.0.1");
 const { text } = loadScripts().takeEach;
 const sha = await client.script("LOAD", text);
+const postgres = await startPostgres();
+// Makes the tables.
+await (await openPostgresForBench({ port: postgres.port, limit: { ratePerSecond: 1, burst: 1 } })).close();
+const database = new pg.Client(clientFor(postgres.port));
+await database.connect();
+await database.query("SET search_path TO headgate");
+const backend = (await database.query("SELECT pg_backend_pid() AS pid")).rows[0].pid;
 for (const kind of kinds) kind.takeOnce = memoryTaker(kind.limit);
 for (let round = 1; round <= rounds; round++) {
   progress(`round ${round} of ${rounds}`);
   for (const kind of kinds) note(kind, "ns in memory", kind.takeOnce());
   for (const takes of BATCHES)
-    for (const kind of kinds) note(kind, `us of Redis for ${takes}`, await scriptMicros(kind, takes));
+    for (const kind of kinds) {
+      note(kind, `us of Redis for ${takes}`, await scriptMicros(kind, takes));
+      note(kind, `us of PostgreSQL for ${takes}`, await backendMicros(kind, takes));
+    }
 }
 progress("");
 client.disconnect();
 await redis.stop();
+await database.end();
+await postgres.stop();
 
 const [fixed] = kinds;
 const rows = kinds.map(({ name, least }) => ({
@@ -150,6 +166,27 @@ async function scriptMicros({ limit }, takes) {
   }
   const info = await client.info("commandstats");
   return Number(/cmdstat_evalsha:calls=\d+,usec=(\d+)/.exec(info)[1]) / calls;
+}
+
+/** Microseconds of CPU of a backend a call of take_each, on rows that are there. */
+async function backendMicros({ limit }, takes) {
+  const calls = Math.round(400 / Math.sqrt(takes));
+  const edges = limit.calendar === undefined ? [limit.burst, limit.windowSeconds] : [windows.startUs, windows.endUs];
+  const numbers = [limit.algorithm, limit.amount, ...edges, takes];
+  let before = 0;
+  for (const isMeasured of [false, true]) {
+    if (isMeasured) before = cpuMicrosOf(backend);
+    for (let i = 0; i < calls; i++) {
+      const users = Array.from({ length: takes }, (_, at) => (i * 31 + at * 7_919) % KEYS);
+      const keys = users.map((user) => `{bench|tenant=${user}${limit.keySuffix}`).sort();
+      await database.query({
+        name: "take_each",
+        text: "SELECT * FROM take_each_v2($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint)",
+        values: [keys, keys.map(() => 1), keys.map(() => Number.MAX_SAFE_INTEGER), numbers, START_US],
+      });
+    }
+  }
+  return (cpuMicrosOf(backend) - before) / calls;
 }
 
 function packed(numbers) {

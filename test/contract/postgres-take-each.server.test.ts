@@ -39,6 +39,8 @@ interface Numbers {
   readonly amount: number;
   readonly burst: number;
   readonly windowSeconds: number;
+  /** Where windows of a calendar lie: in place of burst, window and most debt. */
+  readonly edges?: readonly number[];
 }
 interface Asked {
   readonly key: number;
@@ -56,6 +58,21 @@ const LIMIT: fc.Arbitrary<Numbers> = fc.oneof(
       windowSeconds: fc.oneof(fc.constantFrom(1, 60, 86_400, 31_536_000), fc.integer({ min: 1, max: 31_536_000 })),
     })
     .map((limit) => ({ ...limit, burst: limit.amount })),
+  // Edges around the start of the clock, at it, or some seconds on; windows of a second to a quarter.
+  fc
+    .record({
+      amount: AMOUNTS,
+      before: fc.oneof(fc.constantFrom(0, 1, 3_600), fc.integer({ min: 0, max: 7_776_000 })),
+      after: fc.oneof(fc.constantFrom(1, 2, 86_400), fc.integer({ min: 1, max: 7_776_000 })),
+      next: fc.constantFrom(1, 82_800, 2_678_400),
+    })
+    .map(({ amount, before, after, next }) => ({
+      algorithm: Algorithm.calendarWindow,
+      amount,
+      burst: amount,
+      windowSeconds: 1,
+      edges: [-before, after, after + next].map((seconds) => (Math.floor(START_US / 1e6) + seconds) * 1e6),
+    })),
 );
 const COST = fc.oneof(
   fc.integer({ min: 1, max: 5 }),
@@ -75,6 +92,8 @@ const STEP = fc.record({
   us: fc.oneof(
     fc.integer({ min: 0, max: 2_000_000 }),
     fc.constantFrom(0, -1, -5_000_000, -30_000_000, 86_400_000_000, 63_072_000_000_000),
+    // Onto edges of windows.
+    fc.constantFrom(1_000_000, 2_000_000),
   ),
   /** What each key's limit is in this call: edited rules in later ones. */
   limits: fc.array(fc.nat({ max: 2 }), { minLength: KEYS.length, maxLength: KEYS.length }),
@@ -94,7 +113,11 @@ const NONSENSE = fc.constantFrom(
 );
 
 const array = (values: readonly (string | number)[]) => `{${values.join()}}`;
-const limitRow = ({ algorithm, amount, burst, windowSeconds }: Numbers) => [algorithm, amount, burst, windowSeconds];
+const limitRow = ({ algorithm, amount, burst, windowSeconds, edges = [burst, windowSeconds] }: Numbers) => [
+  algorithm,
+  amount,
+  ...edges.slice(0, 2),
+];
 
 /** The keys that it paid, and their rows as it replied them. */
 async function takeEach(
@@ -105,7 +128,7 @@ async function takeEach(
   nowUs: number,
 ) {
   const sorted = [...asked].sort((a, b) => (places[a.key] ?? 0) - (places[b.key] ?? 0) || a.key - b.key);
-  const rows = await server.query("SELECT * FROM take_each_v1($1, $2, $3, $4, $5)", [
+  const rows = await server.query("SELECT * FROM take_each_v2($1, $2, $3, $4, $5)", [
     array(sorted.map(({ key }) => prefix + KEYS[key])),
     array(sorted.map(({ cost }) => cost)),
     array(sorted.map(({ lateByUs }) => (lateByUs === undefined ? Number.MAX_SAFE_INTEGER : nowUs - lateByUs))),
@@ -127,7 +150,7 @@ async function takeAll(
   const [row] = await server.query("SELECT take_all_v4($1, $2, $3, $4, NULL, true, false) AS reply", [
     array(asked.map(({ key }) => prefix + KEYS[key])),
     nowUs,
-    array(limits.flatMap((limit) => [...limitRow(limit), limit.burst, 0, 0])),
+    array(limits.flatMap((limit) => [...limitRow(limit), limit.edges?.[2] ?? limit.burst, 0, 0])),
     array(
       asked.flatMap(({ key, cost, lateByUs }, at) => [
         ...[1, lateByUs === undefined ? 0 : nowUs - lateByUs, 0],
@@ -217,7 +240,7 @@ test.each([
     name: "groups of two takes",
     second: [{ limit: makeLimit(), identity: "both" }],
     needs: "take_all",
-    broken: "take_each_v1",
+    broken: "take_each_v2",
   },
 ])("$name need nothing but $needs", async ({ second, broken }) => {
   const schema = `without_${broken}`;

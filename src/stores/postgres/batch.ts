@@ -47,11 +47,11 @@ export interface PlainTake {
   readonly latestUs: number;
 }
 
-/** True if take_each can pay the group: one take that pays, by one of the three algorithms up to fixedWindow. */
+/** True if take_each can pay the group: one take that pays, on a limit that is neither a counter nor a log and has no holds. */
 export function isPlain({ size, takes }: TakeGroup): boolean {
   const take = takes[0];
   if (size !== 1 || take === undefined || take.mode !== Mode.pay) return false;
-  return !take.limit.isCounter && take.limit.holdSeconds === 0 && take.limit.algorithm <= Algorithm.fixedWindow;
+  return !take.limit.isCounter && take.limit.holdSeconds === 0 && take.limit.algorithm !== Algorithm.slidingLog;
 }
 
 /** Groups and receipts for one call, which may have to be sent several times. */

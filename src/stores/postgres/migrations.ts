@@ -24,7 +24,6 @@ export const SQL_FILES = [
   "023_step.sql",
   "025_beat.sql",
   "026_write_buckets.sql",
-  "028_take_each.sql",
   "029_words.sql",
   "030_holds.sql",
   "031_debt_lows.sql",
@@ -32,6 +31,7 @@ export const SQL_FILES = [
   "033_hold.sql",
   "034_take_all.sql",
   "035_sweep.sql",
+  "036_take_each.sql",
 ] as const;
 
 // The same depth below the package's root in src/ and in dist/.

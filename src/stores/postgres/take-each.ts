@@ -1,7 +1,8 @@
 // Writes a batch of plain takes as the arguments of take_each, and reads its reply. PostgreSQL decides and pays. What a paid
 // bucket has left, and when it is as new, is computed here from the state in the reply.
-// sql/028_take_each.sql says what arguments and rows mean.
+// sql/036_take_each.sql says what arguments and rows mean.
 
+import { calendarWindow } from "../../algorithms/calendar-window.ts";
 import { fixedWindow } from "../../algorithms/fixed-window.ts";
 import { slidingWindow } from "../../algorithms/sliding-window.ts";
 import { BucketState, type Report } from "../../algorithms/step.ts";
@@ -47,7 +48,7 @@ export function takeEachArguments(takes: readonly (PlainTake | undefined)[]): st
   let last: Limit | undefined;
   for (const { limit } of sorted) {
     if (last === undefined || byNumbers(last, limit) !== 0) {
-      limits.push(limit.algorithm, limit.amount, limit.burst, limit.windowSeconds, 0);
+      limits.push(limit.algorithm, limit.amount, thirdOf(limit), fourthOf(limit), 0);
     }
     limits[limits.length - 1] = (limits.at(-1) ?? 0) + 1;
     last = limit;
@@ -69,9 +70,18 @@ function byNumbers(one: Limit, other: Limit): number {
   return (
     one.algorithm - other.algorithm ||
     one.amount - other.amount ||
-    one.burst - other.burst ||
-    one.windowSeconds - other.windowSeconds
+    thirdOf(one) - thirdOf(other) ||
+    fourthOf(one) - fourthOf(other)
   );
+}
+
+// The edges of a calendar are those that take_all was last told: if time has left them, take_each leaves the take to it again.
+function thirdOf({ burst, calendar }: Limit): number {
+  return calendar === undefined ? burst : calendar.startUs;
+}
+
+function fourthOf({ windowSeconds, calendar }: Limit): number {
+  return calendar === undefined ? windowSeconds : calendar.endUs;
 }
 
 /** What take_each paid, as a reply to the batch; what it left unpaid is passed over. Undefined if the rows are no reply. */
@@ -117,5 +127,6 @@ function stateOf([atUs, used, previous]: readonly (string | null)[]): BucketStat
 
 function stepOf({ algorithm }: Limit): typeof tokenBucket | typeof slidingWindow {
   if (algorithm === Algorithm.tokenBucket) return tokenBucket;
+  if (algorithm === Algorithm.calendarWindow) return calendarWindow;
   return algorithm === Algorithm.slidingWindow ? slidingWindow : fixedWindow;
 }

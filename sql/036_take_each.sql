@@ -5,6 +5,12 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT greatest(now_us - at_us, 0) * amount / tick_us
 $$;
 
+-- When the window of a calendar ends whose row says at_us and previous. Exact for rows that take_each takes for whole.
+CREATE OR REPLACE FUNCTION calendar_end_v1(at_us bigint, previous bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT (at_us / 1000000 + previous) * 1000000
+$$;
+
 -- When a row expires that is paid again: unchanged if that is late enough, else some 84 s later than needed, so that the next
 -- payments need not change it. A changed expiry means a new row and new entries in both indexes, not an update in place.
 CREATE OR REPLACE FUNCTION expiry_v1(expires_us bigint, needed_us bigint) RETURNS bigint
@@ -21,8 +27,10 @@ $$;
 -- keys        the buckets' keys, each once, those of one limit together and sorted
 -- costs       per key: what its takes cost together
 -- latest_us   per key: latest time at which they may pay
--- limits      per limit: algorithm (0 token bucket, 1 sliding window, 2 fixed window), amount, burst, window in seconds, how
---             many of the keys are its own. All calls use the same order of limits and keys, so that they never deadlock.
+-- limits      per limit: algorithm (0 token bucket, 1 sliding window, 2 fixed window, 5 calendar window), amount, burst, window in
+--             seconds, how many of the keys are its own. A calendar window has in place of burst and window where it begins and
+--             ends by the caller's zone data, in microseconds; a time outside of it is left to take_all. All calls use the same
+--             order of limits and keys, so that they never deadlock.
 -- injected_us time in microseconds, or 0 for the server's own
 -- reply       a row without key, with the time in at_us; then a row per paid bucket, after the payment
 -- state       as each algorithm's file says
@@ -30,7 +38,7 @@ $$;
 -- Waits for rows that somebody else has locked, up to lock_timeout: then the call fails with 55P03, and nothing is paid. Time is
 -- read before the wait. A later call may pay a bucket meanwhile: then time steps back for this call, which grants nothing.
 -- If a take is too late after the wait, the whole call fails with 40001, to be made again.
-CREATE OR REPLACE FUNCTION take_each_v1(
+CREATE OR REPLACE FUNCTION take_each_v2(
   keys text[], costs bigint[], latest_us bigint[], limits bigint[], injected_us bigint
 )
 RETURNS TABLE (bucket_key text, at_us bigint, used bigint, previous bigint) LANGUAGE plpgsql VOLATILE AS $$
@@ -38,12 +46,14 @@ RETURNS TABLE (bucket_key text, at_us bigint, used bigint, previous bigint) LANG
 DECLARE
   token_bucket CONSTANT bigint := 0;
   sliding_window CONSTANT bigint := 1;
+  calendar_window CONSTANT bigint := 5;
   fields CONSTANT int := 5;
   micros CONSTANT bigint := 1000000; -- of a token, of a second, and ticks of a window
   exact_max CONSTANT bigint := 9007199254740991;
   amount_max CONSTANT bigint := 4294967295;
   product_max CONSTANT bigint := 4611686018427387904;
   lifetime_min_us CONSTANT bigint := 1000;
+  edge_skew_max_us CONSTANT bigint := 93600000000; -- 26 hours; a later end than the caller's by more is not believed
   grain_us CONSTANT bigint := 16777216; -- as write_buckets rounds
   quick CONSTANT interval := '2 milliseconds'; -- what a full call takes that waits for nobody
   started timestamptz := clock_timestamp();
@@ -54,6 +64,7 @@ DECLARE
   algorithm bigint; amount bigint; burst bigint; tick_us bigint;
   burst_micros bigint; refill bigint; ticks_max bigint; soonest_us bigint;
   window_us bigint; start_us bigint; shares bigint;
+  end_us bigint; seconds bigint;
   -- States with other dates are left to take_all.
   earliest_at bigint; latest_at bigint;
 BEGIN
@@ -126,6 +137,36 @@ BEGIN
           WHEN b.at_us > start_us THEN b.previous <= amount - b.used - excluded.used
           WHEN b.at_us = start_us - window_us THEN b.used * shares <= (amount - excluded.used) * micros
           ELSE true
+        END
+        ELSE false
+      END
+      RETURNING b.bucket_key, b.at_us, b.used, b.previous;
+    ELSIF algorithm = calendar_window THEN
+      start_us := burst; end_us := tick_us;
+      seconds := end_us / micros - now_us / micros;
+      latest_at := now_us + 10 * micros;
+      RETURN QUERY
+      INSERT INTO bucket AS b
+      SELECT asked.bucket_key, now_us, asked.cost, seconds, greatest(end_us, soonest_us) / grain_us * grain_us + grain_us
+      FROM (SELECT unnest(own_keys), unnest(own_costs), unnest(own_latest_us)) asked (bucket_key, cost, latest_us)
+      WHERE asked.cost <= amount AND asked.latest_us >= now_us AND now_us BETWEEN start_us AND end_us - 1
+      ON CONFLICT (bucket_key) DO UPDATE SET
+        at_us = CASE WHEN b.used > 0 AND now_us < calendar_end_v1(b.at_us, b.previous) THEN b.at_us ELSE now_us END,
+        used = CASE WHEN b.used > 0 AND now_us < calendar_end_v1(b.at_us, b.previous) THEN b.used ELSE 0 END + excluded.used,
+        previous = CASE
+          WHEN b.used > 0 AND now_us < calendar_end_v1(b.at_us, b.previous) THEN b.previous
+          ELSE excluded.previous
+        END,
+        expires_us = expiry_v1(b.expires_us, CASE
+          WHEN b.used > 0 AND now_us < calendar_end_v1(b.at_us, b.previous)
+            THEN greatest(calendar_end_v1(b.at_us, b.previous), soonest_us)
+          ELSE excluded.expires_us
+        END)
+      WHERE CASE WHEN b.at_us BETWEEN 0 AND exact_max AND b.used BETWEEN 0 AND amount_max AND b.previous BETWEEN 0 AND amount_max
+        THEN CASE
+          WHEN b.used = 0 OR now_us >= calendar_end_v1(b.at_us, b.previous) THEN true
+          WHEN b.at_us > latest_at OR calendar_end_v1(b.at_us, b.previous) - end_us > edge_skew_max_us THEN false
+          ELSE b.used + excluded.used <= amount
         END
         ELSE false
       END
