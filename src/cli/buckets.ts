@@ -78,6 +78,8 @@ interface ShownSnapshot {
 }
 
 interface ShownBucket extends ShownSnapshot {
+  /** Place of the descriptor among those asked for, from 0 on; `global_limit` for the domain's. */
+  readonly descriptor: number | string;
   readonly rule: string;
   readonly algorithm: string;
   readonly burst: number;
@@ -106,10 +108,10 @@ async function askBuckets(
     return;
   }
   terminal.setExitCode(answer.buckets.length > 0 ? 0 : 1);
-  terminal.out(flags.json ? `${JSON.stringify(answer, null, 2)}\n` : answerText(answer, terminal));
+  terminal.out(flags.json ? `${JSON.stringify(answer, null, 2)}\n` : answerText(answer, descriptors.length, terminal));
 }
 
-function answerText({ says, buckets }: BucketAnswer, terminal: Terminal): string {
+function answerText({ says, buckets }: BucketAnswer, asked: number, terminal: Terminal): string {
   let text = `${paint(terminal, "bold", visible(says))}\n`;
   for (const bucket of buckets) {
     text += `\n${visible(bucket.rule)}: ${visible(bucket.algorithm)} of ${bucket.burst}\n`;
@@ -117,7 +119,17 @@ function answerText({ says, buckets }: BucketAnswer, terminal: Terminal): string
     if (bucket.before === undefined || bucket.after === undefined) text += `  left    ${snapshotText(bucket)}\n`;
     else text += `  before  ${snapshotText(bucket.before)}\n  now     ${snapshotText(bucket.after)}\n`;
   }
-  return text;
+  return text + unmetText(buckets, asked);
+}
+
+// With several descriptors a blank was perhaps typed for a comma.
+function unmetText(buckets: readonly ShownBucket[], asked: number): string {
+  const unmet = Array.from({ length: asked }, (_, at) => at).filter(
+    (at) => !buckets.some(({ descriptor }) => descriptor === at),
+  );
+  if (unmet.length === 0 || buckets.length === 0) return "";
+  const places = unmet.map((at) => at + 1).join(", ");
+  return `\nno limit is met by descriptor ${places} of ${asked}; commas join the entries of one descriptor\n`;
 }
 
 // Writes bytes that are no text as the arguments take them.

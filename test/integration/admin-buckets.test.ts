@@ -146,6 +146,11 @@ describe("a bucket", () => {
     await writeFile(file, `alice ${TOKEN}\n`);
     const reset = await runProgram(["buckets", "reset", ...server, "--token-file", file, "tenant=acme"]);
     expect([reset.exitCode, reset.out]).toEqual([0, expect.stringMatching(/made as new[\s\S]*now {5}3, as new/)]);
+    const two = await runProgram(["buckets", "peek", ...server, "tenant=acme", "other=x"], {
+      env: { ADMIN_TOKEN: TOKEN },
+    });
+    expect(two.out).toMatch(/\n\nno limit is met by descriptor 2 of 2; commas join the entries of one descriptor\n$/);
+    expect(seen.out).not.toContain("no limit is met");
     const none = await runProgram(["buckets", "peek", ...server, "other=x"], { env: { ADMIN_TOKEN: TOKEN } });
     expect([none.exitCode, none.out]).toEqual([1, expect.stringContaining("no limit is met")]);
   });
