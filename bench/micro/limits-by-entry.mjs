@@ -3,6 +3,7 @@
 //   node --expose-gc bench/micro/limits-by-entry.mjs [--write]
 // The goal is that it costs at most 5% more. --write also keeps the figures under bench/results.
 
+import { bytes, callsOf, cpuNsPerCall, expectDecisions, text } from "../harness/handled-calls.mjs";
 import { median, printTable, progress, writeResults } from "../harness/report.mjs";
 import { openService } from "../load/service.mjs";
 
@@ -10,17 +11,6 @@ const CALLS_PER_ROUND = 40_000;
 const ROUNDS = 41;
 const RATIO_MOST = 1.05;
 const TENANTS = 1_000;
-
-const answer = { bytes: 0, failed: 0 };
-const reply = {
-  traceparent: undefined,
-  ok: (bytes) => {
-    answer.bytes += bytes.length;
-  },
-  fail: () => {
-    answer.failed++;
-  },
-};
 
 /** Each with what it stands beside: rules by their names in bench/load/rules.mjs, and whether calls bring the entry. */
 const PAIRS = [
@@ -43,42 +33,23 @@ function entry(key, value) {
   return Buffer.concat([text(1, key), text(2, value)]);
 }
 
-function text(number, value) {
-  return bytes(number, Buffer.from(value));
-}
-
-function bytes(number, value) {
-  return Buffer.concat([Buffer.from([(number << 3) | 2, value.length]), value]);
-}
-
 /** By the name of their rules. */
 const services = new Map();
 
-/** Nanoseconds of CPU per call, round by round: garbage is paid for, other processes are not. */
 async function measure({ name, rules, beside, hasEntry }) {
-  const messages = messagesOf(hasEntry);
   const ways = [];
   for (const of of [beside, rules]) {
     if (!services.has(of)) services.set(of, await openService({}, of));
     ways.push({ service: services.get(of), ns: [] });
   }
-  let random = 1;
-  const run = (service, calls) => {
-    for (let i = 0; i < calls; i++) {
-      random = (Math.imul(random, 1_664_525) + 1_013_904_223) >>> 0;
-      service.handle(messages[(random >>> 8) % TENANTS], Number.POSITIVE_INFINITY, reply);
-    }
-  };
+  const run = callsOf(messagesOf(hasEntry));
   for (const { service } of ways) run(service, 200_000);
   globalThis.gc?.();
   for (let round = 1; round <= ROUNDS; round++) {
     progress(`${name}, round ${round} of ${ROUNDS}`);
-    // Now this one first, now that one: what the machine does meanwhile is nobody's.
+    // The two ways take turns to be first, so that other work on the machine slows both alike.
     for (const { service, ns } of round % 2 === 0 ? ways : [...ways].reverse()) {
-      const before = process.cpuUsage();
-      run(service, CALLS_PER_ROUND);
-      const { user, system } = process.cpuUsage(before);
-      ns.push(((user + system) * 1_000) / CALLS_PER_ROUND);
+      ns.push(cpuNsPerCall(CALLS_PER_ROUND, () => run(service, CALLS_PER_ROUND)));
     }
   }
   const [without, by] = ways.map(({ ns }) => ns);
@@ -93,7 +64,7 @@ async function measure({ name, rules, beside, hasEntry }) {
 const results = [];
 for (const pair of PAIRS) results.push(await measure(pair));
 progress("");
-if (answer.failed > 0) throw new Error(`${answer.failed} calls were not answered by a decision`);
+expectDecisions();
 printTable(
   `A call whose limit hangs on an entry or a calendar, ${ROUNDS} rounds of ${CALLS_PER_ROUND} calls; ns of CPU per call`,
   results.map(({ name, besideNs, ns, ratio }) => ({

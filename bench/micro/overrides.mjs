@@ -3,6 +3,7 @@
 //   node --expose-gc bench/micro/overrides.mjs [--write]
 // The goal is that it costs at most 15% more than either. --write also keeps the figures under bench/results.
 
+import { bytes, callsOf, cpuNsPerCall, expectDecisions, text } from "../harness/handled-calls.mjs";
 import { median, printTable, progress, writeResults } from "../harness/report.mjs";
 import { openService } from "../load/service.mjs";
 
@@ -16,27 +17,8 @@ const RATIO_MOST = 1.15;
 /** Room for one bucket per tenant and way. */
 const ENV = { BUCKETS_MAX: "1000000" };
 
-const answer = { bytes: 0, failed: 0 };
-const reply = {
-  traceparent: undefined,
-  ok: (bytes) => {
-    answer.bytes += bytes.length;
-  },
-  fail: () => {
-    answer.failed++;
-  },
-};
-
-/** The calls of `count` tenants, in no order, as callers come. */
-function callsOf(count, bringsLimit) {
-  const messages = Array.from({ length: count }, (_, i) => messageOf(i, bringsLimit));
-  let random = 1;
-  return (service, calls) => {
-    for (let i = 0; i < calls; i++) {
-      random = (Math.imul(random, 1_664_525) + 1_013_904_223) >>> 0;
-      service.handle(messages[(random >>> 8) % count], Number.POSITIVE_INFINITY, reply);
-    }
-  };
+function callsOfTenants(count, bringsLimit) {
+  return callsOf(Array.from({ length: count }, (_, i) => messageOf(i, bringsLimit)));
 }
 
 /** A RateLimitRequest of tenant `i`. */
@@ -47,14 +29,6 @@ function messageOf(i, bringsLimit) {
   return Buffer.concat([text(1, "edge"), bytes(2, descriptor)]);
 }
 
-function text(number, value) {
-  return bytes(number, Buffer.from(value));
-}
-
-function bytes(number, value) {
-  return Buffer.concat([Buffer.from([(number << 3) | 2, value.length]), value]);
-}
-
 function varint(value) {
   const digits = [];
   for (let rest = value; ; rest = Math.floor(rest / 128)) {
@@ -63,22 +37,23 @@ function varint(value) {
   }
 }
 
-/** Nanoseconds of CPU per call of each way, round by round: garbage is paid for, other processes are not. */
+/** Nanoseconds of CPU per call of each way. */
 async function measure(count) {
   const ways = [
-    { service: await openService(ENV, `${count.toLocaleString("en")} limits`), run: callsOf(count, false), ns: [] },
-    { service: await openService(ENV, "brought"), run: callsOf(count, false), ns: [] },
-    { service: await openService(ENV, "brought"), run: callsOf(count, true), ns: [] },
+    {
+      service: await openService(ENV, `${count.toLocaleString("en")} limits`),
+      run: callsOfTenants(count, false),
+      ns: [],
+    },
+    { service: await openService(ENV, "brought"), run: callsOfTenants(count, false), ns: [] },
+    { service: await openService(ENV, "brought"), run: callsOfTenants(count, true), ns: [] },
   ];
   for (const { service, run } of ways) run(service, Math.max(200_000, 3 * count));
   globalThis.gc?.();
   for (let round = 1; round <= ROUNDS; round++) {
     progress(`${count} limits, round ${round} of ${ROUNDS}`);
     for (const { service, run, ns } of ways) {
-      const before = process.cpuUsage();
-      run(service, CALLS_PER_ROUND);
-      const { user, system } = process.cpuUsage(before);
-      ns.push(((user + system) * 1_000) / CALLS_PER_ROUND);
+      ns.push(cpuNsPerCall(CALLS_PER_ROUND, () => run(service, CALLS_PER_ROUND)));
     }
   }
   const [ruleEach, oneRule, overrides] = ways.map(({ ns }) => ns);
@@ -96,7 +71,7 @@ async function measure(count) {
 const results = [];
 for (const count of COUNTS) results.push(await measure(count));
 progress("");
-if (answer.failed > 0) throw new Error(`${answer.failed} calls were not answered by a decision`);
+expectDecisions();
 printTable(
   `A call that brings its limit along, ${ROUNDS} rounds of ${CALLS_PER_ROUND} calls; ns of CPU per call`,
   results.map(({ limits, ruleEachNs, oneRuleNs, overrideNs, overRuleEach, overOneRule }) => ({

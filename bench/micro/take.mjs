@@ -6,6 +6,7 @@
 // --goals measures only what has a goal, --json prints figures for other programs.
 
 import { performance } from "node:perf_hooks";
+import { payHit } from "../harness/pay-hit.mjs";
 import { writeResults } from "../harness/report.mjs";
 import { loadDist } from "../load/dist.mjs";
 
@@ -20,7 +21,6 @@ const ROUNDS = 200;
 const TAKES_PER_ROUND = 5_000;
 const KEY_PREFIX = "{edge|plan=pro|api_key=";
 const clock = { us: Date.UTC(2026, 0, 1) * 1000, nowUs: () => clock.us };
-const never = { settled: () => undefined };
 
 function limitOf(algorithm, amount) {
   return {
@@ -51,12 +51,7 @@ function takeFrom(store, group, limit, number, length = LENGTH) {
     left = Math.floor(left / 10);
   }
   keys.write(limit.keySuffix);
-  take.endKey(at);
-  take.descriptor = 0;
-  take.kind = 0;
-  take.mode = 0;
-  take.cost = 1;
-  store.take(group, never);
+  payHit(store, group, take, at);
 }
 
 /** By length of the key: what stands before the number, and room in the buffer for that. */

@@ -17,6 +17,7 @@ import { MemoryStore } from "../../dist/stores/memory/memory-store.js";
 import { loadScripts } from "../../dist/stores/redis/scripts.js";
 import { cpuMicrosOf } from "../harness/cpu-time.mjs";
 import { clientFor, startPostgres } from "../harness/postgres.mjs";
+import { payHit } from "../harness/pay-hit.mjs";
 import { startRedis } from "../harness/redis.mjs";
 import { printTable, progress, writeResults } from "../harness/report.mjs";
 import { openPostgresForBench } from "./headgate-store.mjs";
@@ -114,7 +115,6 @@ function memoryTaker(limit) {
   const clock = { us: START_US, nowUs: () => clock.us };
   const store = new MemoryStore({ clock });
   const group = new TakeGroup();
-  const never = { settled: () => undefined };
   return () => {
     const start = performance.now();
     for (let i = 0; i < TAKES; i++) {
@@ -124,12 +124,7 @@ function memoryTaker(limit) {
       const at = keys.end;
       keys.write("{edge|plan=pro|api_key=0123456789");
       keys.write(limit.keySuffix);
-      take.endKey(at);
-      take.descriptor = 0;
-      take.kind = 0;
-      take.mode = 0;
-      take.cost = 1;
-      store.take(group, never);
+      payHit(store, group, take, at);
       clock.us += 1;
     }
     return ((performance.now() - start) * 1e6) / TAKES;

@@ -5,6 +5,7 @@
 
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
+import { payHit } from "../harness/pay-hit.mjs";
 import { temporaryFolder } from "../harness/temporary-folder.mjs";
 import { loadDist } from "../load/dist.mjs";
 
@@ -32,9 +33,7 @@ function fill(store, { algorithm, keys, times }) {
       const take = group.add(limit);
       const at = group.keys.end;
       group.keys.write(`{edge|user=${i}${limit.keySuffix}`);
-      take.endKey(at);
-      Object.assign(take, { descriptor: 0, kind: 0, mode: 0, cost: 1 });
-      store.take(group);
+      payHit(store, group, take, at);
     }
   }
 }

@@ -9,6 +9,7 @@ import type { Store } from "../../src/stores/store.ts";
 import { type AskedDescriptor, LimiterRig } from "../support/limiter-rig.ts";
 import type { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
+import { type HoldOperation, holdOperations } from "./hold-operations.ts";
 
 const TTL_US = 60_000_000;
 const PLACES = 3;
@@ -21,27 +22,15 @@ descriptors:
     rate_limit: { name: tokens, algorithm: fixed_window, requests_per_unit: 2000, unit: year }
 `;
 
-interface Operation {
-  readonly afterUs: number;
-  readonly kind: "pay" | "settle" | "look";
-  readonly id: string;
-  readonly amount: number;
-}
-
-/** Ids used again while they are live, settled or forgotten; reports early, late, too high and too low, or none. */
-const operations: fc.Arbitrary<Operation[]> = fc.array(
-  fc.record({
-    afterUs: fc.oneof(
-      { weight: 3, arbitrary: fc.integer({ min: 0, max: 5_000_000 }) },
-      { weight: 1, arbitrary: fc.integer({ min: 0, max: TTL_US }) },
-      { weight: 1, arbitrary: fc.constantFrom(0, 1, TTL_US, TTL_US - 1) },
-    ),
-    kind: fc.constantFrom("pay" as const, "pay" as const, "settle" as const, "settle" as const, "look" as const),
-    id: fc.constantFrom("a", "b", "c", "d", "e"),
-    amount: fc.integer({ min: 0, max: 90 }),
-  }),
-  { minLength: 20, maxLength: 60 },
-);
+const operations = holdOperations({
+  ids: ["a", "b", "c", "d", "e"],
+  amounts: fc.integer({ min: 0, max: 90 }),
+  distances: fc.oneof(
+    { weight: 3, arbitrary: fc.integer({ min: 0, max: 5_000_000 }) },
+    { weight: 1, arbitrary: fc.integer({ min: 0, max: TTL_US }) },
+    { weight: 1, arbitrary: fc.constantFrom(0, 1, TTL_US, TTL_US - 1) },
+  ),
+});
 
 /** What became of the holds of one limit. */
 class Counts {
@@ -128,7 +117,7 @@ export interface MeasuredStore {
 let histories = 0;
 
 async function expectCounted(
-  asked: readonly Operation[],
+  asked: readonly HoldOperation[],
   store: MeasuredStore,
   seen: Map<string, number>,
 ): Promise<void> {

@@ -13,6 +13,7 @@ import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { runs } from "../support/runs.ts";
 import { HoldModel } from "./hold-models.ts";
+import { type HoldOperation, holdOperations } from "./hold-operations.ts";
 import { overspent, type Use } from "./overspent.ts";
 
 const TTL_SECONDS = 60;
@@ -225,32 +226,20 @@ test("a hold that nobody settles is back after its ttl, whoever asks or does not
   );
 });
 
-interface Operation {
-  readonly afterUs: number;
-  readonly kind: "pay" | "settle" | "look";
-  readonly id: string;
-  readonly amount: number;
-}
-
-/** Anybody's calls: ids used again while they are live, settled or forgotten; reports early, late, too high and too low. */
-const operations: fc.Arbitrary<Operation[]> = fc.array(
-  fc.record({
-    afterUs: fc.oneof(
-      { weight: 2, arbitrary: fc.integer({ min: 0, max: 3 * SECOND_US }) },
-      { weight: 1, arbitrary: fc.integer({ min: 0, max: 70 * SECOND_US }) },
-      { weight: 1, arbitrary: fc.constantFrom(0, 1, TTL_SECONDS * SECOND_US) },
-    ),
-    kind: fc.constantFrom("pay" as const, "pay" as const, "settle" as const, "settle" as const, "look" as const),
-    id: fc.constantFrom("a", "b", "c", "d"),
-    amount: fc.integer({ min: 1, max: 80 }),
-  }),
-  { minLength: 20, maxLength: 60 },
-);
+const operations = holdOperations({
+  ids: ["a", "b", "c", "d"],
+  amounts: fc.integer({ min: 1, max: 80 }),
+  distances: fc.oneof(
+    { weight: 2, arbitrary: fc.integer({ min: 0, max: 3 * SECOND_US }) },
+    { weight: 1, arbitrary: fc.integer({ min: 0, max: 70 * SECOND_US }) },
+    { weight: 1, arbitrary: fc.constantFrom(0, 1, TTL_SECONDS * SECOND_US) },
+  ),
+});
 
 /** Plays the operations on the store and on the model, and holds them equal; tells how often each thing was found. */
 function expectAsModelled(
   limit: ReturnType<typeof makeLimit>,
-  asked: readonly Operation[],
+  asked: readonly HoldOperation[],
   seen: Map<string, number>,
 ): void {
   const note = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
