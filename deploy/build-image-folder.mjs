@@ -28,6 +28,8 @@ import { writeBillOfMaterials } from "./bill-of-materials.mjs";
 
 /** The one time that everything in the folder has: SOURCE_DATE_EPOCH (seconds), or the beginning of 1980. */
 const TIME_SECONDS = Number(process.env.SOURCE_DATE_EPOCH ?? 315_532_800);
+/** Where the lock file has the optional peers, with all that they alone need. */
+const PEERS = "node_modules/@opentelemetry/";
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const out = process.argv[2];
 if (out === undefined) fail("usage: node deploy/build-image-folder.mjs OUT");
@@ -57,33 +59,27 @@ function compile() {
 }
 
 /**
- * Installs exactly what the lock file names for production. Manifest and lock file in the image know nothing of tools for
- * development, of scripts, or of the client, which is for other people's processes. No install script runs: no production
- * dependency needs one.
+ * Installs exactly what the lock file names for production, and the optional peers: nobody can add them to an image that has no
+ * package manager. Manifest and lock file in the image know nothing of tools for development, of scripts, or of the client,
+ * which is for other people's processes. No install script runs: no production dependency needs one.
  */
 function installDependencies() {
-  const {
-    scripts: _,
-    devDependencies: __,
-    files: ___,
-    workspaces,
-    exports: ____,
-    ...manifest
-  } = readJson("package.json");
+  const { name, version, license, type, engines, bin, workspaces, ...lists } = readJson("package.json");
+  const peers = Object.keys(lists.peerDependencies).map((peer) => [peer, lists.devDependencies[peer]]);
+  const dependencies = { ...lists.dependencies, ...Object.fromEntries(peers) };
+  const manifest = { name, version, license, type, engines, bin, dependencies };
   const lock = readJson("package-lock.json");
-  const kept = Object.entries(lock.packages).filter(
-    ([path, entry]) => entry.dev !== true && entry.link !== true && !workspaces.includes(path),
-  );
-  const { "": root, ...packages } = Object.fromEntries(kept);
-  delete root.devDependencies;
-  delete root.workspaces;
+  const kept = Object.entries(lock.packages)
+    .filter(([path, entry]) => path !== "" && entry.link !== true && !workspaces.includes(path))
+    .filter(([path, entry]) => entry.dev !== true || path.startsWith(PEERS))
+    .map(([path, { dev: _, ...entry }]) => [path, entry]);
   writeJson("package.json", manifest);
-  writeJson("package-lock.json", { ...lock, packages: { "": root, ...packages } });
+  writeJson("package-lock.json", { ...lock, packages: { "": manifest, ...Object.fromEntries(kept) } });
   run("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], app);
   writeBillOfMaterials({
     folder: app,
     file: join(app, "sbom.cdx.json"),
-    component: { name: manifest.name, type: "application" },
+    component: { name, type: "application" },
     seconds: TIME_SECONDS,
   });
   rmSync(join(app, "node_modules/.package-lock.json"), { force: true });

@@ -5,9 +5,13 @@ import { type OpenPages, openAdmin, openGrpc } from "./app/open-ports.ts";
 import { closeSnapshots, openSnapshots } from "./app/open-snapshots.ts";
 import { watchStore } from "./app/store-watch.ts";
 import { warmUpCalls, warmUpStore } from "./app/warm-up.ts";
+import { openTraces } from "./telemetry/traces/open-traces.ts";
 import type { GrpcServer } from "./transport/grpc-server.ts";
 
 export type { AppOptions } from "./app/app-parts.ts";
+
+/** How long the last spans may take to the collector, which nobody's answer hangs on. */
+const LAST_SPANS_MS = 2_000;
 
 /** A running service. */
 export class App {
@@ -61,6 +65,7 @@ export class App {
     await closeSnapshots(snapshots, settings);
     await store.close();
     await running.statsd?.close();
+    await running.traces?.close(LAST_SPANS_MS);
     await this.#parts.decisionLog?.close();
     rareLog.flush();
   }
@@ -81,7 +86,12 @@ export async function startApp(options: AppOptions): Promise<App> {
     clearInterval(parts.running.logWatch);
     parts.reloader.close();
     parts.running.tls?.close();
-    await Promise.all([begun.pages?.admin.close(0), begun.pages?.side.close(0), parts.running.statsd?.close()]);
+    await Promise.all([
+      begun.pages?.admin.close(0),
+      begun.pages?.side.close(0),
+      parts.running.statsd?.close(),
+      parts.running.traces?.close(0),
+    ]);
     await parts.snapshots?.abandon();
     await parts.store.close();
     throw error;
@@ -96,6 +106,7 @@ interface Begun {
 
 async function start(parts: AppParts, begun: Begun): Promise<App> {
   const { settings, health, reloader, store, storeHealth, snapshots, logger } = parts;
+  parts.running.traces = await openTraces(parts);
   // Taken back when calls are answered and not before, whatever else is well by then.
   health.setTrouble("start", "the process is starting: its gRPC port does not listen yet");
   health.setTrouble("rules", "the rule files have not been read yet");

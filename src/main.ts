@@ -60,7 +60,7 @@ async function serve(): Promise<void> {
     process.exit(0);
   }
   running = first;
-  await end(running, await asked, logger);
+  await end(running, await asked, { settings, logger });
 }
 
 function askedToEnd(): Promise<NodeJS.Signals> {
@@ -69,7 +69,11 @@ function askedToEnd(): Promise<NodeJS.Signals> {
   });
 }
 
-async function end(running: Running, signal: NodeJS.Signals, logger: Logger): Promise<void> {
+async function end(
+  running: Running,
+  signal: NodeJS.Signals,
+  { settings, logger }: { readonly settings: Settings; readonly logger: Logger },
+): Promise<void> {
   logger.info({ signal }, "shutting down");
   for (const again of ["SIGTERM", "SIGINT"] as const) {
     process.once(again, () => {
@@ -80,6 +84,12 @@ async function end(running: Running, signal: NodeJS.Signals, logger: Logger): Pr
   // A person at a terminal does not wait for load balancers to notice.
   await running.stop({ delays: signal === "SIGTERM" });
   logger.info("done");
+  leaveTraces(settings);
+}
+
+/** What the exporter of traces still tries must not keep the process: OpenTelemetry's has no way to end it. */
+function leaveTraces({ traces }: Settings): void {
+  if (traces !== undefined) setTimeout(() => process.exit(), 100).unref();
 }
 
 /** Is one of several workers until the supervisor says stop, or is gone. */
@@ -127,6 +137,7 @@ async function work(): Promise<void> {
   if (isAlone) logger.error("the supervisor is gone; finishing what is under way");
   await app.stop({ delays });
   link.close();
+  leaveTraces(settings);
 }
 
 function loggerOf(settings: Settings, clock: Clock, worker?: number): Logger {

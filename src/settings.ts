@@ -15,6 +15,7 @@ import { type RedisSettings, settleRedis } from "./settings/redis-settings.ts";
 import type { Setting } from "./settings/setting.ts";
 import type { BackendType } from "./settings/store-table.ts";
 import { type OnStoreFailureName, SETTINGS, type TableValues } from "./settings/table.ts";
+import { settleTraces, showOtlpUrl, type TraceSettings } from "./settings/trace-settings.ts";
 
 export type { RedisSettings } from "./settings/redis-settings.ts";
 
@@ -45,6 +46,8 @@ export interface Settings extends TableValues {
   readonly perSecondRedis: RedisSettings | undefined;
   /** Where PostgreSQL is and how to reach it; undefined unless `backendType` is postgres. */
   readonly postgres: PostgresTarget | undefined;
+  /** How calls are traced; undefined unless they are. */
+  readonly traces: TraceSettings | undefined;
   /** What the operator should know, one line each. */
   readonly warnings: readonly string[];
 }
@@ -83,6 +86,7 @@ export function readSettings(env: Environment): Settings {
   const postgres = settlePostgres(values, backendType, mistakes, warnings);
   if (values.memorySnapshot !== undefined && backendType !== "memory")
     warnings.push(`MEMORY_SNAPSHOT: without effect, because buckets live in ${backendType}`);
+  const traces = settleTraces(values, mistakes);
   const workers = settleWorkers(values.workers, backendType, warnings);
   if (mistakes.length > 0) {
     const count = mistakes.length === 1 ? "1 setting" : `${mistakes.length} settings`;
@@ -107,6 +111,7 @@ export function readSettings(env: Environment): Settings {
     redis,
     perSecondRedis,
     postgres,
+    traces,
     warnings: Object.freeze(warnings),
   });
 }
@@ -137,6 +142,7 @@ export function secretsOf(settings: Settings): readonly string[] {
     settings.postgresPassword,
     settings.adminToken,
     ...(settings.xdsHeaders?.values() ?? []),
+    ...Object.values(settings.traces?.headers ?? {}),
   ].filter((text) => text !== undefined);
   return [...new Set(texts)];
 }
@@ -310,6 +316,7 @@ function headersOf(values: TableValues): readonly HeaderDialect[] {
 function showSecret(settings: Settings, field: keyof TableValues, value: unknown): string {
   if (field === "redisUrl") return showRedis(String(value), settings.redisType);
   if (field === "redisPerSecondUrl") return showRedis(String(value), settings.redisPerSecondType);
+  if (field === "otlpEndpoint" || field === "otlpTracesEndpoint") return showOtlpUrl(String(value)) ?? REDACTED;
   if (field === "postgresUrl") {
     const url = parsePostgresUrl(String(value));
     if (url !== undefined) return showPostgresUrl(url);

@@ -9,8 +9,11 @@ import { rulesText } from "./rules.mjs";
 
 const CONNECT_MS = 5_000;
 
-/** The handler of ShouldRateLimit on the store that `env` sets; store and rules are there when this resolves. */
-export async function openService(env = {}, rules = "hot") {
+/**
+ * The handler of ShouldRateLimit on the store that `env` sets; store and rules are there when this resolves. `openTracer` makes
+ * what its calls are traced by of the parts of the service.
+ */
+export async function openService(env = {}, rules = "hot", openTracer = () => undefined) {
   const { SystemClock } = await loadDist("core/clock.js");
   const { readSettings } = await loadDist("settings.js");
   const { createLogger } = await loadDist("telemetry/logger.js");
@@ -32,6 +35,7 @@ export async function openService(env = {}, rules = "hot") {
     metadata: "notable",
     onInternalError: (error) => console.error(error),
     onRequestError: (error) => console.error(error),
+    tracer: await openTracer(parts),
   });
 }
 

@@ -24,7 +24,7 @@ import { configView, limitLines, type RulesState, readinessView } from "./views.
 /** Where the pages get what they show. */
 export interface AdminSources extends GuardedSources {
   /** Decides a request in proto3 JSON, unless there are too many. Rejects for nothing but what `readBody` rejects with. */
-  readonly answerJson: (readBody: () => Promise<Buffer>) => Promise<HttpAnswer>;
+  readonly answerJson: (readBody: () => Promise<Buffer>, traceparent: string | undefined) => Promise<HttpAnswer>;
   readonly health: HealthState;
   readonly metricsText: () => AsyncIterable<string>;
   readonly metricsContentType: string;
@@ -105,7 +105,8 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
     add(path, help, methods, (request) => refuseForeign(request) ?? answer(request));
   add("/", "this list", READ, () => text(200, index(pages)));
   addOwn("/json", "POST a RateLimitRequest as JSON, get a decision", undefined, async (request) =>
-    answerJson(() => readBody(request, bodyBytesMax)),
+    // Several are one text with commas in it, which is no traceparent.
+    answerJson(() => readBody(request, bodyBytesMax), request.headers.traceparent?.toString()),
   );
   for (const [path, page] of guardedPages(sources, bodyBytesMax)) pages.set(path, page);
   add("/healthcheck", "200 OK or 500", undefined, () =>

@@ -21,6 +21,7 @@ import { RateLimitedLog } from "../telemetry/rate-limited-log.ts";
 import { SeriesBook } from "../telemetry/series-book.ts";
 import { LimitStatsBook } from "../telemetry/stats-book.ts";
 import { StatsdExporter } from "../telemetry/statsd.ts";
+import type { Traces } from "../telemetry/traces/open-traces.ts";
 import type { LaneCounts } from "../transport/fast-lane/bounds.ts";
 import type { GrpcServer } from "../transport/grpc-server.ts";
 import type { TlsFiles } from "../transport/tls-files.ts";
@@ -71,6 +72,8 @@ export interface AppParts extends AppOptions {
     grpc?: GrpcServer;
     tls?: TlsFiles | undefined;
     statsd?: StatsdExporter | undefined;
+    /** Undefined unless calls are traced (TRACING_ENABLED). */
+    traces?: Traces | undefined;
     laneCounts?: LaneCounts;
     loadWatch?: NodeJS.Timeout;
     logWatch?: NodeJS.Timeout;

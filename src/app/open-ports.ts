@@ -9,7 +9,7 @@ import { cannotListen } from "../core/cannot-listen.ts";
 import type { HeaderDialect } from "../core/header-dialects.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
 import { ReserveService, SettleService } from "../rls/budgets.ts";
-import { createJsonEndpoint, JSON_BYTES_MAX } from "../rls/json.ts";
+import { createJsonEndpoint, httpStatusOf, JSON_BYTES_MAX } from "../rls/json.ts";
 import type { MetadataMode } from "../rls/metadata.ts";
 import { RateLimitService, type ServiceOptions } from "../rls/service.ts";
 import { explainSteps } from "../rules/explain.ts";
@@ -17,6 +17,7 @@ import { describeSettings, type Settings } from "../settings.ts";
 import { MemoryStore } from "../stores/memory/memory-store.ts";
 import { ChangedCounts, type CountChanges } from "../telemetry/changed-counts.ts";
 import { PrometheusExporter } from "../telemetry/prometheus.ts";
+import { httpCalls, rpcCalls } from "../telemetry/traces/call-kind.ts";
 import { type FastLaneOptions, startFastLane } from "../transport/fast-lane/fast-lane-server.ts";
 import { type GrpcServer, startGrpcServer } from "../transport/grpc-server.ts";
 import { loadRegistry, RESERVE_PATH, SETTLE_PATH, SHOULD_RATE_LIMIT_PATH } from "../transport/load-proto.ts";
@@ -55,6 +56,7 @@ export async function openGrpc(parts: AppParts, httpPort: number): Promise<GrpcS
   const { settings, calls } = parts;
   parts.running.tls = openTls(parts);
   const service = serviceOptions(parts, settings.responseHeaders);
+  const traced = (path: string) => ({ ...service, tracer: parts.running.traces?.tracerOf(rpcCalls(path)) });
   const options: FastLaneOptions = {
     httpPort,
     host: settings.grpcHost,
@@ -63,9 +65,9 @@ export async function openGrpc(parts: AppParts, httpPort: number): Promise<GrpcS
     sockets: parts.link?.socketSource("grpc"),
     tls: parts.running.tls,
     methods: [
-      { path: SHOULD_RATE_LIMIT_PATH, handler: new RateLimitService(service) },
-      { path: RESERVE_PATH, handler: new ReserveService(service) },
-      { path: SETTLE_PATH, handler: new SettleService(service) },
+      { path: SHOULD_RATE_LIMIT_PATH, handler: new RateLimitService(traced(SHOULD_RATE_LIMIT_PATH)) },
+      { path: RESERVE_PATH, handler: new ReserveService(traced(RESERVE_PATH)) },
+      { path: SETTLE_PATH, handler: new SettleService(traced(SETTLE_PATH)) },
     ],
     clock: parts.clock,
     health: parts.health,
@@ -122,7 +124,10 @@ function adminSources(parts: AppParts): AdminSources {
     settings.responseHeaders.length > 0 || settings.compatibilityMode ? settings.responseHeaders : ["x-ratelimit"];
   const options = serviceOptions(parts, dialects);
   const endpoint = createJsonEndpoint({
-    handler: new RateLimitService(options),
+    handler: new RateLimitService({
+      ...options,
+      tracer: parts.running.traces?.tracerOf(httpCalls("/json", httpStatusOf)),
+    }),
     registry: loadRegistry(),
     inFlightMax: Math.min(settings.inFlightMax, JSON_IN_FLIGHT_MAX),
     joinInPieces: runInTurns,
@@ -134,7 +139,7 @@ function adminSources(parts: AppParts): AdminSources {
   const exporter = new PrometheusExporter(metricSources(parts));
   link?.attach(workerService(parts, { page: () => exporter.metricsText(), counts: countsOf(parts) }));
   return {
-    answerJson: (readBody) => endpoint.answer(readBody),
+    answerJson: (readBody, traceparent) => endpoint.answer(readBody, traceparent),
     health,
     metricsText: () => link?.fleetPage() ?? exporter.metricsText(),
     metricsContentType: exporter.contentType,
@@ -184,6 +189,7 @@ function metricSources(parts: AppParts): ConstructorParameters<typeof Prometheus
     },
     localCache,
     decisionLog: parts.decisionLog?.log,
+    spans: () => running.traces?.counts,
     buckets: () => (store instanceof MemoryStore ? store.bucketCount : undefined),
     inFlight: () => running.grpc?.inFlight() ?? 0,
     lane: () => running.laneCounts,

@@ -3,6 +3,7 @@
 
 import { RequestError } from "../core/errors.ts";
 import type { LimitRequest } from "../core/request.ts";
+import type { SpanIds } from "../core/trace-context.ts";
 import type { UnaryHandler, UnaryReply } from "../core/unary.ts";
 import { type CallFinisher, LimitCall } from "../limiter/call.ts";
 import type { Limiter } from "../limiter/limiter.ts";
@@ -19,17 +20,36 @@ export interface CallServiceOptions {
   readonly onRequestError: (error: RequestError) => void;
   /** Hears of every decision; must not throw. Absent: nobody does. */
   readonly decisions?: DecisionListener | undefined;
+  /** Makes a span of every call; must not throw. Absent: no call has one. */
+  readonly tracer?: CallTracer | undefined;
 }
 
 /** Who wants to hear of decisions one by one. */
 interface DecisionListener {
-  /** `traceparent` is the caller's, if it sent one. The call is used again when this returns. */
-  decided(call: LimitCall, traceparent: string | undefined): void;
+  /**
+   * `traceparent` is the caller's, if it sent one; `span` that of the call, if it is recorded. The call is used again when
+   * this returns.
+   */
+  decided(call: LimitCall, traceparent: string | undefined, span: SpanIds | undefined): void;
+}
+
+/** Who makes spans of calls. */
+export interface CallTracer {
+  /** Begins a span. The call is answered through what this returns. */
+  begin(reply: UnaryReply, deadlineUs: number): TracedReply;
+}
+
+/** The reply of a call that has a span, which sees how the call is answered. */
+export interface TracedReply extends UnaryReply {
+  /** Ends the span, after the answer. Returns what it is found by, unless it is not recorded. */
+  end(call: LimitCall): SpanIds | undefined;
 }
 
 /** A call and where its answer goes. */
 class ServedCall extends LimitCall {
   reply: UnaryReply | undefined;
+  /** The same, if the call has a span. */
+  traced: TracedReply | undefined;
 }
 
 /** Decodes a call, has it decided, answers it. */
@@ -49,7 +69,9 @@ export abstract class CallService implements UnaryHandler, CallFinisher {
 
   handle(message: Buffer, deadlineUs: number, reply: UnaryReply): void {
     const call = this.#pool.pop() ?? new ServedCall(this);
-    call.reply = reply;
+    const { tracer } = this.#options;
+    if (tracer === undefined) call.reply = reply;
+    else call.reply = call.traced = tracer.begin(reply, deadlineUs);
     try {
       this.read(message, call.request);
       if (this.#options.limiter.decide(call, deadlineUs)) this.#answer(call);
@@ -72,13 +94,14 @@ export abstract class CallService implements UnaryHandler, CallFinisher {
 
   #answer(call: ServedCall): void {
     const reply = call.reply as UnaryReply;
-    if (call.failure !== undefined) {
-      if (call.failure.kind === "internal") this.#options.onInternalError(call.failure.error);
-      failWithCallFailure(reply, call.failure);
-    } else {
-      this.answer(call, reply);
-      this.#options.decisions?.decided(call, reply.traceparent);
+    const { failure } = call;
+    if (failure === undefined) this.answer(call, reply);
+    else {
+      if (failure.kind === "internal") this.#options.onInternalError(failure.error);
+      failWithCallFailure(reply, failure);
     }
+    const span = call.traced?.end(call);
+    if (failure === undefined) this.#options.decisions?.decided(call, reply.traceparent, span);
     this.#release(call);
   }
 
@@ -86,11 +109,13 @@ export abstract class CallService implements UnaryHandler, CallFinisher {
     if (error instanceof RequestError) this.#options.onRequestError(error);
     else this.#options.onInternalError(error);
     failWithError(call.reply as UnaryReply, error);
+    call.traced?.end(call);
     this.#release(call);
   }
 
   #release(call: ServedCall): void {
     call.reply = undefined;
+    call.traced = undefined;
     call.reset();
     if (this.#pool.length < POOLED_CALLS_MAX) this.#pool.push(call);
   }

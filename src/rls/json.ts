@@ -47,9 +47,9 @@ interface JsonEndpointOptions {
 interface JsonEndpoint {
   /**
    * Answers one request. 200 or 429 with JSON, anything else with a sentence of plain text. Rejects with what `readBody`
-   * rejects with and nothing else.
+   * rejects with and nothing else. `traceparent` is the caller's, if it sent one.
    */
-  answer(readBody: () => Promise<Buffer>): Promise<JsonAnswer>;
+  answer(readBody: () => Promise<Buffer>, traceparent?: string): Promise<JsonAnswer>;
 }
 
 /** Longest body in bytes: checking one takes up to 25 ms, in which nobody else is answered (test/fault/long-turns.test.ts). */
@@ -74,6 +74,12 @@ const HTTP_STATUS: Readonly<Partial<Record<GrpcStatus, number>>> = {
   [GrpcStatus.deadlineExceeded]: 504,
 };
 
+/** The HTTP status of an answer. */
+export function httpStatusOf({ status, isRefused }: { readonly status: number; readonly isRefused?: boolean }): number {
+  if (status === GrpcStatus.ok) return isRefused === true ? 429 : 200;
+  return HTTP_STATUS[status as GrpcStatus] ?? 500;
+}
+
 interface RequestTypes {
   readonly requestType: DescMessage;
   readonly emptyType: DescMessage;
@@ -84,10 +90,10 @@ export function createJsonEndpoint(options: JsonEndpointOptions): JsonEndpoint {
   const { registry, handler, inFlightMax, joinInPieces } = options;
   const types = { requestType: messageType(registry, REQUEST_TYPE), emptyType: messageType(registry, EMPTY_TYPE) };
   const responseType = messageType(registry, RESPONSE_TYPE);
-  const decide = async (body: Buffer): Promise<JsonAnswer> => {
+  const decide = async (body: Buffer, traceparent: string | undefined): Promise<JsonAnswer> => {
     try {
-      const outcome = await ask(handler, await joinInPieces(requestSteps(types, body)));
-      if (outcome.status !== GrpcStatus.ok) return plainText(HTTP_STATUS[outcome.status] ?? 500, outcome.text);
+      const outcome = await ask(handler, await joinInPieces(requestSteps(types, body)), traceparent);
+      if (outcome.status !== GrpcStatus.ok) return plainText(httpStatusOf(outcome), outcome.text);
       return jsonAnswer(responseType, outcome.message);
     } catch (error) {
       if (error instanceof RequestError) {
@@ -100,14 +106,14 @@ export function createJsonEndpoint(options: JsonEndpointOptions): JsonEndpoint {
   };
   let inFlight = 0;
   return {
-    async answer(readBody) {
+    async answer(readBody, traceparent) {
       if (inFlight >= inFlightMax) {
         options.onOverload();
         return plainText(503, `SERVICE_OVERLOADED: more than ${inFlightMax} requests under way`);
       }
       inFlight++;
       try {
-        return await decide(await readBody());
+        return await decide(await readBody(), traceparent);
       } finally {
         inFlight--;
       }
@@ -183,10 +189,11 @@ type Outcome =
   | { readonly status: typeof GrpcStatus.ok; readonly message: Uint8Array }
   | { readonly status: Exclude<GrpcStatus, typeof GrpcStatus.ok>; readonly text: string };
 
-function ask(handler: UnaryHandler, message: Buffer): Promise<Outcome> {
+function ask(handler: UnaryHandler, message: Buffer, traceparent: string | undefined): Promise<Outcome> {
   return new Promise((resolve) => {
     // HTTP carries no deadline: the store's own bounds the wait.
     handler.handle(message, Number.POSITIVE_INFINITY, {
+      traceparent,
       ok: (answer) => resolve({ status: GrpcStatus.ok, message: Uint8Array.from(answer) }),
       fail: (status, text) => {
         invariant(status !== GrpcStatus.ok, "a call does not fail with status OK");
@@ -209,7 +216,7 @@ function jsonAnswer(type: DescMessage, message: Uint8Array): JsonAnswer {
   for (const header of responseHeadersToAdd) headers[header.key] = header.value;
   headers["content-type"] = "application/json";
   return {
-    status: overallCode === CODE_OVER_LIMIT ? 429 : 200,
+    status: httpStatusOf({ status: GrpcStatus.ok, isRefused: overallCode === CODE_OVER_LIMIT }),
     headers,
     body: `${JSON.stringify(toJson(type, response))}\n`,
   };

@@ -13,8 +13,6 @@ interface ForeignVariable {
 
 const OFF: readonly string[] = ["false", "f", "0"];
 
-const TRACING_NOTE =
-  "there are no traces; ratelimit_service_response_time_seconds and headgate_store_seconds tell where time goes";
 const MEMCACHE_NOTE = "stores are memory, redis and postgres; BACKEND_TYPE=memcache ends the start";
 
 const FOREIGN = new Map<string, ForeignVariable>([
@@ -44,11 +42,6 @@ const FOREIGN = new Map<string, ForeignVariable>([
     MEMCACHE_NOTE,
   ),
   ...named("MEMCACHE_TLS MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION", MEMCACHE_NOTE, { harmless: OFF }),
-  ...named("TRACING_ENABLED", TRACING_NOTE, { harmless: OFF }),
-  ...named(
-    "TRACING_SERVICE_NAME TRACING_SERVICE_NAMESPACE TRACING_SERVICE_INSTANCE_ID TRACING_EXPORTER_PROTOCOL TRACING_SAMPLING_RATE",
-    TRACING_NOTE,
-  ),
 ]);
 
 /** Beginnings that nobody else's variables have. GRPC_ alone is not among them: gRPC libraries read GRPC_TRACE and others. */
@@ -97,7 +90,8 @@ export function foreignNames(): ReadonlyMap<string, ForeignVariable> {
 }
 
 function lookAlike(name: string, known: readonly string[]): string | undefined {
-  if (SERVICE_LINK.test(name)) return undefined;
+  // OpenTelemetry has more of its own than are read here.
+  if (SERVICE_LINK.test(name) || name.startsWith("OTEL_")) return undefined;
   const bare = name.replace(/^HEADGATE_/, "");
   if (bare !== name && (known.includes(bare) || FOREIGN.has(bare))) {
     return `${name}: no such setting; settings have no prefix, did you mean ${bare}?`;

@@ -3,7 +3,7 @@
 import type { SettingType } from "./value-types.ts";
 
 /** Headings of the docs' table, in its order. */
-export const SETTING_GROUPS = ["Rules", "Listening", "Store", "Answers", "Telemetry"] as const;
+export const SETTING_GROUPS = ["Rules", "Listening", "Store", "Answers", "Telemetry", "Traces"] as const;
 type SettingGroup = (typeof SETTING_GROUPS)[number];
 
 /** One setting. `Default` is undefined where there is no default value. */

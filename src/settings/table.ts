@@ -7,6 +7,7 @@ import { RULE_SETTINGS } from "./rules-table.ts";
 import type { Setting } from "./setting.ts";
 import { STORE_SETTINGS } from "./store-table.ts";
 import { TELEMETRY_SETTINGS } from "./telemetry-table.ts";
+import { TRACES_SETTINGS } from "./traces-table.ts";
 import { XDS_SETTINGS } from "./xds-table.ts";
 
 export type OnStoreFailureName = (typeof ON_STORE_FAILURE_NAMES)[number];
@@ -19,6 +20,7 @@ export const SETTINGS = {
   ...STORE_SETTINGS,
   ...ANSWER_SETTINGS,
   ...TELEMETRY_SETTINGS,
+  ...TRACES_SETTINGS,
 } as const;
 
 /** Values of the table's settings by field, before those that depend on each other are settled. */

@@ -3,6 +3,7 @@
 
 import type { Clock } from "../core/clock.ts";
 import { base64Unless, type Descriptor, HoldAsk, textOf } from "../core/request.ts";
+import { readTraceparent, type SpanIds } from "../core/trace-context.ts";
 import { isoTime, MICROS_PER_SECOND } from "../core/units.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { shownValues } from "../limiter/hidden-values.ts";
@@ -36,9 +37,18 @@ interface DecisionLine {
   readonly cost?: number;
   readonly remaining?: number;
   readonly wait_seconds?: number;
+  /** The caller's trace, or that of the call's own span; absent without either. */
   readonly trace_id?: string;
+  /** The span of this call, if it is recorded. */
+  readonly span_id?: string;
   /** Decisions of this limit that the rate or the disk left out since its last line. */
   readonly left_out?: number;
+}
+
+/** Whose trace a line names: the caller's, and the span of the call in it if that is recorded. */
+interface LineTrace {
+  readonly traceId: string | undefined;
+  readonly spanId?: string;
 }
 
 /** What is left of the rate of one limit. */
@@ -62,8 +72,8 @@ export class DecisionLog {
     this.#random = options.random ?? Math.random;
   }
 
-  /** Hears of a decided call, with the caller's `traceparent`, if it sent one. */
-  decided(call: LimitCall, traceparent: string | undefined): void {
+  /** Hears of a decided call, with the caller's `traceparent`, if it sent one, and the span of the call, if it has one. */
+  decided(call: LimitCall, traceparent: string | undefined, span?: SpanIds): void {
     const { kind, share } = this.#options;
     if (kind === "refusals" && !call.decision.overLimit) return;
     if (share < 1 && this.#random() >= share) return;
@@ -74,7 +84,7 @@ export class DecisionLog {
       this.leftOut++;
       return;
     }
-    const fields = decisionLine(call, traceparent, allowance.leftOut);
+    const fields = decisionLine(call, span ?? { traceId: readTraceparent(traceparent)?.traceId }, allowance.leftOut);
     const line = JSON.stringify(fields);
     if (line.length > LINE_CHARS_MAX || !this.#options.write(line, fields)) {
       allowance.leftOut++;
@@ -106,9 +116,8 @@ export class DecisionLog {
   }
 }
 
-function decisionLine(call: LimitCall, traceparent: string | undefined, leftOut: number): DecisionLine {
+function decisionLine(call: LimitCall, { traceId, spanId }: LineTrace, leftOut: number): DecisionLine {
   const { request, decision, governing } = call;
-  const traceId = traceIdOf(traceparent);
   return {
     // A date only writes down what the process's clock says, and it has milliseconds.
     at: `${isoTime(call.startedUs).slice(0, -1)}${String(call.startedUs % 1_000).padStart(3, "0")}Z`,
@@ -121,6 +130,7 @@ function decisionLine(call: LimitCall, traceparent: string | undefined, leftOut:
       : { limit: textOf(governing.limit.id), cost: governing.cost, remaining: governing.remaining }),
     ...(governing !== undefined && decision.overLimit ? { wait_seconds: waitUsOf(governing) / MICROS_PER_SECOND } : {}),
     ...(traceId === undefined ? {} : { trace_id: traceId }),
+    ...(spanId === undefined ? {} : { span_id: spanId }),
     ...(leftOut === 0 ? {} : { left_out: leftOut }),
   };
 }
@@ -161,10 +171,4 @@ function heldDescriptor({ request, rules }: LimitCall, entries: readonly Written
     return { entries: [...written, entryOf(settleEntry, settleValue)], hits_addend: holdAmount };
   if (estimate?.entry === undefined) return { entries: written, hits_addend: Math.max(1, holdAmount) };
   return { entries: [...written, entryOf(estimate.entry, String(holdAmount))] };
-}
-
-/** The trace id of a `traceparent` (W3C Trace Context); undefined if it is none. */
-export function traceIdOf(traceparent: string | undefined): string | undefined {
-  const match = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)/.exec(traceparent ?? "");
-  return match?.[1] === undefined || /^0+$/.test(match[1]) ? undefined : match[1];
 }

@@ -111,6 +111,11 @@ export const METRICS = {
     "Decisions that DECISION_LOG wrote, and that its rate or the disk left out.",
     ["result"],
   ),
+  spans: counter(
+    "headgate_spans_total",
+    "Spans that the collector took, that it did not take, and that were dropped for lack of room, if calls are traced.",
+    ["result"],
+  ),
   unmatched: counter(
     "headgate_unmatched_descriptors_total",
     "Descriptors that met no rule and passed without a limit of their own; also those of domains without rules.",

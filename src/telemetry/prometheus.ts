@@ -92,6 +92,8 @@ interface MetricSources {
   readonly localCache: LocalCacheNumbers | undefined;
   /** What the decision log wrote and left out; undefined without one. */
   readonly decisionLog?: { readonly written: number; readonly leftOut: number } | undefined;
+  /** What became of spans; undefined unless calls are traced. */
+  readonly spans?: () => { readonly sent: number; readonly failed: number; readonly dropped: number } | undefined;
   /** Undefined without MEMORY_SNAPSHOT. */
   readonly snapshot?: () => SnapshotNumbers | undefined;
   readonly inFlight: () => number;
@@ -151,7 +153,7 @@ export class PrometheusExporter {
   }
 }
 
-function registerCalls(registry: Registry, { calls, inFlight, statsdErrors, decisionLog }: MetricSources): void {
+function registerCalls(registry: Registry, { calls, inFlight, statsdErrors, decisionLog, spans }: MetricSources): void {
   const register = registerIn(registry);
   register(METRICS.totalRequests, () => [
     [calls.responseTime.count() + calls.storeErrors() + calls.serviceErrors(), METHOD],
@@ -189,6 +191,16 @@ function registerCalls(registry: Registry, { calls, inFlight, statsdErrors, deci
           [decisionLog.leftOut, { result: "left_out" }],
         ],
   );
+  register(METRICS.spans, () => {
+    const counts = spans?.();
+    if (counts === undefined) return [];
+    const { sent, failed, dropped } = counts;
+    return [
+      [sent, { result: "sent" }],
+      [failed, { result: "failed" }],
+      [dropped, { result: "dropped" }],
+    ];
+  });
   register(METRICS.statsdErrors, () => optional(statsdErrors()));
 }
 

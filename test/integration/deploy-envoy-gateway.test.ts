@@ -149,11 +149,7 @@ describe.runIf(controlPlane !== undefined)("what Envoy Gateway deploys", () => {
       name: "with traces, and counts in memory",
       more: { ...VARIABLES.metrics, ...VARIABLES.tracing, BACKEND_TYPE: "memory" },
       store: "memory",
-      warned: [
-        "PROMETHEUS_MAPPER_YAML",
-        "REDIS_URL",
-        ...Object.keys(VARIABLES.tracing).filter((each) => each.startsWith("TRACING_")),
-      ],
+      warned: ["PROMETHEUS_MAPPER_YAML", "REDIS_URL"],
     },
   ])("runs $name: its probes, its limits over mutual TLS, its metrics, and what egctl asks", async (each) => {
     const authority = new Authority("gateway");

@@ -72,12 +72,14 @@ describe("the image's folder", () => {
     BUILD_MS,
   );
 
-  test("holds production dependencies only, and nothing that others may write or that gains rights", async () => {
+  test("holds production dependencies and optional peers only, and nothing that others may write or that gains rights", async () => {
     const manifest = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")) as Record<string, object>;
-    for (const name of Object.keys(manifest.dependencies ?? {})) {
+    const shipped = { ...manifest.dependencies, ...manifest.peerDependencies };
+    for (const name of Object.keys(shipped)) {
       await expect(lstat(join(folder, "app/node_modules", name)), name).resolves.toBeDefined();
     }
-    for (const name of Object.keys(manifest.devDependencies ?? {}).filter((name) => !name.startsWith("@types/"))) {
+    const tools = Object.keys(manifest.devDependencies ?? {}).filter((name) => !(name in shipped));
+    for (const name of tools.filter((name) => !name.startsWith("@types/"))) {
       await expect(lstat(join(folder, "app/node_modules", name)), name).rejects.toThrow("ENOENT");
     }
     const modes = new Set((await listing(folder)).map((line) => line.split(" ")[0]));
@@ -88,7 +90,9 @@ describe("the image's folder", () => {
     const bill = JSON.parse(await readFile(join(folder, "app/sbom.cdx.json"), "utf8")) as BillOfMaterials;
     const lock = JSON.parse(await readFile(join(ROOT, "package-lock.json"), "utf8")) as LockFile;
     const shipped = Object.entries(lock.packages).filter(
-      ([path, { dev, link }]) => path.startsWith("node_modules/") && dev !== true && link !== true,
+      ([path, { dev, link }]) =>
+        path.startsWith("node_modules/@opentelemetry/") ||
+        (path.startsWith("node_modules/") && dev !== true && link !== true),
     );
     const names = shipped.map(([path, { version }]) => `${path.split("node_modules/").at(-1)}@${version}`);
     expect(bill).toMatchObject({ bomFormat: "CycloneDX", metadata: { component: { name: "headgate" } } });

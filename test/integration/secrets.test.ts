@@ -247,6 +247,29 @@ const FAILURES: readonly { name: string; env: () => Readonly<Record<string, stri
     env: () => ({ ADMIN_TOKEN: "", ADMIN_TOKEN_FILE: here("tokens") }),
     says: /listening/,
   },
+  {
+    name: "a collector of traces that is not there",
+    env: () => ({
+      TRACING_ENABLED: "true",
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${closedPort}`,
+      OTEL_EXPORTER_OTLP_HEADERS: `authorization=${ENCODED}`,
+      OTEL_BSP_SCHEDULE_DELAY: "1",
+      OTEL_EXPORTER_OTLP_TIMEOUT: "100",
+    }),
+    says: /spans were lost/,
+  },
+  {
+    name: "a collector that is spoken to by gRPC and is none",
+    env: () => ({
+      OTEL_TRACES_EXPORTER: "otlp",
+      OTEL_EXPORTER_OTLP_PROTOCOL: "grpc",
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `http://127.0.0.1:${redis.port}`,
+      OTEL_EXPORTER_OTLP_TRACES_HEADERS: `authorization=${encodeURIComponent(TOKEN)}`,
+      OTEL_BSP_SCHEDULE_DELAY: "1",
+      LOG_FORMAT: "text",
+    }),
+    says: /spans were lost/,
+  },
 ];
 
 test.concurrent.each(FAILURES)(
@@ -275,6 +298,14 @@ const MISTAKES: readonly { name: string; env: () => Readonly<Record<string, stri
     env: () => ({ REDIS_URL: "host", REDIS_AUTH: `${MARK}\n${MARK}`, POSTGRES_PASSWORD: `${MARK}\n${MARK}` }),
   },
   { name: "ADMIN_TOKEN with blanks", env: () => ({ ADMIN_TOKEN: `${MARK} with blanks inside` }) },
+  {
+    name: "a collector's URL with a password",
+    env: () => ({ TRACING_ENABLED: "true", OTEL_EXPORTER_OTLP_ENDPOINT: `http://me:${ENCODED}@collector:4318` }),
+  },
+  {
+    name: "a collector's headers that are none",
+    env: () => ({ TRACING_ENABLED: "true", OTEL_EXPORTER_OTLP_HEADERS: `${MARK}, authorization=%zz${MARK}` }),
+  },
   { name: "a name that nearly is one", env: () => ({ REDIS_AUHT: PASSWORD, PORT: "none" }) },
 ];
 

@@ -39,6 +39,11 @@ const REMARKS: ReadonlyMap<string, string> = new Map([
   ["REDIS_PERSECOND_TIMEOUT", "for connecting; calls wait for STORE_DEADLINE or STORE_PATIENCE"],
   ["RUNTIME_ROOT", "RULES_DIR says all three in one"],
   ["STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", "under COMPATIBILITY_MODE; otherwise a refused call pays nothing anyway"],
+  [
+    "TRACING_ENABLED",
+    "the image has the packages of OpenTelemetry; elsewhere an error at start names those that are missing",
+  ],
+  ["TRACING_EXPORTER_PROTOCOL", "`http` is protobuf over HTTP, as there"],
   ["USE_DOG_STATSD", "may be on together with Prometheus"],
   ["USE_PROMETHEUS", "may be on together with statsd"],
   ["USE_STATSD", "may be on together with Prometheus; response times are not sent"],

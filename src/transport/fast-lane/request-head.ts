@@ -136,7 +136,8 @@ function readField(nameId: NameId, value: string, head: RequestHead): boolean {
       return !Number.isNaN(length);
     }
     case NameId.traceparent:
-      head.traceparent = value;
+      // Several are none, as W3C Trace Context says and as grpc-js has it, which joins them to one text.
+      head.traceparent = head.traceparent === undefined ? value : "";
       return true;
     case NameId.connectionBound:
     case NameId.foreignPseudo:

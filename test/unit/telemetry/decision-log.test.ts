@@ -8,7 +8,7 @@ import type { RateLimitService } from "../../../src/rls/service.ts";
 import { Simulation } from "../../../src/simulate/simulation.ts";
 import { LineCounts, openCalls } from "../../../src/simulate/sources/open-calls.ts";
 import { MemoryStore } from "../../../src/stores/memory/memory-store.ts";
-import { DecisionLog, type DecisionLogOptions, traceIdOf } from "../../../src/telemetry/decision-log.ts";
+import { DecisionLog, type DecisionLogOptions } from "../../../src/telemetry/decision-log.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { type DrawnCall, drawnCalls, drawnRules } from "../../support/recorded-calls.ts";
 import { PLAIN_SETTINGS, plainService } from "../../support/recorded-service.ts";
@@ -160,15 +160,4 @@ describe("the decision log", () => {
     rig.ask(call(["user", "ann"]));
     expect(rig.log).toMatchObject({ written: 0, leftOut: 1 });
   });
-});
-
-test.each([
-  [TRACE, "0af7651916cd43dd8448eb211c80319c"],
-  [`${TRACE}-later`, "0af7651916cd43dd8448eb211c80319c"],
-  ["00-00000000000000000000000000000000-b7ad6b7169203331-01", undefined],
-  ["00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", undefined],
-  ["garbage\n", undefined],
-  [undefined, undefined],
-])("the trace id of %s", (traceparent, expected) => {
-  expect(traceIdOf(traceparent)).toBe(expected);
 });

@@ -1,0 +1,162 @@
+// Collectors that are away, busy, silent or slow on purpose, in front of real processes: calls are answered, memory is bounded, the
+// end comes. And processes that are told to end, that are several, and that OpenTelemetry is not installed beside.
+
+import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { OtlpReceiver } from "../support/otlp-receiver.ts";
+import { freePort, RedisServer } from "../support/redis-server.ts";
+import { type ServiceProcess, startService } from "../support/service-process.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { type AskedRequest, askOnce, openClient } from "../support/test-app.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const RULES = `domain: edge
+descriptors:
+  - { key: user, rate_limit: { requests_per_unit: 1000000, unit: hour } }
+`;
+const REQUEST: AskedRequest = { domain: "edge", descriptors: [{ entries: [{ key: "user", value: "ann" }] }] };
+/** As long as no test waits: who waits for a collector without a bound of its own shows. */
+const FOR_EVER = { OTEL_EXPORTER_OTLP_TIMEOUT: "3600000", OTEL_BSP_EXPORT_TIMEOUT: "3600000" };
+
+let rules: string;
+beforeAll(() => {
+  rules = temporaryFolder("headgate-traced-rules");
+  writeFileSync(join(rules, "edge.yaml"), RULES);
+});
+
+/** Asks `count` times over a connection of its own, some at once; all must be answered with OK. */
+async function hit({ grpcPort }: ServiceProcess, count: number): Promise<void> {
+  const client = openClient(`127.0.0.1:${grpcPort}`, { "grpc.use_local_subchannel_pool": 1 });
+  for (let left = count; left > 0; left -= 100) {
+    const asked = Array.from({ length: Math.min(100, left) }, () => askOnce(client, REQUEST, 60_000));
+    for (const { overall_code } of await Promise.all(asked)) expect(overall_code).toBe("OK");
+  }
+  client.close();
+}
+
+/** What became of spans, by the metrics page. */
+async function spanCounts({ httpPort }: ServiceProcess): Promise<Record<string, number>> {
+  const page = await (await fetch(`http://127.0.0.1:${httpPort}/metrics`)).text();
+  const lines = page.matchAll(/^headgate_spans_total\{result="(\w+)"(?:,[^}]*)?\} (\d+)$/gm);
+  return Object.fromEntries([...lines].map(([, result, count]) => [result, Number(count)]));
+}
+
+// What drips is a body; the answer of a gRPC server comes whole or not at all.
+const MANNERS = { http: ["busy", "silent", "dripping", "away"], grpc: ["busy", "silent", "away"] } as const;
+
+describe.concurrent.each(["http", "grpc"] as const)("over %s", (protocol) => {
+  test.each(MANNERS[protocol])(
+    "a collector that is %s loses spans and no answer, fills no memory, and does not hold up the end",
+    async (manner) => {
+      const receiver = await OtlpReceiver.start(manner === "away" ? "good" : manner);
+      if (manner === "away") await receiver.stop();
+      const bounds = { OTEL_BSP_MAX_QUEUE_SIZE: "20", OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "10" };
+      const service = await startService({ RULES_DIR: rules, ...receiver.env(protocol), ...FOR_EVER, ...bounds });
+      await hit(service, 400);
+      const { sent = 0, failed = 0, dropped = 0 } = await spanCounts(service);
+      expect(sent).toBe(0);
+      // All but those that wait and those of the one batch that is under way.
+      expect(failed + dropped).toBeGreaterThanOrEqual(400 - 20 - 10);
+      expect(await service.stop()).toBe(0);
+      if (manner !== "away") await receiver.stop();
+    },
+  );
+
+  // Beside others a test polls by an `expect` of its own.
+  test("a collector that hung is sent spans again once it answers", async ({ expect }) => {
+    const receiver = await OtlpReceiver.start(protocol === "http" ? "dripping" : "silent");
+    const soon = {
+      OTEL_BSP_EXPORT_TIMEOUT: "1000",
+      OTEL_EXPORTER_OTLP_TIMEOUT: protocol === "http" ? "3600000" : "1000",
+    };
+    const service = await startService({ RULES_DIR: rules, ...receiver.env(protocol), ...soon });
+    await hit(service, 10);
+    await expect.poll(async () => (await spanCounts(service)).failed, { timeout: 60_000 }).toBe(10);
+    receiver.manner = "good";
+    // On a busy machine an answer that is well may take longer than the bound, too.
+    const sent = async () => {
+      await hit(service, 1);
+      return (await spanCounts(service)).sent;
+    };
+    await expect.poll(sent, { timeout: 60_000, interval: 200 }).toBeGreaterThan(0);
+    expect(receiver.spans.length).toBeGreaterThan(0);
+    expect(await service.stop()).toBe(0);
+    expect(service.log.join("\n")).toContain("spans did not reach the collector");
+    await receiver.stop();
+  });
+
+  test("SIGTERM sends what still waits", async () => {
+    const receiver = await OtlpReceiver.start();
+    const late = { OTEL_BSP_SCHEDULE_DELAY: "3600000" };
+    const service = await startService({ RULES_DIR: rules, ...receiver.env(protocol), ...late });
+    // More than two batches hold: two go before, the rest at the end.
+    await hit(service, 1_100);
+    expect(await service.stop()).toBe(0);
+    expect(receiver.spans).toHaveLength(1_100);
+    await receiver.stop();
+  });
+});
+
+test("each of several workers sends its own spans, under an instance id of its own", async () => {
+  const redis = await RedisServer.start();
+  const receiver = await OtlpReceiver.start();
+  const env = { ...receiver.env("http"), WORKERS: "2", REDIS_URL: `redis://127.0.0.1:${redis.port}` };
+  const service = await startService({ RULES_DIR: rules, ...env });
+  // A connection stays with one worker; a new one goes to the other.
+  await Promise.all(Array.from({ length: 8 }, () => hit(service, 20)));
+  expect(await spanCounts(service)).toHaveProperty("sent");
+  expect(await service.stop()).toBe(0);
+  expect(receiver.spans).toHaveLength(160);
+  const instances = new Set(receiver.spans.map(({ resource }) => resource["service.instance.id"]));
+  expect(instances.size).toBe(2);
+  await receiver.stop();
+  await redis.stop();
+});
+
+describe("without OpenTelemetry's packages", () => {
+  let program: string;
+  beforeAll(() => {
+    // The program elsewhere, where it finds all other packages.
+    const folder = temporaryFolder("headgate-without-otel");
+    for (const name of ["dist", "lua", "proto", "sql", "package.json"]) {
+      cpSync(join(ROOT, name), join(folder, name), { recursive: true });
+    }
+    mkdirSync(join(folder, "node_modules"));
+    for (const name of readdirSync(join(ROOT, "node_modules"))) {
+      if (name !== "@opentelemetry") symlinkSync(join(ROOT, "node_modules", name), join(folder, "node_modules", name));
+    }
+    program = join(folder, "dist/main.js");
+  });
+
+  test("the service works: nothing of them is loaded", async () => {
+    const service = await startService({ RULES_DIR: rules }, [program]);
+    await hit(service, 10);
+    expect(await spanCounts(service)).toEqual({});
+    expect(await service.stop()).toBe(0);
+  });
+
+  test.each([
+    { protocol: "http", exporter: "@opentelemetry/exporter-trace-otlp-proto@" },
+    { protocol: "grpc", exporter: "@opentelemetry/exporter-trace-otlp-grpc@" },
+  ])(
+    "asking for traces over $protocol ends the start, with the command that installs them",
+    async ({ protocol, exporter }) => {
+      const port = await freePort();
+      const env = {
+        RULES_DIR: rules,
+        TRACING_ENABLED: "true",
+        TRACING_EXPORTER_PROTOCOL: protocol,
+        OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+      };
+      const why = await startService(env, [program]).then(
+        () => "it started",
+        (error: Error) => error.message,
+      );
+      expect(why).toContain("ended with 1");
+      expect(why).toContain("CONFIG_SETTINGS: traces are asked for");
+      expect(why).toMatch(new RegExp(`npm install @opentelemetry/api@\\S+ .*${exporter}`));
+      expect(why.split("exporter-trace-otlp")).toHaveLength(2);
+    },
+  );
+});

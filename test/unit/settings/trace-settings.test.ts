@@ -1,0 +1,132 @@
+// Settings of traces: who asks for them, which variable wins, and what is refused once they are asked for and not before.
+
+import { describe, expect, test } from "vitest";
+import { describeSettings, type Environment, readSettings, secretsOf } from "../../../src/settings.ts";
+
+const ON = { TRACING_ENABLED: "true" };
+const traced = (env: Environment) => readSettings({ ...ON, ...env }).traces;
+
+describe("traces are asked for", () => {
+  test.each([
+    { env: {}, asked: false },
+    { env: { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" }, asked: false },
+    { env: { TRACING_ENABLED: "true" }, asked: true },
+    { env: { TRACING_ENABLED: "false", OTEL_TRACES_EXPORTER: "otlp" }, asked: false },
+    { env: { OTEL_TRACES_EXPORTER: "otlp" }, asked: true },
+    { env: { OTEL_TRACES_EXPORTER: "none" }, asked: false },
+    { env: { TRACING_ENABLED: "true", OTEL_SDK_DISABLED: "TRUE" }, asked: false },
+    { env: { TRACING_ENABLED: "true", OTEL_SDK_DISABLED: "false" }, asked: true },
+  ])("or not ($asked) by $env", ({ env, asked }) => {
+    expect(readSettings(env).traces !== undefined).toBe(asked);
+  });
+
+  test("by the reference's variables alone as it does", () => {
+    expect(traced({ TRACING_SERVICE_NAMESPACE: "edge", TRACING_SAMPLING_RATE: "0.25" })).toMatchObject({
+      protocol: "http/protobuf",
+      url: "http://localhost:4318/v1/traces",
+      sampler: "parentbased_traceidratio",
+      samplingRate: 0.25,
+      resource: { "service.name": "headgate", "service.namespace": "edge" },
+    });
+    expect(traced({ TRACING_EXPORTER_PROTOCOL: "grpc" })).toMatchObject({
+      protocol: "grpc",
+      url: "http://localhost:4317",
+    });
+  });
+});
+
+test.each([
+  { env: { OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318" }, url: "http://c:4318/v1/traces" },
+  { env: { OTEL_EXPORTER_OTLP_ENDPOINT: "https://c/otlp/" }, url: "https://c/otlp/v1/traces" },
+  { env: { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://c:4318/spans" }, url: "http://c:4318/spans" },
+  {
+    env: { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://t:1/x", OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318" },
+    url: "http://t:1/x",
+  },
+  { env: { OTEL_EXPORTER_OTLP_PROTOCOL: "grpc", OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4317" }, url: "http://c:4317" },
+])("spans go to $url by $env", ({ env, url }) => {
+  expect(traced(env)?.url).toBe(url);
+});
+
+test("what is said for traces alone wins, and OpenTelemetry's variables win over the reference's", () => {
+  const env = {
+    TRACING_EXPORTER_PROTOCOL: "grpc",
+    OTEL_EXPORTER_OTLP_PROTOCOL: "grpc",
+    OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "http/protobuf",
+    OTEL_EXPORTER_OTLP_HEADERS: "a=1,b=2",
+    OTEL_EXPORTER_OTLP_TRACES_HEADERS: "b=3",
+    TRACING_SAMPLING_RATE: "0.5",
+    OTEL_TRACES_SAMPLER: "traceidratio",
+    OTEL_TRACES_SAMPLER_ARG: "0.125",
+  };
+  expect(traced(env)).toMatchObject({
+    protocol: "http/protobuf",
+    headers: { a: "1", b: "3" },
+    sampler: "traceidratio",
+    samplingRate: 0.125,
+  });
+});
+
+describe("what can't be used", () => {
+  const WRONG = {
+    OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+    OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318",
+    OTEL_EXPORTER_OTLP_HEADERS: "no equals sign",
+    OTEL_RESOURCE_ATTRIBUTES: "zone=%zz",
+    OTEL_TRACES_SAMPLER: "sometimes",
+    OTEL_EXPORTER_OTLP_CERTIFICATE: "/nowhere/ca.pem",
+    OTEL_EXPORTER_OTLP_CLIENT_KEY: import.meta.filename,
+  };
+
+  test("is named, all of it at once, once traces are asked for", () => {
+    let message = "";
+    try {
+      traced(WRONG);
+    } catch (error) {
+      message = String(error);
+    }
+    const named = [...message.matchAll(/^(\w+)(?:, \w+)?: expected/gm)].map((match) => match[1]);
+    expect(named.toSorted()).toEqual(
+      [
+        ...Object.keys(WRONG).filter((name) => !name.endsWith("KEY")),
+        "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
+      ].toSorted(),
+    );
+  });
+
+  test("is nobody's business before: a platform gives such variables to every process", () => {
+    const { traces, warnings } = readSettings({
+      ...WRONG,
+      OTEL_METRICS_EXPORTER: "otlp",
+      OTEL_EXPORTER_OTLP_TRACE_ENDPOINT: "x",
+    });
+    expect(traces).toBeUndefined();
+    expect(warnings).toEqual([]);
+  });
+
+  test.each([
+    { env: { OTEL_TRACES_EXPORTER: "zipkin" }, says: /OTEL_TRACES_EXPORTER: expected otlp or none, got "zipkin"/ },
+    {
+      env: { ...ON, OTEL_TRACES_SAMPLER: "parentbased_traceidratio", OTEL_TRACES_SAMPLER_ARG: "1.5" },
+      says: /OTEL_TRACES_SAMPLER_ARG: expected a number from 0 to 1/,
+    },
+    { env: { ...ON, TRACING_SAMPLING_RATE: "2" }, says: /TRACING_SAMPLING_RATE: expected a number from 0 to 1/ },
+    { env: { ...ON, TRACING_EXPORTER_PROTOCOL: "udp" }, says: /TRACING_EXPORTER_PROTOCOL: expected http or grpc/ },
+  ])("$env", ({ env, says }) => {
+    expect(() => readSettings(env)).toThrow(says);
+  });
+});
+
+test("/config shows where spans go, and nothing that may be secret", () => {
+  const settings = readSettings({
+    ...ON,
+    OTEL_EXPORTER_OTLP_ENDPOINT: "https://collector:4318/otlp?token=hunter2",
+    OTEL_EXPORTER_OTLP_HEADERS: "authorization=hunter2",
+  });
+  const shown = describeSettings(settings);
+  expect(shown).toMatchObject({
+    OTEL_EXPORTER_OTLP_ENDPOINT: "https://collector:4318/otlp",
+    OTEL_EXPORTER_OTLP_HEADERS: "[redacted]",
+  });
+  expect(secretsOf(settings)).toContain("hunter2");
+});
