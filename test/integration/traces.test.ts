@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { FaultProxy } from "../support/fault-proxy.ts";
@@ -20,6 +21,8 @@ const TRACE_ID = "0af7651916cd43dd8448eb211c80319c";
 const CALLER_ID = "b7ad6b7169203331";
 const SAMPLED = `00-${TRACE_ID}-${CALLER_ID}-01`;
 const METHOD = "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+/** Time for a call to reach the store on a busy machine. */
+const LATE_MS = 3_000;
 const SERVER = 2;
 const ERROR = 2;
 
@@ -185,11 +188,12 @@ describe.each(["fast-lane", "grpc-js"])("on the transport %s", (transport) => {
       const app = await start();
       proxy.begin({ kind: "black hole" });
       const [late] = await spansOf(1, async () => {
-        const outcome = (await ask(app.grpcPort, about("user", transport), {
-          traceparents: [SAMPLED],
-          deadlineMs: 300,
-        })) as ServiceError;
-        expect(outcome.code).toBe(status.DEADLINE_EXCEEDED);
+        const asked = ask(app.grpcPort, about("user", transport), { traceparents: [SAMPLED], deadlineMs: LATE_MS });
+        await untilInFlight(app);
+        // The deadline here is at most as far ahead as the caller's was when it asked.
+        const passed = sleep(LATE_MS);
+        expect(((await asked) as ServiceError).code).toBe(status.DEADLINE_EXCEEDED);
+        await passed;
         proxy.end();
       });
       proxy.begin({ kind: "black hole" });
@@ -321,8 +325,7 @@ async function giveUp(app: TestApp, request: AskedRequest): Promise<void> {
     const call = client.shouldRateLimit(request, new Metadata(), {}, resolve);
     cancel = () => call.cancel();
   });
-  const metrics = async () => (await app.http("/metrics")).text();
-  await expect.poll(metrics, { timeout: 60_000 }).toMatch(/^headgate_calls_in_flight 1$/m);
+  await untilInFlight(app);
   cancel();
   expect((await outcome)?.code).toBe(status.CANCELLED);
   // On the same connection, so that it is read after the cancellation; no rule sends it to the store.
@@ -331,6 +334,12 @@ async function giveUp(app: TestApp, request: AskedRequest): Promise<void> {
   });
   expect(await next).toBeNull();
   client.close();
+}
+
+/** Resolves once a call waits for the store. */
+async function untilInFlight(app: TestApp): Promise<void> {
+  const metrics = async () => (await app.http("/metrics")).text();
+  await expect.poll(metrics, { timeout: 60_000 }).toMatch(/^headgate_calls_in_flight 1$/m);
 }
 
 function performanceUs(): number {
