@@ -131,7 +131,7 @@ describe("/bin/ratelimit", () => {
 });
 
 describe.runIf(controlPlane !== undefined)("what Envoy Gateway deploys", () => {
-  // Only what a test on one machine can't have: the ports, the host names, and where the files lie.
+  // Only what a test on one machine can't have: the ports, the host names, where the files lie, and time to spare.
   const here = (env: Readonly<Record<string, string>>, plane: number, redis: string) => ({
     ...env,
     CONFIG_GRPC_XDS_SERVER_URL: `localhost:${plane}`,
@@ -141,6 +141,8 @@ describe.runIf(controlPlane !== undefined)("what Envoy Gateway deploys", () => {
     PORT: "0",
     GRPC_PORT: "0",
     DEBUG_PORT: "0",
+    // A machine that is busy answers late; what then is decided without Redis is not what this is about.
+    STORE_PATIENCE: "5s",
   });
 
   test.each([
@@ -173,7 +175,7 @@ describe.runIf(controlPlane !== undefined)("what Envoy Gateway deploys", () => {
     // All three probes ask this, from the first second on; with no policy there is never a set.
     await expect.poll(async () => (await page(service.http, PROBE)).status).toBe(200);
     // What the machine was busy with meanwhile says nothing of the settings.
-    const warnings = service.warnings.filter((line) => !line.startsWith("this process was too busy"));
+    const warnings = service.warnings.filter((line) => !/^(this process was too busy|Redis )/.test(line));
     expect(warnings.map((line) => /^[A-Z_]+/.exec(line)?.[0] ?? line).toSorted()).toEqual(each.warned.toSorted());
 
     const rate_limit = { unit: "HOUR", requests_per_unit: 1 };
