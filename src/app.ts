@@ -59,6 +59,7 @@ export class App {
     clearInterval(this.#storeWatch);
     clearInterval(running.loadWatch);
     clearInterval(running.logWatch);
+    clearInterval(running.conditionWatch);
     calls.unmatched.tell(rareLog);
     running.tls?.close();
     // Nobody takes any more: what is written now is exact.
@@ -84,6 +85,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     clearInterval(begun.storeWatch);
     clearInterval(parts.running.loadWatch);
     clearInterval(parts.running.logWatch);
+    clearInterval(parts.running.conditionWatch);
     parts.reloader.close();
     parts.running.tls?.close();
     await Promise.all([

@@ -1,13 +1,15 @@
-// The pages that not everybody may use: /explain, which shows how rules treat somebody, and /buckets, which shows and
-// changes what callers have left. Each asks access.ts first, and whoever used it is told to the log.
+// The pages that not everybody may use: /state, which the operator's page is made of, /explain, which shows how rules treat
+// somebody, and /buckets, which shows and changes what callers have left. Each asks access.ts first, and whoever used buckets is
+// told to the log.
 
 import type { IncomingMessage } from "node:http";
 import type { AdminAction, AdminOutcome } from "../telemetry/admin-counts.ts";
 import { type Caller, judgeAccess } from "./access.ts";
 import { readBody } from "./body.ts";
 import { type AuditEntry, answerBuckets, type BucketSource } from "./bucket-pages.ts";
-import { type HttpAnswer, json, type Page, withHeaders } from "./page-server.ts";
+import { type HttpAnswer, json, type Page, READ, withHeaders } from "./page-server.ts";
 import { type ExplainQuestion, readExplainQuestion } from "./read-questions.ts";
+import type { StateView } from "./state-json.ts";
 import type { Tokens } from "./tokens.ts";
 
 /** Told of every use; must not throw. */
@@ -21,6 +23,8 @@ export interface GuardedSources {
   /** A report, or a promise of one, that goes out as JSON; a RequestError that it throws becomes a 400. */
   readonly explain: (question: ExplainQuestion) => unknown;
   readonly buckets: BucketSource;
+  /** What is wrong now, and what was counted. */
+  readonly state: () => Promise<StateView>;
   readonly tokens: Tokens;
   readonly watch: AdminWatch;
 }
@@ -28,21 +32,35 @@ export interface GuardedSources {
 /** Longest question to one of these pages. */
 const QUESTION_BYTES_MAX = 262_144;
 
-const HELP: Readonly<Record<string, readonly [AdminAction, string]>> = {
-  "/explain": ["explain", "POST a domain and descriptors, learn which rules match and why"],
-  "/buckets/peek": ["peek", "POST a domain and descriptors, see what is left in their buckets"],
-  "/buckets/reset": ["reset", "POST the same, make their buckets as new"],
+const POST = ["POST"] as const;
+
+const HELP: Readonly<Record<string, readonly [AdminAction, Page["methods"], string]>> = {
+  "/state": ["state", READ, "what is wrong now and since when, and what each rule has counted"],
+  "/explain": ["explain", POST, "POST a domain and descriptors, learn which rules match and why"],
+  "/buckets/peek": ["peek", POST, "POST a domain and descriptors, see what is left in their buckets"],
+  "/buckets/reset": ["reset", POST, "POST the same, make their buckets as new"],
 };
 
 /** The pages by path. `bodyBytesMax` bounds questions further. */
 export function guardedPages(sources: GuardedSources, bodyBytesMax: number): ReadonlyMap<string, Page> {
   const bytesMax = Math.min(bodyBytesMax, QUESTION_BYTES_MAX);
-  return new Map(
-    Object.entries(HELP).map(([path, [action, help]]): [string, Page] => [
-      path,
-      { methods: ["POST"], help, answer: (request) => guard(action, request, sources, bytesMax) },
-    ]),
-  );
+  const access: Page = {
+    methods: READ,
+    help: "whether the pages below want a token of this caller",
+    answer: (request) => json(200, accessView(request, sources.tokens)),
+  };
+  const guarded = Object.entries(HELP).map(([path, [action, methods, help]]): [string, Page] => [
+    path,
+    { methods, help, answer: (request) => guard(action, request, sources, bytesMax) },
+  ]);
+  return new Map([["/access", access], ...guarded]);
+}
+
+/** Nothing is counted and nobody is told: the page in a browser asks this so that it need not be refused. */
+function accessView(request: IncomingMessage, tokens: Tokens): object {
+  if (tokens.isAsked) return { wants: "token" };
+  const judgement = judgeAccess(request, tokens);
+  return "refusal" in judgement ? { wants: "another caller", says: judgement.refusal.body } : { wants: "nothing" };
 }
 
 async function guard(
@@ -72,9 +90,10 @@ async function answerTo(
   action: AdminAction,
   request: IncomingMessage,
   caller: Caller,
-  { explain, buckets, watch }: GuardedSources,
+  { explain, buckets, state, watch }: GuardedSources,
   bytesMax: number,
 ): Promise<HttpAnswer> {
+  if (action === "state") return json(200, await state());
   if (action === "explain") return json(200, await explain(readExplainQuestion(await readBody(request, bytesMax))));
   return answerBuckets(action, request, caller, { bytesMax, buckets, audit: (entry) => watch.audited(entry) });
 }

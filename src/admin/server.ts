@@ -1,4 +1,4 @@
-// The HTTP port: /json, health, metrics, the rules in force, and the guarded pages. Knows nothing of limits or stores:
+// The HTTP port: the operator's page, /json, health, metrics, the rules in force, and the guarded pages. Knows nothing of limits or stores:
 // what it shows and asks comes as functions. How pages are served is page-server.ts.
 
 import type { IncomingMessage } from "node:http";
@@ -8,6 +8,7 @@ import { joinInPieces } from "../telemetry/join-in-pieces.ts";
 import { readBody } from "./body.ts";
 import { whyCrossSiteOnOpenPage } from "./cross-site.ts";
 import { type GuardedSources, guardedPages } from "./guarded-pages.ts";
+import { readOperatorsPage, wantsPage } from "./operators-page.ts";
 import {
   type HttpAnswer,
   json,
@@ -103,7 +104,10 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
   // Pages that pay or that show the rules; probes and scrapers need no such care.
   const addOwn: typeof add = (path, help, methods, answer) =>
     add(path, help, methods, (request) => refuseForeign(request) ?? answer(request));
-  add("/", "this list", READ, () => text(200, index(pages)));
+  const { page, files } = readOperatorsPage();
+  add("/", "this list; in a browser the operator's page", READ, (request) =>
+    wantsPage(request) ? page : withHeaders(text(200, index(pages)), { vary: "accept" }),
+  );
   addOwn("/json", "POST a RateLimitRequest as JSON, get a decision", undefined, async (request) =>
     // Several are one text with commas in it, which is no traceparent.
     answerJson(() => readBody(request, bodyBytesMax), request.headers.traceparent?.toString()),
@@ -123,6 +127,7 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
   addOwn("/rlconfig", "one line per limit in force", READ, () =>
     text(200, joinInPieces(limitLines(rulesState().rules))),
   );
+  for (const [path, file] of files) pages.set(path, file);
   return pages;
 }
 
@@ -135,5 +140,6 @@ function refuseForeign(request: IncomingMessage): HttpAnswer | undefined {
 }
 
 function index(pages: ReadonlyMap<string, Page>): string {
-  return [...pages].map(([path, page]) => `${path.padEnd(14)} ${page.help}\n`).join("");
+  const listed = [...pages].filter(([, { help }]) => help !== "");
+  return listed.map(([path, { help }]) => `${path.padEnd(14)} ${help}\n`).join("");
 }

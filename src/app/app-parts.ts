@@ -77,6 +77,7 @@ export interface AppParts extends AppOptions {
     laneCounts?: LaneCounts;
     loadWatch?: NodeJS.Timeout;
     logWatch?: NodeJS.Timeout;
+    conditionWatch?: NodeJS.Timeout;
   };
 }
 

@@ -23,8 +23,10 @@ import { type GrpcServer, startGrpcServer } from "../transport/grpc-server.ts";
 import { loadRegistry, RESERVE_PATH, SETTLE_PATH, SHOULD_RATE_LIMIT_PATH } from "../transport/load-proto.ts";
 import { openTokens, watchAdmin } from "./admin-watch.ts";
 import type { AppParts } from "./app-parts.ts";
+import { ConditionWatch } from "./condition-watch.ts";
 import { snapshotNumbers, snapshotView } from "./open-snapshots.ts";
 import { openSidePorts, type SidePorts } from "./side-ports.ts";
+import { readState } from "./state-page.ts";
 import { openTls, tlsNumbers, tlsView } from "./tls-watch.ts";
 import { workerService, workersView } from "./worker-service.ts";
 
@@ -137,7 +139,10 @@ function adminSources(parts: AppParts): AdminSources {
   });
   const { link } = parts;
   const exporter = new PrometheusExporter(metricSources(parts));
-  link?.attach(workerService(parts, { page: () => exporter.metricsText(), counts: countsOf(parts) }));
+  const watch = new ConditionWatch(parts);
+  parts.running.conditionWatch = watch.start();
+  const conditions = () => watch.look();
+  link?.attach(workerService(parts, { page: () => exporter.metricsText(), counts: countsOf(parts), conditions }));
   return {
     answerJson: (readBody, traceparent) => endpoint.answer(readBody, traceparent),
     health,
@@ -150,6 +155,7 @@ function adminSources(parts: AppParts): AdminSources {
     workers: link === undefined ? undefined : () => workersView(link),
     explain: (question) => explainQuestion(parts, question),
     buckets: parts.buckets,
+    state: () => readState(parts, conditions()),
     tokens: openTokens(parts),
     watch: watchAdmin(parts, parts.adminCounts),
     onError: (error) => calls.internalFailed(error),

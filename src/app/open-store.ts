@@ -117,8 +117,9 @@ function openOneOrTwo(
     return { store, health: store, processes: store.processes };
   }
   const breakers = new BreakerReports(options.observer);
-  const open = (one: RedisSettings) => openRedis(one, { ...options, observer: breakers.observer() });
-  const [first, second] = [open(redis), open(perSecondRedis)];
+  const open = (one: RedisSettings, suffix?: string) =>
+    openRedis(one, { ...options, observer: breakers.observer(suffix) });
+  const [first, second] = [open(redis), open(perSecondRedis, " for limits per second")];
   return {
     store: new SeveralStores([first, second], perSecondShard, options.onUndone),
     health: { trouble: () => first.trouble() ?? second.trouble() },

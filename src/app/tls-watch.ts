@@ -52,7 +52,7 @@ export function tlsNumbers(files: TlsFiles | undefined): TlsNumbers | undefined 
 }
 
 /** What `/config` shows of them; undefined without TLS. */
-export function tlsView(files: TlsFiles | undefined): object | undefined {
+export function tlsView(files: TlsFiles | undefined): Readonly<Record<string, unknown>> | undefined {
   if (files === undefined) return undefined;
   const { subject, validFromUs, validToUs, refusal, fault } = files.status();
   return {

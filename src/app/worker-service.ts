@@ -1,14 +1,17 @@
 // What one of several workers tells its supervisor, and what it does for it: health, load, metrics, a connection sent away.
 
+import type { Condition } from "../core/condition.ts";
 import { SAMPLE_MS } from "../transport/connection-loads.ts";
+import type { WorkerView } from "../workers/messages.ts";
 import type { WorkerLink, WorkerService } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
 
-/** `page` and `counts` tell the metrics of this process. Begins to watch how busy its connections are, until `running.loadWatch` ends. */
-export function workerService(
-  parts: AppParts,
-  { page, counts }: Pick<WorkerService, "page" | "counts">,
-): WorkerService {
+interface Told extends Pick<WorkerService, "page" | "counts"> {
+  readonly conditions: () => readonly Condition[];
+}
+
+/** `page` and `counts` tell the metrics of this process, `conditions` what is wrong with it. Begins to watch how busy its connections are, until `running.loadWatch` ends. */
+export function workerService(parts: AppParts, { page, counts, conditions }: Told): WorkerService {
   const { health, calls, reloader, running } = parts;
   const loads = () => running.grpc?.loads;
   // At the end of the turn, when all sockets were read and nothing is served yet: calls that wait for this process show too.
@@ -19,7 +22,7 @@ export function workerService(
     counts,
     moveAway: (surplus) => loads()?.moveAway(surplus),
     report() {
-      const { lastError } = reloader.status();
+      const { lastError, loadedAtUs } = reloader.status();
       return {
         openStreams: loads()?.openStreams() ?? 0,
         calls: calls.responseTime.count() + calls.storeErrors() + calls.serviceErrors(),
@@ -27,7 +30,9 @@ export function workerService(
           version: reloader.current?.version ?? null,
           hash: reloader.current?.hash ?? null,
           lastError: lastError?.message ?? null,
+          loadedAtUs,
         },
+        conditions: conditions(),
       };
     },
   };
@@ -36,7 +41,20 @@ export function workerService(
 /** How each worker fares, as `/config` shows it. */
 export async function workersView(link: WorkerLink): Promise<readonly object[]> {
   const views = await link.fleetViews();
-  return views.map(({ worker, pid, status, connections, openStreams, calls, rules }) => ({
+  return views.map(workerView);
+}
+
+/** How a worker fares, as `/config` and `/state` show it. */
+export function workerView({
+  worker,
+  pid,
+  status,
+  connections,
+  openStreams,
+  calls,
+  rules,
+}: WorkerView): Readonly<Record<string, unknown>> {
+  return {
     worker,
     pid,
     status,
@@ -48,5 +66,5 @@ export async function workersView(link: WorkerLink): Promise<readonly object[]> 
       hash: rules?.hash ?? null,
       last_error: rules?.lastError ?? null,
     },
-  }));
+  };
 }

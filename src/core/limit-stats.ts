@@ -33,6 +33,14 @@ export class LimitStats {
   }
 }
 
+/** What people are shown of a rule's counters: hits since the start, or since the rule came in force. */
+export interface RuleCount {
+  readonly hits: number;
+  readonly refused: number;
+  /** Those of `refused` that passed because of shadow mode. */
+  readonly shadowed: number;
+}
+
 /** Where stats of rules live over reloads. */
 export interface StatsBook {
   /**

@@ -23,7 +23,10 @@ export interface StoreObserver {
   gaveBack(takes: number): void;
   /** Payments that were to be undone and stay paid: the call that carried them was lost, or the store refused for too long. */
   keptPaid(takes: number): void;
+  /** Of the worst of the servers that make up the store. */
   breakerChanged(state: "closed" | "open" | "probing"): void;
+  /** Of one server, by its name in sentences. One that is no longer used is closed. */
+  serverBreakerChanged(server: string, state: "closed" | "open" | "probing"): void;
 }
 
 const ignore = () => undefined;
@@ -41,4 +44,5 @@ export const SILENT_STORE_OBSERVER: StoreObserver = {
   gaveBack: ignore,
   keptPaid: ignore,
   breakerChanged: ignore,
+  serverBreakerChanged: ignore,
 };

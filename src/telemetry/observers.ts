@@ -104,6 +104,13 @@ export class CallCounts implements LimiterObserver {
     this.#log.error("internal error", "a call failed by a fault of Headgate itself", () => ({ err: error }));
   }
 
+  /** Calls in which on_store_failure stood in for an answer of the store. */
+  degradedCalls(): number {
+    let sum = 0;
+    for (const byCode of this.degradedByPolicy) sum += sumOf(byCode.values());
+    return sum;
+  }
+
   /** Calls that the store's failure left without a decision. */
   storeErrors(): number {
     return sumOf((this.degradedByPolicy[OnStoreFailure.error] as CodeCounts).values());
@@ -121,6 +128,8 @@ export class StoreCounts implements StoreObserver {
   readonly failures: CodeCounts = zeroCodes();
   readonly breakerChanges = new Map<BreakerState, number>(BREAKER_STATES.map((state) => [state, 0]));
   breakerState: BreakerState = "closed";
+  /** Breakers of single servers that are not closed, by the server's name. */
+  readonly serverBreakers = new Map<string, BreakerState>();
   takes = 0;
   repeats = 0;
   redirections = 0;
@@ -207,6 +216,11 @@ export class StoreCounts implements StoreObserver {
     }[state];
     if (state === "probing") this.#log.info("breaker probing", message, () => ({}));
     else this.#log.warn(`breaker ${state}`, message, () => ({}));
+  }
+
+  serverBreakerChanged(server: string, state: BreakerState): void {
+    if (state === "closed") this.serverBreakers.delete(server);
+    else this.serverBreakers.set(server, state);
   }
 }
 

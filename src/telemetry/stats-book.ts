@@ -92,12 +92,25 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
 
   /** All counters, in the order in which they came to be. */
   *entries(): Generator<StatsEntry> {
-    for (const rule of this.#rules.values()) {
-      yield rule;
-      yield* rule.values.values();
-      if (rule.other !== undefined) yield rule.other;
-    }
+    for (const rule of this.#rules.values()) yield* entriesOfRule(rule);
   }
+
+  /** Those of rules themselves, without their values. */
+  rules(): Iterable<StatsEntry> {
+    return this.#rules.values();
+  }
+
+  /** The counters of one rule and of its values; none of a rule that a reload has dropped. */
+  *entriesOf(ruleStats: LimitStats): Generator<StatsEntry> {
+    const rule = this.#ruleOf.get(ruleStats);
+    if (rule !== undefined) yield* entriesOfRule(rule);
+  }
+}
+
+function* entriesOfRule(rule: RuleEntry): Generator<StatsEntry> {
+  yield rule;
+  yield* rule.values.values();
+  if (rule.other !== undefined) yield rule.other;
 }
 
 function entryOf(domain: string, path: readonly string[], limit: string): StatsEntry {

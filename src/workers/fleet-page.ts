@@ -2,7 +2,7 @@
 
 import { RULE_METRICS } from "../telemetry/metrics.ts";
 import { addCounts, type Counts, keepHigherCounts, PageSum } from "../telemetry/sum-pages.ts";
-import type { ToWorker } from "./messages.ts";
+import type { FleetCounts, ToWorker } from "./messages.ts";
 
 /** A worker that has not sent its page by then is shown as it was last time: one that hangs must not blind the others. */
 const PAGE_MS = 2_000;
@@ -42,6 +42,8 @@ export class FleetPage {
   readonly #sources: FleetPageSources;
   readonly #wanted = new Map<number, Wanted>();
   readonly #ended: Counts = new Map();
+  /** Those that have ended and are not in `#ended` yet. */
+  readonly #dying = new Set<PageWorker>();
   /** What was begun last; sums and burials don't mix. */
   #last: Promise<unknown> = Promise.resolve();
   #nextId = 1;
@@ -55,6 +57,14 @@ export class FleetPage {
   async *text(): AsyncGenerator<string> {
     const sum = await this.#afterLast(() => this.#gather());
     yield* sum.text();
+  }
+
+  /** What all have counted together, as they told it last by themselves: at most a second or so old, and nobody is asked. */
+  counts(metrics: readonly string[]): FleetCounts {
+    const sum: Counts = new Map();
+    const all = [this.#ended, ...[...this.#sources.workers(), ...this.#dying].map(({ counted }) => counted)];
+    for (const counts of all) addCounts(sum, new Map(metrics.map((name) => [name, counts.get(name) ?? new Map()])));
+    return Object.fromEntries([...sum].map(([name, series]) => [name, Object.fromEntries(series)]));
   }
 
   /** Takes part of a worker's page. */
@@ -72,7 +82,11 @@ export class FleetPage {
   /** A worker has ended: its counters stay in the sum as it showed or told them last. */
   async bury(worker: PageWorker): Promise<void> {
     for (const wanted of this.#wanted.values()) if (wanted.worker === worker) wanted.done();
-    await this.#afterLast(async () => addCounts(this.#ended, await countsOf(worker)));
+    this.#dying.add(worker);
+    await this.#afterLast(async () => {
+      addCounts(this.#ended, await countsOf(worker));
+      this.#dying.delete(worker);
+    });
   }
 
   #afterLast<T>(run: () => Promise<T>): Promise<T> {

@@ -1,12 +1,17 @@
 // What the supervisor and its workers say to each other, over the channel that Node opens between a process and those it
 // forks. Both ends are one version of one program, so messages are not checked.
 
+import type { Condition } from "../core/condition.ts";
+
 /** The addresses that the supervisor listens on for its workers. */
 export const LISTENER_NAMES = ["grpc", "http", "debug", "metrics"] as const;
 export type ListenerName = (typeof LISTENER_NAMES)[number];
 
 /** What is wrong with a process, by part, one sentence each. */
 export type PartNotesRecord = Readonly<Record<string, string>>;
+
+/** Counters that all workers have counted together: values of series by metric. */
+export type FleetCounts = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
 /** How a worker fares, said once a second. */
 export interface WorkerReport {
@@ -19,7 +24,11 @@ export interface WorkerReport {
     readonly hash: string | null;
     /** Why the last load changed nothing; null if it took effect. */
     readonly lastError: string | null;
+    /** When they came in force, in microseconds since the epoch. */
+    readonly loadedAtUs?: number | undefined;
   };
+  /** What is wrong with it. */
+  readonly conditions: readonly Condition[];
 }
 
 /** A worker as `/config` shows it. */
@@ -52,7 +61,8 @@ export type ToWorker =
       readonly isLast: boolean;
       readonly trouble?: string;
     }
-  | { readonly kind: "views"; readonly id: number; readonly views: readonly WorkerView[] };
+  | { readonly kind: "views"; readonly id: number; readonly views: readonly WorkerView[] }
+  | { readonly kind: "fleet counts"; readonly id: number; readonly counts: FleetCounts };
 
 export type FromWorker =
   /** Takes connections from now on. The gRPC listener is the last: then the worker serves. */
@@ -70,4 +80,6 @@ export type FromWorker =
   | { readonly kind: "moved"; readonly streams: number | null }
   | { readonly kind: "page"; readonly id: number; readonly text: string; readonly isLast: boolean }
   | { readonly kind: "page wanted"; readonly id: number }
-  | { readonly kind: "views wanted"; readonly id: number };
+  | { readonly kind: "views wanted"; readonly id: number }
+  /** Asks for what all have counted together of these metrics. */
+  | { readonly kind: "fleet counts wanted"; readonly id: number; readonly metrics: readonly string[] };

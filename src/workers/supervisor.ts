@@ -228,6 +228,9 @@ export class Supervisor {
       case "views wanted":
         worker.send({ kind: "views", id: message.id, views: this.#all().map((each) => each.view()) });
         break;
+      case "fleet counts wanted":
+        worker.send({ kind: "fleet counts", id: message.id, counts: this.#page.counts(message.metrics) });
+        break;
     }
   }
 

@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import type { HealthState } from "../core/health.ts";
 import type { SocketSource } from "../core/socket-source.ts";
 import type { CountChanges } from "../telemetry/changed-counts.ts";
-import type { FromWorker, ListenerName, ToWorker, WorkerReport, WorkerView } from "./messages.ts";
+import type { FleetCounts, FromWorker, ListenerName, ToWorker, WorkerReport, WorkerView } from "./messages.ts";
 
 /** How often a worker tells how it fares. */
 const REPORT_MS = 1_000;
@@ -52,6 +52,7 @@ export class WorkerLink {
   readonly #openings = new Map<ListenerName, Opening>();
   readonly #pages = new Map<number, (message: Extract<ToWorker, { kind: "page" }>) => void>();
   readonly #views = new Map<number, (views: readonly WorkerView[]) => void>();
+  readonly #counts = new Map<number, (counts: FleetCounts) => void>();
   #service: WorkerService | undefined;
   #others: Extract<ToWorker, { kind: "others" }> | undefined;
   #orders: WorkerOrders | undefined;
@@ -157,6 +158,15 @@ export class WorkerLink {
     });
   }
 
+  /** What all workers have counted together of these metrics, as they told it last: at most a second or so old. */
+  fleetCounts(metrics: readonly string[]): Promise<FleetCounts> {
+    const id = this.#nextId++;
+    return new Promise((resolve) => {
+      this.#counts.set(id, resolve);
+      this.#send({ kind: "fleet counts wanted", id, metrics });
+    });
+  }
+
   /** Says why this process can't start; resolves when that is out. */
   failed(message: string, isOurs: boolean): Promise<void> {
     return new Promise((resolve) => {
@@ -206,6 +216,10 @@ export class WorkerLink {
       case "views":
         this.#views.get(message.id)?.(message.views);
         this.#views.delete(message.id);
+        break;
+      case "fleet counts":
+        this.#counts.get(message.id)?.(message.counts);
+        this.#counts.delete(message.id);
         break;
     }
   }

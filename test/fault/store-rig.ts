@@ -60,6 +60,10 @@ export class Reports implements StoreObserver {
   keptPaid(takes: number): void {
     this.takesKeptPaid += takes;
   }
+  serverBreakerChanged(): void {
+    // Told beside breakerChanged.
+  }
+
   breakerChanged(state: string): void {
     this.breakerStates.push(state);
   }

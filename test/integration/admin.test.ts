@@ -5,6 +5,7 @@ import { connect } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import type { HttpAnswer, PageServer } from "../../src/admin/page-server.ts";
 import { type AdminSources, openAdminServer } from "../../src/admin/server.ts";
+import type { StateView } from "../../src/admin/state-json.ts";
 import { Tokens } from "../../src/admin/tokens.ts";
 import { RequestError } from "../../src/core/errors.ts";
 import { HealthState } from "../../src/core/health.ts";
@@ -39,6 +40,7 @@ async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax =
       settings: { PORT: "8080" },
       explain: (question) => question,
       buckets: { peek: async () => [], reset: async () => [] },
+      state: async () => ({ status: "well" }) as StateView,
       tokens: new Tokens({ token: undefined, file: undefined, clock: new ManualClock(), ...SILENT }),
       watch: { used: () => undefined, refused: () => undefined, audited: () => undefined },
       onError: (error) => errors.push(error),
@@ -209,6 +211,8 @@ describe("pages", () => {
     expect(paths).toEqual([
       "/",
       "/json",
+      "/access",
+      "/state",
       "/explain",
       "/buckets/peek",
       "/buckets/reset",
@@ -220,6 +224,33 @@ describe("pages", () => {
       "/rlconfig",
       "",
     ]);
+  });
+
+  test.each([
+    { name: "a browser", accept: "text/html,application/xhtml+xml,*/*;q=0.8", type: "text/html; charset=utf-8" },
+    { name: "curl", accept: "*/*", type: "text/plain; charset=utf-8" },
+    { name: "a program that wants text", accept: "text/htmlx, text/plain", type: "text/plain; charset=utf-8" },
+  ])("/ shows $name its own", async ({ accept, type }) => {
+    const { url } = await startServer();
+    const { headers } = await get(`${url}/`, { headers: { accept } });
+    expect([headers.get("content-type"), headers.get("vary")]).toEqual([type, "accept"]);
+  });
+
+  test("every file that the page loads is there, and none may load anything from elsewhere", async () => {
+    const { url } = await startServer();
+    const { body } = await get(`${url}/`, { headers: { accept: "text/html" } });
+    const named = [...body.matchAll(/(?:src|href)="(page\/[^"]+)"/g)].map(([, path = ""]) => path);
+    expect(named.length).toBeGreaterThan(2);
+    for (const path of named) {
+      const { status, headers } = await get(`${url}/${path}`);
+      expect([path, status]).toEqual([path, 200]);
+      expect(headers.get("content-security-policy")).toBe(
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+      );
+      expect(headers.get("x-content-type-options")).toBe("nosniff");
+      expect(headers.get("referrer-policy")).toBe("no-referrer");
+    }
+    expect((await get(`${url}/page/../server.ts`)).status).toBe(404);
   });
 
   test("an unknown path is 404, a wrong method 405 with the right ones", async () => {

@@ -1,11 +1,12 @@
 // Which folder may import which, and which package stays behind which folder (docs/architecture.md shows the picture).
 
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { filesOf, importedFile, importsOf, isOfFile } from "./imports.ts";
 
 const SRC = resolve(import.meta.dirname, "../../src");
+const PAGE = resolve(import.meta.dirname, "../../page");
 const CLIENT = resolve(import.meta.dirname, "../../client/src");
 
 /** Folder (or file) of src -> what it may import from src. A folder may always import itself. */
@@ -120,6 +121,17 @@ describe("layers", () => {
     const imported = filesOf(CLIENT).flatMap((file) => importsOf(CLIENT, file));
     const outside = imported.filter((one) => (isOfFile(one) ? importedFile(CLIENT, one).startsWith("..") : true));
     expect([...new Set(outside.map(({ to }) => to))]).toEqual(["@grpc/grpc-js"]);
+  });
+
+  test("the page stands alone: its own files, and of the service types only", () => {
+    const names = readdirSync(PAGE).filter((file) => file.endsWith(".mjs"));
+    const imported = names.flatMap((name) =>
+      [...readFileSync(join(PAGE, name), "utf8").matchAll(/^(?:import|export) [^;]*?from "([^"]+)"|^import "/gm)].map(
+        ([, to = ""]) => to,
+      ),
+    );
+    expect(imported.length).toBeGreaterThan(10);
+    expect(imported.filter((to) => !names.includes(to.replace(/^\.\//, "")))).toEqual([]);
   });
 
   test("only core/clock.ts reads the time of the machine", () => {

@@ -5,7 +5,7 @@ import { basename, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const FOLDERS = ["src", "client/src", "test", "bench", "lua", "sql"];
+const FOLDERS = ["src", "client/src", "page", "test", "bench", "lua", "sql"];
 const FILE_LINES_MAX = 400;
 
 function filesOf(folder: string): string[] {
@@ -15,7 +15,7 @@ function filesOf(folder: string): string[] {
 }
 
 const files = FOLDERS.flatMap(filesOf);
-const sources = files.filter((file) => /^(client\/)?src\//.test(file));
+const sources = files.filter((file) => /^((client\/)?src|page)\//.test(file));
 const textOf = (file: string) => readFileSync(join(ROOT, file), "utf8");
 
 describe("names and sizes", () => {

@@ -9,14 +9,15 @@ const FROM_BEST: readonly BreakerState[] = ["closed", "probing", "open"];
 export class BreakerReports {
   readonly #observer: StoreObserver;
   readonly #states = new Map<StoreObserver, BreakerState>();
+  readonly #names = new Map<StoreObserver, string>();
   #reported: BreakerState = "closed";
 
   constructor(observer: StoreObserver) {
     this.#observer = observer;
   }
 
-  /** For one more server. */
-  observer(): StoreObserver {
+  /** For one more server. `suffix` follows its name where its own breaker is told, to tell it from another of that name. */
+  observer(suffix = ""): StoreObserver {
     const whole = this.#observer;
     const own: StoreObserver = {
       answered: (elapsedUs, takes) => whole.answered(elapsedUs, takes),
@@ -33,12 +34,20 @@ export class BreakerReports {
         this.#states.set(own, state);
         this.#report();
       },
+      serverBreakerChanged: (server, state) => {
+        const name = `${server}${suffix}`;
+        this.#names.set(own, name);
+        whole.serverBreakerChanged(name, state);
+      },
     };
     return own;
   }
 
   /** That server is no longer used. */
   drop(observer: StoreObserver): void {
+    const name = this.#names.get(observer);
+    if (name !== undefined) this.#observer.serverBreakerChanged(name, "closed");
+    this.#names.delete(observer);
     if (this.#states.delete(observer)) this.#report();
   }
 

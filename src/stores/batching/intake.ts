@@ -80,6 +80,7 @@ export class Intake<B extends Batch> {
     this.#breaker = new Breaker(options.breaker, (state) => {
       this.#probe = undefined;
       options.observer.breakerChanged(state);
+      options.observer.serverBreakerChanged(name, state);
       if (state === "closed" && !this.#receipts.isEmpty) this.schedule();
     });
     this.settler = new Settler<B>({

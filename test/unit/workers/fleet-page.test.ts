@@ -158,3 +158,18 @@ test("keeps what all workers had counted when all of them are replaced, though t
   // They have not said yet which rules they have; then they do.
   for (rules of ["", "a"]) expect(await seriesOf(HITS)).toEqual({ [`${HITS}{rule="x"}`]: 100 });
 });
+
+test("tells at any moment what all have counted together, asking nobody, and loses nothing while a worker dies", async () => {
+  const [victim, other] = pair();
+  victim.tell(page(HITS, '{rule="x"} 5') + page("a_total", " 1"));
+  other.tell(page(HITS, '{rule="x"} 2', '{rule="y"} 1'));
+  const all = { [HITS]: { [`${HITS}{rule="x"}`]: 7, [`${HITS}{rule="y"}`]: 1 } };
+  expect(fleet.counts([HITS])).toEqual(all);
+  const dying = kill(victim);
+  expect(fleet.counts([HITS])).toEqual(all);
+  await dying;
+  expect(fleet.counts([HITS])).toEqual(all);
+  // What is told is a copy.
+  other.tell(page(HITS, '{rule="y"} 4'));
+  expect(fleet.counts([HITS])[HITS]?.[`${HITS}{rule="y"}`]).toBe(4);
+});

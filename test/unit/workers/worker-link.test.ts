@@ -63,7 +63,7 @@ async function connect(): Promise<WorkerLink> {
 function attach(link: WorkerLink, page: readonly string[] = []): void {
   link.attach({
     health,
-    report: () => ({ openStreams: 0, calls: 0, rules: { version: null, hash: null, lastError: null } }),
+    report: () => ({ openStreams: 0, calls: 0, rules: { version: null, hash: null, lastError: null }, conditions: [] }),
     async *page() {
       yield* page;
     },
@@ -173,4 +173,15 @@ test("a supervisor that ended while the worker was loading is noticed at once, t
   channel.say({ kind: "start", number: 2, ports: { grpc: 0 } });
   expect(link).toBeInstanceOf(Promise);
   expect(orders).toEqual(["abandoned"]);
+});
+
+test("each question about the counts of all gets its own answer", async () => {
+  const link = await connect();
+  const answers = [link.fleetCounts(["a"]), link.fleetCounts(["b"])];
+  const asked = channel.heardOf("fleet counts wanted");
+  expect(asked.map(({ metrics }) => metrics)).toEqual([["a"], ["b"]]);
+  for (const { id, metrics } of asked.toReversed()) {
+    channel.say({ kind: "fleet counts", id, counts: { [metrics[0] ?? ""]: { x: 1 } } });
+  }
+  expect(await Promise.all(answers)).toEqual([{ a: { x: 1 } }, { b: { x: 1 } }]);
 });

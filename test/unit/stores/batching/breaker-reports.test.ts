@@ -26,3 +26,15 @@ test("everything else is passed on", () => {
   breakers.observer().outcomeUnknown(3);
   expect(failures).toBe(5);
 });
+
+test("each server's own breaker is told by its name; one that goes is closed", () => {
+  const told: string[] = [];
+  const serverBreakerChanged = (server: string, state: string) => told.push(`${server}: ${state}`);
+  const breakers = new BreakerReports({ ...SILENT_STORE_OBSERVER, serverBreakerChanged });
+  const [one, other] = [breakers.observer(), breakers.observer(", the second")];
+  one.serverBreakerChanged("Redis", "open");
+  other.serverBreakerChanged("Redis", "open");
+  one.serverBreakerChanged("Redis", "closed");
+  breakers.drop(other);
+  expect(told).toEqual(["Redis: open", "Redis, the second: open", "Redis: closed", "Redis, the second: closed"]);
+});

@@ -1,0 +1,82 @@
+// Asks the server. The token lives in here and nowhere else: no storage, no cookie, no address.
+
+/** A question that has not been answered by then is given up. */
+const ANSWER_MS_MAX = 10_000;
+
+/** @typedef {"token missing" | "token wrong" | "refused" | "not there" | "bad question" | "away"} Why */
+
+/** The server has not answered, or not with what was asked for. */
+export class NoAnswer extends Error {
+  /** @param {Why} why @param {string} says */
+  constructor(why, says) {
+    super(says);
+    this.why = why;
+  }
+}
+
+/**
+ * What tells the server that a proxy stands before it, even if that one adds no header: then it wants a token.
+ * @param {{ readonly pathname: string, readonly hostname: string, readonly host: string }} location
+ * @returns {Record<string, string>}
+ */
+export function proxyHeaders({ pathname, hostname, host }) {
+  const isLocal = /^(?:localhost|127\.0\.0\.1|\[::1\])$/.test(hostname);
+  return {
+    ...(pathname === "/" ? {} : { "x-forwarded-prefix": pathname }),
+    ...(isLocal ? {} : { "x-forwarded-host": host }),
+  };
+}
+
+/** The guarded pages of the server that the page came from. */
+export class Server {
+  /** @type {string | undefined} */
+  #token;
+
+  /** @param {string | undefined} token */
+  useToken(token) {
+    this.#token = token;
+  }
+
+  get hasToken() {
+    return this.#token !== undefined;
+  }
+
+  /**
+   * What a page answers, read as JSON. Throws NoAnswer.
+   * @param {string} path without a slash before it: below whatever prefix the page is @param {object} [question] POSTed if given
+   * @returns {Promise<any>}
+   */
+  async ask(path, question) {
+    const response = await this.#send(path, question);
+    if (response.ok) return response.json().catch(() => Promise.reject(new NoAnswer("away", "its answer broke off")));
+    const says = (await response.text().catch(() => "")).trim();
+    throw new NoAnswer(this.#whyOf(response.status), says === "" ? `it answered ${response.status}` : says);
+  }
+
+  /** @param {string} path @param {object} [question] */
+  async #send(path, question) {
+    const token = this.#token;
+    try {
+      return await fetch(path, {
+        method: question === undefined ? "GET" : "POST",
+        headers: { ...proxyHeaders(location), ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
+        ...(question === undefined ? {} : { body: JSON.stringify(question) }),
+        cache: "no-store",
+        credentials: "omit",
+        redirect: "error",
+        signal: AbortSignal.timeout(ANSWER_MS_MAX),
+      });
+    } catch (cause) {
+      const isLate = cause instanceof DOMException && cause.name === "TimeoutError";
+      throw new NoAnswer("away", isLate ? `no answer within ${ANSWER_MS_MAX / 1_000} s` : "it can't be reached");
+    }
+  }
+
+  /** @param {number} status @returns {Why} */
+  #whyOf(status) {
+    if (status === 401) return this.#token === undefined ? "token missing" : "token wrong";
+    if (status === 403) return "refused";
+    if (status === 404 || status === 409) return "not there";
+    return status === 400 || status === 413 ? "bad question" : "away";
+  }
+}

@@ -1,0 +1,54 @@
+// The few ways in which the page is changed. Text is only ever text: nothing here takes markup.
+
+/** An element of the page that is there. @param {string} id @returns {any} */
+export function byId(id) {
+  const found = document.getElementById(id);
+  if (found === null) throw new Error(`expected an element with the id ${id}`);
+  return found;
+}
+
+/**
+ * A new element. Text among the children is isolated by its own direction of writing.
+ * @param {string} tag @param {Readonly<Record<string, string>>} attributes @param {readonly (Node | string)[]} children
+ */
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+/** Changes the text if it is another one, so that nobody is told of what stays. @param {Element} element @param {string} text */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** @param {HTMLElement} element @param {boolean} isShown */
+export function setShown(element, isShown) {
+  if (element.hidden === isShown) element.hidden = !isShown;
+}
+
+/**
+ * Has one child for each item, in their order. A child stays as long as its item has the same key, and so does what has the focus.
+ * @template T
+ * @param {Element} parent
+ * @param {readonly T[]} items
+ * @param {{ key: (item: T) => string, create: (item: T) => Element, update: (element: Element, item: T) => void }} how
+ */
+export function keepChildren(parent, items, { key, create, update }) {
+  const known = childrenOf.get(parent) ?? new Map();
+  /** @type {Map<string, Element>} */
+  const kept = new Map();
+  items.forEach((item, i) => {
+    const id = key(item);
+    const child = known.get(id) ?? create(item);
+    kept.set(id, child);
+    if (parent.children[i] !== child) parent.insertBefore(child, parent.children[i] ?? null);
+    update(child, item);
+  });
+  for (const [id, child] of known) if (!kept.has(id)) child.remove();
+  childrenOf.set(parent, kept);
+}
+
+/** @type {WeakMap<Element, Map<string, Element>>} */
+const childrenOf = new WeakMap();

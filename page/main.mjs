@@ -1,0 +1,151 @@
+// The operator's page: looks at the server every two seconds while somebody can see it, and shows what it says.
+
+import { NoAnswer, Server } from "./ask.mjs";
+import { byId, setShown, setText } from "./dom.mjs";
+import { explainKey, offerDomains, openExplain } from "./explain.mjs";
+import { Poll } from "./poll.mjs";
+import { RateHistory } from "./rates.mjs";
+import {
+  CALLS,
+  hideTop,
+  showCalls,
+  showCertificate,
+  showRules,
+  showTop,
+  showUnmatched,
+  showWorkers,
+} from "./tables.mjs";
+import { showConditions, showFlood, showVerdict, verdictOf } from "./verdict.mjs";
+import { durationWords, shown, timeWords } from "./words.mjs";
+
+/** @typedef {import("../src/admin/state-json.ts").StateView} State */
+
+const LOOK_MS = 2_000;
+
+const server = new Server();
+const history = new RateHistory();
+const poll = new Poll(look, LOOK_MS);
+/** When the server answered last, by the clock of this machine; undefined if it never did. @type {number | undefined} */
+let answeredMs;
+
+openTokenForm();
+openExplain(server, (error) => {
+  if (error instanceof NoAnswer && error.why.startsWith("token")) wantToken(error);
+});
+poll.start();
+
+async function look() {
+  try {
+    if (answeredMs === undefined && !server.hasToken) await requireAccess();
+    const state = await server.ask("state");
+    showState(state);
+    answeredMs = Date.now();
+    if (state.keeps_top_keys) await lookAtTop();
+    else hideTop("Not available: this server does not keep them.");
+  } catch (error) {
+    showTrouble(error);
+  }
+}
+
+/** @param {State} state */
+function showState(state) {
+  const { instance, at, rules, store, version } = state;
+  history.add(instance, Date.parse(at), countsOf(state));
+  setShown(byId("token-form"), false);
+  setShown(byId("stale"), false);
+  setShown(byId("data"), true);
+  setText(byId("who"), shown(`${instance}, version ${version}, store: ${store}`));
+  showVerdict(verdictOf(state), state.status);
+  showConditions(state);
+  showCalls(history);
+  showRules(state, history);
+  showUnmatched(state);
+  showWorkers(state);
+  showCertificate(state);
+  offerDomains(rules.rows.filter(({ depth }) => depth === 0).map(({ name }) => name));
+}
+
+/** @param {State} state */
+function countsOf({ calls, rules }) {
+  /** @type {Map<string, Readonly<Record<string, number>>>} */
+  const counts = new Map([[CALLS, { ...calls, calls: calls.allowed + calls.refused }]]);
+  for (const { id, count } of rules.rows) if (count !== undefined) counts.set(id, { ...count });
+  return counts;
+}
+
+/** Asks before it is refused, for refusals are counted and logged. */
+async function requireAccess() {
+  const { wants, says } = await server.ask("access");
+  if (wants === "token") throw new NoAnswer("token missing", "a token is required");
+  if (wants !== "nothing") throw new NoAnswer("refused", says);
+}
+
+async function lookAtTop() {
+  try {
+    const { keys, at } = await server.ask("top?window=minute&by=refused&keys=10");
+    showTop(keys, at, (key) => void explainKey(server, key, showTrouble));
+    showFlood(keys, at);
+  } catch (error) {
+    if (!(error instanceof NoAnswer) || error.why !== "not there") throw error;
+    hideTop(error.message);
+  }
+}
+
+/** @param {unknown} error */
+function showTrouble(error) {
+  if (!(error instanceof NoAnswer)) {
+    showVerdict("This page has a fault.", "critical");
+    showStale(`${error}`);
+  } else if (error.why.startsWith("token")) wantToken(error);
+  else if (error.why === "refused") {
+    poll.stop();
+    forget();
+    showVerdict("A token is required here.", "warning");
+    showStale(error.message);
+  } else {
+    showVerdict("The server does not answer.", "critical");
+    const since =
+      answeredMs === undefined
+        ? ""
+        : ` What stands below is of ${timeWords(answeredMs, Date.now())}, ${durationWords((Date.now() - answeredMs) / 1_000)} ago.`;
+    showStale(`It is asked again every ${LOOK_MS / 1_000} s: ${error.message}.${since}`);
+  }
+}
+
+/** @param {string} says */
+function showStale(says) {
+  setText(byId("stale"), shown(says, 600));
+  setShown(byId("stale"), true);
+}
+
+/** @param {NoAnswer} error */
+function wantToken(error) {
+  poll.stop();
+  forget();
+  server.useToken(undefined);
+  const isWrong = error.why === "token wrong";
+  showVerdict(isWrong ? "That token is not in force." : "A token is required.", "warning");
+  setShown(byId("stale"), false);
+  setShown(byId("token-form"), true);
+  byId("token").focus();
+}
+
+/** What the server does not show any more, the page does not either. */
+function forget() {
+  setShown(byId("data"), false);
+  setShown(byId("flood"), false);
+  setText(byId("who"), "");
+  byId("conditions").replaceChildren();
+}
+
+function openTokenForm() {
+  byId("token-form").addEventListener("submit", (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const box = byId("token");
+    const token = box.value.trim();
+    box.value = "";
+    if (token === "") return;
+    server.useToken(token);
+    poll.start();
+  });
+}

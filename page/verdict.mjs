@@ -1,0 +1,73 @@
+// The first lines of the page: whether all is well, in words, what is wrong, and which key is refused most. Pure but for what draws.
+
+import { byId, keepChildren, make, setShown, setText } from "./dom.mjs";
+import { keyWords, ruleWords } from "./top-key.mjs";
+import { countWords, plural, shown, sinceWords } from "./words.mjs";
+
+/**
+ * @typedef {import("../src/admin/state-json.ts").StateView} State
+ * @typedef {import("../src/admin/state-json.ts").ConditionView} Condition
+ * @typedef {import("./top-key.mjs").TopKey} TopKey
+ */
+
+/** @param {State} state */
+export function verdictOf({ status, conditions }) {
+  if (status === "well") return "All is well.";
+  const critical = conditions.filter(({ severity }) => severity === "critical").length;
+  const warnings = conditions.length - critical;
+  if (critical === 0) return `${plural(warnings, "thing")} to look at, nothing urgent.`;
+  const more = warnings === 0 ? "" : `, and ${warnings} more to look at`;
+  return `${plural(critical, "thing")} ${critical === 1 ? "is" : "are"} wrong${more}.`;
+}
+
+/** Words with a colour. @param {string} says @param {string} colour */
+export function showVerdict(says, colour) {
+  const verdict = byId("verdict");
+  setText(verdict, says);
+  verdict.className = colour;
+  const title = says === "All is well." ? "Headgate: well" : `Headgate: ${says}`;
+  if (document.title !== title) document.title = title;
+}
+
+/** @param {State} state */
+export function showConditions(state) {
+  keepChildren(byId("conditions"), state.conditions, {
+    key: ({ id, severity, details, workers }) => JSON.stringify([id, severity, details, workers]),
+    create: createCondition,
+    update: (item, condition) => {
+      item.className = condition.severity;
+      setText(/** @type {Element} */ (item.querySelector("strong")), shown(condition.says, 600));
+      setText(/** @type {Element} */ (item.querySelector(".age")), ageOf(condition, state.at));
+    },
+  });
+}
+
+/** @param {Condition} condition */
+function createCondition({ severity, advice, see, details }) {
+  const item = make("li", {}, make("strong", { class: severity }), make("span", { class: "age" }));
+  if (details.length > 0) {
+    item.append(make("ul", { class: "mistakes" }, ...details.map((line) => make("li", {}, shown(line, 600)))));
+  }
+  item.append(make("p", {}, `${advice} More: `, make("code", {}, `docs/operations.md#${see}`)));
+  return item;
+}
+
+/** @param {Condition} condition @param {string} now */
+function ageOf({ severity, since, workers }, now) {
+  const who = workers === undefined ? "" : `, ${workers.length === 1 ? "worker" : "workers"} ${workers.join(", ")}`;
+  return `${severity}, since ${sinceWords(since, now)}${who}`;
+}
+
+/** The key that is refused most, in one sentence; nothing if none is. @param {readonly TopKey[]} keys @param {string} now */
+export function showFlood(keys, now) {
+  const flood = byId("flood");
+  const [key] = keys.filter(({ refused }) => refused > 0);
+  setShown(flood, key !== undefined);
+  if (key === undefined) return;
+  const since = key.refused_since === null ? "" : `, since ${sinceWords(key.refused_since, now)}`;
+  const name = shown(keyWords(key), 80);
+  setText(
+    flood,
+    `Refused most: ${name} by ${shown(ruleWords(key), 80)}, ${countWords(key.refused)} in the last minute${since}.`,
+  );
+}

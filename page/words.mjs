@@ -1,0 +1,77 @@
+// Numbers, times and text of callers as people read them. Pure.
+
+/**
+ * What is not drawn, or turns the direction of writing: controls, format characters, separators of lines, halves of surrogate
+ * pairs. As in src/core/visible.ts.
+ */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}]/gu;
+
+/** Longest text of callers that is shown whole. */
+const SHOWN_MAX = 160;
+
+/**
+ * Text of callers on one line: what hides is shown by its number, long text by its beginning.
+ * @param {string} text
+ */
+export function shown(text, max = SHOWN_MAX) {
+  const cut = text.length > max ? text.slice(0, max) : text;
+  const visible = cut.replace(HIDDEN, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`);
+  return text.length > max ? `${visible} ... (${text.length} characters)` : visible;
+}
+
+/** True if `shown` would change it. @param {string} text */
+export function hides(text) {
+  return shown(text, Number.POSITIVE_INFINITY) !== text;
+}
+
+/** A rate: as exact as it is worth. @param {number | null} rate */
+export function rateWords(rate) {
+  if (rate === null) return "-";
+  if (rate === 0) return "0";
+  if (rate < 10) return rate.toFixed(1);
+  return countWords(Math.round(rate));
+}
+
+/** @param {number} count */
+export function countWords(count) {
+  return count.toLocaleString("en");
+}
+
+/** `1 rule`, `2 rules`. @param {number} count @param {string} noun */
+export function plural(count, noun) {
+  return `${countWords(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** A length of time in its two largest units: `45 s`, `3 min`, `2 h 5 min`, `4 d 1 h`. @param {number} seconds */
+export function durationWords(seconds) {
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 60) return `${whole} s`;
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return minutes < 5 && whole % 60 > 0 ? `${minutes} min ${whole % 60} s` : `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return minutes % 60 > 0 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
+  const days = Math.floor(hours / 24);
+  return hours % 24 > 0 ? `${days} d ${hours % 24} h` : `${days} d`;
+}
+
+/** The time of day where the reader is; with the day if it is not of the last 20 hours. @param {number} atMs @param {number} nowMs */
+export function timeWords(atMs, nowMs) {
+  const at = new Date(atMs);
+  const time = [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
+  if (Math.abs(nowMs - atMs) < 72_000_000) return time;
+  const day = [at.getFullYear(), at.getMonth() + 1, at.getDate()]
+    .map((part) => String(part).padStart(2, "0"))
+    .join("-");
+  return `${day} ${time}`;
+}
+
+/** `13:02:10 (3 min)`; both times as the server writes them, so that the reader's clock does not matter. @param {string} since @param {string} now */
+export function sinceWords(since, now) {
+  const [sinceMs, nowMs] = [Date.parse(since), Date.parse(now)];
+  return `${timeWords(sinceMs, nowMs)} (${durationWords((nowMs - sinceMs) / 1_000)})`;
+}
+
+/** Begun with a capital letter and ended with a full stop. @param {string} says */
+export function sentence(says) {
+  return `${says.charAt(0).toUpperCase()}${says.slice(1)}${/[.!?]$/.test(says) ? "" : "."}`;
+}

@@ -1,0 +1,227 @@
+// What is wrong with this process, in words, and what to do: made of what its parts say of themselves. Pure.
+
+import type { RulesFailure } from "../config/rule-keeper.ts";
+import type { Finding, Severity } from "../core/condition.ts";
+import { formatProblem } from "../rules/problems.ts";
+import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
+
+/** How the parts of the process stand. */
+export interface ProcessFacts {
+  /** What is wrong by part, as on /readyz; troubles keep the process from being ready. */
+  readonly troubles: ReadonlyMap<string, string>;
+  readonly notes: ReadonlyMap<string, string>;
+  /** Breakers that are not closed, by the name of their server. */
+  readonly breakers: ReadonlyMap<string, string>;
+  readonly rules: { readonly areInForce: boolean; readonly lastFailure: RulesFailure | undefined };
+  /** A set of a control plane that was refused, which it was told. */
+  readonly planeRefusal: { readonly version: string; readonly message: string } | undefined;
+  /** Undefined without TLS. Seconds until the certificate expires, and those of its whole time. */
+  readonly certificate: { readonly remainingSeconds: number; readonly lifetimeSeconds: number } | undefined;
+  /** Domains of which descriptors have met no rule within the last minute. */
+  readonly unmatched: readonly UnmatchedEntry[];
+  /** How many there were of what should not happen, of late; 0: none. */
+  readonly mishaps: Readonly<Record<Mishap, number>>;
+}
+
+interface Advice {
+  readonly severity: Severity;
+  readonly advice: string;
+  readonly see: string;
+}
+
+const TABLE = "what-fails-what-callers-see-what-to-watch";
+
+/** By the part of the process that says that something is wrong. */
+const PARTS: Readonly<Record<string, Advice>> = {
+  store: {
+    severity: "critical",
+    advice:
+      "Limits are decided by each rule's on_store_failure. Look at the store and the way to it; it is found again by itself.",
+    see: TABLE,
+  },
+  rules: {
+    severity: "critical",
+    advice: "Calls get no decision. Mend the rules, or name their folder in RULES_DIR; no restart is needed.",
+    see: TABLE,
+  },
+  "control plane": {
+    severity: "warning",
+    advice: "The last good rules stay. Bring the control plane back; it is found again by itself.",
+    see: TABLE,
+  },
+  certificates: {
+    severity: "warning",
+    advice: "Put a pair that can serve into the same files; it is in force within 5 seconds.",
+    see: "certificates-of-the-grpc-port",
+  },
+  snapshot: {
+    severity: "warning",
+    advice: "Calls are decided all the same; a crash would lose the counts since the last snapshot.",
+    see: "counts-over-restarts",
+  },
+  workers: {
+    severity: "warning",
+    advice: "The others answer meanwhile. The log says how each has ended.",
+    see: "several-workers-behind-one-port",
+  },
+  start: { severity: "warning", advice: "Wait for it.", see: "start-and-shutdown" },
+  shutdown: { severity: "warning", advice: "Nothing, if somebody has asked for it.", see: "start-and-shutdown" },
+};
+
+const OTHER_PART: Advice = { severity: "warning", advice: "The log says more.", see: TABLE };
+
+/** What should not happen and is counted. */
+const MISHAPS = {
+  degraded: {
+    severity: "critical",
+    words: "calls were answered without the store",
+    advice: "Limits are decided by each rule's on_store_failure. Look at the store and how long it takes.",
+    see: TABLE,
+  },
+  overloaded: {
+    severity: "critical",
+    words: "calls were turned away, because more are under way than IN_FLIGHT_MAX",
+    advice: "Add processes.",
+    see: "sizing",
+  },
+  internalErrors: {
+    severity: "critical",
+    words: "calls failed by a fault of Headgate itself",
+    advice: "The log has the stack. Please report it.",
+    see: "alerts",
+  },
+  loopLate: {
+    severity: "warning",
+    words: "answers of the store were read too late, because this process was busy",
+    advice: "Look for CPU limits and neighbours on the node; add processes.",
+    see: "sizing",
+  },
+  damaged: {
+    severity: "warning",
+    words: "buckets had nonsense in them and were treated as new",
+    advice: "Somebody else writes to the same keys: find out who uses that store.",
+    see: TABLE,
+  },
+  evicted: {
+    severity: "warning",
+    words: "buckets that still meant something were dropped to stay within BUCKETS_MAX",
+    advice: "Look who sends new keys; raise BUCKETS_MAX.",
+    see: TABLE,
+  },
+  lateReports: {
+    severity: "warning",
+    words: "hits look like reports after the fact on a rule that is not post_paid, so that its limit never bites",
+    advice: "The log names the rule: it needs post_paid: true.",
+    see: "alerts",
+  },
+} as const satisfies Record<string, Advice & { readonly words: string }>;
+
+export type Mishap = keyof typeof MISHAPS;
+
+/** Mistakes of rules that are told; /config has all. */
+const DETAILS_MAX = 20;
+
+/** As in the alerts: a fifth of its time and two weeks. */
+const EXPIRES_SOON_SHARE = 0.2;
+const EXPIRES_SOON_SECONDS = 1_209_600;
+
+/** All that is wrong, in no order. */
+export function findConditions(facts: ProcessFacts): readonly Finding[] {
+  return [
+    ...partFindings(facts),
+    ...[...facts.breakers].map(([server, state]) => breakerFinding(server, state)),
+    ...refusedRules(facts),
+    ...expiringCertificate(facts),
+    ...facts.unmatched.map(unmatchedFinding),
+    ...mishapFindings(facts.mishaps),
+  ];
+}
+
+function partFindings({ troubles, notes, rules }: ProcessFacts): Finding[] {
+  const said = new Map([...notes, ...troubles]);
+  // Refused rules have a finding of their own, which names every mistake.
+  if (rules.lastFailure !== undefined) said.delete("rules");
+  return [...said].map(([part, says]) => ({ id: part, ...(PARTS[part] ?? OTHER_PART), says: sentence(says) }));
+}
+
+function breakerFinding(server: string, state: string): Finding {
+  return {
+    id: `breaker ${server}`,
+    severity: "critical",
+    says: `The breaker of ${server} is ${state}: calls don't wait for it.`,
+    advice: "Limits are decided by each rule's on_store_failure until that server answers a probe.",
+    see: TABLE,
+  };
+}
+
+function refusedRules({ rules: { areInForce, lastFailure }, planeRefusal }: ProcessFacts): Finding[] {
+  if (lastFailure === undefined) return [];
+  const { message, problems } = lastFailure;
+  const errors = problems.filter(({ severity }) => severity === "error");
+  const lines = errors.slice(0, DETAILS_MAX).map(formatProblem);
+  if (errors.length > lines.length) lines.push(`and ${errors.length - lines.length} more; /config has them all`);
+  const state = areInForce ? "The last good rules stay in force." : "No rules are in force, so calls get no decision.";
+  const refused =
+    planeRefusal === undefined
+      ? "The rules as they are now were refused"
+      : `Version ${planeRefusal.version} of the control plane's rules was refused, and it was told so (NACK)`;
+  return [
+    {
+      id: "rules refused",
+      severity: "critical",
+      says: `${refused}: ${sentence(message)} ${state}`,
+      advice:
+        "Mend what is named; it is read again by itself. `headgate check` finds such mistakes before they go out.",
+      see: TABLE,
+      details: lines,
+    },
+  ];
+}
+
+function expiringCertificate({ certificate, notes }: ProcessFacts): Finding[] {
+  if (certificate === undefined) return [];
+  const { remainingSeconds: left, lifetimeSeconds: whole } = certificate;
+  if (left <= 0) {
+    const says = "The certificate of the gRPC port has expired: callers that check it get no decision.";
+    return [{ ...certificateAdvice, id: "certificate expires", severity: "critical", says }];
+  }
+  if (left >= EXPIRES_SOON_SECONDS || left >= EXPIRES_SOON_SHARE * whole || notes.has("certificates")) return [];
+  const hours = Math.floor(left / 3_600);
+  const says = `The certificate of the gRPC port expires in ${hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`}.`;
+  return [{ ...certificateAdvice, id: "certificate expires", severity: "warning", says }];
+}
+
+const certificateAdvice = {
+  advice:
+    "It should have been renewed by now: look who renews it. A new pair in the same files is in force within 5 seconds.",
+  see: "certificates-of-the-grpc-port",
+};
+
+function unmatchedFinding({ domain, hasRules, exampleKeys }: UnmatchedEntry): Finding {
+  const keys = exampleKeys.length === 0 ? "" : ` One had the keys ${exampleKeys.join(", ")}.`;
+  return {
+    id: `unmatched ${domain}`,
+    severity: "warning",
+    says: hasRules
+      ? `Descriptors of domain ${domain} meet no rule and pass without a limit of their own.${keys}`
+      : `Calls name domain ${domain}, which has no rules: they all pass.`,
+    advice: hasRules
+      ? "Explain one below. Where it is meant so, say it with a rule that is `unlimited: true`."
+      : "Compare `domain` in Envoy's filter with the rule files.",
+    see: TABLE,
+  };
+}
+
+function mishapFindings(mishaps: ProcessFacts["mishaps"]): Finding[] {
+  return (Object.keys(MISHAPS) as Mishap[]).flatMap((id) => {
+    const { severity, words, advice, see } = MISHAPS[id];
+    return mishaps[id] === 0
+      ? []
+      : [{ id, severity, says: `${mishaps[id]} ${words}; the last within a minute.`, advice, see }];
+  });
+}
+
+function sentence(text: string): string {
+  const begun = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+}

@@ -1,0 +1,64 @@
+// Looks once a second at what is wrong with this process, so that whoever asks is told since when.
+
+import { ConditionBook, GrowthBook } from "../admin/condition-book.ts";
+import { findConditions, type Mishap, type ProcessFacts } from "../admin/find-conditions.ts";
+import type { Condition } from "../core/condition.ts";
+import type { AppParts } from "./app-parts.ts";
+import { tlsNumbers } from "./tls-watch.ts";
+
+/** So exact are the times since when something is wrong. */
+const LOOK_MS = 1_000;
+
+/** What is wrong with the process. */
+export class ConditionWatch {
+  readonly #parts: AppParts;
+  readonly #book = new ConditionBook();
+  readonly #growth = new GrowthBook();
+
+  constructor(parts: AppParts) {
+    this.#parts = parts;
+  }
+
+  /** Begins to look, until the timer that it returns is cleared. */
+  start(): NodeJS.Timeout {
+    return setInterval(() => this.look(), LOOK_MS).unref();
+  }
+
+  /** What is wrong now. */
+  look(): readonly Condition[] {
+    const nowUs = this.#parts.clock.nowUs();
+    return this.#book.note(findConditions(this.#facts(nowUs)), nowUs);
+  }
+
+  #facts(nowUs: number): ProcessFacts {
+    const { health, reloader, calls, storeCounts, running, xds } = this.#parts;
+    const own = health.own();
+    const missing = health.notes().get("workers");
+    return {
+      troubles: own.troubles,
+      notes: missing === undefined ? own.notes : new Map([...own.notes, ["workers", missing]]),
+      breakers: storeCounts.serverBreakers,
+      rules: { areInForce: reloader.current !== undefined, lastFailure: reloader.status().lastError },
+      planeRefusal: xds?.xdsStatus().lastRefusal,
+      certificate: tlsNumbers(running.tls),
+      unmatched: [...calls.unmatched.entries()].filter(
+        ({ domain, descriptors }) => this.#growth.grown(`unmatched ${domain}`, descriptors, nowUs) > 0,
+      ),
+      mishaps: this.#mishaps(nowUs),
+    };
+  }
+
+  #mishaps(nowUs: number): Record<Mishap, number> {
+    const { calls, storeCounts } = this.#parts;
+    const grown = (id: Mishap, count: number) => this.#growth.grown(id, count, nowUs);
+    return {
+      degraded: grown("degraded", calls.degradedCalls()),
+      overloaded: grown("overloaded", calls.overloadedCalls),
+      internalErrors: grown("internalErrors", calls.internalErrors),
+      loopLate: grown("loopLate", storeCounts.lateGroups),
+      damaged: grown("damaged", storeCounts.damagedBuckets),
+      evicted: grown("evicted", storeCounts.evictedBuckets),
+      lateReports: grown("lateReports", calls.lateReports),
+    };
+  }
+}

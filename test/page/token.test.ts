@@ -1,0 +1,107 @@
+// Who is shown the data of the operator's page: as /explain, whoever calls from this host itself or has a token. The token is in the
+// page's memory and nowhere else.
+
+import { expect, test } from "vitest";
+import { startPrefixProxy } from "./support/prefix-proxy.ts";
+import { healthy, type Scene } from "./support/scenes.ts";
+import { endWithTest, expectClean, see, seeUrl, verdictOf, withBrowser } from "./support/seen-scene.ts";
+
+withBrowser();
+
+const TOKEN = "a-token-of-the-operators";
+/** The browser itself notes that an answer was an error. */
+const NOTED = /401 \(Unauthorized\)/;
+const guarded = () => healthy({ ADMIN_TOKEN: TOKEN });
+
+test("without a token nothing is shown, and nothing was asked that would be refused", async () => {
+  const seen = await see(guarded());
+  await expect.poll(() => verdictOf(seen)).toBe("A token is required.");
+  expect(await seen.page.locator("#data").isVisible()).toBe(false);
+  expect(await seen.page.evaluate("document.activeElement.id")).toBe("token");
+  expect(seen.scene.app.log.join("\n")).not.toContain("refused");
+  await expectClean(seen);
+});
+
+test("a wrong token is said to be wrong, shows nothing, and is forgotten", async () => {
+  const seen = await see(guarded());
+  await seen.page.getByLabel("Token").fill("not-a-token-of-theirs");
+  await seen.page.getByLabel("Token").press("Enter");
+  await expect.poll(() => verdictOf(seen)).toBe("That token is not in force.");
+  expect(await seen.page.locator("#data").isVisible()).toBe(false);
+  expect(await seen.page.getByLabel("Token").inputValue()).toBe("");
+  await expectClean(seen, NOTED);
+});
+
+test("the right token shows all, and lies in no address, storage or cookie, nor anywhere on the page", async () => {
+  const seen = await see(guarded());
+  const { page } = seen;
+  const asked: string[] = [];
+  page.on("request", (request) => asked.push(request.url()));
+  await page.getByLabel("Token").fill(TOKEN);
+  await page.getByRole("button", { name: "Show" }).click();
+  await expect.poll(() => verdictOf(seen)).toBe("All is well.");
+  expect(await page.locator("#token-form").isVisible()).toBe(false);
+  await page.getByRole("textbox", { name: "Descriptor" }).fill("tenant=acme");
+  await page.getByRole("button", { name: "Explain" }).click();
+  await page.getByText("The rule 'tenant' applies.").waitFor();
+  const places =
+    "[localStorage, sessionStorage].map((all) => JSON.stringify(all)).join() + document.cookie + location.href";
+  expect(await page.evaluate(places)).toBe(`{},{}${seen.scene.url}`);
+  expect(await page.content()).not.toContain(TOKEN);
+  expect(asked.join("\n")).not.toContain(TOKEN);
+  expect(asked.length).toBeGreaterThan(2);
+  expect(await page.context().cookies()).toEqual([]);
+  await expectClean(seen);
+  await page.reload();
+  await expect.poll(() => verdictOf(seen)).toBe("A token is required.");
+});
+
+test("a token that is taken away ends what is shown", async () => {
+  const scene = await healthy({ ADMIN_TOKEN: TOKEN });
+  endWithTest(() => scene.stop());
+  const seen = await seeUrl(scene.url);
+  await seen.page.getByLabel("Token").fill(TOKEN);
+  await seen.page.getByLabel("Token").press("Enter");
+  await expect.poll(() => verdictOf(seen)).toBe("All is well.");
+  // As a service that was started with another token answers.
+  await seen.page.route("**/state", (route) => route.fulfill({ status: 401, body: "401 no" }));
+  await expect.poll(() => verdictOf(seen)).toBe("That token is not in force.");
+  expect(await seen.page.locator("#data").isVisible()).toBe(false);
+  expect(await seen.page.locator("#who").innerText()).toBe("");
+});
+
+test.each([
+  { name: "under a path of a proxy that says nothing of itself", open: behindPrefix },
+  {
+    name: "behind a proxy that says so",
+    open: (scene: Scene) => seeUrl(scene.url, { extraHTTPHeaders: { "x-forwarded-for": "203.0.113.7" } }),
+  },
+])("$name a token is required, even from this host", async ({ open }) => {
+  const scene = await healthy();
+  endWithTest(() => scene.stop());
+  const seen = await open(scene);
+  await expect.poll(() => verdictOf(seen)).toBe("A token is required here.");
+  expect(await seen.page.locator("#stale").innerText()).toMatch(
+    /proxy \(x-forwarded-.*ADMIN_TOKEN or ADMIN_TOKEN_FILE/,
+  );
+  expect(await seen.page.locator("#data").isVisible()).toBe(false);
+  expect(scene.app.log.join("\n")).not.toContain("refused");
+  await expectClean(seen);
+});
+
+test("under a path of a proxy the page works, with a token", async () => {
+  const scene = await healthy({ ADMIN_TOKEN: TOKEN });
+  endWithTest(() => scene.stop());
+  const seen = await behindPrefix(scene);
+  await seen.page.getByLabel("Token").fill(TOKEN);
+  await seen.page.getByLabel("Token").press("Enter");
+  await expect.poll(() => verdictOf(seen)).toBe("All is well.");
+  await expect.poll(() => seen.page.locator("#rules tbody tr").count()).toBeGreaterThan(3);
+  await expectClean(seen);
+});
+
+async function behindPrefix(scene: Scene) {
+  const proxy = await startPrefixProxy(scene.app.httpPort);
+  endWithTest(() => proxy.stop());
+  return seeUrl(proxy.url);
+}

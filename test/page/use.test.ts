@@ -1,0 +1,168 @@
+// The operator's page in use: explaining and resetting, by mouse and by keyboard alone, with hostile values, while the server goes
+// away and comes back, and while nobody looks.
+
+import { expect, test } from "vitest";
+import type { SeenPage } from "./support/browser.ts";
+import { flood, healthy, open } from "./support/scenes.ts";
+import { conditionsOf, endWithTest, expectClean, see, seeUrl, verdictOf, withBrowser } from "./support/seen-scene.ts";
+
+withBrowser();
+
+const explained = ({ page }: SeenPage) => page.locator("#explained");
+
+async function explain(seen: SeenPage, text: string): Promise<void> {
+  await seen.page.getByRole("textbox", { name: "Descriptor" }).fill(text);
+  await seen.page.getByRole("button", { name: "Explain", exact: true }).click();
+}
+
+test("a descriptor is explained with what is left in its buckets, which a confirmed reset makes as new", async () => {
+  const seen = await see(open());
+  const { page, scene } = seen;
+  for (let i = 0; i < 5; i++) await scene.app.hit({ user: "ann" });
+  const logged = { domain: "edge", descriptors: [{ entries: [{ key: "user", value: "ann" }] }], code: "OVER_LIMIT" };
+  await explain(seen, JSON.stringify(logged));
+  await page.getByText("The rule 'user' applies.").waitFor();
+  const row = explained(seen).locator("tbody tr");
+  expect(await row.innerText()).toMatch(/edge\/user\s+\{edge\|user=ann\}.*\s+0 of 5\s+in \d+ min/);
+  await page.getByRole("button", { name: "Reset these buckets ..." }).click();
+  const dialog = page.getByRole("dialog", { name: "Make these buckets as new?" });
+  expect(await dialog.innerText()).toContain("{edge|user=ann}|sw/3600");
+  expect(await seen.barriers()).toEqual([]);
+  await page.getByRole("button", { name: "Cancel" }).click();
+  expect((await scene.app.hit({ user: "ann" })).overall_code).toBe("OVER_LIMIT");
+  await page.getByRole("button", { name: "Reset these buckets ..." }).click();
+  await page.getByRole("button", { name: "Reset", exact: true }).click();
+  await page.getByText("1 bucket made as new.").waitFor();
+  expect(await row.innerText()).toMatch(/5 of 5\s+now\s+now$/);
+  expect((await scene.app.hit({ user: "ann" })).overall_code).toBe("OK");
+  const lines = scene.app.log.filter((line) => line.includes("buckets were reset"));
+  expect(lines).toHaveLength(1);
+  await expectClean(seen);
+});
+
+test("a descriptor that meets no rule, and one that can't be read, are answered in words", async () => {
+  const seen = await see(open());
+  await explain(seen, "tenent=acme");
+  await expect
+    .poll(() => explained(seen).innerText())
+    .toMatch(/^No rule has key 'tenent'.*Did you mean 'tenant'\?.*no bucket/s);
+  await explain(seen, '{"domain":"edge"');
+  await expect.poll(() => explained(seen).innerText()).toMatch(/^Expected JSON/);
+  await expectClean(seen);
+});
+
+test("keyboard alone: to the box, through a reset, and out again, always seeing where one is", async () => {
+  const seen = await see(open());
+  const { page, scene } = seen;
+  await scene.app.hit({ user: "ann" });
+  await expect.poll(() => verdictOf(seen)).toBe("All is well.");
+  const tabTo = async (name: string) => {
+    for (let i = 0; i < 30; i++) {
+      await page.keyboard.press("Tab");
+      const at = "(document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim()";
+      if ((await page.evaluate(at)) !== name) continue;
+      expect(await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")).toBe("solid");
+      return;
+    }
+    throw new Error(`no Tab leads to ${name}`);
+  };
+  await tabTo("Descriptor");
+  await page.keyboard.type("user=ann");
+  await tabTo("Explain");
+  await page.keyboard.press("Enter");
+  await page.getByText("4 of 5").waitFor();
+  await tabTo("Reset these buckets ...");
+  await page.keyboard.press("Enter");
+  expect(await page.evaluate("document.activeElement.textContent")).toBe("Cancel");
+  await page.keyboard.press("Escape");
+  expect(await page.evaluate("document.activeElement.textContent")).toBe("Reset these buckets ...");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.getByText("1 bucket made as new.").waitFor();
+});
+
+test("the server goes away while one looks: it is said, and of when what stands there is; when it is back, so is all", async () => {
+  const scene = await healthy();
+  endWithTest(() => scene.stop());
+  const seen = await seeUrl(scene.url);
+  await expect.poll(() => verdictOf(seen)).toBe("All is well.");
+  await seen.page.context().setOffline(true);
+  await expect.poll(() => verdictOf(seen)).toBe("The server does not answer.");
+  const stale = seen.page.locator("#stale");
+  expect(await stale.innerText()).toMatch(/What stands below is of \d\d:\d\d:\d\d, \d+ s ago\.$/);
+  expect(await seen.page.locator("#rules tbody tr").count()).toBeGreaterThan(3);
+  await seen.page.context().setOffline(false);
+  await expect.poll(() => verdictOf(seen)).toBe("All is well.");
+  expect(await stale.isVisible()).toBe(false);
+  await expectClean(seen, /ERR_INTERNET_DISCONNECTED/);
+});
+
+test("nobody is asked while the page is hidden", async () => {
+  const seen = await see(open());
+  await expect.poll(() => verdictOf(seen)).toBe("All is well.");
+  const asked: string[] = [];
+  seen.page.on("request", (request) => asked.push(request.url()));
+  const hide = (isHidden: boolean) =>
+    seen.page.evaluate(
+      `Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true }); document.dispatchEvent(new Event("visibilitychange"))`,
+    );
+  await hide(true);
+  await seen.page.waitForTimeout(500);
+  asked.length = 0;
+  // Longer than two looks.
+  await seen.page.waitForTimeout(5_000);
+  expect(asked).toEqual([]);
+  await hide(false);
+  await expect.poll(() => asked.length).toBeGreaterThan(0);
+});
+
+test("whoever wants less motion gets none: nothing on the page is animated at all", async () => {
+  const seen = await see(flood(), { reducedMotion: "reduce" });
+  await expect.poll(() => seen.page.locator("#calls svg .hits").first().getAttribute("d")).toMatch(/^M.+L/);
+  expect(await seen.page.evaluate("document.getAnimations().length")).toBe(0);
+});
+
+test("numbers that move don't move the page, and nobody is told of them again and again", async () => {
+  const seen = await see(healthy());
+  await expect.poll(() => seen.page.locator("#calls output").first().innerText()).toMatch(/\d/);
+  await seen.page.evaluate(`
+    globalThis.shifts = 0;
+    new PerformanceObserver((list) => list.getEntries().forEach((entry) => { globalThis.shifts += entry.value; })).observe({ type: "layout-shift" });
+    globalThis.told = 0;
+    new MutationObserver(() => { globalThis.told++; }).observe(document.getElementById("verdict"), { childList: true, characterData: true, subtree: true });
+  `);
+  const path = () => seen.page.locator("#calls svg .hits").first().getAttribute("d");
+  for (let i = 0; i < 3; i++) {
+    const before = await path();
+    await expect.poll(path).not.toBe(before);
+  }
+  expect(await seen.page.evaluate("[globalThis.shifts, globalThis.told]")).toEqual([0, 0]);
+});
+
+const HOSTILE = [
+  { name: "markup", value: "<img src=x onerror=alert(1)><script>alert(2)</script>" },
+  { name: "16 KB without a space", value: "x".repeat(16_384) },
+  { name: "marks that turn the direction of writing", value: "\u202eevil\u2066\u200f" },
+  { name: "control characters", value: "\u001b[31mred\u0000\u0007\r\n" },
+  { name: "a quote and a brace", value: "\"}]}'`&amp;" },
+];
+
+test.each(HOSTILE)("$name from a caller stays text", async ({ value }) => {
+  const seen = await see(open());
+  const { page, scene } = seen;
+  page.on("dialog", () => expect.fail("a script of a caller ran"));
+  for (let i = 0; i < 8; i++) await scene.app.hit({ user: value });
+  await scene.app.ask({
+    domain: value.slice(0, 200),
+    descriptors: [{ entries: [{ key: value.slice(0, 400), value }] }],
+  });
+  await scene.app.hit({ [value.slice(0, 400)]: value });
+  await expect.poll(() => conditionsOf(seen)).toHaveLength(2);
+  await explain(seen, JSON.stringify([{ entries: [{ key: "user", value }] }]));
+  await expect.poll(() => explained(seen).innerText()).toMatch(/The rule 'user' applies|text of at most 4096 bytes/);
+  expect(await page.locator("img, #data script, #conditions script").count()).toBe(0);
+  const text = await page.locator("body").innerText();
+  for (const hidden of ["\u202e", "\u2066", "\u200f", "\u001b", "\0"]) expect(text).not.toContain(hidden);
+  await expectClean(seen, /400 \(Bad Request\)/);
+});

@@ -1,0 +1,44 @@
+// The page of several workers: whichever of them answers, it shows what all have counted and what any of them finds wrong.
+
+import { writeFile } from "node:fs/promises";
+import { expect, test } from "vitest";
+import { openCallers, requestAbout } from "../support/callers.ts";
+import { RedisServer } from "../support/redis-server.ts";
+import { startWorkers } from "../support/worker-rig.ts";
+import { conditionsOf, endWithTest, expectClean, seeUrl, verdictOf, withBrowser } from "./support/seen-scene.ts";
+
+withBrowser();
+
+test("two workers: their calls are one sum, their rules and troubles are told once, each worker has its row", async () => {
+  const redis = await RedisServer.start();
+  endWithTest(() => redis.stop());
+  const rig = await startWorkers({ REDIS_URL: `127.0.0.1:${redis.port}` });
+  endWithTest(async () => void (await rig.stop()));
+  const callers = openCallers(8, rig.target);
+  for (let i = 0; i < 20; i++) for (const caller of callers) await caller.ask(requestAbout("user", "ann"));
+  for (const caller of callers) caller.close();
+  const seen = await seeUrl(`http://127.0.0.1:${rig.httpPort}/`);
+  await expect.poll(() => verdictOf(seen)).toBe("All is well.");
+  const user = seen.page.locator("#rules tbody tr", {
+    has: seen.page.getByText("100 hits per hour", { exact: false }),
+  });
+  await expect.poll(() => user.first().locator(".refused-ever").innerText()).toBe("60");
+  const rows = () => seen.page.locator("#workers tbody tr").allInnerTexts();
+  expect(await rows()).toEqual([
+    expect.stringMatching(/^1\s+pid \d+\s+ready/),
+    expect.stringMatching(/^2\s+pid \d+\s+ready/),
+  ]);
+  expect((await rows()).filter((row) => row.includes("answers here"))).toHaveLength(1);
+  await expectClean(seen);
+  await writeFile(rig.rulesFile, "domain: edge\ndescriptors: [{ kee: user }]\n");
+  rig.signal("SIGHUP");
+  await expect
+    .poll(() => conditionsOf(seen))
+    .toEqual([
+      expect.stringMatching(/^The rules as they are now were refused.*workers 1, 2\s+rules\.yaml:2:\d+: error:/s),
+    ]);
+  await redis.kill();
+  await expect
+    .poll(() => conditionsOf(seen))
+    .toEqual(expect.arrayContaining([expect.stringMatching(/^Redis at .*refuses connections.*workers 1, 2/s)]));
+});

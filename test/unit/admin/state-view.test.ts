@@ -1,0 +1,131 @@
+// The JSON of GET /state: what several workers say becomes one, and the table of rules stays readable however many there are.
+
+import { expect, test } from "vitest";
+import { ruleRows } from "../../../src/admin/rule-rows.ts";
+import { type ProcessState, type StateFacts, stateView } from "../../../src/admin/state-view.ts";
+import type { Condition } from "../../../src/core/condition.ts";
+import type { Limit } from "../../../src/core/limit.ts";
+import { rulesFromYaml } from "../../support/rules.ts";
+
+const SECOND = 1_000_000;
+const NONE = { hits: 0, refused: 0, shadowed: 0 };
+
+function condition(id: string, sinceS: number, says = id): Condition {
+  return { id, severity: "warning", says, advice: "", see: "", sinceUs: sinceS * SECOND };
+}
+
+function view(processes: readonly ProcessState[], more: Partial<StateFacts> = {}) {
+  return stateView({
+    nowUs: 100 * SECOND,
+    instance: "host:1",
+    version: "1",
+    store: "memory",
+    answeredBy: undefined,
+    processes,
+    calls: { allowed: 1, refused: 2, degraded: 3, errors: 4 },
+    rules: { version: 1, hash: "a", loaded_at: null, source: "files", rows: [], left_out: 0 },
+    unmatched: [],
+    keepsTopKeys: false,
+    certificate: null,
+    ...more,
+  });
+}
+
+test("a process without anything wrong is well, and tells of no workers", () => {
+  const state = view([{ worker: undefined, conditions: [], rules: { hash: "a" } }]);
+  expect(state).toMatchObject({ at: "1970-01-01T00:01:40.000Z", status: "well", conditions: [], certificate: null });
+  expect(state).not.toHaveProperty("workers");
+});
+
+test("what workers say in the same words is told once, since the first of them said it; other words apart", () => {
+  const state = view(
+    [
+      { worker: 1, conditions: [condition("store", 50), condition("x", 9, "five")], rules: { hash: "a" } },
+      { worker: 2, conditions: [condition("store", 40), condition("x", 8, "six")], rules: { hash: "a" } },
+    ],
+    { answeredBy: 2 },
+  );
+  expect(state.conditions.map(({ says, since, workers }) => [says, since.slice(17, 19), workers])).toEqual([
+    ["six", "08", [2]],
+    ["five", "09", [1]],
+    ["store", "40", [1, 2]],
+  ]);
+  expect(state).toMatchObject({ status: "warning", answered_by: 2 });
+});
+
+test("workers that decide by different rules are told apart by their hashes, since the newest rules came", () => {
+  const processes = [
+    { worker: 1, conditions: [], rules: { hash: "a".repeat(64), loadedAtUs: 10 * SECOND } },
+    { worker: 2, conditions: [], rules: { hash: "b".repeat(64), loadedAtUs: 30 * SECOND } },
+    { worker: 3, conditions: [], rules: { hash: null } },
+  ];
+  expect(view(processes).conditions).toMatchObject([
+    {
+      says: "Workers decide by different rules.",
+      since: "1970-01-01T00:00:30.000Z",
+      details: ["aaaaaaaaaaaa: worker 1", "bbbbbbbbbbbb: worker 2"],
+    },
+  ]);
+  expect(view(processes.slice(1)).conditions).toEqual([]);
+});
+
+test("rules are rows in the order of their files, with what each limit allows and has counted", () => {
+  const rules = rulesFromYaml(`domain: edge
+global_limit: { requests_per_unit: 9, unit: second }
+descriptors:
+  - key: plan
+    value: free
+    descriptors:
+      - { key: user, shadow_mode: true, rate_limit: { requests_per_unit: 2, unit: minute } }
+  - key: tenant
+    rate_limits:
+      - { name: a, requests_per_unit: 1, unit: second }
+      - { name: b, requests_per_unit: 5, unit: day, algorithm: fixed_window }
+  - { key: probe, rate_limit: { unlimited: true } }
+`);
+  const countOf = ({ name }: Limit) => (name === "b" ? { hits: 7, refused: 2, shadowed: 0 } : NONE);
+  expect(ruleRows(rules, countOf)).toEqual({
+    left_out: 0,
+    rows: [
+      {
+        id: "edge#global",
+        depth: 0,
+        name: "edge",
+        says: "every call: 9 calls per second, sliding window",
+        count: NONE,
+      },
+      { id: "edge/plan=free", depth: 1, name: "plan=free", where: "a.yaml:4:5" },
+      expect.objectContaining({ id: "edge/plan=free/user", depth: 2, name: "user", mode: "shadow", count: NONE }),
+      expect.objectContaining({ id: "edge/tenant#a", depth: 1, name: "tenant", limit: "a", count: NONE }),
+      expect.objectContaining({
+        limit: "b",
+        says: "5 hits per day, fixed window",
+        count: { hits: 7, refused: 2, shadowed: 0 },
+      }),
+      expect.objectContaining({ name: "probe", says: "unlimited" }),
+    ],
+  });
+  expect(ruleRows(undefined, countOf)).toEqual({ rows: [], left_out: 0 });
+});
+
+test("what calls of low priority have counted is added to their limit", () => {
+  const rules = rulesFromYaml(`domain: edge
+descriptors:
+  - key: a
+    rate_limit: { requests_per_unit: 10, unit: second, priority: { entry: urgency, values: [urgent], high: 20% } }
+`);
+  const [, row] = ruleRows(rules, () => ({ hits: 3, refused: 1, shadowed: 0 })).rows;
+  expect(row?.count).toEqual({ hits: 6, refused: 2, shadowed: 0 });
+});
+
+test("of very many rules those that refuse most are shown under their whole paths", () => {
+  const descriptors = Array.from(
+    { length: 300 },
+    (_, i) => `  - { key: k${i}, rate_limit: { requests_per_unit: 1, unit: hour } }`,
+  );
+  const rules = rulesFromYaml(`domain: edge\ndescriptors:\n${descriptors.join("\n")}\n`);
+  const countOf = ({ path }: Limit) => ({ hits: Number(path.slice(1)), refused: path === "k7" ? 1 : 0, shadowed: 0 });
+  const { rows, left_out: leftOut } = ruleRows(rules, countOf);
+  expect(rows.slice(0, 3).map(({ name }) => name)).toEqual(["edge/k7", "edge/k299", "edge/k298"]);
+  expect([rows.length, leftOut]).toEqual([200, 101]);
+});

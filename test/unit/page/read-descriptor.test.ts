@@ -1,0 +1,96 @@
+// The forms of descriptors that the box of the operator's page reads: those of the command line, of logs, of /json.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { readDescriptors, typedDescriptor } from "../../../page/read-descriptor.mjs";
+import { hides } from "../../../page/words.mjs";
+import { parseByteDescriptor } from "../../../src/cli/arguments.ts";
+
+const ACME = { entries: [{ key: "tenant", value: "acme" }] };
+
+test.each([
+  { name: "an entry as it is typed", text: "tenant=acme", read: { descriptors: [ACME] } },
+  { name: "a domain before it", text: "--domain edge tenant=acme", read: { domain: "edge", descriptors: [ACME] } },
+  { name: "a line for each descriptor", text: "tenant=acme\n\ntenant=acme\n", read: { descriptors: [ACME, ACME] } },
+  {
+    name: "commas and backslashes in a value, and a key without one",
+    text: "path=/a\\,b\\\\,x",
+    read: {
+      descriptors: [
+        {
+          entries: [
+            { key: "path", value: "/a,b\\" },
+            { key: "x", value: "" },
+          ],
+        },
+      ],
+    },
+  },
+  {
+    name: "bytes that are no text",
+    text: "tenant=x\\xff",
+    read: { descriptors: [{ entries: [{ key: "tenant", value_base64: "eP8=" }] }] },
+  },
+  {
+    name: "a line of the decision log",
+    text: '{"at":"2026-11-22T13:00:00.000000Z","domain":"edge","descriptors":[{"entries":[{"key":"tenant","value":"acme"}]}],"code":"OVER_LIMIT","limit":"edge/tenant"}',
+    read: { domain: "edge", descriptors: [ACME] },
+  },
+  {
+    name: "descriptors of dynamic metadata, as Envoy's access log prints them",
+    text: '[{"entries":["tenant=acme"],"limit":"requests_per_unit:5"}]',
+    read: { descriptors: [ACME] },
+  },
+  {
+    name: "a whole line of Envoy's access log with the metadata in it",
+    text: '{"path":"/","ratelimit":{"code":"OVER_LIMIT","domain":"edge","descriptors":[{"entries":["tenant=acme"]}]}}',
+    read: { domain: "edge", descriptors: [ACME] },
+  },
+  {
+    name: "a limit that the call brings along, for its bucket",
+    text: '{"domain":"edge","descriptors":[{"entries":[{"key":"a"}],"limit":{"requests_per_unit":5,"unit":"minute"}}]}',
+    read: {
+      domain: "edge",
+      descriptors: [{ entries: [{ key: "a", value: "" }], limit: { requests_per_unit: 5, unit: "minute" } }],
+    },
+  },
+])("reads $name", ({ text, read }) => {
+  expect(readDescriptors(text)).toEqual(read);
+});
+
+test.each([
+  { name: "nothing", text: " ", problem: /such as tenant=acme/ },
+  { name: "an empty key", text: "a=1,,b=2", problem: /without a key/ },
+  { name: "half of a line", text: '{"domain":"edge","descr', problem: /breaks off/ },
+  { name: "a line that names a rule only", text: '{"rule":"edge/tenant"}', problem: /names the rule edge\/tenant/ },
+  { name: "entries that are none", text: '{"descriptors":[{"entries":[{"key":1}]}]}', problem: /entries with a key/ },
+])("says what was expected of $name", ({ text, problem }) => {
+  expect(readDescriptors(text)).toEqual({ problem: expect.stringMatching(problem) });
+});
+
+test("what is typed means what it means to `headgate buckets`", () => {
+  const piece = fc.constantFrom("a", "b=", "\\,", "\\\\", "\\x41", "\\xff", "\\xe9", "\u00fc", "\\", "k=v");
+  fc.assert(
+    fc.property(fc.array(piece, { minLength: 1, maxLength: 8 }), (pieces) => {
+      const text = `k=${pieces.join("z")}z`;
+      const read = readDescriptors(text);
+      const entries = "descriptors" in read ? read.descriptors[0]?.entries : undefined;
+      expect(entries?.map(bytesOf)).toEqual(parseByteDescriptor(text).map(bytesOf));
+    }),
+  );
+});
+
+function bytesOf(entry: { key: string; value?: string; value_base64?: string }): string {
+  const { key, value = "", value_base64: base64 } = entry;
+  return `${key}=${Buffer.from(base64 ?? value, base64 === undefined ? "utf8" : "base64").toString("hex")}`;
+}
+
+test("a key that is put into the box reads as the same entries", () => {
+  const entry = fc.record({ key: fc.stringMatching(/^[a-z_]{1,8}$/), value: fc.string({ unit: "grapheme" }) });
+  fc.assert(
+    fc.property(fc.array(entry, { minLength: 1, maxLength: 4 }), (entries) => {
+      const typed = typedDescriptor(entries, hides) ?? JSON.stringify([{ entries }]);
+      expect(readDescriptors(typed)).toEqual({ descriptors: [{ entries }] });
+    }),
+  );
+});

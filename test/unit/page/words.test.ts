@@ -1,0 +1,57 @@
+// Numbers, times and text of callers as the operator's page writes them.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { proxyHeaders } from "../../../page/ask.mjs";
+import { durationWords, rateWords, shown, sinceWords } from "../../../page/words.mjs";
+import { visible } from "../../../src/core/visible.ts";
+
+test("text of callers hides nothing, and is short", () => {
+  expect(shown("a\u202eb\x1b")).toBe("a\\u{202e}b\\u{1b}");
+  expect(shown("x".repeat(16_384))).toBe(`${"x".repeat(160)} ... (16384 characters)`);
+  const any = fc.string({ unit: "binary", maxLength: 400 });
+  fc.assert(
+    fc.property(any, (text) => {
+      expect(visible(shown(text))).toBe(shown(text));
+      expect(shown(text).length).toBeLessThan(1_500);
+    }),
+  );
+});
+
+test.each([
+  [0, "0 s"],
+  [59.6, "1 min"],
+  [61, "1 min 1 s"],
+  [400, "6 min"],
+  [7_500, "2 h 5 min"],
+  [90_000, "1 d 1 h"],
+])("%d seconds are %s", (seconds, words) => {
+  expect(durationWords(seconds)).toBe(words);
+});
+
+test("a rate is as exact as it is worth", () => {
+  expect([null, 0, 0.04, 9.94, 10.6, 12_345].map((rate) => rateWords(rate))).toEqual([
+    "-",
+    "0",
+    "0.0",
+    "9.9",
+    "11",
+    "12,345",
+  ]);
+});
+
+test("since when is told by the server's time, with the day where it is not today", () => {
+  expect(sinceWords("2026-11-22T13:00:00Z", "2026-11-22T13:02:30Z")).toMatch(/^\d\d:\d0:00 \(2 min 30 s\)$/);
+  expect(sinceWords("2026-11-20T13:00:00Z", "2026-11-22T13:00:00Z")).toMatch(/^2026-11-\d\d \d\d:\d0:00 \(2 d\)$/);
+});
+
+describe("what the page says of proxies before it", () => {
+  const at = (href: string) => proxyHeaders(new URL(href));
+  test("is nothing where it was called on this host", () => {
+    expect(["http://localhost:8080/", "http://127.0.0.1/", "http://[::1]:1/"].map(at)).toEqual([{}, {}, {}]);
+  });
+  test("is the prefix that it stands under, and the host that it was called by", () => {
+    expect(at("http://localhost:8080/tools/gate/")).toEqual({ "x-forwarded-prefix": "/tools/gate/" });
+    expect(at("https://ops.example/")).toEqual({ "x-forwarded-host": "ops.example" });
+  });
+});
