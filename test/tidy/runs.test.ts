@@ -54,7 +54,7 @@ describe("a run of the tests", () => {
       ([, path = ""]) => path,
     );
     const promised = [...textOf("docs/promises.md").matchAll(/\| `(test\/[^`]+)` \|/g)].map(([, path = ""]) => path);
-    const isOutside = (file: string) => /\.long\.test\.ts$|^test\/(envoy|soak)\//.test(file);
+    const isOutside = (file: string) => /\.long\.test\.ts$|^test\/(envoy|page|soak)\//.test(file);
     const outside = [...promised, ...tests].filter((file) => file.includes(".test.") && isOutside(file));
     expect(outside.filter((file) => !left.some((path) => file.startsWith(path)))).toEqual([]);
     expect(left.filter((path) => !tests.some((file) => file.startsWith(path)))).toEqual([]);
