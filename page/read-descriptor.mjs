@@ -18,7 +18,9 @@ export function readDescriptors(text) {
 export function typedDescriptor(entries, hides) {
   if (entries.some(({ key, value }) => value === undefined || hides(key + value) || /[=,\\]/.test(key)))
     return undefined;
-  return entries.map(({ key, value = "" }) => `${key}=${value.replace(/[\\,]/g, "\\$&")}`).join(",");
+  const typed = entries.map(({ key, value = "" }) => `${key}=${value.replace(/[\\,]/g, "\\$&")}`).join(",");
+  // Space around a line is none of it, and what begins like JSON or like an option is read as that.
+  return typed.trim() === typed && !/^[[{-]/.test(typed) ? typed : undefined;
 }
 
 /** @param {string} text @returns {Question | { problem: string }} */
