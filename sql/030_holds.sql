@@ -50,7 +50,8 @@ CREATE TABLE IF NOT EXISTS hold_book (
 DO $$ BEGIN
   CREATE TYPE held_bucket_v1 AS (
     bucket_key text,
-    algorithm bigint, amount bigint, burst bigint, tick_us bigint, debt_max bigint,
+    algorithm bigint, amount bigint, tick_us bigint,
+    limit_numbers bigint[], -- as step takes them
     hold_us bigint, -- how long holds last
     is_concurrent boolean, -- it counts holds
     at_us bigint, used bigint, previous bigint,

@@ -3,10 +3,7 @@
 -- What the bucket's algorithm answers (023_step.sql).
 CREATE OR REPLACE FUNCTION held_step_v1(bucket held_bucket_v1, op text, cost bigint, paid_us bigint, now_us bigint)
 RETURNS bigint[] LANGUAGE sql VOLATILE AS $$
-  SELECT step_v2(
-    ($1).algorithm, $2, ($1).bucket_key, ($1).at_us, ($1).used, ($1).previous, 0,
-    ($1).amount, ($1).burst, ($1).tick_us, ($1).debt_max, $3, $4, $5
-  )
+  SELECT step_v3($2, ($1).limit_numbers, 0, ($1).bucket_key, ($1).at_us, ($1).used, ($1).previous, 0, $3, $4, $5)
 $$;
 
 -- The bucket at this time, under the limit whose numbers follow that place in take_all's `limits`.
@@ -16,9 +13,8 @@ CREATE OR REPLACE FUNCTION look_at_v1(
 BEGIN
   bucket.algorithm := limits[limit_at + 1];
   bucket.amount := limits[limit_at + 2];
-  bucket.burst := limits[limit_at + 3];
   bucket.tick_us := limits[limit_at + 4];
-  bucket.debt_max := limits[limit_at + 5];
+  bucket.limit_numbers := limits[limit_at + 1:limit_at + 5];
   bucket.hold_us := limits[limit_at + 6];
   bucket.is_concurrent := limits[limit_at + 7] = 1;
   bucket.at_us := look_at_v1.at_us;

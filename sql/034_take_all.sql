@@ -141,8 +141,7 @@ BEGIN
           ELSIF opens_hold AND opened_for[key] <> groups[take_at + 1] AND limits[limit_at + 1] = of_token_bucket() THEN
             -- As below.
             other_at := (opened_for[key]::int - 1) * limit_size;
-            state := step_v2(of_token_bucket(), 'hand_over', keys[key], at_us[key], used[key], 0, 0,
-              limits[other_at + 2], limits[other_at + 3], limits[other_at + 4], limits[other_at + 5], 0, 0, now_us);
+            state := step_v3('hand_over', limits, other_at, keys[key], at_us[key], used[key], 0, 0, 0, 0, now_us);
             at_us[key] := state[1]; opened_used[key] := opened_used[key] + state[2] - used[key]; used[key] := state[2];
             opened_for[key] := groups[take_at + 1];
           END IF;
@@ -175,13 +174,11 @@ BEGIN
         key := groups[take_at]; limit_at := (groups[take_at + 1] - 1) * limit_size;
         mode := groups[take_at + 4]; cost := groups[take_at + 5];
         IF opened_by[key] <> group_at THEN
-          state := step_v2(limits[limit_at + 1], 'open', keys[key], saved_at[key], saved_used[key], saved_previous[key], 0,
-            limits[limit_at + 2], limits[limit_at + 3], limits[limit_at + 4], limits[limit_at + 5], 0, 0, now_us);
+          state := step_v3('open', limits, limit_at, keys[key], saved_at[key], saved_used[key], saved_previous[key], 0, 0, 0, now_us);
           IF state IS NULL THEN
             damaged := damaged + 1; has_changes := true;
             saved_at[key] := 0; saved_used[key] := 0; saved_previous[key] := 0; expires_us[key] := now_us;
-            state := step_v2(limits[limit_at + 1], 'open', keys[key], 0, 0, 0, 0,
-              limits[limit_at + 2], limits[limit_at + 3], limits[limit_at + 4], limits[limit_at + 5], 0, 0, now_us);
+            state := step_v3('open', limits, limit_at, keys[key], 0, 0, 0, 0, 0, 0, now_us);
           END IF;
           at_us[key] := state[1]; used[key] := state[2]; previous[key] := state[3];
           redated[key] := state[4]; entries[key] := state[5];
@@ -190,15 +187,13 @@ BEGIN
         ELSIF opened_for[key] <> groups[take_at + 1] AND limits[limit_at + 1] = of_token_bucket() THEN
           -- Another limit continues with the bucket: a rule and an override of it in one call.
           other_at := (opened_for[key]::int - 1) * limit_size;
-          state := step_v2(of_token_bucket(), 'hand_over', keys[key], at_us[key], used[key], 0, 0,
-            limits[other_at + 2], limits[other_at + 3], limits[other_at + 4], limits[other_at + 5], 0, 0, now_us);
+          state := step_v3('hand_over', limits, other_at, keys[key], at_us[key], used[key], 0, 0, 0, 0, now_us);
           at_us[key] := state[1]; opened_used[key] := opened_used[key] + state[2] - used[key]; used[key] := state[2];
           opened_for[key] := groups[take_at + 1];
         END IF;
         outcome[take] := outcome_room(); wait_us[take] := 0; paid_us[take] := 0; capped[take] := 0;
         IF mode = mode_pay() OR mode = mode_peek() THEN
-          state := step_v2(limits[limit_at + 1], 'judge', keys[key], at_us[key], used[key], previous[key], entries[key],
-            limits[limit_at + 2], limits[limit_at + 3], limits[limit_at + 4], limits[limit_at + 5], cost, 0, now_us);
+          state := step_v3('judge', limits, limit_at, keys[key], at_us[key], used[key], previous[key], entries[key], cost, 0, now_us);
           outcome[take] := state[1]; wait_us[take] := state[2];
           IF state[1] <> outcome_room() THEN
             is_over := true;
@@ -213,7 +208,7 @@ BEGIN
           ELSE
             paid_us[take] := now_us;
           END IF;
-          state := step_v2(limits[limit_at + 1], 'charge', keys[key], 0, used[key], 0, 0, 0, 0, 0, 0, cost, 0, now_us);
+          state := step_v3('charge', limits, limit_at, keys[key], 0, used[key], 0, 0, cost, 0, now_us);
           used[key] := state[2]; counted[take] := state[2];
         ELSIF mode = mode_denied() THEN
           counted[take] := limits[limit_at + 2] + 1;
@@ -227,9 +222,8 @@ BEGIN
             with_holds[key] := note_payment_v1(bucket, now_us);
           END IF;
           paid_us[take] := greatest(now_us, at_us[key]);
-          state := step_v2(limits[limit_at + 1], CASE mode WHEN mode_pay() THEN 'pay' ELSE 'post_pay' END,
-            keys[key], at_us[key], used[key], previous[key], entries[key],
-            limits[limit_at + 2], limits[limit_at + 3], limits[limit_at + 4], limits[limit_at + 5], cost, 0, now_us);
+          state := step_v3(CASE mode WHEN mode_pay() THEN 'pay' ELSE 'post_pay' END, limits, limit_at,
+            keys[key], at_us[key], used[key], previous[key], entries[key], cost, 0, now_us);
           used[key] := state[2]; previous[key] := state[3];
           IF mode = mode_post_paid() THEN capped[take] := state[4]; END IF;
         END IF;
@@ -252,8 +246,7 @@ BEGIN
           CONTINUE WHEN paid_us[undone] = 0 OR groups[undone_at + 4] <> mode_pay();
           key := groups[undone_at]; cost := -groups[undone_at + 5]; limit_at := (groups[undone_at + 1] - 1) * limit_size;
           paid_us[undone] := 0;
-          state := step_v2(limits[limit_at + 1], 'pay', keys[key], at_us[key], used[key], previous[key], entries[key],
-            limits[limit_at + 2], limits[limit_at + 3], limits[limit_at + 4], limits[limit_at + 5], cost, 0, now_us);
+          state := step_v3('pay', limits, limit_at, keys[key], at_us[key], used[key], previous[key], entries[key], cost, 0, now_us);
           used[key] := state[2]; previous[key] := state[3];
         END LOOP;
       END LOOP;
@@ -274,10 +267,8 @@ BEGIN
         with_holds[key] := bucket; at_us[key] := bucket.at_us; used[key] := bucket.used; previous[key] := bucket.previous;
       ELSIF mode = mode_refund() OR mode = mode_give_back() THEN
         IF mode = mode_refund() THEN paid_us[take] := greatest(now_us, at_us[key]); END IF;
-        state := step_v2(limits[limit_at + 1], CASE mode WHEN mode_refund() THEN 'refund' ELSE 'give_back' END,
-          keys[key], at_us[key], used[key], previous[key], entries[key],
-          limits[limit_at + 2], limits[limit_at + 3], limits[limit_at + 4], limits[limit_at + 5],
-          groups[take_at + 5], groups[take_at + 6], now_us);
+        state := step_v3(CASE mode WHEN mode_refund() THEN 'refund' ELSE 'give_back' END, limits, limit_at,
+          keys[key], at_us[key], used[key], previous[key], entries[key], groups[take_at + 5], groups[take_at + 6], now_us);
         at_us[key] := state[1]; used[key] := state[2]; previous[key] := state[3]; entries[key] := state[5];
       END IF;
       take_at := take_at + take_size;
@@ -303,8 +294,7 @@ BEGIN
     take_at := first;
     FOR take IN 1 .. groups[group_at] LOOP
       key := groups[take_at]; limit_at := (groups[take_at + 1] - 1) * limit_size;
-      state := step_v2(limits[limit_at + 1], 'report', keys[key], at_us[key], used[key], previous[key], entries[key],
-        limits[limit_at + 2], limits[limit_at + 3], limits[limit_at + 4], limits[limit_at + 5], 0, 0, now_us);
+      state := step_v3('report', limits, limit_at, keys[key], at_us[key], used[key], previous[key], entries[key], 0, 0, now_us);
       lifetime_us[key] := greatest(lifetime_us[key], least(state[2], lifetime_max_us));
       reply[written + 1] := outcome[take] + CASE WHEN paid_us[take] <> 0 THEN 4 ELSE 0 END;
       reply[written + 2] := state[1]; reply[written + 3] := wait_us[take]; reply[written + 4] := state[2];
@@ -331,8 +321,7 @@ BEGIN
       opened_by[key] := 0;
       IF limits[limit_at + 1] = of_sliding_log() THEN
         CONTINUE WHEN redated[key] = 0 AND used[key] + previous[key] = opened_used[key];
-        state := step_v2(limits[limit_at + 1], 'save', keys[key], at_us[key], used[key], previous[key], entries[key],
-          limits[limit_at + 2], limits[limit_at + 3], limits[limit_at + 4], limits[limit_at + 5], 0, 0, now_us);
+        state := step_v3('save', limits, limit_at, keys[key], at_us[key], used[key], previous[key], entries[key], 0, 0, now_us);
       ELSE
         IF redated[key] = 0 AND used[key] = opened_used[key] AND previous[key] = opened_previous[key] THEN
           -- The row's lifetime follows from the rate that it was written with; a lower rate needs longer.
