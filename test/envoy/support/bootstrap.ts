@@ -19,6 +19,8 @@ export interface ListenerOptions {
   readonly before?: readonly Config[];
   /** HTTP filters between the rate limit filter and the router. */
   readonly after?: readonly Config[];
+  /** The cluster of a collector that requests' spans go to, all of them. Default: nobody is traced. */
+  readonly tracesTo?: string;
 }
 
 /** How a route is limited: the filter's own rate_limits, with whatever else RateLimitPerRoute takes. */
@@ -69,7 +71,7 @@ export function fixed(key: string, value: string): Config {
 }
 
 export function listener(options: ListenerOptions): Config {
-  const { name, routes, before = [], after = [] } = options;
+  const { name, routes, before = [], after = [], tracesTo } = options;
   const manager = {
     "@type": `${TYPE}envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager`,
     stat_prefix: name,
@@ -77,6 +79,7 @@ export function listener(options: ListenerOptions): Config {
     access_log: [accessLog()],
     route_config: { name, virtual_hosts: [{ name, domains: ["*"], routes }] },
     http_filters: [...before, rateLimitFilter(options), ...after, httpFilter("router", {}, "router.v3.Router")],
+    ...(tracesTo === undefined ? {} : { tracing: tracingTo(tracesTo) }),
   };
   const filter = { name: "envoy.filters.network.http_connection_manager", typed_config: manager };
   return { name, address: loopback(0), filter_chains: [{ filters: [filter] }] };
@@ -101,6 +104,15 @@ function rateLimitFilter({ asks = "headgate", filter = {} }: ListenerOptions): C
   return httpFilter("ratelimit", fields, "ratelimit.v3.RateLimit");
 }
 
+function tracingTo(cluster: string): Config {
+  const config = {
+    "@type": `${TYPE}envoy.config.trace.v3.OpenTelemetryConfig`,
+    service_name: "envoy",
+    grpc_service: { envoy_grpc: { cluster_name: cluster } },
+  };
+  return { provider: { name: "envoy.tracers.opentelemetry", typed_config: config } };
+}
+
 function accessLog(): Config {
   const metadata = (field: string) => `%DYNAMIC_METADATA(envoy.filters.http.ratelimit:${field})%`;
   return {
@@ -114,6 +126,7 @@ function accessLog(): Config {
           status: "%RESPONSE_CODE%",
           flags: "%RESPONSE_FLAGS%",
           details: "%RESPONSE_CODE_DETAILS%",
+          trace_id: "%TRACE_ID%",
           rule: metadata("rule"),
           code: metadata("code"),
           remaining: metadata("remaining"),
