@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { parseAllDocuments } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
 import { SETTINGS } from "../../src/settings/table.ts";
 import { readSettings, type Settings } from "../../src/settings.ts";
 import { FETCH_MS } from "../support/deploy-tools.ts";
@@ -60,6 +60,9 @@ interface Policy {
     readonly to?: readonly Peer[];
     readonly ports: readonly { readonly port: string | number }[];
   }[];
+}
+interface NetworkPolicy extends KubeObject {
+  readonly spec: { readonly egress: readonly { readonly ports: readonly Port[] }[] };
 }
 interface Port {
   readonly name: string;
@@ -474,6 +477,21 @@ describe("the chart", () => {
       const service = named(objects, "Service", metadata.name)?.spec as { selector: Labels };
       expect(service.selector).toEqual(spec.selector.matchLabels);
     }
+  });
+
+  test("brings the alerts, with runbooks where the reader has them, and lets traces out to their collector", async () => {
+    const alerts = readFileSync(join(ROOT, "deploy/prometheus/alerts.yaml"), "utf8");
+    const runbooks = "https://git.example.com/headgate/blob/main/";
+    const traced = ["--set-string", "settings.TRACING_ENABLED=true"];
+    const asked = ["--set", `prometheusRule.enabled=true,prometheusRule.runbooks=${runbooks}`];
+    const objects = await templateChart("headgate", ...asked, ...traced);
+    const expected = parse(alerts.replaceAll("runbook_url: ", `runbook_url: ${runbooks}`)) as object;
+    expect(named(objects, "PrometheusRule")?.spec).toEqual(expected);
+    const egress = (all: readonly KubeObject[]) =>
+      (named(all, "NetworkPolicy") as NetworkPolicy).spec.egress.flatMap(({ ports }) => ports);
+    const untraced = egress(await templateChart("headgate"));
+    const more = egress(objects).slice(untraced.length);
+    expect(more.map(({ port }) => port)).toEqual([4317, 4318]);
   });
 
   test("passes settings on as text, and rules and Secrets of the reader's own by name", async () => {

@@ -18,12 +18,17 @@ interface Rule {
   readonly alert: string;
   readonly expr: string;
   readonly labels: { readonly severity: string };
-  readonly annotations: { readonly summary: string; readonly description: string };
+  readonly annotations: { readonly summary: string; readonly description: string; readonly runbook_url: string };
 }
 /** One use of a metric in an expression: its name, and the labels that the expression asks it for. */
 interface Use {
   readonly name: string;
   readonly labels: readonly string[];
+}
+
+/** As far as it says where the pages of the repository are, once it does. */
+interface Manifest {
+  readonly repository?: { readonly url: string };
 }
 
 const alerts = (parse(read("prometheus/alerts.yaml")) as { groups: { rules: Rule[] }[] }).groups.flatMap(
@@ -164,15 +169,23 @@ describe("alerts and dashboard", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test("every alert says how urgent it is, and docs/operations.md what to do", () => {
+  test("every alert says how urgent it is, and its runbook_url leads to where docs/operations.md says what to do", () => {
     const page = readFileSync(join(ROOT, "docs/operations.md"), "utf8");
-    const explained = [...page.matchAll(/^\| `(Headgate\w+)` \|/gm)].map((match) => match[1]);
-    expect(alerts.map(({ alert }) => alert)).toEqual(explained);
-    for (const { alert, labels, annotations } of alerts) {
-      expect(["critical", "warning"], alert).toContain(labels.severity);
+    const section = page.split(/^## /m).find((text) => text.startsWith("Alerts\n")) ?? "";
+    const explained = [...section.matchAll(/^### (Headgate\w+)\n\n(Critical|Warning)\. .*\.\n\n- /gm)];
+    expect(alerts.map(({ alert }) => alert)).toEqual(explained.map(([, name]) => name));
+    const { repository } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as Manifest;
+    const base = repository === undefined ? "" : `${repository.url.replace(/^git\+|\.git$/g, "")}/blob/main/`;
+    for (const [i, { alert, labels, annotations }] of alerts.entries()) {
+      expect(labels.severity, alert).toBe(explained[i]?.[2]?.toLowerCase());
       expect(annotations, alert).toMatchObject({ summary: /\S/, description: /\.$/ } satisfies Record<string, RegExp>);
+      expect(annotations.runbook_url).toBe(`${base}docs/operations.md#${alert.toLowerCase()}`);
     }
   });
+});
+
+test("the chart has the same alerts", () => {
+  expect(read("helm/headgate/files/alerts.yaml")).toBe(read("prometheus/alerts.yaml"));
 });
 
 describe("the compose set-up", () => {
