@@ -10,6 +10,7 @@ import type { PostgresTarget } from "./core/store-address.ts";
 import { errorCode } from "./core/thrown.ts";
 import { findForeignNames } from "./settings/foreign-names.ts";
 import { parsePostgresUrl, settlePostgres, showPostgresUrl } from "./settings/postgres-settings.ts";
+import { quoted } from "./settings/quoted.ts";
 import { parseRedisUrl, RedisUrlError, showRedisUrl } from "./settings/redis-address.ts";
 import { type RedisSettings, settleRedis } from "./settings/redis-settings.ts";
 import type { Setting } from "./settings/setting.ts";
@@ -178,15 +179,6 @@ function showGiven(setting: AnySetting, text: string): string {
   // Kubernetes names a Service's address like this: a Service called "grpc" sets GRPC_PORT.
   const isServiceLink = /^(?:tcp|udp):\/\//.test(text);
   return isServiceLink ? `${shown} (set by Kubernetes for a Service of that name? see enableServiceLinks)` : shown;
-}
-
-/** What is, or looks like, a key or certificate: PEM, or the base64 of it alone. */
-const KEY_LIKE = /-----BEGIN|[A-Za-z0-9+]{100}|^M[A-Za-z][A-Za-z0-9+/=]{40}/;
-
-/** Text in quotes, cut if long; nothing of it if it looks like a secret that was put into the wrong setting. */
-function quoted(text: string): string {
-  if (KEY_LIKE.test(text)) return `something else (${text.length} characters, not shown)`;
-  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text);
 }
 
 const UNREADABLE: Readonly<Record<string, string>> = {

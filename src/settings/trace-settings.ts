@@ -3,6 +3,7 @@
 
 import { accessSync, constants } from "node:fs";
 import { errorMessage } from "../core/thrown.ts";
+import { quoted } from "./quoted.ts";
 import type { TableValues } from "./table.ts";
 
 const SAMPLERS = [
@@ -73,7 +74,7 @@ function areAskedFor({ tracingEnabled, otelExporter, otelDisabled }: TableValues
   if (tracingEnabled === true) return true;
   if (otelExporter === undefined || otelExporter === "none") return false;
   if (otelExporter === "otlp") return true;
-  mistakes.push(`OTEL_TRACES_EXPORTER: expected otlp or none, got ${JSON.stringify(otelExporter)}`);
+  mistakes.push(`OTEL_TRACES_EXPORTER: expected otlp or none, got ${quoted(otelExporter)}`);
   return false;
 }
 
@@ -82,7 +83,7 @@ function protocolOf(values: TableValues, mistakes: string[]): TraceProtocol {
   if (text === undefined) return values.tracingProtocol === "grpc" ? "grpc" : "http/protobuf";
   const found = PROTOCOLS.find((protocol) => protocol === text);
   if (found === undefined)
-    mistakes.push(`OTEL_EXPORTER_OTLP_PROTOCOL: expected http/protobuf or grpc, got ${JSON.stringify(text)}`);
+    mistakes.push(`OTEL_EXPORTER_OTLP_PROTOCOL: expected http/protobuf or grpc, got ${quoted(text)}`);
   return found ?? "http/protobuf";
 }
 
@@ -110,10 +111,10 @@ function samplingOf(values: TableValues, mistakes: string[]): Pick<TraceSettings
   if (otelSampler === undefined) return { sampler: "parentbased_traceidratio", samplingRate: tracingSamplingRate };
   const sampler = SAMPLERS.find((name) => name === otelSampler);
   if (sampler === undefined)
-    mistakes.push(`OTEL_TRACES_SAMPLER: expected one of ${SAMPLERS.join(", ")}, got ${JSON.stringify(otelSampler)}`);
+    mistakes.push(`OTEL_TRACES_SAMPLER: expected one of ${SAMPLERS.join(", ")}, got ${quoted(otelSampler)}`);
   const samplingRate = Number(otelSamplerArg ?? 1);
   if (sampler?.endsWith("ratio") === true && !(samplingRate >= 0 && samplingRate <= 1))
-    mistakes.push(`OTEL_TRACES_SAMPLER_ARG: expected a number from 0 to 1, got ${JSON.stringify(otelSamplerArg)}`);
+    mistakes.push(`OTEL_TRACES_SAMPLER_ARG: expected a number from 0 to 1, got ${quoted(otelSamplerArg ?? "")}`);
   return { sampler: sampler ?? "always_off", samplingRate };
 }
 
