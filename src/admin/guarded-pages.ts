@@ -1,6 +1,6 @@
-// The pages that not everybody may use: /state, which the operator's page is made of, /explain, which shows how rules treat
-// somebody, and /buckets, which shows and changes what callers have left. Each asks access.ts first, and whoever used buckets is
-// told to the log.
+// The pages that not everybody may use: /state, which the operator's page is made of, /top, which names callers, /explain, which
+// shows how rules treat somebody, and /buckets, which shows and changes what callers have left. Each asks access.ts first, and
+// whoever used buckets is told to the log.
 
 import type { IncomingMessage } from "node:http";
 import type { AdminAction, AdminOutcome } from "../telemetry/admin-counts.ts";
@@ -11,6 +11,7 @@ import { type HttpAnswer, json, type Page, READ, withHeaders } from "./page-serv
 import { type ExplainQuestion, readExplainQuestion } from "./read-questions.ts";
 import type { StateView } from "./state-json.ts";
 import type { Tokens } from "./tokens.ts";
+import { answerTop, type TopSource } from "./top-page.ts";
 
 /** Told of every use; must not throw. */
 export interface AdminWatch {
@@ -25,6 +26,7 @@ export interface GuardedSources {
   readonly buckets: BucketSource;
   /** What is wrong now, and what was counted. */
   readonly state: () => Promise<StateView>;
+  readonly top: TopSource;
   readonly tokens: Tokens;
   readonly watch: AdminWatch;
 }
@@ -39,6 +41,7 @@ const HELP: Readonly<Record<string, readonly [AdminAction, Page["methods"], stri
   "/explain": ["explain", POST, "POST a domain and descriptors, learn which rules match and why"],
   "/buckets/peek": ["peek", POST, "POST a domain and descriptors, see what is left in their buckets"],
   "/buckets/reset": ["reset", POST, "POST the same, make their buckets as new"],
+  "/top": ["top", READ, "who asks and who is refused; ?window=minute|hour&by=refused|asked&keys=20"],
 };
 
 /** The pages by path. `bodyBytesMax` bounds questions further. */
@@ -90,10 +93,11 @@ async function answerTo(
   action: AdminAction,
   request: IncomingMessage,
   caller: Caller,
-  { explain, buckets, state, watch }: GuardedSources,
+  { explain, buckets, state, top, watch }: GuardedSources,
   bytesMax: number,
 ): Promise<HttpAnswer> {
   if (action === "state") return json(200, await state());
+  if (action === "top") return answerTop(request.url ?? "", top);
   if (action === "explain") return json(200, await explain(readExplainQuestion(await readBody(request, bytesMax))));
   return answerBuckets(action, request, caller, { bytesMax, buckets, audit: (entry) => watch.audited(entry) });
 }

@@ -21,6 +21,7 @@ import { RateLimitedLog } from "../telemetry/rate-limited-log.ts";
 import { SeriesBook } from "../telemetry/series-book.ts";
 import { LimitStatsBook } from "../telemetry/stats-book.ts";
 import { StatsdExporter } from "../telemetry/statsd.ts";
+import type { TopKeys } from "../telemetry/top/top-keys.ts";
 import type { Traces } from "../telemetry/traces/open-traces.ts";
 import type { LaneCounts } from "../transport/fast-lane/bounds.ts";
 import type { GrpcServer } from "../transport/grpc-server.ts";
@@ -32,6 +33,7 @@ import { type OpenDecisionLog, openDecisionLog } from "./open-decision-log.ts";
 import { openRules } from "./open-rules.ts";
 import { makeSnapshots } from "./open-snapshots.ts";
 import { openMemoryStore, openStore } from "./open-store.ts";
+import { openTopKeys } from "./open-top.ts";
 
 export interface AppOptions {
   readonly settings: Settings;
@@ -58,6 +60,8 @@ export interface AppParts extends AppOptions {
   readonly snapshots: Snapshots | undefined;
   readonly limiter: Limiter;
   readonly buckets: BucketAdmin;
+  /** Undefined with TOP_KEYS=0. */
+  readonly topKeys: TopKeys | undefined;
   readonly adminCounts: AdminCounts;
   readonly reloader: RuleSource;
   /** The control plane that rules come from; undefined if they come from files. */
@@ -105,9 +109,11 @@ export function buildAppParts(options: AppOptions): AppParts {
     localCache,
     ...compatibleLimiting(options),
   };
+  const topKeys = openTopKeys(settings.topKeysMax, clock, statsBook);
   const limiter = new Limiter({
     ...limiting,
     observer: calls,
+    listener: topKeys,
     fallback: new LocalFallback(openLocalStore, () => processes.count()),
     nearLimitRatio: settings.nearLimitRatio,
   });
@@ -133,6 +139,7 @@ export function buildAppParts(options: AppOptions): AppParts {
     snapshots: makeSnapshots({ settings, clock, logger, health, store }),
     limiter,
     buckets: new BucketAdmin({ ...limiting, memories, rules: () => limiter.rules }),
+    topKeys,
     adminCounts: new AdminCounts(),
     reloader,
     xds,

@@ -25,6 +25,7 @@ import { openTokens, watchAdmin } from "./admin-watch.ts";
 import type { AppParts } from "./app-parts.ts";
 import { ConditionWatch } from "./condition-watch.ts";
 import { snapshotNumbers, snapshotView } from "./open-snapshots.ts";
+import { topSource } from "./open-top.ts";
 import { openSidePorts, type SidePorts } from "./side-ports.ts";
 import { readState } from "./state-page.ts";
 import { openTls, tlsNumbers, tlsView } from "./tls-watch.ts";
@@ -156,6 +157,7 @@ function adminSources(parts: AppParts): AdminSources {
     explain: (question) => explainQuestion(parts, question),
     buckets: parts.buckets,
     state: () => readState(parts, conditions()),
+    top: topSource(parts),
     tokens: openTokens(parts),
     watch: watchAdmin(parts, parts.adminCounts),
     onError: (error) => calls.internalFailed(error),

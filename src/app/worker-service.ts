@@ -5,6 +5,7 @@ import { SAMPLE_MS } from "../transport/connection-loads.ts";
 import type { WorkerView } from "../workers/messages.ts";
 import type { WorkerLink, WorkerService } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
+import { ownTop } from "./open-top.ts";
 
 interface Told extends Pick<WorkerService, "page" | "counts"> {
   readonly conditions: () => readonly Condition[];
@@ -20,6 +21,7 @@ export function workerService(parts: AppParts, { page, counts, conditions }: Tol
     health,
     page,
     counts,
+    top: (wanted) => ownTop(parts, wanted),
     moveAway: (surplus) => loads()?.moveAway(surplus),
     report() {
       const { lastError, loadedAtUs } = reloader.status();

@@ -14,7 +14,7 @@ import { FailurePolicy } from "./failure-policy.ts";
 import { type FillOptions, TakeFiller } from "./fill.ts";
 import type { LocalCache } from "./local-cache.ts";
 import type { LocalFallback } from "./local-fallback.ts";
-import type { LimiterObserver } from "./observer.ts";
+import type { CallListener, LimiterObserver } from "./observer.ts";
 import { checkHeld } from "./read-question.ts";
 
 interface LimiterOptions extends Omit<FillOptions, "windowClock"> {
@@ -23,6 +23,8 @@ interface LimiterOptions extends Omit<FillOptions, "windowClock"> {
   readonly store: Store;
   readonly clock: Clock;
   readonly observer: LimiterObserver;
+  /** Hears of every decided call that a limit had a part in; default: nobody does. */
+  readonly listener?: CallListener | undefined;
   readonly fallback: LocalFallback;
   readonly nearLimitRatio: number;
   /** COMPATIBILITY_MODE: headers show the descriptor that the reference service would show. Default: false. */
@@ -102,6 +104,7 @@ export class Limiter {
     if (isOfStore) fallback.storeAnswered(group, nowUs);
     if (call.failure !== undefined) return;
     this.#conclude(call);
+    if (group.size > 0) this.#options.listener?.decided(call, nowUs);
     observer.decided(call.decision.overLimit, group.source, nowUs - call.startedUs);
   }
 

@@ -3,6 +3,13 @@
 import type { StoreError } from "../core/errors.ts";
 import type { OnStoreFailure } from "../core/limit.ts";
 import type { Source } from "../core/take.ts";
+import type { LimitCall } from "./call.ts";
+
+/** Who wants to hear of decided calls one by one. Called on the decision path: must be cheap, must not throw. */
+export interface CallListener {
+  /** The call is used again when it was answered. `nowUs` by the limiter's clock. */
+  decided(call: LimitCall, nowUs: number): void;
+}
 
 export interface LimiterObserver {
   /** A call was decided, by whatever source. `elapsedUs` from decode to decision. */

@@ -52,6 +52,27 @@ export function sharedEntryKeyPart(key: string, rule: SharedRule): string {
   return textWritten((keys) => writeSharedEntry(keys, key, rule));
 }
 
+/**
+ * The entries that a bucket key was made of, one-byte. Undefined if it does not tell them: a hash or a pattern stands for one of
+ * them, the bucket is a global limit's, or the text is no bucket key.
+ */
+export function entriesOfBucketKey(bucketKey: string): { readonly key: string; readonly value: string }[] | undefined {
+  const inBraces = /^[^{]*\{([^}]*)\}/.exec(bucketKey)?.[1];
+  const parts = inBraces?.split("|").slice(1) ?? [];
+  if (parts.length === 0 || parts.some((part) => UNREADABLE.test(part))) return undefined;
+  return parts.map((part) => {
+    const at = part.indexOf("=");
+    return { key: unescaped(part.slice(0, at)), value: unescaped(part.slice(at + 1)) };
+  });
+}
+
+/** What stands for a key or a value in place of its text, or no entry at all. */
+const UNREADABLE = /^(?:%#|[^=]*=%[#*:=]|[^=]*$)/;
+
+function unescaped(text: string): string {
+  return text.replace(/%([0-9a-f]{2})/g, (_, digits: string) => char(Number.parseInt(digits, 16)));
+}
+
 /** Appends what `entryKeyPart` makes. */
 export function writeEntry(keys: KeyBytes, key: string, value: string, hashesValue: boolean): void {
   writeEntryKey(keys, key);

@@ -7,7 +7,7 @@ export const ADMIN_ROWS = {
   adminToken: optional(
     "ADMIN_TOKEN",
     ADMIN_TOKEN,
-    "Token that `/state` (the data of the operator's page), `/explain`, `/buckets/peek` and `/buckets/reset` want (`authorization: Bearer TOKEN`).",
+    "Token that `/state` (the data of the operator's page), `/top`, `/explain`, `/buckets/peek` and `/buckets/reset` want (`authorization: Bearer TOKEN`).",
     { secret: true, defaultShown: "none: these pages answer callers on the same host only" },
   ),
   adminTokenFile: optional(

@@ -96,6 +96,12 @@ export const TELEMETRY_SETTINGS = under("Telemetry", {
     2_000,
     "Most rules, with their values of callers, that have series of their own on the metrics page, per domain, in the order of their first hits; further ones are added up as `(other rules)`. Six series each.",
   ),
+  topKeysMax: setting(
+    "TOP_KEYS",
+    wholeNumber(0, 10_000),
+    500,
+    "Keys that `/top` and `headgate top` tell apart over all rules, of those who pass and of those who are refused (docs/operations.md). 0 counts nobody.",
+  ),
   nearLimitRatio: setting(
     "NEAR_LIMIT_RATIO",
     decimalNumber(0, 1),

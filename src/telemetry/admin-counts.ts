@@ -1,6 +1,6 @@
 // How often the guarded admin pages were used, by what was asked and what came of it.
 
-export const ADMIN_ACTIONS = ["explain", "peek", "reset", "state"] as const;
+export const ADMIN_ACTIONS = ["explain", "peek", "reset", "state", "top"] as const;
 export type AdminAction = (typeof ADMIN_ACTIONS)[number];
 export const ADMIN_OUTCOMES = ["done", "refused", "failed"] as const;
 export type AdminOutcome = (typeof ADMIN_OUTCOMES)[number];

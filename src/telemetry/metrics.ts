@@ -226,7 +226,7 @@ export const METRICS = {
 
   adminRequests: counter(
     "headgate_admin_requests_total",
-    "Requests to /state, /explain and /buckets that were done, refused for want of a token, or failed.",
+    "Requests to /state, /top, /explain and /buckets that were done, refused for want of a token, or failed.",
     ["action", "outcome"],
   ),
 

@@ -21,7 +21,15 @@ export interface StatsEntry {
   readonly stats: LimitStats;
 }
 
+/** A limit in the words of the labels. One-byte. */
+interface StatsOwner {
+  readonly domain: string;
+  readonly rule: string;
+  readonly limit: string;
+}
+
 interface RuleEntry extends StatsEntry {
+  readonly owner: StatsOwner;
   /** Entries of this rule's values by path; `other` is not among them. */
   readonly values: Map<string, StatsEntry>;
   other: StatsEntry | undefined;
@@ -46,6 +54,7 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
       entry = {
         domain,
         path: [...path],
+        owner: { domain, rule: path.join("/"), limit },
         labels: labelsOf(domain, path, limit),
         stats: new LimitStats(),
         values: new Map(),
@@ -78,6 +87,11 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     rule.values.set(shownKey, entry);
     this.#valueEntries++;
     return entry.stats;
+  }
+
+  /** The limit whose counters they are; undefined of one that was dropped, and of single values. */
+  ownerOf(stats: LimitStats): StatsOwner | undefined {
+    return this.#ruleOf.get(stats)?.owner;
   }
 
   /** Drops the counters of rules that are not among `inUse`, with those of their values. For after a reload. */

@@ -2,6 +2,8 @@
 // forks. Both ends are one version of one program, so messages are not checked.
 
 import type { Condition } from "../core/condition.ts";
+import type { TopSummary } from "../telemetry/top/summary.ts";
+import type { TopWindow } from "../telemetry/top/top-keys.ts";
 
 /** The addresses that the supervisor listens on for its workers. */
 export const LISTENER_NAMES = ["grpc", "http", "debug", "metrics"] as const;
@@ -62,7 +64,17 @@ export type ToWorker =
       readonly trouble?: string;
     }
   | { readonly kind: "views"; readonly id: number; readonly views: readonly WorkerView[] }
-  | { readonly kind: "fleet counts"; readonly id: number; readonly counts: FleetCounts };
+  | { readonly kind: "fleet counts"; readonly id: number; readonly counts: FleetCounts }
+  /** Send your own top keys. */
+  | ({ readonly kind: "top wanted"; readonly id: number } & TopWanted)
+  /** The top keys of each worker that sent them in time. */
+  | { readonly kind: "tops"; readonly id: number; readonly tops: readonly TopSummary[] };
+
+/** Which top keys: at most so many by each order. */
+export interface TopWanted {
+  readonly window: TopWindow;
+  readonly keysMax: number;
+}
 
 export type FromWorker =
   /** Takes connections from now on. The gRPC listener is the last: then the worker serves. */
@@ -82,4 +94,6 @@ export type FromWorker =
   | { readonly kind: "page wanted"; readonly id: number }
   | { readonly kind: "views wanted"; readonly id: number }
   /** Asks for what all have counted together of these metrics. */
-  | { readonly kind: "fleet counts wanted"; readonly id: number; readonly metrics: readonly string[] };
+  | { readonly kind: "fleet counts wanted"; readonly id: number; readonly metrics: readonly string[] }
+  | { readonly kind: "top"; readonly id: number; readonly top: TopSummary }
+  | ({ readonly kind: "tops wanted"; readonly id: number } & TopWanted);

@@ -4,7 +4,6 @@
 import type { Socket } from "node:net";
 import { cannotListen, listenTrouble } from "../core/cannot-listen.ts";
 import type { Clock } from "../core/clock.ts";
-import { ConfigError } from "../core/errors.ts";
 import { errorMessage } from "../core/thrown.ts";
 import type { Settings } from "../settings.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -15,11 +14,12 @@ import { nameOf, targetOf } from "./addresses.ts";
 import { chooseWorker } from "./choose-worker.ts";
 import { othersOf } from "./fleet-health.ts";
 import { FleetPage } from "./fleet-page.ts";
+import { FleetTop } from "./fleet-top.ts";
 import { type FromWorker, LISTENER_NAMES, type ListenerName } from "./messages.ts";
 import { Rebalancer } from "./rebalance.ts";
 import { RestartPace } from "./restart-pace.ts";
 import { SharedListener } from "./shared-listener.ts";
-import { type End, WorkerProcess } from "./worker-process.ts";
+import { type End, startError, WorkerProcess } from "./worker-process.ts";
 
 const LOOK_MS = 1_000;
 /**
@@ -65,6 +65,7 @@ export class Supervisor {
   readonly #restarts = new Set<NodeJS.Timeout>();
   readonly #rebalancer = new Rebalancer<WorkerProcess>();
   readonly #page: FleetPage;
+  readonly #top = new FleetTop();
   #look: NodeJS.Timeout | undefined;
   /** There until all workers have served once. */
   #start: Start | undefined;
@@ -231,6 +232,12 @@ export class Supervisor {
       case "fleet counts wanted":
         worker.send({ kind: "fleet counts", id: message.id, counts: this.#page.counts(message.metrics) });
         break;
+      case "top":
+        this.#top.take(message.id, message.top);
+        break;
+      case "tops wanted":
+        void this.#top.ask(this.#all(), message).then((tops) => worker.send({ kind: "tops", id: message.id, tops }));
+        break;
     }
   }
 
@@ -362,6 +369,7 @@ export class Supervisor {
     const { number, pid, failure } = worker;
     if (this.#workers.get(number) === worker) this.#workers.delete(number);
     void this.#page.bury(worker);
+    this.#top.bury(worker);
     if (this.#isStopping) {
       if (code !== 0) logger.warn({ number, pid, code, signal }, "a worker did not end in order");
       if (this.#workers.size === 0) this.#whenEmpty?.();
@@ -388,10 +396,4 @@ export class Supervisor {
   async #closeListeners(): Promise<void> {
     await Promise.all([...this.#listeners.values()].map((listener) => listener.close()));
   }
-}
-
-function startError({ number, failure }: WorkerProcess, { code, signal }: End): Error {
-  if (failure !== undefined && !failure.isOurs) return new ConfigError("CONFIG_SETTINGS", failure.message);
-  const how = failure?.message ?? (signal === null ? `it ended with ${code}` : `${signal} ended it`);
-  return new Error(`worker ${number} could not start: ${how}`);
 }

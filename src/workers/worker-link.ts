@@ -5,7 +5,16 @@ import type { Socket } from "node:net";
 import type { HealthState } from "../core/health.ts";
 import type { SocketSource } from "../core/socket-source.ts";
 import type { CountChanges } from "../telemetry/changed-counts.ts";
-import type { FleetCounts, FromWorker, ListenerName, ToWorker, WorkerReport, WorkerView } from "./messages.ts";
+import type { TopSummary } from "../telemetry/top/summary.ts";
+import type {
+  FleetCounts,
+  FromWorker,
+  ListenerName,
+  TopWanted,
+  ToWorker,
+  WorkerReport,
+  WorkerView,
+} from "./messages.ts";
 
 /** How often a worker tells how it fares. */
 const REPORT_MS = 1_000;
@@ -27,6 +36,8 @@ export interface WorkerService {
   page(): AsyncIterable<string>;
   /** The counters of this process that have changed since the last call. */
   counts(): Promise<CountChanges>;
+  /** The top keys of this process. */
+  top(wanted: TopWanted): TopSummary;
   /** Sends a connection away; the streams that go with it, or undefined if none fits. */
   moveAway(surplus: number): number | undefined;
 }
@@ -53,6 +64,7 @@ export class WorkerLink {
   readonly #pages = new Map<number, (message: Extract<ToWorker, { kind: "page" }>) => void>();
   readonly #views = new Map<number, (views: readonly WorkerView[]) => void>();
   readonly #counts = new Map<number, (counts: FleetCounts) => void>();
+  readonly #tops = new Map<number, (tops: readonly TopSummary[]) => void>();
   #service: WorkerService | undefined;
   #others: Extract<ToWorker, { kind: "others" }> | undefined;
   #orders: WorkerOrders | undefined;
@@ -167,6 +179,15 @@ export class WorkerLink {
     });
   }
 
+  /** The top keys of each worker that tells them in time. */
+  fleetTops(wanted: TopWanted): Promise<readonly TopSummary[]> {
+    const id = this.#nextId++;
+    return new Promise((resolve) => {
+      this.#tops.set(id, resolve);
+      this.#send({ kind: "tops wanted", id, ...wanted });
+    });
+  }
+
   /** Says why this process can't start; resolves when that is out. */
   failed(message: string, isOurs: boolean): Promise<void> {
     return new Promise((resolve) => {
@@ -220,6 +241,14 @@ export class WorkerLink {
       case "fleet counts":
         this.#counts.get(message.id)?.(message.counts);
         this.#counts.delete(message.id);
+        break;
+      case "top wanted":
+        if (this.#service !== undefined)
+          this.#send({ kind: "top", id: message.id, top: this.#service.top({ ...message }) });
+        break;
+      case "tops":
+        this.#tops.get(message.id)?.(message.tops);
+        this.#tops.delete(message.id);
         break;
     }
   }

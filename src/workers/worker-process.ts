@@ -2,6 +2,7 @@
 
 import { type ChildProcess, fork } from "node:child_process";
 import type { Socket } from "node:net";
+import { ConfigError } from "../core/errors.ts";
 import { RULE_METRICS } from "../telemetry/metrics.ts";
 import { type Counts, readCounts } from "../telemetry/sum-pages.ts";
 import type { PageWorker } from "./fleet-page.ts";
@@ -166,4 +167,11 @@ export class WorkerProcess implements PageWorker {
     }
     pass(message, this);
   }
+}
+
+/** Why a start fails that this worker did not live to see: what it said itself, or how it ended. */
+export function startError({ number, failure }: WorkerProcess, { code, signal }: End): Error {
+  if (failure !== undefined && !failure.isOurs) return new ConfigError("CONFIG_SETTINGS", failure.message);
+  const how = failure?.message ?? (signal === null ? `it ended with ${code}` : `${signal} ended it`);
+  return new Error(`worker ${number} could not start: ${how}`);
 }

@@ -14,7 +14,7 @@ import { type CallFinisher, LimitCall } from "../../src/limiter/call.ts";
 import { Limiter } from "../../src/limiter/limiter.ts";
 import { LocalCache } from "../../src/limiter/local-cache.ts";
 import { LocalFallback } from "../../src/limiter/local-fallback.ts";
-import type { LimiterObserver } from "../../src/limiter/observer.ts";
+import type { CallListener, LimiterObserver } from "../../src/limiter/observer.ts";
 import { addDescriptor } from "../../src/simulate/question.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { UnmatchedBook } from "../../src/telemetry/unmatched-book.ts";
@@ -97,6 +97,8 @@ export interface RigOptions {
   readonly compatible?: boolean;
   readonly stopsAtOver?: boolean;
   readonly localCacheBytes?: number;
+  /** Hears of decided calls. */
+  readonly openListener?: (clock: ManualClock) => CallListener;
   /** What decides in place of `store`. */
   readonly openStore?: (clock: ManualClock) => Store;
 }
@@ -119,6 +121,7 @@ export class LimiterRig implements CallFinisher {
       store: options.openStore?.(this.clock) ?? this.store,
       clock: this.clock,
       observer: this.observer,
+      listener: options.openListener?.(this.clock),
       fallback: new LocalFallback(
         () => {
           const store = new ScriptedStore(this.clock);

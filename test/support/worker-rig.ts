@@ -21,6 +21,7 @@ export interface ShownWorker {
   readonly status: string;
   readonly connections: number;
   readonly open_streams: number;
+  readonly calls?: number;
 }
 
 export interface WorkerRig extends ServiceProcess {

@@ -69,6 +69,7 @@ function attach(link: WorkerLink, page: readonly string[] = []): void {
     },
     counts: async () => told.shift() ?? { text: "", isAfresh: false },
     moveAway: (surplus) => (surplus > 10 ? 4 : undefined),
+    top: () => ({ fromUs: 7, rows: [], restAsked: 0, restRefused: 0 }),
   });
 }
 

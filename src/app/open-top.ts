@@ -1,0 +1,45 @@
+// Joins the top keys with the limiter that feeds them and the pages that show them, of this process or of all workers.
+
+import type { TopSource } from "../admin/top-page.ts";
+import type { Clock } from "../core/clock.ts";
+import type { LimitStatsBook } from "../telemetry/stats-book.ts";
+import { mergeSummaries, summaryOf, type TopSummary } from "../telemetry/top/summary.ts";
+import { TopKeys } from "../telemetry/top/top-keys.ts";
+import { topView } from "../telemetry/top/top-view.ts";
+import type { TopWanted } from "../workers/messages.ts";
+import type { WorkerLink } from "../workers/worker-link.ts";
+
+/** Keys that a worker tells for each that is asked for: more of them tell more of keys that come to some workers rarely. */
+const TOLD_PER_KEY = 10;
+
+interface TopParts {
+  readonly topKeys: TopKeys | undefined;
+  readonly clock: Clock;
+  /** Undefined unless this process is one of several workers. */
+  readonly link?: WorkerLink | undefined;
+}
+
+/** Undefined for no keys (TOP_KEYS=0). */
+export function openTopKeys(keysMax: number, clock: Clock, statsBook: LimitStatsBook): TopKeys | undefined {
+  if (keysMax === 0) return undefined;
+  return new TopKeys({ keysMax, nowUs: clock.nowUs(), labelsOf: (stats) => statsBook.ownerOf(stats) });
+}
+
+/** The top keys of this process alone. */
+export function ownTop({ topKeys, clock }: TopParts, wanted: TopWanted): TopSummary {
+  if (topKeys === undefined) return { fromUs: 0, rows: [], restAsked: 0, restRefused: 0 };
+  const { parts, fromUs } = topKeys.partsOf(wanted.window, clock.nowUs());
+  return summaryOf(parts, fromUs, wanted.keysMax);
+}
+
+/** What /top shows. */
+export function topSource(parts: TopParts): TopSource {
+  const { topKeys, link, clock } = parts;
+  if (topKeys === undefined) return undefined;
+  return async (question) => {
+    const { window, keys } = question;
+    if (link === undefined) return topView(question, ownTop(parts, { window, keysMax: keys }), clock.nowUs());
+    const tops = await link.fleetTops({ window, keysMax: keys * TOLD_PER_KEY });
+    return topView(question, mergeSummaries(tops), clock.nowUs(), tops.length);
+  };
+}

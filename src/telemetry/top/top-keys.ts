@@ -1,0 +1,150 @@
+// Who asks and who is refused, over all rules, in the last minute and the last hour. Calls are counted in a part of ten seconds;
+// what a part came to when it ends goes to the minute and is added to the hour's part of ten minutes. Keys are buckets: one caller
+// under one limit is one key. Bounds, and why so: docs/decisions/0023-top-keys.md.
+
+import { KeyBytes, Keyed } from "../../core/key-bytes.ts";
+import type { Limit } from "../../core/limit.ts";
+import type { LimitStats } from "../../core/limit-stats.ts";
+import { Kind, type Take } from "../../core/take.ts";
+import { MICROS_PER_SECOND } from "../../core/units.ts";
+import { canRefuseCall, isOver } from "../../core/verdict.ts";
+import type { LimitCall } from "../../limiter/call.ts";
+import type { CallListener } from "../../limiter/observer.ts";
+import { keyTextOf, nameOfCounter } from "./key-text.ts";
+import { EndedParts, type Part } from "./parts.ts";
+import { Sketch } from "./sketch.ts";
+import { TallySum } from "./tally.ts";
+import { type RuleLabels, type TrackedKey, TrackedKeys } from "./tracked-keys.ts";
+
+/** Ended parts of a window beside the one in hand. A window is as long as they are, and up to a part longer. */
+const PARTS = 6;
+
+/** The windows by name: their length in seconds. */
+export const TOP_WINDOWS = { minute: 60, hour: 3_600 } as const;
+export type TopWindow = keyof typeof TOP_WINDOWS;
+
+interface TopKeysOptions {
+  /** Keys that are told apart of those who pass, and of those who are refused (TOP_KEYS). */
+  readonly keysMax: number;
+  readonly nowUs: number;
+  /** A limit in the words of the metrics' labels; undefined of one that a reload has dropped. */
+  readonly labelsOf: (stats: LimitStats) => RuleLabels | undefined;
+}
+
+export class TopKeys implements CallListener {
+  readonly keysMax: number;
+  readonly #labelsOf: TopKeysOptions["labelsOf"];
+  /** When this began to count. */
+  readonly #beganUs: number;
+  readonly #keys = new TrackedKeys();
+  readonly #release = (key: TrackedKey) => this.#keys.release(key);
+  readonly #passed: Sketch<TrackedKey>;
+  readonly #refused: Sketch<TrackedKey>;
+  readonly #minute: EndedParts;
+  readonly #hour: EndedParts;
+  #hourPassed = new TallySum<TrackedKey>();
+  #hourRefused = new TallySum<TrackedKey>();
+  #partEndUs: number;
+  readonly #counterKey = new Keyed(new KeyBytes());
+
+  constructor({ keysMax, nowUs, labelsOf }: TopKeysOptions) {
+    this.keysMax = keysMax;
+    this.#labelsOf = labelsOf;
+    this.#beganUs = nowUs;
+    this.#passed = new Sketch(keysMax, this.#release);
+    this.#refused = new Sketch(keysMax, this.#release);
+    const partsOf = (seconds: number) =>
+      new EndedParts((seconds * MICROS_PER_SECOND) / PARTS, PARTS, nowUs, (part) => this.#drop(part));
+    this.#minute = partsOf(TOP_WINDOWS.minute);
+    this.#hour = partsOf(TOP_WINDOWS.hour);
+    this.#partEndUs = this.#minute.endUs;
+  }
+
+  /** Keys of which text is kept. */
+  get trackedKeys(): number {
+    return this.#keys.size;
+  }
+
+  /** Counts each take of a decided call that asked whether something may pass. Time that steps back stays in the part in hand. */
+  decided(call: LimitCall, nowUs: number): void {
+    if (nowUs >= this.#partEndUs) this.#endPart(nowUs);
+    const { group } = call;
+    const isRefused = call.decision.overLimit;
+    for (let i = 0; i < group.size; i++) {
+      const take = group.takes[i] as Take;
+      if (!canRefuseCall(take)) continue;
+      const key = take.limit.isCounter ? this.#withoutWindow(take) : take;
+      const isOverHere = isRefused && isOver(take) && take.kind !== Kind.shadow;
+      const sketch = isOverHere ? this.#refused : this.#passed;
+      const slot = sketch.add(key);
+      if (slot < 0) continue;
+      if (sketch.named[slot] === undefined) this.#name(sketch, slot, key, take, call);
+      if (isOverHere) sketch.named[slot]?.noteRefused(nowUs);
+    }
+  }
+
+  /** What a window came to. `fromUs`: all since then is counted, and nothing before. */
+  partsOf(window: TopWindow, nowUs: number): { readonly parts: readonly Part[]; readonly fromUs: number } {
+    if (nowUs >= this.#partEndUs) this.#endPart(nowUs);
+    const ended = window === "minute" ? this.#minute : this.#hour;
+    const parts = [...ended.parts, this.#partInHand()];
+    if (window === "hour") parts.push(this.#hourPart());
+    return { parts, fromUs: Math.max(ended.fromUs, this.#beganUs) };
+  }
+
+  #name(sketch: Sketch<TrackedKey>, slot: number, key: Keyed, take: Take, call: LimitCall): void {
+    if (!sketch.isWorthName(slot)) return;
+    sketch.named[slot] = this.#keys.use(key, () => keyTextOf(key, take, call), this.#labels(take.limit, call));
+  }
+
+  #labels({ stats, path, readableName }: Limit, call: LimitCall): RuleLabels {
+    return this.#labelsOf(stats) ?? { domain: call.request.domain, rule: path, limit: readableName };
+  }
+
+  // The key of a counter names its window. Here all windows of a caller are one key.
+  #withoutWindow(take: Take): Keyed {
+    const key = this.#counterKey;
+    key.keys.clear();
+    key.keys.write(nameOfCounter(take.bucketKey));
+    key.endKey(0);
+    return key;
+  }
+
+  #partInHand(): Part {
+    return { passed: this.#passed.tally(), refused: this.#refused.tally() };
+  }
+
+  #hourPart(): Part {
+    return { passed: this.#hourPassed.tally(), refused: this.#hourRefused.tally() };
+  }
+
+  #endPart(nowUs: number): void {
+    const part = this.#partInHand();
+    // The part has the keys from here on.
+    this.#passed.clear();
+    this.#refused.clear();
+    this.#addToHour(part);
+    if (nowUs >= this.#hour.endUs) {
+      this.#hour.end(this.#hourPart(), nowUs);
+      this.#hourPassed = new TallySum();
+      this.#hourRefused = new TallySum();
+    }
+    this.#minute.end(part, nowUs);
+    this.#partEndUs = this.#minute.endUs;
+  }
+
+  #addToHour({ passed, refused }: Part): void {
+    const use = (key: TrackedKey) => {
+      key.uses++;
+    };
+    this.#hourPassed.add(passed, use);
+    this.#hourPassed.prune(this.keysMax, this.#release);
+    this.#hourRefused.add(refused, use);
+    this.#hourRefused.prune(this.keysMax, this.#release);
+  }
+
+  #drop({ passed, refused }: Part): void {
+    passed.keys.forEach(this.#release);
+    refused.keys.forEach(this.#release);
+  }
+}

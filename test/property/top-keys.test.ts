@@ -1,0 +1,157 @@
+// Counts of top keys hold their bounds, whatever traffic comes: against exact counts, over parts of time and over workers.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { Sketch } from "../../src/telemetry/top/sketch.ts";
+import { type Tally, TallySum } from "../../src/telemetry/top/tally.ts";
+import { runs } from "../support/runs.ts";
+
+/** Keys in the order in which they come. */
+type Traffic = readonly number[];
+
+/** Numbers as evenly spread as Math.random, by a seed (mulberry32). */
+function randomOf(seed: number): () => number {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+interface Shape {
+  readonly seed: number;
+  readonly calls: number;
+  readonly keys: number;
+  readonly exponent: number;
+}
+
+/** Zipf's law: the n-th key comes 1 / n^exponent as often as the first. 0: all alike. */
+function zipf({ seed, calls, keys, exponent }: Shape): Traffic {
+  const random = randomOf(seed);
+  const sums: number[] = [];
+  let sum = 0;
+  for (let key = 1; key <= keys; key++) {
+    sum += 1 / key ** exponent;
+    sums.push(sum);
+  }
+  return Array.from({ length: calls }, () => {
+    const at = random() * sum;
+    let low = 0;
+    let high = keys - 1;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((sums[middle] as number) < at) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  });
+}
+
+/** Keys that all come once, with a few that come now and then: what an attacker sends to hide. */
+function flood({ seed, calls, keys }: Shape): Traffic {
+  const random = randomOf(seed);
+  return Array.from({ length: calls }, (_, i) => (random() < 0.1 ? Math.floor(random() * keys) : 1_000_000 + i));
+}
+
+const traffic = fc
+  .record({
+    seed: fc.integer(),
+    calls: fc.integer({ min: 0, max: 6_000 }),
+    keys: fc.integer({ min: 1, max: 2_000 }),
+    exponent: fc.double({ min: 0, max: 2, noNaN: true }),
+    isFlood: fc.boolean(),
+  })
+  .map((shape) => (shape.isFlood ? flood(shape) : zipf(shape)));
+const slots = fc.integer({ min: 1, max: 200 });
+
+/** A hash as even as those of keys, the same for the same key. */
+function hashOf(key: number) {
+  const random = randomOf(Math.imul(key, 0x9e3779b1));
+  return { keyHash: (random() * 2 ** 32) >>> 0, keyHash1: (random() * 2 ** 32) | 0, keyHash2: 0, keyHash3: 0 };
+}
+
+function tallyOf(keys: Traffic, slotsMax: number): Tally<number> {
+  const sketch = new Sketch<number>(slotsMax, () => undefined);
+  for (const key of keys) {
+    const slot = sketch.add(hashOf(key));
+    if (slot >= 0 && sketch.named[slot] === undefined && sketch.isWorthName(slot)) sketch.named[slot] = key;
+  }
+  return sketch.tally();
+}
+
+function exactOf(keys: Traffic): ReadonlyMap<number, number> {
+  const counts = new Map<number, number>();
+  for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);
+  return counts;
+}
+
+/** Keys that came less often than the tally says at least, or more often than it says at most. */
+function outOfBounds(
+  { keys, least, most, rest }: Tally<number>,
+  exact: ReadonlyMap<number, number>,
+): readonly object[] {
+  const place = new Map(keys.map((key, i) => [key, i]));
+  return [...exact].flatMap(([key, count]) => {
+    const i = place.get(key);
+    const between = i === undefined ? [0, rest] : [least[i] as number, most[i] as number];
+    return count >= (between[0] as number) && count <= (between[1] as number) ? [] : [{ key, count, between }];
+  });
+}
+
+function widest({ least, most, rest }: Tally<number>): number {
+  return most.reduce((width, each, i) => Math.max(width, each - (least[i] as number)), rest);
+}
+
+describe("a sketch of k slots that has counted n", () => {
+  test("never says too little of a key, nor more than it may, and names every key above its rest", () => {
+    fc.assert(
+      fc.property(traffic, slots, (keys, slotsMax) => {
+        expect(outOfBounds(tallyOf(keys, slotsMax), exactOf(keys))).toEqual([]);
+      }),
+      { numRuns: runs(150) },
+    );
+  });
+
+  test("is off by n / k at most, and by one for a key that is not named yet", () => {
+    fc.assert(
+      fc.property(traffic, slots, (keys, slotsMax) => {
+        expect(widest(tallyOf(keys, slotsMax))).toBeLessThanOrEqual(keys.length / slotsMax + 1);
+      }),
+      { numRuns: runs(150) },
+    );
+  });
+
+  test("is exact as long as there are no more keys than slots", () => {
+    fc.assert(
+      fc.property(traffic, (keys) => {
+        const exact = exactOf(keys);
+        const { keys: named, least, most, rest } = tallyOf(keys, Math.max(1, exact.size));
+        const said = new Map(named.map((key, i) => [key, [least[i], most[i]]]));
+        expect([said, rest]).toEqual([new Map([...exact].map(([key, count]) => [key, [count, count]])), 0]);
+      }),
+      { numRuns: runs(50) },
+    );
+  });
+});
+
+describe("a sum of sketches", () => {
+  test("holds its bounds after any number of parts, pruned after each", () => {
+    fc.assert(
+      fc.property(fc.array(traffic, { minLength: 1, maxLength: 8 }), slots, (parts, slotsMax) => {
+        const sum = new TallySum<number>();
+        for (const keys of parts) {
+          sum.add(tallyOf(keys, slotsMax));
+          sum.prune(slotsMax, () => undefined);
+        }
+        const calls = parts.flat();
+        const tally = sum.tally();
+        expect(tally.keys.length).toBeLessThanOrEqual(slotsMax);
+        expect(outOfBounds(tally, exactOf(calls))).toEqual([]);
+        expect(widest(tally)).toBeLessThanOrEqual((2 * calls.length) / slotsMax + parts.length);
+      }),
+      { numRuns: runs(100) },
+    );
+  });
+});
