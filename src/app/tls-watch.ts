@@ -21,7 +21,7 @@ export function openTls({ settings, logger, health }: AppParts): TlsFiles | unde
     const notes = fault === undefined ? kept : [`callers may turn down the certificates in force: ${fault}`, ...kept];
     health.setNote("certificates", notes.length === 0 ? undefined : notes.join("; "));
     if (fault !== undefined && fault !== saidFault) {
-      logger.error({ certFile, why: fault }, "callers may turn down the certificates that are in force");
+      logger.error({ certFile, why: fault }, "callers may refuse the certificates that are in force");
     }
     saidFault = fault;
   };

@@ -27,7 +27,7 @@ function readTimeZone(fields: Fields, log: ProblemLog): string | undefined {
   const field = fields.given("time_zone");
   if (field === undefined) {
     const hint = "Add 'time_zone: Europe/Berlin', or 'time_zone: UTC'.";
-    if (!fields.hasRefused) log.error(fields.at, "window: 'time_zone' is missing: no time zone is meant unsaid", hint);
+    if (!fields.hasRefused) log.error(fields.at, "window: 'time_zone' is missing: there is no default", hint);
     return undefined;
   }
   const text = readText(fields, "time_zone", log);

@@ -171,9 +171,9 @@ function parseHosts(
     const primaryName = decoded(name);
     if (!isName(primaryName))
       throw new RedisUrlError(
-        "expected the primary's name behind the sentinels (redis-sentinel://host:port,host:port/name), got none",
+        "expected the primary's name after the sentinels (redis-sentinel://host:port,host:port/name), got none",
       );
-    if (rest.length > 0) throw new RedisUrlError("expected at most a database behind the primary's name, got more");
+    if (rest.length > 0) throw new RedisUrlError("expected at most a database after the primary's name, got more");
     const sentinels = parseList(hosts, SENTINEL_PORT_DEFAULT);
     return { place: { kind, primaryName, sentinels }, databaseText };
   }
@@ -223,7 +223,7 @@ function parseQuery(text: string, kind: RedisType): Map<string, string> {
     const equals = part.indexOf("=");
     const name = equals < 0 ? part : part.slice(0, equals);
     if (!known.includes(name))
-      throw new RedisUrlError(`expected ${known.join(", ")} behind the question mark, got something else`);
+      throw new RedisUrlError(`expected ${known.join(", ")} after the question mark, got something else`);
     asked.set(name, equals < 0 ? "" : decoded(part.slice(equals + 1)));
   }
   return asked;

@@ -11,7 +11,7 @@ export interface StoreObserver {
   redirected(): void;
   /** A group was failed by the store. */
   failed(error: StoreError): void;
-  /** Buckets with a wrong type or nonsense in them were treated as new. */
+  /** Damaged buckets, of a wrong type or with impossible numbers, were treated as new. */
   damaged(buckets: number): void;
   /** Buckets that still meant something were dropped to stay within BUCKETS_MAX. */
   evicted(buckets: number): void;

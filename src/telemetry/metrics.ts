@@ -174,7 +174,7 @@ export const METRICS = {
   ),
   storeDamaged: counter(
     "headgate_store_damaged_buckets_total",
-    "Buckets with nonsense in them that were treated as new.",
+    "Damaged buckets that were treated as new.",
   ),
   storeEvicted: counter(
     "headgate_store_evicted_buckets_total",

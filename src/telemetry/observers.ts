@@ -169,7 +169,7 @@ export class StoreCounts implements StoreObserver {
 
   damaged(buckets: number): void {
     this.damagedBuckets += buckets;
-    this.#log.warn("damaged", "buckets with nonsense in them were treated as new", () => ({ buckets }));
+    this.#log.warn("damaged", "damaged buckets were treated as new", () => ({ buckets }));
   }
 
   evicted(buckets: number): void {

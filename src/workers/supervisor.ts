@@ -371,7 +371,7 @@ export class Supervisor {
     void this.#page.bury(worker);
     this.#top.bury(worker);
     if (this.#isStopping) {
-      if (code !== 0) logger.warn({ number, pid, code, signal }, "a worker did not end in order");
+      if (code !== 0) logger.warn({ number, pid, code, signal }, "a worker did not end properly");
       if (this.#workers.size === 0) this.#whenEmpty?.();
       return;
     }

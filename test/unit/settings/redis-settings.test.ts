@@ -161,8 +161,8 @@ describe("what can't be meant", () => {
     { name: "a broken escape", env: { REDIS_URL: "redis://:%zz@a:1" }, says: /two hex digits/ },
     { name: "a long path", env: { REDIS_URL: "redis://a:1/3/x" }, says: /a database number as the path/ },
     { name: "a database that is none", env: { REDIS_URL: "redis://a:1/x" }, says: /from 0 to 65535/ },
-    { name: "an unknown query", env: { REDIS_URL: "redis://a:1?timeout=3" }, says: /db, tls behind the question mark/ },
-    { name: "sentinels without a name", env: { REDIS_URL: "redis-sentinel://a,b" }, says: /the primary's name behind/ },
+    { name: "an unknown query", env: { REDIS_URL: "redis://a:1?timeout=3" }, says: /db, tls after the question mark/ },
+    { name: "sentinels without a name", env: { REDIS_URL: "redis-sentinel://a,b" }, says: /the primary's name after/ },
     { name: "a name without sentinels", env: { REDIS_URL: "gate", REDIS_TYPE: "sentinel" }, says: /name,host:port/ },
     { name: "a database of a cluster", env: { REDIS_URL: "redis-cluster://a/2" }, says: /database 0/ },
     {

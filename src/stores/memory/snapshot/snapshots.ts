@@ -206,7 +206,7 @@ export class Snapshots {
       );
     else if (ageSeconds < 0)
       log.warn(fields, "the snapshot is of a later time than now: the clock has stepped back, which grants nothing");
-    else log.info(fields, "buckets go on from the snapshot");
+    else log.info(fields, "buckets continue from the snapshot");
   }
 
   async #write(): Promise<void> {
