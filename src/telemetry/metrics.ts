@@ -172,10 +172,7 @@ export const METRICS = {
     "headgate_store_redirections_total",
     "Round trips that a node of a Redis Cluster sent on to another node, having run nothing.",
   ),
-  storeDamaged: counter(
-    "headgate_store_damaged_buckets_total",
-    "Damaged buckets that were treated as new.",
-  ),
+  storeDamaged: counter("headgate_store_damaged_buckets_total", "Damaged buckets that were treated as new."),
   storeEvicted: counter(
     "headgate_store_evicted_buckets_total",
     "Buckets that still meant something and were dropped to stay within BUCKETS_MAX.",
