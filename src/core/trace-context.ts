@@ -28,6 +28,12 @@ export function readTraceparent(text: string | undefined): TraceContext | undefi
   const [, version, traceId = "", spanId = "", flags = ""] = TRACEPARENT.exec(text) ?? [];
   if (version === undefined || version === "ff" || ONLY_ZEROS.test(traceId) || ONLY_ZEROS.test(spanId))
     return undefined;
-  if (version === "00" && text.length !== LENGTH_OF_VERSION_0) return undefined;
-  return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & FLAG_SAMPLED) !== 0 };
+  const isSampled = (Number.parseInt(flags, 16) & FLAG_SAMPLED) !== 0;
+  if (text.length === LENGTH_OF_VERSION_0) return { traceId, spanId, isSampled };
+  // A part of a text keeps all of it in memory, and a span may wait for its collector for long.
+  return version === "00" ? undefined : { traceId: copyOf(traceId), spanId: copyOf(spanId), isSampled };
+}
+
+function copyOf(hex: string): string {
+  return Buffer.from(hex, "latin1").toString("latin1");
 }

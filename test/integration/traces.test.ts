@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { BUDGET_RULES, callBudgets } from "../support/budgets.ts";
+import { Authority } from "../support/certificates.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { OtlpReceiver, type ReceivedSpan } from "../support/otlp-receiver.ts";
 import { RedisServer } from "../support/redis-server.ts";
@@ -232,6 +234,50 @@ describe.each(["fast-lane", "grpc-js"])("on the transport %s", (transport) => {
       expect(failed?.attributes).toMatchObject({ "rpc.status_code": "UNAVAILABLE", "error.type": "UNAVAILABLE" });
       expect(failed?.attributes).not.toHaveProperty("rate_limit.decision");
     });
+  });
+});
+
+test("reservations and settlements have spans of their own names", async () => {
+  const app = await startTestApp(BUDGET_RULES, receiver.env("http"));
+  const budgets = callBudgets(`127.0.0.1:${app.grpcPort}`);
+  const spans = await spansOf(2, async () => {
+    await budgets.reserve({ entries: { tenant: "a" }, id: "r1", number: 60 });
+    await budgets.settle({ entries: { tenant: "a" }, id: "r1", number: 10 });
+  });
+  budgets.close();
+  await app.stop();
+  expect(spans.map(({ name, attributes }) => [name, attributes["rate_limit.remaining"]])).toEqual([
+    ["headgate.v1.Budgets/Reserve", 40],
+    ["headgate.v1.Budgets/Settle", 90],
+  ]);
+});
+
+describe.each(["http", "grpc"] as const)("a collector behind TLS, over %s", (protocol) => {
+  const authority = new Authority();
+  const server = authority.issue("collector");
+  const caller = authority.issue("headgate");
+  const CERTIFICATES = {
+    OTEL_EXPORTER_OTLP_CERTIFICATE: authority.certFile,
+    OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: caller.certFile,
+    OTEL_EXPORTER_OTLP_CLIENT_KEY: caller.keyFile,
+  };
+  const { OTEL_EXPORTER_OTLP_CERTIFICATE, ...own } = CERTIFICATES;
+
+  test.each([
+    { name: "takes spans of whom it knows", env: CERTIFICATES, sent: 1 },
+    { name: "gets none from who does not know its authority", env: own, sent: 0 },
+    { name: "takes none from who shows no certificate", env: { OTEL_EXPORTER_OTLP_CERTIFICATE }, sent: 0 },
+  ])("$name", async ({ env, sent }) => {
+    const secured = await OtlpReceiver.start("good", { ca: authority.cert, cert: server.cert, key: server.key });
+    const bounds = { OTEL_EXPORTER_OTLP_TIMEOUT: "2000" };
+    const app = await startTestApp(RULES, { ...secured.env(protocol), ...bounds, ...env });
+    await ask(app.grpcPort, about("user"));
+    const counts = async () => (await app.http("/metrics")).text();
+    const result = sent === 1 ? "sent" : "failed";
+    await expect.poll(counts, { timeout: 60_000 }).toContain(`headgate_spans_total{result="${result}"} 1`);
+    await app.stop();
+    expect(secured.spans).toHaveLength(sent);
+    await secured.stop();
   });
 });
 

@@ -2,6 +2,7 @@
 
 import { once } from "node:events";
 import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
 import {
@@ -35,6 +36,13 @@ export interface ReceivedSpan {
 
 /** What becomes of requests: taken, refused for now, left without an answer, or given one byte of it a second. */
 export type Manner = "good" | "busy" | "silent" | "dripping";
+
+/** PEM. */
+interface ReceiverTls {
+  readonly ca: Buffer;
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
 
 interface WireValue {
   readonly value: string;
@@ -83,11 +91,11 @@ export class OtlpReceiver {
   readonly #sockets = new Set<Socket>();
   readonly #timers = new Set<NodeJS.Timeout>();
 
-  private constructor(http: HttpServer, grpc: Server, grpcPort: number) {
+  private constructor(http: HttpServer, grpc: Server, grpcPort: number, scheme: string) {
     this.#http = http;
     this.#grpc = grpc;
-    this.httpUrl = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
-    this.grpcUrl = `http://127.0.0.1:${grpcPort}`;
+    this.httpUrl = `${scheme}://127.0.0.1:${(http.address() as AddressInfo).port}`;
+    this.grpcUrl = `${scheme}://127.0.0.1:${grpcPort}`;
     http.on("request", (request, response) => void this.#serve(request, response));
     http.on("connection", (socket) => {
       this.#sockets.add(socket);
@@ -95,8 +103,9 @@ export class OtlpReceiver {
     });
   }
 
-  static async start(manner: Manner = "good"): Promise<OtlpReceiver> {
-    const http = createServer();
+  /** With `tls` it speaks TLS, and to callers who show a certificate of its authority alone. */
+  static async start(manner: Manner = "good", tls?: ReceiverTls): Promise<OtlpReceiver> {
+    const http = tls === undefined ? createServer() : createTlsServer({ ...tls, requestCert: true });
     http.listen(0, "127.0.0.1");
     await once(http, "listening");
     const grpc = new Server();
@@ -108,12 +117,12 @@ export class OtlpReceiver {
         receiver?.serveGrpc(call.request, { ...call.metadata.getMap() }, answer),
     });
     const port = await new Promise<number>((resolve, reject) => {
-      grpc.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) => {
+      grpc.bindAsync("127.0.0.1:0", credentialsOf(tls), (error, bound) => {
         if (error === null) resolve(bound);
         else reject(error);
       });
     });
-    receiver = new OtlpReceiver(http, grpc, port);
+    receiver = new OtlpReceiver(http, grpc, port, tls === undefined ? "http" : "https");
     receiver.manner = manner;
     return receiver;
   }
@@ -150,7 +159,7 @@ export class OtlpReceiver {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     if (request.url !== "/v1/traces") response.writeHead(404).end();
-    else if (this.manner === "busy") response.writeHead(503, { "retry-after": "1" }).end("busy");
+    else if (this.manner === "busy") response.writeHead(503, { "retry-after": "600" }).end("busy");
     else if (this.manner === "dripping") {
       response.writeHead(200, { "content-type": "application/x-protobuf" });
       const timer = setInterval(() => response.write("."), 1_000);
@@ -168,6 +177,11 @@ export class OtlpReceiver {
       }
     }
   }
+}
+
+function credentialsOf(tls: ReceiverTls | undefined): ServerCredentials {
+  if (tls === undefined) return ServerCredentials.createInsecure();
+  return ServerCredentials.createSsl(tls.ca, [{ cert_chain: tls.cert, private_key: tls.key }], true);
 }
 
 function received(span: WireSpan, resource: ReceivedSpan["resource"], headers: ReceivedSpan["headers"]): ReceivedSpan {

@@ -1,5 +1,7 @@
 // traceparent headers: the examples and the rules of W3C Trace Context, and drawn texts against the grammar said another way.
 
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readTraceparent } from "../../../src/core/trace-context.ts";
@@ -65,6 +67,22 @@ describe("whatever is sent", () => {
     expect(readTraceparent(long)).toBeUndefined();
     expect(readTraceparent(`01${long.slice(2)}`)).toEqual({ traceId: TRACE, spanId: SPAN, isSampled: true });
   });
+});
+
+test("what is read keeps nothing else of a long header in memory", () => {
+  setFlagsFromString("--expose_gc");
+  const collect = runInNewContext("gc") as () => void;
+  const heldBytes = () => {
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const length = 65_536;
+  const before = heldBytes();
+  const read = Array.from({ length: 500 }, (_, i) =>
+    readTraceparent(Buffer.alloc(length, `01-${TRACE}-${SPAN}-01-${i}-`).toString("latin1")),
+  );
+  expect(heldBytes() - before).toBeLessThan((500 * length) / 4);
+  expect(read.filter((context) => context?.traceId === TRACE)).toHaveLength(500);
 });
 
 // The grammar of the standard, field by field: by lengths and characters, where the code has one pattern.
