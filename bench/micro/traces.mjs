@@ -23,6 +23,7 @@ else await main();
 
 /** Takes whatever is posted. */
 function collect() {
+  process.once("disconnect", () => process.exit());
   const server = createServer((request, response) => {
     request.resume();
     request.on("end", () => response.writeHead(200).end());

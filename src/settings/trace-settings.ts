@@ -5,6 +5,7 @@ import { accessSync, constants } from "node:fs";
 import { errorMessage } from "../core/thrown.ts";
 import { quoted } from "./quoted.ts";
 import type { TableValues } from "./table.ts";
+import { HEADER_NAME } from "./value-types.ts";
 
 const SAMPLERS = [
   "always_on",
@@ -53,8 +54,8 @@ export function settleTraces(values: TableValues, mistakes: string[]): TraceSett
     protocol,
     url: urlOf(values, protocol, mistakes),
     headers: {
-      ...readPairs("OTEL_EXPORTER_OTLP_HEADERS", values.otlpHeaders, mistakes),
-      ...readPairs("OTEL_EXPORTER_OTLP_TRACES_HEADERS", values.otlpTracesHeaders, mistakes),
+      ...readHeaders("OTEL_EXPORTER_OTLP_HEADERS", values.otlpHeaders, mistakes),
+      ...readHeaders("OTEL_EXPORTER_OTLP_TRACES_HEADERS", values.otlpTracesHeaders, mistakes),
     },
     ...samplingOf(values, mistakes),
     resource: resourceOf(values, mistakes),
@@ -129,6 +130,15 @@ function resourceOf(values: TableValues, mistakes: string[]): Readonly<Record<st
   };
   const given = Object.entries(named).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return Object.freeze(Object.fromEntries(given));
+}
+
+function readHeaders(name: string, text: string | undefined, mistakes: string[]): Readonly<Record<string, string>> {
+  const headers = readPairs(name, text, mistakes);
+  const isOne = ([header, value]: [string, string]) =>
+    HEADER_NAME.parse(header) !== undefined && /^[\x20-\x7e]*$/.test(value);
+  if (!Object.entries(headers).every(isOne))
+    mistakes.push(`${name}: expected names of headers and values in ASCII, got something else (not shown)`);
+  return headers;
 }
 
 /** Pairs as OpenTelemetry writes them: percent-encoded UTF-8 between commas and equals signs. */

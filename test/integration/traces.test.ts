@@ -294,6 +294,17 @@ test("calls in JSON have spans too, with the status of HTTP", async () => {
 });
 
 describe("settings", () => {
+  test.each(["http", "grpc"] as const)("certificates that are none end the start over %s", async (protocol) => {
+    const files = {
+      OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: import.meta.filename,
+      OTEL_EXPORTER_OTLP_CLIENT_KEY: import.meta.filename,
+    };
+    const env = { ...receiver.env(protocol), OTEL_EXPORTER_OTLP_ENDPOINT: "https://127.0.0.1:1", ...files };
+    await expect(startTestApp(RULES, env)).rejects.toThrow(
+      /^OTEL_EXPORTER_OTLP_CERTIFICATE, .*: expected certificates/,
+    );
+  });
+
   test("TRACING_SERVICE_*, and OpenTelemetry's over them, name the service", async () => {
     const named = {
       TRACING_SERVICE_NAME: "limits",

@@ -1,10 +1,13 @@
-// Makes the exporter that sends spans by OTLP, over HTTP or gRPC. Both are OpenTelemetry's; what is ours is an end to all that they
-// have open.
+// Makes the exporter that sends spans by OTLP, over HTTP or gRPC. Both are OpenTelemetry's; that their connections can be ended is
+// added here.
 
 import { readFileSync } from "node:fs";
 import type { Agent } from "node:http";
+import { createSecureContext } from "node:tls";
 import { credentials, Metadata } from "@grpc/grpc-js";
 import type { SpanExporter } from "@opentelemetry/sdk-trace-base";
+import { ConfigError } from "../../core/errors.ts";
+import { errorMessage } from "../../core/thrown.ts";
 import type { TraceSettings } from "../../settings/trace-settings.ts";
 import { loadGrpcExporter, loadHttpExporter } from "./load-packages.ts";
 
@@ -14,15 +17,28 @@ interface OpenExporter {
   cutOff(): void;
 }
 
-export function openExporter(settings: TraceSettings): Promise<OpenExporter> {
-  return settings.protocol === "grpc" ? openGrpcExporter(settings) : openHttpExporter(settings);
+/** Throws ConfigError if packages are missing or the files of certificates can't be used. */
+export async function openExporter(settings: TraceSettings): Promise<OpenExporter> {
+  try {
+    return await (settings.protocol === "grpc" ? openGrpcExporter(settings) : openHttpExporter(settings));
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    const names = "OTEL_EXPORTER_OTLP_CERTIFICATE, _CLIENT_CERTIFICATE, _CLIENT_KEY";
+    throw new ConfigError(
+      "CONFIG_SETTINGS",
+      `${names}: expected certificates and a key in PEM: ${errorMessage(error)}`,
+    );
+  }
 }
 
 async function openHttpExporter({ url, headers, ...files }: TraceSettings): Promise<OpenExporter> {
   const { OTLPTraceExporter } = await loadHttpExporter();
   const { Agent } = url.startsWith("https:") ? await import("node:https") : await import("node:http");
+  const tls = readFiles(files);
+  // The agent would find out with the first spans.
+  createSecureContext(tls);
   // One batch is under way at a time; a second connection is for what follows one that was cut off.
-  const agent: Agent = new Agent({ keepAlive: true, maxSockets: 2, maxFreeSockets: 1, ...readFiles(files) });
+  const agent: Agent = new Agent({ keepAlive: true, maxSockets: 2, maxFreeSockets: 1, ...tls });
   return {
     exporter: new OTLPTraceExporter({ url, headers: { ...headers }, httpAgentOptions: () => agent }),
     cutOff: () => agent.destroy(),

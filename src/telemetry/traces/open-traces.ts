@@ -67,6 +67,8 @@ export async function openTraces({ settings, clock, version, rareLog }: TracesOp
     async close(waitMs) {
       await inTime(queue.forceFlush(), waitMs);
       await queue.shutdown();
+      // Not waited for: it waits for all answers, however long they take.
+      exporter.shutdown().catch(() => undefined);
       if (queue.dropped > 0 || queue.failed > 0)
         rareLog.warn("spans at end", "spans were lost since the start", () => ({
           failed: queue.failed,

@@ -110,6 +110,14 @@ describe("what can't be used", () => {
       env: { ...ON, OTEL_TRACES_SAMPLER: "parentbased_traceidratio", OTEL_TRACES_SAMPLER_ARG: "1.5" },
       says: /OTEL_TRACES_SAMPLER_ARG: expected a number from 0 to 1/,
     },
+    {
+      env: { ...ON, OTEL_EXPORTER_OTLP_HEADERS: "a b=1" },
+      says: /OTEL_EXPORTER_OTLP_HEADERS: expected names of headers/,
+    },
+    {
+      env: { ...ON, OTEL_EXPORTER_OTLP_TRACES_HEADERS: "a=%0Ab" },
+      says: /OTEL_EXPORTER_OTLP_TRACES_HEADERS: expected names of headers and values in ASCII, got something else/,
+    },
     { env: { ...ON, TRACING_SAMPLING_RATE: "2" }, says: /TRACING_SAMPLING_RATE: expected a number from 0 to 1/ },
     { env: { ...ON, TRACING_EXPORTER_PROTOCOL: "udp" }, says: /TRACING_EXPORTER_PROTOCOL: expected http or grpc/ },
   ])("$env", ({ env, says }) => {
