@@ -11,7 +11,7 @@ import { countWords, durationWords, hides, sentence, shown } from "./words.mjs";
  * @typedef {import("./top-key.mjs").TopKey} TopKey
  * @typedef {import("../src/rules/explain-report.ts").ExplainReport} Report
  * @typedef {import("../src/rules/explain-report.ts").DescriptorReport} DescriptorReport
- * @typedef {{ rule: string, name: string, bucket: string, descriptor: number | string, burst: number, remaining: number, wait_seconds: number | null, reset_seconds: number, live_holds?: number }} Bucket
+ * @typedef {{ rule: string, bucket: string, descriptor: number | string, burst: number, remaining: number, wait_seconds: number | null, reset_seconds: number, live_holds?: number }} Bucket
  * @typedef {{ domain: string, descriptors: unknown[] }} Question
  */
 
@@ -39,6 +39,17 @@ export function offerDomains(domains) {
   list.replaceChildren(...domains.map((domain) => make("option", { value: domain })));
   const box = byId("domain");
   if (box.value === "" && domains[0] !== undefined) box.value = domains[0];
+}
+
+/** What is to be known of all buckets, for those who look at some. */
+let note = "";
+
+/** With the memory store each worker has buckets of its own, and one of them answers. @param {{ store: string, answered_by?: number }} state */
+export function noteBuckets({ store, answered_by: worker }) {
+  note =
+    store === "memory" && worker !== undefined
+      ? ` They are those of the worker that answered (${worker} just now): with the memory store each has its own.`
+      : "";
 }
 
 /** @param {Server} server @param {(error: unknown) => void} refused */
@@ -114,13 +125,13 @@ function descriptorParts({ says, suggestion, rule, limits, entries }) {
 /** @param {Server} server @param {Question} question @param {readonly Bucket[]} buckets @param {string} says */
 function bucketParts(server, question, buckets, says) {
   if (buckets.length === 0) return [make("p", { class: "quiet" }, shown(sentence(says)))];
-  const said = make("p", { class: "quiet" }, shown(sentence(says)));
+  const said = make("p", { class: "quiet" }, shown(sentence(says)) + note);
   const table = bucketTable(buckets);
   const button = make("button", { type: "button", class: "danger" }, "Reset these buckets ...");
   button.addEventListener("click", async () => {
     const answer = await askReset(server, question, buckets);
     if (answer === undefined) return;
-    said.textContent = shown(sentence(answer.says));
+    said.textContent = shown(sentence(answer.says)) + note;
     const after = buckets.map((bucket, i) => ({ ...bucket, ...answer.buckets[i]?.after }));
     if (answer.isDone) table.replaceWith(bucketTable(after));
     setShown(button, !answer.isDone);
@@ -134,16 +145,11 @@ function bucketTable(buckets) {
     make("th", i === 0 ? { scope: "col" } : { scope: "col", class: "number" }, head),
   );
   const rows = buckets.map((bucket) => {
-    const { rule, name, bucket: key, burst, remaining, wait_seconds: wait, reset_seconds: reset } = bucket;
+    const { rule, bucket: key, burst, remaining, wait_seconds: wait, reset_seconds: reset } = bucket;
     return make(
       "tr",
       {},
-      make(
-        "th",
-        { scope: "row" },
-        shown(name === "" ? rule : `${rule} (${name})`, 100),
-        make("small", {}, shown(key, 100)),
-      ),
+      make("th", { scope: "row" }, shown(rule, 100), make("small", {}, shown(key, 100))),
       make("td", { class: "number" }, `${countWords(remaining)} of ${countWords(burst)}`),
       make("td", { class: "number" }, wait === null ? "never" : wait === 0 ? "now" : `in ${durationWords(wait)}`),
       make("td", { class: "number" }, reset === 0 ? "now" : `in ${durationWords(reset)}`),

@@ -2,7 +2,7 @@
 
 import { NoAnswer, Server } from "./ask.mjs";
 import { byId, setShown, setText } from "./dom.mjs";
-import { explainKey, offerDomains, openExplain } from "./explain.mjs";
+import { explainKey, noteBuckets, offerDomains, openExplain } from "./explain.mjs";
 import { Poll } from "./poll.mjs";
 import { RateHistory } from "./rates.mjs";
 import {
@@ -62,7 +62,8 @@ function showState(state) {
   showUnmatched(state);
   showWorkers(state);
   showCertificate(state);
-  offerDomains(rules.rows.filter(({ depth }) => depth === 0).map(({ name }) => name));
+  offerDomains(rules.domains);
+  noteBuckets(state);
 }
 
 /** @param {State} state */

@@ -42,12 +42,10 @@ function drawInto(item, hits, refused) {
 /** @param {State} state @param {RateHistory} history */
 export function showRules({ rules, at }, history) {
   const loaded = rules.loaded_at === null ? "none in force" : `in force since ${sinceWords(rules.loaded_at, at)}`;
-  const more =
-    rules.left_out === 0
-      ? ""
-      : ` The ${rules.rows.length} that refuse most; ${plural(rules.left_out, "row")} left out.`;
   const hash = rules.hash === null ? "" : `, version ${rules.version}, hash ${rules.hash.slice(0, 12)}`;
-  setText(byId("rules-note"), `From ${rules.source}${hash}, ${loaded}.${more}`);
+  setText(byId("rules-source"), shown(`From ${rules.source}${hash}, ${loaded}.`, 600));
+  setShown(byId("rules-note"), rules.left_out > 0);
+  setText(byId("rules-note"), `The ${rules.rows.length} that refuse most; ${plural(rules.left_out, "row")} left out.`);
   setShown(byId("rules"), rules.rows.length > 0);
   keepChildren(bodyOf("rules"), rules.rows, {
     key: (row) => `${row.id} ${row.says ?? ""}`,
@@ -113,16 +111,16 @@ function createTop(key, explain) {
     "tr",
     {},
     head,
-    make(
-      "td",
-      { class: "rule" },
-      shown(key.rule === "" ? "global limit" : key.rule, 80),
-      make("small", {}, shown(key.domain, 80)),
-    ),
+    make("td", { class: "rule" }, shown(key.rule === "" ? "global limit" : key.rule, 80), limitPart(key)),
     make("td", { class: "number refused" }),
     make("td", { class: "number wide asked" }),
     make("td", { class: "since" }),
   );
+}
+
+/** @param {TopKey} key */
+function limitPart({ domain, limit }) {
+  return make("small", {}, shown(limit === "" ? domain : `${limit}, ${domain}`, 80));
 }
 
 /** Says why there are none. @param {string} says */

@@ -37,12 +37,12 @@ const PARTS: Readonly<Record<string, Advice>> = {
     severity: "critical",
     advice:
       "Limits are decided by each rule's on_store_failure. Look at the store and the way to it; it is found again by itself.",
-    see: TABLE,
+    see: "headgatedegraded",
   },
   rules: {
     severity: "critical",
     advice: "Calls get no decision. Mend the rules, or name their folder in RULES_DIR; no restart is needed.",
-    see: TABLE,
+    see: "headgaterulesrefused",
   },
   "control plane": {
     severity: "warning",
@@ -57,12 +57,12 @@ const PARTS: Readonly<Record<string, Advice>> = {
   snapshot: {
     severity: "warning",
     advice: "Calls are decided all the same; a crash would lose the counts since the last snapshot.",
-    see: "counts-over-restarts",
+    see: "headgatesnapshotfails",
   },
   workers: {
     severity: "warning",
     advice: "The others answer meanwhile. The log says how each has ended.",
-    see: "several-workers-behind-one-port",
+    see: "headgateworkersdie",
   },
   start: { severity: "warning", advice: "Wait for it.", see: "start-and-shutdown" },
   shutdown: { severity: "warning", advice: "Nothing, if somebody has asked for it.", see: "start-and-shutdown" },
@@ -76,43 +76,43 @@ const MISHAPS = {
     severity: "critical",
     words: "calls were answered without the store",
     advice: "Limits are decided by each rule's on_store_failure. Look at the store and how long it takes.",
-    see: TABLE,
+    see: "headgatedegraded",
   },
   overloaded: {
     severity: "critical",
     words: "calls were turned away, because more are under way than IN_FLIGHT_MAX",
     advice: "Add processes.",
-    see: "sizing",
+    see: "headgateoverloaded",
   },
   internalErrors: {
     severity: "critical",
     words: "calls failed by a fault of Headgate itself",
     advice: "The log has the stack. Please report it.",
-    see: "alerts",
+    see: "headgateinternalerrors",
   },
   loopLate: {
     severity: "warning",
     words: "answers of the store were read too late, because this process was busy",
     advice: "Look for CPU limits and neighbours on the node; add processes.",
-    see: "sizing",
+    see: "headgatelooplate",
   },
   damaged: {
     severity: "warning",
     words: "buckets had nonsense in them and were treated as new",
     advice: "Somebody else writes to the same keys: find out who uses that store.",
-    see: TABLE,
+    see: "headgatebucketsdamaged",
   },
   evicted: {
     severity: "warning",
     words: "buckets that still meant something were dropped to stay within BUCKETS_MAX",
     advice: "Look who sends new keys; raise BUCKETS_MAX.",
-    see: TABLE,
+    see: "headgatebucketsevicted",
   },
   lateReports: {
     severity: "warning",
     words: "hits look like reports after the fact on a rule that is not post_paid, so that its limit never bites",
     advice: "The log names the rule: it needs post_paid: true.",
-    see: "alerts",
+    see: "headgatereportsnotpostpaid",
   },
 } as const satisfies Record<string, Advice & { readonly words: string }>;
 
@@ -150,7 +150,7 @@ function breakerFinding(server: string, state: string): Finding {
     severity: "critical",
     says: `The breaker of ${server} is ${state}: calls don't wait for it.`,
     advice: "Limits are decided by each rule's on_store_failure until that server answers a probe.",
-    see: TABLE,
+    see: "headgatebreakeropen",
   };
 }
 
@@ -172,7 +172,7 @@ function refusedRules({ rules: { areInForce, lastFailure }, planeRefusal }: Proc
       says: `${refused}: ${sentence(message)} ${state}`,
       advice:
         "Mend what is named; it is read again by itself. `headgate check` finds such mistakes before they go out.",
-      see: TABLE,
+      see: "headgaterulesrefused",
       details: lines,
     },
   ];
@@ -183,7 +183,15 @@ function expiringCertificate({ certificate, notes }: ProcessFacts): Finding[] {
   const { remainingSeconds: left, lifetimeSeconds: whole } = certificate;
   if (left <= 0) {
     const says = "The certificate of the gRPC port has expired: callers that check it get no decision.";
-    return [{ ...certificateAdvice, id: "certificate expires", severity: "critical", says }];
+    return [
+      {
+        ...certificateAdvice,
+        id: "certificate expires",
+        severity: "critical",
+        says,
+        see: "headgatecertificateexpired",
+      },
+    ];
   }
   if (left >= EXPIRES_SOON_SECONDS || left >= EXPIRES_SOON_SHARE * whole || notes.has("certificates")) return [];
   const hours = Math.floor(left / 3_600);
@@ -194,7 +202,7 @@ function expiringCertificate({ certificate, notes }: ProcessFacts): Finding[] {
 const certificateAdvice = {
   advice:
     "It should have been renewed by now: look who renews it. A new pair in the same files is in force within 5 seconds.",
-  see: "certificates-of-the-grpc-port",
+  see: "headgatecertificateexpires",
 };
 
 function unmatchedFinding({ domain, hasRules, exampleKeys }: UnmatchedEntry): Finding {
@@ -208,7 +216,7 @@ function unmatchedFinding({ domain, hasRules, exampleKeys }: UnmatchedEntry): Fi
     advice: hasRules
       ? "Explain one below. Where it is meant so, say it with a rule that is `unlimited: true`."
       : "Compare `domain` in Envoy's filter with the rule files.",
-    see: TABLE,
+    see: hasRules ? TABLE : "headgatedomainunknown",
   };
 }
 

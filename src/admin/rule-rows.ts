@@ -2,6 +2,7 @@
 
 import type { Limit } from "../core/limit.ts";
 import type { RuleCount } from "../core/limit-stats.ts";
+import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
 import { Kind } from "../core/take.ts";
 import { limitWords } from "../rules/explain-words.ts";
@@ -14,21 +15,54 @@ import type { RuleRow, RuleRows } from "./state-json.ts";
 /** Most rows of a table; beyond them those that refuse most are shown, under their whole paths. */
 const RULE_ROWS_MAX = 200;
 
+/** Limits whose counters are read between two turns for other work. */
+const LIMITS_PER_STEP = 100;
+
 type CountOf = (limit: Limit) => RuleCount;
 
 /** The rows of a rule set; none without one. */
-export function ruleRows(rules: RuleSet | undefined, countOf: CountOf): RuleRows {
+export function* ruleRows(rules: RuleSet | undefined, countOf: CountOf): LongWork<RuleRows> {
   const domains = [...(rules?.domains.values() ?? [])];
   const rows: RuleRow[] = [];
-  for (const domain of domains) for (const row of domainRows(domain, countOf)) rows.push(row);
-  if (rows.length <= RULE_ROWS_MAX) return { rows, left_out: 0 };
-  const moved = rows.filter(({ count }) => count !== undefined && count.hits > 0).toSorted(byRefusals);
-  const shown = moved.slice(0, RULE_ROWS_MAX).map((row) => ({ ...row, depth: 1, name: row.id }));
-  return { rows: shown, left_out: rows.length - shown.length };
+  for (const domain of domains) {
+    for (const row of domainRows(domain, countOf)) {
+      if (rows.length === RULE_ROWS_MAX) return yield* mostRefusing(domains, countOf);
+      rows.push(row);
+      yield;
+    }
+  }
+  return { rows, left_out: 0 };
 }
 
-function byRefusals({ count: one }: RuleRow, { count: other }: RuleRow): number {
-  return (other?.refused ?? 0) - (one?.refused ?? 0) || (other?.hits ?? 0) - (one?.hits ?? 0);
+interface Counted {
+  readonly limit: Limit;
+  readonly count: RuleCount;
+}
+
+/** There may be a hundred thousand limits: none gets words before it is known to be shown. */
+function* mostRefusing(domains: readonly DomainRules[], countOf: CountOf): LongWork<RuleRows> {
+  let kept: Counted[] = [];
+  let seen = 0;
+  for (const { limits } of domains) {
+    for (const limit of limits) {
+      const count = countOf(limit);
+      if (count.hits > 0) kept.push({ limit, count });
+      if (kept.length === 2 * RULE_ROWS_MAX) kept = mostOf(kept);
+      if (++seen % LIMITS_PER_STEP === 0) yield;
+    }
+  }
+  const rows = mostOf(kept).map(({ limit, count }): RuleRow => {
+    return { id: textOf(limit.id), depth: 1, name: textOf(limit.id), says: limitWords(limit), count };
+  });
+  return { rows, left_out: seen - rows.length };
+}
+
+function mostOf(counted: readonly Counted[]): Counted[] {
+  return counted.toSorted(byRefusals).slice(0, RULE_ROWS_MAX);
+}
+
+function byRefusals({ count: one }: Counted, { count: other }: Counted): number {
+  return other.refused - one.refused || other.hits - one.hits;
 }
 
 function* domainRows({ domain, globalLimit, root }: DomainRules, countOf: CountOf): Generator<RuleRow> {
@@ -66,12 +100,15 @@ function limitRows(rule: Rule, head: RuleRow, countOf: CountOf): RuleRow[] {
 
 function limitFields(limit: Limit, countOf: CountOf) {
   const name = textOf(limit.readableName);
-  const low = limit.priority?.low;
-  const count = countOf(limit);
   return {
     id: textOf(limit.id),
     ...(name === "" ? {} : { limit: name }),
     says: limitWords(limit),
-    count: low === undefined ? count : addCounts(count, countOf(low)),
+    count: countWithLow(limit, countOf),
   };
+}
+
+function countWithLow(limit: Limit, countOf: CountOf): RuleCount {
+  const low = limit.priority?.low;
+  return low === undefined ? countOf(limit) : addCounts(countOf(limit), countOf(low));
 }

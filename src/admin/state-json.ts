@@ -43,6 +43,7 @@ export interface RulesInForce extends RuleRows {
   readonly loaded_at: string | null;
   /** Where they come from, in words. */
   readonly source: string;
+  readonly domains: readonly string[];
 }
 
 /** Something that is wrong. `workers`: those that say so, where there are several. */

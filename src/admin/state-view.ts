@@ -93,7 +93,7 @@ function differingRules(processes: readonly ProcessState[], nowUs: number): Cond
     says: "Workers decide by different rules.",
     advice:
       "A new set has not reached all of them, or some refuse it: the log says why. SIGHUP has all read them again.",
-    see: "several-workers-behind-one-port",
+    see: "headgaterulesdiffer",
     details: sets,
     // Until the newest of them came they were the same.
     sinceUs: Math.max(...loadedUs),

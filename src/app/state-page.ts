@@ -4,9 +4,11 @@ import { hostname } from "node:os";
 import { ruleRows } from "../admin/rule-rows.ts";
 import type { CallTotals, StateView } from "../admin/state-json.ts";
 import { type ProcessState, stateView } from "../admin/state-view.ts";
+import { runInTurns } from "../config/run-in-turns.ts";
 import type { Condition } from "../core/condition.ts";
 import type { Limit } from "../core/limit.ts";
 import type { RuleCount } from "../core/limit-stats.ts";
+import { textOf } from "../core/request.ts";
 import { isoTime } from "../core/units.ts";
 import { METRICS } from "../telemetry/metrics.ts";
 import { FleetRuleCounts, ownRuleCount, RULE_COUNT_METRICS, type SeriesValues } from "../telemetry/rule-counts.ts";
@@ -17,6 +19,9 @@ import { workerView } from "./worker-service.ts";
 
 const { decisions, degraded, requestErrors, unmatched } = METRICS;
 const ASKED = [...RULE_COUNT_METRICS, decisions.name, degraded.name, requestErrors.name, unmatched.name];
+
+/** Domains that are offered to whoever explains a descriptor. */
+const DOMAINS_MAX = 200;
 
 /** What comes from the other workers, too. */
 interface Together {
@@ -51,10 +56,11 @@ export async function readState(parts: AppParts, conditions: readonly Condition[
       loaded_at: loadedAtUs === undefined ? null : isoTime(loadedAtUs),
       source:
         xds === undefined ? `the files in ${settings.rulesDir}` : `the control plane at ${xds.xdsStatus().server}`,
-      ...ruleRows(current, countOf),
+      domains: [...(current?.domains.keys() ?? [])].slice(0, DOMAINS_MAX).map(textOf),
+      ...(await runInTurns(ruleRows(current, countOf))),
     },
     unmatched: entries,
-    keepsTopKeys: false,
+    keepsTopKeys: parts.topKeys !== undefined,
     certificate: tlsView(running.tls) ?? null,
   });
 }

@@ -39,34 +39,42 @@ interface Named {
   readonly limit: string;
 }
 
+/** Of more rules none gets what its values have counted: looking for them would hold up calls. */
+const RULES_WITH_VALUES_MAX = 2_000;
+
 /**
  * What all workers have counted, found by the labels of their series. Series of a rule's values are told by their beginnings, for
  * one worker does not know the values that others have seen. What METRIC_RULES_MAX adds up as other rules is in none of them.
  */
 export class FleetRuleCounts {
+  readonly #book: LimitStatsBook;
   readonly #byLabels = new Map<string, RuleCount>();
-  readonly #labelsOf = new Map<LimitStats, string>();
 
   constructor(values: SeriesValues, book: LimitStatsBook) {
+    this.#book = book;
     for (const [field, metric] of Object.entries(FIELDS)) {
       for (const [series, value] of Object.entries(values[metric] ?? {})) {
         this.#add(series.slice(metric.length + 1, -1), { ...NONE, [field]: value });
       }
     }
-    const rules = [...book.rules()];
-    for (const { stats, labels } of rules) this.#labelsOf.set(stats, labels);
-    const known = new Set(this.#labelsOf.values());
-    const named = rules.map(({ labels }) => ({ labels, name: namedBy(labels) }));
-    for (const [labels, count] of [...this.#byLabels]) {
-      if (known.has(labels)) continue;
-      const name = namedBy(labels);
-      const rule = named.find((one) => isValueOf(name, one.name));
-      if (rule !== undefined) this.#add(rule.labels, count);
-    }
+    if (book.ruleCount <= RULES_WITH_VALUES_MAX) this.#addValues([...book.rules()].map(({ labels }) => labels));
   }
 
   of(ruleStats: LimitStats): RuleCount {
-    return this.#byLabels.get(this.#labelsOf.get(ruleStats) ?? "") ?? NONE;
+    const [rule] = this.#book.entriesOf(ruleStats);
+    return this.#byLabels.get(rule?.labels ?? "") ?? NONE;
+  }
+
+  #addValues(rules: readonly string[]): void {
+    const known = new Set(rules);
+    const ofValues = [...this.#byLabels].filter(([labels]) => !known.has(labels));
+    if (ofValues.length === 0) return;
+    const named = rules.map((labels) => ({ labels, name: namedBy(labels) }));
+    for (const [labels, count] of ofValues) {
+      const value = namedBy(labels);
+      const rule = named.find(({ name }) => isValueOf(value, name));
+      if (rule !== undefined) this.#add(rule.labels, count);
+    }
   }
 
   #add(labels: string, count: RuleCount): void {

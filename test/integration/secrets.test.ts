@@ -130,11 +130,23 @@ async function askEverything({ grpc, http, debug }: Ports): Promise<string[]> {
   texts.push(await askOnce(client, call).then((reply) => JSON.stringify(reply), String));
   client.close();
   const base = `http://127.0.0.1:${http}`;
-  for (const path of ["/", "/livez", "/readyz", "/healthcheck", "/config", "/rlconfig", "/metrics", "/nothing"])
+  for (const path of [
+    "/",
+    "/livez",
+    "/readyz",
+    "/healthcheck",
+    "/config",
+    "/rlconfig",
+    "/metrics",
+    "/access",
+    "/nothing",
+  ])
     await fetched(base + path);
   for (const path of ["/", "/stats", "/rlconfig"]) await fetched(`http://127.0.0.1:${debug}${path}`);
   const body = JSON.stringify(call);
   await fetched(`${base}/json`, { method: "POST", body });
+  for (const authorization of [`Bearer ${TOKEN}`, "", `Bearer ${TOKEN}x`])
+    await fetched(`${base}/state`, { headers: { authorization } });
   for (const path of ["/explain", "/buckets/peek", "/buckets/reset"]) {
     // The right token, none, and one that is nearly right.
     for (const authorization of [`Bearer ${TOKEN}`, "", `Bearer ${TOKEN}x`])

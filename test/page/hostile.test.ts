@@ -1,0 +1,44 @@
+// What callers send stays text on the operator's page, wherever it stands there, and can't break its layout.
+
+import { expect, test } from "vitest";
+import { open } from "./support/scenes.ts";
+import { conditionsOf, expectClean, see, withBrowser } from "./support/seen-scene.ts";
+
+withBrowser();
+
+const HOSTILE = [
+  "<img src=x onerror=alert(1)><script>alert(2)</script>",
+  "x".repeat(16_384),
+  "\u202eevil\u2066\u200f",
+  "\u001b[31mred\0\u0007\r\n",
+  "\"}]}'`&amp;",
+];
+
+test("values of callers stay text: markup, 16 KB without a space, marks of direction, control characters, quotes", async () => {
+  const seen = await see(open());
+  const { page, scene } = seen;
+  page.on("dialog", () => expect.fail("a script of a caller ran"));
+  for (const value of HOSTILE) {
+    for (let i = 0; i < 8; i++) await scene.app.hit({ user: value });
+    await scene.app.ask({
+      domain: value.slice(0, 200),
+      descriptors: [{ entries: [{ key: value.slice(0, 400), value }] }],
+    });
+    await scene.app.hit({ [value.slice(0, 400)]: value });
+  }
+  // Each is a domain without rules, and one domain has descriptors without a rule.
+  await expect.poll(() => conditionsOf(seen)).toHaveLength(HOSTILE.length + 1);
+  for (const value of HOSTILE) {
+    await page
+      .getByRole("textbox", { name: "Descriptor" })
+      .fill(JSON.stringify([{ entries: [{ key: "user", value }] }]));
+    const said = page.locator("#explained");
+    await page.getByRole("button", { name: "Explain", exact: true }).click();
+    await expect.poll(() => said.innerText()).toMatch(/The rule 'user' applies|text of at most 4096 bytes/);
+  }
+  expect(await page.locator("img, main script").count()).toBe(0);
+  const text = await page.locator("body").innerText();
+  for (const hidden of ["\u202e", "\u2066", "\u200f", "\u001b", "\0", "\u0007"]) expect(text).not.toContain(hidden);
+  expect(text).toContain("<img src=x onerror=alert(1)>");
+  await expectClean(seen, /400 \(Bad Request\)/);
+});

@@ -1,0 +1,49 @@
+// The pictures of the docs, taken of the tests' own scenes. `npm run page:pictures` writes them to docs/pictures; otherwise they are
+// taken and thrown away, so that they can be taken.
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { DIGEST_FILE, digestOfPictures } from "./support/made-of.ts";
+import { flood, type Scene, storeAway } from "./support/scenes.ts";
+import { see, withBrowser } from "./support/seen-scene.ts";
+
+withBrowser();
+
+const folder = process.env.PAGE_PICTURES ?? temporaryFolder("headgate-pictures");
+/** Charts that are worth a look take so many looks of two seconds. */
+const LOOKS = process.env.PAGE_PICTURES === undefined ? 2 : 20;
+
+const PICTURES: readonly {
+  name: string;
+  scene: () => Promise<Scene>;
+  scheme: "light" | "dark";
+  shows: RegExp;
+  size: { width: number; height: number };
+}[] = [
+  { name: "page-flood", scene: flood, scheme: "light", shows: /All is well/, size: { width: 900, height: 840 } },
+  {
+    name: "page-store-away",
+    scene: storeAway,
+    scheme: "dark",
+    shows: /[23] things are wrong/,
+    size: { width: 900, height: 520 },
+  },
+];
+
+test.each(PICTURES)("$name shows what it is there for", async ({ name, scene, scheme, shows, size }) => {
+  const { page } = await see(scene(), { colorScheme: scheme, viewport: size });
+  await expect.poll(() => page.locator("#verdict").innerText()).toMatch(shows);
+  const path = () => page.locator("#calls svg .hits").first().getAttribute("d");
+  for (let i = 0; i < LOOKS; i++) {
+    const before = await path();
+    await expect.poll(path).not.toBe(before);
+  }
+  const picture = await page.screenshot();
+  // Width and height stand in the first chunk of a PNG.
+  expect([picture.readUInt32BE(16), picture.readUInt32BE(20)]).toEqual([size.width, size.height]);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, `${name}.png`), picture);
+  writeFileSync(join(folder, DIGEST_FILE), digestOfPictures());
+});
