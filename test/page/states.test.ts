@@ -2,7 +2,8 @@
 // without a complaint of the browser and without a barrier that axe knows.
 
 import { expect, test } from "vitest";
-import { flood, healthy, rulesRefused, storeAway, storeHangs, unmatched } from "./support/scenes.ts";
+import { Authority } from "../support/certificates.ts";
+import { flood, healthy, open, rulesRefused, storeAway, storeHangs, unmatched } from "./support/scenes.ts";
 import { conditionsOf, expectClean, see, verdictOf, withBrowser } from "./support/seen-scene.ts";
 
 withBrowser();
@@ -91,5 +92,18 @@ test("descriptors meet no rule: the domain and the keys of one are named, a doma
     expect.stringMatching(/^Descriptors of domain edge meet no rule.*One had the keys tenent, plan\./),
   ]);
   expect(await seen.page.locator("body").innerText()).toMatch(/Domain\s+Since the start\s+edge\s+\d+\s+egde\s+1$/);
+  await expectClean(seen);
+});
+
+test("the certificate has expired: it is said what callers get of it, and which one it is", async () => {
+  const { certFile, keyFile } = new Authority().issueFor(-1, "headgate.test");
+  const tls = { GRPC_SERVER_USE_TLS: "true", GRPC_SERVER_TLS_CERT: certFile, GRPC_SERVER_TLS_KEY: keyFile };
+  const seen = await see(open(tls));
+  await expect.poll(() => verdictOf(seen)).toBe("1 thing is wrong, and 1 more to look at.");
+  expect(await conditionsOf(seen)).toEqual([
+    expect.stringMatching(/^The certificate of the gRPC port has expired: callers that check it get no decision\./),
+    expect.stringMatching(/^Callers may turn down the certificates in force: /),
+  ]);
+  expect(await seen.page.locator("#certificate").innerText()).toMatch(/headgate\.test.*valid until .*, from \//);
   await expectClean(seen);
 });

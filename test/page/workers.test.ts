@@ -23,6 +23,9 @@ test("two workers: their calls are one sum, their rules and troubles are told on
     has: seen.page.getByText("100 hits per hour", { exact: false }),
   });
   await expect.poll(() => user.first().locator(".refused-ever").innerText()).toBe("60");
+  await expect
+    .poll(() => seen.page.locator("#flood").innerText())
+    .toMatch(/^Refused most: user=ann by rule user of edge, 60 in the last minute, since /);
   const rows = () => seen.page.locator("#workers tbody tr").allInnerTexts();
   expect(await rows()).toEqual([
     expect.stringMatching(/^1\s+pid \d+\s+ready/),
