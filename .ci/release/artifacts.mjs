@@ -19,12 +19,14 @@ export function makeArtifacts({ root, out, version, seconds }) {
     cpSync(join(image, "app/sbom.cdx.json"), join(out, `headgate-${version}.sbom.cdx.json`));
   });
   archive(join(root, "deploy/helm"), ["headgate"], join(out, `headgate-chart-${version}.tgz`), seconds);
-  writeBillOfMaterials({
-    folder: root,
-    file: join(out, `headgate-client-${version}.sbom.cdx.json`),
-    component: { name: "@headgate/client", type: "library" },
-    seconds,
-    args: ["--workspace=client"],
+  withFolder("headgate-client", (folder) => {
+    lockClient(root, folder);
+    writeBillOfMaterials({
+      folder,
+      file: join(out, `headgate-client-${version}.sbom.cdx.json`),
+      component: { name: "@headgate/client", type: "library" },
+      seconds,
+    });
   });
   const notes = sectionOf(readFileSync(join(root, "CHANGELOG.md"), "utf8"), version);
   writeFileSync(join(out, "NOTES.md"), `${notes}\n`);
@@ -59,4 +61,35 @@ function checksumsOf(folder) {
           .digest("hex")}  ${name}\n`,
     );
   return lines.join("");
+}
+
+/**
+ * Writes the client's manifest into `folder`, and of the lock file what it needs. Asked for one workspace of the whole lock file,
+ * npm loses packages that the service's optional peers need too.
+ */
+function lockClient(root, folder) {
+  const manifest = JSON.parse(readFileSync(join(root, "client/package.json"), "utf8"));
+  const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
+  const { name, version, license, dependencies } = manifest;
+  const packages = { "": { name, version, license, dependencies } };
+  const wanted = Object.keys(dependencies).map((dependency) => ({ dependency, of: "" }));
+  for (const { dependency, of } of wanted) {
+    const path = placeOf(lock.packages, dependency, of);
+    if (path in packages) continue;
+    packages[path] = lock.packages[path];
+    const more = Object.keys(lock.packages[path].dependencies ?? {});
+    wanted.push(...more.map((each) => ({ dependency: each, of: path })));
+  }
+  writeFileSync(join(folder, "package.json"), JSON.stringify(packages[""]));
+  writeFileSync(join(folder, "package-lock.json"), JSON.stringify({ ...lock, name, packages }));
+}
+
+/** Where the lock file has what a package gets that asks for `dependency`: below itself, or below one that it lies in. */
+function placeOf(packages, dependency, of) {
+  for (let at = of; ; at = at.slice(0, Math.max(0, at.lastIndexOf("/node_modules/")))) {
+    const path = `${at === "" ? "" : `${at}/`}node_modules/${dependency}`;
+    if (path in packages) return path;
+    if (at === "")
+      throw new Error(`package-lock.json has no ${dependency}, which ${of === "" ? "the client" : of} needs`);
+  }
 }
