@@ -25,7 +25,7 @@ import { openTokens, watchAdmin } from "./admin-watch.ts";
 import type { AppParts } from "./app-parts.ts";
 import { ConditionWatch } from "./condition-watch.ts";
 import { snapshotNumbers, snapshotView } from "./open-snapshots.ts";
-import { topSource } from "./open-top.ts";
+import { topRefused, topSource } from "./open-top.ts";
 import { openSidePorts, type SidePorts } from "./side-ports.ts";
 import { readState } from "./state-page.ts";
 import { openTls, tlsNumbers, tlsView } from "./tls-watch.ts";
@@ -198,6 +198,7 @@ function metricSources(parts: AppParts): ConstructorParameters<typeof Prometheus
     localCache,
     decisionLog: parts.decisionLog?.log,
     spans: () => running.traces?.counts,
+    topRefused: topRefused(parts, parts.settings.topKeysShown),
     buckets: () => (store instanceof MemoryStore ? store.bucketCount : undefined),
     inFlight: () => running.grpc?.inFlight() ?? 0,
     lane: () => running.laneCounts,

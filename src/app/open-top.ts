@@ -2,8 +2,9 @@
 
 import type { TopSource } from "../admin/top-page.ts";
 import type { Clock } from "../core/clock.ts";
+import { textOf } from "../core/request.ts";
 import type { LimitStatsBook } from "../telemetry/stats-book.ts";
-import { mergeSummaries, summaryOf, type TopSummary } from "../telemetry/top/summary.ts";
+import { firstOf, mergeSummaries, summaryOf, type TopSummary } from "../telemetry/top/summary.ts";
 import { TopKeys } from "../telemetry/top/top-keys.ts";
 import { topView } from "../telemetry/top/top-view.ts";
 import type { TopWanted } from "../workers/messages.ts";
@@ -42,4 +43,14 @@ export function topSource(parts: TopParts): TopSource {
     const tops = await link.fleetTops({ window, keysMax: keys * TOLD_PER_KEY });
     return topView(question, mergeSummaries(tops), clock.nowUs(), tops.length);
   };
+}
+
+/** The keys that this process refuses most, with their labels as metrics; undefined unless they are asked for (TOP_KEYS_METRICS). */
+export function topRefused(parts: TopParts, keysMax: number) {
+  if (parts.topKeys === undefined || keysMax === 0) return undefined;
+  return () =>
+    firstOf(ownTop(parts, { window: "minute", keysMax }).rows, "refused", keysMax).map(
+      ({ domain, rule, text, refused }) =>
+        [refused.most, { domain: textOf(domain), rule: textOf(rule), key: textOf(text.key) }] as const,
+    );
 }

@@ -15,10 +15,10 @@ interface AdminTarget {
   readonly tokenFile: string | undefined;
 }
 
-/** Sends `question` as JSON. Returns the answer's JSON; undefined if there is none, after the terminal was told why. */
+/** Sends `question` as JSON; GET without one. Returns the answer's JSON; undefined if there is none, after the terminal was told why. */
 export async function askAdmin(
   path: string,
-  question: object,
+  question: object | undefined,
   { server, tokenFile }: AdminTarget,
   terminal: Terminal,
 ): Promise<unknown> {
@@ -26,9 +26,9 @@ export async function askAdmin(
   try {
     const token = findToken(tokenFile, terminal.env);
     const response = await fetch(url, {
-      method: "POST",
+      method: question === undefined ? "GET" : "POST",
       headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-      body: JSON.stringify(question),
+      ...(question === undefined ? {} : { body: JSON.stringify(question) }),
       signal: AbortSignal.timeout(SERVER_TIMEOUT_MS),
       redirect: "error",
     });

@@ -10,6 +10,7 @@ import { addSimulate } from "./simulate.ts";
 import { addSuggest } from "./suggest.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
 import { addTest } from "./test.ts";
+import { addTop } from "./top.ts";
 
 interface ProgramOptions {
   /** Runs the service until it is told to stop. */
@@ -59,6 +60,7 @@ export function buildProgram(options: ProgramOptions): Command {
   addExplain(program, terminal);
   addAsk(program, terminal);
   addBuckets(program, terminal);
+  addTop(program, terminal, options.untilStopped);
   addMirror(program, terminal, options.untilStopped);
   addSimulate(program, terminal);
   addSuggest(program, terminal);

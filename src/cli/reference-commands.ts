@@ -92,6 +92,7 @@ function boundTerminal(terminal: Terminal): Terminal {
     err: (text) => terminal.err(text),
     setExitCode: (code) => terminal.setExitCode(code),
     isColoured: terminal.isColoured,
+    isScreen: terminal.isScreen,
     isWatched: terminal.isWatched,
     columns: terminal.columns,
     env: terminal.env,

@@ -7,6 +7,8 @@ export interface Terminal {
   /** The exit code of the process once the command is done. */
   setExitCode(code: number): void;
   readonly isColoured: boolean;
+  /** True if standard output is a screen, so that what stands there may be overwritten. */
+  readonly isScreen: boolean;
   /** True if somebody watches standard error, so that a line there may be overwritten. */
   readonly isWatched: boolean;
   /** Width that lines are broken to. */
@@ -41,6 +43,7 @@ export function processTerminal(): Terminal {
       process.exitCode = code;
     },
     isColoured: stdout.isTTY === true && (env.NO_COLOR ?? "") === "" && env.TERM !== "dumb",
+    isScreen: stdout.isTTY === true && env.TERM !== "dumb",
     isWatched: stderr.isTTY === true,
     columns: Math.min(COLUMNS_MAX, Math.max(COLUMNS_MIN, stdout.columns ?? COLUMNS_DEFAULT)),
     env,

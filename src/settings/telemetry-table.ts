@@ -102,6 +102,12 @@ export const TELEMETRY_SETTINGS = under("Telemetry", {
     500,
     "Keys that `/top` and `headgate top` tell apart over all rules, of those who pass and of those who are refused (docs/operations.md). 0 counts nobody.",
   ),
+  topKeysShown: setting(
+    "TOP_KEYS_METRICS",
+    wholeNumber(0, 100),
+    0,
+    "So many of the keys that are refused most become series of `headgate_top_refused`. The metrics page is open to all who reach the port, and keys name callers, but those with `hash_values`.",
+  ),
   nearLimitRatio: setting(
     "NEAR_LIMIT_RATIO",
     decimalNumber(0, 1),

@@ -199,6 +199,11 @@ export const METRICS = {
   breakerChanges: counter("headgate_store_breaker_changes_total", "Changes of the breaker's state, by the new state.", [
     "state",
   ]),
+  topRefused: gauge(
+    "headgate_top_refused",
+    "Calls refused within the last minute, of the keys that are refused most, the first TOP_KEYS_METRICS of each process. With TOP_KEYS_METRICS only.",
+    ["domain", "rule", "key"],
+  ),
   buckets: gauge("headgate_buckets", "Buckets that live in this process."),
   snapshotAge: gauge(
     "headgate_snapshot_age_seconds",

@@ -103,6 +103,8 @@ interface MetricSources {
   readonly tls: () => TlsNumbers | undefined;
   /** Undefined where rules come from files. */
   readonly plane?: () => PlaneNumbers | undefined;
+  /** Keys that are refused most, with how often; undefined unless they are to be series. */
+  readonly topRefused?: (() => readonly Value[]) | undefined;
   readonly isReady: () => boolean;
   readonly version: string;
 }
@@ -309,7 +311,8 @@ function registerTls(registry: Registry, { tls }: MetricSources): void {
   });
 }
 
-function registerAdmin(registry: Registry, { admin }: MetricSources): void {
+function registerAdmin(registry: Registry, { admin, topRefused }: MetricSources): void {
+  registerIn(registry)(METRICS.topRefused, () => topRefused?.() ?? []);
   registerIn(registry)(METRICS.adminRequests, () =>
     ADMIN_ACTIONS.flatMap((action) =>
       ADMIN_OUTCOMES.map((outcome): Value => [admin.of(action, outcome), { action, outcome }]),

@@ -1,8 +1,11 @@
 // /top of a whole service: who is limited, in each store, over workers, and who may ask.
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { ManualClock } from "../support/manual-clock.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
+import type { RecordedTerminal } from "../support/recorded-terminal.ts";
 import { RedisServer } from "../support/redis-server.ts";
+import { runProgram } from "../support/run-program.ts";
 import { askOnce, openClient, startTestApp, type TestApp } from "../support/test-app.ts";
 import { startWorkers } from "../support/worker-rig.ts";
 
@@ -144,6 +147,37 @@ test("TOP_KEYS=0 counts nothing and says so", async () => {
   expect([response.status, await response.text()]).toEqual([404, expect.stringContaining("TOP_KEYS is 0")]);
 });
 
+describe("metrics", () => {
+  const seriesOf = async (app: TestApp) =>
+    (await (await app.http("/metrics")).text()).split("\n").filter((line) => line.startsWith("headgate_top_refused"));
+
+  test("name no key unless TOP_KEYS_METRICS asks for it", async () => {
+    const app = await start();
+    for (let i = 0; i < 5; i++) await app.hit({ user: "alice" });
+    expect(await seriesOf(app)).toEqual([]);
+    expect(await (await app.http("/metrics")).text()).not.toContain("alice");
+  });
+
+  test("have as many of the refused as it says, the most refused first, and they go away again", async () => {
+    const clock = new ManualClock();
+    const app = await startTestApp(RULES, { TOP_KEYS_METRICS: "2" }, clock);
+    stops.push(() => app.stop());
+    for (const [user, calls] of [
+      ["a", 5],
+      ["b", 6],
+      ["c", 4],
+    ] as const) {
+      for (let i = 0; i < calls; i++) await app.hit({ user });
+    }
+    expect(await seriesOf(app)).toEqual([
+      'headgate_top_refused{domain="edge",rule="user",key="{edge|user=b}|fw/86400"} 3',
+      'headgate_top_refused{domain="edge",rule="user",key="{edge|user=a}|fw/86400"} 2',
+    ]);
+    clock.advanceSeconds(70);
+    expect(await seriesOf(app)).toEqual([]);
+  });
+});
+
 describe("who may look", () => {
   const ask = async (app: TestApp, headers: Readonly<Record<string, string>>) =>
     (await app.http("/top", { headers })).status;
@@ -173,5 +207,73 @@ describe("who may look", () => {
   test("POST is no way to ask", async () => {
     const response = await (await start()).http("/top", { method: "POST" });
     expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
+  });
+});
+
+describe("`headgate top`", () => {
+  const serverOf = (app: TestApp) => ["top", "-s", `127.0.0.1:${app.httpPort}`];
+
+  test("prints who is refused, by which rule and since when", async () => {
+    const app = await start();
+    for (let i = 0; i < 5; i++) await app.hit({ user: "alice" });
+    for (let i = 0; i < 2; i++) await app.hit({ token: "s3cret" });
+    const { out, err, exitCode } = await runProgram(serverOf(app));
+    expect([err, exitCode]).toEqual(["", 0]);
+    expect(out).toMatch(/^refused most within the last minute, \d\d:\d\d:\d\d UTC\n\n/);
+    expect(out).toMatch(/REFUSED {2}ASKED {2}SINCE {2}RULE {8}KEY\n +2 +5 +\d+ s {2}edge\/user {3}user=alice\n/);
+    expect(out).toMatch(/ 1 +2 +\d+ s {2}edge\/token {2}\{edge\|token=%#/);
+    expect(out).not.toContain("s3cret");
+  });
+
+  test("takes window, count and number of keys, and prints JSON as /top has it", async () => {
+    const app = await start();
+    for (const user of ["alice", "alice", "bob"]) await app.hit({ user });
+    const { out } = await runProgram([...serverOf(app), "--by", "asked", "--window", "hour", "-k", "1", "--json"]);
+    const top = JSON.parse(out) as Top;
+    expect([top.window, top.by, countsOf(top)]).toEqual(["hour", "asked", [["user", "alice", 2, 0]]]);
+    expect((await runProgram([...serverOf(app), "--once"], { isScreen: true })).out).toContain("nobody is refused");
+  });
+
+  test("refreshes on a screen, goes on while the service is away, and ends when it is told to", async () => {
+    const app = await start();
+    const tables = (terminal: RecordedTerminal) => terminal.outText.split("\x1b[H\x1b[2J").slice(1);
+    const { out, err, exitCode } = await runProgram([...serverOf(app), "--every", "200ms"], {
+      isScreen: true,
+      async untilStopped(terminal) {
+        await expect.poll(() => tables(terminal).length).toBeGreaterThan(1);
+        for (let i = 0; i < 4; i++) await app.hit({ user: "alice" });
+        await expect.poll(() => tables(terminal).at(-1)).toContain("user=alice");
+        await stops.pop()?.();
+        await expect.poll(() => terminal.errText).toContain("can't ask");
+      },
+    });
+    expect([out.includes("nobody is refused"), err.includes("ECONNREFUSED"), exitCode]).toEqual([true, true, 0]);
+  });
+
+  test.each([
+    { name: "the token is missing", env: {}, more: {}, says: /answered 401: this page wants/ },
+    {
+      name: "the token is wrong",
+      env: { ADMIN_TOKEN: "not-the-operators-token" },
+      more: {},
+      says: /answered 401: .*not in force/,
+    },
+    {
+      name: "nothing is counted",
+      env: { ADMIN_TOKEN: TOKEN },
+      more: { TOP_KEYS: "0" },
+      says: /answered 404: nothing is counted here: TOP_KEYS is 0/,
+    },
+  ])("says so, and ends with 2, where $name", async ({ env, more, says }) => {
+    const app = await start({ ADMIN_TOKEN: TOKEN, ...more });
+    const { err, exitCode } = await runProgram(serverOf(app), { env });
+    expect([err, exitCode]).toEqual([expect.stringMatching(says), 2]);
+  });
+
+  test("says so, and ends with 2, where nobody answers", async () => {
+    const app = await start();
+    await stops.pop()?.();
+    const { err, exitCode } = await runProgram(serverOf(app));
+    expect([err, exitCode]).toEqual([expect.stringMatching(/^can't ask http:\/\/127\.0\.0\.1:\d+\/top.*: \S/), 2]);
   });
 });

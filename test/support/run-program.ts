@@ -14,10 +14,15 @@ export interface ProgramRun {
 /** Runs `headgate` with these arguments. `onServe` stands in for the service. */
 export async function runProgram(
   args: readonly string[],
-  options: Partial<Pick<Terminal, "isColoured" | "env">> & { readonly onServe?: () => void } = {},
+  options: Partial<Pick<Terminal, "isColoured" | "isScreen" | "env">> & {
+    readonly onServe?: () => void;
+    readonly untilStopped?: (terminal: RecordedTerminal) => Promise<void>;
+  } = {},
 ): Promise<ProgramRun> {
   const terminal = new RecordedTerminal(options);
   const serve = async () => options.onServe?.();
-  await runCommandLine({ serve, version: "1.2.3", terminal }, ["node", "headgate", ...args]);
+  const { untilStopped } = options;
+  const stopping = untilStopped === undefined ? {} : { untilStopped: () => untilStopped(terminal) };
+  await runCommandLine({ serve, version: "1.2.3", terminal, ...stopping }, ["node", "headgate", ...args]);
   return { out: terminal.outText, err: terminal.errText, exitCode: terminal.exitCode ?? 0 };
 }

@@ -52,6 +52,7 @@ describe("help", () => {
       "explain",
       "ask",
       "buckets",
+      "top",
       "mirror",
       "simulate",
       "suggest",

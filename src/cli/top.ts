@@ -1,0 +1,104 @@
+// `headgate top`: who asks a running service and whom it refuses, as a table that refreshes.
+
+import { type Command, Option } from "commander";
+import { askAdmin } from "./admin-call.ts";
+import { parseWhole } from "./arguments.ts";
+import type { Terminal } from "./terminal.ts";
+import { isTopAnswer, type TopAnswer, topText } from "./top-text.ts";
+import { duration, typed } from "./typed-options.ts";
+
+interface TopFlags {
+  readonly server: string;
+  readonly tokenFile?: string;
+  readonly window: "minute" | "hour";
+  readonly by: "refused" | "asked";
+  readonly keys: number;
+  readonly every: number;
+  readonly once?: true;
+  readonly json?: true;
+}
+
+const KEYS_MAX = 100;
+const EVERY_MS_MIN = 200;
+const EVERY_MS_MAX = 3_600_000;
+/** Moves the cursor to the corner and clears the screen. */
+const TO_THE_CORNER = "\x1b[H\x1b[2J";
+
+/** Adds the command. `untilStopped` resolves when the table is to end; never unless given: a signal ends the process. */
+export function addTop(program: Command, terminal: Terminal, untilStopped?: () => Promise<void>): void {
+  program
+    .command("top")
+    .summary("see who is refused right now, by which rule, and since when")
+    .description(
+      "Shows the keys that a running service refuses most, or that ask most, and refreshes until Ctrl-C; once where the" +
+        " output is no terminal. Ends with 0, with 2 if the service can't be asked at first." +
+        " A token comes from ADMIN_TOKEN, ADMIN_TOKEN_FILE or --token-file.",
+    )
+    .option("-s, --server <url>", "HTTP port of the service", "localhost:8080")
+    .option("--token-file <path>", "file with the token to send")
+    .addOption(new Option("--window <window>", "how far back").choices(["minute", "hour"]).default("minute"))
+    .addOption(new Option("--by <count>", "what counts").choices(["refused", "asked"]).default("refused"))
+    .option("-k, --keys <n>", "so many keys", parseWhole(1, KEYS_MAX), 20)
+    .addOption(typed("--every <time>", "how often to ask", duration(EVERY_MS_MIN, EVERY_MS_MAX), "2s"))
+    .option("--once", "print one table and end")
+    .option("--json", "print one answer as JSON and end")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  headgate top
+  headgate top --by asked --window hour --once
+  headgate top --server ratelimit:8080 --token-file token
+`,
+    )
+    .action((flags: TopFlags) => top(flags, terminal, untilStopped));
+}
+
+async function top(flags: TopFlags, terminal: Terminal, untilStopped?: () => Promise<void>): Promise<void> {
+  const first = await ask(flags, terminal);
+  if (first === undefined) {
+    terminal.setExitCode(2);
+    return;
+  }
+  if (flags.json) terminal.out(`${JSON.stringify(first, null, 2)}\n`);
+  else if (flags.once || !terminal.isScreen) terminal.out(topText(first, terminal));
+  else await refresh(first, flags, terminal, untilStopped);
+}
+
+async function refresh(
+  first: TopAnswer,
+  flags: TopFlags,
+  terminal: Terminal,
+  untilStopped: () => Promise<void> = () => new Promise(() => undefined),
+): Promise<void> {
+  let isStopped = false;
+  let wake: () => void = () => undefined;
+  const stopped = untilStopped().then(() => {
+    isStopped = true;
+    wake();
+  });
+  let shown: TopAnswer | undefined = first;
+  while (!isStopped) {
+    // Why there is none was said below the last table, which stays until there is another.
+    if (shown !== undefined) terminal.out(`${TO_THE_CORNER}${topText(shown, terminal)}`);
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, flags.every);
+      wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    if (!isStopped) shown = await ask(flags, terminal);
+  }
+  await stopped;
+}
+
+/** Undefined once the terminal was told why there is none. */
+async function ask(flags: TopFlags, terminal: Terminal): Promise<TopAnswer | undefined> {
+  const { server, tokenFile, window, by, keys } = flags;
+  const path = `/top?window=${window}&by=${by}&keys=${keys}`;
+  const answer = await askAdmin(path, undefined, { server, tokenFile }, terminal);
+  if (answer === undefined || isTopAnswer(answer)) return answer;
+  terminal.err("the answer is none of Headgate's; --server is the HTTP port, 8080 by default\n");
+  return undefined;
+}
