@@ -7,6 +7,16 @@ export function byId(id) {
   return found;
 }
 
+/** Where the rows of a table are. @param {string} id @returns {Element} */
+export function bodyOf(id) {
+  return byId(id).querySelector("tbody");
+}
+
+/** What is in an element for sure. @param {Element} element @param {string} selector */
+export function part(element, selector) {
+  return /** @type {Element} */ (element.querySelector(selector));
+}
+
 /**
  * A new element. Text among the children is isolated by its own direction of writing.
  * @param {string} tag @param {Readonly<Record<string, string>>} attributes @param {readonly (Node | string)[]} children

@@ -1,20 +1,14 @@
 // The operator's page: looks at the server every two seconds while somebody can see it, and shows what it says.
 
 import { NoAnswer, Server } from "./ask.mjs";
+import { CALLS, showCalls } from "./calls.mjs";
 import { byId, setShown, setText } from "./dom.mjs";
 import { explainKey, noteBuckets, offerDomains, openExplain } from "./explain.mjs";
 import { Poll } from "./poll.mjs";
 import { RateHistory } from "./rates.mjs";
-import {
-  CALLS,
-  hideTop,
-  showCalls,
-  showCertificate,
-  showRules,
-  showTop,
-  showUnmatched,
-  showWorkers,
-} from "./tables.mjs";
+import { showRules } from "./rules-table.mjs";
+import { showCertificate, showUnmatched, showWorkers } from "./side-tables.mjs";
+import { hideTop, showTop } from "./top-table.mjs";
 import { showConditions, showFlood, showVerdict, verdictOf } from "./verdict.mjs";
 import { durationWords, shown, timeWords } from "./words.mjs";
 
@@ -29,9 +23,7 @@ const poll = new Poll(look, LOOK_MS);
 let answeredMs;
 
 openTokenForm();
-openExplain(server, (error) => {
-  if (error instanceof NoAnswer && error.why.startsWith("token")) wantToken(error);
-});
+openExplain(server, noteRefusal);
 poll.start();
 
 async function look() {
@@ -84,7 +76,7 @@ async function requireAccess() {
 async function lookAtTop() {
   try {
     const { keys, at } = await server.ask("top?window=minute&by=refused&keys=10");
-    showTop(keys, at, (key) => void explainKey(server, key, showTrouble));
+    showTop(keys, at, (key) => void explainKey(server, key, noteRefusal));
     showFlood(keys, at);
   } catch (error) {
     if (!(error instanceof NoAnswer) || error.why !== "not there") throw error;
@@ -111,6 +103,11 @@ function showTrouble(error) {
         : ` What stands below is of ${timeWords(answeredMs, Date.now())}, ${durationWords((Date.now() - answeredMs) / 1_000)} ago.`;
     showStale(`It is asked again every ${LOOK_MS / 1_000} s: ${error.message}.${since}`);
   }
+}
+
+/** What went wrong in the box stands there; a token that is wanted concerns the whole page. @param {unknown} error */
+function noteRefusal(error) {
+  if (error instanceof NoAnswer && error.why.startsWith("token")) wantToken(error);
 }
 
 /** @param {string} says */

@@ -1,6 +1,6 @@
 // The first lines of the page: whether all is well, in words, what is wrong, and which key is refused most. Pure but for what draws.
 
-import { byId, keepChildren, make, setShown, setText } from "./dom.mjs";
+import { byId, keepChildren, make, part, setShown, setText } from "./dom.mjs";
 import { keyWords, ruleWords } from "./top-key.mjs";
 import { countWords, plural, shown, sinceWords } from "./words.mjs";
 
@@ -36,8 +36,8 @@ export function showConditions(state) {
     create: createCondition,
     update: (item, condition) => {
       item.className = condition.severity;
-      setText(/** @type {Element} */ (item.querySelector("strong")), shown(condition.says, 600));
-      setText(/** @type {Element} */ (item.querySelector(".age")), ageOf(condition, state.at));
+      setText(part(item, "strong"), shown(condition.says, 600));
+      setText(part(item, ".age"), ageOf(condition, state.at));
     },
   });
 }

@@ -1,9 +1,10 @@
 // What is wrong with this process, in words, and what to do: made of what its parts say of themselves. Pure.
 
 import type { RulesFailure } from "../config/rule-keeper.ts";
-import type { Finding, Severity } from "../core/condition.ts";
+import type { Finding } from "../core/condition.ts";
 import { formatProblem } from "../rules/problems.ts";
 import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
+import { MISHAPS, type Mishap, OTHER_PART, PARTS, TABLE } from "./advice.ts";
 
 /** How the parts of the process stand. */
 export interface ProcessFacts {
@@ -22,101 +23,6 @@ export interface ProcessFacts {
   /** How many there were of what should not happen, of late; 0: none. */
   readonly mishaps: Readonly<Record<Mishap, number>>;
 }
-
-interface Advice {
-  readonly severity: Severity;
-  readonly advice: string;
-  readonly see: string;
-}
-
-const TABLE = "what-fails-what-callers-see-what-to-watch";
-
-/** By the part of the process that says that something is wrong. */
-const PARTS: Readonly<Record<string, Advice>> = {
-  store: {
-    severity: "critical",
-    advice:
-      "Limits are decided by each rule's on_store_failure. Look at the store and the way to it; it is found again by itself.",
-    see: "headgatedegraded",
-  },
-  rules: {
-    severity: "critical",
-    advice: "Calls get no decision. Mend the rules, or name their folder in RULES_DIR; no restart is needed.",
-    see: "headgaterulesrefused",
-  },
-  "control plane": {
-    severity: "warning",
-    advice: "The last good rules stay. Bring the control plane back; it is found again by itself.",
-    see: TABLE,
-  },
-  certificates: {
-    severity: "warning",
-    advice: "Put a pair that can serve into the same files; it is in force within 5 seconds.",
-    see: "certificates-of-the-grpc-port",
-  },
-  snapshot: {
-    severity: "warning",
-    advice: "Calls are decided all the same; a crash would lose the counts since the last snapshot.",
-    see: "headgatesnapshotfails",
-  },
-  workers: {
-    severity: "warning",
-    advice: "The others answer meanwhile. The log says how each has ended.",
-    see: "headgateworkersdie",
-  },
-  start: { severity: "warning", advice: "Wait for it.", see: "start-and-shutdown" },
-  shutdown: { severity: "warning", advice: "Nothing, if somebody has asked for it.", see: "start-and-shutdown" },
-};
-
-const OTHER_PART: Advice = { severity: "warning", advice: "The log says more.", see: TABLE };
-
-/** What should not happen and is counted. */
-const MISHAPS = {
-  degraded: {
-    severity: "critical",
-    words: "calls were answered without the store",
-    advice: "Limits are decided by each rule's on_store_failure. Look at the store and how long it takes.",
-    see: "headgatedegraded",
-  },
-  overloaded: {
-    severity: "critical",
-    words: "calls were turned away, because more are under way than IN_FLIGHT_MAX",
-    advice: "Add processes.",
-    see: "headgateoverloaded",
-  },
-  internalErrors: {
-    severity: "critical",
-    words: "calls failed by a fault of Headgate itself",
-    advice: "The log has the stack. Please report it.",
-    see: "headgateinternalerrors",
-  },
-  loopLate: {
-    severity: "warning",
-    words: "answers of the store were read too late, because this process was busy",
-    advice: "Look for CPU limits and neighbours on the node; add processes.",
-    see: "headgatelooplate",
-  },
-  damaged: {
-    severity: "warning",
-    words: "buckets had nonsense in them and were treated as new",
-    advice: "Somebody else writes to the same keys: find out who uses that store.",
-    see: "headgatebucketsdamaged",
-  },
-  evicted: {
-    severity: "warning",
-    words: "buckets that still meant something were dropped to stay within BUCKETS_MAX",
-    advice: "Look who sends new keys; raise BUCKETS_MAX.",
-    see: "headgatebucketsevicted",
-  },
-  lateReports: {
-    severity: "warning",
-    words: "hits look like reports after the fact on a rule that is not post_paid, so that its limit never bites",
-    advice: "The log names the rule: it needs post_paid: true.",
-    see: "headgatereportsnotpostpaid",
-  },
-} as const satisfies Record<string, Advice & { readonly words: string }>;
-
-export type Mishap = keyof typeof MISHAPS;
 
 /** Mistakes of rules that are told; /config has all. */
 const DETAILS_MAX = 20;

@@ -1,7 +1,8 @@
 // Looks once a second at what is wrong with this process, so that whoever asks is told since when.
 
+import type { Mishap } from "../admin/advice.ts";
 import { ConditionBook, GrowthBook } from "../admin/condition-book.ts";
-import { findConditions, type Mishap, type ProcessFacts } from "../admin/find-conditions.ts";
+import { findConditions, type ProcessFacts } from "../admin/find-conditions.ts";
 import type { Condition } from "../core/condition.ts";
 import type { AppParts } from "./app-parts.ts";
 import { tlsNumbers } from "./tls-watch.ts";

@@ -1,0 +1,52 @@
+// The rules in force with what each limit counts, in the order of their files.
+
+import { bodyOf, byId, keepChildren, make, part, setShown, setText } from "./dom.mjs";
+import { latest } from "./rates.mjs";
+import { drawSpark, makeSpark } from "./spark.mjs";
+import { countWords, plural, rateWords, shown, sinceWords } from "./words.mjs";
+
+/**
+ * @typedef {import("../src/admin/state-json.ts").StateView} State
+ * @typedef {import("../src/admin/state-json.ts").RuleRow} RuleRow
+ * @typedef {import("./rates.mjs").RateHistory} RateHistory
+ */
+
+/** @param {State} state @param {RateHistory} history */
+export function showRules({ rules, at }, history) {
+  const loaded = rules.loaded_at === null ? "none in force" : `in force since ${sinceWords(rules.loaded_at, at)}`;
+  const hash = rules.hash === null ? "" : `, version ${rules.version}, hash ${rules.hash.slice(0, 12)}`;
+  setText(byId("rules-source"), shown(`From ${rules.source}${hash}, ${loaded}.`, 600));
+  setShown(byId("rules-note"), rules.left_out > 0);
+  setText(byId("rules-note"), `The ${rules.rows.length} that refuse most; ${plural(rules.left_out, "row")} left out.`);
+  setShown(byId("rules"), rules.rows.length > 0);
+  keepChildren(bodyOf("rules"), rules.rows, {
+    key: (row) => `${row.id} ${row.says ?? ""}`,
+    create: createRule,
+    update: (element, { id, count }) => {
+      if (count === undefined) return;
+      const [hits, refused] = [history.rates(id, "hits"), history.rates(id, "refused")];
+      setText(part(element, ".hits-now"), rateWords(latest(hits)));
+      setText(part(element, ".refused-now"), rateWords(latest(refused)));
+      setText(part(element, ".refused-ever"), countWords(count.refused));
+      drawSpark(part(element, "svg"), hits, refused);
+    },
+  });
+}
+
+/** @param {RuleRow} row */
+function createRule({ depth, name, where, limit, says, mode, count }) {
+  const head = make("th", { scope: "row", class: `depth-${Math.min(depth, 4)}` }, shown(name, 80));
+  if (limit !== undefined) head.append(" ", make("span", { class: "limit" }, shown(limit, 80)));
+  const words = [says, mode === undefined ? undefined : `${mode} mode`, where].filter((word) => word !== undefined);
+  if (words.length > 0) head.append(make("small", {}, shown(words.join("; "), 200)));
+  if (count === undefined) return make("tr", {}, head, make("td", { colspan: "4" }));
+  return make(
+    "tr",
+    {},
+    head,
+    make("td", { class: "number hits-now" }),
+    make("td", { class: "number refused-now" }),
+    make("td", { class: "number wide refused-ever" }),
+    make("td", { class: "chart" }, makeSpark()),
+  );
+}
