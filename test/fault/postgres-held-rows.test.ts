@@ -11,7 +11,7 @@ import { debts, flush, openPostgresRig } from "./postgres-rig.ts";
 import { groupOn, LEDGER, type Reports, settle, until } from "./store-rig.ts";
 
 /** Many times what a busy machine does to a call. */
-const DEADLINE_MS = 600;
+const DEADLINE_MS = 1_500;
 const KEYS = 50;
 const HELD = "key 25";
 
