@@ -98,9 +98,9 @@ export const TELEMETRY_SETTINGS = under("Telemetry", {
   ),
   topKeysMax: setting(
     "TOP_KEYS",
-    wholeNumber(0, 10_000),
+    wholeNumber(0, 2_000),
     500,
-    "Keys that `/top` and `headgate top` tell apart over all rules, of those who pass and of those who are refused (docs/operations.md). 0 counts nobody.",
+    "Keys that `/top` and `headgate top` tell apart over all rules, of those who pass and of those who are refused (docs/operations.md), at most 2,000. 0 counts nobody.",
   ),
   topKeysShown: setting(
     "TOP_KEYS_METRICS",

@@ -243,8 +243,7 @@ export class WorkerLink {
         this.#counts.delete(message.id);
         break;
       case "top wanted":
-        if (this.#service !== undefined)
-          this.#send({ kind: "top", id: message.id, top: this.#service.top({ ...message }) });
+        if (this.#service !== undefined) this.#send({ kind: "top", id: message.id, top: this.#service.top(message) });
         break;
       case "tops":
         this.#tops.get(message.id)?.(message.tops);

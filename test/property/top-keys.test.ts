@@ -3,7 +3,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Sketch } from "../../src/telemetry/top/sketch.ts";
+import { mergeSummaries, summaryOf } from "../../src/telemetry/top/summary.ts";
 import { type Tally, TallySum } from "../../src/telemetry/top/tally.ts";
+import { TrackedKey } from "../../src/telemetry/top/tracked-keys.ts";
 import { runs } from "../support/runs.ts";
 
 /** Keys in the order in which they come. */
@@ -151,6 +153,54 @@ describe("a sum of sketches", () => {
         expect(outOfBounds(tally, exactOf(calls))).toEqual([]);
         expect(widest(tally)).toBeLessThanOrEqual((2 * calls.length) / slotsMax + parts.length);
       }),
+      { numRuns: runs(100) },
+    );
+  });
+});
+
+describe("summaries of several workers", () => {
+  /** What a worker has counted of those that passed and of those that it refused, by keys of its own. */
+  function partOf(passed: Traffic, refused: Traffic, slotsMax: number) {
+    const own = new Map<number, TrackedKey>();
+    const trackedOf = (key: number) => {
+      const known = own.get(key);
+      const made = new TrackedKey(hashOf(key), { key: `${key}`, entries: undefined }, LABELS);
+      if (known === undefined) own.set(key, made);
+      return known ?? made;
+    };
+    const tracked = (keys: Traffic) => {
+      const tally = tallyOf(keys, slotsMax);
+      return { ...tally, keys: tally.keys.map(trackedOf) };
+    };
+    return { passed: tracked(passed), refused: tracked(refused) };
+  }
+  const LABELS = { domain: "edge", rule: "user", limit: "" };
+  const worker = fc.record({ passed: traffic, refused: traffic, slotsMax: slots });
+
+  test("hold their bounds when each tells only its first keys", () => {
+    fc.assert(
+      fc.property(
+        fc.array(worker, { minLength: 1, maxLength: 4 }),
+        fc.integer({ min: 1, max: 100 }),
+        (workers, keysMax) => {
+          const summaries = workers.map(({ passed, refused, slotsMax }) =>
+            summaryOf([partOf(passed, refused, slotsMax)], 0, keysMax),
+          );
+          const { rows, restAsked, restRefused } = mergeSummaries(summaries);
+          const keys = rows.map(({ text }) => Number(text.key));
+          const tallyOfRows = (by: "asked" | "refused", rest: number) => ({
+            keys,
+            least: rows.map((row) => row[by].least),
+            most: rows.map((row) => row[by].most),
+            rest,
+          });
+          const allRefused = workers.flatMap(({ refused }) => refused);
+          const allAsked = [...allRefused, ...workers.flatMap(({ passed }) => passed)];
+          expect(outOfBounds(tallyOfRows("refused", restRefused), exactOf(allRefused))).toEqual([]);
+          expect(outOfBounds(tallyOfRows("asked", restAsked), exactOf(allAsked))).toEqual([]);
+          expect(new Set(keys).size).toBe(keys.length);
+        },
+      ),
       { numRuns: runs(100) },
     );
   });

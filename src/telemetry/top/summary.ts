@@ -9,11 +9,15 @@ import { type KeyText, QUIET_US, type RuleLabels, type TrackedKey } from "./trac
 export const TOP_ORDERS = ["refused", "asked"] as const;
 export type TopOrder = (typeof TOP_ORDERS)[number];
 
-/** One key. Text is one-byte. */
-export interface TopRow extends RuleLabels {
-  readonly text: KeyText;
+/** What a key is ranked by. */
+interface Counts {
   readonly asked: Between;
   readonly refused: Between;
+}
+
+/** One key. Text is one-byte. */
+export interface TopRow extends RuleLabels, Counts {
+  readonly text: KeyText;
   /** When its refusals began and the last one; null if there was none. */
   readonly refusedSinceUs: number | null;
   readonly lastRefusedUs: number | null;
@@ -37,16 +41,14 @@ export function summaryOf(parts: readonly Part[], fromUs: number, keysMax: numbe
     passed.add(part.passed);
     refused.add(part.refused);
   }
-  const rows = [...new Set([...passed.keys, ...refused.keys])].map((key) =>
-    rowOf(key, passed.of(key), refused.of(key)),
-  );
-  const shown = new Set(TOP_ORDERS.flatMap((by) => firstOf(rows, by, keysMax)));
-  const others = rows.filter((row) => !shown.has(row));
+  const all = [...new Set([...passed.keys, ...refused.keys])].map((key) => countsOf(key, passed, refused));
+  const shown = new Set(TOP_ORDERS.flatMap((by) => firstOf(all, by, keysMax)));
+  const others = all.filter((counts) => !shown.has(counts));
   return {
     fromUs,
-    rows: [...shown],
-    restAsked: others.reduce((most, row) => Math.max(most, row.asked.most), passed.rest + refused.rest),
-    restRefused: others.reduce((most, row) => Math.max(most, row.refused.most), refused.rest),
+    rows: [...shown].map(rowOf),
+    restAsked: others.reduce((most, { asked }) => Math.max(most, asked.most), passed.rest + refused.rest),
+    restRefused: others.reduce((most, each) => Math.max(most, each.refused.most), refused.rest),
   };
 }
 
@@ -74,13 +76,10 @@ export function mergeSummaries(summaries: readonly TopSummary[]): TopSummary {
  * The first `keysMax` of them. What is certain counts first: a key that came once in the slot of others may have come as often as
  * they did, and mostly has not.
  */
-export function firstOf(rows: readonly TopRow[], by: TopOrder, keysMax: number): readonly TopRow[] {
+export function firstOf<T extends Counts>(rows: readonly T[], by: TopOrder, keysMax: number): readonly T[] {
   return rows
     .filter((row) => row[by].least > 0)
-    .sort(
-      (one, other) =>
-        other[by].least - one[by].least || other[by].most - one[by].most || (one.text.key < other.text.key ? -1 : 1),
-    )
+    .sort((one, other) => other[by].least - one[by].least || other[by].most - one[by].most)
     .slice(0, keysMax);
 }
 
@@ -105,12 +104,23 @@ function merged(same: readonly Found[], restAsked: number, restRefused: number):
   };
 }
 
-function rowOf(key: TrackedKey, passed: Between, refused: Between): TopRow {
+interface KeyCounts extends Counts {
+  readonly key: TrackedKey;
+}
+
+function countsOf(key: TrackedKey, passed: TallySum<TrackedKey>, refused: TallySum<TrackedKey>): KeyCounts {
+  const passes = passed.of(key);
+  const refusals = refused.of(key);
+  const asked = { least: passes.least + refusals.least, most: passes.most + refusals.most };
+  return { key, asked, refused: refusals };
+}
+
+function rowOf({ key, asked, refused }: KeyCounts): TopRow {
   const wasRefused = key.lastRefusedUs > 0;
   return {
     ...key.labels,
     text: key.text,
-    asked: { least: passed.least + refused.least, most: passed.most + refused.most },
+    asked,
     refused,
     refusedSinceUs: wasRefused ? key.refusedSinceUs : null,
     lastRefusedUs: wasRefused ? key.lastRefusedUs : null,

@@ -154,7 +154,7 @@ describe("what counts", () => {
     rig.store.failure = new StoreError("STORE_TIMEOUT", "no answer", { transient: true });
     rig.hit({ user: "alice" });
     rig.hit({ other: "x" });
-    expect(counts()).toEqual([
+    expect(counts().toSorted()).toEqual([
       ["{edge|other=x}|sw/86400", 1, 0],
       ["{edge|user=alice}|fw/86400", 1, 1],
     ]);

@@ -1,0 +1,58 @@
+// Top keys of all workers: who answers in time counts, who hangs or ends is left out.
+
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { TopSummary } from "../../../src/telemetry/top/summary.ts";
+import { FleetTop } from "../../../src/workers/fleet-top.ts";
+import type { ToWorker } from "../../../src/workers/messages.ts";
+
+const WANTED = { window: "minute", keysMax: 200 } as const;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function makeWorker(showsPages = true) {
+  const asked: ToWorker[] = [];
+  return { showsPages, asked, send: (message: ToWorker) => asked.push(message) };
+}
+
+function summary(fromUs: number): TopSummary {
+  return { fromUs, rows: [], restAsked: 0, restRefused: 0 };
+}
+
+function idOf(worker: ReturnType<typeof makeWorker>): number {
+  const [message] = worker.asked;
+  return message?.kind === "top wanted" ? message.id : -1;
+}
+
+test("every worker that shows pages is asked, and all answers come together", async () => {
+  const top = new FleetTop();
+  const [one, other, starting] = [makeWorker(), makeWorker(), makeWorker(false)];
+  const tops = top.ask([one, other, starting], WANTED);
+  top.take(idOf(other), summary(2));
+  top.take(idOf(one), summary(1));
+  expect(await tops).toEqual([summary(1), summary(2)]);
+  expect([one.asked, starting.asked]).toEqual([[{ kind: "top wanted", id: idOf(one), ...WANTED }], []]);
+});
+
+test("a worker that hangs is left out after two seconds, and what it says later is nobody's", async () => {
+  const top = new FleetTop();
+  const [one, hanging] = [makeWorker(), makeWorker()];
+  const tops = top.ask([one, hanging], WANTED);
+  top.take(idOf(one), summary(1));
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(await tops).toEqual([summary(1)]);
+  top.take(idOf(hanging), summary(2));
+});
+
+test("a worker that ends meanwhile is not waited for", async () => {
+  const top = new FleetTop();
+  const [one, ending] = [makeWorker(), makeWorker()];
+  const tops = top.ask([one, ending], WANTED);
+  top.take(idOf(one), summary(1));
+  top.bury(ending);
+  expect(await tops).toEqual([summary(1)]);
+});
