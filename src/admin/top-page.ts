@@ -24,7 +24,7 @@ export async function answerTop(url: string, top: TopSource): Promise<HttpAnswer
 function readQuestion(asked: URLSearchParams): TopQuestion | string {
   const given: Record<string, string> = { window: "minute", by: "refused", keys: "20" };
   for (const [name, value] of asked) {
-    if (given[name] === undefined) return `expected window, by or keys, got ${visible(name)}`;
+    if (!Object.hasOwn(given, name)) return `expected window, by or keys, got ${visible(name)}`;
     given[name] = value;
   }
   const window = WINDOWS.find((each) => each === given.window);

@@ -137,6 +137,7 @@ test.each([
   { query: "?keys=0", says: "expected a whole number from 1 to 100 as keys, got 0" },
   { query: "?keys=101", says: "expected a whole number from 1 to 100 as keys, got 101" },
   { query: "?key=5", says: "expected window, by or keys, got key" },
+  { query: "?constructor=5", says: "expected window, by or keys, got constructor" },
 ])("$query is 400 and says what was expected", async ({ query, says }) => {
   const response = await (await start()).http(`/top${query}`);
   expect([response.status, await response.text()]).toEqual([400, `400 ${says}\n`]);
