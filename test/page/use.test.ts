@@ -24,7 +24,7 @@ test("a descriptor is explained with what is left in its buckets, which a confir
   await explain(seen, JSON.stringify(logged));
   await page.getByText("The rule 'user' applies.").waitFor();
   const row = explained(seen).locator("tbody tr");
-  expect(await row.innerText()).toMatch(/edge\/user\s+\{edge\|user=ann\}.*\s+0 of 5\s+in \d+ min/);
+  expect(await row.innerText()).toMatch(/edge\/user\s+\{edge\|user=ann\}.*\s+0 of 5\s+in \d+ (?:h|min)/);
   await page.getByRole("button", { name: "Reset these buckets ..." }).click();
   const dialog = page.getByRole("dialog", { name: "Make these buckets as new?" });
   expect(await dialog.innerText()).toContain("{edge|user=ann}|sw/3600");
