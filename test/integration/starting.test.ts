@@ -115,6 +115,7 @@ describe("/readyz of a process that starts", () => {
     const seen: (number | "closed")[] = [];
     // Asked without pause from before the port is open until a while after the process says that it listens.
     for (let after = 0; after < 20; ) {
+      if (started.child.exitCode !== null) throw new Error(`it ended: ${started.output()}`);
       const status = await statusOf(http);
       if (status === 200) seen.push((await isOpen(grpc)) ? 200 : "closed");
       else if (status !== undefined) seen.push(status);

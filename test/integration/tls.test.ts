@@ -157,7 +157,7 @@ describe("the whole service", () => {
     await start(authority.issueFor(-1, "headgate.test"));
     expect(await json("/readyz")).toMatchObject({ degraded: { certificates: expect.stringMatching(/ expired at 2/) } });
     expect(await metric("headgate_tls_certificate_remaining_seconds")).toBeLessThan(0);
-    expect(app?.log.filter((line) => line.includes("callers may turn down"))).toHaveLength(1);
+    expect(app?.log.filter((line) => line.includes("callers may refuse the certificates"))).toHaveLength(1);
     const socket = connect({
       port: app?.grpcPort ?? 0,
       host: "127.0.0.1",

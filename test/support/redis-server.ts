@@ -224,17 +224,21 @@ export function configLines(args: readonly string[]): string[] {
 }
 
 const givenPorts = new Set<number>();
+/** Below those that systems give to whoever asks for any: those go to others, connections among them, before they are used. */
+const PORTS = { first: 11_000, count: 10_000 };
 
 /** A port that nobody listens on; never the same twice, because whoever got it may not listen yet. */
 export async function freePort(): Promise<number> {
+  const port = PORTS.first + Math.floor(Math.random() * PORTS.count);
+  if (givenPorts.has(port)) return await freePort();
   const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
+  const isFree = await new Promise<boolean>((resolve) => {
+    server.once("error", () => resolve(false));
+    server.listen(port, "127.0.0.1", () => resolve(true));
+  });
+  if (!isFree) return await freePort();
   server.close();
   await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port from the system");
-  if (givenPorts.has(address.port)) return await freePort();
-  givenPorts.add(address.port);
-  return address.port;
+  givenPorts.add(port);
+  return port;
 }
