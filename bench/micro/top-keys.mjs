@@ -4,6 +4,7 @@
 // The goal is 30 ns a call at most, of counting alone; what it adds to a call of the service shows on a quiet machine only. And the
 // memory that it takes after a flood. --write also keeps the figures under bench/results.
 
+import { bytes, cpuNsPerCall, expectDecisions, reply, text } from "../harness/handled-calls.mjs";
 import { median, printTable, progress, writeResults } from "../harness/report.mjs";
 import { loadDist } from "../load/dist.mjs";
 import { openService } from "../load/service.mjs";
@@ -24,31 +25,12 @@ const CASES = [
   { what: "a million keys that are refused", rules: "refused", keys: MILLION },
 ];
 
-const answer = { bytes: 0, failed: 0 };
-const reply = {
-  traceparent: undefined,
-  ok: (bytes) => {
-    answer.bytes += bytes.length;
-  },
-  fail: () => {
-    answer.failed++;
-  },
-};
-
 /** A RateLimitRequest of a tenant, whose number is written into it. */
 const message = Buffer.concat([
-  field(1, Buffer.from("edge")),
-  field(2, field(1, Buffer.concat([text(1, "tenant"), text(2, "0".repeat(DIGITS))]))),
+  text(1, "edge"),
+  bytes(2, bytes(1, Buffer.concat([text(1, "tenant"), text(2, "0".repeat(DIGITS))]))),
 ]);
 const numberAt = message.length - DIGITS;
-
-function text(number, value) {
-  return field(number, Buffer.from(value));
-}
-
-function field(number, value) {
-  return Buffer.concat([Buffer.from([(number << 3) | 2, value.length]), value]);
-}
 
 function writeNumber(number) {
   let left = number;
@@ -87,10 +69,7 @@ async function measure({ what, rules, keys }) {
     progress(`${what}, round ${round} of ${ROUNDS}`);
     // Who goes first finds colder caches.
     for (const { run, ns } of round % 2 === 0 ? ways : ways.toReversed()) {
-      const before = process.cpuUsage();
-      run(CALLS_PER_ROUND);
-      const { user, system } = process.cpuUsage(before);
-      ns.push(((user + system) * 1_000) / CALLS_PER_ROUND);
+      ns.push(cpuNsPerCall(CALLS_PER_ROUND, () => run(CALLS_PER_ROUND)));
     }
   }
   const [without, with_] = ways.map(({ ns }) => ns);
@@ -177,7 +156,7 @@ async function bytesAfterFlood(keysMax) {
 const results = [];
 for (const each of CASES) results.push({ ...(await measure(each)), aloneNs: await nsAlone(each) });
 progress("");
-if (answer.failed > 0) throw new Error(`${answer.failed} calls were not answered by a decision`);
+expectDecisions();
 printTable(
   `Counting top keys, ${ROUNDS} rounds of ${CALLS_PER_ROUND} calls; ns of CPU per call`,
   results.map(({ what, withoutNs, withNs, addedNs, ratio, aloneNs }) => ({
