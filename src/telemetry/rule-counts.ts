@@ -33,15 +33,6 @@ export function ownRuleCount(book: LimitStatsBook, ruleStats: LimitStats): RuleC
   return count;
 }
 
-interface Named {
-  readonly domain: string;
-  readonly rule: string;
-  readonly limit: string;
-}
-
-/** Of more rules none gets what its values have counted: looking for them would hold up calls. */
-const RULES_WITH_VALUES_MAX = 2_000;
-
 /**
  * What all workers have counted, found by the labels of their series. Series of a rule's values are told by their beginnings, for
  * one worker does not know the values that others have seen. What METRIC_RULES_MAX adds up as other rules is in none of them.
@@ -57,7 +48,7 @@ export class FleetRuleCounts {
         this.#add(series.slice(metric.length + 1, -1), { ...NONE, [field]: value });
       }
     }
-    if (book.ruleCount <= RULES_WITH_VALUES_MAX) this.#addValues([...book.rules()].map(({ labels }) => labels));
+    this.#addValues([...book.rules()].map(({ labels }) => labels));
   }
 
   of(ruleStats: LimitStats): RuleCount {
@@ -69,11 +60,11 @@ export class FleetRuleCounts {
     const known = new Set(rules);
     const ofValues = [...this.#byLabels].filter(([labels]) => !known.has(labels));
     if (ofValues.length === 0) return;
-    const named = rules.map((labels) => ({ labels, name: namedBy(labels) }));
+    const tree = new RuleTree();
+    for (const labels of rules) tree.add(labels);
     for (const [labels, count] of ofValues) {
-      const value = namedBy(labels);
-      const rule = named.find(({ name }) => isValueOf(value, name));
-      if (rule !== undefined) this.#add(rule.labels, count);
+      const rule = tree.ruleOf(labels);
+      if (rule !== undefined) this.#add(rule, count);
     }
   }
 
@@ -82,16 +73,61 @@ export class FleetRuleCounts {
   }
 }
 
-const LABELS = /^domain="((?:[^"\\]|\\.)*)",.*,rule="((?:[^"\\]|\\.)*)",limit="((?:[^"\\]|\\.)*)"$/s;
-
-// As they are written, escapes included: they are compared with each other only.
-function namedBy(labels: string): Named {
-  const [, domain = "", rule = "", limit = ""] = LABELS.exec(labels) ?? [];
-  return { domain, rule, limit };
+interface Branch {
+  readonly next: Map<string, Branch>;
+  /** Of the rule whose path ends here. */
+  labels: string | undefined;
 }
 
-function isValueOf(value: Named, rule: Named): boolean {
-  if (value.domain !== rule.domain || value.limit !== rule.limit) return false;
-  const [values, elements] = [value.rule.split("/"), rule.rule.split("/")];
-  return values.length === elements.length && elements.every((element, i) => values[i]?.startsWith(element));
+/** Rules by domain, limit and the elements of their paths. All text as labels have it, escapes included. */
+class RuleTree {
+  readonly #root = emptyBranch();
+
+  add(labels: string): void {
+    let branch = this.#root;
+    for (const step of stepsOf(labels)) {
+      const next = branch.next.get(step) ?? emptyBranch();
+      branch.next.set(step, next);
+      branch = next;
+    }
+    branch.labels = labels;
+  }
+
+  /** The rule that the labels name a value of: the one that has most in common with them. */
+  ruleOf(labels: string): string | undefined {
+    const [domain = "", limit = "", ...path] = stepsOf(labels);
+    const branch = this.#root.next.get(domain)?.next.get(limit);
+    return branch === undefined ? undefined : findRule(branch, path, 0);
+  }
+}
+
+function emptyBranch(): Branch {
+  return { next: new Map(), labels: undefined };
+}
+
+// A value may have slashes in it, as elements of paths have between them.
+function findRule(branch: Branch, path: readonly string[], from: number): string | undefined {
+  if (from === path.length) return branch.labels;
+  for (let to = from + 1; to <= path.length; to++) {
+    for (const element of elementsOf(path.slice(from, to).join("/"))) {
+      const next = branch.next.get(element);
+      const found = next === undefined ? undefined : findRule(next, path, to);
+      if (found !== undefined) return found;
+    }
+  }
+  return undefined;
+}
+
+/** What the element of a rule may be whose value reads like this: the whole, or what stands before a `_`, the longest first. */
+function* elementsOf(text: string): Generator<string> {
+  yield text;
+  for (let at = text.lastIndexOf("_"); at > 0; at = text.lastIndexOf("_", at - 1)) yield text.slice(0, at);
+}
+
+const TEXT = String.raw`[^"\\]*(?:\\.[^"\\]*)*`;
+const LABELS = new RegExp(`^domain="(${TEXT})",key1="${TEXT}",key2="${TEXT}",rule="(${TEXT})",limit="(${TEXT})"$`, "s");
+
+function stepsOf(labels: string): readonly string[] {
+  const [, domain = "", rule = "", limit = ""] = LABELS.exec(labels) ?? [];
+  return [domain, limit, ...rule.split("/")];
 }

@@ -109,10 +109,6 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     for (const rule of this.#rules.values()) yield* entriesOfRule(rule);
   }
 
-  get ruleCount(): number {
-    return this.#rules.size;
-  }
-
   /** Those of rules themselves, without their values. */
   rules(): Iterable<StatsEntry> {
     return this.#rules.values();

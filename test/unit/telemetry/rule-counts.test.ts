@@ -1,5 +1,6 @@
 // What rules have counted, with their values, in one process and over all workers.
 
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { FleetRuleCounts, ownRuleCount, RULE_COUNT_METRICS } from "../../../src/telemetry/rule-counts.ts";
 import { LimitStatsBook } from "../../../src/telemetry/stats-book.ts";
@@ -42,4 +43,53 @@ test("over all workers, rules are found by their labels, and values that this wo
   );
   expect(fleet.of(tenant)).toEqual({ hits: 111, refused: 0, shadowed: 0 });
   expect(fleet.of(other)).toEqual({ hits: 5, refused: 2, shadowed: 0 });
+});
+
+/** A book with these rules, each of which has counted so many of each value. */
+function bookOf(rules: readonly { path: readonly string[]; hits: Readonly<Record<string, number>> }[]) {
+  const book = new LimitStatsBook(100);
+  const stats = rules.map(({ path }) => book.statsOf("edge", path, ""));
+  for (const [i, { path, hits }] of rules.entries()) {
+    for (const [value, count] of Object.entries(hits)) {
+      const last = `${path.at(-1)}_${value}`;
+      book.statsOfValues(stats[i] as never, "edge", [...path.slice(0, -1), last], "").totalHits += count;
+    }
+  }
+  return { book, stats };
+}
+
+function seriesOf(book: LimitStatsBook) {
+  return {
+    [HITS]: Object.fromEntries([...book.entries()].map(({ labels, stats }) => [`${HITS}{${labels}}`, stats.totalHits])),
+  };
+}
+
+test("what another worker has counted on values is found with its own rule, whichever names begin alike", () => {
+  // Without a _ in them names of rules tell where a value begins.
+  const element = fc.stringMatching(/^[ab]{1,3}$/);
+  const path = fc.array(element, { minLength: 1, maxLength: 3 });
+  const hits = fc.dictionary(
+    fc.string({ unit: fc.constantFrom("a", "b", "_", '"', "\\", "\n"), maxLength: 4 }),
+    fc.nat(9),
+  );
+  const rules = fc.uniqueArray(fc.record({ path, hits }), { maxLength: 8, selector: ({ path: one }) => one.join("/") });
+  fc.assert(
+    fc.property(rules, (all) => {
+      const other = bookOf(all);
+      const { book, stats } = bookOf(all.map((one) => ({ ...one, hits: {} })));
+      const fleet = new FleetRuleCounts(seriesOf(other.book), book);
+      expect(stats.map((one) => fleet.of(one))).toEqual(other.stats.map((one) => ownRuleCount(other.book, one)));
+    }),
+  );
+});
+
+test.each([
+  { name: "a rule whose name another's begins with", value: "mozilla", rule: "user_agent", counted: [0, 3, 0] },
+  { name: "a value with slashes", value: "/api/v1", rule: "path", counted: [0, 0, 3] },
+])("$name has what its values counted elsewhere", ({ value, rule, counted }) => {
+  const paths = [["user"], ["user_agent"], ["path"]];
+  const all = paths.map((path) => ({ path, hits: path[0] === rule ? { [value]: 3 } : {} }));
+  const { book, stats } = bookOf(paths.map((path) => ({ path, hits: {} })));
+  const fleet = new FleetRuleCounts(seriesOf(bookOf(all).book), book);
+  expect(stats.map((one) => fleet.of(one).hits)).toEqual(counted);
 });
