@@ -78,7 +78,7 @@ export const MISHAPS = {
   },
   damaged: {
     severity: "warning",
-    words: "buckets had nonsense in them and were treated as new",
+    words: "damaged buckets were found and count as new",
     advice: "Somebody else writes to the same keys: find out who uses that store.",
     see: "headgatebucketsdamaged",
   },

@@ -11,6 +11,7 @@ import type { RuleCount } from "../core/limit-stats.ts";
 import { textOf } from "../core/request.ts";
 import { isoTime } from "../core/units.ts";
 import { METRICS } from "../telemetry/metrics.ts";
+import { sumOf } from "../telemetry/observers.ts";
 import { FleetRuleCounts, ownRuleCount, RULE_COUNT_METRICS, type SeriesValues } from "../telemetry/rule-counts.ts";
 import type { WorkerLink } from "../workers/worker-link.ts";
 import type { AppParts } from "./app-parts.ts";
@@ -116,10 +117,4 @@ function valuesOf(counts: SeriesValues, metric: string): readonly number[] {
 function labelOf(series: string): string {
   const written = /="(.*)"\}$/s.exec(series)?.[1] ?? "";
   return written.replace(/\\(.)/g, (_, char: string) => (char === "n" ? "\n" : char));
-}
-
-function sumOf(values: Iterable<number>): number {
-  let sum = 0;
-  for (const value of values) sum += value;
-  return sum;
 }

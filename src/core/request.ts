@@ -89,6 +89,11 @@ export function textOf(oneByte: string): string {
   return Buffer.from(oneByte, "latin1").toString("utf8");
 }
 
+/** A copy of one-byte text that was cut out of longer text: V8 keeps all of that one for a part of it. */
+export function copyOf(oneByte: string): string {
+  return Buffer.from(oneByte, "latin1").toString("latin1");
+}
+
 const BEYOND_ASCII = /[\x80-\xff]/;
 
 /** One-byte text as it may be shown: where its bytes were no UTF-8 stand those of U+FFFD. Not for the hot path. */

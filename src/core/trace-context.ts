@@ -1,5 +1,7 @@
 // The caller's place in a trace, as its `traceparent` header says it (W3C Trace Context, level 1 and 2).
 
+import { copyOf } from "./request.ts";
+
 /** What a span is found by. */
 export interface SpanIds {
   /** 32 digits of hex in lower case, not all zero. */
@@ -30,10 +32,6 @@ export function readTraceparent(text: string | undefined): TraceContext | undefi
     return undefined;
   const isSampled = (Number.parseInt(flags, 16) & FLAG_SAMPLED) !== 0;
   if (text.length === LENGTH_OF_VERSION_0) return { traceId, spanId, isSampled };
-  // A part of a text keeps all of it in memory, and a span may wait for its collector for long.
+  // A span may wait for its collector for long.
   return version === "00" ? undefined : { traceId: copyOf(traceId), spanId: copyOf(spanId), isSampled };
-}
-
-function copyOf(hex: string): string {
-  return Buffer.from(hex, "latin1").toString("latin1");
 }

@@ -228,7 +228,7 @@ function zeroCodes(): CodeCounts {
   return new Map(STORE_ERROR_CODES.map((code) => [code, 0]));
 }
 
-function sumOf(counts: Iterable<number>): number {
+export function sumOf(counts: Iterable<number>): number {
   let sum = 0;
   for (const count of counts) sum += count;
   return sum;

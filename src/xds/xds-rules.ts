@@ -9,6 +9,7 @@ import { DirectoryWatcher } from "../config/watch.ts";
 import type { Clock } from "../core/clock.ts";
 import { ConfigError } from "../core/errors.ts";
 import { textOf } from "../core/request.ts";
+import { waitAtMost } from "../core/wait-at-most.ts";
 import type { CompileOptions } from "../rules/compile.ts";
 import { formatProblem } from "../rules/problems.ts";
 import type { Problem, RuleSet } from "../rules/rule-set.ts";
@@ -118,14 +119,7 @@ export class XdsRules implements RuleSource {
     this.#client.start();
     this.#watcher?.start();
     if (this.#set !== undefined) return;
-    let timer: NodeJS.Timeout | undefined;
-    await Promise.race([
-      first,
-      new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, FIRST_SET_MS_MAX);
-      }),
-    ]);
-    clearTimeout(timer);
+    await waitAtMost(FIRST_SET_MS_MAX, first);
   }
 
   /** Reads the files beside the control plane's rules again. */

@@ -177,7 +177,7 @@ describe("hits reported when the response is done, on a post-paid rule", () => {
 async function reported(): Promise<void> {
   // Envoy sends the report in the turn in which it has written the response.
   await sleep(10);
-  for (let tries = 0; tries < 100; tries++) {
+  for (let tries = 0; tries < 2_000; tries++) {
     const { upstream_rq_active: active } = await rig.envoy.counters("cluster.headgate.");
     if (active === 0) return;
     // What is asked is another process's counter, which nothing announces.

@@ -90,7 +90,7 @@ async function envoyBefore(ports: readonly number[], { timeout = "0.2s", ...opti
 
 /** Sends until a request gets this status. */
 async function until(status: number, caller: Caller, path: string): Promise<void> {
-  for (let tries = 0; tries < 250; tries++) {
+  for (let tries = 0; tries < 1_000; tries++) {
     if ((await caller.get(path, HEADERS)).status === status) return;
     // Envoy notices by its own timers, and says so nowhere but in its answers.
     await sleep(20);
@@ -204,7 +204,7 @@ describe("without anybody noticing, though every failed call would be a 503,", (
 });
 
 async function healthy(envoy: Envoy, count: number): Promise<void> {
-  for (let tries = 0; tries < 250; tries++) {
+  for (let tries = 0; tries < 1_000; tries++) {
     if ((await envoy.counters("cluster.headgate.")).membership_healthy === count) return;
     // Envoy checks health by its own timer, and announces nothing.
     await sleep(20);

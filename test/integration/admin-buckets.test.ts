@@ -7,9 +7,8 @@ import { Client, credentials } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { SHOULD_RATE_LIMIT_PATH } from "../../src/transport/load-proto.ts";
 import { callRaw } from "../support/grpc-test-server.ts";
-import { PostgresServer } from "../support/postgres-server.ts";
-import { RedisServer } from "../support/redis-server.ts";
 import { runProgram } from "../support/run-program.ts";
+import { type SharedServers, startPostgres, startRedis } from "../support/shared-stores.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import { bytesField } from "../support/wire.ts";
@@ -203,26 +202,22 @@ test.each([
 });
 
 describe("in a shared store", () => {
-  let redis: RedisServer;
-  let postgres: PostgresServer;
+  let redis: SharedServers;
+  let postgres: SharedServers;
   beforeAll(async () => {
-    redis = await RedisServer.start();
-    postgres = await PostgresServer.start();
+    redis = await startRedis();
+    postgres = await startPostgres();
   });
-  afterAll(async () => {
-    await redis.stop();
-    await postgres.stop();
-  });
-  const inRedis = () => ({ REDIS_URL: `127.0.0.1:${redis.port}`, CACHE_KEY_PREFIX: `b${Math.random()}:` });
-  const inPostgres = () => ({ POSTGRES_URL: `postgres://headgate@127.0.0.1:${postgres.port}/postgres` });
+  afterAll(() => Promise.all([redis.stop(), postgres.stop()]));
+  const inRedis = () => ({ ...redis.env, CACHE_KEY_PREFIX: `b${Math.random()}:` });
 
   test.each([
     { name: "buckets in Redis", env: () => inRedis() },
     { name: "counters in Redis", env: () => ({ ...inRedis(), COMPATIBILITY_MODE: "true" }) },
-    { name: "buckets in PostgreSQL", env: () => inPostgres() },
+    { name: "buckets in PostgreSQL", env: () => postgres.env },
     {
       name: "counters in PostgreSQL",
-      env: () => ({ ...inPostgres(), COMPATIBILITY_MODE: "true", POSTGRES_SCHEMA: "counters" }),
+      env: () => ({ ...postgres.env, COMPATIBILITY_MODE: "true", POSTGRES_SCHEMA: "counters" }),
     },
   ])("$name are reset for every process", async ({ env }) => {
     const rules = "domain: edge\ndescriptors: [{ key: tenant, rate_limit: { requests_per_unit: 3, unit: day } }]\n";

@@ -2,10 +2,9 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { ManualClock } from "../support/manual-clock.ts";
-import { PostgresServer } from "../support/postgres-server.ts";
 import type { RecordedTerminal } from "../support/recorded-terminal.ts";
-import { RedisServer } from "../support/redis-server.ts";
 import { runProgram } from "../support/run-program.ts";
+import { type SharedServers, startPostgres, startRedis } from "../support/shared-stores.ts";
 import { askOnce, openClient, startTestApp, type TestApp } from "../support/test-app.ts";
 import { startWorkers } from "../support/worker-rig.ts";
 
@@ -53,17 +52,14 @@ function countsOf({ keys }: Top): readonly unknown[] {
 }
 
 describe("in a store", () => {
-  let redis: RedisServer;
-  let postgres: PostgresServer;
+  let redis: SharedServers;
+  let postgres: SharedServers;
   beforeAll(async () => {
-    redis = await RedisServer.start();
-    postgres = await PostgresServer.start();
+    redis = await startRedis();
+    postgres = await startPostgres();
   });
-  afterAll(async () => {
-    await redis.stop();
-    await postgres.stop();
-  });
-  const inRedis = () => ({ REDIS_URL: `127.0.0.1:${redis.port}`, CACHE_KEY_PREFIX: `t${Math.random()}:` });
+  afterAll(() => Promise.all([redis.stop(), postgres.stop()]));
+  const inRedis = () => ({ ...redis.env, CACHE_KEY_PREFIX: `t${Math.random()}:` });
 
   test.each([
     { name: "memory", env: () => ({}) },
@@ -73,7 +69,7 @@ describe("in a store", () => {
       name: "counters in Redis behind their local cache",
       env: () => ({ ...inRedis(), COMPATIBILITY_MODE: "true", LOCAL_CACHE_SIZE_IN_BYTES: "600000" }),
     },
-    { name: "PostgreSQL", env: () => ({ POSTGRES_URL: `postgres://headgate@127.0.0.1:${postgres.port}/postgres` }) },
+    { name: "PostgreSQL", env: () => postgres.env },
   ])("$name: every refusal is counted, whoever refuses", async ({ env }) => {
     const app = await start(env());
     for (let i = 0; i < 10; i++) await app.hit({ user: "alice" });

@@ -4,6 +4,7 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
+import { waitAtMost } from "../../core/wait-at-most.ts";
 import type { ProcessCounts } from "../store.ts";
 import { GONE_AFTER_US, Membership, type ProcessPlace } from "./membership.ts";
 
@@ -70,8 +71,7 @@ export class ProcessCount implements ProcessCounts {
     clearInterval(this.#timer);
     clearTimeout(this.#secondBeat);
     this.#timer = undefined;
-    const late = new Promise((resolve) => setTimeout(resolve, LEAVE_MS_MAX).unref());
-    await Promise.race([this.#register.leave(this.#id), late]);
+    await waitAtMost(LEAVE_MS_MAX, this.#register.leave(this.#id));
   }
 
   #start(): void {

@@ -1,7 +1,7 @@
 // How keys of buckets read, in bounded length: text is kept for as long as a key is counted.
 
 import type { Keyed } from "../../core/key-bytes.ts";
-import type { Descriptor } from "../../core/request.ts";
+import { copyOf, type Descriptor } from "../../core/request.ts";
 import type { Take } from "../../core/take.ts";
 import type { LimitCall } from "../../limiter/call.ts";
 import { entriesOfBucketKey } from "../../rules/bucket-key.ts";
@@ -15,7 +15,6 @@ export const KEY_BYTES_MAX = 256;
 /** The text of a take's key. `key` is the take's, without the window where it is a counter's. */
 export function keyTextOf(key: Keyed, take: Take, call: LimitCall): KeyText {
   const text = key.bucketKey;
-  // Copied, where it is cut: V8 would keep the whole text for a part of it.
   const short = text.length <= KEY_BYTES_MAX ? text : copyOf(shortText(text, KEY_BYTES_MAX));
   return { key: short, entries: take.limit.isCounter ? entriesOfCounter(text, take, call) : undefined };
 }
@@ -42,8 +41,4 @@ function entriesOfCounter(text: string, take: Take, { domain, request }: LimitCa
     if (!domain.costEntries.has(key)) entries.push({ key, value: descriptor.values[i] as string });
   }
   return entries;
-}
-
-function copyOf(oneByte: string): string {
-  return Buffer.from(oneByte, "latin1").toString("latin1");
 }

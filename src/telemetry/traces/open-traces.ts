@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import type { Sampler } from "@opentelemetry/sdk-trace-base";
 import type { Clock } from "../../core/clock.ts";
 import { errorCode, errorMessage } from "../../core/thrown.ts";
+import { waitAtMost } from "../../core/wait-at-most.ts";
 import type { Settings } from "../../settings.ts";
 import type { RateLimitedLog } from "../rate-limited-log.ts";
 import type { CallKind } from "./call-kind.ts";
@@ -65,7 +66,7 @@ export async function openTraces({ settings, clock, version, rareLog }: TracesOp
     counts: queue,
     tracerOf: (kind) => new CallTracer({ api, tracer, clock, followsCaller, kind }),
     async close(waitMs) {
-      await inTime(queue.forceFlush(), waitMs);
+      await waitAtMost(waitMs, queue.forceFlush());
       await queue.shutdown();
       // Not waited for: it waits for all answers, however long they take.
       exporter.shutdown().catch(() => undefined);
@@ -91,15 +92,4 @@ function samplerOf(sdk: TracePackages["sdk"], { sampler, samplingRate }: NonNull
 /** A collector chooses the words; an error of several addresses has none of its own. */
 function reasonOf(error: unknown): string {
   return (errorMessage(error) || (errorCode(error) ?? "")).slice(0, REASON_CHARS_MAX);
-}
-
-async function inTime(work: Promise<void>, waitMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  await Promise.race([
-    work,
-    new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, waitMs);
-    }),
-  ]);
-  clearTimeout(timer);
 }

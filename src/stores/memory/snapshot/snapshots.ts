@@ -3,11 +3,11 @@
 
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "../../../core/clock.ts";
 import { useHashKey } from "../../../core/key-hash.ts";
 import { errorMessage } from "../../../core/thrown.ts";
 import { MICROS_PER_SECOND } from "../../../core/units.ts";
+import { waitAtMost } from "../../../core/wait-at-most.ts";
 import type { MemoryStore } from "../memory-store.ts";
 import { type ReadSnapshot, readSections } from "./read-sections.ts";
 import { NoFileError, SnapshotFile } from "./snapshot-file.ts";
@@ -117,13 +117,7 @@ export class Snapshots {
 
   /** Writes the last snapshot, for `limitMs` at most: to be called when no take comes any more. */
   async close(limitMs: number): Promise<void> {
-    const end = new AbortController();
-    const isInTime = await Promise.race([
-      this.#last().then(() => true),
-      pause(limitMs, false, { signal: end.signal }).catch(() => true),
-    ]);
-    end.abort();
-    if (isInTime) return;
+    if (await waitAtMost(limitMs, this.#last())) return;
     this.#isOver = true;
     this.#failed(
       new Error(`expected the last snapshot within ${limitMs} ms; what was decided since the one before is lost`),
