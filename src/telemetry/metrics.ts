@@ -29,7 +29,7 @@ export const RULE_METRICS = {
   ),
   nearLimit: counter(
     "ratelimit_service_rate_limit_near_limit",
-    "Hits within the limit but above NEAR_LIMIT_RATIO of it.",
+    "Hits within the limit, but above NEAR_LIMIT_RATIO of it.",
     RULE_LABELS,
   ),
   withinLimit: counter("ratelimit_service_rate_limit_within_limit", "Hits within the rule's limit.", RULE_LABELS),
@@ -40,39 +40,39 @@ export const RULE_METRICS = {
   ),
   overLimitWithLocalCache: counter(
     "ratelimit_service_rate_limit_over_limit_with_local_cache",
-    "Hits refused from what this process remembers of refusals, without the store.",
+    "Hits that this process refused from its memory of refusals, without the store.",
     RULE_LABELS,
   ),
   holdsOpened: counter(
     "headgate_hold_opened_total",
-    "Holds that payments on the rule have opened, of calls that heard of it.",
+    "Holds that payments on the rule have opened. Only those whose calls received the store's answer.",
     RULE_LABELS,
   ),
   holdsLive: gauge(
     "headgate_hold_live",
-    "Holds of the rule that wait for their settlement; those that have ended until a call notices. With the memory store only.",
+    "Holds of the rule that wait for their settlement. A hold that has ended counts until a call notices. With the memory store only.",
     RULE_LABELS,
   ),
   holdsExpired: counter(
     "headgate_hold_expired_total",
-    "Holds that ended unsettled and were given back, as far as a later call on their bucket has noticed.",
+    "Holds that ended unsettled and were given back. A hold counts when a later call on its bucket notices.",
     RULE_LABELS,
   ),
   settlements: counter("headgate_hold_settlements_total", "Holds of the rule that were settled in time.", RULE_LABELS),
   heldUnused: counter("headgate_hold_unused_hits_total", "Hits that were held and not used.", RULE_LABELS),
   usedUnheld: counter(
     "headgate_hold_exceeded_hits_total",
-    "Hits that were used beyond what was held: by so much estimates were too low.",
+    "Hits that were used beyond what was held: estimates were too low by so much.",
     RULE_LABELS,
   ),
   settledLate: counter(
     "headgate_hold_late_settlements_total",
-    "Settlements that found no hold, because it had ended or was never opened; charged as reported.",
+    "Settlements that found no hold, because the hold had ended or was never opened. They are charged as reported.",
     RULE_LABELS,
   ),
   settledAgain: counter(
     "headgate_hold_repeated_settlements_total",
-    "Settlements of what was settled already, which changed nothing.",
+    "Settlements of holds that were settled already. They changed nothing.",
     RULE_LABELS,
   ),
 } as const;
@@ -88,17 +88,22 @@ export const HOLD_FIELDS: ReadonlySet<string> = new Set<keyof typeof RULE_METRIC
   "settledAgain",
 ]);
 
+const TLS_ONLY = "With GRPC_SERVER_USE_TLS only.";
+const PLANE_ONLY = "With CONFIG_TYPE=GRPC_XDS_SOTW only.";
+const SNAPSHOT_ONLY = "With MEMORY_SNAPSHOT only.";
+const LOCAL_CACHE_ONLY = "With LOCAL_CACHE_SIZE_IN_BYTES only.";
+
 /** Everything else. */
 export const METRICS = {
-  totalRequests: counter("ratelimit_service_total_requests", "Calls, whatever came of them.", METHOD),
+  totalRequests: counter("ratelimit_service_total_requests", "Calls, whatever their outcome.", METHOD),
   responseTime: histogram(
     "ratelimit_service_response_time_seconds",
-    "Time from the first byte decoded to the decision, the wait for the store included.",
+    "Time from the first decoded byte to the decision, including the wait for the store.",
     METHOD,
   ),
   requestErrors: counter(
     "ratelimit_service_should_rate_limit_error",
-    "Calls that got no decision: redis_error for the store's failures, service_error for all others.",
+    "Calls that got no decision: redis_error for failures of the store, service_error for all others.",
     ["err_type"],
   ),
   globalShadow: counter("ratelimit_service_global_shadow_mode", "Calls that passed only because of SHADOW_MODE."),
@@ -108,91 +113,94 @@ export const METRICS = {
   ),
   decisionLines: counter(
     "headgate_decision_log_lines_total",
-    "Decisions that DECISION_LOG wrote, and that its rate or the disk left out.",
+    "Decisions that DECISION_LOG wrote, and decisions that DECISION_LOG_RATE or the disk left out.",
     ["result"],
   ),
   spans: counter(
     "headgate_spans_total",
-    "Spans that the collector took, that it did not take, and that were dropped for lack of room, if calls are traced.",
+    "Spans by result: sent means that the collector took them, failed that it did not, dropped that the queue was full. With traces only.",
     ["result"],
   ),
   unmatched: counter(
     "headgate_unmatched_descriptors_total",
-    "Descriptors that met no rule and passed without a limit of their own; also those of domains without rules.",
+    "Descriptors that matched no rule and passed without a limit of their own. Those of domains without rules are included.",
     ["domain"],
   ),
   configLoadSuccess: counter("ratelimit_service_config_load_success", "Loads of the rule files that took effect."),
   configLoadError: counter(
     "ratelimit_service_config_load_error",
-    "Loads of the rule files that changed nothing for their errors.",
+    "Loads of the rule files that changed nothing because of errors.",
   ),
 
-  decisions: counter("headgate_decisions_total", "Decisions by outcome and by where they came from.", [
-    "outcome",
-    "source",
-  ]),
+  decisions: counter("headgate_decisions_total", "Decisions by outcome and by source.", ["outcome", "source"]),
   degraded: counter(
     "headgate_degraded_total",
-    "Calls in which on_store_failure stood in for an answer of the store, by policy and by what the store did.",
+    "Calls in which on_store_failure replaced an answer of the store, by policy and by the code of the store's error.",
     ["policy", "reason"],
   ),
   refusedRequests: counter("headgate_request_errors_total", "Requests that could not be understood, by code.", [
     "code",
   ]),
-  internalErrors: counter("headgate_internal_errors_total", "Calls that failed by a fault of Headgate itself."),
-  overloaded: counter("headgate_overloaded_total", "Calls turned away because more were under way than IN_FLIGHT_MAX."),
+  internalErrors: counter("headgate_internal_errors_total", "Calls that failed because of a fault of Headgate itself."),
+  overloaded: counter(
+    "headgate_overloaded_total",
+    "Calls that were refused because IN_FLIGHT_MAX calls were under way.",
+  ),
   suspectedLateReports: counter(
     "headgate_suspected_late_reports_total",
-    "Refused hits that look like a report after the fact on a rule that is not post-paid: the limit does not bite.",
+    "Refused takes that look like a report after the fact on a rule that is not post-paid: the limit does not hold back what they report.",
   ),
   debtCapped: counter("headgate_debt_capped_hits_total", "Post-paid hits beyond debt_max that were not recorded."),
   statsdErrors: counter(
     "headgate_statsd_errors_total",
-    "Errors while counters were sent to statsd: over UDP what the packet held is lost, over TCP it is sent again.",
+    "Errors while counters were sent to statsd. Over UDP the content of the packet is lost, over TCP it is sent again.",
   ),
   inFlight: gauge("headgate_calls_in_flight", "Calls that wait for their decision."),
 
-  laneCalls: counter("headgate_fast_lane_calls_total", "Calls that the fast lane read by itself."),
+  laneCalls: counter("headgate_fast_lane_calls_total", "Calls that the fast lane read itself."),
   laneHanded: counter("headgate_fast_lane_handed_streams_total", "Streams that the fast lane handed to grpc-js."),
   laneConnections: counter("headgate_fast_lane_connections_total", "Connections that the fast lane accepted."),
   laneTroubles: counter(
     "headgate_fast_lane_troubles_total",
-    "Connections that were ended, and streams that were refused, for what the peer did.",
+    "Connections that were ended and streams that were refused because of what the peer did.",
     ["trouble"],
   ),
 
   storeTime: histogram("headgate_store_seconds", "Time of one round trip to the shared store."),
   storeTakes: counter("headgate_store_takes_total", "Takes that travelled to the shared store."),
-  storeFailures: counter("headgate_store_failures_total", "Calls that the store failed, by code.", ["code"]),
+  storeFailures: counter("headgate_store_failures_total", "Calls that the store failed, by error code.", ["code"]),
   storeRepeats: counter(
     "headgate_store_repeats_total",
-    "Round trips made again because PostgreSQL had undone them for the sake of another one.",
+    "Round trips that were repeated because PostgreSQL had rolled them back in favour of another transaction.",
   ),
   storeRedirections: counter(
     "headgate_store_redirections_total",
-    "Round trips that a node of a Redis Cluster sent on to another node, having run nothing.",
+    "Round trips that a node of a Redis Cluster redirected to another node before it ran anything.",
   ),
   storeDamaged: counter("headgate_store_damaged_buckets_total", "Damaged buckets that were treated as new."),
   storeEvicted: counter(
     "headgate_store_evicted_buckets_total",
-    "Buckets that still meant something and were dropped to stay within BUCKETS_MAX.",
+    "Buckets that were still in use and were dropped to stay within BUCKETS_MAX.",
   ),
-  loopLate: counter("headgate_loop_late_total", "Calls answered late because this process was busy, not the store."),
+  loopLate: counter(
+    "headgate_loop_late_total",
+    "Calls that were answered late because this process was busy, not the store.",
+  ),
   outcomeUnknown: counter(
     "headgate_store_outcome_unknown_total",
     "Calls whose reply was lost after they may have been paid.",
   ),
   gaveBack: counter(
     "headgate_store_gave_back_total",
-    "Takes given back to the store: their call had been answered without it or was refused elsewhere, or a lease's rest went home.",
+    "Takes given back to the store: their call was answered without the store or was refused elsewhere, or the rest of a lease was returned.",
   ),
   notGivenBack: counter(
     "headgate_store_not_given_back_total",
-    "Takes that were to be given back and stay paid: the call that carried them was lost, the store refused it for ten minutes, or more than 10,000 waited.",
+    "Takes that should have been given back and stay paid: the call that carried them was lost, the store refused it for ten minutes, or more than 10,000 waited.",
   ),
   breakerState: gauge(
     "headgate_store_breaker_state",
-    "1 for the state that the breaker is in, 0 for the others.",
+    "1 for the state of the breaker, 0 for its other states.",
     ["state"],
     "max",
   ),
@@ -201,57 +209,68 @@ export const METRICS = {
   ]),
   topRefused: gauge(
     "headgate_top_refused",
-    "Calls refused within the last minute, of the keys that are refused most, the first TOP_KEYS_METRICS of each process. With TOP_KEYS_METRICS only.",
+    "Calls refused within the last minute, for each of the TOP_KEYS_METRICS keys that each process refused most. With TOP_KEYS_METRICS only.",
     ["domain", "rule", "key"],
   ),
-  buckets: gauge("headgate_buckets", "Buckets that live in this process."),
+  buckets: gauge("headgate_buckets", "Buckets in the memory of this process."),
   snapshotAge: gauge(
     "headgate_snapshot_age_seconds",
-    "Seconds since the snapshot was begun that stands in the file of MEMORY_SNAPSHOT: what a crash would lose. With MEMORY_SNAPSHOT only, as are those below.",
+    `Seconds since the snapshot in the file was begun: what a crash would lose. ${SNAPSHOT_ONLY}`,
     [],
     "max",
   ),
-  snapshotBytes: gauge("headgate_snapshot_bytes", "Bytes of that snapshot.", [], "max"),
-  snapshotSeconds: gauge("headgate_snapshot_write_seconds", "How long it took to write the last one.", [], "max"),
+  snapshotBytes: gauge("headgate_snapshot_bytes", `Bytes of the snapshot in the file. ${SNAPSHOT_ONLY}`, [], "max"),
+  snapshotSeconds: gauge(
+    "headgate_snapshot_write_seconds",
+    `How long the last snapshot took to write. ${SNAPSHOT_ONLY}`,
+    [],
+    "max",
+  ),
   snapshots: counter(
     "headgate_snapshots_total",
-    "Snapshots that were written or could not be, and files found at a start that could not be used.",
+    `Snapshots that were written, snapshots that could not be written, and files that could not be used at the start. ${SNAPSHOT_ONLY}`,
     ["outcome"],
   ),
 
-  cacheEntries: gauge("ratelimit_localcache_entryCount", "Counters that the local cache remembers."),
-  cacheLookups: gauge("ratelimit_localcache_lookupCount", "Counters looked up in the local cache."),
-  cacheHits: gauge("ratelimit_localcache_hitCount", "Counters found in the local cache."),
-  cacheMisses: gauge("ratelimit_localcache_missCount", "Counters not found in the local cache."),
-  cacheExpired: gauge("ratelimit_localcache_expiredCount", "Counters dropped because their window had ended."),
-  cacheEvicted: gauge("ratelimit_localcache_evacuateCount", "Counters dropped for want of room."),
+  cacheEntries: gauge(
+    "ratelimit_localcache_entryCount",
+    `Counters that the local cache remembers. ${LOCAL_CACHE_ONLY}`,
+  ),
+  cacheLookups: gauge("ratelimit_localcache_lookupCount", `Counters looked up in the local cache. ${LOCAL_CACHE_ONLY}`),
+  cacheHits: gauge("ratelimit_localcache_hitCount", `Counters found in the local cache. ${LOCAL_CACHE_ONLY}`),
+  cacheMisses: gauge("ratelimit_localcache_missCount", `Counters not found in the local cache. ${LOCAL_CACHE_ONLY}`),
+  cacheExpired: gauge(
+    "ratelimit_localcache_expiredCount",
+    `Counters dropped because their window had ended. ${LOCAL_CACHE_ONLY}`,
+  ),
+  cacheEvicted: gauge("ratelimit_localcache_evacuateCount", `Counters dropped for lack of room. ${LOCAL_CACHE_ONLY}`),
 
   adminRequests: counter(
     "headgate_admin_requests_total",
-    "Requests to /state, /top, /explain and /buckets that were done, refused for want of a token, or failed.",
+    "Requests to /state, /top, /explain and /buckets that were answered, that were refused for lack of a token, or that failed.",
     ["action", "outcome"],
   ),
 
   tlsRemaining: gauge(
     "headgate_tls_certificate_remaining_seconds",
-    "Seconds until the first certificate of the gRPC port's chain expires; below 0 it has. With GRPC_SERVER_USE_TLS only.",
+    `Seconds until the gRPC port's certificate chain expires; below 0 after that. ${TLS_ONLY}`,
     [],
     "min",
   ),
   tlsLifetime: gauge(
     "headgate_tls_certificate_lifetime_seconds",
-    "Seconds from the start of the gRPC port's certificate to that end. With GRPC_SERVER_USE_TLS only.",
+    `Seconds from the start of the gRPC port's certificate until its chain expires. ${TLS_ONLY}`,
     [],
     "min",
   ),
   tlsChanges: counter(
     "headgate_tls_changes_total",
-    "Changes of the certificate files that came in force, and those that were refused. With GRPC_SERVER_USE_TLS only.",
+    `Changes of the certificate files that came into force, and changes that were refused. ${TLS_ONLY}`,
     ["outcome"],
   ),
   tlsLastChangeOk: gauge(
     "headgate_tls_last_change_success",
-    "1 while the certificate files as they are now are in force, 0 while older ones are. With GRPC_SERVER_USE_TLS only.",
+    `1 while the certificate files as they are now are in force, 0 while older ones are. ${TLS_ONLY}`,
     [],
     "min",
   ),
@@ -267,26 +286,32 @@ export const METRICS = {
   ),
   planeState: gauge(
     "headgate_control_plane_state",
-    "1 for how the stream to the control plane stands, 0 for the others. With CONFIG_TYPE=GRPC_XDS_SOTW only, as are those below.",
+    `1 for the state of the stream to the control plane, 0 for its other states. ${PLANE_ONLY}`,
     ["state"],
     "max",
   ),
   planeSetAge: gauge(
     "headgate_control_plane_set_age_seconds",
-    "Seconds since the control plane last sent the set in force; of one from RULES_CACHE, since it was kept.",
+    `Seconds since the control plane last sent the set in force, or since it was written to RULES_CACHE. ${PLANE_ONLY}`,
     [],
     "max",
   ),
   planeFromCache: gauge(
     "headgate_control_plane_set_from_cache",
-    "1 while the set in force is that of RULES_CACHE, which the control plane has not confirmed yet.",
+    `1 while the set in force is from RULES_CACHE and not yet confirmed by the control plane. ${PLANE_ONLY}`,
     [],
     "max",
   ),
-  planeStreams: counter("headgate_control_plane_streams_total", "Streams that were opened or tried."),
-  planeAnswers: counter("headgate_control_plane_answers_total", "Sets that the control plane has sent."),
-  planeRefusals: counter("headgate_control_plane_refusals_total", "Refusals that it was sent."),
-  ready: gauge("headgate_ready", "1 while this process says that it is ready.", [], "min"),
+  planeStreams: counter(
+    "headgate_control_plane_streams_total",
+    `Streams that were opened, and attempts to open one. ${PLANE_ONLY}`,
+  ),
+  planeAnswers: counter("headgate_control_plane_answers_total", `Sets that the control plane has sent. ${PLANE_ONLY}`),
+  planeRefusals: counter(
+    "headgate_control_plane_refusals_total",
+    `Sets that were refused, which the control plane was told. ${PLANE_ONLY}`,
+  ),
+  ready: gauge("headgate_ready", "1 while this process reports that it is ready.", [], "min"),
   workers: gauge("headgate_workers", "Processes whose numbers are shown here: 1, or the workers that WORKERS runs."),
   buildInfo: gauge(
     "headgate_build_info",
@@ -298,14 +323,14 @@ export const METRICS = {
 
 /** What the supervisor of several workers adds to their sums. `worker` is a worker's number; a new one in its place begins anew. */
 export const WORKER_METRICS = {
-  restarts: counter("headgate_worker_restarts_total", "Workers that ended unasked and were replaced."),
+  restarts: counter("headgate_worker_restarts_total", "Workers that ended unexpectedly and were replaced."),
   moves: counter(
     "headgate_worker_moves_total",
-    "Connections asked to go because their worker had far more open streams than the others.",
+    "Connections that were asked to end because their worker had far more open streams than the others.",
   ),
   connections: gauge("headgate_worker_connections", "Connections of the gRPC port that the worker holds.", ["worker"]),
-  openStreams: gauge("headgate_worker_open_streams", "Calls open at once, averaged over seconds.", ["worker"]),
-  calls: counter("headgate_worker_calls_total", "Calls that the worker has read, whatever came of them.", ["worker"]),
+  openStreams: gauge("headgate_worker_open_streams", "Calls open at the same time, averaged over seconds.", ["worker"]),
+  calls: counter("headgate_worker_calls_total", "Calls that the worker has read, whatever their outcome.", ["worker"]),
 } as const;
 
 /** The gauges of Node.js and of the process, which prom-client fills, as several workers show them together. */

@@ -76,12 +76,12 @@ describe("docs", () => {
     expect(listed.toSorted()).toEqual(known.toSorted());
   });
 
-  test("docs/metrics.md has every metric with its kind and labels, and no other", () => {
-    const rows = [...readDoc("docs/metrics.md").matchAll(/^\| `(\w+)` \| (counter|gauge|histogram) \| ([\w, ]*) \|/gm)];
-    const listed = rows.map(([, name, kind, labels]) => `${name} ${kind} ${labels?.trim()}`);
+  test("docs/metrics.md has every metric with its kind, labels and help, and no other", () => {
+    const rows = [...readDoc("docs/metrics.md").matchAll(/^\| `(\w+)` \| (\w+) \| ([\w, ]*) \| (.*) \|$/gm)];
+    const listed = rows.map(([, name, kind, labels, help]) => `${name} ${kind} ${labels?.trim()}: ${help}`);
     const known = [METRICS, RULE_METRICS, WORKER_METRICS].flatMap((table) => Object.values(table));
     expect(listed.toSorted()).toEqual(
-      known.map(({ name, kind, labels }) => `${name} ${kind} ${labels.join(", ")}`).toSorted(),
+      known.map(({ name, kind, labels, help }) => `${name} ${kind} ${labels.join(", ")}: ${help}`).toSorted(),
     );
   });
 
