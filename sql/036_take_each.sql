@@ -11,6 +11,12 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT (at_us / 1000000 + previous) * 1000000
 $$;
 
+-- Whether that window goes on at now_second, which is now in whole seconds: windows of a calendar end with a second.
+CREATE OR REPLACE FUNCTION calendar_goes_on_v1(at_us bigint, used bigint, previous bigint, now_second bigint) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT used > 0 AND now_second < at_us / 1000000 + previous
+$$;
+
 -- When a row expires that is paid again: unchanged if that is late enough, else some 84 s later than needed, so that the next
 -- payments need not change it. A changed expiry means a new row and new entries in both indexes, not an update in place.
 CREATE OR REPLACE FUNCTION expiry_v1(expires_us bigint, needed_us bigint) RETURNS bigint
@@ -64,7 +70,7 @@ DECLARE
   algorithm bigint; amount bigint; burst bigint; tick_us bigint;
   burst_micros bigint; refill bigint; ticks_max bigint; soonest_us bigint;
   window_us bigint; start_us bigint; shares bigint;
-  end_us bigint; seconds bigint;
+  end_us bigint; now_second bigint;
   -- States with other dates are left to take_all.
   earliest_at bigint; latest_at bigint;
 BEGIN
@@ -143,28 +149,27 @@ BEGIN
       RETURNING b.bucket_key, b.at_us, b.used, b.previous;
     ELSIF algorithm = calendar_window THEN
       start_us := burst; end_us := tick_us;
-      seconds := end_us / micros - now_us / micros;
-      latest_at := now_us + 10 * micros;
+      now_second := now_us / micros;
       RETURN QUERY
       INSERT INTO bucket AS b
-      SELECT asked.bucket_key, now_us, asked.cost, seconds, greatest(end_us, soonest_us) / grain_us * grain_us + grain_us
+      SELECT asked.bucket_key, now_us, asked.cost, end_us / micros - now_second, greatest(end_us, soonest_us) / grain_us * grain_us + grain_us
       FROM (SELECT unnest(own_keys), unnest(own_costs), unnest(own_latest_us)) asked (bucket_key, cost, latest_us)
       WHERE asked.cost <= amount AND asked.latest_us >= now_us AND now_us BETWEEN start_us AND end_us - 1
       ON CONFLICT (bucket_key) DO UPDATE SET
-        at_us = CASE WHEN b.used > 0 AND now_us < calendar_end_v1(b.at_us, b.previous) THEN b.at_us ELSE now_us END,
-        used = CASE WHEN b.used > 0 AND now_us < calendar_end_v1(b.at_us, b.previous) THEN b.used ELSE 0 END + excluded.used,
+        at_us = CASE WHEN calendar_goes_on_v1(b.at_us, b.used, b.previous, now_second) THEN b.at_us ELSE now_us END,
+        used = CASE WHEN calendar_goes_on_v1(b.at_us, b.used, b.previous, now_second) THEN b.used ELSE 0 END + excluded.used,
         previous = CASE
-          WHEN b.used > 0 AND now_us < calendar_end_v1(b.at_us, b.previous) THEN b.previous
+          WHEN calendar_goes_on_v1(b.at_us, b.used, b.previous, now_second) THEN b.previous
           ELSE excluded.previous
         END,
         expires_us = expiry_v1(b.expires_us, CASE
-          WHEN b.used > 0 AND now_us < calendar_end_v1(b.at_us, b.previous)
+          WHEN calendar_goes_on_v1(b.at_us, b.used, b.previous, now_second)
             THEN greatest(calendar_end_v1(b.at_us, b.previous), soonest_us)
           ELSE excluded.expires_us
         END)
       WHERE CASE WHEN b.at_us BETWEEN 0 AND exact_max AND b.used BETWEEN 0 AND amount_max AND b.previous BETWEEN 0 AND amount_max
         THEN CASE
-          WHEN b.used = 0 OR now_us >= calendar_end_v1(b.at_us, b.previous) THEN true
+          WHEN NOT calendar_goes_on_v1(b.at_us, b.used, b.previous, now_second) THEN true
           WHEN b.at_us > latest_at OR calendar_end_v1(b.at_us, b.previous) - end_us > edge_skew_max_us THEN false
           ELSE b.used + excluded.used <= amount
         END
