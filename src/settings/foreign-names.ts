@@ -16,10 +16,10 @@ const OFF: readonly string[] = ["false", "f", "0"];
 const MEMCACHE_NOTE = "stores are memory, redis and postgres; BACKEND_TYPE=memcache ends the start";
 
 const FOREIGN = new Map<string, ForeignVariable>([
-  ...named("USE_DOG_STATSD_MOGRIFIERS", "names are sent as they are; relabel them at the server"),
+  ...named("USE_DOG_STATSD_MOGRIFIERS", "names are sent unchanged; relabel them at the server"),
   ...named(
     "PROMETHEUS_MAPPER_YAML",
-    "names and labels are fixed (docs/metrics.md); relabel them where they are scraped",
+    "names and labels are fixed (docs/metrics.md); relabel them when they are scraped",
   ),
   ...named("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "times are in seconds", { harmless: OFF }),
   ...named(
@@ -29,12 +29,12 @@ const FOREIGN = new Map<string, ForeignVariable>([
   ...named(
     "REDIS_PIPELINE_WINDOW REDIS_PIPELINE_LIMIT REDIS_CLUSTER_PIPELINE_PARALLELISM REDIS_PERSECOND_PIPELINE_WINDOW" +
       " REDIS_PERSECOND_PIPELINE_LIMIT REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM",
-    "calls travel together anyway, to all nodes at once",
+    "calls are always batched, and sent to all nodes at the same time",
   ),
-  ...named("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "health tells how Redis is anyway"),
+  ...named("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "health always tells the state of Redis"),
   ...named(
     "REDIS_STARTUP_INITIAL_INTERVAL REDIS_STARTUP_MAX_INTERVAL REDIS_STARTUP_MAX_ELAPSED_TIME",
-    "Redis is waited for, without end",
+    "the process waits for Redis without end",
   ),
   ...named(
     "MEMCACHE_HOST_PORT MEMCACHE_SRV MEMCACHE_SRV_REFRESH MEMCACHE_MAX_IDLE_CONNS MEMCACHE_TLS_CLIENT_CERT" +

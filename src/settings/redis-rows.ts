@@ -9,23 +9,23 @@ export const REDIS_ROWS = {
   redisUrl: optional(
     "REDIS_URL",
     TEXT,
-    "Redis: `host:port`, the path of a socket, or a URL that may hold user, password and database: `redis://`, `unix://`, `redis-sentinel://host:port,host:port/name`, `redis-cluster://host:port,host:port`; `rediss://`, `rediss-sentinel://` and `rediss-cluster://` speak TLS (docs/operations.md).",
+    "Redis: `host:port`, the path of a socket, or a URL that may hold user, password and database: `redis://`, `unix://`, `redis-sentinel://host:port,host:port/name`, `redis-cluster://host:port,host:port`; `rediss://`, `rediss-sentinel://` and `rediss-cluster://` use TLS (docs/operations.md).",
     { secret: true },
   ),
   redisType: optional(
     "REDIS_TYPE",
     oneOf(REDIS_TYPES),
-    "Kind of set-up, for a REDIS_URL without a scheme: one server; `name,host:port,...` of sentinels; `host:port,...` of a cluster.",
+    "What a REDIS_URL without a scheme names: one server; sentinels, as `name,host:port,...`; or a cluster, as `host:port,...`.",
     { defaultShown: "as REDIS_URL says, else `single`" },
   ),
-  redisSocketType: optional("REDIS_SOCKET_TYPE", oneOf(["tcp", "unix"]), "Checked against REDIS_URL.", {
+  redisSocketType: optional("REDIS_SOCKET_TYPE", oneOf(["tcp", "unix"]), "Must agree with REDIS_URL.", {
     defaultShown: "as REDIS_URL says",
   }),
   redisAuth: optional("REDIS_AUTH", TEXT, "Password of Redis, or `user:password`.", { secret: true }),
   redisAuthFile: optional(
     "REDIS_AUTH_FILE",
     PATH,
-    "File that holds what REDIS_AUTH would; read again at every connect, so that passwords can change.",
+    "File with the content of REDIS_AUTH. It is read again for every connection, so that passwords can change.",
     { isFile: true },
   ),
   redisSentinelAuth: optional("REDIS_SENTINEL_AUTH", TEXT, "Password of the sentinels, or `user:password`.", {
@@ -34,13 +34,13 @@ export const REDIS_ROWS = {
   redisSentinelAuthFile: optional(
     "REDIS_SENTINEL_AUTH_FILE",
     PATH,
-    "File that holds what REDIS_SENTINEL_AUTH would; read again at every connect.",
+    "File with the content of REDIS_SENTINEL_AUTH. It is read again for every connection.",
     { isFile: true },
   ),
-  redisSentinelTls: optional("REDIS_SENTINEL_TLS", BOOLEAN, "Speaks TLS with the sentinels.", {
+  redisSentinelTls: optional("REDIS_SENTINEL_TLS", BOOLEAN, "Uses TLS to the sentinels.", {
     defaultShown: "as with Redis",
   }),
-  redisTls: setting("REDIS_TLS", BOOLEAN, false, "Speaks TLS with Redis."),
+  redisTls: setting("REDIS_TLS", BOOLEAN, false, "Uses TLS to Redis."),
   redisTlsCertFile: optional("REDIS_TLS_CLIENT_CERT", PATH, "File of the client certificate (PEM).", {
     isFile: true,
   }),
@@ -50,7 +50,7 @@ export const REDIS_ROWS = {
   redisTlsCaFile: optional(
     "REDIS_TLS_CACERT",
     PATH,
-    "File of the certificate authority that Redis's certificate must come from (PEM).",
+    "File of the certificate authority for Redis's certificate (PEM).",
     {
       isFile: true,
       defaultShown: "the public authorities",
@@ -60,27 +60,27 @@ export const REDIS_ROWS = {
     "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION",
     BOOLEAN,
     false,
-    "Accepts a certificate of Redis that names another host. Its authority is still checked.",
+    "Accepts a certificate of Redis that names another host. The authority is still checked.",
   ),
   redisConnectTimeoutMs: setting(
     "REDIS_TIMEOUT",
     durationMs(10, 600_000),
     2_000,
-    "How long a connection to Redis may take to come about.",
+    "How long connecting to Redis may take.",
   ),
   redisClusterTags: setting(
     "REDIS_CLUSTER_TAGS",
     wholeNumber(1, 4_096),
     16,
-    "In how many parts the buckets of a Redis Cluster are kept, each under one hash tag and so at one node; 4 to 8 for each primary. The same in all processes (docs/operations.md).",
+    "Number of hash tags that share the buckets of a Redis Cluster: 4 to 8 for each primary. Buckets of one tag are at one node. All processes need the same number (docs/operations.md).",
   ),
   redisPerSecond: setting(
     "REDIS_PERSECOND",
     BOOLEAN,
     false,
-    "Keeps limits that are written per second in a Redis of their own, that of REDIS_PERSECOND_URL.",
+    "Keeps limits that are written per second in a second Redis, REDIS_PERSECOND_URL.",
   ),
-  redisPerSecondUrl: optional("REDIS_PERSECOND_URL", TEXT, "The Redis of limits per second, as REDIS_URL.", {
+  redisPerSecondUrl: optional("REDIS_PERSECOND_URL", TEXT, "Redis for limits per second, written as REDIS_URL.", {
     secret: true,
   }),
   redisPerSecondType: optional("REDIS_PERSECOND_TYPE", oneOf(REDIS_TYPES), "As REDIS_TYPE, for that Redis.", {
@@ -89,7 +89,7 @@ export const REDIS_ROWS = {
   redisPerSecondSocketType: optional(
     "REDIS_PERSECOND_SOCKET_TYPE",
     oneOf(["tcp", "unix"]),
-    "Checked against REDIS_PERSECOND_URL.",
+    "Must agree with REDIS_PERSECOND_URL.",
     { defaultShown: "as REDIS_PERSECOND_URL says" },
   ),
   redisPerSecondAuth: optional("REDIS_PERSECOND_AUTH", TEXT, "Password of that Redis, or `user:password`.", {
@@ -108,7 +108,7 @@ export const REDIS_ROWS = {
     "REDIS_PERSECOND_TLS",
     BOOLEAN,
     false,
-    "Speaks TLS with that Redis, with the files of REDIS_TLS_*.",
+    "Uses TLS to that Redis, with the files of REDIS_TLS_*.",
   ),
   redisPerSecondConnectTimeoutMs: setting(
     "REDIS_PERSECOND_TIMEOUT",

@@ -8,10 +8,10 @@ const INTRODUCTION = `# Settings
 
 <!-- Made from src/settings/table.ts; \`npx vitest run --project unit test/unit/settings -u\` writes it anew. -->
 
-Headgate reads its settings from environment variables, once, at start. A value that can't be used ends the start, and
-every mistake is named at once, with what was expected and what came. A variable that is set but empty counts as not set.
-A name that looks like a setting but is none gives a warning. Names and meanings are those of envoyproxy/ratelimit (below:
-the reference) where it has them.
+Headgate reads its settings from environment variables, once, at start. A value that cannot be used ends the start; the message
+names all such values at once, with what was expected and what came. A variable that is set but empty counts as not set, and gives a
+warning. So does a name that looks like a setting but is none. Names and meanings are those of envoyproxy/ratelimit (on this page:
+the reference) if it has the setting.
 
 - **boolean**: \`true\` or \`false\` (also \`1\`, \`t\`, \`0\`, \`f\`).
 - **duration**: numbers with units, such as \`10s\`, \`150us\`, \`1h30m\` (ns, us, ms, s, m, h).
