@@ -47,7 +47,7 @@ export const POSTGRES_ROWS = {
     "POSTGRES_SYNCHRONOUS_COMMIT",
     BOOLEAN,
     false,
-    "A call is answered once its payment is on the disk of PostgreSQL and of synchronous standbys. Otherwise a crash may lose the last half second.",
+    "A call is answered once its payment is on the disk of PostgreSQL and of synchronous standbys. Otherwise a crash may lose the last 0.6 s of payments.",
   ),
   postgresTlsCaFile: optional(
     "POSTGRES_TLS_CACERT",
