@@ -12,6 +12,7 @@ import {
   type Labels,
   renderChart,
   renderOverlay,
+  renderWithComponent,
   SETUPS,
   type Setup,
   schemaErrors,
@@ -133,6 +134,22 @@ function comparable(value: unknown): unknown {
 function selects(selector: Labels, labels: Labels): boolean {
   return Object.entries(selector).every(([key, value]) => labels[key] === value);
 }
+
+test.each(SETUPS)(
+  "the set-up %s with the component traces sends spans to the collector, and may reach it",
+  async (setup) => {
+    const objects = await renderWithComponent(setup, "traces");
+    const env = (all: readonly KubeObject[]) => containerOf(named(all, "Deployment") as Deployment).env ?? [];
+    const added = env(objects).filter(({ name }) => !env(objectsOf(setup)).some((one) => one.name === name));
+    const { traces } = readSettings(Object.fromEntries(added.map(({ name, value = "" }) => [name, value])));
+    const url = new URL(traces?.url ?? "");
+    expect(url.href).toBe("http://otel-collector.monitoring:4318/v1/traces");
+    const { egress } = (named(objects, "NetworkPolicy") as NetworkPolicy).spec;
+    expect(egress.at(-1)?.ports.map(({ port }) => String(port))).toContain(url.port);
+    const known = objects.filter(({ kind }) => kind !== "ServiceMonitor");
+    expect(await schemaErrors(known, KUBERNETES.at(-1) ?? "")).toEqual([]);
+  },
+);
 
 describe.each(SETUPS)("the set-up %s", (setup) => {
   test("is the same from kustomize and from helm, apart from the namespace itself", () => {

@@ -1,8 +1,10 @@
 // Kubernetes objects as kustomize and helm render them from deploy/, in a form that tests can compare and walk through.
 
-import { join, resolve } from "node:path";
+import { writeFileSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
 import { parseAllDocuments } from "yaml";
 import { goTool, pythonPackage, runPython, runTool } from "./deploy-tools.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 const DEPLOY = resolve(import.meta.dirname, "../../deploy");
 export const CHART = join(DEPLOY, "helm/headgate");
@@ -30,7 +32,22 @@ export interface KubeObject {
 export type Labels = Readonly<Record<string, string>>;
 
 export async function renderOverlay(setup: Setup): Promise<KubeObject[]> {
-  return objectsIn(await runTool(await goTool("kustomize"), ["build", join(DEPLOY, "kubernetes/overlays", setup)]));
+  return objectsIn(await kustomize(join(DEPLOY, "kubernetes/overlays", setup)));
+}
+
+/** The set-up with one more component, as an overlay of a reader's own has it. */
+export async function renderWithComponent(setup: Setup, component: string): Promise<KubeObject[]> {
+  const folder = temporaryFolder("overlay");
+  const place = (name: string) => relative(folder, join(DEPLOY, "kubernetes", name));
+  writeFileSync(
+    join(folder, "kustomization.yaml"),
+    `resources: ["${place(`overlays/${setup}`)}"]\ncomponents: ["${place(`components/${component}`)}"]\n`,
+  );
+  return objectsIn(await kustomize(folder));
+}
+
+async function kustomize(folder: string): Promise<string> {
+  return await runTool(await goTool("kustomize"), ["build", folder]);
 }
 
 export async function renderChart(setup: Setup): Promise<KubeObject[]> {
