@@ -103,6 +103,14 @@ describe("layers", () => {
     expect(wrong).toEqual([]);
   });
 
+  test("docs/architecture.md has a row for each folder and file of src, and for no other", () => {
+    const page = readFileSync(resolve(SRC, "../docs/architecture.md"), "utf8");
+    const [table = ""] = page.split("| folder | job | may import |\n")[1]?.split("\n\n") ?? [];
+    const folders = [...table.matchAll(/^\| (.+?) \|/gm)].map(([, folder = ""]) => folder).join();
+    const names = [...folders.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name);
+    expect(names.filter((name) => !name.includes("/")).toSorted()).toEqual(readdirSync(SRC).toSorted());
+  });
+
   test("every outside package stays behind its folder", () => {
     const wrong = imports
       .filter((one) => !isOfFile(one) && !one.to.startsWith("node:"))
