@@ -1,5 +1,5 @@
-// Where the windows of a calendar lie around a moment, as this process reckons it. Stores know no calendar: they are handed
-// three edges with each take, and keep the end of the window that a bucket is in. How edges are found is rules/calendar.ts.
+// The edges of a calendar's windows around a moment, by this process's time zone data. Stores know no calendar: each take brings
+// three edges, and the store keeps the end of the window that the bucket is in. rules/calendar.ts finds the edges.
 
 /** Edges of windows, each later than the one before, in microseconds since the epoch; whole seconds. */
 export interface WindowEdges {
@@ -9,9 +9,9 @@ export interface WindowEdges {
   readonly nextEndUs: number;
 }
 
-/** The windows of one calendar. Finding edges takes some tenth of a millisecond, so those of the current window are kept. */
+/** The windows of one calendar. It takes about 0.1 ms to find edges, so the edges of the current window are kept. */
 export class CalendarWindows implements WindowEdges {
-  /** How people read it, such as `calendar month from day 15 in Europe/Berlin`. */
+  /** The calendar in words, such as `calendar month from day 15 in Europe/Berlin`. */
   readonly words: string;
   readonly #edgesAround: (atUs: number) => WindowEdges;
   startUs = 0;
@@ -24,7 +24,7 @@ export class CalendarWindows implements WindowEdges {
     this.#edgesAround = edgesAround;
   }
 
-  /** Has the edges be those around that moment. */
+  /** Sets the edges to those of the window that holds `atUs`. */
   turnTo(atUs: number): void {
     if (atUs >= this.startUs && atUs < this.endUs) return;
     const { startUs, endUs, nextEndUs } = this.#edgesAround(atUs);

@@ -1,22 +1,22 @@
-// Why an address can't be listened on, in one sentence that names the settings to change.
+// Says in one sentence why a server can't listen on an address, and which settings to change.
 
 import { ConfigError } from "./errors.ts";
 
 const REASONS: readonly (readonly [says: RegExp, reason: string])[] = [
   [/EADDRINUSE/, "something else listens there"],
-  // Node says so of a socket's folder that is not there, too.
+  // Node also reports EACCES when the folder of a Unix socket does not exist.
   [/EACCES.* \//, "its folder does not exist, or this user may not write there"],
   [/EACCES/, "this user is not allowed to"],
   [/EADDRNOTAVAIL/, "this machine has no such address"],
   [/ENOTFOUND|Name resolution failed/, "the host name is unknown"],
 ];
 
-/** `what` is who wanted to listen (gRPC, HTTP), `where` the address, `settings` the variables that name it. */
+/** The error for a server (`what`: gRPC, HTTP) that can't listen on `where`; `settings` are the variables that set the address. */
 export function cannotListen(what: string, where: string, settings: string, error: Error): ConfigError {
   return new ConfigError("CONFIG_SETTINGS", `${what} can't listen on ${where} (${settings}): ${listenTrouble(error)}`);
 }
 
-/** What went wrong, as the end of a sentence. */
+/** The reason, as the end of a sentence; the error's own message if the reason is not a known one. */
 export function listenTrouble(error: Error): string {
   return REASONS.find(([says]) => says.test(error.message))?.[1] ?? error.message;
 }

@@ -1,4 +1,4 @@
-// The one source of now. Everything that decides takes a Clock, so tests move time by hand.
+// The one source of the current time. Everything that decides takes a Clock, so tests move time by hand.
 
 import { performance } from "node:perf_hooks";
 
@@ -8,7 +8,7 @@ export interface Clock {
   nowUs(): number;
 }
 
-/** The wall clock read once at start, moved on by the monotonic clock: it ignores later steps of the wall clock. */
+/** The wall clock at process start plus the monotonic time since then: later steps of the wall clock have no effect. */
 export class SystemClock implements Clock {
   // performance.timeOrigin is the wall clock at process start, in milliseconds with a fraction.
   readonly #originMs = performance.timeOrigin;
@@ -18,7 +18,7 @@ export class SystemClock implements Clock {
   }
 }
 
-/** The wall clock itself: it steps when the host's clock is set. For windows that other processes cut at the same seconds. */
+/** The wall clock itself: it steps when the host's clock is set. For windows that must begin at the same second in all processes. */
 export class WallClock implements Clock {
   nowUs(): number {
     return Date.now() * 1000;
@@ -26,8 +26,8 @@ export class WallClock implements Clock {
 }
 
 /**
- * Puts a deadline that others set by the wall clock, in milliseconds, on `clock`, in its microseconds.
- * Infinity stays Infinity; a deadline that has passed comes out in the past.
+ * Converts a deadline from milliseconds of the wall clock to microseconds of `clock`. Infinity stays Infinity; the result lies in
+ * the past if the deadline has passed.
  */
 export function deadlineOn(clock: Clock, wallDeadlineMs: number): number {
   return clock.nowUs() + (wallDeadlineMs - Date.now()) * 1000;

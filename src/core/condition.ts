@@ -1,20 +1,20 @@
-// Something that is wrong with a process now, for people who look: what, since when, and what to do about it.
+// A problem that a process has now, as people are shown it: what is wrong, since when, and what to do.
 
-/** As the alerts have it: `critical` is what callers get wrong answers by, `warning` can wait for the morning. */
+/** The levels of the alerts. `critical`: callers get wrong answers. `warning`: it can wait for the morning. */
 export type Severity = "critical" | "warning";
 
-/** What a look has found. */
+/** A problem that one check of the process found. */
 export interface Finding {
-  /** The same as long as the same thing is wrong. */
+  /** Identifies the problem: equal in all checks for as long as the problem lasts. */
   readonly id: string;
   readonly severity: Severity;
-  /** One sentence, or some. */
+  /** What is wrong, in one or more sentences. */
   readonly says: string;
   /** What to do, in a sentence. */
   readonly advice: string;
-  /** A heading of docs/operations.md, as its anchor. */
+  /** Anchor of a heading in docs/operations.md. */
   readonly see: string;
-  /** Places and mistakes, a line each. */
+  /** Places and mistakes, one per line. */
   readonly details?: readonly string[];
 }
 

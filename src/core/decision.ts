@@ -1,16 +1,17 @@
-// The answer to one call, as the edges show it. Pooled like the request; knows no wire format.
+// The answer to one call, before it is encoded for a protocol. Pooled, as the request is.
 
 import type { Limit } from "./limit.ts";
 
-/** What is said of one descriptor. */
+/** The answer for one descriptor. */
 export class Status {
   overLimit = false;
-  /** Shown as `current_limit`; undefined shows none. */
+  /** Sent as `current_limit`; undefined: none is sent. */
   limit: Limit | undefined;
-  /** Cost that would still pass; shown as at most 2^32 - 1. */
+  /** Cost that would still pass; sent as at most 2^32 - 1. */
   remaining = 0;
-  /** Whether `duration_until_reset` is sent, and its whole seconds. */
+  /** Whether `duration_until_reset` is sent. */
   hasReset = false;
+  /** `duration_until_reset` in whole seconds. */
   resetSeconds = 0;
 
   reset(): void {
@@ -35,7 +36,7 @@ export class Decision {
   readonly statuses: Status[] = [];
   headerCount = 0;
   readonly headers: Header[] = [];
-  /** Sent as dynamic metadata: a JSON-like object. A frozen one may be sent again and again. */
+  /** Sent as dynamic metadata: a JSON-like object. If it is frozen, its encoded bytes may be reused (rls/struct.ts). */
   metadata: Readonly<Record<string, unknown>> | undefined;
 
   addStatus(): Status {

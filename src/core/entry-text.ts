@@ -1,12 +1,13 @@
-// Descriptors in one line of text, as they are typed and stand in files of cases: key=value,key2=value2.
+// Descriptors as one line of text, for command lines and case files: key=value,key2=value2.
 
-/** Stands before the two digits of a byte while a descriptor is read; no argument of a program can hold it. */
+/** Takes the place of the backslash of `\xHH` while a descriptor is parsed; no argument of a program can contain it. */
 export const BYTE_MARK = "\0";
+/** What follows the backslash where a byte is written as two hex digits. */
 export const BYTE_ESCAPES = /^x[0-9a-fA-F]{2}/;
 
 /**
- * The parts between commas; `\\,` is a comma and `\\\\` a backslash inside one. `escapes` are what else may follow a backslash, which
- * then stands as BYTE_MARK.
+ * Splits text at commas. Inside a part `\,` is a comma and `\\` a backslash. `escapes` matches what else may follow a backslash; the
+ * backslash then becomes BYTE_MARK.
  */
 export function splitAtCommas(text: string, escapes?: RegExp): string[] {
   const parts = [""];
@@ -25,7 +26,7 @@ export function splitAtCommas(text: string, escapes?: RegExp): string[] {
   return parts;
 }
 
-/** The entries of a descriptor; a key alone has the empty value, the empty text no entry. Undefined if a key is empty. */
+/** The entries of a descriptor: a key without `=` has the empty value, empty text has no entries. Undefined if a key is empty. */
 export function parseEntries(text: string): readonly (readonly [key: string, value: string])[] | undefined {
   const parts = text === "" ? [] : splitAtCommas(text);
   const entries = parts.map((part): readonly [string, string] => {

@@ -1,7 +1,7 @@
-// The failures that are not ours: the caller's, the world's, the rule author's. docs/errors.md explains each code
+// Errors that are no bugs of Headgate: of callers, of the environment, of rule authors. docs/errors.md explains each code
 // (test/tidy/docs.test.ts holds the two lists equal).
 
-/** Codes of RequestError; all become INVALID_ARGUMENT, but REQUEST_NOT_HELD, which becomes FAILED_PRECONDITION. */
+/** Codes of RequestError. All become INVALID_ARGUMENT, except REQUEST_NOT_HELD, which becomes FAILED_PRECONDITION. */
 export const REQUEST_ERROR_CODES = [
   "REQUEST_MALFORMED",
   "REQUEST_DOMAIN_EMPTY",
@@ -20,7 +20,7 @@ export const REQUEST_ERROR_CODES = [
 ] as const;
 export type RequestErrorCode = (typeof REQUEST_ERROR_CODES)[number];
 
-/** Codes of StoreError; the rule's failure policy decides what the caller sees. */
+/** Codes of StoreError; the limit's `on_store_failure` decides what the caller gets. */
 export const STORE_ERROR_CODES = [
   "STORE_UNREACHABLE",
   "STORE_TIMEOUT",
@@ -36,7 +36,7 @@ export const STORE_ERROR_CODES = [
 ] as const;
 export type StoreErrorCode = (typeof STORE_ERROR_CODES)[number];
 
-/** Codes of ServiceError: the call can't be decided, for a reason that lies in this process. */
+/** Codes in the messages of calls that this process could not decide (rls/status.ts, rls/json.ts); no error class carries them. */
 export const SERVICE_ERROR_CODES = [
   "SERVICE_NO_RULES",
   "SERVICE_OVERLOADED",
@@ -49,7 +49,7 @@ export const SERVICE_ERROR_CODES = [
 export const CONFIG_ERROR_CODES = ["CONFIG_SETTINGS", "CONFIG_RULES", "CONFIG_RULES_DIR"] as const;
 type ConfigErrorCode = (typeof CONFIG_ERROR_CODES)[number];
 
-/** The request can't be understood or is out of bounds. The message names what was expected and what came. */
+/** The request can't be understood or exceeds a bound. The message names what was expected and what came. */
 export class RequestError extends Error {
   override readonly name = "RequestError";
   readonly code: RequestErrorCode;
@@ -60,7 +60,7 @@ export class RequestError extends Error {
   }
 }
 
-/** The store gave no usable answer. */
+/** The store gave no usable answer. `cause` is the error of its client, if there is one. */
 export class StoreError extends Error {
   override readonly name = "StoreError";
   readonly code: StoreErrorCode;
@@ -71,7 +71,7 @@ export class StoreError extends Error {
   }
 }
 
-/** Settings or rule files can't be used; `problems` has one line per mistake, all of them. */
+/** Settings or rule files can't be used. `problems` has one line for every mistake found. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly code: ConfigErrorCode;

@@ -1,10 +1,10 @@
-// Whether this process should be sent calls, and why not. gRPC and HTTP show this one state. Processes that share a port show one
-// state together: each adds what the others report to what it finds itself.
+// Whether this process should receive calls, and if not, why. gRPC health and HTTP health show the same state. Workers that share
+// a port show the same state too: each adds what the others report to its own.
 
-/** What is wrong, by part, one sentence each. */
+/** What is wrong with each part, in one sentence. */
 type PartNotes = ReadonlyMap<string, string>;
 
-/** Gathers what is wrong with the parts of the process; nothing wrong means serving. */
+/** Gathers what is wrong with the parts of the process. The process serves while there is no trouble. */
 export class HealthState {
   readonly #prefix: string;
   readonly #troubles = new Map<string, string>();
@@ -14,22 +14,22 @@ export class HealthState {
   readonly #watchers = new Set<(isServing: boolean) => void>();
   readonly #ownWatchers = new Set<() => void>();
 
-  /** `prefix` stands before the parts of this process where they are shown, to tell them from those of others. */
+  /** `prefix` is put before the names of this process's own parts, to tell them from those of other workers. */
   constructor(prefix = "") {
     this.#prefix = prefix;
   }
 
-  /** Says in one sentence what is wrong with a part (`rules`, `store`, `shutdown`); undefined takes it back. */
+  /** Reports in one sentence why a part (`rules`, `store`, `shutdown`) keeps the process from serving; undefined clears it. */
   setTrouble(part: string, reason: string | undefined): void {
     this.#tellingWatchers(() => this.#set(this.#troubles, part, reason));
   }
 
-  /** Says what is wrong with a part without keeping the process from serving; undefined takes it back. */
+  /** Reports what is wrong with a part that does not keep the process from serving; undefined clears it. */
   setNote(part: string, note: string | undefined): void {
     this.#set(this.#notes, part, note);
   }
 
-  /** Takes over what the processes beside this one say, in place of what they said before. */
+  /** Replaces what the other workers have reported. */
   setOthers(troubles: PartNotes, notes: PartNotes): void {
     this.#tellingWatchers(() => {
       this.#othersTroubles = troubles;
@@ -37,7 +37,7 @@ export class HealthState {
     });
   }
 
-  /** What is wrong but does not matter for serving, by part. */
+  /** What is wrong but does not keep the process from serving, by part; own and others'. */
   notes(): PartNotes {
     return this.#withOthers(this.#notes, this.#othersNotes);
   }
@@ -46,17 +46,17 @@ export class HealthState {
     return this.#troubles.size === 0 && this.#othersTroubles.size === 0;
   }
 
-  /** What is wrong, by part. */
+  /** What keeps the process from serving, by part; own and others'. */
   troubles(): PartNotes {
     return this.#withOthers(this.#troubles, this.#othersTroubles);
   }
 
-  /** What is wrong in this process alone, by part without prefix. */
+  /** What is wrong in this process alone, by part, without the prefix. */
   own(): { readonly troubles: PartNotes; readonly notes: PartNotes } {
     return { troubles: this.#troubles, notes: this.#notes };
   }
 
-  /** Calls `watcher`, which must not throw, whenever `isServing` changes; returns what ends that. */
+  /** Calls `watcher`, which must not throw, whenever `isServing` changes; the function returned unsubscribes it. */
   watch(watcher: (isServing: boolean) => void): () => void {
     this.#watchers.add(watcher);
     return () => {

@@ -1,4 +1,4 @@
-// Programmer errors: what must hold whatever callers send. A failed invariant becomes gRPC INTERNAL.
+// Checks for bugs: an invariant holds whatever callers send. One that fails becomes gRPC INTERNAL.
 
 export class InvariantError extends Error {
   override readonly name = "InvariantError";

@@ -1,6 +1,6 @@
-// Tells JSON objects from all else that JSON.parse returns.
+// Tells JSON objects from the other values that JSON.parse returns.
 
-/** True for an object with members: no list, not null. */
+/** True for an object that is neither an array nor null. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,19 +1,19 @@
-// Bucket keys as bytes. A call writes the keys of its takes one after another into one buffer: no string is made of them
-// unless somebody wants to read one, and they are hashed, compared and copied by words.
+// Bucket keys as bytes. A call writes the keys of its takes one after another into one buffer, and hashes them there by 32-bit
+// words. A key becomes a string only when somebody reads it.
 
 import { hashOfWords, type KeyHash } from "./key-hash.ts";
 
 const INITIAL_BYTES = 512;
-/** A buffer that one call made larger than this is not kept for the next. */
+/** A buffer that one call made larger than this is replaced by a small one before the next call. */
 const KEPT_BYTES_MAX = 16_384;
 const WORD = 4;
-/** Text longer than this is written at once. Of 8, 16 and 24, the one that costs a whole call least. */
+/** Longer text is written by latin1Write, shorter text char by char. Of 8, 16 and 24, this bound costs a whole call least. */
 const READ_SINGLY_MAX = 8;
 
-/** Keys one after another, each at a multiple of four bytes and followed by zeros up to the next. */
+/** A growing buffer of keys. Each key begins at a multiple of four bytes; zeros fill the gap to the next one. */
 export class KeyBytes {
   bytes: Buffer;
-  /** `bytes`, seen as words of 32 bits. */
+  /** A view of `bytes` as 32-bit words. */
   words: Int32Array;
   /** Where the next byte goes. */
   end = 0;
@@ -29,7 +29,7 @@ export class KeyBytes {
     if (this.bytes.length > KEPT_BYTES_MAX) this.#replace(INITIAL_BYTES);
   }
 
-  /** Makes room for `count` bytes and the zeros behind them. */
+  /** Makes room for `count` bytes and their padding. */
   reserve(count: number): void {
     const needed = this.end + count + WORD;
     if (needed <= this.bytes.length) return;
@@ -38,7 +38,7 @@ export class KeyBytes {
     old.copy(this.bytes, 0, 0, this.end);
   }
 
-  /** Appends one-byte text as it is. */
+  /** Appends one-byte text (core/request.ts). */
   write(text: string): void {
     const { length } = text;
     this.reserve(length);
@@ -49,19 +49,19 @@ export class KeyBytes {
     this.end = at + length;
   }
 
-  /** Appends bytes that were written before. */
+  /** Appends a copy of `length` bytes written earlier, which begin at `from`. */
   repeat(from: number, length: number): void {
     this.reserve(length);
     this.bytes.copyWithin(this.end, from, from + length);
     this.end += length;
   }
 
-  /** What was written from `from` on, as one-byte text. */
+  /** Everything written since `from`, as one-byte text. */
   textFrom(from: number): string {
     return this.bytes.latin1Slice(from, this.end);
   }
 
-  /** Ends a key: what is written next begins the next one. */
+  /** Pads with zeros to a multiple of four: the next key begins there. */
   pad(): void {
     this.reserve(0);
     while ((this.end & (WORD - 1)) !== 0) this.bytes[this.end++] = 0;
@@ -78,16 +78,16 @@ function wordsOf(bytes: Buffer): Int32Array {
 }
 
 /**
- * What has a bucket key: as bytes in a KeyBytes, as text, or as both; each is made of the other when it is wanted. Where
- * there are bytes there is their whole hash; with text alone `keyHash` is all there is of it.
+ * Base of everything that has a bucket key. The key is there as bytes in a KeyBytes, as text, or as both; the missing form is made
+ * when it is asked for. With bytes all four parts of the hash are set, with text alone only `keyHash` is.
  */
 export class Keyed implements KeyHash {
-  /** Where the key's bytes are, if `keyLength` is not negative; a multiple of four. */
   keys: KeyBytes;
+  /** Where the key's bytes begin in `keys`, if `keyLength` is not negative; a multiple of four. */
   keyAt = 0;
-  /** Bytes of the key; negative if it is there as text only. */
+  /** Length of the key in bytes; negative if only its text is there. */
   keyLength = 0;
-  /** The key's hash (key-hash.ts), the same in all of this process. */
+  /** The key's hash (key-hash.ts): equal for equal keys within this process. */
   keyHash = 0;
   keyHash1 = 0;
   keyHash2 = 0;
@@ -98,7 +98,7 @@ export class Keyed implements KeyHash {
     this.keys = keys;
   }
 
-  /** The key as one-byte text, flat. */
+  /** The key as one-byte text. */
   get bucketKey(): string {
     if (this.#text === undefined) {
       this.#text = this.keys.bytes.latin1Slice(this.keyAt, this.keyAt + this.keyLength);
@@ -106,13 +106,13 @@ export class Keyed implements KeyHash {
     return this.#text;
   }
 
-  /** Sets the text alone: `keyHash` is the caller's. */
+  /** Sets the key as text alone. The caller must set `keyHash` too. */
   set bucketKey(text: string) {
     this.#text = text;
     this.keyLength = -1;
   }
 
-  /** Takes what was written to `keys` from `at` on as the key, and hashes it. `at` was the end after `pad` or `clear`. */
+  /** Makes the bytes written to `keys` since `at` the key, and hashes them. `at` must be `keys.end` as `pad` or `clear` left it. */
   endKey(at: number): void {
     const { keys } = this;
     this.keyAt = at;
@@ -122,7 +122,7 @@ export class Keyed implements KeyHash {
     hashOfWords(keys.words, at >>> 2, this.keyLength, this);
   }
 
-  /** Takes over another's key and its hash. Where it is bytes, they have to stay for as long as they are used here. */
+  /** Shares the key and the hash of `other`. Bytes are not copied: they must stay in place for as long as this key is used. */
   useKeyOf(other: Keyed): void {
     this.keys = other.keys;
     this.keyAt = other.keyAt;
@@ -134,7 +134,7 @@ export class Keyed implements KeyHash {
     this.#text = other.#text;
   }
 
-  /** Sees to it that the key is there as bytes, with its whole hash. */
+  /** Makes sure that the key is there as bytes, with its whole hash. */
   needKeyBytes(): void {
     if (this.keyLength >= 0) return;
     const text = this.bucketKey;
@@ -145,7 +145,7 @@ export class Keyed implements KeyHash {
     this.#text = text;
   }
 
-  /** True if both have the same key, told by its hash. Both are there as bytes. */
+  /** True if both keys have the same 128-bit hash, which counts as the same key. Both must be there as bytes. */
   hasKeyOf(other: KeyHash): boolean {
     return (
       this.keyHash === other.keyHash &&
@@ -156,7 +156,7 @@ export class Keyed implements KeyHash {
   }
 }
 
-/** A key of its own, with its bytes. */
+/** A Keyed with a buffer of its own. */
 export function keyedOf(bucketKey: string): Keyed {
   const keyed = new Keyed(new KeyBytes(bucketKey.length + WORD));
   keyed.keys.write(bucketKey);

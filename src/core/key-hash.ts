@@ -1,6 +1,6 @@
-// The hash of a bucket key: whoever makes a key makes it too, whoever keeps buckets finds them by it. 128 bits of
-// SipHash-1-3, so that a hash can stand in the place of its key: callers choose keys, but without the hash's own key they
-// can't choose two that meet (docs/decisions/0014-hashes-in-place-of-keys.md).
+// The hash of a bucket key: 128 bits of SipHash-1-3. The memory store keeps the hash in place of the key. Callers choose the
+// keys, but without the secret key of the hash they can't choose two keys that collide
+// (docs/decisions/0014-hashes-in-place-of-keys.md).
 
 import { randomBytes } from "node:crypto";
 import { InvariantError } from "./invariant.ts";
@@ -14,8 +14,9 @@ let keyLow1 = 0;
 let keyHigh1 = 0;
 
 /**
- * Has all hashes of this process made with that key of 16 bytes, which is random otherwise. To be called before any key is
- * hashed: what was hashed before is not found any more. For whoever takes over buckets of another process.
+ * Sets the secret key (16 bytes) of all hashes of this process; it is random otherwise. For a process that takes over buckets of
+ * another. Must be called before any bucket key is hashed, because earlier hashes no longer match. Throws InvariantError for
+ * another length.
  */
 export function useHashKey(key: Buffer): void {
   if (key.length !== HASH_KEY_BYTES)
@@ -29,24 +30,24 @@ export function useHashKey(key: Buffer): void {
 
 useHashKey(randomBytes(HASH_KEY_BYTES));
 
-/** The key that hashes are made with, for whoever hands buckets on to another process. Who knows it can make keys that meet. */
+/** A copy of the secret key, for a process that hands its buckets to another. Whoever knows it can make keys that collide. */
 export function hashKeyInUse(): Buffer {
   return Buffer.from(keyInUse);
 }
 
-/** Where a hash is written. */
+/** A 128-bit hash in four parts. */
 export interface KeyHash {
   /** The first 32 bits, unsigned. */
   keyHash: number;
-  /** The others, as they lie in an Int32Array. */
+  /** The other 96 bits, signed, as an Int32Array holds them. */
   keyHash1: number;
   keyHash2: number;
   keyHash3: number;
 }
 
 /**
- * Writes the hash of `length` bytes that begin at word `at` and are followed by zeros up to a whole word. The 64-bit words
- * of SipHash are two halves each; a round costs about as much as two of a 32-bit hash and takes two words of the key
+ * Writes the hash of `length` bytes that begin at word `at`; zeros must pad them to a whole word. Each 64-bit word of SipHash is
+ * kept as two 32-bit halves. A round costs about as much as two rounds of a 32-bit hash and takes in two words of the key
  * (bench/micro/key-hash.mjs).
  */
 export function hashOfWords(words: Int32Array, at: number, length: number, into: KeyHash): void {
@@ -60,7 +61,7 @@ export function hashOfWords(words: Int32Array, at: number, length: number, into:
   let high3 = 0x74656462 ^ keyHigh1;
   const end = at + ((length + 3) >>> 2);
   const lastBlock = at + (length >>> 3) * 2;
-  // A round for each eight bytes, one for what is left of them with the length, then three and three to finish.
+  // One round per eight bytes, one for the rest with the length, then three and three for the two halves of the result.
   for (let i = at; i <= lastBlock + 12; i += 2) {
     let low = 0;
     let high = 0;
@@ -117,7 +118,7 @@ export function hashOfWords(words: Int32Array, at: number, length: number, into:
   into.keyHash3 = high0 ^ high1 ^ high2 ^ high3;
 }
 
-/** What the sum of two halves carries over. Without a branch: one that depends on the key would be guessed wrong half the time. */
+/** The carry of `one + other`. Without a branch, because the processor would predict a branch on key bytes wrong half the time. */
 function carryOf(one: number, other: number, sum: number): number {
   return ((one & other) | ((one | other) & ~sum)) >>> 31;
 }
@@ -125,7 +126,7 @@ function carryOf(one: number, other: number, sum: number): number {
 const hashed: KeyHash = { keyHash: 0, keyHash1: 0, keyHash2: 0, keyHash3: 0 };
 let scratch = Buffer.allocUnsafeSlow(1_024);
 
-/** The first 32 bits of the hash of one-byte text. Where the bytes are at hand, `hashOfWords` is quicker. */
+/** The first 32 bits of the hash of one-byte text. `hashOfWords` is quicker where the bytes are already in a buffer. */
 export function hashBucketKey(bucketKey: string): number {
   const length = bucketKey.length;
   if (length > scratch.length - 4) scratch = Buffer.allocUnsafeSlow((length + 8) & -4);

@@ -1,17 +1,18 @@
-// The part of a limit that one of several processes grants by itself.
+// Divides a limit among several processes, each of which grants its part by itself.
 
 import { Algorithm, type Limit, WINDOW_SECONDS_MAX } from "./limit.ts";
 import { divideDown } from "./units.ts";
 
 /**
- * The part of process `index` of `count`. Amount and burst are cut to floor(n / count), never below 1 unless they are 0;
- * process 0 gets what that leaves over. A token bucket's rate is cut by a longer window, which is exact; where that would
- * be longer than WINDOW_SECONDS_MAX, by fewer tokens in the longest multiple of its window that is not, at least one.
+ * The part that process `index` of `count` grants. Amount and burst become floor(n / count), but at least 1 unless they are 0;
+ * process 0 also gets the remainder. A token bucket's rate is divided by making its window `count` times as long, which is
+ * exact. If that window would exceed WINDOW_SECONDS_MAX, the window becomes the longest multiple that does not, with fewer
+ * tokens, at least one.
  */
 export function partOfLimit(limit: Limit, count: number, index: number): Limit {
   if (count === 1) return limit;
   const burst = cut(limit.burst, count, index);
-  // So that what is kept and what is not come to the part of the whole.
+  // Burst and reserve together are the part of burst + reserve.
   const reserve = limit.reserve === 0 ? 0 : Math.max(0, cut(limit.burst + limit.reserve, count, index) - burst);
   if (limit.algorithm !== Algorithm.tokenBucket)
     return { ...limit, amount: cut(limit.amount, count, index), burst, reserve };

@@ -1,7 +1,7 @@
-// Counters of one rule under the reference service's meanings. Plain numbers, because they move on every call;
-// telemetry reads them when it is scraped.
+// Counters of one rule, with the reference service's meanings. They are plain numbers because every call changes them; telemetry
+// reads them when it is scraped.
 
-/** What one limit has decided so far. Counters are in hits unless they say otherwise, and all but `holdsLive` only grow. */
+/** What one limit has decided so far. Counters are in hits unless a comment says otherwise; all but `holdsLive` only grow. */
 export class LimitStats {
   totalHits = 0;
   withinLimit = 0;
@@ -9,52 +9,53 @@ export class LimitStats {
   overLimit = 0;
   overLimitWithLocalCache = 0;
   shadowMode = 0;
-  /** Peeks answered, in calls. A rule that is peeked at and then refuses large hits is probably reported to after the fact. */
+  /** Peeks answered, in calls. If peeks are followed by refused hits above 1, callers probably report after the fact. */
   peeks = 0;
-  /** Holds that payments have opened. */
+  /** Holds opened by payments, in holds, as are the counters of holds and settlements below. */
   holdsOpened = 0;
-  /** Holds that this process keeps in memory and nobody has settled yet; those that have ended until somebody notices. */
+  /** Live holds in this process's memory. Holds that have ended count until a call notices their end. */
   holdsLive = 0;
-  /** Holds that ended unsettled, and that a call has noticed. */
+  /** Holds that ended unsettled, counted when a call notices their end. */
   holdsExpired = 0;
   /** Settlements of live holds. */
   settlements = 0;
-  /** What was held and not used, and what was used and not held. */
+  /** Sum over settlements of what was held beyond what was used, in cost. */
   heldUnused = 0;
+  /** Sum over settlements of what was used beyond what was held, in cost. */
   usedUnheld = 0;
-  /** Settlements that found no hold, because it had ended or was never opened: charged as reported. */
+  /** Settlements that found no hold, because it had ended or was never opened. What they report is charged. */
   settledLate = 0;
-  /** Settlements of what was settled already: nothing. */
+  /** Settlements of a hold that was settled already. They charge nothing. */
   settledAgain = 0;
 
-  /** True if anything was asked of the limit that metrics tell. A settlement may come to another process than its payment. */
+  /** True if any counter that metrics show has moved. Settlements count too: their payments may have gone to another process. */
   get hasMoved(): boolean {
     return this.totalHits > 0 || this.settlements > 0 || this.settledLate > 0 || this.holdsExpired > 0;
   }
 }
 
-/** What people are shown of a rule's counters: hits since the start, or since the rule came in force. */
+/** The counters of a rule that the operator's page shows, in hits since the process started or the rule came into force. */
 export interface RuleCount {
   readonly hits: number;
   readonly refused: number;
-  /** Those of `refused` that passed because of shadow mode. */
+  /** The part of `refused` that passed because of shadow mode. */
   readonly shadowed: number;
 }
 
-/** Where stats of rules live over reloads. */
+/** Keeps the stats of rules across reloads. */
 export interface StatsBook {
   /**
    * The stats of a rule, the same object for the same arguments.
-   * `path` holds one element per level (`key`, or `key_value`), `limit` the limit's name or the empty string.
+   * `path` has one element per level (`key` or `key_value`); `limit` is the limit's name or the empty string.
    */
   statsOf(domain: string, path: readonly string[], limit: string): LimitStats;
 }
 
-/** Where stats of single values live (`detailed_metric`, `value_to_metric`), in bounded number. */
+/** Keeps the stats of single values (`detailed_metric`, `value_to_metric`), of at most METRIC_VALUES_MAX values per rule. */
 export interface ValueStatsBook {
   /**
-   * The stats of a rule for the values of one call: the same object for the same arguments, or those of `other` when
-   * the rule has METRIC_VALUES_MAX values already. `ruleStats` are the rule's own; `path` is what `statsOf` would take.
+   * The stats of a rule for the values of one call: the same object for the same arguments. Once the rule has METRIC_VALUES_MAX
+   * values, the stats of `other`. `ruleStats` are the rule's own; `path` and `limit` are as for `statsOf`.
    */
   statsOfValues(ruleStats: LimitStats, domain: string, path: readonly string[], limit: string): LimitStats;
 }

@@ -1,10 +1,10 @@
-// Long work cut into steps: a generator that yields where other work may have its turn. Who drives it decides how long a
-// turn is; this file only knows how to go through without stopping. config/run-in-turns.ts drives it beside calls.
+// Long work as a generator that yields between short steps. The caller decides how many steps run at once: runThrough runs all of
+// them, config/run-in-turns.ts lets calls be answered in between.
 
-/** Work that yields between its steps, each well under a millisecond, and returns what came of it. */
+/** Work that yields between its steps, each well under a millisecond, and returns its result. */
 export type LongWork<T> = Generator<void, T, void>;
 
-/** Runs all steps at once, for those who have nothing else to do. */
+/** Runs all steps at once and returns the result. For processes that answer no calls meanwhile. Throws what a step throws. */
 export function runThrough<T>(steps: LongWork<T>): T {
   for (;;) {
     const step = steps.next();

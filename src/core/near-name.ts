@@ -1,11 +1,11 @@
-// What somebody may have meant who misspelt a name.
+// Finds the name that a misspelt name probably stands for.
 
-/** Nothing longer is a slip of the finger, and comparing it would cost more than it tells. */
+/** Longer names are not compared: comparing takes time in the product of both lengths. */
 const NAME_LENGTH_MAX = 40;
 
 /**
- * The candidate nearest to `name`, or undefined if none comes near: at most one edit in up to four letters, two in up to
- * nine, three in longer ones, counting a swap of neighbours as one. Case is not counted. The first of equals wins. Names over 40 letters have none.
+ * The candidate nearest to `name`, or undefined if none is near: at most one edit for names of up to four letters, two for up to
+ * nine, three for up to 40 (see `editsBetween`), none for longer ones. Case does not count. Of equally near ones the first wins.
  */
 export function nearestName(name: string, candidates: Iterable<string>): string | undefined {
   const editsMax = name.length <= 4 ? 1 : name.length <= 9 ? 2 : 3;
@@ -23,7 +23,7 @@ export function nearestName(name: string, candidates: Iterable<string>): string 
   return best;
 }
 
-/** Fewest insertions, deletions, replacements and swaps of neighbours that turn `from` into `to`. */
+/** The optimal string alignment distance: fewest insertions, deletions, replacements and swaps of neighbouring letters. */
 export function editsBetween(from: string, to: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, i) => i);

@@ -1,21 +1,20 @@
-// How tokens return to a bucket with time: `amount` millionths of a token each tick, a tick being `windowSeconds`
-// microseconds. Here is what returns within a tick and the time until so much has returned, both exact: a tick may be 31
-// seconds long, and no part of it is lost or comes early.
+// The refill of a token bucket: `amount` millionths of a token return per tick; a tick is `windowSeconds` microseconds. A tick may
+// be 31 seconds long, so refill within a tick counts too. Amounts and times are exact: no part is lost or comes early.
 //
-// Products are kept below 2^53 by taking them apart: an amount is below 2^32 and a window at most WINDOW_SECONDS_MAX, which
-// is below 2^25, also where a limit is cut into parts by a longer window. lua/token_bucket.lua does the same;
-// sql/token_bucket multiplies in bigint, which holds all of it.
+// Amounts are below 2^32 and windows at most WINDOW_SECONDS_MAX, which is below 2^25 (limit-part.ts keeps that bound). Products
+// that could pass 2^53 are computed in two parts. lua/refill.lua has the same arithmetic; sql/016_token_bucket.sql multiplies in
+// bigint.
 
 import type { Limit } from "./limit.ts";
 import { divideDown, divideUp } from "./units.ts";
 
-/** No wait is told as longer than this: ten years in microseconds. Buckets are kept no longer, either. */
+/** Longest wait and longest lifetime of a bucket: ten years, in microseconds. */
 export const WAIT_US_MAX = 10 * 365 * 86_400 * 1_000_000;
 
-/** Half of a window's 25 bits; the other half is at most as large. */
+/** 2^13. A window of 25 bits is split into high x HALF + low; high is below 2^12. */
 const HALF = 8_192;
 
-/** Millionths of a token that return in `us`, less than a tick; rounded down. */
+/** Millionths of a token that return in `us` microseconds, which are less than a tick. Rounded down. */
 export function refillWithinTick(us: number, { amount, windowSeconds }: Limit): number {
   const product = us * amount;
   if (product <= Number.MAX_SAFE_INTEGER) return divideDown(product, windowSeconds);
@@ -23,15 +22,15 @@ export function refillWithinTick(us: number, { amount, windowSeconds }: Limit): 
   return us * whole + divideDown(us * (amount - whole * windowSeconds), windowSeconds);
 }
 
-/** Millionths of a token that return in `us`, rounded down. Exact as long as it is below 2^53; larger ones are not told apart. */
+/** Millionths of a token that return in `us` microseconds, rounded down. Exact below 2^53; larger results are only approximate. */
 export function refillOf(us: number, limit: Limit): number {
   const ticks = divideDown(us, limit.windowSeconds);
   return ticks * limit.amount + refillWithinTick(us - ticks * limit.windowSeconds, limit);
 }
 
 /**
- * Microseconds until that many millionths of a token have returned, rounded up: the smallest `us` for which `refillOf` is
- * at least as much. At most WAIT_US_MAX, which is also what a limit without refill gets.
+ * Microseconds until `microTokens` millionths of a token have returned, rounded up: the smallest `us` with
+ * refillOf(us) >= microTokens. At most WAIT_US_MAX, which is also the result for a limit without refill.
  */
 export function usToRefill(microTokens: number, { amount, windowSeconds }: Limit): number {
   if (amount === 0) return WAIT_US_MAX;
@@ -41,7 +40,7 @@ export function usToRefill(microTokens: number, { amount, windowSeconds }: Limit
   return Math.min(WAIT_US_MAX, ticks * windowSeconds + usWithinTick(rest, amount, windowSeconds));
 }
 
-/** rest x windowSeconds / amount, rounded up; `rest` is below `amount`. */
+/** ceil(rest x windowSeconds / amount), for `rest` below `amount`. */
 function usWithinTick(rest: number, amount: number, windowSeconds: number): number {
   const product = rest * windowSeconds;
   if (product <= Number.MAX_SAFE_INTEGER) return divideUp(product, amount);

@@ -1,26 +1,26 @@
 // A rate limit request as decoded from the wire. Objects are pooled: a LimitRequest is filled, decided and reset.
-// All text is "one-byte": a string whose char codes are the bytes as sent, cut from the buffer without decoding. They are
-// UTF-8 if the caller keeps to the protocol, which nothing here relies on (docs/decisions/0009-bytes-that-are-no-text.md).
+// All text is "one-byte": a string whose char codes are the bytes as sent (Latin-1), without UTF-8 decoding. The protocol asks for
+// UTF-8, but nothing here relies on it (docs/decisions/0009-bytes-that-are-no-text.md).
 
 import { Unit } from "./limit.ts";
 
-/** Bounds of a request; more is INVALID_ARGUMENT. Values are long because paths are, and a refusal to count would be a hole. */
+/** Bounds of a request; more is INVALID_ARGUMENT. The bound on entries is high because values hold whole paths of requests. */
 export const DOMAIN_BYTES_MAX = 1_024;
 export const DESCRIPTORS_MAX = 256;
 export const ENTRIES_MAX = 64;
 export const ENTRY_BYTES_MAX = 65_536;
 
-/** One aspect of a request: an ordered list of entries. */
+/** An ordered list of entries (key and value) that describes one aspect of a request. */
 export class Descriptor {
   entryCount = 0;
-  /** Keys and values of the entries, one-byte text; only the first `entryCount` elements mean anything. */
+  /** Keys and values of the entries, one-byte. Only the first `entryCount` elements are valid. */
   readonly keys: string[] = [];
   readonly values: string[] = [];
-  /** The override, if `hasOverride`. `overrideUnit` is the number as sent; it may be no Unit. */
+  /** True if the descriptor brings a limit of its own (`limit`): the two fields below. `overrideUnit` may be no Unit. */
   hasOverride = false;
   overrideAmount = 0;
   overrideUnit: number = Unit.unknown;
-  /** Hits of this descriptor if `hasHits`: up to 2^64, exact below 2^53. */
+  /** True if the descriptor has hits of its own (`hits_addend`): `hits`, up to 2^64, exact below 2^53. */
   hasHits = false;
   hits = 0;
   /** `is_negative_hits`: the hits are given back. */
@@ -44,8 +44,8 @@ export class Descriptor {
 }
 
 /**
- * What a call asks of a hold by fields of its own, as callers of headgate.v1.Budgets do. `none`: nothing, or by entries that
- * its rule names.
+ * What the fields of a headgate.v1.Budgets call ask for. `none`: the call came by ShouldRateLimit, where the entries that its rule
+ * names may ask for a hold.
  */
 export const HoldAsk = { none: 0, reserve: 1, settle: 2 } as const;
 export type HoldAsk = (typeof HoldAsk)[keyof typeof HoldAsk];
@@ -58,11 +58,11 @@ export class LimitRequest {
   readonly descriptors: Descriptor[] = [];
   /** Hits for every descriptor that has none of its own; 0 means 1. At most 2^32 - 1. */
   hitsAddend = 0;
-  /** Unless it is none, the two fields below count, and there is one descriptor. */
+  /** Unless this is `none`, the two fields below are valid and there is exactly one descriptor. */
   holdAsk: HoldAsk = HoldAsk.none;
-  /** Names the hold. One-byte text, not empty. */
+  /** Id of the hold. One-byte, not empty. */
   holdId = "";
-  /** What is to be held, 0 for the rule's default; or what was used. Up to 2^64, exact below 2^53. */
+  /** Reserve: the amount to hold, 0 for the rule's default. Settle: the amount used. Up to 2^64, exact below 2^53. */
   holdAmount = 0;
 
   addDescriptor(): Descriptor {
@@ -84,24 +84,24 @@ export class LimitRequest {
   }
 }
 
-/** Turns one-byte text into the text that it encodes; bytes that are no UTF-8 become U+FFFD. Not for the hot path. */
+/** Decodes one-byte text as UTF-8; invalid bytes become U+FFFD. Not for the hot path. */
 export function textOf(oneByte: string): string {
   return Buffer.from(oneByte, "latin1").toString("utf8");
 }
 
-/** A copy of one-byte text that was cut out of longer text: V8 keeps all of that one for a part of it. */
+/** Copies one-byte text. For parts of longer strings that are kept: V8 keeps the whole string alive for a part of it. */
 export function copyOf(oneByte: string): string {
   return Buffer.from(oneByte, "latin1").toString("latin1");
 }
 
 const BEYOND_ASCII = /[\x80-\xff]/;
 
-/** One-byte text as it may be shown: where its bytes were no UTF-8 stand those of U+FFFD. Not for the hot path. */
+/** One-byte text with invalid UTF-8 replaced by the bytes of U+FFFD. Not for the hot path. */
 export function showable(oneByte: string): string {
   return BEYOND_ASCII.test(oneByte) ? oneByteOf(textOf(oneByte)) : oneByte;
 }
 
-/** An entry as people write it. A value that is no UTF-8 comes as base64; `value` then shows it. */
+/** An entry in ordinary text. `valueBase64` holds the bytes of a value that is no UTF-8; `value` then only shows it. */
 export interface WrittenEntry {
   readonly key: string;
   readonly value: string;
@@ -113,12 +113,12 @@ export function oneByteValueOf({ value, valueBase64 }: WrittenEntry): string {
   return valueBase64 === undefined ? oneByteOf(value) : Buffer.from(valueBase64, "base64").toString("latin1");
 }
 
-/** Base64 of one-byte text whose bytes are no UTF-8; undefined where they are, and text says it all. */
+/** Base64 of one-byte text that is no UTF-8; undefined if it is UTF-8. */
 export function base64Unless(oneByte: string): string | undefined {
   return showable(oneByte) === oneByte ? undefined : Buffer.from(oneByte, "latin1").toString("base64");
 }
 
-/** Turns text into its one-byte form, as rules and requests hold it. */
+/** Encodes text as UTF-8 in one-byte form. */
 export function oneByteOf(text: string): string {
   return Buffer.from(text, "utf8").toString("latin1");
 }

@@ -1,14 +1,14 @@
-// How connections come to a process that does not listen by itself: another process listens and hands them over.
+// How a worker gets connections: the supervisor listens and hands them over.
 
 import type { Socket } from "node:net";
 
-/** An address that another process listens on for this one. */
+/** An address on which another process listens for this one. */
 export interface SocketSource {
   /**
-   * From now on `take` gets its share of what connects: sockets from which nothing was read yet. Resolves to the port
-   * (0 for a Unix socket); rejects with ConfigError if the address can't be listened on.
+   * Begins to listen; `take` gets this process's share of the connections, as sockets from which nothing was read yet. Resolves to
+   * the port (0 for a Unix socket). Rejects with ConfigError if the other process can't listen on the address.
    */
   open(take: (socket: Socket) => void): Promise<number>;
-  /** Gets no more sockets; those that it got go on. */
+  /** Ends the hand-over of new sockets. Sockets handed over before stay open. */
   close(): void;
 }

@@ -1,11 +1,12 @@
-// Where the servers of shared stores are and how to reach them: what settings come to, and what connections are made with.
+// Addresses, logins and TLS of the shared stores' servers. settings/ makes these of the environment, stores/ connects with them.
 
-/** What TLS is made with. Files are PEM and read at every connect. */
+/** TLS towards a server. Files are PEM and read again for every connection. */
 export interface ClientTls {
   readonly certFile: string | undefined;
   readonly keyFile: string | undefined;
-  /** Undefined: the public authorities. */
+  /** Authorities of the server's certificate; undefined: the public authorities that Node.js has. */
   readonly caFile: string | undefined;
+  /** True: the name in the server's certificate is not checked. */
   readonly skipsHostName: boolean;
 }
 
@@ -19,7 +20,7 @@ export interface TcpAddress {
 /** Where one Redis server listens. */
 export type RedisAddress = TcpAddress | { readonly kind: "unix"; readonly path: string };
 
-/** Name and password for AUTH; without a username it is the default user's password. */
+/** Name and password for AUTH. Without a username Redis takes the password as the default user's. */
 export interface RedisLogin {
   readonly username: string | undefined;
   readonly password: string;
@@ -29,11 +30,11 @@ export interface RedisLogin {
 export interface RedisAccess {
   readonly database: number;
   readonly login: RedisLogin | undefined;
-  /** A file that holds the password, or `user:password`; read at every connect, so that it can change. `login` is undefined then. */
+  /** A file with the password, or `user:password`, read again for every connection. `login` is undefined then. */
   readonly loginFile: string | undefined;
   /** Undefined: no TLS. */
   readonly tls: ClientTls | undefined;
-  /** How long connecting may take, and after it the login and each answer before the connection is put to use. */
+  /** Bound for connecting, then for the login and for each further answer before the connection is used. In milliseconds. */
   readonly connectTimeoutMs: number;
 }
 
@@ -45,10 +46,10 @@ export interface PostgresTarget {
   readonly database: string;
   readonly user: string;
   readonly password: string | undefined;
-  /** A file that holds the password; read at every connect, so that it can change. */
+  /** A file with the password, read again for every connection. */
   readonly passwordFile: string | undefined;
   /** Undefined: no TLS. */
   readonly tls: ClientTls | undefined;
-  /** How long connecting may take, and after it each answer before the connection is put to use. */
+  /** Bound for connecting, then for each answer before the connection is used. In milliseconds. */
   readonly connectTimeoutMs: number;
 }

@@ -1,20 +1,23 @@
-// What a call asks of a store: one Take per limit, gathered in a TakeGroup that is settled as one.
-// Both are pooled; a store writes its answer into them.
+// What a call asks of a store: one Take per limit. All takes of a call form a TakeGroup, which is settled as a whole. Both are
+// pooled; the store writes its answer into them.
 
 import type { StoreError } from "./errors.ts";
 import { KeyBytes, Keyed } from "./key-bytes.ts";
 import { Algorithm, type Limit } from "./limit.ts";
 import type { LimitStats } from "./limit-stats.ts";
 
-/** Whether a descriptor can refuse the call: ordinary alone, quota only together with all others, shadow never. */
+/**
+ * How a descriptor that is over its limit affects the call: an ordinary one refuses it, quota ones refuse it only if all of them
+ * are over, a shadow one never does.
+ */
 export const Kind = { ordinary: 0, quota: 1, shadow: 2 } as const;
 export type Kind = (typeof Kind)[keyof typeof Kind];
 
 /**
- * What a take does with its cost. `charge` is the reference service's way with a counter: paid in any case, for itself
- * alone, and over if the count then exceeds the limit; its cost may be 0 and larger than COST_ABOVE_ALL. `denied` is a
- * charge that the local cache has answered: over, and no store touches it. `settle` ends the hold `holdId`: its cost is what
- * was used in the end.
+ * What a take does with its cost. `peek` asks without paying. `refund` gives back. `postPaid` pays even without room. `charge`
+ * counts as the reference service does: the counter is paid in any case, independent of the other takes, and is over if the
+ * count then exceeds the limit; the cost may be 0 or above COST_ABOVE_ALL. `denied` is a charge that the local cache answered:
+ * it is over, and no store touches it. `settle` ends the hold `holdId`; its cost is what was used.
  */
 export const Mode = { pay: 0, peek: 1, refund: 2, postPaid: 3, charge: 4, denied: 5, settle: 6 } as const;
 export type Mode = (typeof Mode)[keyof typeof Mode];
@@ -25,53 +28,47 @@ export function isOfCounter(mode: Mode): boolean {
 }
 
 /**
- * What is known of one take. `over`: not now; `never`: the cost is larger than the limit can ever hold. `unanswered`: the
- * store has said nothing of it.
+ * The result of one take. `unanswered`: the store has given no answer. `over`: there is no room now. `never`: the cost is larger
+ * than the limit can ever hold.
  */
 export const Outcome = { unanswered: 0, room: 1, over: 2, never: 3 } as const;
 export type Outcome = (typeof Outcome)[keyof typeof Outcome];
 
 /**
- * What became of a whole group. `failed`: no answer refuses it, and at least one of its takes is unanswered; the others
- * stand as they say, paid or not. Who asked decides then (limiter/failure-policy.ts).
+ * The result of a whole group. `failed`: no answer refuses the group, and at least one take is unanswered; the answered takes are
+ * valid, paid or not. limiter/failure-policy.ts then decides the call.
  */
 export const Verdict = { pending: 0, allowed: 1, refused: 2, failed: 3 } as const;
 export type Verdict = (typeof Verdict)[keyof typeof Verdict];
 
-/** What a settlement found in place of a live hold: none (never opened, or expired), or one that is settled already. */
+/** What a settlement found if there was no live hold: none (never opened, or expired), or one that was settled before. */
 export const HoldFound = { none: -1, settled: -2 } as const;
 
-/** Where an answer came from. */
+/** Where an answer came from. `local`: from this process without the store. */
 export const Source = { store: 0, denialMemory: 1, leaseOrPeriodic: 2, local: 3 } as const;
 export type Source = (typeof Source)[keyof typeof Source];
 
 /** The `descriptor` of a take on the domain's global limit. */
 export const GLOBAL_DESCRIPTOR = -1;
 
-/**
- * One limit's part of a call. The caller fills the first block, the store the second. Its key is what a store keeps the
- * bucket under.
- */
+/** One limit's part of a call, with the key of its bucket. The limiter fills the first block, the store the second. */
 export class Take extends Keyed {
   limit: Limit;
-  /** Index of the descriptor in the request, GLOBAL_DESCRIPTOR for the global limit. Takes of one descriptor are adjacent. */
+  /** Index of the descriptor in the request; GLOBAL_DESCRIPTOR for the global limit. Takes of one descriptor are adjacent. */
   descriptor = 0;
   kind: Kind = Kind.ordinary;
   mode: Mode = Mode.pay;
-  /** 1 to COST_ABOVE_ALL; the cost asked about when `mode` is peek; of a settlement 0, too. */
+  /** 1 to COST_ABOVE_ALL; 0 too for a settlement; any whole number for a counter. A peek asks about this cost. */
   cost = 1;
-  /**
-   * Where the limit has holds (Limit.holdSeconds): which one a payment opens or a settlement ends. One-byte; empty for a
-   * payment that nobody can settle.
-   */
+  /** If the limit has holds: id of the hold that a payment opens or a settlement ends. One-byte; empty if nobody can settle it. */
   holdId = "";
-  /** Of a counter: seconds until its window ends, 1 to the window's length; 0 for all other limits. */
+  /** Counters: seconds until the window ends, 1 to the window's length. Other limits: 0. */
   windowSecondsLeft = 0;
-  /** Where this take is counted: the limit's own stats, or those of one value (`value_to_metric`, `detailed_metric`). */
+  /** Stats that count this take: the limit's own, or those of one value (`value_to_metric`, `detailed_metric`). */
   stats: LimitStats;
 
   outcome: Outcome = Outcome.unanswered;
-  /** True if not the store decided it but the limit's `on_store_failure`: deny or local. */
+  /** True if the limit's `on_store_failure` (deny or local) decided the take in place of the store. */
   byPolicy = false;
   /** True if this take's cost was paid (or refunded). */
   paid = false;
@@ -81,13 +78,13 @@ export class Take extends Keyed {
   waitUs = 0;
   /** Microseconds until the bucket is as new; 0 if it is. At most WAIT_US_MAX. */
   resetUs = 0;
-  /** Receipt: the store's time of payment in microseconds, 0 if nothing was paid. */
+  /** The store's time of payment in microseconds, 0 if nothing was paid. Needed to give the payment back. */
   paidAtUs = 0;
-  /** Post-paid hits that exceeded what the state can hold (`debtMax`, or AMOUNT_MAX in a window) and were not recorded. */
+  /** Post-paid hits that were not recorded, because the state can't hold more (`debtMax`, or AMOUNT_MAX in a window). */
   cappedHits = 0;
   /**
-   * Mode.charge: the count after this take; exact below 2^53. Mode.settle: what was held, or a HoldFound. Where the limit has
-   * holds, Mode.pay: 1 if the payment opened one, else 0; Mode.peek: live holds of the bucket.
+   * Mode.charge: the count after this take; exact below 2^53. Mode.settle: the cost that was held, or a HoldFound. If the limit has
+   * holds, Mode.pay: 1 if the payment opened a hold, else 0; Mode.peek: number of live holds of the bucket.
    */
   counted = 0;
 
@@ -98,40 +95,40 @@ export class Take extends Keyed {
   }
 }
 
-/** What a sliding log weighs, in other limits: a take on it may have some 250 entries to read, to drop or to walk over. */
+/** Weight of a sliding log; other limits weigh 1. A take on a log may have to read, drop or walk over about 250 entries. */
 export const LOG_WEIGHT = 32;
-/** What a limit with holds weighs, in other limits: it has a set, lows and a hold of its own to read and to write (bench/store/holds.mjs). */
+/** Weight of a limit with holds: a take reads and writes a set, the lows and a hold beside the bucket (bench/store/holds.mjs). */
 export const HOLD_WEIGHT = 4;
 /**
- * The most that the limits of one call weigh: one for each of 256 descriptors and the global one, or eight sliding logs, or 64
- * with holds. As many hold Redis for two milliseconds (bench/store/full-logs.mjs).
+ * Largest weight of one call: a limit for each of 256 descriptors and the global limit, or eight sliding logs, or 64 limits with
+ * holds. A call of this weight keeps Redis busy for two milliseconds (bench/store/full-logs.mjs).
  */
 export const GROUP_WEIGHT_MAX = 257;
 
-/** What takes weigh of which so many are on sliding logs, and so many on limits with holds. */
+/** Weight of `takes` takes, of which `takesOnLogs` are on sliding logs and `takesWithHolds` on limits with holds. */
 export function weightOf(takes: number, takesOnLogs: number, takesWithHolds: number): number {
   return takes + takesOnLogs * (LOG_WEIGHT - 1) + takesWithHolds * (HOLD_WEIGHT - 1);
 }
 
-/** The takes of one call, settled together (docs/architecture.md: all are paid or none). */
+/** The takes of one call, which are settled together: all payments stand or none. */
 export class TakeGroup {
   readonly takes: Take[] = [];
-  /** Where the keys of the takes are written. */
+  /** Buffer for the keys of the takes. */
   readonly keys = new KeyBytes();
   size = 0;
   /** Number of takes on sliding logs. */
   takesOnLogs = 0;
   /** Number of takes whose limits have holds. */
   takesWithHolds = 0;
-  /** Changes whenever the group returns to its pool; a late answer compares it before it writes. */
+  /** Grows whenever the group returns to its pool. A late answer writes only if the generation is still the same. */
   generation = 0;
-  /** When the answer is no longer of use, in microseconds of the process's Clock. */
+  /** After this time nobody waits for the answer, in microseconds of the process's Clock. */
   deadlineUs = Number.POSITIVE_INFINITY;
-  /** True if a quota descriptor without a limit passes, so that quota descriptors alone can't refuse the call. */
+  /** True if a quota descriptor passes without a take. Quota descriptors then can't refuse the call. */
   hasSpareQuota = false;
-  /** True if any take is a counter's. */
+  /** True if any take is on a counter. */
   hasCounters = false;
-  /** True: when a counter is over, only those that are over are charged (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT). */
+  /** True: if any counter is over, only the counters that are over are charged (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT). */
   stopsAtOver = false;
 
   verdict: Verdict = Verdict.pending;
@@ -139,7 +136,7 @@ export class TakeGroup {
   failure: StoreError | undefined = undefined;
   source: Source = Source.store;
 
-  /** Adds a take with its answer cleared; the caller fills in the rest. */
+  /** Adds a take without an answer; the caller fills in the rest. `counted` keeps an old value until the store writes it. */
   add(limit: Limit): Take {
     let take = this.takes[this.size];
     if (take === undefined) {
@@ -166,7 +163,7 @@ export class TakeGroup {
     return take;
   }
 
-  /** What its limits weigh: at most GROUP_WEIGHT_MAX in a call that a store is asked about. */
+  /** Weight of the group: at most GROUP_WEIGHT_MAX when a store is asked. */
   get weight(): number {
     return weightOf(this.size, this.takesOnLogs, this.takesWithHolds);
   }
@@ -188,7 +185,7 @@ export class TakeGroup {
   }
 }
 
-/** Adds a take that asks the same. */
+/** Adds a copy of the take's question to `into`. The key is copied as text. */
 export function copyQuestion(take: Take, into: TakeGroup): Take {
   const copy = into.add(take.limit);
   copy.bucketKey = take.bucketKey;
@@ -203,7 +200,7 @@ export function copyQuestion(take: Take, into: TakeGroup): Take {
   return copy;
 }
 
-/** Copies everything that a store writes into a take. */
+/** Copies the store's answer from one take to another. */
 export function copyAnswer(from: Take, to: Take): void {
   to.outcome = from.outcome;
   to.byPolicy = from.byPolicy;

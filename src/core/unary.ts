@@ -1,6 +1,6 @@
-// What a transport and a service agree on for one unary call: bytes in, bytes out. Neither knows the other.
+// The contract between a transport and a service for one unary call: bytes in, bytes out.
 
-/** gRPC status codes in use; the numbers are the protocol's. */
+/** The gRPC status codes in use, with the protocol's numbers. */
 export const GrpcStatus = {
   ok: 0,
   invalidArgument: 3,
@@ -15,23 +15,23 @@ export const GrpcStatus = {
 } as const;
 export type GrpcStatus = (typeof GrpcStatus)[keyof typeof GrpcStatus];
 
-/** Where the answer of one call goes. Exactly one of the two is called, once. */
+/** Receives the answer of one call: exactly one of `ok` and `fail` is called, once. */
 export interface UnaryReply {
-  /** The header of that name, by which the caller's trace is known; undefined if there was none. */
+  /** The caller's `traceparent` header; undefined if there was none. */
   readonly traceparent?: string | undefined;
-  /** True once nobody waits for the answer any more: the caller has given the call up, or its deadline has passed. */
+  /** True once nobody waits for the answer any more: the caller has cancelled the call, or its deadline has passed. */
   readonly isGone?: boolean;
-  /** Sends the message with status OK. `message` belongs to the caller again when this returns: copy what is kept. */
+  /** Sends the message with status OK. `message` may be overwritten after this returns: copy what is kept. */
   ok(message: Uint8Array): void;
   /** Ends the call with a status that is not OK. */
   fail(status: GrpcStatus, message: string): void;
 }
 
-/** One unary method. */
+/** Handles the calls of one unary method. */
 export interface UnaryHandler {
   /**
    * Answers one call through `reply`, before it returns or later. Never throws.
-   * `message` is valid only until this returns; `deadlineUs` is in microseconds of the process's Clock, or Infinity.
+   * `message` is valid only until this returns. `deadlineUs` is in microseconds of the process's Clock, or Infinity.
    */
   handle(message: Buffer, deadlineUs: number, reply: UnaryReply): void;
 }

@@ -1,21 +1,21 @@
-// Conversions between the units of time in use; each name says how it rounds.
+// Units of time and amount, and division with a stated rounding.
 
 export const MICROS_PER_SECOND = 1_000_000;
 export const MICROS_PER_MILLI = 1_000;
 
-/** A token bucket's debt is counted in millionths of a token: `amount` of them come off per tick, which makes `amount` tokens per window. */
+/** A token bucket's debt is counted in millionths of a token. `amount` millionths return per tick: `amount` tokens per window. */
 export const MICROS_PER_TOKEN = 1_000_000;
 
-/** Ticks in one window, whatever the window (a tick is as many microseconds as the window has whole seconds). */
+/** Ticks in one window of any length: a tick has as many microseconds as the window has whole seconds. */
 export const TICKS_PER_WINDOW = 1_000_000;
 
 /** Largest amount, burst or cost; keeps every product of the algorithms below 2^53. */
 export const AMOUNT_MAX = 4_294_967_295;
 
-/** A cost above every possible limit: what a request that asks for more than AMOUNT_MAX is counted as. */
+/** A cost above every possible limit. Larger costs are counted as this. */
 export const COST_ABOVE_ALL = AMOUNT_MAX + 1;
 
-/** Integer division that rounds towards zero; both operands are whole, not negative, and below 2^53. */
+/** Integer division that rounds down; both operands are whole, not negative, and below 2^53. */
 export function divideDown(dividend: number, divisor: number): number {
   return Math.floor(dividend / divisor);
 }
@@ -25,7 +25,7 @@ export function divideUp(dividend: number, divisor: number): number {
   return Math.ceil(dividend / divisor);
 }
 
-/** Microseconds since the Unix epoch as people and JSON write a time: `2026-01-02T03:04:05.678Z`. */
+/** A time in microseconds since the Unix epoch in ISO 8601: `2026-01-02T03:04:05.678Z`. */
 export function isoTime(us: number): string {
   return new Date(us / 1_000).toISOString();
 }

@@ -1,24 +1,24 @@
-// Counters of descriptors that met no rule. Plain numbers, because they move on calls; telemetry reads them.
+// Counters of descriptors that met no rule. Plain numbers, because calls change them; telemetry reads them.
 
 import type { Descriptor } from "./request.ts";
 
-/** What came for one domain and met no rule. */
+/** Descriptors of one domain that met no rule. */
 export class UnmatchedStats {
-  /** Descriptors that no rule limits or lets pass by name: they passed unlimited. Only grows. */
+  /** How many descriptors passed unlimited because no rule limits them or declares them unlimited. Only grows. */
   descriptors = 0;
-  /** Keys of one of them, one-byte, in their order; none until there was one, nor for a domain without rules. */
+  /** Keys of one such descriptor in their order, one-byte. Empty until there was one, and for a domain without rules. */
   exampleKeys: readonly string[] = [];
-  /** True: the next one becomes the example. Whoever tells of them sets it. */
+  /** True: the next descriptor becomes the example. Whoever reports the example sets it to ask for a new one. */
   wantsExample = true;
 }
 
-/** Where these stats live over reloads. */
+/** Keeps these stats across reloads. */
 export interface UnmatchedStatsBook {
-  /** The stats of a domain that has rules (one-byte), the same object for the same domain. */
+  /** The stats of a domain that has rules: the same object for the same domain (one-byte). */
   unmatchedOf(domain: string): UnmatchedStats;
 }
 
-/** Counts a descriptor. Costs an addition, but for one example now and then. */
+/** Counts a descriptor. Costs one addition, except when an example is wanted. */
 export function countUnmatched(stats: UnmatchedStats, descriptor: Descriptor): void {
   stats.descriptors++;
   if (!stats.wantsExample) return;

@@ -1,24 +1,24 @@
-// How the answers to a call's takes fold into its verdict, and which of its payments must not stand then. Whoever settles
-// calls in this process goes by this; lua/take_all.lua and sql/034_take_all.sql say the same of what one server settles.
+// How the answers to a call's takes fold into the verdict of the call, and which payments must be returned. All code that settles
+// calls in this process uses it; lua/take_all.lua and sql/034_take_all.sql have the same rules for calls settled by one server.
 
 import { Algorithm } from "./limit.ts";
 import { usToRefill } from "./refill.ts";
 import { copyAnswer, copyQuestion, isOfCounter, Kind, Mode, Outcome, type Take, type TakeGroup } from "./take.ts";
 import { MICROS_PER_TOKEN } from "./units.ts";
 
-/** True if the take found no room for its cost. An unanswered one is not over. */
+/** True if the take found no room for its cost. An unanswered take is not over. */
 export function isOver(take: Take): boolean {
   return take.outcome >= Outcome.over;
 }
 
-/** True if the take can refuse its call: it asks whether a cost may pass. */
+/** True if the take can refuse its call: a payment, a peek or a counter. Refunds, reports and settlements never do. */
 export function canRefuseCall(take: Take): boolean {
   return take.mode === Mode.pay || take.mode === Mode.peek || isOfCounter(take.mode);
 }
 
 /**
- * The verdict of a call, from its descriptors one by one. A descriptor is over when any of its takes is. An ordinary one
- * that is over refuses the call; quota ones do when all of them are over and none is spare; a shadow one never does.
+ * Folds the descriptors of a call into its verdict. A descriptor is over when any of its takes is. An ordinary descriptor that is
+ * over refuses the call. Quota descriptors refuse it when all of them are over. Shadow descriptors never refuse it.
  */
 export class VerdictFold {
   #isRefused = false;
@@ -32,6 +32,7 @@ export class VerdictFold {
     this.#quotasOver = 0;
   }
 
+  /** Adds the next descriptor. */
   add(kind: Kind, isDescriptorOver: boolean): void {
     if (kind === Kind.ordinary) this.#isRefused ||= isDescriptorOver;
     else if (kind === Kind.quota) {
@@ -40,12 +41,13 @@ export class VerdictFold {
     }
   }
 
+  /** Whether the call is refused. `hasSpareQuota`: a quota descriptor without a take passes (TakeGroup.hasSpareQuota). */
   refuses(hasSpareQuota: boolean): boolean {
     return this.#isRefused || (this.#quotas > 0 && this.#quotasOver === this.#quotas && !hasSpareQuota);
   }
 }
 
-/** Index behind the last take of the descriptor whose first take is at `start`. */
+/** Index after the last take of the descriptor whose first take is at `start`. */
 export function endOfDescriptor(group: TakeGroup, start: number): number {
   const descriptor = group.takes[start]?.descriptor;
   let end = start + 1;
@@ -53,7 +55,7 @@ export function endOfDescriptor(group: TakeGroup, start: number): number {
   return end;
 }
 
-/** Whether any of the takes from `start` to `end` is over. */
+/** Whether any of the takes from `start` up to, not including, `end` is over. */
 export function isAnyOver(group: TakeGroup, start: number, end: number): boolean {
   for (let i = start; i < end; i++) if (isOver(group.takes[i] as Take)) return true;
   return false;
@@ -61,7 +63,7 @@ export function isAnyOver(group: TakeGroup, start: number, end: number): boolean
 
 const FOLD = new VerdictFold();
 
-/** Whether the answers that are there refuse the group. */
+/** Whether the answers so far refuse the group; unanswered takes count as not over. */
 export function isGroupRefused(group: TakeGroup): boolean {
   FOLD.begin();
   let end = 0;
@@ -72,7 +74,7 @@ export function isGroupRefused(group: TakeGroup): boolean {
   return FOLD.refuses(group.hasSpareQuota);
 }
 
-/** How much of a take's payment giving back returns; 0 if it returns nothing. Refunds and charges stand. */
+/** The cost that giving a take back returns: what it paid, or 0 for modes whose payment stands (refunds, charges, settlements). */
 export function costToReturn(take: {
   readonly mode: number;
   readonly cost: number;
@@ -82,15 +84,14 @@ export function costToReturn(take: {
 }
 
 /**
- * Which payments of a group are to be returned. `over`: the call passes, and descriptors that are over return theirs. `refused`: all
- * that was paid to pass. `unheard`: nobody gets an answer, so that reports after the fact are returned, too.
+ * Which payments of a group are returned. `over`: the call passes, and only descriptors that are over return theirs. `refused`: all
+ * payments made to pass. `unheard`: nobody gets an answer, so post-paid hits are returned too.
  */
 export const Returns = { over: 0, refused: 1, unheard: 2 } as const;
 export type Returns = (typeof Returns)[keyof typeof Returns];
 
 /**
- * Moves those payments to `returned`, which is for Store.giveBack, and has the answers of the group tell the buckets' state
- * after it.
+ * Moves these payments to `returned`, for Store.giveBack, and updates the group's answers to the state of the buckets after that.
  */
 export function collectReturns(group: TakeGroup, which: Returns, returned: TakeGroup): void {
   let end = 0;
@@ -118,8 +119,8 @@ function showReturned(group: TakeGroup, returned: Take): void {
   }
 }
 
-// Exact but for what a token bucket has refilled since the payment: that is not given back, so `remaining` is too large by it. A
-// token bucket's reset is at most a microsecond too long; the reset of other algorithms is known only once nothing is left in them.
+// A token bucket gives back less by what has refilled since the payment, so `remaining` is too large by that much. Its reset is at
+// most a microsecond too long. The reset of other algorithms is only updated when the bucket becomes as new.
 function addRemaining(take: Take, cost: number): void {
   const { limit } = take;
   take.remaining = Math.min(limit.burst, take.remaining + cost);

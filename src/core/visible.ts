@@ -1,24 +1,23 @@
-// Text from elsewhere (callers, rule files, servers) on its way to people: in a terminal, a log, a page. What would move
-// the cursor, break the line, turn the direction of writing or hide is shown by its number. The one place for it.
+// Makes text of callers, rule files and servers safe to show in a terminal, a log or a page. Characters that would move the cursor,
+// break the line, change the direction of writing or be invisible are shown by their number. All such text goes through here.
 
 /**
- * By Unicode's own classes: controls of both sets (C0, C1), format characters (marks that turn or isolate the direction of
- * writing, what has no width, tags), separators of lines and paragraphs, halves of surrogate pairs, and all else that is not
- * drawn.
+ * Unicode's classes of control characters (C0, C1), format characters (direction marks, zero-width characters, tags), line and
+ * paragraph separators, unpaired surrogates, and everything else that is not drawn.
  */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** The text on one line, as `\x1b` and `\u202e` where it hides something. */
+/** The text on one line; hidden characters become `\x1b`, `\u202e` and the like. */
 export function visible(text: string): string {
   return text.replace(HIDDEN, numberOf);
 }
 
-/** Text of several lines, shown as `visible` shows one: line feeds and tabs stay. */
+/** As `visible`, for text of several lines: line feeds and tabs stay. */
 export function visibleLines(text: string): string {
   return text.replace(HIDDEN, (char) => (char === "\n" || char === "\t" ? char : numberOf(char)));
 }
 
-/** JSON that means the same and hides nothing: in its strings such characters are escaped, and elsewhere there are none. */
+/** The same JSON value with hidden characters escaped. Valid JSON has such characters in strings only, apart from white space. */
 export function visibleJson(json: string): string {
   return json.replace(HIDDEN, (char) => {
     if (char < " ") return char;
