@@ -1,45 +1,45 @@
-// How a settlement reaches the buckets of whoever keeps them. Everything here is synchronous.
+// How a settlement reads and writes the buckets of a store. Everything here is synchronous.
 
 import { KeyBytes, Keyed } from "../core/key-bytes.ts";
 import { Algorithm, type Limit } from "../core/limit.ts";
 import type { HoldBook } from "./hold-book.ts";
-import { LogBlocks } from "./log-blocks.ts";
+import type { LogBlocks } from "./log-blocks.ts";
 import { LogState } from "./log-state.ts";
 import { BucketState } from "./step.ts";
 
-/** A bucket while a group is settled: a copy of its numbers, or its log, which changes only by `commit`. */
+/** A bucket while a group is settled: a copy of its numbers, or its log, which only `commit` changes. */
 export class WorkingBucket extends Keyed {
   algorithm: Algorithm = Algorithm.tokenBucket;
-  /** The limit it was last opened for; takes of a group may name one bucket by several. */
+  /** The limit of the last take on it. Takes of a group may reach one bucket under several limits. */
   limit: Limit | undefined = undefined;
-  /** Numbers of the bucket; of no meaning for a sliding log. */
+  /** Numbers of the bucket; unused for a sliding log. */
   readonly state = new BucketState();
-  /** Entries of a sliding log; undefined for the others. */
+  /** Entries of a sliding log; undefined for other algorithms. */
   log: LogState | undefined = undefined;
 
-  /** What was used when the bucket was opened and brought to now; the bucket is written if it ends up different. */
+  /** What was used once the bucket was opened and brought to now. If this differs in the end, the bucket is written. */
   openedUsed = 0;
   openedPrevious = 0;
-  /** Since it was opened the bucket was dated now, because it was dated much later, or holds have ended. It is written for that, too. */
+  /** True if opening the bucket moved a date in the far future to now, or ended holds. The bucket is then written too. */
   isChangedByTime = false;
-  /** How long the state means something, in microseconds from now. */
+  /** How long the state must be kept, in microseconds from now. */
   lifetimeUs = 0;
 
-  /** For the access alone: where it found the bucket, and what tells whether that still holds. */
+  /** Used by the BucketAccess alone: where it found the bucket, and a version to notice that the bucket has moved. */
   place = -1;
   placeVersion = 0;
 
   readonly #logs: LogBlocks;
-  /** What `log` is, whenever there is one. */
+  /** Reused: `log` is this object whenever there is a log. */
   #ownLog: LogState | undefined;
 
-  /** `logs` is where the entries of logs are kept. */
-  constructor(logs = new LogBlocks()) {
+  /** `logs` holds the entries of sliding logs. */
+  constructor(logs: LogBlocks) {
     super(new KeyBytes(0));
     this.#logs = logs;
   }
 
-  /** Makes the bucket one with a log, which is to be opened or cleared before it is looked at. */
+  /** Gives the bucket a log. The caller must open or clear the log before use. */
   useLog(): LogState {
     this.#ownLog ??= new LogState(this.#logs);
     this.log = this.#ownLog;
@@ -47,18 +47,18 @@ export class WorkingBucket extends Keyed {
   }
 }
 
-/** Keeps buckets by key. */
+/** A store of buckets by key. */
 export interface BucketAccess {
-  /** Where the entries of logs are kept. */
+  /** Holds the entries of sliding logs. */
   readonly logs: LogBlocks;
-  /** Payments that wait for their settlement. */
+  /** Live holds of all buckets. */
   readonly holds: HoldBook;
-  /** Fills `state`, or opens the bucket's log, from what is kept under its key. False, and neither touched, if there is none. */
+  /** Fills `state`, or opens the bucket's log, from what is kept under the key. False, with both unchanged, if nothing is kept. */
   load(bucket: WorkingBucket): boolean;
-  /** Keeps the bucket. It means nothing after `expiresAtUs`, unless its limit is edited or time steps back. */
+  /** Keeps the bucket. After `expiresAtUs` it is as new, unless its limit is edited or time steps back, and may be dropped. */
   save(bucket: WorkingBucket, expiresAtUs: number): void;
-  /** Has a bucket that did not change mean something until `expiresAtUs` at least. There may be none. */
+  /** Keeps an unchanged bucket at least until `expiresAtUs`. Does nothing if there is none. */
   extend(bucket: WorkingBucket, expiresAtUs: number): void;
-  /** Keeps the bucket no longer; there may be none. */
+  /** Removes the bucket, if there is one. */
   remove(bucket: WorkingBucket): void;
 }

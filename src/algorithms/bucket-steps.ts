@@ -1,5 +1,5 @@
-// Picks the step of a bucket's algorithm. Plain branches rather than a table of functions, so that the compiler can
-// inline what they lead to.
+// Calls the Step of a bucket's algorithm. These are branches and not a table of functions, so that the compiler can inline the
+// steps.
 
 import { Algorithm, type Limit } from "../core/limit.ts";
 import type { Take } from "../core/take.ts";
@@ -16,7 +16,7 @@ function logOf(bucket: WorkingBucket): LogState {
   return bucket.log ?? bucket.useLog();
 }
 
-/** Makes the bucket a new one. */
+/** Sets the bucket to the state of a new one. */
 export function clearBucket(bucket: WorkingBucket, limit: Limit, nowUs: number): void {
   if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.clear(bucket.state, limit, nowUs);
   else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.clear(bucket.state, limit, nowUs);
@@ -25,16 +25,16 @@ export function clearBucket(bucket: WorkingBucket, limit: Limit, nowUs: number):
   else slidingLog.clear(logOf(bucket), limit, nowUs);
 }
 
-/** Has another limit go on with a bucket that is open already: the state is worth the same under both from now on. */
+/** Prepares an open bucket for another limit: the refill so far is counted under `from`, the limit under which it passed. */
 export function handOverBucket(bucket: WorkingBucket, from: Limit, nowUs: number): void {
   if (bucket.algorithm !== Algorithm.tokenBucket) return;
   const before = bucket.state.used;
   tokenBucket.settle(bucket.state, from, nowUs);
-  // Time alone has worked this off, which is no change.
+  // Refill by time alone is no change that must be written.
   bucket.openedUsed += bucket.state.used - before;
 }
 
-/** Brings the bucket to `nowUs`. True if it was dated so much later that it is now dated now. */
+/** Brings the bucket to `nowUs`. True if its date was too far in the future and was moved to now. */
 export function advanceBucket(bucket: WorkingBucket, limit: Limit, nowUs: number): boolean {
   if (bucket.algorithm === Algorithm.tokenBucket) return tokenBucket.advance(bucket.state, limit, nowUs);
   if (bucket.algorithm === Algorithm.slidingWindow) return slidingWindow.advance(bucket.state, limit, nowUs);
@@ -64,7 +64,7 @@ export function payTake(bucket: WorkingBucket, take: Take): void {
   else slidingLog.pay(logOf(bucket), take.cost);
 }
 
-/** Takes back what `payTake` did. */
+/** Reverses `payTake` exactly. */
 export function undoTake(bucket: WorkingBucket, take: Take): void {
   if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.undo(bucket.state, take.cost);
   else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.undo(bucket.state, take.cost);
@@ -82,7 +82,7 @@ export function postPayCost(bucket: WorkingBucket, limit: Limit, cost: number, n
   return slidingLog.postPay(logOf(bucket), limit, cost, nowUs);
 }
 
-/** Gives the cost of the take back, never below nothing used. */
+/** Gives the cost of the take back; what is used does not fall below 0. */
 export function refundTake(bucket: WorkingBucket, { limit, cost }: Take, nowUs: number): void {
   if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.refund(bucket.state, limit, cost, nowUs);
   else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.refund(bucket.state, limit, cost, nowUs);
@@ -91,7 +91,7 @@ export function refundTake(bucket: WorkingBucket, { limit, cost }: Take, nowUs: 
   else slidingLog.refund(logOf(bucket), limit, cost, nowUs);
 }
 
-/** Gives back `cost` of what was paid at `paidAtUs`. */
+/** Gives back `cost` of a payment made at `paidAtUs`. */
 export function giveBackCost(bucket: WorkingBucket, limit: Limit, cost: number, paidAtUs: number, nowUs: number): void {
   if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.giveBack(bucket.state, limit, cost, paidAtUs, nowUs);
   else if (bucket.algorithm === Algorithm.slidingWindow)
@@ -102,7 +102,7 @@ export function giveBackCost(bucket: WorkingBucket, limit: Limit, cost: number, 
   else slidingLog.giveBack(logOf(bucket), limit, cost, paidAtUs, nowUs);
 }
 
-/** Time under which a payment is kept. */
+/** The time that a payment made now is dated, in microseconds. */
 export function paidAtUsOf(bucket: WorkingBucket, nowUs: number): number {
   if (bucket.algorithm === Algorithm.tokenBucket) return tokenBucket.paidAtUs(bucket.state, nowUs);
   if (bucket.algorithm === Algorithm.slidingWindow) return slidingWindow.paidAtUs(bucket.state, nowUs);
@@ -111,7 +111,7 @@ export function paidAtUsOf(bucket: WorkingBucket, nowUs: number): number {
   return slidingLog.paidAtUs(logOf(bucket), nowUs);
 }
 
-/** Writes how the bucket stands under `limit`. */
+/** Writes the bucket's `remaining` and `resetUs` under `limit`. */
 export function reportBucket(bucket: WorkingBucket, limit: Limit, nowUs: number, report: Report): void {
   if (bucket.algorithm === Algorithm.tokenBucket) tokenBucket.report(bucket.state, limit, nowUs, report);
   else if (bucket.algorithm === Algorithm.slidingWindow) slidingWindow.report(bucket.state, limit, nowUs, report);
@@ -120,7 +120,7 @@ export function reportBucket(bucket: WorkingBucket, limit: Limit, nowUs: number,
   else slidingLog.report(logOf(bucket), limit, nowUs, report);
 }
 
-/** True if the bucket means the same as none. */
+/** True if the bucket equals a new one, so that it need not be kept. */
 export function isBucketAsNew(bucket: WorkingBucket): boolean {
   if (bucket.algorithm === Algorithm.tokenBucket) return tokenBucket.isAsNew(bucket.state);
   if (bucket.algorithm === Algorithm.slidingWindow) return slidingWindow.isAsNew(bucket.state);
@@ -129,15 +129,15 @@ export function isBucketAsNew(bucket: WorkingBucket): boolean {
   return slidingLog.isAsNew(logOf(bucket));
 }
 
-/** Remembers what is used, for `hasBucketChanged`. */
+/** Remembers what is used now, for `hasBucketChanged`. */
 export function markBucketOpened(bucket: WorkingBucket): void {
   bucket.openedUsed = bucket.algorithm === Algorithm.slidingLog ? logOf(bucket).total : bucket.state.used;
   bucket.openedPrevious = bucket.state.previous;
 }
 
 /**
- * True if what is used is no longer what it was when the bucket was opened, or time has changed it for good: it
- * was dated anew, or holds have ended. That debt is worked off as time passes is no change.
+ * True if payments or refunds changed what is used since the bucket was opened, or if opening moved its date or ended holds. Refill
+ * by time is no change, because it can be computed again.
  */
 export function hasBucketChanged(bucket: WorkingBucket): boolean {
   if (bucket.isChangedByTime) return true;
@@ -145,7 +145,7 @@ export function hasBucketChanged(bucket: WorkingBucket): boolean {
   return bucket.state.used !== bucket.openedUsed || bucket.state.previous !== bucket.openedPrevious;
 }
 
-/** True if a limit of another rate may need the bucket for longer. A window's length is in the bucket key, so a window algorithm needs its bucket no longer. */
+/** True if a limit of a lower rate may need the bucket for longer. Not so for windows: their length is part of the bucket key. */
 export function mayOutliveItsRate(bucket: WorkingBucket): boolean {
   return bucket.algorithm === Algorithm.tokenBucket && bucket.state.used > 0;
 }

@@ -1,9 +1,10 @@
-// Calendar window: one count per window of a calendar. The limit hands over where windows end by this process's zone data; the
-// state keeps the end that it began with, so that processes of other zone data count in the same window. The same algorithm
-// stands in lua/calendar_window.lua and lua/take_each.lua; test/property/agreement.ts and test/lua/take-each.test.ts hold them equal.
+// Calendar window: one count per window of a calendar. The limit brings the ends of windows by this process's time zone data. The
+// state keeps the end that its window began with, so that processes with other zone data count in the same window. The same
+// algorithm stands in lua/calendar_window.lua and lua/take_each.lua; test/property/agreement.ts and test/lua/take-each.test.ts hold
+// them equal.
 //
-// In `BucketState` `atUs` is when the window's first hit came, and `previous` how many whole seconds later it ends, counted from
-// the second of `atUs`. So what was paid in a window before is never given back to this one, whatever its calendar says.
+// In BucketState, `atUs` is the time of the window's first hit, and `previous` the whole seconds from the second of `atUs` to the
+// end of the window. A payment of an earlier window is older than `atUs`, so it is never given back to this window.
 
 import type { WindowEdges } from "../core/calendar-windows.ts";
 import { invariant } from "../core/invariant.ts";
@@ -13,13 +14,16 @@ import { divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 import { alignedWindow } from "./aligned-window.ts";
 import type { BucketState, Judgement, Report, Step } from "./step.ts";
 
-/** State that began later than now by more than this counts as begun now. */
+/** A window whose first hit lies further ahead of now than this counts as begun now. */
 const SKEW_US_MAX = 10 * MICROS_PER_SECOND;
 
-/** No change of a zone moves an edge by more: from UTC-12 to UTC+14. A later end than the limit's by more is not believed. */
+/**
+ * The largest shift of an edge that a change of zone can cause: from UTC-12 to UTC+14. A state whose end is later than the limit's
+ * end by more gets the limit's end; its count stays.
+ */
 const EDGE_SKEW_US_MAX = 26 * 3_600 * MICROS_PER_SECOND;
 
-/** End of the window that holds `atUs`. Beyond the edges that were handed over, windows are as long as the nearest. */
+/** End of the window that contains `atUs`. Outside the given edges, windows are as long as the nearest given one. */
 function calendarEndUs({ startUs, endUs, nextEndUs }: WindowEdges, atUs: number): number {
   if (atUs < startUs) return startUs - divideDown(startUs - 1 - atUs, endUs - startUs) * (endUs - startUs);
   if (atUs < endUs) return endUs;
@@ -46,7 +50,7 @@ function clear(state: BucketState, limit: Limit, nowUs: number): void {
   state.used = 0;
 }
 
-// A window in which nothing is used is as good as none.
+// An unused window equals none, so it begins anew.
 function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
   const endUs = stateEndUs(state);
   if (state.used === 0 || nowUs >= endUs) clear(state, limit, nowUs);
@@ -85,8 +89,8 @@ function isAsNew(state: BucketState): boolean {
 }
 
 /**
- * Has room while count + cost <= amount in the window that the state holds. Grants at most `amount` in it; where processes
- * disagree about an edge, the time between both edges may be a window of its own. Post-paid hits count past the limit, to AMOUNT_MAX.
+ * Has room while count + cost <= amount in the state's window. Grants at most `amount` per window; where processes disagree about
+ * an edge, the time between both edges may be a window of its own. Post-paid hits count beyond the limit, up to AMOUNT_MAX.
  */
 export const calendarWindow: Step<BucketState> = {
   ...alignedWindow,

@@ -1,12 +1,12 @@
-// Charges the counters of a group, each for itself (Mode.charge): what a call pays there does not depend on the call's
-// verdict. group-settlement.ts settles the other takes of the group afterwards; lua/counter.lua does the same in Redis.
+// Charges the counters of a group (Mode.charge). Each is charged whatever the verdict of the call is. group-settlement.ts settles
+// the other takes of the group afterwards; lua/counter.lua does the same in Redis.
 
 import { Mode, Outcome, type Take, type TakeGroup } from "../core/take.ts";
 import type { WorkingBucket } from "./bucket-access.ts";
 import { windowUsOf } from "./step.ts";
 import type { WorkingSet } from "./working-set.ts";
 
-/** Charges every counter of the group and writes the answers of their takes. Takes that are denied already are over. */
+/** Charges every counter of the group and writes the answers of their takes. Denied takes stay over and are not charged. */
 export function chargeCounters(group: TakeGroup, working: WorkingSet, nowUs: number): void {
   const isDenied = group.stopsAtOver && denies(group);
   const hasOver = group.stopsAtOver && (isDenied || exceeds(group, working, nowUs));
@@ -25,7 +25,7 @@ function denies(group: TakeGroup): boolean {
   return false;
 }
 
-/** True if a counter would exceed its limit. Each is looked at as it stood before the call, also where two share a key. */
+/** True if a counter would exceed its limit. Each is compared as it was before the call, even where two share a key. */
 function exceeds(group: TakeGroup, working: WorkingSet, nowUs: number): boolean {
   for (let i = 0; i < group.size; i++) {
     const take = group.takes[i];
@@ -38,7 +38,7 @@ function wouldExceed(bucket: WorkingBucket, take: Take): boolean {
   return bucket.openedUsed + take.cost > take.limit.amount;
 }
 
-// The key of a counter names its window, so the bucket means something for that window alone.
+// The key of a counter names its window, so the bucket is kept for the length of a window.
 function charge(bucket: WorkingBucket, take: Take, isCharged: boolean): void {
   if (isCharged) bucket.state.used += take.cost;
   bucket.lifetimeUs = Math.max(bucket.lifetimeUs, windowUsOf(take.limit));

@@ -1,25 +1,26 @@
-// How low a token bucket's debt has been since a payment. No more than that lowest debt is left of the payment to give back:
-// without the payment the debt would have been lower by it all the time since, and debt does not go below zero. Between two
-// payments debt only falls, so it is lowest just before a payment. lua/holds.lua has the same arithmetic.
+// The lowest debt of a token bucket since each payment. A payment can be given back up to that lowest debt: without the payment,
+// debt would have been lower by its cost ever since, and debt does not fall below zero. Between two payments debt only falls, so
+// the lowest values are those just before payments. lua/holds.lua has the same arithmetic.
 
 /**
- * Lows that are kept: as many as holds were opened one after another while debt rose. Of more, the two that are nearest to each
- * other become one, the lower: less is given back then.
+ * Most lows that are kept. Each hold that is opened while debt rises needs one. Beyond the bound the two nearest lows become one
+ * with the lower value, so that less is given back.
  */
 const LOWS_MAX = 64;
 
-/** The lows of one bucket, in millionths of a token. Payments have numbers, in their order. */
+/** The lows of one bucket, in millionths of a token. Payments are numbered in their order. */
 export class DebtLows {
-  /** Number of the last payment, and of the last one that opened a hold. */
+  /** Number of the last payment. */
   last = 0;
+  /** Number of the last payment that opened a hold. */
   #lastHeld = 0;
-  /** What all holds together could give back: higher lows tell nothing. */
+  /** What all holds together could give back. A low at or above this bounds nothing and is not kept. */
   #held = 0;
-  /** Numbers of payments, rising, and the debt before each, rising too: a higher one before a lower one is never the lowest. */
+  /** Numbers of payments and the debt before each. Both rise: a low is dropped when a later one is not higher. */
   readonly #payments: number[] = [];
   readonly #lows: number[] = [];
 
-  /** All of it as numbers, for `restore`. */
+  /** The whole state as numbers, for `restore`. */
   numbers(): readonly number[] {
     return [
       this.last,
@@ -29,7 +30,7 @@ export class DebtLows {
     ];
   }
 
-  /** Makes empty lows those that the numbers were of: three, and two for each low. */
+  /** Fills empty lows from `numbers()`: three numbers, then two for each low. */
   restore([last = 0, lastHeld = 0, held = 0, ...pairs]: readonly number[]): void {
     this.last = last;
     this.#lastHeld = lastHeld;
@@ -40,34 +41,34 @@ export class DebtLows {
     }
   }
 
-  /** The last payment has opened a hold. */
+  /** The last payment has opened a hold of `debt`. */
   hold(debt: number): void {
     this.#lastHeld = this.last;
     this.#held += debt;
   }
 
-  /** A hold of so much has gone. */
+  /** A hold of `debt` has ended. */
   release(debt: number): void {
     this.#held -= debt;
   }
 
-  /** A payment is about to be made on that debt. */
+  /** Must be called before every payment, with the debt at that moment. */
   notePayment(debt: number): void {
     this.last++;
     while (this.#lows.length > 0 && (this.#lows.at(-1) as number) >= debt) this.#drop(this.#lows.length - 1);
-    const isSame = (this.#payments.at(-1) ?? 0) > this.#lastHeld;
-    if (isSame || debt >= this.#held) return;
+    const coversLastHold = (this.#payments.at(-1) ?? 0) > this.#lastHeld;
+    if (coversLastHold || debt >= this.#held) return;
     this.#payments.push(this.last);
     this.#lows.push(debt);
     if (this.#lows.length > LOWS_MAX) this.#join();
   }
 
-  /** The lowest debt before a payment after that one; infinity if none was low enough to tell. */
+  /** The lowest debt since that payment; Infinity if none was low enough to bound what can be given back. */
   since(payment: number): number {
     return this.#lows[this.#firstAfter(payment)] ?? Number.POSITIVE_INFINITY;
   }
 
-  /** So much of that payment is given back: had it never been made, debt would have been lower by it ever since. */
+  /** `debt` of that payment is given back: all lows since then become lower by it. */
   takeOff(payment: number, debt: number): void {
     const first = this.#firstAfter(payment);
     if (first === this.#lows.length) return;

@@ -47,9 +47,9 @@ function isAsNew(state: BucketState): boolean {
 }
 
 /**
- * Has room while count + cost <= amount in the clock-aligned window that holds now.
- * Grants at most `amount` per aligned window, so up to twice that around a boundary.
- * Post-paid hits count past the limit, to AMOUNT_MAX.
+ * Has room while count + cost <= amount in the clock-aligned window that contains now.
+ * Grants at most `amount` per aligned window, so up to twice `amount` around a boundary.
+ * Post-paid hits count beyond the limit, up to AMOUNT_MAX.
  */
 export const fixedWindow: Step<BucketState> = {
   ...alignedWindow,

@@ -1,6 +1,6 @@
-// Settles the takes of one call as one (design: a refused call costs nobody anything), over buckets that somebody else
-// keeps. The memory store and the reference of the tests both settle here; lua/take_all.lua does the same in Redis.
-// Counters of envoyproxy/ratelimit's kind are charged each for itself, by counters.ts.
+// Settles the takes of one call as a whole, so that a refused call pays nothing. The buckets belong to a BucketAccess. The memory
+// store and the reference model of the tests both settle here; lua/take_all.lua does the same in Redis. counters.ts charges
+// counters of envoyproxy/ratelimit's kind, each for itself.
 
 import { StoreError } from "../core/errors.ts";
 import { HOLDS_FULL_ERROR } from "../core/holds-full.ts";
@@ -35,19 +35,19 @@ const LOGS_FULL = new StoreError(
   "expected room for an entry of a sliding log; SLIDING_LOG_BYTES_MAX is used up",
 );
 
-/** A way to settle groups. Runs to its end before it returns, and never throws. */
+/** Settles groups synchronously. Never throws. */
 export interface GroupSettlement {
-  /** Writes the group's verdict and the answer of each take, and keeps the buckets that changed. */
+  /** Writes the group's verdict and the answer of each take, and saves the buckets that changed. */
   settle(group: TakeGroup, nowUs: number): void;
-  /** Undoes what the group paid, each payment in the window it was paid in. Returns how many takes had paid. */
+  /** Gives back what the group paid, each payment in the window of its payment. Returns how many takes had paid. */
   giveBack(group: TakeGroup, nowUs: number): number;
 }
 
 /**
- * All or nothing: the limits of a descriptor are paid together or not at all, and so are the descriptors of a call.
- * Post-paid hits, refunds and charged counters stand in any case. A refusal without them writes nothing, but keeps a bucket
- * longer whose rate was lowered since it was written. A payment that a sliding log has no place for is left unanswered; the
- * others stand as they say.
+ * All or nothing: the limits of a descriptor are paid together or not at all, and the descriptors of a call too. Post-paid hits,
+ * refunds and charged counters stand in any case. A refusal without these writes nothing, but extends the lifetime of a bucket
+ * whose rate was lowered since it was written. A payment for which a sliding log has no memory is left unanswered; the answers of
+ * the other takes are valid.
  */
 export class JointSettlement implements GroupSettlement {
   readonly #access: BucketAccess;
@@ -55,9 +55,9 @@ export class JointSettlement implements GroupSettlement {
   #hasUnanswered = false;
   /** The bucket of each take of the group, by the take's index. */
   readonly #bucketOf: WorkingBucket[] = [];
-  /** How a bucket stands after a giving back, which leaves the take's own answer alone. */
+  /** Receives the bucket's state after a payment was given back; the take's own answer does not change. */
   readonly #standing: Report = { remaining: 0, resetUs: 0 };
-  /** For a bucket that no call asks about. */
+  /** For buckets whose holds end while no call asks about them. */
   readonly #asked = new TakeGroup();
 
   constructor(access: BucketAccess) {
@@ -97,7 +97,7 @@ export class JointSettlement implements GroupSettlement {
       const cost = take.paid ? costToReturn(take) : 0;
       if (cost === 0) continue;
       paidTakes++;
-      // Each by itself, as a shared store does it, where receipts of many calls travel together.
+      // One take at a time, as in a shared store, where a batch brings the payments of many calls.
       this.#working.reset();
       const bucket = this.#working.open(take, nowUs);
       if (take.limit.holdSeconds > 0) closeHold(bucket, take, cost, this.#access.holds, nowUs);
@@ -107,7 +107,7 @@ export class JointSettlement implements GroupSettlement {
     return paidTakes;
   }
 
-  /** Keeps a bucket that no take of a call asks about. */
+  /** Saves a bucket whose state is not reported to a take. */
   #keep(bucket: WorkingBucket, limit: Limit, nowUs: number): void {
     reportBucket(bucket, limit, nowUs, this.#standing);
     keepFor(bucket, this.#standing.resetUs);
@@ -132,7 +132,7 @@ export class JointSettlement implements GroupSettlement {
     }
   }
 
-  /** Tells peeks how many holds their buckets have. */
+  /** Writes the number of live holds into the peeks. */
   #countHolds(group: TakeGroup): void {
     for (let i = 0; i < group.size; i++) {
       const take = takeAt(group, i);
@@ -141,7 +141,7 @@ export class JointSettlement implements GroupSettlement {
     }
   }
 
-  /** Ends the holds of one more bucket, so that those go, too, of which nobody asks any more. */
+  /** Ends expired holds of one more bucket per call, so that holds end even in buckets that no call asks about. */
   #expireNext(nowUs: number): void {
     const holds = this.#access.holds.nextBucket();
     const first = holds?.first();
@@ -153,7 +153,7 @@ export class JointSettlement implements GroupSettlement {
     this.#keep(this.#working.open(take, nowUs), holds.limit, nowUs);
   }
 
-  /** Judges each descriptor on what those before it left and pays it tentatively. True if the call is refused. */
+  /** Judges each descriptor on the state that earlier descriptors left, and pays it tentatively. True if the call is refused. */
   #judge(group: TakeGroup, nowUs: number): boolean {
     this.#hasUnanswered = false;
     let isAnyOver = false;
@@ -204,7 +204,7 @@ export class JointSettlement implements GroupSettlement {
     return false;
   }
 
-  /** True if the payment can be kept. Otherwise the take is unanswered. */
+  /** True if there is memory for the payment. If not, the take becomes unanswered. */
   #hasPlace(take: Take, bucket: WorkingBucket): boolean {
     if (bucket.log === undefined || bucket.log.reserve()) return true;
     take.outcome = Outcome.unanswered;
@@ -230,7 +230,7 @@ export class JointSettlement implements GroupSettlement {
     if (holds !== undefined && first !== undefined) take.waitUs = waitForHold(first, holds.size, nowUs);
   }
 
-  /** Applies refunds and settlements, last of all, so that no take of the same call passes because of them. */
+  /** Applies refunds and settlements. They come last, so that no take of the same call passes because of them. */
   #refund(group: TakeGroup, nowUs: number): void {
     for (let i = 0; i < group.size; i++) {
       const take = takeAt(group, i);
@@ -262,7 +262,7 @@ export class JointSettlement implements GroupSettlement {
       const bucket = buckets[i];
       if (bucket === undefined || bucket.limit?.isConcurrent) continue;
       if (!hasBucketChanged(bucket)) {
-        // It is kept for as long as the rate needs that it was last paid by; a lower one needs longer.
+        // Its lifetime was set by the rate of the last payment; a lower rate needs a longer one.
         if (mayOutliveItsRate(bucket)) this.#access.extend(bucket, nowUs + bucket.lifetimeUs);
         continue;
       }
@@ -273,7 +273,7 @@ export class JointSettlement implements GroupSettlement {
   }
 }
 
-/** Limits that share a bucket may differ in amount (an override and a rule): the longest keeps it. */
+/** Limits that share a bucket may differ in amount (an override and a rule): the longest lifetime counts. */
 function keepFor(bucket: WorkingBucket, resetUs: number): void {
   bucket.lifetimeUs = Math.max(bucket.lifetimeUs, resetUs);
 }

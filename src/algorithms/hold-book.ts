@@ -1,4 +1,5 @@
-// Payments that wait for their settlement, bucket by bucket. What a hold does to its bucket stands in holds.ts.
+// The live holds (payments that wait for their settlement) of each bucket, and the ids of settled ones. holds.ts applies holds to
+// their buckets.
 
 import { HOLDS_IN_MEMORY_MAX, HOLDS_PER_BUCKET_MAX } from "../core/holds-full.ts";
 import type { Limit } from "../core/limit.ts";
@@ -6,35 +7,35 @@ import type { LimitStats } from "../core/limit-stats.ts";
 import { MICROS_PER_TOKEN } from "../core/units.ts";
 import { DebtLows } from "./debt-lows.ts";
 
-/** Holds that end in one step, in all its buckets together; the rest ends in later steps (lua/holds.lua says the same). */
+/** Most holds that end in one step, in all its buckets together; the rest ends in later steps. lua/holds.lua has the same bound. */
 const ENDINGS_PER_STEP = 128;
 
-/** Settled holds of one generation; there are two, and the older goes when the younger is full: before its time if it must. */
+/** Most settled ids of one generation. There are two; when the younger is full, the older is dropped, even before its time. */
 const SETTLED_MAX = 50_000;
 
 /** A payment that can still be settled. */
 export interface Hold {
-  /** Empty if nobody can name it. */
+  /** Empty if nobody can settle it. */
   readonly id: string;
   readonly cost: number;
   readonly paidAtUs: number;
-  /** When it is given back, if nobody settles it. */
+  /** When the payment is given back if nobody settles it. */
   readonly endsAtUs: number;
-  /** Number of its payment among those of the bucket (DebtLows). */
+  /** Number of the payment (DebtLows). */
   readonly payment: number;
 }
 
 /** The live holds of one bucket. */
 export class BucketHolds {
   readonly bucketKey: string;
-  /** The limit that opened the last one. */
+  /** The limit under which the last hold was opened. */
   limit: Limit;
-  /** Where they are counted. */
+  /** The stats that count these holds. */
   stats: LimitStats;
-  /** Of a token bucket. */
+  /** Used if the bucket is a token bucket. */
   readonly lows = new DebtLows();
   readonly #byId = new Map<string, Hold>();
-  /** Those that end soonest come first; settled ones stay in it until their turn comes. */
+  /** By time of ending. Removed holds with an id stay in the list until they come first. */
   #inOrder: Hold[] = [];
   #first = 0;
   #live = 0;
@@ -53,7 +54,7 @@ export class BucketHolds {
     return id === "" ? undefined : this.#byId.get(id);
   }
 
-  /** The one that was paid at that time, under that id or under none; undefined if there is none any more. */
+  /** The live hold that was paid at that time, under that id or without one; undefined if there is none. */
   paidAt(id: string, paidAtUs: number): Hold | undefined {
     const named = this.find(id);
     if (named?.paidAtUs === paidAtUs) return named;
@@ -64,7 +65,7 @@ export class BucketHolds {
     return undefined;
   }
 
-  /** Has them counted there: by the rule, and where it counts by value by that. */
+  /** Moves the count of live holds to `stats`: those of the rule, or of a value if the rule counts by value. */
   countIn(stats: LimitStats): void {
     if (stats === this.stats) return;
     this.stats.holdsLive -= this.#live;
@@ -72,12 +73,12 @@ export class BucketHolds {
     this.stats = stats;
   }
 
-  /** All live ones, those that end soonest first. */
+  /** All live holds, those that end soonest first. */
   live(): Hold[] {
     return this.#inOrder.slice(this.#first).filter((hold) => this.#isLive(hold));
   }
 
-  /** The one that ends soonest; undefined if there are none. */
+  /** The live hold that ends soonest; undefined if there is none. */
   first(): Hold | undefined {
     while (this.#first < this.#inOrder.length) {
       const hold = this.#inOrder[this.#first] as Hold;
@@ -87,19 +88,19 @@ export class BucketHolds {
     return undefined;
   }
 
-  /** Adds a hold; one of a known id is kept as one that nobody can name. */
+  /** Adds a hold. If its id is taken, the new hold is kept without an id. */
   add({ id, cost, paidAtUs, endsAtUs }: Omit<Hold, "payment">): void {
     this.lows.hold(cost * MICROS_PER_TOKEN);
     this.keep({ id: this.#byId.has(id) ? "" : id, cost, paidAtUs, endsAtUs, payment: this.lows.last });
   }
 
-  /** Adds a hold that was live in another process before. */
+  /** Adds a hold restored from another process; its number of payment is known. */
   keep(kept: Hold): void {
     if (kept.id !== "") this.#byId.set(kept.id, kept);
     this.#live++;
     this.stats.holdsLive++;
     let at = this.#inOrder.length;
-    // Time may have stepped back, or the rule's ttl have been edited.
+    // Not always the last: time may have stepped back, or the rule's ttl was edited.
     while (at > this.#first && (this.#inOrder[at - 1] as Hold).endsAtUs > kept.endsAtUs) at--;
     if (at === this.#inOrder.length) this.#inOrder.push(kept);
     else this.#inOrder.splice(at, 0, kept);
@@ -115,7 +116,7 @@ export class BucketHolds {
     else if (hold.id === "") this.#inOrder.splice(this.#inOrder.lastIndexOf(hold), 1);
   }
 
-  // Those without a name are taken out at once, the others when their turn comes.
+  // `remove` takes holds without an id out of the list at once; for the others the map tells.
   #isLive(hold: Hold): boolean {
     return hold.id === "" || this.#byId.get(hold.id) === hold;
   }
@@ -131,10 +132,10 @@ export class BucketHolds {
 /** The holds of all buckets of a store. */
 export class HoldBook {
   readonly #buckets = new Map<string, BucketHolds>();
-  /** When settled holds may be forgotten, by bucket and id: the younger generation, and the older one. */
+  /** When each settled hold may be forgotten, by bucket and id: the younger generation and the older one. */
   #settled = new Map<string, number>();
   #settledBefore = new Map<string, number>();
-  /** When the first and the last of the younger generation may be forgotten, and when the last of the older one. */
+  /** When the first and the last id of the younger generation may be forgotten, and the last of the older one. */
   #firstForgottenUs = Number.POSITIVE_INFINITY;
   #lastForgottenUs = 0;
   #allBeforeForgottenUs = 0;
@@ -142,26 +143,27 @@ export class HoldBook {
   #live = 0;
   #endingsLeft = ENDINGS_PER_STEP;
 
+  /** The live holds of a bucket; undefined if there are none. */
   of(bucketKey: string): BucketHolds | undefined {
     return this.#buckets.get(bucketKey);
   }
 
-  /** A call, or one of its parts, begins: it ends so many holds at most. */
+  /** Begins a step, which may end at most ENDINGS_PER_STEP holds. */
   beginStep(): void {
     this.#endingsLeft = ENDINGS_PER_STEP;
   }
 
-  /** Counts one that is about to end; false if the step has ended enough. */
+  /** Counts a hold that is about to end; false if the step has reached its bound. */
   mayEndOne(): boolean {
     return this.#endingsLeft-- > 0;
   }
 
-  /** True if one more can be opened in the bucket. */
+  /** True if one more hold can be opened in the bucket. */
   hasRoom(bucketKey: string): boolean {
     return this.#live < HOLDS_IN_MEMORY_MAX && (this.of(bucketKey)?.size ?? 0) < HOLDS_PER_BUCKET_MAX;
   }
 
-  /** Adds a hold of a bucket, which is counted in `stats` from now on. */
+  /** Adds a hold. All holds of the bucket are counted in `stats` from now on. */
   add(bucketKey: string, limit: Limit, stats: LimitStats, hold: Omit<Hold, "payment">): void {
     const bucket = this.#bucketOf(bucketKey, limit);
     bucket.countIn(stats);
@@ -169,7 +171,7 @@ export class HoldBook {
     this.#live++;
   }
 
-  /** Keeps holds of a bucket as another process had them; `lows` come with the first of them. */
+  /** Restores holds of a bucket from another process. `lows` comes with the first of several calls for one bucket. */
   keep(bucketKey: string, limit: Limit, lows: readonly number[] | undefined, holds: readonly Hold[]): void {
     const bucket = this.#bucketOf(bucketKey, limit);
     if (lows !== undefined) bucket.lows.restore(lows);
@@ -193,7 +195,7 @@ export class HoldBook {
     if (bucket.size === 0) this.#buckets.delete(bucket.bucketKey);
   }
 
-  /** Remembers until `forgetAtUs` that the hold was settled. */
+  /** Remembers until `forgetAtUs` that the hold was settled. Does nothing for a hold without an id. */
   noteSettled(bucketKey: string, id: string, nowUs: number, forgetAtUs: number): void {
     if (id === "") return;
     if (nowUs >= Math.max(this.#firstForgottenUs, this.#allBeforeForgottenUs)) this.#turnSettled();
@@ -206,7 +208,7 @@ export class HoldBook {
     return (this.#settled.get(name) ?? this.#settledBefore.get(name) ?? 0) > nowUs;
   }
 
-  /** The buckets that have live holds now, as far as they still have some when their turn comes. */
+  /** The buckets that have live holds now. Buckets may lose their holds during the iteration; those are then left out. */
   *buckets(): Generator<BucketHolds, void, void> {
     let left = this.#buckets.size;
     for (const bucket of this.#buckets.values())
@@ -214,7 +216,7 @@ export class HoldBook {
       else return;
   }
 
-  /** Settled holds that are remembered, and until when; a name is what `keepSettled` of another book takes. */
+  /** Remembered settled holds and when each may be forgotten, in the form that `keepSettled` of another book takes. */
   *settled(): Generator<[name: string, forgetAtUs: number], void, void> {
     for (const settled of [this.#settledBefore, this.#settled]) {
       let left = settled.size;
@@ -224,7 +226,7 @@ export class HoldBook {
     }
   }
 
-  /** Forgets the holds of the bucket. */
+  /** Forgets the holds of the bucket without giving anything back. */
   drop(bucketKey: string): void {
     const bucket = this.of(bucketKey);
     if (bucket === undefined) return;
@@ -233,6 +235,7 @@ export class HoldBook {
     this.#buckets.delete(bucketKey);
   }
 
+  /** Remembers a settled hold under a name that `settled` gave. */
   keepSettled(name: string, forgetAtUs: number): void {
     if (this.#settled.size >= SETTLED_MAX) this.#turnSettled();
     this.#firstForgottenUs = Math.min(this.#firstForgottenUs, forgetAtUs);
@@ -240,7 +243,7 @@ export class HoldBook {
     this.#settled.set(name, forgetAtUs);
   }
 
-  // One by one they would leave holes that later looks have to pass.
+  // Whole generations are dropped: deleting from a Map entry by entry leaves holes that later iterations must pass.
   #turnSettled(): void {
     this.#settledBefore = this.#settled;
     this.#allBeforeForgottenUs = this.#lastForgottenUs;
@@ -249,7 +252,7 @@ export class HoldBook {
     this.#firstForgottenUs = Number.POSITIVE_INFINITY;
   }
 
-  /** One bucket after another, so that the holds of those that nobody asks about end, too. Undefined if there are none. */
+  /** The next bucket in turn, so that holds also end in buckets that no call asks about. Undefined at the end of a round. */
   nextBucket(): BucketHolds | undefined {
     this.#idle ??= this.#buckets.values();
     const { value } = this.#idle.next();

@@ -1,6 +1,6 @@
-// What holds do to their bucket: a payment on a limit with holds waits for its settlement. A hold that is settled in time comes to
-// what was used. A hold whose time has passed is given back as of the moment at which it ended, however late that is noticed.
-// lua/holds.lua does the same in Redis; test/property/agreement.ts holds them equal.
+// Applies holds to their buckets. A payment on a limit with holds waits for its settlement, which corrects it to what was used. A
+// hold that is not settled in time is given back as of the moment of its end, however late the end is noticed. lua/holds.lua does
+// the same in Redis; test/property/agreement.ts holds them equal.
 
 import { Algorithm, type Limit } from "../core/limit.ts";
 import { HoldFound, type Take } from "../core/take.ts";
@@ -10,12 +10,12 @@ import { advanceBucket, clearBucket, giveBackCost, postPayCost } from "./bucket-
 import type { BucketHolds, Hold, HoldBook } from "./hold-book.ts";
 import { tokenBucket } from "./token-bucket.ts";
 
-/** A refusal for too many holds says at least so long. */
+/** Shortest wait that a refusal by `concurrent` tells, unless the next hold ends sooner. */
 const WAIT_US_MIN = MICROS_PER_SECOND;
 
 /**
- * Opens a bucket with holds at `nowUs`, those that have ended given back, each at the time at which it ended. True if that changed it.
- * A bucket that counts holds is kept nowhere: it is as full as it has holds.
+ * Opens a bucket with holds and brings it to `nowUs`. Holds that have ended are given back, each as of the time of its end. True if
+ * a kept bucket's date was moved to now or its holds have ended. The bucket of `concurrent` is kept nowhere: its use is its number of live holds.
  */
 export function openWithHolds(bucket: WorkingBucket, limit: Limit, access: BucketAccess, nowUs: number): boolean {
   const { holds: book } = access;
@@ -42,8 +42,8 @@ function expireHolds(bucket: WorkingBucket, limit: Limit, holds: BucketHolds, bo
 }
 
 /**
- * Gives back `cost` of what the hold has paid. Of a token bucket that is exact: as much of it as is owed still, and was at
- * any time since (DebtLows).
+ * Gives back `cost` of what the hold has paid. For a token bucket this is exact: at most what is still owed, and at most the lowest
+ * debt since the payment (DebtLows).
  */
 function giveBackHeld(
   bucket: WorkingBucket,
@@ -63,7 +63,7 @@ function giveBackHeld(
   holds.lows.takeOff(hold.payment, debt);
 }
 
-/** A payment on a limit with holds is about to be made: notes how low the debt is. */
+/** Must be called before each payment on a limit with holds: records the debt of a token bucket (DebtLows). */
 export function notePayment(bucket: WorkingBucket, limit: Limit, book: HoldBook, nowUs: number): void {
   if (limit.algorithm !== Algorithm.tokenBucket || limit.isConcurrent) return;
   book.of(bucket.bucketKey)?.lows.notePayment(tokenBucket.debtAt(bucket.state, limit, nowUs));
@@ -75,8 +75,8 @@ export function opensHold({ limit, holdId }: Take): boolean {
 }
 
 /**
- * Ends the hold of a payment that is given back, with what it has paid. If there is none any more, because it has ended or was
- * settled, nothing is left to give back.
+ * Gives back a payment and ends its hold. If the hold has ended or was settled before, nothing is left to give back. A payment that
+ * opened no hold is given back as without holds.
  */
 export function closeHold(bucket: WorkingBucket, take: Take, cost: number, book: HoldBook, nowUs: number): void {
   const { limit, holdId, paidAtUs } = take;
@@ -87,12 +87,15 @@ export function closeHold(bucket: WorkingBucket, take: Take, cost: number, book:
     book.remove(holds, hold);
     return;
   }
-  // Where another's hold has the id, this payment was final and has none of its own; so it is without an id.
+  // The payment opened no hold if it had no id, or if another payment's hold has its id.
   const wasFinal = !opensHold(take) || holds?.find(holdId) !== undefined;
   if (wasFinal) giveBackCost(bucket, limit, cost, paidAtUs, nowUs);
 }
 
-/** Opens a hold for what the take has paid; true if it did. A payment under a known id is final, but on what counts holds. */
+/**
+ * Opens a hold for what the take has paid; true if it did. A payment whose id is already known opens none and is final, except on a
+ * `concurrent` limit, where the hold is opened without an id.
+ */
 export function openHold(take: Take, book: HoldBook, nowUs: number): boolean {
   const { bucketKey, holdId, limit, cost, paidAtUs } = take;
   const isKnown = book.of(bucketKey)?.find(holdId) !== undefined || book.isSettled(bucketKey, holdId, nowUs);
@@ -104,14 +107,14 @@ export function openHold(take: Take, book: HoldBook, nowUs: number): boolean {
 }
 
 /**
- * Settles the hold of the take at what was used. Returns the hits that the state could not hold, and writes into the take
- * what was found.
+ * Settles the take's hold: gives back what was held and not used, or charges what was used beyond. Without a live hold the whole
+ * use is charged, once. Writes `take.counted` (what was held, or a HoldFound). Returns the hits that could not be recorded.
  */
 export function settleHold(bucket: WorkingBucket, take: Take, book: HoldBook, nowUs: number): number {
   const { bucketKey, holdId, limit } = take;
   const holds = book.of(bucketKey);
   const hold = holds?.find(holdId);
-  // One that has ended and is still there, because many have, is given back later.
+  // A hold that has ended may still be in the book (ENDINGS_PER_STEP); it is given back later.
   if (holds === undefined || hold === undefined || hold.endsAtUs <= nowUs) {
     const isSettled = book.isSettled(bucketKey, holdId, nowUs);
     take.counted = isSettled ? HoldFound.settled : HoldFound.none;
@@ -136,8 +139,8 @@ function noteSettled({ bucketKey, holdId, limit }: Take, book: HoldBook, nowUs: 
 }
 
 /**
- * When a caller who finds all places taken may try again. Nobody knows when one is free; where they are taken at even
- * intervals, that is after about the age of the oldest divided by their number. At the latest the first ends.
+ * Microseconds after which a caller that `concurrent` refused may try again. An estimate: if holds open at even intervals, the next
+ * one ends after about the oldest one's age divided by their number. At least WAIT_US_MIN, at most until the first hold ends.
  */
 export function waitForHold(first: Hold, count: number, nowUs: number): number {
   const ageUs = Math.max(0, nowUs - first.paidAtUs);

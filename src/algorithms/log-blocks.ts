@@ -1,20 +1,20 @@
-// Memory for the entries of sliding logs: blocks of one size in large typed arrays, handed out and taken back whole. A log
-// is a chain of blocks that begins at its root, which stays where it is for as long as the log is kept and says where the
-// entries are. What stands in the entries is log-state.ts.
+// Memory for the entries of sliding logs: blocks of one size in large typed arrays, allocated and freed as a whole. A log is a
+// chain of blocks. It begins at its root block, which never moves while the log is kept and holds the log's head. log-state.ts reads
+// and writes the entries.
 
 import { InvariantError } from "../core/invariant.ts";
 
-/** Entries of one block. With 26 numbers for these and 6 for the chain a block has 32, which is 256 bytes. */
+/** Entries of one block. They take 26 of the block's 32 doubles (256 bytes); the chain and the head take the other 6. */
 export const ENTRIES_PER_BLOCK = 13;
 
 const BLOCK_DOUBLES = 32;
 const BLOCK_WORDS = BLOCK_DOUBLES * 2;
 export const BLOCK_BYTES = BLOCK_DOUBLES * 8;
-/** Blocks of one array: a megabyte, of which parts that were never written to take no memory. */
+/** Blocks of one array, which has a megabyte. The system gives it memory only as parts are written to. */
 const SLAB_BITS = 12;
 const SLAB_BLOCKS = 1 << SLAB_BITS;
 
-// Words of a block: its neighbours, then, in a root, what stands for the log.
+// 32-bit words of a block: its neighbours in the chain; in a root also the stamp and the head of the log.
 const NEXT = 0;
 const PREVIOUS = 1;
 const STAMP = 2;
@@ -24,7 +24,7 @@ const TAIL = 5;
 const END = 6;
 const KEPT = 7;
 const BLOCKS = 8;
-// Numbers of a block.
+// Doubles of a block.
 const BASE = 5;
 const TIMES = 6;
 const SUMS = TIMES + ENTRIES_PER_BLOCK;
@@ -34,23 +34,23 @@ class Slab {
   readonly words = new Int32Array(this.numbers.buffer);
 }
 
-/** Where the entries of a log are; kept in its root. */
+/** The head of a log, which is kept in its root: where the entries are. */
 export interface LogHead {
-  /** Block and slot of the oldest entry. */
+  /** Block of the oldest entry, and its slot there. */
   first: number;
   start: number;
-  /** Block of the newest entry, and how many of its slots are taken. */
+  /** Block of the newest entry, and how many of its slots are used. */
   tail: number;
   end: number;
-  /** Entries. */
+  /** Number of entries. */
   kept: number;
-  /** Blocks of the chain, the root included. */
+  /** Number of blocks in the chain, the root included. */
   blocks: number;
-  /** Running sum before the oldest entry. */
+  /** The running sum before the oldest entry. */
   base: number;
 }
 
-/** Blocks by number, from 1 on; 0 is none. */
+/** Allocates blocks. They are numbered from 1; 0 is none. */
 export class LogBlocks {
   readonly #slabs: Slab[] = [];
   readonly #blocksMax: number;
@@ -60,34 +60,34 @@ export class LogBlocks {
   #promised = 0;
   #lastStamp = 0;
 
-  /** Holds at most `bytesMax` bytes, rounded down to whole blocks. */
+  /** Allocates at most `bytesMax` bytes, rounded down to whole blocks. */
   constructor(bytesMax = Number.POSITIVE_INFINITY) {
     this.#blocksMax = Math.floor(bytesMax / BLOCK_BYTES);
   }
 
-  /** Bytes of all blocks there ever were at once; they are used again, not given back. */
+  /** Bytes of the most blocks that were ever in use at once. They are reused, never given back to the system. */
   get bytes(): number {
     return this.#made * BLOCK_BYTES;
   }
 
-  /** Bytes of the blocks that logs hold now. */
+  /** Bytes of the blocks that logs use now. */
   get usedBytes(): number {
     return this.#used * BLOCK_BYTES;
   }
 
-  /** Forgets what was promised to logs: whoever needed a block has it by now. */
+  /** Clears all promises. Called before each group, when all blocks promised for the last group have been added. */
   beginGroup(): void {
     this.#promised = 0;
   }
 
-  /** True if there is a block for whoever asks, beside those promised since `beginGroup`. */
+  /** Promises one more block; false if there is none beside the blocks promised since `beginGroup`. */
   promise(): boolean {
     if (this.#used + this.#promised >= this.#blocksMax) return false;
     this.#promised++;
     return true;
   }
 
-  /** A block that begins a log; `stampOf` tells that it still does. */
+  /** Adds the root block of a log, with a new stamp (`stampOf`). */
   addRoot(): number {
     const root = this.add();
     this.#lastStamp = (this.#lastStamp % 0x7fff_ffff) + 1;
@@ -95,7 +95,7 @@ export class LogBlocks {
     return root;
   }
 
-  /** A block that nobody has. */
+  /** Adds a block. Throws InvariantError if there is none, which `promise` must rule out before. */
   add(): number {
     let block = this.#free;
     if (block !== 0) this.#free = this.#word(block, NEXT);
@@ -111,20 +111,20 @@ export class LogBlocks {
     return block;
   }
 
-  /** Takes back a whole log, whatever became of it since its head was written. */
+  /** Frees a whole log, by the head that its root holds. */
   dropLog(root: number): void {
     this.#setWord(root, STAMP, 0);
     this.drop(root, this.#word(root, TAIL), this.#word(root, BLOCKS));
   }
 
-  /** Takes back a piece of a chain of that many blocks. */
+  /** Frees the piece of a chain from block `from` to block `to`, of `count` blocks. */
   drop(from: number, to: number, count: number): void {
     this.#setWord(to, NEXT, this.#free);
     this.#free = from;
     this.#used -= count;
   }
 
-  /** What tells this log from others that begin at the same block; 0 if none does. */
+  /** The stamp of the log that begins at this block, to tell it from later logs that reuse the block; 0 if there is no log. */
   stampOf(root: number): number {
     return this.#word(root, STAMP);
   }
@@ -167,7 +167,7 @@ export class LogBlocks {
     return this.#numbersOf(block)[this.#numberAt(block, TIMES + slot)] as number;
   }
 
-  /** Costs of all entries up to and with this one, and of the log's base. */
+  /** The running sum: the log's base plus the costs of all entries up to and including this one. */
   sumAt(block: number, slot: number): number {
     return this.#numbersOf(block)[this.#numberAt(block, SUMS + slot)] as number;
   }

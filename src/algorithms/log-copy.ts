@@ -1,5 +1,5 @@
-// Copies of whole sliding logs: out of the blocks and back into them, entry by entry, for whoever keeps logs elsewhere.
-// An entry is two numbers there: when, in microseconds, and how much.
+// Copies whole sliding logs out of their blocks and back, for snapshots. A copied entry is two numbers: its time in microseconds and
+// its cost.
 
 import { ENTRIES_PER_BLOCK, type LogBlocks, type LogHead } from "./log-blocks.ts";
 
@@ -8,13 +8,13 @@ export const ENTRY_NUMBERS = 2;
 
 const head: LogHead = { first: 0, start: 0, tail: 0, end: 0, kept: 0, blocks: 0, base: 0 };
 
-/** Entries of the log that begins there. */
+/** Number of entries of the log that begins at block `root`. */
 export function entriesOfLog(blocks: LogBlocks, root: number): number {
   blocks.readHead(root, head);
   return head.kept;
 }
 
-/** Copies all entries of the log, oldest first. */
+/** Copies all entries of the log, oldest first, to `into` from index `at` on. */
 export function copyLog(blocks: LogBlocks, root: number, into: Float64Array, at: number): void {
   blocks.readHead(root, head);
   let block = head.first;
@@ -33,7 +33,10 @@ export function copyLog(blocks: LogBlocks, root: number, into: Float64Array, at:
   }
 }
 
-/** Makes a log of so many copied entries, at least one. Returns where it begins; 0 if there is no room, and nothing is taken. */
+/**
+ * Makes a log of `entries` copied entries (at least one), which begin at index `at` of `from`. Returns its root block; 0, with no
+ * block allocated, if there is not enough memory.
+ */
 export function addLog(blocks: LogBlocks, from: Float64Array, at: number, entries: number): number {
   blocks.beginGroup();
   for (let i = 0; i < entries; i += ENTRIES_PER_BLOCK) if (!blocks.promise()) return 0;

@@ -1,16 +1,16 @@
-// A look at the entries of one sliding log: when and how much, oldest first. What a group pays is held beside them until
-// `commit`, so that undoing it is exact and a refusal leaves the entries as they were. Where they lie is log-blocks.ts.
+// A view of the entries of one sliding log: times and costs, oldest first. What a group pays is kept apart as `pending` until
+// `commit`, so that undoing it is exact and a refusal leaves the entries as they were. log-blocks.ts holds the entries.
 
 import { ENTRIES_PER_BLOCK, LogBlocks, type LogHead } from "./log-blocks.ts";
 import { isOneGranule, LOG_FINE_MAX } from "./log-granules.ts";
 
 const LAST_SLOT = ENTRIES_PER_BLOCK - 1;
-/** Running sums begin anew before they could pass 2^53: a payment adds at most 2^33. */
+/** Running sums are lowered when they pass this, so that they stay below 2^53: a payment adds at most 2^33. */
 const SUM_MAX = 2 ** 52;
 
 /**
- * Costs are kept as running sums, so that totals and waits need no walk over the entries but one over their blocks. Can be
- * opened on one log after another; what was not committed by then is forgotten.
+ * Entries hold running sums in place of costs, so that totals and waits walk over blocks and not over entries. The object can be
+ * opened on one log after another, which drops what was not committed.
  */
 export class LogState implements LogHead {
   readonly #blocks: LogBlocks;
@@ -24,45 +24,45 @@ export class LogState implements LogHead {
   blocks = 0;
   base = 0;
 
-  // The oldest entry that counts: how many stand before it, where it is, the running sum before it.
+  // The oldest entry that still counts: the number of entries before it, its block and slot, the running sum before it.
   #skipped = 0;
   #atBlock = 0;
   #atSlot = 0;
   #before = 0;
-  /** Blocks that the look passed on the way there. */
+  /** Blocks before the one of that entry. */
   #passed = 0;
 
-  // The entry that was sought.
+  // The entry that `#find` found.
   #foundBlock = 0;
   #foundSlot = 0;
 
-  /** The time that entries are judged and paid at; later ones are read as dated then. */
+  /** The time at which entries are judged and paid, in microseconds. Entries dated later count as dated then. */
   effectiveUs = 0;
-  /** Cost paid at `effectiveUs` that is no entry yet. */
+  /** Cost paid at `effectiveUs` that is not in an entry yet. */
   pending = 0;
-  /** Length of a granule of the limit's window; for whoever opens or clears the log to say. */
+  /** Length of a granule in microseconds. Must be set by the caller that opens or clears the log. */
   granuleUs = 1;
 
   constructor(blocks = new LogBlocks()) {
     this.#blocks = blocks;
   }
 
-  /** Where the log is kept; 0 if it has no entries yet. */
+  /** Root block of the log; 0 if it has no entries yet. */
   get place(): number {
     return this.#root;
   }
 
-  /** Entries that count. */
+  /** Number of entries that count. */
   get count(): number {
     return this.kept - this.#skipped;
   }
 
-  /** Costs of all entries that count, and what is pending. */
+  /** Costs of all entries that count, plus `pending`. */
   get total(): number {
     return this.#lastSum() - this.#before + this.pending;
   }
 
-  /** Time of the newest entry in memory; -Infinity if there is none. */
+  /** Time of the newest entry as it is kept; -Infinity if there is none. */
   get newestKeptUs(): number {
     return this.kept > 0 ? this.#blocks.timeAt(this.tail, this.end - 1) : Number.NEGATIVE_INFINITY;
   }
@@ -73,7 +73,7 @@ export class LogState implements LogHead {
     return this.count > 0 ? this.#newestDatedUs() : Number.NEGATIVE_INFINITY;
   }
 
-  /** Turns to the log that is kept at `place`. `view` must follow. */
+  /** Opens the log whose root block is `place`. `view` must be called next. */
   open(place: number): void {
     this.#root = place;
     this.#stamp = this.#blocks.stampOf(place);
@@ -81,7 +81,7 @@ export class LogState implements LogHead {
     this.#viewAll();
   }
 
-  /** Turns to a log without entries. */
+  /** Begins a log without entries. */
   clear(effectiveUs: number): void {
     this.#root = 0;
     this.first = 0;
@@ -96,7 +96,7 @@ export class LogState implements LogHead {
     this.pending = 0;
   }
 
-  /** Looks at the entries as of `effectiveUs`: those up to `oldestUs` no longer count. Changes no entry. */
+  /** Sets the view to `effectiveUs`: entries up to `oldestUs` no longer count. Changes no entry. */
   view(effectiveUs: number, oldestUs: number): void {
     this.effectiveUs = effectiveUs;
     this.pending = 0;
@@ -122,15 +122,12 @@ export class LogState implements LogHead {
     }
   }
 
-  /**
-   * True if there is a place for what is paid now; a block is promised for it where that takes one. Until the payment is
-   * committed, or the next group begins.
-   */
+  /** True if there is memory for a payment now. If it needs a block, the block is promised until the next group begins. */
   reserve(): boolean {
     return this.pending > 0 || this.#merges() || !this.#needsBlock() || this.#blocks.promise();
   }
 
-  /** Time of the entry whose end frees `cost`, counted from the oldest. `cost` is at most `total`. */
+  /** Time of the entry with whose end the oldest entries have freed `cost`. `cost` is at most `total`. */
   timeThatFrees(cost: number): number {
     const sum = this.#before + cost;
     if (this.count === 0 || sum > this.#lastSum()) return this.effectiveUs;
@@ -143,9 +140,9 @@ export class LogState implements LogHead {
     return Math.min(blocks.timeAt(block, slot), this.effectiveUs);
   }
 
-  /** Makes what was viewed and paid the entries: old ones go, late ones are dated `effectiveUs`, `pending` is added. */
+  /** Writes the view into the entries: drops old ones, dates later ones `effectiveUs`, adds `pending`. */
   commit(): void {
-    // Whoever keeps the log may have dropped it since it was opened: what is paid now begins a new one.
+    // The store may have dropped the log since it was opened; the payment then begins a new one.
     if (this.#root !== 0 && this.#blocks.stampOf(this.#root) !== this.#stamp) this.#lose();
     this.#dropOld();
     this.#dateLate();
@@ -154,7 +151,7 @@ export class LogState implements LogHead {
     this.#keep();
   }
 
-  /** Takes up to `cost` off, newest payments first. Commits if that reaches the entries. */
+  /** Takes up to `cost` off the newest payments. Commits first if `pending` alone is not enough. */
   takeOffNewest(cost: number): void {
     let left = cost - Math.min(this.pending, cost);
     this.pending -= cost - left;
@@ -173,7 +170,7 @@ export class LogState implements LogHead {
     this.#keep();
   }
 
-  /** Takes up to `cost` off the newest entry of that time, or else the one that a payment of that time was joined to. */
+  /** Takes up to `cost` off the newest entry of that time, or else off the entry that a payment of that time was joined to. */
   takeOffAt(timeUs: number, cost: number): void {
     if (!this.#find(timeUs)) return;
     this.commit();
@@ -187,7 +184,7 @@ export class LogState implements LogHead {
     this.#keep();
   }
 
-  /** Notes where the newest entry of that time is, else the next one of its granule, if there is one that counts. */
+  /** Finds the newest counting entry of that time, else the next later one in its granule. False if there is none. */
   #find(timeUs: number): boolean {
     let block = this.tail;
     let slot = this.end - 1;
@@ -245,7 +242,7 @@ export class LogState implements LogHead {
     this.#viewAll();
   }
 
-  /** Blocks that hold no entry that counts, but for the root, which stays. */
+  /** Number of blocks without an entry that counts, except the root, which stays. */
   #blocksToDrop(): number {
     return this.first === this.#root ? Math.max(0, this.#passed - 1) : this.#passed;
   }
@@ -323,7 +320,7 @@ export class LogState implements LogHead {
     }
   }
 
-  /** Closes the gap that the entry leaves. */
+  /** Removes the entry by moving all newer ones one slot back. */
   #remove(fromBlock: number, fromSlot: number): void {
     const blocks = this.#blocks;
     let block = fromBlock;
@@ -352,7 +349,7 @@ export class LogState implements LogHead {
     }
   }
 
-  /** The block of the first entry whose running sum is at least that, sought from the nearer end. */
+  /** The block of the first entry whose running sum is at least `sum`, searched from the nearer end. */
   #blockThatReaches(sum: number): number {
     const blocks = this.#blocks;
     if (sum - this.#before <= (this.#lastSum() - this.#before) / 2) {
@@ -381,7 +378,7 @@ export class LogState implements LogHead {
     return Math.min(this.newestKeptUs, this.effectiveUs);
   }
 
-  /** Whether a payment joins the newest entry: it has the same time, or the same granule where there are many. */
+  /** Whether a payment joins the newest entry: it has the same time, or, from LOG_FINE_MAX entries on, the same granule. */
   #merges(): boolean {
     if (this.count === 0) return false;
     const newestUs = this.#newestDatedUs();
@@ -389,7 +386,7 @@ export class LogState implements LogHead {
     return this.count >= LOG_FINE_MAX && isOneGranule(newestUs, this.effectiveUs, this.granuleUs);
   }
 
-  /** Whether an entry more takes a block more, once the old ones are gone. */
+  /** Whether one more entry needs one more block, after old ones are dropped. */
   #needsBlock(): boolean {
     if (this.#root === 0) return true;
     if (this.#skipped === this.kept || this.end < ENTRIES_PER_BLOCK) return false;

@@ -1,4 +1,4 @@
-// Sliding log: every payment with its time, so that the limit holds in any rolling window, exactly.
+// Sliding log: keeps every payment with its time, so that the limit holds exactly in any rolling window.
 
 import type { Limit } from "../core/limit.ts";
 import { Outcome } from "../core/take.ts";
@@ -69,9 +69,9 @@ function isAsNew(log: LogState): boolean {
 }
 
 /**
- * Has room while the costs paid in the last window's length + cost <= amount. An entry counts until it is a whole
- * window old. Grants at most `amount` in any rolling window.
- * Beyond LOG_FINE_MAX entries those of one granule of time are one, dated as the last: that refuses more, never less.
+ * Has room while total + cost <= amount, where total is what was paid within the last window's length. An entry counts until it is
+ * a whole window old. Grants at most `amount` in any rolling window. From LOG_FINE_MAX entries on, payments of one granule share an
+ * entry dated as the last of them, which may refuse more, never less.
  */
 export const slidingLog: Step<LogState> = {
   advance,

@@ -1,5 +1,5 @@
-// Sliding window: the count of the current clock-aligned window, and that of the window before, weighted by how much of
-// it the last window's length still covers.
+// Sliding window: the count of the current clock-aligned window, plus the count of the previous one weighted by the part of it that
+// a window ending now still covers.
 
 import type { Limit } from "../core/limit.ts";
 import { Outcome } from "../core/take.ts";
@@ -17,7 +17,7 @@ function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
   return false;
 }
 
-/** Ticks of the current window that have passed: 0 to 999,999. */
+/** Ticks since the start of the current window: 0 to 999,999. */
 function elapsedTicks(state: BucketState, limit: Limit, nowUs: number): number {
   return nowUs > state.atUs ? divideDown(nowUs - state.atUs, limit.windowSeconds) : 0;
 }
@@ -35,11 +35,13 @@ function judge(state: BucketState, limit: Limit, cost: number, nowUs: number, ju
   }
 }
 
-/** Ticks from the window's start until a cost fits that does not fit now; `room` is what it leaves, `left` all it may. */
+/**
+ * Ticks from the window's start until a cost fits that does not fit now. `left` is amount - cost, `room` is amount - current - cost.
+ */
 function firstTickWithRoom(state: BucketState, left: number, room: number): number {
-  // With room beside the current count, the previous one has to fade; it is above 0, or the cost would have fitted.
+  // The cost fits beside the current count, so the previous one has to fade. It is above 0, or the cost would fit now.
   if (room >= 0) return TICKS_PER_WINDOW - divideDown(room * TICKS_PER_WINDOW, state.previous);
-  // Otherwise the current count becomes the previous one and has to fade in turn.
+  // Otherwise the current count must become the previous one and fade in turn.
   return TICKS_PER_WINDOW + Math.max(0, TICKS_PER_WINDOW - divideDown(left * TICKS_PER_WINDOW, state.used));
 }
 
@@ -70,8 +72,8 @@ function isAsNew(state: BucketState): boolean {
 
 /**
  * Has room while previous x (1e6 - elapsed ticks) <= (amount - current - cost) x 1e6.
- * Grants at most `amount` per aligned window, and up to twice that in the worst rolling one.
- * Post-paid hits count past the limit, to AMOUNT_MAX.
+ * Grants at most `amount` per aligned window, and up to twice `amount` in the worst rolling window.
+ * Post-paid hits count beyond the limit, up to AMOUNT_MAX.
  */
 export const slidingWindow: Step<BucketState> = {
   ...alignedWindow,

@@ -1,6 +1,6 @@
-// Token bucket: `amount` tokens return per window, at most `burst` are there. The state is a debt: what has been paid and has
-// not returned yet, in millionths of a token. So a bucket without state is a full one, and a change of burst keeps what was
-// spent. A cost has room while the debt and the cost together are no more than the burst.
+// Token bucket: `amount` tokens return per window, up to `burst`. The state is a debt: what was paid and has not returned yet, in
+// millionths of a token. So a bucket without state is full, and an edited burst keeps what was spent. A cost has room while debt and
+// cost together do not exceed the burst.
 //
 //   paying       debt += cost x 1e6
 //   each tick    debt -= amount, down to 0 (a window has 1e6 ticks)
@@ -15,8 +15,8 @@ import { Outcome } from "../core/take.ts";
 import { divideDown, divideUp, MICROS_PER_TOKEN } from "../core/units.ts";
 import { type BucketState, type Judgement, type Report, type Step, skewMaxUs, windowUsOf } from "./step.ts";
 
-// Whole ticks are taken off the debt, the part of one that has passed stays in `atUs`: nothing is rounded away. What it has
-// worked off is counted whenever the debt is looked at.
+// Only whole ticks are taken off the debt. The part of a tick since `atUs` stays in `atUs`, so nothing is rounded away; `workedOff`
+// counts its refill wherever the debt is read.
 function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
   const isRedated = state.atUs > nowUs + skewMaxUs(limit);
   if (isRedated) state.atUs = nowUs;
@@ -34,12 +34,12 @@ function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
   return isRedated;
 }
 
-/** What the part of a tick since `atUs` has worked off; at most the debt. */
+/** Refill of the part of a tick since `atUs`, in millionths of a token; at most the debt. */
 function workedOff(state: BucketState, limit: Limit, nowUs: number): number {
   return nowUs > state.atUs ? refillWithinTick(nowUs - state.atUs, limit) : 0;
 }
 
-/** A bucket without debt is a full one, and nothing returns to it: time counts from now on. */
+/** Makes a bucket without debt a full one, to which nothing returns: its time begins now. */
 function fillIfPaidOff(state: BucketState, limit: Limit, nowUs: number): void {
   if (state.used > workedOff(state, limit, nowUs)) return;
   state.used = 0;
@@ -52,7 +52,7 @@ function clear(state: BucketState, _limit: Limit, nowUs: number): void {
   state.previous = 0;
 }
 
-/** Makes the state one that another limit can go on with: the part of a tick is worked off by the limit it passed under. */
+/** Counts the part of a tick under `limit`, so that the state can go on under another limit. */
 function settle(state: BucketState, limit: Limit, nowUs: number): void {
   state.used -= workedOff(state, limit, nowUs);
   state.atUs = Math.max(state.atUs, nowUs);
@@ -69,7 +69,7 @@ function judge(state: BucketState, limit: Limit, cost: number, nowUs: number, ju
   }
 }
 
-/** Microseconds until so much of the debt is worked off; a window if that never happens. */
+/** Microseconds until `debt` millionths of a token have returned; a window's length if the limit has no refill. */
 function usUntilWorkedOff(debt: number, state: BucketState, limit: Limit, nowUs: number): number {
   if (limit.amount === 0) return windowUsOf(limit);
   const us = usToRefill(debt, limit);
@@ -86,7 +86,7 @@ function undo(state: BucketState, cost: number): void {
 
 function postPay(state: BucketState, limit: Limit, cost: number, nowUs: number): number {
   const debtMax = limit.debtMax * MICROS_PER_TOKEN + workedOff(state, limit, nowUs);
-  // The rule was edited to a smaller debtMax: what is owed stays owed.
+  // After an edit to a smaller debtMax, the larger debt stays.
   if (state.used > debtMax) return cost;
   const debt = state.used + cost * MICROS_PER_TOKEN;
   state.used = Math.min(debt, debtMax);
@@ -102,18 +102,18 @@ function takeOff(state: BucketState, limit: Limit, debt: number, nowUs: number):
   fillIfPaidOff(state, limit, nowUs);
 }
 
-// What has returned since the payment was not lost by it: without the payment the bucket may have stood full and got none.
+// Refill since the payment is not given back: without the payment the bucket may have been full, and would have got no refill.
 function giveBack(state: BucketState, limit: Limit, cost: number, paidAtUs: number, nowUs: number): void {
   const debt = cost * MICROS_PER_TOKEN - (nowUs > paidAtUs ? refillUp(nowUs - paidAtUs, limit) : 0);
   if (debt > 0) takeOff(state, limit, debt, nowUs);
 }
 
-/** What is owed at `nowUs`, in millionths of a token, rounded up. */
+/** The debt at `nowUs` in millionths of a token, rounded up. */
 function debtAt(state: BucketState, limit: Limit, nowUs: number): number {
   return state.used - workedOff(state, limit, nowUs);
 }
 
-/** No less than what has returned in that time, however its ticks lay. */
+/** An upper bound of the refill in `us` microseconds, wherever ticks begin in that time. */
 function refillUp(us: number, limit: Limit): number {
   return limit.amount === 0 ? 0 : refillOf(us, limit) + 1;
 }
@@ -133,9 +133,9 @@ function isAsNew(state: BucketState): boolean {
 }
 
 /**
- * Has room for `cost` while debt + cost x 1e6 <= burst x 1e6; in `us` microseconds floor(us x amount / windowSeconds)
- * comes off the debt. Grants at most burst + rate x t in any stretch of time t. A cost above `burst` never passes;
- * `amount` 0 never refills. Post-paid hits run the debt up to debtMax x 1e6.
+ * Has room for `cost` while debt + cost x 1e6 <= burst x 1e6. In `us` microseconds the debt falls by
+ * floor(us x amount / windowSeconds). Grants at most burst + rate x t in any time t. A cost above `burst` never passes; `amount` 0
+ * never refills. Post-paid hits raise the debt up to debtMax x 1e6.
  */
 export const tokenBucket: Step<BucketState> & {
   settle: typeof settle;

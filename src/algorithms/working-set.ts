@@ -1,17 +1,17 @@
-// The buckets of the group being settled, each once, however many of its takes name it. Reused from group to group.
+// The buckets of the group being settled: one per key, however many takes are on it. Reused from group to group.
 
 import type { Take } from "../core/take.ts";
 import { type BucketAccess, WorkingBucket } from "./bucket-access.ts";
 import { advanceBucket, clearBucket, handOverBucket, markBucketOpened } from "./bucket-steps.ts";
 import { openWithHolds } from "./holds.ts";
 
-/** Above this many buckets a group's takes are told apart through a Map rather than by looking at each. */
+/** Up to this many buckets, a bucket is found by comparing keys one by one; beyond, by a Map. */
 const SCAN_MAX = 16;
 
 /** Working buckets of one group. */
 export class WorkingSet {
   readonly #access: BucketAccess;
-  /** Pooled; the first `size` belong to the group. */
+  /** Pooled. The first `size` belong to the group. */
   readonly buckets: WorkingBucket[] = [];
   size = 0;
   readonly #byKey = new Map<string, WorkingBucket>();
@@ -20,7 +20,7 @@ export class WorkingSet {
     this.#access = access;
   }
 
-  /** Forgets the group before. */
+  /** Empties the set for the next group. */
   reset(): void {
     if (this.size > SCAN_MAX) this.#byKey.clear();
     this.#access.logs.beginGroup();
@@ -28,7 +28,7 @@ export class WorkingSet {
     this.size = 0;
   }
 
-  /** The bucket of the take, loaded and brought to `nowUs` when it is seen first. */
+  /** The bucket of the take. The first take on it loads it and brings it to `nowUs`. */
   open(take: Take, nowUs: number): WorkingBucket {
     take.limit.calendar?.turnTo(nowUs);
     const bucket = this.#find(take);
@@ -76,7 +76,7 @@ export class WorkingSet {
     return bucket;
   }
 
-  /** Adds to the Map what it lacks: all buckets when the group has just outgrown looking at each, else the last one. */
+  /** Adds the missing buckets to the Map: all of them when the group has just passed SCAN_MAX, else the last one. */
   #index(): void {
     for (let i = this.#byKey.size; i < this.size; i++) {
       const bucket = this.buckets[i];
