@@ -1,5 +1,5 @@
-// What operators may do with single buckets, by descriptor as a call names them: read their state, make them as new.
-// Works through the store's contract alone, so on every store and every wrapper around one. Who may ask is admin's.
+// What operators can do with single buckets, which they name by descriptors: read their state, or reset them to new. Uses only the
+// Store interface, so it works with every store. admin/ checks who may ask.
 
 import type { Clock } from "../core/clock.ts";
 import type { StoreError } from "../core/errors.ts";
@@ -13,33 +13,33 @@ import { LimitCall } from "./call.ts";
 import { type FillOptions, TakeFiller } from "./fill.ts";
 import type { LocalCache } from "./local-cache.ts";
 
-/** Whose buckets. Text as people write it. */
+/** The buckets asked for. Text is ordinary text, not one-byte. */
 export interface AskedBuckets {
   readonly domain: string;
   readonly descriptors: readonly AskedDescriptor[];
-  /** Also the bucket of the domain's global limit, which all its calls share. */
+  /** True: also the bucket of the domain's global limit. */
   readonly globalLimit: boolean;
 }
 
 export interface AskedDescriptor {
   readonly entries: readonly WrittenEntry[];
-  /** The limit that callers send in place of the rules', if they do; `unit` is the number of a Unit. */
+  /** The override that callers send, if they send one. `unit` is the number of a Unit. */
   readonly override?: { readonly amount: number; readonly unit: number };
 }
 
-/** State of a bucket at one moment, as people read it. */
+/** State of a bucket at one moment. Times are whole seconds, rounded up. */
 export interface BucketSnapshot {
   /** Cost that would pass now. */
   readonly remaining: number;
-  /** Until one more hit would pass; 0 if it would now. */
+  /** Time until a hit of cost 1 would pass; 0 if it would pass now. */
   readonly waitSeconds: number;
-  /** Until the bucket is as new; 0 if it is. */
+  /** Time until the bucket is as new; 0 if it is. */
   readonly resetSeconds: number;
-  /** Payments that wait for their settlement; undefined where the limit has no holds, and after a reset, which ends none. */
+  /** Number of live holds. Undefined if the limit has no holds, and in the state after a reset, which ends no holds. */
   readonly liveHolds?: number;
 }
 
-/** One bucket that the descriptors meet. */
+/** One bucket that a call with the descriptors would pay. */
 export interface BucketReport {
   /** Index of the descriptor; undefined for the global limit. */
   readonly descriptor: number | undefined;
@@ -55,21 +55,21 @@ export interface ResetReport extends BucketReport {
 
 interface BucketAdminOptions extends FillOptions {
   readonly store: Store;
-  /** What remembers buckets beside the store. */
+  /** Everything in this process that remembers buckets beside the store. */
   readonly memories: readonly BucketMemory[];
   readonly clock: Clock;
   readonly rules: () => RuleSet | undefined;
   readonly localCache?: LocalCache | undefined;
 }
 
-/** An operator waits longer than a caller. */
+/** How long a question to the store may take: operators can wait longer than callers. */
 const DEADLINE_US = 2 * MICROS_PER_SECOND;
-/** More than any counter of envoyproxy/ratelimit's kind is refunded at once. */
+/** A refund of a counter that is above every count. */
 const COUNT_ABOVE_ALL = Number.MAX_SAFE_INTEGER;
-/** A sliding window keeps two counts of up to AMOUNT_MAX each; all others are as new after one refund of more than that. */
+/** Refunds of COST_ABOVE_ALL that reset any bucket: a sliding window keeps two counts of up to AMOUNT_MAX, the others one. */
 const REFUNDS = 2;
 
-/** Peeks at buckets and makes them as new. */
+/** Reads and resets buckets. */
 export class BucketAdmin {
   readonly #options: BucketAdminOptions;
   readonly #filler: TakeFiller;
@@ -80,8 +80,8 @@ export class BucketAdmin {
   }
 
   /**
-   * The state of the buckets that a call with these descriptors would pay, each once; none if no rule is met. Pays nothing.
-   * Throws RequestError for an override's unit that doesn't exist, StoreError if the store does not answer.
+   * The state of the buckets that a call with these descriptors would pay, each once; empty if no rule matches. Pays nothing.
+   * Throws RequestError for an override with an unknown unit, StoreError if the store does not answer.
    */
   async peek(asked: AskedBuckets): Promise<readonly BucketReport[]> {
     const takes = this.#find(asked);
@@ -89,13 +89,13 @@ export class BucketAdmin {
   }
 
   /**
-   * Makes those buckets as new, and tells what they held. What this process remembers of them is forgotten; others learn
-   * of it within a second, or within their period (docs/operations.md). Throws as `peek` does.
+   * Resets these buckets and returns their states before and after. This process forgets what it remembers of them; other processes
+   * go on with their memory for up to a second, or their sync period (docs/operations.md). Throws as `peek` does.
    */
   async reset(asked: AskedBuckets): Promise<readonly ResetReport[]> {
     const takes = this.#find(asked);
     const before = this.#reports(takes, await this.#ask(takes, asPeek, 1));
-    // Before and after: what is counted in memory must not be spent once more, nor paid into the new bucket.
+    // Before the reset, so that what is counted in memory is not spent again; after it, so that nothing stale is paid into it.
     this.#forget(takes);
     const group = await this.#ask(takes, asRefund, REFUNDS);
     this.#forget(takes);
@@ -123,7 +123,7 @@ export class BucketAdmin {
     return [...byKey.values()];
   }
 
-  /** Has the store settle `times` takes per bucket, none of which can refuse another. */
+  /** Has the store settle `times` takes per bucket. All are shadow takes, so that none refuses another. */
   async #ask(takes: readonly Take[], shape: (from: Take, to: Take) => void, times: number): Promise<TakeGroup> {
     const { store, clock } = this.#options;
     const group = new TakeGroup();
@@ -152,7 +152,7 @@ export class BucketAdmin {
     for (const { bucketKey } of takes) for (const memory of this.#options.memories) memory.forget(bucketKey);
   }
 
-  // Of several takes on one bucket the last tells its state after all of them.
+  // The last take on a bucket tells its state after all of them.
   #reports(takes: readonly Take[], group: TakeGroup): readonly BucketReport[] {
     const times = group.size / takes.length;
     return takes.map((take, i) => ({
@@ -165,7 +165,7 @@ export class BucketAdmin {
 }
 
 function asPeek(from: Take, to: Take): void {
-  // A counter is looked at by giving nothing back: a charge of nothing would make the counter.
+  // A counter is read by a refund of 0: a charge of 0 would create it.
   to.mode = from.limit.isCounter ? Mode.refund : Mode.peek;
   to.cost = from.limit.isCounter ? 0 : 1;
 }
@@ -200,7 +200,7 @@ function fillRequest(request: LimitRequest, { domain, descriptors, globalLimit }
     descriptor.overrideAmount = override.amount;
     descriptor.overrideUnit = override.unit;
   }
-  // Matches nothing and asks for admission, which brings the global limit whatever the others do.
+  // An empty descriptor matches no rule and asks for admission, which adds the global limit in any case.
   if (globalLimit) request.addDescriptor();
 }
 

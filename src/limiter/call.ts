@@ -1,4 +1,4 @@
-// One call on its way through the limiter. Pooled: everything a call needs is in here and used again.
+// One call on its way through the limiter. Pooled with everything that a call needs.
 
 import { Decision } from "../core/decision.ts";
 import type { StoreError } from "../core/errors.ts";
@@ -14,12 +14,12 @@ export type CallFailure =
   | { readonly kind: "store"; readonly error: StoreError }
   | { readonly kind: "internal"; readonly error: unknown };
 
-/** Who goes on with a call that the store settled later. */
+/** Continues a call that the store did not settle at once. */
 export interface CallFinisher {
   finish(call: LimitCall): void;
 }
 
-/** Request, takes and decision of one call. `finisher` is told when the store has settled it later. */
+/** Request, takes and decision of one call. If the store settles it later, `finisher` is called then. */
 export class LimitCall implements SettleListener {
   readonly request = new LimitRequest();
   readonly group = new TakeGroup();
@@ -27,19 +27,19 @@ export class LimitCall implements SettleListener {
 
   /** Rules of the request's domain; undefined if the domain is unknown. */
   domain: DomainRules | undefined;
-  /** The rule of each descriptor, if it has one that was not replaced. */
+  /** The rule of each descriptor; undefined if it has none, or if none of the rule's limits got a take. */
   readonly rules: (Rule | undefined)[] = [];
-  /** Indexes of the descriptors that no rule limits or lets pass by name, in a domain that has rules. */
+  /** Indexes of the descriptors that met no rule, limited or unlimited, in a domain that has rules. */
   readonly unmatched: number[] = [];
-  /** Index of each descriptor's first take in the group; one element more than there are descriptors. */
+  /** Index of each descriptor's first take in the group, and as one more element the index after the last descriptor's takes. */
   readonly firstTakes: number[] = [];
   globalTake: Take | undefined;
-  /** The take that governs the reply as a whole; undefined if no limit was found. */
+  /** The take whose limit the headers show; undefined if no limit was found. */
   governing: Take | undefined;
-  /** What was done in place of the store's answer; undefined if the store answered. */
+  /** The strictest failure policy that had a part in the decision; undefined if the store answered. */
   policy: OnStoreFailure | undefined;
   storeFailure: StoreError | undefined;
-  /** True if SHADOW_MODE or a shadow rule let pass what would have been refused. */
+  /** True if the call passed although a take of shadow mode (SHADOW_MODE or a shadow rule) was over. */
   wasShadowed = false;
   failure: CallFailure | undefined;
   startedUs = 0;
@@ -50,12 +50,12 @@ export class LimitCall implements SettleListener {
     this.#finisher = finisher;
   }
 
-  /** Store contract: a late answer belongs to this call only if the generation is still the same. */
+  /** Called by the store. A late answer belongs to this call only if the generation is still the same. */
   settled(group: TakeGroup, generation: number): void {
     if (group.generation === generation) this.#finisher.finish(this);
   }
 
-  /** Readies the call for its next request; answers that are still under way will find another generation. */
+  /** Resets the call for its next request. Answers that are still under way will find another generation. */
   reset(): void {
     this.request.reset();
     this.group.reset();

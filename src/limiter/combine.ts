@@ -1,4 +1,5 @@
-// Second half of a call: from settled takes to the decision. Per-key and global limits; the strictest is shown.
+// Second half of a call: makes the decision from the settled takes. Of a descriptor's limits and the global limit, the strictest is
+// shown.
 
 import type { Decision, Status } from "../core/decision.ts";
 import { Kind, Outcome, type Take, Verdict } from "../core/take.ts";
@@ -8,8 +9,8 @@ import type { LimitCall } from "./call.ts";
 import { canPassLater, resetSecondsOf, waitUsOf } from "./retry-after.ts";
 
 /**
- * Writes the decision of a settled call: one status per descriptor, in order, each showing its strictest limit, and the
- * take that governs the reply. Under SHADOW_MODE statuses keep their codes and the call passes.
+ * Writes the decision of a settled call: one status per descriptor, in order, which shows the descriptor's strictest limit. Also
+ * sets `call.governing`. Under SHADOW_MODE statuses keep their codes, and the call passes.
  */
 export function combine(call: LimitCall): void {
   const decision = call.decision;
@@ -33,10 +34,7 @@ export function combine(call: LimitCall): void {
   if (!decision.overLimit) call.wasShadowed = anyOverShadow(call);
 }
 
-/**
- * Tells whether a call that was settled under SHADOW_MODE would have been refused without it. `quotaMode` is QUOTA_MODE.
- * Takes of one descriptor are adjacent; a descriptor is over when any of them is.
- */
+/** Whether a call that was settled under SHADOW_MODE would have been refused without it. `quotaMode` is QUOTA_MODE. */
 export function wouldRefuse(call: LimitCall, quotaMode: boolean): boolean {
   const fold = new VerdictFold();
   for (let i = 0; i <= call.request.descriptorCount; i++) {
@@ -53,9 +51,9 @@ export function wouldRefuse(call: LimitCall, quotaMode: boolean): boolean {
 }
 
 /**
- * Picks the take that governs the reply as the reference service picks its headers' descriptor: the first one with the
- * least remaining, but any that refuses and is no quota descriptor takes over, so of several the last. Where the global
- * limit refuses, it governs. To be called after `combine`, in place of its choice.
+ * Sets `call.governing` as the reference service picks the descriptor of its headers: the first descriptor with the least
+ * remaining, unless descriptors refuse that are no quota descriptors; then the last of these. A global limit that refuses governs
+ * in any case. Must be called after `combine`, whose choice it replaces.
  */
 export function governAsReference(call: LimitCall, quotaMode: boolean): void {
   if (call.globalTake !== undefined && isOver(call.globalTake)) return;
@@ -71,7 +69,7 @@ export function governAsReference(call: LimitCall, quotaMode: boolean): void {
   }
 }
 
-/** Writes an answer that passes without looking at any limit: nothing is known, so nothing is shown. */
+/** Writes an answer that allows the call without any limit; statuses show no limit. */
 export function allowAll(decision: Decision, call: LimitCall): void {
   decision.overLimit = false;
   for (let i = 0; i < call.request.descriptorCount; i++) {
@@ -89,7 +87,7 @@ function showTake(status: Status, take: Take, isShadow: boolean): void {
   status.resetSeconds = resetSecondsOf(take);
 }
 
-/** The strictest of `first` and the descriptor's takes. Of those without an answer nothing is known, so nothing is shown. */
+/** The strictest of `first` and the descriptor's answered takes; undefined if there is none. */
 function strictestOf(call: LimitCall, descriptor: number, first: Take | undefined): Take | undefined {
   let shown = first;
   const end = call.firstTakes[descriptor + 1] as number;
@@ -101,8 +99,8 @@ function strictestOf(call: LimitCall, descriptor: number, first: Take | undefine
 }
 
 /**
- * A refusing one before an allowing one; of refusing ones the longest wait, of allowing ones the least remaining. Places that
- * are left are shown where nothing else is: they are of another unit.
+ * The stricter of two takes: one that refuses before one that allows. Of two that refuse, the longer wait; of two that allow, the
+ * one with less remaining. A `concurrent` limit that allows comes last, because its remaining places are another unit.
  */
 function strictest(one: Take | undefined, other: Take): Take {
   if (one === undefined) return other;
@@ -113,7 +111,7 @@ function strictest(one: Take | undefined, other: Take): Take {
   return other.remaining < one.remaining ? other : one;
 }
 
-/** Whether a refusal lasts longer than another; what can never pass lasts longest. */
+/** Whether refusal `one` lasts longer than `other`. A cost that can never pass lasts longest. */
 function isLonger(one: Take, other: Take): boolean {
   if (other.outcome === Outcome.never) return false;
   return one.outcome === Outcome.never || waitUsOf(one) > waitUsOf(other);

@@ -1,5 +1,5 @@
-// What a counter's take adds to its rule's counters, by what the count was before and after it: the reference service's
-// arithmetic, hit for hit (test/vectors). Hits that were not charged count all the same.
+// Adds the take of a counter to the stats of its rule, by the count before and after it. This is the reference service's
+// arithmetic, hit for hit (test/vectors). Hits that were not charged are counted too.
 
 import { Mode, type Take } from "../core/take.ts";
 
@@ -13,7 +13,7 @@ export function countCounterHits(take: Take, isShadowRule: boolean, nearLimitRat
     if (isShadowRule) stats.shadowMode += cost;
     return;
   }
-  // Unsigned there: hits that were not charged may exceed the count, and what comes out below zero is huge.
+  // The reference subtracts unsigned numbers: if uncharged hits exceed the count, the result is huge.
   const before = counted >= cost ? counted - cost : Number.POSITIVE_INFINITY;
   const near = nearThreshold(amount, nearLimitRatio);
   if (counted <= amount) {

@@ -1,4 +1,4 @@
-// What a settled call adds to the counters of its rules, under the reference service's meanings, in hits.
+// Adds a settled call to the stats of its rules, in hits, with the reference service's meanings.
 
 import { OnStoreFailure } from "../core/limit.ts";
 import { HoldFound, isOfCounter, Kind, Mode, Outcome, Source, type Take } from "../core/take.ts";
@@ -7,7 +7,7 @@ import { canRefuseCall, isOver } from "../core/verdict.ts";
 import type { LimitCall } from "./call.ts";
 import { countCounterHits } from "./count-counter-hits.ts";
 
-/** Counts hits before the store is asked, so that they show even if it fails. */
+/** Counts hits before the store is asked, so that they are counted even if the store fails. */
 export function countHits(call: LimitCall): void {
   for (let i = 0; i < call.group.size; i++) {
     const take = call.group.takes[i] as Take;
@@ -17,7 +17,7 @@ export function countHits(call: LimitCall): void {
   }
 }
 
-/** Counts what became of the hits. `nearLimitRatio`: a limit used above this share of its amount is near. */
+/** Counts the results of the takes. A limit is near when more than `nearLimitRatio` (0 to 1) of it is used. */
 export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
   if (call.group.takesWithHolds > 0) countOpened(call, 1);
   for (let i = 0; i < call.group.size; i++) {
@@ -27,7 +27,7 @@ export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
       if (take.outcome !== Outcome.unanswered) countSettlement(take);
       continue;
     }
-    // What on_store_failure refuses found no limit over, and what it allows nobody has seen.
+    // Takes that on_store_failure allowed are unanswered, and those that it denied found no limit over.
     if (take.outcome === Outcome.unanswered || wasDenied(take)) continue;
     if (isOfCounter(take.mode))
       countCounterHits(take, call.rules[take.descriptor]?.kind === Kind.shadow, nearLimitRatio);
@@ -36,7 +36,7 @@ export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
   }
 }
 
-/** Counts the holds that the call has opened; -1 for `by` counts them no more, as if it had not. */
+/** Counts the holds that the call has opened; `by` -1 takes that count back. */
 export function countOpened({ group }: LimitCall, by: 1 | -1): void {
   for (let i = 0; i < group.size; i++) {
     const { limit, mode, paid, counted, stats } = group.takes[i] as Take;
@@ -44,7 +44,7 @@ export function countOpened({ group }: LimitCall, by: 1 | -1): void {
   }
 }
 
-/** True for a peek that judges the payment behind it (Rule.chargesGivenHits). */
+/** True for a peek that judges the post-paid take right after it (Rule.chargesGivenHits). */
 function isJudge(call: LimitCall, index: number): boolean {
   const judge = call.group.takes[index] as Take;
   const paid = index + 1 < call.group.size ? call.group.takes[index + 1] : undefined;
@@ -56,9 +56,9 @@ function isJudgedOver(call: LimitCall, index: number): boolean {
   return judge?.mode === Mode.peek && isOver(judge) && isJudge(call, index - 1);
 }
 
-/** True if this looks like hits reported after the fact on a rule that is not post-paid, which then never bites. */
+/** True if this looks like hits reported after the fact on a rule that is not post-paid, which would never limit anything. */
 export function looksLikeLateReport(take: Take): boolean {
-  // An estimate that finds no room was asked for in time.
+  // With holds a large refused cost is an estimate, asked before the work.
   if (wasDenied(take) || take.limit.holdSeconds > 0) return false;
   return take.mode === Mode.pay && take.cost > 1 && isOver(take) && take.limit.stats.peeks > 0 && canRefuseCall(take);
 }

@@ -1,5 +1,5 @@
-// Decides takes that the store left unanswered: each take by its own limit's on_store_failure, then the call
-// by all its takes, as without a failure. What the store did answer stands, and what it was paid stands if the call passes.
+// Decides takes that the store left unanswered: each take by the on_store_failure of its limit, then the call by all its takes, as
+// without a failure. Answers of the store stay valid, and its payments stand if the call passes.
 
 import { OnStoreFailure } from "../core/limit.ts";
 import { copyAnswer, copyQuestion, Kind, Outcome, Source, type Take, TakeGroup, Verdict } from "../core/take.ts";
@@ -8,7 +8,7 @@ import { canRefuseCall, collectReturns, isGroupRefused, Returns } from "../core/
 import type { Store } from "../stores/store.ts";
 import type { LocalFallback } from "./local-fallback.ts";
 
-/** What a caller is told to wait who was refused without an answer: nobody knows how long the store is away. */
+/** The wait that `deny` tells the caller. Nobody knows how long the store will be away. */
 const DENIED_WAIT_US = MICROS_PER_SECOND;
 
 /** Decides calls with unanswered takes. */
@@ -25,10 +25,9 @@ export class FailurePolicy {
   }
 
   /**
-   * Decides a failed group: it is allowed or refused then, or still failed if the call has to end with an error. A limit
-   * that refuses, by an answer, by `deny` or by `local`, refuses whatever the others would make of the call; else one
-   * `error` ends it. Shadow limits do neither, nor do takes that ask for no admission. Returns the strictest policy that
-   * spoke.
+   * Decides a failed group: afterwards it is allowed, refused, or still failed if the call must end with an error. If any take
+   * refuses (by the store's answer, by `deny` or by `local`), the call is refused; else one `error` ends it. Shadow takes and takes
+   * that ask for no admission have no say. Returns the strictest policy that was applied.
    */
   decide(group: TakeGroup, nowUs: number): OnStoreFailure {
     let policy = denyUnanswered(group);
@@ -45,7 +44,7 @@ export class FailurePolicy {
     return policy;
   }
 
-  /** Gives back what the takes of the group were paid to pass. */
+  /** Returns the payments that the group made to pass; post-paid hits stand. */
   giveBack(group: TakeGroup): void {
     this.#collectReturns(group, Returns.refused);
   }
@@ -64,7 +63,7 @@ export class FailurePolicy {
   }
 }
 
-/** Refuses the unanswered takes of limits that say deny. The strictest of the policies but error that decide takes of the group. */
+/** Refuses the unanswered takes of limits with `deny`. Returns the strictest policy, except `error`, of unanswered takes. */
 function denyUnanswered(group: TakeGroup): OnStoreFailure {
   let policy: OnStoreFailure = OnStoreFailure.allow;
   for (let i = 0; i < group.size; i++) {
@@ -85,7 +84,7 @@ function deny(take: Take): void {
   take.waitUs = DENIED_WAIT_US;
 }
 
-/** Whether the policy has a say: of a take that is still unanswered; error only where the take could refuse its call. */
+/** Whether any unanswered take has this policy. For `error` only takes count that could refuse the call. */
 function hasUnanswered(group: TakeGroup, policy: OnStoreFailure): boolean {
   for (let i = 0; i < group.size; i++) {
     const take = group.takes[i] as Take;

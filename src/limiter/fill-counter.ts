@@ -1,20 +1,20 @@
-// Fills takes of counters (COMPATIBILITY_MODE): the key with the window that is open now, and the hits as they came.
+// Fills takes of counters (COMPATIBILITY_MODE): the key contains the current window, and the cost is the hits as sent.
 
 import { Algorithm, type Limit } from "../core/limit.ts";
 import type { Descriptor } from "../core/request.ts";
 import { Mode, type Take, type TakeGroup } from "../core/take.ts";
 import { hashBucketKey, shownValue } from "../rules/bucket-key.ts";
 
-/** What a counter's take is made of, beside its limit. */
+/** The parts of a counter's take beside its limit. */
 interface CounterAsk {
-  /** Key of the descriptor's counters but for the window (counter-key.ts). */
+  /** Key of the descriptor's counters without the window (counter-key.ts). */
   readonly key: string;
   readonly hits: number;
-  /** Seconds of the clock that windows are cut by. */
+  /** The current second of the clock that defines windows. */
   readonly nowS: number;
 }
 
-/** Adds the take. Zero hits charge nothing and are over only above the limit, as in the reference service. */
+/** Adds the take. A charge of 0 hits is over only if the count is above the limit already, as in the reference service. */
 export function addCounter(group: TakeGroup, limit: Limit, descriptor: Descriptor, ask: CounterAsk): Take {
   const take = group.add(limit);
   const secondsIn = ask.nowS % limit.windowSeconds;
@@ -27,12 +27,12 @@ export function addCounter(group: TakeGroup, limit: Limit, descriptor: Descripto
   return take;
 }
 
-/** The same limit as a counter; for overrides, which are made without rules. */
+/** The limit as a counter. For overrides, which the rule compiler does not make. */
 export function asCounter(limit: Limit): Limit {
   return { ...limit, algorithm: Algorithm.fixedWindow, isCounter: true };
 }
 
-/** What an override's hits are counted under: its entries, one element each. */
+/** The stat path of an override: one element per entry. */
 export function entryPath({ keys, values, entryCount }: Descriptor, hashesValues: boolean): string[] {
   return keys.slice(0, entryCount).map((key, i) => {
     const value = shownValue(values[i] as string, hashesValues);

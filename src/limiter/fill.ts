@@ -1,4 +1,4 @@
-// First half of a call: finds the rule of each descriptor and fills the group with one take per limit.
+// First half of a call: finds the rule of each descriptor and adds one take per limit to the group.
 
 import type { Clock } from "../core/clock.ts";
 import { RequestError } from "../core/errors.ts";
@@ -31,23 +31,23 @@ import { OverrideLimits } from "./override-limits.ts";
 import { checkHeld, heldCost, isReported, modeOf, onlyAsks, takenCost, usedOf } from "./read-question.ts";
 
 export interface FillOptions {
-  /** Measures how long matching takes. */
+  /** Bounds the time of matching (rules/match-work.ts). */
   readonly clock: Clock;
-  /** SHADOW_MODE: all takes are settled as shadow. */
+  /** SHADOW_MODE: all takes are shadow takes. */
   readonly shadowMode: boolean;
-  /** QUOTA_MODE: every descriptor is a quota descriptor, those without a rule pass. */
+  /** QUOTA_MODE: every descriptor is a quota descriptor; those without a rule pass. */
   readonly quotaMode: boolean;
-  /** Failure policy of limits that come as overrides. */
+  /** Failure policy of overrides that match no rule. */
   readonly onStoreFailure: OnStoreFailure;
   readonly retryAfterJitter: number;
-  /** What windows of counters are cut by: the clock that other services on the same counters see. */
+  /** Defines the windows of counters: the clock that other services on the same counters use. */
   readonly windowClock: Clock;
-  /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a call that is over charges only the counters that are. Default: false. */
+  /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a call that is over charges only the counters that are over. Default: false. */
   readonly stopsAtOver?: boolean;
   readonly statsBook: StatsBook & ValueStatsBook;
 }
 
-/** Fills calls. One per process; keeps what is used again from call to call. */
+/** Fills calls, one at a time. Keeps working memory that all calls reuse. */
 export class TakeFiller {
   readonly #options: FillOptions;
   readonly #matched: Rule[] = [];
@@ -55,12 +55,12 @@ export class TakeFiller {
   readonly #replaced = new Set<string>();
   readonly #overrides: OverrideLimits;
   #canRefuseCall = false;
-  /** What the descriptor in hand asks. */
+  /** The question of the current descriptor (`#readQuestion`). */
   #mode: Mode = Mode.pay;
   #cost = 1;
   #holdId = "";
   #hasPeek = false;
-  /** Second of the call, for domains with counters. */
+  /** The current second of `windowClock`. Set in domains with counters only. */
   #nowS = 0;
 
   constructor(options: FillOptions) {
@@ -70,15 +70,15 @@ export class TakeFiller {
   }
 
   /**
-   * Adds the takes of all descriptors and of the global limit. Throws RequestError for an override unit that doesn't exist,
-   * for matching that takes too long, and for more limits than a call may have.
+   * Adds the takes of all descriptors and of the global limit. Throws RequestError for an override with an unknown unit, for
+   * matching that takes too long, for a call of Budgets that leads to no hold, and for more limits than a call may have.
    */
   fill(call: LimitCall, rules: DomainRules): void {
     const request = call.request;
     this.#canRefuseCall = false;
     this.#hasPeek = false;
     this.#work.begin();
-    // A call that was refused as a mistake has left its own behind.
+    // Not empty if an earlier call had replaced limits or ended in a RequestError.
     if (this.#replaced.size > 0) this.#replaced.clear();
     if (rules.counterPrefix !== undefined) {
       const { windowClock, stopsAtOver } = this.#options;
@@ -126,7 +126,7 @@ export class TakeFiller {
     }
   }
 
-  /** Adds the take of a limit that the request brings along, in place of those of the rule that its entries lead to. */
+  /** Adds the take of an override in place of the takes of the rule that the entries match. */
   #fillOverride(call: LimitCall, rules: DomainRules, index: number, hits: number): void {
     const descriptor = call.request.descriptors[index] as Descriptor;
     const rule = this.#overridden(rules, descriptor);
@@ -147,7 +147,7 @@ export class TakeFiller {
     }
     this.#addOverride(call, rules, index, limit, hashesValues, rule);
     for (const other of rule?.limits ?? []) {
-      // An override stands in for the rule's numbers; how many may be under way is not among them.
+      // An override replaces the rule's amounts, but not its `concurrent`.
       if (other.isConcurrent) this.#addOverride(call, rules, index, other, hashesValues, rule);
     }
   }
@@ -170,7 +170,7 @@ export class TakeFiller {
     if (take.mode === Mode.postPaid && (rule ?? rules).chargesGivenHits) this.#addPayment(call, take);
   }
 
-  /** Reads what the descriptor asks of its rule's limits; for the takes that are added next. */
+  /** Reads what the descriptor asks of its rule's limits, for the takes that are added next. */
   #readQuestion(
     call: LimitCall,
     rules: DomainRules,
@@ -185,7 +185,7 @@ export class TakeFiller {
     const hold = rule?.hold;
     this.#holdId = hold === undefined ? "" : holdIdOf(descriptor, hold);
     if (isSettlement(descriptor, rules.settleEntries)) {
-      // It belongs to a call that was admitted before.
+      // Its call was admitted before, so a settlement asks for no admission.
       this.#mode = Mode.settle;
       this.#cost = hold === undefined ? 0 : usedOf(call.request, descriptor, hold);
       return;
@@ -197,7 +197,7 @@ export class TakeFiller {
     this.#cost = takenCost(descriptor, asked, hold === undefined ? rule?.cost : hold.estimate);
   }
 
-  /** Reads what the request asks of a hold by fields of its own. Its entries say nothing of it. */
+  /** Reads what the fields of a Budgets call ask. Entries have no say then. */
   #readHoldAsk(request: LimitRequest, rules: DomainRules, rule: Rule | undefined): void {
     if (rule === undefined) countUnmatched(rules.unmatched, request.descriptors[0] as Descriptor);
     checkHeld(rule);
@@ -208,20 +208,20 @@ export class TakeFiller {
     this.#holdId = keptId(request.holdId);
   }
 
-  /** True for a limit that the question is nothing to. */
+  /** True for a limit that gets no take: a settlement skips limits without holds, a refund skips `concurrent`. */
   #leavesAlone(limit: Limit): boolean {
     if (this.#mode === Mode.settle) return limit.holdSeconds === 0;
     return this.#mode === Mode.refund && limit.isConcurrent;
   }
 
-  /** The rule whose numbers the descriptor's own stand in for. Counters of the reference know of none. */
+  /** The rule with limits whose amounts the override replaces; undefined without one, and always in domains with counters. */
   #overridden(rules: DomainRules, descriptor: Descriptor): Rule | undefined {
     if (rules.counterPrefix !== undefined) return undefined;
     const rule = findRule(rules, descriptor, this.#matched, this.#work);
     return rule === undefined || rule.limits.length === 0 ? undefined : rule;
   }
 
-  /** Adds a take for each limit of the rule. Their keys differ in the limit's suffix alone. */
+  /** Adds a take for each limit of the rule. The keys differ only in the limit's suffix. */
   #addTakes(call: LimitCall, rules: DomainRules, rule: Rule, index: number): void {
     const { keys } = call.group;
     const descriptor = call.request.descriptors[index] as Descriptor;
@@ -242,7 +242,7 @@ export class TakeFiller {
     if (keyAt === baseAt) keys.end = baseAt;
   }
 
-  /** Adds a payment that is never refused, and makes the take before it a peek, which judges. */
+  /** Makes `judge` a peek that decides the call, and adds a post-paid take of the same cost after it. */
   #addPayment(call: LimitCall, judge: Take): void {
     judge.mode = Mode.peek;
     const payment = call.group.add(judge.limit);
@@ -288,13 +288,13 @@ export class TakeFiller {
   #kindOf(call: LimitCall, rule: Rule | undefined): Kind {
     const isShadow = rule !== undefined && rule.kind === Kind.shadow;
     const isQuota = this.#options.quotaMode || rule?.isQuota === true;
-    // A shadow rule always passes; as a quota descriptor it is one that passes.
+    // A shadow rule always passes, so in quota mode it is a quota descriptor that passes.
     if (isShadow && isQuota) call.group.hasSpareQuota = true;
     if (isShadow || this.#options.shadowMode) return Kind.shadow;
     return isQuota ? Kind.quota : Kind.ordinary;
   }
 
-  // A call that asks for admission pays the global limit, a call of peeks peeks at it, others leave it alone.
+  // A call that asks for admission pays the global limit; a call with peeks only peeks at it; other calls do not touch it.
   #noteAdmission(hits: number, isRefund: boolean, isPostPaid: boolean): void {
     if (isRefund) return;
     if (isPostPaid ? hits === 0 : hits > 0) this.#canRefuseCall = true;
@@ -313,7 +313,7 @@ export class TakeFiller {
     call.globalTake = take;
   }
 
-  // Per call, after all look-ups and by name: one pass, no chains (reference semantics).
+  // As in the reference service: names are collected from all descriptors first, and a limit that is replaced still replaces.
   #gatherReplaced(request: LimitRequest, rules: DomainRules): void {
     for (let i = 0; i < request.descriptorCount; i++) {
       const descriptor = request.descriptors[i] as Descriptor;
@@ -335,10 +335,10 @@ function tooManyLimits({ size, takesOnLogs, takesWithHolds, weight }: TakeGroup)
   );
 }
 
-/** True if the rule or one on the way to it puts the values of callers into metric labels. */
+/** True if the rule or one on the path to it puts callers' values into metric labels. */
 function countsValues(rule: Rule, matched: readonly Rule[], descriptor: Descriptor): boolean {
   if (rule.detailedMetric) return true;
-  // `matched` may hold rules of an earlier, deeper descriptor behind this one's: the rule itself is the last of its own.
+  // `matched` may still hold rules of an earlier, deeper descriptor after this one's; the rule itself is the last valid element.
   for (let i = 0; i < descriptor.entryCount; i++) {
     if (matched[i]?.valueToMetric) return true;
     if (matched[i] === rule || (rule.tiers !== undefined && matched[i]?.tiers === rule.tiers)) return false;
@@ -346,7 +346,7 @@ function countsValues(rule: Rule, matched: readonly Rule[], descriptor: Descript
   return false;
 }
 
-/** The path under which hits are counted by value, one element per level. A shared threshold shows its pattern. */
+/** The stat path for counting by value, one element per level. A level with share_threshold shows its pattern. */
 function valuePath(rules: DomainRules, descriptor: Descriptor, matched: readonly Rule[]): string[] {
   const path: string[] = [];
   const last = lastRuleOf(rules, descriptor, matched);
@@ -372,8 +372,8 @@ function lastRuleOf(rules: DomainRules, descriptor: Descriptor, matched: readonl
 }
 
 /**
- * Writes the start of the bucket keys of a descriptor, everything but the limit's own suffix. `matched` are the rules its
- * entries led to; undefined for an override, whose bucket belongs to the entries as they are.
+ * Writes the bucket key of a descriptor without the limit's suffix. `matched` holds the rule of each entry; undefined for an
+ * override, whose bucket belongs to the entries' own values.
  */
 function writeBaseKey(
   keys: KeyBytes,

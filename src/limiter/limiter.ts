@@ -1,5 +1,5 @@
-// One request in, one decision out: match, fill a group of takes, take, combine. Knows neither gRPC nor Redis.
-// With a store that answers at once the whole way is synchronous and allocates nothing per call.
+// Decides calls: match rules, fill a group of takes, have the store settle it, combine the answers. Knows neither gRPC nor Redis.
+// With a store that answers at once everything is synchronous and allocates nothing per call.
 
 import type { Clock } from "../core/clock.ts";
 import { HoldAsk } from "../core/request.ts";
@@ -18,22 +18,22 @@ import type { CallListener, LimiterObserver } from "./observer.ts";
 import { checkHeld } from "./read-question.ts";
 
 interface LimiterOptions extends Omit<FillOptions, "windowClock"> {
-  /** What windows of counters are cut by; default: `clock`. */
+  /** Defines the windows of counters. Default: `clock`. */
   readonly windowClock?: Clock;
   readonly store: Store;
   readonly clock: Clock;
   readonly observer: LimiterObserver;
-  /** Hears of every decided call that a limit had a part in; default: nobody does. */
+  /** Called after every decided call that had a take. Default: none. */
   readonly listener?: CallListener | undefined;
   readonly fallback: LocalFallback;
   readonly nearLimitRatio: number;
-  /** COMPATIBILITY_MODE: headers show the descriptor that the reference service would show. Default: false. */
+  /** COMPATIBILITY_MODE: headers show the descriptor that the reference service shows. Default: false. */
   readonly compatible?: boolean;
   /** LOCAL_CACHE_SIZE_IN_BYTES; default: none. */
   readonly localCache?: LocalCache | undefined;
 }
 
-/** Decides calls against the rule set in force. */
+/** Decides calls by the rule set in force. */
 export class Limiter {
   readonly #options: LimiterOptions;
   readonly #filler: TakeFiller;
@@ -57,8 +57,8 @@ export class Limiter {
   }
 
   /**
-   * Decides the call's request. True: `call.decision` (or `call.failure`) is written. False: the call's finisher gets it
-   * later, once, and passes it to `conclude`. Throws RequestError; nothing was paid then.
+   * Decides the call's request. True: `call.decision` or `call.failure` is written. False: the call's finisher is called later, once,
+   * and must pass the call to `conclude`. `deadlineUs` is in microseconds of the clock. Throws RequestError; nothing is paid then.
    */
   decide(call: LimitCall, deadlineUs: number): boolean {
     call.startedUs = this.#options.clock.nowUs();
@@ -92,7 +92,7 @@ export class Limiter {
     return true;
   }
 
-  /** Turns a settled group into the call's decision and counts it. */
+  /** Writes the decision (or the failure) of a call whose group is settled, and counts it. */
   conclude(call: LimitCall): void {
     const { group } = call;
     const { observer, clock, fallback, localCache } = this.#options;
@@ -100,7 +100,7 @@ export class Limiter {
     const isOfStore = group.source === Source.store && group.size > 0;
     if (isOfStore && group.hasCounters) localCache?.learn(group, divideDown(call.startedUs, MICROS_PER_SECOND));
     if (group.verdict === Verdict.failed) this.#decideUnanswered(call, nowUs);
-    // After that: it is told what stays paid.
+    // Only now: the fallback must see which payments stand.
     if (isOfStore) fallback.storeAnswered(group, nowUs);
     if (call.failure !== undefined) return;
     this.#conclude(call);
@@ -109,8 +109,8 @@ export class Limiter {
   }
 
   /**
-   * Gives back what a concluded call was paid to pass, for nobody heard of it: the caller who would settle its holds has gone.
-   * What was reported or settled stands. To be called in the turn of its conclusion, before anybody reads the counters.
+   * Returns what a concluded call paid to pass. For a call whose caller has gone, so that nobody would settle its holds. Post-paid
+   * hits and settlements stand. Must be called in the same turn as `conclude`, before anybody reads the counters.
    */
   giveBackUnheard(call: LimitCall): void {
     if (call.failure !== undefined) return;

@@ -1,38 +1,40 @@
-// Counters that are over, remembered until their window ends, so that they are refused without the store
-// (LOCAL_CACHE_SIZE_IN_BYTES, under COMPATIBILITY_MODE). Other limits never come here.
+// Remembers counters that are over until their window ends, so that they are refused without the store (LOCAL_CACHE_SIZE_IN_BYTES,
+// under COMPATIBILITY_MODE). Only for counters.
 
 import { Mode, Outcome, type Take, type TakeGroup } from "../core/take.ts";
 
 /** The smallest size in bytes; a smaller one counts as this. */
 const BYTES_MIN = 524_288;
-/** What an entry takes beside the text of its key, roughly. */
+/** Approximate size of an entry beside the text of its key. */
 const ENTRY_BYTES = 100;
-/** Entries looked at, oldest first, when one is added: the expired among them go. */
+/** Entries checked, oldest first, when one is added; expired ones are dropped and not counted. */
 const LOOKS_PER_ADD = 2;
 
-/** Remembers counters by key. A key names its window, so an old entry denies nothing; it only takes room until it goes. */
+/** Remembers counters by key. A key contains its window, so an expired entry denies nothing and only takes memory. */
 export class LocalCache {
   readonly #bytesMax: number;
-  /** Second in which the window ends, by key, in the order in which they came. */
+  /** The second in which the window ends, by key, in insertion order. */
   readonly #endsS = new Map<string, number>();
   #bytes = 0;
-  /** Counters looked up, and those that were found. */
+  /** Counters looked up. */
   lookups = 0;
+  /** Counters that were found. */
   hits = 0;
-  /** Counters dropped: their window had ended, or there was no room. */
+  /** Counters dropped because their window had ended. */
   expired = 0;
+  /** Counters dropped for lack of memory. */
   evicted = 0;
 
   constructor(bytes: number) {
     this.#bytesMax = Math.max(BYTES_MIN, bytes);
   }
 
-  /** Keys remembered. */
+  /** Number of remembered keys. */
   get size(): number {
     return this.#endsS.size;
   }
 
-  /** Marks the takes of remembered counters as denied. True if that leaves nothing to ask the store. */
+  /** Marks the takes of remembered counters as denied. True if no take is left for the store. */
   deny(group: TakeGroup): boolean {
     let isAnswered = true;
     for (let i = 0; i < group.size; i++) {
@@ -47,7 +49,7 @@ export class LocalCache {
     return isAnswered;
   }
 
-  /** Learns from what the store has settled: counters that are over stay so for their window, refunded ones do not. */
+  /** Learns from a settled group: remembers counters that are over, forgets refunded ones. `nowS` is the current second. */
   learn(group: TakeGroup, nowS: number): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;

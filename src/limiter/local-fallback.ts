@@ -1,5 +1,5 @@
-// on_store_failure: local. Decides takes that the store left unanswered from this process's memory: each process grants its
-// part of the limit, starting from what the store said last.
+// on_store_failure: local. Decides unanswered takes in this process's memory: each process grants its part of the limit, starting
+// from the store's last answer.
 
 import { invariant } from "../core/invariant.ts";
 import { type Limit, OnStoreFailure } from "../core/limit.ts";
@@ -9,35 +9,35 @@ import { COST_ABOVE_ALL, divideDown, MICROS_PER_SECOND } from "../core/units.ts"
 import { isOver } from "../core/verdict.ts";
 import type { SettleListener, Store } from "../stores/store.ts";
 
-/** Buckets of which is remembered what was last heard of them, or that they are counted here. */
+/** Most buckets whose last answer, or local counting, is remembered. */
 const KNOWN_MAX = 50_000;
-/** A sliding window keeps two counts of up to AMOUNT_MAX each; all others are as new after one refund of more than that. */
+/** Refunds of COST_ABOVE_ALL that reset any bucket: a sliding window keeps two counts of up to AMOUNT_MAX, the others one. */
 const REFUNDS = 2;
-/** No process is the first here, so what a limit leaves over when it is cut goes to nobody. */
+/** Any index but 0: the remainder of a divided limit goes to no process, because processes don't know their indexes here. */
 const NOT_FIRST = 1;
 
 interface Known {
-  /** What the store said last, what is kept for calls of high priority included. Of no meaning once the bucket is counted here. */
+  /** `remaining` of the store's last answer plus the limit's reserve. Unused while the bucket is counted here. */
   remaining: number;
-  /** When the bucket is as new, by the process's clock: what was known means nothing after that. */
+  /** When the bucket is as new, in microseconds of the process's clock; `remaining` is out of date then. */
   asNewAtUs: number;
   isCountedHere: boolean;
 }
 
-// The fallback store settles before it returns, so nobody is ever told later.
+// The fallback store settles before it returns and never calls its listener.
 const NOBODY: SettleListener = {
   settled: () => invariant(false, "the fallback store settles every take before it returns"),
 };
 
 /**
- * A bucket is counted here from its first unanswered take until the store answers one of it, whatever becomes of others.
- * Each such time grants at most this process's part of what the store last said was left, plus what returns meanwhile.
+ * Counts a bucket locally from its first unanswered take until the store next answers a take on it. During that time this process
+ * grants at most its part of what the store last reported as remaining, plus its part of what returns meanwhile.
  */
 export class LocalFallback {
   readonly #openStore: () => Store;
   readonly #processCount: () => number;
   #store: Store | undefined;
-  /** When all that is counted here is as new. */
+  /** When all buckets counted here are as new, in microseconds. */
   #asNewAtUs = 0;
   readonly #known = new Map<string, Known>();
   readonly #asked = new TakeGroup();
@@ -50,7 +50,7 @@ export class LocalFallback {
     this.#processCount = processCount;
   }
 
-  /** Hears of a decided call: remembers what the store said of buckets that may have to be decided here, and ends counting those here. */
+  /** Called after each call that the store answered: remembers its answers for limits with `local`, and ends their local counting. */
   storeAnswered(group: TakeGroup, nowUs: number): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
@@ -59,21 +59,21 @@ export class LocalFallback {
       if (this.#store !== undefined && this.#known.get(take.bucketKey)?.isCountedHere) this.#empty(take, this.#store);
       const resetUs = isOver(take) ? Math.max(take.waitUs, take.resetUs) : take.resetUs;
       const asNewAtUs = nowUs + resetUs + take.windowSecondsLeft * MICROS_PER_SECOND;
-      // To who has nothing left the store does not say how much of what is kept for others has gone: none, it is taken.
+      // At 0 remaining, the store does not tell how much of the reserve is used; it counts as unused.
       const remaining = take.remaining + take.limit.reserve;
       this.#remember(take.bucketKey, { remaining, asNewAtUs, isCountedHere: false });
     }
     if (this.#store !== undefined && nowUs >= this.#asNewAtUs) this.#drop();
   }
 
-  /** Answers the unanswered takes of limits that say local, each limit cut to this process's part. */
+  /** Answers the unanswered takes of limits with `local`, with each limit cut to this process's part. */
   settle(group: TakeGroup, nowUs: number): void {
     this.#store ??= this.#openStore();
     const processCount = Math.max(1, this.#processCount());
     this.#asked.reset();
     this.#asked.hasCounters = group.hasCounters;
     this.#asked.stopsAtOver = group.stopsAtOver;
-    // Quota descriptors refuse a call together, and not all are here.
+    // Quota descriptors refuse a call only together, and this group may not have all of them.
     this.#asked.hasSpareQuota = true;
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
@@ -86,7 +86,7 @@ export class LocalFallback {
     this.#writeAnswers(group, nowUs);
   }
 
-  /** Gives back what `settle` has paid. */
+  /** Gives back payments of `settle`. Replaces the limits of the takes by their parts. */
   giveBack(group: TakeGroup): void {
     const processCount = Math.max(1, this.#processCount());
     for (let i = 0; i < group.size; i++) {
@@ -109,7 +109,7 @@ export class LocalFallback {
     }
   }
 
-  /** Makes the bucket as new: the store counts it again. */
+  /** Resets the local bucket, because the store counts it again. */
   #empty({ bucketKey, keyHash, limit, windowSecondsLeft }: Take, store: Store): void {
     this.#other.reset();
     for (let i = 0; i < REFUNDS; i++) {
@@ -130,7 +130,7 @@ export class LocalFallback {
   }
 
   #remember(bucketKey: string, known: Known): void {
-    // Re-inserting moves the bucket to the end, so the first one is the one not heard of longest.
+    // Re-inserting moves the key to the end of the Map, so the first key is the least recently answered one.
     this.#known.delete(bucketKey);
     this.#known.set(bucketKey, known);
     if (this.#known.size <= KNOWN_MAX) return;
@@ -140,7 +140,7 @@ export class LocalFallback {
     }
   }
 
-  // The first local take of a bucket pays beforehand what the store had last said was gone.
+  // Before the first local take of a bucket, pays what the store last reported as used.
   #seed(take: Take, nowUs: number, processCount: number, store: Store): void {
     const known = this.#known.get(take.bucketKey);
     if (known?.isCountedHere) return;

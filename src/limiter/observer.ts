@@ -1,29 +1,29 @@
-// What the limiter reports of its work; telemetry implements it. Called on the decision path: must be cheap, must not throw.
+// Events of the limiter; telemetry implements them. They are called on the decision path, so they must be cheap and must not throw.
 
 import type { StoreError } from "../core/errors.ts";
 import type { OnStoreFailure } from "../core/limit.ts";
 import type { Source } from "../core/take.ts";
 import type { LimitCall } from "./call.ts";
 
-/** Who wants to hear of decided calls one by one. Called on the decision path: must be cheap, must not throw. */
+/** Gets every decided call. */
 export interface CallListener {
-  /** The call is used again when it was answered. `nowUs` by the limiter's clock. */
+  /** The call must not be kept: it is reused after its answer. `nowUs` is in microseconds of the limiter's clock. */
   decided(call: LimitCall, nowUs: number): void;
 }
 
 export interface LimiterObserver {
-  /** A call was decided, by whatever source. `elapsedUs` from decode to decision. */
+  /** A call was decided. `elapsedUs` is the time from `decide` to the decision, in microseconds. */
   decided(refused: boolean, source: Source, elapsedUs: number): void;
-  /** Limits of a call were decided without an answer of the store; `policy` is the strictest that had a part in it. */
+  /** Takes of a call were decided without an answer of the store; `policy` is the strictest policy applied. */
   degraded(policy: OnStoreFailure, failure: StoreError): void;
-  /** A request named a domain that has no rules, with so many descriptors. */
+  /** A request with `descriptors` descriptors named a domain without rules. */
   domainNotFound(domain: string, descriptors: number): void;
-  /** A call came before any rule set was in force and got no decision. */
+  /** A call came before the first rule set was in force, and got no decision. */
   withoutRules(): void;
   /** SHADOW_MODE let a refused call pass. */
   globalShadow(): void;
-  /** Hits were reported on a rule that is not post-paid in a way that looks like a late report (a cost above what one call may pay). */
+  /** A refused take looks like hits reported after the fact on a rule that is not post-paid (looksLikeLateReport). */
   suspectedLateReport(limitId: string): void;
-  /** Post-paid hits beyond `debt_max` were not recorded. */
+  /** `hits` post-paid hits were not recorded, because the bucket's state can't hold more (`debt_max`). */
   debtCapped(limitId: string, hits: number): void;
 }

@@ -1,5 +1,5 @@
-// Limits that calls bring along (overrides): made once for each amount and unit under a rule, and kept in bounded number. An
-// override takes the place of the rule's numbers; what else the rule says holds for it, too.
+// Limits of overrides, which calls bring along: made once per rule, unit and amount, and kept in bounded number. An override replaces
+// the rule's amounts; the rule's other settings apply to it too.
 
 import { RequestError } from "../core/errors.ts";
 import { Algorithm, type Limit, type OnStoreFailure, type Priority, Sync, UNIT_SECONDS, Unit } from "../core/limit.ts";
@@ -14,48 +14,49 @@ import { asCounter } from "./fill-counter.ts";
 
 const SLOTS_PER_SET = 4;
 /**
- * 4,096 limits in all, less than 1 MB: more amounts than a fleet's plans have. Where amounts are endless a larger table costs
- * more, not less (bench/micro/overrides.mjs): what is kept for longer is copied by the garbage collector.
+ * 4,096 limits in all, less than 1 MB, which is enough for the plans of a service. If callers bring ever new amounts, a larger table
+ * would cost more per call (bench/micro/overrides.mjs), because the garbage collector copies objects that live longer.
  */
 const SET_BITS = 10;
 const SETS = 2 ** SET_BITS;
 
-/** 2^32 over the golden ratio: neighbours and multiples of ten come to sets far from each other. */
+/** 2^32 / golden ratio (Fibonacci hashing): spreads neighbouring numbers and multiples of ten over the sets. */
 const GOLDEN = 0x9e3779b1;
 
 interface OverrideOptions {
-  /** Of limits whose entries lead to no rule. */
+  /** The policy of overrides whose entries match no rule. */
   readonly onStoreFailure: OnStoreFailure;
   readonly retryAfterJitter: number;
   readonly statsBook: StatsBook;
 }
 
-/** What all overrides of one unit have in common under one rule, or in one domain where the entries lead to no rule. */
+/** What all overrides of one unit share under one rule, or in one domain if the entries match no rule. */
 interface Template {
-  /** Tells it from all others. */
+  /** Unique number of the template, from 1. */
   readonly number: number;
-  /** Without its amount. */
+  /** The limit with amount 0. */
   readonly limit: Limit;
-  /** What the rule keeps for calls of high priority. */
+  /** The priority of the rule's first limit. */
   readonly priority: Priority | undefined;
 }
 
-/** By unit. */
+/** By the number of the unit; undefined for Unit.unknown. */
 type Templates = readonly (Template | undefined)[];
 
 /**
- * Limits by template and amount. Whatever remembers a bucket (leases, refusals) tells limits apart by identity, so an amount
- * that calls go on to bring must go on to be the same object: of a set of slots the one goes that nobody asked for longest.
+ * A set-associative cache of limits by template and amount. Leases and denial memory compare limits by identity, so an amount that
+ * calls keep bringing must stay the same object: a new limit replaces the least recently used slot of its set.
  */
 class LimitTable {
-  // A slot is found by its amount and the number of its template; 0 if it is empty. Those of one set lie side by side.
+  // The amount and template number of each slot; number 0 means empty. Slots of one set are adjacent.
   readonly #amounts = new Uint32Array(SETS * SLOTS_PER_SET);
   readonly #numbers = new Uint32Array(SETS * SLOTS_PER_SET);
-  /** How many had been asked for when it was last asked for. */
+  /** Value of `#asked` at the last use of each slot. */
   readonly #askedAt = new Float64Array(SETS * SLOTS_PER_SET);
   readonly #limits: (Limit | undefined)[] = new Array(SETS * SLOTS_PER_SET).fill(undefined);
   #asked = 0;
 
+  /** The limit of that template and amount. */
   limitOf(template: Template, amount: number): Limit {
     this.#asked++;
     const first = (Math.imul(amount + template.number, GOLDEN) >>> (32 - SET_BITS)) * SLOTS_PER_SET;
@@ -76,22 +77,25 @@ class LimitTable {
   }
 }
 
-/** Makes and keeps limits of overrides. */
+/** Makes and caches limits of overrides. */
 export class OverrideLimits {
   readonly #options: OverrideOptions;
   readonly #templates = new WeakMap<Limit | DomainRules, Templates>();
-  /** A rule's first limit. No domain: it would keep rules that are no longer in force. */
+  /** Owner of `#lastTemplates`: the first limit of a rule. Never a domain, which would keep old rules in memory. */
   #lastOwner: Limit | undefined;
   #lastTemplates: Templates = [];
   #templateCount = 0;
-  /** Made with the first override: most services never see one. */
+  /** Made for the first override, because most services never get one. */
   #table: LimitTable | undefined;
 
   constructor(options: OverrideOptions) {
     this.#options = options;
   }
 
-  /** The limit that the descriptor brings along. `rule` has a limit; undefined: the entries lead to none. Throws RequestError. */
+  /**
+   * The limit of the descriptor's override. `rule` is a rule with limits; undefined if the entries match none. Throws RequestError for
+   * an unknown unit.
+   */
   limitOf(descriptor: Descriptor, rules: DomainRules, rule: Rule | undefined): Limit {
     const { overrideAmount: amount, overrideUnit: unit } = descriptor;
     const template = this.#templatesOf(rules, rule)[unit];
@@ -101,10 +105,10 @@ export class OverrideLimits {
   }
 
   #templatesOf(rules: DomainRules, rule: Rule | undefined): Templates {
-    // Of a rule with several limits the first speaks: an override takes the place of all of them.
-    const words = rule?.limits[0];
-    if (words !== undefined && words === this.#lastOwner) return this.#lastTemplates;
-    const owner = words ?? rules;
+    // An override replaces all limits of a rule; the settings of the first one apply to it.
+    const first = rule?.limits[0];
+    if (first !== undefined && first === this.#lastOwner) return this.#lastTemplates;
+    const owner = first ?? rules;
     let templates = this.#templates.get(owner);
     if (templates === undefined) {
       templates = UNIT_SECONDS.map((_, unit) =>
@@ -112,13 +116,13 @@ export class OverrideLimits {
       );
       this.#templates.set(owner, templates);
     }
-    this.#lastOwner = words;
+    this.#lastOwner = first;
     this.#lastTemplates = templates;
     return templates;
   }
 
   #template(unit: number, rules: DomainRules, rule: Rule | undefined): Template {
-    const words = rule?.limits[0];
+    const first = rule?.limits[0];
     const windowSeconds = UNIT_SECONDS[unit] as number;
     const algorithm = rule?.hold === undefined ? Algorithm.slidingWindow : algorithmWithHolds(rule);
     const limit: Limit = {
@@ -136,29 +140,29 @@ export class OverrideLimits {
       shownAmount: 0,
       shownUnit: unit as Unit,
       name: "",
-      readableName: words?.readableName ?? "",
+      readableName: first?.readableName ?? "",
       id: rule === undefined ? `${rules.domain}/override` : `${rules.domain}/${rule.path}#override`,
       path: rule?.path ?? "override",
       keySuffix: limitKeySuffix(algorithm, windowSeconds, ""),
       isCounter: false,
-      retryAfterJitter: words?.retryAfterJitter ?? this.#options.retryAfterJitter,
-      onStoreFailure: words?.onStoreFailure ?? this.#options.onStoreFailure,
-      // A lease ends where another limit comes. The other ways to share have no bound for limits that change with each call.
-      sync: words?.sync === Sync.lease ? Sync.lease : Sync.exact,
+      retryAfterJitter: first?.retryAfterJitter ?? this.#options.retryAfterJitter,
+      onStoreFailure: first?.onStoreFailure ?? this.#options.onStoreFailure,
+      // A lease ends when another limit comes for its bucket. The other strategies have no bound if limits change with each call.
+      sync: first?.sync === Sync.lease ? Sync.lease : Sync.exact,
       replaces: [],
-      // One series for all of a domain, however many amounts callers bring.
+      // One series for all overrides of a domain, however many amounts callers bring.
       stats: this.#options.statsBook.statsOf(rules.domain, ["override"], ""),
     };
     this.#templateCount++;
     return {
       number: this.#templateCount,
       limit: rules.counterPrefix === undefined ? limit : asCounter(limit),
-      priority: words?.priority,
+      priority: first?.priority,
     };
   }
 }
 
-// Field by field: a call may bring an amount that nobody has brought lately, and copying by spread takes several times as long.
+// Field by field, because any call may bring a new amount, and an object spread takes several times as long.
 function withAmount({ limit: template, priority }: Template, amount: number): Limit {
   const limit: { -readonly [Key in keyof Limit]: Limit[Key] } = {
     algorithm: template.algorithm,
@@ -190,7 +194,7 @@ function withAmount({ limit: template, priority }: Template, amount: number): Li
   return limit;
 }
 
-/** The rule's priority with the numbers that the call brings. */
+/** The rule's priority with the amount of the override. */
 function overridden({ entry, values, percent }: Priority, limit: Limit): Priority {
   const low = lowLimit(limit, reserveOf(limit.burst, percent), {
     id: `${limit.id}/${LOW_LABEL}`,
@@ -206,7 +210,10 @@ function unknownUnit(unit: number): RequestError {
   );
 }
 
-/** Holds are given back, which a sliding window can't do exactly: what is held goes the way of the rule's own limit. The unit has no calendar. */
+/**
+ * The algorithm of an override under a rule with holds: that of the rule's own limit, because a sliding window can't give holds back
+ * exactly. A calendar window becomes a fixed one, because an override brings a unit without a calendar.
+ */
 function algorithmWithHolds({ limits }: Rule): Algorithm {
   const algorithm = limits.find(({ isConcurrent }) => !isConcurrent)?.algorithm ?? Algorithm.tokenBucket;
   return algorithm === Algorithm.calendarWindow ? Algorithm.fixedWindow : algorithm;

@@ -1,12 +1,12 @@
-// Where the reference service loses a rule's metadata: whenever the name a hit is counted under is not the rule's own.
-// Asked only under COMPATIBILITY_MODE, when dynamic metadata is made.
+// The reference service loses a rule's metadata whenever hits are counted under another name than the rule's own. Needed only under
+// COMPATIBILITY_MODE, to make the same dynamic metadata.
 
 import type { Descriptor } from "../core/request.ts";
 import { findRule } from "../rules/match.ts";
 import type { Rule } from "../rules/rule-set.ts";
 import type { LimitCall } from "./call.ts";
 
-/** True if the metadata of the rule of descriptor `index` is lost. */
+/** True if the reference service would lose the metadata of the rule of descriptor `index`. */
 export function losesMetadata(call: LimitCall, index: number): boolean {
   const { domain, request } = call;
   const descriptor = request.descriptors[index] as Descriptor;

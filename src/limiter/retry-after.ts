@@ -1,22 +1,22 @@
-// How long a refused caller is told to wait: the wait, plus a jitter that is the same for the same identity.
+// How long a refused caller is told to wait: the wait, plus a jitter that is constant per bucket.
 
 import { Outcome, type Take } from "../core/take.ts";
 import { divideUp, MICROS_PER_SECOND } from "../core/units.ts";
 
-/** Microseconds until the take's cost could pass; of a counter, until its window ends. */
+/** Microseconds until the take's cost could pass; for a counter, until its window ends. */
 export function waitUsOf(take: Take): number {
   if (take.limit.isCounter) return take.windowSecondsLeft * MICROS_PER_SECOND;
   return take.waitUs;
 }
 
-/** Whether waiting helps: a cost above what the limit can ever hold never passes, so no time is told. */
+/** False if waiting does not help: a cost above what the limit can ever hold never passes. */
 export function canPassLater(take: Take): boolean {
   return take.outcome !== Outcome.never;
 }
 
 /**
- * Seconds a status or header shows for the take: the wait if it is over, else the time until the bucket is as new; of a
- * counter always what is left of its window. Not to be shown unless `canPassLater`.
+ * The seconds that a status or header shows for the take: the wait if it is over, else the time until the bucket is as new; for a
+ * counter always the rest of its window. Show it only if `canPassLater`.
  */
 export function resetSecondsOf(take: Take): number {
   if (take.limit.isCounter) return take.windowSecondsLeft;
@@ -27,8 +27,7 @@ export function resetSecondsOf(take: Take): number {
 
 /**
  * Seconds for Retry-After: the take's wait, lengthened by up to `limit.retryAfterJitter` of itself, rounded up, at least 1.
- * The share is a hash of the bucket key, so one identity always waits the same, whichever process it asks, and identities
- * spread out.
+ * The part is a hash of the bucket key: one caller always gets the same jitter from every process, and callers spread out.
  */
 export function retryAfterSeconds(take: Take): number {
   const { retryAfterJitter } = take.limit;
@@ -36,8 +35,8 @@ export function retryAfterSeconds(take: Take): number {
   return Math.max(1, Math.ceil((waitUsOf(take) * (1 + share)) / MICROS_PER_SECOND));
 }
 
-// FNV-1a, which leaves neighbours close in the high bits, and murmur3's final mix, which spreads them. `keyHash` won't do:
-// it is another one in each process.
+// FNV-1a, whose high bits are close for similar keys, then the finalizer of murmur3, which spreads them. `keyHash` can't be used,
+// because it differs in each process.
 function stableHash(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
