@@ -1,4 +1,4 @@
-// The messages of headgate.v1.Budgets between bytes and domain objects. test/property/budgets-codec.test.ts holds it equal to
+// Decodes and encodes the messages of headgate.v1.Budgets. test/property/budgets-codec.test.ts holds it equal to
 // proto/headgate/v1/budgets.proto.
 
 import { RequestError } from "../core/errors.ts";
@@ -11,9 +11,9 @@ const VARINT = WireType.varint;
 const BYTES = WireType.bytes;
 
 /**
- * Fills `into`, emptied first, from the wire form of a ReserveRequest or a SettleRequest, which have the same fields. Nothing
- * of `message` is kept. Throws RequestError for a malformed message, for one that lacks its domain, entries or id, and for more
- * than core/request.ts allows.
+ * Resets `into` and fills it from the wire form of a ReserveRequest or a SettleRequest, which have the same fields. Nothing of
+ * `message` is kept. Throws RequestError for a malformed message, one without entries or id, and one beyond the bounds of
+ * core/request.ts. An empty domain is not checked here.
  */
 export function decodeHoldRequest(message: Buffer, ask: HoldAsk, into: LimitRequest): void {
   into.reset();
@@ -48,9 +48,11 @@ function readAmount(): number {
   return reader.high * 4_294_967_296 + low;
 }
 
-/** What a call was answered without the store by. */
+/** Why and how a call was answered without the store. */
 export interface Degraded {
+  /** Name of the failure policy that was applied. */
   readonly policy: string;
+  /** Code of the store's error. */
   readonly failure: string;
 }
 
@@ -58,7 +60,7 @@ export interface Degraded {
 interface Reserved {
   readonly overLimit: boolean;
   readonly remaining: number;
-  /** Undefined: none is told. */
+  /** Undefined: the answer has none. */
   readonly retryAfterSeconds: number | undefined;
   readonly rule: string;
   readonly reason: string;

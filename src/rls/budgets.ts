@@ -1,5 +1,5 @@
-// headgate.v1.Budgets: Reserve and Settle for callers that ask directly. Each call becomes a LimitRequest of one descriptor
-// whose fields say what entries of ShouldRateLimit would: the limiter knows of no other difference.
+// headgate.v1.Budgets: Reserve and Settle for callers that ask directly. Each call becomes a LimitRequest of one descriptor. Its hold
+// fields say what entries of a ShouldRateLimit call would say; otherwise the limiter treats both alike.
 
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../core/limit.ts";
 import { HoldAsk, type LimitRequest, textOf } from "../core/request.ts";
@@ -49,13 +49,13 @@ export class SettleService extends CallService {
     checkRequest(into);
   }
 
-  // Whatever the rule says of calls that the store gives no answer to, nothing stands in for a settlement that it did not take.
+  // An unanswered settlement fails whatever on_store_failure says, so that the caller settles again.
   protected answer(call: LimitCall, reply: UnaryReply): void {
     if (hasUnanswered(call.group)) {
       failUnsettled(reply, call.storeFailure?.code ?? "");
       return;
     }
-    // Answered without the store, it was by the process's own count: the other policies speak of admission alone.
+    // If the store did not answer, only `local` can have settled: the other policies decide admission alone.
     const degraded = call.policy === undefined ? undefined : degradedBy(OnStoreFailure.local, call);
     const answer = { found: foundBy(call.group), remaining: remainingOf(call), degraded };
     reply.ok(encodeSettled(answer, this.#writer));
@@ -66,7 +66,7 @@ function remainingOf({ decision }: LimitCall): number {
   return decision.statuses[0]?.remaining ?? 0;
 }
 
-/** What the descriptor has paid, as callers count: a place costs 1 where `concurrent` counts it, so the largest is the amount. */
+/** What the descriptor has paid, in the caller's parts. A `concurrent` limit costs 1, so the largest cost is the amount. */
 function paidBy({ group, rules }: LimitCall): number {
   let paid = 0;
   for (let i = 0; i < group.size; i++) {
@@ -81,7 +81,7 @@ function hasUnanswered(group: TakeGroup): boolean {
   return false;
 }
 
-/** What the limits of the rule found: a settlement that reached only some of them before settles the others. */
+/** What the limits of the rule found. `settled` if any found a live hold: an earlier attempt may have settled the other limits. */
 function foundBy(group: TakeGroup): Found {
   let found: Found = Found.unknown;
   for (let i = 0; i < group.size; i++) {

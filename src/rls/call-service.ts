@@ -1,5 +1,5 @@
-// A unary method whose calls the limiter decides: bytes of a request in, bytes of an answer out. What the bytes mean is left to
-// those that extend it. Answers before `handle` returns whenever the limiter can decide at once.
+// Base of the unary methods whose calls the limiter decides. Subclasses decode requests and encode answers. The answer is sent before
+// `handle` returns whenever the limiter can decide at once.
 
 import { RequestError } from "../core/errors.ts";
 import type { LimitRequest } from "../core/request.ts";
@@ -9,50 +9,50 @@ import { type CallFinisher, LimitCall } from "../limiter/call.ts";
 import type { Limiter } from "../limiter/limiter.ts";
 import { failWithCallFailure, failWithError } from "./status.ts";
 
-/** Calls kept for reuse; more are made as needed and left to the garbage collector. */
+/** Most calls kept for reuse; calls beyond are left to the garbage collector. */
 const POOLED_CALLS_MAX = 4_096;
 
 export interface CallServiceOptions {
   readonly limiter: Limiter;
-  /** Told of errors that are ours; must not throw. */
+  /** Called with errors that are bugs of this service; must not throw. */
   readonly onInternalError: (error: unknown) => void;
-  /** Told of requests that could not be understood; must not throw. */
+  /** Called with requests that could not be understood; must not throw. */
   readonly onRequestError: (error: RequestError) => void;
-  /** Hears of every decision; must not throw. Absent: nobody does. */
+  /** Gets every decision; must not throw. Default: none. */
   readonly decisions?: DecisionListener | undefined;
-  /** Makes a span of every call; must not throw. Absent: no call has one. */
+  /** Makes a span for every call; must not throw. Default: no call has a span. */
   readonly tracer?: CallTracer | undefined;
 }
 
-/** Who wants to hear of decisions one by one. */
+/** Gets every decision, one by one. */
 interface DecisionListener {
   /**
-   * `traceparent` is the caller's, if it sent one; `span` that of the call, if it is recorded. The call is used again when
+   * `traceparent` is the caller's header, if it sent one; `span` is the span of the call, if it is recorded. The call is reused when
    * this returns.
    */
   decided(call: LimitCall, traceparent: string | undefined, span: SpanIds | undefined): void;
 }
 
-/** Who makes spans of calls. */
+/** Makes spans of calls. */
 export interface CallTracer {
-  /** Begins a span. The call is answered through what this returns. */
+  /** Begins a span. The call must be answered through the reply that this returns. */
   begin(reply: UnaryReply, deadlineUs: number): TracedReply;
 }
 
-/** The reply of a call that has a span, which sees how the call is answered. */
+/** The reply of a call with a span; it records the status of the answer. */
 export interface TracedReply extends UnaryReply {
-  /** Ends the span, after the answer. Returns what it is found by, unless it is not recorded. */
+  /** Ends the span; called after the answer. Returns the ids of the span; undefined if it is not recorded. */
   end(call: LimitCall): SpanIds | undefined;
 }
 
-/** A call and where its answer goes. */
+/** A call with the reply that takes its answer. */
 class ServedCall extends LimitCall {
   reply: UnaryReply | undefined;
-  /** The same, if the call has a span. */
+  /** Equal to `reply` if the call has a span. */
   traced: TracedReply | undefined;
 }
 
-/** Decodes a call, has it decided, answers it. */
+/** Decodes a call, has the limiter decide it, and answers it. */
 export abstract class CallService implements UnaryHandler, CallFinisher {
   readonly #options: CallServiceOptions;
   readonly #pool: ServedCall[] = [];
@@ -61,7 +61,7 @@ export abstract class CallService implements UnaryHandler, CallFinisher {
     this.#options = options;
   }
 
-  /** Fills the request, which is reset. Throws RequestError for one that can't be understood. */
+  /** Resets `into` and fills it from the message. Throws RequestError for a message that can't be understood. */
   protected abstract read(message: Buffer, into: LimitRequest): void;
 
   /** Answers a call that was decided. */
@@ -80,7 +80,7 @@ export abstract class CallService implements UnaryHandler, CallFinisher {
     }
   }
 
-  /** The store has settled the call. */
+  /** Called when the store has settled the call later. */
   finish(call: LimitCall): void {
     const served = call as ServedCall;
     try {

@@ -1,6 +1,6 @@
-// ShouldRateLimit between bytes and domain objects: the hot path of every call. Reads requests straight from the buffer
-// and writes answers straight into one; allocates nothing but the strings (bench/micro/codec.mjs).
-// test/property/codec.test.ts holds it equal to proto/. Leaves judging what was asked to the limiter.
+// Decodes and encodes the messages of ShouldRateLimit, on the hot path of every call. Requests are read from the buffer and answers
+// written into one without intermediate objects: only strings are allocated (bench/micro/codec.mjs). test/property/codec.test.ts
+// holds it equal to proto/.
 
 import type { Decision, Status } from "../core/decision.ts";
 import { RequestError } from "../core/errors.ts";
@@ -20,13 +20,13 @@ import type { WireWriter } from "./wire-writer.ts";
 const VARINT = WireType.varint;
 const BYTES = WireType.bytes;
 
-/** Decoding never yields, so one reader serves all calls of all methods. */
+/** One reader for all calls of all methods, because decoding is synchronous. */
 export const reader = new WireReader();
 
 /**
- * Fills `into`, emptied first, from the wire form of a RateLimitRequest. Nothing of `message` is kept.
- * Throws RequestError for a malformed message or more than core/request.ts allows; `into` is then half filled. An empty
- * domain or no descriptors are not looked at here, nor whether text is UTF-8: any bytes are decided about.
+ * Resets `into` and fills it from the wire form of a RateLimitRequest. Nothing of `message` is kept. Throws RequestError for a
+ * malformed message or one beyond the bounds of core/request.ts; `into` is then partly filled. Does not check for an empty domain,
+ * missing descriptors or valid UTF-8.
  */
 export function decodeRequest(message: Buffer, into: LimitRequest): void {
   into.reset();
@@ -44,7 +44,7 @@ export function decodeRequest(message: Buffer, into: LimitRequest): void {
   }
 }
 
-/** Reads a domain, at the reader. */
+/** Reads a domain at the reader's position. */
 export function readDomain(): string {
   const end = reader.readEnd();
   const length = end - reader.position;
@@ -76,7 +76,7 @@ function readDescriptor(into: LimitRequest): void {
   reader.end = outerEnd;
 }
 
-/** Reads an entry into the descriptor, at the reader. */
+/** Reads an entry at the reader's position into the descriptor. */
 export function readEntry(descriptor: Descriptor): void {
   const end = reader.readEnd();
   if (descriptor.entryCount === ENTRIES_MAX) {
@@ -96,7 +96,7 @@ export function readEntry(descriptor: Descriptor): void {
   descriptor.addEntry(key, value);
 }
 
-/** Reads text that is bounded as keys and values are, at the reader. */
+/** Reads text of at most ENTRY_BYTES_MAX bytes at the reader's position. `what` names it in the error. */
 export function readEntryText(what: string): string {
   const end = reader.readEnd();
   const length = end - reader.position;
@@ -109,7 +109,7 @@ export function readEntryText(what: string): string {
   return reader.readText(end);
 }
 
-// Sent twice, an embedded message is merged: what the second leaves out stays as the first had it.
+// As protobuf requires, a message that is sent twice is merged: fields that the second one lacks stay as the first one set them.
 function readOverride(descriptor: Descriptor): void {
   const end = reader.readEnd();
   const outerEnd = reader.end;
@@ -118,7 +118,7 @@ function readOverride(descriptor: Descriptor): void {
   while (reader.position < end) {
     const tag = reader.readTag();
     if (tag === ((1 << 3) | VARINT)) descriptor.overrideAmount = reader.readVarint();
-    // An enum is a signed number: a unit below zero comes as ten bytes.
+    // Enums are signed: a negative unit is a varint of ten bytes.
     else if (tag === ((2 << 3) | VARINT)) descriptor.overrideUnit = reader.readVarint() | 0;
     else reader.skip(tag);
   }
@@ -143,12 +143,12 @@ function readHits(descriptor: Descriptor): void {
 const CODE_OK = 1;
 const CODE_OVER_LIMIT = 2;
 const UINT32_MAX = 0xffff_ffff;
-/** Largest Duration of the protocol, 10,000 years. */
+/** Largest google.protobuf.Duration, about 10,000 years. */
 const DURATION_SECONDS_MAX = 315_576_000_000;
 
 /**
- * Writes the wire form of a RateLimitResponse. Returns a view into the writer's buffer, good until its next use.
- * The overall code is OK or OVER_LIMIT, never UNKNOWN, which callers would take as allowed.
+ * Writes the wire form of a RateLimitResponse. Returns a view into the writer's buffer, valid until its next use. The overall code is
+ * OK or OVER_LIMIT, never UNKNOWN, which callers would treat as allowed.
  */
 export function encodeDecision(decision: Decision, writer: WireWriter): Uint8Array {
   writer.clear();
@@ -194,7 +194,7 @@ function writeHeader(key: string, value: string, writer: WireWriter): void {
   writer.closeMessage(at);
 }
 
-/** The whole number from 0 to `max` that is nearest below; 0 for what is no number. */
+/** `value` rounded down and limited to 0..max; 0 for NaN. */
 function clamp(value: number, max: number): number {
   if (value >= max) return max;
   return value > 0 ? Math.floor(value) : 0;

@@ -1,5 +1,5 @@
-// From a decision to rate limit headers, one function per dialect. Every name and value that leaves here is safe to put
-// into an HTTP/1.1 response: Envoy writes what it gets, line feeds included.
+// Adds rate limit headers to a decision, one function per dialect. All names and values must be safe in an HTTP/1.1 response, because
+// Envoy writes them as they are, even with line feeds.
 
 import type { Decision } from "../core/decision.ts";
 import type { HeaderDialect } from "../core/header-dialects.ts";
@@ -19,18 +19,18 @@ export interface HeaderOptions {
   readonly explainsRefusals?: boolean;
 }
 
-/** Parameter letters of the structured dialect; an open proposal renames them, so they stand in one place. */
+/** Parameters of the structured dialect's draft; an open proposal renames them. */
 const STRUCTURED = { quota: "q", window: "w", left: "r", seconds: "t" } as const;
 
-/** What the headers of one answer say; `limit` governs the reply. */
+/** What the headers of one answer show: the governing limit and its state. */
 interface Shown {
   readonly limit: Limit;
   readonly remaining: number;
-  /** Undefined if no wait helps. */
+  /** Undefined if waiting does not help. */
   readonly resetSeconds: number | undefined;
 }
 
-/** Adds the headers of each dialect, and on refusal Retry-After and X-RateLimit-Reason. Nothing if no limit was found. */
+/** Adds the headers of each dialect, and on refusal Retry-After and X-RateLimit-Reason. Adds nothing if no limit was found. */
 export function addHeaders(call: LimitCall, options: HeaderOptions): void {
   const take = call.governing;
   if (take === undefined || options.dialects.length === 0) return;
@@ -59,7 +59,7 @@ const ADD: Readonly<Record<HeaderDialect, (decision: Decision, shown: Shown, opt
   "x-ratelimit": (decision, shown) => addTriple(decision, X_RATELIMIT, shown),
 };
 
-/** Why a call was refused, as one word: the algorithm of the limit that governs, or the global limit, or `concurrent`. */
+/** The value of X-RateLimit-Reason: names the algorithm of the governing limit, or the global limit, or `concurrent`. */
 export function reasonOf(take: Take): string {
   if (take.descriptor === GLOBAL_DESCRIPTOR) return "global_limit_exceeded";
   if (take.limit.isConcurrent) return "concurrent_exceeded";
@@ -76,8 +76,8 @@ function addTriple(
   if (shown.resetSeconds !== undefined) decision.addHeader(names.resetHeader, String(shown.resetSeconds));
 }
 
-// A token bucket's quota is its burst, and its window the time in which an empty bucket fills: so `r` never exceeds `q`. A calendar
-// tells the length of the window of which this process has asked last.
+// For a token bucket, `q` is the burst and `w` the time in which an empty bucket fills, so that `r` never exceeds `q`. For a calendar,
+// `w` is the length of the window that this process used last.
 function addStructured(decision: Decision, shown: Shown): void {
   const { limit } = shown;
   const name = policyName(limit);
@@ -93,7 +93,7 @@ function addStructured(decision: Decision, shown: Shown): void {
   decision.addHeader("RateLimit", `${name};${STRUCTURED.left}=${shown.remaining}${seconds}`);
 }
 
-/** The limit's name, or words for a gateway's, else its rule's path, as a quoted string of RFC 9651 with nothing left to escape. */
+/** The limit's readable name, else its rule's path, as a quoted string of RFC 9651. Characters that need escapes become `_`. */
 function policyName(limit: Limit): string {
   const text = limit.readableName !== "" ? limit.readableName : limit.path !== "" ? limit.path : "global";
   return `"${text.replace(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "_")}"`;

@@ -1,5 +1,5 @@
-// POST /json: ShouldRateLimit for callers without gRPC. proto3 JSON becomes the bytes of a request, goes through the same
-// handler as every call, and the answer's bytes become JSON and an HTTP status. Leaves the socket to the admin edge.
+// POST /json: ShouldRateLimit for callers without gRPC. The body in proto3 JSON becomes the bytes of a request for the same handler as
+// every call; the answer's bytes become JSON and an HTTP status. admin/ serves the socket.
 
 import {
   type DescMessage,
@@ -20,7 +20,7 @@ import { DESCRIPTORS_MAX, ENTRIES_MAX } from "../core/request.ts";
 import { errorMessage } from "../core/thrown.ts";
 import { GrpcStatus, type UnaryHandler } from "../core/unary.ts";
 
-/** An HTTP answer. Names of headers are as the decision wrote them. */
+/** An HTTP answer. The case of header names is as the decision has it. */
 export interface JsonAnswer {
   readonly status: number;
   readonly headers: Record<string, string>;
@@ -29,42 +29,42 @@ export interface JsonAnswer {
 
 interface JsonEndpointOptions {
   readonly handler: UnaryHandler;
-  /** Types of proto/. */
+  /** The message types of proto/. */
   readonly registry: FileRegistry;
-  /** Most requests whose body is read or that wait for their decision; more are turned away. */
+  /** Most requests at once, from reading the body to the decision; more are answered with 503. */
   readonly inFlightMax: number;
   /** Runs long work beside other calls. */
   readonly joinInPieces: <T>(steps: LongWork<T>) => Promise<T>;
-  /** Told of a request that was one too many; must not throw. */
+  /** Called for each request beyond `inFlightMax`; must not throw. */
   readonly onOverload: () => void;
-  /** Told of errors that are ours; must not throw. */
+  /** Called with errors that are bugs of this service; must not throw. */
   readonly onInternalError: (error: unknown) => void;
-  /** Told of bodies that could not be understood; must not throw. */
+  /** Called with bodies that could not be understood; must not throw. */
   readonly onRequestError: (error: RequestError) => void;
 }
 
 /** `/json`: the rate limit call in JSON over HTTP. */
 interface JsonEndpoint {
   /**
-   * Answers one request. 200 or 429 with JSON, anything else with a sentence of plain text. Rejects with what `readBody`
-   * rejects with and nothing else. `traceparent` is the caller's, if it sent one.
+   * Answers one request: 200 or 429 with JSON, other statuses with a sentence of plain text. Rejects only if `readBody` rejects.
+   * `traceparent` is the caller's header, if it sent one.
    */
   answer(readBody: () => Promise<Buffer>, traceparent?: string): Promise<JsonAnswer>;
 }
 
-/** Longest body in bytes: checking one takes up to 25 ms, in which nobody else is answered (test/fault/long-turns.test.ts). */
+/** Longest body in bytes. Checking one takes up to 25 ms, during which no other call is answered (test/fault/long-turns.test.ts). */
 export const JSON_BYTES_MAX = 131_072;
 
 const REQUEST_TYPE = "envoy.service.ratelimit.v3.RateLimitRequest";
 const RESPONSE_TYPE = "envoy.service.ratelimit.v3.RateLimitResponse";
-/** Any type without fields. */
+/** Used as a type without fields. */
 const EMPTY_TYPE = "grpc.health.v1.HealthListRequest";
 const CODE_OVER_LIMIT = 2;
-/** Descriptors that are read at once: with all their entries, some three milliseconds. */
+/** Descriptors parsed per step, which takes about 3 ms if they have all the entries they may have. */
 const DESCRIPTORS_PER_STEP = 8;
-/** Bodies up to this length are read at once, which takes up to five milliseconds. */
+/** Bodies up to this length are parsed in one step, which takes up to 5 ms. */
 const AT_ONCE_BYTES_MAX = 4_096;
-/** What was wrong with a body may quote it. */
+/** Bounds the parser's message, which may quote the body. */
 const REASON_CHARS_MAX = 512;
 
 const HTTP_STATUS: Readonly<Partial<Record<GrpcStatus, number>>> = {
@@ -74,7 +74,7 @@ const HTTP_STATUS: Readonly<Partial<Record<GrpcStatus, number>>> = {
   [GrpcStatus.deadlineExceeded]: 504,
 };
 
-/** The HTTP status of an answer. */
+/** The HTTP status of an answer, by its gRPC status. */
 export function httpStatusOf({ status, isRefused }: { readonly status: number; readonly isRefused?: boolean }): number {
   if (status === GrpcStatus.ok) return isRefused === true ? 429 : 200;
   return HTTP_STATUS[status as GrpcStatus] ?? 500;
@@ -127,12 +127,12 @@ function messageType(registry: FileRegistry, name: string): DescMessage {
   return type;
 }
 
-// Unknown fields, duplicate fields and anything that is no object are refused; both spellings of field names are read.
-// The bytes of two messages behind each other are those of both merged: so a long list goes in pieces, a turn for each.
+// Refuses unknown fields, duplicate fields and bodies that are no object; accepts both spellings of field names. In protobuf the
+// concatenation of two messages is their merge, so a long list of descriptors is converted in pieces, one per step.
 function* requestSteps({ requestType, emptyType }: RequestTypes, body: Buffer): LongWork<Buffer> {
   const text = textOfBody(body);
   if (body.length <= AT_ONCE_BYTES_MAX) return bytesOf(requestType, () => fromJsonString(requestType, text));
-  // A type without fields takes any object, if unknown fields are ignored: what is left of the check is duplicates.
+  // With a type without fields and unknown fields ignored, this checks only that the body is an object without duplicate fields.
   bytesOf(emptyType, () => fromJsonString(emptyType, text, { ignoreUnknownFields: true }));
   yield;
   const request = JSON.parse(text) as JsonValue;
@@ -163,7 +163,7 @@ function bytesOf(type: DescMessage, read: () => Message): Buffer {
   try {
     return Buffer.from(toBinary(type, read()));
   } catch (error) {
-    // Another type may have stood in for it.
+    // The message may name the type without fields.
     const reason = reasonOf(error).replaceAll(type.typeName, REQUEST_TYPE);
     throw new RequestError("REQUEST_BODY", `expected a RateLimitRequest as JSON: ${reason}`);
   }
@@ -173,7 +173,7 @@ function hasDescriptors(request: JsonValue): request is { descriptors: JsonValue
   return isRecord(request) && Array.isArray(request.descriptors);
 }
 
-// Before anything is made of them: an empty object takes three bytes.
+// Checked before anything is allocated for them: a body can hold a descriptor per three bytes.
 function checkSizes(descriptors: readonly JsonValue[]): void {
   if (descriptors.length > DESCRIPTORS_MAX) {
     throw new RequestError("REQUEST_DESCRIPTORS_TOO_MANY", `expected at most ${DESCRIPTORS_MAX} descriptors, got more`);
@@ -191,7 +191,7 @@ type Outcome =
 
 function ask(handler: UnaryHandler, message: Buffer, traceparent: string | undefined): Promise<Outcome> {
   return new Promise((resolve) => {
-    // HTTP carries no deadline: the store's own bounds the wait.
+    // HTTP has no deadline; the store's own deadline bounds the wait.
     handler.handle(message, Number.POSITIVE_INFINITY, {
       traceparent,
       ok: (answer) => resolve({ status: GrpcStatus.ok, message: Uint8Array.from(answer) }),
@@ -203,7 +203,7 @@ function ask(handler: UnaryHandler, message: Buffer, traceparent: string | undef
   });
 }
 
-// What is read here of a response; fromBinary makes it so for RESPONSE_TYPE.
+// The fields of a response that are read here, as fromBinary names them for RESPONSE_TYPE.
 interface ResponseFields {
   readonly overallCode: number;
   readonly responseHeadersToAdd: readonly { readonly key: string; readonly value: string }[];

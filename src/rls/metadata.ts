@@ -1,4 +1,4 @@
-// From a decided call to the dynamic metadata of the answer: which rule refused, and where the answer came from.
+// Makes the dynamic metadata of an answer: which rule refused, and where the answer came from.
 
 import { isRecord } from "../core/is-record.ts";
 import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, OnStoreFailure, UNIT_NAMES } from "../core/limit.ts";
@@ -12,8 +12,8 @@ import { canPassLater, resetSecondsOf } from "../limiter/retry-after.ts";
 import { reasonOf } from "./headers.ts";
 
 /**
- * When metadata is sent: never; with refusals, shadowed and degraded answers, and those about descriptors without a rule; always, with the reference's fields too;
- * always, with the reference's fields alone.
+ * When metadata is sent. `off`: never. `notable`: with refusals, shadowed and degraded answers, unknown domains, and descriptors
+ * without a rule. `full`: always, with the reference's fields too. `reference`: always, with the reference's fields alone.
  */
 export type MetadataMode = "off" | "notable" | "full" | "reference";
 
@@ -24,7 +24,7 @@ const SOURCE_NAMES: Readonly<Record<Source, string>> = {
   [Source.local]: "local",
 };
 
-/** Writes `call.decision.metadata`. */
+/** Sets `call.decision.metadata`, if the mode sends any for this call. */
 export function addMetadata(call: LimitCall, mode: MetadataMode): void {
   if (mode === "off") return;
   if (mode === "reference") {
@@ -43,10 +43,10 @@ export function addMetadata(call: LimitCall, mode: MetadataMode): void {
   call.decision.metadata = { ...(mode === "full" ? referenceFields(call, keepsAll) : {}), ...ownFields(call) };
 }
 
-/** By the index of the one descriptor without a rule: such calls may be many, and pass. */
+/** Metadata of passing calls with one descriptor without a rule, by its index. Reused, because such calls may be frequent. */
 const unmatchedAlone: Readonly<Record<string, unknown>>[] = [];
 
-// Frozen, so that its bytes are remembered too (struct.ts).
+// Frozen, so that the encoded bytes are cached too (struct.ts).
 function unmatchedFields(unmatched: readonly number[]): Readonly<Record<string, unknown>> {
   const [first = 0] = unmatched;
   if (unmatched.length > 1) return { code: "OK", unmatched: [...unmatched] };
@@ -59,7 +59,7 @@ function unmatchedFields(unmatched: readonly number[]): Readonly<Record<string, 
 }
 
 interface Refusal {
-  /** Index of the one descriptor without a rule; -1 without one. */
+  /** Index of the only descriptor without a rule; -1 if all have one. */
   readonly unmatched: number;
   readonly outcome: Outcome;
   readonly isGlobal: boolean;
@@ -69,10 +69,10 @@ interface Refusal {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** The last refusal by each limit: callers who ask again are told the same until a second has passed. */
+/** The last refusal by each limit: its metadata stays equal for callers who ask again within the same second. */
 const lastRefusals = new WeakMap<Limit, Refusal>();
 
-// Frozen, so that its bytes are remembered too (struct.ts).
+// Frozen, so that the encoded bytes are cached too (struct.ts).
 function refusalFields(call: LimitCall): Readonly<Record<string, unknown>> {
   const take = call.governing;
   if (take === undefined || call.unmatched.length > 1) return ownFields(call);
@@ -114,7 +114,7 @@ function ownFields(call: LimitCall): Record<string, unknown> {
   return fields;
 }
 
-/** Where the answer came from that is told of; of a call that another limit's policy had a part in, too. */
+/** Where the answer of the shown take came from, also if another take of the call was decided by a policy. */
 function sourceOf(call: LimitCall, take: Take | undefined): string {
   if (call.policy === undefined) return SOURCE_NAMES[call.group.source];
   if (take === undefined) return "policy";
@@ -125,7 +125,7 @@ function sourceOf(call: LimitCall, take: Take | undefined): string {
 function fieldsOf(take: Take): Record<string, unknown> {
   return {
     rule: textOf(take.limit.id),
-    // A name that a rule gives stands in its id.
+    // A name that the rule file gives is part of the id already.
     ...(take.limit.name === take.limit.readableName ? {} : { name: textOf(take.limit.readableName) }),
     path: take.descriptor === GLOBAL_DESCRIPTOR ? "global_limit" : textOf(take.limit.path),
     algorithm: ALGORITHM_NAMES[take.limit.algorithm],
@@ -142,7 +142,7 @@ function overShadow(call: LimitCall): Take | undefined {
   return undefined;
 }
 
-// The reference service's fields: domain, descriptors, hitsAddend, and the metadata of the rules that were not over.
+// The reference service's fields: domain, descriptors, hitsAddend, and the metadata of rules that are not over.
 function referenceFields(call: LimitCall, isLost: typeof losesMetadata): Record<string, unknown> {
   const { request } = call;
   const fields: Record<string, unknown> = {
@@ -165,7 +165,7 @@ function descriptorFields(descriptor: Descriptor, values: readonly string[]): Re
   return fields;
 }
 
-// The text form of the override message, zero fields left out; WEEK has no name in the enum that carries it.
+// The protobuf text form of the override, without zero fields. WEEK is a number, because the enum of the override lacks it.
 function overrideText(descriptor: Descriptor): string {
   const parts: string[] = [];
   if (descriptor.overrideAmount !== 0) parts.push(`requests_per_unit:${descriptor.overrideAmount}`);
@@ -176,7 +176,7 @@ function overrideText(descriptor: Descriptor): string {
 
 const keepsAll = () => false;
 
-// In request order, the first wins, nested maps merge, lists do not; the rules' own maps stay as they are.
+// Merges in request order; of equal keys the first wins; nested maps merge, lists do not. The rules' own maps are not changed.
 function mergedMetadata(call: LimitCall, isLost: typeof losesMetadata): Record<string, unknown> | undefined {
   let merged: Record<string, unknown> | undefined;
   for (let i = 0; i < call.request.descriptorCount; i++) {

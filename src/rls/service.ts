@@ -1,5 +1,4 @@
-// ShouldRateLimit: bytes of a request in, bytes of an answer out. Decodes the call, has it decided, adds headers and
-// metadata, encodes the answer.
+// ShouldRateLimit: decodes the request, has the limiter decide it, adds headers and metadata, encodes the answer.
 
 import { RequestError } from "../core/errors.ts";
 import type { LimitRequest } from "../core/request.ts";
@@ -40,7 +39,7 @@ export class RateLimitService extends CallService {
   }
 }
 
-/** Throws RequestError for a request without a domain or descriptors. One with no entries is fine: Envoy sends such. */
+/** Throws RequestError for a request without a domain or descriptors. A descriptor without entries is allowed: Envoy sends such. */
 export function checkRequest(request: LimitRequest): void {
   if (request.domain === "") {
     throw new RequestError("REQUEST_DOMAIN_EMPTY", "the request names no domain; expected the domain of a rules file");

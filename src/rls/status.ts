@@ -1,10 +1,10 @@
-// From errors to gRPC statuses; the only such place. Over limit is not among them: it is an answer.
+// Maps errors to gRPC statuses; no other file does. A call over its limit is no error but an answer.
 
 import { RequestError } from "../core/errors.ts";
 import { GrpcStatus, type UnaryReply } from "../core/unary.ts";
 import type { CallFailure } from "../limiter/call.ts";
 
-/** Ends a call whose request could not be decoded or decided. Anything but a RequestError is our fault: INTERNAL, no detail. */
+/** Ends a call whose request could not be decoded or decided. Any error but a RequestError becomes INTERNAL without detail. */
 export function failWithError(reply: UnaryReply, error: unknown): void {
   if (error instanceof RequestError) reply.fail(statusOf(error), `${error.code}: ${error.message}`);
   else
@@ -14,12 +14,12 @@ export function failWithError(reply: UnaryReply, error: unknown): void {
     );
 }
 
-// The request is well formed, and would be answered under other rules.
+// REQUEST_NOT_HELD: the request is well formed, and other rules would allow it.
 function statusOf({ code }: RequestError): GrpcStatus {
   return code === "REQUEST_NOT_HELD" ? GrpcStatus.failedPrecondition : GrpcStatus.invalidArgument;
 }
 
-/** Ends a settlement that the store did not take: sent again, it counts once. */
+/** Ends a settlement that the store did not answer. The caller may settle again: it counts only once. */
 export function failUnsettled(reply: UnaryReply, failure: string): void {
   reply.fail(GrpcStatus.unavailable, `SERVICE_STORE_FAILED: the store did not answer (${failure}); settle again`);
 }

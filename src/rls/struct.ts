@@ -1,16 +1,16 @@
-// Plain JSON values as google.protobuf.Struct, the form of dynamic metadata. Only refusals and rules with metadata carry
-// any; the metadata of refusals comes again and again, so its bytes are remembered.
+// Encodes plain JSON values as google.protobuf.Struct, the form of dynamic metadata. The metadata of refusals is often equal to the
+// one before, so encoded bytes are cached.
 
 import { invariant } from "../core/invariant.ts";
 import type { WireWriter } from "./wire-writer.ts";
 
-/** Receivers stop at 100 messages inside each other, and each level of a map takes three. */
+/** Protobuf parsers refuse more than 100 nested messages, and each level of a map takes three. */
 export const STRUCT_DEPTH_MAX = 30;
 
-/** Bytes of frozen maps, for as long as somebody holds the map. */
+/** Encoded bytes of frozen maps, for as long as the map exists. */
 const remembered = new WeakMap<object, Uint8Array>();
 
-/** Writes a Struct as `field`, as `writeStruct` does. A map that is frozen is encoded once; its values must not change. */
+/** Writes a Struct as `field`, as `writeStruct` does. A frozen map is encoded once, so values inside it must never change. */
 export function writeStructField(field: number, members: Readonly<Record<string, unknown>>, writer: WireWriter): void {
   const known = remembered.get(members);
   if (known !== undefined) {
@@ -24,8 +24,8 @@ export function writeStructField(field: number, members: Readonly<Record<string,
 }
 
 /**
- * Writes the fields of a Struct. Members that are undefined are left out, in lists they are null; what stands deeper
- * than STRUCT_DEPTH_MAX is written as null, because receivers refuse it. Throws InvariantError for what JSON can't hold.
+ * Writes the fields of a Struct. Undefined members are left out; in lists they become null. Maps and lists deeper than
+ * STRUCT_DEPTH_MAX become null, because receivers refuse them. Throws InvariantError for values that JSON does not have.
  */
 export function writeStruct(members: Readonly<Record<string, unknown>>, writer: WireWriter, depth = 1): void {
   for (const [key, value] of Object.entries(members)) {

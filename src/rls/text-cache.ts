@@ -1,15 +1,15 @@
-// Remembers short texts by their bytes, so that keys, domains and busy values are not cut from the buffer on every call:
-// comparing a dozen bytes costs less than making a string (bench/micro/codec.mjs), and leaves no garbage.
+// Caches short texts by their bytes, so that frequent keys, domains and values need no new string on every call: comparing a dozen
+// bytes costs less than making a string (bench/micro/codec.mjs), and leaves no garbage.
 
-/** Longer text is quicker cut than compared. */
+/** Text up to this length is cached; making a string of longer text is quicker than comparing it. */
 export const SHORT_TEXT_BYTES_MAX = 32;
 /** A power of two. */
 const SLOTS = 2_048;
 
-/** A table with one text per slot: a newcomer takes the place of whoever had it, so no sender can make it slow or large. */
+/** A direct-mapped cache: a new text replaces the one in its slot, so no sender can make the cache slow or large. */
 export class TextCache {
   readonly #texts: string[] = new Array<string>(SLOTS).fill("");
-  // The bytes of each text again: reading them here is quicker than reading the chars of the string.
+  // A copy of each text's bytes, because reading these is quicker than reading the chars of the string.
   readonly #bytes = new Uint8Array(SLOTS * SHORT_TEXT_BYTES_MAX);
 
   /** The bytes from `start` up to `end`, 1 to SHORT_TEXT_BYTES_MAX of them, as one-byte text. */

@@ -1,31 +1,31 @@
-// Reads the protocol buffer wire format from a buffer, one value at a time, without copying and without allocating.
-// Knows no messages: src/rls/codec.ts does. Every fault is a RequestError that names the byte it was found at.
+// Reads the protobuf wire format from a buffer, one value at a time, without copying and without allocating. Knows no messages:
+// src/rls/codec.ts does. Every error is a RequestError that names the position of the byte.
 
 import { RequestError } from "../core/errors.ts";
 import { SHORT_TEXT_BYTES_MAX, TextCache } from "./text-cache.ts";
 
-/** Types of a field's encoding, the low three bits of its tag. */
+/** Wire types: the low three bits of a tag. */
 export const WireType = { varint: 0, fixed64: 1, bytes: 2, startGroup: 3, endGroup: 4, fixed32: 5 } as const;
 
-/** How deep groups may nest inside a group that is skipped; the depth that other implementations stop at. */
+/** Most groups nested in each other that are skipped; other protobuf implementations have the same bound. */
 const GROUP_DEPTH_MAX = 100;
 const WIRE_TYPE_BITS = 3;
 const VARINT_BYTES_MAX = 10;
 
-/** A cursor over one message; `open` makes it ready for the next. */
+/** A cursor over one message at a time. */
 export class WireReader {
   #bytes: Buffer = Buffer.alloc(0);
   /** Index of the next byte. */
   position = 0;
-  /** Where the message at hand ends: the buffer's end, or less inside an embedded message. */
+  /** Index where the current message ends: the buffer's end, or less inside an embedded message. */
   end = 0;
-  /** Upper 32 bits of the varint read last, unsigned. */
+  /** Upper 32 bits of the last varint, unsigned. */
   high = 0;
-  // Field numbers of the groups that are open while one is skipped.
   readonly #short = new TextCache();
+  /** Field numbers of the open groups while a group is skipped. */
   readonly #groups = new Uint32Array(GROUP_DEPTH_MAX);
 
-  /** Starts at the first byte of `message`, which is not kept longer than until `close`. */
+  /** Moves to the first byte of `message`, which is kept until `close`. */
   open(message: Buffer): void {
     this.#bytes = message;
     this.position = 0;
@@ -37,7 +37,7 @@ export class WireReader {
     this.open(EMPTY);
   }
 
-  /** The next field's tag: number times 8 plus wire type, at most 2^32 - 1. */
+  /** Reads a tag: field number x 8 + wire type, at most 2^32 - 1. */
   readTag(): number {
     const start = this.position;
     const byte = this.position < this.end ? (this.#bytes[this.position] as number) : 0x80;
@@ -50,7 +50,7 @@ export class WireReader {
     return tag;
   }
 
-  /** The next varint's low 32 bits, unsigned; `high` has the rest. */
+  /** Reads a varint. Returns its low 32 bits, unsigned, and sets `high` to the upper ones. */
   readVarint(): number {
     const start = this.position;
     let low = 0;
@@ -68,7 +68,7 @@ export class WireReader {
         high |= bits << (7 * i - 32);
       }
       if (byte < 0x80) {
-        // The tenth byte holds bit 63 alone.
+        // The tenth byte may only hold bit 63.
         if (i === VARINT_BYTES_MAX - 1 && byte > 1) break;
         this.high = high >>> 0;
         return low >>> 0;
@@ -77,7 +77,7 @@ export class WireReader {
     throw malformed("a number of at most 64 bits", start);
   }
 
-  /** Reads the length of text or of an embedded message that comes next; returns where it ends. */
+  /** Reads the length of the text or embedded message that follows; returns the index where it ends. */
   readEnd(): number {
     const start = this.position;
     const length = this.readVarint();
@@ -87,7 +87,7 @@ export class WireReader {
     return this.position + length;
   }
 
-  /** Cuts the text from here to `end` as one-byte text, whatever its bytes are. */
+  /** Reads the bytes up to `end` as one-byte text; any bytes are allowed. */
   readText(end: number): string {
     const start = this.position;
     if (start === end) return "";
@@ -97,13 +97,13 @@ export class WireReader {
       : this.#bytes.latin1Slice(start, end);
   }
 
-  /** Passes over the value of the field whose tag was just read. */
+  /** Skips the value of the field whose tag was just read. */
   skip(tag: number): void {
     if ((tag & 7) === WireType.startGroup) this.#skipGroup(tag >>> WIRE_TYPE_BITS);
     else this.#skipValue(tag);
   }
 
-  // A loop in place of recursion: depth is the sender's choice.
+  // A loop and no recursion, because the sender chooses the depth.
   #skipGroup(field: number): void {
     this.#groups[0] = field;
     let depth = 1;

@@ -1,25 +1,25 @@
-// Writes the protocol buffer wire format into a buffer that grows and is used again. Knows no messages.
+// Writes the protobuf wire format into a growing buffer that is reused. Knows no messages.
 
 // Answers are a few hundred bytes; metadata may make one longer.
 const INITIAL_BYTES = 1_024;
-/** A varint of a number below 2^53 takes at most eight bytes; with a tag of at most five there is room in this. */
+/** Room for a tag (one byte here) and a varint below 2^53 (at most eight bytes). */
 const SCALAR_FIELD_BYTES_MAX = 16;
 /** One UTF-16 code unit becomes at most three bytes. */
 const BYTES_PER_CODE_UNIT_MAX = 3;
-/** Longer text is written by the runtime; shorter text is quicker char by char (bench/micro/codec.mjs). */
+/** Longer text is written by Buffer.write; shorter text is quicker char by char (bench/micro/codec.mjs). */
 const LOOP_CHARS_MAX = 64;
 
-/** A byte buffer with a position. Field numbers are 1 to 15, so that every tag is one byte. */
+/** A byte buffer with a position. Field numbers must be 1 to 15, so that every tag is one byte. */
 export class WireWriter {
   #bytes = Buffer.allocUnsafeSlow(INITIAL_BYTES);
   #position = 0;
 
-  /** Starts over; views given out before are overwritten. */
+  /** Empties the buffer; earlier views become invalid. */
   clear(): void {
     this.#position = 0;
   }
 
-  /** What was written since `clear`, in place: good until the next write. */
+  /** A view of everything written since `clear`, valid until the next write. */
   view(): Uint8Array {
     return this.#bytes.subarray(0, this.#position);
   }
@@ -31,21 +31,21 @@ export class WireWriter {
     this.#writeVarint(value);
   }
 
-  /** A double field, least significant byte first. */
+  /** A double field. */
   writeDoubleField(field: number, value: number): void {
     this.#reserve(SCALAR_FIELD_BYTES_MAX);
     this.#bytes[this.#position++] = (field << 3) | 1;
     this.#position = this.#bytes.writeDoubleLE(value, this.#position);
   }
 
-  /** A string field in UTF-8; half a surrogate pair becomes U+FFFD. */
+  /** A string field in UTF-8; an unpaired surrogate becomes U+FFFD. */
   writeTextField(field: number, text: string): void {
     const length = text.length;
     this.#reserve(SCALAR_FIELD_BYTES_MAX + length * BYTES_PER_CODE_UNIT_MAX);
     this.#bytes[this.#position++] = (field << 3) | 2;
     if (length <= LOOP_CHARS_MAX && this.#writeShortAscii(text)) return;
     const lengthAt = this.#position;
-    // The length goes before the text, so the text is written behind the widest length it can have and moved down.
+    // The length comes before the text but is known only after it: the text is written after the widest possible length, then moved.
     const textAt = lengthAt + varintBytes(length * BYTES_PER_CODE_UNIT_MAX);
     const bytes = this.#bytes.write(text, textAt, "utf8");
     this.#writeVarint(bytes);
@@ -53,14 +53,14 @@ export class WireWriter {
     this.#position += bytes;
   }
 
-  /** Opens an embedded message; give the result to `closeMessage` after its fields. */
+  /** Opens an embedded message. Pass the result to `closeMessage` after its fields. */
   openMessage(field: number): number {
     this.#reserve(SCALAR_FIELD_BYTES_MAX);
     this.#bytes[this.#position++] = (field << 3) | 2;
     return this.#position++;
   }
 
-  /** Closes the message that was opened last: its length goes before it, which moves it when it needs two bytes or more. */
+  /** Closes the message that was opened last. One byte is reserved for its length; a longer length moves the message. */
   closeMessage(openedAt: number): void {
     const start = openedAt + 1;
     const length = this.#position - start;
@@ -76,19 +76,19 @@ export class WireWriter {
     this.#position = moved + length;
   }
 
-  /** Whole fields, as they were written before. */
+  /** Appends encoded fields. */
   writeBytes(fields: Uint8Array): void {
     this.#reserve(fields.length);
     this.#bytes.set(fields, this.#position);
     this.#position += fields.length;
   }
 
-  /** A copy of what was written from `start` on. A message begins one before what `openMessage` returned. */
+  /** A copy of everything written since index `start`. A message's tag stands at the result of `openMessage` - 1. */
   copyFrom(start: number): Uint8Array {
     return Uint8Array.from(this.#bytes.subarray(start, this.#position));
   }
 
-  // True if the text was ASCII and is written; false leaves the position as it was.
+  // True if the text is ASCII and was written with its length; false leaves the position unchanged.
   #writeShortAscii(text: string): boolean {
     const bytes = this.#bytes;
     const start = this.#position + 1;
