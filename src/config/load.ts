@@ -1,4 +1,4 @@
-// A rules directory to a RuleSet: reads the files, parses them, has them compiled. The only way from disk to rules.
+// Loads a rules directory: reads the files, parses them and has them compiled to a RuleSet.
 
 import { ConfigError } from "../core/errors.ts";
 import { type LongWork, runThrough } from "../core/long-work.ts";
@@ -10,25 +10,25 @@ import { parseHere, parseInThread } from "./parse-in-thread.ts";
 import { type FileChoice, type RuleFiles, readRuleFiles } from "./read-files.ts";
 import { runInTurns } from "./run-in-turns.ts";
 
-/** How rules are loaded: which files, and what they are compiled with (the hash is made here). */
+/** Which files are loaded, and the options of the compiler; the hash is computed here. */
 export interface LoadOptions extends FileChoice, Omit<CompileOptions, "hash"> {
-  /** Stands before the names of files wherever they are shown, such as `rules/`; nothing unless given. */
+  /** Put before the names of files wherever they are shown, such as `rules/`. Default: nothing. */
   readonly namePrefix?: string;
 }
 
-/** What became of a rules directory. */
+/** The result of loading a rules directory. */
 export interface LoadResult {
   /** Undefined if any problem is an error. */
   readonly ruleSet: RuleSet | undefined;
   /** All problems, warnings included. */
   readonly problems: readonly Problem[];
-  /** SHA-256 over names and contents, hex; also of files that were refused. */
+  /** SHA-256 over the names and contents of all files, refused ones too, in hex. */
   readonly hash: string;
   readonly files: readonly string[];
 }
 
 /**
- * Loads all rules of a directory beside calls: parses them in another thread and compiles them a few milliseconds at a time
+ * Loads all rules of a directory while calls are answered: parses in another thread and compiles a few milliseconds at a time
  * (test/fault/reload-turns.test.ts). Never rejects: a directory or file that can't be read is an error among the problems.
  */
 export async function loadRules(directory: string, options: LoadOptions): Promise<LoadResult> {
@@ -36,7 +36,7 @@ export async function loadRules(directory: string, options: LoadOptions): Promis
   return runInTurns(compileSources(directory, read, await parseInThread(read.files), options));
 }
 
-/** Compiles files that were read already, at once. */
+/** Parses and compiles files that were read before, all at once. */
 export function compileFiles(directory: string, read: RuleFiles, options: LoadOptions): LoadResult {
   return runThrough(compileSources(directory, read, read.files.map(parseHere), options));
 }
@@ -69,7 +69,7 @@ function* compileSources(
   return { ruleSet: { ...ruleSet, warnings: [warning] }, problems: [warning], hash: read.hash, files };
 }
 
-/** The error of a load that gave no rule set, with one line per problem that refused it. */
+/** The error of a load without a rule set, with one line per problem of severity error. */
 export function loadError(directory: string, result: LoadResult): ConfigError {
   const errors = result.problems.filter((problem) => problem.severity === "error");
   const isDirectory = errors.some((problem) => problem.file === directory);

@@ -1,5 +1,5 @@
-// The bytes of one rule file to its tree: tells the encoding, leaves the text to parse-yaml.ts, and resources to
-// resource-tree.ts.
+// Parses the bytes of one rule file into a tree: detects the encoding, then calls parse-yaml.ts for text or resource-tree.ts for a
+// resource of a control plane.
 
 import { isUtf8 } from "node:buffer";
 import { makeProblem } from "../rules/problems.ts";
@@ -8,7 +8,7 @@ import { parseYaml } from "./parse-yaml.ts";
 import type { ReadFile } from "./read-files.ts";
 import { readResource } from "./resource-tree.ts";
 
-/** Parses one file's bytes; what is wrong with it is in the result's problems. The nodes of a resource have no paths yet. */
+/** Parses one file; its mistakes are in the result's `problems`. The nodes of a resource have no paths yet (tree-wire.ts). */
 export function parseFile({ name, bytes, isResource }: ReadFile): SourceFile {
   if (isResource === true) return readResource(bytes);
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return parseYaml(name, decodeUtf16(bytes, "utf-16le"));
@@ -37,7 +37,7 @@ function placeOfBadByte(file: string, bytes: Buffer): { file: string; line: numb
     const end = bytes.indexOf(0x0a, start);
     const part = bytes.subarray(start, end < 0 ? bytes.length : end);
     if (end < 0 || !isUtf8(part)) {
-      // The decoder puts U+FFFD where the first bad byte is, or where the text holds one itself: near enough.
+      // The decoder writes U+FFFD for the first bad byte. If the text contains U+FFFD itself, the column is only near.
       return { file, line, column: Math.max(0, part.toString("utf8").indexOf("\ufffd")) + 1 };
     }
     start = end + 1;

@@ -1,5 +1,5 @@
-// Parses rule files in a thread of their own, so that calls don't wait for them: parsing takes about a millisecond per dozen
-// rules. Small files are parsed where they are, for a thread takes longer to start than they take.
+// Parses rule files in a worker thread, so that calls don't wait: parsing takes about a millisecond per dozen rules. Small files are
+// parsed in the caller's thread, because starting a thread takes longer.
 
 import { totalmem } from "node:os";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -13,23 +13,23 @@ import type { ReadFile } from "./read-files.ts";
 import { runInTurns } from "./run-in-turns.ts";
 import { type PackedFile, packFile, unpackFile } from "./tree-wire.ts";
 
-/** Bytes in all files together up to which they are parsed in this thread: ten milliseconds for the costliest text there is. */
+/** Up to this many bytes in all files together are parsed in this thread. The costliest text of this size takes 10 ms. */
 const INLINE_BYTES_MAX = 1_024;
-/** A resource needs no parser of text: so many of its bytes count as one. */
+/** Bytes of a resource that count as one byte here, because reading protobuf is that much cheaper than parsing text. */
 const RESOURCE_BYTES_PER_BYTE = 32;
 
 /** A file that takes longer to parse than this is refused. */
 const PARSE_MS_MAX = 60_000;
-/** A file that needs more memory than this, or than a third of what the process may have, is refused: calls need the rest. */
+/** A file that needs more memory than this, or more than a third of the process's memory, is refused: calls need the rest. */
 const MEMORY_MB_MAX = 512;
 const MEMORY_MB_MIN = 64;
 const MEMORY_PARTS = 3;
 const MIB = 1_048_576;
 
-// Source text that is run without being built has no such file beside it: then this thread has to do.
+// If the TypeScript sources run without a build, this file does not exist, and files are parsed in the caller's thread.
 const WORKER = new URL("./parse-worker.js", import.meta.url);
 
-/** Parses all files in their order. Never rejects: what can't be parsed is in the file's problems. */
+/** Parses all files in their order. Never rejects: the mistakes of a file are in its `problems`. */
 export async function parseInThread(files: readonly ReadFile[]): Promise<SourceFile[]> {
   const bytes = files.reduce(
     (sum, file) => sum + file.bytes.length / (file.isResource === true ? RESOURCE_BYTES_PER_BYTE : 1),
@@ -40,7 +40,7 @@ export async function parseInThread(files: readonly ReadFile[]): Promise<SourceF
   try {
     for (const file of files) {
       sources.push(parser === undefined ? parseHere(file) : await parseIn(parser, file));
-      // Calls get their turn between two files.
+      // Lets calls be answered between two files.
       await nextTurn();
     }
   } finally {
@@ -62,13 +62,13 @@ async function parseIn(parser: ThreadParser, file: ReadFile): Promise<SourceFile
     const problem = makeProblem("error", { file: file.name, line: 1, column: 1 }, packed, undefined);
     return { name: file.name, root: undefined, problems: [problem] };
   }
-  // Its name is in what could not be read.
+  // The name of a resource is inside its bytes, which could not be read.
   const name = `resource of ${file.bytes.length} bytes`;
   const problem = makeProblem("error", { file: name, line: 0, column: 0, path: "" }, packed, undefined);
   return { name, isResource: true, root: undefined, problems: [problem] };
 }
 
-/** The thread. Ends with the load that it was started for. */
+/** A worker thread, which ends with the load that it was started for. */
 class ThreadParser {
   readonly #worker: Worker;
   #answer: ((answer: PackedFile | string) => void) | undefined;
@@ -81,7 +81,7 @@ class ThreadParser {
     worker.on("exit", () => this.#fail("its thread ended"));
   }
 
-  /** Undefined if there can be no such thread. */
+  /** Starts the thread. Undefined if that fails. */
   static start(): Promise<ThreadParser | undefined> {
     return new Promise((resolve) => {
       const worker = new Worker(WORKER, {
@@ -100,7 +100,7 @@ class ThreadParser {
     });
   }
 
-  /** The packed file, or a sentence that says why there is none. */
+  /** The packed file, or a sentence that says why it can't be parsed. */
   async parse(file: ReadFile): Promise<PackedFile | string> {
     if (this.#trouble !== undefined) return this.#trouble;
     const timer = setTimeout(() => {
@@ -131,7 +131,7 @@ class ThreadParser {
   }
 }
 
-/** Of a container's bound if there is one, else of the machine's memory. */
+/** The memory bound of the thread in MiB: a third of the container's bound, or of the machine's memory if there is none. */
 function memoryMbMax(): number {
   const bounded = process.constrainedMemory() || Number.POSITIVE_INFINITY;
   const parts = Math.floor(Math.min(bounded, totalmem()) / MEMORY_PARTS / MIB);

@@ -1,12 +1,12 @@
-// The thread that parses rule files beside the one that serves calls; parse-in-thread.ts starts it and ends it. One file per
-// message, answered in order.
+// The worker thread that parses rule files; parse-in-thread.ts starts and ends it. Each message is one file and gets one answer, in
+// order.
 
 import { parentPort } from "node:worker_threads";
 import { parseFile } from "./parse-file.ts";
 import type { ReadFile } from "./read-files.ts";
 import { packFile } from "./tree-wire.ts";
 
-/** What the thread says once it can parse. */
+/** The first message of the thread, which says that it can parse. */
 const READY = "ready";
 
 parentPort?.on("message", ({ bytes, ...file }: Omit<ReadFile, "bytes"> & { bytes: Uint8Array }) => {

@@ -1,5 +1,5 @@
-// YAML text to a document, read as the reference service's parser reads it: first document only, and nothing that it would
-// refuse before it looks at a single key. What the document means is left to yaml-tree.ts.
+// Parses YAML text as the reference service's parser does: only the first document, and it refuses the same syntax. yaml-tree.ts then
+// converts the document.
 
 import { Composer, type CST, type Document, isMap, isSeq, LineCounter, Parser, type YAMLError } from "yaml";
 import { errorMessage } from "../core/thrown.ts";
@@ -8,9 +8,9 @@ import type { Problem } from "../rules/rule-set.ts";
 import type { Place, SourceFile } from "../rules/source.ts";
 import { checkText } from "./yaml-text.ts";
 import { DEPTH_MAX, emptyScalar, TreeConverter } from "./yaml-tree.ts";
-import { wordComplaint } from "./yaml-words.ts";
+import { parserWords, wordComplaint } from "./yaml-words.ts";
 
-/** Parses one file. Never throws: what can't be parsed is in `problems`, and `root` is undefined then. */
+/** Parses one file. Never throws: if it can't be parsed, `problems` says why and `root` is undefined. */
 export function parseYaml(name: string, text: string): SourceFile {
   const lines = new LineCounter();
   const placeOf = (offset: number): Place => {
@@ -30,8 +30,7 @@ export function parseYaml(name: string, text: string): SourceFile {
       return fail([makeProblem("error", placeOf(cause.offset), message, undefined)]);
     }
     // The parser collects errors and is not known to throw; if it does, that must not end the process.
-    const message = `YAML: ${sentence(errorMessage(cause))}`;
-    return fail([makeProblem("error", placeOf(0), message, undefined)]);
+    return fail([makeProblem("error", placeOf(0), parserWords(errorMessage(cause)), undefined)]);
   }
   if (document === undefined) return { name, root: emptyScalar(placeOf(0)), problems: [] };
   const { contents } = document;
@@ -46,9 +45,9 @@ export function parseYaml(name: string, text: string): SourceFile {
   return converter.problems.length > 0 ? fail(converter.problems) : { name, root, problems };
 }
 
-// One mistake makes the parser stumble over much that follows it.
+// One mistake often causes further errors, which would only distract.
 const SYNTAX_ERRORS_MAX = 3;
-/** Errors that are looked at for these; each look may read the whole text. */
+/** Most errors that are worded to find these. Wording one may read the whole text. */
 const WORDED_MAX = 20;
 
 function problemsOf(
@@ -61,12 +60,12 @@ function problemsOf(
   const noticedAt = new Set<number>();
   for (const error of errors) {
     if (root !== null && isBehind(error, root, placeOf)) {
-      // The reference stops reading where the first document ends, even if what follows makes no sense.
+      // The reference stops at the end of the first document, whatever follows it.
       const message = "the document ends before this; nothing from here on is read";
       problems.push(makeProblem("warning", placeOf(error.pos[0]), message, "Check the indentation and the brackets."));
       break;
     }
-    // The first thing said about a place is the plainest.
+    // Of several errors at one place, the first is the clearest.
     if (noticedAt.has(error.pos[0])) continue;
     if (noticedAt.size >= WORDED_MAX) break;
     noticedAt.add(error.pos[0]);
@@ -91,7 +90,7 @@ function isBehind(
 
 const END_OF_DOCUMENT: ReadonlySet<string> = new Set(["document", "directive", "doc-end"]);
 
-// What follows the first document is not looked at, as in the reference, so a broken second one does no harm.
+// As in the reference, text after the first document is not parsed, so mistakes there do no harm.
 function composeFirst(
   text: string,
   lines: LineCounter,
@@ -122,7 +121,7 @@ function composeFirst(
   return { document: first ?? composeRest(composer, text), secondAt: undefined };
 }
 
-/** Text whose brackets, lists or mappings lie too deep in each other; `offset` is where. */
+/** The text nests lists or mappings deeper than DEPTH_MAX, at `offset`. */
 class TooDeep extends Error {
   readonly offset: number;
 
@@ -132,8 +131,8 @@ class TooDeep extends Error {
   }
 }
 
-// The composer recurses, for a millisecond a hundred levels, and with little stack left V8 ends the process rather than throw.
-// So nothing deep reaches it. This walk does not recurse.
+// The composer is recursive. It takes a millisecond per hundred levels, and when the stack is nearly used up V8 may end the process
+// instead of throwing. So deep text is refused before it is composed, by a loop without recursion.
 function refuseDeep(root: CST.Token | undefined): void {
   let level: CST.Token[] = root === undefined ? [] : [root];
   for (let depth = 0; level.length > 0; depth++) {
@@ -153,8 +152,4 @@ function refuseDeep(root: CST.Token | undefined): void {
 function composeRest(composer: Composer, text: string): Document.Parsed | undefined {
   for (const document of composer.end(true, text.length)) return document as Document.Parsed;
   return undefined;
-}
-
-function sentence(message: string): string {
-  return message.charAt(0).toLowerCase() + message.slice(1);
 }

@@ -1,4 +1,4 @@
-// Reads the files of a rules directory as they stand at one moment. What is in them is left to load.ts.
+// Reads the files of a rules directory as one consistent state. load.ts parses them.
 
 import { createHash } from "node:crypto";
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
@@ -6,50 +6,51 @@ import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { errorCode, errorMessage } from "../core/thrown.ts";
 
-/** Bounds of a rules directory; beyond them it is refused, not cut. */
+/** Bounds of a rules directory. Beyond them the whole directory is refused. */
 const FILES_MAX = 10_000;
 const FILE_BYTES_MAX = 16 * 1024 * 1024;
 const FOLDER_DEPTH_MAX = 32;
-/** Folders and entries in them that are looked at, links followed: links can double a tree at each of its levels. */
+/** Most folders and entries that are visited. Links are followed, and could double the tree at every level. */
 export const FOLDERS_MAX = 1_000;
 const ENTRIES_MAX = 50_000;
 
+/** Bytes hashed between two turns of the event loop. */
 const HASHED_BYTES = 1_048_576;
 
-// A swap of a ConfigMap in the middle of reading mixes two states; reading until twice the same is read avoids it.
+// If a ConfigMap is swapped while it is read, two states mix. So the directory is read until two readings are equal.
 const READS_MAX = 5;
 
 /** Which files of the directory are rule files. */
 export interface FileChoice {
   /** True: every regular file, as the reference service does. False: *.yaml, *.yml and *.json. */
   readonly everyFile?: boolean;
-  /** True: also files and folders whose name begins with a dot; with two dots, as a ConfigMap's ..data, never. */
+  /** True: also files and folders whose name begins with a dot. Names with two dots, as a ConfigMap's ..data, never count. */
   readonly dotFiles?: boolean;
 }
 
-/** A file as read. `name` is relative to the directory, with forward slashes. */
+/** A file as it was read. `name` is relative to the directory, with forward slashes. */
 export interface ReadFile {
   readonly name: string;
   readonly bytes: Buffer;
-  /** True for a RateLimitConfig message that a control plane sent, which says its name itself. */
+  /** True for a RateLimitConfig message of a control plane; its name is inside the message. */
   readonly isResource?: boolean;
 }
 
-/** A file or directory that could not be read, and why, as a sentence. */
+/** A file or directory that could not be read; `message` says why. */
 interface ReadFailure {
   readonly name: string;
   readonly message: string;
 }
 
 export interface RuleFiles {
-  /** In the order of their names. */
+  /** Sorted by name. */
   readonly files: readonly ReadFile[];
   readonly failures: readonly ReadFailure[];
   /** SHA-256 over names, contents and failures, hex. Equal hashes mean equal rules. */
   readonly hash: string;
 }
 
-/** Reads all rule files of a directory, its folders included. Never rejects: what can't be read is a failure. */
+/** Reads all rule files of a directory and its subfolders. Never rejects: what can't be read is in `failures`. */
 export async function readRuleFiles(directory: string, choice: FileChoice = {}): Promise<RuleFiles> {
   let last = await readOnce(directory, choice);
   for (let reads = 2; reads <= READS_MAX; reads++) {
@@ -60,7 +61,7 @@ export async function readRuleFiles(directory: string, choice: FileChoice = {}):
   return last;
 }
 
-/** The hash that `readRuleFiles` would give, from one reading. For noticing changes. */
+/** The hash of one reading, to notice changes. Equal to that of `readRuleFiles` if nothing changed. */
 export async function hashRuleFiles(directory: string, choice: FileChoice = {}): Promise<string> {
   return (await readOnce(directory, choice)).hash;
 }
@@ -90,9 +91,9 @@ interface Listing {
   readonly choice: FileChoice;
   readonly names: string[];
   readonly failures: ReadFailure[];
-  /** Real paths of the folders that the current one lies in: a link back to one of them is a loop. */
+  /** Real paths of the folders around the current one: a link to one of them is a loop and is skipped. */
   readonly folders: string[];
-  /** How many more may be looked at; below 0 once that was refused. */
+  /** How many more may be visited; below 0 once the bound was reported. */
   foldersLeft: number;
   entriesLeft: number;
 }
@@ -124,7 +125,7 @@ async function listInto(listing: Listing, folder: string): Promise<void> {
   }
 }
 
-// Once: whoever comes back from a folder looks no further either.
+// Reports only once: outer folders stop too.
 function refuseMore({ failures, foldersLeft, entriesLeft }: Listing, name: string): void {
   if (foldersLeft < -1 || entriesLeft < -1) return;
   const what = foldersLeft < 0 ? `${FOLDERS_MAX} folders` : `${ENTRIES_MAX} entries of folders`;
@@ -152,7 +153,7 @@ async function listEntry(listing: Listing, name: string, baseName: string): Prom
   }
 }
 
-// A megabyte at a time: hashing all of a large directory at once would keep calls waiting.
+// Hashes a megabyte per turn, so that calls don't wait for a large directory.
 async function hashOf(files: readonly ReadFile[], failures: readonly ReadFailure[]): Promise<string> {
   const hash = createHash("sha256");
   let sinceTurn = 0;

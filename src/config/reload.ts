@@ -1,5 +1,5 @@
-// Rules from a directory: loads them, and loads again when the directory changes. The last good set stays in force until a
-// better one is whole (rule-keeper.ts).
+// Rules from a directory: loads them at the start and whenever the directory changes. The last good set stays in force until a new one
+// has loaded without errors (rule-keeper.ts).
 
 import type { Clock } from "../core/clock.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
@@ -7,27 +7,27 @@ import { type LoadOptions, type LoadResult, loadError, loadRules } from "./load.
 import { type ReloadLog, RuleKeeper, type RuleSource, type RulesStatus } from "./rule-keeper.ts";
 import { DirectoryWatcher } from "./watch.ts";
 
-/** What became of one attempt to load. */
+/** The result of one attempt to load. */
 type ReloadOutcome = "loaded" | "unchanged" | "refused";
 
 export interface ReloaderOptions {
   readonly directory: string;
-  /** The version is counted by the reloader. */
+  /** Options of each load; the reloader sets the version. */
   readonly load: Omit<LoadOptions, "version">;
   readonly clock: Clock;
   readonly log: ReloadLog;
-  /** False: only `reload` looks at the directory. */
+  /** False: only `start` and `reload` read the directory. Default: true. */
   readonly watches?: boolean;
   readonly pollIntervalMs?: number;
   readonly debounceMs?: number;
 }
 
-/** Loads a rules directory, keeps the last good set, and loads again when the directory changes or `reload` is called. */
+/** Loads a rules directory, keeps the last good set, and loads again on changes and on `reload`. */
 export class Reloader implements RuleSource {
   readonly #options: ReloaderOptions;
   readonly #keeper: RuleKeeper;
   readonly #watcher: DirectoryWatcher | undefined;
-  /** Hash of the last attempt, good or bad: what is known needs no second look. */
+  /** Hash of the last attempt, good or bad: the watcher ignores contents with this hash. */
   #seenHash: string | undefined;
   #running: Promise<ReloadOutcome> | undefined;
   #next: Promise<ReloadOutcome> | undefined;
@@ -44,8 +44,8 @@ export class Reloader implements RuleSource {
       onChange: async () => {
         await this.reload();
       },
-      ...(options.pollIntervalMs === undefined ? {} : { pollIntervalMs: options.pollIntervalMs }),
-      ...(options.debounceMs === undefined ? {} : { debounceMs: options.debounceMs }),
+      pollIntervalMs: options.pollIntervalMs,
+      debounceMs: options.debounceMs,
     });
   }
 
@@ -53,7 +53,7 @@ export class Reloader implements RuleSource {
     return this.#keeper.current;
   }
 
-  /** Loads for the first time, then watches. A refused first set is an outcome, not an exception: `current` stays undefined. */
+  /** Loads for the first time, then watches. Never rejects: if the first set is refused, `current` stays undefined. */
   async start(): Promise<ReloadOutcome> {
     const outcome = await this.reload();
     this.#watcher?.start();
@@ -61,8 +61,8 @@ export class Reloader implements RuleSource {
   }
 
   /**
-   * Loads now, whatever the watcher has seen (SIGHUP). Never rejects. While a load runs, further calls wait for one more
-   * load that begins after it, so that what was written before the call is always seen.
+   * Loads now, whether or not the watcher has seen a change (SIGHUP). Never rejects. While a load runs, further calls share one more
+   * load that begins after it, so that each call sees everything written before it.
    */
   reload(): Promise<ReloadOutcome> {
     if (this.#running === undefined) {

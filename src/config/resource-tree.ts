@@ -1,18 +1,18 @@
-// A RateLimitConfig message (proto/ratelimit) to the tree that rules/ compiles: the same keys as a rules file, no defaults
-// added but those of the protocol. Reads the wire itself, because a problem must be able to say where in the resource it is.
+// Converts a RateLimitConfig message (proto/ratelimit) into the tree that rules/ compiles: the same keys as a rules file, without
+// defaults beyond those of the protocol. Reads the wire format itself, so that problems can name their place in the resource.
 
 import { isUtf8 } from "node:buffer";
 import { RequestError } from "../core/errors.ts";
 import { UNIT_NAMES } from "../core/limit.ts";
-import { WireReader, WireType } from "../rls/wire-reader.ts";
+import { malformed, WireReader, WireType } from "../rls/wire-reader.ts";
 import { makeProblem } from "../rules/problems.ts";
 import type { ScalarValue } from "../rules/scalar.ts";
 import type { MappingNode, Place, ScalarNode, SequenceNode, SourceFile, SourceNode } from "../rules/source.ts";
 
-/** Levels of descriptors and of metadata; protocol buffer libraries stop at a hundred, too. */
+/** Most messages nested in each other; protobuf libraries have the same bound. */
 const DEPTH_MAX = 100;
 
-/** Reads one message. Never throws: what can't be read is in `problems`. Its nodes get their paths from tree-wire.ts. */
+/** Reads one message. Never throws for a malformed one: `problems` says what is wrong. tree-wire.ts gives the nodes their paths. */
 export function readResource(value: Buffer): SourceFile {
   const reader = new ResourceReader(value);
   let root: SourceNode | undefined;
@@ -30,7 +30,7 @@ export function readResource(value: Buffer): SourceFile {
   return { name, isResource: true, root: undefined, problems: [makeProblem("error", at, message, undefined)] };
 }
 
-// Until tree-wire.ts knows where the node stands.
+// The place of all nodes until tree-wire.ts computes their paths.
 const NOWHERE: Place = { file: "", line: 0, column: 0 };
 
 class ResourceReader {
@@ -79,7 +79,7 @@ class ResourceReader {
     if (read.value !== "") entries.push(["value", textNode(read.value)]);
     if (read.limit !== undefined) {
       entries.push(["rate_limit", limitNode(read.limit)]);
-      // Gateways put them on every level of a chain; without a limit they say nothing.
+      // Gateways set them on every level of a chain; on levels without a limit they have no effect and are dropped.
       for (const [name, isOn] of Object.entries(switches)) if (isOn) entries.push([name, switchNode(true)]);
       if (read.metadata.length > 0) entries.push(["metadata", mapping(read.metadata)]);
     }
@@ -111,7 +111,7 @@ class ResourceReader {
     return mapping([["name", textNode(name)]]);
   }
 
-  /** A google.protobuf.Struct: a map field is a repeated message of key and value. */
+  /** A google.protobuf.Struct. In the wire format a map is a repeated message of key and value. */
   #struct(depth: number): Entries {
     const members: Entries = [];
     this.#embedded(depth, (field) => {
@@ -158,7 +158,7 @@ class ResourceReader {
   }
 
   #embedded(depth: number, readField: (field: number) => boolean): void {
-    if (depth > DEPTH_MAX) throw unreadable(`at most ${DEPTH_MAX} messages inside each other`, this.#wire.position);
+    if (depth > DEPTH_MAX) throw malformed(`at most ${DEPTH_MAX} messages inside each other`, this.#wire.position);
     this.#expect(WireType.bytes);
     const outer = this.#wire.end;
     this.#eachField(this.#wire.readEnd(), readField);
@@ -167,7 +167,7 @@ class ResourceReader {
 
   #tag = 0;
 
-  /** Reads up to `end`; `readField` returns false for a field that it does not know, which is passed over. */
+  /** Reads all fields up to `end`. `readField` returns false for an unknown field, which is then skipped. */
   #eachField(end: number, readField: (field: number) => boolean): void {
     this.#wire.end = end;
     while (this.#wire.position < end) {
@@ -181,12 +181,12 @@ class ResourceReader {
     this.#expect(WireType.bytes);
     const end = this.#wire.readEnd();
     const part = this.#bytes.subarray(this.#wire.position, end);
-    if (!isUtf8(part)) throw unreadable("text in UTF-8", this.#wire.position);
+    if (!isUtf8(part)) throw malformed("text in UTF-8", this.#wire.position);
     this.#wire.position = end;
     return part.toString("utf8");
   }
 
-  /** A number of 32 bits, a switch or an enum's. */
+  /** A uint32, a bool or an enum. */
   #number(): number {
     this.#expect(WireType.varint);
     return this.#wire.readVarint();
@@ -195,21 +195,18 @@ class ResourceReader {
   #double(): number {
     this.#expect(WireType.fixed64);
     const at = this.#wire.position;
-    if (this.#wire.end - at < 8) throw unreadable("8 more bytes", at);
+    if (this.#wire.end - at < 8) throw malformed("8 more bytes", at);
     this.#wire.position = at + 8;
     return this.#bytes.readDoubleLE(at);
   }
 
   #expect(type: number): void {
     if ((this.#tag & 7) === type) return;
-    throw unreadable(`wire type ${type} for field ${this.#tag >>> 3}, got ${this.#tag & 7}`, this.#wire.position);
+    throw malformed(`wire type ${type} for field ${this.#tag >>> 3}, got ${this.#tag & 7}`, this.#wire.position);
   }
 }
 
-function unreadable(expected: string, at: number): RequestError {
-  return new RequestError("REQUEST_MALFORMED", `expected ${expected} at byte ${at} of the message`);
-}
-
+/** Keys and values of a mapping. */
 type Entries = [string, SourceNode][];
 
 interface Limit {
@@ -222,7 +219,7 @@ interface Limit {
 
 function limitNode({ unit, requests, isUnlimited, name, replaces }: Limit): MappingNode {
   const entries: Entries = [];
-  // What an unlimited rule leaves out is 0 on the wire, and no number that anybody wrote.
+  // In an unlimited rule, 0 means that the field is absent.
   if (!isUnlimited || unit !== 0) entries.push(["unit", textNode(UNIT_NAMES[unit] ?? String(unit))]);
   if (!isUnlimited || requests !== 0) entries.push(["requests_per_unit", numberNode(requests)]);
   if (isUnlimited) entries.push(["unlimited", switchNode(true)]);
@@ -231,7 +228,8 @@ function limitNode({ unit, requests, isUnlimited, name, replaces }: Limit): Mapp
   return mapping(entries);
 }
 
-function mapping(entries: Entries): MappingNode {
+/** A mapping without a place; tree-wire.ts gives it one. */
+export function mapping(entries: Entries): MappingNode {
   return {
     kind: "mapping",
     at: NOWHERE,
@@ -239,11 +237,13 @@ function mapping(entries: Entries): MappingNode {
   };
 }
 
-function sequence(items: readonly SourceNode[]): SequenceNode {
+/** A list without a place. */
+export function sequence(items: readonly SourceNode[]): SequenceNode {
   return { kind: "sequence", at: NOWHERE, items };
 }
 
-function textNode(text: string): ScalarNode {
+/** Text without a place, whatever it looks like. */
+export function textNode(text: string): ScalarNode {
   return scalar(text, true, { type: "text" });
 }
 
@@ -260,6 +260,7 @@ function numberNode(number: number): ScalarNode {
   return scalar(String(number), false, { type, number });
 }
 
-function scalar(text: string, isQuoted: boolean, value: ScalarValue): ScalarNode {
+/** A scalar without a place. */
+export function scalar(text: string, isQuoted: boolean, value: ScalarValue): ScalarNode {
   return { kind: "scalar", at: NOWHERE, text, isQuoted, value };
 }

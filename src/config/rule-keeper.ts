@@ -1,4 +1,4 @@
-// The rules in force and what became of the attempts to replace them, wherever rules come from: told to who needs them, to
+// Holds the rules in force and the results of attempts to replace them, whatever the source of rules is. Reports them to subscribers,
 // pages, metrics and the log.
 
 import type { Clock } from "../core/clock.ts";
@@ -6,18 +6,18 @@ import type { ConfigError } from "../core/errors.ts";
 import { formatProblem } from "../rules/problems.ts";
 import type { Problem, RuleSet } from "../rules/rule-set.ts";
 
-/** Where rules come from, for everyone who needs them or shows them. */
+/** A source of rules: files (reload.ts) or a control plane (xds/xds-rules.ts). */
 export interface RuleSource {
   /** The set in force; undefined until the first good load. */
   readonly current: RuleSet | undefined;
-  /** Calls `listener` with the set in force, if any, and with each new one. Returns how to stop. */
+  /** Calls `listener` with the set in force, if any, and with each new one. The function returned unsubscribes it. */
   subscribe(listener: (ruleSet: RuleSet) => void): () => void;
   status(): RulesStatus;
-  /** Has the first rules, or knows why there are none, when it resolves. Never rejects. */
+  /** Resolves when the first rules are in force, or when `status` says why not. Never rejects. */
   start(): Promise<unknown>;
-  /** Looks now, whatever was noticed by itself. Never rejects. */
+  /** Checks the source now. Never rejects. */
   reload(): Promise<unknown>;
-  /** Looks no more. The set in force stays. */
+  /** Stops checking the source. The set in force stays. */
   close(): void;
 }
 
@@ -25,7 +25,7 @@ export interface RuleSource {
 export interface RulesStatus {
   /** When the set in force was loaded; undefined without one. */
   readonly loadedAtUs: number | undefined;
-  /** What refused the last attempt; undefined if it went well. */
+  /** Why the last attempt was refused; undefined if it was not. */
   readonly lastError: RulesFailure | undefined;
   /** Attempts that put a set in force, and attempts that were refused. */
   readonly loads: number;
@@ -41,24 +41,24 @@ export interface RulesFailure {
   readonly problems: readonly Problem[];
 }
 
-/** What it writes its log with; pino's loggers are of this shape. */
+/** The logger; pino's loggers have this shape. */
 export interface ReloadLog {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
 }
 
-// Lines of one refusal in the log; /config has them all.
+// Most problems of one refusal in the log; /config shows all.
 const PROBLEMS_LOGGED_MAX = 20;
 
 interface RuleKeeperOptions {
   readonly clock: Clock;
   readonly log: ReloadLog;
-  /** Says in the log where rules come from. */
+  /** Fields of each log line that name the source. */
   readonly origin: object;
 }
 
-/** Holds the last good set. */
+/** Holds the last good set, which is the set in force. */
 export class RuleKeeper {
   readonly #options: RuleKeeperOptions;
   readonly #listeners = new Set<(ruleSet: RuleSet) => void>();
@@ -76,7 +76,7 @@ export class RuleKeeper {
     return this.#current;
   }
 
-  /** The version that the next set takes. */
+  /** The version of the next set. */
   get nextVersion(): number {
     return (this.#current?.version ?? 0) + 1;
   }
@@ -96,7 +96,10 @@ export class RuleKeeper {
     };
   }
 
-  /** Puts a good set in force, unless it is the one in force already. `isWhole`: nothing that belongs to it is refused still. */
+  /**
+   * Puts a good set in force, unless it is in force already. `isWhole` false: a part of the source is still refused, so `lastError`
+   * stays.
+   */
   accept(ruleSet: RuleSet, isWhole = true): "loaded" | "unchanged" {
     const { clock, log, origin } = this.#options;
     if (isWhole) this.#lastError = undefined;
@@ -114,7 +117,7 @@ export class RuleKeeper {
     return "loaded";
   }
 
-  /** Remembers and logs what was refused; the set in force stays. */
+  /** Records and logs a refused attempt; the set in force stays. */
   refuse(error: ConfigError, all: readonly Problem[]): void {
     const { log, origin } = this.#options;
     const { code, message, problems } = error;
@@ -124,7 +127,7 @@ export class RuleKeeper {
     this.#remember(message, all);
   }
 
-  /** Remembers a fault of ours: whatever is in force is good, so this must not end the process. */
+  /** Records and logs an unexpected error. The set in force is still good, so the process goes on. */
   fault(cause: unknown): void {
     const { log, origin } = this.#options;
     log.error({ err: cause, ...origin }, "loading the rules failed unexpectedly");

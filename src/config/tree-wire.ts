@@ -1,31 +1,31 @@
-// A parsed file as one list of numbers and one text, for its way between two threads: both are copied in one go, where an
-// object per node would stop the receiver for as long as parsing had taken. What a node means is left to rules/source.ts.
+// Packs a parsed file into one array of numbers and one text, to pass it between threads. Both arrive at once, while cloning an object
+// per node would block the receiver as long as parsing took. rules/source.ts defines the nodes.
 
 import type { LongWork } from "../core/long-work.ts";
 import type { Problem } from "../rules/rule-set.ts";
 import type { ScalarValue } from "../rules/scalar.ts";
 import type { MappingEntry, Place, ScalarNode, SourceFile, SourceNode } from "../rules/source.ts";
 
-/** A SourceFile as it travels. `numbers` is empty if the file has no tree. */
+/** A packed SourceFile. `numbers` is empty if the file has no tree. */
 export interface PackedFile {
   readonly name: string;
-  /** True for a resource; the paths of its nodes follow from where they stand. */
+  /** True for a resource. The paths of its nodes are computed when it is unpacked. */
   readonly isResource: boolean;
   readonly problems: readonly Problem[];
   readonly numbers: Float64Array<ArrayBuffer>;
   readonly texts: string;
 }
 
-// What begins a node, in `numbers`: its kind, then line and column, then what the kind needs. A node that stands in several
-// places, by an alias, is told once and named by its number afterwards.
+// A node begins in `numbers` with its kind, then line and column, then the data of the kind. A node that aliases place several times is
+// packed once; its other places hold its number.
 const Kind = { scalar: 0, sequence: 1, mapping: 2, again: 3 } as const;
 
 const VALUE_TYPES = ["null", "text", "boolean", "integer", "large integer", "float", "binary"] as const;
 
-/** Nodes between two yields of `unpackFile`. */
+/** Nodes that `unpackFile` reads between two yields. */
 const NODES_PER_STEP = 256;
 
-/** Packs a file. Runs as long as the tree is large: not for a thread that serves calls. */
+/** Packs a file at once. The time grows with the tree, so large files are packed in the worker thread. */
 export function packFile({ name, isResource = false, root, problems }: SourceFile): PackedFile {
   const packer = new Packer();
   if (root !== undefined) packer.add(root);
@@ -37,7 +37,7 @@ class Packer {
   readonly texts: string[] = [];
   readonly #known = new Map<SourceNode, number>();
 
-  // Recursive: parsing bounds the depth.
+  // Recursive, because the parsers bound the depth.
   add(node: SourceNode): void {
     const known = this.#known.get(node);
     if (known !== undefined) {
@@ -76,7 +76,7 @@ class Packer {
   }
 }
 
-/** Unpacks a file in steps. `packed` comes from `packFile`; anything else gives a wrong tree. */
+/** Unpacks a file in steps. `packed` must come from `packFile`; it is not checked. */
 export function* unpackFile(packed: PackedFile): LongWork<SourceFile> {
   const { name, isResource, problems, numbers } = packed;
   const about = isResource ? { name, isResource, problems } : { name, problems };
@@ -89,7 +89,7 @@ export function* unpackFile(packed: PackedFile): LongWork<SourceFile> {
   return { ...about, root: unpacker.root };
 }
 
-/** A list or mapping whose parts are still to come. */
+/** A list or mapping that is not complete yet; `left` items or entries are missing. */
 type Open =
   | { readonly kind: "sequence"; readonly at: Place; readonly items: SourceNode[]; left: number }
   | {
@@ -101,7 +101,7 @@ type Open =
       key: ScalarNode | undefined;
     };
 
-/** Millions of them may live at once, and hardly any is ever shown: the path is put together when it is asked for. */
+/** A place in a resource. There may be millions and few are ever shown, so the path is computed only when it is read. */
 class ResourcePlace implements Place {
   readonly file: string;
   readonly #parent: Place | undefined;
@@ -146,7 +146,7 @@ class Unpacker {
     return this.root !== undefined && this.#open.length === 0;
   }
 
-  /** Reads one node and puts it where it belongs. */
+  /** Reads one node and adds it to its parent. */
   next(): void {
     const parent = this.#open.at(-1);
     if (parent?.kind === "mapping" && parent.key === undefined) parent.isMerged = this.#number() === 1;
@@ -173,14 +173,14 @@ class Unpacker {
     return this.#readParent(kind, this.#placeOf(line, column, undefined));
   }
 
-  /** `keyText` is the text of a scalar, which is its own name if it is a key. */
+  /** The place of the next node. `keyText` is its text if it is a scalar: for a key, this is the last step of its path. */
   #placeOf(line: number, column: number, keyText: string | undefined): Place {
     const { name: file, isResource } = this.#packed;
     if (!isResource) return { file, line, column };
     const parent = this.#open.at(-1);
     if (parent === undefined) return new ResourcePlace(file, undefined, "");
     if (parent.kind === "sequence") return new ResourcePlace(file, parent.at, parent.items.length);
-    // A key stands where its value does.
+    // A value has the same place as its key.
     return parent.key?.at ?? new ResourcePlace(file, parent.at, keyText ?? "");
   }
 

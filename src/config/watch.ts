@@ -1,30 +1,32 @@
-// Notices that the rules directory changed: an edited, added, renamed or removed file, a swapped symbolic link. The
-// system's notices make it quick, a polled hash of the contents makes it sure. What to do then is left to reload.ts.
+// Notices changes of the rules directory: edited, added, renamed and removed files, and swapped symbolic links. File system events make
+// it quick, polling a hash of the contents makes it reliable. reload.ts and xds/xds-rules.ts react to changes.
 
 import { type FSWatcher, watch } from "node:fs";
 import { type FileChoice, hashRuleFiles } from "./read-files.ts";
 
-/** How often the contents are hashed even if the system reports nothing: network mounts and swapped links report nothing. */
+/** How often the contents are hashed without an event: network mounts and swapped links cause no events. */
 const POLL_INTERVAL_MS = 2_000;
 
-/** How long the directory must stay the same before it is taken as complete. */
+/** How long the contents must stay unchanged before they count as complete. */
 const DEBOUNCE_MS = 100;
 
-// A directory that never rests is loaded all the same after this many looks.
+// A directory that keeps changing is loaded anyway after this many hashes.
 const SETTLE_LOOKS_MAX = 20;
 
 interface WatchOptions {
   readonly directory: string;
   readonly choice: FileChoice;
-  /** True if the contents with this hash need no action. */
+  /** True if contents with this hash were handled before. */
   readonly isKnown: (hash: string) => boolean;
-  /** Called when the contents have a hash that is not known, never twice at the same time. Must not reject. */
+  /** Called when the contents have an unknown hash; never while an earlier call runs. Must not reject. */
   readonly onChange: () => Promise<void>;
-  readonly pollIntervalMs?: number;
-  readonly debounceMs?: number;
+  /** Default: POLL_INTERVAL_MS. */
+  readonly pollIntervalMs?: number | undefined;
+  /** Default: DEBOUNCE_MS. */
+  readonly debounceMs?: number | undefined;
 }
 
-/** Watches one directory until closed. Survives that the directory is missing, replaced or unreadable. */
+/** Watches one directory until closed. The directory may be missing, replaced or unreadable meanwhile. */
 export class DirectoryWatcher {
   readonly #options: WatchOptions;
   readonly #pollIntervalMs: number;
@@ -42,7 +44,7 @@ export class DirectoryWatcher {
     this.#debounceMs = options.debounceMs ?? DEBOUNCE_MS;
   }
 
-  /** Begins to watch. The first look follows at once, so nothing is missed that changed before. */
+  /** Begins to watch. The contents are hashed at once, so that earlier changes are noticed too. */
   start(): void {
     this.#poll();
   }
@@ -65,8 +67,8 @@ export class DirectoryWatcher {
     });
   }
 
-  // Listens to the directory itself; folders in it are left to the polling. Without notices, polling is all there is:
-  // that is the case for missing directories, used-up watches and some mounts, and never a reason to stop.
+  // Events come for the directory itself; changes in subfolders are found by polling. If watching fails (missing directory, no watches
+  // left, some mounts), polling goes on alone.
   #arm(): void {
     if (this.#watcher !== undefined) return;
     try {
@@ -118,7 +120,7 @@ export class DirectoryWatcher {
       hash = next;
     }
     if (isKnown(hash) || this.#isClosed) return;
-    // The path may lead to another directory now; a watch stays with the one it was made for.
+    // The path may lead to another directory now, but a watch stays with the directory for which it was made.
     this.#disarm();
     this.#arm();
     await onChange();

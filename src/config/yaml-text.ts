@@ -1,12 +1,12 @@
-// What the reference's parser refuses in the text of a file, and the yaml package lets pass: control characters, tabs that
-// indent, unknown directives.
+// Finds text that the reference's parser refuses and the yaml package accepts: control characters, tabs as indentation, unknown
+// directives.
 
 import { Lexer } from "yaml";
 import { makeProblem } from "../rules/problems.ts";
 import type { Problem } from "../rules/rule-set.ts";
 import type { Place } from "../rules/source.ts";
 
-/** The first thing that can't stand in the text of a rules file, or undefined. */
+/** The first such mistake in the text of a rules file, or undefined. */
 export function checkText(file: string, text: string): Problem | undefined {
   const control = text.search(CONTROL);
   if (control >= 0) {
@@ -24,11 +24,11 @@ export function checkText(file: string, text: string): Problem | undefined {
   return makeProblem("error", placeInText(file, text, directive), message, "Remove the line.");
 }
 
-// Tab, line feed, carriage return, NEL and everything printable; surrogates come in pairs because the bytes were UTF-8.
+// Everything but tab, line feed, carriage return, NEL and printable characters. Surrogates are paired, because the bytes were UTF-8.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding these is the purpose
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f\ufffe\uffff]/;
 
-// Directives stand before the first line of content; yaml only warns of those it doesn't know.
+// Directives come before the first line of content; the yaml package only warns of unknown ones.
 function findUnknownDirective(text: string): number | undefined {
   let offset = 0;
   let versions = 0;
@@ -42,8 +42,8 @@ function findUnknownDirective(text: string): number | undefined {
   return undefined;
 }
 
-// The reference refuses a tab before the content of a line outside brackets and quotes, even on an empty line. The lexer
-// gives quoted, plain and block text as one piece each.
+// The reference refuses a tab before the content of a line outside brackets and quotes, even on an empty line. The lexer returns each
+// quoted, plain or block text as one piece.
 function findTabIndent(text: string): number | undefined {
   if (!/^ *\t/m.test(text)) return undefined;
   let offset = 0;
@@ -54,7 +54,7 @@ function findTabIndent(text: string): number | undefined {
     brackets += BRACKETS.get(piece) ?? 0;
     if (DOCUMENT_MARKS.has(piece) && hasDocument) return undefined;
     if (isLineStart && brackets === 0 && /^ *\t/.test(piece)) return offset;
-    if (CONTROL_PIECES.has(piece)) continue;
+    if (LEXER_MARKS.has(piece)) continue;
     if (/[^\s#]/.test(piece[0] ?? " ")) hasDocument = true;
     isLineStart = piece.endsWith("\n") || (isLineStart && /^ *$/.test(piece));
     offset += piece.length;
@@ -70,8 +70,8 @@ const BRACKETS: ReadonlyMap<string, number> = new Map([
 ]);
 const DOCUMENT_MARKS: ReadonlySet<string> = new Set(["---", "..."]);
 
-// The lexer's own marks (document, flow error end, scalar follows), which are no part of the text.
-const CONTROL_PIECES: ReadonlySet<string> = new Set(["\u0002", "\u0018", "\u001f"]);
+/** Pieces that the lexer inserts (document, flow error end, scalar follows); they are no part of the text. */
+export const LEXER_MARKS: ReadonlySet<string> = new Set(["\u0002", "\u0018", "\u001f"]);
 
 const DIRECTIVE_LINES_MAX = 1_000;
 

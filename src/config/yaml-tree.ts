@@ -1,5 +1,5 @@
-// A YAML document to the tree that rules/ compiles: scalars resolved, aliases followed, merge keys applied in the order
-// written. Bounded against files made to be expensive.
+// Converts a YAML document into the tree that rules/ compiles: resolves scalars, follows aliases, applies merge keys in the order
+// written. Bounded against hostile files.
 
 import { type Alias, isAlias, isMap, isScalar, isSeq, type Node, type Scalar, type YAMLMap } from "yaml";
 import { makeProblem } from "../rules/problems.ts";
@@ -7,23 +7,23 @@ import type { Problem } from "../rules/rule-set.ts";
 import { resolveScalar } from "../rules/scalar.ts";
 import type { MappingEntry, Place, ScalarNode, SourceNode } from "../rules/source.ts";
 
-/** Deepest nesting of mappings and lists; some 80 levels of rules. */
+/** Deepest nesting of mappings and lists; about 80 levels of rules. */
 export const DEPTH_MAX = 400;
 
-/** Most nodes of one file once its aliases are written out. */
+/** Most nodes of one file, with the target of each alias counted again. */
 export const NODES_MAX = 400_000;
 
 interface Converted {
   readonly node: SourceNode;
-  /** Nodes in it, aliases written out. */
+  /** Number of nodes in it, with the target of each alias counted again. */
   readonly size: number;
 }
 
-/** Converts one document; `problems` holds what was wrong with it. */
+/** Converts one document; its mistakes are in `problems`. */
 export class TreeConverter {
   readonly problems: Problem[] = [];
   readonly #placeOf: (offset: number) => Place;
-  /** What each anchor means so far; undefined while its own node is being converted. */
+  /** The node of each anchor so far; undefined while that node is being converted. */
   readonly #anchors = new Map<string, Converted | undefined>();
   readonly #openEnd: number;
   #size = 0;
@@ -76,7 +76,7 @@ export class TreeConverter {
     return emptyScalar(at);
   }
 
-  // A block that the file ends in without a line feed has none at its end.
+  // The parser adds a line feed to a block scalar at the end of a file without one; the reference does not.
   #textOf(node: Scalar): string {
     const text = node.source ?? "";
     const isCut = node.type?.startsWith("BLOCK") === true && (node.range?.[1] ?? 0) >= this.#openEnd;
@@ -99,7 +99,7 @@ export class TreeConverter {
     return entries;
   }
 
-  // Earlier mappings of a list take precedence over later ones, so they are applied last.
+  // Earlier mappings of a list override later ones, so they are applied last.
   #merge(value: unknown, offset: number, entries: MappingEntry[], depth: number): void {
     const problemsBefore = this.problems.length;
     const merged = this.#convert(value, offset, depth + 1);
@@ -126,7 +126,7 @@ export class TreeConverter {
     return this.#grow(target.size, at) ? emptyScalar(at) : target.node;
   }
 
-  /** Counts nodes; true once there are too many. */
+  /** Counts nodes; true once there are more than NODES_MAX, which is reported once. */
   #grow(nodes: number, at: Place): boolean {
     const wasFull = this.#size > NODES_MAX;
     this.#size += nodes;
@@ -154,7 +154,7 @@ function anchorOf(node: unknown): string | undefined {
   return isScalar(node) || isMap(node) || isSeq(node) ? node.anchor : undefined;
 }
 
-/** A null at a place where nothing is written. */
+/** The null of a place where nothing is written. */
 export function emptyScalar(at: Place): ScalarNode {
   return { kind: "scalar", at, text: "", isQuoted: false, value: { type: "null" } };
 }

@@ -1,35 +1,37 @@
-// What the YAML parser complains of, in the words of somebody who writes rule files, and at the place that has to change.
+// Rewords errors of the YAML parser for authors of rule files, and finds the place that must change.
 
 import { Lexer } from "yaml";
+import { LEXER_MARKS } from "./yaml-text.ts";
 
-/** A complaint of the parser. */
+/** An error of the parser. */
 interface Complaint {
   readonly message: string;
   /** Where the parser noticed it. */
   readonly offset: number;
 }
 
-/** A complaint in words for people. */
+/** An error in words for people. */
 interface Worded {
   readonly message: string;
   readonly suggestion: string;
-  /** Where the mistake is, as far as that can be told. */
+  /** Where the mistake is, as far as that is known. */
   readonly offset: number;
 }
 
 const GENERAL_HINT = "Check the indentation, the quotes and the brackets.";
 
-/** Words a complaint about `text`. Those it does not know keep the parser's own words. */
+/** Rewords an error in `text`. An unknown error keeps the parser's own words. */
 export function wordComplaint(text: string, complaint: Complaint): Worded {
   const { message } = complaint;
   const colon = missingColon(text, complaint.offset);
   if (colon !== undefined) return colon;
   for (const [pattern, word] of WORDINGS) if (pattern.test(message)) return word(text, complaint);
-  return {
-    message: `YAML: ${message.charAt(0).toLowerCase()}${message.slice(1)}`,
-    suggestion: GENERAL_HINT,
-    offset: complaint.offset,
-  };
+  return said(parserWords(message), GENERAL_HINT, complaint.offset);
+}
+
+/** The parser's own message, as the message of a problem. */
+export function parserWords(message: string): string {
+  return `YAML: ${message.charAt(0).toLowerCase()}${message.slice(1)}`;
 }
 
 type Wording = (text: string, complaint: Complaint) => Worded;
@@ -83,7 +85,7 @@ function said(message: string, suggestion: string, offset: number): Worded {
   return { message, suggestion, offset };
 }
 
-// `{ unit: second burst: 5 }`: the parser takes `second burst` for a key within the value.
+// For `{ unit: second burst: 5 }` the parser takes `second burst` for a key.
 function inBrackets(text: string, { offset }: Complaint): Worded {
   const inLine = restOfLine(text, offset);
   const key = /^[^,:{}[\]]*[ \t]([^\s,:{}[\]]+):(?=[ \t]|$)/.exec(inLine);
@@ -121,7 +123,7 @@ function unexpectedText(text: string, { offset }: Complaint): Worded {
   return said(`a comma is missing before '${cut(word)}'`, "Inside { } and [ ] commas stand between the parts.", offset);
 }
 
-// `rate_limit { unit: day }`: the parser stumbles anywhere behind the bracket.
+// For `rate_limit { unit: day }` the parser may report any place after the bracket.
 function missingColon(text: string, offset: number): Worded | undefined {
   const start = text.lastIndexOf("\n", offset - 1) + 1;
   const line = restOfLine(text, start);
@@ -195,13 +197,10 @@ function openBracketAt(text: string, offset: number): number | undefined {
   return open.at(-1);
 }
 
-// The lexer's own marks (document, flow error end, scalar follows) are no part of the text.
-const MARKS: ReadonlySet<string> = new Set(["\u0002", "\u0018", "\u001f"]);
-
 function* piecesOf(text: string): Generator<{ readonly text: string; readonly offset: number }> {
   let offset = 0;
   for (const piece of new Lexer().lex(text)) {
-    if (MARKS.has(piece)) continue;
+    if (LEXER_MARKS.has(piece)) continue;
     yield { text: piece, offset };
     offset += piece.length;
   }
@@ -211,14 +210,14 @@ function restOfLine(text: string, offset: number): string {
   return /^[^\r\n]*/.exec(text.slice(offset, offset + LINE_CHARS_MAX))?.[0] ?? "";
 }
 
-/** Where the content of the offset's line begins. */
+/** Offset where the content of this line begins, or `offset` if that is later. */
 function lineContent(text: string, offset: number): number {
   const start = text.lastIndexOf("\n", offset - 1) + 1;
   const content = start + (/^ */.exec(text.slice(start, start + LINE_CHARS_MAX))?.[0].length ?? 0);
   return Math.max(offset, content);
 }
 
-/** Where the content of the next line that has any begins. */
+/** Offset where the content of the next line with content begins. */
 function nextLineContent(text: string, offset: number): number {
   const end = text.indexOf("\n", offset);
   if (end < 0) return offset;
@@ -226,7 +225,7 @@ function nextLineContent(text: string, offset: number): number {
   return end + blank < text.length ? end + blank : offset;
 }
 
-/** More of a line than this is not looked at. */
+/** Most characters of a line that are read. */
 const LINE_CHARS_MAX = 10_000;
 const SHOWN_CHARS_MAX = 60;
 

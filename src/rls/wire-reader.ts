@@ -149,6 +149,7 @@ export class WireReader {
 
 const EMPTY = Buffer.alloc(0);
 
-function malformed(expected: string, at: number): RequestError {
+/** The error for a message that lacks what was expected at byte `at`. */
+export function malformed(expected: string, at: number): RequestError {
   return new RequestError("REQUEST_MALFORMED", `expected ${expected} at byte ${at} of the message`);
 }

@@ -1,5 +1,5 @@
-// One stream to a control plane, by grpc-js: opened once, with a channel of its own and certificates as they are by then. What
-// is said on it is session.ts's to decide.
+// One stream to a control plane by grpc-js, with a channel of its own and the certificates as they are when it opens. session.ts decides
+// what is sent.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -15,15 +15,15 @@ import { loadSync } from "@grpc/proto-loader";
 import { errorMessage } from "../core/thrown.ts";
 import { RATE_LIMIT_TYPE } from "./discovery.ts";
 
-/** Where the control plane is and what to tell it. */
+/** Where the control plane is, and what the client tells it. */
 export interface ControlPlane {
   /** A gRPC target. */
   readonly url: string;
   readonly nodeId: string;
   readonly nodeMetadata: ReadonlyMap<string, string>;
-  /** Sent with the stream. */
+  /** Metadata of the stream. */
   readonly headers: ReadonlyMap<string, string>;
-  /** Longest answer that is read. */
+  /** Longest answer that is read, in bytes. */
   readonly messageBytesMax: number;
   /** Undefined: plaintext. */
   readonly tls: ControlPlaneTls | undefined;
@@ -31,7 +31,7 @@ export interface ControlPlane {
   readonly programVersion: string;
 }
 
-/** Files are PEM and read for every stream, so that renewed ones count from the next one on. */
+/** TLS towards the control plane. Files are PEM and read again for every stream, so that renewed ones take effect. */
 interface ControlPlaneTls {
   /** Authorities of the server's certificate; undefined: those of Node.js. */
   readonly caFile: string | undefined;
@@ -41,39 +41,39 @@ interface ControlPlaneTls {
   readonly serverName: string | undefined;
 }
 
-/** Who is told of a stream. `ended` comes once, and nothing after it. */
+/** Gets the events of a stream. `ended` is the last one and comes once. */
 interface StreamListener {
   connected(): void;
   message(bytes: Buffer): void;
   ended(why: string): void;
 }
 
-/** What a request says beside who asks. */
+/** The parts of a DiscoveryRequest that differ from request to request. */
 interface StreamRequest {
   readonly version: string;
   readonly nonce: string;
   readonly refusal: string | undefined;
 }
 
-/** How a peer is found that is gone without a word: it leaves a ping unanswered. */
+/** HTTP/2 pings, which find a peer that is gone without closing the connection. */
 interface Pings {
   readonly everyMs: number;
   readonly answerMs: number;
 }
 
 /**
- * grpc-go sends away who pings more often than every five minutes, unless its server says otherwise, as those of gateways do
- * not. So a peer that is silent is found after five and a half minutes at most.
+ * A grpc-go server closes connections that ping more often than every five minutes, unless it is configured otherwise; those of
+ * gateways are not. A dead peer is found after 5.5 minutes at most.
  */
 export const PINGS: Pings = { everyMs: 310_000, answerMs: 20_000 };
-/** How long a connection may take until it stands. */
+/** How long connecting may take. */
 const CONNECT_MS_MAX = 20_000;
-/** How much of a refusal is told: the whole of a large set's would be longer than servers read. */
+/** Longest refusal that is sent: servers may not read the whole list of a large set's mistakes. */
 const REFUSAL_CHARS_MAX = 4_000;
 
 type Duplex = ClientDuplexStream<object, Buffer>;
 
-/** One stream. Begins to connect at once. */
+/** One stream. Connecting begins in the constructor. */
 export class AdsStream {
   readonly #plane: ControlPlane;
   readonly #listener: StreamListener;
@@ -88,7 +88,7 @@ export class AdsStream {
     try {
       this.#begin(pings);
     } catch (cause) {
-      // A certificate that can't be read, a target that makes no sense. Told later, as every other end.
+      // A certificate that can't be read, or an invalid target. Reported after the constructor, as every other end.
       const why = errorMessage(cause);
       setImmediate(() => this.#end(why));
     }
@@ -111,7 +111,7 @@ export class AdsStream {
     });
   }
 
-  /** Ends the stream; nobody is told. */
+  /** Ends the stream without calling the listener. */
   close(): void {
     this.#isEnded = true;
     clearTimeout(this.#connectTimer);
@@ -131,7 +131,7 @@ export class AdsStream {
     call.on("data", (bytes: Buffer) => {
       if (!this.#isEnded) this.#listener.message(bytes);
     });
-    // An end without an error comes as a status; an error comes as both.
+    // An end without an error causes only the status event, an error causes both.
     call.on("error", (error) => this.#end(error.message));
     call.on("status", ({ code, details }) => this.#end(`the server ended the stream: ${details || `status ${code}`}`));
     this.#watchConnection(client);
@@ -167,7 +167,7 @@ function channelOptions({ messageBytesMax, tls }: ControlPlane, { everyMs, answe
     "grpc.keepalive_timeout_ms": answerMs,
     "grpc.enable_retries": 0,
     "grpc.service_config_disable_resolution": 1,
-    // A channel that is tried anew must not wait for what an earlier one has learnt.
+    // A new channel must not wait for the connection backoff of an earlier one.
     "grpc.use_local_subchannel_pool": 1,
     ...(tls?.serverName === undefined
       ? {}
@@ -177,7 +177,7 @@ function channelOptions({ messageBytesMax, tls }: ControlPlane, { everyMs, answe
 
 const METHOD = "StreamAggregatedResources";
 const SERVICE = "envoy.service.discovery.v3.AggregatedDiscoveryService";
-// As many levels up from src/xds as from dist/xds.
+// src/xds and dist/xds are equally deep.
 const PROTO_ROOT = fileURLToPath(new URL("../../proto/", import.meta.url));
 
 let method: MethodDefinition<object, Buffer> | undefined;

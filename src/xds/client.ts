@@ -1,4 +1,4 @@
-// Keeps a stream to the control plane: joins the state machine (session.ts) with streams, timers and whoever judges sets.
+// Keeps a stream to the control plane: connects the state machine (session.ts) with streams, timers and the judge of sets.
 
 import type { Clock } from "../core/clock.ts";
 import { errorMessage } from "../core/thrown.ts";
@@ -6,7 +6,7 @@ import { AdsStream, type ControlPlane } from "./ads-stream.ts";
 import { type DiscoveryAnswer, readAnswer } from "./discovery.ts";
 import { type SessionAction, type SessionEvent, type SessionPauses, type StreamState, XdsSession } from "./session.ts";
 
-/** What the client writes its log with. */
+/** The logger. */
 interface ClientLog {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
@@ -17,23 +17,26 @@ interface XdsClientOptions {
   readonly pauses: SessionPauses;
   readonly clock: Clock;
   readonly log: ClientLog;
-  /** Puts a set in force: resolves to undefined, or to why it can't be used. Must not reject. Never called twice at once. */
+  /** Puts a set in force; resolves to undefined, or to why it is refused. Must not reject. Calls never overlap. */
   readonly judge: (answer: DiscoveryAnswer) => Promise<string | undefined>;
-  /** The stream came up, ended or sent something. */
+  /** Called after every event of the stream. */
   readonly changed: () => void;
 }
 
-/** What `/config` and metrics show of the stream. */
+/** The state of the stream, for `/config` and metrics. */
 export interface ClientStatus {
   readonly state: StreamState;
+  /** Streams opened so far. */
   readonly streams: number;
+  /** Answers received so far. */
   readonly answers: number;
+  /** Refusals sent so far. */
   readonly refusals: number;
   /** Why the last stream ended; undefined if none has. */
   readonly lastEnd: string | undefined;
 }
 
-/** One control plane's client. */
+/** The client of one control plane. */
 export class XdsClient {
   readonly #options: XdsClientOptions;
   readonly #session: XdsSession<DiscoveryAnswer>;
@@ -42,7 +45,7 @@ export class XdsClient {
   #streams = 0;
   #answers = 0;
   #refusals = 0;
-  /** Why the last stream ended, as the log was told. */
+  /** The last reason for an end that was logged. */
   #toldEnd: string | undefined;
 
   constructor(options: XdsClientOptions) {
@@ -95,7 +98,7 @@ export class XdsClient {
     try {
       answer = readAnswer(bytes);
     } catch (cause) {
-      // Without a nonce it can't be refused: only another stream helps.
+      // Without a nonce the answer can't be refused, so the stream is replaced.
       this.#stream?.close();
       const why = `the server sent what is no answer: ${errorMessage(cause)}`;
       this.#handle({ kind: "ended", stream, why });
@@ -118,7 +121,7 @@ export class XdsClient {
       if (before !== after) log.info(fields, `the control plane: ${after}`);
       return;
     }
-    // Said once for each reason, however often it is tried.
+    // Each reason is logged once, however many streams end with it.
     const { lastEnd } = this.#session;
     if (lastEnd === undefined || (lastEnd === this.#toldEnd && before === after)) return;
     this.#toldEnd = lastEnd;
@@ -129,7 +132,7 @@ export class XdsClient {
     clearTimeout(this.#timer);
     const { wakeAtMs } = this.#session;
     if (wakeAtMs === Number.POSITIVE_INFINITY) return;
-    // A millisecond more, so that it is not woken just before.
+    // A millisecond more, because timers may fire slightly early.
     const waitMs = Math.max(0, wakeAtMs - this.#nowMs()) + 1;
     this.#timer = setTimeout(() => this.#handle({ kind: "time" }), waitMs).unref();
   }

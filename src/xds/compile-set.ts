@@ -1,5 +1,5 @@
-// Compiles the resources of a control plane together with the files that stand beside them. Whether a set is good is the
-// resources' business alone: what is wrong with a file leaves the file out.
+// Compiles the resources of a control plane together with the rule files beside them. Only mistakes in resources refuse the set; a file
+// with mistakes is left out.
 
 import { runInTurns } from "../config/run-in-turns.ts";
 import { type CompileOptions, type CompileResult, compileSteps } from "../rules/compile.ts";
@@ -7,19 +7,19 @@ import { formatProblem } from "../rules/problems.ts";
 import type { Problem } from "../rules/rule-set.ts";
 import type { SourceFile } from "../rules/source.ts";
 
-/** What became of a set. */
+/** The result of compiling a set. */
 export interface SetResult extends CompileResult {
-  /** Domains that the resources have a part in, whether or not files have. */
+  /** Domains to which resources contribute, one-byte. */
   readonly domains: readonly string[];
-  /** Names of files that were left out, for errors that they have by themselves or beside these resources. */
+  /** Names of files that were left out, because of their own mistakes or of conflicts with the resources. */
   readonly leftOut: readonly string[];
-  /** Those errors. */
+  /** The errors for which files were left out. */
   readonly faults: readonly Problem[];
 }
 
 /**
- * Compiles beside calls. Resources go first, in the order of their names, for a control plane's own order means nothing. If
- * the result has no rule set, its errors are the resources'.
+ * Compiles while calls are answered. Resources come first, sorted by name, because a control plane sends them in any order. If the
+ * result has no rule set, all its errors are in resources.
  */
 export async function compileSet(
   resources: readonly SourceFile[],
@@ -35,7 +35,7 @@ export async function compileSet(
   for (;;) {
     const result = await runInTurns(compileSteps([...sorted, ...beside], options));
     const { ruleSet } = result;
-    // The resources are bad by themselves: that says nothing of the files.
+    // The resources have errors of their own.
     if (ruleSet === undefined && beside.length === 0) return { ...result, domains: [], leftOut, faults };
     if (ruleSet !== undefined) {
       const all = [...result.problems, ...problems];
@@ -46,7 +46,7 @@ export async function compileSet(
     }
     const errors = result.problems.filter(({ severity }) => severity === "error");
     const faulty = beside.filter(({ name }) => errors.some(({ file }) => file === name));
-    // Errors that only resources show are theirs, or come from a file all the same: compiling without the files tells.
+    // If no file has an error, a file may still have caused errors in resources: compiling without the files shows that.
     const goes = faulty.length > 0 ? faulty : beside;
     for (const { name } of goes) {
       const own = errors.filter(({ file }) => file === name);

@@ -1,28 +1,27 @@
-// The messages of the stream (proto/envoy/service/discovery): an answer read from the wire, its resources left as bytes.
+// Reads the answers on the stream (proto/envoy/service/discovery); their resources stay bytes.
 
 import { createHash } from "node:crypto";
-import { RequestError } from "../core/errors.ts";
 import { WireReader, WireType } from "../rls/wire-reader.ts";
 
-/** The one type that is asked for. */
+/** The type URL of the resources that the client asks for. */
 export const RATE_LIMIT_TYPE = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig";
 
-/** A resource as it came. `value` is a buffer of its own. */
+/** A resource as it was sent. `value` is a buffer of its own. */
 export interface WireResource {
   readonly typeUrl: string;
   readonly value: Buffer;
 }
 
-/** What a control plane sent. */
+/** A DiscoveryResponse of a control plane. */
 export interface DiscoveryAnswer {
   readonly version: string;
   readonly nonce: string;
   readonly resources: readonly WireResource[];
-  /** Equal for answers that hold the same resources, in whatever order; hex. */
+  /** SHA-256 in hex, equal for answers with the same resources in any order. */
   readonly digest: string;
 }
 
-/** Reads an answer. Throws RequestError if the bytes are none. */
+/** Reads an answer. Throws RequestError if the bytes are no DiscoveryResponse. */
 export function readAnswer(bytes: Buffer): DiscoveryAnswer {
   const answer = { version: "", nonce: "", resources: [] as WireResource[] };
   const wire = new WireReader();
@@ -37,7 +36,7 @@ export function readAnswer(bytes: Buffer): DiscoveryAnswer {
   return { ...answer, digest: digestOf(answer.resources) };
 }
 
-/** The order of resources is that of a map in the server, another one each time. */
+/** The digest of resources, independent of their order: servers send them in the random order of a map. */
 export function digestOf(resources: readonly WireResource[]): string {
   const parts = resources.map(({ typeUrl, value }) =>
     createHash("sha256").update(typeUrl).update("\n").update(value).digest("hex"),
@@ -63,17 +62,16 @@ function eachField(wire: WireReader, end: number, readField: (field: number) => 
   while (wire.position < end) {
     const tag = wire.readTag();
     const isBytes = (tag & 7) === WireType.bytes;
-    // All fields that are known hold bytes.
+    // All known fields are length-delimited.
     if (!isBytes || !readField(tag >>> 3)) wire.skip(tag);
   }
-  if (wire.position > end) throw new RequestError("REQUEST_MALFORMED", "a field is longer than its message");
 }
 
 function readText(wire: WireReader, bytes: Buffer): string {
   return readBytes(wire, bytes).toString("utf8");
 }
 
-// A copy: a part of the whole message would keep all of it, and all of it would travel to the thread that parses.
+// A copy: a view would keep the whole message in memory, and the whole message would be cloned for the parser's thread.
 function readBytes(wire: WireReader, bytes: Buffer): Buffer {
   const end = wire.readEnd();
   const part = new Uint8Array(bytes.subarray(wire.position, end));

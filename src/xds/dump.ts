@@ -1,15 +1,16 @@
-// Sets of a control plane in files, for people and commands: what RULES_CACHE keeps, and JSON as control planes print it
-// (proto3 JSON of RateLimitConfig messages, alone, in a list, or as the `resources` of an answer).
+// Reads sets of a control plane from files, for commands: the file of RULES_CACHE, or JSON as control planes print it (proto3 JSON of
+// RateLimitConfig messages: one, a list, or the `resources` of an answer).
 
 import { parseHere } from "../config/parse-in-thread.ts";
+import { mapping, scalar, sequence, textNode } from "../config/resource-tree.ts";
 import { packFile, unpackFile } from "../config/tree-wire.ts";
 import { isRecord } from "../core/is-record.ts";
 import { runThrough } from "../core/long-work.ts";
 import { resolvePlain } from "../rules/scalar.ts";
-import type { Place, ScalarNode, SourceFile, SourceNode } from "../rules/source.ts";
+import type { SourceFile, SourceNode } from "../rules/source.ts";
 import { isCacheText, readCacheText } from "./rules-cache.ts";
 
-/** The resources that a file's text holds, in the order of their names; undefined if it is no such file. Throws as readCacheText does. */
+/** The resources in a file's text, sorted by name; undefined if it is no such file. Throws as readCacheText does. */
 export function readDump(text: string): SourceFile[] | undefined {
   const files = isCacheText(text) ? fromCache(text) : fromJson(text);
   return files?.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
@@ -25,7 +26,7 @@ function fromJson(text: string): SourceFile[] | undefined {
   try {
     json = JSON.parse(text);
   } catch {
-    // Text in another form that begins with a bracket, too: who reads it says what is wrong with it.
+    // YAML may begin with a bracket too; its parser then reports the mistakes.
     return undefined;
   }
   const configs = configsOf(json);
@@ -40,14 +41,14 @@ function fromJson(text: string): SourceFile[] | undefined {
 
 type Members = Readonly<Record<string, unknown>>;
 
-// A rules file in JSON is one mapping with a domain, too: what only a message has tells them apart.
+// A rules file in JSON also is a mapping with a domain; only a message has `name` or `@type`.
 function configsOf(json: unknown): Members[] | undefined {
   const list = Array.isArray(json) ? json : isRecord(json) ? json.resources : undefined;
   if (Array.isArray(list)) return list.every(isRecord) ? list.map(unwrapped) : undefined;
   return isRecord(json) && ("name" in json || "@type" in json) && "domain" in json ? [json] : undefined;
 }
 
-// Dumps of xDS put the message under `resource` or `value`, beside its name and version.
+// xDS dumps have the message under `resource` or `value`, beside its name and version.
 function unwrapped(item: Members): Members {
   for (const key of ["resource", "value"]) {
     const inner = item[key];
@@ -56,28 +57,21 @@ function unwrapped(item: Members): Members {
   return item;
 }
 
-// Until tree-wire.ts knows where the node stands.
-const NOWHERE: Place = { file: "", line: 0, column: 0 };
-
 function nodeOf(value: unknown, isFree = false): SourceNode {
-  if (Array.isArray(value)) return { kind: "sequence", at: NOWHERE, items: value.map((item) => nodeOf(item, isFree)) };
+  if (Array.isArray(value)) return sequence(value.map((item) => nodeOf(item, isFree)));
   if (isRecord(value)) {
-    const entries = Object.entries(value).map(([name, member]) => {
+    const entries = Object.entries(value).map(([name, member]): [string, SourceNode] => {
       const key = isFree ? name : snakeCase(name);
-      return { key: textNode(key), value: nodeOf(member, isFree || key === "metadata"), isMerged: false };
+      return [key, nodeOf(member, isFree || key === "metadata")];
     });
-    return { kind: "mapping", at: NOWHERE, entries };
+    return mapping(entries);
   }
   if (typeof value === "string") return textNode(value);
   const text = value === null ? "null" : String(value);
-  return { kind: "scalar", at: NOWHERE, text, isQuoted: false, value: resolvePlain(text) };
+  return scalar(text, false, resolvePlain(text));
 }
 
-function textNode(text: string): ScalarNode {
-  return { kind: "scalar", at: NOWHERE, text, isQuoted: true, value: { type: "text" } };
-}
-
-/** proto3 JSON prints requestsPerUnit for requests_per_unit, and takes both. */
+/** proto3 JSON writes requestsPerUnit for requests_per_unit, and accepts both. */
 function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

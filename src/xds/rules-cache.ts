@@ -1,47 +1,48 @@
-// The last good set of a control plane in a file (RULES_CACHE): a first line that says what it is, then a line for each
-// resource. Replaced as a whole, so that who reads it never finds half a set.
+// Keeps the last good set of a control plane in a file (RULES_CACHE): a head line, then one line per resource. The file is replaced
+// atomically, so a reader never finds half a set.
 
 import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { isRecord } from "../core/is-record.ts";
 import { errorCode, errorMessage } from "../core/thrown.ts";
 import { isoTime } from "../core/units.ts";
 import { type DiscoveryAnswer, digestOf, RATE_LIMIT_TYPE, type WireResource } from "./discovery.ts";
 
-/** A set that was kept, and when. */
+/** A kept set, and when it was kept. */
 interface KeptSet {
   readonly set: Pick<DiscoveryAnswer, "version" | "resources" | "digest">;
   readonly savedAtUs: number;
 }
 
-/** What reading and writing is told to. */
+/** The logger. */
 interface CacheLog {
   warn(fields: object, message: string): void;
 }
 
-/** What the first line begins with. */
+/** The `format` of the head line. */
 const FORMAT = "headgate rules cache 1";
-/** Characters of resources between two turns of the event loop. */
+/** Characters written between two turns of the event loop. */
 const PART_CHARS = 1_048_576;
 
 interface Head {
   readonly format: string;
   readonly saved_at: string;
   readonly version: string;
-  /** Of all resources; a file that was cut or changed has another one. */
+  /** Digest of all resources (`digestOf`), to detect a file that was cut or changed. */
   readonly digest: string;
 }
 
-/** True if the text is such a file. */
+/** True if the text begins as a RULES_CACHE file. */
 export function isCacheText(text: string): boolean {
   return text.startsWith(`{"format":"${FORMAT}"`);
 }
 
-/** The set that a file's text holds. Throws an Error with one sentence if it is damaged. */
+/** The set in a file's text. Throws an Error with one sentence if the text is damaged. */
 export function readCacheText(text: string): KeptSet {
   const [first = "", ...lines] = text.split("\n");
   const { version, savedAtUs, digest } = readHead(first);
-  // What stands behind the last line end; a resource may have no bytes.
+  // The text after the last line feed must be empty. A resource itself may be an empty line.
   if (lines.pop() !== "") throw new Error("its last line has no end: it was cut or changed");
   const resources: WireResource[] = lines.map((line) => ({
     typeUrl: RATE_LIMIT_TYPE,
@@ -60,18 +61,16 @@ function readHead(line: string): { version: string; savedAtUs: number; digest: s
 }
 
 function isHead(value: unknown): value is Head {
-  if (typeof value !== "object" || value === null) return false;
-  const head: Partial<Record<keyof Head, unknown>> = value;
-  if (head.format !== FORMAT) return false;
-  return [head.saved_at, head.version, head.digest].every((text) => typeof text === "string");
+  if (!isRecord(value) || value.format !== FORMAT) return false;
+  return [value.saved_at, value.version, value.digest].every((text) => typeof text === "string");
 }
 
-/** One file. */
+/** The file of one control plane. */
 export class CacheFile {
   readonly #path: string;
   readonly #log: CacheLog;
   #writtenDigest: string | undefined;
-  /** The set that is to be written next. */
+  /** The newest set that is not being written yet. */
   #next: KeptSet | undefined;
   #writing: Promise<void> | undefined;
 
@@ -80,7 +79,7 @@ export class CacheFile {
     this.#log = log;
   }
 
-  /** What was kept; undefined, said in the log unless there is no file, if nothing can be read. */
+  /** The kept set. Undefined if there is no file, or if it can't be used, which is logged. */
   async read(): Promise<KeptSet | undefined> {
     try {
       return readCacheText(await readFile(this.#path, "utf8"));
@@ -95,8 +94,8 @@ export class CacheFile {
   }
 
   /**
-   * Keeps a set; of several that come while one is written the last. Resolves when the file has the last one, and never rejects:
-   * rules are in force without it, too, and nothing should wait for a disk.
+   * Keeps a set. Of several sets that come while one is written, only the last is written. Resolves when the last set is written or
+   * has failed. Never rejects, because rules are in force without the file too: failures are logged.
    */
   write(set: KeptSet["set"], savedAtUs: number): Promise<void> {
     this.#next = { set, savedAtUs };

@@ -1,50 +1,50 @@
-// What a client of a control plane says and when, as a state machine: it is told what happens and at what time, and says what
-// to do. It touches no socket and no clock (test/property/xds-session.test.ts plays every order of events).
+// The state machine of a control plane's client: gets events with their times and returns what to do. It uses no socket and no clock
+// (test/property/xds-session.test.ts tries events in every order).
 //
-// The protocol is state of the world: an answer is the whole set, and the server is silent until the answer is taken in (ACK:
-// its version and nonce) or refused (NACK: the version in force on this stream, its nonce, and why).
+// The protocol is xDS, state of the world: an answer is the whole set. The server sends nothing new until the client accepts the answer
+// (ACK: the answer's version and nonce) or refuses it (NACK: the last version accepted on this stream, the answer's nonce, and why).
 
-/** What happened. `stream` is the number that the `open` action gave; what an older stream says is passed over. */
+/** What happened. `stream` is the number of the `open` action; events of older streams are ignored. */
 export type SessionEvent<A extends Answer> =
   | { readonly kind: "start" }
   | { readonly kind: "stop" }
-  /** The connection stands; nothing has been sent yet. */
+  /** The connection is established; no answer has come yet. */
   | { readonly kind: "connected"; readonly stream: number }
   | { readonly kind: "answer"; readonly stream: number; readonly answer: A }
-  /** What became of the answer last given to be judged; `refusal` is undefined if it is in force. */
+  /** The result of the last `judge` action; `refusal` is undefined if the set is in force. */
   | { readonly kind: "judged"; readonly refusal: string | undefined }
   | { readonly kind: "ended"; readonly stream: number; readonly why: string }
-  /** Time has passed; due when `wakeAtMs` says. */
+  /** The time `wakeAtMs` has come. */
   | { readonly kind: "time" };
 
-/** What an answer is to this machine. */
+/** The parts of an answer that the machine uses. */
 export interface Answer {
   readonly version: string;
   readonly nonce: string;
-  /** Equal for answers that hold the same. */
+  /** Equal for answers with the same resources. */
   readonly digest: string;
 }
 
-/** What to do now, in this order. */
+/** What to do now. Several actions are done in their order. */
 export type SessionAction<A extends Answer> =
   | { readonly kind: "open"; readonly stream: number }
   | { readonly kind: "close"; readonly stream: number }
   | { readonly kind: "send"; readonly version: string; readonly nonce: string; readonly refusal: string | undefined }
   | { readonly kind: "judge"; readonly answer: A };
 
-/** How long to wait between streams. */
+/** The pauses between streams, in milliseconds. */
 export interface SessionPauses {
   /** The first pause is at most this long; each further one at most twice the one before. */
   readonly initialMs: number;
   readonly maxMs: number;
-  /** True: any time up to the bound, so that a fleet does not come back in one instant. False: the bound. */
+  /** True: a random time up to the bound, so that not all clients come back at once. False: the bound. */
   readonly jitters: boolean;
 }
 
-/** How the stream stands. */
+/** The state of the stream, in words for people. */
 export type StreamState = "not connected" | "connected, nothing sent yet" | "connected";
 
-/** A set that was refused is answered after this long when it comes again, twice as long each time. */
+/** When a refused set comes again, the answer waits this long, and twice as long each further time. */
 const REFUSE_AGAIN_MS_MIN = 1_000;
 const REFUSE_AGAIN_MS_MAX = 30_000;
 
@@ -53,29 +53,31 @@ interface Refused {
   readonly version: string;
   readonly refusal: string;
   readonly times: number;
-  /** When it was said last. */
+  /** When the refusal was last sent, or recorded without being sent. */
   readonly saidAtMs: number;
 }
 
-/** One client of one control plane. `random` gives 0 to 1. */
+/** The client of one control plane. `random` returns numbers from 0 to 1. */
 export class XdsSession<A extends Answer> {
   readonly #pauses: SessionPauses;
   readonly #random: () => number;
-  /** Number of the stream in use, or of the last one. */
+  /** Number of the current stream, or of the last one. */
   #stream = 0;
   #phase: "stopped" | "pausing" | "open" = "stopped";
   #isConnected = false;
   #hasAnswered = false;
   #openedAtMs = 0;
-  /** Pauses since the last stream that was of use. */
+  /** Pauses since the last useful stream (`#pause`). */
   #failures = 0;
   #reopenAtMs = Number.POSITIVE_INFINITY;
-  /** Version taken in on this stream. */
+  /** The last version accepted on this stream. */
   #acked = "";
+  /** The answer that is being judged, and its stream. */
   #judging: { readonly answer: A; readonly stream: number } | undefined;
-  /** The newest answer that came meanwhile. */
+  /** The newest answer that came while another was judged. */
   #next: A | undefined;
   #refused: Refused | undefined;
+  /** A refusal that waits until `atMs` before it is sent. */
   #held: { readonly answer: A; readonly refusal: string; readonly atMs: number } | undefined;
   #lastEnd: string | undefined;
 
@@ -102,7 +104,7 @@ export class XdsSession<A extends Answer> {
     );
   }
 
-  /** Takes in what happened at that time; the times of successive calls never fall. */
+  /** Handles an event and returns what to do. `nowMs` must not fall from call to call. */
   handle(event: SessionEvent<A>, nowMs: number): SessionAction<A>[] {
     switch (event.kind) {
       case "start":
@@ -128,7 +130,7 @@ export class XdsSession<A extends Answer> {
     return this.#phase === "open" && stream === this.#stream;
   }
 
-  // A new stream knows nothing of an older one: versions of a server that began anew may mean other sets.
+  // Nothing carries over from an older stream: the versions of a restarted server may mean other sets.
   #open(nowMs: number): SessionAction<A>[] {
     this.#phase = "open";
     this.#stream++;
@@ -151,7 +153,7 @@ export class XdsSession<A extends Answer> {
 
   #pause(why: string, nowMs: number): void {
     const { initialMs, maxMs, jitters } = this.#pauses;
-    // A stream that stood for long was of use even if the server had nothing to send.
+    // A stream that was connected for maxMs was useful even without an answer.
     if (this.#hasAnswered || (this.#isConnected && nowMs - this.#openedAtMs >= maxMs)) this.#failures = 0;
     const boundMs = Math.min(maxMs, initialMs * 2 ** Math.min(this.#failures, 30));
     this.#failures++;
@@ -170,7 +172,7 @@ export class XdsSession<A extends Answer> {
 
   #take(answer: A, nowMs: number): SessionAction<A>[] {
     this.#hasAnswered = true;
-    // Whatever was held back is about an older answer, which the server no longer listens for.
+    // A held refusal is about an older answer; the server no longer expects a reply to it.
     this.#held = undefined;
     if (this.#judging !== undefined) {
       this.#next = answer;
@@ -178,7 +180,7 @@ export class XdsSession<A extends Answer> {
     }
     const refused = this.#refused;
     if (refused?.digest !== answer.digest || refused.version !== answer.version) return this.#judge(answer);
-    // The server sends at once what a NACK was about: two that answer at once would do so for ever.
+    // Servers may send a refused set again at once. Without a pause, client and server would answer each other in an endless loop.
     const pauseMs = Math.min(REFUSE_AGAIN_MS_MAX, REFUSE_AGAIN_MS_MIN * 2 ** Math.min(refused.times - 1, 30));
     this.#held = { answer, refusal: refused.refusal, atMs: nowMs + pauseMs };
     return [];
@@ -200,13 +202,13 @@ export class XdsSession<A extends Answer> {
     const next = this.#next;
     this.#next = undefined;
     if (refusal !== undefined && (next !== undefined || !isCurrent)) this.#remember(answer, refusal, nowMs);
-    // The server listens for what its last answer is about and for nothing before.
+    // The server expects a reply to its last answer only.
     if (next !== undefined) return this.#take(next, nowMs);
     if (!isCurrent) return [];
     if (refusal === undefined) {
       return [{ kind: "send", version: answer.version, nonce: answer.nonce, refusal: undefined }];
     }
-    // Also a server that makes a new bad set of every NACK is answered once in a while only.
+    // The same bound for a server that reacts to every NACK with another bad set.
     const earliestMs = (this.#refused?.saidAtMs ?? Number.NEGATIVE_INFINITY) + REFUSE_AGAIN_MS_MIN;
     if (nowMs >= earliestMs) return this.#refuse(answer, refusal, nowMs);
     this.#held = { answer, refusal, atMs: earliestMs };

@@ -1,5 +1,5 @@
-// Rules from a control plane, with files beside them: each set is judged by the compiler, the last good one stays in force,
-// and is kept in a file (RULES_CACHE) for a start while the control plane is away.
+// Rules from a control plane, with rule files beside them. The compiler judges each set; the last good one stays in force and is kept
+// in a file (RULES_CACHE) for starts while the control plane is away.
 
 import { createHash } from "node:crypto";
 import { parseInThread } from "../config/parse-in-thread.ts";
@@ -23,17 +23,17 @@ import type { SessionPauses } from "./session.ts";
 interface XdsRulesOptions {
   readonly plane: ControlPlane;
   readonly pauses: SessionPauses;
-  /** Version and hash are counted here. */
+  /** Options of the compiler; version and hash are set here. */
   readonly compile: Omit<CompileOptions, "version" | "hash">;
-  /** Rule files that join each set; undefined: none. */
+  /** Rule files that are compiled together with each set; undefined: none. */
   readonly files: BesideFiles | undefined;
   /** Where the last good set is kept; undefined: nowhere. */
   readonly cacheFile: string | undefined;
-  /** False for all but one of several processes that share the file: they read it and don't write it. */
+  /** False: the cache file is only read. Of several workers that share the file only one writes it. */
   readonly writesCache: boolean;
   readonly clock: Clock;
   readonly log: ReloadLog;
-  /** Something that `xdsStatus` shows has changed. */
+  /** Called when something has changed that `xdsStatus` shows. */
   readonly changed: () => void;
 }
 
@@ -43,49 +43,49 @@ interface BesideFiles {
   readonly pollIntervalMs: number;
 }
 
-/** How the control plane stands. Times are microseconds since the epoch. */
+/** The state of the connection and of the set. Times are microseconds since the epoch. */
 export interface XdsStatus extends ClientStatus {
   readonly server: string;
   readonly node: string;
   /** Version of the set in force; undefined without one. */
   readonly version: string | undefined;
-  /** When the set in force was last heard of from the control plane, or kept in the file. */
+  /** When the control plane last sent the set in force; for a set from RULES_CACHE, when it was kept. */
   readonly heardAtUs: number | undefined;
-  /** True while the set in force is that of RULES_CACHE, which the control plane has not confirmed yet. */
+  /** True while the set in force comes from RULES_CACHE and the control plane has not sent a good one. */
   readonly isKept: boolean;
-  /** What the last set was refused with, if it was. */
+  /** The refusal of the last set; undefined if it was accepted. */
   readonly lastRefusal: { readonly atUs: number; readonly version: string; readonly message: string } | undefined;
 }
 
-/** A set that compiled. */
+/** A set that compiled without errors. */
 type GoodSet = Pick<DiscoveryAnswer, "version" | "resources" | "digest">;
 
-/** How long a start waits for the first set, so that a process that is new in a fleet has rules before it has calls. */
+/** How long `start` waits for the first set, so that a new process has rules before it gets calls. */
 const FIRST_SET_MS_MAX = 5_000;
 
 const NO_FILES: RuleFiles = { files: [], failures: [], hash: "" };
-/** Problems that a refusal tells the control plane. */
+/** Most problems in a refusal that is sent. */
 const REFUSAL_PROBLEMS_MAX = 20;
 
-/** The rules that a control plane sends. */
+/** The source of rules that a control plane sends. */
 export class XdsRules implements RuleSource {
   readonly #options: XdsRulesOptions;
   readonly #keeper: RuleKeeper;
   readonly #client: XdsClient;
   readonly #cache: CacheFile | undefined;
   readonly #watcher: DirectoryWatcher | undefined;
-  /** Sets and files are taken in one after another. */
+  /** Ends with the last task: sets and files are processed one after another. */
   #work: Promise<unknown> = Promise.resolve();
   #set: GoodSet | undefined;
-  /** Domains of that set. */
+  /** Domains of that set, one-byte. */
   #domains: readonly string[] = [];
   #heardAtUs: number | undefined;
   #isKept = false;
   #lastRefusal: XdsStatus["lastRefusal"];
-  /** The files as they were good last. */
+  /** The last files without mistakes. */
   #files = NO_FILES;
   #seenFilesHash: string | undefined;
-  /** True while the files as they are now are refused: then the error that says why stays to be seen. */
+  /** True while the current files are refused: an accepted set then must not clear the error. */
   #hasBadFiles = false;
   #firstJudged: () => void = () => undefined;
 
@@ -109,7 +109,7 @@ export class XdsRules implements RuleSource {
     return this.#keeper.current;
   }
 
-  /** Reads files and the kept set, begins to listen, and waits a moment for the first set if none was kept. */
+  /** Reads the files and the kept set, opens the stream, and without a kept set waits up to FIRST_SET_MS_MAX for the first one. */
   async start(): Promise<void> {
     await this.reload();
     await this.#useKept();
@@ -122,7 +122,7 @@ export class XdsRules implements RuleSource {
     await waitAtMost(FIRST_SET_MS_MAX, first);
   }
 
-  /** Reads the files beside the control plane's rules again. */
+  /** Reads the rule files again. Never rejects. */
   async reload(): Promise<void> {
     const { files } = this.#options;
     if (files === undefined) return;
@@ -195,7 +195,7 @@ export class XdsRules implements RuleSource {
     if (isAnotherSet) this.#warnOfLoss(result.domains);
     this.#domains = result.domains;
     this.#keeper.accept(result.ruleSet, !this.#hasBadFiles);
-    // Not waited for: a disk that hangs must hold up neither this set nor the next.
+    // Not awaited, so that a hanging disk delays neither this set nor the next.
     if (this.#options.writesCache) void this.#cache?.write(answer, this.#heardAtUs);
     return undefined;
   }
@@ -254,7 +254,7 @@ export class XdsRules implements RuleSource {
     });
   }
 
-  // A control plane that sends only what has changed, as some do for types of their own, takes all other domains away.
+  // A control plane that sends only what has changed (an incremental server) removes all other domains by mistake.
   #warnOfLoss(domains: readonly string[]): void {
     if (domains.length !== 1 || this.#domains.length < 2) return;
     const lost = this.#domains.filter((domain) => !domains.includes(domain)).map(textOf);
