@@ -1,5 +1,5 @@
-// Settings of the process, from environment variables: read and checked once, all mistakes at once. The table of names
-// and defaults is settings/table.ts; what each text may look like is settings/value-types.ts.
+// Reads and checks the settings of the process from environment variables, and reports all mistakes at once. settings/table.ts has
+// names and defaults, settings/value-types.ts the accepted texts.
 
 import { accessSync, constants } from "node:fs";
 import { join, resolve } from "node:path";
@@ -20,11 +20,11 @@ import { settleTraces, showOtlpUrl, type TraceSettings } from "./settings/trace-
 
 export type { RedisSettings } from "./settings/redis-settings.ts";
 
-/** All settings, complete and frozen. Durations carry their unit in the name. */
+/** All settings, complete and frozen. The names of durations end in their unit. */
 export interface Settings extends TableValues {
   /** Absolute path of the directory of the rule files. */
   readonly rulesDir: string;
-  /** True for the RUNTIME_* directory: every file in it is a rule file, whatever its name ends in. */
+  /** True for the RUNTIME_* directory: every file in it is a rule file, whatever its name. */
   readonly readsEveryFile: boolean;
   /** False: rules come from a control plane alone. */
   readonly readsFiles: boolean;
@@ -34,46 +34,46 @@ export interface Settings extends TableValues {
   readonly grpcReflection: boolean;
   /** 1 with the memory store, whatever WORKERS says. */
   readonly workers: number | "auto";
-  /** Families of headers to send, LIMIT_RESPONSE_HEADERS_ENABLED included. */
+  /** Families of headers to send, with the one of LIMIT_RESPONSE_HEADERS_ENABLED. */
   readonly responseHeaders: readonly HeaderDialect[];
   readonly usesStatsd: boolean;
   /** Port of the debug pages; undefined: none. */
   readonly debugPort: number | undefined;
-  /** Where metrics are served beside the HTTP port; undefined: nowhere. */
+  /** Address that also serves the metrics; undefined: only the HTTP port does. */
   readonly prometheusAddress: TableValues["prometheusAddress"];
   /** Where Redis is and how to reach it; undefined unless `backendType` is redis. */
   readonly redis: RedisSettings | undefined;
-  /** Where limits per second are kept, if not with the others. */
+  /** The Redis of limits per second, if they have one of their own. */
   readonly perSecondRedis: RedisSettings | undefined;
   /** Where PostgreSQL is and how to reach it; undefined unless `backendType` is postgres. */
   readonly postgres: PostgresTarget | undefined;
-  /** How calls are traced; undefined unless they are. */
+  /** How calls are traced; undefined if they are not. */
   readonly traces: TraceSettings | undefined;
-  /** What the operator should know, one line each. */
+  /** What the operator should know, one line per warning. */
   readonly warnings: readonly string[];
 }
 
 /** Environment variables by name, as `process.env` has them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What stands in place of secrets. */
+/** Shown in place of secrets. */
 const REDACTED = "[redacted]";
 
 type AnySetting = Setting<unknown, unknown>;
 
-/** Rules that come with the package; from src/ and from dist/ alike. */
+/** The rules that come with the package; src/ and dist/ are equally deep. */
 const PACKAGE_RULES_DIR = fileURLToPath(new URL("../deploy/rules", import.meta.url));
 
-/** What the reference service opens unless told otherwise. */
+/** Defaults of the reference service. */
 const REFERENCE_DEBUG_PORT = 6070;
 const REFERENCE_PROMETHEUS_ADDRESS = Object.freeze({ host: "0.0.0.0", port: 9090 });
 
-/** Envoy gives a rate limit service this long unless told otherwise. */
+/** Envoy's default timeout for a rate limit service. */
 const ENVOY_TIMEOUT_US = 20_000;
 
 /**
- * Reads and checks all settings. Throws ConfigError CONFIG_SETTINGS with one line per mistake (name, what was expected,
- * what came; secrets are not shown). Opens no file, but looks whether the named ones can be read.
+ * Reads and checks all settings. Throws ConfigError CONFIG_SETTINGS with one line per mistake (name, what was expected, what came;
+ * secrets are not shown). Opens no file, but checks that the files of settings can be read.
  */
 export function readSettings(env: Environment): Settings {
   const mistakes: string[] = [];
@@ -97,13 +97,13 @@ export function readSettings(env: Environment): Settings {
     ...values,
     ...rulesPlace(values, env),
     backendType,
-    // What the reference service does, where nobody says otherwise.
+    // The reference service's default under COMPATIBILITY_MODE.
     onStoreFailure: values.onStoreFailure ?? (values.compatibilityMode ? "error" : "allow"),
     workers,
     grpcReflection: values.grpcReflection ?? !values.compatibilityMode,
-    // Whoever names a host there and nothing else has counters sent to it.
+    // As in the reference service, STATSD_HOST alone turns statsd on.
     usesStatsd: values.usesStatsd ?? (values.compatibilityMode && (env.STATSD_HOST ?? "").trim() !== ""),
-    // The command line of Envoy Gateway looks at /rlconfig there.
+    // Envoy Gateway's command line reads /rlconfig on this port.
     debugPort:
       values.debugPort ?? (values.compatibilityMode || values.configType !== "file" ? REFERENCE_DEBUG_PORT : undefined),
     prometheusAddress: prometheusAddress(values),
@@ -117,7 +117,7 @@ export function readSettings(env: Environment): Settings {
   });
 }
 
-/** Every setting as it is in force, by the name of its variable, secrets redacted; "" if it has no value. */
+/** Every setting in force by the name of its variable, with secrets redacted; "" if it has no value. */
 export function describeSettings(settings: Settings): Readonly<Record<string, string>> {
   const shown: Record<string, string> = {};
   for (const [field, setting] of tableRows()) {
@@ -128,7 +128,7 @@ export function describeSettings(settings: Settings): Readonly<Record<string, st
   return shown;
 }
 
-/** Texts that must not be seen anywhere. */
+/** All secret texts, which must never be logged or shown. */
 export function secretsOf(settings: Settings): readonly string[] {
   const texts = [
     ...[settings.redis, settings.perSecondRedis].flatMap((redis) => [
@@ -148,7 +148,7 @@ export function secretsOf(settings: Settings): readonly string[] {
   return [...new Set(texts)];
 }
 
-/** The rows of the table with their fields, typed for walking over them. */
+/** The rows of the table with their fields, typed for iteration. */
 export function tableRows(): readonly (readonly [keyof TableValues, AnySetting])[] {
   return Object.entries(SETTINGS) as unknown as (readonly [keyof TableValues, AnySetting])[];
 }
@@ -176,7 +176,7 @@ function readTable(env: Environment, mistakes: string[], warnings: string[]): Ta
 function showGiven(setting: AnySetting, text: string): string {
   if (setting.secret) return `something else (${text.length} characters, not shown)`;
   const shown = quoted(text);
-  // Kubernetes names a Service's address like this: a Service called "grpc" sets GRPC_PORT.
+  // Kubernetes sets such values for Services: one named "grpc" sets GRPC_PORT.
   const isServiceLink = /^(?:tcp|udp):\/\//.test(text);
   return isServiceLink ? `${shown} (set by Kubernetes for a Service of that name? see enableServiceLinks)` : shown;
 }
@@ -218,7 +218,7 @@ function checkTogether(values: TableValues, mistakes: string[], warnings: string
   warnOfSurprises(values, warnings);
 }
 
-/** Settings that are good, and do something else than whoever set them may expect. */
+/** Warns of valid settings that may not do what the operator expects. */
 function warnOfSurprises(values: TableValues, warnings: string[]): void {
   const { compatibilityMode, backendType, redisUrl, postgresUrl } = values;
   if (compatibilityMode && backendType === undefined && redisUrl === undefined && postgresUrl === undefined) {
@@ -262,7 +262,7 @@ function checkXds(values: TableValues, mistakes: string[], warnings: string[]): 
     warnings.push("RULES_CACHE: without effect, because CONFIG_TYPE is FILE");
 }
 
-/** As BACKEND_TYPE says, else as the URLs of stores do. */
+/** BACKEND_TYPE, else the store whose URL is set, else memory. */
 function backendTypeOf({ backendType, redisUrl, postgresUrl }: TableValues): BackendType {
   if (backendType !== undefined) return backendType;
   if (redisUrl !== undefined) return "redis";
@@ -320,7 +320,7 @@ function showRedis(text: string, type: TableValues["redisType"]): string {
   try {
     return showRedisUrl(parseRedisUrl(text, type));
   } catch (error) {
-    // A URL that nothing uses was not looked at.
+    // A URL that is not used was never checked.
     if (error instanceof RedisUrlError) return REDACTED;
     throw error;
   }

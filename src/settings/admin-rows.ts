@@ -1,4 +1,4 @@
-// Settings of the pages that not everybody may use.
+// Settings of the guarded pages of the HTTP port.
 
 import { optional } from "./setting.ts";
 import { ADMIN_TOKEN, PATH } from "./value-types.ts";

@@ -1,4 +1,4 @@
-// Settings of what is decided beside the rules, and of what answers carry.
+// Settings that change decisions for all rules, and settings of headers and metadata in answers.
 
 import { HEADER_DIALECTS } from "../core/header-dialects.ts";
 import { optional, setting, under } from "./setting.ts";

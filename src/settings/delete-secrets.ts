@@ -1,10 +1,10 @@
-// Takes secrets out of the environment of the process once they are read: a diagnostic report of Node.js holds all of it.
+// Removes secrets from the process's environment after they are read, because diagnostic reports of Node.js contain the environment.
 
 import { tableRows } from "../settings.ts";
 
 /**
- * Deletes the variables that hold secrets, and where Node.js can (22.13, 23.3 and later) leaves the environment out of
- * reports altogether, so that what others keep in it stays out too.
+ * Deletes the variables of secret settings. From Node.js 22.13 and 23.3 on, also leaves the whole environment out of reports, so that
+ * other programs' secrets are not in them either.
  */
 export function deleteSecrets(): void {
   for (const [, { name, secret }] of tableRows()) if (secret) delete process.env[name];

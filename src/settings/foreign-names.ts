@@ -1,13 +1,13 @@
-// Variables that Headgate does not read: those of envoyproxy/ratelimit that it does not honour, and names that look
-// like one of ours but are none.
+// Finds variables that look like settings but are not read: those of envoyproxy/ratelimit without an equivalent here, and names similar
+// to a setting's.
 
 import { nearestName } from "../core/near-name.ts";
 
 /** A variable that is not read. */
 interface ForeignVariable {
-  /** What to use or to know in its place, as the end of a sentence. */
+  /** What to use or to know instead, as the end of a sentence. */
   readonly note: string;
-  /** Values, in lower case, that ask for what Headgate does anyway: nothing is said of them. */
+  /** Values in lower case that cause no warning, because Headgate behaves like that anyway. */
   readonly harmless: readonly string[];
 }
 
@@ -15,7 +15,8 @@ const OFF: readonly string[] = ["false", "f", "0"];
 
 const MEMCACHE_NOTE = "stores are memory, redis and postgres; BACKEND_TYPE=memcache ends the start";
 
-const FOREIGN = new Map<string, ForeignVariable>([
+/** The other service's variables that have no equivalent here, by name. */
+export const FOREIGN: ReadonlyMap<string, ForeignVariable> = new Map([
   ...named("USE_DOG_STATSD_MOGRIFIERS", "names are sent unchanged; relabel them at the server"),
   ...named(
     "PROMETHEUS_MAPPER_YAML",
@@ -44,7 +45,7 @@ const FOREIGN = new Map<string, ForeignVariable>([
   ...named("MEMCACHE_TLS MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION", MEMCACHE_NOTE, { harmless: OFF }),
 ]);
 
-/** Beginnings that nobody else's variables have. GRPC_ alone is not among them: gRPC libraries read GRPC_TRACE and others. */
+/** Prefixes that only settings of this service have. GRPC_ alone is not one: gRPC libraries read GRPC_TRACE and others. */
 const OUR_PREFIXES = [
   "RULES_",
   "STORE_",
@@ -57,13 +58,13 @@ const OUR_PREFIXES = [
   "GRPC_MAX_",
 ];
 
-/** What Kubernetes puts into every container for a Service: REDIS_SERVICE_HOST, REDIS_PORT_6379_TCP and so on. */
+/** Variables that Kubernetes sets in every container for a Service: REDIS_SERVICE_HOST, REDIS_PORT_6379_TCP and so on. */
 const SERVICE_LINK = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT|PORT_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)$/;
 
-/** Variables shorter than this are compared to no name: too many short ones mean something else. */
+/** Shorter variables are not compared, because too many short names are near each other by chance. */
 const NEAR_NAME_LENGTH_MIN = 6;
 
-/** Looks through the environment for variables that are not settings; says what it finds in lines of text. */
+/** One warning line for each such variable in `env`. `known` are the names of all settings. */
 export function findForeignNames(
   env: Readonly<Record<string, string | undefined>>,
   known: readonly string[],
@@ -84,13 +85,8 @@ export function findForeignNames(
   return warnings;
 }
 
-/** Names of the other service's variables that are not honoured, for the docs. */
-export function foreignNames(): ReadonlyMap<string, ForeignVariable> {
-  return FOREIGN;
-}
-
 function lookAlike(name: string, known: readonly string[]): string | undefined {
-  // OpenTelemetry has more of its own than are read here.
+  // OpenTelemetry's own libraries read more OTEL_ variables than the settings.
   if (SERVICE_LINK.test(name) || name.startsWith("OTEL_")) return undefined;
   const bare = name.replace(/^HEADGATE_/, "");
   if (bare !== name && (known.includes(bare) || FOREIGN.has(bare))) {

@@ -1,4 +1,4 @@
-// Settings of the ports: addresses, certificates, bounds, connections, the end.
+// Settings of the ports: addresses, certificates, bounds, connections, shutdown.
 
 import { ADMIN_ROWS } from "./admin-rows.ts";
 import { optional, setting, under } from "./setting.ts";

@@ -1,16 +1,16 @@
-// The settings of a PostgreSQL store, as rows of the table.
+// Rows of the store's table: the settings of PostgreSQL.
 
 import { optional, setting } from "./setting.ts";
-import { BOOLEAN, durationMs, PATH, type SettingType, TEXT, wholeNumber } from "./value-types.ts";
+import { BOOLEAN, durationMs, PATH, TEXT, textLike, wholeNumber } from "./value-types.ts";
 
-/** What PostgreSQL takes as a name without cutting it; stands between double quotes. */
-const SCHEMA_NAME: SettingType<string> = {
-  ...TEXT,
-  expects: "a name of up to 63 letters, digits and underscores, beginning with a letter",
-  parse: (text) => (/^[a-z][a-z0-9_]{0,62}$/i.test(text) ? text : undefined),
-};
+/** A name that PostgreSQL accepts without truncation, between double quotes. */
+const SCHEMA_NAME = textLike(
+  "text",
+  "a name of up to 63 letters, digits and underscores, beginning with a letter",
+  /^[a-z][a-z0-9_]{0,62}$/i,
+);
 
-/** Field of Settings -> its variable; beside the other rows of the store. */
+/** Rows by the field of Settings. */
 export const POSTGRES_ROWS = {
   postgresUrl: optional(
     "POSTGRES_URL",

@@ -1,11 +1,11 @@
-// Joins the POSTGRES_* settings into one description of where PostgreSQL is and how to reach it, and finds what does not
-// fit. Opens nothing.
+// Combines the POSTGRES_* settings into one PostgresTarget and finds contradictions. Opens nothing.
 
 import type { ClientTls, PostgresTarget } from "../core/store-address.ts";
+import { percentDecoded } from "./percent-decoded.ts";
 import type { BackendType } from "./store-table.ts";
 import type { TableValues } from "./table.ts";
 
-/** What a POSTGRES_URL says. */
+/** The parts of a POSTGRES_URL. */
 type PostgresUrl = Pick<PostgresTarget, "host" | "port" | "database" | "user" | "password"> & {
   readonly sslMode: SslMode;
 };
@@ -14,14 +14,14 @@ const SSL_MODES = ["disable", "require", "verify-ca", "verify-full"] as const;
 type SslMode = (typeof SSL_MODES)[number];
 const PORT_DEFAULT = 5_432;
 
-/** Reads a postgres:// or postgresql:// URL of one server, with a user and a database; else undefined. */
+/** Reads a postgres:// or postgresql:// URL of one server, with a user and a database. Undefined for any other text. */
 export function parsePostgresUrl(text: string): PostgresUrl | undefined {
-  // A URL needs a host beside a user; for a socket there is none.
+  // URL requires a host after a user; a socket has none, so one is inserted.
   const whole = text.replace(/^(postgres(?:ql)?:\/\/(?:[^/?#@]*@)?)(?=[:/])/, "$1socket");
   if (!URL.canParse(whole)) return undefined;
   const url = new URL(whole);
   if (!/^postgres(?:ql)?:$/.test(url.protocol) || url.port === "0" || !hasKnownParameters(url)) return undefined;
-  const [user, password, database] = [url.username, url.password, url.pathname.slice(1)].map(decoded);
+  const [user, password, database] = [url.username, url.password, url.pathname.slice(1)].map(percentDecoded);
   const host = hostOf(url, whole === text);
   const sslMode = SSL_MODES.find((mode) => mode === (url.searchParams.get("sslmode") ?? "disable"));
   if (!user || !database || database.includes("/") || !host || password === undefined || sslMode === undefined)
@@ -34,7 +34,7 @@ export function parsePostgresUrl(text: string): PostgresUrl | undefined {
 function hostOf({ hostname, searchParams }: URL, hasOwnHost: boolean): string | undefined {
   const folder = searchParams.get("host");
   if (folder !== null) return folder.startsWith("/") ? folder : undefined;
-  return hasOwnHost ? decoded(hostname)?.replace(/^\[|\]$/g, "") : undefined;
+  return hasOwnHost ? percentDecoded(hostname)?.replace(/^\[|\]$/g, "") : undefined;
 }
 
 function hasKnownParameters({ searchParams }: URL): boolean {
@@ -51,7 +51,7 @@ export function showPostgresUrl({ host, port, database, user, sslMode }: Postgre
   return query.length === 0 ? text : `${text}?${query.join("&")}`;
 }
 
-/** How to reach PostgreSQL if it is the store, else undefined. Adds a line for everything that does not fit together. */
+/** How to reach PostgreSQL if it is the store, else undefined. Adds a line to `mistakes` or `warnings` for each contradiction. */
 export function settlePostgres(
   values: TableValues,
   backendType: BackendType,
@@ -109,13 +109,4 @@ function tlsOf(sslMode: SslMode, values: TableValues, mistakes: string[], warnin
   if ((certFile === undefined) !== (keyFile === undefined))
     mistakes.push("POSTGRES_TLS_CLIENT_CERT, POSTGRES_TLS_CLIENT_KEY: expected both or neither, got one");
   return Object.freeze({ certFile, keyFile, caFile, skipsHostName: sslMode !== "verify-full" });
-}
-
-function decoded(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text);
-  } catch (cause) {
-    if (cause instanceof URIError) return undefined;
-    throw cause;
-  }
 }

@@ -1,20 +1,20 @@
-// Where Redis is and how to log in, read from the text of REDIS_URL and REDIS_AUTH: a single server, a primary that
-// sentinels know by name, or the first nodes of a cluster. Opens nothing. What fits together is redis-settings.ts.
+// Parses REDIS_URL and REDIS_AUTH: a single server, a primary that sentinels know by name, or the seed nodes of a cluster. Opens
+// nothing. redis-settings.ts combines them with the other settings.
 
 import { nearestName } from "../core/near-name.ts";
 import type { RedisAddress, RedisLogin, TcpAddress } from "../core/store-address.ts";
 
-/** Kinds of set-ups of servers, as REDIS_TYPE names them. */
+/** Kinds of deployments, as REDIS_TYPE names them. */
 export const REDIS_TYPES = ["single", "sentinel", "cluster"] as const;
 export type RedisType = (typeof REDIS_TYPES)[number];
 
-/** Which servers to ask. */
+/** Which servers to connect to. */
 export type RedisPlace =
   | { readonly kind: "single"; readonly address: RedisAddress }
   | { readonly kind: "sentinel"; readonly primaryName: string; readonly sentinels: readonly TcpAddress[] }
   | { readonly kind: "cluster"; readonly seeds: readonly TcpAddress[] };
 
-/** What a REDIS_URL says. */
+/** The parts of a REDIS_URL. */
 export interface RedisUrl {
   readonly place: RedisPlace;
   /** Database number, 0 unless the URL names one. */
@@ -24,7 +24,7 @@ export interface RedisUrl {
   readonly usesTls: boolean;
   /** Login of the sentinels. */
   readonly sentinelLogin: RedisLogin | undefined;
-  /** Undefined: as the Redis servers. */
+  /** Whether sentinels use TLS; undefined: as the Redis servers do. */
   readonly sentinelUsesTls: boolean | undefined;
 }
 
@@ -33,7 +33,7 @@ const SENTINEL_PORT_DEFAULT = 26_379;
 const DATABASE_MAX = 65_535;
 const SERVERS_MAX = 64;
 
-/** What each scheme stands for. */
+/** Kind and TLS of each URL scheme. */
 const SCHEMES: Readonly<Record<string, { readonly type: RedisType; readonly usesTls: boolean }>> = {
   redis: { type: "single", usesTls: false },
   rediss: { type: "single", usesTls: true },
@@ -44,21 +44,21 @@ const SCHEMES: Readonly<Record<string, { readonly type: RedisType; readonly uses
   "rediss-cluster": { type: "cluster", usesTls: true },
 };
 
-/** A mistake in the text; its message is the end of a line that begins with the setting's name. Shows no secret. */
+/** A mistake in the text. The message follows the setting's name in a line; it contains no secret. */
 export class RedisUrlError extends Error {
   override readonly name = "RedisUrlError";
 }
 
 /**
- * Reads a redis, redis-sentinel, redis-cluster or unix URL, or the form without a scheme whose kind `type` says:
- * `host:port` or a socket's path; `name,host:port,...` of sentinels; `host:port,...` of a cluster. Throws RedisUrlError.
+ * Reads a URL with one of the schemes above, or text without a scheme, whose form depends on `type`: `host:port` or a socket's path
+ * (single, the default), `name,host:port,...` (sentinel), `host:port,...` (cluster). Throws RedisUrlError.
  */
 export function parseRedisUrl(text: string, type: RedisType | undefined): RedisUrl {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return parseUrl(text, type);
   return { ...PLAIN, place: parsePlain(text, type ?? "single") };
 }
 
-/** Splits `user:password` at the first colon; text without a colon is a password, `:a:b` is the password `a:b`. */
+/** Splits `user:password` at the first colon. Text without a colon is a password; `:a:b` is the password `a:b`. */
 export function parseRedisAuth(text: string): RedisLogin {
   const colon = text.indexOf(":");
   if (colon < 0) return { username: undefined, password: text };
@@ -111,7 +111,7 @@ function parsePlain(text: string, type: RedisType): RedisPlace {
   return { kind: "single", address: parseServer(text, PORT_DEFAULT) };
 }
 
-// Written out rather than by `URL`, which takes no list of hosts with ports.
+// A regex and not `URL`, which accepts no list of hosts with ports.
 function parseUrl(text: string, type: RedisType | undefined): RedisUrl {
   const [, schemeText = "", beforePath = "", path = "", query = ""] =
     /^([^:]*):\/\/([^/?#]*)([^?#]*)(?:\?([^#]*))?$/s.exec(text) ?? [];
@@ -141,14 +141,14 @@ function readScheme(
 ): { readonly kind: RedisType; readonly usesTls: boolean } {
   const known = SCHEMES[scheme];
   if (known === undefined) {
-    // The scheme itself is not shown: it may be the beginning of a password in the wrong place.
+    // The scheme is not shown, because it may be the beginning of a misplaced password.
     const meant = nearestName(scheme, Object.keys(SCHEMES));
     const hint = meant === undefined ? "" : `; did you mean ${meant}://?`;
     throw new RedisUrlError(
       `expected host:port, the path of a socket, or a URL of redis, rediss, redis-sentinel, redis-cluster or unix, got another scheme${hint}`,
     );
   }
-  // The URL of one of its nodes may name a cluster, as in other tools.
+  // As in other tools, a cluster may be given by the redis:// URL of one node.
   const kind = type === "cluster" && scheme.startsWith("redis") ? "cluster" : known.type;
   if (type !== undefined && type !== kind)
     throw new RedisUrlError(`expected a URL that fits REDIS_TYPE ${type}, got one of ${scheme}://`);
@@ -193,7 +193,7 @@ function parseList(text: string, portDefault: number): TcpAddress[] {
   return servers;
 }
 
-// `which` says in messages which server of a list it is; the text itself may hold a misplaced password.
+// `which` names the server's place in a list in messages. The text itself is not shown: it may contain a misplaced password.
 function parseServer(text: string, portDefault: number, which = ""): TcpAddress {
   const match = /^(?:\[([0-9A-Fa-f:.%]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(text);
   const host = match?.[1] ?? match?.[2];
@@ -258,7 +258,7 @@ function decoded(text: string): string {
   }
 }
 
-// What Sentinel takes as a name in its configuration.
+// The names that Sentinel accepts in its configuration.
 function isName(text: string): boolean {
   return /^[\w.-]{1,256}$/.test(text);
 }

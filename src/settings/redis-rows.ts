@@ -1,10 +1,10 @@
-// The settings of a Redis store, and of a second one for limits per second, as rows of the table.
+// Rows of the store's table: the settings of Redis, and of a second Redis for limits per second.
 
 import { REDIS_TYPES } from "./redis-address.ts";
 import { optional, setting } from "./setting.ts";
 import { BOOLEAN, durationMs, oneOf, PATH, TEXT, wholeNumber } from "./value-types.ts";
 
-/** Field of Settings -> its variable; beside the other rows of the store. */
+/** Rows by the field of Settings. */
 export const REDIS_ROWS = {
   redisUrl: optional(
     "REDIS_URL",

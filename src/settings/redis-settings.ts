@@ -1,5 +1,5 @@
-// Joins the REDIS_* settings into one description of where Redis is and how to reach it, and finds what does not fit;
-// the same for the second Redis of limits per second (REDIS_PERSECOND_*).
+// Combines the REDIS_* settings into one RedisSettings and finds contradictions. Does so too for the second Redis of limits per second
+// (REDIS_PERSECOND_*).
 
 import type { RedisAccess, RedisLogin } from "../core/store-address.ts";
 import {
@@ -20,14 +20,14 @@ export type RedisSettings = RedisAccess &
     | (Extract<RedisPlace, { kind: "sentinel" }> & { readonly sentinelAccess: RedisAccess })
   );
 
-/** The stores of Redis that the settings name. */
+/** The Redis deployments that the settings describe. */
 interface SettledRedis {
   readonly redis: RedisSettings | undefined;
-  /** Where limits per second are kept, if not with the others. */
+  /** The Redis of limits per second, if they have one of their own. */
   readonly perSecondRedis: RedisSettings | undefined;
 }
 
-/** The settings of one of the two. */
+/** The settings of one of the two deployments. */
 interface Inputs {
   readonly prefix: "REDIS" | "REDIS_PERSECOND";
   readonly url: string | undefined;
@@ -42,7 +42,7 @@ interface Inputs {
   readonly connectTimeoutMs: number;
 }
 
-/** How to reach Redis if it is the store. Adds a line for everything that does not fit together. */
+/** How to reach Redis if it is the store. Adds a line to `mistakes` or `warnings` for each contradiction. */
 export function settleRedis(
   values: TableValues,
   backendType: BackendType,
@@ -160,7 +160,7 @@ function checkSocketType({ prefix, socketType }: Inputs, { place }: RedisUrl, mi
   mistakes.push(`${prefix}_SOCKET_TYPE: ${socketType} expects ${expected} in ${prefix}_URL, which has ${has}`);
 }
 
-/** The login out of a URL; a mistake if it is given in more than one place. */
+/** The login of the URL, which must be the first of `places`. Adds a mistake if more than one place gives a login. */
 function oneLogin(
   mistakes: string[],
   whose: string,

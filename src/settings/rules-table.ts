@@ -1,4 +1,4 @@
-// Settings of where the rule files are and how they are read.
+// Settings of the rule files: where they are and how they are read.
 
 import { optional, setting, under } from "./setting.ts";
 import { BOOLEAN, durationMs, PATH } from "./value-types.ts";

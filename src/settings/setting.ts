@@ -1,24 +1,24 @@
-// What one row of the settings' table says, and short ways to write rows.
+// The type of a row in the tables of settings, and short functions that make rows.
 
 import type { SettingType } from "./value-types.ts";
 
-/** Headings of the docs' table, in its order. */
+/** The groups of settings, in the order of docs/settings.md. */
 export const SETTING_GROUPS = ["Rules", "Listening", "Store", "Answers", "Telemetry", "Traces"] as const;
 type SettingGroup = (typeof SETTING_GROUPS)[number];
 
-/** One setting. `Default` is undefined where there is no default value. */
+/** One setting. `Default` is the type undefined if there is no default value. */
 export interface Setting<T, Default extends T | undefined = T> {
   /** Name of the environment variable. */
   readonly name: string;
   readonly group: SettingGroup;
   readonly type: SettingType<T>;
   readonly default: Default;
-  /** What the docs show for a default that depends on other settings. */
+  /** Shown by the docs for a default that depends on other settings. */
   readonly defaultShown: string | undefined;
   readonly help: string;
-  /** Never printed. */
+  /** True: the value is never shown. */
   readonly secret: boolean;
-  /** The path of a file that must be readable at start. */
+  /** True: the value is the path of a file that must be readable at the start. */
   readonly isFile: boolean;
 }
 
@@ -30,12 +30,12 @@ interface SettingExtras {
 
 type Row<T, Default extends T | undefined> = Omit<Setting<T, Default>, "group">;
 
-/** A setting that always has a value. */
+/** A setting with a default value. */
 export function setting<T>(name: string, type: SettingType<T>, value: NoInfer<T>, help: string): Row<T, T> {
   return { name, type, default: value, defaultShown: undefined, help, secret: false, isFile: false };
 }
 
-/** A setting that may be left out. */
+/** A setting without a default value. */
 export function optional<T>(
   name: string,
   type: SettingType<T>,
@@ -46,7 +46,7 @@ export function optional<T>(
   return { name, type, default: undefined, defaultShown, help, secret, isFile };
 }
 
-/** Puts rows under a heading. */
+/** Adds the group to rows. */
 export function under<Rows extends Record<string, object>>(
   group: SettingGroup,
   rows: Rows,

@@ -1,4 +1,4 @@
-// Settings of where buckets live and what happens when the store does not answer.
+// Settings of the store: where buckets are kept, and what happens when it does not answer.
 
 import { ON_STORE_FAILURE_NAMES } from "../core/limit.ts";
 import { POSTGRES_ROWS } from "./postgres-rows.ts";
@@ -6,7 +6,7 @@ import { REDIS_ROWS } from "./redis-rows.ts";
 import { optional, setting, under } from "./setting.ts";
 import { decimalNumber, durationMs, durationUs, KEY_PREFIX, oneOf, SNAPSHOT_PATH, wholeNumber } from "./value-types.ts";
 
-/** Where buckets may live, as BACKEND_TYPE names it. */
+/** The stores, as BACKEND_TYPE names them. */
 const BACKEND_TYPES = ["memory", "redis", "postgres"] as const;
 export type BackendType = (typeof BACKEND_TYPES)[number];
 

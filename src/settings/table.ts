@@ -1,4 +1,4 @@
-// Every setting that Headgate reads, once: name, type, default, help. settings.ts reads them, docs/settings.md lists them.
+// All settings that Headgate reads, with name, type, default and help. settings.ts reads them, docs/settings.md lists them.
 
 import type { ON_STORE_FAILURE_NAMES } from "../core/limit.ts";
 import { ANSWER_SETTINGS } from "./answers-table.ts";
@@ -12,7 +12,7 @@ import { XDS_SETTINGS } from "./xds-table.ts";
 
 export type OnStoreFailureName = (typeof ON_STORE_FAILURE_NAMES)[number];
 
-/** All settings by the field that holds their value, in the order of the docs. */
+/** All settings by the field of Settings, in the order of the docs. */
 export const SETTINGS = {
   ...RULE_SETTINGS,
   ...XDS_SETTINGS,
@@ -23,7 +23,7 @@ export const SETTINGS = {
   ...TRACES_SETTINGS,
 } as const;
 
-/** Values of the table's settings by field, before those that depend on each other are settled. */
+/** Values of the settings by field, before settings.ts resolves those that depend on each other. */
 export type TableValues = {
   readonly [Field in keyof typeof SETTINGS]: (typeof SETTINGS)[Field] extends Setting<infer T, infer D> ? T | D : never;
 };

@@ -1,4 +1,4 @@
-// Settings of logs and counters.
+// Settings of logs and metrics.
 
 import { optional, setting, under } from "./setting.ts";
 import {
@@ -17,7 +17,7 @@ import {
 
 const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
-/** Which decisions are written one by one. */
+/** Which decisions the decision log contains. */
 const DECISION_LOG_KINDS = ["off", "refusals", "all"] as const;
 
 export const TELEMETRY_SETTINGS = under("Telemetry", {

@@ -1,8 +1,9 @@
-// Where traces go and which calls have one: OpenTelemetry's variables over those of the reference service, checked if traces
-// are asked for and not before.
+// Combines the settings of traces: OpenTelemetry's variables override those of the reference service. They are checked only if traces
+// are asked for.
 
 import { accessSync, constants } from "node:fs";
 import { errorMessage } from "../core/thrown.ts";
+import { percentDecoded } from "./percent-decoded.ts";
 import { quoted } from "./quoted.ts";
 import type { TableValues } from "./table.ts";
 import { HEADER_NAME } from "./value-types.ts";
@@ -19,25 +20,25 @@ type SamplerName = (typeof SAMPLERS)[number];
 const PROTOCOLS = ["http/protobuf", "grpc"] as const;
 export type TraceProtocol = (typeof PROTOCOLS)[number];
 
-/** What traces are made by, complete. */
+/** The settings of traces, complete. */
 export interface TraceSettings {
   readonly protocol: TraceProtocol;
-  /** With `http/protobuf` the whole URL that spans are posted to. */
+  /** The collector's URL; with `http/protobuf` the whole URL to which spans are posted. */
   readonly url: string;
-  /** Secret values. */
+  /** Headers sent with spans; the values are secret. */
   readonly headers: Readonly<Record<string, string>>;
   readonly sampler: SamplerName;
-  /** Share of traces, for the samplers that take one. */
+  /** Share of traces that are recorded, 0 to 1, for the samplers that use it. */
   readonly samplingRate: number;
   /** Attributes of the resource, `service.name` among them. */
   readonly resource: Readonly<Record<string, string>>;
-  /** Paths of PEM files, if the collector is reached by TLS and asks for them. */
+  /** Paths of PEM files for TLS towards the collector. */
   readonly caFile: string | undefined;
   readonly certFile: string | undefined;
   readonly keyFile: string | undefined;
 }
 
-/** Undefined unless traces are asked for. Adds a line to `mistakes` for each setting that can't be used then. */
+/** Undefined unless traces are asked for. If they are, adds a line to `mistakes` for each unusable setting. */
 export function settleTraces(values: TableValues, mistakes: string[]): TraceSettings | undefined {
   if (!areAskedFor(values, mistakes)) return undefined;
   const protocol = protocolOf(values, mistakes);
@@ -63,7 +64,7 @@ export function settleTraces(values: TableValues, mistakes: string[]): TraceSett
   });
 }
 
-/** The URL of a collector as it may be shown: without what may be secret in it. */
+/** A collector's URL without user, password, query and fragment, which may be secret. Undefined for text that is no URL. */
 export function showOtlpUrl(text: string): string | undefined {
   if (!URL.canParse(text)) return undefined;
   const { protocol, host, pathname } = new URL(text);
@@ -141,13 +142,13 @@ function readHeaders(name: string, text: string | undefined, mistakes: string[])
   return headers;
 }
 
-/** Pairs as OpenTelemetry writes them: percent-encoded UTF-8 between commas and equals signs. */
+/** Reads OpenTelemetry's list of pairs: `key=value,key2=value2` with percent-encoded UTF-8. */
 function readPairs(name: string, text: string | undefined, mistakes: string[]): Readonly<Record<string, string>> {
   const pairs: Record<string, string> = {};
   for (const part of (text ?? "").split(",").filter((piece) => piece.trim() !== "")) {
     const at = part.indexOf("=");
-    const key = decoded(part.slice(0, Math.max(0, at)).trim());
-    const value = decoded(part.slice(at + 1).trim());
+    const key = percentDecoded(part.slice(0, Math.max(0, at)).trim());
+    const value = percentDecoded(part.slice(at + 1).trim());
     if (key === undefined || key === "" || value === undefined) {
       mistakes.push(
         `${name}: expected name=value,name2=value2 with percent-encoded values, got something else (not shown)`,
@@ -157,15 +158,6 @@ function readPairs(name: string, text: string | undefined, mistakes: string[]): 
     pairs[key] = value;
   }
   return pairs;
-}
-
-function decoded(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    // Not percent-encoded UTF-8; the caller says which setting it is of.
-    return undefined;
-  }
 }
 
 function fileOf(

@@ -1,5 +1,5 @@
-// Settings of traces: those that envoyproxy/ratelimit has, and OpenTelemetry's own. A platform may give OTEL_* to every process,
-// so any text is taken here; what can't be used counts once traces are asked for (trace-settings.ts).
+// Settings of traces: those of envoyproxy/ratelimit and OpenTelemetry's own. A platform may set OTEL_* for every process, so any text
+// is accepted here; trace-settings.ts checks it if traces are asked for.
 
 import { optional, setting, under } from "./setting.ts";
 import { BOOLEAN, decimalNumber, oneOf, TEXT, wholeNumber } from "./value-types.ts";

@@ -1,21 +1,21 @@
-// How the text of an environment variable becomes a value: one SettingType per kind of value. No defaults, no names.
+// Converts the text of environment variables into values: one SettingType per kind of value. Names and defaults are in the tables.
 
 /** Reads and shows one kind of value. */
 export interface SettingType<T> {
-  /** What the table of the docs calls it. */
+  /** The type's name in docs/settings.md. */
   readonly label: string;
-  /** Ends the sentence "expected ...". */
+  /** The end of the sentence "expected ...". */
   readonly expects: string;
-  /** Undefined if the text is not of this type. The text is trimmed and not empty. */
+  /** The value; undefined if the text is not of this type. The text must not be empty or have blanks around it. */
   parse(text: string): T | undefined;
-  /** The value as text, the way the variable would be written. */
+  /** The value as the variable would be written. */
   show(value: T): string;
 }
 
 const TRUE_WORDS: readonly string[] = ["1", "t", "T", "TRUE", "true", "True"];
 const FALSE_WORDS: readonly string[] = ["0", "f", "F", "FALSE", "false", "False"];
 
-/** Booleans as Go's strconv.ParseBool reads them. */
+/** Booleans as Go's strconv.ParseBool accepts them. */
 export const BOOLEAN: SettingType<boolean> = {
   label: "boolean",
   expects: "true or false",
@@ -31,37 +31,40 @@ export const TEXT: SettingType<string> = {
   show: (value) => value,
 };
 
-/** What opens admin pages: text that a header carries as it is, too long to be tried out. */
-export const ADMIN_TOKEN: SettingType<string> = {
-  label: "text",
-  expects: "16 to 1024 letters, digits and ._~+/-=",
-  parse: (text) => (/^(?=.{16,1024}$)[A-Za-z0-9._~+/-]+=*$/.test(text) ? text : undefined),
-  show: (value) => value,
-};
+/** Text that a pattern describes. */
+export function textLike(label: string, expects: string, pattern: RegExp): SettingType<string> {
+  return { label, expects, parse: (text) => (pattern.test(text) ? text : undefined), show: (value) => value };
+}
 
-/** The path of a file or directory; not opened here. */
+/** A token for admin pages: valid in a header without encoding, and too long to guess. */
+export const ADMIN_TOKEN = textLike(
+  "text",
+  "16 to 1024 letters, digits and ._~+/-=",
+  /^(?=.{16,1024}$)[A-Za-z0-9._~+/-]+=*$/,
+);
+
+/** The path of a file or directory. Whether it exists is not checked here. */
 export const PATH: SettingType<string> = {
   ...TEXT,
   label: "path",
   expects: "a path",
-  // A key or a certificate itself, where the file that holds it is asked for.
+  // Refuses a key or certificate that was given in place of its file.
   parse: (text) => (text.includes("-----BEGIN") ? undefined : TEXT.parse(text)),
 };
 
-/** A file that a socket stands beside: the system allows 104 bytes for a socket's path, of which its ending takes 12. */
+/** The path of a file that gets a socket beside it. Sockets' paths have at most 104 bytes, of which a suffix takes 12. */
 export const SNAPSHOT_PATH: SettingType<string> = {
   ...PATH,
   expects: "a path of at most 90 bytes that does not end in a slash",
   parse: (text) => (Buffer.byteLength(text) <= 90 && !text.endsWith("/") ? PATH.parse(text) : undefined),
 };
 
-/** What every bucket key may begin with: braces would make a Redis Cluster hash tag of their own. */
-export const KEY_PREFIX: SettingType<string> = {
-  label: "text",
-  expects: "at most 64 printable ASCII characters without blanks and braces",
-  parse: (text) => (/^[!-z|~]{1,64}$/.test(text) ? text : undefined),
-  show: (value) => value,
-};
+/** A prefix of all bucket keys. Without braces, which would add a second Redis Cluster hash tag. */
+export const KEY_PREFIX = textLike(
+  "text",
+  "at most 64 printable ASCII characters without blanks and braces",
+  /^[!-z|~]{1,64}$/,
+);
 
 /** A TCP port; 0 lets the system choose a free one. */
 export const PORT: SettingType<number> = {
@@ -72,15 +75,13 @@ export const PORT: SettingType<number> = {
 };
 
 /** A host name or an IP address to listen on. */
-export const HOST_NAME: SettingType<string> = {
-  label: "host",
-  expects: "a host name or an IP address, without a port",
-  parse: (text) =>
-    /^(?:[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(?:%[\w.-]+)?)$/.test(text) ? text : undefined,
-  show: (value) => value,
-};
+export const HOST_NAME = textLike(
+  "host",
+  "a host name or an IP address, without a port",
+  /^(?:[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(?:%[\w.-]+)?)$/,
+);
 
-/** Where to listen, as Go writes it: `:9090` is every address. */
+/** An address to listen on, as Go writes it: `:9090` means port 9090 of every address. */
 export const LISTEN_ADDRESS: SettingType<{ readonly host: string; readonly port: number }> = {
   label: "host:port",
   expects: "host:port or :port",
@@ -94,20 +95,14 @@ export const LISTEN_ADDRESS: SettingType<{ readonly host: string; readonly port:
 };
 
 /** The name of an HTTP header: a token of RFC 9110, at most 256 characters. */
-export const HEADER_NAME: SettingType<string> = {
-  label: "header name",
-  expects: "a header name (letters, digits and !#$%&'*+-.^_`|~)",
-  parse: (text) => (/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(text) ? text : undefined),
-  show: (value) => value,
-};
+export const HEADER_NAME = textLike(
+  "header name",
+  "a header name (letters, digits and !#$%&'*+-.^_`|~)",
+  /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/,
+);
 
 /** A path of the HTTP port. */
-export const URL_PATH: SettingType<string> = {
-  label: "URL path",
-  expects: "a path that begins with a slash, such as /metrics",
-  parse: (text) => (/^\/[\w./~-]*$/.test(text) ? text : undefined),
-  show: (value) => value,
-};
+export const URL_PATH = textLike("URL path", "a path that begins with a slash, such as /metrics", /^\/[\w./~-]*$/);
 
 /** Whole numbers within bounds. */
 export function wholeNumber(min: number, max: number): SettingType<number> {
@@ -119,7 +114,7 @@ export function wholeNumber(min: number, max: number): SettingType<number> {
   };
 }
 
-/** Whole numbers within bounds, or a word that has the process find the number. */
+/** Whole numbers within bounds, or a word. */
 export function wholeNumberOr<const Word extends string>(
   word: Word,
   min: number,
@@ -146,7 +141,7 @@ export function decimalNumber(min: number, max: number): SettingType<number> {
   };
 }
 
-/** One of some words, in whatever case; `aliases` maps further words to one of them. All words in lower case. */
+/** One of `words`, in any case. `aliases` maps further words to one of them. All words must be in lower case. */
 export function oneOf<const T extends string>(
   words: readonly T[],
   aliases: Readonly<Record<string, T>> = {},
@@ -159,7 +154,7 @@ export function oneOf<const T extends string>(
   };
 }
 
-/** Words out of a set, separated by commas, none twice. All words in lower case. */
+/** A list of `words` separated by commas; repeated ones count once. All words must be in lower case. */
 export function listOf<const T extends string>(words: readonly T[]): SettingType<readonly T[]> {
   const one = oneOf(words);
   return {
@@ -173,7 +168,7 @@ export function listOf<const T extends string>(words: readonly T[]): SettingType
   };
 }
 
-/** Tags as `key:value` pairs; keys and values hold nothing that statsd's lines are made of. */
+/** Tags as `key:value` pairs, without characters that have a meaning in statsd's lines. */
 export const TAGS: SettingType<ReadonlyMap<string, string>> = {
   label: "tags",
   expects: "a comma-separated list of key:value, such as env:prod,zone:a",
@@ -185,7 +180,7 @@ export const TAGS: SettingType<ReadonlyMap<string, string>> = {
   show: (value) => [...value].map(([key, tag]) => `${key}:${tag}`).join(","),
 };
 
-/** Texts by name, such as `a=1,b=2` with `=` between them. Of a name that is given twice the last one counts. */
+/** Texts by name, such as `a=1,b=2` if `sign` is `=`. If a name is given twice, the last one counts. */
 export function pairs(sign: "=" | ":"): SettingType<ReadonlyMap<string, string>> {
   const example = `a${sign}1,b${sign}2`;
   return {
@@ -205,7 +200,7 @@ export function pairs(sign: "=" | ":"): SettingType<ReadonlyMap<string, string>>
   };
 }
 
-/** Durations in Go's notation, as microseconds. The bounds are microseconds too. */
+/** Durations in Go's notation, as microseconds from `minUs` to `maxUs`. */
 export function durationUs(minUs: number, maxUs: number): SettingType<number> {
   return {
     label: "duration",
@@ -218,7 +213,7 @@ export function durationUs(minUs: number, maxUs: number): SettingType<number> {
   };
 }
 
-/** Durations in Go's notation, as whole milliseconds, parts of a millisecond rounded up. The bounds are milliseconds. */
+/** Durations in Go's notation, as milliseconds from `minMs` to `maxMs`, rounded up. */
 export function durationMs(minMs: number, maxMs: number): SettingType<number> {
   const inUs = durationUs(minMs * 1_000, maxMs * 1_000);
   return {
@@ -234,7 +229,7 @@ export function durationMs(minMs: number, maxMs: number): SettingType<number> {
 const US_PER: Readonly<Record<string, number>> = {
   ns: 0.001,
   us: 1,
-  // Go takes the micro sign and the Greek letter.
+  // Go accepts the micro sign and the Greek letter mu.
   "\u00b5s": 1,
   "\u03bcs": 1,
   ms: 1_000,
@@ -243,18 +238,18 @@ const US_PER: Readonly<Record<string, number>> = {
   h: 3_600_000_000,
 };
 
-/** Microseconds of a duration that is not negative, in Go's notation, rounded up; undefined if it is none. */
+/** A duration of 0 or more in Go's notation, as microseconds rounded up. Undefined for any other text. */
 export function parseGoDuration(text: string): number | undefined {
   if (text === "0") return 0;
   if (!/^\+?(?:(?:\d{1,15}\.?\d{0,15}|\.\d{1,15})(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+$/.test(text)) return undefined;
   let us = 0;
   for (const [, amount, unit] of text.matchAll(/([\d.]+)([a-z\u00b5\u03bc]+)/g))
     us += Number(amount) * (US_PER[unit ?? ""] ?? 0);
-  // Thousandths are kept while rounding, so that 0.1ms is 100 and not 101 microseconds.
+  // Rounded to thousandths first, so that 0.1ms is 100 and not 101 microseconds.
   return Math.ceil(Math.round(us * 1_000) / 1_000);
 }
 
-/** A duration in Go's notation, without needless zeros: 90000000 becomes 1m30s. */
+/** A duration in Go's notation without zero parts: 90000000 becomes 1m30s. */
 export function showDuration(us: number): string {
   if (us === 0) return "0s";
   let left = us;

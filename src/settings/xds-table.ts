@@ -1,4 +1,4 @@
-// Settings of the control plane that rules come from where CONFIG_TYPE says so, under the names that envoyproxy/ratelimit has.
+// Settings of a control plane as the source of rules (CONFIG_TYPE), under envoyproxy/ratelimit's names.
 
 import { optional, setting, under } from "./setting.ts";
 import { BOOLEAN, decimalNumber, durationMs, oneOf, PATH, pairs, TEXT, wholeNumber } from "./value-types.ts";

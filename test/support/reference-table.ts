@@ -1,7 +1,7 @@
 // Writes the table of docs/migrating.md: every variable of envoyproxy/ratelimit and what becomes of it here
 // (test/unit/settings/reference-table.test.ts). The names with their defaults come from the caller.
 
-import { foreignNames } from "../../src/settings/foreign-names.ts";
+import { FOREIGN } from "../../src/settings/foreign-names.ts";
 import type { Setting } from "../../src/settings/setting.ts";
 import { SETTINGS } from "../../src/settings/table.ts";
 import { cell, defaultOf } from "./settings-page.ts";
@@ -67,7 +67,7 @@ function fateOf(name: string, there: string): string {
     const parts = ["honoured", defaultNote(row, there), REMARKS.get(name)];
     return parts.filter((part) => part !== undefined).join("; ");
   }
-  const foreign = foreignNames().get(name);
+  const foreign = FOREIGN.get(name);
   if (foreign === undefined) return "unknown";
   return `a warning at start${harmlessNote(foreign.harmless)}: ${foreign.note}`;
 }

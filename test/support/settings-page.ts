@@ -1,6 +1,6 @@
 // Writes docs/settings.md from the table of settings, so that the two can't differ (test/unit/settings/page.test.ts).
 
-import { foreignNames } from "../../src/settings/foreign-names.ts";
+import { FOREIGN } from "../../src/settings/foreign-names.ts";
 import { SETTING_GROUPS, type Setting } from "../../src/settings/setting.ts";
 import { SETTINGS } from "../../src/settings/table.ts";
 
@@ -50,7 +50,7 @@ These variables of envoyproxy/ratelimit are not read. Setting one gives a warnin
 | variable | to know |
 |---|---|
 `;
-  for (const [name, { note }] of foreignNames()) {
+  for (const [name, { note }] of FOREIGN) {
     table += `| \`${name}\` | ${cell(note)} |\n`;
   }
   return table;

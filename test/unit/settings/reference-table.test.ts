@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ConfigError } from "../../../src/core/errors.ts";
-import { foreignNames } from "../../../src/settings/foreign-names.ts";
+import { FOREIGN } from "../../../src/settings/foreign-names.ts";
 import { readSettings, tableRows } from "../../../src/settings.ts";
 import { referenceTable, WITHOUT_EFFECT } from "../../support/reference-table.ts";
 
@@ -27,7 +27,7 @@ function linesOf(env: Readonly<Record<string, string>>): readonly string[] {
 
 describe("the 114 variables of the reference", () => {
   test.each([...reference.keys()])("%s is a setting or is named at start, and not both", (name) => {
-    expect([settingNames.has(name), foreignNames().has(name)].filter(Boolean)).toHaveLength(1);
+    expect([settingNames.has(name), FOREIGN.has(name)].filter(Boolean)).toHaveLength(1);
   });
 
   test.each([...reference.keys()].filter((name) => !settingNames.has(name)))(
@@ -45,7 +45,7 @@ describe("the 114 variables of the reference", () => {
 
   test("are all of them, and every variable that is said to be foreign is one of them", () => {
     expect(reference.size).toBe(114);
-    expect([...foreignNames().keys()].filter((name) => !reference.has(name))).toEqual([]);
+    expect([...FOREIGN.keys()].filter((name) => !reference.has(name))).toEqual([]);
   });
 });
 
