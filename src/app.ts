@@ -1,4 +1,4 @@
-// Composition root: builds the parts of a process (app/), starts and stops them in order. main.ts decides when.
+// Composition root: has app/ build the parts of a process, starts them and stops them in order. main.ts decides when.
 
 import { type AppOptions, type AppParts, buildAppParts, showRulesHealth } from "./app/app-parts.ts";
 import { type OpenPages, openAdmin, openGrpc } from "./app/open-ports.ts";
@@ -10,7 +10,7 @@ import type { GrpcServer } from "./transport/grpc-server.ts";
 
 export type { AppOptions } from "./app/app-parts.ts";
 
-/** How long the last spans may take to the collector, which nobody's answer hangs on. */
+/** Longest time, in milliseconds, to send the last spans at shutdown; no call waits for them. */
 const LAST_SPANS_MS = 2_000;
 
 /** A running service. */
@@ -18,32 +18,30 @@ export class App {
   readonly #parts: AppParts;
   readonly #grpc: GrpcServer;
   readonly #pages: OpenPages;
-  readonly #storeWatch: NodeJS.Timeout;
   readonly grpcPort: number;
   readonly httpPort: number;
-  /** Of the debug pages and of the metrics' second address; undefined where nothing listens. */
+  /** The ports of the debug pages and of the metrics' second address; undefined where nothing listens. */
   readonly debugPort: number | undefined;
   readonly metricsPort: number | undefined;
 
-  constructor(parts: AppParts, grpc: GrpcServer, pages: OpenPages, watch: NodeJS.Timeout) {
+  constructor(parts: AppParts, grpc: GrpcServer, pages: OpenPages) {
     this.#parts = parts;
     this.#grpc = grpc;
     this.#pages = pages;
-    this.#storeWatch = watch;
     this.grpcPort = grpc.port;
     this.httpPort = pages.httpPort;
     this.debugPort = pages.side.debugPort;
     this.metricsPort = pages.side.metricsPort;
   }
 
-  /** Reads the rule files now, whatever the watcher has seen. */
+  /** Reads the rule files now, whether or not the watcher has seen a change. */
   async reload(): Promise<void> {
     await this.#parts.reloader.reload();
   }
 
   /**
-   * Reports that it is not ready, serves on for SHUTDOWN_DELAY if `delays`, finishes what is under way for
-   * SHUTDOWN_GRACE at most, writes the last snapshot.
+   * Stops in order: reports that the process is not ready; with `delays`, serves for SHUTDOWN_DELAY more; lets calls under way finish
+   * for at most SHUTDOWN_GRACE; writes the last snapshot.
    */
   async stop({ delays }: { readonly delays: boolean } = { delays: true }): Promise<void> {
     const { settings, health, reloader, running, store, snapshots, rareLog, calls } = this.#parts;
@@ -56,13 +54,10 @@ export class App {
       this.#pages.admin.close(settings.shutdownGraceMs),
       this.#pages.side.close(settings.shutdownGraceMs),
     ]);
-    clearInterval(this.#storeWatch);
-    clearInterval(running.loadWatch);
-    clearInterval(running.logWatch);
-    clearInterval(running.conditionWatch);
+    for (const watch of running.watches) clearInterval(watch);
     calls.unmatched.tell(rareLog);
     running.tls?.close();
-    // Nobody takes any more: what is written now is exact.
+    // No call is under way any more, so this snapshot is exact.
     await closeSnapshots(snapshots, settings);
     await store.close();
     await running.statsd?.close();
@@ -73,66 +68,62 @@ export class App {
 }
 
 /**
- * Builds the service and has it listen. A store that is away and rules that can't be used don't keep it from starting:
- * it is not ready and says why. Throws ConfigError if a port is taken or certificates can't be used.
+ * Builds the service and starts to listen. If the store is away or rules can't be used, the process starts all the same, is not
+ * ready, and says why. Rejects with ConfigError if a port is taken or certificates can't be used.
  */
 export async function startApp(options: AppOptions): Promise<App> {
   const parts = buildAppParts(options);
+  const { running, reloader, snapshots, store } = parts;
   const begun: Begun = {};
   try {
     return await start(parts, begun);
   } catch (error) {
-    clearInterval(begun.storeWatch);
-    clearInterval(parts.running.loadWatch);
-    clearInterval(parts.running.logWatch);
-    clearInterval(parts.running.conditionWatch);
-    parts.reloader.close();
-    parts.running.tls?.close();
+    for (const watch of running.watches) clearInterval(watch);
+    reloader.close();
+    running.tls?.close();
     await Promise.all([
       begun.pages?.admin.close(0),
       begun.pages?.side.close(0),
-      parts.running.statsd?.close(),
-      parts.running.traces?.close(0),
+      running.statsd?.close(),
+      running.traces?.close(0),
     ]);
-    await parts.snapshots?.abandon();
-    await parts.store.close();
+    await snapshots?.abandon();
+    await store.close();
     throw error;
   }
 }
 
-/** What a start has begun, for the case that it fails. */
+/** What a start has opened so far; closed if the start fails. */
 interface Begun {
   pages?: OpenPages;
-  storeWatch?: NodeJS.Timeout;
 }
 
 async function start(parts: AppParts, begun: Begun): Promise<App> {
   const { settings, health, reloader, store, storeHealth, snapshots, logger } = parts;
   parts.running.traces = await openTraces(parts);
-  // Taken back when calls are answered and not before, whatever else is well by then.
+  // Removed only when calls are answered, even if everything else is well before that.
   health.setTrouble("start", "the process is starting: its gRPC port does not listen yet");
   health.setTrouble("rules", "the rule files have not been read yet");
   const pages = await openAdmin(parts);
   begun.pages = pages;
   const { httpPort, side } = pages;
-  // Before any key is hashed; liveness answers meanwhile.
+  // Before any bucket key is hashed, because a snapshot brings the key of the hash function. /livez answers meanwhile.
   await openSnapshots(snapshots);
   await reloader.start();
   showRulesHealth(parts);
   await warmUpCalls(parts.clock);
-  const storeWatch = await watchStore(parts);
-  begun.storeWatch = storeWatch;
+  await watchStore(parts);
   if (storeHealth.trouble() === undefined) await warmUpStore(store);
   const grpc = await openGrpc(parts, httpPort);
   health.setTrouble("start", undefined);
   const listening = settings.grpcUnixSocket ?? `${settings.grpcHost}:${grpc.port}`;
   const { debugPort: debug, metricsPort: metrics } = side;
-  // Of several workers the supervisor says it, once for all.
+  // With several workers the supervisor logs this line, once for all.
   if (parts.link === undefined) {
     logger.info(
       { grpc: listening, http: `${settings.httpHost}:${httpPort}`, store: settings.backendType, debug, metrics },
       "listening",
     );
   }
-  return new App(parts, grpc, pages, storeWatch);
+  return new App(parts, grpc, pages);
 }

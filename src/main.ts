@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Process entry: hands the command line its `serve`, and turns signals into reloads and an orderly end. With WORKERS the
-// first process is a supervisor, which runs this program again for each worker and passes on what signals mean. Only who
-// decides calls loads the app.
+// Process entry: gives the command line its `serve`, and turns signals into reloads and an orderly end. With WORKERS the first
+// process is a supervisor: it runs this program once for each worker, and passes on what signals mean. Only a process that decides
+// calls loads the app.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -21,15 +21,15 @@ const { version } = JSON.parse(readFileSync(new URL("../package.json", import.me
   version: string;
 };
 
-/** What signals are about: the service in this process, or the supervisor of several. */
+/** What signals act on: the service in this process, or the supervisor of several. */
 interface Running {
   reload(): Promise<void>;
   stop(how: { readonly delays: boolean }): Promise<void>;
-  /** Ends what runs beside this process. */
+  /** Kills the processes that this one started. */
   kill?(): void;
 }
 
-/** Serves until SIGTERM or SIGINT. A second signal ends the process at once. */
+/** Serves until SIGTERM or SIGINT. A second one ends the process at once. */
 async function serve(): Promise<void> {
   const env = { ...process.env };
   const settings = readSettings(env);
@@ -38,7 +38,7 @@ async function serve(): Promise<void> {
   const logger = loggerOf(settings, clock);
   for (const warning of settings.warnings) logger.warn(warning);
   let running: Running | undefined;
-  // Before anybody can know that the process is up: without a handler a signal would end it on the spot.
+  // Installed before the process shows that it runs: without a handler a signal would kill it.
   const asked = askedToEnd();
   process.on("SIGHUP", () => {
     logger.info("SIGHUP: reading the rule files again");
@@ -54,7 +54,7 @@ async function serve(): Promise<void> {
   };
   const first = await Promise.race([start(), asked]);
   if (typeof first === "string") {
-    // Nothing that was begun has callers yet, and a start may wait long for a store or for rules.
+    // Nothing that was opened has callers yet, and a start may wait long for a store or for rules.
     logger.info({ signal: first }, "ended while starting");
     supervisor?.kill();
     process.exit(0);
@@ -81,21 +81,21 @@ async function end(
       process.exit(1);
     });
   }
-  // A person at a terminal does not wait for load balancers to notice.
+  // SIGINT comes from a person at a terminal, for whom no load balancer has to notice the end first.
   await running.stop({ delays: signal === "SIGTERM" });
   logger.info("done");
   leaveTraces(settings);
 }
 
-/** What the exporter of traces still tries must not keep the process: OpenTelemetry's has no way to end it. */
+/** Exits although OpenTelemetry's exporter may still retry: the exporter has no way to end a retry, and it keeps the process. */
 function leaveTraces({ traces }: Settings): void {
   if (traces !== undefined) setTimeout(() => process.exit(), 100).unref();
 }
 
-/** Is one of several workers until the supervisor says stop, or is gone. */
+/** Runs one of several workers, until the supervisor says stop or is gone. */
 async function work(): Promise<void> {
-  // A terminal and systemd signal every process there is: the supervisor passes on what is meant, once and in order.
-  // Without a supervisor nobody passes anything on: then a signal means this process.
+  // A terminal or systemd signals every process of the group, so a worker ignores signals: the supervisor passes on what is meant,
+  // once and in order. Without a supervisor a signal is meant for this process.
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
     process.on(signal, () => {
       if (process.connected !== true && signal !== "SIGHUP") process.exit(1);
@@ -114,7 +114,7 @@ async function work(): Promise<void> {
     },
     stop: (delays) => stop({ delays, isAlone: false }),
     abandoned() {
-      // A worker that still starts has no calls under way, and would wait for ever for its turn to listen.
+      // During its start a worker has no calls under way, and without a supervisor it would never get to listen.
       if (app === undefined) process.exit(1);
       stop({ delays: false, isAlone: true });
     },
@@ -150,6 +150,6 @@ try {
 } catch (error) {
   if (!(error instanceof ConfigError)) throw error;
   process.stderr.write(`${error.code}: ${visibleLines(error.message)}\n`);
-  // Whatever a start has begun must not keep the process: nobody would know that it serves nothing.
+  // Anything that a failed start has opened could keep the process alive, and it would serve nothing.
   process.exit(1);
 }

@@ -1,12 +1,12 @@
-// Who may use pages that reveal callers' buckets or change them: holders of a token, or without any token whoever calls
-// from this host itself. Why so: docs/decisions/0010-who-may-use-admin-pages.md.
+// Decides who may use pages that reveal or change callers' buckets: with tokens configured, the holder of one; without, a
+// caller on this host. The reasons: docs/decisions/0010-who-may-use-admin-pages.md.
 
 import type { IncomingMessage } from "node:http";
 import { forwardedHeaderOf, isLoopback, isLoopbackHost, whyCrossSite } from "./cross-site.ts";
 import { type HttpAnswer, text, withHeaders } from "./page-server.ts";
 import type { Tokens } from "./tokens.ts";
 
-/** Who asked: a token's name or `local`, and the address they called from. */
+/** Who asked: `who` is a token's name or `local`, `peer` the address that the caller's socket shows. */
 export interface Caller {
   readonly who: string;
   readonly peer: string;
@@ -16,7 +16,7 @@ type Judgement =
   | { readonly caller: Caller }
   | { readonly refusal: HttpAnswer; readonly peer: string; readonly reason: string };
 
-/** Judges one request by its headers and its socket alone. */
+/** Judges one request by its headers and its socket's address; its body is not read. */
 export function judgeAccess(request: IncomingMessage, tokens: Tokens): Judgement {
   const peer = request.socket.remoteAddress ?? "unknown";
   if (tokens.isAsked) return judgeToken(request, tokens, peer);
@@ -38,7 +38,7 @@ function judgeToken(request: IncomingMessage, tokens: Tokens, peer: string): Jud
   return { refusal: withHeaders(answer, { "www-authenticate": 'Bearer realm="headgate"' }), peer, reason };
 }
 
-// A page in a browser on this host calls from this host too.
+// An address of this host is not enough: a browser on this host may send requests for a page of another site.
 function whyNotLocal(request: IncomingMessage, peer: string): string | undefined {
   if (!isLoopback(peer)) return "comes from another";
   const forwarded = forwardedHeaderOf(request);

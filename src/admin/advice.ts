@@ -1,4 +1,5 @@
-// How bad what is, what to do about it, and which heading of docs/operations.md says more: for the operator's page.
+// Advice for the operator's page: for each kind of trouble its severity, what to do, and the heading of docs/operations.md
+// (`see`, as the heading's anchor) that says more.
 
 import type { Severity } from "../core/condition.ts";
 
@@ -8,10 +9,10 @@ interface Advice {
   readonly see: string;
 }
 
-/** The heading with the table of all that fails. */
+/** Anchor of the table of all failures in docs/operations.md. */
 export const TABLE = "what-fails-what-callers-see-what-to-watch";
 
-/** By the part of the process that says that something is wrong. */
+/** Advice by the part of the process that reports a trouble or a note (core/health.ts). */
 export const PARTS: Readonly<Record<string, Advice>> = {
   store: {
     severity: "critical",
@@ -50,7 +51,7 @@ export const PARTS: Readonly<Record<string, Advice>> = {
 
 export const OTHER_PART: Advice = { severity: "warning", advice: "The log says more.", see: TABLE };
 
-/** What should not happen and is counted. */
+/** Counted events that should not happen, with their advice. `words` follows their number in a sentence. */
 export const MISHAPS = {
   degraded: {
     severity: "critical",

@@ -2,12 +2,12 @@
 
 import type { IncomingMessage } from "node:http";
 
-/** The body is longer than the bound; the rest of it is not read. */
+/** The body is longer than the bound; its rest is not read. */
 export class BodyTooLargeError extends Error {
   override readonly name = "BodyTooLargeError";
 }
 
-/** The whole body. Throws BodyTooLargeError as soon as it is known to be longer than `bytesMax`. */
+/** Resolves to the whole body. Rejects with BodyTooLargeError as soon as it is known to be longer than `bytesMax`. */
 export async function readBody(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
   if (Number(request.headers["content-length"] ?? 0) > bytesMax) throw tooLarge(bytesMax);
   const chunks: Buffer[] = [];

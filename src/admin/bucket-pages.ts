@@ -1,5 +1,5 @@
-// POST /buckets/peek and /buckets/reset: an operator looks how buckets stand, or makes them as new. Reads the question,
-// shows the answer, says who did what. What a reset does is limiter/bucket-admin.ts.
+// POST /buckets/peek and /buckets/reset: an operator reads the state of buckets, or resets them. Reads the question, writes the
+// answer, and reports who did what. limiter/bucket-admin.ts does the work.
 
 import type { IncomingMessage } from "node:http";
 import { StoreError } from "../core/errors.ts";
@@ -11,18 +11,18 @@ import { readBody } from "./body.ts";
 import { type HttpAnswer, json, text } from "./page-server.ts";
 import { readBucketQuestion } from "./read-questions.ts";
 
-/** What the pages do; BucketAdmin does it. Each may reject with RequestError or StoreError. */
+/** Peeks at buckets and resets them (BucketAdmin does). Each may reject with RequestError or StoreError. */
 export interface BucketSource {
   readonly peek: (asked: AskedBuckets) => Promise<readonly BucketReport[]>;
   readonly reset: (asked: AskedBuckets) => Promise<readonly ResetReport[]>;
 }
 
-/** One use of a page that was allowed. Bucket names hold what the operator typed. */
+/** One allowed use of a page. The names of buckets contain what the operator typed. */
 export interface AuditEntry {
   readonly action: "peek" | "reset";
   readonly caller: Caller;
   readonly domain: string;
-  /** The first AUDITED_MAX of them; `more` counts the others. */
+  /** The first AUDITED_MAX buckets; `more` is the number of the others. */
   readonly buckets: readonly object[];
   readonly more: number;
 }
@@ -33,10 +33,10 @@ interface BucketPageOptions {
   readonly audit: (entry: AuditEntry) => void;
 }
 
-/** Buckets named in one line of the log. */
+/** Most buckets in one line of the log. */
 const AUDITED_MAX = 32;
 
-/** Answers one of the two pages. */
+/** Answers one of the two pages; 503 if the store fails. Rejects with RequestError or BodyTooLargeError. */
 export async function answerBuckets(
   action: "peek" | "reset",
   request: IncomingMessage,
@@ -64,7 +64,7 @@ export async function answerBuckets(
 interface BucketView {
   readonly rule: string;
   readonly bucket: string;
-  /** There if `bucket` shows bytes that are no text. */
+  /** Present if the bucket's name has bytes that are not UTF-8, which `bucket` can't show. */
   readonly bucket_base64?: string;
   readonly [more: string]: unknown;
 }

@@ -1,5 +1,5 @@
-// The debug port of envoyproxy/ratelimit, for scripts that read it: the same paths and the same lines, nothing more.
-// Everything it shows, and more, stands on the HTTP port too. There is no profiling: /debug/pprof/ does not exist here.
+// The debug port of envoyproxy/ratelimit, for scripts that read it: its paths and its lines, nothing more. The HTTP port shows
+// all of it too. There is no profiling, so /debug/pprof/ does not exist.
 
 import type { RuleSet } from "../rules/rule-set.ts";
 import { joinInPieces } from "../telemetry/join-in-pieces.ts";
@@ -11,21 +11,21 @@ interface DebugSources {
   readonly rules: () => RuleSet | undefined;
   /** The JSON of `/stats`. */
   readonly stats: () => object;
-  /** Told of faults of ours; must not throw. */
+  /** Told of internal errors; must not throw. */
   readonly onError: (error: unknown) => void;
 }
 
-/** Makes the server; any path that it does not know gets the list of those it does, as there. */
+/** Makes the server. An unknown path gets the list of known ones, as in envoyproxy/ratelimit. */
 export function openDebugServer(address: PageAddress, { rules, stats, onError }: DebugSources): PageServer {
   const pages = new Map<string, Page>();
   const list = () => text(200, [...pages].map(([path, { help }]) => `${path}: ${help}\n`).join(""));
   const add = (path: string, help: string, answer: Page["answer"]) =>
     pages.set(path, { methods: undefined, help, answer });
-  // In the order of their names, as the list has them.
+  // In the order of the paths: the list keeps the order in which they are added.
   add("/", "this list", list);
   add("/rlconfig", "one line per limit in force", () => {
     const inForce = rules();
-    // Without any rule the recorded service sends no type.
+    // Without any rule envoyproxy/ratelimit sends no content type, as recorded from it.
     if (inForce === undefined || inForce.domains.size === 0) return { status: 200, headers: {}, body: "" };
     return text(200, joinInPieces(referenceLimitLines(inForce)));
   });

@@ -1,4 +1,4 @@
-// What is wrong with this process, in words, and what to do: made of what its parts say of themselves. Pure.
+// Turns what the parts of the process report into findings: what is wrong, in words, and what to do. Pure.
 
 import type { RulesFailure } from "../config/rule-keeper.ts";
 import type { Finding } from "../core/condition.ts";
@@ -6,32 +6,32 @@ import { formatProblem } from "../rules/problems.ts";
 import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
 import { MISHAPS, type Mishap, OTHER_PART, PARTS, TABLE } from "./advice.ts";
 
-/** How the parts of the process stand. */
+/** What the parts of the process report. */
 export interface ProcessFacts {
-  /** What is wrong by part, as on /readyz; troubles keep the process from being ready. */
+  /** Reports by part, as on /readyz: `troubles` keep the process from being ready, `notes` do not. */
   readonly troubles: ReadonlyMap<string, string>;
   readonly notes: ReadonlyMap<string, string>;
-  /** Breakers that are not closed, by the name of their server. */
+  /** Breakers that are not closed: their state by the name of the server. */
   readonly breakers: ReadonlyMap<string, string>;
   readonly rules: { readonly areInForce: boolean; readonly lastFailure: RulesFailure | undefined };
-  /** A set of a control plane that was refused, which it was told. */
+  /** The control plane's last set, if it was refused; the control plane has been told (NACK). */
   readonly planeRefusal: { readonly version: string; readonly message: string } | undefined;
-  /** Undefined without TLS. Seconds until the certificate expires, and those of its whole time. */
+  /** Undefined without TLS. Seconds until the certificate expires, and seconds of its whole validity. */
   readonly certificate: { readonly remainingSeconds: number; readonly lifetimeSeconds: number } | undefined;
-  /** Domains of which descriptors have met no rule within the last minute. */
+  /** Domains whose descriptors met no rule within the last minute. */
   readonly unmatched: readonly UnmatchedEntry[];
-  /** How many there were of what should not happen, of late; 0: none. */
+  /** How often each mishap happened in its present spell (GrowthBook); 0: not lately. */
   readonly mishaps: Readonly<Record<Mishap, number>>;
 }
 
-/** Mistakes of rules that are told; /config has all. */
+/** Most mistakes of a rule set in one finding; /config shows all. */
 const DETAILS_MAX = 20;
 
-/** As in the alerts: a fifth of its time and two weeks. */
+/** The bounds of the alert HeadgateCertificateExpires: less than a fifth of the validity, and less than two weeks. */
 const EXPIRES_SOON_SHARE = 0.2;
 const EXPIRES_SOON_SECONDS = 1_209_600;
 
-/** All that is wrong, in no order. */
+/** All that is wrong, in no particular order. */
 export function findConditions(facts: ProcessFacts): readonly Finding[] {
   return [
     ...partFindings(facts),
@@ -89,23 +89,16 @@ function expiringCertificate({ certificate, notes }: ProcessFacts): Finding[] {
   const { remainingSeconds: left, lifetimeSeconds: whole } = certificate;
   if (left <= 0) {
     const says = "The certificate of the gRPC port has expired: callers that check it get no decision.";
-    return [
-      {
-        ...certificateAdvice,
-        id: "certificate expires",
-        severity: "critical",
-        says,
-        see: "headgatecertificateexpired",
-      },
-    ];
+    return [{ ...certificateFinding, severity: "critical", says, see: "headgatecertificateexpired" }];
   }
   if (left >= EXPIRES_SOON_SECONDS || left >= EXPIRES_SOON_SHARE * whole || notes.has("certificates")) return [];
   const hours = Math.floor(left / 3_600);
   const says = `The certificate of the gRPC port expires in ${hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`}.`;
-  return [{ ...certificateAdvice, id: "certificate expires", severity: "warning", says }];
+  return [{ ...certificateFinding, severity: "warning", says }];
 }
 
-const certificateAdvice = {
+const certificateFinding = {
+  id: "certificate expires",
   advice:
     "It should have been renewed by now: look who renews it. A new pair in the same files is in force within 5 seconds.",
   see: "headgatecertificateexpires",

@@ -1,6 +1,6 @@
-// The pages that not everybody may use: /state, which the operator's page is made of, /top, which names callers, /explain, which
-// shows how rules treat somebody, and /buckets, which shows and changes what callers have left. Each asks access.ts first, and
-// whoever used buckets is told to the log.
+// The pages that need permission: /state, which the operator's page shows, /top, which names callers, /explain, which shows how
+// rules treat a caller, and /buckets, which shows and changes what callers have left. Each asks access.ts first; every use of
+// /buckets is logged.
 
 import type { IncomingMessage } from "node:http";
 import type { AdminAction, AdminOutcome } from "../telemetry/admin-counts.ts";
@@ -13,7 +13,7 @@ import type { StateView } from "./state-json.ts";
 import type { Tokens } from "./tokens.ts";
 import { answerTop, type TopSource } from "./top-page.ts";
 
-/** Told of every use; must not throw. */
+/** Told of every use and every refusal; must not throw. */
 export interface AdminWatch {
   used(action: AdminAction, outcome: Exclude<AdminOutcome, "refused">): void;
   refused(action: AdminAction, peer: string, reason: string): void;
@@ -21,17 +21,17 @@ export interface AdminWatch {
 }
 
 export interface GuardedSources {
-  /** A report, or a promise of one, that goes out as JSON; a RequestError that it throws becomes a 400. */
+  /** Returns or resolves to a report, which goes out as JSON. A RequestError that it throws becomes a 400. */
   readonly explain: (question: ExplainQuestion) => unknown;
   readonly buckets: BucketSource;
-  /** What is wrong now, and what was counted. */
+  /** What is wrong now, and the counters. */
   readonly state: () => Promise<StateView>;
   readonly top: TopSource;
   readonly tokens: Tokens;
   readonly watch: AdminWatch;
 }
 
-/** Longest question to one of these pages. */
+/** Longest body of a question to one of these pages. */
 const QUESTION_BYTES_MAX = 262_144;
 
 const POST = ["POST"] as const;
@@ -44,7 +44,7 @@ const HELP: Readonly<Record<string, readonly [AdminAction, Page["methods"], stri
   "/top": ["top", READ, "who asks and who is refused; ?window=minute|hour&by=refused|asked&keys=20"],
 };
 
-/** The pages by path. `bodyBytesMax` bounds questions further. */
+/** The pages by path. A body may have QUESTION_BYTES_MAX bytes, and no more than `bodyBytesMax`. */
 export function guardedPages(sources: GuardedSources, bodyBytesMax: number): ReadonlyMap<string, Page> {
   const bytesMax = Math.min(bodyBytesMax, QUESTION_BYTES_MAX);
   const access: Page = {
@@ -59,7 +59,7 @@ export function guardedPages(sources: GuardedSources, bodyBytesMax: number): Rea
   return new Map([["/access", access], ...guarded]);
 }
 
-/** Nothing is counted and nobody is told: the page in a browser asks this so that it need not be refused. */
+/** Not counted and not logged as a refusal: the operator's page asks this to avoid being refused. */
 function accessView(request: IncomingMessage, tokens: Tokens): object {
   if (tokens.isAsked) return { wants: "token" };
   const judgement = judgeAccess(request, tokens);
@@ -76,7 +76,7 @@ async function guard(
   const judgement = judgeAccess(request, tokens);
   if ("refusal" in judgement) {
     watch.refused(action, judgement.peer, judgement.reason);
-    // What else the caller sends is not read.
+    // The rest of the request is not read, so the connection can't be used again.
     return withHeaders(judgement.refusal, { connection: "close" });
   }
   try {

@@ -1,12 +1,12 @@
-// The operator's page for browsers: files of the folder `page`, as they are. It holds no data; what it shows it asks the guarded
-// pages for. Why it is made like this: docs/decisions/0025-operators-page.md.
+// The operator's page for browsers: serves the files of the folder `page` unchanged. The page holds no data; it asks the guarded
+// pages. The reasons: docs/decisions/0025-operators-page.md.
 
 import { readdirSync, readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { extname } from "node:path";
 import { type HttpAnswer, type Page, READ, withHeaders } from "./page-server.ts";
 
-/** Beside src and dist, in the repository as in the package. */
+/** The folder `page` lies beside src and dist, in the repository and in the package. */
 const FOLDER = new URL("../../page/", import.meta.url);
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -16,7 +16,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 };
 
-/** Nothing but files of this port, no script or style in the page itself, no text that becomes markup, nobody's frame. */
+/** Allows only files of this port: no inline script or style, no text that becomes markup, no frame around the page. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -37,7 +37,7 @@ const HEADERS = {
   "cross-origin-resource-policy": "same-origin",
 };
 
-/** The page for `/`, and what it loads, by path. Throws if the files are not there. */
+/** Reads the page for `/`, and the files that it loads, by path. Throws if the folder or index.html is missing. */
 export function readOperatorsPage(): { readonly page: HttpAnswer; readonly files: ReadonlyMap<string, Page> } {
   const names = readdirSync(FOLDER).filter((name) => TYPES[extname(name)] !== undefined);
   const answers = new Map(names.map((name) => [name, answerOf(name)]));
@@ -50,7 +50,7 @@ export function readOperatorsPage(): { readonly page: HttpAnswer; readonly files
   return { page: withHeaders(page, { vary: "accept" }), files: new Map(files) };
 }
 
-/** True for browsers, false for curl, which is shown a list. */
+/** Whether the client accepts HTML, as browsers do; curl does not, and gets the list of pages. */
 export function wantsPage({ headers }: IncomingMessage): boolean {
   return /(?:^|,)\s*text\/html\s*(?:[;,]|$)/i.test(headers.accept ?? "");
 }

@@ -1,5 +1,5 @@
-// Pages over HTTP/1.1: finds the page of a path, turns what it throws into an answer, listens and ends in order. What the
-// pages are is said by server.ts and debug-server.ts.
+// Serves pages over HTTP/1.1: finds the page of a path, turns its errors into answers, listens, and closes in order. The pages
+// themselves are in server.ts and debug-server.ts.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -16,13 +16,13 @@ import { HeldSockets } from "./held-sockets.ts";
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Long texts come in pieces, which are made as the caller reads them. */
+  /** Long texts come in pieces, which are made while the client reads. */
   readonly body: string | Uint8Array | AsyncIterable<string>;
 }
 
-/** One path and what it answers. */
+/** The answer to requests of one path. */
 export interface Page {
-  /** Undefined: any method. */
+  /** Allowed methods; undefined: any. */
   readonly methods: readonly string[] | undefined;
   readonly help: string;
   readonly answer: (request: IncomingMessage) => HttpAnswer | Promise<HttpAnswer>;
@@ -31,36 +31,36 @@ export interface Page {
 /** Where pages are served. */
 export interface PageAddress {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 takes a free port. */
   readonly port: number;
-  /** Where connections come from if another process listens in place of this one. */
+  /** The source of connections if another process listens in place of this one. */
   readonly sockets?: SocketSource | undefined;
 }
 
 interface PageServerOptions extends PageAddress {
   readonly pages: ReadonlyMap<string, Page>;
-  /** Answers paths that are none of the pages. */
+  /** Answers paths that have no page. */
   readonly otherPage: (path: string) => HttpAnswer;
-  /** Told of faults of ours; must not throw. */
+  /** Told of internal errors; must not throw. */
   readonly onError: (error: unknown) => void;
-  /** Connections held at once, other than by default for tests. */
+  /** Connections held at once; CONNECTIONS_MAX by default. Set by tests. */
   readonly connectionsMax?: number;
 }
 
-/** Methods of a page that only shows something. */
+/** Methods of a page that changes nothing. */
 export const READ = ["GET", "HEAD"] as const;
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 /**
- * Connections held at once; a newcomer beyond them gets the place of the one that has been silent longest. Far more than
- * probes, scrapers and callers of /json hold, and some 40 MB of memory at most. Envoy bounds connections in its overload
- * manager, and closes newcomers instead; Node has no bound of its own.
+ * Connections held at once; a new one beyond them replaces the one that has been silent longest. Far more than probes, scrapers and
+ * callers of /json hold; they take 40 MB of memory at most. Envoy's overload manager bounds connections too, but closes the new
+ * ones; Node has no bound of its own.
  */
 const CONNECTIONS_MAX = 4_096;
 
-/** An HTTP server for pages that have a fixed path each. */
+/** An HTTP server whose pages have fixed paths. */
 export class PageServer {
   readonly #options: PageServerOptions;
   readonly #server: Server;
@@ -87,7 +87,7 @@ export class PageServer {
     this.#server.on("connection", (socket: Socket) => this.#sockets.add(socket));
   }
 
-  /** Starts to listen; resolves to the port, rejects if that is taken. */
+  /** Starts to listen; resolves to the port, rejects if the address can't be listened on. */
   listen(): Promise<number> {
     const { host, port, sockets } = this.#options;
     if (sockets !== undefined) return this.#enter(sockets);
@@ -101,16 +101,16 @@ export class PageServer {
   }
 
   #enter(sockets: SocketSource): Promise<number> {
-    // Has the server watch its timeouts as if it listened; without this a slow request would be waited for without end.
+    // node:http checks its timeouts only after this event. Without it a slow request would be waited for without end.
     this.#server.emit("listening");
     return sockets.open((socket) => {
-      // As node:http has it of its own connections: who has sent all may still wait for the answer.
+      // As node:http sets it on connections that it accepts: a client that has ended its side may still wait for the answer.
       socket.allowHalfOpen = true;
       this.#server.emit("connection", socket);
     });
   }
 
-  /** Takes no new connections, lets answers under way finish for at most `graceMs`, then cuts them off. */
+  /** Accepts no more connections, lets answers under way finish for at most `graceMs` milliseconds, then cuts them off. */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     this.#options.sockets?.close();
@@ -122,12 +122,12 @@ export class PageServer {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // A caller that went away while its answer was written is no fault of anybody's.
+    // A client that leaves while its answer is written is nobody's error.
     response.on("error", () => response.destroy());
     try {
       const answer = await this.#answer(request).catch((error: unknown) => this.#answerTo(error, request));
       if (answer === undefined) return;
-      // A connection kept alive would hold up the end of the server.
+      // A connection that is kept alive would delay the end of the server.
       await send(response, this.#isClosing ? withHeaders(answer, { connection: "close" }) : answer);
     } catch (error) {
       if (!isHangUp(error)) this.#options.onError(error);
@@ -135,7 +135,7 @@ export class PageServer {
     }
   }
 
-  /** The answer to a failed request; undefined if nobody waits for one. */
+  /** The answer to a failed request; undefined if the client has left before it sent all. */
   #answerTo(error: unknown, request: IncomingMessage): HttpAnswer | undefined {
     if (request.destroyed && !request.complete) return undefined;
     if (error instanceof BodyTooLargeError) return tooLarge(error);
@@ -168,7 +168,7 @@ async function send(response: ServerResponse, answer: HttpAnswer): Promise<void>
   else await pipeline(body, response);
 }
 
-// Whoever looks at a page in a terminal is shown names from rule files and from callers.
+// Names from rule files and from callers may hold control characters, which must not reach a terminal as they are.
 function shownBody(body: string, type = ""): string {
   if (type.startsWith("application/json")) return visibleJson(body);
   return type.startsWith("text/plain") ? visibleLines(body) : body;
@@ -201,7 +201,7 @@ export function json(status: number, value: unknown): HttpAnswer {
   return { status, headers: { "content-type": "application/json" }, body: `${JSON.stringify(value, null, 2)}\n` };
 }
 
-/** Sends whoever asks for `//json` or `/x/../json` to the page they mean, as the reference service does. */
+/** Redirects `//json` or `/x/../json` to the cleaned path, as envoyproxy/ratelimit does. */
 function cleanPathOf(path: string): HttpAnswer | undefined {
   const clean = posix.normalize(path);
   if (!path.startsWith("/") || clean === path) return undefined;

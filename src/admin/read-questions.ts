@@ -1,4 +1,4 @@
-// Reads what people ask the admin pages: bodies in JSON with a domain and descriptors, bounded and checked field by field.
+// Reads the JSON bodies that the admin pages are sent: a domain and descriptors, bounded and checked field by field.
 
 import { RequestError } from "../core/errors.ts";
 import { isRecord } from "../core/is-record.ts";
@@ -7,17 +7,17 @@ import { DOMAIN_BYTES_MAX, ENTRIES_MAX, textOf, type WrittenEntry } from "../cor
 import { AMOUNT_MAX } from "../core/units.ts";
 import type { AskedBuckets, AskedDescriptor } from "../limiter/bucket-admin.ts";
 
-/** What `POST /explain` asks. All text as people write it. */
+/** The question of `POST /explain`, in the text that people write. */
 export interface ExplainQuestion {
   readonly domain: string;
   readonly descriptors: readonly (readonly WrittenEntry[])[];
 }
 
-/** Bounds of a question, lower than those of calls: an answer names many rules for each entry. */
+/** Bounds of a question. They are lower than those of calls, because an answer names many rules for each entry. */
 const EXPLAINED_DESCRIPTORS_MAX = 32;
 const EXPLAINED_TEXT_BYTES_MAX = 4_096;
 
-/** Reads the body of `POST /explain`; throws RequestError REQUEST_BODY, saying where, if it is not of the right shape. */
+/** Reads the body of `POST /explain`. Throws RequestError REQUEST_BODY, which names the field, if its shape is wrong. */
 export function readExplainQuestion(body: Buffer): ExplainQuestion {
   const question = asRecord(parseJson(body), "the body");
   if (question.descriptors === undefined)
@@ -26,7 +26,7 @@ export function readExplainQuestion(body: Buffer): ExplainQuestion {
   return { domain, descriptors: descriptors.map(({ entries }) => entries) };
 }
 
-/** Reads the body of `POST /buckets/peek` and `/buckets/reset`; throws as `readExplainQuestion` does. */
+/** Reads the body of `POST /buckets/peek` and `/buckets/reset`. Throws as `readExplainQuestion` does. */
 export function readBucketQuestion(body: Buffer): AskedBuckets {
   const question = asRecord(parseJson(body), "the body");
   const { domain, descriptors } = readAsked(question);
@@ -81,7 +81,7 @@ function readEntry(entry: unknown, at: string): WrittenEntry {
   return { key, value: textOf(bytes.toString("latin1")), valueBase64: bytes.toString("base64") };
 }
 
-// Both alphabets, with padding or without, as proto3 JSON has its bytes.
+// Both base64 alphabets, with or without padding: proto3 JSON accepts all of these for `bytes`.
 function asBytes(value: unknown, at: string, bytesMax: number): Buffer {
   const text =
     typeof value === "string"
@@ -95,7 +95,7 @@ function asBytes(value: unknown, at: string, bytesMax: number): Buffer {
   throw refused(`base64 of at most ${bytesMax} bytes as ${at}`);
 }
 
-// What is no UTF-8 is refused, as by /json: read with U+FFFD in its place it would name somebody else's bucket.
+// Bytes that are not UTF-8 are refused, as by /json: decoded with U+FFFD they would name another caller's bucket.
 function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));

@@ -1,4 +1,4 @@
-// The rules in force as rows of a table, in the order of the files, with what each limit has counted. Pure.
+// The rules in force as table rows, in the order of the files, with the counters of each limit. Pure.
 
 import type { Limit } from "../core/limit.ts";
 import type { RuleCount } from "../core/limit-stats.ts";
@@ -12,15 +12,15 @@ import { rulesOfTiers } from "../rules/tiers.ts";
 import { addCounts } from "../telemetry/rule-counts.ts";
 import type { RuleRow, RuleRows } from "./state-json.ts";
 
-/** Most rows of a table; beyond them those that refuse most are shown, under their whole paths. */
+/** Most rows of a table. A larger rule set shows the limits that refuse most, under their whole paths. */
 const RULE_ROWS_MAX = 200;
 
-/** Limits whose counters are read between two turns for other work. */
+/** Limits whose counters are read in one step; other work may run between steps. */
 const LIMITS_PER_STEP = 100;
 
 type CountOf = (limit: Limit) => RuleCount;
 
-/** The rows of a rule set; none without one. */
+/** The rows of a rule set; none if it is undefined. */
 export function* ruleRows(rules: RuleSet | undefined, countOf: CountOf): LongWork<RuleRows> {
   const domains = [...(rules?.domains.values() ?? [])];
   const rows: RuleRow[] = [];
@@ -39,7 +39,7 @@ interface Counted {
   readonly count: RuleCount;
 }
 
-/** There may be a hundred thousand limits: none gets words before it is known to be shown. */
+/** There may be a hundred thousand limits, so words are made only for those that are shown. */
 function* mostRefusing(domains: readonly DomainRules[], countOf: CountOf): LongWork<RuleRows> {
   let kept: Counted[] = [];
   let seen = 0;

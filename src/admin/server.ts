@@ -1,5 +1,5 @@
-// The HTTP port: the operator's page, /json, health, metrics, the rules in force, and the guarded pages. Knows nothing of limits or stores:
-// what it shows and asks comes as functions. How pages are served is page-server.ts.
+// The HTTP port: the operator's page, /json, health, metrics, the rules in force, and the guarded pages. It knows nothing of limits
+// or stores: functions give it what it shows. page-server.ts serves the pages.
 
 import type { IncomingMessage } from "node:http";
 import type { HealthState } from "../core/health.ts";
@@ -24,7 +24,7 @@ import { configView, limitLines, type RulesState, readinessView } from "./views.
 
 /** Where the pages get what they show. */
 export interface AdminSources extends GuardedSources {
-  /** Decides a request in proto3 JSON, unless there are too many. Rejects for nothing but what `readBody` rejects with. */
+  /** Decides a request in proto3 JSON, unless too many are under way. Rejects only with what `readBody` rejects with. */
   readonly answerJson: (readBody: () => Promise<Buffer>, traceparent: string | undefined) => Promise<HttpAnswer>;
   readonly health: HealthState;
   readonly metricsText: () => AsyncIterable<string>;
@@ -32,13 +32,13 @@ export interface AdminSources extends GuardedSources {
   readonly rulesState: () => RulesState;
   /** Every setting by name, secrets redacted. */
   readonly settings: Readonly<Record<string, string>>;
-  /** How the certificates of the gRPC port stand; undefined without TLS. */
+  /** The state of the gRPC port's certificates; undefined without TLS. */
   readonly tls?: (() => object | undefined) | undefined;
-  /** The memory store's snapshots; undefined without them. */
+  /** The state of the memory store's snapshots; undefined without them. */
   readonly snapshot?: (() => object | undefined) | undefined;
-  /** How each of the workers fares; undefined where there are none. */
+  /** The state of each worker; undefined if this process is the only one. */
   readonly workers?: (() => Promise<readonly object[]>) | undefined;
-  /** Told of faults of ours; must not throw. */
+  /** Told of internal errors; must not throw. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -48,13 +48,13 @@ interface AdminOptions {
   readonly bodyBytesMax: number;
 }
 
-/** The HTTP server of one process. */
+/** Makes the HTTP server of the process; it does not listen yet. */
 export function openAdminServer(address: PageAddress, options: AdminOptions, sources: AdminSources): PageServer {
   const pages = makePages(options, sources);
   return new PageServer({ ...address, pages, otherPage: notFound, onError: sources.onError });
 }
 
-/** A server that shows the metrics and nothing else. */
+/** Makes a server that shows the metrics and nothing else. */
 export function openMetricsServer(
   address: PageAddress,
   metricsPath: string,
@@ -73,11 +73,11 @@ function metricsPage({
     help: "metrics for Prometheus",
     async answer({ method }) {
       const headers = { "content-type": metricsContentType };
-      // Nobody reads the page then, so it is not begun.
+      // The client gets no body, so the page is never begun.
       if (method === "HEAD") return { status: 200, headers, body: metricsText() };
       const pieces = metricsText()[Symbol.asyncIterator]();
       try {
-        // What fails before the first piece is an error of its own; later it breaks the connection off.
+        // A failure before the first piece becomes a 503; a later one breaks the connection off.
         const first = await pieces.next();
         return { status: 200, headers, body: startingWith(first, pieces) };
       } catch (error) {
@@ -101,7 +101,7 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
   const pages = new Map<string, Page>();
   const add = (path: string, help: string, methods: Page["methods"], answer: Page["answer"]) =>
     pages.set(path, { help, methods, answer });
-  // Pages that pay or that show the rules; probes and scrapers need no such care.
+  // For pages that pay, or that show the rules; probes and scrapers are no browsers and need no such check.
   const addOwn: typeof add = (path, help, methods, answer) =>
     add(path, help, methods, (request) => refuseForeign(request) ?? answer(request));
   const { page, files } = readOperatorsPage();
@@ -109,7 +109,7 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
     wantsPage(request) ? page : withHeaders(text(200, index(pages)), { vary: "accept" }),
   );
   addOwn("/json", "POST a RateLimitRequest as JSON, get a decision", undefined, async (request) =>
-    // Several are one text with commas in it, which is no traceparent.
+    // Several headers of one name are joined by commas here, and the result is not a valid traceparent.
     answerJson(() => readBody(request, bodyBytesMax), request.headers.traceparent?.toString()),
   );
   for (const [path, page] of guardedPages(sources, bodyBytesMax)) pages.set(path, page);
@@ -135,7 +135,7 @@ function refuseForeign(request: IncomingMessage): HttpAnswer | undefined {
   const why = whyCrossSiteOnOpenPage(request);
   if (why === undefined) return undefined;
   const answer = text(403, `403 this page is for programs and for pages of this port, and this request ${why}\n`);
-  // What else it sends is not read.
+  // The rest of the request is not read, so the connection can't be used again.
   return withHeaders(answer, { connection: "close" });
 }
 

@@ -1,21 +1,21 @@
-// The JSON of GET /state, as the server makes it and the page in the browser reads it. Types alone.
+// The JSON of GET /state: the server makes it, the operator's page reads it. Only types.
 
 import type { Severity } from "../core/condition.ts";
 import type { RuleCount } from "../core/limit-stats.ts";
 
-/** One line of the table: a domain, a rule without limits of its own, or one limit of a rule. */
+/** A table row: a domain, a rule without limits of its own, or one limit of a rule. */
 export interface RuleRow {
-  /** The same as long as the rule stands where it does. */
+  /** Stays equal as long as the rule keeps its place in the rules. */
   readonly id: string;
-  /** 0 for domains. */
+  /** Levels below the domain; a domain has 0. */
   readonly depth: number;
-  /** The domain, or the rule's element of its path. */
+  /** The domain, or the last element of the rule's path. */
   readonly name: string;
   /** `file:line:column`. */
   readonly where?: string;
-  /** Name of the limit, where it has one. */
+  /** The limit's name, if it has one. */
   readonly limit?: string;
-  /** What it allows. */
+  /** The limit in words. */
   readonly says?: string;
   readonly mode?: "shadow" | "quota";
   readonly count?: RuleCount;
@@ -23,17 +23,17 @@ export interface RuleRow {
 
 export interface RuleRows {
   readonly rows: readonly RuleRow[];
-  /** Rows that are not shown. */
+  /** Number of limits that are not shown. */
   readonly left_out: number;
 }
 
-/** Calls since the start, those of workers that have ended among them. */
+/** Numbers of calls since the start; workers that have ended count too. */
 export interface CallTotals {
   readonly allowed: number;
   readonly refused: number;
-  /** Answered with on_store_failure in place of the store. */
+  /** Calls decided by on_store_failure in place of the store. */
   readonly degraded: number;
-  /** Answered with an error. */
+  /** Calls answered with an error. */
   readonly errors: number;
 }
 
@@ -41,12 +41,12 @@ export interface RulesInForce extends RuleRows {
   readonly version: number | null;
   readonly hash: string | null;
   readonly loaded_at: string | null;
-  /** Where they come from, in words. */
+  /** The origin of the rules, in words. */
   readonly source: string;
   readonly domains: readonly string[];
 }
 
-/** Something that is wrong. `workers`: those that say so, where there are several. */
+/** Something that is wrong. `workers` has the numbers of the workers that report it, if there are several. */
 export interface ConditionView {
   readonly id: string;
   readonly severity: Severity;
@@ -58,10 +58,10 @@ export interface ConditionView {
   readonly workers?: readonly number[];
 }
 
-/** The JSON. */
+/** The whole JSON. */
 export interface StateView {
   readonly at: string;
-  /** Another one when another process answers, or the same one was started again. */
+  /** Differs when another process answers, or when the process was restarted. */
   readonly instance: string;
   readonly version: string;
   readonly store: string;
@@ -69,9 +69,9 @@ export interface StateView {
   readonly conditions: readonly ConditionView[];
   readonly calls: CallTotals;
   readonly rules: RulesInForce;
-  /** Descriptors that met no rule since the start, by domain. */
+  /** Descriptors that have met no rule since the start, by domain. */
   readonly unmatched: readonly { readonly domain: string; readonly descriptors: number }[];
-  /** Whether GET /top answers. */
+  /** Whether GET /top has something to show (TOP_KEYS). */
   readonly keeps_top_keys: boolean;
   readonly certificate: Readonly<Record<string, unknown>> | null;
   readonly answered_by?: number;

@@ -1,27 +1,27 @@
-// The JSON of GET /state, which the operator's page is made of: what is wrong now, and what was counted. Pure.
+// Makes the JSON of GET /state, which the operator's page shows: what is wrong now, and the counters. Pure.
 
 import type { Condition } from "../core/condition.ts";
 import { isoTime } from "../core/units.ts";
 import { inOrder } from "./condition-book.ts";
 import type { CallTotals, ConditionView, RulesInForce, StateView } from "./state-json.ts";
 
-/** One of several workers, or the process itself. */
+/** What one process reports: one of several workers, or the only process. */
 export interface ProcessState {
-  /** Undefined where there are no workers. */
+  /** The worker's number; undefined if this process is the only one. */
   readonly worker: number | undefined;
   readonly conditions: readonly Condition[];
   readonly rules: { readonly hash: string | null; readonly loadedAtUs?: number | undefined };
-  /** What is shown of it beside. */
+  /** The worker's row on the page, as JSON. */
   readonly shown?: Readonly<Record<string, unknown>>;
 }
 
-/** What `stateView` is told. */
+/** What `stateView` is made of. */
 export interface StateFacts {
   readonly nowUs: number;
   readonly instance: string;
   readonly version: string;
   readonly store: string;
-  /** Of the worker that answers; undefined where there are none. */
+  /** The number of the worker that answers; undefined if this process is the only one. */
   readonly answeredBy: number | undefined;
   readonly processes: readonly ProcessState[];
   readonly calls: CallTotals;
@@ -54,7 +54,7 @@ export function stateView(facts: StateFacts): StateView {
   };
 }
 
-/** What several say in the same words is told once, since the first of them said it. */
+/** A condition that several workers report in the same words is shown once, with the time of the worker that saw it first. */
 function joinConditions(processes: readonly ProcessState[], nowUs: number): readonly ConditionView[] {
   const joined = new Map<string, { condition: Condition; workers: number[] }>();
   for (const { worker, conditions } of processes) {
@@ -95,7 +95,7 @@ function differingRules(processes: readonly ProcessState[], nowUs: number): Cond
       "A new set has not reached all of them, or some refuse it: the log says why. SIGHUP has all read them again.",
     see: "headgaterulesdiffer",
     details: sets,
-    // Until the newest of them came they were the same.
+    // The sets were equal until the newest of them was loaded.
     sinceUs: Math.max(...loadedUs),
   };
 }

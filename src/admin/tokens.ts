@@ -1,5 +1,5 @@
-// The tokens that admin pages ask for: one from the environment, or a file of them that is read again when it changes.
-// What a token opens is access.ts.
+// The tokens that admin pages ask for: one from the environment, or a file of them, which is read again when it changes.
+// access.ts decides what a token opens.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
@@ -10,35 +10,36 @@ import { MICROS_PER_SECOND } from "../core/units.ts";
 import { ADMIN_TOKEN } from "../settings/value-types.ts";
 
 const TOKENS_MAX = 64;
-/** How often the file is looked at, at most. */
+/** The file is looked at no more often than this. */
 const LOOK_EVERY_US = MICROS_PER_SECOND;
 const NAME = /^[A-Za-z0-9._-]{1,64}$/;
 
 interface TokensOptions {
   /** ADMIN_TOKEN. */
   readonly token: string | undefined;
-  /** ADMIN_TOKEN_FILE: a token per line, with a name before it if it has one. Counts if there is no `token`. */
+  /** ADMIN_TOKEN_FILE: a token per line, optionally with a name before it. Not read if there is a `token`. */
   readonly file: string | undefined;
   readonly clock: Clock;
-  /** Told when a changed file is in force, and when it can't be used, so that the tokens before it stay. */
+  /** Told the names of the tokens when a changed file is in force. */
   readonly onChange: (names: readonly string[]) => void;
+  /** Told why a changed file can't be used; the tokens before it stay in force. */
   readonly onRefused: (why: string) => void;
 }
 
 interface Token {
   readonly name: string;
-  /** SHA-256: all have one length, so comparing tells nothing of theirs. */
+  /** SHA-256 of the token. Digests have one length, so comparing them reveals nothing about the token's length. */
   readonly digest: Buffer;
 }
 
-/** Knows the tokens in force. */
+/** The tokens in force. */
 export class Tokens {
   readonly #options: TokensOptions;
   #tokens: readonly Token[];
   #stamp: string;
   #lookedUs: number;
 
-  /** Throws ConfigError if the file can't be used. */
+  /** Reads the file, if one counts. Throws ConfigError if it can't be used. */
   constructor(options: TokensOptions) {
     const { token, file, clock } = options;
     this.#options = options;
@@ -54,12 +55,12 @@ export class Tokens {
     }
   }
 
-  /** False if none was ever given: then pages go by where the caller is. */
+  /** False if no token is configured: then access depends on the caller's address. */
   get isAsked(): boolean {
     return this.#options.token !== undefined || this.#options.file !== undefined;
   }
 
-  /** The name of the token, or undefined if it is none of ours. Takes as long for every text of one length. */
+  /** The name of the token, or undefined if it is not in force. The time taken depends on the text's length alone. */
   nameOf(text: string): string | undefined {
     this.#look();
     const digest = digestOf(text);
@@ -75,7 +76,7 @@ export class Tokens {
     this.#lookedUs = nowUs;
     const stamp = stampOf(file);
     if (stamp === this.#stamp) return;
-    // Remembered before it is read: what can't be used is told once.
+    // Remembered before the file is read, so that a file that can't be used is reported once.
     this.#stamp = stamp;
     try {
       this.#tokens = readTokens(file);
@@ -86,7 +87,7 @@ export class Tokens {
   }
 }
 
-/** Reads the file. Messages name lines, never what stands in them. */
+/** Reads the file. Messages name lines, never their text. */
 function readTokens(file: string): readonly Token[] {
   const tokens: Token[] = [];
   for (const [index, line] of readFileSync(file, "utf8").split(/\r?\n/).entries()) {
@@ -105,7 +106,7 @@ function readTokens(file: string): readonly Token[] {
   return tokens;
 }
 
-// Kubernetes swaps a link, so the file behind it is another one.
+// The inode counts too: Kubernetes changes a mounted file by swapping a link.
 function stampOf(file: string): string {
   const stat = statSync(file, { throwIfNoEntry: false });
   return stat === undefined ? "missing" : `${stat.ino} ${stat.mtimeMs} ${stat.size}`;

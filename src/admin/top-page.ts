@@ -1,4 +1,4 @@
-// GET /top: who asks and who is refused. Reads the question from the address; what it shows is telemetry/top.
+// GET /top: the keys that ask most and that are refused most. Reads the query string; telemetry/top makes the answer.
 
 import { visible } from "../core/visible.ts";
 import { TOP_ORDERS, type TopOrder } from "../telemetry/top/summary.ts";
@@ -13,14 +13,14 @@ export type TopSource = ((question: TopQuestion) => Promise<object>) | undefined
 const KEYS_MAX = 100;
 const WINDOWS = Object.keys(TOP_WINDOWS) as TopWindow[];
 
-/** Answers what the request's address asks: 400 for what it can't, 404 if nothing is counted. */
+/** Answers the query string: 400 if it can't be read, 404 if nothing is counted. */
 export async function answerTop(url: string, top: TopSource): Promise<HttpAnswer> {
   if (top === undefined) return text(404, "404 nothing is counted here: TOP_KEYS is 0\n");
   const question = readQuestion(new URLSearchParams(url.split("?")[1] ?? ""));
   return typeof question === "string" ? text(400, `400 ${question}\n`) : json(200, await top(question));
 }
 
-/** The question, or what is wrong with it. */
+/** The question, or a text that says what is wrong with the query string. */
 function readQuestion(asked: URLSearchParams): TopQuestion | string {
   const given: Record<string, string> = { window: "minute", by: "refused", keys: "20" };
   for (const [name, value] of asked) {

@@ -1,4 +1,4 @@
-// What the HTTP pages show, as plain objects and text: pure functions of what they are given.
+// What the HTTP pages show, as plain objects and text. Pure.
 
 import type { RulesFailure } from "../config/rule-keeper.ts";
 import { ALGORITHM_NAMES, type Limit, UNIT_NAMES } from "../core/limit.ts";
@@ -10,19 +10,19 @@ import type { DomainRules, Level, Rule, RuleSet } from "../rules/rule-set.ts";
 import { rulesOfTiers } from "../rules/tiers.ts";
 import type { UnmatchedEntry } from "../telemetry/unmatched-book.ts";
 
-/** The rules as they stand. */
+/** The rules in force, and how their last load went. */
 export interface RulesState {
-  /** Of the rule files; undefined without any. */
+  /** The folder of the rule files; undefined if none are read. */
   readonly directory: string | undefined;
-  /** How the control plane stands that rules come from; undefined if they come from files. */
+  /** The control plane that sends the rules; undefined if they come from files. */
   readonly plane?: PlaneState | undefined;
-  /** Undefined until the first load took effect. */
+  /** Undefined until the first rules came in force. */
   readonly rules: RuleSet | undefined;
-  /** When `rules` took effect, in microseconds since the epoch. */
+  /** When `rules` came in force, in microseconds since the epoch. */
   readonly loadedAtUs: number | undefined;
-  /** The last load, if it failed; undefined once a later one took effect. */
+  /** The failure of the last load; undefined if it succeeded. */
   readonly lastFailure: RulesFailure | undefined;
-  /** Descriptors that met no rule so far, by domain; those of domains without rules too. */
+  /** Descriptors that met no rule so far, by domain; domains without rules count too. */
   readonly unmatched: Iterable<UnmatchedEntry>;
 }
 
@@ -41,14 +41,14 @@ interface PlaneState {
   readonly lastRefusal: { readonly atUs: number; readonly version: string; readonly message: string } | undefined;
 }
 
-/** What `/config` shows where it is there: certificates, snapshots of the memory store, workers that share the port. */
+/** Parts of `/config` that are not always present: certificates, snapshots of the memory store, workers. */
 interface ConfigParts {
   readonly tls?: object | undefined;
   readonly snapshot?: object | undefined;
   readonly workers?: readonly object[] | undefined;
 }
 
-/** The JSON of `/config`. `settings` come redacted. */
+/** The JSON of `/config`. `settings` must come redacted. */
 export function configView(
   state: RulesState,
   settings: Readonly<Record<string, string>>,
@@ -78,14 +78,14 @@ export function configView(
   };
 }
 
-/** The JSON of `/readyz`: why not ready, by part, and what is wrong although it is ready. */
+/** The JSON of `/readyz`: `reasons` by part why the process is not ready, `degraded` by part what is wrong nevertheless. */
 export function readinessView(troubles: ReadonlyMap<string, string>, notes: ReadonlyMap<string, string>): object {
   const status = troubles.size > 0 ? "not ready" : notes.size > 0 ? "ready, degraded" : "ready";
   const degraded = Object.fromEntries([...notes].filter(([part]) => !troubles.has(part)));
   return { status, reasons: Object.fromEntries(troubles), degraded };
 }
 
-/** The lines of `/rlconfig`: one per limit, in the order of the files; the reference's fields come first. */
+/** The lines of `/rlconfig`: one per limit, in the order of the files; the fields of envoyproxy/ratelimit come first. */
 export function* limitLines(rules: RuleSet | undefined): Generator<string> {
   for (const domain of rules?.domains.values() ?? []) {
     const name = visible(textOf(domain.domain));
@@ -96,7 +96,7 @@ export function* limitLines(rules: RuleSet | undefined): Generator<string> {
   }
 }
 
-/** The lines of the debug port's `/rlconfig`: the reference's fields alone, one line per rule with a limit. */
+/** The lines of the debug port's `/rlconfig`: only the fields of envoyproxy/ratelimit, one line per limit. */
 export function* referenceLimitLines(rules: RuleSet): Generator<string> {
   for (const domain of rules.domains.values()) yield* referenceLines(domain.root, visible(textOf(domain.domain)));
 }

@@ -1,4 +1,4 @@
-// Joins the guarded pages with log and metrics: who used them, who was turned away, and the tokens in force.
+// Connects the guarded pages with log and metrics: who used them, who was refused, and which tokens are in force.
 
 import type { AuditEntry } from "../admin/bucket-pages.ts";
 import type { AdminWatch } from "../admin/guarded-pages.ts";
@@ -18,7 +18,7 @@ export function openTokens({ settings, clock, logger }: AppParts): Tokens {
   });
 }
 
-/** A line per use of a bucket page, a reset as a warning: it changes what callers may do, whatever level is logged. */
+/** Logs each use of a bucket page. A reset is a warning, so that it is logged at most levels: it changes what callers may do. */
 export function watchAdmin({ logger, rareLog }: AppParts, counts: AdminCounts): AdminWatch {
   return {
     used: (action, outcome) => counts.count(action, outcome),

@@ -1,4 +1,4 @@
-// Joins the store (open-store.ts) with limiter, rules and counters, and puts rules in force. What listens is open-ports.ts.
+// Connects the store (open-store.ts) with limiter, rules and counters, and puts rules in force. open-ports.ts listens.
 
 import type { RuleSource } from "../config/rule-keeper.ts";
 import { type Clock, SystemClock, WallClock } from "../core/clock.ts";
@@ -40,14 +40,14 @@ export interface AppOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly version: string;
-  /** The supervisor, if this process is one of several workers (WORKERS). */
+  /** The channel to the supervisor, if this process is one of several workers (WORKERS). */
   readonly link?: WorkerLink | undefined;
 }
 
-/** How often the log is told of what is counted only, and of lines that were left out. */
+/** How often summaries of counted events and of suppressed lines are logged. */
 const LOG_LOOK_MS = 1_000;
 
-/** What the parts of a process share. */
+/** The parts of a process, which app/ shares. */
 export interface AppParts extends AppOptions {
   readonly health: HealthState;
   readonly calls: CallCounts;
@@ -56,36 +56,35 @@ export interface AppParts extends AppOptions {
   readonly series: SeriesBook;
   readonly store: Store;
   readonly storeHealth: StoreHealth;
-  /** Undefined without them (MEMORY_SNAPSHOT). */
+  /** Undefined without MEMORY_SNAPSHOT. */
   readonly snapshots: Snapshots | undefined;
   readonly limiter: Limiter;
   readonly buckets: BucketAdmin;
-  /** Undefined with TOP_KEYS=0. */
+  /** Undefined if TOP_KEYS is 0. */
   readonly topKeys: TopKeys | undefined;
   readonly adminCounts: AdminCounts;
   readonly reloader: RuleSource;
-  /** The control plane that rules come from; undefined if they come from files. */
+  /** The control plane that sends the rules; undefined if they come from files. */
   readonly xds: XdsRules | undefined;
   readonly rareLog: RateLimitedLog;
-  /** Undefined without one (LOCAL_CACHE_SIZE_IN_BYTES). */
+  /** Undefined without LOCAL_CACHE_SIZE_IN_BYTES. */
   readonly localCache: LocalCache | undefined;
-  /** Undefined without one (DECISION_LOG). */
+  /** Undefined without DECISION_LOG. */
   readonly decisionLog: OpenDecisionLog | undefined;
-  /** What is there only once the process listens. */
+  /** Parts that exist only once the process starts. */
   readonly running: {
     grpc?: GrpcServer;
     tls?: TlsFiles | undefined;
     statsd?: StatsdExporter | undefined;
-    /** Undefined unless calls are traced (TRACING_ENABLED). */
+    /** Undefined without TRACING_ENABLED. */
     traces?: Traces | undefined;
     laneCounts?: LaneCounts;
-    loadWatch?: NodeJS.Timeout;
-    logWatch?: NodeJS.Timeout;
-    conditionWatch?: NodeJS.Timeout;
+    /** Timers of what looks at the process again and again. */
+    readonly watches: NodeJS.Timeout[];
   };
 }
 
-/** Builds everything that does not listen. Rules come in force as soon as they are loaded. */
+/** Builds everything that does not listen. Rules come in force as soon as they are loaded. Throws ConfigError. */
 export function buildAppParts(options: AppOptions): AppParts {
   const { settings, clock, logger, link } = options;
   const rareLog = new RateLimitedLog(logger, clock);
@@ -146,22 +145,23 @@ export function buildAppParts(options: AppOptions): AppParts {
     rareLog,
     localCache,
     decisionLog: openDecisionLog({ settings, clock, logger, rareLog, worker: link?.number }),
-    running: {},
+    running: { watches: [] },
   };
   parts.running.statsd = openStatsd(parts);
-  parts.running.logWatch = setInterval(() => {
+  const tellLog = () => {
     calls.unmatched.tell(rareLog);
     rareLog.tellDue();
-  }, LOG_LOOK_MS).unref();
+  };
+  parts.running.watches.push(setInterval(tellLog, LOG_LOOK_MS).unref());
   reloader.subscribe((rules) => {
     putInForce(parts, rules);
-    // The first question makes a store begin to count processes; `local` needs the number when it is too late to ask.
+    // The first question makes a store begin to count processes. `local` needs the count when the store no longer answers.
     if (needsProcessCount(rules)) processes.count();
   });
   return parts;
 }
 
-// Counters in Redis are cut by the host's own clock, as the reference service cuts them; in memory nobody else counts.
+// In Redis other processes count in the same windows, so windows follow the host's wall clock, as in envoyproxy/ratelimit.
 function compatibleLimiting({ settings, clock }: AppOptions) {
   const { compatibilityMode, stopsAtOver } = settings;
   return {
@@ -205,7 +205,7 @@ function putInForce(parts: AppParts, rules: RuleSet): void {
   for (const domain of rules.domains.values()) {
     for (const limit of domain.limits) inUse.add(limit.stats);
   }
-  // What rules that go now have counted must not be lost between two flushes.
+  // Counts of rules that are dropped now must not be lost between two flushes.
   parts.running.statsd?.flush();
   parts.statsBook.retainOnly(inUse);
   parts.series.forgetDropped();
@@ -219,7 +219,7 @@ function needsProcessCount({ domains }: RuleSet): boolean {
   );
 }
 
-/** Says on the health pages whether there are rules to decide by. */
+/** Shows on the health pages whether there are rules to decide by. */
 export function showRulesHealth({ health, reloader, settings, xds }: AppParts): void {
   const { current } = reloader;
   let trouble: string | undefined;
@@ -231,7 +231,7 @@ export function showRulesHealth({ health, reloader, settings, xds }: AppParts): 
   } else if (settings.readyNeedsDomain && current.domains.size === 0) {
     trouble = "no domain is configured, and HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED asks for one";
   }
-  // A gateway without a policy sends nothing, and its probes would end the process for that.
+  // A gateway without policies is sent no rules; if that made it unready, probes would end the process.
   if (current === undefined && xds !== undefined && settings.startsWithoutRules && !settings.readyNeedsDomain) {
     note = trouble;
     trouble = undefined;

@@ -1,4 +1,4 @@
-// Looks once a second at what is wrong with this process, so that whoever asks is told since when.
+// Looks once a second for what is wrong with this process, so that its pages can say since when.
 
 import type { Mishap } from "../admin/advice.ts";
 import { ConditionBook, GrowthBook } from "../admin/condition-book.ts";
@@ -7,10 +7,10 @@ import type { Condition } from "../core/condition.ts";
 import type { AppParts } from "./app-parts.ts";
 import { tlsNumbers } from "./tls-watch.ts";
 
-/** So exact are the times since when something is wrong. */
+/** Times of conditions are exact to this, in milliseconds. */
 const LOOK_MS = 1_000;
 
-/** What is wrong with the process. */
+/** Knows what is wrong with the process, and since when. */
 export class ConditionWatch {
   readonly #parts: AppParts;
   readonly #book = new ConditionBook();
@@ -20,12 +20,12 @@ export class ConditionWatch {
     this.#parts = parts;
   }
 
-  /** Begins to look, until the timer that it returns is cleared. */
+  /** Looks until the returned timer is cleared. */
   start(): NodeJS.Timeout {
     return setInterval(() => this.look(), LOOK_MS).unref();
   }
 
-  /** What is wrong now. */
+  /** Looks, and returns what is wrong now. */
   look(): readonly Condition[] {
     const nowUs = this.#parts.clock.nowUs();
     return this.#book.note(findConditions(this.#facts(nowUs)), nowUs);

@@ -1,4 +1,4 @@
-// Opens the decision log that the settings ask for: to the process's log, or to a file of its own that rotates.
+// Opens the decision log that the settings ask for: in the process's log, or in a rotating file of its own.
 
 import type { Clock } from "../core/clock.ts";
 import type { Settings } from "../settings.ts";
@@ -7,7 +7,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { RateLimitedLog } from "../telemetry/rate-limited-log.ts";
 import { RotatingFile } from "../telemetry/rotating-file.ts";
 
-/** A decision log and what it writes to. */
+/** A decision log and the end of what it writes to. */
 export interface OpenDecisionLog {
   readonly log: DecisionLog;
   close(): Promise<void>;
@@ -18,11 +18,11 @@ interface DecisionLogParts {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly rareLog: RateLimitedLog;
-  /** Number of the worker, if there are several: each writes a file of its own. */
+  /** The worker's number, if there are several: each writes its own file. Otherwise undefined. */
   readonly worker: number | undefined;
 }
 
-/** Undefined if DECISION_LOG is off. A file that can't be written is told of in the log, and holds up nothing. */
+/** Undefined if DECISION_LOG is off. A file that can't be written is reported in the log and delays no call. */
 export function openDecisionLog({
   settings,
   clock,
@@ -54,7 +54,7 @@ export function openDecisionLog({
   return { log: new DecisionLog({ ...bounds, write: (line) => file.write(line) }), close: () => file.close() };
 }
 
-/** `decisions.jsonl` of worker 2 is `decisions.2.jsonl`. */
+/** The file of one worker: `decisions.jsonl` becomes `decisions.2.jsonl` for worker 2. */
 function fileOfWorker(path: string, worker: number | undefined): string {
   if (worker === undefined) return path;
   const at = /\.[^./\\]*$/.exec(path)?.index ?? path.length;

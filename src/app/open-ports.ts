@@ -1,4 +1,4 @@
-// What listens: the gRPC port with the rate limit service, the HTTP port with its pages, and the certificates.
+// Everything that listens: the gRPC port with its services, the HTTP port with its pages, and the certificates.
 
 import type { PageServer } from "../admin/page-server.ts";
 import type { ExplainQuestion } from "../admin/read-questions.ts";
@@ -33,17 +33,17 @@ import { workerService, workersView } from "./worker-service.ts";
 
 const KEEPALIVE_MS = 60_000;
 const CONCURRENT_STREAMS_MAX = 4_096;
-/** Requests to /json under way at once, whatever IN_FLIGHT_MAX says: each may hold a body of JSON_BYTES_MAX. */
+/** Most requests to /json under way, however high IN_FLIGHT_MAX is: each may hold a body of JSON_BYTES_MAX bytes. */
 const JSON_IN_FLIGHT_MAX = 1_000;
 
-/** The HTTP port, and what listens beside it. */
+/** The HTTP port, and the ports beside it. */
 export interface OpenPages {
   readonly admin: PageServer;
   readonly httpPort: number;
   readonly side: SidePorts;
 }
 
-/** Has the HTTP port listen, and the ports beside it. Throws ConfigError if the HTTP port can't. */
+/** Opens the HTTP port and the ports beside it. Rejects with ConfigError if the HTTP port can't be opened. */
 export async function openAdmin(parts: AppParts): Promise<OpenPages> {
   const { settings } = parts;
   const sources = adminSources(parts);
@@ -54,7 +54,7 @@ export async function openAdmin(parts: AppParts): Promise<OpenPages> {
   return { admin, httpPort, side: await openSidePorts(parts, sources) };
 }
 
-/** Has the gRPC port listen. Throws ConfigError if it can't, or if its certificates can't be used. */
+/** Opens the gRPC port. Rejects with ConfigError if that fails, or if its certificates can't be used. */
 export async function openGrpc(parts: AppParts, httpPort: number): Promise<GrpcServer> {
   const { settings, calls } = parts;
   parts.running.tls = openTls(parts);
@@ -122,7 +122,7 @@ function metadataMode({ responseDynamicMetadata, compatibilityMode }: Settings):
 
 function adminSources(parts: AppParts): AdminSources {
   const { settings, calls, health } = parts;
-  // Callers over HTTP get headers even if none are configured for Envoy: there is nobody else to make them.
+  // Callers over HTTP get headers even if none are configured for Envoy: no proxy adds headers for them.
   const dialects: readonly HeaderDialect[] =
     settings.responseHeaders.length > 0 || settings.compatibilityMode ? settings.responseHeaders : ["x-ratelimit"];
   const options = serviceOptions(parts, dialects);
@@ -141,7 +141,7 @@ function adminSources(parts: AppParts): AdminSources {
   const { link } = parts;
   const exporter = new PrometheusExporter(metricSources(parts));
   const watch = new ConditionWatch(parts);
-  parts.running.conditionWatch = watch.start();
+  parts.running.watches.push(watch.start());
   const conditions = () => watch.look();
   link?.attach(workerService(parts, { page: () => exporter.metricsText(), counts: countsOf(parts), conditions }));
   return {
@@ -164,7 +164,7 @@ function adminSources(parts: AppParts): AdminSources {
   };
 }
 
-// By an exporter of its own: looking at the metrics of Node.js would begin their lags anew before they are scraped.
+// Uses an exporter of its own: to read the metrics of Node.js resets its lags, which the next scrape would then miss.
 function countsOf(parts: AppParts): () => Promise<CountChanges> {
   const { series, reloader } = parts;
   const exporter = new PrometheusExporter(metricSources(parts), false);

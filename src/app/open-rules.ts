@@ -1,4 +1,4 @@
-// Where rules come from: files, or a control plane with files beside it.
+// Chooses the source of rules: files, or a control plane with optional files.
 
 import { Reloader } from "../config/reload.ts";
 import type { ReloadLog, RuleSource } from "../config/rule-keeper.ts";
@@ -8,7 +8,7 @@ import type { Settings } from "../settings.ts";
 import type { ControlPlane } from "../xds/ads-stream.ts";
 import { XdsRules } from "../xds/xds-rules.ts";
 
-/** The rules of a process; `xds` is the same source where it is a control plane. */
+/** The source of rules; `xds` is the same object if it is a control plane. */
 interface OpenRules {
   readonly reloader: RuleSource;
   readonly xds: XdsRules | undefined;
@@ -19,11 +19,11 @@ interface OpenRulesOptions {
   readonly clock: Clock;
   readonly logger: ReloadLog;
   readonly version: string;
-  /** The process's number if it is one of several workers. */
+  /** Its number, if this process is one of several workers. */
   readonly link?: { readonly number: number } | undefined;
 }
 
-/** Makes the source; nothing is read before its `start`. `changed` is called when the control plane comes, goes or sends. */
+/** Makes the source; its `start` reads. `changed` is called when the control plane connects, disconnects or sends rules. */
 export function openRules(
   { settings, clock, logger, version, link }: OpenRulesOptions,
   compile: Omit<CompileOptions, "version" | "hash">,
@@ -45,7 +45,7 @@ export function openRules(
     compile,
     files: settings.readsFiles ? { directory, choice, pollIntervalMs } : undefined,
     cacheFile: settings.rulesCache,
-    // Of several workers one writes; each of them reads.
+    // Every worker reads the cache; the first one writes it.
     writesCache: link === undefined || link.number === 1,
     clock,
     log: logger,

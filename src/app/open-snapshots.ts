@@ -1,4 +1,4 @@
-// Joins the snapshots of the memory store with settings, log and health pages.
+// Connects the snapshots of the memory store with settings, log and health pages.
 
 import type { Clock } from "../core/clock.ts";
 import { ConfigError } from "../core/errors.ts";
@@ -12,7 +12,7 @@ import type { Store } from "../stores/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { SnapshotNumbers } from "../telemetry/prometheus.ts";
 
-/** Least time that the last snapshot has, whatever SHUTDOWN_GRACE says. */
+/** Least time for the last snapshot, in milliseconds, however short SHUTDOWN_GRACE is. */
 const LAST_MS_MIN = 5_000;
 
 interface SnapshotParts {
@@ -23,7 +23,7 @@ interface SnapshotParts {
   readonly store: Store;
 }
 
-/** The snapshots that MEMORY_SNAPSHOT asks for; undefined without it, or if the store is another. Nothing is read yet. */
+/** The snapshots that MEMORY_SNAPSHOT asks for; undefined without it or with another store. Reads nothing yet. */
 export function makeSnapshots({ settings, clock, logger, health, store }: SnapshotParts): Snapshots | undefined {
   const { memorySnapshot: file, memorySnapshotIntervalMs: intervalMs } = settings;
   if (file === undefined || !(store instanceof MemoryStore)) return undefined;
@@ -31,7 +31,7 @@ export function makeSnapshots({ settings, clock, logger, health, store }: Snapsh
   return new Snapshots({ store, clock, file, intervalMs, log: logger, onTrouble });
 }
 
-/** Fills the store from the file. Throws ConfigError if another process uses it: each would grant the whole limit. */
+/** Fills the store from the file. Rejects with ConfigError if another process uses the file: each would grant the whole limit. */
 export async function openSnapshots(snapshots: Snapshots | undefined): Promise<void> {
   try {
     await snapshots?.open();
@@ -45,12 +45,12 @@ export async function openSnapshots(snapshots: Snapshots | undefined): Promise<v
   }
 }
 
-/** Writes the last snapshot. */
+/** Writes the last snapshot and releases the file. */
 export async function closeSnapshots(snapshots: Snapshots | undefined, { shutdownGraceMs }: Settings): Promise<void> {
   await snapshots?.close(Math.max(shutdownGraceMs, LAST_MS_MIN));
 }
 
-/** Their numbers for metrics; undefined without them. */
+/** The numbers of snapshots for the metrics; undefined without snapshots. */
 export function snapshotNumbers(snapshots: Snapshots | undefined, clock: Clock): SnapshotNumbers | undefined {
   if (snapshots === undefined) return undefined;
   const { beganAtUs, bytes, seconds, written, failed, refused } = snapshots.status;
@@ -58,7 +58,7 @@ export function snapshotNumbers(snapshots: Snapshots | undefined, clock: Clock):
   return { ageSeconds, bytes, seconds, written, failed, refused };
 }
 
-/** What `/config` shows of them; undefined without them. */
+/** The snapshots' part of `/config`; undefined without snapshots. */
 export function snapshotView(snapshots: Snapshots | undefined): object | undefined {
   if (snapshots === undefined) return undefined;
   const { file, beganAtUs, bytes, seconds, written, failed, refused, trouble } = snapshots.status;

@@ -1,4 +1,4 @@
-// Picks the store that the settings name and puts around a shared one what spares it questions.
+// Opens the store that the settings name. Around a shared store it puts what answers some takes locally.
 
 import type { Clock } from "../core/clock.ts";
 import { invariant } from "../core/invariant.ts";
@@ -26,19 +26,19 @@ interface StoreChoice {
   readonly observer: StoreObserver;
 }
 
-/** The store of the process, and what is asked of it beside takes. */
+/** The store of the process, with its health, its count of processes, and its local memories. */
 export interface OpenedStore {
   readonly store: Store;
   readonly health: StoreHealth;
   readonly processes: ProcessCounts;
-  /** What stands around the store and remembers its buckets. */
+  /** The layers around the store that remember buckets. */
   readonly memories: readonly BucketMemory[];
 }
 
 const ALONE: ProcessCounts = { count: () => 1, sureCount: () => 1, index: () => 0 };
 const ALWAYS_WELL: StoreHealth = { trouble: () => undefined };
 
-/** Opens the store of the process. A shared store connects by itself; `health` says how that goes. */
+/** Opens the store. A shared store connects in the background; `health` reports its troubles. */
 export function openStore(choice: StoreChoice): OpenedStore {
   const { settings, clock, observer } = choice;
   switch (settings.backendType) {
@@ -55,7 +55,7 @@ function openRedisStores(choice: StoreChoice): OpenedStore {
   const { settings, clock } = choice;
   const { redis, perSecondRedis, expirationJitterSecondsMax: jitterSecondsMax, redisClusterTags: tags } = settings;
   invariant(redis !== undefined, "settings say where Redis is");
-  // What a call held that another part of it refused may be the reason for a refusal that is remembered.
+  // A remembered refusal may come from what this call held and has given back, so the refusal is forgotten.
   let memory: DenialMemory | undefined;
   const onUndone = ({ bucketKey }: Take) => memory?.forgetRefusal(bucketKey);
   const opened = openOneOrTwo([redis, perSecondRedis], { ...sharedOptions(choice), jitterSecondsMax, tags, onUndone });
@@ -79,7 +79,7 @@ function openPostgres(choice: StoreChoice): OpenedStore {
   return countInMemory(opened, openDenialMemory(store, settings, clock), settings, clock);
 }
 
-/** What every store that several processes share is told. */
+/** Options of every shared store. */
 function sharedOptions({ settings, clock, observer }: StoreChoice) {
   return {
     keyPrefix: settings.cacheKeyPrefix,
@@ -97,7 +97,7 @@ function sharedOptions({ settings, clock, observer }: StoreChoice) {
   };
 }
 
-/** An empty store in this process's memory. */
+/** Opens an empty store in this process's memory. */
 export function openMemoryStore(settings: Settings, clock: Clock, observer?: StoreObserver): MemoryStore {
   const { bucketsMax, slidingLogBytesMax: logBytesMax } = settings;
   return new MemoryStore({ clock, bucketsMax, logBytesMax, ...(observer === undefined ? {} : { observer }) });
@@ -107,7 +107,7 @@ type SharedParts = Omit<OpenedStore, "memories">;
 
 type RedisOptions = Omit<ClusterStoreOptions, "target"> & { readonly observer: StoreObserver };
 
-/** Processes are counted in the first of two. */
+/** With REDIS_PERSECOND there are two stores; processes are counted in the first. */
 function openOneOrTwo(
   [redis, perSecondRedis]: readonly [RedisSettings, RedisSettings | undefined],
   options: RedisOptions,
@@ -133,17 +133,17 @@ function openRedis(redis: RedisSettings, options: RedisOptions): SharedStore {
     : openRedisStore({ ...options, target: redis });
 }
 
-/** Limits that are written per second go to the second store (REDIS_PERSECOND): no edit of a number moves a bucket. */
+/** Puts limits that are written per second in the second store (REDIS_PERSECOND); a changed number moves no bucket. */
 export function perSecondShard({ limit }: Pick<Take, "limit">): number {
   return limit.writtenSeconds === 1 ? 1 : 0;
 }
 
-/** Stands nearest to the shared store, so that also what the local parts ask is spared. Undefined: DENIALS_MAX is 0. */
+/** Lies directly around the shared store, so that it also answers the questions of sync strategies. Undefined if DENIALS_MAX is 0. */
 function openDenialMemory(shared: Store, { denialsMax }: Settings, clock: Clock): DenialMemory | undefined {
   return denialsMax === 0 ? undefined : new DenialMemory(shared, { clock, entriesMax: denialsMax });
 }
 
-/** Counts limits whose `sync` says so in this process. `memory`, if there is one, stands before the shared store. */
+/** Adds the sync strategies around `memory`, if there is one, or else around the shared store. */
 function countInMemory(
   shared: SharedParts,
   memory: DenialMemory | undefined,

@@ -1,4 +1,4 @@
-// Joins the top keys with the limiter that feeds them and the pages that show them, of this process or of all workers.
+// Connects the top keys with the limiter that feeds them and the pages that show them, for this process or for all workers.
 
 import type { TopSource } from "../admin/top-page.ts";
 import type { Clock } from "../core/clock.ts";
@@ -10,7 +10,7 @@ import { topView } from "../telemetry/top/top-view.ts";
 import type { TopWanted } from "../workers/messages.ts";
 import type { WorkerLink } from "../workers/worker-link.ts";
 
-/** Keys that a worker tells for each that is asked for: more of them tell more of keys that come to some workers rarely. */
+/** Keys that each worker reports per key asked for: a key that many workers see rarely is found only in longer lists. */
 const TOLD_PER_KEY = 10;
 
 interface TopParts {
@@ -20,20 +20,20 @@ interface TopParts {
   readonly link?: WorkerLink | undefined;
 }
 
-/** Undefined for no keys (TOP_KEYS=0). */
+/** Undefined if `keysMax` (TOP_KEYS) is 0. */
 export function openTopKeys(keysMax: number, clock: Clock, statsBook: LimitStatsBook): TopKeys | undefined {
   if (keysMax === 0) return undefined;
   return new TopKeys({ keysMax, nowUs: clock.nowUs(), labelsOf: (stats) => statsBook.ownerOf(stats) });
 }
 
-/** The top keys of this process alone. */
+/** The top keys of this process alone; none if TOP_KEYS is 0. */
 export function ownTop({ topKeys, clock }: TopParts, wanted: TopWanted): TopSummary {
   if (topKeys === undefined) return { fromUs: 0, rows: [], restAsked: 0, restRefused: 0 };
   const { parts, fromUs } = topKeys.partsOf(wanted.window, clock.nowUs());
   return summaryOf(parts, fromUs, wanted.keysMax);
 }
 
-/** What /top shows. */
+/** Makes the JSON of /top; undefined if TOP_KEYS is 0. */
 export function topSource(parts: TopParts): TopSource {
   const { topKeys, link, clock } = parts;
   if (topKeys === undefined) return undefined;
@@ -45,7 +45,7 @@ export function topSource(parts: TopParts): TopSource {
   };
 }
 
-/** The keys that this process refuses most, with their labels as metrics; undefined unless they are asked for (TOP_KEYS_METRICS). */
+/** The keys that this process refuses most, with labels for the metrics; undefined without TOP_KEYS or TOP_KEYS_METRICS. */
 export function topRefused(parts: TopParts, keysMax: number) {
   if (parts.topKeys === undefined || keysMax === 0) return undefined;
   return () =>

@@ -1,5 +1,5 @@
-// The ports that a process can do without: the debug port and a second address for metrics. One that can't be opened is
-// logged; calls are answered all the same.
+// The optional ports: the debug port and a second address for metrics. If one can't be opened, that is logged and the process
+// serves calls without it.
 
 import { openDebugServer } from "../admin/debug-server.ts";
 import type { PageAddress, PageServer } from "../admin/page-server.ts";
@@ -7,15 +7,15 @@ import { type AdminSources, openMetricsServer } from "../admin/server.ts";
 import { errorMessage } from "../core/thrown.ts";
 import type { AppParts } from "./app-parts.ts";
 
-/** What listens beside gRPC and HTTP; ports are undefined where nothing does. */
+/** The optional ports; undefined where nothing listens. */
 export interface SidePorts {
   readonly debugPort: number | undefined;
   readonly metricsPort: number | undefined;
-  /** Lets answers under way finish for at most `graceMs`. */
+  /** Closes both; answers under way may take `graceMs` milliseconds at most. */
   close(graceMs: number): Promise<void>;
 }
 
-/** Opens those that the settings name. Never rejects for a port that is taken. */
+/** Opens the ports that the settings name. Never rejects because a port is taken. */
 export async function openSidePorts(parts: AppParts, sources: AdminSources): Promise<SidePorts> {
   const { settings, reloader, link } = parts;
   const { debugHost, debugPort, prometheusAddress, prometheusPath } = settings;
@@ -57,7 +57,7 @@ export async function openSidePorts(parts: AppParts, sources: AdminSources): Pro
   };
 }
 
-// The names that Go's runtime has, with what comes nearest to them here. Arguments may hold secrets: only the program.
+// The names of Go's runtime with the nearest values of Node. Of the command line only the program: arguments may hold secrets.
 function processStats(): object {
   const { heapUsed, heapTotal, rss, external } = process.memoryUsage();
   return {

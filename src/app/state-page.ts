@@ -1,4 +1,4 @@
-// Gathers what GET /state shows: of this process, or of all workers together.
+// Gathers what GET /state shows, of this process or of all workers.
 
 import { hostname } from "node:os";
 import { ruleRows } from "../admin/rule-rows.ts";
@@ -21,10 +21,10 @@ import { workerView } from "./worker-service.ts";
 const { decisions, degraded, requestErrors, unmatched } = METRICS;
 const ASKED = [...RULE_COUNT_METRICS, decisions.name, degraded.name, requestErrors.name, unmatched.name];
 
-/** Domains that are offered to whoever explains a descriptor. */
+/** Most domains in the answer; the page offers them for questions to /explain. */
 const DOMAINS_MAX = 200;
 
-/** What comes from the other workers, too. */
+/** The parts of the answer that other workers contribute to. */
 interface Together {
   readonly processes: readonly ProcessState[];
   readonly calls: CallTotals;
@@ -32,7 +32,7 @@ interface Together {
   readonly unmatched: StateView["unmatched"];
 }
 
-/** The JSON of GET /state. `conditions`: what is wrong with this process. */
+/** Makes the JSON of GET /state. `conditions` are those of this process. */
 export async function readState(parts: AppParts, conditions: readonly Condition[]): Promise<StateView> {
   const { link, clock, reloader, settings, version, running, xds } = parts;
   const {
@@ -90,7 +90,7 @@ async function fleet(parts: AppParts, link: WorkerLink, conditions: readonly Con
   return {
     processes: views.map((view) => ({
       worker: view.worker,
-      // Its own are of this moment.
+      // This worker's conditions are known now; the supervisor has those of the last report.
       conditions: view.worker === link.number ? conditions : (view.conditions ?? []),
       rules: view.rules ?? { hash: null },
       shown: workerView(view),
@@ -113,7 +113,7 @@ function valuesOf(counts: SeriesValues, metric: string): readonly number[] {
   return Object.values(counts[metric] ?? {});
 }
 
-/** The value of a series' only label, as it was before it was written. */
+/** The value of a series' only label, without the escapes of the Prometheus text format. */
 function labelOf(series: string): string {
   const written = /="(.*)"\}$/s.exec(series)?.[1] ?? "";
   return written.replace(/\\(.)/g, (_, char: string) => (char === "n" ? "\n" : char));

@@ -1,18 +1,19 @@
-// Shows on the health pages how the store is, and waits a little for it at the start.
+// Shows the store's state on the health pages, and waits a little for the store at the start.
 
 import type { AppParts } from "./app-parts.ts";
 
-/** How often the store is asked whether it is in trouble. */
+/** How often the store's state is read. */
 const STORE_WATCH_MS = 250;
-/** How long a start waits for the store before it listens without being ready. */
+/** How long a start waits for the store; after that it listens without being ready. */
 const STORE_START_MS = 2_000;
 
 /**
- * Watches the store for the health pages, and waits a little for it at the start. A process is not ready before the store
- * has answered once; later it is unready only if calls would get errors (ON_STORE_FAILURE=error), since all others are answered.
+ * Watches the store, as one of `running.watches`; resolves when the store has answered or STORE_START_MS has passed. The
+ * process is not ready before the store's first answer. Later a store that is away makes it unready only with
+ * ON_STORE_FAILURE=error: otherwise all calls are answered.
  */
-export async function watchStore(parts: AppParts): Promise<NodeJS.Timeout> {
-  const { storeHealth, health, settings, logger } = parts;
+export async function watchStore(parts: AppParts): Promise<void> {
+  const { storeHealth, health, settings, logger, running } = parts;
   let hasAnswered = false;
   let shown: string | undefined;
   const look = () => {
@@ -28,9 +29,8 @@ export async function watchStore(parts: AppParts): Promise<NodeJS.Timeout> {
     }
     return hasAnswered;
   };
-  const watch = setInterval(look, STORE_WATCH_MS);
+  running.watches.push(setInterval(look, STORE_WATCH_MS));
   for (let waitedMs = 0; !look() && waitedMs < STORE_START_MS; waitedMs += STORE_WATCH_MS / 5) {
     await new Promise((resolve) => setTimeout(resolve, STORE_WATCH_MS / 5));
   }
-  return watch;
 }

@@ -1,4 +1,4 @@
-// Joins the certificates of the gRPC port with log, health and metrics: what came in force, what was refused, what expires.
+// Connects the certificates of the gRPC port with log, health and metrics: renewed, refused, or about to expire.
 
 import { WallClock } from "../core/clock.ts";
 import { isoTime, MICROS_PER_SECOND } from "../core/units.ts";
@@ -7,8 +7,8 @@ import { TlsFiles } from "../transport/tls-files.ts";
 import type { AppParts } from "./app-parts.ts";
 
 /**
- * Opens the certificates that the settings name; undefined without TLS. Throws ConfigError if they can't serve. What is wrong
- * with them is a note on the health pages, not a trouble: callers that don't look at it are served.
+ * Opens the certificates that the settings name; undefined without TLS. Throws ConfigError if they can't serve. A fault in them is a
+ * note on the health pages, not a trouble, because callers that don't check for it are served.
  */
 export function openTls({ settings, logger, health }: AppParts): TlsFiles | undefined {
   const { grpcTlsCertFile: certFile, grpcTlsKeyFile: keyFile } = settings;
@@ -38,7 +38,7 @@ export function openTls({ settings, logger, health }: AppParts): TlsFiles | unde
   return files;
 }
 
-/** Their numbers for metrics; undefined without TLS. */
+/** The numbers of certificates for the metrics; undefined without TLS. */
 export function tlsNumbers(files: TlsFiles | undefined): TlsNumbers | undefined {
   if (files === undefined) return undefined;
   const { validFromUs, validToUs, renewals, refusals, refusal } = files.status();
@@ -51,7 +51,7 @@ export function tlsNumbers(files: TlsFiles | undefined): TlsNumbers | undefined 
   };
 }
 
-/** What `/config` shows of them; undefined without TLS. */
+/** The certificates' part of `/config`; undefined without TLS. */
 export function tlsView(files: TlsFiles | undefined): Readonly<Record<string, unknown>> | undefined {
   if (files === undefined) return undefined;
   const { subject, validFromUs, validToUs, refusal, fault } = files.status();

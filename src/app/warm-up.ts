@@ -1,5 +1,5 @@
-// Gives the first callers the speed that later ones get: before the process says that it is ready, the way of a call is
-// run often enough for the engine to compile it, and the store has answered some takes. Leaves no trace in either.
+// Warms up before the process is ready, so that the first calls are as fast as later ones: runs calls until the engine has compiled
+// their path, and has the store answer some takes. It leaves no trace in counters or in the store.
 
 import { parseFile } from "../config/parse-file.ts";
 import type { Clock } from "../core/clock.ts";
@@ -19,7 +19,7 @@ import { RateLimitedLog } from "../telemetry/rate-limited-log.ts";
 import { LimitStatsBook } from "../telemetry/stats-book.ts";
 
 const CALLS = 4_000;
-/** Calls between which others get their turn. */
+/** Calls in one turn of the event loop; other work runs between turns. */
 const CALLS_PER_TURN = 500;
 const STORE_ROUNDS = 50;
 const TAKES_PER_ROUND = 16;
@@ -35,7 +35,7 @@ descriptors:
 const REQUEST = Buffer.from("0a017712080a060a016112013112080a060a0162120131", "hex");
 const IGNORED: UnaryReply = { ok: () => undefined, fail: () => undefined };
 
-/** Runs decode, match, settle and encode a few thousand times on rules and a store of its own. */
+/** Runs CALLS calls through decoding, matching, settling and encoding, with rules and a store of their own. */
 export async function warmUpCalls(clock: Clock): Promise<void> {
   const statsBook = new LimitStatsBook(0);
   const { ruleSet } = compileRules([parseFile({ name: "warm-up", bytes: Buffer.from(RULES) })], { statsBook });
@@ -74,7 +74,7 @@ export async function warmUpCalls(clock: Clock): Promise<void> {
   await store.close();
 }
 
-/** Has the store answer some peeks, which write nothing. Stops at the first that fails: the store is looked after elsewhere. */
+/** Has the store answer some peeks, which write nothing. Stops silently at the first failure: store-watch.ts reports it. */
 export async function warmUpStore(store: Store): Promise<void> {
   for (let round = 0; round < STORE_ROUNDS; round++) {
     const answers = Array.from({ length: TAKES_PER_ROUND }, (_, i) => peek(store, `{headgate}|warm-up/${i}`));

@@ -1,4 +1,4 @@
-// What one of several workers tells its supervisor, and what it does for it: health, load, metrics, a connection sent away.
+// What a worker tells its supervisor (health, load, metrics), and how it sends a connection away.
 
 import type { Condition } from "../core/condition.ts";
 import { SAMPLE_MS } from "../transport/connection-loads.ts";
@@ -11,12 +11,15 @@ interface Told extends Pick<WorkerService, "page" | "counts"> {
   readonly conditions: () => readonly Condition[];
 }
 
-/** `page` and `counts` tell the metrics of this process, `conditions` what is wrong with it. Begins to watch how busy its connections are, until `running.loadWatch` ends. */
+/**
+ * `page` and `counts` give the metrics of this process, `conditions` what is wrong with it. Begins to sample the load of its
+ * connections, as one of `running.watches`.
+ */
 export function workerService(parts: AppParts, { page, counts, conditions }: Told): WorkerService {
   const { health, calls, reloader, running } = parts;
   const loads = () => running.grpc?.loads;
-  // At the end of the turn, when all sockets were read and nothing is served yet: calls that wait for this process show too.
-  running.loadWatch = setInterval(() => setImmediate(() => loads()?.sample()), SAMPLE_MS).unref();
+  // At the end of the turn all sockets have been read and no call of it is answered, so calls that wait for this process count too.
+  running.watches.push(setInterval(() => setImmediate(() => loads()?.sample()), SAMPLE_MS).unref());
   return {
     health,
     page,
@@ -40,13 +43,13 @@ export function workerService(parts: AppParts, { page, counts, conditions }: Tol
   };
 }
 
-/** How each worker fares, as `/config` shows it. */
+/** The workers' part of `/config`. */
 export async function workersView(link: WorkerLink): Promise<readonly object[]> {
   const views = await link.fleetViews();
   return views.map(workerView);
 }
 
-/** How a worker fares, as `/config` and `/state` show it. */
+/** A worker as `/config` and `/state` show it. */
 export function workerView({
   worker,
   pid,

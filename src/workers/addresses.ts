@@ -1,10 +1,10 @@
-// The addresses that the supervisor listens on, as the settings have them.
+// The addresses that the supervisor listens on, from the settings.
 
 import type { ListenOptions } from "node:net";
 import type { Settings } from "../settings.ts";
 import type { ListenerName } from "./messages.ts";
 
-/** Where the listener of that name listens; undefined if the settings want none. */
+/** The address of a listener; undefined if the settings want none. */
 export function targetOf(name: ListenerName, settings: Settings): ListenOptions | undefined {
   const { grpcUnixSocket: path, grpcHost, grpcPort, httpHost, httpPort, debugHost, debugPort } = settings;
   if (name === "grpc") return path === undefined ? { host: grpcHost, port: grpcPort } : { path };
@@ -20,7 +20,7 @@ const VARIABLES = {
   metrics: "PROMETHEUS_ADDR",
 } as const;
 
-/** What an error says of a listener whose address makes trouble. */
+/** How an error names a listener: the variables that set its address, and the address. */
 export function nameOf(name: ListenerName, settings: Settings): { readonly variable: string; readonly where: string } {
   const { host = "", port, path } = targetOf(name, settings) ?? {};
   const shown = path === undefined ? `${host.includes(":") ? `[${host}]` : host}:${port}` : `unix:${path}`;

@@ -1,18 +1,18 @@
-// Which worker gets a connection that has come. Pure.
+// Chooses the worker that gets a new connection. Pure.
 
 /** A worker that takes connections. */
 interface Taker {
   readonly connections: number;
-  /** Averaged over seconds. */
+  /** Mean over the last seconds. */
   readonly openStreams: number;
-  /** When it got its last one; any count that grows. */
+  /** Order of the workers' last new connections: any count that grows. */
   readonly lastGiven: number;
 }
 
 /**
- * The one with the fewest connections; among those the one with the fewest open streams, then the one whose turn it is.
- * Callers hold few connections for long, so counts that differ by one are as good as it gets. `avoided` gets it only if
- * nobody else can: it has just sent a connection away, which now comes back. Undefined if there is no taker.
+ * Chooses the worker with the fewest connections; among those the one with the fewest open streams; then the one that has waited
+ * longest. Callers keep few connections for long, so a difference of one connection can't be avoided. `avoided` is chosen only if
+ * nobody else can take: it has just sent a connection away, which now comes back. Undefined if there is no taker.
  */
 export function chooseWorker<T extends Taker>(takers: Iterable<T>, avoided?: T): T | undefined {
   let chosen: T | undefined;

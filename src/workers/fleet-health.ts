@@ -1,30 +1,30 @@
-// What the health pages of one worker say of the others. Pure.
+// What a worker's health pages say about the other workers. Pure.
 
 import type { PartNotesRecord } from "./messages.ts";
 
-/** A worker as far as health goes. */
+/** What this file reads of a worker. */
 interface HealthyWorker {
   readonly number: number;
-  /** True if it takes calls. */
+  /** Whether it takes calls. */
   readonly serves: boolean;
   readonly troubles: PartNotesRecord;
   readonly notes: PartNotesRecord;
 }
 
-/** What stands before the parts of a worker wherever they are shown. */
+/** The prefix of a worker's parts on health pages and in logs. */
 export function partPrefix(number: number): string {
   return `worker ${number}: `;
 }
 
-/** How many workers there should be, and whether all of them have served before. */
+/** How many workers there should be; `isStarting` until all of them have served once. */
 interface ExpectedWorkers {
   readonly count: number;
   readonly isStarting: boolean;
 }
 
 /**
- * Troubles and notes of the workers beside `one` that take calls. That some are missing is a trouble while the process
- * starts. Later it is a note: a worker that is replaced gets no calls, so nobody has to stay away.
+ * Troubles and notes of the workers other than `one` that take calls. Missing workers are a trouble while the process starts. Later
+ * they are a note: a worker that is being replaced gets no calls, so callers need not stay away.
  */
 export function othersOf(
   one: HealthyWorker,

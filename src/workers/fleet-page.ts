@@ -1,21 +1,21 @@
-// The metrics of all workers as one page: asks each for its own, adds them up, and keeps what ended ones had counted.
+// The metrics of all workers as one page: asks each worker, adds up their pages, and keeps the counters of workers that ended.
 
 import { RULE_METRICS } from "../telemetry/metrics.ts";
 import { addCounts, type Counts, keepHigherCounts, PageSum } from "../telemetry/sum-pages.ts";
 import type { FleetCounts, ToWorker } from "./messages.ts";
 
-/** A worker that has not sent its page by then is shown as it was last time: one that hangs must not blind the others. */
+/** After this time a worker's last page is used instead: one that hangs must not hide the others. */
 const PAGE_MS = 2_000;
-/** Longest page of a worker, in characters: more than METRIC_RULES_MAX and METRIC_VALUES_MAX let one grow to by far. */
+/** Longest page of a worker, in characters: far above what METRIC_RULES_MAX and METRIC_VALUES_MAX allow. */
 const PAGE_LENGTH_MAX = 67_108_864;
 
-/** A worker as far as its page goes. */
+/** What this file reads of a worker. */
 export interface PageWorker {
-  /** False before it can be asked, once it stops, and when it has ended. */
+  /** Whether it can be asked: false during its start, when it stops, and after its end. */
   readonly showsPages: boolean;
-  /** The metrics that it sent last. */
+  /** Its last complete page. */
   lastPage: string;
-  /** Counters that it has told by itself, once a second. */
+  /** Counters that it has reported unasked, once a second. */
   readonly counted: Counts;
   send(message: ToWorker): void;
 }
@@ -28,11 +28,11 @@ interface Wanted {
 }
 
 interface FleetPageSources {
-  /** All that have not been buried. */
+  /** All workers for which `bury` has not been called. */
   readonly workers: () => Iterable<PageWorker>;
-  /** The page of the supervisor itself. */
+  /** The supervisor's own metrics. */
   readonly own: () => Promise<string>;
-  /** Which rules are in force, in any worker: any text that changes with them; empty while no worker has said. */
+  /** A text that changes when a worker's rules do; empty while no worker has reported. */
   readonly rules: () => string;
 }
 
@@ -42,9 +42,9 @@ export class FleetPage {
   readonly #sources: FleetPageSources;
   readonly #wanted = new Map<number, Wanted>();
   readonly #ended: Counts = new Map();
-  /** Those that have ended and are not in `#ended` yet. */
+  /** Workers that have ended and are not in `#ended` yet. */
   readonly #dying = new Set<PageWorker>();
-  /** What was begun last; sums and burials don't mix. */
+  /** The sum or burial begun last; each waits for the one before it. */
   #last: Promise<unknown> = Promise.resolve();
   #nextId = 1;
   #rules: string | undefined;
@@ -53,13 +53,13 @@ export class FleetPage {
     this.#sources = sources;
   }
 
-  /** The page of all, piece by piece. Throws if there would be nothing of the workers on it, or a part of them is too long. */
+  /** The page of all workers, in pieces. Throws if no worker has ever sent its page, or if one is too long. */
   async *text(): AsyncGenerator<string> {
     const sum = await this.#afterLast(() => this.#gather());
     yield* sum.text();
   }
 
-  /** What all have counted together, as they told it last by themselves: at most a second or so old, and nobody is asked. */
+  /** The counters of all workers as reported last, so about a second old at most. Asks nobody. */
   counts(metrics: readonly string[]): FleetCounts {
     const sum: Counts = new Map();
     const all = [this.#ended, ...[...this.#sources.workers(), ...this.#dying].map(({ counted }) => counted)];
@@ -67,7 +67,7 @@ export class FleetPage {
     return Object.fromEntries([...sum].map(([name, series]) => [name, Object.fromEntries(series)]));
   }
 
-  /** Takes part of a worker's page. */
+  /** Takes a piece of a worker's page. */
   take(id: number, text: string, isLast: boolean): void {
     const wanted = this.#wanted.get(id);
     if (wanted === undefined) return;
@@ -79,7 +79,7 @@ export class FleetPage {
     wanted.done();
   }
 
-  /** A worker has ended: its counters stay in the sum as it showed or told them last. */
+  /** A worker has ended: the counters that it showed or reported last stay in the sum. */
   async bury(worker: PageWorker): Promise<void> {
     for (const wanted of this.#wanted.values()) if (wanted.worker === worker) wanted.done();
     this.#dying.add(worker);
@@ -104,7 +104,7 @@ export class FleetPage {
       throw new Error(`no worker has sent its metrics within ${PAGE_MS} ms`);
     }
     const sum = new PageSum();
-    // Who has ended meanwhile is buried after this page, and who stops only then: what they counted counts here too.
+    // A worker that has ended meanwhile is buried after this page, and one that stops is buried later. Their counters count here too.
     const gone: Counts = new Map();
     for (const worker of workers) {
       if (worker.showsPages) await sum.add(worker.lastPage);
@@ -117,16 +117,16 @@ export class FleetPage {
     return sum;
   }
 
-  // A series that only an ended worker had stays, so that no sum over series falls; those of rules as long as the rules do.
+  // Series of ended workers stay, so that no sum over series falls. Series of rules stay only as long as the rules.
   #forgetOldRules(living: PageSum): void {
     const rules = this.#sources.rules();
-    // All workers are new: what those before them counted is of the rules that will be in force again.
+    // All workers are new. They will load the rules that the ended workers counted for.
     if (rules === "") return;
     if (this.#rules !== undefined && rules !== this.#rules) living.forgetUnknown(this.#ended, RULE_NAMES);
     this.#rules = rules;
   }
 
-  /** False if its page is too long. */
+  /** False if the worker's page is too long. */
   #ask(worker: PageWorker): Promise<boolean> {
     const id = this.#nextId++;
     return new Promise((resolve) => {
@@ -143,7 +143,7 @@ export class FleetPage {
   }
 }
 
-// Never less than was shown of it, and what it told since.
+// Never less than its last page showed, or than it has reported since.
 async function countsOf({ lastPage, counted }: PageWorker): Promise<Counts> {
   const page = new PageSum();
   await page.add(lastPage);

@@ -1,14 +1,14 @@
-// Asks every worker for its top keys. Who ends, or does not answer in time, is left out.
+// Asks every worker for its top keys. A worker that ends, or does not answer in time, is left out.
 
 import type { TopSummary } from "../telemetry/top/summary.ts";
 import type { TopWanted, ToWorker } from "./messages.ts";
 
-/** A worker that hangs must not hold up the answer of the others for longer. */
+/** Longest wait, in milliseconds: a worker that hangs must not delay the answer any longer. */
 const TOP_MS = 2_000;
 
-/** A worker as far as its top keys go. */
+/** What this file reads of a worker. */
 interface TopWorker {
-  /** False before it can be asked, once it stops, and when it has ended. */
+  /** Whether it can be asked: false during its start, when it stops, and after its end. */
   readonly showsPages: boolean;
   send(message: ToWorker): void;
 }
@@ -22,19 +22,19 @@ export class FleetTop {
   readonly #asked = new Map<number, Asked>();
   #nextId = 1;
 
-  /** The top keys of each worker that tells them. */
+  /** The top keys of each worker that answers in time. */
   async ask(workers: Iterable<TopWorker>, { window, keysMax }: TopWanted): Promise<readonly TopSummary[]> {
     const asked = [...workers].filter(({ showsPages }) => showsPages);
     const tops = await Promise.all(asked.map((worker) => this.#ask(worker, { window, keysMax })));
     return tops.filter((top) => top !== undefined);
   }
 
-  /** Takes a worker's answer. One that comes too late is nobody's. */
+  /** Takes a worker's answer; ignores one that is too late. */
   take(id: number, top: TopSummary): void {
     this.#asked.get(id)?.answered(top);
   }
 
-  /** A worker has ended: it will not answer. What it counted is gone. */
+  /** A worker has ended and will not answer; its top keys are lost. */
   bury(worker: TopWorker): void {
     for (const asked of this.#asked.values()) if (asked.worker === worker) asked.answered(undefined);
   }

@@ -1,5 +1,5 @@
-// What the supervisor and its workers say to each other, over the channel that Node opens between a process and those it
-// forks. Both ends are one version of one program, so messages are not checked.
+// The messages between the supervisor and its workers, over the IPC channel of a forked process. Both ends are the same version of
+// the same program, so messages are not checked.
 
 import type { Condition } from "../core/condition.ts";
 import type { TopSummary } from "../telemetry/top/summary.ts";
@@ -9,31 +9,31 @@ import type { TopWindow } from "../telemetry/top/top-keys.ts";
 export const LISTENER_NAMES = ["grpc", "http", "debug", "metrics"] as const;
 export type ListenerName = (typeof LISTENER_NAMES)[number];
 
-/** What is wrong with a process, by part, one sentence each. */
+/** What is wrong with a process: a sentence by part. */
 export type PartNotesRecord = Readonly<Record<string, string>>;
 
-/** Counters that all workers have counted together: values of series by metric. */
+/** Counters summed over all workers: values by metric and series. */
 export type FleetCounts = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
-/** How a worker fares, said once a second. */
+/** A worker's state, reported once a second. */
 export interface WorkerReport {
   readonly openStreams: number;
-  /** Calls that it has read since it started. */
+  /** Calls read since its start. */
   readonly calls: number;
   readonly rules: {
     /** Null before the first rule set. */
     readonly version: number | null;
     readonly hash: string | null;
-    /** Why the last load changed nothing; null if it took effect. */
+    /** Why the last load changed nothing; null if it succeeded. */
     readonly lastError: string | null;
-    /** When they came in force, in microseconds since the epoch. */
+    /** When the rules came in force, in microseconds since the epoch. */
     readonly loadedAtUs?: number | undefined;
   };
-  /** What is wrong with it. */
+  /** What is wrong with the worker. */
   readonly conditions: readonly Condition[];
 }
 
-/** A worker as `/config` shows it. */
+/** A worker as the supervisor knows it. */
 export interface WorkerView extends Partial<WorkerReport> {
   readonly worker: number;
   readonly pid: number;
@@ -42,20 +42,20 @@ export interface WorkerView extends Partial<WorkerReport> {
 }
 
 export type ToWorker =
-  /** First of all. A listener that is not named does not exist. */
+  /** The first message. A listener without a port here does not exist. */
   | { readonly kind: "start"; readonly number: number; readonly ports: Readonly<Partial<Record<ListenerName, number>>> }
-  /** Comes with a socket. */
+  /** Sent with a socket. */
   | { readonly kind: "connection"; readonly listener: ListenerName }
   | { readonly kind: "opened"; readonly listener: ListenerName; readonly port: number }
-  /** What the workers beside this one say of themselves, with their numbers in the names of the parts. */
+  /** Troubles and notes of the other workers; the names of the parts carry the workers' numbers. */
   | { readonly kind: "others"; readonly troubles: PartNotesRecord; readonly notes: PartNotesRecord }
   | { readonly kind: "reload" }
   | { readonly kind: "stop"; readonly delays: boolean }
-  /** Send a connection away: you have so many open streams more than somebody else. */
+  /** Asks to send a connection away: the worker has `surplus` open streams more than another. */
   | { readonly kind: "move"; readonly surplus: number }
-  /** Send your own metrics, in pieces. */
+  /** Asks for this worker's own metrics. */
   | { readonly kind: "page wanted"; readonly id: number }
-  /** Part of the metrics of all, as asked for. `trouble`, with the last: why they can't be shown. */
+  /** A piece of the metrics of all workers. The last piece has `trouble` if they can't be shown. */
   | {
       readonly kind: "page";
       readonly id: number;
@@ -65,35 +65,35 @@ export type ToWorker =
     }
   | { readonly kind: "views"; readonly id: number; readonly views: readonly WorkerView[] }
   | { readonly kind: "fleet counts"; readonly id: number; readonly counts: FleetCounts }
-  /** Send your own top keys. */
+  /** Asks for this worker's own top keys. */
   | ({ readonly kind: "top wanted"; readonly id: number } & TopWanted)
-  /** The top keys of each worker that sent them in time. */
+  /** The top keys of each worker that answered in time. */
   | { readonly kind: "tops"; readonly id: number; readonly tops: readonly TopSummary[] };
 
-/** Which top keys: at most so many by each order. */
+/** A question for top keys: at most `keysMax` in each order. */
 export interface TopWanted {
   readonly window: TopWindow;
   readonly keysMax: number;
 }
 
 export type FromWorker =
-  /** Takes connections from now on. The gRPC listener is the last: then the worker serves. */
+  /** Takes connections from now on. The gRPC listener opens last; from then on the worker serves. */
   | { readonly kind: "open"; readonly listener: ListenerName }
   | { readonly kind: "close"; readonly listener: ListenerName }
   /** A connection has ended. */
   | { readonly kind: "left"; readonly listener: ListenerName }
   | { readonly kind: "health"; readonly troubles: PartNotesRecord; readonly notes: PartNotesRecord }
   | { readonly kind: "report"; readonly report: WorkerReport }
-  /** Counters that have changed, once a second: what is left of them if the worker is killed. As CountChanges has them. */
+  /** Counters that have changed, once a second (CountChanges). They survive if the worker is killed. */
   | { readonly kind: "counts"; readonly text: string; readonly isAfresh: boolean }
-  /** Could not start; it ends now. `isOurs`: by a fault of the program, not of its settings. */
+  /** The worker could not start and ends now. `isOurs`: an internal error, not a wrong setting. */
   | { readonly kind: "failed"; readonly message: string; readonly isOurs: boolean }
-  /** What came of "move": the streams that went with the connection, or null if none fitted. */
+  /** The answer to "move": the number of streams on the connection that was sent away, or null if none was suitable. */
   | { readonly kind: "moved"; readonly streams: number | null }
   | { readonly kind: "page"; readonly id: number; readonly text: string; readonly isLast: boolean }
   | { readonly kind: "page wanted"; readonly id: number }
   | { readonly kind: "views wanted"; readonly id: number }
-  /** Asks for what all have counted together of these metrics. */
+  /** Asks for the sums of these metrics over all workers. */
   | { readonly kind: "fleet counts wanted"; readonly id: number; readonly metrics: readonly string[] }
   | { readonly kind: "top"; readonly id: number; readonly top: TopSummary }
   | ({ readonly kind: "tops wanted"; readonly id: number } & TopWanted);

@@ -1,33 +1,33 @@
-// When a connection should move from one worker to another: the arithmetic alone. Who asks, and how a connection is asked
-// to go, is elsewhere.
+// Decides when a connection should move from one worker to another. Pure arithmetic: supervisor.ts asks, and the worker sends the
+// connection away.
 
 import { MICROS_PER_SECOND } from "../core/units.ts";
 
-/** A worker that takes connections, as it reported last. */
+/** A worker that takes connections, by its last report. */
 interface Load {
   readonly connections: number;
-  /** Averaged over seconds. */
+  /** Mean over the last seconds. */
   readonly openStreams: number;
 }
 
-/** A worker that has far more than its share. */
+/** A worker that has far more than its share of open streams. */
 interface Move<T> {
   readonly from: T;
-  /** Streams it has open beyond the worker that has fewest. */
+  /** Its open streams beyond those of the worker with the fewest. */
   readonly surplus: number;
 }
 
-/** Over all workers, one connection in this time: a move costs its caller a new connection. */
+/** Over all workers at most one move in this time: a move costs the caller a new connection. */
 export const MOVE_INTERVAL_US = 10 * MICROS_PER_SECOND;
-/** With fewer open streams than this a worker has time for all of them. */
+/** A worker with fewer open streams than this has time for all of them. */
 const OPEN_STREAMS_MIN = 2;
 const CROWDED_RATIO = 2;
-/** A worker that waits for its core looks crowded for a moment. */
+/** Looks in a row that must agree: a worker that waits for its core looks crowded for a moment. */
 const CROWDED_LOOKS = 3;
 
 /**
- * The busiest worker, if it has more than twice the mean of the others open and more than one connection. (Of two workers
- * none can have more than twice the mean of both, which is why it is not counted in.) Undefined if all is well.
+ * The busiest worker, if it has more than one connection and more than CROWDED_RATIO times the mean of the others' open streams.
+ * The mean leaves the busiest out: of two workers none could exceed twice the mean of both. Undefined if no worker is crowded.
  */
 export function chooseMove<T extends Load>(workers: readonly T[]): Move<T> | undefined {
   if (workers.length < 2) return undefined;
@@ -41,13 +41,13 @@ export function chooseMove<T extends Load>(workers: readonly T[]): Move<T> | und
   return { from, surplus: from.openStreams - least.openStreams };
 }
 
-/** Which move to make, look by look: only where it was called for several times in a row, and moves far apart. */
+/** Turns looks into moves: a move must be due at several looks in a row, and moves lie far apart. */
 export class Rebalancer<T extends Load> {
   #crowded: T | undefined;
   #looks = 0;
   #nextUs = 0;
 
-  /** To be called at even intervals, with all workers that take connections. */
+  /** Takes all workers that take connections; to be called at even intervals. */
   look(workers: readonly T[], nowUs: number): Move<T> | undefined {
     const move = chooseMove(workers);
     this.#looks = move !== undefined && move.from === this.#crowded ? this.#looks + 1 : 1;
@@ -55,7 +55,7 @@ export class Rebalancer<T extends Load> {
     return this.#looks >= CROWDED_LOOKS && nowUs >= this.#nextUs ? move : undefined;
   }
 
-  /** A connection was asked to go. */
+  /** Notes that a connection was asked to go. */
   noteMove(nowUs: number): void {
     this.#nextUs = nowUs + MOVE_INTERVAL_US;
   }

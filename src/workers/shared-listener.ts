@@ -1,9 +1,9 @@
-// One address that the supervisor listens on for its workers: takes what connects and passes it on, unread.
+// An address that the supervisor listens on for its workers: accepts connections and passes them on unread.
 
 import { rm } from "node:fs/promises";
 import { createServer, type ListenOptions, type Server, type Socket } from "node:net";
 
-/** Connections that may wait to be accepted; the system may allow fewer. */
+/** Connections that may wait to be accepted; the system may allow fewer (net.core.somaxconn). */
 const BACKLOG = 1_024;
 
 export class SharedListener {
@@ -12,24 +12,24 @@ export class SharedListener {
   #port: Promise<number> | undefined;
   #closed: Promise<void> | undefined;
 
-  /** `give` gets each socket; it must see to it that the socket is passed on or destroyed. */
+  /** `give` gets each socket, and must pass it on or destroy it. */
   constructor(target: ListenOptions, give: (socket: Socket) => void) {
     this.#target = target;
-    // Paused: what a caller sends is for the worker to read.
+    // Paused, because the worker has to read everything that the caller sends.
     this.#server = createServer({ pauseOnConnect: true }, (socket) => {
-      // Whatever a socket fails with is followed by its close, which the worker sees.
+      // A failure is followed by the socket's close, and the worker notices that.
       socket.on("error", () => undefined);
       give(socket);
     });
   }
 
-  /** Listens; called again, it resolves to the same port, 0 for a Unix socket. Rejects with what the system says. */
+  /** Listens; resolves to the port, or to 0 for a Unix socket. A second call gets the same promise. Rejects with the system's error. */
   open(): Promise<number> {
     this.#port ??= new Promise((resolve, reject) => {
       this.#server.once("error", reject);
       this.#server.listen({ ...this.#target, backlog: BACKLOG }, () => {
         this.#server.off("error", reject);
-        // Accepting may fail for lack of file descriptors; the next connection tries again.
+        // Accepting may fail, as without free file descriptors; the server tries again with the next connection.
         this.#server.on("error", () => undefined);
         const address = this.#server.address();
         resolve(address !== null && typeof address === "object" ? address.port : 0);
@@ -38,7 +38,7 @@ export class SharedListener {
     return this.#port;
   }
 
-  /** Listens no more; called again, it waits for the same end. */
+  /** Stops listening. A second call gets the same promise. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;

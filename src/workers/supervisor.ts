@@ -1,5 +1,5 @@
-// The first process when WORKERS is more than one: listens, starts the workers, hands them connections, replaces those that
-// end, tells them to reload and to stop. It decides no call and holds no store.
+// The first process when WORKERS is above 1: listens, starts the workers, hands them connections, replaces workers that end, and has
+// them reload and stop. It decides no call and has no store.
 
 import type { Socket } from "node:net";
 import { cannotListen, listenTrouble } from "../core/cannot-listen.ts";
@@ -23,34 +23,33 @@ import { type End, startError, WorkerProcess } from "./worker-process.ts";
 
 const LOOK_MS = 1_000;
 /**
- * A worker that serves and has not reported for this many looks is stuck, with all its connections, and is ended. Looks,
- * not time: a machine that stood still has not let its workers report either.
+ * A worker that serves and has not reported for this many looks is stuck, with all its connections, and is killed. Looks are counted
+ * and not time, because on a machine that stood still no worker could report.
  */
 const SILENT_LOOKS_MAX = 10;
 /**
- * A worker that does not serve after this many looks hangs in its start, and is ended like one that hangs later. A start
- * takes a second or two; a store that is away does not hold it up. Kubernetes allows a container's start as long (its
- * default startup probe in deploy/ gives 60 s).
+ * A worker that does not serve after this many looks is stuck in its start, and is killed too. A start takes a second or two, and
+ * a store that is away does not prolong it. A container has as long: the startup probe in deploy/ allows 60 s.
  */
 const STARTING_LOOKS_MAX = 60;
-/** A connection that was asked to go is expected back within this time. */
+/** A connection that was sent away is expected back within this time. */
 const COMING_BACK_US = 3_000_000;
-/** What a worker may take to end beyond the times that settings give it. */
+/** Extra time for a worker to end, beyond what the settings allow. */
 const END_SLACK_MS = 5_000;
 
 interface SupervisorOptions {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Workers to run. */
+  /** Number of workers to run. */
   readonly count: number;
-  /** The program, which is run with `worker`. */
+  /** The program, which is run as `FILE worker`. */
   readonly file: string;
   /** The environment of the workers. */
   readonly env: Readonly<NodeJS.ProcessEnv>;
 }
 
-/** What a supervisor is told about its start. */
+/** Settles the promise of `start`. */
 interface Start {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -67,12 +66,12 @@ export class Supervisor {
   readonly #page: FleetPage;
   readonly #top = new FleetTop();
   #look: NodeJS.Timeout | undefined;
-  /** There until all workers have served once. */
+  /** Defined until all workers have served once. */
   #start: Start | undefined;
   #isStopping = false;
   #willTell = false;
   #whenEmpty: (() => void) | undefined;
-  /** Who was asked to send a connection away, and until when it is expected back. */
+  /** The worker that was asked to send a connection away, and until when the connection is expected back. */
   #moving: { readonly from: WorkerProcess; readonly untilUs: number } | undefined;
   #given = 0;
   #restarted = 0;
@@ -105,8 +104,8 @@ export class Supervisor {
   }
 
   /**
-   * Listens and starts the workers; resolves when all of them serve. Rejects with ConfigError if an address is taken or
-   * a worker says that its settings can't be used, once for all of them.
+   * Listens and starts the workers; resolves when all of them serve. Rejects with ConfigError if an address is taken, or if a worker
+   * reports that settings can't be used.
    */
   async start(): Promise<void> {
     const { count, settings, logger } = this.#options;
@@ -150,7 +149,7 @@ export class Supervisor {
     for (const worker of this.#workers.values()) worker.send({ kind: "reload" });
   }
 
-  /** Has every worker stop in order, as App.stop does, and resolves when the last has ended. */
+  /** Stops every worker in order, as App.stop does; resolves when the last one has ended. */
   async stop({ delays }: { readonly delays: boolean }): Promise<void> {
     const { settings } = this.#options;
     this.#isStopping = true;
@@ -164,7 +163,7 @@ export class Supervisor {
     await this.#closeListeners();
   }
 
-  /** Ends every worker at once. */
+  /** Kills every worker at once. */
   kill(): void {
     for (const worker of this.#workers.values()) worker.kill();
   }
@@ -191,7 +190,7 @@ export class Supervisor {
 
   #fork(number: number): void {
     const { file, env, clock } = this.#options;
-    // The gRPC port opens when somebody serves it; its number is told then.
+    // The gRPC port opens when the first worker serves, and the worker learns its number then.
     const ports = { ...this.#ports, grpc: 0 };
     const worker = new WorkerProcess({
       number,
@@ -270,7 +269,7 @@ export class Supervisor {
 
   #give(name: ListenerName, socket: Socket): void {
     const takers = this.#all().filter((worker) => worker.takesAt(name));
-    // Pages of a worker that starts say less than those of one that serves.
+    // A worker that still starts knows less than one that serves, so its pages are a last resort.
     const serving = takers.filter(({ serves }) => serves);
     const counted = (serving.length > 0 ? serving : takers).map((worker) => {
       return { worker, connections: worker.heldAt(name), openStreams: worker.openStreams, lastGiven: worker.lastGiven };
@@ -288,7 +287,7 @@ export class Supervisor {
     chosen.give(name, socket);
   }
 
-  // Only the first connection that comes is taken for the one that was sent away.
+  // Only the first new connection after a move counts as the one that was sent away.
   #avoided(): WorkerProcess | undefined {
     const moving = this.#moving;
     this.#moving = undefined;
@@ -343,21 +342,21 @@ export class Supervisor {
     }
   }
 
-  // Once for all that changes in a turn.
+  // Waits for the end of the turn, so that several changes in one turn are told once.
   #tellOthers(): void {
     if (this.#willTell) return;
     this.#willTell = true;
     setImmediate(() => {
       this.#willTell = false;
       const all = this.#all();
-      // Those that end in order are not missed.
+      // Workers that end in order are not missing.
       const count = this.#isStopping ? 0 : this.#options.count;
       const expected = { count, isStarting: this.#start !== undefined };
       for (const worker of all) worker.tellOthers(othersOf(worker, all, expected));
     });
   }
 
-  // A client that connects while the last workers drain is refused, so that it goes elsewhere: it would be dropped soon after.
+  // A client that connects while the last workers drain is refused, so that it goes elsewhere; it would be dropped soon otherwise.
   #closeUnlessTaken(name: ListenerName): void {
     if (this.#isStopping && !this.#all().some((worker) => worker.takesAt(name))) {
       void this.#listeners.get(name)?.close();

@@ -1,5 +1,5 @@
-// The worker's end of the channel to its supervisor: gets connections and orders, tells health and load, asks for what
-// concerns all workers.
+// The worker's end of the channel to its supervisor: takes connections and orders, reports health and load, and asks about all
+// workers.
 
 import type { Socket } from "node:net";
 import type { HealthState } from "../core/health.ts";
@@ -16,10 +16,10 @@ import type {
   WorkerView,
 } from "./messages.ts";
 
-/** How often a worker tells how it fares. */
+/** How often a worker reports. */
 const REPORT_MS = 1_000;
 
-/** The channel of a forked process: `process` itself. */
+/** The IPC channel of a forked process: `process` itself. */
 export interface Channel {
   send?(message: FromWorker, handle?: undefined, options?: undefined, done?: () => void): boolean;
   on(event: "message", listener: (message: unknown, socket?: Socket) => void): unknown;
@@ -28,25 +28,25 @@ export interface Channel {
   disconnect(): void;
 }
 
-/** What the service in this process has for the supervisor. */
+/** What the supervisor asks of the service in this process. */
 export interface WorkerService {
   readonly health: HealthState;
   report(): WorkerReport;
-  /** The metrics of this process. */
+  /** The metrics of this process, in pieces. */
   page(): AsyncIterable<string>;
   /** The counters of this process that have changed since the last call. */
   counts(): Promise<CountChanges>;
   /** The top keys of this process. */
   top(wanted: TopWanted): TopSummary;
-  /** Sends a connection away; the streams that go with it, or undefined if none fits. */
+  /** Sends a connection away; returns the number of streams on it, or undefined if none is suitable. */
   moveAway(surplus: number): number | undefined;
 }
 
-/** What the process does when it is told to. */
+/** What the process does on orders of the supervisor. */
 interface WorkerOrders {
   reload(): void;
   stop(delays: boolean): void;
-  /** The supervisor is gone. */
+  /** The supervisor has gone. */
   abandoned(): void;
 }
 
@@ -56,7 +56,7 @@ interface Opening {
 }
 
 export class WorkerLink {
-  /** From 1. */
+  /** The worker's number, from 1. */
   readonly number: number;
   readonly #channel: Channel;
   readonly #ports: Readonly<Partial<Record<ListenerName, number>>>;
@@ -79,8 +79,8 @@ export class WorkerLink {
   }
 
   /**
-   * Waits for the supervisor's first word. Undefined if this process has no supervisor. A supervisor that ended while
-   * this program was loading leaves a closed channel, and its `disconnect` event is past: that is told at once.
+   * Resolves at the supervisor's first message; undefined if this process has no supervisor. If the supervisor ended while this program
+   * was loading, the channel is closed and its `disconnect` event is past; then `abandoned` is called at once.
    */
   static connect(channel: Channel, orders: WorkerOrders): Promise<WorkerLink> | undefined {
     if (channel.send === undefined) return undefined;
@@ -102,7 +102,7 @@ export class WorkerLink {
     });
   }
 
-  /** An address that the supervisor listens on; undefined if it does not. */
+  /** The connections of one of the supervisor's listeners; undefined if there is no such listener. */
   socketSource(name: ListenerName): SocketSource | undefined {
     const port = this.#ports[name];
     if (port === undefined) return undefined;
@@ -118,7 +118,7 @@ export class WorkerLink {
     };
   }
 
-  /** The service is built: from now on the supervisor hears how it fares. */
+  /** The service is built: from now on its health, load and counters are reported. */
   attach(service: WorkerService): void {
     this.#service = service;
     const tellHealth = () => {
@@ -131,11 +131,10 @@ export class WorkerLink {
     this.#reports = setInterval(() => {
       this.#sendReport();
       void this.#sendCounts(service);
-    }, REPORT_MS);
-    this.#reports.unref();
+    }, REPORT_MS).unref();
   }
 
-  /** The metrics of all workers as one page, piece by piece. Throws what the supervisor says why there are none. */
+  /** The metrics of all workers as one page, in pieces. Throws with the supervisor's reason if they can't be shown. */
   async *fleetPage(): AsyncGenerator<string> {
     const pieces: string[] = [];
     let isDone = false;
@@ -161,7 +160,7 @@ export class WorkerLink {
     }
   }
 
-  /** How each worker fares, as it reported last. */
+  /** All workers as the supervisor knows them. */
   fleetViews(): Promise<readonly WorkerView[]> {
     const id = this.#nextId++;
     return new Promise((resolve) => {
@@ -170,7 +169,7 @@ export class WorkerLink {
     });
   }
 
-  /** What all workers have counted together of these metrics, as they told it last: at most a second or so old. */
+  /** The sums of these metrics over all workers, about a second old at most. */
   fleetCounts(metrics: readonly string[]): Promise<FleetCounts> {
     const id = this.#nextId++;
     return new Promise((resolve) => {
@@ -179,7 +178,7 @@ export class WorkerLink {
     });
   }
 
-  /** The top keys of each worker that tells them in time. */
+  /** The top keys of each worker that answers in time. */
   fleetTops(wanted: TopWanted): Promise<readonly TopSummary[]> {
     const id = this.#nextId++;
     return new Promise((resolve) => {
@@ -188,23 +187,28 @@ export class WorkerLink {
     });
   }
 
-  /** Says why this process can't start; resolves when that is out. */
+  /** Reports why this process can't start; resolves when the message has been sent. */
   failed(message: string, isOurs: boolean): Promise<void> {
-    return new Promise((resolve) => {
-      if (!this.#channel.connected) resolve();
-      else this.#channel.send?.({ kind: "failed", message, isOurs }, undefined, undefined, () => resolve());
-    });
+    return this.#sendWhole({ kind: "failed", message, isOurs });
   }
 
-  /** Lets go of the supervisor, so that the process can end. */
+  /** Closes the channel, so that the process can end. */
   close(): void {
     clearInterval(this.#reports);
     if (this.#channel.connected) this.#channel.disconnect();
   }
 
   #send(message: FromWorker): void {
-    // Without a supervisor nobody needs to know: the process is about to end.
+    // Without a supervisor nobody needs the message, and the process is about to end.
     if (this.#channel.connected) this.#channel.send?.(message, undefined, undefined, () => undefined);
+  }
+
+  /** Sends and resolves when the message is on its way: a long text must not pile up in this process. */
+  #sendWhole(message: FromWorker): Promise<void> {
+    return new Promise((resolve) => {
+      if (!this.#channel.connected) resolve();
+      else this.#channel.send?.(message, undefined, undefined, () => resolve());
+    });
   }
 
   #hear(message: ToWorker, socket: Socket | undefined): void {
@@ -261,7 +265,7 @@ export class WorkerLink {
   #takeConnection(listener: ListenerName, socket: Socket | undefined): void {
     const left = () => this.#send({ kind: "left", listener });
     const opening = this.#openings.get(listener);
-    // It may have ended on its way here, or come when the listener was just closed.
+    // The connection has ended on its way here, or it comes after the listener was closed.
     if (socket === undefined || opening === undefined) {
       socket?.destroy();
       left();
@@ -276,7 +280,7 @@ export class WorkerLink {
     if (this.#service !== undefined) this.#send({ kind: "report", report: this.#service.report() });
   }
 
-  // In the order in which they were read: a slow one is waited for.
+  // One at a time, so that reports arrive in the order in which the counters were read.
   async #sendCounts(service: WorkerService): Promise<void> {
     if (this.#isCounting) return;
     this.#isCounting = true;
@@ -289,16 +293,11 @@ export class WorkerLink {
   }
 
   async #sendPage(id: number): Promise<void> {
-    // So that what the supervisor adds by worker is of the same moment.
+    // The supervisor's metrics by worker come from this report; sent now, it is as fresh as the page.
     this.#sendReport();
-    for await (const text of this.#service?.page() ?? []) await this.#sendPiece(id, text);
+    for await (const text of this.#service?.page() ?? []) {
+      await this.#sendWhole({ kind: "page", id, text, isLast: false });
+    }
     this.#send({ kind: "page", id, text: "", isLast: true });
-  }
-
-  #sendPiece(id: number, text: string): Promise<void> {
-    return new Promise((resolve) => {
-      if (!this.#channel.connected) resolve();
-      else this.#channel.send?.({ kind: "page", id, text, isLast: false }, undefined, undefined, () => resolve());
-    });
   }
 }

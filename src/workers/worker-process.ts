@@ -1,4 +1,4 @@
-// One worker as the supervisor sees it: its process, the listeners it takes connections of, what it holds, what it said last.
+// A worker as the supervisor sees it: its process, its open listeners, its connections, and its last reports.
 
 import { type ChildProcess, fork } from "node:child_process";
 import type { Socket } from "node:net";
@@ -16,14 +16,14 @@ export interface End {
 
 interface WorkerOptions {
   readonly number: number;
-  /** The program; it is run with `worker`. */
+  /** The program, which is run as `FILE worker`. */
   readonly file: string;
-  /** Its environment, secrets included: this process no longer has them. */
+  /** The worker's environment with its secrets, which this process has removed from its own. */
   readonly env: Readonly<NodeJS.ProcessEnv>;
   readonly ports: Readonly<Partial<Record<ListenerName, number>>>;
   readonly startedUs: number;
   readonly onMessage: (message: FromWorker, worker: WorkerProcess) => void;
-  /** Called once. */
+  /** Called once, when the process has ended. */
   readonly onEnd: (end: End, worker: WorkerProcess) => void;
 }
 
@@ -33,35 +33,33 @@ export class WorkerProcess implements PageWorker {
   readonly #child: ChildProcess;
   readonly #open = new Set<ListenerName>();
   readonly #held = new Map<ListenerName, number>();
-  /** Connections on their way to the worker: Node sends one at a time and waits for each. */
+  /** Connections on their way to the worker. Node sends one at a time and waits for its acknowledgement. */
   readonly #onTheirWay = new Set<Socket>();
   #saidOfOthers = "";
   troubles: PartNotesRecord = {};
   notes: PartNotesRecord = {};
   report: WorkerReport | undefined;
-  /** Why it could not start, if it said so. */
+  /** Why the worker could not start, or why it was killed. */
   failure: { readonly message: string; readonly isOurs: boolean } | undefined;
   lastPage = "";
   readonly counted: Counts = new Map();
   lastGiven = 0;
-  /** Looks at it since it reported last. */
+  /** Looks at it since its last report. */
   silentLooks = 0;
-  /** Looks at it before it served. */
+  /** Looks at it during its start. */
   startingLooks = 0;
-  isAlive = true;
+  #isAlive = true;
 
   constructor({ number, file, env, ports, startedUs, onMessage, onEnd }: WorkerOptions) {
     this.number = number;
     this.startedUs = startedUs;
-    // A debugger's port can be had once only; the supervisor keeps it.
+    // Two processes can't share a debugger's port; the supervisor keeps it.
     const execArgv = process.execArgv.filter((flag) => !flag.startsWith("--inspect"));
     this.#child = fork(file, ["worker"], { execArgv, env: { ...env } });
     this.#child.on("message", (message) => this.#hear(message as FromWorker, onMessage));
-    let hasEnded = false;
     const end = (code: number | null, signal: NodeJS.Signals | null) => {
-      if (hasEnded) return;
-      hasEnded = true;
-      this.isAlive = false;
+      if (!this.#isAlive) return;
+      this.#isAlive = false;
       this.#open.clear();
       for (const socket of this.#onTheirWay) socket.destroy();
       onEnd({ code, signal }, this);
@@ -78,7 +76,7 @@ export class WorkerProcess implements PageWorker {
     return this.#child.pid ?? -1;
   }
 
-  /** Connections of the gRPC port. */
+  /** Open connections of the gRPC port. */
   get connections(): number {
     return this.heldAt("grpc");
   }
@@ -87,7 +85,7 @@ export class WorkerProcess implements PageWorker {
     return this.report?.openStreams ?? 0;
   }
 
-  /** Connections of a listener that it was given and that have not ended. */
+  /** Connections that the worker was given at a listener and that have not ended. */
   heldAt(listener: ListenerName): number {
     return this.#held.get(listener) ?? 0;
   }
@@ -96,21 +94,21 @@ export class WorkerProcess implements PageWorker {
     return this.#open.has(listener);
   }
 
-  /** True if it takes calls. */
+  /** Whether it takes calls. */
   get serves(): boolean {
     return this.takesAt("grpc");
   }
 
   get showsPages(): boolean {
-    return this.isAlive && this.takesAt("http");
+    return this.#isAlive && this.takesAt("http");
   }
 
   send(message: ToWorker): void {
-    // A worker that is about to end hears nothing more, and needs not.
+    // A worker whose channel is closed is about to end and needs no message.
     if (this.#child.connected) this.#child.send(message, () => undefined);
   }
 
-  /** Sends and resolves when it is on its way, so that a long text does not pile up here. */
+  /** Sends a message and resolves when it is on its way: a long text must not pile up in this process. */
   sendWhole(message: ToWorker): Promise<void> {
     return new Promise((resolve) => {
       if (this.#child.connected) this.#child.send(message, () => resolve());
@@ -118,18 +116,19 @@ export class WorkerProcess implements PageWorker {
     });
   }
 
-  /** Passes a connection on; it belongs to the worker then. */
+  /** Passes a connection on to the worker. */
   give(listener: ListenerName, socket: Socket): void {
     this.#held.set(listener, this.heldAt(listener) + 1);
     this.#onTheirWay.add(socket);
-    // Kept open until it has left: what a dying worker did not take is closed here, and its caller comes again.
+    // This process's copy stays open until the worker has its own. If the worker dies before that, closing the copy has the caller
+    // connect again.
     this.#child.send({ kind: "connection", listener } satisfies ToWorker, socket, { keepOpen: true }, () => {
       this.#onTheirWay.delete(socket);
       socket.destroy();
     });
   }
 
-  /** Tells it what the others say of themselves, if that has changed. */
+  /** Tells the worker what the others report, if that has changed. */
   tellOthers(others: { readonly troubles: PartNotesRecord; readonly notes: PartNotesRecord }): void {
     const said = JSON.stringify(others);
     if (said === this.#saidOfOthers) return;
@@ -169,7 +168,7 @@ export class WorkerProcess implements PageWorker {
   }
 }
 
-/** Why a start fails that this worker did not live to see: what it said itself, or how it ended. */
+/** The error of a start that failed because of this worker: its own report, or how its process ended. */
 export function startError({ number, failure }: WorkerProcess, { code, signal }: End): Error {
   if (failure !== undefined && !failure.isOurs) return new ConfigError("CONFIG_SETTINGS", failure.message);
   const how = failure?.message ?? (signal === null ? `it ended with ${code}` : `${signal} ended it`);
