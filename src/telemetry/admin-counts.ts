@@ -1,11 +1,11 @@
-// How often the guarded admin pages were used, by what was asked and what came of it.
+// Counts requests to the guarded admin pages, by action and outcome.
 
 export const ADMIN_ACTIONS = ["explain", "peek", "reset", "state", "top"] as const;
 export type AdminAction = (typeof ADMIN_ACTIONS)[number];
 export const ADMIN_OUTCOMES = ["done", "refused", "failed"] as const;
 export type AdminOutcome = (typeof ADMIN_OUTCOMES)[number];
 
-/** Counts requests. */
+/** The counters, since the start of the process. */
 export class AdminCounts {
   readonly #counts = new Float64Array(ADMIN_ACTIONS.length * ADMIN_OUTCOMES.length);
 
@@ -14,7 +14,7 @@ export class AdminCounts {
     this.#counts[at] = (this.#counts[at] ?? 0) + 1;
   }
 
-  /** How often it came to that. */
+  /** The number of requests with this action and outcome. */
   of(action: AdminAction, outcome: AdminOutcome): number {
     return this.#counts[placeOf(action, outcome)] ?? 0;
   }

@@ -1,27 +1,27 @@
-// The counters of this process that have changed since the supervisor was told of them, which keeps them in case this process is
-// killed. Cheap enough for once a second: a counter that has not changed makes no text.
+// The counters of this process that have changed since they were last reported to the supervisor, which keeps them in case this
+// process is killed. Cheap enough for once a second: an unchanged counter makes no text.
 
 import type { LimitStats } from "../core/limit-stats.ts";
 import { HOLD_FIELDS, RULE_METRICS } from "./metrics.ts";
 import type { SeriesSource } from "./series-book.ts";
 import type { StatsEntry } from "./stats-book.ts";
 
-/** Some counters as a page in Prometheus's text format, without help. */
+/** Some counters as a page in Prometheus's text format, without HELP lines. */
 export interface CountChanges {
   readonly text: string;
-  /** True if what was told before of rules holds no more: other rules are in force. */
+  /** True if other rules are in force, so that counters of rules reported before are void. */
   readonly isAfresh: boolean;
 }
 
 interface CountSources {
-  /** Everything but the counters of rules, as a page. */
+  /** Everything but the counters of rules, as a page in Prometheus's text format. */
   readonly page: () => Promise<string>;
   readonly series: SeriesSource;
   /** Changes when other rules come in force. */
   readonly rulesHash: () => string | undefined;
 }
 
-/** Entries of rules told of at once; the others come next time. A rule's text is some hundreds of bytes for each counter. */
+/** Entries of rules in one report; the next report has the others. A rule's text takes some hundreds of bytes per counter. */
 export const TOLD_RULES_MAX = 500;
 
 const FIELDS = (Object.keys(RULE_METRICS) as (keyof typeof RULE_METRICS)[]).filter(
@@ -33,14 +33,14 @@ export class ChangedCounts {
   readonly #told = new Map<string, string>();
   #toldOfRules = new WeakMap<LimitStats, readonly number[]>();
   #rulesHash: string | undefined;
-  /** Where the last look at rules stopped, if it did not come to the end. */
+  /** Where the last report stopped, if it did not reach the last rule. */
   #rest: Iterator<StatsEntry> | undefined;
 
   constructor(sources: CountSources) {
     this.#sources = sources;
   }
 
-  /** What has changed since the last call; of rules TOLD_RULES_MAX at most. */
+  /** The counters that have changed since the last call; of rules at most TOLD_RULES_MAX entries. */
   async take(): Promise<CountChanges> {
     const page = await this.#sources.page();
     const hash = this.#sources.rulesHash();
@@ -92,7 +92,7 @@ export class ChangedCounts {
     }).join("");
   }
 
-  // True if any of them has changed. All of them only grow, and no hit is counted without being counted as a hit.
+  // True if a counter of the entry has changed since its last report. Before its first report, `hasMoved` tells whether any has.
   #note(stats: LimitStats): boolean {
     const told = this.#toldOfRules.get(stats);
     if (told === undefined ? !stats.hasMoved : FIELDS.every((field, i) => stats[field] === told[i])) return false;

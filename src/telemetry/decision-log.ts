@@ -1,5 +1,5 @@
-// Single decisions, as lines that `headgate simulate` reads: refusals, or all. Sampled, and bounded by a rate per limit, so that
-// an attack writes no more than a quiet day.
+// Writes single decisions, refusals or all, as lines that `headgate simulate` reads. Sampled, and bounded in rate per limit, so that
+// an attack does not write more than an ordinary day.
 
 import type { Clock } from "../core/clock.ts";
 import { base64Unless, type Descriptor, HoldAsk, textOf } from "../core/request.ts";
@@ -9,61 +9,61 @@ import type { LimitCall } from "../limiter/call.ts";
 import { shownValues } from "../limiter/hidden-values.ts";
 import { waitUsOf } from "../limiter/retry-after.ts";
 
-/** Longer lines are left out: a call may have 256 descriptors of 64 KiB each. */
+/** Longer lines are left out: a call may have 256 descriptors of 64 KiB each. In UTF-16 units. */
 const LINE_CHARS_MAX = 65_536;
 
 export interface DecisionLogOptions {
   readonly kind: "refusals" | "all";
-  /** Share of the decisions that is written, 0 to 1. */
+  /** Share of the decisions that are written, 0 to 1. */
   readonly share: number;
-  /** Lines per second and limit; as many may come at once. */
+  /** Lines per second for each limit, and the burst. */
   readonly linesPerSecond: number;
   readonly clock: Clock;
-  /** Takes a line without its line feed; false if there is no room for it. */
+  /** Takes a line without its line feed; returns false if there is no room for it. */
   readonly write: (line: string, fields: DecisionLine) => boolean;
-  /** 0 to 1, as evenly spread as Math.random. */
+  /** Uniform in 0 to 1; Math.random unless given. */
   readonly random?: () => number;
 }
 
-/** A line. The first four fields make up the request, as the body of /json has it. */
+/** A line. `domain`, `descriptors` and `hits_addend` are the request in the form of a body of /json. */
 interface DecisionLine {
   readonly at: string;
   readonly domain: string;
   readonly descriptors: readonly object[];
   readonly hits_addend?: number;
   readonly code: "OK" | "OVER_LIMIT";
-  /** The limit that governs the answer; absent if none had a say. */
+  /** The limit that governs the answer; absent if no limit applied. */
   readonly limit?: string;
   readonly cost?: number;
   readonly remaining?: number;
   readonly wait_seconds?: number;
-  /** The caller's trace, or that of the call's own span; absent without either. */
+  /** The trace of the call's span, or else of the caller; absent if there is neither. */
   readonly trace_id?: string;
-  /** The span of this call, if it is recorded. */
+  /** The call's span, if it is recorded. */
   readonly span_id?: string;
-  /** Decisions of this limit that the rate or the disk left out since its last line. */
+  /** Decisions of this limit that were left out since its last line, by the rate or because the disk is too slow. */
   readonly left_out?: number;
 }
 
-/** Whose trace a line names: the caller's, and the span of the call in it if that is recorded. */
+/** The trace that a line names, and the call's span in it if that is recorded. */
 interface LineTrace {
   readonly traceId: string | undefined;
   readonly spanId?: string;
 }
 
-/** What is left of the rate of one limit. */
+/** What is left of one limit's rate. */
 interface Allowance {
   lines: number;
   atUs: number;
   leftOut: number;
 }
 
-/** Writes decisions. Called on the decision path for calls that qualify; costs nothing for others but a comparison. */
+/** Writes decisions. `decided` is on the decision path: a call that is not written costs a comparison and a random number. */
 export class DecisionLog {
   readonly #options: DecisionLogOptions;
   readonly #random: () => number;
   readonly #allowances = new Map<string, Allowance>();
-  /** Lines that were written, and decisions that were left out by the rate or for lack of room; samples left aside are in neither. */
+  /** Lines written, and decisions left out by the rate or for lack of room. Decisions that sampling skips count in neither. */
   written = 0;
   leftOut = 0;
 
@@ -72,27 +72,28 @@ export class DecisionLog {
     this.#random = options.random ?? Math.random;
   }
 
-  /** Hears of a decided call, with the caller's `traceparent`, if it sent one, and the span of the call, if it has one. */
+  /** Takes a decided call, with the caller's `traceparent`, if there is one, and the call's span, if it is recorded. */
   decided(call: LimitCall, traceparent: string | undefined, span?: SpanIds): void {
     const { kind, share } = this.#options;
     if (kind === "refusals" && !call.decision.overLimit) return;
     if (share < 1 && this.#random() >= share) return;
-    // Limits of a rule set are bounded in number; those that callers bring along share one id per domain.
+    // The map is bounded: a rule set has few limits, and limits that callers send in requests share one id per domain.
     const allowance = this.#allowanceOf(call.governing?.limit.id ?? "");
-    if (!this.#spend(allowance)) {
+    const isWritten =
+      this.#spend(allowance) &&
+      this.#write(decisionLine(call, span ?? { traceId: readTraceparent(traceparent)?.traceId }, allowance.leftOut));
+    if (isWritten) {
+      allowance.leftOut = 0;
+      this.written++;
+    } else {
       allowance.leftOut++;
       this.leftOut++;
-      return;
     }
-    const fields = decisionLine(call, span ?? { traceId: readTraceparent(traceparent)?.traceId }, allowance.leftOut);
+  }
+
+  #write(fields: DecisionLine): boolean {
     const line = JSON.stringify(fields);
-    if (line.length > LINE_CHARS_MAX || !this.#options.write(line, fields)) {
-      allowance.leftOut++;
-      this.leftOut++;
-      return;
-    }
-    allowance.leftOut = 0;
-    this.written++;
+    return line.length <= LINE_CHARS_MAX && this.#options.write(line, fields);
   }
 
   #allowanceOf(id: string): Allowance {
@@ -119,7 +120,7 @@ export class DecisionLog {
 function decisionLine(call: LimitCall, { traceId, spanId }: LineTrace, leftOut: number): DecisionLine {
   const { request, decision, governing } = call;
   return {
-    // A date only writes down what the process's clock says, and it has milliseconds.
+    // Date has milliseconds; the last three digits are added so that the line has the microseconds of the process's clock.
     at: `${isoTime(call.startedUs).slice(0, -1)}${String(call.startedUs % 1_000).padStart(3, "0")}Z`,
     domain: textOf(request.domain),
     descriptors: request.descriptors.slice(0, request.descriptorCount).map((_, i) => descriptorOf(call, i)),
@@ -159,7 +160,7 @@ function entryOf(key: string, value: string): WrittenEntry {
   return { key: textOf(key), ...text };
 }
 
-// What fields of the request say of a hold is written as the entries that say the same, so that a simulation asks the same.
+// A hold that the request names in its fields is written as the entries that mean the same, so that a simulation repeats it.
 function heldDescriptor({ request, rules }: LimitCall, entries: readonly WrittenEntry[]): object {
   const { holdAsk, holdId, holdAmount } = request;
   const hold = rules[0]?.hold;

@@ -1,11 +1,11 @@
-// Long texts made piece by piece, with a turn for other work between the pieces: calls must not wait for a page.
+// Makes long texts in pieces, with a turn of the event loop between them, so that no call waits for a whole page.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-/** Length of a piece in characters; making one takes well under a millisecond. */
+/** Length of a piece in characters; a piece is made in well under a millisecond. */
 const PIECE_LENGTH = 32_768;
 
-/** Joins lines to pieces of some length and lets other work have its turn after each. */
+/** Joins lines to pieces of at least PIECE_LENGTH characters; other work runs after each piece. */
 export async function* joinInPieces(lines: Iterable<string>): AsyncGenerator<string> {
   let piece = "";
   for (const line of lines) {

@@ -1,6 +1,6 @@
-// Counts durations in fixed buckets, on plain numbers: cheap enough for every call. prometheus.ts exports it.
+// Counts durations in fixed buckets, on plain numbers, so that it is cheap enough for every call. prometheus.ts exports it.
 
-/** Upper bounds of the buckets in microseconds; 20 ms is the patience of Envoy. */
+/** Upper bounds of the buckets in microseconds, inclusive. 20 ms is the default timeout of Envoy's rate limit filter. */
 export const LATENCY_BOUNDS_US: readonly number[] = [
   10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 20_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
   2_500_000,
@@ -8,12 +8,12 @@ export const LATENCY_BOUNDS_US: readonly number[] = [
 
 /** A histogram of durations. */
 export class LatencyHistogram {
-  /** One count per bound, not cumulative, and one more for what is longer than all. */
+  /** One count per bound, not cumulative, and a last one for durations above all bounds. */
   readonly counts = new Float64Array(LATENCY_BOUNDS_US.length + 1);
   sumUs = 0;
   readonly #boundsUs = Float64Array.from(LATENCY_BOUNDS_US);
 
-  /** Adds one duration; a negative one counts as 0. Costs some 15 ns; the test keeps it from growing. */
+  /** Adds one duration in microseconds; a negative one counts as 0. Costs some 15 ns. */
   observe(us: number): void {
     const bounds = this.#boundsUs;
     let i = 0;
@@ -22,7 +22,7 @@ export class LatencyHistogram {
     if (us > 0) this.sumUs += us;
   }
 
-  /** How many durations there were. */
+  /** The number of durations. */
   count(): number {
     return this.counts.reduce((sum, count) => sum + count, 0);
   }

@@ -3,7 +3,7 @@
 import { isRecord } from "../core/is-record.ts";
 import { visible, visibleJson } from "../core/visible.ts";
 
-/** The line, with its line feed; text that is no JSON object stays as it is. Stacks of errors follow on lines of their own. */
+/** The line with its line feed. Text that is no JSON object stays unchanged. The stack of an error follows on lines of its own. */
 export function formatLogLine(json: string): string {
   const entry = parseEntry(json);
   if (entry === undefined) return json;

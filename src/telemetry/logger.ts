@@ -1,4 +1,4 @@
-// The process's log, by pino: one JSON object per line, or lines for people. Secrets are taken out of every line.
+// The process's log, by pino: one JSON object per line, or lines for people. Secrets are removed from every line.
 
 import { destination, type Logger as PinoLogger, pino } from "pino";
 import type { Clock } from "../core/clock.ts";
@@ -12,11 +12,11 @@ export interface LoggerOptions {
   readonly level: "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
   readonly format: "json" | "text";
   readonly clock: Clock;
-  /** Number of the worker that writes, in every line; undefined where there is one process. */
+  /** The worker's number, which stands in every line; undefined if there is one process. */
   readonly worker?: number | undefined;
-  /** Texts that no line may hold, such as passwords; those under four characters are left alone. */
+  /** Texts that no line may contain, such as passwords. Those shorter than four characters are ignored. */
   readonly secrets: readonly string[];
-  /** Takes each finished line with its line feed; standard output unless given. */
+  /** Takes each finished line with its line feed; writes to standard output unless given. */
   readonly write?: (line: string) => void;
 }
 
@@ -24,7 +24,7 @@ const CENSOR = "[redacted]";
 const SECRET_FIELDS = ["password", "auth", "authorization", "REDIS_AUTH", "secret", "token"];
 const SECRET_LENGTH_MIN = 4;
 
-/** Makes the log. Lines are written before the call returns, so that none is lost when the process ends. */
+/** Makes the log. A line is written before the call returns, so none is lost when the process ends. */
 export function createLogger(options: LoggerOptions): Logger {
   const write = options.write ?? standardOutput();
   const secrets = asWritten(options.secrets);
@@ -33,7 +33,7 @@ export function createLogger(options: LoggerOptions): Logger {
     {
       level: options.level,
       base: options.worker === undefined ? null : { worker: options.worker },
-      // The clock of the process, so that tests of the log move time by hand; a Date only writes it down.
+      // The process's clock, so that tests can move time by hand; Date is used for the format alone.
       timestamp: () => `,"time":"${isoTime(options.clock.nowUs())}"`,
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: SECRET_FIELDS.flatMap((field) => [field, `*.${field}`]), censor: CENSOR },
@@ -49,7 +49,7 @@ function standardOutput(): (line: string) => void {
   };
 }
 
-// In JSON a secret may be written with escapes.
+// JSON may write a secret with escapes, and a URL with percent signs.
 function asWritten(secrets: readonly string[]): string[] {
   const long = secrets.filter((secret) => secret.length >= SECRET_LENGTH_MIN);
   return [

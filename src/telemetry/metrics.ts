@@ -1,5 +1,5 @@
 // Every metric that Headgate exports: name, kind, help, labels. docs/metrics.md explains them; prometheus.ts fills them.
-// Names of envoyproxy/ratelimit where it has them, so that dashboards keep working.
+// A metric that envoyproxy/ratelimit has keeps its name, so that dashboards keep working.
 
 /** One row of the table. */
 export interface MetricRow {
@@ -7,11 +7,11 @@ export interface MetricRow {
   readonly kind: "counter" | "gauge" | "histogram";
   readonly help: string;
   readonly labels: readonly string[];
-  /** What several workers show together. Counters and histograms are added up. */
+  /** How several workers' values become one; always `sum` for counters and histograms. */
   readonly aggregation: Aggregation;
 }
 
-/** How the values that several processes have of one series become one. */
+/** How several processes' values of one series become one. */
 export type Aggregation = "sum" | "max" | "min";
 
 /** Labels of the counters per rule. `rule` is the whole path; `key1` and `key2` are its first two elements. */
@@ -19,7 +19,7 @@ const RULE_LABELS = ["domain", "key1", "key2", "rule", "limit"] as const;
 
 const METHOD = ["grpc_method"] as const;
 
-/** Numbers per rule, in hits where they don't count holds; the key is the field of LimitStats. */
+/** Metrics per rule, by field of LimitStats. They count hits, except those that count holds. */
 export const RULE_METRICS = {
   totalHits: counter("ratelimit_service_rate_limit_total_hits", "Hits asked for on the rule.", RULE_LABELS),
   overLimit: counter(
@@ -77,7 +77,7 @@ export const RULE_METRICS = {
   ),
 } as const;
 
-/** Counters that only rules with holds have: their series begin when they move. */
+/** Metrics that only rules with holds have: a series appears once its value is above 0. */
 export const HOLD_FIELDS: ReadonlySet<string> = new Set<keyof typeof RULE_METRICS>([
   "holdsOpened",
   "holdsExpired",
@@ -93,7 +93,7 @@ const PLANE_ONLY = "With CONFIG_TYPE=GRPC_XDS_SOTW only.";
 const SNAPSHOT_ONLY = "With MEMORY_SNAPSHOT only.";
 const LOCAL_CACHE_ONLY = "With LOCAL_CACHE_SIZE_IN_BYTES only.";
 
-/** Everything else. */
+/** All other metrics. */
 export const METRICS = {
   totalRequests: counter("ratelimit_service_total_requests", "Calls, whatever their outcome.", METHOD),
   responseTime: histogram(
@@ -321,7 +321,7 @@ export const METRICS = {
   ),
 } as const;
 
-/** What the supervisor of several workers adds to their sums. `worker` is a worker's number; a new one in its place begins anew. */
+/** The supervisor's own metrics. `worker` is a worker's number; its replacement counts from 0 under the same number. */
 export const WORKER_METRICS = {
   restarts: counter("headgate_worker_restarts_total", "Workers that ended unexpectedly and were replaced."),
   moves: counter(
@@ -333,7 +333,7 @@ export const WORKER_METRICS = {
   calls: counter("headgate_worker_calls_total", "Calls that the worker has read, whatever their outcome.", ["worker"]),
 } as const;
 
-/** The gauges of Node.js and of the process, which prom-client fills, as several workers show them together. */
+/** How several workers' gauges of Node.js and of the process, which prom-client fills, become one. */
 export const PROCESS_GAUGES: Readonly<Record<string, Aggregation>> = {
   process_start_time_seconds: "min",
   process_resident_memory_bytes: "sum",
@@ -371,7 +371,7 @@ const GAUGES: ReadonlyMap<string, Aggregation> = new Map([
   ),
 ]);
 
-/** How a metric of several workers becomes one: as its row says, and a sum for all that has none. */
+/** How several workers' values of a metric become one: as its row says; a metric without a row is summed. */
 export function aggregationOf(name: string): Aggregation {
   return GAUGES.get(name) ?? "sum";
 }

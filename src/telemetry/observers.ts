@@ -1,5 +1,5 @@
-// What limiter, stores and the gRPC edge report, as plain numbers that prometheus.ts reads when it is scraped.
-// Troubles are also logged, each kind at most once a second, and less often while it lasts.
+// Counts what limiter, stores and the gRPC edge report, as plain numbers; prometheus.ts reads them when it is scraped. Troubles are
+// also logged: each kind at most once a second, and less often while it lasts.
 
 import { type RequestErrorCode, STORE_ERROR_CODES, type StoreError, type StoreErrorCode } from "../core/errors.ts";
 import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../core/limit.ts";
@@ -10,27 +10,27 @@ import { LatencyHistogram } from "./latency-histogram.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
 import { UnmatchedBook } from "./unmatched-book.ts";
 
-/** Names of Source in metrics; the index is the Source. */
+/** Names of Source in metrics, by Source. */
 export const SOURCE_NAMES = ["store", "denial_memory", "lease", "local"] as const;
 export const BREAKER_STATES = ["closed", "open", "probing"] as const;
 type BreakerState = (typeof BREAKER_STATES)[number];
 
-/** Counts by store error code; a typed map that never grows beyond the codes. */
+/** Counts by store error code; all codes are present from the start. */
 type CodeCounts = Map<StoreErrorCode, number>;
 
-/** Decisions and calls. */
+/** Counters of decisions and calls. */
 export class CallCounts implements LimiterObserver {
   readonly responseTime = new LatencyHistogram();
-  /** Calls by `source`, allowed ones and refused ones. */
+  /** Allowed and refused calls, by Source. */
   readonly allowed = new Float64Array(SOURCE_NAMES.length);
   readonly refused = new Float64Array(SOURCE_NAMES.length);
-  /** One for each policy, by OnStoreFailure. */
+  /** Degraded calls by OnStoreFailure, then by the store's error code. */
   readonly degradedByPolicy: readonly CodeCounts[] = ON_STORE_FAILURE_NAMES.map(zeroCodes);
   readonly requestErrors = new Map<RequestErrorCode, number>();
-  /** Descriptors of calls that named a domain without rules. */
+  /** Descriptors of calls that name a domain without rules. */
   domainsNotFound = 0;
-  /** Descriptors that met no rule, by domain, those of domains without rules among them. */
-  readonly unmatched: UnmatchedBook;
+  /** Descriptors that met no rule, by domain; domains without rules are included. */
+  readonly unmatched = new UnmatchedBook();
   callsWithoutRules = 0;
   globalShadows = 0;
   lateReports = 0;
@@ -39,9 +39,8 @@ export class CallCounts implements LimiterObserver {
   overloadedCalls = 0;
   readonly #log: RateLimitedLog;
 
-  constructor(log: RateLimitedLog, unmatched = new UnmatchedBook()) {
+  constructor(log: RateLimitedLog) {
     this.#log = log;
-    this.unmatched = unmatched;
   }
 
   decided(refused: boolean, source: Source, elapsedUs: number): void {
@@ -87,48 +86,48 @@ export class CallCounts implements LimiterObserver {
     this.#log.warn("debt capped", "post-paid hits beyond debt_max were not recorded", () => ({ limit: limitId, hits }));
   }
 
-  /** A request could not be understood. */
+  /** A request could not be read. */
   requestFailed(code: RequestErrorCode): void {
     this.requestErrors.set(code, (this.requestErrors.get(code) ?? 0) + 1);
   }
 
-  /** A call was turned away because too many were under way. */
+  /** A call was turned away because IN_FLIGHT_MAX calls were under way. */
   overloaded(): void {
     this.overloadedCalls++;
     this.#log.warn("overloaded", "calls were turned away: more are under way than IN_FLIGHT_MAX", () => ({}));
   }
 
-  /** A call failed by a fault of ours. */
+  /** A call failed because of an internal error. */
   internalFailed(error: unknown): void {
     this.internalErrors++;
     this.#log.error("internal error", "a call failed by a fault of Headgate itself", () => ({ err: error }));
   }
 
-  /** Calls in which on_store_failure stood in for an answer of the store. */
+  /** Calls that on_store_failure decided, fully or in part. */
   degradedCalls(): number {
     let sum = 0;
     for (const byCode of this.degradedByPolicy) sum += sumOf(byCode.values());
     return sum;
   }
 
-  /** Calls that the store's failure left without a decision. */
+  /** Calls without a decision because the store failed. */
   storeErrors(): number {
     return sumOf((this.degradedByPolicy[OnStoreFailure.error] as CodeCounts).values());
   }
 
-  /** Calls left without a decision for another reason. */
+  /** Calls without a decision for any other reason. */
   serviceErrors(): number {
     return sumOf(this.requestErrors.values()) + this.callsWithoutRules + this.internalErrors + this.overloadedCalls;
   }
 }
 
-/** What stores report. */
+/** Counters of what stores report. */
 export class StoreCounts implements StoreObserver {
   readonly roundTrip = new LatencyHistogram();
   readonly failures: CodeCounts = zeroCodes();
   readonly breakerChanges = new Map<BreakerState, number>(BREAKER_STATES.map((state) => [state, 0]));
   breakerState: BreakerState = "closed";
-  /** Breakers of single servers that are not closed, by the server's name. */
+  /** Breakers that are not closed, by the name of their server. */
   readonly serverBreakers = new Map<string, BreakerState>();
   takes = 0;
   repeats = 0;
@@ -197,13 +196,8 @@ export class StoreCounts implements StoreObserver {
 
   keptPaid(takes: number): void {
     this.notGivenBack += takes;
-    this.#log.warn(
-      "kept paid",
-      "payments that were to be undone stay paid, because the store could not be told",
-      () => ({
-        takes,
-      }),
-    );
+    const message = "payments that were to be undone stay paid, because the store could not be told";
+    this.#log.warn("kept paid", message, () => ({ takes }));
   }
 
   breakerChanged(state: BreakerState): void {

@@ -1,5 +1,5 @@
-// Metrics as Prometheus scrapes them, by prom-client. Nothing here runs on the decision path: every number is read from
-// its plain counter when somebody asks.
+// Metrics for Prometheus, by prom-client. Nothing here runs on the decision path: every number is read from a plain counter when the
+// metrics are scraped.
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { ON_STORE_FAILURE_NAMES } from "../core/limit.ts";
@@ -11,7 +11,7 @@ import { BREAKER_STATES, type CallCounts, SOURCE_NAMES, type StoreCounts } from 
 import { ruleLines } from "./rule-lines.ts";
 import type { SeriesSource } from "./series-book.ts";
 
-/** The rule set in force, as metrics show it. */
+/** The rule set in force. */
 interface RulesGauge {
   readonly version: number;
   readonly hash: string;
@@ -19,14 +19,14 @@ interface RulesGauge {
   readonly ageSeconds: number;
 }
 
-/** Attempts to load the rule files: those that took effect, those that were refused, and what refused the last one. */
+/** Attempts to load rules: how many succeeded, how many failed, and the failure of the last one, if it failed. */
 interface ReloadNumbers {
   readonly loads: number;
   readonly failures: number;
   readonly lastError: unknown;
 }
 
-/** What the fast lane counts; `troubles` by what the peer did. */
+/** Counters of the fast lane; `troubles` counts peers' errors by kind. */
 interface LaneNumbers {
   readonly connections: number;
   readonly unaryCalls: number;
@@ -34,7 +34,7 @@ interface LaneNumbers {
   readonly troubles: Readonly<Record<string, number>>;
 }
 
-/** What the local cache of the compatibility mode counts. */
+/** Counters of the compatibility mode's local cache. */
 export interface LocalCacheNumbers {
   readonly size: number;
   readonly lookups: number;
@@ -43,19 +43,19 @@ export interface LocalCacheNumbers {
   readonly evicted: number;
 }
 
-/** How the certificates of the gRPC port stand. */
+/** The certificates of the gRPC port. */
 export interface TlsNumbers {
   readonly remainingSeconds: number;
   readonly lifetimeSeconds: number;
   readonly renewals: number;
   readonly refusals: number;
-  /** True while the files as they are now are not in force. */
+  /** True while the files hold certificates that are not in force. */
   readonly isRefused: boolean;
 }
 
-/** The memory store's snapshots. */
+/** Numbers of the memory store's snapshots. */
 export interface SnapshotNumbers {
-  /** Undefined before the first. */
+  /** Undefined before the first snapshot. */
   readonly ageSeconds: number | undefined;
   readonly bytes: number;
   readonly seconds: number;
@@ -64,10 +64,10 @@ export interface SnapshotNumbers {
   readonly refused: number;
 }
 
-/** How the control plane stands that rules come from. */
+/** The control plane that sends the rules. */
 interface PlaneNumbers {
   readonly state: string;
-  /** Undefined before the first set. */
+  /** Undefined before the first rule set. */
   readonly setAgeSeconds: number | undefined;
   readonly isKept: boolean;
   readonly streams: number;
@@ -75,7 +75,7 @@ interface PlaneNumbers {
   readonly refusals: number;
 }
 
-/** Where the numbers are. Functions are called once per scrape. */
+/** Where the numbers come from. Each function may be called several times per scrape. */
 interface MetricSources {
   readonly calls: CallCounts;
   readonly store: StoreCounts;
@@ -86,24 +86,24 @@ interface MetricSources {
   readonly statsdErrors: () => number | undefined;
   /** Undefined before the first rule set. */
   readonly rules: () => RulesGauge | undefined;
-  /** Buckets that live in this process; undefined if the store keeps them elsewhere. */
+  /** Buckets in this process's memory; undefined if the store is elsewhere. */
   readonly buckets: () => number | undefined;
   /** Undefined without a local cache. */
   readonly localCache: LocalCacheNumbers | undefined;
-  /** What the decision log wrote and left out; undefined without one. */
+  /** Lines written and decisions left out; undefined without a decision log. */
   readonly decisionLog?: { readonly written: number; readonly leftOut: number } | undefined;
-  /** What became of spans; undefined unless calls are traced. */
+  /** Spans by what became of them; undefined unless calls are traced. */
   readonly spans?: () => { readonly sent: number; readonly failed: number; readonly dropped: number } | undefined;
   /** Undefined without MEMORY_SNAPSHOT. */
   readonly snapshot?: () => SnapshotNumbers | undefined;
   readonly inFlight: () => number;
-  /** What the fast lane counted; undefined without one. */
+  /** Undefined without a fast lane. */
   readonly lane: () => LaneNumbers | undefined;
   /** Undefined without TLS. */
   readonly tls: () => TlsNumbers | undefined;
-  /** Undefined where rules come from files. */
+  /** Undefined if rules come from files. */
   readonly plane?: () => PlaneNumbers | undefined;
-  /** Keys that are refused most, with how often; undefined unless they are to be series. */
+  /** Keys that are refused most, with their refusals; undefined unless they are exported (TOP_KEYS_METRICS). */
   readonly topRefused?: (() => readonly Value[]) | undefined;
   readonly isReady: () => boolean;
   readonly version: string;
@@ -115,13 +115,13 @@ const PLANE_STATES = ["not connected", "connected, nothing sent yet", "connected
 
 const METHOD = { grpc_method: "ShouldRateLimit" };
 
-/** Exports everything of metrics.ts, and how the process itself fares. */
+/** Exports every metric of metrics.ts, and those of Node.js and the process. */
 export class PrometheusExporter {
   readonly #registry = new Registry();
   readonly #series: SeriesSource;
   readonly #keepsBuckets: () => boolean;
 
-  /** `withProcess` adds the metrics of Node.js and the process (on by default; they keep a probe of the event loop running). */
+  /** `withProcess` adds the metrics of Node.js and the process, which keep a probe of the event loop running. */
   constructor(sources: MetricSources, withProcess = true) {
     this.#series = sources.series;
     this.#keepsBuckets = () => sources.buckets() !== undefined;
@@ -146,10 +146,10 @@ export class PrometheusExporter {
     return this.#registry.metrics();
   }
 
-  /** All metrics, piece by piece: there may be many rules. */
+  /** All metrics, in pieces, because there may be many rules. */
   async *metricsText(): AsyncGenerator<string> {
     yield await this.fixedText();
-    // Looked up once: most of many rules may have no series, and looking for them yields nothing to take turns by.
+    // Listed once and not per metric: most rules may have no series, and a search that yields nothing leaves no turn to other work.
     const entries = [...this.#series.entries()];
     for (const lines of ruleLines(entries, this.#keepsBuckets())) yield* joinInPieces(lines);
   }
@@ -160,7 +160,7 @@ function registerCalls(registry: Registry, { calls, inFlight, statsdErrors, deci
   register(METRICS.totalRequests, () => [
     [calls.responseTime.count() + calls.storeErrors() + calls.serviceErrors(), METHOD],
   ]);
-  registerHistogram(registry, METRICS.responseTime, calls.responseTime, METHOD);
+  registry.registerMetric(new LatencyMetric(METRICS.responseTime, calls.responseTime, METHOD));
   register(METRICS.requestErrors, () => [
     [calls.storeErrors(), { err_type: "redis_error" }],
     [calls.serviceErrors(), { err_type: "service_error" }],
@@ -177,54 +177,41 @@ function registerCalls(registry: Registry, { calls, inFlight, statsdErrors, deci
     ]),
   );
   register(METRICS.degraded, () =>
-    ON_STORE_FAILURE_NAMES.flatMap((policy, i) => byCode(calls.degradedByPolicy[i] ?? [], "reason", { policy })),
+    ON_STORE_FAILURE_NAMES.flatMap((policy, i) => byLabel(calls.degradedByPolicy[i] ?? [], "reason", { policy })),
   );
-  register(METRICS.refusedRequests, () => byCode(calls.requestErrors, "code"));
+  register(METRICS.refusedRequests, () => byLabel(calls.requestErrors, "code"));
   register(METRICS.internalErrors, () => [[calls.internalErrors]]);
   register(METRICS.overloaded, () => [[calls.overloadedCalls]]);
   register(METRICS.suspectedLateReports, () => [[calls.lateReports]]);
   register(METRICS.debtCapped, () => [[calls.cappedHits]]);
   register(METRICS.inFlight, () => [[inFlight()]]);
-  register(METRICS.decisionLines, () =>
-    decisionLog === undefined
-      ? []
-      : [
-          [decisionLog.written, { result: "written" }],
-          [decisionLog.leftOut, { result: "left_out" }],
-        ],
-  );
+  register(METRICS.decisionLines, () => {
+    if (decisionLog === undefined) return [];
+    const { written, leftOut } = decisionLog;
+    return byLabel(Object.entries({ written, left_out: leftOut }), "result");
+  });
   register(METRICS.spans, () => {
     const counts = spans?.();
     if (counts === undefined) return [];
     const { sent, failed, dropped } = counts;
-    return [
-      [sent, { result: "sent" }],
-      [failed, { result: "failed" }],
-      [dropped, { result: "dropped" }],
-    ];
+    return byLabel(Object.entries({ sent, failed, dropped }), "result");
   });
   register(METRICS.statsdErrors, () => optional(statsdErrors()));
 }
 
 function registerLane(registry: Registry, { lane }: MetricSources): void {
   const register = registerIn(registry);
-  const sample = (read: (numbers: LaneNumbers) => number): Value[] => {
-    const numbers = lane();
-    return numbers === undefined ? [] : [[read(numbers)]];
-  };
-  register(METRICS.laneCalls, () => sample((numbers) => numbers.unaryCalls));
-  register(METRICS.laneHanded, () => sample((numbers) => numbers.handedStreams));
-  register(METRICS.laneConnections, () => sample((numbers) => numbers.connections));
-  register(METRICS.laneTroubles, () =>
-    Object.entries(lane()?.troubles ?? {}).map(([trouble, count]): Value => [count, { trouble }]),
-  );
+  register(METRICS.laneCalls, () => optional(lane()?.unaryCalls));
+  register(METRICS.laneHanded, () => optional(lane()?.handedStreams));
+  register(METRICS.laneConnections, () => optional(lane()?.connections));
+  register(METRICS.laneTroubles, () => byLabel(Object.entries(lane()?.troubles ?? {}), "trouble"));
 }
 
 function registerStore(registry: Registry, { store, buckets, localCache }: MetricSources): void {
   const register = registerIn(registry);
-  registerHistogram(registry, METRICS.storeTime, store.roundTrip, {});
+  registry.registerMetric(new LatencyMetric(METRICS.storeTime, store.roundTrip, {}));
   register(METRICS.storeTakes, () => [[store.takes]]);
-  register(METRICS.storeFailures, () => byCode(store.failures, "code"));
+  register(METRICS.storeFailures, () => byLabel(store.failures, "code"));
   register(METRICS.storeRepeats, () => [[store.repeats]]);
   register(METRICS.storeRedirections, () => [[store.redirections]]);
   register(METRICS.storeDamaged, () => [[store.damagedBuckets]]);
@@ -236,7 +223,7 @@ function registerStore(registry: Registry, { store, buckets, localCache }: Metri
   register(METRICS.breakerState, () =>
     BREAKER_STATES.map((state): Value => [state === store.breakerState ? 1 : 0, { state }]),
   );
-  register(METRICS.breakerChanges, () => byCode(store.breakerChanges, "state"));
+  register(METRICS.breakerChanges, () => byLabel(store.breakerChanges, "state"));
   register(METRICS.buckets, () => optional(buckets()));
   register(METRICS.cacheEntries, () => optional(localCache?.size));
   register(METRICS.cacheLookups, () => optional(localCache?.lookups));
@@ -255,7 +242,7 @@ function registerSnapshots(registry: Registry, { snapshot }: MetricSources): voi
     const numbers = snapshot?.();
     if (numbers === undefined) return [];
     const { written, failed, refused } = numbers;
-    return byCode(Object.entries({ written, failed, refused }), "outcome");
+    return byLabel(Object.entries({ written, failed, refused }), "outcome");
   });
 }
 
@@ -300,10 +287,7 @@ function registerTls(registry: Registry, { tls }: MetricSources): void {
   register(METRICS.tlsChanges, () => {
     const numbers = tls();
     if (numbers === undefined) return [];
-    return [
-      [numbers.renewals, { outcome: "renewed" }],
-      [numbers.refusals, { outcome: "refused" }],
-    ];
+    return byLabel(Object.entries({ renewed: numbers.renewals, refused: numbers.refusals }), "outcome");
   });
   register(METRICS.tlsLastChangeOk, () => {
     const numbers = tls();
@@ -324,12 +308,12 @@ function optional(value: number | undefined): Value[] {
   return value === undefined ? [] : [[value]];
 }
 
-function byCode(
+function byLabel(
   counts: Iterable<readonly [string, number]>,
   label: string,
   labels: Readonly<Record<string, string>> = {},
 ): Value[] {
-  return [...counts].map(([code, count]): Value => [count, { ...labels, [label]: code }]);
+  return [...counts].map(([value, count]): Value => [count, { ...labels, [label]: value }]);
 }
 
 /** Registers counters and gauges whose values are read at each scrape. */
@@ -357,17 +341,7 @@ function registerIn(registry: Registry): (row: MetricRow, read: () => readonly V
   };
 }
 
-function registerHistogram(
-  registry: Registry,
-  row: MetricRow,
-  latency: LatencyHistogram,
-  labels: Readonly<Record<string, string>>,
-): void {
-  const metric = new LatencyMetric(row, latency, labels);
-  registry.registerMetric(metric);
-}
-
-/** A histogram of prom-client whose numbers live in a LatencyHistogram. */
+/** A histogram of prom-client that reads a LatencyHistogram. */
 class LatencyMetric extends Histogram {
   readonly #row: MetricRow;
   readonly #latency: LatencyHistogram;
@@ -380,7 +354,7 @@ class LatencyMetric extends Histogram {
     this.#labels = labels;
   }
 
-  /** What the registry writes down: prom-client's own way for histograms, though its types leave it out. */
+  /** Gives the registry its values. prom-client calls this method for histograms, but its types omit it. */
   async getForPromString(): Promise<object> {
     const { name, help } = this.#row;
     const { counts, sumUs } = this.#latency;

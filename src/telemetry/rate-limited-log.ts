@@ -1,42 +1,42 @@
-// Logs each kind of event at most once per interval, so that trouble on the decision path can't drown the log. The interval
-// grows while the trouble lasts: the first lines say what happens, an hour of them would say no more.
+// Logs each kind of event at most once per interval, so that trouble on the decision path can't flood the log. The interval grows
+// while the trouble lasts: the first lines say what happens, and an hour of them would say no more.
 
 import type { Clock } from "../core/clock.ts";
 import { divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 
-/** The part of a logger that this needs. */
+/** The part of a logger that is used here. */
 interface LogSink {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
 }
 
-/** Made only if the line is written. */
+/** Makes a line's fields; called only if the line is written. */
 type FieldsSource = () => object;
 
 type Level = keyof LogSink;
 
 interface KindState {
-  /** Not before this is a line written. */
+  /** Time of the next possible line. */
   nextUs: number;
   intervalUs: number;
   leftOut: number;
-  /** Of the one that was left out last, and when that was. */
+  /** Fields and time of the last line that was left out. */
   fields: FieldsSource;
   leftOutUs: number;
   level: Level;
   message: string;
 }
 
-/** Kinds told apart; further ones share one, so that text of callers can't fill memory. */
+/** Most kinds that are told apart; all further ones share one, so that callers' texts can't fill memory. */
 export const LOG_KINDS_MAX = 256;
 const INTERVAL_US_MIN = 1_000_000;
 const INTERVAL_US_MAX = 60_000_000;
 
 /**
- * Writes a line of each kind at most once a second, and less and less often, down to once a minute, while there are more of
- * them; the next line says how many were left out. A kind that was quiet for its interval begins anew. `tellDue` sees to it
- * that what was left out is told when its interval ends, not when the next one comes or the process ends.
+ * Writes at most one line of a kind per interval. The interval begins at a second and doubles, up to a minute, while events keep
+ * coming; the next line says how many were left out. A kind that was quiet for a whole interval starts anew. `tellDue` reports what
+ * was left out as soon as its interval ends, without waiting for the next event.
  */
 export class RateLimitedLog {
   readonly #sink: LogSink;
@@ -60,7 +60,7 @@ export class RateLimitedLog {
     this.#log("error", kind, message, fields);
   }
 
-  /** Writes a line for every kind that has left some out and may write again. To be called about once a second. */
+  /** Writes a line for every kind that has left some out and whose interval has ended. To be called about once a second. */
   tellDue(): void {
     const nowUs = this.#clock.nowUs();
     for (const state of this.#kinds.values()) {
@@ -71,13 +71,13 @@ export class RateLimitedLog {
     }
   }
 
-  /** Writes a line for every kind that has left some out. For the end of the process. */
+  /** Writes a line for every kind that has left some out; for the end of the process. */
   flush(): void {
     const nowUs = this.#clock.nowUs();
     for (const state of this.#kinds.values()) if (state.leftOut > 0) this.#tellLeftOut(state, nowUs);
   }
 
-  // Says how long ago it was: the trouble may be over.
+  // The line says how long ago the last event was, because the trouble may be over.
   #tellLeftOut(state: KindState, nowUs: number): void {
     const { level, message, leftOut } = state;
     const secondsAgo = divideDown(Math.max(0, nowUs - state.leftOutUs), MICROS_PER_SECOND);

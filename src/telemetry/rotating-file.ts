@@ -1,22 +1,22 @@
-// Lines to a file that is never longer than it may be: full ones are renamed to `file.1`, `file.2` and so on, the oldest goes.
+// Writes lines to a file of bounded length: a full file is renamed to `file.1`, `file.2` and so on; the oldest is removed.
 
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 
-/** Lines that wait for the disk, in characters; what comes beyond that is left out. */
+/** Characters that may wait for the disk; further lines are left out. */
 const BACKLOG_CHARS_MAX = 4_194_304;
-/** Lines go to the file at least this often: what a killed process loses. */
+/** Lines are written at least this often, so a killed process loses no more than these milliseconds. */
 const WRITE_MS = 500;
 
 interface RotatingFileOptions {
   readonly file: string;
   readonly bytesMax: number;
-  /** Files in all, the one that is written to included; at least 1. */
+  /** Number of files, the current one included; at least 1. */
   readonly filesMax: number;
-  /** Told each time that writing fails; it is tried again with the next lines. */
+  /** Told of each failed write. Its lines are lost; the next lines are tried again. */
   readonly onTrouble: (message: string) => void;
 }
 
-/** Writes lines beside whatever else the process does, readable by its owner alone. */
+/** Writes lines in the background, to a file that only its owner can read. */
 export class RotatingFile {
   readonly #options: RotatingFileOptions;
   readonly #timer: NodeJS.Timeout;
@@ -30,7 +30,7 @@ export class RotatingFile {
     this.#timer = setInterval(() => this.#writeSoon(), WRITE_MS).unref();
   }
 
-  /** Takes a line without its line feed. False if the disk is too far behind. */
+  /** Takes a line without its line feed; returns false if too much waits for the disk. */
   write(line: string): boolean {
     if (this.#waiting.length + line.length > BACKLOG_CHARS_MAX) return false;
     this.#waiting += `${line}\n`;
@@ -58,7 +58,7 @@ export class RotatingFile {
       });
   }
 
-  /** Appends whole lines, as many as a file takes, then goes on in the next. */
+  /** Appends as many whole lines as the file has room for, then continues in a new file. */
   async #write(text: string): Promise<void> {
     let rest = Buffer.from(text);
     while (rest.length > 0) {
@@ -74,7 +74,7 @@ export class RotatingFile {
     }
   }
 
-  /** Where the last line ends that the file has room for; a line that is longer than a file has one of its own. */
+  /** End of the last line that fits into the file. A line longer than a whole file gets an empty file to itself. */
   #endOf(bytes: Buffer): number {
     const room = this.#options.bytesMax - this.#size;
     if (bytes.length <= room) return bytes.length;

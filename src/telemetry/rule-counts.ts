@@ -1,4 +1,4 @@
-// What the limits of rules have counted, values of callers added to their rule: of this process, or of all workers together.
+// The counters of rules, with the values of callers added to their rule: of this process, or of all workers.
 
 import type { LimitStats, RuleCount } from "../core/limit-stats.ts";
 import { RULE_METRICS } from "./metrics.ts";
@@ -13,7 +13,7 @@ const FIELDS = { hits: totalHits.name, refused: overLimit.name, shadowed: shadow
 /** The metrics that `FleetRuleCounts` is made of. */
 export const RULE_COUNT_METRICS: readonly string[] = Object.values(FIELDS);
 
-/** Both together. */
+/** The sum of two counts. */
 export function addCounts(one: RuleCount, other: RuleCount): RuleCount {
   return {
     hits: one.hits + other.hits,
@@ -24,7 +24,7 @@ export function addCounts(one: RuleCount, other: RuleCount): RuleCount {
 
 const NONE: RuleCount = { hits: 0, refused: 0, shadowed: 0 };
 
-/** What this process has counted on the rule that these counters are of. */
+/** This process's counters of a rule, which is found by its own LimitStats. */
 export function ownRuleCount(book: LimitStatsBook, ruleStats: LimitStats): RuleCount {
   let count = NONE;
   for (const { stats } of book.entriesOf(ruleStats)) {
@@ -34,8 +34,8 @@ export function ownRuleCount(book: LimitStatsBook, ruleStats: LimitStats): RuleC
 }
 
 /**
- * What all workers have counted, found by the labels of their series. Series of a rule's values are told by their beginnings, for
- * one worker does not know the values that others have seen. What METRIC_RULES_MAX adds up as other rules is in none of them.
+ * The counters of all workers, found by the labels of their series. Series of a rule's values are matched by the path of their rule,
+ * because one worker does not know the values that others have seen. Series that METRIC_RULES_MAX sums as other rules count nowhere.
  */
 export class FleetRuleCounts {
   readonly #book: LimitStatsBook;
@@ -75,11 +75,11 @@ export class FleetRuleCounts {
 
 interface Branch {
   readonly next: Map<string, Branch>;
-  /** Of the rule whose path ends here. */
+  /** The labels of the rule whose path ends here. */
   labels: string | undefined;
 }
 
-/** Rules by domain, limit and the elements of their paths. All text as labels have it, escapes included. */
+/** A tree of rules by domain, limit and the elements of their paths. All text is as in the labels, escapes included. */
 class RuleTree {
   readonly #root = emptyBranch();
 
@@ -93,7 +93,7 @@ class RuleTree {
     branch.labels = labels;
   }
 
-  /** The rule that the labels name a value of: the one that has most in common with them. */
+  /** The rule whose value the labels name: the one with the longest match. */
   ruleOf(labels: string): string | undefined {
     const [domain = "", limit = "", ...path] = stepsOf(labels);
     const branch = this.#root.next.get(domain)?.next.get(limit);
@@ -105,7 +105,7 @@ function emptyBranch(): Branch {
   return { next: new Map(), labels: undefined };
 }
 
-// A value may have slashes in it, as elements of paths have between them.
+// A value may contain slashes, which also separate the elements of a path, so an element may span several steps.
 function findRule(branch: Branch, path: readonly string[], from: number): string | undefined {
   if (from === path.length) return branch.labels;
   for (let to = from + 1; to <= path.length; to++) {
@@ -118,7 +118,7 @@ function findRule(branch: Branch, path: readonly string[], from: number): string
   return undefined;
 }
 
-/** What the element of a rule may be whose value reads like this: the whole, or what stands before a `_`, the longest first. */
+/** Elements of rules that a value could belong to: the whole text, then each prefix before a `_`, the longest first. */
 function* elementsOf(text: string): Generator<string> {
   yield text;
   for (let at = text.lastIndexOf("_"); at > 0; at = text.lastIndexOf("_", at - 1)) yield text.slice(0, at);

@@ -1,11 +1,11 @@
-// The numbers of rules in Prometheus's text format, metric by metric.
+// The counters of rules in Prometheus's text format, metric by metric.
 
 import { HOLD_FIELDS, type MetricRow, RULE_METRICS } from "./metrics.ts";
 import type { StatsEntry } from "./stats-book.ts";
 
 type Field = keyof typeof RULE_METRICS;
 
-/** The lines of each metric. `keepsHolds`: the holds of this process's rules are in its memory, so it knows how many are live. */
+/** The lines of each metric. `keepsHolds`: this process's memory has the holds, so it knows how many are live. */
 export function* ruleLines(entries: readonly StatsEntry[], keepsHolds: boolean): Generator<Generator<string>> {
   for (const field of Object.keys(RULE_METRICS) as Field[]) {
     yield linesOf(RULE_METRICS[field], field, entries.filter(showing(field, keepsHolds)));

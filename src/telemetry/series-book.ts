@@ -1,15 +1,15 @@
-// Which counters of rules have series of their own in Prometheus's format: those that were hit, the first METRIC_RULES_MAX
-// of each domain. What further ones count is added up in one series per domain, so that sums over a domain stay right.
+// Chooses the counters of rules that get series of their own: those that were hit, the first METRIC_RULES_MAX of each domain. The
+// others are summed in one series per domain, so that sums over a domain stay right.
 
 import { LimitStats } from "../core/limit-stats.ts";
 import { type LimitStatsBook, labelsOf, type StatsEntry } from "./stats-book.ts";
 
-/** The path of the series that stands for all further rules of a domain. No rule has it: its first key is empty. */
+/** The path of a domain's series for all other rules. No rule has this path: its first key is empty. */
 const OTHER_RULES = ["", "(other rules)"];
 
 type Field = Exclude<keyof LimitStats, "hasMoved">;
 
-/** Entries of rules to be shown. */
+/** Entries of rules to be exported. */
 export interface SeriesSource {
   entries(): Iterator<StatsEntry> & Iterable<StatsEntry>;
 }
@@ -17,25 +17,25 @@ export interface SeriesSource {
 interface DomainSeries {
   /** Entries with series of their own. */
   readonly own: Set<LimitStats>;
-  /** Entries that are added up, and what those had counted that a reload has dropped: a sum that falls looks like a restart. */
+  /** Entries that are summed. `dropped` keeps the counts of those that a reload removed: a falling sum looks like a restart. */
   readonly others: Set<LimitStats>;
   readonly dropped: LimitStats;
   readonly entry: StatsEntry;
 }
 
-/** Once an entry has a series, or is added up, it stays so as long as its rule does: series that come and go would jump. */
+/** An entry that has a series, or is summed, stays so as long as its rule exists: series that come and go would jump. */
 export class SeriesBook implements SeriesSource {
   readonly #book: LimitStatsBook;
   readonly #rulesMax: number;
   readonly #domains = new Map<string, DomainSeries>();
 
-  /** `rulesMax`: most entries of a domain with series of their own (METRIC_RULES_MAX). */
+  /** `rulesMax` (METRIC_RULES_MAX): most entries of a domain with series of their own. */
   constructor(book: LimitStatsBook, rulesMax: number) {
     this.#book = book;
     this.#rulesMax = rulesMax;
   }
 
-  /** What has series, in the order in which rules came to be; the sums of further rules last. */
+  /** The entries with series, in the order in which rules appeared; then the sums of other rules. */
   *entries(): Generator<StatsEntry> {
     for (const entry of this.#book.entries()) if (this.#hasSeries(entry)) yield entry;
     for (const series of this.#domains.values()) {
@@ -45,7 +45,7 @@ export class SeriesBook implements SeriesSource {
     }
   }
 
-  /** Forgets what the book has dropped. For after a reload. */
+  /** Forgets entries that the book has dropped; to be called after a reload. */
   forgetDropped(): void {
     const kept = new Set<LimitStats>();
     for (const { stats } of this.#book.entries()) kept.add(stats);
@@ -56,7 +56,7 @@ export class SeriesBook implements SeriesSource {
         others.delete(stats);
         add(dropped, stats);
       }
-      // What lives goes with its rule: nobody would count it down.
+      // Live holds go with their rule: nothing would count them down any more.
       dropped.holdsLive = 0;
       if (own.size + others.size === 0) this.#domains.delete(domain);
     }

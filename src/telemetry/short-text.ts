@@ -1,14 +1,15 @@
-// Text of callers where it becomes a label or a name: bounded in bytes, and still one text for each.
+// Shortens callers' texts for labels and names: bounded in bytes, and different for different texts.
 
 import { hash } from "node:crypto";
 
-/** Longest text of a caller that is a label as it is, in bytes: API keys and paths fit, and a page of them stays readable. */
+/** Longest text of a caller in a label, in bytes: API keys and paths fit, and a page of labels stays readable. */
 export const SHOWN_BYTES_MAX = 128;
 const DIGEST_CHARS = 16;
 
 /**
- * The text, or of a longer one its beginning, a tilde, and the first 64 bits of its SHA-256, in `bytesMax` bytes: two long
- * texts that differ at their ends stay two. One-byte text (core/request.ts), cut between characters of UTF-8.
+ * The text, if it has at most `bytesMax` bytes; otherwise its beginning, a tilde, and the first 64 bits of its SHA-256, together at
+ * most `bytesMax` bytes, so that long texts that differ at their ends stay different. Takes and returns one-byte text
+ * (core/request.ts), cut between characters of UTF-8.
  */
 export function shortText(oneByte: string, bytesMax = SHOWN_BYTES_MAX): string {
   if (oneByte.length <= bytesMax) return oneByte;

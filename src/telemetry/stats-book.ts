@@ -1,27 +1,27 @@
-// Counters of every rule, over reloads. Bounded: text of callers makes at most METRIC_VALUES_MAX entries per rule, and is
-// cut where it is long. series-book.ts says which of them have series of their own.
+// The counters of every rule, kept over reloads. Bounded: callers' values make at most METRIC_VALUES_MAX entries per rule, and long
+// values are cut. series-book.ts chooses the entries that get series.
 
 import { LimitStats, type StatsBook, type ValueStatsBook } from "../core/limit-stats.ts";
 import { showable, textOf } from "../core/request.ts";
 import { shortText } from "./short-text.ts";
 
-/** Most entries that hold text of callers, in all; whatever METRIC_VALUES_MAX says. */
+/** Most entries for callers' values in all, however high METRIC_VALUES_MAX is. */
 export const VALUE_ENTRIES_MAX = 20_000;
 
-/** What stands for all further values of a rule. */
+/** The label of the entry for all further values of a rule. */
 export const OTHER_VALUES = "other";
 
-/** The counters of one rule, or of one value of it, with their labels as they are exported: `domain="edge",key1=...`. */
+/** The counters of one rule, or of one value of a rule, with their exported labels: `domain="edge",key1=...`. */
 export interface StatsEntry {
-  /** One-byte. */
+  /** One-byte text. */
   readonly domain: string;
-  /** One element per level, one-byte. */
+  /** One element per level of the rule, in one-byte text. */
   readonly path: readonly string[];
   readonly labels: string;
   readonly stats: LimitStats;
 }
 
-/** A limit in the words of the labels. One-byte. */
+/** A limit in the text of the labels, one-byte. */
 interface StatsOwner {
   readonly domain: string;
   readonly rule: string;
@@ -30,19 +30,19 @@ interface StatsOwner {
 
 interface RuleEntry extends StatsEntry {
   readonly owner: StatsOwner;
-  /** Entries of this rule's values by path; `other` is not among them. */
+  /** Entries of this rule's values by their path; `other` is separate. */
   readonly values: Map<string, StatsEntry>;
   other: StatsEntry | undefined;
 }
 
-/** Keeps LimitStats by rule. All text it is given is one-byte (core/request.ts). */
+/** Keeps LimitStats by rule. All given text is one-byte (core/request.ts). */
 export class LimitStatsBook implements StatsBook, ValueStatsBook {
   readonly #valuesMax: number;
   readonly #rules = new Map<string, RuleEntry>();
   readonly #ruleOf = new Map<LimitStats, RuleEntry>();
   #valueEntries = 0;
 
-  /** `valuesMax`: most values of callers kept per rule (METRIC_VALUES_MAX). */
+  /** `valuesMax` (METRIC_VALUES_MAX): most values of callers kept per rule. */
   constructor(valuesMax: number) {
     this.#valuesMax = valuesMax;
   }
@@ -68,13 +68,13 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
 
   statsOfValues(ruleStats: LimitStats, domain: string, path: readonly string[], limit: string): LimitStats {
     const rule = this.#ruleOf.get(ruleStats);
-    // A rule that a reload has dropped while this call was under way: its numbers are shown nowhere any more.
+    // A reload has dropped the rule while this call was under way; its counters are no longer shown.
     if (rule === undefined) return ruleStats;
     const key = joined(path);
     const known = rule.values.get(key);
     if (known !== undefined) return known.stats;
-    // Bytes that are no text are shown, and so counted, as replacement characters, long values by their beginning and a
-    // hash: no two series have the same labels.
+    // Bytes that are not UTF-8 are shown, and so counted, as replacement characters, and long values as their beginning and a hash:
+    // no two series may have the same labels.
     const shown = path.map((element) => shortText(showable(element)));
     const shownKey = joined(shown);
     const alike = shownKey === key ? undefined : rule.values.get(shownKey);
@@ -89,12 +89,12 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     return entry.stats;
   }
 
-  /** The limit whose counters they are; undefined of one that was dropped, and of single values. */
+  /** The limit that these counters belong to; undefined for dropped limits and for single values. */
   ownerOf(stats: LimitStats): StatsOwner | undefined {
     return this.#ruleOf.get(stats)?.owner;
   }
 
-  /** Drops the counters of rules that are not among `inUse`, with those of their values. For after a reload. */
+  /** Drops the counters of rules that are not in `inUse`, with those of their values; to be called after a reload. */
   retainOnly(inUse: ReadonlySet<LimitStats>): void {
     for (const [key, entry] of this.#rules) {
       if (inUse.has(entry.stats)) continue;
@@ -104,17 +104,17 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     }
   }
 
-  /** All counters, in the order in which they came to be. */
+  /** All entries, in the order in which rules appeared. */
   *entries(): Generator<StatsEntry> {
     for (const rule of this.#rules.values()) yield* entriesOfRule(rule);
   }
 
-  /** Those of rules themselves, without their values. */
+  /** The entries of rules themselves, without their values. */
   rules(): Iterable<StatsEntry> {
     return this.#rules.values();
   }
 
-  /** The counters of one rule and of its values; none of a rule that a reload has dropped. */
+  /** The entries of one rule and of its values; none if a reload has dropped the rule. */
   *entriesOf(ruleStats: LimitStats): Generator<StatsEntry> {
     const rule = this.#ruleOf.get(ruleStats);
     if (rule !== undefined) yield* entriesOfRule(rule);
@@ -135,14 +135,14 @@ function otherPath(path: readonly string[]): readonly string[] {
   return [...path.slice(0, -1), `${path.at(-1) ?? ""}_${OTHER_VALUES}`];
 }
 
-// Lengths before the parts: no two lists of parts give the same text.
+// Each part follows its length, so different lists of parts never give the same text.
 function joined(parts: readonly string[]): string {
   let text = "";
   for (const part of parts) text += `${part.length}:${part}`;
   return text;
 }
 
-/** The labels of an entry as Prometheus writes them; all text is one-byte. */
+/** The labels of an entry in Prometheus's text format; the arguments are one-byte text. */
 export function labelsOf(domain: string, path: readonly string[], limit: string): string {
   const label = (name: string, oneByte: string) => `${name}="${escapeLabel(textOf(oneByte))}"`;
   return [
@@ -154,7 +154,7 @@ export function labelsOf(domain: string, path: readonly string[], limit: string)
   ].join(",");
 }
 
-/** Text as it stands between the quotes of a Prometheus label. */
+/** Text between the quotes of a label, escaped as Prometheus's text format asks. */
 function escapeLabel(text: string): string {
   return text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
 }

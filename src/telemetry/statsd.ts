@@ -1,6 +1,5 @@
-// Counters to a statsd server by hot-shots, under envoyproxy/ratelimit's names. Like prometheus.ts it reads the plain
-// counters now and then; what moved since the last time is sent. Nothing here runs on the decision path. Response times
-// are for Prometheus alone: statsd wants each one by itself.
+// Sends counters to a statsd server by hot-shots, under the names of envoyproxy/ratelimit. Reads plain counters now and then and sends
+// what has changed; nothing here runs on the decision path. Response times go to Prometheus only: statsd would need each one.
 
 import { StatsD } from "hot-shots";
 import type { LimitStats } from "../core/limit-stats.ts";
@@ -16,13 +15,13 @@ interface StatsdOptions {
   readonly port: number;
   readonly protocol: "tcp" | "udp";
   readonly flushMs: number;
-  /** Added to every name as `.__key=value`, or as tags in the dialect that has them. */
+  /** Added to every name as `.__key=value`, or sent as DogStatsD tags. */
   readonly tags: ReadonlyMap<string, string>;
-  /** DogStatsD: tags stand apart from the name. */
+  /** DogStatsD: tags are separate from the name. */
   readonly isDog: boolean;
   /**
-   * Number of this worker among several. Counters of all add up at the server; gauges would overwrite each other, so
-   * they carry it as a tag.
+   * This worker's number among several; undefined if there is one process. The server adds up their counters. Their gauges would
+   * overwrite each other, so a gauge carries the number as a tag.
    */
   readonly worker?: number | undefined;
 }
@@ -36,7 +35,7 @@ interface StatsdSources {
   readonly log: RateLimitedLog;
 }
 
-/** Counters of a rule by their field in LimitStats, with the last part of their name. */
+/** Counters of a rule: the field of LimitStats, and the last part of the name. */
 const RULE_COUNTERS = [
   ["totalHits", "total_hits"],
   ["overLimit", "over_limit"],
@@ -52,13 +51,13 @@ const RULE_COUNTERS = [
   ["settledLate", "hold_late_settlements"],
   ["settledAgain", "hold_repeated_settlements"],
 ] as const;
-/** A packet of an Ethernet network; hot-shots puts as many counters into one as fit. */
+/** Fits into an Ethernet packet; hot-shots fills a packet with as many counters as fit. */
 const BUFFER_BYTES = 1_400;
-/** Longest part of a name that rules and callers give. With all that stands around it, it fits into a packet. */
+/** Longest part of a name that rules and callers choose; the whole name then fits into a packet. */
 const NAME_BYTES_MAX = 512;
 const BUFFER_FLUSH_MS = 20;
 
-/** Sends what moved, every `flushMs` and once more when it is closed. */
+/** Sends changes every `flushMs` milliseconds, and once more when it is closed. */
 export class StatsdExporter {
   readonly #options: StatsdOptions;
   readonly #sources: StatsdSources;
@@ -67,9 +66,9 @@ export class StatsdExporter {
   readonly #gaugeTags: Record<string, string>;
   readonly #timer: NodeJS.Timeout;
   readonly #sent = new Map<string, number>();
-  /** What was sent of a rule, in the order of RULE_COUNTERS; goes when the rule goes. */
+  /** What was sent of a rule, in the order of RULE_COUNTERS; dropped with the rule. */
   readonly #sentOfRules = new WeakMap<LimitStats, Float64Array>();
-  /** Takes back what the last flush noted as sent. */
+  /** Functions that undo what the last flush noted as sent. */
   readonly #undo: (() => void)[] = [];
   #link: { readonly client: StatsD; hasFailed: boolean };
   /** Errors while sending, since the start. */
@@ -84,11 +83,10 @@ export class StatsdExporter {
     this.#gaugeSuffix = isDog ? "" : tagSuffix(new Map([...tags, ...own]));
     this.#gaugeTags = isDog ? Object.fromEntries(own) : {};
     this.#link = this.#open();
-    this.#timer = setInterval(() => this.flush(), flushMs);
-    this.#timer.unref();
+    this.#timer = setInterval(() => this.flush(), flushMs).unref();
   }
 
-  /** Sends what moved since the last time. Never throws. */
+  /** Sends what has changed since the last flush. Never throws. */
   flush(): void {
     this.#mend();
     const { calls, reloads, statsBook } = this.#sources;
@@ -113,7 +111,7 @@ export class StatsdExporter {
     this.#showLocalCache();
   }
 
-  /** Sends what is left and closes the socket. */
+  /** Sends the last changes and closes the socket. */
   close(): Promise<void> {
     clearInterval(this.#timer);
     this.flush();
@@ -129,11 +127,11 @@ export class StatsdExporter {
       port,
       protocol,
       maxBufferSize: BUFFER_BYTES,
-      // What a flush sends leaves at once, not when hot-shots next looks at its buffer.
+      // A flush leaves within BUFFER_FLUSH_MS; the default of hot-shots is a second.
       bufferFlushInterval: BUFFER_FLUSH_MS,
       globalTags: isDog ? Object.fromEntries(tags) : {},
       includeDataDogTags: isDog,
-      // hot-shots gives a connection up for ever if it is refused within its first second; #mend does not.
+      // hot-shots gives up for ever if a connection is refused within its first second; #mend opens a new one instead.
       tcpGracefulErrorHandling: false,
       errorHandler: (error) => {
         link.hasFailed = true;
@@ -145,9 +143,9 @@ export class StatsdExporter {
     return link;
   }
 
-  // Over TCP a server that was away gets what it missed: the flush that failed is taken back and sent again on a new
-  // socket. What it had read before the connection broke counts twice, at most one flush. Over UDP packets travel one by
-  // one, and nobody says which of them arrived: what one has lost is lost, and nothing counts twice.
+  // Over TCP a server that was away gets what it missed: the failed flush is undone and sent again on a new socket. What the server had
+  // read before the connection broke counts twice, at most one flush. Over UDP nobody reports which packets arrived: what is lost stays
+  // lost, and nothing counts twice.
   #mend(): void {
     const undo = this.#undo.splice(0);
     if (!this.#link.hasFailed) return;
@@ -156,7 +154,7 @@ export class StatsdExporter {
     this.#link = this.#open();
   }
 
-  // Two limits of one rule share a name, as they would in the reference: what they counted adds up at the server.
+  // Two limits of one rule share a name, as in envoyproxy/ratelimit; the server adds them up.
   #countRule(rule: string, stats: LimitStats): void {
     let sent = this.#sentOfRules.get(stats);
     if (sent === undefined) {
@@ -203,13 +201,13 @@ export class StatsdExporter {
   }
 }
 
-/** The reference's name of a rule: the domain, a dot, and one element per level, joined by dots (there may be none). */
+/** The name of a rule in envoyproxy/ratelimit: the domain, a dot, and the elements of the path (maybe none), joined by dots. */
 function ruleName(domain: string, path: readonly string[]): string {
   return sanitized(`${textOf(domain)}.${path.map(textOf).join(".")}`);
 }
 
-// `:` and `|` end a name in statsd; dots inside an IPv4 address would split it. Other dots stay, as in the reference.
-// Long names are cut.
+// `:` and `|` end a name in statsd, and dots separate its parts, so the dots of an IPv4 address are replaced. Other dots stay, as in
+// envoyproxy/ratelimit. Long names are cut.
 function sanitized(name: string): string {
   const whole = name
     .replace(/(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])/g, (address) => address.replaceAll(".", "_"))

@@ -1,18 +1,18 @@
-// Adds up the metrics of several processes, in Prometheus's text format: one page of all, series by series. What counters
-// of processes that have ended said last stays in the sums, for a sum that falls looks like a restart to Prometheus.
+// Adds up the metrics of several processes, series by series, in Prometheus's text format. The last counters of processes that have
+// ended stay in the sums, because Prometheus takes a falling sum for a restart.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { joinInPieces } from "./join-in-pieces.ts";
 import { type Aggregation, aggregationOf } from "./metrics.ts";
 
-/** Lines read between two turns for other work. */
+/** Lines read in one turn of the event loop; other work runs between turns. */
 const LINES_PER_TURN = 2_000;
 
 interface Family {
-  /** Its comments: help and type. */
+  /** The family's comment lines: HELP and TYPE. */
   head: string;
   readonly aggregation: Aggregation;
-  /** Counters and histograms only grow. */
+  /** True for counters and histograms. */
   readonly grows: boolean;
   readonly series: Map<string, number>;
 }
@@ -20,11 +20,11 @@ interface Family {
 /** Counters by the name of their metric, then by series. */
 export type Counts = Map<string, Map<string, number>>;
 
-/** The sum of some pages. Comments are those of the page that came first. */
+/** The sum of some pages. A family keeps the comments of the first page that has it. */
 export class PageSum {
   readonly #families = new Map<string, Family>();
 
-  /** Adds a whole page. Other work gets its turn meanwhile. */
+  /** Adds a whole page; other work runs meanwhile. */
   async add(page: string): Promise<void> {
     let family: Family | undefined;
     let comments = "";
@@ -40,7 +40,7 @@ export class PageSum {
     }
   }
 
-  /** Adds counters. Those of metrics that no page has are left out. */
+  /** Adds counters; metrics that no page has are left out. */
   addCounts(counts: Counts): void {
     for (const [metric, { grows, series }] of this.#families) {
       if (!grows) continue;
@@ -48,7 +48,7 @@ export class PageSum {
     }
   }
 
-  /** Forgets the series of `counts` that this sum does not have, of these metrics. */
+  /** Deletes from `counts` the series of these metrics that this sum does not have. */
   forgetUnknown(counts: Counts, metrics: Iterable<string>): void {
     for (const metric of metrics) {
       const known = this.#families.get(metric)?.series;
@@ -64,7 +64,7 @@ export class PageSum {
     return counts;
   }
 
-  /** The page of all, piece by piece. */
+  /** The sum as a page, in pieces. */
   text(): AsyncGenerator<string> {
     return joinInPieces(this.#lines());
   }
@@ -87,7 +87,7 @@ export class PageSum {
   }
 }
 
-/** Reads a page of counters into `counts`: each series has what it says there. */
+/** Reads a page of counters into `counts`; a series on the page replaces the same series there. */
 export function readCounts(page: string, counts: Counts): void {
   let series = new Map<string, number>();
   for (const line of linesOf(page)) {
@@ -102,12 +102,12 @@ export function readCounts(page: string, counts: Counts): void {
   }
 }
 
-/** Raises each of `counts` to what it is in `others`, if that is more. */
+/** Raises each series of `counts` to its value in `others`, if that is higher. */
 export function keepHigherCounts(counts: Counts, others: Counts): void {
   merge(counts, others, (one, other) => Math.max(one, other));
 }
 
-/** Adds `others` to `counts`. */
+/** Adds each series of `others` to `counts`. */
 export function addCounts(counts: Counts, others: Counts): void {
   merge(counts, others, (one, other) => one + other);
 }
@@ -125,7 +125,7 @@ function addSample({ series, aggregation }: Family, line: string): void {
   const name = line.slice(0, at);
   const value = Number(line.slice(at + 1).replace("Inf", "Infinity"));
   const before = series.get(name);
-  // A value that is none says nothing of the others.
+  // A NaN of one process must not spoil the sum of the others.
   if (before === undefined || Number.isNaN(before)) series.set(name, value);
   else if (!Number.isNaN(value))
     series.set(name, aggregation === "sum" ? before + value : Math[aggregation](before, value));

@@ -1,9 +1,9 @@
-// The metrics that only the supervisor of several workers knows, with those of its own process, as one page.
+// The metrics that only the supervisor of several workers knows, and those of its own process, as one page.
 
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { type MetricRow, WORKER_METRICS } from "./metrics.ts";
 
-/** What a worker said last. */
+/** A worker's last report. */
 interface WorkerNumbers {
   readonly number: number;
   readonly connections: number;
@@ -11,7 +11,7 @@ interface WorkerNumbers {
   readonly calls: number;
 }
 
-/** What the supervisor has counted. */
+/** The supervisor's counters. */
 interface SupervisorNumbers {
   readonly restarts: number;
   readonly moves: number;
@@ -25,7 +25,7 @@ export class SupervisorPage {
     collectDefaultMetrics({ register: this.#registry });
   }
 
-  /** The page, in Prometheus's text format. */
+  /** The page in Prometheus's text format. */
   async text({ restarts, moves, workers }: SupervisorNumbers): Promise<string> {
     const perWorker = (read: (worker: WorkerNumbers) => number) =>
       workers.map((worker) => [`{worker="${worker.number}"}`, read(worker)] as const);

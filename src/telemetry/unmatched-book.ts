@@ -1,5 +1,5 @@
-// Descriptors that met no rule, by domain, over reloads: for metrics, /config and a line in the log. Bounded: callers may
-// write any domain.
+// Counts descriptors that met no rule, by domain, kept over reloads: for metrics, /config and the log. Bounded, because callers choose
+// the domain.
 
 import { showable, textOf } from "../core/request.ts";
 import { UnmatchedStats, type UnmatchedStatsBook } from "../core/unmatched-stats.ts";
@@ -7,17 +7,17 @@ import type { RateLimitedLog } from "./rate-limited-log.ts";
 import { shortText } from "./short-text.ts";
 import { OTHER_VALUES } from "./stats-book.ts";
 
-/** Domains without rules that are told apart; all further ones are `other`. */
+/** Most domains without rules that are told apart; all further ones count as `other`. */
 export const UNKNOWN_DOMAINS_MAX = 200;
-/** Keys of an example that are shown. */
+/** Most keys of an example. */
 const KEYS_SHOWN_MAX = 8;
 
-/** A domain's counter, readable. */
+/** What a domain has counted. */
 export interface UnmatchedEntry {
   readonly domain: string;
   readonly hasRules: boolean;
   readonly descriptors: number;
-  /** Keys of a descriptor that met no rule. */
+  /** The keys of one descriptor that met no rule; empty if none was noted. */
   readonly exampleKeys: readonly string[];
 }
 
@@ -42,14 +42,14 @@ export class UnmatchedBook implements UnmatchedStatsBook {
     return known.stats;
   }
 
-  /** A call named a domain without rules, with so many descriptors. */
+  /** Counts the descriptors of a call that named a domain without rules. */
   countUnknown(domain: string, descriptors: number): void {
     const name = nameOf(domain);
     const kept = this.#kept.get(name)?.stats ?? this.#keepUnknown(name);
     kept.descriptors += descriptors;
   }
 
-  /** Told after a reload which domains have rules now (one-byte). Those that lost theirs are unknown from here on. */
+  /** Takes the domains (one-byte) that have rules after a reload. Domains that have lost their rules count as unknown from now on. */
   retain(domains: Iterable<string>): void {
     const names = new Set([...domains].map(nameOf));
     for (const [name, kept] of this.#kept) {
@@ -60,7 +60,7 @@ export class UnmatchedBook implements UnmatchedStatsBook {
     }
   }
 
-  /** Domains with at least one descriptor that met no rule. */
+  /** The domains with at least one descriptor that met no rule. */
   *entries(): Generator<UnmatchedEntry> {
     for (const { domain, hasRules, stats } of this.#kept.values()) {
       if (stats.descriptors > 0)
@@ -68,7 +68,7 @@ export class UnmatchedBook implements UnmatchedStatsBook {
     }
   }
 
-  /** Writes a line for each domain that had more since the last look; to be called now and then. */
+  /** Logs each domain with new descriptors since the last call; to be called now and then. */
   tell(log: RateLimitedLog): void {
     for (const kept of this.#kept.values()) {
       const { domain, hasRules, stats } = kept;

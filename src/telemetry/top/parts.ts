@@ -1,22 +1,22 @@
-// The last parts of a window, each a pair of tallies, so that the window can move on.
+// The last parts of a sliding window. Each part has two tallies.
 
 import { divideDown } from "../../core/units.ts";
 import type { Tally } from "./tally.ts";
 import type { TrackedKey } from "./tracked-keys.ts";
 
-/** Takes in a stretch of time by key: those that their limit refused, and all others that asked whether something may pass. */
+/** Takes of a stretch of time, counted by key: those refused by their limit, and all others that could have been. */
 export interface Part {
   readonly passed: Tally<TrackedKey>;
   readonly refused: Tally<TrackedKey>;
 }
 
-/** Parts that have ended. They begin at multiples of their length, in every process alike. */
+/** Parts that have ended. A part begins at a multiple of its length, in every process alike. */
 export class EndedParts {
   readonly #lengthUs: number;
   readonly #partsMax: number;
   readonly #onDropped: (part: Part) => void;
   readonly #parts: { readonly part: Part; readonly startUs: number }[] = [];
-  /** When the part in hand began. */
+  /** Start of the present part. */
   #startUs: number;
 
   constructor(lengthUs: number, partsMax: number, nowUs: number, onDropped: (part: Part) => void) {
@@ -26,12 +26,12 @@ export class EndedParts {
     this.#startUs = nowUs - (nowUs % lengthUs);
   }
 
-  /** When the part in hand ends. */
+  /** End of the present part. */
   get endUs(): number {
     return this.#startUs + this.#lengthUs;
   }
 
-  /** When the oldest part that a window has began. */
+  /** Start of the oldest part of the window. */
   get fromUs(): number {
     return this.#startUs - this.#partsMax * this.#lengthUs;
   }
@@ -40,7 +40,7 @@ export class EndedParts {
     return this.#parts.map(({ part }) => part);
   }
 
-  /** Keeps what the part in hand came to, and begins the one of that time, which is not before `endUs`. Drops what is too old. */
+  /** Keeps the present part and begins the one that contains `nowUs`, which must not be before `endUs`. Drops parts that are too old. */
   end(part: Part, nowUs: number): void {
     this.#parts.push({ part, startUs: this.#startUs });
     this.#startUs += divideDown(nowUs - this.#startUs, this.#lengthUs) * this.#lengthUs;

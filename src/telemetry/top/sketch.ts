@@ -2,40 +2,41 @@
 // Computation of Frequent and Top-k Elements in Data Streams, 2005) with a filter before its slots (Homem, Carvalho: Finding
 // Top-k Elements in Data Streams, 2010). Keys are told apart by 64 bits of their hashes (core/key-hash.ts).
 //
-// A key without a slot is counted in its cell, together with the others of that cell. No cell has more than the least slot. A key
-// whose cell has as much takes that slot, and begins with the cell's count; the cell of the key that leaves gets its count. So
-// of `n` counted in `k` slots no count is too low or by more than n / k too high, and a key without a slot came at most n / k times.
+// A key belongs to a cell. A key without a slot is counted in its cell, together with the cell's other such keys. No cell's count is
+// above that of the least slot. When a cell's count has reached the least slot's, its next key takes that slot over and begins with
+// the cell's count; the cell of the key that leaves takes the slot's count. So after `n` additions to `k` slots no count is too low,
+// none is too high by more than n / k, and a key without a slot was added at most n / k times.
 
 import type { KeyHash } from "../../core/key-hash.ts";
 import type { Tally } from "./tally.ts";
 
-/** Cells for each slot, at least. Where all keys are new one in so many takes a slot, which is what costs time. */
+/** Least number of cells per slot. If all keys are new, one of so many takes a slot over, which is the slow path. */
 const CELLS_PER_SLOT = 8;
 const NONE = -1;
 
-/** `Named` is what the owner knows of a key that has a slot. */
+/** `Named` is what the owner knows of a key with a slot. */
 export class Sketch<Named> {
   readonly #slotsMax: number;
-  /** By cell: the first slot of its keys, NONE if they have none; and how often a key without a slot came at most. */
+  /** Two words per cell: its first slot, or NONE; and the most that a key without a slot was added. */
   readonly #cells: Int32Array;
   readonly #cellMask: number;
-  /** By slot: two words of its key's hash, and the next slot of the cell. */
+  /** By slot: the two words of its key's hash, and the next slot of its cell. */
   readonly #hashes: Int32Array;
   readonly #next: Int32Array;
   readonly #counts: Float64Array;
-  /** By slot: how much of its count its key may not have come to. */
+  /** By slot: the part of its count that other keys may have caused. */
   readonly #excess: Float64Array;
-  /** By slot: what is known of its key; undefined if nobody has said. */
+  /** By slot: what the owner knows of its key; undefined until the owner sets it. */
   readonly named: (Named | undefined)[];
-  /** Slots in use: the first ones. */
+  /** Number of slots in use; they are the first ones. */
   #size = 0;
-  /** The least count when it was looked for, and the slots that had it then; one that was counted since has more. */
+  /** The least count at the last search, and the slots that had it then. A slot that was counted since has more. */
   #least = 0;
   readonly #leastSlots: Int32Array;
   #leastSize = 0;
   readonly #onLeft: (named: Named) => void;
 
-  /** `onLeft` hears of a name whose key has lost its slot. */
+  /** `onLeft` is told the name of a key that has lost its slot. */
   constructor(slotsMax: number, onLeft: (named: Named) => void) {
     this.#slotsMax = slotsMax;
     this.#onLeft = onLeft;
@@ -51,7 +52,7 @@ export class Sketch<Named> {
     this.clear();
   }
 
-  /** Counts the key of that hash once; its slot, or NONE, below 0, if it has none. */
+  /** Adds the key with this hash once. Returns its slot, or NONE (below 0) if it has none. */
   add({ keyHash, keyHash1 }: KeyHash): number {
     const hash0 = keyHash | 0;
     const hashes = this.#hashes;
@@ -73,12 +74,12 @@ export class Sketch<Named> {
     return slot;
   }
 
-  /** True unless the key came only once since it took another's slot: of such a key nobody needs to know more. */
+  /** False if the key was added only once since it took another's slot over: such a key needs no name yet. */
   isWorthName(slot: number): boolean {
     return this.#excess[slot] === 0 || (this.#counts[slot] as number) - (this.#excess[slot] as number) > 1;
   }
 
-  /** What was counted so far, of keys with a name. */
+  /** The counts so far, of keys with a name. */
   tally(): Tally<Named> {
     const keys: Named[] = [];
     const least: number[] = [];
@@ -98,7 +99,7 @@ export class Sketch<Named> {
     return { keys, least, most, rest };
   }
 
-  /** Forgets all keys. Nobody hears of it. */
+  /** Forgets all keys without calling `onLeft`. */
   clear(): void {
     this.named.fill(undefined, 0, this.#size);
     this.#size = 0;
@@ -110,7 +111,7 @@ export class Sketch<Named> {
     }
   }
 
-  /** A slot for a key of that cell. NONE if the cell does not have as much as the least slot: then the cell counts the key. */
+  /** A slot for a new key of this cell; NONE if the cell's count is below the least slot's, and then the cell counts the key. */
   #slotFor(cell: number): number {
     if (this.#size < this.#slotsMax) return this.#size++;
     const before = this.#cells[cell + 1] as number;
@@ -132,7 +133,7 @@ export class Sketch<Named> {
       while (this.#next[before] !== slot) before = this.#next[before] as number;
       this.#next[before] = this.#next[slot] as number;
     }
-    // The least slot's count, which no cell has more than.
+    // This is the least count of all slots, so no cell's count is above it.
     this.#cells[cell + 1] = this.#counts[slot] as number;
     const named = this.named[slot];
     if (named === undefined) return;
@@ -148,8 +149,8 @@ export class Sketch<Named> {
     return false;
   }
 
-  // Only when no slot has the last least any more, which is then more by one at least: of `n` counted there are at most n / k looks
-  // at k slots each.
+  // Called only when no slot has the last least count any more, so the least count has grown by at least one. After `n` additions there
+  // were at most n / k searches of `k` slots each.
   #lookForLeast(): void {
     this.#least = Number.POSITIVE_INFINITY;
     for (let slot = 0; slot < this.#size; slot++) {

@@ -1,39 +1,39 @@
-// The top keys of some parts of time, and of several workers, as intervals: what a key came to lies between `least` and `most`.
-// Sums of intervals are right whatever the sketches they come from have lost.
+// The top keys of some parts of time, and of several workers, as intervals: a key's count lies between `least` and `most`. A sum of
+// intervals is right whatever the sketches have lost.
 
 import type { Part } from "./parts.ts";
 import { type Between, TallySum } from "./tally.ts";
 import { type KeyText, QUIET_US, type RuleLabels, type TrackedKey } from "./tracked-keys.ts";
 
-/** What keys are ranked by. */
+/** The counts that keys can be ranked by. */
 export const TOP_ORDERS = ["refused", "asked"] as const;
 export type TopOrder = (typeof TOP_ORDERS)[number];
 
-/** What a key is ranked by. */
+/** A key's counts. */
 interface Counts {
   readonly asked: Between;
   readonly refused: Between;
 }
 
-/** One key. Text is one-byte. */
+/** A key with its counts. Text is one-byte. */
 export interface TopRow extends RuleLabels, Counts {
   readonly text: KeyText;
-  /** When its refusals began and the last one; null if there was none. */
+  /** Start of the present stretch of refusals, and the last refusal; null if there was none. Microseconds since the epoch. */
   readonly refusedSinceUs: number | null;
   readonly lastRefusedUs: number | null;
 }
 
-/** Keys of a window and what is known of all others. Plain data, for other processes too. */
+/** Keys of a window, and a bound for all others. Plain data, so that it can be sent to other processes. */
 export interface TopSummary {
   readonly fromUs: number;
-  /** In no order. */
+  /** In no particular order. */
   readonly rows: readonly TopRow[];
-  /** What a key that has no row came to at most. */
+  /** The most that a key without a row can have. */
   readonly restAsked: number;
   readonly restRefused: number;
 }
 
-/** The top `keysMax` keys of the parts by each order. */
+/** The top `keysMax` keys of the parts, in each order. */
 export function summaryOf(parts: readonly Part[], fromUs: number, keysMax: number): TopSummary {
   const passed = new TallySum<TrackedKey>();
   const refused = new TallySum<TrackedKey>();
@@ -52,7 +52,7 @@ export function summaryOf(parts: readonly Part[], fromUs: number, keysMax: numbe
   };
 }
 
-/** All keys of all summaries. One that is missing in one of them came to its rest at most there. */
+/** The keys of all summaries. A key that a summary lacks has at most that summary's rest there. */
 export function mergeSummaries(summaries: readonly TopSummary[]): TopSummary {
   const found = new Map<string, Found[]>();
   for (const summary of summaries) {
@@ -73,8 +73,8 @@ export function mergeSummaries(summaries: readonly TopSummary[]): TopSummary {
 }
 
 /**
- * The first `keysMax` of them. What is certain counts first: a key that came once in the slot of others may have come as often as
- * they did, and mostly has not.
+ * The first `keysMax` rows. `least` ranks before `most`: a key that took over a slot may have had the whole count of that slot, but in
+ * most cases it has not.
  */
 export function firstOf<T extends Counts>(rows: readonly T[], by: TopOrder, keysMax: number): readonly T[] {
   return rows
@@ -127,7 +127,7 @@ function rowOf({ key, asked, refused }: KeyCounts): TopRow {
   };
 }
 
-/** Refusals of one key in several processes are one stretch if no whole minute lies between them. */
+/** Refusals of one key in several processes are one stretch if the gap between them is at most QUIET_US. */
 function spanOf(rows: readonly TopRow[]): Pick<TopRow, "refusedSinceUs" | "lastRefusedUs"> {
   let span: { since: number; last: number } | undefined;
   const spans = rows.flatMap(({ refusedSinceUs: since, lastRefusedUs: last }) =>

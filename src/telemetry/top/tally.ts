@@ -1,15 +1,15 @@
-// What keys came to, within bounds, and sums of that. Sums of bounds are bounds, whatever the sketches they come from have lost.
+// Counts of keys within bounds, and their sums. A sum of bounds is a bound, whatever the sketches have lost.
 
-/** Counts of some keys, index by index: each came to `least` or more and to `most` or less. */
+/** Counts of some keys, index by index: each lies between `least` and `most`. */
 export interface Tally<Key> {
   readonly keys: readonly Key[];
   readonly least: readonly number[];
   readonly most: readonly number[];
-  /** What any other key came to at most. */
+  /** The most that any other key can have. */
   readonly rest: number;
 }
 
-/** A count that is known within bounds. */
+/** A count between two bounds, both inclusive. */
 export interface Between {
   readonly least: number;
   readonly most: number;
@@ -17,16 +17,16 @@ export interface Between {
 
 interface Counted {
   least: number;
-  /** What its most is more than the rest. */
+  /** The key's upper bound minus the sum's rest. */
   above: number;
 }
 
-/** The sum of tallies. A key that is missing in one of them came to its rest at most there. */
+/** The sum of tallies. A key that a tally lacks has at most that tally's rest there. */
 export class TallySum<Key> {
   readonly #byKey = new Map<Key, Counted>();
   #rest = 0;
 
-  /** `onNew` hears of each key that was not among those of the sum. */
+  /** Adds a tally. `onNew` is told each key that the sum did not have. */
   add({ keys, least, most, rest }: Tally<Key>, onNew?: (key: Key) => void): void {
     this.#rest += rest;
     keys.forEach((key, i) => {
@@ -42,13 +42,13 @@ export class TallySum<Key> {
   }
 
   /**
-   * Drops keys until there are at most `keysMax`: all are counted down together, and those go that come to nothing (Agarwal and
-   * others: Mergeable Summaries, 2012). Of `n` that were added, the rest grows by n / keysMax at most in all.
+   * Drops keys until there are at most `keysMax`: lowers all counts by the same number, and drops keys that reach zero (Agarwal and
+   * others: Mergeable Summaries, 2012). After `n` additions the rest has grown by n / keysMax at most in all.
    */
   prune(keysMax: number, onDropped: (key: Key) => void): void {
     if (this.#byKey.size <= keysMax) return;
     const down = [...this.#byKey.values()].map(({ above }) => above).sort((one, other) => other - one)[keysMax] ?? 0;
-    // What came to less than the rest comes to no more than it afterwards.
+    // A negative `down` belongs to keys below the rest; they are dropped, and the rest covers them already.
     if (down > 0) this.#rest += down;
     for (const [key, counted] of this.#byKey) {
       counted.above -= Math.max(0, down);
@@ -66,7 +66,7 @@ export class TallySum<Key> {
     return this.#rest;
   }
 
-  /** What a key came to. */
+  /** The bounds of a key's count. */
   of(key: Key): Between {
     const counted = this.#byKey.get(key);
     if (counted === undefined) return { least: 0, most: this.#rest };

@@ -1,6 +1,6 @@
-// Who asks and who is refused, over all rules, in the last minute and the last hour. Calls are counted in a part of ten seconds;
-// what a part came to when it ends goes to the minute and is added to the hour's part of ten minutes. Keys are buckets: one caller
-// under one limit is one key. Bounds, and why so: docs/decisions/0023-top-keys.md.
+// Who asks and who is refused, over all rules, in the last minute and the last hour. Takes are counted in parts of ten seconds. A part
+// that ends goes to the minute, and is added to the hour's present part of ten minutes. A key is a bucket: one caller under one limit.
+// Bounds and reasons: docs/decisions/0023-top-keys.md.
 
 import { KeyBytes, Keyed } from "../../core/key-bytes.ts";
 import type { Limit } from "../../core/limit.ts";
@@ -16,25 +16,25 @@ import { Sketch } from "./sketch.ts";
 import { TallySum } from "./tally.ts";
 import { type RuleLabels, type TrackedKey, TrackedKeys } from "./tracked-keys.ts";
 
-/** Ended parts of a window beside the one in hand. A window is as long as they are, and up to a part longer. */
+/** Ended parts of a window beside the present one. So a window covers its length, and up to one part more. */
 const PARTS = 6;
 
-/** The windows by name: their length in seconds. */
+/** The windows and their lengths in seconds. */
 export const TOP_WINDOWS = { minute: 60, hour: 3_600 } as const;
 export type TopWindow = keyof typeof TOP_WINDOWS;
 
 interface TopKeysOptions {
-  /** Keys that are told apart of those who pass, and of those who are refused (TOP_KEYS). */
+  /** Slots for keys that passed, and as many for keys that were refused (TOP_KEYS). */
   readonly keysMax: number;
   readonly nowUs: number;
-  /** A limit in the words of the metrics' labels; undefined of one that a reload has dropped. */
+  /** The names of a limit in the metrics' labels; undefined if a reload has dropped the limit. */
   readonly labelsOf: (stats: LimitStats) => RuleLabels | undefined;
 }
 
 export class TopKeys implements CallListener {
   readonly keysMax: number;
   readonly #labelsOf: TopKeysOptions["labelsOf"];
-  /** When this began to count. */
+  /** When this process began to count. */
   readonly #beganUs: number;
   readonly #keys = new TrackedKeys();
   readonly #release = (key: TrackedKey) => this.#keys.release(key);
@@ -60,12 +60,12 @@ export class TopKeys implements CallListener {
     this.#partEndUs = this.#minute.endUs;
   }
 
-  /** Keys of which text is kept. */
+  /** Number of keys whose text is kept. */
   get trackedKeys(): number {
     return this.#keys.size;
   }
 
-  /** Counts each take of a decided call that asked whether something may pass. Time that steps back stays in the part in hand. */
+  /** Counts each take of a decided call that can refuse the call. If the clock steps back, the take counts in the present part. */
   decided(call: LimitCall, nowUs: number): void {
     if (nowUs >= this.#partEndUs) this.#endPart(nowUs);
     const { group } = call;
@@ -83,7 +83,7 @@ export class TopKeys implements CallListener {
     }
   }
 
-  /** What a window came to. `fromUs`: all since then is counted, and nothing before. */
+  /** The parts of a window. They contain all takes since `fromUs`, and none before. */
   partsOf(window: TopWindow, nowUs: number): { readonly parts: readonly Part[]; readonly fromUs: number } {
     if (nowUs >= this.#partEndUs) this.#endPart(nowUs);
     const ended = window === "minute" ? this.#minute : this.#hour;
@@ -101,7 +101,7 @@ export class TopKeys implements CallListener {
     return this.#labelsOf(stats) ?? { domain: call.request.domain, rule: path, limit: readableName };
   }
 
-  // The key of a counter names its window. Here all windows of a caller are one key.
+  // A counter's key names its window; here all windows of a caller are one key.
   #withoutWindow(take: Take): Keyed {
     const key = this.#counterKey;
     key.keys.clear();
@@ -120,7 +120,7 @@ export class TopKeys implements CallListener {
 
   #endPart(nowUs: number): void {
     const part = this.#partInHand();
-    // The part has the keys from here on.
+    // From here on the part holds the keys, so the sketches need not release them.
     this.#passed.clear();
     this.#refused.clear();
     this.#addToHour(part);

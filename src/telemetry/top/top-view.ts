@@ -1,4 +1,4 @@
-// The JSON of /top.
+// Makes the JSON of /top.
 
 import { base64Unless, textOf } from "../../core/request.ts";
 import { isoTime } from "../../core/units.ts";
@@ -7,14 +7,14 @@ import { firstOf, type TopOrder, type TopRow, type TopSummary } from "./summary.
 import { TOP_WINDOWS, type TopWindow } from "./top-keys.ts";
 import { QUIET_US } from "./tracked-keys.ts";
 
-/** What `GET /top` asks. */
+/** A question of `GET /top`. */
 export interface TopQuestion {
   readonly window: TopWindow;
   readonly by: TopOrder;
   readonly keys: number;
 }
 
-/** `workers`: how many answered; undefined where there are none. */
+/** `workers`: how many workers answered; undefined if this process is the only one. */
 export function topView(
   { window, by, keys }: TopQuestion,
   { fromUs, rows }: TopSummary,
@@ -55,7 +55,7 @@ function rowView({ domain, rule, limit, text, asked, refused, refusedSinceUs, la
   };
 }
 
-// Bytes that are no text are shown as U+FFFD, and stand beside it as base64.
+// Bytes that are not UTF-8 are shown as U+FFFD, with the value in base64 beside them.
 function entryView(key: string, value: string): object {
   const base64 = base64Unless(value);
   return { key: textOf(key), value: textOf(value), ...(base64 === undefined ? {} : { value_base64: base64 }) };

@@ -1,42 +1,42 @@
-// What is known of the keys that have a slot in a sketch: whose bucket it is, under which rule, since when it has been refused.
-// One object for each key, however many sketches have it; it goes with the last of them. Text is bounded.
+// What is known of a key with a slot in a sketch: its text, its rule, and since when it has been refused. There is one object per key,
+// however many sketches and tallies use it; it goes with its last use. Text is bounded.
 
 import type { KeyHash } from "../../core/key-hash.ts";
 import { MICROS_PER_SECOND } from "../../core/units.ts";
 
-/** A refusal later than this after the one before begins anew: a whole minute went by in which the key was not refused. */
+/** A refusal that comes later than this after the one before starts a new stretch: for a whole minute nothing was refused. */
 export const QUIET_US = 60 * MICROS_PER_SECOND;
 
-/** Which limit it is, in the words of the metrics' labels. One-byte. */
+/** A limit in the text of the metrics' labels. One-byte text. */
 export interface RuleLabels {
   readonly domain: string;
   readonly rule: string;
   readonly limit: string;
 }
 
-/** An entry of a descriptor. One-byte. */
+/** An entry of a descriptor. One-byte text. */
 export interface KeyEntry {
   readonly key: string;
   readonly value: string;
 }
 
-/** How a key reads. One-byte, of bounded length. */
+/** The text of a key. One-byte, bounded in length. */
 export interface KeyText {
   readonly key: string;
-  /** The entries that it was made of, where the key alone does not tell them. */
+  /** The entries that the key was made of, if the key alone does not tell them. */
   readonly entries: readonly KeyEntry[] | undefined;
 }
 
-/** A key that some sketch has. */
+/** A key that a sketch or a tally uses. */
 export class TrackedKey {
   readonly hash0: number;
   readonly hash1: number;
   readonly text: KeyText;
-  /** Of the limit that was looked at last: several may share a bucket. */
+  /** The labels of the limit that used the key last; several limits may share a bucket. */
   labels: RuleLabels;
-  /** Slots and tallies that have it. */
+  /** Number of slots and tallies that use the key. */
   uses = 0;
-  /** When the refusals began that have gone on since, and the last one; of no meaning before the first. */
+  /** Start of the present stretch of refusals, and the last refusal; -Infinity before the first. */
   refusedSinceUs = Number.NEGATIVE_INFINITY;
   lastRefusedUs = Number.NEGATIVE_INFINITY;
 
@@ -53,7 +53,7 @@ export class TrackedKey {
   }
 }
 
-/** All tracked keys by their hashes. */
+/** All tracked keys, by hash. */
 export class TrackedKeys {
   readonly #byHash = new Map<number, TrackedKey>();
 
@@ -61,7 +61,7 @@ export class TrackedKeys {
     return this.#byHash.size;
   }
 
-  /** The key of that hash, made if it is new, with one more use. */
+  /** Returns the key with this hash, made if it is new, and adds a use. */
   use(hash: KeyHash, readText: () => KeyText, labels: RuleLabels): TrackedKey {
     const number = numberOf(hash.keyHash, hash.keyHash1);
     let key = this.#byHash.get(number);
@@ -74,7 +74,7 @@ export class TrackedKeys {
     return key;
   }
 
-  /** One use less. */
+  /** Removes a use. */
   release(key: TrackedKey): void {
     key.uses--;
     const number = numberOf(key.hash0, key.hash1);
@@ -82,7 +82,7 @@ export class TrackedKeys {
   }
 }
 
-/** 53 bits of the hash, which a number holds. Two keys that differ in the other 11 alone take turns in the map. */
+/** 53 bits of the hash, as many as a number holds. Two keys that differ only in the other 11 bits replace each other in the map. */
 function numberOf(hash0: number, hash1: number): number {
   return hash0 * 2 ** 21 + (hash1 >>> 11);
 }

@@ -1,9 +1,9 @@
-// What spans of one way of asking are called, and how they say what was answered: OpenTelemetry's conventions for gRPC and HTTP.
+// Names and attributes of spans, for each way of asking: OpenTelemetry's semantic conventions for gRPC and HTTP.
 
 import type { Attributes } from "@opentelemetry/api";
 import { GrpcStatus } from "../../core/unary.ts";
 
-/** Of a call that its caller gave up; never sent, so not among the codes that answers have. */
+/** gRPC's status of a call that its caller gave up. Headgate never sends it, so GrpcStatus does not have it. */
 export const CANCELLED = 1;
 type SpanStatus = GrpcStatus | typeof CANCELLED;
 
@@ -13,12 +13,12 @@ interface CallEnd {
   readonly isRefused: boolean;
 }
 
-/** One way of asking. */
+/** A way of asking: a gRPC method, or an HTTP path. */
 export interface CallKind {
   readonly spanName: string;
-  /** Of every span. */
+  /** Attributes of every span of this kind. */
   readonly attributes: Attributes;
-  /** What the answer was. */
+  /** Attributes that tell the answer. */
   endAttributes(end: CallEnd): Attributes;
 }
 
@@ -30,7 +30,7 @@ const NAMES = new Map<number, string>([
   ]),
 ]);
 
-/** The gRPC method of a path such as `/package.Service/Method`. */
+/** The kind of calls of a gRPC method. `path` is such as `/package.Service/Method`. */
 export function rpcCalls(path: string): CallKind {
   const method = path.slice(1);
   return {
@@ -40,10 +40,10 @@ export function rpcCalls(path: string): CallKind {
   };
 }
 
-/** Statuses of the JSON endpoint, as it answers them (rls/json.ts). */
+/** The HTTP status that rls/json.ts answers. */
 type HttpStatusOf = (end: CallEnd) => number;
 
-/** POST to a path of the HTTP port. */
+/** The kind of POST requests to a path of the HTTP port. */
 export function httpCalls(path: string, httpStatusOf: HttpStatusOf): CallKind {
   return {
     spanName: `POST ${path}`,
@@ -52,7 +52,7 @@ export function httpCalls(path: string, httpStatusOf: HttpStatusOf): CallKind {
   };
 }
 
-/** What conventions call a failure of the server: the others are the caller's doing, or an answer. */
+/** Statuses that the conventions call errors of the server; all others are errors of the caller, or answers. */
 const SERVER_FAILURES: readonly number[] = [
   GrpcStatus.deadlineExceeded,
   GrpcStatus.unimplemented,
@@ -60,7 +60,7 @@ const SERVER_FAILURES: readonly number[] = [
   GrpcStatus.unavailable,
 ];
 
-/** The name of the status if it is a failure of the server. */
+/** The name of the status if it is an error of the server; otherwise undefined. */
 export function serverFailure(status: SpanStatus): string | undefined {
   return SERVER_FAILURES.includes(status) ? NAMES.get(status) : undefined;
 }

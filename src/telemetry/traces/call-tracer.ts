@@ -1,5 +1,5 @@
-// Spans of calls. A span is made when its call has been answered, with the times that were read meanwhile: so there is none
-// that nobody ends, and a call that is not recorded costs two readings of the clock and a look at its header.
+// Spans of calls. A span is made after its call has been answered, with times that were read before. So no span stays open, and a call
+// that is not recorded costs two clock reads and a look at its header.
 
 import type { Attributes, HrTime, Tracer } from "@opentelemetry/api";
 import type { Clock } from "../../core/clock.ts";
@@ -13,19 +13,19 @@ import { SOURCE_NAMES } from "../observers.ts";
 import { CANCELLED, type CallKind, serverFailure } from "./call-kind.ts";
 import type { TracePackages } from "./load-packages.ts";
 
-/** Callers choose the name of a domain. */
+/** Longest domain in a span: callers choose the domain. */
 const DOMAIN_CHARS_MAX = 256;
 
 interface CallTracerOptions {
   readonly api: TracePackages["api"];
   readonly tracer: Tracer;
   readonly clock: Clock;
-  /** True if calls are left out whose caller's span is not sampled, without asking the sampler. */
+  /** True for parent-based samplers: a call whose caller's span is not sampled is skipped without asking the sampler. */
   readonly followsCaller: boolean;
   readonly kind: CallKind;
 }
 
-/** Makes the spans of one way of asking. */
+/** Makes the spans of one kind of call. */
 export class CallTracer {
   readonly #options: CallTracerOptions;
 
@@ -33,13 +33,13 @@ export class CallTracer {
     this.#options = options;
   }
 
-  /** Begins a span. The call is answered through what this returns. */
+  /** Begins a span. The call must be answered through the returned reply. */
   begin(reply: UnaryReply, deadlineUs: number): TracedReply {
     return new TracedReply(reply, deadlineUs, this.#options);
   }
 }
 
-/** Sees how and when a call is answered. */
+/** A reply that notes how and when the call is answered. */
 class TracedReply implements UnaryReply {
   readonly traceparent: string | undefined;
   readonly #reply: UnaryReply;
@@ -73,14 +73,14 @@ class TracedReply implements UnaryReply {
     this.#reply.fail(status, message);
   }
 
-  // Before the answer goes out: afterwards every call looks gone. The transport has answered a late one by itself.
+  // Noted before the answer is sent, because after that every call looks gone. The transport answers a late call by itself.
   #note(status: GrpcStatus): void {
     this.#answeredUs = this.#options.clock.nowUs();
     if (!this.isGone) this.#status = status;
     else this.#status = this.#answeredUs >= this.#deadlineUs ? GrpcStatus.deadlineExceeded : CANCELLED;
   }
 
-  /** Ends the span, after the answer. Returns what it is found by, unless it is not recorded. */
+  /** Ends the span; to be called after the answer. Returns the ids of the span, or undefined if it is not recorded. */
   end(call: LimitCall): SpanIds | undefined {
     const { api, tracer, kind, followsCaller } = this.#options;
     const parent = readTraceparent(this.traceparent);
@@ -117,7 +117,7 @@ class TracedReply implements UnaryReply {
   }
 }
 
-// Values of descriptors are people's addresses and keys; the decision log has them, and hides those that a rule hides.
+// Values of descriptors are left out: they are people's addresses and keys. The decision log has those that no rule hides.
 function callAttributes({ request, policy, storeFailure }: LimitCall): Attributes {
   return {
     "rate_limit.domain": textOf(request.domain).slice(0, DOMAIN_CHARS_MAX),

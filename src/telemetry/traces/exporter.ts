@@ -1,5 +1,5 @@
-// Makes the exporter that sends spans by OTLP, over HTTP or gRPC. Both are OpenTelemetry's; that their connections can be ended is
-// added here.
+// Makes the exporter that sends spans by OTLP over HTTP or gRPC. Both exporters are OpenTelemetry's; this file adds a way to end their
+// connections.
 
 import { readFileSync } from "node:fs";
 import type { Agent } from "node:http";
@@ -13,11 +13,11 @@ import { loadGrpcExporter, loadHttpExporter } from "./load-packages.ts";
 
 interface OpenExporter {
   readonly exporter: SpanExporter;
-  /** Ends connections, with the answers that are waited for on them. The next span makes new ones. */
+  /** Closes connections without waiting for answers. The next spans open new ones. */
   cutOff(): void;
 }
 
-/** Throws ConfigError if packages are missing or the files of certificates can't be used. */
+/** Rejects with ConfigError if packages are missing or certificate files can't be used. */
 export async function openExporter(settings: TraceSettings): Promise<OpenExporter> {
   try {
     return await (settings.protocol === "grpc" ? openGrpcExporter(settings) : openHttpExporter(settings));
@@ -35,9 +35,9 @@ async function openHttpExporter({ url, headers, ...files }: TraceSettings): Prom
   const { OTLPTraceExporter } = await loadHttpExporter();
   const { Agent } = url.startsWith("https:") ? await import("node:https") : await import("node:http");
   const tls = readFiles(files);
-  // The agent would find out with the first spans.
+  // Throws on bad certificates now; the agent would notice them only with the first spans.
   createSecureContext(tls);
-  // One batch is under way at a time; a second connection is for what follows one that was cut off.
+  // One batch is under way at a time. The second connection is for the batch after one that was cut off.
   const agent: Agent = new Agent({ keepAlive: true, maxSockets: 2, maxFreeSockets: 1, ...tls });
   return {
     exporter: new OTLPTraceExporter({ url, headers: { ...headers }, httpAgentOptions: () => agent }),
@@ -45,7 +45,7 @@ async function openHttpExporter({ url, headers, ...files }: TraceSettings): Prom
   };
 }
 
-// grpc-js gives every request a deadline, and takes no more than 4 MB of an answer: nothing is left to cut off.
+// grpc-js sets a deadline for each request and reads at most 4 MB of an answer, so nothing needs to be cut off.
 async function openGrpcExporter({ url, headers, ...files }: TraceSettings): Promise<OpenExporter> {
   const { OTLPTraceExporter } = await loadGrpcExporter();
   const metadata = new Metadata();

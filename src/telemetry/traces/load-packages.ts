@@ -1,4 +1,4 @@
-// OpenTelemetry's packages, which Headgate does without until somebody asks for traces (docs/decisions/0024-traces.md).
+// Loads OpenTelemetry's packages, which are needed only for traces (docs/decisions/0024-traces.md).
 
 import { ConfigError } from "../../core/errors.ts";
 import { errorCode } from "../../core/thrown.ts";
@@ -9,7 +9,7 @@ const EXPORTERS: Exporters = {
   "http/protobuf": "@opentelemetry/exporter-trace-otlp-proto",
   grpc: "@opentelemetry/exporter-trace-otlp-grpc",
 };
-/** Versions that `peerDependencies` of package.json allows; test/unit/telemetry/traces/load-packages.test.ts holds both equal. */
+/** The versions of `peerDependencies` in package.json; test/unit/telemetry/traces/load-packages.test.ts keeps both equal. */
 export const VERSIONS: Readonly<Record<string, string>> = {
   "@opentelemetry/api": "1.9",
   "@opentelemetry/resources": "2.12",
@@ -18,7 +18,7 @@ export const VERSIONS: Readonly<Record<string, string>> = {
   [EXPORTERS.grpc]: "0.223",
 };
 
-/** What every protocol needs. */
+/** The packages that every protocol needs. */
 export interface TracePackages {
   readonly api: typeof import("@opentelemetry/api");
   readonly sdk: typeof import("@opentelemetry/sdk-trace-base");
@@ -41,7 +41,7 @@ export async function loadGrpcExporter(): Promise<typeof import("@opentelemetry/
   return orSayWhatIsMissing("grpc", () => import("@opentelemetry/exporter-trace-otlp-grpc"));
 }
 
-/** Throws ConfigError, with the command that installs them, if packages are missing. */
+/** Rejects with ConfigError, which shows the command that installs the packages, if one is missing. */
 async function orSayWhatIsMissing<T>(protocol: TraceProtocol, load: () => Promise<T>): Promise<T> {
   try {
     return await load();
@@ -54,7 +54,7 @@ async function orSayWhatIsMissing<T>(protocol: TraceProtocol, load: () => Promis
   }
 }
 
-/** What to run where Headgate is installed. */
+/** The command to run where Headgate is installed. */
 function installCommand(protocol: TraceProtocol): string {
   const ofOthers = Object.values(EXPORTERS).filter((name) => name !== EXPORTERS[protocol]);
   const names = Object.entries(VERSIONS).filter(([name]) => !ofOthers.includes(name));

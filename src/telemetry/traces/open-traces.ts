@@ -1,4 +1,4 @@
-// Joins what traces are made of: OpenTelemetry's provider and sampler, the queue, the exporter. Opened only if settings ask for it.
+// Connects the parts of tracing: OpenTelemetry's provider and sampler, the queue and the exporter. Used only if settings ask for traces.
 
 import { randomUUID } from "node:crypto";
 import type { Sampler } from "@opentelemetry/sdk-trace-base";
@@ -20,7 +20,7 @@ interface TracesOptions {
   readonly rareLog: RateLimitedLog;
 }
 
-/** Spans that the collector has taken, that were sent and lost, and that were never sent. */
+/** Numbers of spans: taken by the collector, lost in sending, and never sent. */
 interface SpanCounts {
   readonly sent: number;
   readonly failed: number;
@@ -32,13 +32,13 @@ const REASON_CHARS_MAX = 256;
 /** The traces of one process. */
 export interface Traces {
   readonly counts: SpanCounts;
-  /** Makes the spans of one way of asking. */
+  /** Makes the spans of one kind of call. */
   tracerOf(kind: CallKind): CallTracer;
-  /** Sends what waits, for `waitMs` at most, and ends. What is left then is dropped. */
+  /** Sends what waits, for at most `waitMs` milliseconds, then drops the rest. */
   close(waitMs: number): Promise<void>;
 }
 
-/** Undefined unless traces are asked for. Throws ConfigError if packages are missing. */
+/** Undefined unless settings ask for traces. Rejects with ConfigError if packages are missing or certificates can't be used. */
 export async function openTraces({ settings, clock, version, rareLog }: TracesOptions): Promise<Traces | undefined> {
   const { traces, spansMax, spanBatchMax, spanDelayMs, spanExportMs } = settings;
   if (traces === undefined) return undefined;
@@ -68,7 +68,7 @@ export async function openTraces({ settings, clock, version, rareLog }: TracesOp
     async close(waitMs) {
       await waitAtMost(waitMs, queue.forceFlush());
       await queue.shutdown();
-      // Not waited for: it waits for all answers, however long they take.
+      // Not waited for: the exporter waits for all answers, however long they take.
       exporter.shutdown().catch(() => undefined);
       if (queue.dropped > 0 || queue.failed > 0)
         rareLog.warn("spans at end", "spans were lost since the start", () => ({
@@ -89,7 +89,7 @@ function samplerOf(sdk: TracePackages["sdk"], { sampler, samplingRate }: NonNull
   return sampler.startsWith("parentbased_") ? new ParentBasedSampler({ root }) : root;
 }
 
-/** A collector chooses the words; an error of several addresses has none of its own. */
+/** Cut, because the collector chooses the text. An error of several addresses has a code but no message. */
 function reasonOf(error: unknown): string {
   return (errorMessage(error) || (errorCode(error) ?? "")).slice(0, REASON_CHARS_MAX);
 }

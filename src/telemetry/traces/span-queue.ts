@@ -1,25 +1,25 @@
-// Spans on their way to the collector: a bounded queue, one batch at a time, each with an end. What has no room is dropped and
-// counted: no call ever waits for a collector. In place of OpenTelemetry's own queue, which tells nobody what it drops and
-// waits for a shutdown without end.
+// The spans on their way to the collector: a bounded queue, one batch at a time, each with a time limit. Spans beyond the bound are
+// dropped and counted, so no call waits for a collector. It replaces OpenTelemetry's own queue, which does not report what it drops
+// and whose shutdown may wait for ever.
 
 import type { ReadableSpan, SpanExporter, SpanProcessor } from "@opentelemetry/sdk-trace-base";
 
 export interface SpanQueueOptions {
   readonly exporter: SpanExporter;
-  /** Spans that wait at most, those of the batch that is under way not counted. */
+  /** Most spans that wait, besides those of the batch under way. */
   readonly spansMax: number;
   readonly batchSpansMax: number;
   /** How long a span waits for others. */
   readonly delayMs: number;
-  /** How long one batch may take in all, repeats included. Then it is lost. */
+  /** Time limit for a batch, retries included; then the batch is lost. */
   readonly exportMs: number;
-  /** Ends what the exporter has open. */
+  /** Closes the exporter's connections. */
   readonly cutOff: () => void;
-  /** Told of a batch that was lost; must not throw. */
+  /** Told of each lost batch; must not throw. */
   readonly onTrouble: (error: unknown) => void;
 }
 
-/** `ExportResultCode.SUCCESS`, which is in a package that only this would be needed for. */
+/** `ExportResultCode.SUCCESS` of @opentelemetry/core, which would be needed for nothing else. */
 const SUCCESS = 0;
 const FLAG_SAMPLED = 1;
 
@@ -30,7 +30,7 @@ export class SpanQueue implements SpanProcessor {
   #soon: NodeJS.Immediate | undefined;
   #underWay: Promise<void> | undefined;
   #isClosed = false;
-  /** Spans that the collector has taken, that were sent and lost, and that were never sent. */
+  /** Numbers of spans: taken by the collector, lost in sending, and never sent. */
   sent = 0;
   failed = 0;
   dropped = 0;
@@ -40,7 +40,7 @@ export class SpanQueue implements SpanProcessor {
   }
 
   onStart(): void {
-    // Spans are of interest once they have ended.
+    // A span is queued only when it has ended.
   }
 
   onEnd(span: ReadableSpan): void {
@@ -52,12 +52,12 @@ export class SpanQueue implements SpanProcessor {
     }
     this.#waiting.push(span);
     if (this.#underWay !== undefined) return;
-    // Packing takes a while: answers of this turn go out before.
+    // To encode a batch takes a while, so the answers of this turn go out first.
     if (this.#waiting.length >= batchSpansMax) this.#soon ??= setImmediate(() => this.#send());
     else this.#timer ??= setTimeout(() => this.#send(), delayMs).unref();
   }
 
-  /** Sends what waits. Resolves when nothing does any more. */
+  /** Sends what waits; resolves when no span waits or is under way. */
   async forceFlush(): Promise<void> {
     while (this.#waiting.length > 0 || this.#underWay !== undefined) {
       if (this.#underWay === undefined) this.#send();
@@ -65,7 +65,7 @@ export class SpanQueue implements SpanProcessor {
     }
   }
 
-  /** Takes no more spans. What still waits is dropped: flush before. */
+  /** Takes no more spans and drops those that wait; call `forceFlush` before. */
   shutdown(): Promise<void> {
     this.#isClosed = true;
     this.#clearTimers();
@@ -75,7 +75,7 @@ export class SpanQueue implements SpanProcessor {
     return Promise.resolve();
   }
 
-  // Full batches follow each other at once; fewer spans wait for others.
+  // A full batch follows at once; fewer spans wait for others.
   #send(): void {
     this.#clearTimers();
     if (this.#underWay !== undefined || this.#waiting.length === 0) return;
