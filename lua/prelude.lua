@@ -1,4 +1,4 @@
--- Prelude: numbers and helpers that the algorithms and the entry scripts share. scripts.ts puts it in front of them.
+-- Prelude: what all scripts share. scripts.ts puts it in front of them, and writes constants (`local NAME = 1`) out where they are used.
 -- All numbers are whole and stay below 2^53, where doubles are exact. Times are microseconds of the server's clock.
 -- Never `tostring` or `..` a number: both keep 14 digits and a time has 16. `digits` keeps them all.
 -- Arguments and reply hold numbers as doubles, least significant byte first: a tenth of the work that digits are. State is
@@ -23,33 +23,3 @@ local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local IS_LONG = string.format('%d', EXACT_MAX) == '9007199254740991'
 local ONE, TWO = IS_LONG and '%d' or '%.0f', IS_LONG and '%d %d' or '%.0f %.0f'
 local THREE = IS_LONG and '%d %d %d' or '%.0f %.0f %.0f'
-
--- One, two or three whole numbers as text, with blanks between them.
-local function digits(one, two, three)
-  if three then return string.format(THREE, one, two, three) end
-  if two then return string.format(TWO, one, two) end
-  return string.format(ONE, one)
-end
-
--- The number that `text`, digits or nil, writes, or nil if it is no whole number from 0 to `largest`.
-local function whole(text, largest)
-  local number = text and tonumber(text)
-  if number and number <= largest then return number end
-  return nil
-end
-
--- End of the window of a calendar that holds `at_us`, by the edges that the caller handed over. Beyond them windows are as long
--- as the nearest.
-local function calendar_end_us(at_us, start_us, end_us, next_end_us)
-  if at_us < start_us then return start_us - floor((start_us - 1 - at_us) / (end_us - start_us)) * (end_us - start_us) end
-  if at_us < end_us then return end_us end
-  return next_end_us + (floor((at_us - next_end_us) / (next_end_us - end_us)) + 1) * (next_end_us - end_us)
-end
-
--- The call's time in microseconds, and how much longer than needed keys live, in milliseconds. A time of 0 is the server's
--- own; a given one may run slower than the one that keys expire by.
-local function read_clock(given_us)
-  if given_us > 0 then return given_us, 60000 end
-  local time = redis.call('TIME')
-  return tonumber(time[1]) * 1000000 + tonumber(time[2]), 0
-end
