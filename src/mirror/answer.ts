@@ -1,5 +1,5 @@
-// Reads what travelled through the mirror: requests and answers as plain values, for comparing and showing.
-// Runs beside the calls, never before their answers.
+// Decodes requests and answers that passed the mirror into plain values, to compare and show them. Used only after the caller has its
+// answer.
 
 import type { IncomingHttpHeaders } from "node:http2";
 import { gunzipSync, inflateSync } from "node:zlib";
@@ -14,7 +14,7 @@ export interface ShownLimit {
   readonly unit: string;
 }
 
-/** What an answer says of one descriptor. */
+/** The status of one descriptor in an answer. */
 export interface ShownStatus {
   readonly code: string;
   readonly limit: ShownLimit | undefined;
@@ -29,12 +29,13 @@ export interface ShownHeader {
 
 /** An answer, or a gRPC error in its place. */
 export interface ShownAnswer {
-  /** 0 for an answer; a gRPC status otherwise, and all the rest is empty. */
+  /** 0 for an answer. Any other gRPC status is an error; all other fields are then empty. */
   readonly grpcCode: number;
   readonly code: string;
   readonly statuses: readonly ShownStatus[];
   readonly responseHeaders: readonly ShownHeader[];
   readonly requestHeaders: readonly ShownHeader[];
+  /** `raw_body` in base64. */
   readonly rawBody: string;
   /** A JSON-like object; undefined if there is none. */
   readonly metadata: unknown;
@@ -44,28 +45,28 @@ export interface ShownDescriptor {
   readonly entries: readonly { readonly key: string; readonly value: string }[];
 }
 
-/** What a caller asked. */
+/** The request of a caller. */
 export interface ShownRequest {
   readonly domain: string;
   readonly descriptors: readonly ShownDescriptor[];
   readonly hitsAddend: number;
 }
 
-/** The bytes can't be read as the message they should be. */
+/** The bytes are not the expected message. */
 export class UnreadableError extends Error {
   override readonly name = "UnreadableError";
 }
 
-/** Longest message after decompression. */
+/** Longest decompressed message, in bytes. */
 const PLAIN_BYTES_MAX = 8_388_608;
 
-/** Reads a request's message. Throws UnreadableError. */
+/** Decodes the message of a request. Throws UnreadableError. */
 export function readRequest(message: Buffer): ShownRequest {
   const read = decode<WireRequest>("requestDeserialize", message);
   return { domain: read.domain, descriptors: read.descriptors, hitsAddend: read.hits_addend };
 }
 
-/** Reads an answer or gRPC error. Throws UnreadableError if it is neither. */
+/** Decodes an answer or a gRPC error. Throws UnreadableError if it is neither. */
 export function readAnswer(outcome: UnaryOutcome & { kind: "answer" }): ShownAnswer {
   const grpcCode = grpcCodeOf(outcome);
   if (grpcCode === undefined) throw new UnreadableError("expected an answer with a grpc-status");
@@ -82,7 +83,7 @@ export function readAnswer(outcome: UnaryOutcome & { kind: "answer" }): ShownAns
   };
 }
 
-/** The message inside a framed body, decompressed. Throws UnreadableError. */
+/** The decompressed message of a body with gRPC framing. Throws UnreadableError. */
 export function messageOf(body: Buffer, headers: IncomingHttpHeaders): Buffer {
   const length = body.length < FRAME_HEADER_BYTES ? -1 : body.readUInt32BE(1);
   if (length !== body.length - FRAME_HEADER_BYTES) throw new UnreadableError("expected one whole gRPC message");
@@ -90,7 +91,7 @@ export function messageOf(body: Buffer, headers: IncomingHttpHeaders): Buffer {
   return body[0] === 0 ? message : decompress(message, headers["grpc-encoding"]);
 }
 
-/** Puts gRPC framing around a message. */
+/** Adds gRPC framing to a message. */
 export function framed(message: Buffer): Buffer {
   const body = Buffer.allocUnsafe(FRAME_HEADER_BYTES + message.length);
   body[0] = 0;

@@ -1,8 +1,8 @@
-// Finds where two answers to one call differ. Pure; what is done with the differences is left to differences.ts.
+// Finds the differences between two answers to one call. Pure; differences.ts counts them.
 
 import type { ShownAnswer, ShownHeader, ShownLimit, ShownStatus } from "./answer.ts";
 
-/** What can differ; the names stand in reports, metrics and `--ignore`. */
+/** The fields that are compared, as reports, metrics and `--ignore` name them. */
 export const DIFFERENCE_FIELDS = [
   "grpc_code",
   "overall_code",
@@ -17,39 +17,39 @@ export const DIFFERENCE_FIELDS = [
 ] as const;
 export type DifferenceField = (typeof DIFFERENCE_FIELDS)[number];
 
-/** What need not be equal on request. */
+/** The fields that `--ignore` may exclude. */
 export const IGNORABLE_FIELDS = ["metadata", "headers", "remaining", "duration"] as const;
 export type IgnorableField = (typeof IGNORABLE_FIELDS)[number];
 
 export interface CompareOptions {
   readonly ignored: ReadonlySet<IgnorableField>;
-  /** Largest distance of `limit_remaining` that counts as equal. */
+  /** Largest difference of `limit_remaining` that counts as equal. */
   readonly remainingTolerance: number;
-  /** Largest distance of `duration_until_reset` that counts as equal, in seconds. */
+  /** Largest difference of `duration_until_reset` that counts as equal, in seconds. */
   readonly durationToleranceSeconds: number;
 }
 
 /**
- * One place where two answers differ. Values are as the answers have them, undefined where one has none; of metadata that
- * only one has, `true` stands for the whole.
+ * One difference between two answers. Values are those of the answers, undefined if an answer has none. If only one answer has
+ * metadata, its value is `true`.
  */
 export interface Difference {
   readonly field: DifferenceField;
-  /** Index of the descriptor, -1 for the answer as a whole. */
+  /** Index of the descriptor; -1 for the answer as a whole. */
   readonly descriptor: number;
-  /** Name of the header, or path in the metadata; empty for all others. */
+  /** Side and name of the header, or path in the metadata; empty for other fields. */
   readonly path: string;
   readonly answering: unknown;
   readonly compared: unknown;
 }
 
-/** Differences kept of one part of one answer. */
+/** Most header names, or differing metadata paths, that are reported of one answer. */
 const PATHS_MAX = 20;
 const WHOLE_CALL = -1;
 
 /**
- * Every difference between the answers; none means equal. A difference that follows from another one is left out: an error has no
- * statuses to compare, and where limits differ, remaining and reset differ, too.
+ * All differences between the answers; empty if they are equal. Differences that follow from others are left out: if only one is an
+ * error, nothing else is compared, and if limits differ, neither remaining nor reset is.
  */
 export function compareAnswers(answering: ShownAnswer, compared: ShownAnswer, options: CompareOptions): Difference[] {
   const found: Difference[] = [];
@@ -93,7 +93,7 @@ function compareStatuses(a: ShownStatus, b: ShownStatus, descriptor: number, opt
   }
 }
 
-/** A limit as people write it, such as `per-user 10/MINUTE`; "no limit" for none. */
+/** The limit as text, such as `per-user 10/MINUTE`; "no limit" for undefined. */
 export function limitText(limit: ShownLimit | undefined): string {
   if (limit === undefined) return "no limit";
   return `${limit.name === "" ? "" : `${limit.name} `}${limit.requestsPerUnit}/${limit.unit}`;
@@ -133,7 +133,7 @@ function compareHeaders(
   }
 }
 
-// The structured header holds remaining and reset together: `"name";r=87;t=1`.
+// The structured header contains remaining and reset: `"name";r=87;t=1`.
 const STRUCTURED = /^(".*");r=(\d{1,15});t=(\d{1,15})$/;
 
 function isSameStructured(a: string | undefined, b: string | undefined, options: CompareOptions): boolean {
@@ -145,7 +145,7 @@ function isSameStructured(a: string | undefined, b: string | undefined, options:
   return isNearAt("remaining", 2) && isNearAt("duration", 3);
 }
 
-// Names of headers know no case, and one header may be sent in several parts.
+// Header names are case-insensitive, and one header may be sent in several parts.
 function byName(headers: readonly ShownHeader[]): Map<string, string> {
   const values = new Map<string, string>();
   for (const { key, value } of headers) {
@@ -173,7 +173,7 @@ function compareMetadata(a: unknown, b: unknown, options: CompareOptions, add: A
   }
 }
 
-// Everything that holds nothing further, by its path; an empty object or list is a leaf.
+// All values without members by their path. Empty objects and lists are leaves too.
 function leavesOf(root: unknown): Map<string, unknown> {
   const leaves = new Map<string, unknown>();
   const visit = (value: unknown, path: string): void => {
@@ -186,7 +186,7 @@ function leavesOf(root: unknown): Map<string, unknown> {
   return leaves;
 }
 
-// Headers and metadata repeat remaining and reset under names of their own; the same tolerance holds for them.
+// Headers and metadata repeat remaining and reset under other names; the tolerances apply to them too.
 function isSameLeaf(name: string, a: unknown, b: unknown, options: CompareOptions): boolean {
   if (Object.is(a, b)) return true;
   const what = /remaining$/i.test(name)

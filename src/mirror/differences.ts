@@ -1,19 +1,18 @@
-// Keeps what comparing found: counts of everything, by field and by rule, and the first differences in full.
-// How it is shown is left to report.ts and telemetry/mirror-metrics.ts.
+// Keeps the results of comparing: counts by field and by rule, and the first differing calls in full. report.ts and
+// telemetry/mirror-metrics.ts show them.
 
 import { isoTime } from "../core/units.ts";
 import type { ShownAnswer, ShownRequest, ShownStatus } from "./answer.ts";
 import { DIFFERENCE_FIELDS, type Difference, type DifferenceField, limitText } from "./compare.ts";
-import type { ValueGuard } from "./value-guard.ts";
+import { short, type ValueGuard } from "./value-guard.ts";
 
-/** Differing calls that are kept in full. */
+/** Most differing calls that are kept in full. */
 export const EXAMPLES_MAX = 100;
-/** Rules told apart; the differences of further ones are counted under one name. */
+/** Most rules that are counted separately; the differences of further rules are counted as `other`. */
 export const RULES_MAX = 500;
 const DESCRIPTORS_SHOWN_MAX = 20;
-const NAME_CHARS_MAX = 200;
 
-/** What differed on one rule, as far as answers tell which rule that is. */
+/** Differences on one rule, which is identified by the keys of the descriptor and the limits of both answers. */
 export interface RuleDifferences {
   readonly domain: string;
   /** Keys of the descriptor, joined by `/`. */
@@ -23,13 +22,13 @@ export interface RuleDifferences {
   readonly comparedLimit: string;
   /** Calls in which anything of this rule differed. */
   calls: number;
-  /** Of these, calls that only one of the two had over limit. Noise is even on both sides, a stricter rule is not. */
+  /** The part of `calls` that only one target had over limit. Noise is about even on both sides, a stricter rule is not. */
   overOnlyAnswering: number;
   overOnlyCompared: number;
   readonly fields: Partial<Record<DifferenceField, number>>;
 }
 
-/** A difference made safe to show. */
+/** A difference with its values cut and hidden (value-guard.ts), safe to show. */
 interface ShownDifference {
   readonly field: DifferenceField;
   readonly descriptor?: number;
@@ -40,21 +39,22 @@ interface ShownDifference {
 
 /** A differing call in full. */
 export interface Example {
+  /** When the call came, in ISO 8601. */
   readonly at: string;
   readonly domain: string;
   readonly hitsAddend: number;
-  /** Entries as `key=value`, or `key` alone where values are left out. */
+  /** Entries as `key=value`, or `key` alone if values are hidden. */
   readonly descriptors: readonly string[];
   readonly differences: readonly ShownDifference[];
 }
 
-/** One compared call, for the book. */
+/** One compared call. */
 interface ComparedAnswers {
   readonly request: ShownRequest;
   readonly answering: ShownAnswer;
   readonly compared: ShownAnswer;
   readonly differences: readonly Difference[];
-  /** In microseconds since the epoch. */
+  /** When the call came, in microseconds since the epoch. */
   readonly atUs: number;
 }
 
@@ -72,12 +72,12 @@ export class Differences {
     this.fields = Object.fromEntries(DIFFERENCE_FIELDS.map((field) => [field, 0])) as Record<DifferenceField, number>;
   }
 
-  /** Rules on which something differed, most differing calls first. */
+  /** Rules with differences, most differing calls first. */
   rules(): RuleDifferences[] {
     return [...this.#rules.values()].toSorted((a, b) => b.calls - a.calls);
   }
 
-  /** Enters one compared call; each field and each rule counts once per call. */
+  /** Counts one compared call; each field and each rule counts once per call. */
   enter(call: ComparedAnswers): void {
     if (call.differences.length === 0) {
       this.same++;
@@ -137,7 +137,7 @@ export class Differences {
   #shown(difference: Difference): ShownDifference {
     const { field, descriptor, path, answering, compared } = difference;
     const isWhole = path === "" && (field === "metadata" || field === "body");
-    // Only metadata repeats what callers sent; all else is made of the rules.
+    // Only metadata may repeat what callers sent; the other fields come from rules.
     const textOf = (value: unknown): string => {
       if (value === undefined) return "none";
       if (isWhole) return "present";
@@ -153,7 +153,7 @@ export class Differences {
   }
 }
 
-// What differs in the answer as a whole is put down to the descriptor that decided, unless descriptors differ themselves.
+// Differences of the answer as a whole count for the descriptors that differ, or if none does, for the one that decided.
 function fieldsByDescriptor(call: ComparedAnswers): Map<number, Set<DifferenceField>> {
   const fields = new Map<number, Set<DifferenceField>>();
   const add = (descriptor: number, field: DifferenceField) => {
@@ -189,8 +189,4 @@ function isOver(status: ShownStatus | undefined): boolean {
 function shownLimit(answer: ShownAnswer, descriptor: number): string {
   if (answer.grpcCode !== 0) return `error ${answer.grpcCode}`;
   return short(limitText(answer.statuses[descriptor]?.limit));
-}
-
-function short(text: string): string {
-  return text.length <= NAME_CHARS_MAX ? text : `${text.slice(0, NAME_CHARS_MAX - 3)}...`;
 }

@@ -1,4 +1,4 @@
-// Reads the lines of a file, compressed or not, a piece of the file at a time. Its callers know what they mean.
+// Reads the lines of a file, compressed or not, in chunks.
 
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
@@ -6,23 +6,26 @@ import { createGunzip, constants as zlib } from "node:zlib";
 import { ConfigError } from "../core/errors.ts";
 import { errorMessage } from "../core/thrown.ts";
 
-/** Longest line that is read: a message of 4 MiB in base64, and its frame. */
+/** Longest line: a message of 4 MiB in base64, and the JSON around it. */
 const LINE_BYTES_MAX = 6_000_000;
 const LINE_FEED = 10;
 const BYTE_ORDER_MARK = Buffer.from("\ufeff");
 
 interface LineOptions {
-  /** Throws the error of a file that can't be read. */
+  /** Called if the file can't be read; must throw. */
   readonly fail: (file: string, why: string) => never;
-  /** True: the last line needs no line feed. Default: false, because a killed process leaves part of a line. */
+  /** True: a last line without a line feed counts. Default: false, because a killed process may leave part of a line. */
   readonly keepsLastPart?: boolean;
-  /** Default: latin1, for lines that hold ASCII alone. */
+  /** Default: latin1, for lines of ASCII. */
   readonly encoding?: "latin1" | "utf8";
-  /** Hears how many bytes were read from disk. */
+  /** Called with the number of bytes of each read from disk. */
   readonly onRead?: (bytes: number) => void;
 }
 
-/** Yields the lines in order, some at a time; a byte order mark before the first is left out. Gzip if the name ends in .gz. */
+/**
+ * Yields the lines in order, several at a time, without a byte order mark before the first. Files whose name ends in .gz are
+ * decompressed.
+ */
 export async function* readLines(file: string, options: LineOptions): AsyncGenerator<readonly string[]> {
   const { fail, keepsLastPart = false, encoding = "latin1", onRead } = options;
   const disk = createReadStream(file, { highWaterMark: 262_144 });

@@ -1,5 +1,5 @@
-// Sends each call to two targets: answers its caller from the one as soon as that has answered, and compares the other's
-// answer beside it, within bounds. Knows no sockets; run-mirror.ts joins it to them.
+// Sends each call to two targets. The caller gets the answer of the first at once; the answer of the second is compared afterwards,
+// within bounds. Knows no sockets; run-mirror.ts connects it to them.
 
 import type { Clock } from "../core/clock.ts";
 import { LatencyHistogram } from "../telemetry/latency-histogram.ts";
@@ -31,28 +31,28 @@ const NOT_COMPARED_REASONS = [
 ] as const;
 type NotComparedReason = (typeof NOT_COMPARED_REASONS)[number];
 
-/** Keeps a call for later; must not throw. */
+/** Records calls; must not throw. */
 export interface CallRecorder {
   record(message: Buffer): void;
 }
 
 export interface MirrorOptions {
   readonly answering: UnaryTarget;
-  /** Undefined: calls are only passed on and recorded. */
+  /** The target whose answers are compared. Undefined: calls are only passed on and recorded. */
   readonly compared: UnaryTarget | undefined;
   readonly compare: CompareOptions;
   readonly book: Differences;
   readonly recorder: CallRecorder | undefined;
   readonly clock: Clock;
-  /** Calls that may be under comparison at once. */
+  /** Most calls under comparison at once. */
   readonly comparisonsMax: number;
-  /** Bytes of requests and answers that they may hold together. */
+  /** Most bytes of requests and answers that these calls hold together. */
   readonly heldBytesMax: number;
-  /** How long the compared target may take. */
+  /** How long the compared target may take, in microseconds. */
   readonly compareTimeoutUs: number;
-  /** Told of errors that are ours. */
+  /** Called with errors that are bugs of the mirror. */
   readonly onFault: (error: unknown) => void;
-  /** Told whenever a call is under comparison no more; must not throw. */
+  /** Called after each comparison has ended; must not throw. */
   readonly onSettled?: (() => void) | undefined;
 }
 
@@ -68,17 +68,17 @@ interface Comparison {
 }
 
 /**
- * How long answers are read and compared between two looks at the sockets: as long as everything else just took, so that
- * comparing keeps up with a busy process, and never so long that a caller would notice.
+ * How long answers are compared per turn of the event loop: as long as the rest of the last turn took, within these bounds. So comparing
+ * keeps up with a busy process and never delays callers noticeably.
  */
 const TURN_US_MIN = 500;
 const TURN_US_MAX = 2_000;
 const PEEKS_AT_TIMEOUTS_MS = 20;
 
-/** The mirror itself, and what it has counted. */
+/** The mirror and its counters. */
 export class Mirror {
   readonly #options: MirrorOptions;
-  /** In the order in which they began. */
+  /** Calls under comparison, in the order in which they began. */
   readonly #open = new Set<Comparison>();
   #toSend: Comparison[] = [];
   readonly #toCompare: Comparison[] = [];
@@ -86,7 +86,7 @@ export class Mirror {
   #turn: NodeJS.Immediate | undefined;
   #timeouts: NodeJS.Timeout | undefined;
   #heldBytes = 0;
-  /** Calls passed on to the answering target. */
+  /** Number of calls passed on to the answering target. */
   relayed = 0;
   readonly answeringFailures = new Map<FailureReason, number>();
   readonly notCompared: Record<NotComparedReason, number>;
@@ -101,17 +101,17 @@ export class Mirror {
     >;
   }
 
-  /** Calls under comparison. */
+  /** Number of calls under comparison. */
   get comparisons(): number {
     return this.#open.size;
   }
 
-  /** Bytes that they hold. */
+  /** Bytes that calls under comparison hold. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
 
-  /** Answers one call from the answering target; everything else waits until that call is on its way. */
+  /** Passes one call on to the answering target, then records it and begins the comparison. */
   handle(call: RelayedCall): void {
     const { answering, clock } = this.#options;
     const { request } = call;
@@ -128,7 +128,7 @@ export class Mirror {
     comparison = this.#begin(request, sentUs);
   }
 
-  /** Waits until nothing is under comparison any more; what then still is counts as `ended`. */
+  /** Waits up to `timeoutMs` until all comparisons have ended; the rest counts as `ended`. */
   async finish(timeoutMs: number): Promise<void> {
     const endUs = this.#options.clock.nowUs() + timeoutMs * 1_000;
     while (this.#open.size > 0 && this.#options.clock.nowUs() < endUs) {
@@ -149,7 +149,7 @@ export class Mirror {
     try {
       recorder.record(messageOf(request.body, request.headers));
     } catch (error) {
-      // Not a message; the answering target will say so to its caller.
+      // Not a message; the answering target reports that to its caller.
       if (!(error instanceof UnreadableError)) throw error;
     }
   }
@@ -186,7 +186,7 @@ export class Mirror {
     this.#heldBytes += bytes;
   }
 
-  // A turn of its own: by then every call that was read from the sockets is on its way to the answering target.
+  // In a later turn, when all calls that were read from the sockets have been sent to the answering target.
   #schedule(): void {
     this.#turn ??= setImmediate(() => {
       this.#turn = undefined;
@@ -271,7 +271,7 @@ export class Mirror {
       const request = readRequest(messageOf(comparison.request.body, comparison.request.headers));
       book.enter({ request, answering: a, compared: b, differences, atUs: comparison.startedUs });
     } catch (error) {
-      // A fault of the mirror's costs a comparison, never the calls that pass.
+      // A bug of the mirror costs a comparison, never a call.
       const isOurs = !(error instanceof UnreadableError);
       this.notCompared[isOurs ? "fault" : "unreadable"]++;
       if (isOurs) this.#options.onFault(error);
@@ -279,7 +279,7 @@ export class Mirror {
     this.#close(comparison);
   }
 
-  // All wait equally long, so the oldest is always the first to have waited too long.
+  // All have the same timeout, so the oldest one reaches it first.
   #endSlow(): void {
     const nowUs = this.#options.clock.nowUs();
     for (const comparison of this.#open) {
@@ -291,7 +291,7 @@ export class Mirror {
   #drop(comparison: Comparison, reason: NotComparedReason): void {
     this.notCompared[reason]++;
     this.#close(comparison);
-    // Whoever nobody waits for must not pile up. The target has seen the call by then, so it has counted it.
+    // Calls whose answer is not needed must not pile up. The target has counted the call already.
     comparison.sent?.cancel("cancelled");
   }
 

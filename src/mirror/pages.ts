@@ -1,4 +1,4 @@
-// The mirror's HTTP port: report, metrics, health. Shows what it is given and decides nothing.
+// The mirror's HTTP port: report, metrics, health.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,7 +8,7 @@ import { type Report, reportText } from "./report.ts";
 
 interface PagesOptions {
   readonly host: string;
-  /** 0 picks a free one. */
+  /** 0: any free port. */
   readonly port: number;
   readonly report: () => Report;
   readonly exporter: MirrorExporter;
@@ -38,7 +38,7 @@ const INDEX = `/report       what differed, as text, or as JSON with Accept: app
 const CONNECTIONS_MAX = 256;
 const TIMEOUT_MS = 10_000;
 
-/** Starts to listen. Throws ConfigError if it can't. */
+/** Begins to listen. Throws ConfigError if it can't. */
 export async function openPages(options: PagesOptions): Promise<Pages> {
   const server = createServer({ headersTimeout: TIMEOUT_MS, requestTimeout: TIMEOUT_MS }, (request, response) => {
     answer(request, options).then(

@@ -1,6 +1,7 @@
-// Reads a file that recording.ts wrote, line by line, and says which line is damaged.
+// Reads recordings, which recording.ts writes, and reports damaged lines.
 
 import { ConfigError } from "../core/errors.ts";
+import { isRecord } from "../core/is-record.ts";
 import { readLines } from "./file-lines.ts";
 import { checksumOf, RECORDING_VERSION } from "./recording.ts";
 
@@ -8,19 +9,19 @@ import { checksumOf, RECORDING_VERSION } from "./recording.ts";
 export interface RecordedCall {
   /** Microseconds since the recording began. */
   readonly atUs: number;
-  /** The request's message, unframed and uncompressed. */
+  /** The message of the request, without framing and compression. */
   readonly message: Buffer;
 }
 
-/** What the first line of a recording says. */
+/** The first line of a recording. */
 interface RecordingHead {
-  /** When the recording began, in microseconds since the Unix epoch; undefined if the line names no time. */
+  /** When the recording began, in microseconds since the Unix epoch; undefined if the line has no valid time. */
   readonly startedUs: number | undefined;
 }
 
 /**
- * Reads the calls of a file in order, whether its lines end in LF or CRLF. Throws ConfigError, naming the line, if it is no
- * recording or holds a damaged line; a last line without its line feed is left out, because that is how a killed process leaves its file.
+ * Reads the calls of a file in order; lines may end in LF or CRLF. Throws ConfigError if it is no recording, or with the number of a
+ * damaged line. A last line without a line feed is left out, because a killed process may leave one.
  */
 export async function* readRecording(file: string): AsyncGenerator<RecordedCall> {
   let number = 0;
@@ -34,9 +35,9 @@ export async function* readRecording(file: string): AsyncGenerator<RecordedCall>
   if (number === 0) fail(file, "it is empty");
 }
 
-/** Reads the first line of the file. Throws ConfigError if it is not a recording's, or one of another version. */
+/** Reads the first line of a file. Throws ConfigError if it is no recording, or one of another version. */
 export function parseHead(file: string, line: string): RecordingHead {
-  const head = parseJson(line) as { headgate_recording?: unknown; started_at?: unknown } | undefined;
+  const head = parseJson(line);
   const found = head?.headgate_recording;
   if (found === undefined) fail(file, `its first line is not {"headgate_recording":${RECORDING_VERSION},...}`);
   if (found !== RECORDING_VERSION)
@@ -51,17 +52,17 @@ export function parseCall(file: string, line: string, number: number): RecordedC
 }
 
 function parseLine(line: string): RecordedCall | undefined {
-  const { at_us: atUs, message, crc32 } = (parseJson(line) ?? {}) as Record<string, unknown>;
+  const { at_us: atUs, message, crc32 } = parseJson(line) ?? {};
   if (typeof atUs !== "number" || !(atUs >= 0) || typeof message !== "string") return undefined;
   if (checksumOf(atUs, message) !== crc32) return undefined;
   const bytes = Buffer.from(message, "base64");
   return bytes.toString("base64") === message ? { atUs, message: bytes } : undefined;
 }
 
-function parseJson(line: string): object | undefined {
+function parseJson(line: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(line);
-    return typeof value === "object" && value !== null ? value : undefined;
+    return isRecord(value) ? value : undefined;
   } catch (cause) {
     if (cause instanceof SyntaxError) return undefined;
     throw cause;

@@ -1,5 +1,5 @@
-// Writes calls to a file as they pass: JSON lines, gzip if the name ends in .gz. docs/mirror.md describes the format;
-// read-recording.ts reads it. Holds the messages of requests and when they came; no metadata, because that may hold secrets.
+// Records calls in a file: JSON lines, compressed by gzip if the name ends in .gz. docs/mirror.md describes the format, read-recording.ts
+// reads it. It contains the messages of requests and their times, but no gRPC metadata, which may contain secrets.
 
 import { type FileHandle, open } from "node:fs/promises";
 import { promisify } from "node:util";
@@ -10,33 +10,33 @@ import { isoTime } from "../core/units.ts";
 import type { CallRecorder } from "./mirror.ts";
 
 export const RECORDING_VERSION = 2;
-/** Lines that wait for the disk, in bytes; what comes beyond that is left out. */
+/** Most bytes of lines that wait for the disk; calls beyond are left out. */
 const BACKLOG_BYTES_MAX = 8_388_608;
-/** Lines go to the file at least this often: what a killed process loses. */
+/** Lines are written at least this often, so a killed process loses at most this much time. */
 const WRITE_MS = 500;
-/** So many bytes of lines go to the file at once, without waiting. */
+/** Once this many bytes of lines wait, they are written at once. */
 const WRITE_BYTES = 262_144;
 
 const compressed = promisify<Buffer, Buffer>(gzip);
 
 interface RecordingOptions {
   readonly file: string;
-  /** Most bytes of lines; in a compressed file fewer arrive on disk. */
+  /** Most bytes of lines before compression. */
   readonly bytesMax: number;
   readonly clock: Clock;
-  /** Told once why no more calls are written: the disk is full or failed, or the file has reached `bytesMax`. */
+  /** Called once when recording ends early, with the reason: the disk failed or is full, or the file has reached `bytesMax`. */
   readonly onEnded?: (why: string) => void;
 }
 
-/** Lines that go to the file together. */
+/** Lines that are written together. */
 interface Batch {
   text: string;
   calls: number;
 }
 
 /**
- * Writes calls to a file as they pass. A full disk or a full file ends the recording, never a call. Each write to a
- * compressed file is a gzip member of its own, so all that was written before can be read whatever comes later.
+ * A recording. A full disk or a full file ends the recording and affects no call. Each write to a compressed file is a gzip member of
+ * its own, so that everything written can be read even if a later write fails.
  */
 export class Recording implements CallRecorder {
   readonly file: string;
@@ -49,11 +49,11 @@ export class Recording implements CallRecorder {
   #writing: Promise<void> | undefined;
   #writingBytes = 0;
   #isFull = false;
-  /** Calls that are in the file. */
+  /** Number of calls in the file. */
   calls = 0;
-  /** Bytes of lines that are in the file or wait for it. */
+  /** Bytes of lines, before compression, that are written or wait to be written. */
   bytes = 0;
-  /** Calls that are not in the file: it was full, the disk too slow, or writing failed. */
+  /** Number of calls that are not in the file: it was full, the disk too slow, or writing failed. */
   leftOut = 0;
   /** Why writing failed; undefined if it did not. */
   failure: string | undefined;
@@ -70,7 +70,7 @@ export class Recording implements CallRecorder {
     this.#writeSoon();
   }
 
-  /** Opens a new file, readable by its owner alone. Throws ConfigError if there is one already or it can't be written. */
+  /** Creates a file that only its owner can read. Throws ConfigError if the file exists or can't be written. */
   static async open(options: RecordingOptions): Promise<Recording> {
     try {
       return new Recording(options, await open(options.file, "wx", 0o600));
@@ -102,14 +102,14 @@ export class Recording implements CallRecorder {
     if (this.#waiting.text.length >= WRITE_BYTES) this.#writeSoon();
   }
 
-  /** Writes what is left and closes the file. */
+  /** Writes the remaining lines and closes the file. Never rejects: failures are in `failure`. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     while (this.#writing !== undefined || this.#waiting.text !== "") {
       this.#writeSoon();
       await this.#writing;
     }
-    // Some file systems report only here that what was written did not arrive.
+    // Some file systems report failed writes only on close.
     await this.#handle.close().catch((error: Error) => this.#fail(error));
   }
 
@@ -149,12 +149,12 @@ export class Recording implements CallRecorder {
   }
 }
 
-/** A line of the file. Its checksum covers time and message, so that a damaged line can't pass as another call. */
+/** A line of the file. The checksum covers time and message, so that a damaged line is detected. */
 export function recordedLine(atUs: number, base64: string): string {
   return `{"at_us":${atUs},"message":"${base64}","crc32":${checksumOf(atUs, base64)}}\n`;
 }
 
-/** CRC-32, as gzip has it, of the time in decimal, a blank, and the message in base64. */
+/** CRC-32 (as in gzip) of the time in decimal, a blank, and the message in base64. */
 export function checksumOf(atUs: number, base64: string): number {
   return crc32(`${atUs} ${base64}`);
 }

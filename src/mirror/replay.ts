@@ -1,5 +1,5 @@
-// Sends the calls of a recording again, at their own pace, a multiple of it, or as fast as answers come, to one target or
-// to two that are compared. The comparing itself is the mirror's.
+// Sends the calls of a recording again: at the recorded pace, a multiple of it, or as fast as answers come. With two targets the mirror
+// compares their answers.
 
 import type { Clock } from "../core/clock.ts";
 import { SHOULD_RATE_LIMIT_PATH } from "../transport/load-proto.ts";
@@ -15,26 +15,26 @@ import { ValueGuard, type ValueMode } from "./value-guard.ts";
 
 interface ReplayOptions {
   readonly file: string;
-  /** `host:port`, as the next one. */
+  /** `host:port`, as is `compareWith`. */
   readonly target: string;
   readonly compareWith: string | undefined;
-  /** How many times faster than recorded; Infinity: as fast as answers come. */
+  /** Factor of the recorded pace; Infinity: as fast as answers come. */
   readonly speed: number;
-  /** Calls under way at once. With 1 both targets see the calls in the order of the file. */
+  /** Most calls under way at once. With 1 both targets get the calls in the order of the file. */
   readonly inFlightMax: number;
-  /** How long a call may take. */
+  /** How long a call may take, in milliseconds. */
   readonly timeoutMs: number;
   readonly compare: CompareOptions;
   readonly values: ValueMode;
   readonly clock: Clock;
-  /** Ends the replay early; the report is of what was sent until then. */
+  /** Ends the replay early; the report then covers the calls sent so far. */
   readonly signal?: AbortSignal | undefined;
 }
 
 const MESSAGE_BYTES_MAX = 4_194_304;
 const HELD_BYTES_MAX = 67_108_864;
 
-/** Replays the whole file. Throws ConfigError if it can't be read. */
+/** Replays the whole file and returns the report. Throws ConfigError if the file can't be read. */
 export async function replay(options: ReplayOptions): Promise<Report> {
   const { clock, compare, file, compareWith } = options;
   const openTarget = (authority: string) => new Http2Target({ authority, messageBytesMax: MESSAGE_BYTES_MAX, clock });
@@ -77,7 +77,7 @@ export async function replay(options: ReplayOptions): Promise<Report> {
   });
 }
 
-/** Paces the calls, and keeps at most so many under way. */
+/** Sends the calls at their pace, with at most `inFlightMax` under way. */
 class Sender {
   readonly #options: ReplayOptions;
   readonly #headers: RelayedRequest["headers"];
@@ -89,7 +89,7 @@ class Sender {
     this.#headers = headersOf(options.timeoutMs);
   }
 
-  /** Sends all calls and waits until each is answered. */
+  /** Sends all calls and waits until all are answered. */
   async sendAll(calls: AsyncIterable<RecordedCall>, mirror: Mirror): Promise<void> {
     const { clock, speed, signal, inFlightMax } = this.#options;
     const startUs = clock.nowUs();
@@ -103,7 +103,7 @@ class Sender {
     while (this.#inFlight > 0) await this.#someEnd();
   }
 
-  /** Says that fewer calls are under way now. */
+  /** Must be called whenever fewer calls are under way. */
   wake(): void {
     this.#wake?.();
     this.#wake = undefined;
@@ -125,7 +125,7 @@ class Sender {
         this.#inFlight--;
         this.wake();
       },
-      // A target that hangs would hold up the replay for ever.
+      // Without a timeout, a target that hangs would stop the replay.
       onGone: (gone) => {
         giveUp = setTimeout(gone, this.#options.timeoutMs);
       },

@@ -1,4 +1,4 @@
-// What a mirror or replay has found, as JSON and as text for people.
+// The report of a mirror or replay, as JSON and as text for people.
 
 import { visible } from "../core/visible.ts";
 import { LATENCY_BOUNDS_US, type LatencyHistogram } from "../telemetry/latency-histogram.ts";
@@ -7,7 +7,7 @@ import type { Differences, Example, RuleDifferences } from "./differences.ts";
 import type { Mirror } from "./mirror.ts";
 import type { Recording } from "./recording.ts";
 
-/** Everything a report says. Field names are those of its JSON. */
+/** A report, in the form of its JSON. */
 export interface Report {
   readonly answer_from: string;
   readonly compare_with: string | null;
@@ -24,7 +24,7 @@ export interface Report {
   };
   readonly differences_by_field: Readonly<Record<string, number>>;
   readonly rules: readonly RuleDifferences[];
-  /** In microseconds, upper bounds of what was measured; null without measurements or beyond all bounds. */
+  /** Upper bounds of the quantiles, in microseconds; null without measurements, or above the histogram's largest bound. */
   readonly latency_us: Readonly<Record<"answering" | "compared", Latency>>;
   readonly recording: RecordingReport | null;
   readonly first_differences: readonly Example[];
@@ -52,7 +52,7 @@ interface ReportSources {
   readonly seconds: number;
 }
 
-/** Gathers the report as things stand. */
+/** Makes the report of the current state. */
 export function makeReport({ mirror, book, compare, recording, ...of }: ReportSources): Report {
   return {
     answer_from: of.answerFrom,
@@ -84,7 +84,9 @@ export function makeReport({ mirror, book, compare, recording, ...of }: ReportSo
   };
 }
 
-/** Share of calls that differed or could not be compared, 0 to 1; 0 without calls. */
+/**
+ * The share of calls, 0 to 1, that differed or could not be compared; without a second target, that were not answered. 0 without calls.
+ */
 export function troubleShare(report: Report): number {
   const { same, different, not_compared, not_answered, relayed } = report.calls;
   if (report.compare_with === null) return relayed === 0 ? 0 : sum(not_answered) / relayed;
@@ -93,7 +95,7 @@ export function troubleShare(report: Report): number {
   return all === 0 ? 0 : (different + failed) / all;
 }
 
-/** The report as lines for people. */
+/** The report as text for people. */
 export function reportText(report: Report): string {
   const { calls } = report;
   const compared = calls.same + calls.different;
@@ -185,7 +187,7 @@ function latencyOf(histogram: LatencyHistogram): Latency {
   return { p50: quantile(histogram, 0.5), p99: quantile(histogram, 0.99) };
 }
 
-// The upper bound of the bucket that the quantile falls into.
+// The upper bound of the bucket that contains the quantile.
 function quantile(histogram: LatencyHistogram, share: number): number | null {
   const wanted = histogram.count() * share;
   if (wanted === 0) return null;

@@ -1,5 +1,5 @@
-// Joins the parts of a running mirror: the port it takes calls on, the two targets, the recording, the HTTP pages.
-// When to start and stop is left to the command line.
+// Builds and connects the parts of a running mirror: the gRPC port, the two targets, the recording, the HTTP pages. The command line
+// starts and stops it.
 
 import type { Clock } from "../core/clock.ts";
 import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../core/units.ts";
@@ -18,14 +18,14 @@ import { ValueGuard, type ValueMode } from "./value-guard.ts";
 
 export interface ListenAddress {
   readonly host: string;
-  /** 0 picks a free one. */
+  /** 0: any free port. */
   readonly port: number;
 }
 
 export interface RunMirrorOptions {
-  /** `host:port` of the target whose answers callers get. */
+  /** `host:port` of the target that answers callers. */
   readonly answerFrom: string;
-  /** `host:port` of the target that is compared; undefined: calls are only passed on and recorded. */
+  /** `host:port` of the compared target; undefined: calls are only passed on and recorded. */
   readonly compareWith: string | undefined;
   readonly grpc: ListenAddress;
   readonly http: ListenAddress;
@@ -43,20 +43,20 @@ export interface RunMirrorOptions {
 export interface RunningMirror {
   readonly grpcPort: number;
   readonly httpPort: number;
-  /** What was found so far. */
+  /** The report of everything so far. */
   report(): Report;
-  /** Lets calls under way finish, closes everything and gives the last report. */
+  /** Waits for calls under way, closes everything and returns the last report. */
   stop(): Promise<Report>;
 }
 
 const MESSAGE_BYTES_MAX = 4_194_304;
 const COMPARED_BYTES_MAX = 1_048_576;
 const IN_FLIGHT_MAX = 20_000;
-/** Longest call. Envoy asks for 20 ms unless told otherwise; a caller without a deadline must not be held for ever. */
+/** Longest call, for callers without a deadline. Envoy's default timeout is 20 ms. */
 const CALL_MS_MAX = 30_000;
 const GRACE_MS = 5_000;
 
-/** Starts a mirror. Targets that are away don't keep it from starting. Throws ConfigError if it can't listen or record. */
+/** Starts a mirror, even if targets are not reachable. Throws ConfigError if it can't listen or record. */
 export async function runMirror(options: RunMirrorOptions): Promise<RunningMirror> {
   const parts = await buildMirrorParts(options);
   const { answering, compared, mirror, recording } = parts;
@@ -105,7 +105,7 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
   return { grpcPort, httpPort: pages.port, report, stop };
 }
 
-/** What a running mirror is made of, its two ports apart. */
+/** The parts of a running mirror, without its two ports. */
 interface MirrorParts {
   readonly answering: Http2Target;
   readonly compared: Http2Target | undefined;

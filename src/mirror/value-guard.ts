@@ -1,5 +1,4 @@
-// Keeps what callers sent out of reports: values of entries, and text that answers repeat, are left out, hashed or,
-// when somebody asked for it, shown.
+// Keeps callers' values out of reports: values of entries, and text in metadata, are hidden, hashed or, on request, shown.
 
 import { createHmac, randomBytes } from "node:crypto";
 import type { ShownDescriptor } from "./answer.ts";
@@ -10,22 +9,22 @@ export type ValueMode = (typeof VALUE_MODES)[number];
 const TEXT_CHARS_MAX = 200;
 const HASH_CHARS = 10;
 
-/** Makes values fit to be shown. */
+/** Hides, hashes or shows values, according to its mode. */
 export class ValueGuard {
   readonly #mode: ValueMode;
-  // Of this run only, so that nobody can try out values against a report.
+  // Random for each run, so that nobody can guess values by hashing candidates.
   readonly #hashKey = randomBytes(32);
 
   constructor(mode: ValueMode) {
     this.#mode = mode;
   }
 
-  /** An entry as `key=value`, with the value as the mode has it. */
+  /** An entry as `key=value` with the value hashed or shown, or as `key` alone if values are hidden. */
   entryText({ key, value }: ShownDescriptor["entries"][number]): string {
     return this.#mode === "hide" ? short(key) : `${short(key)}=${this.#text(value)}`;
   }
 
-  /** A leaf of metadata: numbers and the like as they are, text as the mode has it. */
+  /** A leaf of metadata: text according to the mode, other values as they are. */
   leafText(value: unknown): string {
     if (value === undefined) return "none";
     return typeof value === "string" ? this.#text(value) : String(value);
@@ -38,6 +37,7 @@ export class ValueGuard {
   }
 }
 
-function short(text: string): string {
+/** The text, cut to TEXT_CHARS_MAX characters. */
+export function short(text: string): string {
   return text.length <= TEXT_CHARS_MAX ? text : `${text.slice(0, TEXT_CHARS_MAX - 3)}...`;
 }
