@@ -1,7 +1,8 @@
 // `headgate explain`: which rule a descriptor meets and why, from rule files or from a running server.
 
 import { visible } from "../core/visible.ts";
-import { type ExplainReport, explainRequest } from "../rules/explain.ts";
+import { explainRequest } from "../rules/explain.ts";
+import type { ExplainReport } from "../rules/explain-report.ts";
 import { formatProblem } from "../rules/problems.ts";
 import { askAdmin } from "./admin-call.ts";
 import type { TypedEntry } from "./arguments.ts";

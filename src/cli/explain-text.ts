@@ -1,7 +1,7 @@
 // Writes an explain report as text for people: entry by entry, what was tried and which limits apply.
 
 import { visible } from "../core/visible.ts";
-import type { DescriptorReport, EntryReport, ExplainReport, LimitReport, TriedRule } from "../rules/explain.ts";
+import type { DescriptorReport, EntryReport, ExplainReport, LimitReport, TriedRule } from "../rules/explain-report.ts";
 import { type Colour, count, paint, type Terminal, wrap } from "./terminal.ts";
 
 // A check mark, a cross, a middle dot.

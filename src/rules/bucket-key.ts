@@ -1,11 +1,11 @@
-// Names of buckets. Readable, unambiguous (test/property/bucket-key.test.ts), and stable: neither amount nor burst nor
-// the rule's place in the file is in them, so editing those keeps the count. What is kept for one descriptor carries one
-// Redis Cluster hash tag, the part in braces:
+// Makes bucket keys. They are readable, unambiguous (test/property/bucket-key.test.ts), and stable: they contain neither amount nor
+// burst nor the rule's place in the file, so editing those keeps the count. All buckets of one descriptor have the same Redis Cluster
+// hash tag, the part in braces:
 //
 //   <prefix>{domain|key=value|key=value}|sw/60/name
 //
-// Text is one-byte (core/request.ts). `%`, `|`, `{`, `}` and control bytes are written as % and two hex digits, in keys
-// of entries `=` too. `%#` opens the hash of a value. What stands for the value where the values of a pattern share a bucket:
+// Text is one-byte (core/request.ts). `%`, `|`, `{`, `}`, blanks and control bytes are written as % and two hex digits, `=` too in keys
+// of entries. `%#` begins the hash of a key or value. If all values of a pattern share a bucket, the pattern replaces the value:
 //
 //   %*<value with stars>     %:<kind>:<text of match>     %=<key of the rule>=<value with stars>, if the entry has another key
 
@@ -16,10 +16,10 @@ import type { Rule } from "./rule-set.ts";
 
 export { hashBucketKey } from "../core/key-hash.ts";
 
-/** Longer keys and values of entries stand in bucket keys as their SHA-256, so that these stay small whatever callers send. */
+/** Longer keys and values of entries are replaced by their SHA-256, so that bucket keys stay small whatever callers send. */
 export const VALUE_BYTES_IN_KEY_MAX = 256;
 
-/** What a bucket key says of a rule whose values share a bucket. */
+/** The parts of a rule that its shared bucket key contains. */
 type SharedRule = Pick<Rule, "key" | "pattern" | "patternText">;
 
 /** Start of every bucket key of a domain; the brace stays open for the descriptor. */
@@ -27,14 +27,14 @@ export function domainKeyPrefix(cacheKeyPrefix: string, domain: string): string 
   return `${cacheKeyPrefix}{${escaped(domain)}`;
 }
 
-/** End of the bucket key of a limit: what tells the limits of one descriptor apart. `window` is its seconds, or its `calendarKey`. */
+/** End of a limit's bucket key, different for each limit of a descriptor. `window` is its seconds, or its `calendarKey`. */
 export function limitKeySuffix(algorithm: Algorithm, window: number | string, name: string): string {
   const initials = ALGORITHM_NAMES[algorithm].replace(/^(.)[a-z]*_(.)[a-z]*$/, "$1$2");
   const base = `}|${initials}/${window}`;
   return name === "" ? base : `${base}/${escaped(name)}`;
 }
 
-/** End of the bucket key of a rule's `concurrent`, which has no window. */
+/** End of the bucket key of a `concurrent` limit, which has no window. */
 export const CONCURRENT_KEY_SUFFIX = "}|concurrent";
 
 /** Bucket key of a domain's global limit. */
@@ -53,8 +53,8 @@ export function sharedEntryKeyPart(key: string, rule: SharedRule): string {
 }
 
 /**
- * The entries that a bucket key was made of, one-byte. Undefined if it does not tell them: a hash or a pattern stands for one of
- * them, the bucket is a global limit's, or the text is no bucket key.
+ * The entries that a bucket key was made of, one-byte. Undefined if the key does not contain them: a hash or a pattern replaces one,
+ * the bucket is a global limit's, or the text is no bucket key.
  */
 export function entriesOfBucketKey(bucketKey: string): { readonly key: string; readonly value: string }[] | undefined {
   const inBraces = /^[^{]*\{([^}]*)\}/.exec(bucketKey)?.[1];
@@ -66,21 +66,21 @@ export function entriesOfBucketKey(bucketKey: string): { readonly key: string; r
   });
 }
 
-/** What stands for a key or a value in place of its text, or no entry at all. */
+/** A part with a hash or a pattern in place of text, or a part that is no entry. */
 const UNREADABLE = /^(?:%#|[^=]*=%[#*:=]|[^=]*$)/;
 
 function unescaped(text: string): string {
   return text.replace(/%([0-9a-f]{2})/g, (_, digits: string) => char(Number.parseInt(digits, 16)));
 }
 
-/** Appends what `entryKeyPart` makes. */
+/** Appends the text of `entryKeyPart`. */
 export function writeEntry(keys: KeyBytes, key: string, value: string, hashesValue: boolean): void {
   writeEntryKey(keys, key);
   if (hashesValue || value.length > VALUE_BYTES_IN_KEY_MAX) keys.write(hashOfValue(value));
   else writeEscaped(keys, value, SPECIAL);
 }
 
-/** Appends what `sharedEntryKeyPart` makes. */
+/** Appends the text of `sharedEntryKeyPart`. */
 export function writeSharedEntry(keys: KeyBytes, key: string, rule: SharedRule): void {
   writeEntryKey(keys, key);
   if (rule.key !== key) {
@@ -91,7 +91,7 @@ export function writeSharedEntry(keys: KeyBytes, key: string, rule: SharedRule):
   writeEscaped(keys, rule.patternText, SPECIAL);
 }
 
-/** The value as people and metrics may see it. An empty one tells nothing and stays. */
+/** The value as people and metrics may see it: hashed if `hashesValues`. An empty value is not hashed. */
 export function shownValue(value: string, hashesValues: boolean): string {
   return hashesValues && value !== "" ? hashOfValue(value) : value;
 }
@@ -100,8 +100,8 @@ function hashOfValue(value: string): string {
   return `%#${createHash("sha256").update(value, "latin1").digest("base64url")}`;
 }
 
-// A value with stars may read like what stands for `match`, and a rule is reached by other keys than its own if that has
-// a star in it or key and value count as one text: no two of these may come to one bucket key.
+// A value with stars may look like the text of a `match`, so they have different marks. The third mark is for entries with another key
+// than the rule's: a key with a star matches them, and under COMPATIBILITY_MODE key and value are matched as one text.
 function isOfMatch({ kind }: Rule["pattern"]): boolean {
   return kind === "prefix" || kind === "suffix" || kind === "regex" || kind === "cidr";
 }
@@ -123,7 +123,7 @@ function writeEntryKey(keys: KeyBytes, key: string): void {
   keys.write("=");
 }
 
-/** By byte: 1 if it is written as % and two hex digits. */
+/** By byte: 1 if the byte is written as % and two hex digits. */
 const SPECIAL = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x21 || "%{|}\x7f".includes(char(byte)) ? 1 : 0));
 const SPECIAL_IN_KEYS = SPECIAL.map((isSpecial, byte) => (char(byte) === "=" ? 1 : isSpecial));
 

@@ -1,4 +1,4 @@
-// From a limit's draft to the Limit that the decision path pays from.
+// Makes Limits of the drafts that were read from rule files.
 
 import type { CalendarWindows } from "../core/calendar-windows.ts";
 import { ALGORITHM_NAMES, Algorithm, type Limit, OnStoreFailure, type Priority } from "../core/limit.ts";
@@ -9,54 +9,55 @@ import { type Calendar, calendarKey, calendarWindows } from "./calendar.ts";
 import type { LimitDraft } from "./draft.ts";
 import { reduceRate } from "./limit-shape.ts";
 import type { SafeNames } from "./names.ts";
-import { LOW_LABEL, lowLimit, type PriorityWords, reserveOf } from "./priority.ts";
+import { LOW_LABEL, lowLimit, type PrioritySettings, reserveOf } from "./priority.ts";
 
-/** What limits are built with, besides their drafts. */
+/** Options of the compiler. */
 export interface CompileOptions {
-  /** Start of every bucket key; CACHE_KEY_PREFIX. */
+  /** Start of every bucket key (CACHE_KEY_PREFIX). Default: empty. */
   readonly cacheKeyPrefix?: string;
-  /** True: files of the same domain are joined at the root; false: they are an error. */
+  /** True: files of one domain are merged. False, the default: they are an error. */
   readonly mergeDomains?: boolean;
-  /** Policy of limits that name none. Allow unless given. */
+  /** Failure policy of limits without one. Default: allow. */
   readonly defaultOnStoreFailure?: OnStoreFailure;
-  /** Jitter of limits that name none, 0 to 0.5. None unless given. */
+  /** Jitter of limits without one, 0 to 0.5. Default: 0. */
   readonly defaultRetryAfterJitter?: number;
   readonly statsBook: StatsBook;
-  /** Where descriptors without a rule are counted; nowhere that lasts unless given. */
+  /** Keeps the counters of descriptors without a rule across reloads. Default: they are lost on reload. */
   readonly unmatchedBook?: UnmatchedStatsBook;
-  /** COMPATIBILITY_MODE: rules are matched, and limits of the reference's kind are counted, as envoyproxy/ratelimit does. */
+  /** COMPATIBILITY_MODE: matches rules and counts plain limits as envoyproxy/ratelimit does. Default: false. */
   readonly compatible?: boolean;
-  /** Version and hash that the rule set carries; 1 and empty unless given. */
+  /** Version of the rule set. Default: 1. */
   readonly version?: number;
+  /** Hash of the rule set. Default: empty. */
   readonly hash?: string;
 }
 
-/** What stands for a limit's window in its bucket key and label. */
+/** The window as the bucket key and the label write it. */
 export function windowKeyOf({ calendar, keySeconds }: LimitDraft): number | string {
   return calendar === undefined ? keySeconds : calendarKey(calendar);
 }
 
-/** The rule a limit belongs to. */
+/** The rule to which a limit belongs. */
 export interface LimitOwner {
   /** One-byte. */
   readonly domain: string;
   readonly path: string;
-  /** Elements of the reference's stat key, one per level. */
+  /** Elements of the reference service's stat key, one per level. */
   readonly statPath: readonly string[];
-  /** Name of all its limits together, safe in headers; empty if they have none. */
+  /** The name of the rule's limits in the file's `limits`, safe in headers; empty if they have none. */
   readonly limitsName: string;
-  /** What stands for the name of a limit that has none, for reading alone. */
+  /** Description of limits without a name (gateway-name.ts), only for people to read. */
   readonly readableName: string;
   readonly onStoreFailure: OnStoreFailure | undefined;
-  /** How long a payment of its limits waits for its settlement, in seconds; 0: it is final. */
+  /** How long payments wait for their settlement, in seconds; 0: payments are final. */
   readonly holdSeconds: number;
-  /** True if the limits need a label each, because there may be several. */
+  /** True if each limit needs a label, because there may be several. */
   readonly isList: boolean;
-  /** True if the rule asks for what only Headgate knows, so that its limits are no counters of the reference's. */
+  /** True if the rule uses settings that the reference service lacks, so that its limits can't be counters. */
   readonly isOwnKind: boolean;
 }
 
-/** Makes limits of one domain; ids are unique across everything that shares `ids`. */
+/** Makes the limits of one domain. Ids are unique among all builders that share `ids`. */
 export class LimitBuilder {
   readonly #options: CompileOptions;
   readonly #names: SafeNames;
@@ -108,7 +109,7 @@ export class LimitBuilder {
     return limit;
   }
 
-  #priority(limit: Limit, { entry, values, percent }: PriorityWords, owner: LimitOwner, label: string): Priority {
+  #priority(limit: Limit, { entry, values, percent }: PrioritySettings, owner: LimitOwner, label: string): Priority {
     const shown = label === "" && owner.path === "" ? "global" : label;
     const lowLabel = joined(shown, LOW_LABEL);
     const low = lowLimit(limit, reserveOf(limit.burst, percent), {
@@ -123,7 +124,7 @@ export class LimitBuilder {
     return joined(owner.limitsName, draft.isConcurrent ? "concurrent" : name === "" ? shape : name);
   }
 
-  // Equal calendars share their edges: a zone's midnight is reckoned once, however many limits it is of.
+  // Equal calendars share one CalendarWindows, so that edges are computed once for all their limits.
   #windowsOf(calendar: Calendar): CalendarWindows {
     const key = calendarKey(calendar);
     let windows = this.#calendars.get(key);
@@ -134,7 +135,7 @@ export class LimitBuilder {
     return windows;
   }
 
-  // Paths are made to be read and could meet: {key: a, value: b/c} and {key: a, value: b} above {key: c}.
+  // Different rules may have the same path, such as {key: a, value: b/c}, and {key: c} below {key: a, value: b}.
   #uniqueId(wanted: string): string {
     let id = wanted;
     for (let number = 2; this.#ids.has(id); number++) id = `${wanted}~${number}`;
@@ -143,7 +144,7 @@ export class LimitBuilder {
   }
 }
 
-// edge/plan/api_key#per-day; the global limit, which has no path, is edge#global unless it has a name.
+// Such as edge/plan/api_key#per-day. The global limit has no path: edge#global, or edge#name if it has a name.
 function idOf({ domain, path }: LimitOwner, label: string): string {
   if (path === "") return `${domain}#${label === "" ? "global" : label}`;
   return label === "" ? `${domain}/${path}` : `${domain}/${path}#${label}`;
@@ -152,7 +153,7 @@ function idOf({ domain, path }: LimitOwner, label: string): string {
 function readableNameOf({ limitsName, readableName }: LimitOwner, name: string): string {
   const own = joined(limitsName, name);
   if (own === "") return readableName;
-  // The words that stand for a gateway's rule say nothing of which of its limits applies.
+  // The description of a gateway's rule does not tell its limits apart, so the name is added.
   return limitsName === "" || readableName === "" ? own : `${readableName}, ${own}`;
 }
 

@@ -1,4 +1,4 @@
-// From drafts to the rules and levels that matching walks; finds duplicates and rules that nothing can reach.
+// Makes the rules and levels that matching uses of the drafts; reports duplicates and rules that nothing can reach.
 
 import type { Limit } from "../core/limit.ts";
 import type { LongWork } from "../core/long-work.ts";
@@ -18,33 +18,34 @@ import type { Place } from "./source.ts";
 import { warnBypass } from "./warn-bypass.ts";
 import { warnUnreachable } from "./warn-unreachable.ts";
 
-/** What the rules of one domain are built with. */
+/** What is needed to build the rules of one domain. */
 export interface DomainContext {
   /** One-byte. */
   readonly domain: string;
+  /** Safe names of limits. */
   readonly names: SafeNames;
-  /** Of all limits of a name together. */
+  /** Safe names in the file's `limits`. */
   readonly limitsNames: SafeNames;
   readonly limitBuilder: LimitBuilder;
   /** COMPATIBILITY_MODE. */
   readonly compatible: boolean;
   readonly log: ProblemLog;
-  /** Every limit built, in the order of the files. */
+  /** Receives every limit built, in the order of the files. */
   readonly limits: Limit[];
-  /** Becomes true with the first rule that hides values. */
+  /** Set to true by the first rule that hides values. */
   hasHashedValues: boolean;
 }
 
-/** Where a level hangs. */
+/** The rule above a level. */
 interface Parent {
   readonly path: string;
   readonly statPath: readonly string[];
-  /** The entries that lead to a control plane's rules; empty for those of files. */
+  /** The entries on the path to a control plane's rules; empty for rules of files. */
   readonly entries: readonly GatewayEntry[];
   readonly hashesValues: boolean;
 }
 
-/** How many rules the drafts come to: every value of `one_of` has all rules below it for itself, and each tier is a rule. */
+/** The number of rules that the drafts become: each value of `one_of` gets its own copy of all rules below, and each tier is a rule. */
 export function countRules(drafts: readonly RuleDraft[]): number {
   let count = 0;
   for (const { patterns, tier, children } of drafts) {
@@ -53,7 +54,7 @@ export function countRules(drafts: readonly RuleDraft[]): number {
   return count;
 }
 
-/** The root level of a domain, a rule per step. The drafts must come to at most RULES_MAX rules. */
+/** Builds the root level of a domain, one rule per step. The drafts must become at most RULES_MAX rules (`countRules`). */
 export function* buildRoot(drafts: readonly RuleDraft[], context: DomainContext): LongWork<Level> {
   return yield* buildLevel(drafts, { path: "", statPath: [], entries: [], hashesValues: false }, context);
 }
@@ -89,12 +90,12 @@ function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: Doma
     else {
       keyRules.patterns.push(rule);
       patterns.push(rule);
-      // A value that is the wildcard's own text takes the exact way, as in the reference.
+      // As in the reference, a value equal to the wildcard's own text matches exactly.
       if (kind === "wildcard" && !keyRules.exact.has(rule.patternText)) keyRules.exact.set(rule.patternText, rule);
     }
   }
   yield* warnUnreachable(rules, context.log);
-  // What a control plane makes is not written by hand: advice on it would only repeat itself.
+  // Rules of a control plane are generated, so the same advice would repeat for many of them.
   if (!context.compatible && !(rules[0] !== undefined && isInResource(rules[0].at)))
     yield* warnBypass(rules, context.log);
   const frozen: ReadonlyMap<string, KeyRules> = byKey;
@@ -106,7 +107,7 @@ function* buildLevel(drafts: readonly RuleDraft[], parent: Parent, context: Doma
   };
 }
 
-// Every value of `one_of` is a rule of its own. Of two rules with the same key and pattern the second is an error.
+// Makes each value of `one_of` a rule of its own. A second rule with the same key and pattern is an error.
 function* distinctPatterns(
   drafts: readonly RuleDraft[],
   context: DomainContext,
@@ -128,7 +129,7 @@ function* distinctPatterns(
       );
       const at = pattern.pattern.kind === "any" ? draft.keyAt : pattern.at;
       if (isInResource(first) && !isInResource(at)) {
-        // A control plane's set is never refused for what stands in a file beside it.
+        // A mistake in a file must never refuse a control plane's set.
         const message = `${what} comes from ${formatPlace(first)}, so this rule and those below it are left out`;
         context.log.warn(at, message, "Give the rule another key or value, or remove it.");
         continue;
@@ -186,9 +187,9 @@ function* buildRule(
   return rule;
 }
 
-/** How a rule is called: in texts, in statistics, and by a gateway. */
+/** The names of a rule: path element and path, stat path, and the entries for gateway-name.ts. */
 function namesOf(draft: RuleDraft, text: string, parent: Parent) {
-  // Gateways name a route or a header by a key that is its value, too: it is shown once.
+  // Gateways use the same text as key and value for routes and headers; it is shown once.
   const isTwice = isInResource(draft.at) && text === draft.key;
   const pathElement = visible(text === "" || isTwice ? draft.key : `${draft.key}=${text}`);
   const path = parent.path === "" ? pathElement : `${parent.path}/${pathElement}`;
@@ -199,19 +200,19 @@ function namesOf(draft: RuleDraft, text: string, parent: Parent) {
 
 type MutableRule = Omit<Rule, "tiers"> & { tiers: Rule["tiers"] };
 
-/** Where a rule stands and what hangs on it, whichever of its limits apply. */
+/** The parts of a rule that are equal under all its tiers. */
 interface RulePlace extends Pick<Rule, "pattern" | "pathElement" | "path" | "hashesValues" | "children"> {
   readonly text: string;
 }
 
-/** Limits of a rule, and what they were built of. */
+/** Limits of a rule, and the drafts that they were built from. */
 interface OwnLimits {
   readonly limitsName: string;
   readonly limits: LimitsDraft;
   readonly built: readonly Limit[];
 }
 
-// One literal for all, so that the decision path meets rules of one shape.
+// The only object literal of rules, so that all rules have one shape and the decision path stays monomorphic.
 function makeRule(
   draft: RuleDraft,
   { pattern, text, pathElement, path, hashesValues, children }: RulePlace,
@@ -277,7 +278,7 @@ function buildLimits(drafts: readonly LimitDraft[], owner: LimitOwner, context: 
   return limits;
 }
 
-// Paths stand in metadata, logs and pages: a line feed in a value must not break them.
+// Paths are shown in metadata, logs and pages, which a line feed in a value must not break.
 function visible(text: string): string {
   let shown = "";
   for (let i = 0; i < text.length; i++) {

@@ -1,31 +1,31 @@
-// Calendars of windows: which days begin one, and at what moment a day begins in a time zone. The time zones are those of the
-// process's Node.js; Temporal says when a day of a zone begins, also one whose midnight is skipped or comes twice.
+// Computes the windows of calendars: on which days they begin, and when these days begin in the time zone. Time zone data is that of
+// Node.js. Temporal gives the start of a day, even if its midnight is skipped or comes twice.
 
 import { Temporal } from "temporal-polyfill";
 import { CalendarWindows, type WindowEdges } from "../core/calendar-windows.ts";
 import { UNIT_SECONDS, Unit } from "../core/limit.ts";
 import { MICROS_PER_MILLI } from "../core/units.ts";
 
-/** Names of the calendars' windows in rule files. */
+/** Units of calendar windows, as rule files name them. */
 export const CALENDAR_UNITS = ["day", "week", "month", "quarter", "year"] as const;
 export type CalendarUnit = (typeof CALENDAR_UNITS)[number];
 
-/** Days of the week in rule files, from the first on. */
+/** Days of the week, as rule files name them. */
 export const WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"] as const;
 
-/** Which days begin a window, and where. */
+/** On which days windows begin, and in which time zone. */
 export interface Calendar {
   readonly unit: CalendarUnit;
-  /** A name of the time zone database, as it is written there. */
+  /** A name of the IANA time zone database, in its exact spelling. */
   readonly timeZone: string;
-  /** Of a year its month, of a quarter the month of its first one, 1 to 3; of the others 1. */
+  /** Year: the month, 1 to 12. Quarter: the month in which the first quarter begins, 1 to 3. Others: 1. */
   readonly month: number;
-  /** Of a week its day, 1 for Monday; of a month and longer its day, 1 to 31: where a month has fewer, its last. Of a day 1. */
+  /** Week: the day, 1 for Monday. Month and longer: the day of the month, 1 to 31, or the last one if the month is shorter. Day: 1. */
   readonly day: number;
 }
 
-/** The unit in which callers are told of it, and how long its windows are unless the calendar has a say. */
-export const SHOWN: Readonly<Record<CalendarUnit, { readonly unit: Unit; readonly seconds: number }>> = {
+/** By calendar unit: the unit that callers are shown, and the usual length of a window in seconds. */
+export const USUAL_WINDOWS: Readonly<Record<CalendarUnit, { readonly unit: Unit; readonly seconds: number }>> = {
   day: { unit: Unit.day, seconds: UNIT_SECONDS[Unit.day] },
   week: { unit: Unit.week, seconds: UNIT_SECONDS[Unit.week] },
   month: { unit: Unit.month, seconds: UNIT_SECONDS[Unit.month] },
@@ -33,13 +33,13 @@ export const SHOWN: Readonly<Record<CalendarUnit, { readonly unit: Unit; readonl
   year: { unit: Unit.year, seconds: UNIT_SECONDS[Unit.year] },
 };
 
-/** What stands for the calendar in bucket keys: the same for the same calendar, and another for each other one. */
+/** The calendar in bucket keys: equal for equal calendars, different for different ones. */
 export function calendarKey(calendar: Calendar): string {
   const start = startOf(calendar);
   return `${calendar.timeZone},${calendar.unit}${start === "" ? "" : `,${start}`}`;
 }
 
-/** How a rule file writes when windows begin; empty for a day. */
+/** The value of `starts_on` in a rule file; empty for a day. */
 function startOf({ unit, month, day }: Calendar): string {
   if (unit === "day") return "";
   if (unit === "week") return WEEKDAYS[day - 1] ?? "";
@@ -53,7 +53,7 @@ function wordsOf(calendar: Calendar): string {
   return `calendar ${calendar.unit}${from === "" ? "" : ` from ${from}`} in ${calendar.timeZone}`;
 }
 
-/** The name that the time zone has in the database; undefined if there is none. */
+/** The exact spelling of a time zone's name; undefined if there is no such time zone. */
 export function knownTimeZone(name: string): string | undefined {
   if (!/^[A-Za-z]/.test(name)) return undefined;
   try {
@@ -64,12 +64,12 @@ export function knownTimeZone(name: string): string | undefined {
   }
 }
 
-/** The windows of a calendar, by this process's time zones. */
+/** The windows of a calendar, by this process's time zone data. */
 export function calendarWindows(calendar: Calendar): CalendarWindows {
   return new CalendarWindows(wordsOf(calendar), (atUs) => edgesAround(calendar, atUs));
 }
 
-// Days skipped by a zone that crossed the date line begin when the next one does: a window of no length is none.
+// When a zone crosses the date line, a skipped day begins at the same moment as the next one. Such empty windows are passed over.
 function edgesAround(calendar: Calendar, atUs: number): WindowEdges {
   const startOfWindow = (number: number) => startUs(calendar, number);
   let number = windowOf(calendar, atUs);
@@ -86,7 +86,7 @@ const DAYS_PER_WEEK = 7;
 /** A Monday. */
 const FIRST_DAY = "1970-01-05";
 
-/** Number of the window that holds the moment, or of a neighbour. */
+/** Number of the window that contains the moment, or of a neighbouring window. */
 function windowOf({ unit, timeZone, month, day }: Calendar, atUs: number): number {
   const date = Temporal.Instant.fromEpochMilliseconds(Math.floor(atUs / MICROS_PER_MILLI))
     .toZonedDateTimeISO(timeZone)
@@ -98,7 +98,7 @@ function windowOf({ unit, timeZone, month, day }: Calendar, atUs: number): numbe
   return Math.floor((date.year * 12 + date.month - month) / MONTHS[unit]);
 }
 
-/** When the window of that number begins. */
+/** Start of the window with that number, in microseconds since the epoch. */
 function startUs(calendar: Calendar, number: number): number {
   return firstDay(calendar, number).toZonedDateTime(calendar.timeZone).epochMilliseconds * MICROS_PER_MILLI;
 }

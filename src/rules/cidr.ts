@@ -1,4 +1,4 @@
-// Ranges of addresses. IPv4 addresses that are written as IPv6 (::ffff:10.0.0.1) are taken as IPv4, in rules and in values.
+// Ranges of addresses. IPv4-mapped IPv6 addresses (::ffff:10.0.0.1) count as IPv4, in rules and in values.
 
 import ipaddr from "ipaddr.js";
 import type { LongWork } from "../core/long-work.ts";
@@ -7,17 +7,17 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
 /** A range of IPv4 or IPv6 addresses. */
 export interface Range {
-  /** `address/bits`, as matched. */
+  /** `address/bits`, normalized. */
   readonly text: string;
   readonly network: Address;
   readonly bits: number;
 }
 
-// The longest IPv6 address with an IPv4 tail and a zone; longer text is no address and not worth parsing.
+// Longer text is no address: an IPv6 address with an IPv4 tail and a zone fits. It is not parsed.
 const ADDRESS_CHARS_MAX = 64;
 const MAPPED_BITS = 96;
 
-/** Reads `10.0.0.0/8`, `2001:db8::/32` or a single address. Returns a sentence if it is none. */
+/** Reads `10.0.0.0/8`, `2001:db8::/32` or a single address. Returns a sentence that says what was expected for any other text. */
 export function parseRange(text: string): Range | string {
   const [addressText = "", bitsText, ...rest] = text.split("/");
   const written = parseWritten(addressText);
@@ -34,7 +34,7 @@ export function parseRange(text: string): Range | string {
   return { text: `${first}/${networkBits}`, network, bits: networkBits };
 }
 
-/** A test whether a text is an address within one of the ranges. Takes the same time for one range and for 100,000. */
+/** Makes a test whether a text is an address in one of the ranges. The test's time does not depend on the number of ranges. */
 export function* rangeTestSteps(ranges: readonly Range[]): LongWork<(text: string) => boolean> {
   const networks = new Set<string>();
   const bitsOf = { ipv4: new Set<number>(), ipv6: new Set<number>() };
@@ -47,7 +47,7 @@ export function* rangeTestSteps(ranges: readonly Range[]): LongWork<(text: strin
     if (text !== last.text) last = { text, ...addressIn(text) };
     const { kind, bytes } = last;
     if (kind === undefined) return false;
-    // At most one look for each length of prefix that occurs.
+    // One lookup per prefix length that occurs.
     for (const bits of bitsOf[kind]) if (networks.has(networkKey(bytes, bits))) return true;
     return false;
   };
@@ -60,7 +60,7 @@ interface ParsedText {
   readonly bytes: readonly number[];
 }
 
-// A key may have many rules with ranges, which are all asked about one text.
+// Caches the last parsed text, because many rules of a key test the same value.
 let last: ParsedText = { text: "", bytes: [] };
 
 function addressIn(text: string): Omit<ParsedText, "text"> {
@@ -70,7 +70,7 @@ function addressIn(text: string): Omit<ParsedText, "text"> {
   return { kind: address.kind(), bytes: address.toByteArray() };
 }
 
-// The bits that count, as characters, behind the kind and how many they are.
+// Length of the address and number of bits, then the network's bits as characters.
 function networkKey(bytes: readonly number[], bits: number): string {
   const whole = bits >> 3;
   const rest = bits & 7;
@@ -79,7 +79,7 @@ function networkKey(bytes: readonly number[], bits: number): string {
   return rest === 0 ? key : key + String.fromCharCode((bytes[whole] ?? 0) & (0xff00 >> rest));
 }
 
-// Four decimal parts or IPv6; the old forms (127.1, 0x7f.1) are read differently by different programs.
+// Accepts four decimal parts or IPv6. Older forms (127.1, 0x7f.1) mean different addresses in different programs.
 function parseWritten(text: string): Address | undefined {
   if (text.length > ADDRESS_CHARS_MAX) return undefined;
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);

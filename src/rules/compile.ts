@@ -1,11 +1,11 @@
-// Parsed files to a RuleSet, or to every problem found in them. No I/O: config/load.ts reads and parses.
+// Compiles parsed files to a RuleSet, and reports all problems found. No I/O: config/load.ts reads and parses.
 
 import { keyedOf } from "../core/key-bytes.ts";
 import { LimitStats } from "../core/limit-stats.ts";
 import { type LongWork, runThrough } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
 import { UnmatchedStats } from "../core/unmatched-stats.ts";
-import { gatherDefaults } from "./added-words.ts";
+import { gatherDefaults } from "./added-keys.ts";
 import { domainKeyPrefix, globalBucketKey } from "./bucket-key.ts";
 import { type CompileOptions, LimitBuilder } from "./build-limit.ts";
 import { buildRoot, countRules, type DomainContext } from "./build-rule.ts";
@@ -32,7 +32,7 @@ import { rulesOfTiers } from "./tiers.ts";
 
 export type { CompileOptions } from "./build-limit.ts";
 
-/** What became of a set of files. */
+/** The result of compiling a set of files. */
 export interface CompileResult {
   /** Undefined if any problem is an error. */
   readonly ruleSet: RuleSet | undefined;
@@ -40,12 +40,12 @@ export interface CompileResult {
   readonly problems: readonly Problem[];
 }
 
-/** Compiles files, in the order given, to an immutable rule set. One error anywhere refuses the whole set. */
+/** Compiles files, in the given order, to an immutable rule set. One error refuses the whole set. */
 export function compileRules(files: readonly SourceFile[], options: CompileOptions): CompileResult {
   return runThrough(compileSteps(files, options));
 }
 
-/** Compiles as compileRules does, in steps of a rule or less, for a process that has calls to answer meanwhile. */
+/** Compiles as compileRules does, in steps of at most one rule, so that calls can be answered in between. */
 export function* compileSteps(files: readonly SourceFile[], options: CompileOptions): LongWork<CompileResult> {
   const log = new ProblemLog();
   const drafts: FileDraft[] = [];
@@ -61,7 +61,7 @@ export function* compileSteps(files: readonly SourceFile[], options: CompileOpti
   warnUnused(holds, log);
   checkUnused(context, log);
   const domains = new Map<string, DomainRules>();
-  // A set that is refused already must leave no stats behind; it's built all the same, for the rest of its problems.
+  // A refused set must not create lasting stats. It is built anyway to find its other problems.
   const statsBook = log.hasErrors ? { statsOf: () => new LimitStats() } : options.statsBook;
   const ids = new Set<string>();
   let ruleCount = 0;
@@ -108,12 +108,12 @@ function groupByDomain(drafts: readonly FileDraft[], mergeDomains: boolean, log:
   return [...groups.values()];
 }
 
-/** True for the first file of a domain that resources have begun: it stands beside them, not against them. */
+/** True if the draft is the first file of a domain that has only resources so far: that is no conflict. */
 function isFirstFile(draft: FileDraft, group: DomainFiles): boolean {
   return !draft.isResource && group.every(({ isResource }) => isResource);
 }
 
-/** What all domains of one set share. */
+/** What all domains of a set share. */
 interface SetContext {
   readonly ids: Set<string>;
   readonly named: ReadonlyMap<string, LimitsByName>;
@@ -157,7 +157,7 @@ function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetCo
     hasReplaces: context.limits.some((limit) => limit.replaces.length > 0) || root.rules.some(replacesWhileUnlimited),
     hasHashedValues: context.hasHashedValues,
     chargesGivenHits: parts.some((part) => part.chargesGivenHits),
-    // A set that is refused leaves nothing behind.
+    // A refused set must not create lasting stats.
     unmatched: (log.hasErrors ? undefined : options.unmatchedBook?.unmatchedOf(domain)) ?? new UnmatchedStats(),
     limits: context.limits,
     files: parts.map((part) => part.file),
@@ -238,7 +238,7 @@ function* warnUnknownReplaces(rules: readonly RuleDraft[], names: SafeNames, log
   }
 }
 
-/** Entries that are skipped in matching: of each the rule that named it first, and as what. */
+/** The keys of entries that matching skips. Reports rules that use one of them as their key. */
 function* checkSideEntries(
   rules: readonly RuleDraft[],
   globalLimits: readonly GlobalLimitDraft[],
@@ -273,6 +273,7 @@ function* checkSideEntries(
   return new Set(firstUse.keys());
 }
 
+/** The entries that mark settlements, each with its values; no values means any (DomainRules.settleEntries). */
 function* settleEntriesOf(rules: readonly RuleDraft[]): LongWork<DomainRules["settleEntries"]> {
   const found = new Map<string, Set<string>>();
   const anyValue = new Set<string>();
@@ -283,7 +284,7 @@ function* settleEntriesOf(rules: readonly RuleDraft[]): LongWork<DomainRules["se
     if (settleValue === undefined) anyValue.add(settleEntry);
     else found.set(settleEntry, (found.get(settleEntry) ?? new Set()).add(settleValue));
   }
-  // Where one rule takes any value for a mark, the entry marks whatever it says.
+  // If one rule accepts any value of the entry, all values mark a settlement.
   for (const entry of anyValue) found.set(entry, new Set());
   return found;
 }

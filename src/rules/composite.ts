@@ -1,9 +1,9 @@
-// Matching as envoyproxy/ratelimit does it, on the text `key_value` of an entry and of a rule (COMPATIBILITY_MODE):
-// {key: a, value: b_c} and {key: a_b, value: c} are one rule there. Builds what match.ts then looks entries up in.
+// The index for COMPATIBILITY_MODE, where match.ts compares the text `key_value` of entries and rules, as envoyproxy/ratelimit does:
+// {key: a, value: b_c} and {key: a_b, value: c} are the same rule there.
 
 import type { CompositeIndex, CompositePattern, Rule } from "./rule-set.ts";
 
-/** The rule as one text, `key_value` or the bare key; undefined for a match that the reference service does not know. */
+/** The rule's text `key_value`, or its key if it has no value; undefined for a `match`, which the reference service lacks. */
 export function compositeText(rule: Rule): string | undefined {
   switch (rule.pattern.kind) {
     case "any":
@@ -17,7 +17,7 @@ export function compositeText(rule: Rule): string | undefined {
   }
 }
 
-/** The rules of one level by their text. Where two come to the same text, the first of the file counts. */
+/** The rules of one level by their text. Of two with the same text, the first in the file counts. */
 export function buildCompositeIndex(rules: readonly Rule[]): CompositeIndex {
   const byText = new Map<string, Rule>();
   const patterns: CompositePattern[] = [];

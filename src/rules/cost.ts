@@ -1,28 +1,28 @@
-// What a descriptor's hits cost: hits times the value of the rule's cost entry, in units of the rule.
+// Computes the cost of a descriptor: hits times the value of the rule's cost entry, in units of the rule.
 
 import type { Descriptor } from "../core/request.ts";
 import { COST_ABOVE_ALL, divideDown, divideUp } from "../core/units.ts";
 import type { CostEntry } from "./rule-set.ts";
 
 /**
- * The cost of `hits` hits, at most COST_ABOVE_ALL. Zero hits (a peek) ask about one. Without a cost entry a hit costs 1.
- * The entry's value counts from 1 to `max`; one that is absent, zero, negative or not a number counts as `default`. Where
- * callers count in parts, a part of a unit costs a whole one: no call is free, and no limit lets more parts pass than it says.
+ * The cost of `hits` hits, 1 to COST_ABOVE_ALL. 0 hits (a peek) count as 1. Without a cost entry a hit costs 1. The entry's value is
+ * limited to `max`; a value that is absent, zero, negative or no number counts as `default`. Parts (`per`) are rounded up to units: no
+ * call is free, and no limit lets more parts pass than it allows.
  */
 export function costOf(hits: number, cost: CostEntry | undefined, descriptor: Descriptor): number {
   const askedHits = hits === 0 ? 1 : hits;
   return unitsUp(cost === undefined ? askedHits : askedHits * weightOf(cost, descriptor), cost);
 }
 
-/** What a refund of `hits` hits gives back: a part of a unit nothing, because what is given back was paid before. */
+/** The cost that a refund of `hits` hits gives back. Parts are rounded down, so that no more is given back than was paid. */
 export function refundOf(hits: number, cost: CostEntry | undefined, descriptor: Descriptor): number {
   if (cost === undefined) return Math.min(hits, COST_ABOVE_ALL);
   return Math.min(divideDown(hits * weightOf(cost, descriptor), cost.per), COST_ABOVE_ALL);
 }
 
 /**
- * Parts as units of the rule, rounded up, at most COST_ABOVE_ALL. Exact: parts that a number no longer holds exactly come to
- * more than COST_ABOVE_ALL units, however many make one.
+ * Converts parts to units of the rule, rounded up, at most COST_ABOVE_ALL. Exact, because parts of 2^53 and more are above
+ * COST_ABOVE_ALL units for every allowed `per`.
  */
 export function unitsUp(parts: number, cost: CostEntry | undefined): number {
   if (cost === undefined || cost.per === 1) return Math.min(parts, COST_ABOVE_ALL);
@@ -39,7 +39,7 @@ function weightOf(cost: CostEntry, descriptor: Descriptor): number {
   return cost.default;
 }
 
-/** The whole part of a decimal number, at most `most`; 0 for anything else (a sign, an exponent, a blank, no digit). */
+/** The integer part of a decimal number, at most `most`. 0 for any other text (a sign, an exponent, a blank, no digit). */
 export function parseWeight(text: string, most: number): number {
   let whole = 0;
   let at = 0;

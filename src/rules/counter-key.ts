@@ -1,9 +1,9 @@
-// Names of counters, under envoyproxy/ratelimit's own text, so that both services count together (COMPATIBILITY_MODE):
+// Makes the keys of counters as envoyproxy/ratelimit does, so that both services count together (COMPATIBILITY_MODE):
 //
 //   <prefix><domain>_<key>_<value>_<key>_<value>_<start of the window in seconds>
 //
-// Nothing is escaped, and neither unit nor limit is in the key: what meets there in the reference service meets here.
-// Text is one-byte (core/request.ts). Names of Headgate's own buckets are made by bucket-key.ts.
+// Nothing is escaped, and the key contains neither unit nor limit, so keys collide exactly as in the reference service. Text is
+// one-byte (core/request.ts). bucket-key.ts makes the keys of all other limits.
 
 import type { Descriptor } from "../core/request.ts";
 import { shownValue } from "./bucket-key.ts";
@@ -11,14 +11,14 @@ import { compositeText } from "./composite.ts";
 import { fitsPieces } from "./match.ts";
 import type { DomainRules, Rule } from "./rule-set.ts";
 
-/** Start of the names of all counters of a domain. */
+/** Start of the keys of all counters of a domain. */
 export function counterKeyPrefix(cacheKeyPrefix: string, domain: string): string {
   return `${cacheKeyPrefix}${domain}_`;
 }
 
 /**
- * Name of a descriptor's counters but for the start of the window. `matched` are the rules its entries led to; undefined
- * for an override, which counts the entries as they are, but for values that its rules hide. Cost entries are passed over.
+ * The key of a descriptor's counters without the start of the window. `matched` holds the rule of each entry; undefined for an
+ * override, whose key has the entries as they are, with values hashed if `hashesValues`. Cost entries are skipped.
  */
 export function counterKey(
   prefix: string,
@@ -39,8 +39,8 @@ export function counterKey(
   return text;
 }
 
-// What stands for all values of a shared pattern: the pattern without the entry's key, or whole where the key is no
-// beginning of it. A rule that was reached by its bare text matched no pattern, so the value stays.
+// The text for all values of a shared pattern: the pattern without the entry's key, or the whole pattern if it does not begin with the
+// key. If the entry matched the rule by its bare key and not by the pattern, the value stays.
 function sharedValue(rule: Rule, key: string, value: string): string {
   const composite = compositeText(rule);
   if (composite === undefined) return rule.patternText;

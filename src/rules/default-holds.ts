@@ -1,20 +1,21 @@
-// `hold` in the `defaults` of a file that stands beside a control plane's rules. A control plane makes an entry with a value of
-// its own for each call a rule, and the limit stands below it: such rules go, and their limit moves up with the hold.
+// Applies `hold` in the `defaults` of a file to the rules of a control plane. A control plane makes rules of all entries, also of those
+// that only speak of holds, such as the id, and puts the limit below them. These rules are removed, and their limit moves up, together
+// with the hold.
 
 import { oneByteOf } from "../core/request.ts";
-import type { Defaults } from "./added-words.ts";
+import type { Defaults } from "./added-keys.ts";
 import { readFields } from "./fields.ts";
 import type { ProblemLog } from "./problems.ts";
 import { readHold } from "./read-hold.ts";
 import type { MappingEntry, MappingNode, ScalarNode, SourceNode } from "./source.ts";
 
-/** Of each domain whose defaults have a usable hold; one-byte. */
+/** The hold of each domain whose defaults have a valid one, by domain, one-byte. */
 export type DefaultHolds = ReadonlyMap<string, DefaultHold>;
 
-/** Stands for the number of a policy's rule in the names of entries. */
+/** In names of entries: matches the number of a policy's rule. */
 const STAR = "*";
 
-/** Reads them. What is wrong with one is told and left out. */
+/** Reads the holds of all defaults. Mistakes are reported; such a hold is left out. */
 export function gatherHolds(defaults: Defaults, log: ProblemLog): DefaultHolds {
   const found = new Map<string, DefaultHold>();
   for (const [domain, mapping] of defaults) {
@@ -23,15 +24,15 @@ export function gatherHolds(defaults: Defaults, log: ProblemLog): DefaultHolds {
     const { hold } = readHold(readFields("defaults", [mapping], log), log);
     if (hold === undefined || log.errorCount > errorsBefore) continue;
     const { idEntry, settleEntry, estimate } = hold;
-    const sides = [settleEntry, ...(estimate?.entry === undefined ? [] : [estimate.entry])];
-    if ([idEntry, ...sides].some((name) => name.split(STAR).length > 2)) {
+    const otherEntries = [settleEntry, ...(estimate?.entry === undefined ? [] : [estimate.entry])];
+    if ([idEntry, ...otherEntries].some((name) => name.split(STAR).length > 2)) {
       log.error(mapping.at, `hold: expected at most one '${STAR}' in the name of an entry`);
-    } else found.set(domain, new DefaultHold(entries, idEntry, sides));
+    } else found.set(domain, new DefaultHold(entries, idEntry, otherEntries));
   }
   return found;
 }
 
-/** Warns of those that no rule has taken. To be called when all rules were read. */
+/** Warns of holds that no rule uses. Must be called when all rules have been read. */
 export function warnUnused(holds: DefaultHolds, log: ProblemLog): void {
   for (const { isUsed, entries } of holds.values()) {
     const [first] = entries;
@@ -41,21 +42,22 @@ export function warnUnused(holds: DefaultHolds, log: ProblemLog): void {
   }
 }
 
-/** The hold of a domain. */
+/** The hold of one domain's defaults. */
 export class DefaultHold {
-  /** `hold`, and `concurrent` if it is there. */
+  /** The keys `hold` and `concurrent`, as far as the defaults have them. */
   readonly entries: readonly MappingEntry[];
   isUsed = false;
   readonly #idEntry: string;
-  readonly #sides: readonly string[];
+  /** Names of the settle entry and the estimate entry. */
+  readonly #otherEntries: readonly string[];
 
-  constructor(entries: readonly MappingEntry[], idEntry: string, sides: readonly string[]) {
+  constructor(entries: readonly MappingEntry[], idEntry: string, otherEntries: readonly string[]) {
     this.entries = entries;
     this.#idEntry = idEntry;
-    this.#sides = sides;
+    this.#otherEntries = otherEntries;
   }
 
-  /** The rule with the limits of rules below it that only speak of holds, and without these. */
+  /** The rule without those rules below it whose entries only speak of holds, and with their limit and the hold. */
   placedAt(rule: MappingNode, log: ProblemLog): MappingNode {
     const isHeld = ({ key }: MappingEntry) => this.entries.some((entry) => entry.key.text === key.text);
     const handed = rule.entries.filter(isHeld);
@@ -64,7 +66,7 @@ export class DefaultHold {
     let held: readonly MappingEntry[] = own.some(isLimit) ? handed : [];
     const visit = (child: MappingNode, hold: readonly MappingEntry[]): void => {
       const number = numberIn(keyOf(child), this.#idEntry);
-      if (number === undefined && !this.#sides.some((side) => numberIn(keyOf(child), side) !== undefined)) {
+      if (number === undefined && !this.#otherEntries.some((name) => numberIn(keyOf(child), name) !== undefined)) {
         below.push(hold.length === 0 ? child : { ...child, entries: [...child.entries, ...hold] });
         return;
       }
@@ -100,7 +102,7 @@ function childrenOf(rule: MappingNode): readonly MappingNode[] {
   return value.items.filter((item): item is MappingNode => item.kind === "mapping");
 }
 
-/** The number that stands for the star in `name`, empty where it has none; undefined if the key is another. */
+/** The number in `key` at the place of the star in `name`; empty if `name` has no star. Undefined if `key` does not match. */
 function numberIn(key: string, name: string): string | undefined {
   const [before = "", after] = name.split(STAR);
   if (after === undefined) return key === name ? "" : undefined;

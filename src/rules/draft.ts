@@ -1,5 +1,5 @@
-// Rules between reading and building: typed, with defaults still open and with their places, so that checks which
-// need the whole domain can name the line. Text is one-byte.
+// Rules between reading and building: typed, with defaults not applied yet, and with their places, so that checks of the whole domain
+// can name the line. Text is one-byte.
 
 import type { Algorithm, OnStoreFailure, Sync, Unit } from "../core/limit.ts";
 import type { Kind } from "../core/take.ts";
@@ -8,32 +8,32 @@ import type { PriorityDraft } from "./read-priority.ts";
 import type { CostEntry, HoldEntries, Pattern } from "./rule-set.ts";
 import type { Place } from "./source.ts";
 
-/** A name as written, and where. */
+/** A name as written, with its place. */
 export interface PlacedName {
   readonly name: string;
   readonly at: Place;
 }
 
-/** The numbers of one limit. */
+/** One limit. */
 export interface LimitDraft {
   readonly at: Place;
   /** As written; empty if it has none. */
   readonly name: string;
   readonly nameAt: Place;
   readonly algorithm: Algorithm;
-  /** True if it is written as envoyproxy/ratelimit reads it too: `requests_per_unit` and `unit`, no algorithm, no window. */
+  /** True if envoyproxy/ratelimit would read the same limit: `requests_per_unit` and `unit`, without algorithm, window, sync or priority. */
   readonly isPlain: boolean;
-  /** True for a limit of holds at once (`concurrent`). */
+  /** True for `concurrent`, which limits live holds. */
   readonly isConcurrent: boolean;
   readonly amount: number;
   readonly burst: number;
   readonly windowSeconds: number;
-  /** What stands for the window in bucket keys. */
+  /** The window in bucket keys: seconds, and 1 for a rate in tokens per second. */
   readonly keySeconds: number;
-  /** Of a calendar window, and of none else. */
+  /** The calendar of a calendar window; undefined for other algorithms. */
   readonly calendar: Calendar | undefined;
   readonly debtMax: number;
-  /** Where `debt_max` stands, if it does. */
+  /** Place of `debt_max`; undefined if it is not written. */
   readonly debtMaxAt: Place | undefined;
   readonly unit: Unit;
   readonly retryAfterJitter: number | undefined;
@@ -44,35 +44,34 @@ export interface LimitDraft {
   readonly priority: PriorityDraft | undefined;
 }
 
-/** What the limits of a rule come to. */
+/** The limits of a rule. */
 export interface LimitsDraft {
-  /** True if the rule has a limit at all, unlimited included. */
+  /** True if the rule has a limit or is unlimited. */
   readonly hasLimit: boolean;
   readonly isUnlimited: boolean;
-  /** Name and replaces of the unlimited rule. */
+  /** Name and `replaces` of an unlimited rule; else empty. */
   readonly unlimitedName: string;
   readonly unlimitedReplaces: readonly PlacedName[];
-  /** `requests_per_unit` as written on the unlimited rule; else 0. */
+  /** `requests_per_unit` as written on an unlimited rule; else 0. */
   readonly unlimitedRequests: number;
   readonly limits: readonly LimitDraft[];
-  /** True if they come from `rate_limits`, whose limits need a label each. */
+  /** True if the limits come from a list, so that each needs a label. */
   readonly isList: boolean;
 }
 
-/** One way in which a rule accepts values; `one_of` has many. */
+/** One pattern of a rule; `one_of` has several. */
 export interface PatternDraft {
   readonly pattern: Pattern;
-  /** What stands for the value in paths and shared keys; empty for `any`. */
+  /** The pattern in paths and shared bucket keys; empty for `any`. */
   readonly text: string;
   readonly at: Place;
 }
 
-/** Limits that a rule chooses among by an entry. */
+/** The limits among which an entry chooses (`tier`). */
 export interface TierDraft {
   /** Key of the entry, one-byte. */
   readonly entry: string;
-  readonly at: Place;
-  /** By the value of the entry. */
+  /** The limits of each tier, by the value of the entry. */
   readonly byName: ReadonlyMap<string, LimitsDraft>;
 }
 
@@ -81,9 +80,9 @@ export interface RuleDraft {
   readonly key: string;
   readonly keyAt: Place;
   readonly patterns: readonly PatternDraft[];
-  /** Under a tier those of callers whose entry names none. */
+  /** With a tier, the limits of callers whose entry names none. */
   readonly limits: LimitsDraft;
-  /** Their name in the file's `limits`; empty for those that the rule writes itself. */
+  /** Name of `limits` in the file's `limits`; empty if the rule itself writes them. */
   readonly limitsName: string;
   readonly tier: TierDraft | undefined;
   readonly kind: Kind;

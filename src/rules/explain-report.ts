@@ -1,11 +1,6 @@
-// What explain.ts finds, as the command line and the HTTP port show it.
+// The result of explain.ts, as the command line and the HTTP port show it.
 
-import type { WrittenEntry } from "../core/request.ts";
-
-/** An entry as people write it. */
-export type AskedEntry = WrittenEntry;
-
-/** What was found for one rule of a level. */
+/** The result for one rule of a level. */
 export interface TriedRule {
   /** `key`, `key=value`, `key=prefix:...`. */
   readonly rule: string;
@@ -15,45 +10,45 @@ export interface TriedRule {
   readonly why: string;
 }
 
-/** What became of one entry. */
+/** The result for one entry. */
 export interface EntryReport {
   readonly key: string;
   readonly value: string;
-  /** The value as it was asked about, where it is no text. */
+  /** The value in base64, if it is no UTF-8 text. */
   readonly valueBase64?: string;
   readonly outcome: "matched" | "no match" | "cost" | "not reached";
-  /** Rules of the level, in the order in which they are tried; at most TRIED_MAX of them. */
+  /** Rules of the level in the order in which matching tries them; at most TRIED_MAX. */
   readonly tried: readonly TriedRule[];
-  /** Rules that `tried` leaves out. */
+  /** Number of rules that `tried` leaves out. */
   readonly leftOut: number;
   readonly says: string;
 }
 
-/** A limit that the descriptor pays. */
+/** A limit that the descriptor would pay. */
 export interface LimitReport {
   readonly id: string;
-  /** Of a limit of a gateway, which has none, words made of its path. */
+  /** The name, or the description of a gateway's limit (gateway-name.ts); else empty. */
   readonly name: string;
   readonly algorithm: string;
   readonly amount: number;
   readonly burst: number;
   readonly windowSeconds: number;
-  /** Of a calendar window, in words; its `windowSeconds` is no more than usual. */
+  /** The calendar in words; `windowSeconds` is then only the usual length. Absent for other windows. */
   readonly calendar?: string;
   readonly onStoreFailure: string;
   readonly sync: string;
-  /** Name of the bucket in the store. */
+  /** Key of the bucket in the store. */
   readonly bucketKey: string;
   /** True if another limit of the same call replaces it, so that it is not paid. */
   readonly isReplaced: boolean;
   readonly says: string;
 }
 
-/** What is found for one descriptor. */
+/** The result for one descriptor. */
 export interface DescriptorReport {
   readonly outcome: "limited" | "unlimited" | "no limit";
   readonly says: string;
-  /** What the author of the rules or of the request may have meant; absent if nothing comes near. */
+  /** What the author of the rules or of the request may have meant; absent if nothing is near. */
   readonly suggestion?: string;
   readonly entries: readonly EntryReport[];
   readonly rule?: {
@@ -61,26 +56,27 @@ export interface DescriptorReport {
     readonly where: string;
     readonly kind: "ordinary" | "quota" | "shadow";
     readonly postPaid: boolean;
-    /** What the descriptor does with a hold; absent under a rule without `hold`. */
+    /** Whether the descriptor opens or settles a hold; absent for a rule without `hold`. */
     readonly hold?: "opened" | "settled";
-    /** So many of what callers count make one of what the limits count; absent if both count the same. */
+    /** How many of the caller's parts make one unit of the limit; absent if 1. */
     readonly per?: number;
   };
-  /** What one hit costs here, of a rule with `hold` one call. */
+  /** The cost of one hit; for a rule with `hold`, the estimate of one call. */
   readonly cost: number;
   readonly limits: readonly LimitReport[];
 }
 
-/** What is found for a call. */
+/** The result for a call. */
 export interface ExplainReport {
   readonly domain: string;
-  /** Version and hash of the rule set asked. */
+  /** Version of the rule set. */
   readonly version: number;
+  /** Hash of the rule set. */
   readonly hash: string;
   readonly says: string;
   readonly suggestion?: string;
   readonly descriptors: readonly DescriptorReport[];
   readonly globalLimit?: LimitReport;
-  /** Descriptors of the domain that met no rule since the process began, and the keys of one; of a running server alone. */
+  /** Only from a running server: how many descriptors of the domain met no rule since its start, and the keys of one of them. */
   readonly unmatched?: { readonly descriptors: number; readonly exampleKeys: readonly string[] };
 }

@@ -1,5 +1,5 @@
-// Which rules of a level were tried on an entry, in what order, and why each was taken or passed over. explain.ts walks
-// the levels; match.ts decides.
+// Lists which rules of a level were tried on an entry, in what order, and why each matched or not. explain.ts walks the levels; match.ts
+// decides.
 
 import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
@@ -9,28 +9,28 @@ import { accepts, fitsPieces } from "./match.ts";
 import { formatPlace } from "./problems.ts";
 import type { CompositeIndex, KeyRules, Level, Rule } from "./rule-set.ts";
 
-/** Most rules named per entry. */
+/** Most rules listed per entry. */
 export const TRIED_MAX = 30;
-/** Most exact values named before the other rules of a level. */
+/** Most rules with exact values that are listed before the other rules. */
 const EXACT_MAX = 10;
 
-/** What is said of the rules of a level. */
+/** The rules of a level that are listed, and how many are not. */
 interface Tried {
   readonly tried: readonly TriedRule[];
   readonly leftOut: number;
 }
 
-/** The entry, and the rule that was taken for it. */
+/** The entry, and the rule that it matched. */
 interface Looked {
   readonly key: string;
   readonly value: string;
   readonly matched: Rule | undefined;
 }
 
-/** What becomes of one rule, once it is clear whether an earlier one was taken. */
+/** The outcome of one rule. `isDecided`: an earlier rule has matched. */
 type Judge = (rule: Rule, isDecided: boolean) => Pick<TriedRule, "outcome" | "why">;
 
-/** The rules of a level in the order in which they count for the entry: exact values, patterns, the bare key. At most TRIED_MAX. */
+/** The rules of a level in the order in which they are tried: exact values, patterns, the bare key. At most TRIED_MAX. */
 export function triedRules(level: Level, key: string, value: string, matched: Rule | undefined): LongWork<Tried> {
   const looked = { key, value, matched };
   if (level.composite !== undefined) return triedComposites(level, level.composite, looked);
@@ -44,7 +44,7 @@ function* triedSingly(level: Level, looked: Looked): LongWork<Tried> {
   const isExact = matched !== undefined && keyRules?.exact.get(value) === matched;
   const any = keyRules?.any === undefined ? [] : [keyRules.any];
   const exact = exactShown(keyRules, patterns, matched, isExact);
-  // Wildcards stand among the exact values too, under their own text.
+  // Wildcards are among the exact values too, under their own text.
   const wildcards = keyRules?.patterns.filter((rule) => rule.pattern.kind === "wildcard").length ?? 0;
   const all = (keyRules?.exact.size ?? 0) - wildcards + patterns.length + any.length;
   const tried = yield* judged([...exact, ...patterns, ...any], matched, isExact, (rule, isDecided) => {
@@ -56,7 +56,7 @@ function* triedSingly(level: Level, looked: Looked): LongWork<Tried> {
   return { tried, leftOut: all - tried.length };
 }
 
-// The one exact value that fits stands before those that don't; of a thousand others a few will do.
+// The exact value that matches comes first; of the other exact values only a few are listed.
 function exactShown(
   keyRules: KeyRules | undefined,
   patterns: readonly Rule[],
@@ -72,7 +72,7 @@ function exactShown(
   return shown;
 }
 
-/** Says of each rule, TRIED_MAX at most, what became of it; the one that was taken is among them. */
+/** The outcome of at most TRIED_MAX rules; the rule that matched is always among them. */
 function* judged(
   rules: readonly Rule[],
   matched: Rule | undefined,
@@ -100,8 +100,8 @@ function whyNotTried(rule: Rule, matched: Rule | undefined, isExact: boolean, wo
   return wouldFit && rule.pattern.kind !== "any" ? `${because}, although it would fit` : because;
 }
 
-// Under COMPATIBILITY_MODE: the text `key_value`, then patterns over it in order, then the key alone. Of rules for other
-// texts only those of the key are named.
+// Under COMPATIBILITY_MODE: the text `key_value`, then patterns on it in order, then the key alone. Of rules with other exact texts,
+// only those with the entry's key are listed.
 function* triedComposites(
   level: Level,
   { byText, patterns }: CompositeIndex,

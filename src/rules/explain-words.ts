@@ -1,10 +1,10 @@
-// The sentences of explain: why a rule accepts an entry or not, and what a limit allows. All text comes out readable.
+// The sentences of explain: why a rule accepts an entry or not, and what a limit allows. One-byte text is decoded.
 
 import { ALGORITHM_NAMES, Algorithm, type Limit, UNIT_NAMES, UNIT_SECONDS, Unit } from "../core/limit.ts";
 import { textOf } from "../core/request.ts";
 import type { Rule } from "./rule-set.ts";
 
-/** Longer values are cut in sentences; the report holds them whole. */
+/** Longer values are cut in sentences; other fields of the report have them whole. */
 const QUOTED_LENGTH_MAX = 80;
 /** Longer lists of names are cut. */
 const LISTED_MAX = 8;
@@ -15,7 +15,7 @@ export function quoted(oneByte: string): string {
   return `'${text.length > QUOTED_LENGTH_MAX ? `${text.slice(0, QUOTED_LENGTH_MAX)}...` : text}'`;
 }
 
-/** One-byte names in quotes, the first few of them. */
+/** The first LISTED_MAX of one-byte names, in quotes. */
 export function listed(names: Iterable<string>): string {
   const all = [...names];
   const shown = all.slice(0, LISTED_MAX).map(quoted).join(", ");
@@ -73,7 +73,7 @@ export function whyPassedOver(rule: Rule, key: string, value: string): string {
   }
 }
 
-/** What the limit allows, in words: `10 tokens per second, burst 20`. `counted` is what a window counts. */
+/** What the limit allows, in words: `10 tokens per second, burst 20`. `counted` names what a window counts. */
 export function limitWords(limit: Limit, counted: "hit" | "call" = "hit"): string {
   if (limit.isConcurrent) return `${limit.burst} at once, each for ${countedWords(limit.holdSeconds)} at most`;
   const held = limit.holdSeconds > 0 ? `, held for ${countedWords(limit.holdSeconds)} at most` : "";
@@ -91,7 +91,7 @@ function numberWords(limit: Limit, counted: "hit" | "call"): string {
   const amount = limit.shownAmount;
   const hits = `${amount} ${counted}${amount === 1 ? "" : "s"}`;
   if (limit.calendar !== undefined) return `${hits} per ${limit.calendar.words}`;
-  // As the rule writes it: a token bucket counts by the smallest window of the same rate.
+  // The unit as the rule writes it, because a token bucket's window is the shortest one of the same rate (reduceRate).
   const isOfUnit = limit.shownUnit !== Unit.unknown && !limit.isConcurrent;
   const per = `per ${windowWords(isOfUnit ? (UNIT_SECONDS[limit.shownUnit] ?? 1) : limit.windowSeconds)}`;
   if (limit.algorithm !== Algorithm.tokenBucket) {
@@ -102,7 +102,7 @@ function numberWords(limit: Limit, counted: "hit" | "call"): string {
   return `${rate}, burst ${limit.burst}, token bucket`;
 }
 
-/** A length of time in the largest unit that it is a whole number of: `second`, `30 seconds`, `2 weeks`. */
+/** A length of time in the largest unit that divides it: `second`, `30 seconds`, `2 weeks`. */
 function windowWords(seconds: number): string {
   let best = 1;
   UNIT_SECONDS.forEach((unitSeconds, unit) => {
@@ -112,7 +112,7 @@ function windowWords(seconds: number): string {
   return count === 1 ? `${UNIT_NAMES[best]}` : `${count} ${UNIT_NAMES[best]}s`;
 }
 
-/** The same where a number has to stand: `1 minute`. */
+/** As windowWords, but always with a number: `1 minute`. */
 function countedWords(seconds: number): string {
   const words = windowWords(seconds);
   return /^\d/.test(words) ? words : `1 ${words}`;

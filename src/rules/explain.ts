@@ -1,15 +1,15 @@
-// Tells for a descriptor which rule applies and why: the walk of match.ts in words, with the limits and the buckets that
-// it leads to. Asks match.ts itself at every level, so the two can't disagree (test/unit/rules/explain.test.ts).
+// Explains which rule applies to a descriptor and why, with its limits and buckets. Uses match.ts at every level, so that both can't
+// disagree (test/unit/rules/explain.test.ts).
 
 import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, SYNC_NAMES } from "../core/limit.ts";
 import { type LongWork, runThrough } from "../core/long-work.ts";
 import { nearestName } from "../core/near-name.ts";
-import { Descriptor, oneByteOf, oneByteValueOf, textOf } from "../core/request.ts";
+import { Descriptor, oneByteOf, oneByteValueOf, textOf, type WrittenEntry } from "../core/request.ts";
 import { Kind } from "../core/take.ts";
 import { entryKeyPart, sharedEntryKeyPart } from "./bucket-key.ts";
 import { costOf } from "./cost.ts";
 import { counterKey } from "./counter-key.ts";
-import type { AskedEntry, DescriptorReport, EntryReport, ExplainReport, LimitReport } from "./explain-report.ts";
+import type { DescriptorReport, EntryReport, ExplainReport, LimitReport } from "./explain-report.ts";
 import { triedRules } from "./explain-tried.ts";
 import { limitWords, listed, quoted } from "./explain-words.ts";
 import { isSettlement, marksSettlement } from "./hold-id.ts";
@@ -19,25 +19,16 @@ import { formatPlace } from "./problems.ts";
 import type { CompositeIndex, DomainRules, KeyRules, Level, Rule, RuleSet } from "./rule-set.ts";
 import { ruleOfTier } from "./tiers.ts";
 
-export type {
-  AskedEntry,
-  DescriptorReport,
-  EntryReport,
-  ExplainReport,
-  LimitReport,
-  TriedRule,
-} from "./explain-report.ts";
-
-/** Most names compared with a misspelt one. Bounds the time that one question may take, however many rules there are. */
+/** Most names that are compared with a misspelt one, which bounds the time of a question. */
 const COMPARED_MAX = 200;
-/** Rules looked through for a key that stands at another level. */
+/** Most rules that are searched for a key at another level. */
 const SEARCHED_MAX = 10_000;
 
-/** Explains a whole call, a rule per step: each descriptor, and the domain's global limit. */
+/** Explains a whole call in steps of one rule: each descriptor, and the domain's global limit. */
 export function* explainSteps(
   rules: RuleSet,
   domain: string,
-  descriptors: readonly (readonly AskedEntry[])[],
+  descriptors: readonly (readonly WrittenEntry[])[],
 ): LongWork<ExplainReport> {
   const { version, hash } = rules;
   const domainRules = rules.domains.get(oneByteOf(domain));
@@ -70,11 +61,11 @@ export function* explainSteps(
   };
 }
 
-/** Explains a call at once, for a process that has no calls to answer. */
+/** Explains a call at once, for processes that answer no calls. */
 export function explainRequest(
   rules: RuleSet,
   domain: string,
-  descriptors: readonly (readonly AskedEntry[])[],
+  descriptors: readonly (readonly WrittenEntry[])[],
 ): ExplainReport {
   return runThrough(explainSteps(rules, domain, descriptors));
 }
@@ -122,15 +113,15 @@ interface Walk {
   /** The rule whose limits apply. */
   readonly rule: Rule | undefined;
   readonly end: Ending;
-  /** Bucket key of the entries, without a limit's suffix. */
+  /** Makes the bucket key of the entries, without a limit's suffix. */
   readonly keyParts: (hashesValues: boolean) => string;
   /** The rule of each entry that was matched. */
   readonly matched: readonly Rule[];
-  /** True if an entry marks it as a settlement. */
+  /** True if an entry marks the descriptor as a settlement. */
   readonly settles: boolean;
 }
 
-function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): LongWork<Walk> {
+function* walkEntries(domain: DomainRules, asked: readonly WrittenEntry[]): LongWork<Walk> {
   const entries: EntryReport[] = [];
   const matched: { readonly rule: Rule; readonly key: string; readonly value: string }[] = [];
   let level: Level | undefined = domain.root;
@@ -184,7 +175,7 @@ function* walkEntries(domain: DomainRules, asked: readonly AskedEntry[]): LongWo
   };
 }
 
-function* entryReport(entry: AskedEntry, level: Level, matched: Rule | undefined): LongWork<EntryReport> {
+function* entryReport(entry: WrittenEntry, level: Level, matched: Rule | undefined): LongWork<EntryReport> {
   const { tried, leftOut } = yield* triedRules(level, oneByteOf(entry.key), oneByteValueOf(entry), matched);
   const says = matched === undefined ? "no rule accepts this entry" : `matched by ${quoted(matched.pathElement)}`;
   return { ...entry, outcome: matched === undefined ? "no match" : "matched", tried, leftOut, says };
@@ -224,7 +215,7 @@ function noMatch(domain: DomainRules, level: Level, key: string, value: string):
   };
 }
 
-// Under COMPATIBILITY_MODE key and value are one text, so what is near may stand under any key.
+// Under COMPATIBILITY_MODE key and value are one text, so similar texts may be under any key.
 function noComposite({ byText }: CompositeIndex, ofKey: KeyRules | undefined, key: string, value: string): Ending {
   const ofThisKey = ofKey === undefined ? [] : [...patternTexts(ofKey)].map((text) => `${key}_${text}`);
   const texts = firstOf(ofThisKey.length > 0 ? ofThisKey : byText.keys(), COMPARED_MAX);
@@ -244,7 +235,7 @@ function keysOf(level: Level): readonly string[] {
   return [...new Set([...firstOf(level.byKey.keys(), COMPARED_MAX), ...starKeys.slice(0, COMPARED_MAX)])];
 }
 
-/** What the rules of a key accept, as written. */
+/** The patterns of a key's rules, as written. */
 function* patternTexts(rules: KeyRules): Generator<string> {
   for (const rule of rules.exact.values()) yield rule.patternText;
   for (const rule of rules.patterns) if (rule.pattern.kind !== "wildcard") yield rule.patternText;
@@ -265,7 +256,7 @@ function settled(rule: Rule | undefined): Ending {
   return { says: `the descriptor settles a hold, but leads to ${what}: nothing is paid` };
 }
 
-function reached(rule: Rule | undefined, asked: readonly AskedEntry[]): Ending {
+function reached(rule: Rule | undefined, asked: readonly WrittenEntry[]): Ending {
   if (rule === undefined) return { says: "the descriptor has no entries to match, so it has no limit" };
   const named = rule.limitsName === "" ? "" : ` with the limits ${quoted(rule.limitsName)}${whyTier(rule, asked)}`;
   if (rule.isUnlimited)
@@ -280,8 +271,8 @@ function reached(rule: Rule | undefined, asked: readonly AskedEntry[]): Ending {
   };
 }
 
-/** Why the limits of that name apply; nothing where the rule always takes them. */
-function whyTier({ tiers }: Rule, asked: readonly AskedEntry[]): string {
+/** Why the limits of that name apply; empty if the rule always has them. */
+function whyTier({ tiers }: Rule, asked: readonly WrittenEntry[]): string {
   if (tiers === undefined) return "";
   const entry = asked.find(({ key }) => oneByteOf(key) === tiers.entry);
   if (entry === undefined) return `, because there is no entry ${quoted(tiers.entry)}`;
@@ -315,7 +306,7 @@ function globalReportOf({ globalLimit }: DomainRules, walks: readonly Walk[]): L
   return { ...limitReport(limit, key.bucketKey, false), says: limitWords(limit, countsHits ? "hit" : "call") };
 }
 
-// As the limiter gathers them: by name, over all descriptors of the call, in one pass.
+// As in the limiter: names from all descriptors of the call, and a limit that is replaced still replaces.
 function replacedBy({ rule }: Walk): readonly string[] {
   return rule === undefined ? [] : [...rule.unlimitedReplaces, ...rule.limits.flatMap((limit) => limit.replaces)];
 }
@@ -333,7 +324,7 @@ function findKey(root: Level, key: string): Rule | undefined {
   return undefined;
 }
 
-function descriptorOf(entries: readonly AskedEntry[]): Descriptor {
+function descriptorOf(entries: readonly WrittenEntry[]): Descriptor {
   const descriptor = new Descriptor();
   for (const entry of entries) descriptor.addEntry(oneByteOf(entry.key), oneByteValueOf(entry));
   return descriptor;

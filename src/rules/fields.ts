@@ -1,4 +1,4 @@
-// Reads the keys of one section: knows, misses and misplaces them. What a value must be is left to readers.ts.
+// Reads the keys of one section, and reports unknown, misplaced and repeated ones. readers.ts reads the values.
 
 import { describeSource, type ProblemLog } from "./problems.ts";
 import {
@@ -13,12 +13,12 @@ import {
 import type { MappingEntry, MappingNode, Place, ScalarNode, SourceNode } from "./source.ts";
 import { suggest } from "./suggest.ts";
 
-/** One key of a section with everything that was given for it, in order: the last value counts. */
+/** One key of a section with all values given for it. The last value counts. */
 export interface Field {
   readonly name: string;
   readonly keyAt: Place;
   readonly value: SourceNode;
-  /** Values that `value` overrides, by repetition or through a merge key. */
+  /** Earlier values, which `value` overrides by repetition or through a merge key. */
   readonly overridden: readonly SourceNode[];
 }
 
@@ -26,7 +26,7 @@ export interface Field {
 export class Fields {
   /** Where the section begins. */
   readonly at: Place;
-  /** True if a key was refused. What then seems to be missing may be just that key, so it isn't worth a word. */
+  /** True if a key was refused. A missing key is not reported then, because the refused one may be the same key misspelt. */
   readonly hasRefused: boolean;
   readonly #fields: ReadonlyMap<string, Field>;
 
@@ -40,7 +40,7 @@ export class Fields {
     return this.#fields.get(name);
   }
 
-  /** The field unless its value is null, which counts as absent. */
+  /** The field; undefined if it is absent or null. */
   given(name: string): Field | undefined {
     const field = this.#fields.get(name);
     return field === undefined || isNull(field.value) ? undefined : field;
@@ -86,7 +86,7 @@ export function isNull(node: SourceNode): boolean {
   return node.kind === "scalar" && node.value.type === "null";
 }
 
-/** The text of a key, one-byte if it is binary; undefined, and told, if it reads as anything else. */
+/** The text of a key; one-byte if it is binary. A key of another type is reported, and the result is undefined. */
 export function keyText(key: ScalarNode, log: ProblemLog): string | undefined {
   if (key.value.type === "text") return key.text;
   if (key.value.type === "binary") return key.value.bytes;
@@ -122,7 +122,7 @@ function isKeyOf(section: Section, name: string, entry: MappingEntry, log: Probl
   return false;
 }
 
-/** Holds a value that nobody reads to the grammar all the same: the reference service refuses what fails here. */
+/** Checks the grammar of a value that is ignored, because the reference service refuses files with mistakes there. */
 function checkIgnored(node: SourceNode, log: ProblemLog): void {
   if (node.kind === "scalar") {
     refuseFloat(node, log);
@@ -141,7 +141,7 @@ function checkIgnored(node: SourceNode, log: ProblemLog): void {
   }
 }
 
-/** Refuses numbers that YAML reads as a fraction or beyond 64 bits: their text would not survive the reference's parser. */
+/** Reports numbers that YAML reads as a fraction or beyond 64 bits, whose text the reference's parser would change. True if so. */
 export function refuseFloat(node: ScalarNode, log: ProblemLog): boolean {
   const { type } = node.value;
   if (type !== "float" && type !== "large integer") return false;

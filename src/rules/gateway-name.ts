@@ -1,13 +1,13 @@
-// Words for the limits of gateways, which give them no names: made of the keys that Envoy Gateway and Envoy AI Gateway put
-// routes, policies and their rules into. What a key does not say, such as the name of a header, nobody here can know.
+// Describes the limits of gateways, which have no names, by the keys of their entries: Envoy Gateway and Envoy AI Gateway encode routes,
+// policies and rules in them. Things that no key contains, such as the name of a header, stay unknown.
 
-/** An entry on the way to a limit, one-byte. `value` is empty where any value is taken. */
+/** An entry on the path to a limit, one-byte. `value` is empty if the rule accepts any value. */
 export interface GatewayEntry {
   readonly key: string;
   readonly value: string;
 }
 
-/** Longer words are cut: they stand in labels of metrics and in headers. */
+/** Longer descriptions are cut, because they are shown in metric labels and headers. */
 const CHARS_MAX = 200;
 
 // httproute/<namespace>/<name>/rule/<rule>/match/<match>/<host, with _ for dots>
@@ -16,12 +16,12 @@ const ROUTE = /^[a-z]+route\/([^/]+\/[^/]+)\/rule\/(\d+)\/match\/(\d+)\/(.+)$/;
 const POLICY = /^([^/]+\/[^/]+)\/rule\/([^/]+)$/;
 // rule-<number>-match-<header or query parameter>, rule-<number>-method, rule-<number>-path; rule-match-<...> under a policy's name
 const SELECTOR = /^rule-(?:(\d+)-)?(?:match-(-?\d+)|(method|path))$/;
-// rule-<number>-<header>|<value>-match-<number>: Envoy AI Gateway's
+// rule-<number>-<header>|<value>-match-<number>, by Envoy AI Gateway
 const QUOTA_HEADER = /^rule-(\d+)-([^|]+)\|(.*)-match-\d+$/;
 
 /**
- * `route default/shop shop.example.com, rule 0, each value of match 1`; empty for entries that no gateway makes. One-byte, at
- * most CHARS_MAX long. For reading alone: the path is what tells limits apart.
+ * The description, such as `route default/shop shop.example.com, rule 0, each value of match 1`; empty for entries that no gateway
+ * makes. One-byte, at most CHARS_MAX long. Only for people to read: different limits may have the same one.
  */
 export function gatewayName(entries: readonly GatewayEntry[]): string {
   const [first] = entries;
@@ -30,7 +30,7 @@ export function gatewayName(entries: readonly GatewayEntry[]): string {
   let rule: string | undefined;
   for (const entry of entries) {
     const found = wordsOf(entry);
-    // The rule's number comes with each of its selectors, and the policy's own counts where there is one.
+    // Each selector repeats the number of its rule. If a policy's key names the rule, that name counts.
     if (found.rule !== undefined && rule === undefined) words.push(`rule ${found.rule}`);
     rule ??= found.rule ?? found.policyRule;
     words.push(found.words);
@@ -45,9 +45,9 @@ function isOfGateway({ key, value }: GatewayEntry): boolean {
 
 interface Words {
   readonly words: string;
-  /** The number that the entry gives its rule. */
+  /** The number of the rule in a selector's key. */
   readonly rule?: string;
-  /** The number of a rule that the words name themselves. */
+  /** The number or name of a rule that `words` contains already. */
   readonly policyRule?: string;
 }
 
@@ -68,12 +68,12 @@ function wordsOf({ key, value }: GatewayEntry): Words {
 }
 
 function routeWords([, name, rule, match, host = ""]: readonly (string | undefined)[]): string {
-  // Most routes have one rule with one match.
+  // Left out if both are 0: most routes have one rule with one match.
   const which = rule === "0" && match === "0" ? "" : ` rule ${rule} match ${match}`;
   return `route ${name}${which}${host === "*" ? "" : ` ${host.replaceAll("_", ".")}`}`;
 }
 
-/** Headers come first and query parameters after them, counted on. */
+/** The number of a match counts headers first, then query parameters. */
 function matchWords(match: string, key: string, value: string): string {
   if (match === "-1") return "all requests";
   if (value === "") return `each value of match ${match}`;

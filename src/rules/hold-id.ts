@@ -1,10 +1,10 @@
-// What a descriptor says of a hold: which one it is, and whether it settles it.
+// Reads from a descriptor the id of its hold, and whether it settles the hold.
 
 import { createHash } from "node:crypto";
 import type { Descriptor } from "../core/request.ts";
 import type { DomainRules, HoldEntries } from "./rule-set.ts";
 
-/** Longer ids are kept as their SHA-256, so that a hold is small whatever callers send. */
+/** Longer ids are replaced by their SHA-256, so that holds stay small whatever callers send. */
 const ID_BYTES_MAX = 64;
 
 /** The id of the descriptor's hold, one-byte; empty if it names none. */
@@ -16,12 +16,12 @@ export function holdIdOf(descriptor: Descriptor, { idEntry }: HoldEntries): stri
   return "";
 }
 
-/** The id as it is kept. One-byte. */
+/** The id as the store keeps it. One-byte. */
 export function keptId(id: string): string {
   return id.length <= ID_BYTES_MAX ? id : `#${createHash("sha256").update(id, "latin1").digest("base64url")}`;
 }
 
-/** Tells whether the descriptor settles what was paid before. */
+/** Whether the descriptor settles a hold. */
 export function isSettlement(descriptor: Descriptor, settleEntries: DomainRules["settleEntries"]): boolean {
   if (settleEntries.size === 0) return false;
   for (let i = 0; i < descriptor.entryCount; i++) {
@@ -30,7 +30,7 @@ export function isSettlement(descriptor: Descriptor, settleEntries: DomainRules[
   return false;
 }
 
-/** Tells whether the entry makes its descriptor a settlement. */
+/** Whether the entry makes its descriptor a settlement. */
 export function marksSettlement(key: string, value: string, settleEntries: DomainRules["settleEntries"]): boolean {
   const values = settleEntries.get(key);
   return values !== undefined && (values.size === 0 || values.has(value));

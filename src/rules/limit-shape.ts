@@ -1,28 +1,27 @@
-// From the numbers of a limit as written to the numbers that algorithms count with.
+// Converts the numbers of a limit as written into those that algorithms use.
 
-import { UNIT_SECONDS, Unit } from "../core/limit.ts";
+import { UNIT_SECONDS, Unit, WINDOW_SECONDS_MAX } from "../core/limit.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
 import type { Calendar } from "./calendar.ts";
-import { WINDOW_SECONDS_MAX } from "./schema.ts";
 
-/** So much per window of whole seconds, and the unit that people see. */
+/** An amount per window of whole seconds, and the unit that people are shown. */
 export interface Rate {
   readonly amount: number;
   readonly windowSeconds: number;
   readonly unit: Unit;
-  /** What stands for the window in bucket keys: 1 for a rate per second, so that any edit of the rate keeps the bucket. */
+  /** The window in bucket keys, in seconds. 1 for tokens per second, so that an edit of the rate keeps the bucket. */
   readonly keySeconds: number;
-  /** What the window is cut by; undefined: by the epoch. */
+  /** The calendar that defines the windows; absent: windows are aligned to the epoch. */
   readonly calendar?: Calendar;
 }
 
-// The windows tried for a rate, shortest first, so that people see it by a unit they know.
+// The units that are tried for a rate, shortest first, so that it is shown in a common unit.
 const RATE_UNITS: readonly Unit[] = [Unit.second, Unit.minute, Unit.hour, Unit.day];
 
 /**
- * Turns tokens per second, written in decimal, into a whole amount per window: per second, minute, hour or day,
- * whichever is the first to be whole and not too large to be counted, else the shortest window in seconds. Returns a
- * sentence if there is none. How long the window is makes no difference to when tokens return (core/refill.ts).
+ * Converts tokens per second, written in decimal, into a whole amount per window. The window is the first of second, minute, hour and
+ * day whose amount is whole and at most AMOUNT_MAX, else the shortest number of seconds. Returns a sentence that says what was expected
+ * if there is none. The length of the window does not change when tokens return (core/refill.ts).
  */
 export function rateOfDecimal(text: string): Rate | string {
   const fraction = parseDecimal(text);
@@ -44,7 +43,7 @@ export function rateOfDecimal(text: string): Rate | string {
   return `too large: at most ${AMOUNT_MAX} tokens per ${windowSeconds} s can be counted`;
 }
 
-/** The same rate in the shortest window of whole seconds. */
+/** The same rate with the shortest window of whole seconds. */
 export function reduceRate(amount: number, windowSeconds: number): { amount: number; windowSeconds: number } {
   const divisor = Number(greatestCommonDivisor(BigInt(amount), BigInt(windowSeconds)));
   return amount === 0
@@ -52,7 +51,7 @@ export function reduceRate(amount: number, windowSeconds: number): { amount: num
     : { amount: amount / divisor, windowSeconds: windowSeconds / divisor };
 }
 
-/** A window such as 30s, 5m, 12h or 7d in seconds; undefined if it is none or beyond a year. */
+/** The seconds of a window such as 30s, 5m, 12h or 7d; undefined for other text and beyond a year. */
 export function parseWindow(text: string): number | undefined {
   const parts = /^([1-9][0-9]{0,7})(s|m|h|d)$/.exec(text);
   if (parts === null) return undefined;
@@ -60,7 +59,7 @@ export function parseWindow(text: string): number | undefined {
   return seconds <= WINDOW_SECONDS_MAX ? seconds : undefined;
 }
 
-/** The unit that is as long as the window, or unknown. */
+/** The unit of this length, or Unit.unknown. */
 export function unitOfWindow(windowSeconds: number): Unit {
   const unit = (UNIT_SECONDS as readonly number[]).indexOf(windowSeconds);
   return (unit < 0 ? Unit.unknown : unit) as Unit;
@@ -71,7 +70,7 @@ export function tokensPerSecondUp(rate: Rate): number {
   return Math.ceil(rate.amount / rate.windowSeconds);
 }
 
-// Exact, because 0.1 has no exact double. The bounds keep hostile exponents from making huge numbers.
+// A fraction of bigints, because doubles can't represent 0.1 exactly. The bound on the shift keeps hostile exponents small.
 function parseDecimal(text: string): { numerator: bigint; denominator: bigint } | undefined {
   const parts = /^\+?([0-9]{0,20})(?:\.([0-9]{0,20}))?(?:[eE]([-+]?[0-9]{1,2}))?$/.exec(text.replaceAll("_", ""));
   const [, whole = "", decimals = "", exponent = "0"] = parts ?? [];

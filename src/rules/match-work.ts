@@ -1,45 +1,48 @@
-// How long the matching of one call may take. Rules are tried one after the other and values may be long, so that a call
-// could stop all others; this counts the work and looks at the clock now and then. match.ts spends, the limiter begins.
+// Bounds the time of matching per call. Many rules and long values could make one call block all others, so match.ts counts its work
+// here, and the clock is read now and then. The limiter calls `begin` for each call.
 
 import type { Clock } from "../core/clock.ts";
 import { RequestError } from "../core/errors.ts";
 
-/** Matching that takes longer ends the call. */
+/** Longest matching of one call, in microseconds. */
 export const MATCH_US_MAX = 20_000;
 
-/** The most that lies between two looks; what is longer was not our work but a process that stood still (schema.ts). */
+/**
+ * Most time that counts between two readings of the clock: one regular expression takes 12 ms at most (schema.ts). In a longer time the
+ * process itself was stopped.
+ */
 const LOOK_US_MAX = 12_000;
 
-/** Work between two looks at the clock: a unit is a few nanoseconds, so a look is made every few microseconds. */
+/** Units of work between two readings of the clock. A unit takes a few nanoseconds, so the clock is read every few microseconds. */
 const UNITS_PER_LOOK = 1_000;
 
 /** The work of one call at a time. */
 export class MatchWork {
   readonly #clock: Clock | undefined;
   #spentUs = 0;
-  /** When the clock was looked at last; 0 before the first look of a call. */
+  /** The last reading of the clock; 0 before the first one of a call. */
   #lookedUs = 0;
   #left = UNITS_PER_LOOK;
 
-  /** Without a clock any amount of work is fine. */
+  /** Without a clock there is no bound. */
   constructor(clock?: Clock) {
     this.#clock = clock;
   }
 
-  /** Begins with the work of another call. */
+  /** Begins the next call. */
   begin(): void {
     this.#spentUs = 0;
     this.#lookedUs = 0;
     this.#left = UNITS_PER_LOOK;
   }
 
-  /** Notes a pattern that is tried on a text. Throws RequestError REQUEST_MATCHING when there was too much of it. */
+  /** Counts the work of trying a pattern. Throws RequestError REQUEST_MATCHING if the call took too long. */
   spendPattern(textLength: number): void {
     this.#left -= 8 + (textLength >> 4);
     if (this.#left < 0) this.#look();
   }
 
-  /** Notes work that may take long: looks at the clock before it. */
+  /** Reads the clock before work that may take long. Throws as `spendPattern` does. */
   spendLong(): void {
     this.#look();
   }
@@ -58,5 +61,5 @@ export class MatchWork {
   }
 }
 
-/** For who may take as long as it takes. */
+/** Unbounded work, for matching outside of calls. */
 export const ANY_MATCH_WORK = new MatchWork();

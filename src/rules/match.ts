@@ -1,5 +1,5 @@
-// From a descriptor to the rule that applies: exact before patterns before the bare key, one level per entry, no way back.
-// Hot path: no allocation. explain.ts tells the same walk in words.
+// Finds the rule that applies to a descriptor. Each entry chooses a rule of the next level: exact values first, then patterns, then the
+// bare key, without backtracking. Hot path without allocation. explain.ts describes the same walk in words.
 
 import type { Descriptor } from "../core/request.ts";
 import { ANY_MATCH_WORK, type MatchWork } from "./match-work.ts";
@@ -7,9 +7,8 @@ import type { CompositeIndex, CompositePattern, DomainRules, Level, Rule } from 
 import { ruleOfTier } from "./tiers.ts";
 
 /**
- * Finds the rule whose limits apply to the descriptor, or undefined if none does: the rule that the last entry reaches,
- * if it has a limit, as it is under the descriptor's tier. Cost entries are passed over. `matched` receives the rule of each entry that was not.
- * Throws what `work` throws when it takes too long.
+ * Finds the rule whose limits apply to the descriptor: the rule of the last entry, under the descriptor's tier, if it has a limit; else
+ * undefined. Cost entries are skipped; `matched` receives the rules of the other entries. Throws RequestError if `work` is exceeded.
  */
 export function findRule(
   rules: DomainRules,
@@ -33,10 +32,7 @@ export function findRule(
   return rule.tiers === undefined ? rule : ruleOfTier(rule, rule.tiers, descriptor);
 }
 
-/**
- * True if a rule that the entries lead to, or one on the way there, hides values (`hash_values`). Also where the way ends
- * before the last entry.
- */
+/** True if any rule that the entries match, up to the first entry without a match, hides values (`hash_values`). */
 export function hidesValues(rules: DomainRules, descriptor: Descriptor, work: MatchWork = ANY_MATCH_WORK): boolean {
   if (!rules.hasHashedValues) return false;
   let level: Level | undefined = rules.root;
@@ -50,7 +46,7 @@ export function hidesValues(rules: DomainRules, descriptor: Descriptor, work: Ma
   return false;
 }
 
-/** Finds the rule of one level that accepts the entry. Once found it stands, even if its subtree leads nowhere. */
+/** Finds the rule of one level that accepts the entry. Other rules are not tried, even if this one's subtree does not match. */
 export function findChild(
   level: Level,
   key: string,
@@ -72,7 +68,7 @@ export function findChild(
   return rules?.any;
 }
 
-// The text of the entry, then patterns in order, then the bare key.
+// COMPATIBILITY_MODE: the text `key_value`, then patterns in order, then the bare key.
 function findComposite(index: CompositeIndex, key: string, value: string, work: MatchWork): Rule | undefined {
   const text = `${key}_${value}`;
   const exact = index.byText.get(text);
@@ -85,7 +81,7 @@ function findComposite(index: CompositeIndex, key: string, value: string, work: 
   return index.byText.get(key);
 }
 
-/** Tells whether the rule accepts the entry, its siblings left aside. */
+/** Whether the rule itself accepts the entry, regardless of other rules. */
 export function accepts(rule: Rule, key: string, value: string): boolean {
   const pattern = rule.pattern;
   if (pattern.kind === "compositeWildcard") return fitsPieces(pattern.pieces, `${key}_${value}`);
@@ -112,7 +108,7 @@ function spend(work: MatchWork, rule: Rule, text: string): void {
   else work.spendPattern(text.length);
 }
 
-/** Tells whether the text is the pieces in order with anything between them: first at the start, last at the end. */
+/** Whether the text matches a pattern with stars, which `pieces` are split at: any text may be between two pieces. */
 export function fitsPieces(pieces: readonly string[], text: string): boolean {
   const first = pieces[0] ?? "";
   const last = pieces[pieces.length - 1] ?? "";

@@ -1,4 +1,4 @@
-// The `limits` of files: limits by name, written once, for rules that `use` one of them or choose among them by `tier`.
+// Gathers the `limits` of files: limits with names, for rules that `use` one of them or choose among them by `tier`.
 
 import { oneByteOf, textOf } from "../core/request.ts";
 import type { LimitsDraft } from "./draft.ts";
@@ -8,43 +8,43 @@ import { readText } from "./readers.ts";
 import { LIMIT_NAMES_MAX } from "./schema.ts";
 import type { MappingEntry, MappingNode, Place, SourceFile, SourceNode } from "./source.ts";
 
-/** Limits as a rule or a file writes them: sections of one each. */
+/** Limits as a rule or a file writes them. */
 export interface WrittenLimits {
   readonly at: Place;
-  /** How messages name them. */
+  /** Their name in messages. */
   readonly title: string;
-  /** Of each limit its mappings, later ones overriding earlier ones. */
+  /** The mappings of each limit; later ones override earlier ones. */
   readonly sections: readonly (readonly MappingNode[])[];
-  /** True for a list, whose limits need a label each. */
+  /** True for a list, in which each limit needs a label. */
   readonly isList: boolean;
 }
 
-/** Limits as they were read, and what the rule or its domain's defaults say of `post_paid`; undefined if neither does. */
+/** Limits after reading, and `post_paid` of the rule or its domain's defaults; undefined if neither has it. */
 export interface ReadLimits {
   readonly limits: LimitsDraft;
   readonly postPaid: boolean | undefined;
 }
 
-/** Limits that have a name. */
+/** Limits with a name. */
 export interface NamedLimits extends WrittenLimits {
   /** One-byte. */
   readonly name: string;
-  /** Becomes true when a rule takes them. */
+  /** Set to true by the first rule that uses them. */
   isUsed: boolean;
-  /** What they were read as, by what the rules say beside them: thousands of rules take the same. */
+  /** Results of reading by the rule's settings that matter (readNamed), because thousands of rules may use the same limits. */
   readonly read: Map<string, ReadLimits>;
 }
 
-/** Those of one domain by name, in the order of its files. */
+/** The named limits of one domain, in the order of its files. */
 export type LimitsByName = ReadonlyMap<string, NamedLimits>;
 
-/** The named limits of all files, by domain. A name that a domain has twice is an error. */
+/** The named limits of all files, by domain. A repeated name in a domain is an error. */
 export function gatherNamedLimits(files: readonly SourceFile[], log: ProblemLog): ReadonlyMap<string, LimitsByName> {
   const found = new Map<string, Map<string, NamedLimits>>();
   for (const { root, isResource } of files) {
     if (root?.kind !== "mapping" || isResource === true) continue;
     if (!root.entries.some(({ key }) => key.text === "limits")) continue;
-    // What is wrong with the file's other keys is told when it is read as a whole.
+    // Mistakes in the file's other keys are reported when the whole file is read.
     const fields = readFields("file", [root], log);
     const domain = readText(fields, "domain", log) ?? "";
     const field = fields.given("limits");

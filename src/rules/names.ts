@@ -1,5 +1,4 @@
-// Limit names go into headers, keys and labels, so they come out of the compiler safe: other characters are replaced,
-// and two names that differ as written never become one.
+// Makes names of limits safe for headers, keys and labels: unsafe characters are replaced, and different names stay different.
 
 import { textOf } from "../core/request.ts";
 import type { ProblemLog } from "./problems.ts";
@@ -12,7 +11,7 @@ export class SafeNames {
   readonly #safeOf = new Map<string, string>();
   readonly #taken = new Set<string>();
 
-  /** `names` are all names written in the domain, in the order of the files; those safe already stay as they are. */
+  /** `names` are all names in the domain, in the order of the files. Safe names do not change. */
   constructor(names: Iterable<{ name: string; at: Place }>, log: ProblemLog) {
     const unsafe = new Map<string, Place>();
     for (const { name, at } of names) {
@@ -29,7 +28,7 @@ export class SafeNames {
     }
   }
 
-  /** The safe form of a name as written. A name that no limit has matches nothing and stays as it is. */
+  /** The safe form of a name as written. A name that no limit has is returned unchanged; it matches nothing. */
   safe(name: string): string {
     return this.#safeOf.get(name) ?? name;
   }

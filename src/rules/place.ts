@@ -1,18 +1,18 @@
-// Where something stands in what rules are made of.
+// Places in rule files and in resources of a control plane.
 
 /**
- * In a file by line and column, counted from 1; in a resource, which has no lines, by its path, such as
- * `descriptors[3].rate_limit.unit`. Line and column of a resource are 0.
+ * In a file: line and column, counted from 1. In a resource, which has no lines: a path such as `descriptors[3].rate_limit.unit`; line
+ * and column are 0.
  */
 export interface Place {
   readonly file: string;
   readonly line: number;
   readonly column: number;
-  /** Only in a resource; empty at its root. */
+  /** Only in a resource: the path, empty at its root. */
   readonly path?: string;
 }
 
-/** True if it is in a resource. Does not put the path together, which only problems need. */
+/** True if the place is in a resource. Does not compute the path. */
 export function isInResource(at: Place): boolean {
   return "path" in at;
 }

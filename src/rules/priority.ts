@@ -1,23 +1,22 @@
-// Who may use the last part of a limit's room: the limit itself is that of calls with high priority, and beside it stands the
-// limit that all other calls see. Both are paid from one bucket. What a bucket keeps is what was spent, so less room is
-// nothing but a smaller burst or amount: no store knows of priorities.
+// Priorities: calls of high priority pay the limit itself, all others a second limit with less room. Both limits have one bucket. A
+// bucket's state is what was spent, so less room is only a smaller burst or amount, and stores know nothing of priorities.
 
 import { Algorithm, type Limit, type Priority } from "../core/limit.ts";
 import type { Descriptor, LimitRequest } from "../core/request.ts";
 import { divideUp } from "../core/units.ts";
 
-/** What a rule file says of a priority. */
-export type PriorityWords = Omit<Priority, "low">;
+/** The settings of `priority` in a rule file. */
+export type PrioritySettings = Omit<Priority, "low">;
 
-/** What tells the two limits of a bucket apart, in ids, names and metric labels. */
+/** Marks the limit of low priority in ids, names and metric labels. */
 export const LOW_LABEL = "low";
 
-/** How much of a room of `quota` is kept: the part rounded up, but never all of it. */
+/** The part of `quota` that is kept for high priority: rounded up, but less than `quota`. */
 export function reserveOf(quota: number, percent: number): number {
   return quota === 0 ? 0 : Math.min(divideUp(quota * percent, 100), quota - 1);
 }
 
-/** The limit as calls of low priority see it. Its debt, its window and its bucket are those of the whole. */
+/** The limit for calls of low priority: `reserve` less room, with the same debtMax, window and bucket. */
 export function lowLimit(whole: Limit, reserve: number, own: Pick<Limit, "id" | "stats">): Limit {
   const isBucket = whole.algorithm === Algorithm.tokenBucket;
   return {
@@ -48,18 +47,18 @@ export function lowLimit(whole: Limit, reserve: number, own: Pick<Limit, "id" | 
   };
 }
 
-/** All limits that calls pay in its place: itself, and that of low priority. */
+/** The limits on the limit's bucket: the limit itself, and the one for low priority if there is one. */
 export function limitsOnBucket(limit: Limit): readonly Limit[] {
   return limit.priority === undefined ? [limit] : [limit, limit.priority.low];
 }
 
-/** The limit that the descriptor pays, by its own entries. */
+/** The limit that the descriptor pays, chosen by its own entries. */
 export function limitForDescriptor(limit: Limit, descriptor: Descriptor): Limit {
   const { priority } = limit;
   return priority === undefined || isHigh(priority, descriptor) ? limit : priority.low;
 }
 
-/** The limit that the whole call pays: any of its descriptors may say that its priority is high. */
+/** The limit that the whole call pays: any of its descriptors can make its priority high. */
 export function limitForCall(limit: Limit, request: Pick<LimitRequest, "descriptors" | "descriptorCount">): Limit {
   const { priority } = limit;
   if (priority === undefined) return limit;
@@ -69,7 +68,7 @@ export function limitForCall(limit: Limit, request: Pick<LimitRequest, "descript
   return priority.low;
 }
 
-/** Of several such entries the first one counts. */
+/** If the entry occurs several times, the first one counts. */
 function isHigh({ entry, values }: Priority, descriptor: Descriptor): boolean {
   for (let i = 0; i < descriptor.entryCount; i++) {
     if (descriptor.keys[i] === entry) return values.has(descriptor.values[i] as string);

@@ -1,9 +1,9 @@
-// Gathers what is wrong with rule files, all of it, and words it for people.
+// Gathers all problems of rule files and words them for people.
 
 import type { Problem } from "./rule-set.ts";
 import type { Place, SourceNode } from "./source.ts";
 
-/** Most problems kept of one load; a file of rubbish has one per line. */
+/** Most problems of one load; a broken file may have one per line. */
 export const PROBLEMS_MAX = 500;
 
 /** Collects problems while files are compiled. */
@@ -11,12 +11,12 @@ export class ProblemLog {
   readonly #problems: Problem[] = [];
   #errors = 0;
 
-  /** True if anything so far refuses the set. */
+  /** True if there was an error so far. */
   get hasErrors(): boolean {
     return this.#errors > 0;
   }
 
-  /** Errors so far. */
+  /** Number of errors so far. */
   get errorCount(): number {
     return this.#errors;
   }
@@ -30,7 +30,7 @@ export class ProblemLog {
     this.add(makeProblem("warning", at, message, suggestion));
   }
 
-  /** Adds problems found elsewhere, by the parser. */
+  /** Adds problems that the parser found. */
   addAll(problems: readonly Problem[]): void {
     for (const problem of problems) {
       if (problem.severity === "error") this.#errors++;
@@ -38,7 +38,7 @@ export class ProblemLog {
     }
   }
 
-  /** Everything said, in the order of files, lines and columns; equal ones once; errors before warnings if there are too many. */
+  /** All problems by file, line and column, equal ones once. If there are more than PROBLEMS_MAX, warnings are left out first. */
   sorted(): Problem[] {
     const sorted = dropRepeats(this.#problems.toSorted(compareProblems));
     if (sorted.length <= PROBLEMS_MAX) return sorted;
@@ -48,7 +48,7 @@ export class ProblemLog {
   }
 
   private add(problem: Problem): void {
-    // Twice the bound: enough to choose from, and a hostile file can't fill memory. Errors are never dropped for warnings.
+    // Twice the bound leaves enough to choose from and keeps hostile files from filling memory. Warnings never displace errors.
     if (this.#problems.length < PROBLEMS_MAX * 2 || (problem.severity === "error" && this.#errors <= PROBLEMS_MAX)) {
       this.#problems.push(problem);
     }
@@ -79,7 +79,7 @@ export function formatPlace({ file, line, column, path }: Place): string {
   return path === "" ? file : `${file}: ${path}`;
 }
 
-/** What came, for messages of the form "expected ..., got ...". */
+/** The node in words, for messages of the form "expected ..., got ...". */
 export function describeSource(node: SourceNode): string {
   if (node.kind === "sequence") return "a list";
   if (node.kind === "mapping") return "a mapping";
@@ -93,7 +93,7 @@ function compareProblems(a: Problem, b: Problem): number {
   return a.line - b.line || a.column - b.column;
 }
 
-// An anchor that is used ten times has each of its mistakes once.
+// An anchor that is used several times would repeat its problems.
 function dropRepeats(sorted: readonly Problem[]): Problem[] {
   const seen = new Set<string>();
   return sorted.filter((problem) => {

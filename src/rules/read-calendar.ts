@@ -1,4 +1,4 @@
-// Reads a `window` that is a calendar's: its unit, its time zone, and on which day it begins.
+// Reads a `window` with a calendar: its unit, its time zone, and the day on which windows begin.
 
 import { textOf } from "../core/request.ts";
 import { CALENDAR_UNITS, type Calendar, type CalendarUnit, knownTimeZone, WEEKDAYS } from "./calendar.ts";
@@ -11,7 +11,7 @@ import { suggest } from "./suggest.ts";
 const MONTHS_PER_QUARTER = 3;
 const DAYS_OF_MONTHS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** The calendar of a window; undefined if it can't be understood, which is told. */
+/** The calendar of a window; undefined if it has mistakes, which are reported. */
 export function readCalendar(window: MappingNode, log: ProblemLog): Calendar | undefined {
   const fields = readFields("calendar window", [window], log);
   const unit = CALENDAR_UNITS[readWord(fields, "calendar", CALENDAR_UNITS, log) ?? -1];

@@ -1,5 +1,5 @@
-// Reads what a hit or a call costs: the entry that says it, its bounds, and in which parts callers count. For a rule's `cost`
-// and for the estimate of its `hold`.
+// Reads the cost of a hit (`cost`) or of a call (the estimate of `hold`): the entry that carries it, its bounds, and the parts in which
+// callers count.
 
 import { AMOUNT_MAX } from "../core/units.ts";
 import type { Fields } from "./fields.ts";
@@ -8,10 +8,10 @@ import { readText, readWhole } from "./readers.ts";
 import type { CostEntry } from "./rule-set.ts";
 import { COST_PER_MAX } from "./schema.ts";
 
-/** How a section names the entry. */
+/** The key that names the entry in each section. */
 const ENTRY_KEYS = { cost: "entry", hold: "estimate" } as const;
 
-/** The cost that the fields of a `cost` or a `hold` tell; undefined if they tell none, so that a hit costs 1. */
+/** The cost entry of a `cost` or `hold` section; undefined if it has none, so that a hit costs 1. */
 export function readCostEntry(section: "cost" | "hold", fields: Fields, log: ProblemLog): CostEntry | undefined {
   const entryKey = ENTRY_KEYS[section];
   const entry = readText(fields, entryKey, log) ?? "";

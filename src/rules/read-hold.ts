@@ -1,4 +1,4 @@
-// Reads a rule's `hold` and `concurrent`: how its payments wait for their settlement, and how many may at once.
+// Reads `hold` and `concurrent` of a rule: how payments wait for their settlement, and how many holds may be live at once.
 
 import { HOLDS_PER_BUCKET_MAX } from "../core/holds-full.ts";
 import { ALGORITHM_NAMES, Algorithm, SYNC_NAMES, Sync, Unit } from "../core/limit.ts";
@@ -14,15 +14,15 @@ import { HOLD_SECONDS_MAX } from "./schema.ts";
 /** Key of the entry that marks a settlement, unless the rule names another. */
 const SETTLE_ENTRY_DEFAULT = "settle";
 
-/** What a rule says of holds. */
+/** The settings of a rule about holds. */
 interface HoldDraft {
-  /** Undefined if its payments are final. */
+  /** Undefined: payments are final. */
   readonly hold: HoldEntries | undefined;
-  /** The limit of holds at once; undefined without one. */
+  /** The limit of `concurrent`; undefined if there is none. */
   readonly concurrent: LimitDraft | undefined;
 }
 
-/** Reads both; what is wrong with either is told and left out. */
+/** Reads both keys. Mistakes are reported; a key with mistakes is left out. */
 export function readHold(fields: Fields, log: ProblemLog): HoldDraft {
   const hold = readEntries(fields, log);
   const concurrent = readWhole(fields, "concurrent", { min: 1, max: HOLDS_PER_BUCKET_MAX }, log);
@@ -47,7 +47,7 @@ function readEntries(fields: Fields, log: ProblemLog): HoldEntries | undefined {
     log.error(hold.at, "hold: 'id' is missing; it names the entry that tells one hold from another");
   if (settle.entry === "") log.error(hold.get("settle")?.value.at ?? hold.at, "hold: 'settle' is empty");
   const names = [idEntry, settle.entry, ...(estimate?.entry === undefined ? [] : [estimate.entry])];
-  // What marks a settlement by its value may say in other calls what they cost.
+  // An entry that marks settlements by its value may carry the estimate in other calls.
   const isEstimateToo = settle.value !== undefined && settle.entry === estimate?.entry;
   if (new Set(names).size < names.length - (isEstimateToo ? 1 : 0))
     log.error(hold.at, "hold: 'id', 'estimate' and 'settle' must name different entries");
@@ -57,7 +57,7 @@ function readEntries(fields: Fields, log: ProblemLog): HoldEntries | undefined {
 
 interface SettleMark {
   readonly entry: string;
-  /** Undefined if any value will do. */
+  /** Undefined: any value. */
   readonly value: string | undefined;
 }
 
@@ -87,7 +87,7 @@ function readTtl(hold: Fields, log: ProblemLog): number | undefined {
   return undefined;
 }
 
-// A bucket of so many places that nothing refills: a hold takes one, and its end gives it back.
+// A token bucket with a token per place and without refill: a hold takes one token, and its end gives it back.
 function concurrentLimit(places: number, seconds: number, at: LimitDraft["at"]): LimitDraft {
   return {
     at,
@@ -113,7 +113,7 @@ function concurrentLimit(places: number, seconds: number, at: LimitDraft["at"]):
   };
 }
 
-/** Tells what can't stand beside `hold`. */
+/** Reports settings that a rule with `hold` can't have. */
 export function checkHold(draft: RuleDraft, fields: Fields, log: ProblemLog): void {
   if (draft.hold === undefined) return;
   const refuse = (name: string, why: string, hint: string) => {

@@ -1,4 +1,4 @@
-// Reads one limit: its shape picks the algorithm, its numbers become whole amounts per window.
+// Reads one limit: its keys choose the algorithm, and its numbers become whole amounts per window.
 
 import {
   ALGORITHM_NAMES,
@@ -14,7 +14,7 @@ import {
 } from "../core/limit.ts";
 import { textOf } from "../core/request.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
-import { SHOWN } from "./calendar.ts";
+import { USUAL_WINDOWS } from "./calendar.ts";
 import type { LimitDraft, PlacedName } from "./draft.ts";
 import { type Field, type Fields, readFields } from "./fields.ts";
 import { parseWindow, type Rate, rateOfDecimal, tokensPerSecondUp, unitOfWindow } from "./limit-shape.ts";
@@ -31,7 +31,7 @@ const UNIT_WORDS = UNIT_NAMES.slice(1);
 const RATE_KEYS = ["tokens_per_second", "rps"];
 const BUCKET_KEYS = ["burst", "debt_max"];
 
-/** How the limit counts, and how fast. `isByShape`: no algorithm is named, and a window in requests is written. */
+/** The algorithm and the rate. `isByShape`: the limit names no algorithm and has no rate in tokens per second. */
 function readShape(fields: Fields, log: ProblemLog) {
   const chosen = readAlgorithm(fields, log);
   const rateField = fields.firstGiven(RATE_KEYS);
@@ -49,14 +49,14 @@ function readShape(fields: Fields, log: ProblemLog) {
   return { algorithm, rate, isByShape: chosen === undefined && rateField === undefined };
 }
 
-/** The algorithm that the limit names; undefined if it names none, or one that there is not. */
+/** The algorithm that the limit names; undefined if it names none, or an unknown one. */
 function readAlgorithm(fields: Fields, log: ProblemLog): Algorithm | undefined {
   const names = WRITTEN_ALGORITHMS.map((algorithm) => ALGORITHM_NAMES[algorithm]);
   const index = readWord(fields, "algorithm", names, log);
   return index === undefined ? undefined : WRITTEN_ALGORITHMS[index];
 }
 
-/** Reads a limit that is not unlimited; undefined if its numbers can't be understood. */
+/** Reads a limit that is not unlimited; undefined if its rate has mistakes. */
 export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefined {
   const { algorithm, rate, isByShape } = readShape(fields, log);
   const name = readText(fields, "name", log) ?? "";
@@ -93,12 +93,12 @@ export function readLimit(fields: Fields, log: ProblemLog): LimitDraft | undefin
   };
 }
 
-/** The failure policy of a limit or a rule; undefined if none is given. */
+/** The failure policy of a limit or a rule; undefined if it has none. */
 export function readOnStoreFailure(fields: Fields, log: ProblemLog): OnStoreFailure | undefined {
   return readWord(fields, "on_store_failure", ON_STORE_FAILURE_NAMES, log) as OnStoreFailure | undefined;
 }
 
-/** The names a limit replaces. `ownName` may not be among them. */
+/** The names of the limits that a limit replaces. `ownName` may not be among them. */
 export function readReplaces(fields: Fields, ownName: string, log: ProblemLog): PlacedName[] {
   const names: PlacedName[] = [];
   for (const mapping of readMappings(fields.get("replaces"), log)) {
@@ -110,7 +110,7 @@ export function readReplaces(fields: Fields, ownName: string, log: ProblemLog): 
   return names;
 }
 
-/** Checks an unlimited rule, whose `unit` may hold anything but a unit; returns its `requests_per_unit`, 0 without one. */
+/** Checks an unlimited rule. Its `unit` may be any text but a unit. Returns its `requests_per_unit`; 0 if it has none. */
 export function readUnlimited(fields: Fields, log: ProblemLog): number {
   const unit = readText(fields, "unit", log);
   const requests = readWhole(fields, "requests_per_unit", { min: 0 }, log);
@@ -172,7 +172,7 @@ function readTokenRate(
   return undefined;
 }
 
-// 0x10 and 010 are numbers too; what is no plain decimal goes by its value.
+// YAML numbers such as 0x10 and 010 are converted by value; plain decimals keep their text, which is exact.
 function decimalText(node: { text: string; value: { type: string; number?: number } }): string {
   const isPlainDecimal = /^[-+]?(0|[1-9_][0-9_]*)?(\.[0-9_]*)?([eE][-+]?[0-9]+)?$/.test(node.text);
   return isPlainDecimal || node.value.type === "float" ? node.text : String(node.value.number);
@@ -201,7 +201,7 @@ function readWindowRate(fields: Fields, log: ProblemLog): Rate | undefined {
 function readCalendarRate(amount: number, window: MappingNode, log: ProblemLog): Rate | undefined {
   const calendar = readCalendar(window, log);
   if (calendar === undefined) return undefined;
-  const { unit, seconds } = SHOWN[calendar.unit];
+  const { unit, seconds } = USUAL_WINDOWS[calendar.unit];
   return { amount, windowSeconds: seconds, unit, keySeconds: seconds, calendar };
 }
 

@@ -1,7 +1,7 @@
-// Reads all limits of a rule, as it writes them or takes them by name.
+// Reads all limits of a rule, which it writes itself or uses by name.
 
 import { Algorithm } from "../core/limit.ts";
-import { type AddedWords, defaultPostPaid, withAddedWords } from "./added-words.ts";
+import { type AddedKeys, defaultPostPaid, withAddedKeys } from "./added-keys.ts";
 import type { LimitDraft, LimitsDraft } from "./draft.ts";
 import { type Fields, readFields } from "./fields.ts";
 import type { NamedLimits, ReadLimits, WrittenLimits } from "./named-limits.ts";
@@ -10,7 +10,7 @@ import { readLimit, readReplaces, readUnlimited } from "./read-limit.ts";
 import { readMappings, readSection, readSwitch, readText } from "./readers.ts";
 import { LIMITS_PER_RULE_MAX, LOGS_PER_RULE_MAX } from "./schema.ts";
 
-/** What the rule itself writes under `rate_limit` and `rate_limits`. */
+/** The sections that the rule itself has under `rate_limit` and `rate_limits`. */
 export function readWritten(fields: Fields, log: ProblemLog): WrittenLimits {
   const one = readSection(fields.get("rate_limit"), log);
   const listField = fields.given("rate_limits");
@@ -25,11 +25,11 @@ export function readWritten(fields: Fields, log: ProblemLog): WrittenLimits {
   return { at: listField?.value.at ?? fields.at, title: "rate_limits", sections, isList };
 }
 
-/** Reads named limits for the rule with those fields, once for all rules that say the same beside them. */
+/** Reads named limits for the rule with these fields. Rules whose relevant settings are equal share one result. */
 export function readNamed(
   fields: Fields,
   named: NamedLimits,
-  added: AddedWords,
+  added: AddedKeys,
   isOfTier: boolean,
   log: ProblemLog,
 ): ReadLimits {
@@ -44,11 +44,11 @@ export function readNamed(
   return read;
 }
 
-/** Reads limits for the rule with those fields. `isOfTier`: the rule chooses them by an entry. */
+/** Reads limits for the rule with these fields. `isOfTier`: an entry chooses them. */
 export function readLimits(
   fields: Fields,
   { at, title, sections, isList }: WrittenLimits,
-  added: AddedWords,
+  added: AddedKeys,
   isOfTier: boolean,
   log: ProblemLog,
 ): ReadLimits {
@@ -64,7 +64,7 @@ export function readLimits(
   const limits: LimitDraft[] = [];
   let unlimited: Fields | undefined;
   for (const section of sections) {
-    const limitFields = readFields("limit", withAddedWords(section, added, beside), log);
+    const limitFields = readFields("limit", withAddedKeys(section, added, beside), log);
     if (readSwitch(limitFields, "unlimited", log)) unlimited = limitFields;
     else {
       const limit = readLimit(limitFields, log);

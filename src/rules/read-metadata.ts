@@ -1,4 +1,4 @@
-// Reads a rule's `metadata`: free content, with values as YAML 1.1 reads them, for the answer's dynamic metadata.
+// Reads `metadata` of a rule, for the dynamic metadata of answers: any content, with values as YAML 1.1 resolves them.
 
 import { textOf } from "../core/request.ts";
 import type { Field } from "./fields.ts";
@@ -9,7 +9,7 @@ import type { MappingNode, ScalarNode, SourceNode } from "./source.ts";
 
 type Metadata = Readonly<Record<string, unknown>>;
 
-/** Metadata as plain values: text, numbers, switches, null, lists, records. Undefined if absent or empty. */
+/** Metadata as plain JSON values. Undefined if absent or empty. */
 export function readMetadata(field: Field | undefined, log: ProblemLog): Metadata | undefined {
   if (field === undefined) return undefined;
   const values = countValues(field.value);
@@ -23,7 +23,7 @@ export function readMetadata(field: Field | undefined, log: ProblemLog): Metadat
     else if (node.kind === "mapping") addEntries(entries, node, topKey, log);
     else log.error(node.at, `metadata: expected a mapping of keys, got ${describeSource(node)}`);
   }
-  // fromEntries defines own properties, so a key such as __proto__ is only a key.
+  // Object.fromEntries defines own properties, so that a key such as __proto__ has no special meaning.
   return entries.size === 0 ? undefined : Object.fromEntries(entries);
 }
 
@@ -56,7 +56,7 @@ function plainValueOf(node: SourceNode, log: ProblemLog): unknown {
   return value.number;
 }
 
-// Keys of the first level keep their written text; deeper ones are YAML values printed back, as in the reference.
+// As in the reference, keys of the first level keep their written text, and deeper keys are resolved and printed as Go prints them.
 const topKey: KeyReader = ({ text, value }) => {
   if (value.type === "null") return "";
   return value.type === "binary" ? textOf(value.bytes) : text;
@@ -70,7 +70,7 @@ const nestedKey: KeyReader = ({ text, value }) => {
   return value.type === "float" ? printFloat(value.number) : String(value.number);
 };
 
-// Shortest digits; an exponent of at least two digits below 1e-4 and from 1e21 on.
+// As Go prints floats: shortest digits, with an exponent of at least two digits below 1e-4 and from 1e21 on.
 function printFloat(number: number): string {
   if (Number.isNaN(number)) return "NaN";
   if (!Number.isFinite(number)) return number > 0 ? "+Inf" : "-Inf";

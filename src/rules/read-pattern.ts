@@ -1,4 +1,4 @@
-// Reads how a rule accepts values: `value`, with stars or without, or `match`.
+// Reads the patterns of a rule: `value`, with or without stars, or `match`.
 
 import { createHash } from "node:crypto";
 import type { LongWork } from "../core/long-work.ts";
@@ -15,7 +15,7 @@ import type { Place } from "./source.ts";
 
 const SHOWN_RANGES_CHARS_MAX = 256;
 
-/** The patterns of a rule with that key: one, or as many as `one_of` has values. Empty if they can't be understood. */
+/** The patterns of a rule with that key: one, or one per value of `one_of`. Empty if there are mistakes. */
 export function* readPatterns(
   key: string,
   fields: Fields,
@@ -41,7 +41,7 @@ export function* readPatterns(
   return yield* readMatch(first, regexes, log);
 }
 
-// The text stands in bucket keys, paths and labels: a long list is told by its beginning, its length and its digest.
+// The text is part of bucket keys, paths and labels, so a long list is shortened to its first range, its length and its digest.
 function shownRanges(texts: readonly string[]): string {
   const [first = ""] = texts;
   const all = texts.join(",");
@@ -49,7 +49,7 @@ function shownRanges(texts: readonly string[]): string {
   return `${first},...(${texts.length} ranges, ${createHash("sha256").update(all).digest("hex").slice(0, 16)})`;
 }
 
-/** Identity of a pattern within its level: two rules with the same key and the same identity are duplicates. */
+/** Identifies a pattern within its level: two rules with the same key and identity are duplicates. */
 export function patternIdentity(pattern: PatternDraft): string {
   const { kind } = pattern.pattern;
   return `${kind === "compositeWildcard" ? "wildcard" : kind} ${pattern.text}`;

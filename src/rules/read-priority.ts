@@ -1,21 +1,21 @@
-// Reads a limit's `priority`: which entry says who may use the last part of its room, and how much that is.
+// Reads `priority` of a limit: the entry that tells the priority of calls, and how much is kept for high priority.
 
 import { SYNC_NAMES, Sync } from "../core/limit.ts";
 import { type Fields, readFields } from "./fields.ts";
-import { type PriorityWords, reserveOf } from "./priority.ts";
+import { type PrioritySettings, reserveOf } from "./priority.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
 import { readScalars, readSection, readText, textOfNode } from "./readers.ts";
 import type { Place } from "./source.ts";
 
-/** What a limit says of priority, and where. */
-export interface PriorityDraft extends PriorityWords {
+/** The settings of `priority`, with their place. */
+export interface PriorityDraft extends PrioritySettings {
   readonly at: Place;
 }
 
-/** Value of the entry that means high, unless the limit names others. */
+/** Value of the entry that means high priority, unless the limit names others. */
 const HIGH_VALUE_DEFAULT = "high";
 
-/** Reads the section; what is wrong with it is told and left out. */
+/** Reads the section. Undefined if it is absent or has mistakes, which are reported. */
 export function readPriority(limit: Fields, log: ProblemLog): PriorityDraft | undefined {
   const section = readSection(limit.get("priority"), log);
   if (section === undefined) return undefined;
@@ -48,7 +48,7 @@ function readPercent(fields: Fields, log: ProblemLog): number | undefined {
   return undefined;
 }
 
-/** Tells what can't stand beside a priority, and of a limit that has nothing to keep. */
+/** Reports a `sync` beside a priority, and warns if the limit is too small to keep anything. */
 export function checkPriority(
   priority: PriorityDraft | undefined,
   { quota, sync, syncAt }: { readonly quota: number; readonly sync: Sync; readonly syncAt: Place },

@@ -1,11 +1,11 @@
-// Reads one file's tree into drafts: rules with their patterns, limits and settings. Checks that need more than the
-// rule itself (duplicates, unreachable rules, names) are left to the builder.
+// Reads the tree of one file into drafts: rules with their patterns, limits and settings. build-rule.ts makes the checks that need more
+// than one rule (duplicates, unreachable rules, names).
 
 import { SYNC_NAMES, Sync } from "../core/limit.ts";
 import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
 import { Kind } from "../core/take.ts";
-import { type AddedWords, addedWords, type Defaults, defaultPostPaid, withoutOwnWords } from "./added-words.ts";
+import { type AddedKeys, addedKeys, type Defaults, defaultPostPaid, withoutOwnKeys } from "./added-keys.ts";
 import type { DefaultHold, DefaultHolds } from "./default-holds.ts";
 import {
   type FileDraft,
@@ -32,20 +32,20 @@ import type { Regexes } from "./regexes.ts";
 import type { CostEntry } from "./rule-set.ts";
 import type { MappingNode, SourceFile } from "./source.ts";
 
-/** What all files of a set are read with. */
+/** What is needed to read the files of a set. */
 interface ReadContext {
   readonly regexes: Regexes;
   readonly defaults: Defaults;
   readonly holds: DefaultHolds;
-  /** By domain. */
+  /** The named limits by domain. */
   readonly named: ReadonlyMap<string, LimitsByName>;
 }
 
-/** What the rules of one file are read with. */
+/** What is needed to read the rules of one file. */
 interface FileContext {
   readonly regexes: Regexes;
   readonly defaults: MappingNode | undefined;
-  /** Of a resource; undefined without one. */
+  /** The default hold of the domain, for resources only. */
   readonly hold: DefaultHold | undefined;
   readonly named: LimitsByName;
   readonly isResource: boolean;
@@ -53,7 +53,7 @@ interface FileContext {
 
 const NO_LIMITS: LimitsByName = new Map();
 
-/** Reads a parsed file, a rule or a piece of its pattern per step; undefined if it has no usable domain. */
+/** Reads a parsed file in steps of at most one rule. Undefined if the file has no valid domain. */
 export function* readFile(
   file: SourceFile,
   { regexes, defaults, holds, named }: ReadContext,
@@ -105,7 +105,7 @@ function* readRules(fields: Fields, context: FileContext, log: ProblemLog): Long
 function* readRule(written: MappingNode, context: FileContext, log: ProblemLog): LongWork<RuleDraft | undefined> {
   const { isResource, defaults } = context;
   const mapping = context.hold === undefined ? written : context.hold.placedAt(written, log);
-  const added = addedWords(mapping, isResource, defaults, log);
+  const added = addedKeys(mapping, isResource, defaults, log);
   const fields = readFields("rule", added.rule === undefined ? [mapping] : [added.rule, mapping], log);
   const keyField = fields.get("key");
   const key = readText(fields, "key", log) ?? "";
@@ -117,7 +117,7 @@ function* readRule(written: MappingNode, context: FileContext, log: ProblemLog):
   const read = readChosen(fields, context, added, log);
   const limits = withConcurrent(read.limits, concurrent);
   const tier = read.tier === undefined ? undefined : tierWithConcurrent(read.tier, concurrent);
-  // A hold says by itself what is paid when.
+  // With a hold, the defaults' post_paid does not apply.
   const postPaid = hold === undefined || fields.given("post_paid") !== undefined ? read.postPaid : undefined;
   const modes = readModes(fields, log);
   const draft: RuleDraft = {
@@ -139,7 +139,7 @@ function* readRule(written: MappingNode, context: FileContext, log: ProblemLog):
     hashesValues: readSwitch(fields, "hash_values", log),
     detailedMetric: readSwitch(fields, "detailed_metric", log),
     valueToMetric: readSwitch(fields, "value_to_metric", log),
-    metadata: readMetadata(withoutOwnWords(fields.get("metadata"), isResource), log),
+    metadata: readMetadata(withoutOwnKeys(fields.get("metadata"), isResource), log),
     children: yield* readRules(fields, context, log),
   };
   checkSharing(draft, fields, log);
@@ -164,19 +164,19 @@ function readCost(rule: Fields, log: ProblemLog): CostEntry | undefined {
   return cost;
 }
 
-/** All limits that a rule may apply: its own, or those that it takes by name. */
+/** All limits that may apply to a rule: its own, or named ones. */
 interface ChosenLimits extends ReadLimits {
-  /** Name of the limits; empty for those that the rule writes itself. */
+  /** Name of the limits; empty if the rule itself writes them. */
   readonly limitsName: string;
   readonly tier: TierDraft | undefined;
 }
 
-function readChosen(fields: Fields, context: FileContext, added: AddedWords, log: ProblemLog): ChosenLimits {
+function readChosen(fields: Fields, context: FileContext, added: AddedKeys, log: ProblemLog): ChosenLimits {
   const choice = readNamedChoice(fields, context.named, added, log);
   if (choice === undefined) {
     return { ...readLimits(fields, readWritten(fields, log), added, false, log), limitsName: "", tier: undefined };
   }
-  const { byDefault, entry, among, at } = choice;
+  const { byDefault, entry, among } = choice;
   const read = readNamed(fields, byDefault, added, entry !== undefined, log);
   if (entry === undefined) return { ...read, limitsName: byDefault.name, tier: undefined };
   const byName = new Map<string, LimitsDraft>();
@@ -184,7 +184,7 @@ function readChosen(fields: Fields, context: FileContext, added: AddedWords, log
     byName.set(named.name, named === byDefault ? read.limits : readNamed(fields, named, added, true, log).limits);
   }
   checkTierLimits(byName.values(), log);
-  return { ...read, limitsName: byDefault.name, tier: { entry, at, byName } };
+  return { ...read, limitsName: byDefault.name, tier: { entry, byName } };
 }
 
 function withConcurrent(limits: LimitsDraft, concurrent: LimitDraft | undefined): LimitsDraft {
@@ -192,7 +192,7 @@ function withConcurrent(limits: LimitsDraft, concurrent: LimitDraft | undefined)
   return { ...limits, hasLimit: true, limits: [...limits.limits, concurrent] };
 }
 
-/** Warns of named limits that no rule takes, and tells what is wrong with them. To be called when all files are read. */
+/** Warns of named limits that no rule uses, and reports mistakes in them. Must be called when all files have been read. */
 export function checkUnused({ named, defaults }: ReadContext, log: ProblemLog): void {
   for (const [domain, ofDomain] of named) {
     for (const limits of ofDomain.values()) {
@@ -231,8 +231,8 @@ function checkSharing(draft: RuleDraft, fields: Fields, log: ProblemLog): void {
   log.error(at, "share_threshold needs a pattern that several values match", SHARING_HINT);
 }
 
-// What stands beside no limit, or beside the wrong one, would do nothing. Keys of the reference get a warning, because
-// files that it accepts must load; our own get an error.
+// Reports settings that have no effect, because the rule has no limit or is unlimited. The reference's keys get a warning, because files
+// that it accepts must load; our own keys get an error.
 function checkSettings(draft: RuleDraft, fields: Fields, log: ProblemLog): void {
   const choices = limitsOfDraft(draft);
   const isUnlimited = choices.every((limits) => limits.isUnlimited);

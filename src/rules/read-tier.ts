@@ -1,36 +1,34 @@
-// Reads a rule's `use` and `tier`: limits that it takes by name, one always or one for each value of an entry.
+// Reads `use` and `tier` of a rule: named limits that always apply, or one of several that an entry chooses.
 
 import { SYNC_NAMES, Sync } from "../core/limit.ts";
 import { textOf } from "../core/request.ts";
-import type { AddedWords } from "./added-words.ts";
+import type { AddedKeys } from "./added-keys.ts";
 import type { LimitsDraft } from "./draft.ts";
 import { type Field, type Fields, readFields } from "./fields.ts";
 import type { LimitsByName, NamedLimits } from "./named-limits.ts";
 import { isInResource } from "./place.ts";
 import type { ProblemLog } from "./problems.ts";
 import { readScalars, readSection, readText, textOfNode } from "./readers.ts";
-import type { Place } from "./source.ts";
 import { suggest } from "./suggest.ts";
 
-/** What a rule says of named limits. */
+/** The named limits of a rule. */
 interface NamedChoice {
-  /** The limits that apply, or those of callers whose entry names none. */
+  /** The limits that apply unless the entry names others. */
   readonly byDefault: NamedLimits;
-  /** Key of the entry that names them, one-byte; undefined: they always apply. */
+  /** Key of the entry that names limits, one-byte; undefined: `byDefault` always applies. */
   readonly entry: string | undefined;
   /** The limits that the entry may name. */
   readonly among: readonly NamedLimits[];
-  readonly at: Place;
 }
 
-/** Names of limits shown in a message. */
+/** Most names of limits in a message. */
 const SHOWN_NAMES_MAX = 8;
 
-/** Reads both keys; what is wrong with them is told and left out. `named` are the limits of the rule's domain. */
+/** Reads both keys. Undefined if absent or with mistakes, which are reported. `named` are the named limits of the domain. */
 export function readNamedChoice(
   fields: Fields,
   named: LimitsByName,
-  added: AddedWords,
+  added: AddedKeys,
   log: ProblemLog,
 ): NamedChoice | undefined {
   const use = fields.given("use");
@@ -41,12 +39,12 @@ export function readNamedChoice(
   if (use !== undefined) {
     const name = readText(fields, "use", log);
     const byDefault = name === undefined ? undefined : find(name, use, named, log);
-    return byDefault === undefined ? undefined : { byDefault, entry: undefined, among: [], at: use.keyAt };
+    return byDefault === undefined ? undefined : { byDefault, entry: undefined, among: [] };
   }
-  return readTier(first, fields, named, log);
+  return readTier(fields, named, log);
 }
 
-function readTier(field: Field, rule: Fields, named: LimitsByName, log: ProblemLog): NamedChoice | undefined {
+function readTier(rule: Fields, named: LimitsByName, log: ProblemLog): NamedChoice | undefined {
   const section = readSection(rule.get("tier"), log);
   if (section === undefined) return undefined;
   const fields = readFields("tier", section, log);
@@ -61,7 +59,7 @@ function readTier(field: Field, rule: Fields, named: LimitsByName, log: ProblemL
   const among = new Set(readAmong(fields, named, log));
   for (const limits of among) limits.isUsed = true;
   if (entry === "" || byDefault === undefined) return undefined;
-  return { byDefault, entry, among: [...among.add(byDefault)], at: field.keyAt };
+  return { byDefault, entry, among: [...among.add(byDefault)] };
 }
 
 function readAmong(fields: Fields, named: LimitsByName, log: ProblemLog): readonly NamedLimits[] {
@@ -92,14 +90,14 @@ function find(
       : `these are known: ${names.slice(0, SHOWN_NAMES_MAX).join(", ")}${names.length > SHOWN_NAMES_MAX ? " and others" : ""}`;
   const text = `${field.name}: no limits are named '${textOf(name)}'; ${known}`;
   const hint = suggest(textOf(name), names);
-  // Names stand in a file, and no set of a control plane is refused because of a file.
+  // Named limits are in a file, and a control plane's set must never be refused because of a file.
   if (isInResource(field.value.at)) log.warn(field.value.at, `${text}, so the resource's own limit applies`, hint);
   else log.error(field.value.at, text, hint);
   return undefined;
 }
 
-// What a control plane's own field says of the limit gives way, because it can't be left out.
-function refuseBeside(first: Field, fields: Fields, added: AddedWords, log: ProblemLog): void {
+// The limit in a control plane's message is overridden and not reported, because the message can't leave it out.
+function refuseBeside(first: Field, fields: Fields, added: AddedKeys, log: ProblemLog): void {
   for (const name of ["tier", "rate_limit", "rate_limits"]) {
     const other = fields.given(name);
     if (other === undefined || other === first || (added.rule !== undefined && name === "rate_limit")) continue;
@@ -110,7 +108,7 @@ function refuseBeside(first: Field, fields: Fields, added: AddedWords, log: Prob
     log.error(word.at, `'${word.text}' can't stand beside '${first.name}'`, "Write it into the limits of that name.");
 }
 
-/** Tells what limits of a tier can't be: a caller's tier may change from call to call. */
+/** Reports settings that limits of a tier can't have, because a caller's tier may change from call to call. */
 export function checkTierLimits(choices: Iterable<LimitsDraft>, log: ProblemLog): void {
   for (const { limits } of choices) {
     for (const { sync, syncAt } of limits) {

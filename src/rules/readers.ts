@@ -1,5 +1,5 @@
-// Reads single values out of fields: text, switches, whole numbers, lists. Each reports what it can't read and
-// returns undefined then; the set is refused anyway.
+// Reads single values of fields: text, booleans, whole numbers, lists. Each reader reports a wrong value as an error, which refuses the
+// set, and returns undefined or an empty value.
 
 import { oneByteOf } from "../core/request.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
@@ -8,7 +8,7 @@ import { describeSource, type ProblemLog } from "./problems.ts";
 import type { MappingNode, ScalarNode, SourceNode } from "./source.ts";
 import { suggest } from "./suggest.ts";
 
-/** Text in one-byte form; undefined if absent, null or not text. Numbers and switches keep their written text. */
+/** Text in one-byte form; undefined if absent, null or not text. Numbers and booleans count as their written text. */
 export function readText(fields: Fields, name: string, log: ProblemLog): string | undefined {
   const field = fields.get(name);
   if (field === undefined) return undefined;
@@ -16,7 +16,7 @@ export function readText(fields: Fields, name: string, log: ProblemLog): string 
   return isNull(field.value) ? undefined : textOfNode(field.name, field.value, log);
 }
 
-/** One-byte text of a scalar that is not null; `name` is for the message. */
+/** One-byte text of a scalar that is not null. `name` names it in the error. */
 export function textOfNode(name: string, node: SourceNode, log: ProblemLog): string | undefined {
   if (node.kind !== "scalar" || node.value.type === "null") {
     log.error(node.at, `${name}: expected text, got ${describeSource(node)}`);
@@ -26,7 +26,7 @@ export function textOfNode(name: string, node: SourceNode, log: ProblemLog): str
   return node.value.type === "binary" ? node.value.bytes : oneByteOf(node.text);
 }
 
-/** A switch; false if absent, null or unreadable. */
+/** A boolean; false if absent, null or wrong. */
 export function readSwitch(fields: Fields, name: string, log: ProblemLog): boolean {
   const field = fields.get(name);
   if (field === undefined) return false;
@@ -46,7 +46,7 @@ function switchOf(name: string, node: SourceNode, log: ProblemLog): boolean {
   return false;
 }
 
-/** A whole number within bounds; undefined if absent, null or unreadable. */
+/** A whole number within bounds (`max` defaults to AMOUNT_MAX); undefined if absent, null or wrong. */
 export function readWhole(
   fields: Fields,
   name: string,
@@ -55,7 +55,7 @@ export function readWhole(
 ): number | undefined {
   const field = fields.get(name);
   if (field === undefined) return undefined;
-  // What is overridden may be a fraction: the reference cuts it without a word.
+  // Overridden values may be fractions, because the reference truncates them without an error.
   for (const node of field.overridden) if (!isFloat(node)) wholeOf(name, node, bounds, log);
   return wholeOf(name, field.value, bounds, log);
 }
@@ -82,7 +82,7 @@ function isFloat(node: SourceNode): boolean {
   return node.kind === "scalar" && node.value.type === "float";
 }
 
-/** A number within bounds, fractions allowed; undefined if absent, null or unreadable. */
+/** A number within bounds, fractions allowed; undefined if absent, null or wrong. */
 export function readNumber(
   fields: Fields,
   name: string,
@@ -99,7 +99,7 @@ export function readNumber(
   return undefined;
 }
 
-/** The index of the word in `words`; undefined if absent, null or another word. */
+/** The index of the value in `words`; undefined if absent, null or another word. */
 export function readWord(fields: Fields, name: string, words: readonly string[], log: ProblemLog): number | undefined {
   const field = fields.given(name);
   if (field === undefined) return undefined;
@@ -113,7 +113,7 @@ export function readWord(fields: Fields, name: string, words: readonly string[],
 
 const LIMITS_HINT = "A list of limits stands under 'rate_limits'.";
 
-/** The mappings given for a section, later ones overriding earlier ones; undefined if absent or null. */
+/** The mappings of a section; later ones override earlier ones. Undefined if absent or null. */
 export function readSection(field: Field | undefined, log: ProblemLog): MappingNode[] | undefined {
   if (field === undefined) return undefined;
   let mappings: MappingNode[] = [];
@@ -128,7 +128,7 @@ export function readSection(field: Field | undefined, log: ProblemLog): MappingN
   return mappings.length === 0 ? undefined : mappings;
 }
 
-/** The mappings of a list; empty if absent or null. Items that are no mapping are reported and left out. */
+/** The mappings of a list; empty if absent or null. Other items are reported and left out. */
 export function readMappings(field: Field | undefined, log: ProblemLog): MappingNode[] {
   if (field === undefined) return [];
   for (const node of [...field.overridden, field.value]) {
@@ -148,7 +148,7 @@ function hintDash(node: SourceNode): string | undefined {
   return node.kind === "mapping" ? "Begin each item with '- '." : undefined;
 }
 
-/** One scalar, or a list of scalars that is not empty; undefined if absent. */
+/** One scalar, or the scalars of a list. An empty list and other items are reported. */
 export function readScalars(field: Field, log: ProblemLog): ScalarNode[] {
   const nodes = field.value.kind === "sequence" ? field.value.items : [field.value];
   if (nodes.length === 0) log.error(field.value.at, `${field.name}: the list is empty, so nothing could match`);
@@ -160,7 +160,7 @@ export function readScalars(field: Field, log: ProblemLog): ScalarNode[] {
   return scalars;
 }
 
-// The reference takes `null`, `~` and nothing as "no such section", but reads Null and NULL as an empty section.
+// For the reference, `null`, `~` and nothing mean that the section is absent, but Null and NULL mean an empty section.
 function isAbsent(node: SourceNode): boolean {
   return node.kind === "scalar" && node.value.type === "null" && !/^N/.test(node.text);
 }

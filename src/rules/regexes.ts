@@ -1,4 +1,4 @@
-// The regular expressions of one rule set: each text is compiled once, and what all of them together take is bounded.
+// Compiles the regular expressions of one rule set: each text once, and bounded in their sum.
 
 import { RE2JS } from "re2js";
 import { oneByteOf, textOf } from "../core/request.ts";
@@ -14,14 +14,14 @@ import {
 } from "./schema.ts";
 import type { Place } from "./source.ts";
 
-/** Most bytes that a character of UTF-16 stands for in UTF-8. */
+/** Most bytes of UTF-8 per UTF-16 code unit. */
 const BYTES_PER_CHAR_MAX = 3;
 
 export class Regexes {
   readonly #compiled = new Map<string, Pattern | undefined>();
   #instructions = 0;
 
-  /** Undefined if it can't be used; `log` has the reason. Matches anywhere in the value unless anchored. */
+  /** Compiles a regular expression, which matches anywhere in the value unless anchored. Undefined if it is refused; `log` says why. */
   compile(source: string, at: Place, log: ProblemLog): Pattern | undefined {
     const known = this.#compiled.get(source);
     if (known !== undefined) return known;
@@ -30,7 +30,7 @@ export class Regexes {
     return pattern;
   }
 
-  // A limit that takes in too much is noticed, one that misses is not: so there are no anchors by default.
+  // No implicit anchors: a limit that matches too much is noticed, one that matches too little is not.
   #compile(source: string, at: Place, log: ProblemLog): Pattern | undefined {
     if (source.length > REGEX_CHARS_MAX) {
       log.error(at, `regex: expected at most ${REGEX_CHARS_MAX} characters, got ${source.length}`);
@@ -65,12 +65,12 @@ export class Regexes {
   }
 }
 
-/** How many characters of a value a regular expression of `size` steps looks at. */
+/** How many characters of a value are tested by a regular expression of `size` instructions. */
 function regexSight(size: number): number {
   return Math.min(REGEX_VALUE_CHARS_MAX, Math.floor(REGEX_WORK_MAX / size));
 }
 
-// Only what is looked at is decoded: a value may have 64 KiB, and there may be a thousand patterns.
+// Decodes only the tested part: a value may have 64 KiB, and there may be a thousand patterns.
 function testOf(compiled: RE2JS, size: number): (value: string) => boolean {
   const sight = regexSight(size);
   const bytesMax = BYTES_PER_CHAR_MAX * (sight + 1);

@@ -1,5 +1,5 @@
-// The immutable outcome of compiling rule files: what match.ts walks and the limiter pays from.
-// All text that requests are compared with is one-byte (core/request.ts).
+// The immutable result of compiling rule files, for match.ts and the limiter. All text that is compared with requests is one-byte
+// (core/request.ts).
 
 import type { Keyed } from "../core/key-bytes.ts";
 import type { Limit } from "../core/limit.ts";
@@ -7,123 +7,123 @@ import type { Kind } from "../core/take.ts";
 import type { UnmatchedStats } from "../core/unmatched-stats.ts";
 import type { Place } from "./place.ts";
 
-/** What a rule says of costs: which entry of the descriptor carries what one hit costs, and in which parts callers count. */
+/** The entry that carries the cost of one hit, and the parts in which callers count. */
 export interface CostEntry {
-  /** Key of the entry, one-byte. Skipped in matching and in keys throughout the domain. Undefined: a hit is one part. */
+  /** Key of the entry, one-byte. The whole domain skips it in matching and keys. Undefined: a hit is one part. */
   readonly entry: string | undefined;
   /** Cost of one hit when the entry is absent, negative, zero or not a number, in parts. 1 to AMOUNT_MAX x per. */
   readonly default: number;
-  /** Larger values count as this, in parts. 1 to AMOUNT_MAX x per. */
+  /** Bound in parts: larger values count as this. 1 to AMOUNT_MAX x per. */
   readonly max: number;
-  /** So many parts, in which callers count, make one of what the limits count. 1 to COST_PER_MAX. */
+  /** How many of the callers' parts make one unit of the limits. 1 to COST_PER_MAX. */
   readonly per: number;
 }
 
-/** A rule's `hold`: which entries of the descriptor speak of its holds. All are skipped in matching and in keys throughout the domain. */
+/** A rule's `hold`, with the entries that speak of holds. The whole domain skips these entries in matching and keys. */
 export interface HoldEntries {
   /** Key of the entry that names the hold, one-byte. */
   readonly idEntry: string;
   /** Key of the entry that marks the descriptor that settles, one-byte. */
   readonly settleEntry: string;
-  /** What the entry must say for that; undefined: anything. */
+  /** The value that the entry must have; undefined: any value. */
   readonly settleValue: string | undefined;
-  /** What a payment costs; undefined: 1 a hit. */
+  /** The cost of a payment; undefined: 1 per hit. */
   readonly estimate: CostEntry | undefined;
-  /** How long a payment waits for its settlement. */
+  /** How long a payment waits for its settlement, in seconds. */
   readonly seconds: number;
 }
 
-/** How a rule accepts an entry's value (the entry's key is compared first, but for `compositeWildcard`). */
+/** How a rule accepts the value of an entry. The entry's key must equal the rule's, except for `compositeWildcard`. */
 export type Pattern =
   | { readonly kind: "exact"; readonly value: string }
   | { readonly kind: "any" }
   | { readonly kind: "wildcard"; readonly pieces: readonly string[] }
-  /** A star in the key: pieces are compared with `key_value`, as the reference service does. */
+  /** For a key with a star: the pieces are compared with `key_value`, as in the reference service. */
   | { readonly kind: "compositeWildcard"; readonly pieces: readonly string[] }
   | { readonly kind: "prefix"; readonly prefix: string }
   | { readonly kind: "suffix"; readonly suffix: string }
-  /** `test` takes one-byte text, runs in linear time and looks at the beginning of long values only (schema.ts). */
+  /** `test` takes one-byte text, runs in linear time and tests only the beginning of long values (schema.ts). */
   | { readonly kind: "regex"; readonly source: string; readonly test: (text: string) => boolean }
   | { readonly kind: "cidr"; readonly ranges: readonly string[]; readonly test: (text: string) => boolean };
 
-/** Which of several limits of one rule apply: those that an entry of the descriptor names. */
+/** The rule under each tier; an entry of the descriptor names the tier. */
 export interface Tiers {
-  /** Key of the entry, one-byte. Skipped in matching and in keys throughout the domain. */
+  /** Key of the entry, one-byte. The whole domain skips it in matching and keys. */
   readonly entry: string;
-  /** By the value of the entry: the rule as it is under that tier. All but its limits are the same. */
+  /** The rule by the value of the entry. These rules differ only in their limits. */
   readonly byName: ReadonlyMap<string, Rule>;
 }
 
-/** A node of a rules file. Under a tier: as it is for callers whose entry names none. */
+/** A node of a rules file. With tiers: the rule for callers whose entry names none. */
 export interface Rule {
   /** Key as written, one-byte. */
   readonly key: string;
   readonly pattern: Pattern;
-  /** What stands for this rule's value: `value`, `foo*`, `prefix:/api`, ... ; empty for `any`. One-byte. */
+  /** The pattern as text: `value`, `foo*`, `prefix:/api`, ... ; empty for `any`. One-byte. */
   readonly patternText: string;
   /** Element of the rule's path: `key`, `key=value`, `key=prefix:...`. One-byte, readable. */
   readonly pathElement: string;
   /** Path from the domain's root, elements joined by `/`. */
   readonly path: string;
-  /** Where the rule stands. */
+  /** Place of the rule in its file or resource. */
   readonly at: Place;
 
-  /** True if the node has a limit at all, unlimited included. */
+  /** True if the rule has a limit or is unlimited. */
   readonly hasLimit: boolean;
   readonly isUnlimited: boolean;
-  /** The unlimited rule's own name and replaces; empty otherwise. */
+  /** Safe names of the limits that an unlimited rule replaces; else empty. */
   readonly unlimitedReplaces: readonly string[];
-  /** `requests_per_unit` as written on an unlimited rule, which means nothing but is shown as the reference shows it; else 0. */
+  /** `requests_per_unit` of an unlimited rule, which has no effect but is shown as the reference shows it; else 0. */
   readonly unlimitedRequests: number;
-  /** Limits to take, in the order of the file; empty if unlimited or if the node has none. */
+  /** The limits in the order of the file; empty if the rule is unlimited or has none. */
   readonly limits: readonly Limit[];
-  /** Name of the limits in the file's `limits`, one-byte; empty for those that the rule writes itself. */
+  /** Name of the limits in the file's `limits`, one-byte; empty if the rule itself writes them. */
   readonly limitsName: string;
-  /** The same under each tier; undefined if the rule has one set of limits for all. */
+  /** The rule under each tier; undefined if it has the same limits for all callers. */
   readonly tiers: Tiers | undefined;
   /** Shadow if the rule is in shadow mode, else quota if it is in quota mode, else ordinary. */
   readonly kind: Kind;
-  /** `quota_mode` as written, also for a shadow rule (which then is a quota descriptor that always passes). */
+  /** `quota_mode` as written. A shadow rule with it is a quota descriptor that always passes. */
   readonly isQuota: boolean;
   readonly isPostPaid: boolean;
   /**
-   * True for rules of a control plane, which can't say whether hits are reported after the fact, unless `post_paid` is said for
-   * them: hits that a descriptor brings along are charged in any case, and refused if there is no room.
+   * True for rules of a control plane without `post_paid` (its messages can't say whether hits are reported after the fact). Hits of a
+   * descriptor's own are then charged in any case, and the call is refused if there was no room for them.
    */
   readonly chargesGivenHits: boolean;
   readonly cost: CostEntry | undefined;
   readonly hold: HoldEntries | undefined;
-  /** All values that this rule matches share one bucket (also where a deeper rule holds the limit). */
+  /** True: all values that this rule matches share one bucket, even if a deeper rule has the limit. */
   readonly sharesThreshold: boolean;
-  /** Values of descriptors that lead here are shown as hashes. Set on a rule it holds for all rules below, too. */
+  /** True: values of descriptors that match this rule, or a rule below it, are shown as hashes. */
   readonly hashesValues: boolean;
   readonly detailedMetric: boolean;
   readonly valueToMetric: boolean;
-  /** Returned as dynamic metadata with passing descriptors, in ordinary text; undefined if the rule has none. */
+  /** Sent as dynamic metadata with passing descriptors; ordinary text. Undefined if the rule has none. */
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
   readonly children: Level | undefined;
 }
 
-/** The rules below one node that share a key. */
+/** The rules of one level that have the same key. */
 export interface KeyRules {
   /** Rules for one value each (`value`, `one_of`). */
   readonly exact: ReadonlyMap<string, Rule>;
   /** Wildcards, prefixes, regexes and the rest, in the order of the file. */
   readonly patterns: readonly Rule[];
-  /** The rule without a value: any value. */
+  /** The rule without a value, which accepts any value. */
   readonly any: Rule | undefined;
 }
 
-/** A rule that is tried on an entry's whole text. */
+/** A rule with a pattern, under COMPATIBILITY_MODE. */
 export interface CompositePattern {
   readonly rule: Rule;
-  /** What `key_value` has to be made of; undefined if the rule looks at key and value apart. */
+  /** The pieces that `key_value` must match; undefined if the rule compares key and value separately. */
   readonly pieces: readonly string[] | undefined;
 }
 
 /** The rules of one level as envoyproxy/ratelimit looks them up (composite.ts). */
 export interface CompositeIndex {
-  /** By `key_value`, or by the key alone where the rule has no value. */
+  /** Rules by `key_value`, or by the key alone if the rule has no value. */
   readonly byText: ReadonlyMap<string, Rule>;
   /** In the order of the file. */
   readonly patterns: readonly CompositePattern[];
@@ -133,22 +133,22 @@ export interface CompositeIndex {
 export interface Level {
   readonly byKey: ReadonlyMap<string, KeyRules>;
   /**
-   * Empty unless a key of this level holds a star; then every pattern rule of the level, in the order of the file,
-   * to be tried in place of KeyRules.patterns.
+   * If a key of this level contains a star: all rules with patterns, in the order of the file, which are tried in place of
+   * KeyRules.patterns. Else empty.
    */
   readonly starKeyPatterns: readonly Rule[];
-  /** Set under COMPATIBILITY_MODE only; entries are then looked up in it and nowhere else. */
+  /** Only under COMPATIBILITY_MODE; matching then uses this index alone. */
   readonly composite: CompositeIndex | undefined;
   /** All rules in the order of the file, for explain. */
   readonly rules: readonly Rule[];
 }
 
-/** A domain's limit that every call pays, beside the per-key ones. */
+/** A domain's limit that every call pays in addition to the limits of its descriptors. */
 export interface GlobalLimit {
   readonly limit: Limit;
   /** True: counts the call's hits_addend; false: counts calls. */
   readonly countsHits: boolean;
-  /** Of its bucket. */
+  /** The key of its bucket. */
   readonly key: Keyed;
 }
 
@@ -156,43 +156,43 @@ export interface GlobalLimit {
 export interface DomainRules {
   /** One-byte. */
   readonly domain: string;
-  /** Start of every bucket key of this domain, hash tag opened: see bucket-key.ts. */
+  /** Start of every bucket key of this domain, up to the open hash tag (bucket-key.ts). */
   readonly keyPrefix: string;
   /** Start of every counter's key (counter-key.ts); undefined unless COMPATIBILITY_MODE is on. */
   readonly counterPrefix: string | undefined;
   readonly root: Level;
   readonly globalLimit: GlobalLimit | undefined;
-  /** Keys of entries that carry costs or speak of holds: matching and bucket keys skip them. */
+  /** Keys of entries that matching and bucket keys skip: they carry costs, holds, priorities or tiers. */
   readonly costEntries: ReadonlySet<string>;
-  /** Those of them that mark a settlement, each with the values that do; with none of them any value does. */
+  /** The entries that mark a settlement, each with its values; an empty set means any value. */
   readonly settleEntries: ReadonlyMap<string, ReadonlySet<string>>;
-  /** True if any limit of the domain replaces another: spares the others the work. */
+  /** True if any limit of the domain replaces another. If not, calls skip that step. */
   readonly hasReplaces: boolean;
   /** True if any rule of the domain hides values. */
   readonly hasHashedValues: boolean;
-  /** As for its rules, for limits that calls bring along: true if a control plane sent the domain, and nobody says `post_paid` for it. */
+  /** As Rule.chargesGivenHits, for overrides that match no rule: true for a control plane's domain without a default `post_paid`. */
   readonly chargesGivenHits: boolean;
-  /** What met no rule of this domain. Moves; the rest of the set does not. */
+  /** Counters of descriptors that met no rule. The only part of the set that changes. */
   readonly unmatched: UnmatchedStats;
   /** Limits of this domain's rules and its global limit, for pages and metrics. */
   readonly limits: readonly Limit[];
-  /** Files the domain came from, relative to the rules directory. */
+  /** Files of the domain, relative to the rules directory, and names of its resources. */
   readonly files: readonly string[];
 }
 
-/** A note about a rule file, with its place. `severity` error refuses the whole set. */
+/** A mistake in a rule file, with its place. An error refuses the whole set. */
 export interface Problem extends Place {
   readonly severity: "error" | "warning";
   readonly message: string;
-  /** What the author may have meant, as a sentence; absent if nothing comes near. */
+  /** What to change, or what the author may have meant, as a sentence. */
   readonly suggestion?: string;
 }
 
-/** Snapshot of all domains. Never changes; a reload makes a new one. */
+/** The rules of all domains. Immutable; a reload makes a new set. */
 export interface RuleSet {
-  /** 1 for the first set of the process, one more for each reload that took effect. */
+  /** 1 for the first set of the process, plus 1 for each reload that took effect. */
   readonly version: number;
-  /** SHA-256 of the names and contents of the files, hex. */
+  /** SHA-256 over the names and contents of the files (and the set of a control plane), in hex. */
   readonly hash: string;
   readonly domains: ReadonlyMap<string, DomainRules>;
   readonly files: readonly string[];

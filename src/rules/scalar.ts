@@ -1,7 +1,7 @@
-// What an unquoted or tagged scalar means: YAML 1.1 as the reference service's parser reads it, so that files written
-// for it mean the same here. Text stays text; who reads the value decides what it accepts.
+// Resolves unquoted and tagged scalars as the reference service's parser does (YAML 1.1), so that files written for it mean the same
+// here. The readers decide which types they accept.
 
-/** The meaning of a scalar. Numbers beyond 2^53 are rounded; `bytes` is one-byte text. */
+/** The value of a scalar. Numbers beyond 2^53 are rounded; `bytes` is one-byte text. */
 export type ScalarValue =
   | { readonly type: "null" }
   | { readonly type: "text" }
@@ -28,12 +28,12 @@ const WORDS: ReadonlyMap<string, ScalarValue> = new Map<string, ScalarValue>([
 
 const INT64_MAX = 2n ** 63n - 1n;
 const UINT64_MAX = 2n ** 64n - 1n;
-// Longer digits can't be a 64-bit number in any base; the bound keeps hostile files from making huge ones.
+// Longer text can't be a 64-bit number in any base; the bound keeps hostile files from making huge bigints.
 const INTEGER_CHARS_MAX = 80;
 
 /**
- * Reads a scalar. `tag` is the full tag, empty if none is written; `isQuoted` covers block scalars.
- * Returns a sentence instead if text and tag contradict each other.
+ * Resolves a scalar. `tag` is the full tag, empty if there is none; `isQuoted` is true for block scalars too. Returns a sentence that
+ * says what is wrong if text and tag contradict each other.
  */
 export function resolveScalar(text: string, tag: string, isQuoted: boolean): ScalarValue | string {
   if (tag === "") return isQuoted ? TEXT : resolvePlain(text);
@@ -64,7 +64,7 @@ const TAG_OF_TYPE: Readonly<Record<ScalarValue["type"], string>> = {
   binary: "binary",
 };
 
-/** Reads a scalar without tag and quotes. */
+/** Resolves a scalar without tag and quotes. */
 export function resolvePlain(text: string): ScalarValue {
   const word = WORDS.get(text);
   if (word !== undefined) return word;
@@ -99,7 +99,7 @@ function decimalOrText(text: string): ScalarValue {
   return /^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$/.test(text) ? floatOrText(text) : TEXT;
 }
 
-// A number too large for a double is no number to the reference's parser, so it stays text.
+// As in the reference's parser, a number too large for a double is text.
 function floatOrText(text: string): ScalarValue {
   const number = Number(text);
   return Number.isFinite(number) ? { type: "float", number } : TEXT;

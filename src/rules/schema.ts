@@ -1,7 +1,7 @@
-// Shape of a rules file: which key may stand where, and the bounds of what it holds. The compiler reads it for its
-// checks and its messages; docs/rules-file.md shows it to people.
+// The shape of a rules file: which keys each section may have, and the bounds of values. The compiler uses it for checks and messages;
+// docs/rules-file.md describes it.
 
-/** The mappings that a rules file is made of. */
+/** The kinds of mappings in a rules file. */
 export type Section =
   | "file"
   | "defaults"
@@ -17,7 +17,7 @@ export type Section =
   | "calendar window"
   | "match";
 
-/** How messages name a section, as the end of a sentence. */
+/** The section in messages, as the end of a sentence. */
 export const SECTION_TITLES: Readonly<Record<Section, string>> = {
   file: "at the top of the file",
   defaults: "in 'defaults'",
@@ -34,7 +34,7 @@ export const SECTION_TITLES: Readonly<Record<Section, string>> = {
   match: "in 'match'",
 };
 
-/** Where to put a key that stands in the wrong section, as the end of a sentence. */
+/** Where a misplaced key belongs, as the end of a sentence. */
 export const SECTION_HOMES: Readonly<Record<Section, string>> = {
   file: "at the top of the file, beside 'domain'",
   defaults: "inside 'defaults'",
@@ -119,7 +119,7 @@ export const SECTION_KEYS: Readonly<Record<Section, readonly string[]>> = {
   match: ["one_of", "prefix", "suffix", "regex", "cidr"],
 };
 
-/** Keys that the reference service knows. It takes them at any level and ignores them at the wrong one; so do we, with a warning. */
+/** The reference service's keys. It accepts them at any level and ignores misplaced ones; here they also get a warning. */
 export const REFERENCE_KEYS: ReadonlySet<string> = new Set([
   "domain",
   "key",
@@ -139,10 +139,10 @@ export const REFERENCE_KEYS: ReadonlySet<string> = new Set([
   "metadata",
 ]);
 
-/** Sections in which the reference's keys can stand by mistake; the others are ours alone and take only their own keys. */
+/** Sections that the reference has too, where its misplaced keys only get a warning. Our other sections refuse all but their own keys. */
 export const REFERENCE_SECTIONS: ReadonlySet<Section> = new Set<Section>(["file", "rule", "limit", "replaces item"]);
 
-/** The section a key belongs to, or undefined if no section knows it. */
+/** The section to which a key belongs; undefined for an unknown key. */
 export function homeOf(key: string): Section | undefined {
   for (const section of [
     "rule",
@@ -161,8 +161,6 @@ export function homeOf(key: string): Section | undefined {
   return undefined;
 }
 
-export { WINDOW_SECONDS_MAX } from "../core/limit.ts";
-
 /** Most hits of a sliding log, which keeps each hit's time. */
 export const SLIDING_LOG_AMOUNT_MAX = 10_000;
 
@@ -172,36 +170,37 @@ export const RETRY_AFTER_JITTER_MAX = 0.5;
 /** Debt of a post-paid bucket unless the limit says otherwise, in bursts. */
 export const DEBT_BURSTS_DEFAULT = 10;
 
-/** Longest regular expression, and most instructions that one may compile to (repeats multiply them). */
+/** Longest regular expression, in characters. */
 export const REGEX_CHARS_MAX = 1_000;
+/** Most instructions of one compiled regular expression (repeats multiply them). */
 export const REGEX_INSTRUCTIONS_MAX = 500;
 
-/** Most instructions of all regular expressions of a rule set, equal ones counted once; each takes some 700 bytes. */
+/** Most instructions of all regular expressions of a rule set, equal ones counted once. Each takes about 700 bytes. */
 export const REGEX_INSTRUCTIONS_TOTAL_MAX = 100_000;
 
 /**
- * How far into a value a regular expression looks: this many characters, fewer if it has so many instructions that
- * instructions x characters come to more than REGEX_WORK_MAX. Matching takes linear time, but up to 0.12 us for each, and
- * nobody else is answered meanwhile: with these bounds one expression takes 12 ms at the very most.
+ * A regular expression tests at most this many characters of a value, and at most REGEX_WORK_MAX / instructions. Matching is linear, but
+ * takes up to 0.12 us per character and instruction, during which no other call is answered. With both bounds one expression takes at
+ * most 12 ms.
  */
 export const REGEX_VALUE_CHARS_MAX = 4_096;
 export const REGEX_WORK_MAX = 100_000;
 
-/** Most limits of one rule: all limits of all rules that a call reaches are settled at once. */
+/** Most limits of one rule. All limits of all descriptors of a call are settled together. */
 export const LIMITS_PER_RULE_MAX = 16;
-/** Most of them that are sliding logs: so that a rule beside any global limit stays below GROUP_WEIGHT_MAX (core/take.ts). */
+/** Most sliding logs among them, so that one rule and any global limit stay within GROUP_WEIGHT_MAX (core/take.ts). */
 export const LOGS_PER_RULE_MAX = 6;
 
-/** Most parts that callers may count a rule's unit in: as many times AMOUNT_MAX is still below 2^53. */
+/** Most parts of one unit (`per`). COST_PER_MAX x AMOUNT_MAX is below 2^53. */
 export const COST_PER_MAX = 1_000_000;
 
-/** Most names in the `limits` of a domain: each rule with a tier has the limits of all of them. */
+/** Most names in the `limits` of a domain. A rule with a tier may have the limits of all names. */
 export const LIMIT_NAMES_MAX = 1_000;
 
 /** Longest time that a payment waits for its settlement, in seconds: a day. */
 export const HOLD_SECONDS_MAX = 86_400;
 
-/** Most values of one rule's `metadata`, those inside others counted: they go out with every answer that passes. */
+/** Most values in one rule's `metadata`, nested ones included. They are sent with every passing answer. */
 export const METADATA_VALUES_MAX = 10_000;
 
 /** Most rules of a rule set, each value of `one_of` counted. */

@@ -1,5 +1,5 @@
-// The parsed form of a rules file that the compiler reads: mappings, sequences and scalars with their places.
-// Who parsed it, and from what, is not known here.
+// The parsed form of a rules file, which the compiler reads: mappings, sequences and scalars with their places. It is independent of
+// the syntax.
 
 import type { Place } from "./place.ts";
 import type { Problem } from "./rule-set.ts";
@@ -10,11 +10,11 @@ export type { Place } from "./place.ts";
 export interface ScalarNode {
   readonly kind: "scalar";
   readonly at: Place;
-  /** As written, quotes and escapes undone. */
+  /** The text after quotes and escapes are resolved. */
   readonly text: string;
-  /** True if the text stands in quotes or in a block: then it's text whatever it looks like. */
+  /** True for quoted and block scalars, which are always text. */
   readonly isQuoted: boolean;
-  /** What the text means. */
+  /** The resolved value. */
   readonly value: ScalarValue;
 }
 
@@ -31,21 +31,21 @@ export interface MappingEntry {
   readonly isMerged: boolean;
 }
 
-/** A mapping with merge keys resolved. Entries stand in the order in which they apply: a later one overrides. */
+/** A mapping with merge keys resolved. A later entry overrides an earlier one with the same key. */
 export interface MappingNode {
   readonly kind: "mapping";
   readonly at: Place;
   readonly entries: readonly MappingEntry[];
 }
 
-/** A node; aliases make nodes shared, never cyclic. */
+/** A node. Because of aliases a node may have several parents, but there are no cycles. */
 export type SourceNode = ScalarNode | SequenceNode | MappingNode;
 
-/** One file, or a resource that a control plane sent. `root` is undefined if it could not be parsed; `problems` then says why. */
+/** One file, or one resource of a control plane. If it could not be parsed, `root` is undefined and `problems` says why. */
 export interface SourceFile {
-  /** Relative to the rules directory, with forward slashes; `resource` and its name of a resource. */
+  /** Path relative to the rules directory, with forward slashes; for a resource `resource` and its name. */
   readonly name: string;
-  /** True for a resource. Its tree has the keys of a rules file, as far as its messages have fields for them. */
+  /** True for a resource. Its tree has those keys of a rules file for which the messages have fields. */
   readonly isResource?: boolean;
   readonly root: SourceNode | undefined;
   readonly problems: readonly Problem[];

@@ -1,8 +1,8 @@
-// Finds what a misspelt word of a rules file may have meant.
+// Suggests the right word for a misspelt one in a rules file.
 
 import { nearestName } from "../core/near-name.ts";
 
-// Words that people carry over from other limiters, and what they are called here.
+// Words of other rate limiters, and their equivalents here.
 const KNOWN_MISTAKES: ReadonlyMap<string, string> = new Map([
   ["limit", "rate_limit"],
   ["limits", "rate_limits"],
@@ -63,7 +63,7 @@ const KNOWN_MISTAKES: ReadonlyMap<string, string> = new Map([
   ["fixed", "fixed_window"],
 ]);
 
-/** A sentence that names the nearest of `words`, or undefined if nothing comes near. */
+/** A sentence that names the nearest of `words`, or undefined if none is near. */
 export function suggest(word: string, words: Iterable<string>): string | undefined {
   const nearest = nearestWord(word, [...words]);
   return nearest === undefined ? undefined : `Did you mean '${nearest}'?`;
@@ -74,7 +74,7 @@ function nearestWord(word: string, words: readonly string[]): string | undefined
   const folded = fold(word);
   const known = KNOWN_MISTAKES.get(folded);
   if (known !== undefined && words.includes(known)) return known;
-  // Compared without case, dashes and underscores: tokensPerSecond is tokens_per_second.
+  // Case, dashes and underscores do not count: tokensPerSecond is tokens_per_second.
   const foldedWords = new Map(words.map((candidate) => [fold(candidate), candidate]));
   return foldedWords.get(nearestName(folded, foldedWords.keys()) ?? "");
 }

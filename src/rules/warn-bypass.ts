@@ -1,4 +1,4 @@
-// Warns of rules that leave a way around themselves: values that no rule is for, and private networks that are exempt.
+// Warns of rules that callers can bypass: by values that match no rule, or from private networks that are exempt.
 
 import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
@@ -6,7 +6,7 @@ import { parseRange, type Range } from "./cidr.ts";
 import type { ProblemLog } from "./problems.ts";
 import type { Rule } from "./rule-set.ts";
 
-/** Warns of what the rules of one level leave open. */
+/** Warns of such gaps in the rules of one level. */
 export function* warnBypass(rules: readonly Rule[], log: ProblemLog): LongWork<void> {
   const byKey = new Map<string, Rule[]>();
   for (const rule of rules) {
@@ -16,7 +16,7 @@ export function* warnBypass(rules: readonly Rule[], log: ProblemLog): LongWork<v
         "addresses of private networks are exempt here; behind a load balancer or a proxy every caller may have one";
       log.warn(rule.at, message, "Exempt single addresses or small ranges that are surely not the proxy's.");
     }
-    // A star in a key takes in other keys, so nothing is certain.
+    // A key with a star matches other keys too, so nothing can be concluded.
     if (rule.pattern.kind === "compositeWildcard") return;
     const ofKey = byKey.get(rule.key);
     if (ofKey === undefined) byKey.set(rule.key, [rule]);
@@ -28,8 +28,8 @@ export function* warnBypass(rules: readonly Rule[], log: ProblemLog): LongWork<v
   }
 }
 
-// Rules below a value make it a tier of callers, who must not leave it by sending another value. A value with a limit and no
-// rules below it is more often one that stands for itself, such as a path.
+// A value with rules below it is probably a class of callers, who must not escape it by sending another value. A value with a limit and
+// no rules below it is more often a single thing, such as a path.
 function warnTiersWithoutRest(ofKey: readonly Rule[], log: ProblemLog): void {
   const tier = ofKey.find(({ children }) => children !== undefined);
   if (tier === undefined || ofKey.some(takesAll)) return;
@@ -49,7 +49,7 @@ function takesAll({ pattern }: Rule): boolean {
 
 const PRIVATE_RANGES = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"].flatMap(rangesOf);
 
-/** Ranges of these bits and more are somebody's hosts rather than a network that everybody comes from. */
+/** Ranges with at least this many bits are taken as single hosts and not as a network of many callers. */
 const HOSTS_BITS = { ipv4: 24, ipv6: 64 } as const;
 
 function* exemptsPrivateNetwork({ isUnlimited, pattern }: Rule): LongWork<boolean> {

@@ -1,4 +1,4 @@
-// Finds rules that no value can reach, because an earlier pattern of the same key takes all that they would match.
+// Warns of rules that no value can reach, because an earlier pattern of the same key matches all their values.
 
 import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
@@ -6,10 +6,10 @@ import { fitsPieces } from "./match.ts";
 import { formatPlace, type ProblemLog } from "./problems.ts";
 import type { Pattern, Rule } from "./rule-set.ts";
 
-// Every pattern is held against all before it; beyond this the check would cost more than it tells.
+// Every pattern is compared with all earlier ones; the bound keeps that affordable.
 const PATTERNS_CHECKED_MAX = 500;
 
-/** Warns of each rule of a level that an earlier one hides. Says nothing where it can't be sure. */
+/** Warns of each rule of a level that an earlier one hides. Does not warn if that is uncertain. */
 export function* warnUnreachable(rules: readonly Rule[], log: ProblemLog): LongWork<void> {
   const patternsByKey = new Map<string, Rule[]>();
   for (const rule of rules) {
@@ -23,7 +23,7 @@ export function* warnUnreachable(rules: readonly Rule[], log: ProblemLog): LongW
     if (hiding !== undefined) warn(rule, hiding, log);
     earlier.push(rule);
   }
-  // The rule without a value is tried last, wherever it stands.
+  // Matching tries the rule without a value last, wherever it is in the file.
   for (const rule of rules) {
     yield;
     if (rule.pattern.kind !== "any") continue;
@@ -34,18 +34,18 @@ export function* warnUnreachable(rules: readonly Rule[], log: ProblemLog): LongW
 
 function warn(rule: Rule, hiding: Rule, log: ProblemLog): void {
   const message = `nothing reaches this rule: '${textOf(hiding.pathElement)}' at ${formatPlace(hiding.at)} takes every value it would match`;
-  // The rule without a value is tried last wherever it stands, so moving it would not help.
+  // Moving the rule without a value would not help.
   const isLast = rule.pattern.kind === "any";
   log.warn(rule.at, message, isLast ? "Remove one of the two." : "Move it before that rule, or remove it.");
 }
 
-/** True if `first` surely matches every value that `second` matches. */
+/** True if `first` certainly matches every value that `second` matches. */
 function covers(first: Pattern, second: Pattern): boolean {
   const glob = globOf(first);
   if (glob === undefined) return false;
   if (glob.every((piece) => piece === "") && glob.length > 1) return true;
   const text = globOf(second)?.join("*");
-  // A star in the text can only be taken by a star of the glob, because no literal piece holds one.
+  // A star in the text can only match a star of the glob, because no literal piece contains one.
   return text !== undefined && fitsPieces(glob, text);
 }
 

@@ -3,11 +3,11 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { OnStoreFailure } from "../../../src/core/limit.ts";
-import { oneByteOf, textOf } from "../../../src/core/request.ts";
+import { oneByteOf, textOf, type WrittenEntry } from "../../../src/core/request.ts";
 import type { Take } from "../../../src/core/take.ts";
 import { LimitCall } from "../../../src/limiter/call.ts";
 import { TakeFiller } from "../../../src/limiter/fill.ts";
-import { type AskedEntry, explainRequest } from "../../../src/rules/explain.ts";
+import { explainRequest } from "../../../src/rules/explain.ts";
 import { TRIED_MAX } from "../../../src/rules/explain-tried.ts";
 import { findRule } from "../../../src/rules/match.ts";
 import { formatPlace } from "../../../src/rules/problems.ts";
@@ -17,7 +17,7 @@ import { ManualClock } from "../../support/manual-clock.ts";
 import { rulesFromYaml } from "../../support/rules.ts";
 import { runs } from "../../support/runs.ts";
 
-function entriesOf(...pairs: readonly string[]): AskedEntry[] {
+function entriesOf(...pairs: readonly string[]): WrittenEntry[] {
   return pairs.map((pair) => {
     const [key = "", value = ""] = pair.split("=", 2);
     return { key, value };
@@ -421,7 +421,7 @@ describe("agreement with what calls meet", () => {
       statsBook: new LimitStatsBook(200),
     });
     let limited = 0;
-    const compare = (rules: RuleSet, domain: DomainRules, entries: readonly AskedEntry[]) => {
+    const compare = (rules: RuleSet, domain: DomainRules, entries: readonly WrittenEntry[]) => {
       const call = new LimitCall({ finish: () => undefined });
       call.request.domain = "edge";
       const descriptor = call.request.addDescriptor();
@@ -475,7 +475,7 @@ descriptors:
   - { key: a, value: "\ufffd", rate_limit: { requests_per_unit: 1, unit: day } }
   - { key: a, rate_limit: { requests_per_unit: 2, unit: day } }
 `);
-  const amountOf = (entry: AskedEntry) => explainRequest(rules, "edge", [[entry]]).descriptors[0]?.limits[0];
+  const amountOf = (entry: WrittenEntry) => explainRequest(rules, "edge", [[entry]]).descriptors[0]?.limits[0];
   expect(amountOf({ key: "a", value: "\ufffd" })?.says).toContain("1 ");
   expect(amountOf({ key: "a", value: "\ufffd", valueBase64: "/w==" })?.says).toContain("2 ");
 });

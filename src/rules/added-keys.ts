@@ -1,5 +1,5 @@
-// Words that are added to a rule's own: the `defaults` that a file gives its domain, and what a control plane says under
-// `headgate` in a rule's metadata, because its messages have no fields for it.
+// Keys that are added to a rule's own: the `defaults` of the domain in a rule file, and the keys under `headgate` in the metadata of a
+// control plane's rule, whose messages have no fields for them.
 
 import { SYNC_NAMES, Sync } from "../core/limit.ts";
 import { textOf } from "../core/request.ts";
@@ -9,19 +9,19 @@ import { readSwitch, readText } from "./readers.ts";
 import { REFERENCE_KEYS, SECTION_KEYS } from "./schema.ts";
 import type { MappingEntry, MappingNode, SourceFile, SourceNode } from "./source.ts";
 
-/** The member of a resource's metadata that holds them. */
-const OWN_WORDS_KEY = "headgate";
+/** The member of a rule's metadata that contains added keys. */
+const OWN_KEYS_MEMBER = "headgate";
 
-/** Defaults of limits by domain, one-byte. */
+/** The `defaults` sections by domain, one-byte. */
 export type Defaults = ReadonlyMap<string, MappingNode>;
 
-/** The `defaults` of all files. Of a domain that has two the second is an error. */
+/** Gathers the `defaults` of all files. A second section for one domain is an error. */
 export function gatherDefaults(files: readonly SourceFile[], log: ProblemLog): Defaults {
   const found = new Map<string, MappingNode>();
   for (const { root, isResource } of files) {
     if (root?.kind !== "mapping" || isResource === true) continue;
     if (!root.entries.some(({ key }) => key.text === "defaults")) continue;
-    // What is wrong with the file's other keys is told when it is read as a whole.
+    // Mistakes in the file's other keys are reported when the whole file is read.
     const fields = readFields("file", [root], log);
     const domain = readText(fields, "domain", log) ?? "";
     const field = fields.given("defaults");
@@ -38,77 +38,81 @@ export function gatherDefaults(files: readonly SourceFile[], log: ProblemLog): D
   return found;
 }
 
-/** What is added to a rule: each stands in place of a section of its own. */
-export interface AddedWords {
-  /** Of the rule; undefined without any. */
+/** The keys that are added to a rule, each as a section. */
+export interface AddedKeys {
+  /** Keys of the rule itself; undefined if there are none. */
   readonly rule: MappingNode | undefined;
-  /** Of its one limit. */
+  /** Keys of the rule's one limit; undefined if there are none. */
   readonly limit: MappingNode | undefined;
+  /** The `defaults` of the domain. */
   readonly defaults: MappingNode | undefined;
 }
 
-/** Words that the messages of a control plane can't carry. */
-const LIMIT_WORDS: ReadonlySet<string> = new Set(SECTION_KEYS.limit.filter((key) => !REFERENCE_KEYS.has(key)));
-const FIELDLESS: ReadonlySet<string> = new Set(["share_threshold", "value_to_metric"]);
+/** Keys of limits for which the messages of a control plane have no field. */
+const LIMIT_KEYS: ReadonlySet<string> = new Set(SECTION_KEYS.limit.filter((key) => !REFERENCE_KEYS.has(key)));
+/** The reference service's keys for which the messages have no field. */
+const KEYS_WITHOUT_FIELD: ReadonlySet<string> = new Set(["share_threshold", "value_to_metric"]);
 
-/** The words in a rule's metadata; of a file's rule there are none. */
-export function addedWords(
+/** The added keys of a rule. Only rules of resources have keys in their metadata. */
+export function addedKeys(
   mapping: MappingNode,
   isResource: boolean,
   defaults: MappingNode | undefined,
   log: ProblemLog,
-): AddedWords {
-  const words = isResource ? ownWordsOf(mapping, log) : undefined;
-  if (words === undefined) return { rule: undefined, limit: undefined, defaults };
+): AddedKeys {
+  const ownKeys = isResource ? ownKeysOf(mapping, log) : undefined;
+  if (ownKeys === undefined) return { rule: undefined, limit: undefined, defaults };
   const ofRule: MappingEntry[] = [];
   const ofLimit: MappingEntry[] = [];
-  for (const entry of words.entries) {
+  for (const entry of ownKeys.entries) {
     const { text, at } = entry.key;
-    if (REFERENCE_KEYS.has(text) && !FIELDLESS.has(text)) {
+    if (REFERENCE_KEYS.has(text) && !KEYS_WITHOUT_FIELD.has(text)) {
       log.error(at, `'${text}' can't stand in metadata`, "The resource has a field of its own for it.");
-    } else if (LIMIT_WORDS.has(text)) ofLimit.push(entry);
+    } else if (LIMIT_KEYS.has(text)) ofLimit.push(entry);
     else ofRule.push(entry);
   }
   return {
-    rule: ofRule.length === 0 ? undefined : { ...words, entries: ofRule },
-    limit: ofLimit.length === 0 ? undefined : { ...words, entries: ofLimit },
+    rule: ofRule.length === 0 ? undefined : { ...ownKeys, entries: ofRule },
+    limit: ofLimit.length === 0 ? undefined : { ...ownKeys, entries: ofLimit },
     defaults,
   };
 }
 
-function ownWordsOf(mapping: MappingNode, log: ProblemLog): MappingNode | undefined {
+function ownKeysOf(mapping: MappingNode, log: ProblemLog): MappingNode | undefined {
   const metadata = mapping.entries.find(({ key }) => key.text === "metadata")?.value;
   if (metadata?.kind !== "mapping") return undefined;
-  const words = metadata.entries.find(({ key }) => key.text === OWN_WORDS_KEY)?.value;
-  if (words === undefined || words.kind === "mapping") return words;
-  log.error(words.at, `${OWN_WORDS_KEY}: expected a mapping of keys, got ${describeSource(words)}`);
+  const ownKeys = metadata.entries.find(({ key }) => key.text === OWN_KEYS_MEMBER)?.value;
+  if (ownKeys === undefined || ownKeys.kind === "mapping") return ownKeys;
+  log.error(ownKeys.at, `${OWN_KEYS_MEMBER}: expected a mapping of keys, got ${describeSource(ownKeys)}`);
   return undefined;
 }
 
-/** The metadata that goes out with answers: without the words above. */
-export function withoutOwnWords(field: Field | undefined, isResource: boolean): Field | undefined {
+/** The metadata that is sent with answers, without the added keys. */
+export function withoutOwnKeys(field: Field | undefined, isResource: boolean): Field | undefined {
   if (field === undefined || !isResource || field.value.kind !== "mapping") return field;
-  const entries = field.value.entries.filter(({ key }) => key.text !== OWN_WORDS_KEY);
+  const entries = field.value.entries.filter(({ key }) => key.text !== OWN_KEYS_MEMBER);
   return entries.length === 0 ? undefined : { ...field, value: { ...field.value, entries } };
 }
 
 const RATE_KEYS = ["tokens_per_second", "rps"];
 
-/** What stands beside the limit and leaves no room for some defaults. */
+/** Settings of the rule that exclude some defaults of its limits. */
 interface Beside {
+  /** True: no `sync`. */
   readonly takesNoSync: boolean;
-  /** No other `sync` than lease. */
+  /** True: no `sync` but lease. */
   readonly takesOnlyLease: boolean;
+  /** True: the rule has an `on_store_failure` of its own. */
   readonly hasFailurePolicy: boolean;
 }
 
 /**
- * A limit's section with what is added: defaults count least. Where an added word says the rate or the window, what the message
- * says of it gives way; where a default can't stand beside the limit's own words, it does.
+ * The mappings of a limit with the added keys before its own; later ones override earlier ones, so defaults count least. An added rate
+ * or window removes the message's own unit and amount. Defaults that the limit can't have beside its other keys are left out.
  */
-export function withAddedWords(
+export function withAddedKeys(
   section: readonly MappingNode[],
-  { limit, defaults }: AddedWords,
+  { limit, defaults }: AddedKeys,
   { takesNoSync, takesOnlyLease, hasFailurePolicy }: Beside,
 ): MappingNode[] {
   const added = limit === undefined ? [] : [limit];
@@ -129,7 +133,7 @@ export function withAddedWords(
   return [without(defaults, unfit), ...added, ...own];
 }
 
-/** `post_paid` of the defaults; undefined where they don't say it, or can't beside a `sync` of the limits' own. */
+/** `post_paid` of the defaults. Undefined if they don't have it, or if it is true and a limit has a `sync` of its own. */
 export function defaultPostPaid(
   defaults: MappingNode | undefined,
   limits: readonly (readonly MappingNode[])[],
