@@ -1,15 +1,15 @@
--- Calendar window: counts within one window of a calendar and forgets at its end. The limit hands over where windows end by the
--- caller's zone data; the state keeps the end that it began with, as src/algorithms/calendar-window.ts says.
--- state     string "start_us current seconds": its first hit, and the seconds from the second of that until it ends
+-- Calendar window: one count per window of a calendar. The limit brings the ends of windows by the caller's time zone data; the state
+-- keeps the end that its window began with, as src/algorithms/calendar-window.ts says.
+-- state     string "start_us current seconds": time of the first hit, count, and seconds from the second of the first hit to the end
 -- lifetime  until the window ends
--- Each function takes the state as `open` made it; nothing here calls Redis, the entry scripts read and write.
+-- Each function takes a state that `open` returned. No function here calls Redis: the entry scripts read and write.
 local aligned_window = use('aligned_window')
 local calendar_window = {
   pay = aligned_window.pay, undo = aligned_window.undo, post_pay = aligned_window.post_pay,
   paid_at_us = aligned_window.paid_at_us,
 }
 
--- Brings the state to now. A window in which nothing is used is as good as none.
+-- Brings the state to now. An unused window equals none, so it begins anew.
 local function advance(state, limit, now_us)
   local end_us = calendar_end_us(now_us, limit.start_us, limit.end_us, limit.next_end_us)
   if state.current == 0 or now_us >= state.end_us then
@@ -20,7 +20,7 @@ local function advance(state, limit, now_us)
   state.noted_current = state.current
 end
 
--- State from what is saved (false: nothing), advanced to now. Nil if the text is nonsense.
+-- The state of the saved text (false: nothing is saved), advanced to now. Nil if the text is damaged.
 function calendar_window.open(saved, limit, now_us)
   local state = {
     start_us = 0, end_us = 0, current = 0, is_changed = false,
@@ -37,12 +37,12 @@ function calendar_window.open(saved, limit, now_us)
   return state
 end
 
--- Has the state go on in another group, perhaps under another limit, as if it had been saved and read.
+-- Reuses the state in another group, perhaps under another limit, as if it had been saved and read again.
 function calendar_window.reopen(state, _, now_us)
   advance(state, state.limit, now_us)
 end
 
--- When the window of what is saved began; nil if that is nonsense.
+-- Time of the first hit in the saved text; nil if the text is damaged.
 function calendar_window.time_of(saved)
   return whole(string.match(saved, '^(%d+) '), EXACT_MAX)
 end
@@ -70,7 +70,7 @@ function calendar_window.reset_us(state, _, now_us)
   return state.end_us - now_us
 end
 
--- Marks the state as changed if it is not what it was when last noted.
+-- Marks the state as changed if its count differs from the last note.
 function calendar_window.note(state)
   if state.current == state.noted_current then return end
   state.noted_current, state.is_changed = state.current, true

@@ -1,8 +1,8 @@
--- What take_all.lua alone needs to read its call: lists of numbers, algorithms, limits.
+-- Functions of take_all.lua alone that read its arguments: lists of numbers, algorithms, limits.
 
-local VALUES_MAX = 2000 -- a C function may take and return some thousand
+local VALUES_MAX = 2000 -- Lua's stack bounds the arguments and results of a C function to some thousands
 
--- The format of so many doubles.
+-- The format of `count` doubles for `struct`.
 local function format_of(count)
   return string.format('<%s', string.rep('d', count))
 end
@@ -13,7 +13,7 @@ local function unpack_all(text)
   for from = 1, count, VALUES_MAX do
     local size = min(VALUES_MAX, count - from + 1)
     local some = { struct.unpack(format_of(size), text, from * 8 - 7) }
-    some[size + 1] = nil -- the place behind them
+    some[size + 1] = nil -- struct.unpack also returns the position after the numbers
     if from == 1 then
       numbers = some
     else
@@ -23,7 +23,7 @@ local function unpack_all(text)
   return numbers
 end
 
--- A list of numbers as one text.
+-- Packs a list of numbers into one text.
 local function pack_all(numbers)
   local count, texts = #numbers, {}
   for from = 1, count, VALUES_MAX do
@@ -33,8 +33,8 @@ local function pack_all(numbers)
   return table.concat(texts)
 end
 
--- A script defines everything anew each time it is called. So a file of an algorithm is a module: a function in MODULES,
--- by the file's name, that runs when the call first uses it.
+-- Redis runs all definitions of a script on every call. So each algorithm's file is a module: a function in MODULES, by the file's name,
+-- that runs only when the call first uses it.
 local MODULES, used = {}, {}
 
 local function use(name)
@@ -47,9 +47,9 @@ local ALGORITHMS = {
   [5] = 'calendar_window',
 }
 
--- The limits packed in `text`: algorithm (its place in ALGORITHMS), amount, burst, window in seconds, most debt (of a
--- counter: its lifetime in seconds). In place of the last three a calendar window has start and end of the caller's window, and
--- the end of the one after.
+-- The limits packed in `text`, five numbers each: algorithm (its number in ALGORITHMS), amount, burst, window in seconds, largest debt
+-- (for a counter: its lifetime in seconds). For a calendar window the last three are start and end of the caller's window and the end
+-- of the next one, in microseconds.
 local function read_limits(text)
   local limits = {}
   for from = 1, #text, 40 do

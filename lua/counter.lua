@@ -1,13 +1,13 @@
--- Counters as envoyproxy/ratelimit keeps them, so that both services count together: one integer per window under a key
--- that names the window. Charged in any case, each for itself; the rest of the group is settled afterwards.
--- state     string, an integer; its window is in the key
--- lifetime  what the caller gives (`debt_max` of the limit, in seconds), renewed by every charge
--- Unlike the other files this one calls Redis, because a count may be larger than a number here can hold.
+-- Counters as envoyproxy/ratelimit keeps them, so that both services count together: one integer per window, under a key that contains
+-- the window. Each counter is charged whatever the verdict is; the other takes of the group are settled afterwards.
+-- state     string, an integer; the key contains its window
+-- lifetime  given by the caller (`debt_max` of the limit, in seconds), renewed by every charge
+-- Unlike the other algorithms this one calls Redis, because a count may be larger than Lua numbers represent exactly.
 local counter = {}
 
 local COUNT_MAX, COUNT_MAX_TEXT = 9223372036854775807, '9223372036854775807'
 
--- Charges hits; returns the count after it, or nil if the key holds no count. A count that would overflow stays full.
+-- Charges hits; returns the new count, or nil if the key holds no count. A count that would overflow becomes COUNT_MAX.
 local function counter_add(key, hits, lifetime_s)
   local count = redis.pcall('INCRBY', key, hits < COUNT_MAX and digits(hits) or COUNT_MAX_TEXT)
   if type(count) == 'table' and string.find(count.err, 'overflow') then
@@ -19,7 +19,7 @@ local function counter_add(key, hits, lifetime_s)
   return count
 end
 
--- The count as it stands, 0 if there is none, nil if the key holds something else.
+-- The current count: 0 if the key does not exist, nil if it holds something else.
 local function counter_read(key)
   local text = redis.pcall('GET', key)
   if not text then return 0 end
@@ -27,10 +27,10 @@ local function counter_read(key)
   return tonumber(text)
 end
 
--- Takes stand in `groups` from `first` on, six numbers each.
+-- In the functions below, the takes of a group begin at `groups[first]`, six numbers each.
 
--- Which counters a call that stops at over may charge, by take: none if the local cache denies one of them, else those
--- that are over; nil for all, because none is over. The first result is false if a key holds no count.
+-- Which counters may be charged by a call that charges only counters that are over, by take: none if the local cache denied one, else
+-- those that are over, or all (nil) if none is over. The first result is false if a key holds no count.
 local function counter_choice(groups, limits, first, size)
   for at = first, first + size * 6 - 6, 6 do
     if groups[at + 4] == MODE_DENIED then return true, {} end
@@ -48,8 +48,8 @@ local function counter_choice(groups, limits, first, size)
   return true, has_over and over or nil
 end
 
--- Charges the counters among the `size` takes of a group. `found` gets, by take, the outcome, the count and whether it
--- was charged. False if a key holds no count; the others are charged all the same.
+-- Charges the counters among the `size` takes of a group. Writes into `found`, by take, the outcome, the count and whether it was
+-- charged. False if a key holds no count; unless `stops_at_over`, the other counters are charged then too.
 function counter.charge_all(groups, limits, first, size, stops_at_over, found)
   local is_sound, choice = true, nil
   if stops_at_over then
@@ -72,7 +72,7 @@ function counter.charge_all(groups, limits, first, size, stops_at_over, found)
   return is_sound
 end
 
--- Gives hits back, never below zero; a counter that does not exist stays so. Returns the count after it.
+-- Gives hits back; the count does not fall below 0, and a missing counter is not created. Returns the new count.
 function counter.refund(key, hits)
   local count = counter_read(key)
   if not count or count == 0 then return 0 end

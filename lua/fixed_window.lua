@@ -1,14 +1,14 @@
--- Fixed window: counts within one clock-aligned window and forgets at its end.
--- state     string "start_us current"
+-- Fixed window: one count per clock-aligned window.
+-- state     string "start_us current": start of the window, and its count
 -- lifetime  until the window ends
--- Each function takes the state as `open` made it; nothing here calls Redis, the entry scripts read and write.
+-- Each function takes a state that `open` returned. No function here calls Redis: the entry scripts read and write.
 local aligned_window = use('aligned_window')
 local fixed_window = {
   pay = aligned_window.pay, undo = aligned_window.undo, post_pay = aligned_window.post_pay,
   paid_at_us = aligned_window.paid_at_us,
 }
 
--- State from what is saved (false: nothing), advanced to now. Nil if the text is nonsense.
+-- The state of the saved text (false: nothing is saved), advanced to now. Nil if the text is damaged.
 function fixed_window.open(saved, limit, now_us)
   local aligned_us = aligned_window.start_us(now_us, limit)
   local start_us, current, is_redated = aligned_us, 0, false
@@ -29,7 +29,7 @@ function fixed_window.open(saved, limit, now_us)
   }
 end
 
--- Start of the window of what is saved; nil if that is nonsense.
+-- Start of the window in the saved text; nil if the text is damaged.
 function fixed_window.time_of(saved)
   return whole(string.match(saved, '^(%d+) '), EXACT_MAX)
 end
@@ -59,7 +59,7 @@ function fixed_window.reset_us(state, limit, now_us)
   return state.start_us + limit.window_us - now_us
 end
 
--- Marks the state as changed if it is not what it was when last noted.
+-- Marks the state as changed if its count differs from the last note.
 function fixed_window.note(state)
   if state.current == state.noted_current then return end
   state.noted_current, state.is_changed = state.current, true

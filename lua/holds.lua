@@ -1,27 +1,29 @@
 -- Holds: payments that wait for their settlement, as src/algorithms/holds.ts says.
--- state     beside the bucket's own key: `<key>|holds`, a sorted set of the live holds "cost paid_at_us payment |id" by the
---           time at which they end; `<key>|hold|<id>` for each, a string "cost paid_at_us payment ends_at_us", or
---           "settled until_us", when it is forgotten; and of a token bucket `<key>|lows`, doubles (see `lows`)
--- lifetime  of the set and the lows as long as the bucket's, at least until the last hold ends, and never made shorter; of a
---           hold until it ends, settled for as long again
--- Redis may evict any of these keys. Without the lows nothing is given back of the holds before; a hold without its member in the
--- set is none any more.
--- Nothing is written before `write_all`. The books and names of a call are kept from group to group.
+-- state     beside the bucket's own key: `<key>|holds`, a sorted set of the live holds "cost paid_at_us payment |id" by the time of their
+--           end (a hold without an id has plus signs or nothing in place of `|id`); `<key>|hold|<id>` per hold with an id, a string
+--           "cost paid_at_us payment ends_at_us", or after settlement "settled until_us" (when it may be forgotten); and for a token
+--           bucket `<key>|lows`, a string of doubles (see LOWS_MAX)
+-- lifetime  set and lows: as the bucket's, at least until the last hold ends, never shortened; a hold's key: until the hold ends, after
+--           settlement as long again
+-- Redis may evict any of these keys. If the lows are lost, nothing is given back for older holds. A hold without its member in the set
+-- does not exist.
+-- Nothing is written before `write_all`. All groups of a call share its books and names.
 local holds = {}
 
 local PER_BUCKET_MAX = 10000
--- Holds that the call may still end, in all buckets together; the rest ends in later calls (bench/store/holds.mjs).
+-- How many holds this call may still end, in all buckets together; the rest ends in later calls (bench/store/holds.mjs).
 local endings_left = 128
 local WAIT_US_MIN = 1000000
-local SAME_MOMENT_MAX = 64 -- holds without a name that are looked for: as many as one call can open
+local SAME_MOMENT_MAX = 64 -- most members tried to find a hold without an id: as many as one call can open
 local FOUND_NONE, FOUND_SETTLED = -1, -2
 
--- What ARGV[5] says of each take and receipt with holds, by where it stands in `groups` (a receipt below 0).
+-- `refs`: the data of ARGV[5] by the index of a take in `groups`; for a receipt, by its negative index in `receipts`.
+-- `named`: the content of holds' own keys as the call has left it, by the index of the key.
 local refs, book_of_bucket, books, named = {}, {}, {}, {}
-local saved -- what the call's keys hold, by their place
+local saved -- the texts of the call's keys, by index
 
--- How low a token bucket's debt was before its payments, as src/algorithms/debt-lows.ts keeps it: the number of the last payment, of
--- the last one that opened a hold, what all holds can give back, then a number and a low each.
+-- The lowest debts of a token bucket, as src/algorithms/debt-lows.ts keeps them: number of the last payment, number of the last payment
+-- that opened a hold, what all holds together can give back, then per low the number of its payment and the debt before it.
 local LOWS_MAX = 64
 
 local function read_lows(place)
@@ -73,8 +75,8 @@ local function take_off_lows(lows, payment, debt)
   end
 end
 
--- Six numbers each: where it stands, the bucket's key, the key of its holds, that of its lows (0: it has none), the hold's own
--- (0: it has no name), and how long holds last, in microseconds; below 0 if the limit counts holds.
+-- Reads ARGV[5], six numbers per take or receipt: its index (see `refs`), the indexes of four keys (bucket, set of holds, lows or 0, the
+-- hold's own or 0 if it has no id), and how long holds last, in microseconds; negative for a `concurrent` limit.
 function holds.read(numbers, texts)
   saved = texts
   for at = 1, #numbers, 6 do
@@ -83,7 +85,7 @@ function holds.read(numbers, texts)
     if not book then
       book = {
         key = KEYS[set], bucket = bucket, is_count = us < 0,
-        stored = 0, ended = 0, dropped = 0, -- members of the set, those that have ended, those of them that this call removes
+        stored = 0, ended = 0, dropped = 0, -- number of members in the set, of ended ones, and of ended ones that this call removes
         added = {}, nameless_count = 0, removed = {}, removed_count = 0, lifetime_us = 0,
         lows = lows > 0 and read_lows(lows),
       }
@@ -92,13 +94,13 @@ function holds.read(numbers, texts)
     book_of_bucket[bucket] = book
     refs[numbers[at]] = {
       book = book, own = own, us = max(us, -us), is_concurrent = us < 0,
-      -- With the bar before it, so that no id reads like the plus signs of holds without a name.
+      -- With the bar before it, so that no id equals the plus signs of holds without an id.
       id = own > 0 and string.sub(KEYS[own], #KEYS[bucket] + #'|hold|'),
     }
   end
 end
 
--- What speaks of holds in the take or receipt that stands there; nil if nothing does.
+-- The data of the take or receipt at that index (see `refs`); nil if its limit has no holds.
 function holds.at(position)
   return refs[position]
 end
@@ -111,7 +113,7 @@ local function count_stored(book, now_us)
   book.stored = tonumber(redis.call('ZCARD', book.key))
   local lows = book.lows
   if not lows or lows.was_there or book.stored == 0 then return end
-  -- The lows are lost. New payments get numbers beyond those of all holds, which count as if nothing had been owed since.
+  -- The lows are lost. The older holds count as if the debt had been 0 since. New payments get higher numbers than those of all holds.
   lows.last, lows.held, lows.payments[1], lows.lows[1] = now_us, math.huge, now_us, 0
 end
 
@@ -119,8 +121,8 @@ local function live_count(book)
   return book.stored - book.ended - book.removed_count + #book.added
 end
 
--- Gives back `cost` of what a hold has paid. Of a token bucket that is exact: as much of it as is owed still, and was at any
--- time since.
+-- Gives back `cost` of what a hold has paid. For a token bucket this is exact: at most what is still owed, and at most the lowest debt
+-- since the payment.
 local function give_back_held(book, state, limit, hold, cost, now_us)
   if not book.lows then
     limit.algorithm.give_back(state, limit, cost, hold.paid_at_us, now_us)
@@ -132,13 +134,13 @@ local function give_back_held(book, state, limit, hold, cost, now_us)
   take_off_lows(book.lows, hold.payment, debt)
 end
 
--- A payment on a limit with holds is about to be made.
+-- Must be called before each payment on a limit with holds: records the debt of a token bucket.
 function holds.note_payment(ref, state, limit, now_us)
   local lows = ref.book.lows
   if lows and live_count(ref.book) > 0 then note_low(lows, limit.algorithm.debt(state, limit, now_us)) end
 end
 
--- So much of what is held has gone, which may have been the last.
+-- Records that a hold of `cost` has ended. After the last one the lows are reset.
 local function release(book, cost)
   local lows = book.lows
   if not lows then return end
@@ -146,13 +148,13 @@ local function release(book, cost)
   if live_count(book) == 0 then lows.last, lows.last_held, lows.held, lows.payments, lows.lows = 0, 0, 0, {}, {} end
 end
 
--- Notes the state as it stands, so that it is written even if only time has changed it.
+-- Marks the state as changed, so that it is written even if only time has changed it.
 local function note_anew(algorithm, state)
   state.is_redated, state.is_changed = true, true
   algorithm.note(state)
 end
 
--- Opens the bucket's state as its algorithm does, and gives back the holds that have ended, each at the time it did.
+-- Opens the bucket's state and brings it to now. Holds that have ended are given back, each as of the time of its end.
 function holds.open(book, text, limit, now_us)
   local algorithm = limit.algorithm
   count_stored(book, now_us)
@@ -177,7 +179,7 @@ function holds.open(book, text, limit, now_us)
   return state
 end
 
--- Opens a bucket that counts holds, which is kept nowhere: it is as full as it has holds.
+-- Opens the bucket of a `concurrent` limit, which is kept nowhere: its use is its number of live holds.
 function holds.open_count(book, limit, now_us)
   count_stored(book, now_us)
   book.ended = tonumber(redis.call('ZCOUNT', book.key, '-inf', digits(now_us)))
@@ -189,7 +191,7 @@ function holds.open_count(book, limit, now_us)
   return state
 end
 
--- The hold's own key as the call has left it so far.
+-- The content of a hold's own key, as the call has left it so far.
 local function read_own(own)
   local hold = named[own]
   if hold == nil then
@@ -204,7 +206,7 @@ local function read_own(own)
   return hold
 end
 
--- Of an id's bytes `string.format` keeps those before a zero only.
+-- table.concat and not string.format, which cuts an id at its first zero byte.
 local function member_of(cost, paid_at_us, payment, id)
   return table.concat({ digits(cost, paid_at_us, payment), id }, ' ')
 end
@@ -232,7 +234,7 @@ local function note_settled(ref, now_us)
 end
 
 local function forget(book, member)
-  -- What this very call has added is not there yet.
+  -- Members that this call added are not in Redis yet.
   for i = #book.added, 1, -1 do
     if book.added[i].member == member then
       table.remove(book.added, i)
@@ -247,17 +249,18 @@ local function remove(book, member, cost)
   release(book, cost)
 end
 
--- Whether a payment may open a hold.
+-- Whether a payment would open a hold, if its id is not known.
 function holds.opens(ref)
   return ref.own > 0 or ref.is_concurrent
 end
 
--- Whether the bucket has room for one more.
+-- Whether the bucket has room for one more hold.
 function holds.has_room(ref)
   return live_count(ref.book) < PER_BUCKET_MAX
 end
 
--- Opens a hold for what was paid. A payment under a known id is final, but on what counts holds.
+-- Opens a hold for what was paid. A payment whose id is already known opens none and is final, except on a `concurrent` limit, where the
+-- hold is opened without an id.
 function holds.add(ref, cost, paid_at_us, now_us)
   local book, ends_at_us = ref.book, now_us + ref.us
   local is_known = live_hold(ref, now_us) or is_settled(ref, now_us)
@@ -282,7 +285,7 @@ function holds.add(ref, cost, paid_at_us, now_us)
   hold.is_gone, hold.settled_until_us = nil, nil
 end
 
--- Settles the hold at what was used; returns what was held (or FOUND_) and the hits that the state could not hold.
+-- Settles the hold at what was used. Returns what was held (or FOUND_NONE, FOUND_SETTLED) and the hits that could not be recorded.
 function holds.settle(ref, state, limit, used, now_us)
   local hold = live_hold(ref, now_us)
   if not hold then
@@ -301,7 +304,7 @@ function holds.settle(ref, state, limit, used, now_us)
   return hold.cost, limit.algorithm.post_pay(state, limit, used - hold.cost, now_us)
 end
 
--- A hold without a name that was paid at that moment. Several are told apart by plus signs, and some may have ended.
+-- The member of a live hold without an id, paid at that time. Several are distinguished by plus signs; some may have ended.
 local function nameless(book, member)
   for _ = 1, SAME_MOMENT_MAX do
     if redis.call('ZSCORE', book.key, member) and not book.removed[member] then return member end
@@ -310,7 +313,7 @@ local function nameless(book, member)
   return nil
 end
 
--- Ends the hold of a payment that is given back, with what it has paid. If there is none any more, nothing is left to give back.
+-- Gives back a payment and ends its hold. If the hold has ended or was settled before, nothing is left to give back.
 function holds.close(ref, state, limit, cost, paid_at_us, now_us)
   local hold = holds.opens(ref) and live_hold(ref, now_us)
   if hold and hold.paid_at_us == paid_at_us then
@@ -321,11 +324,11 @@ function holds.close(ref, state, limit, cost, paid_at_us, now_us)
   end
   local member = ref.is_concurrent and nameless(ref.book, member_of(cost, paid_at_us, 0, ''))
   if member then remove(ref.book, member, cost) end
-  -- Where another's hold has the id, this payment was final and has none of its own; so it is without an id.
+  -- The payment opened no hold if it had no id, or if another payment's hold has its id.
   if member or hold or not holds.opens(ref) then limit.algorithm.give_back(state, limit, cost, paid_at_us, now_us) end
 end
 
--- When a caller who finds all places taken may try again (src/algorithms/holds.ts).
+-- Microseconds after which a caller that `concurrent` refused may try again (waitForHold in src/algorithms/holds.ts).
 function holds.wait_us(ref, now_us)
   local book = ref.book
   local count = live_count(book)
@@ -346,7 +349,7 @@ function holds.wait_us(ref, now_us)
   return min(max(1, ends_at_us - now_us), max(WAIT_US_MIN, floor(age_us / count)))
 end
 
--- Keeps the set for that long at least, give or take a millisecond of rounding; returns how many milliseconds it has left.
+-- Extends the lifetime of the set to at least that long, to within a millisecond of rounding; returns its lifetime in milliseconds.
 local function keep_set(key, lifetime_us, extra_ms)
   local left_ms, ms = redis.call('PTTL', key), needed_ms(lifetime_us) + extra_ms
   if left_ms + 1 >= ms then return left_ms end
@@ -375,15 +378,15 @@ local function write_book(book, bucket, extra_ms)
     if lows and lows.was_there then redis.call('DEL', KEYS[lows.place]) end
     return
   end
-  -- A bucket that counts holds is kept nowhere else.
+  -- The bucket of a `concurrent` limit has no key whose lifetime would count.
   local lifetime_us = max(book.lifetime_us, book.is_count and 0 or bucket.lifetime_us)
   if lifetime_us == 0 and not lows then return end
   local left_ms = keep_set(book.key, lifetime_us, extra_ms)
-  -- What was noted of payments counts only if they stand.
+  -- Lows of payments that were undone must not be written.
   if lows and (lows.is_changed or bucket.is_changed) then write_lows(lows, left_ms) end
 end
 
--- Writes what the call has changed. `states` are the buckets as it leaves them, by the place of their keys.
+-- Writes everything that the call has changed. `states` are the final states of the buckets, by the index of their keys.
 function holds.write_all(states, extra_ms)
   for own, hold in pairs(named) do
     if hold.is_gone then

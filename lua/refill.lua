@@ -1,17 +1,17 @@
--- How a token bucket's debt is paid off: `amount` millionths of a token return in each tick of `tick_us` microseconds. The functions
--- share no local with anybody: each call of a script would pay for it.
+-- The refill of a token bucket: `amount` millionths of a token return per tick of `tick_us` microseconds. The functions use no local of
+-- the script: each shared local costs every call of a script.
 
--- Half of a window's 25 bits: products are taken apart to stay below 2^53, as src/core/refill.ts does it.
+-- 2^13. Products that could pass 2^53 are computed in two parts, as in src/core/refill.ts.
 local HALF = 8192
 
--- Millionths that return in `us`, less than a tick; rounded down.
+-- Millionths that return in `us` microseconds, which are less than a tick. Rounded down.
 local function refill_within_tick(us, amount, tick_us)
   if us * amount <= EXACT_MAX then return math.floor(us * amount / tick_us) end
   local per_us = math.floor(amount / tick_us)
   return us * per_us + math.floor(us * (amount - per_us * tick_us) / tick_us)
 end
 
--- Microseconds until so many millionths have returned, rounded up.
+-- Microseconds until `debt` millionths have returned, rounded up, at most WAIT_US_MAX. `amount` must be above 0.
 local function us_to_refill(debt, amount, tick_us)
   local ticks = math.floor(debt / amount)
   if ticks * tick_us >= WAIT_US_MAX then return WAIT_US_MAX end

@@ -1,9 +1,9 @@
--- Sliding log: every payment of the last window with its time, so the limit holds in any rolling window.
+-- Sliding log: keeps every payment of the last window with its time, so that the limit holds in any rolling window.
 -- state     list: the total of all entries, then the entries "at_us cost", oldest first
 -- lifetime  until the newest entry is a window old
--- Up to LOG_FINE_MAX entries each payment has its own; beyond that, payments of one granule of the window share one, dated
--- as the last of them. So what a take walks over is bounded: entries that have expired, once, when they go, and those that
--- have to expire until its cost fits. What a call pays stays in `pending` until it is saved, so undoing it is exact.
+-- Up to LOG_FINE_MAX entries, each payment has an entry of its own. Beyond, payments of one granule of the window share an entry, dated
+-- as the last of them. So a take reads a bounded number of entries: expired ones once, and those that must expire before its cost fits.
+-- What a call pays stays in `pending` until it is saved, so undoing it is exact.
 local sliding_log = {}
 
 local LOG_FINE_MAX, LOG_GRANULES = 128, 128
@@ -14,13 +14,13 @@ local function is_one_granule(one_us, other_us, limit)
   return floor(one_us / granule_us) == floor(other_us / granule_us)
 end
 
--- Reads the entries `from` to `to`; the first entry is 1, as in the list, whose first element is the total.
+-- Reads the entries `from` to `to`. The oldest entry is 1, its index in the list, because element 0 is the total.
 local function log_read(state, from, to)
   local texts = redis.pcall('LRANGE', state.key, digits(from), digits(to))
   for i = from, to do state.texts[i] = texts[i - from + 1] or '' end
 end
 
--- Time of entry `i`, reading on towards the newest (`step` 1) or the oldest (-1) if it isn't known yet. Nonsense marks
+-- Time of entry `i`. If it is not read yet, reads a chunk towards the newest (`step` 1) or the oldest entry (-1). Damaged entries mark
 -- the log as broken.
 local function log_time(state, i, step)
   if not state.at[i] then
@@ -40,7 +40,7 @@ local function log_time(state, i, step)
   return min(state.at[i], state.effective_us)
 end
 
--- Whether `pending` joins the newest entry: it has the same time, or the same granule where there are many.
+-- Whether `pending` joins the newest entry: it has the same time, or, from LOG_FINE_MAX entries on, the same granule.
 local function log_merges(state)
   if state.first > state.count then return false end
   local newest_us = log_time(state, state.count, -1)
@@ -48,7 +48,7 @@ local function log_merges(state)
   return state.count - state.first + 1 >= LOG_FINE_MAX and is_one_granule(newest_us, state.effective_us, state.limit)
 end
 
--- Dates entries that are later than `effective_us` then, and makes what is pending an entry.
+-- Dates entries that are later than `effective_us` at `effective_us`, and makes `pending` an entry.
 local function log_commit(state)
   for i = state.count, state.first, -1 do
     local at_us = log_time(state, i, -1)
@@ -70,14 +70,14 @@ local function log_commit(state)
 end
 
 function sliding_log.new(key, limit, now_us)
-  -- Entries first .. count count; those up to `kept` stand in the list as they are.
+  -- Entries `first` to `count` are valid; those up to `kept` are unchanged in the list.
   return {
     key = key, texts = {}, at = {}, cost = {}, first = 1, count = 0, kept = 0, stored = 0, total = 0, pending = 0,
     noted_total = 0, effective_us = now_us, chunk = 1, is_changed = false, limit = limit, lifetime_us = 0, group_at = 0,
   }
 end
 
--- State under `key`, advanced to now. Nil if it is no list or holds nonsense where it is read.
+-- The state under `key`, advanced to now. Nil if it is no list, or if the entries that were read are damaged.
 function sliding_log.open(key, limit, now_us)
   local state = sliding_log.new(key, limit, now_us)
   local head = redis.pcall('LRANGE', key, '0', digits(HEAD_ENTRIES))
@@ -103,8 +103,8 @@ function sliding_log.open(key, limit, now_us)
   return state
 end
 
--- Has a state that a group changed go on in another one, as if it had been saved and read: it is judged at the time of
--- the newest entry that is left.
+-- Reuses a state that a group changed in another group, as if it had been saved and read again: it is judged at the time of the newest
+-- remaining entry, if that is later than now.
 function sliding_log.reopen(state, _, now_us)
   if not state.is_changed then return end
   log_commit(state)
@@ -137,7 +137,7 @@ function sliding_log.undo(state, cost)
   state.pending = state.pending - cost
 end
 
--- Counts past the limit; returns the hits that the total can't hold.
+-- Counts beyond the limit, up to AMOUNT_MAX in total; returns the hits that were not counted.
 function sliding_log.post_pay(state, _, cost)
   local kept = min(cost, AMOUNT_MAX - state.total - state.pending)
   state.pending = state.pending + kept
@@ -162,8 +162,8 @@ function sliding_log.refund(state, _, cost)
   end
 end
 
--- Takes up to `cost` off the newest entry of that time, if there is one, else off the next one of its granule, which a
--- payment of that time may share with later ones.
+-- Takes up to `cost` off the newest entry of that time, or else off the next later one in its granule, which a payment of that time may
+-- share with later payments.
 function sliding_log.give_back(state, limit, cost, paid_at_us)
   log_commit(state)
   local i = state.count
@@ -196,7 +196,7 @@ function sliding_log.reset_us(state, limit, now_us)
   return newest_us + limit.window_us - now_us
 end
 
--- Marks the state as changed if it is not what it was when last noted.
+-- Marks the state as changed if its total differs from the last note.
 function sliding_log.note(state)
   local total = state.total + state.pending
   if total == state.noted_total then return end
@@ -207,7 +207,7 @@ function sliding_log.is_as_new(state)
   return state.total + state.pending == 0
 end
 
--- Writes what changed: expired entries go at the front, the entries after `kept` are written anew.
+-- Writes the changes: drops expired entries at the front, and writes the entries after `kept` again.
 function sliding_log.write(state)
   log_commit(state)
   local dropped = state.first - 1
@@ -216,7 +216,7 @@ function sliding_log.write(state)
   if state.stored == 0 then
     redis.call('RPUSH', state.key, total)
   else
-    -- The total's place is taken by the last entry that goes, which is then overwritten.
+    -- The last dropped entry becomes element 0, which the total overwrites.
     if dropped > 0 or kept < state.stored then redis.call('LTRIM', state.key, digits(dropped), digits(kept)) end
     redis.call('LSET', state.key, '0', total)
   end

@@ -1,19 +1,20 @@
--- Sliding window: the count of this window plus the share of the previous one that a window ending now still covers.
--- state     string "start_us current previous": start of the clock-aligned window that `current` counts in
--- lifetime  until both counts have left the window
--- Each function takes the state as `open` made it; nothing here calls Redis, the entry scripts read and write.
+-- Sliding window: the count of the current clock-aligned window, plus the count of the previous one weighted by the part of it that a
+-- window ending now still covers.
+-- state     string "start_us current previous": start of the current window, its count, the count of the previous one
+-- lifetime  until neither count has any weight
+-- Each function takes a state that `open` returned. No function here calls Redis: the entry scripts read and write.
 local aligned_window = use('aligned_window')
 local sliding_window = {
   pay = aligned_window.pay, undo = aligned_window.undo, post_pay = aligned_window.post_pay,
   paid_at_us = aligned_window.paid_at_us,
 }
 
--- Share of the window that has passed, in ticks.
+-- Ticks since the start of the current window.
 local function elapsed_ticks(state, limit, now_us)
   return max(0, floor((now_us - state.start_us) / limit.tick_us))
 end
 
--- State from what is saved (false: nothing), advanced to now. Nil if the text is nonsense.
+-- The state of the saved text (false: nothing is saved), advanced to now. Nil if the text is damaged.
 function sliding_window.open(saved, limit, now_us)
   local aligned_us = aligned_window.start_us(now_us, limit)
   local start_us, current, previous, is_redated = aligned_us, 0, 0, false
@@ -76,7 +77,7 @@ function sliding_window.reset_us(state, limit, now_us)
   return 0
 end
 
--- Marks the state as changed if it is not what it was when last noted.
+-- Marks the state as changed if its counts differ from the last note.
 function sliding_window.note(state)
   if state.current == state.noted_current and state.previous == state.noted_previous then return end
   state.noted_current, state.noted_previous, state.is_changed = state.current, state.previous, true

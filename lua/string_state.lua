@@ -1,12 +1,12 @@
--- How a bucket whose state is a string is written, by both entry scripts. `lifetime_us` is how long the state means
--- something, `extra_ms` what `read_clock` says.
+-- Writes buckets whose state is a string, for both entry scripts. `lifetime_us` is how long the state is needed, `extra_ms` the extra
+-- lifetime that `read_clock` returned.
 
 local function needed_ms(lifetime_us)
   return max(1, ceil(min(WAIT_US_MAX, lifetime_us) / 1000))
 end
 
--- Keeps `text`, or with false forgets the bucket, which is as new. The result is false if the key read as nothing but is
--- there: it holds a wrong type, and goes.
+-- Writes `text`, or deletes a bucket that is as new (false). The result is false if the key was read as nothing but exists: it holds a
+-- wrong type and is replaced or deleted.
 local function write_string(key, was_there, text, lifetime_us, extra_ms)
   if not text then
     if not was_there and redis.call('EXISTS', key) == 0 then return true end
@@ -23,8 +23,8 @@ local function write_string(key, was_there, text, lifetime_us, extra_ms)
   return true
 end
 
--- Keeps a token bucket that nothing changed. Its key lives as long as the rate needs that it was written by; a lower one
--- needs longer. A millisecond of difference is the rounding of both.
+-- Extends the lifetime of an unchanged token bucket. It was set by the rate of the last write, and a lower rate needs a longer one.
+-- Both are rounded, so a difference of a millisecond does not count.
 local function keep_longer(key, lifetime_us, extra_ms)
   local ms = needed_ms(lifetime_us)
   if redis.call('PTTL', key) + 1 < ms then redis.call('PEXPIRE', key, digits(ms + extra_ms)) end

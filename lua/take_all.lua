@@ -1,23 +1,23 @@
--- Entry script: takes for a list of groups, each settled as a whole and one after another, in one call.
--- KEYS     every bucket's key, once
+-- Entry script: settles a list of groups in one call, each as a whole, one after another.
+-- KEYS     the keys of all buckets and of their holds, each once
 -- ARGV     each a string of doubles
---          1  time in microseconds, or 0 for the server's own
---          2  limits, as `read_limits` of the prelude says
+--          1  time in microseconds, or 0 for the server's clock
+--          2  limits, as `read_limits` in call.lua says
 --          3  receipts to give back before anything is taken, per receipt: key, limit, cost, time of payment
---          4  groups, per group: takes, latest time at which it may still pay (0: any),
---             the sum of 1 if a quota descriptor without a limit has room, 2 if there are counters, 4 if a call that
---             is over charges only the counters that are; and per take: key, limit, descriptor, kind, mode, cost
---             Keys and limits are given by their place, counted from 1.
---          5  holds of takes and receipts, as holds.lua says; absent if there are none
--- reply    string of doubles: time, damaged buckets, then per group its verdict, unless that is VERDICT_TOO_LATE or
---          VERDICT_HOLDS_FULL (nothing was paid) or VERDICT_NO_COUNT (a counter's key holds no count) followed per take by:
---          outcome (plus 4 if paid, plus 8 if a hold was opened), remaining, wait and reset in microseconds, time of payment (of
---          a counter: the count, of a settlement: what was held, of a peek at holds: how many there are), capped hits; and last
---          per bucket of which holds have ended: its key's place, how many
--- state    as each algorithm's file says; damaged state (a wrong type, nonsense) is deleted and counts as none
+--          4  groups, per group: number of takes, latest time at which it may pay (0: any),
+--             flags: 1 if a quota descriptor without a take passes, plus 2 if there are counters, plus 4 if only counters that are over
+--             are charged once one is over; and per take: key, limit, descriptor, kind, mode, cost
+--             Keys and limits are given by their index, from 1.
+--          5  holds of takes and receipts, as `holds.read` says; absent if there are none
+-- reply    string of doubles: time, number of damaged buckets, then per group its verdict. Unless that is VERDICT_TOO_LATE or
+--          VERDICT_HOLDS_FULL (nothing was paid) or VERDICT_NO_COUNT (a counter's key holds no count), six numbers per take follow:
+--          outcome (plus 4 if paid, plus 8 if a hold was opened), remaining, wait and reset in microseconds, time of payment (for
+--          a counter: the count; for a settlement: what was held; for a peek at holds: their number), capped hits. At the end, per
+--          bucket whose holds have ended: index of its key, number of these holds
+-- state    as each algorithm's file says; damaged state (a wrong type or wrong text) is deleted and counts as none
 -- lifetime set with every write, by the algorithm's reset time; a minute more if the time is given (`read_clock`)
--- All reads come before the first write, so that no fault of one key leaves another half written. A refusal writes nothing,
--- but keeps a token bucket longer whose rate was lowered since it was written.
+-- Except for counters, all reads come before the first write, so that an error at one key leaves no other half written. A refusal writes
+-- nothing, but extends the lifetime of a token bucket whose rate was lowered since it was written.
 
 local receipts, groups = unpack_all(ARGV[3]), unpack_all(ARGV[4])
 local now_us, lifetime_extra_ms = read_clock(struct.unpack('<d', ARGV[1]))
@@ -25,10 +25,10 @@ local limits = read_limits(ARGV[2])
 
 local KEYS_PER_READ = 1000
 
-local has_states = false -- whether any limit is more than a counter
+local has_states = false -- whether any limit is not a counter
 for i = 1, #limits do has_states = has_states or not limits[i].is_counter end
 
--- A key that holds no string reads as nothing here and is found out when it is written.
+-- A key of another type reads as nothing here; `write_string` detects it.
 local saved = {}
 for from = 1, has_states and #KEYS or 0, KEYS_PER_READ do
   local texts = redis.call('MGET', unpack(KEYS, from, min(#KEYS, from + KEYS_PER_READ - 1)))
@@ -41,7 +41,7 @@ if holds then holds.read(unpack_all(ARGV[5]), saved) end
 local states = {}
 local damaged = 0
 
-local group_at = 0 -- where the group that is being settled begins; below 0 while receipts are given back
+local group_at = 0 -- index of the group that is being settled; below 0 while receipts are given back
 
 local function keep_state(key_index, state)
   state.group_at = group_at
@@ -49,7 +49,7 @@ local function keep_state(key_index, state)
   return state
 end
 
--- A new bucket in place of what is saved, which goes.
+-- A new bucket, which replaces the saved one.
 local function new_state(key_index, limit)
   local algorithm = limit.algorithm
   local state = limit.is_log and algorithm.new(KEYS[key_index], limit, now_us) or algorithm.open(false, limit, now_us)
@@ -72,8 +72,8 @@ local function open_state(key_index, limit)
   return new_state(key_index, limit)
 end
 
--- The state of a key, opened once and shared by all groups of the call, as if each had read what the one before wrote.
--- Limits of other numbers may name it, too: an edited rule, an override.
+-- The state of a key, opened once and shared by all groups of the call, as if each had read what the one before wrote. Takes may reach it
+-- under different limits: an edited rule, an override.
 local function state_of(key_index, limit)
   local state = states[key_index]
   if not state then return open_state(key_index, limit) end
@@ -91,14 +91,14 @@ end
 
 local out = {}
 local size_of_out = 2
--- What the current group found, by take, counted from 1.
+-- The results of the current group, by take, from 1.
 local taken, outcome, wait, paid_at, capped, held, opened = {}, {}, {}, {}, {}, {}, {}
 local counted = { outcome = outcome, count = {}, is_charged = {} }
--- Takes of the group that are paid for now, but undone if their descriptor or the group is over.
+-- Takes of the group that are paid tentatively, and undone if their descriptor is over or the group is refused.
 local tentative = {}
 local tentative_count = 0
 
--- `first` is the place of the group's first take in `groups`.
+-- Undoes tentative payments until `count` are left. `first` is the index of the group's first take in `groups`.
 local function undo_down_to(count, first)
   for i = tentative_count, count + 1, -1 do
     local take = tentative[i]
@@ -109,7 +109,7 @@ local function undo_down_to(count, first)
   tentative_count = count
 end
 
--- Judges and pays one take for now; true if it is over. Its numbers begin at `at` of `groups`.
+-- Judges one take and pays it tentatively; true if it is over. Its numbers begin at `groups[at]`.
 local function try_take(take, at)
   local limit, mode, cost = limits[groups[at + 1]], groups[at + 4], groups[at + 5]
   local algorithm = limit.algorithm
@@ -142,7 +142,7 @@ local function try_take(take, at)
   return false
 end
 
--- Tries all `size` takes of a group, descriptor by descriptor; true if the group is refused.
+-- Tries all `size` takes of a group by descriptor; true if the group is refused.
 local function try_all(first, size, has_spare_quota)
   local is_refused, has_quota, has_quota_room = false, false, has_spare_quota
   local take, at = 1, first
@@ -163,9 +163,9 @@ local function try_all(first, size, has_spare_quota)
   return is_refused or (has_quota and not has_quota_room)
 end
 
--- Refunds and settles, last of all, so that no take of the same call passes because of it.
+-- Applies refunds and settlements. They come last, so that no take of the same call passes because of them.
 local function refund_all(first, size)
-  local left -- counts of refunded counters by key, once all refunds of the group are through
+  local left -- counts of refunded counters by key, after all refunds of the group
   for take = 1, size do
     local at = first + take * 6 - 6
     if groups[at + 4] == MODE_REFUND then
@@ -188,7 +188,7 @@ local function refund_all(first, size)
   end
 end
 
--- True if the group's payments with holds find room for them.
+-- True if there is room for the holds of the group's payments.
 local function has_room_for_holds(first, size)
   for take = 1, size do
     local at = first + take * 6 - 6
@@ -201,7 +201,7 @@ local function has_room_for_holds(first, size)
   return true
 end
 
--- Opens the holds of what the group has paid.
+-- Opens holds for the group's payments.
 local function open_holds(first, size)
   for take = 1, size do
     local at = first + take * 6 - 6
@@ -214,8 +214,8 @@ local function open_holds(first, size)
   end
 end
 
--- Notes what a group or receipt did to the state; returns the microseconds until it is as new. Its key is kept at least as
--- long: limits that share a bucket may differ in amount.
+-- Notes the changes of a group or receipt; returns the microseconds until the state is as new. The key lives at least as long: limits that
+-- share a bucket may differ in amount, and the longest lifetime counts.
 local function conclude(state, limit)
   limit.algorithm.note(state)
   local reset_us = limit.algorithm.reset_us(state, limit, now_us)
@@ -269,7 +269,7 @@ local function answer(verdict, first, size)
   end
 end
 
--- Settles the group whose numbers start at `at`; returns where the next one starts.
+-- Settles the group whose numbers begin at `groups[at]`; returns the index of the next one.
 local function settle(at)
   local size, latest_us, flags, first = groups[at], groups[at + 1], groups[at + 2], at + 3
   if latest_us > 0 and now_us > latest_us then
@@ -296,7 +296,7 @@ end
 local function write_log(state)
   if state.is_void then redis.call('DEL', state.key) end
   if state.is_broken then
-    -- Nonsense between the ends of the log showed only now: it was judged as it stood, for the last time.
+    -- Damage in the middle of the log was found only now. This call was judged by the damaged log, which is deleted.
     damaged = damaged + 1
     redis.call('DEL', state.key)
   elseif state.is_changed then
@@ -309,7 +309,7 @@ local function write_log(state)
   end
 end
 
--- False if the key holds a wrong type, which goes.
+-- False if the key holds a wrong type, which is replaced or deleted.
 local function write_state(state, key, was_there)
   local algorithm = state.limit.algorithm
   local is_as_new = algorithm.is_as_new(state)
@@ -321,7 +321,7 @@ local function write_state(state, key, was_there)
 end
 
 for receipt = 1, #receipts, 4 do
-  group_at = -receipt -- each by itself
+  group_at = -receipt -- each receipt counts as a group of its own
   local limit = limits[receipts[receipt + 1]]
   local state = state_of(receipts[receipt], limit)
   local cost, paid_at_us, ref = receipts[receipt + 2], receipts[receipt + 3], holds and holds.at(-receipt)

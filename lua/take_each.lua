@@ -1,9 +1,9 @@
--- Entry script: takes for a list of groups of one take each, each on a key of its own, which is most of all traffic. Does
--- what take_all.lua does, at a quarter of its cost, and takes the same arguments as long as every take pays or peeks, no
--- limit is a sliding log or a counter, and nothing is given back. So the algorithms stand here once more, without what
--- several takes of one bucket ask for; test/lua/take-each.test.ts holds both scripts equal. And they stand in one loop: a function
--- is made anew in each call of a script, with an object for every local that it shares, which cost a third of a lone take.
--- KEYS, ARGV, reply, state, lifetime: as take_all.lua says; the groups name the keys in their order, the first ones at least.
+-- Entry script: settles a list of groups of one take each, all on different keys, which is most traffic. Gives the same results as
+-- take_all.lua at a quarter of its cost. It accepts the same arguments if every take pays or peeks, no limit is a sliding log or a
+-- counter or has holds, and there are no receipts. The algorithms are repeated here without support for several takes per bucket;
+-- test/lua/take-each.test.ts holds both scripts equal. All code is in one loop, because each call of a script makes its functions again,
+-- with an object for every local that they share; that cost a third of a call with one take.
+-- KEYS, ARGV, reply, state, lifetime: as in take_all.lua. Group i is on KEYS[i].
 -- All reads come before the first write.
 
 local call, tonumber = redis.call, tonumber
@@ -18,7 +18,7 @@ end
 local limits, groups, out = ARGV[2], ARGV[4], {}
 local damaged = 0
 
--- A key that holds no string reads as nothing here and is found out when it is written.
+-- A key of another type reads as nothing here; `write_string` detects it.
 local texts = call('MGET', unpack(KEYS))
 
 for at = 1, #groups / 72 do
@@ -28,8 +28,8 @@ for at = 1, #groups / 72 do
   else
     local key, saved = KEYS[at], texts[at]
     local algorithm, amount, burst, seconds, next_end_us = unpack_numbers('<ddddd', limits, limit * 40 - 39)
-    -- What each algorithm finds: `text` is the new state (false: the bucket is as new), `is_changed` whether that is another
-    -- than what is saved, `is_damaged` that what is saved is no state.
+    -- The results of each algorithm. `text`: the new state (false: the bucket is as new); `is_changed`: it must be written; `is_damaged`:
+    -- the saved text is no state.
     local outcome, wait, remaining, reset_us, paid_at_us = OUTCOME_ROOM, 0, 0, 0, 0
     local text, is_changed, is_damaged = false, false, false
 
@@ -94,7 +94,7 @@ for at = 1, #groups / 72 do
       elseif start_us ~= aligned_us then
         start_us, current, previous = aligned_us, 0, 0
       end
-      -- What the previous window still counts, in ticks of its share.
+      -- The weighted count of the previous window, x 1e6.
       local covered = previous * (TICKS - max(0, floor((now_us - start_us) / tick_us)))
 
       local room = amount - current - cost
@@ -146,7 +146,7 @@ for at = 1, #groups / 72 do
       remaining = max(0, amount - current)
       if current > 0 then reset_us, text = start_us + window_us - now_us, format(TWO, start_us, current) end
 
-    else -- calendar window, which has in place of burst and seconds the edges of the caller's window
+    else -- calendar window; `burst` and `seconds` are the edges of the caller's window
       local own_end_us = seconds
       if now_us < burst or now_us >= seconds then own_end_us = calendar_end_us(now_us, burst, seconds, next_end_us) end
       local start_us, current, end_us = now_us, 0, own_end_us
@@ -179,7 +179,7 @@ for at = 1, #groups / 72 do
       if current > 0 then
         reset_us = end_us - now_us
         if seconds_text then
-          -- In a window that goes on only the count is new: writing numbers is the dearest part of a take.
+          -- Only the count changes within a window. Formatting numbers is the most expensive part of a take.
           text = start_text .. ' ' .. format(ONE, current) .. ' ' .. seconds_text
         else
           text = format(THREE, start_us, current, end_us / TICKS - floor(start_us / TICKS))
