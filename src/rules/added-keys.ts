@@ -5,8 +5,8 @@ import { SYNC_NAMES, Sync } from "../core/limit.ts";
 import { textOf } from "../core/request.ts";
 import { type Field, isNull, readFields } from "./fields.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
-import { readSwitch, readText } from "./readers.ts";
-import { REFERENCE_KEYS, SECTION_KEYS } from "./schema.ts";
+import { fieldsOfFiles, readSwitch } from "./readers.ts";
+import { OWN_LIMIT_KEYS, RATE_KEYS, REFERENCE_KEYS } from "./schema.ts";
 import type { MappingEntry, MappingNode, SourceFile, SourceNode } from "./source.ts";
 
 /** The member of a rule's metadata that contains added keys. */
@@ -18,14 +18,7 @@ export type Defaults = ReadonlyMap<string, MappingNode>;
 /** Gathers the `defaults` of all files. A second section for one domain is an error. */
 export function gatherDefaults(files: readonly SourceFile[], log: ProblemLog): Defaults {
   const found = new Map<string, MappingNode>();
-  for (const { root, isResource } of files) {
-    if (root?.kind !== "mapping" || isResource === true) continue;
-    if (!root.entries.some(({ key }) => key.text === "defaults")) continue;
-    // Mistakes in the file's other keys are reported when the whole file is read.
-    const fields = readFields("file", [root], log);
-    const domain = readText(fields, "domain", log) ?? "";
-    const field = fields.given("defaults");
-    if (field === undefined) continue;
+  for (const { domain, field } of fieldsOfFiles(files, "defaults", log)) {
     if (field.value.kind !== "mapping") {
       log.error(field.value.at, `defaults: expected a mapping of keys, got ${describeSource(field.value)}`);
       continue;
@@ -48,8 +41,6 @@ export interface AddedKeys {
   readonly defaults: MappingNode | undefined;
 }
 
-/** Keys of limits for which the messages of a control plane have no field. */
-const LIMIT_KEYS: ReadonlySet<string> = new Set(SECTION_KEYS.limit.filter((key) => !REFERENCE_KEYS.has(key)));
 /** The reference service's keys for which the messages have no field. */
 const KEYS_WITHOUT_FIELD: ReadonlySet<string> = new Set(["share_threshold", "value_to_metric"]);
 
@@ -68,7 +59,7 @@ export function addedKeys(
     const { text, at } = entry.key;
     if (REFERENCE_KEYS.has(text) && !KEYS_WITHOUT_FIELD.has(text)) {
       log.error(at, `'${text}' can't stand in metadata`, "The resource has a field of its own for it.");
-    } else if (LIMIT_KEYS.has(text)) ofLimit.push(entry);
+    } else if (OWN_LIMIT_KEYS.includes(text)) ofLimit.push(entry);
     else ofRule.push(entry);
   }
   return {
@@ -93,8 +84,6 @@ export function withoutOwnKeys(field: Field | undefined, isResource: boolean): F
   const entries = field.value.entries.filter(({ key }) => key.text !== OWN_KEYS_MEMBER);
   return entries.length === 0 ? undefined : { ...field, value: { ...field.value, entries } };
 }
-
-const RATE_KEYS = ["tokens_per_second", "rps"];
 
 /** Settings of the rule that exclude some defaults of its limits. */
 interface Beside {

@@ -132,7 +132,7 @@ function* buildDomain(parts: DomainFiles, options: CompileOptions, shared: SetCo
   const context: DomainContext = {
     domain,
     names,
-    limitsNames: new SafeNames(namesOfNamed(shared.named.get(domain)), log),
+    limitsNames: new SafeNames(shared.named.get(domain)?.values() ?? [], log),
     limitBuilder,
     compatible,
     log,
@@ -195,10 +195,6 @@ function replacesWhileUnlimited(rule: Rule): boolean {
     rulesOfTiers(rule).some(({ unlimitedReplaces }) => unlimitedReplaces.length > 0) ||
     (rule.children?.rules.some(replacesWhileUnlimited) ?? false)
   );
-}
-
-function namesOfNamed(named: LimitsByName | undefined): PlacedName[] {
-  return [...(named?.values() ?? [])].map(({ name, at }) => ({ name, at }));
 }
 
 function* namesOf(

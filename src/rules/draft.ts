@@ -2,10 +2,9 @@
 // can name the line. Text is one-byte.
 
 import type { Algorithm, OnStoreFailure, Sync, Unit } from "../core/limit.ts";
-import type { Kind } from "../core/take.ts";
 import type { Calendar } from "./calendar.ts";
 import type { PriorityDraft } from "./read-priority.ts";
-import type { CostEntry, HoldEntries, Pattern } from "./rule-set.ts";
+import type { Pattern, RuleSettings } from "./rule-set.ts";
 import type { Place } from "./source.ts";
 
 /** A name as written, with its place. */
@@ -75,9 +74,7 @@ export interface TierDraft {
   readonly byName: ReadonlyMap<string, LimitsDraft>;
 }
 
-export interface RuleDraft {
-  readonly at: Place;
-  readonly key: string;
+export interface RuleDraft extends RuleSettings {
   readonly keyAt: Place;
   readonly patterns: readonly PatternDraft[];
   /** With a tier, the limits of callers whose entry names none. */
@@ -85,20 +82,9 @@ export interface RuleDraft {
   /** Name of `limits` in the file's `limits`; empty if the rule itself writes them. */
   readonly limitsName: string;
   readonly tier: TierDraft | undefined;
-  readonly kind: Kind;
-  /** `quota_mode` as written, also beside shadow_mode. */
-  readonly isQuota: boolean;
-  readonly isPostPaid: boolean;
-  /** See Rule. */
-  readonly chargesGivenHits: boolean;
-  readonly cost: CostEntry | undefined;
-  readonly hold: HoldEntries | undefined;
   readonly onStoreFailure: OnStoreFailure | undefined;
-  readonly sharesThreshold: boolean;
+  /** `hash_values` as written; it applies to all rules below, too. */
   readonly hashesValues: boolean;
-  readonly detailedMetric: boolean;
-  readonly valueToMetric: boolean;
-  readonly metadata: Readonly<Record<string, unknown>> | undefined;
   readonly children: readonly RuleDraft[];
 }
 

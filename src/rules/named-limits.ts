@@ -2,9 +2,9 @@
 
 import { oneByteOf, textOf } from "../core/request.ts";
 import type { LimitsDraft } from "./draft.ts";
-import { isNull, keyText, readFields } from "./fields.ts";
+import { isNull, keyText } from "./fields.ts";
 import { describeSource, formatPlace, type ProblemLog } from "./problems.ts";
-import { readText } from "./readers.ts";
+import { fieldsOfFiles } from "./readers.ts";
 import { LIMIT_NAMES_MAX } from "./schema.ts";
 import type { MappingEntry, MappingNode, Place, SourceFile, SourceNode } from "./source.ts";
 
@@ -41,14 +41,7 @@ export type LimitsByName = ReadonlyMap<string, NamedLimits>;
 /** The named limits of all files, by domain. A repeated name in a domain is an error. */
 export function gatherNamedLimits(files: readonly SourceFile[], log: ProblemLog): ReadonlyMap<string, LimitsByName> {
   const found = new Map<string, Map<string, NamedLimits>>();
-  for (const { root, isResource } of files) {
-    if (root?.kind !== "mapping" || isResource === true) continue;
-    if (!root.entries.some(({ key }) => key.text === "limits")) continue;
-    // Mistakes in the file's other keys are reported when the whole file is read.
-    const fields = readFields("file", [root], log);
-    const domain = readText(fields, "domain", log) ?? "";
-    const field = fields.given("limits");
-    if (field === undefined) continue;
+  for (const { domain, field } of fieldsOfFiles(files, "limits", log)) {
     if (field.value.kind !== "mapping") {
       const text = `limits: expected a mapping of names to limits, got ${describeSource(field.value)}`;
       log.error(field.value.at, text, "Limits of one rule stand under its 'rate_limits'.");

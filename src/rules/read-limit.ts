@@ -23,12 +23,17 @@ import { describeSource, type ProblemLog } from "./problems.ts";
 import { readCalendar } from "./read-calendar.ts";
 import { checkPriority, readPriority } from "./read-priority.ts";
 import { readMappings, readNumber, readText, readWhole, readWord } from "./readers.ts";
-import { DEBT_BURSTS_DEFAULT, RETRY_AFTER_JITTER_MAX, SLIDING_LOG_AMOUNT_MAX } from "./schema.ts";
+import {
+  DEBT_BURSTS_DEFAULT,
+  OWN_LIMIT_KEYS,
+  RATE_KEYS,
+  RETRY_AFTER_JITTER_MAX,
+  SLIDING_LOG_AMOUNT_MAX,
+} from "./schema.ts";
 import type { MappingNode } from "./source.ts";
 import { suggest } from "./suggest.ts";
 
 const UNIT_WORDS = UNIT_NAMES.slice(1);
-const RATE_KEYS = ["tokens_per_second", "rps"];
 const BUCKET_KEYS = ["burst", "debt_max"];
 
 /** The algorithm and the rate. `isByShape`: the limit names no algorithm and has no rate in tokens per second. */
@@ -124,17 +129,7 @@ export function readUnlimited(fields: Fields, log: ProblemLog): number {
     const at = fields.get("requests_per_unit")?.keyAt ?? fields.at;
     log.warn(at, "requests_per_unit is ignored: the rule is unlimited");
   }
-  const own = [
-    ...RATE_KEYS,
-    ...BUCKET_KEYS,
-    "window",
-    "algorithm",
-    "retry_after_jitter",
-    "on_store_failure",
-    "sync",
-    "priority",
-  ];
-  for (const name of own) {
+  for (const name of OWN_LIMIT_KEYS) {
     const field = fields.given(name);
     if (field !== undefined) log.error(field.keyAt, `an unlimited rule takes no ${name}`, "Remove it, or 'unlimited'.");
   }

@@ -3,10 +3,27 @@
 
 import { oneByteOf } from "../core/request.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
-import { type Field, type Fields, isNull, refuseFloat } from "./fields.ts";
+import { type Field, type Fields, isNull, readFields, refuseFloat } from "./fields.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
-import type { MappingNode, ScalarNode, SourceNode } from "./source.ts";
+import type { MappingNode, ScalarNode, SourceFile, SourceNode } from "./source.ts";
 import { suggest } from "./suggest.ts";
+
+/** The field `name` of each file that has it, with the domain of the file. Resources have none. */
+export function* fieldsOfFiles(
+  files: readonly SourceFile[],
+  name: string,
+  log: ProblemLog,
+): Generator<{ readonly domain: string; readonly field: Field }> {
+  for (const { root, isResource } of files) {
+    if (root?.kind !== "mapping" || isResource === true) continue;
+    if (!root.entries.some(({ key }) => key.text === name)) continue;
+    // Mistakes in the file's other keys are reported when the whole file is read.
+    const fields = readFields("file", [root], log);
+    const domain = readText(fields, "domain", log) ?? "";
+    const field = fields.given(name);
+    if (field !== undefined) yield { domain, field };
+  }
+}
 
 /** Text in one-byte form; undefined if absent, null or not text. Numbers and booleans count as their written text. */
 export function readText(fields: Fields, name: string, log: ProblemLog): string | undefined {

@@ -54,10 +54,35 @@ export interface Tiers {
   readonly byName: ReadonlyMap<string, Rule>;
 }
 
-/** A node of a rules file. With tiers: the rule for callers whose entry names none. */
-export interface Rule {
+/** The settings of a rule that are the same for all its patterns and tiers. */
+export interface RuleSettings {
   /** Key as written, one-byte. */
   readonly key: string;
+  /** Place of the rule in its file or resource. */
+  readonly at: Place;
+  /** Shadow if the rule is in shadow mode, else quota if it is in quota mode, else ordinary. */
+  readonly kind: Kind;
+  /** `quota_mode` as written. A shadow rule with it is a quota descriptor that always passes. */
+  readonly isQuota: boolean;
+  /** True: hits are reported after the fact and charged in any case (`post_paid`). */
+  readonly isPostPaid: boolean;
+  /**
+   * True for rules of a control plane without `post_paid` (its messages can't say whether hits are reported after the fact). Hits of a
+   * descriptor's own are then charged in any case, and the call is refused if there was no room for them.
+   */
+  readonly chargesGivenHits: boolean;
+  readonly cost: CostEntry | undefined;
+  readonly hold: HoldEntries | undefined;
+  /** True: all values that this rule matches share one bucket, even if a deeper rule has the limit. */
+  readonly sharesThreshold: boolean;
+  readonly detailedMetric: boolean;
+  readonly valueToMetric: boolean;
+  /** Sent as dynamic metadata with passing descriptors; ordinary text. Undefined if the rule has none. */
+  readonly metadata: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** A node of a rules file. With tiers: the rule for callers whose entry names none. */
+export interface Rule extends RuleSettings {
   readonly pattern: Pattern;
   /** The pattern as text: `value`, `foo*`, `prefix:/api`, ... ; empty for `any`. One-byte. */
   readonly patternText: string;
@@ -65,8 +90,6 @@ export interface Rule {
   readonly pathElement: string;
   /** Path from the domain's root, elements joined by `/`. */
   readonly path: string;
-  /** Place of the rule in its file or resource. */
-  readonly at: Place;
 
   /** True if the rule has a limit or is unlimited. */
   readonly hasLimit: boolean;
@@ -81,26 +104,8 @@ export interface Rule {
   readonly limitsName: string;
   /** The rule under each tier; undefined if it has the same limits for all callers. */
   readonly tiers: Tiers | undefined;
-  /** Shadow if the rule is in shadow mode, else quota if it is in quota mode, else ordinary. */
-  readonly kind: Kind;
-  /** `quota_mode` as written. A shadow rule with it is a quota descriptor that always passes. */
-  readonly isQuota: boolean;
-  readonly isPostPaid: boolean;
-  /**
-   * True for rules of a control plane without `post_paid` (its messages can't say whether hits are reported after the fact). Hits of a
-   * descriptor's own are then charged in any case, and the call is refused if there was no room for them.
-   */
-  readonly chargesGivenHits: boolean;
-  readonly cost: CostEntry | undefined;
-  readonly hold: HoldEntries | undefined;
-  /** True: all values that this rule matches share one bucket, even if a deeper rule has the limit. */
-  readonly sharesThreshold: boolean;
   /** True: values of descriptors that match this rule, or a rule below it, are shown as hashes. */
   readonly hashesValues: boolean;
-  readonly detailedMetric: boolean;
-  readonly valueToMetric: boolean;
-  /** Sent as dynamic metadata with passing descriptors; ordinary text. Undefined if the rule has none. */
-  readonly metadata: Readonly<Record<string, unknown>> | undefined;
   readonly children: Level | undefined;
 }
 

@@ -139,6 +139,12 @@ export const REFERENCE_KEYS: ReadonlySet<string> = new Set([
   "metadata",
 ]);
 
+/** Keys of a limit that the reference service lacks. */
+export const OWN_LIMIT_KEYS: readonly string[] = SECTION_KEYS.limit.filter((key) => !REFERENCE_KEYS.has(key));
+
+/** Keys of a rate in tokens per second. */
+export const RATE_KEYS: readonly string[] = ["tokens_per_second", "rps"];
+
 /** Sections that the reference has too, where its misplaced keys only get a warning. Our other sections refuse all but their own keys. */
 export const REFERENCE_SECTIONS: ReadonlySet<Section> = new Set<Section>(["file", "rule", "limit", "replaces item"]);
 

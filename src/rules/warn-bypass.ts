@@ -42,9 +42,7 @@ function warnTiersWithoutRest(ofKey: readonly Rule[], log: ProblemLog): void {
 }
 
 function takesAll({ pattern }: Rule): boolean {
-  if (pattern.kind === "any") return true;
-  if (pattern.kind === "wildcard") return pattern.pieces.every((piece) => piece === "");
-  return pattern.kind === "prefix" ? pattern.prefix === "" : pattern.kind === "suffix" && pattern.suffix === "";
+  return pattern.kind === "any" || (pattern.kind === "wildcard" && pattern.pieces.every((piece) => piece === ""));
 }
 
 const PRIVATE_RANGES = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"].flatMap(rangesOf);

@@ -28,7 +28,7 @@ export interface Answer {
 /** What to do now. Several actions are done in their order. */
 export type SessionAction<A extends Answer> =
   | { readonly kind: "open"; readonly stream: number }
-  | { readonly kind: "close"; readonly stream: number }
+  | { readonly kind: "close" }
   | { readonly kind: "send"; readonly version: string; readonly nonce: string; readonly refusal: string | undefined }
   | { readonly kind: "judge"; readonly answer: A };
 
@@ -148,7 +148,7 @@ export class XdsSession<A extends Answer> {
     const wasOpen = this.#phase === "open";
     this.#phase = "stopped";
     this.#forgetStream();
-    return wasOpen ? [{ kind: "close", stream: this.#stream }] : [];
+    return wasOpen ? [{ kind: "close" }] : [];
   }
 
   #pause(why: string, nowMs: number): void {
