@@ -62,7 +62,7 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
   const { answering, compared, mirror, recording } = parts;
   const { clock, logger } = options;
   const startUs = clock.nowUs();
-  const report = () => reportOf(parts, options, (clock.nowUs() - startUs) / MICROS_PER_SECOND);
+  const report = () => makeReport({ ...options, ...parts, seconds: (clock.nowUs() - startUs) / MICROS_PER_SECOND });
   const relay = new RelayServer({
     ...options.grpc,
     path: SHOULD_RATE_LIMIT_PATH,
@@ -137,11 +137,6 @@ async function buildMirrorParts(options: RunMirrorOptions): Promise<MirrorParts>
     onFault: (error) => logger.error({ err: error }, "a comparison failed"),
   });
   return { answering, compared, mirror, book, recording };
-}
-
-function reportOf({ mirror, book, recording }: MirrorParts, options: RunMirrorOptions, seconds: number): Report {
-  const { answerFrom, compareWith, compare } = options;
-  return makeReport({ answerFrom, compareWith, mirror, book, compare, recording, seconds });
 }
 
 function metricSources({ mirror, book, recording }: MirrorParts): ConstructorParameters<typeof MirrorExporter>[0] {

@@ -34,13 +34,13 @@ interface DecisionListener {
 }
 
 /** Makes spans of calls. */
-export interface CallTracer {
+interface CallTracer {
   /** Begins a span. The call must be answered through the reply that this returns. */
   begin(reply: UnaryReply, deadlineUs: number): TracedReply;
 }
 
 /** The reply of a call with a span; it records the status of the answer. */
-export interface TracedReply extends UnaryReply {
+interface TracedReply extends UnaryReply {
   /** Ends the span; called after the answer. Returns the ids of the span; undefined if it is not recorded. */
   end(call: LimitCall): SpanIds | undefined;
 }
