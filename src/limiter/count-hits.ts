@@ -17,7 +17,7 @@ export function countHits(call: LimitCall): void {
   }
 }
 
-/** Counts the results of the takes. A limit is near when more than `nearLimitRatio` (0 to 1) of it is used. */
+/** Counts the results of the takes. A limit is near if more than the part `nearLimitRatio` (0 to 1) of it is used. */
 export function countOutcomes(call: LimitCall, nearLimitRatio: number): void {
   if (call.group.takesWithHolds > 0) countOpened(call, 1);
   for (let i = 0; i < call.group.size; i++) {

@@ -6,7 +6,7 @@ export interface SettingType<T> {
   readonly label: string;
   /** The end of the sentence "expected ...". */
   readonly expects: string;
-  /** The value; undefined if the text is not of this type. The text must not be empty or have blanks around it. */
+  /** The value; undefined if the text is not of this type. The text is not empty, and trimmed unless the setting is secret. */
   parse(text: string): T | undefined;
   /** The value as the variable would be written. */
   show(value: T): string;
