@@ -1,14 +1,14 @@
-// What is known against certificates before anybody is shown them: cut or damaged files, a key of something else, times that
-// are over or still to come, a chain without its next link. Pure; what follows from it is tls-files.ts's to decide.
+// Finds faults of certificates before a client sees them: cut or damaged files, a foreign private key, validity that has ended or not
+// begun, a chain without its next link. Pure; tls-files.ts decides what follows.
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { errorMessage } from "../core/thrown.ts";
 import { isoTime } from "../core/units.ts";
 
-/** A certificate of a file, with its place in it. */
+/** A certificate with its place in a file. */
 export interface Placed {
   readonly file: string;
-  /** From 1. */
+  /** Number of the certificate in its file, from 1. */
   readonly place: number;
   readonly certificate: X509Certificate;
   readonly validFromUs: number;
@@ -17,12 +17,12 @@ export interface Placed {
 
 const BEGIN = /-----BEGIN (?:X509 )?CERTIFICATE-----/g;
 const END = /-----END (?:X509 )?CERTIFICATE-----/g;
-/** Names of certificates are as long as who made them liked. */
+/** Longest name in a message: whoever makes a certificate chooses the length of its names. */
 const NAME_CHARS_MAX = 100;
 
 /**
- * Every certificate of a file in PEM, the server's own first. Throws an Error with one sentence that names the file if there
- * is none, or if one is cut off or damaged: the TLS library reads up to there and leaves the rest out without a word.
+ * Reads every certificate of a PEM file, the server's own first. Throws an Error with one sentence that names the file if there is none,
+ * or if one is cut off or damaged: OpenSSL would read those before it and silently leave out the rest.
  */
 export function readCertificates(pem: Buffer, file: string): readonly Placed[] {
   const text = pem.toString("latin1");
@@ -51,7 +51,7 @@ function placed(block: string, file: string, place: number): Placed {
   return { file, place, certificate, validFromUs, validToUs };
 }
 
-/** Throws an Error with one sentence unless `key` is the private key of `own`. */
+/** Throws an Error with one sentence if `key` is not the private key of `own`. */
 export function requireKeyOf(own: Placed, key: Buffer, keyFile: string): void {
   let belongs: boolean;
   try {
@@ -65,8 +65,8 @@ export function requireKeyOf(own: Placed, key: Buffer, keyFile: string): void {
 }
 
 /**
- * Why clients will turn down what the server shows, or the server its clients: a time that is not now, or a link that is
- * missing. `before` is the chain that was shown so far. Undefined if nothing is known against it.
+ * Why clients will reject the server's chain, or the server its clients: a certificate that is not valid now, or a missing link.
+ * `before` is the chain that was served so far. Undefined if there is no such fault.
  */
 export function faultOf(
   chain: readonly Placed[],
@@ -83,12 +83,12 @@ export function faultOf(
   );
 }
 
-/** When the first of the chain expires, in microseconds since the epoch. Roots don't count: clients have their own. */
+/** When the first certificate of the chain expires, in microseconds since the epoch. Roots don't count: clients have their own. */
 export function expiryOf(chain: readonly Placed[]): number {
   return Math.min(...chain.filter(isShown).map(({ validToUs }) => validToUs));
 }
 
-/** The name in a certificate, on one line. */
+/** The subject of a certificate, on one line. */
 export function nameOf({ certificate }: Placed): string {
   return onOneLine(certificate.subject);
 }
@@ -113,8 +113,8 @@ function wrongTimeOf(each: Placed, nowUs: number): string | undefined {
   return undefined;
 }
 
-// A file with the server's own certificate alone may be whole: whether its issuer is a root, only clients know. So a link is
-// missed where the file has others that don't lead on, or had it before.
+// A file with the server's certificate alone may be complete, because only clients know whether its issuer is a root. So a link counts
+// as missing only if the file has other certificates that are not the issuer's, or had the issuer's certificate before.
 function missingLinkOf(chain: readonly Placed[], before: readonly Placed[]): string | undefined {
   const [own] = chain;
   if (own === undefined || isRoot(own)) return undefined;

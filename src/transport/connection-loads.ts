@@ -1,28 +1,28 @@
-// How busy connections are, for processes that share a port: open streams per connection, averaged, and which connection
-// to send away so that loads come closer. Samples are taken by whoever owns the timer.
+// The load of connections, for processes that share a port: the mean number of open streams per connection, and the choice of a
+// connection to send away so that loads become more even. The owner of a timer takes the samples.
 
-/** What a transport tells of its connections. */
+/** What a transport tells about its connections. */
 export interface ConnectionLoads {
-  /** Looks at what is open now. To be called at even intervals, SAMPLE_MS apart. */
+  /** Takes a sample; to be called every SAMPLE_MS. */
   sample(): void;
-  /** Calls open at once over all connections, averaged over the last seconds. */
+  /** Open calls of all connections, as a mean over the last seconds. */
   openStreams(): number;
   /**
-   * Asks one connection to go, with a GOAWAY, such that its streams fit into `surplus`: what this process has
-   * open beyond the one that is to get it. Returns the streams that go with it; undefined if no connection fits.
+   * Asks one connection to go, by a GOAWAY. `surplus` is how many open streams this process has beyond the one that will get the
+   * connection; the streams of the connection must fit into it. Returns the connection's streams; undefined if none is suitable.
    */
   moveAway(surplus: number): number | undefined;
 }
 
 /** Time between two samples. */
 export const SAMPLE_MS = 50;
-/** Time after which an old sample weighs a third. */
+/** Time after which the weight of a sample has fallen to 1/e. */
 const MEMORY_MS = 2_500;
 const WEIGHT = 1 - Math.exp(-SAMPLE_MS / MEMORY_MS);
-/** Less than this is not worth a new connection. */
+/** A connection with less load is not worth the cost of a new connection. */
 const MOVED_STREAMS_MIN = 0.5;
 
-/** A moving average that begins at nothing. */
+/** An exponential moving average that begins at 0. */
 export class MovingAverage {
   value = 0;
 
@@ -32,8 +32,8 @@ export class MovingAverage {
 }
 
 /**
- * Which of the connections with these loads to move to a process that has `surplus` streams less: the one nearest to half
- * of it, for then both end up alike. A load of the surplus or more would only swap the two. Undefined if none helps.
+ * The index of the connection to move to a process with `surplus` streams less: the one whose load is nearest to half of the surplus,
+ * because then both processes end up equal. A load of the whole surplus or more would only swap them. Undefined if none helps.
  */
 export function chooseConnection(loads: readonly number[], surplus: number): number | undefined {
   let chosen: number | undefined;

@@ -1,9 +1,9 @@
-// The trouble of a gRPC port, for all who listen: the transports, and a supervisor, which loads no gRPC.
+// The error of a gRPC port that can't be opened, for the transports and for the supervisor, which loads no gRPC.
 
 import { cannotListen } from "../core/cannot-listen.ts";
 import type { ConfigError } from "../core/errors.ts";
 
-/** Why the gRPC port can't be listened on, in one sentence that names the setting. */
+/** The error for the address, in one sentence that names the settings. */
 export function grpcCannotListen(
   address: string,
   options: { readonly unixSocket?: string | undefined },

@@ -1,4 +1,4 @@
-// gRPC on a port or a Unix socket, by grpc-js: binds, drains, stops. What is served is built in grpc-services.ts.
+// gRPC on a port or a Unix socket, by grpc-js: listens, drains, stops. grpc-services.ts builds the services.
 
 import type { Socket } from "node:net";
 import { ServerCredentials } from "@grpc/grpc-js";
@@ -12,32 +12,32 @@ import { removeAbandonedSocket } from "./unix-socket.ts";
 
 export interface GrpcServerOptions extends ServicesOptions {
   readonly host: string;
-  /** 0 picks a free one. */
+  /** 0 picks a free port. */
   readonly port: number;
   /** Path of a Unix socket to listen on in place of host and port. */
   readonly unixSocket?: string | undefined;
-  /** Certificates to serve TLS with; undefined serves plaintext. */
+  /** Certificates for TLS; undefined serves plaintext. */
   readonly tls?: TlsFiles | undefined;
-  /** Where connections come from if another process listens in place of this one; host, port and socket are then its. */
+  /** The source of connections if another process listens in place of this one; then host, port and socket are its own. */
   readonly sockets?: SocketSource | undefined;
 }
 
 /** A listening server. */
 export interface GrpcServer {
-  /** The port listened on; a server on a Unix socket has none, shown as 0. */
+  /** The port; 0 for a Unix socket. */
   readonly port: number;
   /** Calls that wait for their answer. */
   inFlight(): number;
-  /** How busy its connections are. */
+  /** The load of its connections. */
   readonly loads: ConnectionLoads;
   /**
-   * Takes no new connections and calls, lets the running ones finish, and after `graceMs` cuts what is left.
-   * Resolves when all is closed; called again, it waits for the same end.
+   * Accepts no new connections and calls, lets calls under way finish, and cuts off what is left after `graceMs` milliseconds. Resolves
+   * when all is closed. A second call gets the same promise.
    */
   drain(graceMs: number): Promise<void>;
 }
 
-/** Starts to listen. Throws ConfigError with one sentence that names address and setting if it can't. */
+/** Starts to listen. Rejects with ConfigError if it can't, in one sentence that names address and settings. */
 export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
   const clientName = options.tls?.names.clientName;
   const services = createGrpcServices({
@@ -77,7 +77,7 @@ function enter(sockets: SocketSource, services: GrpcServices, options: GrpcServe
   return sockets.open((socket: Socket) => injector.injectConnection(socket));
 }
 
-// grpc-js shows nothing of its connections: they are counted together and none is sent away before its age.
+// grpc-js does not show its connections, so their calls are counted together, and no connection is sent away before its age.
 function loadsOf({ context }: GrpcServices): ConnectionLoads {
   const average = new MovingAverage();
   return {

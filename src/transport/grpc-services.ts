@@ -1,5 +1,5 @@
-// Puts all services of this process on one grpc-js server that listens nowhere yet. grpc-server.ts binds it to a port;
-// a transport with a listener of its own hands it connections through `createConnectionInjector`.
+// Registers all services of this process on one grpc-js server that does not listen yet. grpc-server.ts binds it to a port; a transport
+// with its own listener passes it connections through `createConnectionInjector`.
 
 import {
   Server,
@@ -22,7 +22,7 @@ import {
   unaryImplementation,
 } from "./unary-call.ts";
 
-/** A service as grpc-js takes it. */
+/** A service in the form of grpc-js. */
 interface GrpcService {
   readonly definition: ServiceDefinition;
   readonly implementation: UntypedServiceImplementation;
@@ -33,30 +33,30 @@ export interface ServicesOptions {
   readonly clock: Clock;
   readonly health: HealthState;
   readonly reflection: boolean;
-  /** After this long a connection is asked to go, give or take a tenth, so that load moves. Infinity: never. */
+  /** Age at which a connection is asked to go, varied by up to a tenth, so that load moves. In milliseconds; Infinity: never. */
   readonly maxConnectionAgeMs: number;
-  /** How long the calls of such a connection may go on. */
+  /** How long the calls of such a connection may take to finish, in milliseconds. */
   readonly maxConnectionAgeGraceMs: number;
-  /** Quiet connections are pinged this often. Infinity: never. */
+  /** Interval of pings on quiet connections, in milliseconds. Infinity: never. */
   readonly keepaliveMs: number;
   readonly maxConcurrentStreams: number;
-  /** Longer requests get RESOURCE_EXHAUSTED. */
+  /** Longer requests get RESOURCE_EXHAUSTED. In bytes. */
   readonly maxMessageBytes: number;
-  /** Calls that may wait for their answer at once, all connections together; more get RESOURCE_EXHAUSTED. */
+  /** Calls that may wait for their answer, over all connections; further ones get RESOURCE_EXHAUSTED. */
   readonly inFlightMax: number;
   readonly observer: TransportObserver;
-  /** Services beside those of this process's own: whatever grpc-js can serve, streams above all. */
+  /** Services besides `methods`: anything that grpc-js can serve, such as streams. */
   readonly services?: readonly GrpcService[];
-  /** See every call before it is read. */
+  /** They see every call before its message is read. */
   readonly interceptors?: readonly ServerInterceptor[];
 }
 
-/** A grpc-js server with everything registered, and the service that must let go of its streams at shutdown. */
+/** A grpc-js server with everything registered, and its health service, whose streams must be ended at shutdown. */
 export interface GrpcServices {
   readonly server: Server;
   readonly health: HealthService;
   readonly context: CallContext;
-  /** Every path that has an answer other than UNIMPLEMENTED. */
+  /** Every path that does not get UNIMPLEMENTED. */
   readonly paths: ReadonlySet<string>;
 }
 
@@ -64,10 +64,10 @@ const KEEPALIVE_TIMEOUT_MS = 20_000;
 const REFLECTION_PATHS = ["v1", "v1alpha"].map(
   (version) => `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`,
 );
-/** The name that users of the reference service probe. */
+/** The service name that users of envoyproxy/ratelimit probe. */
 const HEALTH_NAME = "ratelimit";
 
-/** Registers the methods, health and, if asked for, reflection. */
+/** Registers the methods, health, and reflection if the options ask for it. */
 export function createGrpcServices(options: ServicesOptions): GrpcServices {
   const server = new Server({
     "grpc.max_concurrent_streams": options.maxConcurrentStreams,
@@ -103,7 +103,7 @@ export function createGrpcServices(options: ServicesOptions): GrpcServices {
   return { server, health, context, paths };
 }
 
-// Reflection reads nothing but the file descriptors of a package definition.
+// Reflection reads only the file descriptors of a package definition.
 function wholeFiles(): PackageDefinition {
   return { files: { fileDescriptorProtos: loadFileDescriptors() } as MessageTypeDefinition<object, object> };
 }

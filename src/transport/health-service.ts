@@ -1,4 +1,4 @@
-// grpc.health.v1: says of each known name what HealthState says of the process. Names unknown to us cost nothing.
+// grpc.health.v1: answers for each known service name with the HealthState of the process. No memory is kept for unknown names.
 
 import {
   type handleServerStreamingCall,
@@ -20,11 +20,11 @@ interface HealthList {
 }
 type WatchCall = ServerWritableStream<HealthRequest, HealthResponse>;
 
-/** Streams that one server keeps for Watch; more are turned away. */
+/** Most streams of Watch on one server; further ones are refused. */
 const HEALTH_WATCHERS_MAX = 1_000;
-/** Watchers that are told of a change in one turn; grpc-js takes up to a millisecond for each. */
+/** Watchers that are told of a change in one turn; each takes grpc-js up to a millisecond. */
 const TOLD_PER_TURN = 8;
-/** Changes that may wait for a watcher that does not read; then it is cut off. */
+/** Changes that may wait for a watcher that does not read; beyond it the watcher is cut off. */
 const UNREAD_CHANGES_MAX = 16;
 
 /** The health service of one server. */
@@ -32,28 +32,28 @@ export class HealthService {
   readonly #health: HealthState;
   readonly #names: ReadonlySet<string>;
   readonly #watchers = new Map<WatchCall, boolean>();
-  // Those who have not been told of the last change yet.
+  // Watchers that have not been told of the last change yet.
   readonly #untold = new Set<WatchCall>();
   readonly #stopWatching: () => void;
 
-  /** `names` are those answered truthfully; the empty name stands for the whole server. */
+  /** `names` are the known service names; the empty name stands for the whole server. */
   constructor(health: HealthState, names: Iterable<string>) {
     this.#health = health;
     this.#names = new Set(names);
     this.#stopWatching = health.watch(() => this.#tellWatchers());
   }
 
-  /** The methods as grpc-js takes them. */
+  /** The methods in the form of grpc-js. */
   implementation(): UntypedServiceImplementation {
     return { Check: this.#check, Watch: this.#watch, List: this.#list };
   }
 
-  /** Whether the named service may be sent calls; undefined for a name that nobody knows. */
+  /** Whether the named service may be sent calls; undefined for an unknown name. */
   isServing(service: string): boolean | undefined {
     return this.#names.has(service) ? this.#health.isServing() : undefined;
   }
 
-  /** Ends every Watch, so that none holds up a shutdown: NOT_SERVING first, then UNAVAILABLE. */
+  /** Ends every Watch, so that none delays a shutdown: first NOT_SERVING, then UNAVAILABLE. */
   close(): void {
     this.#stopWatching();
     for (const [call, isKnown] of this.#watchers) {
@@ -96,7 +96,7 @@ export class HealthService {
     if (!isTelling) this.#tellSome();
   }
 
-  // Told late, a watcher hears how things stand by then.
+  // Reads the state anew in each turn, so a watcher that is told late hears the state of that moment.
   #tellSome(): void {
     const response = this.#response();
     let left = TOLD_PER_TURN;

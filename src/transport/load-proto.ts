@@ -1,4 +1,4 @@
-// Loads proto/ for everything that is not hot: health, reflection, the command line client, the JSON endpoint, tests.
+// Loads proto/ for everything off the hot path: health, reflection, the command line, the JSON endpoint, tests.
 
 import { fileURLToPath } from "node:url";
 import { create, createFileRegistry, type FileRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";
@@ -14,9 +14,9 @@ import { invariant } from "../core/invariant.ts";
 
 /** Full name of the rate limit service. */
 export const RATE_LIMIT_SERVICE = "envoy.service.ratelimit.v3.RateLimitService";
-/** Path of the method that asks for a decision. */
+/** Path of the method that decides a call. */
 export const SHOULD_RATE_LIMIT_PATH = `/${RATE_LIMIT_SERVICE}/ShouldRateLimit`;
-/** Full name of the service that reserves and settles. */
+/** Full name of the service that reserves and settles budgets. */
 export const BUDGETS_SERVICE = "headgate.v1.Budgets";
 export const RESERVE_PATH = `/${BUDGETS_SERVICE}/Reserve`;
 export const SETTLE_PATH = `/${BUDGETS_SERVICE}/Settle`;
@@ -25,14 +25,14 @@ export const HEALTH_SERVICE = "grpc.health.v1.Health";
 
 const FILES = ["envoy/service/ratelimit/v3/rls.proto", "headgate/v1/budgets.proto", "grpc/health/v1/health.proto"];
 
-// As many levels up from src/transport as from dist/transport.
+// proto/ is as many levels above src/transport as above dist/transport.
 const PROTO_ROOT = fileURLToPath(new URL("../../proto/", import.meta.url));
 
 let loaded: PackageDefinition | undefined;
 
 /**
- * Every type and service of proto/ by full name. Messages come as plain objects: fields as written in proto/, 64-bit
- * numbers and enums as strings (an enum number without a name as the number), absent fields with their defaults.
+ * Every type and service of proto/ by full name. Messages are plain objects: fields are named as in proto/, 64-bit numbers and enums
+ * are strings (an unknown enum number stays a number), and absent fields have their defaults.
  */
 export function loadProto(): PackageDefinition {
   loaded ??= loadSync(FILES, {
@@ -51,13 +51,13 @@ export function loadRegistry(): FileRegistry {
   return createFileRegistry(create(FileDescriptorSetSchema, { file: loadFiles() }));
 }
 
-/** The files of proto/ as encoded FileDescriptorProtos: types named in full, each file after those it depends on. */
+/** The files of proto/ as encoded FileDescriptorProtos, with full type names; each file comes after the files that it imports. */
 export function loadFileDescriptors(): Buffer[] {
   return loadFiles().map((file) => Buffer.from(toBinary(FileDescriptorProtoSchema, file)));
 }
 
-// proto-loader's descriptors name types relative to where they are used, and leave out which file needs which and what
-// fields are called in JSON. The JSON mapping and reflection clients need all three.
+// proto-loader's descriptors have relative type names, and lack the imports of files and the JSON names of fields. The JSON mapping and
+// clients of reflection need all three.
 function loadFiles(): FileDescriptorProto[] {
   const files = readFiles(loadProto());
   const fileOfType = new Map<string, FileDescriptorProto>();
@@ -119,7 +119,7 @@ function resolveFile(file: FileDescriptorProto, fileOfType: ReadonlyMap<string, 
   }
 }
 
-// A relative name means the nearest type of that name, searched from the inside out.
+// A relative name means the nearest type of that name, searched from the innermost scope outwards, as protoc does.
 function fullName(reference: string, scope: string, known: ReadonlyMap<string, unknown>): string {
   if (reference.startsWith(".")) return reference.slice(1);
   for (let at = scope; at !== ""; at = at.slice(0, Math.max(0, at.lastIndexOf(".")))) {

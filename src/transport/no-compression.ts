@@ -1,10 +1,10 @@
-// Calls that say they are compressed are turned away by grpc-js, before a byte is unpacked: it unpacks each message by itself,
-// as large as a message may be, and has no bound on all of them together. The fast lane unpacks those of its own methods
-// (fast-lane/unpacking.ts); a call that asks for a decision is a hundred bytes, and gains nothing.
+// Refuses compressed calls that grpc-js would answer, before a byte is decompressed: grpc-js bounds each decompressed message, but not
+// all of them together. The fast lane decompresses messages of its own methods (fast-lane/unpacking.ts). A call for a decision has some
+// hundred bytes and gains nothing from compression.
 
 import { Metadata, ServerInterceptingCall, type ServerInterceptor, ServerListenerBuilder, status } from "@grpc/grpc-js";
 
-/** Answers UNIMPLEMENTED, and says what is accepted, as the gRPC specification has it for an encoding that is not known. */
+/** Answers UNIMPLEMENTED with the accepted encodings, as the gRPC specification asks for an unknown encoding. */
 export const refuseCompressed: ServerInterceptor = (_method, call) => {
   if (encodingOf(call) === "identity") return new ServerInterceptingCall(call);
   const metadata = new Metadata();
@@ -18,8 +18,8 @@ export const refuseCompressed: ServerInterceptor = (_method, call) => {
   });
 };
 
-// grpc-js takes the field out of the metadata that it shows, and tells it nowhere else. If a later version calls it
-// otherwise, every call is refused: test/integration/compression.test.ts notices.
+// grpc-js removes the field from the metadata that it shows, and tells it nowhere else. If a later version renames this property, every
+// call is refused, and test/integration/compression.test.ts fails.
 function encodingOf(call: object): unknown {
   return "incomingEncoding" in call ? call.incomingEncoding : undefined;
 }

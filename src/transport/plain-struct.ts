@@ -1,11 +1,11 @@
-// google.protobuf.Struct, as loadProto gives it, into plain JSON values.
+// Turns a google.protobuf.Struct, in the form of loadProto, into plain JSON values.
 
-/** proto-loader has this type built in and names its fields in camel case, whatever it was told about case. */
+/** proto-loader has this type built in, and names its fields in camel case whatever `keepCase` says. */
 export interface WireStruct {
   readonly fields: Readonly<Record<string, WireValue>>;
 }
 
-/** `kind` names the member that is set; none is set for a Value without any, which stands for null. */
+/** `kind` names the member that is set. A Value without any member stands for null. */
 interface WireValue {
   readonly kind?: "nullValue" | "numberValue" | "stringValue" | "boolValue" | "structValue" | "listValue";
   readonly numberValue?: number;
@@ -15,7 +15,7 @@ interface WireValue {
   readonly listValue?: { readonly values: readonly WireValue[] };
 }
 
-/** The members of a Struct. */
+/** The members of a Struct, as a plain object. */
 export function plainStruct(struct: WireStruct): Record<string, unknown> {
   return Object.fromEntries(Object.entries(struct.fields).map(([key, value]) => [key, plainValue(value)]));
 }

@@ -1,4 +1,4 @@
-// TLS for grpc-js with certificates that change while it serves, and a required name in client certificates.
+// TLS for grpc-js: certificates that may change while it serves, and a required name in client certificates.
 
 import { X509Certificate } from "node:crypto";
 import type { SecureContextOptions } from "node:tls";
@@ -11,7 +11,7 @@ import {
 } from "@grpc/grpc-js";
 import { carriesName, type TlsFiles, type TlsMaterial } from "./tls-files.ts";
 
-/** Credentials that follow `files`; clients must show a certificate if there are authorities for them. */
+/** Credentials that follow `files`. Clients must show a certificate if there are authorities for them. */
 export class FileCredentials extends ServerCredentials {
   readonly #files: TlsFiles;
 
@@ -27,7 +27,7 @@ export class FileCredentials extends ServerCredentials {
   }
 }
 
-/** Turns calls away whose client certificate does not carry `name`: UNAUTHENTICATED, before anything is decoded. */
+/** Refuses calls with UNAUTHENTICATED, before anything is decoded, if the client certificate does not carry `name`. */
 export function clientNameInterceptor(name: string): ServerInterceptor {
   return (_method, call) => {
     const raw = call.getAuthContext().sslPeerCertificate?.raw;
@@ -44,7 +44,7 @@ export function clientNameInterceptor(name: string): ServerInterceptor {
   };
 }
 
-// Only the authorities that were named: with `ca` set, Node trusts no others.
+// With `ca` set, Node trusts these authorities alone.
 function contextOf({ cert, key, clientCa }: TlsMaterial): SecureContextOptions {
   return { cert, key, ...(clientCa === undefined ? {} : { ca: clientCa }), minVersion: "TLSv1.2" };
 }

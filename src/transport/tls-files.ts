@@ -1,5 +1,5 @@
-// Certificates of the gRPC port: read from files, checked, and read again when the files change. A pair that can't be
-// used, or that clients would turn down, never replaces one that serves.
+// The certificates of the gRPC port: read from files, checked, and read again when the files change. A pair that can't be used, or that
+// clients would reject, never replaces one that serves.
 
 import { createHash, type X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -9,21 +9,21 @@ import { ConfigError } from "../core/errors.ts";
 import { errorMessage } from "../core/thrown.ts";
 import { expiryOf, faultOf, nameOf, type Placed, readCertificates, requireKeyOf } from "./certificate-check.ts";
 
-/** How often the files are read to see whether they changed; renewed certificates are in force this soon. */
+/** How often the files are read; changed certificates are in force this soon. */
 const POLL_MS = 5_000;
 
 export interface TlsFileNames {
-  /** Chain of the server's certificate, PEM. */
+  /** PEM file with the chain of the server's certificate. */
   readonly certFile: string;
-  /** Its private key, PEM. */
+  /** PEM file with its private key. */
   readonly keyFile: string;
-  /** Authorities that client certificates must come from, PEM; undefined asks clients for none. */
+  /** PEM file with the authorities of client certificates; undefined asks clients for none. */
   readonly clientCaFile: string | undefined;
-  /** A DNS name that client certificates must carry; undefined takes any that the authorities vouch for. */
+  /** DNS name that client certificates must carry; undefined accepts every certificate of the authorities. */
   readonly clientName: string | undefined;
 }
 
-/** What is in force. */
+/** The certificates and key in force, as PEM. */
 export interface TlsMaterial {
   readonly cert: Buffer;
   readonly key: Buffer;
@@ -31,31 +31,31 @@ export interface TlsMaterial {
 }
 
 interface TlsFilesObserver {
-  /** New files are in force; `validTo` is the end of the certificate's time. */
+  /** New files are in force; `validTo` is the end of the certificate's validity. */
   renewed(validTo: string): void;
-  /** Changed files are not used, the old ones stay in force; one sentence. */
+  /** Changed files are not used and the old ones stay in force, for the reason in `why`, one sentence. */
   refused(why: string): void;
-  /** What `status` says may have changed. */
+  /** Called after each look at the files: `status` may have changed. */
   looked?(): void;
 }
 
-/** How the certificates stand. */
+/** The state of the certificates. */
 interface TlsStatus {
-  /** Changes of the files that came in force, and those that did not. */
+  /** How many changes of the files came in force, and how many were refused. */
   readonly renewals: number;
   readonly refusals: number;
-  /** The name in the certificate in force. */
+  /** The subject of the certificate in force. */
   readonly subject: string;
-  /** Since when the certificate in force is valid, and when the first of its chain expires, in microseconds since the epoch. */
+  /** When the certificate's validity began, and when the first of its chain expires, in microseconds since the epoch. */
   readonly validFromUs: number;
   readonly validToUs: number;
-  /** Why the files as they are now are not in force; undefined if they are. One sentence, as is `fault`. */
+  /** Why the files as they are now are not in force, in one sentence; undefined if they are. */
   readonly refusal: string | undefined;
-  /** Why clients may turn down what is in force all the same; undefined if nothing is known against it. */
+  /** Why clients may reject the certificates in force, in one sentence; undefined if no fault is known. */
   readonly fault: string | undefined;
 }
 
-/** Files that could serve. */
+/** Files that were read, and that TLS accepts. */
 interface Candidate {
   readonly hash: string;
   readonly material: TlsMaterial;
@@ -64,7 +64,7 @@ interface Candidate {
 }
 
 interface TlsFilesOptions {
-  /** Tells what certificates' times are compared with: the host's own clock, unless a test says otherwise. */
+  /** The clock for the certificates' validity: the host's own, unless a test gives one. */
   readonly clock?: Clock;
   readonly pollMs?: number;
 }
@@ -77,15 +77,15 @@ export class TlsFiles {
   readonly #listeners = new Set<(material: TlsMaterial) => void>();
   readonly #timer: NodeJS.Timeout;
   #inForce: Candidate;
-  /** What was made of the files last, so that they are taken apart once per change. */
+  /** The last files that were read, and what came of them, so that each change is parsed once. */
   #tried: { readonly hash: string; readonly found: Candidate | Error } | undefined;
   #renewals = 0;
   #refusals = 0;
   #refusal: string | undefined;
 
   /**
-   * Reads the files for the first time. Throws ConfigError that names file and reason if they can't serve at all. A
-   * certificate whose time is over, or still to come, does serve: a client that does not look at it is better off.
+   * Reads the files for the first time. Throws ConfigError, which names file and reason, if they can't serve at all. A certificate that
+   * is not valid now does serve: clients that don't check the time can still connect.
    */
   constructor(names: TlsFileNames, observer: TlsFilesObserver, { clock, pollMs }: TlsFilesOptions = {}) {
     this.names = names;
@@ -96,15 +96,14 @@ export class TlsFiles {
     } catch (cause) {
       throw new ConfigError("CONFIG_SETTINGS", `the gRPC port's certificates can't be used: ${errorMessage(cause)}`);
     }
-    this.#timer = setInterval(() => this.refresh(), pollMs ?? POLL_MS);
-    this.#timer.unref();
+    this.#timer = setInterval(() => this.refresh(), pollMs ?? POLL_MS).unref();
   }
 
   get material(): TlsMaterial {
     return this.#inForce.material;
   }
 
-  /** How they stand at this moment. */
+  /** The present state. */
   status(): TlsStatus {
     const { chain, authorities } = this.#inForce;
     const [own] = chain;
@@ -119,14 +118,13 @@ export class TlsFiles {
     };
   }
 
-  /** Calls `listener`, which must not throw, with what is in force now and whenever that changes. Returns how to stop. */
-  subscribe(listener: (material: TlsMaterial) => void): () => void {
+  /** Calls `listener`, which must not throw, with what is in force now and after each change. */
+  subscribe(listener: (material: TlsMaterial) => void): void {
     this.#listeners.add(listener);
     listener(this.material);
-    return () => this.#listeners.delete(listener);
   }
 
-  /** Looks at the files now, and again at what they were refused for, which time may have mended. Never throws. */
+  /** Reads the files now. Unchanged files that were refused are judged again, because their validity may have begun. Never throws. */
   refresh(): void {
     try {
       const found = this.#read();
@@ -148,7 +146,7 @@ export class TlsFiles {
     this.#listeners.clear();
   }
 
-  // Beside something that has faults itself, the newest files are the better guess.
+  // If the certificates in force have a fault themselves, the newer files are the better choice.
   #faultBeside(found: Candidate): string | undefined {
     const nowUs = this.#clock.nowUs();
     const { chain, authorities } = this.#inForce;
@@ -163,7 +161,7 @@ export class TlsFiles {
     this.#observer.renewed(found.chain[0]?.certificate.validTo ?? "");
   }
 
-  // The same trouble is not reported again until files were good.
+  // The same reason is not reported again until files were accepted.
   #refuse(why: string): void {
     if (why === this.#refusal) return;
     this.#refusal = why;
@@ -196,7 +194,7 @@ function tryOut(
     const chain = readCertificates(cert, certFile);
     const authorities = clientCa === undefined ? [] : readCertificates(clientCa, clientCaFile ?? "");
     if (chain[0] !== undefined) requireKeyOf(chain[0], key, keyFile);
-    // What the checks above let pass and the TLS library does not take.
+    // Throws on what the checks above accept and OpenSSL does not.
     createSecureContext({ cert, key, ...(clientCa === undefined ? {} : { ca: clientCa }) });
     return { hash, material, chain, authorities };
   } catch (cause) {
@@ -210,7 +208,7 @@ function hashOf({ cert, key, clientCa }: TlsMaterial): string {
   return hash.digest("hex");
 }
 
-/** True if the certificate carries the DNS name (exactly, or by a wildcard for its first label). */
+/** Whether the certificate carries the DNS name, exactly or by a wildcard for its first label. */
 export function carriesName(certificate: X509Certificate, name: string): boolean {
   return certificate.checkHost(name, { subject: "never", wildcards: true }) !== undefined;
 }

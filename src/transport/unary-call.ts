@@ -1,12 +1,12 @@
-// Carries one unary call between grpc-js and a UnaryHandler: bytes through, deadline, bound on calls in flight, and
-// one reply at most. Knows no messages.
+// Carries a unary call between grpc-js and a UnaryHandler: bytes, deadline, the bound on calls in flight, and at most one reply. It
+// decodes no messages.
 
 import type { handleUnaryCall, MethodDefinition, sendUnaryData } from "@grpc/grpc-js";
 import { type Clock, deadlineOn } from "../core/clock.ts";
 import { InvariantError } from "../core/invariant.ts";
 import { GrpcStatus, type UnaryHandler, type UnaryReply } from "../core/unary.ts";
 
-/** A unary method that is answered on bytes. */
+/** A unary method whose handler works on bytes. */
 export interface UnaryMethod {
   /** `/package.Service/Method`. */
   readonly path: string;
@@ -15,9 +15,9 @@ export interface UnaryMethod {
 
 /** What the transport reports; must not throw. */
 export interface TransportObserver {
-  /** A handler threw, replied twice, or its reply could not be sent: a fault of ours. */
+  /** A handler threw or replied twice, or its reply could not be sent: an internal error. */
   handlerFailed(path: string, error: unknown): void;
-  /** A call was turned away because too many were in flight. */
+  /** A call was refused because too many were in flight. */
   overloaded(path: string): void;
 }
 
@@ -26,7 +26,7 @@ export class CallContext {
   readonly clock: Clock;
   readonly observer: TransportObserver;
   readonly inFlightMax: number;
-  /** Calls that a handler has not answered yet, cancelled ones included: they still are work. */
+  /** Calls that their handler has not answered yet. Cancelled ones count, because they still take work. */
   inFlight = 0;
 
   constructor(options: { clock: Clock; observer: TransportObserver; inFlightMax: number }) {
@@ -36,7 +36,7 @@ export class CallContext {
   }
 }
 
-/** The method as grpc-js registers it: messages stay the bytes they are. */
+/** The method as grpc-js registers it: messages stay bytes. */
 export function passThroughDefinition(path: string): MethodDefinition<Buffer, Buffer> {
   const same = (bytes: Buffer): Buffer => bytes;
   return {
@@ -51,10 +51,10 @@ export function passThroughDefinition(path: string): MethodDefinition<Buffer, Bu
 }
 
 /**
- * The implementation that grpc-js calls for `method`. A call whose deadline has passed, or that is one too many, is
- * answered and never reaches the handler; a handler that throws costs its caller INTERNAL and nobody else anything.
- * A call reaches the handler at the end of the turn in which it was read: after a pause of this process, calls that their
- * callers have given up are read together with the cancellations, and must not be paid (test/envoy/failures.test.ts).
+ * The implementation that grpc-js calls for `method`. A call whose deadline has passed, or beyond the bound on calls in flight, is
+ * answered without its handler. If a handler throws, only its own caller gets INTERNAL. A handler is called at the end of the turn in
+ * which its call was read: after a pause of this process, calls and their cancellations are read together, and a cancelled call must
+ * not be paid (test/envoy/failures.test.ts).
  */
 export function unaryImplementation(method: UnaryMethod, context: CallContext): handleUnaryCall<Buffer, Buffer> {
   const { path } = method;
@@ -89,7 +89,7 @@ function hand(
   }
 }
 
-/** What of grpc-js's call a reply looks at. */
+/** The part of grpc-js's call that a reply reads. */
 interface ReplyCall {
   readonly cancelled: boolean;
   readonly metadata: { get(name: string): readonly (string | Buffer)[] };
@@ -118,7 +118,7 @@ class GrpcReply implements UnaryReply {
   }
 
   ok(message: Uint8Array): void {
-    // The copy outlives the handler's buffer: when grpc-js reads it is not part of its contract.
+    // Copied, because the handler uses its buffer again, and grpc-js does not say when it has read the message.
     if (this.#isFirst()) this.#send(null, Buffer.from(message));
   }
 
@@ -126,12 +126,12 @@ class GrpcReply implements UnaryReply {
     if (this.#isFirst()) this.#send(statusError(status, message), null);
   }
 
-  /** Fails the call unless it was answered before. */
+  /** Fails the call unless it has been answered. */
   failUnlessDone(status: GrpcStatus, message: string): void {
     if (!this.#isDone) this.fail(status, message);
   }
 
-  /** Ends a call that nobody waits for. */
+  /** Ends a call whose caller has gone, without an answer. */
   forget(): void {
     this.#isFirst();
   }
@@ -163,7 +163,7 @@ interface StatusError {
 
 const MESSAGE_CHARS_MAX = 1_024;
 
-// grpc-js percent-encodes the message, and throws on half a surrogate pair.
+// grpc-js percent-encodes the message, and throws on an unpaired surrogate.
 function statusError(code: GrpcStatus, message: string): StatusError {
   return { code, details: message.slice(0, MESSAGE_CHARS_MAX).replace(/\p{Surrogate}/gu, "\ufffd") };
 }

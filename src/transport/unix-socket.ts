@@ -1,9 +1,9 @@
-// The file of a Unix socket that gRPC is served on: what a process leaves behind that was killed.
+// The file of a Unix socket, which a killed process leaves behind.
 
 import { rm } from "node:fs/promises";
 import { connect } from "node:net";
 
-/** Removes the socket file that a killed process left behind: nobody can listen on it until it is gone. */
+/** Removes the socket file if no process listens on it: until then no process can listen on the path. */
 export async function removeAbandonedSocket(path: string): Promise<void> {
   const isAbandoned = await new Promise<boolean>((resolve) => {
     const probe = connect(path, () => {

@@ -1,99 +1,100 @@
-// Every bound of the fast lane in one place, and the counters of what went past them.
+// All bounds of the fast lane, and the counters of what exceeded them.
 
 /**
- * How much one peer, or all peers together, may use. Each bound says why its default has that size, what happens beyond it, and
- * what grpc-js (on node:http2) and Envoy have in its place. "Ends" means that the connection ends and its counter moves.
+ * How much one peer, or all peers together, may use. Each bound says why its default has that size, what happens beyond it, and what
+ * grpc-js (on node:http2) and Envoy have in its place. "Ends" means that the connection ends and the bound's counter grows.
  */
 export interface Bounds {
   /**
-   * Bytes of the decoded fields of one header block, 32 for each field included (RFC 9113). The fields of a call come to some 300
-   * bytes; cookies and tokens that a mesh passes on, to thousands. Beyond it the connection ends: the rest of the block can't be
-   * left out, because the table of the connection depends on it. node:http2: 65,535; Envoy: 60 KiB (max_request_headers_kb).
+   * Bytes of the decoded fields of one header block, plus 32 for each field (RFC 9113). A call's fields take some 300 bytes; with the
+   * cookies and tokens that a mesh passes on, thousands. Beyond it the connection ends: the rest of the block can't be skipped, because
+   * it may change the connection's header table. node:http2: 65,535; Envoy: 60 KiB (max_request_headers_kb).
    */
   readonly headerListBytesMax: number;
   /**
-   * Bytes of one header block as sent, over all its frames: as many as it may have decoded, because coding makes no block longer.
-   * Beyond it the connection ends. node:http2 and Envoy bound the decoded fields alone.
+   * Bytes of one header block as sent, over all its frames: as many as the decoded fields may have, because coding makes no block longer.
+   * Beyond it the connection ends. node:http2 and Envoy bound only the decoded fields.
    */
   readonly headerBlockBytesMax: number;
   /**
-   * Frames of one header block. 64 KiB fill four; peers that cut blocks smaller get eight times as many. Beyond it the connection
-   * ends. nghttp2, behind node:http2: 8 CONTINUATION frames; Envoy leaves it to its codec.
+   * Frames of one header block. 64 KiB fill four frames; eight times as many allow for peers that send smaller ones. Beyond it the
+   * connection ends. nghttp2, behind node:http2: 8 CONTINUATION frames; Envoy leaves it to its codec.
    */
   readonly headerFramesMax: number;
   /**
-   * Streams per connection that grpc-js answers. A client has one health Watch open, a tool one reflection. Beyond it a stream gets
-   * REFUSED_STREAM. grpc-js: all streams that the connection may open; Envoy: max_concurrent_streams.
+   * Streams per connection that grpc-js answers. A client has one Watch of health open, a tool one stream of reflection. Beyond it a
+   * stream gets REFUSED_STREAM. grpc-js: all streams that the connection may open; Envoy: max_concurrent_streams.
    */
   readonly handedStreamsMax: number;
   /**
-   * Streams of all connections that grpc-js answers. Each takes some 100 KB with its session, and up to three windows of 64 KiB:
-   * some 220 MB in all. Beyond it the address with the most streams loses one (RESOURCE_EXHAUSTED), on the connection that has the
-   * most; an address that has the most itself is refused (fair-hand-over.ts). grpc-js: none; Envoy: none.
+   * Streams of all connections that grpc-js answers. Each takes some 100 KB with its session, and up to three windows of 64 KiB: some
+   * 220 MB in all. Beyond it the address with the most streams loses one (RESOURCE_EXHAUSTED), on its connection with the most; a new
+   * stream of that address may be refused instead (fair-hand-over.ts). grpc-js: none; Envoy: none.
    */
   readonly handedStreamsTotalMax: number;
   /**
-   * Bytes of the header fields of a stream for grpc-js: the hard limit that gRPC libraries have for metadata. Beyond it the stream
-   * gets RESOURCE_EXHAUSTED. grpc-js: node:http2's 65,535; Envoy: 60 KiB.
+   * Bytes of the header fields of a stream for grpc-js: the hard limit of gRPC libraries for metadata. Beyond it the stream gets
+   * RESOURCE_EXHAUSTED. grpc-js: node:http2's 65,535; Envoy: 60 KiB.
    */
   readonly handedHeaderBytesMax: number;
   /**
-   * Streams open on all connections. Each takes some hundred bytes: 64 connections with as many as each may have. Beyond it a stream
-   * gets REFUSED_STREAM. grpc-js: none; Envoy: max_concurrent_streams, per connection alone.
+   * Open streams of all connections, some hundred bytes each: as many as 64 full connections have. Beyond it a stream gets
+   * REFUSED_STREAM. grpc-js: none; Envoy: max_concurrent_streams, per connection only.
    */
   readonly streamsTotalMax: number;
   /**
-   * Bytes per connection of unary requests that have not come whole. Room for four of the longest (4 MiB). Beyond it the call whose
-   * bytes came gets RESOURCE_EXHAUSTED. grpc-js: one message per stream; Envoy: 1 MiB (per_connection_buffer_limit_bytes).
+   * Bytes per connection of unary requests that have not arrived completely. Room for four of the longest (4 MiB). Beyond it the call
+   * that received the last bytes gets RESOURCE_EXHAUSTED. grpc-js: one message per stream; Envoy: 1 MiB
+   * (per_connection_buffer_limit_bytes).
    */
   readonly partialBytesMax: number;
   /**
-   * Bytes of such requests on all connections: sixteen connections at their bound. Beyond it the call whose bytes came gets
-   * RESOURCE_EXHAUSTED. grpc-js: none; Envoy: its overload manager, if configured.
+   * Bytes of incomplete requests on all connections: sixteen connections at their bound. Beyond it the call that received the last bytes
+   * gets RESOURCE_EXHAUSTED. grpc-js: none; Envoy: its overload manager, if configured.
    */
   readonly partialBytesTotalMax: number;
   /**
-   * Bytes of compressed messages on all connections, packed and unpacked, that are being unpacked. Room for eight of the longest,
-   * or hundreds of the usual ones. Beyond it a call gets RESOURCE_EXHAUSTED. grpc-js: none, which is why calls that it answers may
-   * not be compressed (no-compression.ts); Envoy unpacks only where a filter says so.
+   * Bytes, compressed and decompressed, of all messages that are being decompressed. Room for eight of the longest, or for hundreds of
+   * usual ones. Beyond it a call gets RESOURCE_EXHAUSTED. grpc-js: none, so calls that it answers may not be compressed
+   * (no-compression.ts); Envoy decompresses only where a filter says so.
    */
   readonly unpackedBytesTotalMax: number;
   /**
-   * Bytes of output per connection that the peer has not read: a hundred thousand answers. Beyond it the connection ends. grpc-js:
-   * none; Envoy stops to read at 1 MiB.
+   * Bytes of output per connection that the peer has not read: a hundred thousand answers. Beyond it the connection ends. grpc-js: none;
+   * Envoy stops reading at 1 MiB.
    */
   readonly unreadBytesMax: number;
   /**
-   * Bytes of unread output on all connections: 32 of them at their bound. Beyond it the connection with the most of it ends.
+   * Bytes of unread output on all connections: 32 of them at their bound. Beyond it the connection with the most unread output ends.
    * grpc-js: none; Envoy: its overload manager, if configured.
    */
   readonly unreadBytesTotalMax: number;
   /**
-   * Bytes of unread output from which nothing more is read from the peer, until half of it has gone. Ten thousand answers: more than
-   * any caller has under way. Envoy: 1 MiB, too (per_connection_buffer_limit_bytes); node:http2: windows alone.
+   * Bytes of unread output at which this process stops reading from the peer, until half of it has gone. Ten thousand answers: more than
+   * any caller has under way. Envoy: 1 MiB, too (per_connection_buffer_limit_bytes); node:http2: only flow control windows.
    */
   readonly unreadBytesPause: number;
   /**
-   * Time from the accepted socket to the end of TLS and preface: a few round trips, and a busy machine at either end. Beyond it the socket is
-   * closed. Node: 120 s for TLS, none for the preface; Envoy: none by default.
+   * Time from the accepted socket to the end of TLS and preface: a few round trips, on a busy machine at either end. Beyond it the socket
+   * is closed. Node: 120 s for TLS, none for the preface; Envoy: none by default.
    */
   readonly handshakeMs: number;
   /**
-   * Time within which a frame or header block that has begun must end: both are in the sender's hands as a whole. Beyond it the
-   * connection ends. node:http2: none; Envoy: stream_idle_timeout, 5 min.
+   * Time within which a frame or header block that has begun must end: its sender had all of it when it began. Beyond it the connection
+   * ends. node:http2: none; Envoy: stream_idle_timeout, 5 min.
    */
   readonly headerBlockMs: number;
   /**
-   * Time within which output must move (bytes for the socket, and answers that wait for a window), and within which requests must
-   * come whole. Networks lose packets for seconds, not for this long. Beyond it the connection ends, or the call that is not whole.
+   * Time within which output must make progress (bytes for the socket, and answers that wait for a window), and within which a request
+   * must arrive completely. Networks lose packets for seconds, not for this long. Beyond it the connection ends, or the incomplete call.
    * grpc-js: none; Envoy: stream_idle_timeout, 5 min.
    */
   readonly stallMs: number;
-  /** Time within which a ping must be answered. Beyond it the connection ends. gRPC's own default, grpc-js has it; Envoy: as configured. */
+  /** Time within which a ping must be answered; gRPC's own default. Beyond it the connection ends. grpc-js: the same; Envoy: as configured. */
   readonly keepaliveTimeoutMs: number;
   /**
-   * Connections at once: some 10 KB each while they idle, 200 MB in all. Beyond it a socket is closed as it comes. grpc-js: none;
-   * Envoy: its overload manager, if configured.
+   * Open connections: some 10 KB each while they idle, 200 MB in all. Beyond it a new socket is closed at once. grpc-js: none; Envoy: its
+   * overload manager, if configured.
    */
   readonly connectionsMax: number;
 }
@@ -119,7 +120,7 @@ export const DEFAULT_BOUNDS: Bounds = {
   connectionsMax: 20_000,
 };
 
-/** What a peer may do that ends its connection, or that has a stream refused. Each is a counter. */
+/** What a peer may do to have its connection ended or a stream refused. Each has a counter. */
 const TROUBLES = [
   "reset_flood",
   "ping_flood",

@@ -1,5 +1,5 @@
-// The life of a connection: keepalive, age with its grace, drain by two GOAWAYs, and the times within which something
-// has to move. One look per second; nothing here runs on the way of a call.
+// The life of a connection: keepalive, maximum age with its grace, drain by two GOAWAYs, and timeouts. It looks once a second; nothing
+// here runs for a single call.
 
 import type { Socket } from "node:net";
 import { MICROS_PER_MILLI, MICROS_PER_SECOND } from "../../core/units.ts";
@@ -7,31 +7,31 @@ import type { Lane, LaneConnection } from "./lane.ts";
 import { ErrorCode, STREAM_ID_LARGEST } from "./protocol.ts";
 import type { StreamOwner } from "./stream-owner.ts";
 
-/** Ages differ by up to a tenth, so that connections made together don't go together. */
+/** Ages vary by up to a tenth, so that connections made together don't end together. */
 const AGE_JITTER = 0.1;
-/** How long a peer may take to read the last answers and close after our GOAWAY. */
+/** Time for a peer to read the last answers, and to close after our GOAWAY. */
 const ENDING_US = 5 * MICROS_PER_SECOND;
-/** The second GOAWAY follows the first after this time even if the ping between them is not answered. */
+/** The second GOAWAY follows the first after this time, even if the ping between them is not answered. */
 const DRAIN_PING_US = 2 * MICROS_PER_SECOND;
 
 const KEEPALIVE_PING = Buffer.from("headgate", "latin1");
 const DRAIN_PING = Buffer.from("draining", "latin1");
 
-/** How far a connection is on its way out. */
+/** How far a connection is on its way to its end. */
 const Phase = { open: 0, noticed: 1, drained: 2, ending: 3 } as const;
 type Phase = (typeof Phase)[keyof typeof Phase];
 
-/** The connection, as what watches over it sees it. */
+/** The connection, as its lifecycle sees it. */
 export interface LifecycleOwner extends StreamOwner, LaneConnection {
   readonly lane: Lane;
   readonly socket: Socket;
   /** True if a frame or a header block has begun and not ended. */
   readonly isWithinFrame: boolean;
-  /** Moves with every frame, and every header block, that has come whole. */
+  /** Grows with every complete frame and header block. */
   readonly piecesRead: number;
-  /** Sends GOAWAY and ends the connection: no stream is answered any more. */
+  /** Sends GOAWAY and ends the connection; no stream is answered any more. */
   finish(code: ErrorCode, debug: string): void;
-  /** Ends a connection whose GOAWAY was sent. */
+  /** Ends a connection whose GOAWAY has been sent. */
   leave(): void;
 }
 
@@ -39,7 +39,7 @@ export class ConnectionLifecycle {
   readonly #connection: LifecycleOwner;
   #phase: Phase = Phase.open;
   #lastStreamId = STREAM_ID_LARGEST;
-  // Whether something was read or written since the last look, and when that was seen.
+  // Whether something was read or written since the last look, and the time of the look that saw it last.
   #hasRead = true;
   #hasWritten = true;
   #readUs: number;
@@ -73,19 +73,19 @@ export class ConnectionLifecycle {
     this.#hasWritten = true;
   }
 
-  /** True if a stream of this number comes after our last word. */
+  /** True for a stream opened after the last one that our final GOAWAY allows. */
   isClosedTo(id: number): boolean {
     return id > this.#lastStreamId;
   }
 
   /**
-   * Asks the peer to go: first says that no more streams should come, then, when all that it had sent by then has been
-   * read, which was the last. Ends the connection when the last stream has.
+   * Asks the peer to go. The first GOAWAY asks for no more streams. When everything that the peer sent before has been read, the second
+   * names the last stream that is served. The connection ends with its last stream, or after `graceMs` milliseconds.
    */
   drain(graceMs: number): void {
     if (this.#connection.isClosed) return;
     if (this.#phase !== Phase.open) {
-      // On its way already, because of its age: the end may have come nearer.
+      // It drains already, because of its age; only the end may come sooner now.
       const goneUs = this.#connection.lane.nowUs() - this.#noticedUs;
       this.#graceUs = Math.min(this.#graceUs, goneUs + graceMs * MICROS_PER_MILLI);
       return;
@@ -113,22 +113,22 @@ export class ConnectionLifecycle {
     this.noteQuiet();
   }
 
-  /** The last open stream has ended. */
+  /** Notes that the last open stream has ended. */
   noteQuiet(): void {
     if (this.#phase !== Phase.drained || this.#connection.streams.size > 0) return;
-    // Not at once: the caller may be about to write what the stream ended with.
+    // Not at once: the caller of this may still have to write the end of the stream.
     process.nextTick(() => {
       if (this.#connection.streams.size === 0) this.#connection.leave();
     });
   }
 
-  /** Our GOAWAY was sent. */
+  /** Notes that the GOAWAY has been sent and the connection ends. */
   noteEnding(): void {
     this.#phase = Phase.ending;
     this.#endingUs = this.#connection.lane.nowUs();
   }
 
-  /** Looks whether anything is overdue. */
+  /** Ends or pings the connection if something is overdue. */
   look(nowUs: number): void {
     if (this.#phase === Phase.ending) {
       if (nowUs - this.#endingUs > ENDING_US) this.#connection.socket.destroy();
@@ -146,7 +146,7 @@ export class ConnectionLifecycle {
     const { bounds } = connection.lane;
     if (this.#hasWritten || connection.unreadBytes === 0) this.#writtenUs = nowUs;
     this.#hasWritten = false;
-    // A busy connection is within a frame at every look, but not within the same.
+    // A busy connection is within a frame at every look, but not within the same frame.
     if (!connection.isWithinFrame || connection.piecesRead !== this.#piecesRead) this.#stuckFrameUs = nowUs;
     this.#piecesRead = connection.piecesRead;
     if (nowUs - this.#stuckFrameUs > bounds.headerBlockMs * MICROS_PER_MILLI) connection.cut("header_timeout");
@@ -154,7 +154,7 @@ export class ConnectionLifecycle {
     else if (this.#isStarved(nowUs)) connection.cut("stalled");
   }
 
-  // Answers that wait for a window: a peer that asks and then does not let us answer holds memory for nothing.
+  // A peer that does not open a window for its answers would hold memory for nothing.
   #isStarved(nowUs: number): boolean {
     const stallUs = this.#connection.lane.bounds.stallMs * MICROS_PER_MILLI;
     for (const stream of this.#connection.sender.blocked) {
@@ -163,7 +163,7 @@ export class ConnectionLifecycle {
     return false;
   }
 
-  // Calls whose message does not come whole reach no handler, so nobody else keeps their deadline.
+  // A call whose message never completes reaches no handler, so its deadline is kept here.
   #lookAtRequests(nowUs: number): void {
     const { streams, lane } = this.#connection;
     if (streams.size === 0) return;

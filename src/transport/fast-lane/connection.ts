@@ -1,6 +1,6 @@
-// One connection past its preface: what may still be said on it, which streams are open, when output goes to the socket,
-// and how it ends. Frames that come in are read in frame-intake.ts; age, keepalive and drain are in connection-lifecycle.ts.
-// What is asked of it stands where it is asked: StreamOwner, CallOwner, IntakeOwner, LifecycleOwner, LaneConnection.
+// One connection after its preface: its streams, when output goes to the socket, and how it ends. frame-intake.ts reads frames;
+// connection-lifecycle.ts has age, keepalive and drain. What those ask of the connection are interfaces in their own files: StreamOwner,
+// CallOwner, IntakeOwner, LifecycleOwner, LaneConnection.
 
 import type { Socket } from "node:net";
 import type { GrpcStatus } from "../../core/unary.ts";
@@ -18,7 +18,7 @@ import type { Stream } from "./stream.ts";
 import { StreamTable } from "./stream-table.ts";
 import type { UnaryStream } from "./unary-stream.ts";
 
-/** Made by the listener, which feeds it what the socket reads. */
+/** Made by the listener, which passes it what the socket reads. */
 export class Connection implements IntakeOwner, LaneConnection, LifecycleOwner, OutputOwner {
   readonly lane: Lane;
   readonly socket: Socket;
@@ -62,7 +62,7 @@ export class Connection implements IntakeOwner, LaneConnection, LifecycleOwner, 
     return this.unreadBytes > this.lane.bounds.unreadBytesPause;
   }
 
-  /** True while nothing is read, because the peer has not read its answers. */
+  /** True while nothing is read from the peer, because it does not read its answers. */
   get isPaused(): boolean {
     return this.#isPaused;
   }
@@ -75,7 +75,7 @@ export class Connection implements IntakeOwner, LaneConnection, LifecycleOwner, 
     return this.#intake.pieces;
   }
 
-  /** Takes what the socket has read, from `start` on: all of it belongs to one turn, at whose end answers go out. */
+  /** Takes what the socket has read, from `start` on. The bytes of one read belong to one turn, and answers go out at its end. */
   read(chunk: Buffer, start: number): void {
     if (this.isClosed) return;
     this.lane.beginTurn();
@@ -124,8 +124,8 @@ export class Connection implements IntakeOwner, LaneConnection, LifecycleOwner, 
     this.flushSoon();
   }
 
-  // The one place that sends RST_STREAM. The peer has caused it, and may have had us work for it: so it counts as a reset that the
-  // peer sent. The connection may be closed when this returns.
+  // All RST_STREAMs are sent here. The peer has caused each of them, and this process may have worked for it, so each counts as a reset by
+  // the peer. The connection may be closed when this returns.
   refuse(id: number, code: ErrorCode): void {
     this.streams.noteReset(id);
     this.sender.rstStream(id, code);
@@ -206,7 +206,7 @@ export class Connection implements IntakeOwner, LaneConnection, LifecycleOwner, 
     this.life.drain(graceMs);
   }
 
-  /** Ends the connection for a fault: by the code of a ConnectionError, or as an error of ours. */
+  /** Ends the connection for an error: with the code of a ConnectionError, or else as an internal error. */
   fail(error: unknown): void {
     const { counts, context } = this.lane;
     if (error instanceof ConnectionError) {
@@ -237,11 +237,11 @@ export class Connection implements IntakeOwner, LaneConnection, LifecycleOwner, 
     this.#close();
     this.life.noteEnding();
     this.socket.end();
-    // What the peer still sends is read and dropped: unread bytes would turn our close into a reset.
+    // What the peer still sends is read and dropped: unread bytes would turn our close into a TCP reset.
     this.socket.resume();
   }
 
-  /** Ends the connection at once. */
+  /** Ends the connection at once, without GOAWAY. */
   destroy(): void {
     this.#close();
     this.socket.destroy();
@@ -261,7 +261,7 @@ export class Connection implements IntakeOwner, LaneConnection, LifecycleOwner, 
     this.sender.blocked.clear();
   }
 
-  /** The socket is gone. */
+  /** Notes that the socket has closed. */
   socketClosed(): void {
     this.#close();
     this.lane.connections.delete(this);

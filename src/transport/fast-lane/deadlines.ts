@@ -1,13 +1,13 @@
-// One timer for the deadlines of all calls that wait for their handler. Calls answered at once never come here.
+// One timer for the deadlines of all calls that wait for their handler. Calls that are answered at once never come here.
 
 import type { Clock } from "../../core/clock.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
 
-/** Ends what is due at `nowUs`; returns when the next is due, or Infinity. */
+/** Answers the calls that are due at `nowUs`; returns when the next one is due, or Infinity. */
 type Expire = (nowUs: number) => number;
 
 const TIMER_MS_MAX = 2_147_483_647;
-/** After a look at all calls comes a rest of this many times as long: many calls, due one by one, must not fill a core. */
+/** Each look at all calls is followed by a pause this many times as long: calls that fall due one by one must not fill a core. */
 const REST_PER_LOOK = 9;
 
 export class Deadlines {
@@ -22,7 +22,7 @@ export class Deadlines {
     this.#expire = expire;
   }
 
-  /** Notes that something is due at `dueUs`. */
+  /** Notes a deadline. */
   note(dueUs: number): void {
     if (dueUs < this.#nextUs) this.#arm(dueUs);
   }
@@ -41,7 +41,7 @@ export class Deadlines {
     this.#timer = setTimeout(() => this.#ring(), Math.min(Math.max(waitMs, 1), TIMER_MS_MAX)).unref();
   }
 
-  // Most calls are answered before they are due, so what rings is mostly the deadline of a call that is long gone.
+  // Most calls are answered before their deadline, so the timer mostly rings for a call that is gone.
   #ring(): void {
     this.#nextUs = Number.POSITIVE_INFINITY;
     const startUs = this.#clock.nowUs();

@@ -1,5 +1,5 @@
-// Two ends of a connection that never leaves the process: what is written to one is read from the other. A write is
-// done when the other end has been read, so neither holds more than one write beyond its buffer.
+// Two connected ends inside the process: what is written to one is read from the other. A write is done when the other end has been
+// read, so neither end holds more than one write beyond its buffer.
 
 import { Duplex } from "node:stream";
 
@@ -7,7 +7,7 @@ type Done = (error?: Error | null) => void;
 
 class End extends Duplex {
   #other: End | undefined;
-  // Called when this end has been read so far that the other may write again.
+  // The callback of the other end's last write, if this end must be read before more may be written.
   #whenRead: Done | undefined;
 
   join(other: End): void {
@@ -35,7 +35,7 @@ class End extends Duplex {
     this.#other = undefined;
     this.#whenRead?.();
     this.#whenRead = undefined;
-    // Not from inside: the other end may be in the midst of writing to this one.
+    // Later, because the other end may be writing to this one right now.
     if (other !== undefined && !other.destroyed) setImmediate(() => other.destroy());
     done(error);
   }
@@ -46,7 +46,7 @@ class End extends Duplex {
   }
 }
 
-/** Two ends joined to each other; when one is destroyed, so is the other. */
+/** Two ends connected to each other; when one is destroyed, the other is too. */
 export function duplexPair(): [Duplex, Duplex] {
   const near = new End();
   const far = new End();

@@ -1,37 +1,37 @@
-// Whose turn it is to hand something to grpc-js. It takes about a millisecond to open a stream, and as long for what one piece
-// of requests asks for; most of it comes later than the handing. So there is one piece of work in a turn of the event loop,
-// and it is that of the connection that has had the fewest turns: who hands over much waits for all others.
+// Shares the time that grpc-js takes among connections. grpc-js needs about a millisecond to open a stream, and as long to answer
+// one piece of requests; most of that comes after the hand-over. So each turn of the event loop does one piece of work, for the
+// connection that has had the fewest turns: a connection that hands over much waits for all others.
 
-/** A connection that has work waiting. */
+/** A connection with work for grpc-js. */
 export interface TurnTaker {
-  /** Streams of it that grpc-js has, or is about to get. */
+  /** Its streams that grpc-js has, or is about to get. */
   readonly streams: number;
-  /** Where its peer is; the same for all that come from one host. */
+  /** The peer's address; equal for all connections from one host. */
   readonly address: string;
-  /** Turns that it has taken; counted here. */
+  /** Turns that it has had; counted here. */
   turns: number;
-  /** Does the next piece of work; returns whether more waits. */
+  /** Does the next piece of work; returns whether there is more. */
   takeTurn(): boolean;
-  /** Ends the newest of its streams, so that others have room. False if all are ending already. */
+  /** Ends its newest stream that is not ending already, to make room. False if there is none. */
   displaceOne(): boolean;
 }
 
 /**
- * Streams that are begun or refused in one turn before what other sockets have read waits for the next: each takes up to 30
- * microseconds, and sockets by the hundred are read in one turn. Half of them are for those that have waited.
+ * Most streams that are begun or refused in one turn; what other sockets have read then waits for the next turn. Each takes up to 30
+ * microseconds, and one turn may read hundreds of sockets. Half of them are reserved for sockets that have waited.
  */
 const BEGUN_PER_TURN_MAX = 128;
 const BEGUN_LATE_MAX = BEGUN_PER_TURN_MAX / 2;
 
 export class FairHandOver {
   readonly #streamsMax: number;
-  // Connections with work, in the order in which they came to have it, or had their last turn.
+  // Connections with work, in the order in which they got it or had their last turn.
   readonly #waiting = new Set<TurnTaker>();
-  // Connections with streams, and how many streams each address has.
+  // Connections with streams, and the number of streams by address.
   readonly #holders = new Set<TurnTaker>();
   readonly #byAddress = new Map<string, number>();
   readonly #run = () => this.#takeTurn();
-  // Begun in this turn; and who waits to read on in a later one.
+  // Streams begun in this turn; and the reads that wait for a later turn.
   #begun = 0;
   #late: (() => void)[] = [];
   #isTurnEndDue = false;
@@ -42,18 +42,18 @@ export class FairHandOver {
     this.#streamsMax = streamsMax;
   }
 
-  /** True if so many streams were begun in this turn that what sockets have read should wait: for `readLater`. */
+  /** True if this turn has begun so many streams that further reads should wait for `readLater`. */
   get isTurnFull(): boolean {
     return this.#begun >= BEGUN_PER_TURN_MAX;
   }
 
-  /** Calls `read` in a later turn; those that wait are called in the order in which they came. */
+  /** Calls `read` in a later turn, in the order of the calls to this. */
   readLater(read: () => void): void {
     this.#late.push(read);
     this.#endTurn();
   }
 
-  /** A stream is begun or refused. */
+  /** Notes that a stream is begun or refused. */
   noteBegun(): void {
     this.#begun++;
     this.#endTurn();
@@ -74,16 +74,16 @@ export class FairHandOver {
     if (this.#late.length > 0) this.#endTurn();
   };
 
-  /** Lets a connection do a piece of its work when its turn comes, and then the next. */
+  /** Gives a connection turns until its work is done. */
   enter(taker: TurnTaker): void {
     if (this.#waiting.size === 0) setImmediate(this.#run);
     this.#waiting.add(taker);
   }
 
   /**
-   * Whether a connection may have one more stream. If there is no room for any, the address that has most gives one up, unless
-   * that of `taker` would then have as many; then its own fullest connection does, by the same rule. So a flood costs the
-   * flooder, even one with a single stream on each of many connections, and newcomers don't drive out each other.
+   * Whether a connection may open one more stream. If all places are taken, the address with the most streams loses one. But if the
+   * address of `taker` would then have as many as that one, its own fullest connection loses one, by the same rule. So a flood costs the
+   * flooder, even one of single streams on many connections, and newcomers don't displace each other.
    */
   mayOpen(taker: TurnTaker): boolean {
     if (this.streams < this.#streamsMax) return true;
@@ -111,7 +111,7 @@ export class FairHandOver {
     this.#byAddress.set(taker.address, (this.#byAddress.get(taker.address) ?? 0) + 1);
   }
 
-  /** To be called after `taker.streams` has fallen. */
+  /** Notes a stream's end; to be called after `taker.streams` has fallen. */
   noteGone(taker: TurnTaker): void {
     this.streams--;
     if (taker.streams === 0) this.#holders.delete(taker);

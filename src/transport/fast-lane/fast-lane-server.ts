@@ -1,5 +1,5 @@
-// gRPC by the fast lane: binds, drains, stops, in place of grpc-server.ts and with the same shape. Unary methods and
-// health checks are answered here, everything else by the grpc-js server of this process, behind the same connections.
+// gRPC by the fast lane: listens, drains and stops in place of grpc-server.ts, with the same interface. It answers unary methods and
+// health checks itself, and passes everything else to the grpc-js server of this process, behind the same connections.
 
 import { rm } from "node:fs/promises";
 import type { Server } from "node:net";
@@ -16,24 +16,24 @@ import { LaneLoads } from "./lane-loads.ts";
 import { Listener } from "./listener.ts";
 import { tlsSourceOf } from "./tls-source.ts";
 
-/** Connections that may wait to be accepted; the system may allow fewer. */
+/** Connections that may wait to be accepted; the system may allow fewer (net.core.somaxconn). */
 const BACKLOG = 1_024;
 
 export interface FastLaneOptions extends GrpcServerOptions {
-  /** The port on which this process speaks HTTP, for people who ask here by mistake. */
+  /** The HTTP port of this process, to name it to people who ask here by mistake. */
   readonly httpPort?: number | undefined;
-  /** Bounds other than the default, for tests. */
+  /** Bounds that differ from the defaults; for tests. */
   readonly bounds?: Partial<Bounds> | undefined;
 }
 
-/** A listening server and what it has counted. */
+/** A listening server and its counters. */
 export interface FastLaneServer extends GrpcServer {
   readonly counts: LaneCounts;
 }
 
-/** Starts to listen. Throws ConfigError with one sentence that names address and setting if it can't. */
+/** Starts to listen. Rejects with ConfigError if it can't, in one sentence that names address and settings. */
 export async function startFastLane(options: FastLaneOptions): Promise<FastLaneServer> {
-  // Inside the process connections have no age, and nobody has to be pinged.
+  // Connections inside the process need neither a maximum age nor pings.
   const services = createGrpcServices({
     ...options,
     maxConnectionAgeMs: Number.POSITIVE_INFINITY,

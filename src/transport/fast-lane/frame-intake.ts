@@ -1,5 +1,5 @@
-// What comes in on one connection, frame by frame: each goes to whoever knows what it means. Opens streams; all else
-// that happens to a connection is in connection.ts.
+// The frames that arrive on one connection: each goes to the part that handles it. Streams are opened here; everything else that happens
+// to a connection is in connection.ts.
 
 import { GrpcStatus } from "../../core/unary.ts";
 import type { ConnectionLifecycle } from "./connection-lifecycle.ts";
@@ -30,22 +30,22 @@ import type { StreamTable } from "./stream-table.ts";
 import { TurnedAwayStream } from "./turned-away-stream.ts";
 import type { CallOwner } from "./unary-stream.ts";
 
-/** Bytes of DATA that a peer may have under way on all its streams together. */
+/** Bytes of DATA that a peer may have under way on all its streams together (the connection's flow control window). */
 export const RECEIVE_WINDOW = 1_048_576;
-/** DATA frames shorter than this, but for a last one, are counted as control frames. */
+/** A DATA frame with less payload counts as a control frame, unless it ends its stream. */
 const WORTHY_DATA_BYTES = 16;
-/** SETTINGS longer than this count as several; nobody has more than a dozen to say. */
+/** Longer SETTINGS count as several frames; no peer needs more than a dozen settings. */
 const SETTINGS_BYTES_PER_CONTROL_FRAME = 16 * SETTING_BYTES;
 
-/** The connection, as what comes in on it sees it. */
+/** The connection, as its frame intake sees it. */
 export interface IntakeOwner extends CallOwner, HandOverOwner, SettingsOwner {
-  /** Why no call of this peer is served; undefined serves it. */
+  /** Why no call of this peer is served; undefined if calls are served. */
   readonly refusal: string | undefined;
   readonly allowances: ControlFrameAllowances;
   readonly life: ConnectionLifecycle;
-  /** Sends RST_STREAM, which the peer has to answer for; ends the connection if it is one too many. */
+  /** Sends RST_STREAM, which counts as the peer's; ends the connection if it is one too many. */
   refuse(id: number, code: ErrorCode): void;
-  /** Forgets a stream that is over. */
+  /** Forgets a stream that has ended. */
   remove(stream: Stream): void;
 }
 
@@ -63,7 +63,7 @@ export class FrameIntake implements FrameSink, BlockSink {
   readonly #handOver: HandOver;
   #receiveWindow = RECEIVE_WINDOW;
   #hasSettings = false;
-  /** Frames and header blocks that have come whole. */
+  /** Number of complete frames and header blocks. */
   pieces = 0;
 
   constructor(connection: IntakeOwner) {
@@ -83,7 +83,7 @@ export class FrameIntake implements FrameSink, BlockSink {
     return this.#blocks.openStreamId !== 0;
   }
 
-  /** Ends what grpc-js does for this connection. */
+  /** Ends this connection's streams at grpc-js. */
   close(): void {
     this.#handOver.close();
   }
@@ -141,7 +141,7 @@ export class FrameIntake implements FrameSink, BlockSink {
       this.#receiveWindow = RECEIVE_WINDOW;
     }
     const isEnd = (flags & Flag.endStream) !== 0;
-    // Padding is not what a frame is sent for, so it does not count.
+    // Padding does not count: no frame is sent for it.
     if (end - start < WORTHY_DATA_BYTES && !isEnd) this.#allowances.spend(ControlFrame.other);
     const stream = this.#streams.get(id);
     if (stream === undefined) {
@@ -160,7 +160,7 @@ export class FrameIntake implements FrameSink, BlockSink {
     stream.takeData(bytes, start, end, isEnd);
   }
 
-  // A frame for a stream that is not there: a fault, unless it may have been under way when we closed the stream.
+  // A frame for an unknown stream is an error, unless it may have been under way when we closed the stream.
   #takeForClosed(id: number, what: string): void {
     if (id > this.#streams.lastId || id % 2 === 0) throw protocolError(`${what} on a stream that was never opened`);
     this.#allowances.spend(ControlFrame.other);
@@ -214,7 +214,7 @@ export class FrameIntake implements FrameSink, BlockSink {
     if (!isEnd) this.#connection.refuse(id, ErrorCode.noError);
   }
 
-  // Trailers, or a fault. They are decoded even if nobody wants them: the table depends on it.
+  // Trailers, or an error. They are decoded in any case, because they may change the header table.
   #takeLateHeaders(id: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void {
     this.#decode(bytes, start, end);
     const stream = this.#streams.get(id);
@@ -309,7 +309,7 @@ export class FrameIntake implements FrameSink, BlockSink {
 
   #takeSettings(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
     if (id !== 0) throw protocolError("SETTINGS on a stream");
-    // Each change of windows visits every stream, and one frame has room for thousands of them.
+    // Each change of the window visits every stream, and one frame has room for thousands of settings.
     for (let at = start; at === start || at < end; at += SETTINGS_BYTES_PER_CONTROL_FRAME)
       this.#allowances.spend(ControlFrame.settings);
     if (flags & Flag.ack) {
@@ -331,7 +331,7 @@ export class FrameIntake implements FrameSink, BlockSink {
     else this.#sender.ping(payload, true);
   }
 
-  // PRIORITY is obsolete, a client's GOAWAY changes nothing for us, and unknown frames are passed over.
+  // PRIORITY is obsolete, a client's GOAWAY changes nothing for us, and unknown frames are ignored.
   #takeOther(type: number, id: number, bytes: Buffer, start: number, end: number): void {
     this.#allowances.spend(ControlFrame.other);
     if (type === FrameType.pushPromise) throw protocolError("a client that pushes");

@@ -1,20 +1,20 @@
-// Cuts what a socket reads into frames. A frame that lies whole in one read is not copied; one that is spread over reads
-// is put together in a buffer of its own size, however small the pieces.
+// Cuts what a socket reads into frames. A frame that lies in one read is not copied; one that is spread over several is put together in
+// a buffer of its own size, however small the pieces are.
 
 import { ConnectionError, ErrorCode, FRAME_BYTES_DEFAULT, FRAME_HEAD_BYTES } from "./protocol.ts";
 
 /** Takes frames, in order. */
 export interface FrameSink {
-  /** The payload is `bytes` from `start` up to `end`, valid until this returns. False stops the reading for good. */
+  /** The payload is `bytes` from `start` to `end` (exclusive), valid until this returns. False stops the reading for good. */
   takeFrame(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): boolean;
 }
 
 export class FrameReader {
   readonly #sink: FrameSink;
   readonly #head = Buffer.allocUnsafe(FRAME_HEAD_BYTES);
-  // Bytes of the head that have come, if that is not all of them.
+  // Bytes of an incomplete frame head.
   #headFilled = 0;
-  // The frame that has begun but not ended, with its head.
+  // The incomplete frame, with its head.
   #frame: Buffer | undefined;
   #frameFilled = 0;
 
@@ -27,7 +27,7 @@ export class FrameReader {
     return this.#headFilled > 0 || this.#frame !== undefined;
   }
 
-  /** Passes on every frame that `chunk`, from `start` on, completes. Throws ConnectionError for a frame too long. */
+  /** Passes on every frame that `chunk`, from `start` on, completes. Throws ConnectionError if a frame is too long. */
   read(chunk: Buffer, start: number): void {
     let at = start;
     if (this.isWithinFrame) {
@@ -52,7 +52,7 @@ export class FrameReader {
     this.#frameFilled = chunk.copy(this.#frame, 0, at);
   }
 
-  // Returns where the next frame begins, or -1 if nothing more can be read.
+  // Returns where the next frame begins, or -1 if the chunk is used up or the sink has stopped.
   #complete(chunk: Buffer, start: number): number {
     let at = start;
     if (this.#frame === undefined) {

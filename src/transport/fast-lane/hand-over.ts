@@ -1,5 +1,5 @@
-// Streams that are not plain unary calls go to the grpc-js server of this process: over an HTTP/2 session of our own,
-// one per connection, made for its first such stream and ended with it. handed-stream.ts carries the single stream.
+// Passes streams that are not plain unary calls to the grpc-js server of this process: over an HTTP/2 session inside the process, one per
+// connection, which is opened for the first such stream and closed after the last. handed-stream.ts carries the single stream.
 
 import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from "node:http2";
 import type { Socket } from "node:net";
@@ -13,7 +13,7 @@ import type { Lane } from "./lane.ts";
 import { ErrorCode } from "./protocol.ts";
 import type { StreamOwner } from "./stream-owner.ts";
 
-// Never looked up: the connection is made in here.
+// Never resolved: the session's connection is made here.
 const INNER_AUTHORITY = "http://headgate.invalid";
 
 /** The connection, as the hand-over sees it. */
@@ -30,7 +30,7 @@ export class HandOver implements TurnTaker {
   #session: ClientHttp2Session | undefined;
   // Streams that grpc-js has or is about to get, oldest first.
   readonly #open = new Set<HandedStream>();
-  // What waits for its turn.
+  // Work that waits for a turn.
   #work: (() => void)[] = [];
 
   constructor(connection: HandOverOwner) {
@@ -43,7 +43,7 @@ export class HandOver implements TurnTaker {
     return this.#open.size;
   }
 
-  /** Has a stream of these headers opened at grpc-js when its turn comes, or tells with which code to refuse it. */
+  /** Opens a stream with these headers at grpc-js when its turn comes; or returns the code to refuse it with. */
   open(id: number, list: HeaderList, isEnd: boolean): HandedStream | ErrorCode {
     const { counts, bounds } = this.#connection.lane;
     this.#turns.noteBegun();
@@ -78,16 +78,16 @@ export class HandOver implements TurnTaker {
     return [...this.#open].reverse().some((stream) => stream.displace());
   }
 
-  /** Ends the inner session with all its streams; nothing else that waits is done any more. */
+  /** Ends the inner session with all its streams, and drops the work that waits. */
   close(): void {
     this.#work = [];
     const session = this.#session;
     this.#session = undefined;
-    // In its turn: thousands of connections may end at once.
+    // In a turn of its own, because thousands of connections may end at once.
     if (session !== undefined) this.#later(() => session.destroy());
   }
 
-  // A session holds more than a stream does.
+  // Closed when it has no streams, because a session takes more memory than a stream.
   #closeIdle(): void {
     if (this.#open.size > 0) return;
     this.#session?.destroy();
@@ -103,14 +103,14 @@ export class HandOver implements TurnTaker {
     if (this.#session !== undefined && !this.#session.closed && !this.#session.destroyed) return this.#session;
     const [near, far] = duplexPair();
     const session = connect(INNER_AUTHORITY, { createConnection: () => near, settings: { enablePush: false } });
-    // What goes wrong with the session ends its streams, and each tells its caller.
+    // An error of the session ends its streams, and each stream tells its caller.
     session.on("error", () => session.destroy());
     this.#connection.lane.inject(far);
     this.#session = session;
     return session;
   }
 
-  // Undefined if a value holds what no header can. What only this process may say is left out, and said anew.
+  // Undefined if a value has characters that no header may have. Fields that only this process may set are removed and set anew.
   #headersOf(list: HeaderList): OutgoingHttpHeaders | undefined {
     const headers: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>;
     for (let i = 0; i < list.count; i++) {
@@ -131,7 +131,7 @@ export class HandOver implements TurnTaker {
   }
 }
 
-// Fingerprint and names of a client certificate that was verified, as printable ASCII.
+// Fingerprint and names of a verified client certificate, in printable ASCII.
 function certificateOf(socket: Partial<TLSSocket>): string | undefined {
   if (socket.authorized !== true) return undefined;
   const { fingerprint256, subjectaltname, subject } = socket.getPeerCertificate?.() ?? {};

@@ -1,6 +1,6 @@
-// One stream that grpc-js answers: bytes, headers, trailers and resets pass both ways. Each side's windows stay its own:
-// the inner stream is not read while ours can't send, and our window is given back only when grpc-js has taken the bytes.
-// A caller that reads no answers is heard no further: grpc-js would hold answers for it without bound.
+// A stream that grpc-js answers: bytes, headers, trailers and resets pass in both directions. Each side keeps its own flow control: the
+// inner stream is not read while the peer's window is shut, and the peer gets window back only when grpc-js has taken its bytes. While a
+// caller reads no answers, its requests wait too: grpc-js would queue answers for it without bound.
 
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from "node:http2";
 import { GrpcStatus } from "../../core/unary.ts";
@@ -8,19 +8,19 @@ import { ErrorCode, Flag } from "./protocol.ts";
 import { Stream } from "./stream.ts";
 import type { StreamOwner } from "./stream-owner.ts";
 
-/** Bytes of requests that are handed in one turn: what they ask for may be a hundred times as long, and takes milliseconds. */
+/** Bytes of requests that are handed over in one turn: their answers may be a hundred times as long, and take milliseconds. */
 const PIECE_BYTES = 1_024;
 
-/** Fields that belong to the inner connection. */
+/** Fields that belong to the inner connection alone. */
 const INNER_ONLY: ReadonlySet<string> = new Set(["connection", "transfer-encoding", "keep-alive"]);
 
-/** What a stream asks of the hand-over of its connection. */
+/** What a stream asks of its connection's hand-over. */
 interface HandedPlace {
-  /** Opens the stream at grpc-js. Throws if Node's client sends nothing of that kind (CONNECT, for one). */
+  /** Opens the stream at grpc-js. Throws if node:http2's client can't send such a request (CONNECT, for one). */
   request(): ClientHttp2Stream;
-  /** Does a piece of work when its turn comes; never if the connection ends before. */
+  /** Does a piece of work in a turn of its own; never, if the connection ends before. */
   later(work: () => void): void;
-  /** The stream is gone at grpc-js, or will never get there. */
+  /** The stream has ended at grpc-js, or will never get there. */
   gone(): void;
 }
 
@@ -29,15 +29,15 @@ export class HandedStream extends Stream {
   readonly #place: HandedPlace;
   // Undefined until the turn in which it is opened.
   #inner: ClientHttp2Stream | undefined;
-  // Read from the inner stream but not sent, because a window is shut.
+  // Read from the inner stream and not sent yet, because a window is shut.
   #waiting: Buffer[] = [];
-  // Sent by the peer, but not handed on yet; its window bounds it.
+  // Received from the peer and not handed over yet; the stream's window bounds it.
   #unheard: Buffer[] = [];
   #isHanding = false;
   #hasInnerEnd = false;
   #trailers: IncomingHttpHeaders | undefined;
   #hasHeaders = false;
-  // The inner body has been read to its end; and, a little later, no trailers can come any more.
+  // The inner body has been read to its end. `#isInnerDone`, a little later: no trailers can come any more.
   #hasEnded = false;
   #isInnerDone = false;
   #isOver = false;
@@ -56,7 +56,7 @@ export class HandedStream extends Stream {
     try {
       inner = this.#place.request();
     } catch {
-      // The headers are well formed, but not of a request that could be sent on.
+      // The headers are well-formed, but node:http2 can't send such a request.
       this.#isOver = true;
       this.#place.gone();
       this.#connection.reset(this, ErrorCode.protocolError);
@@ -70,7 +70,7 @@ export class HandedStream extends Stream {
     });
     inner.on("end", () => {
       this.#hasEnded = true;
-      // Node tells of trailers on a later tick than the end of the body before them.
+      // Node emits trailers on a later tick than the end of the body before them.
       setImmediate(() => this.#innerDone());
     });
     inner.on("error", ignore);
@@ -88,7 +88,7 @@ export class HandedStream extends Stream {
     this.#hand();
   }
 
-  // Hands the next piece on in its turn, unless answers wait for the peer already.
+  // Hands the next piece over in its turn, unless answers already wait for the peer.
   #hand(): void {
     if (this.#inner === undefined || this.#isOver || this.#isHanding || this.#waiting.length > 0) return;
     if (this.#unheard.length === 0) {
@@ -108,7 +108,7 @@ export class HandedStream extends Stream {
     const piece = this.#nextPiece();
     this.#inner?.write(piece, () => {
       if (!this.#isOver) this.#connection.credit(this, piece.length);
-      // Answers to it come on later turns, if at all.
+      // Its answers come in later turns, if at all.
       setImmediate(() => {
         this.#isHanding = false;
         this.#hand();
@@ -117,7 +117,7 @@ export class HandedStream extends Stream {
     this.#endIfHeard();
   }
 
-  // As much of what was sent as fits, however it was cut into frames.
+  // The next PIECE_BYTES of what was received, whatever frames it came in.
   #nextPiece(): Buffer {
     const parts: Buffer[] = [];
     let room = PIECE_BYTES;
@@ -145,7 +145,7 @@ export class HandedStream extends Stream {
     this.#waiting = [];
     this.#unheard = [];
     if (this.#inner === undefined) this.#place.gone();
-    // With its connection it ends by the end of the inner session.
+    // If the connection has ended, the inner session ends and the stream with it.
     else if (!this.#connection.isClosed) this.#inner.close(code);
   }
 
@@ -153,7 +153,7 @@ export class HandedStream extends Stream {
     this.#giveUp(GrpcStatus.unavailable, "the connection is about to close");
   }
 
-  /** Ends the stream because others need its place, and its connection has most. False if it has ended already. */
+  /** Ends the stream because others need its place and its address or connection has most. False if it has ended already. */
   displace(): boolean {
     return this.#giveUp(
       GrpcStatus.resourceExhausted,
@@ -179,7 +179,7 @@ export class HandedStream extends Stream {
     if (isEnd) this.#finish(block);
     else this.#connection.sender.headers(this.id, block, false);
     this.#connection.flushSoon();
-    // Node tells of headers on a later tick than of the data behind them.
+    // Node may emit headers on a later tick than the data behind them.
     this.#pump();
   }
 
@@ -189,7 +189,7 @@ export class HandedStream extends Stream {
     this.#pump();
   }
 
-  // Sends what may be sent; the rest waits, and the inner stream is not read meanwhile.
+  // Sends what the windows allow. The rest waits, and the inner stream is paused meanwhile.
   #pump(): void {
     if (this.#isOver || !this.#hasHeaders) return;
     const { sender } = this.#connection;
@@ -211,13 +211,13 @@ export class HandedStream extends Stream {
     this.#connection.flushSoon();
   }
 
-  // Our side has said all: trailers, or headers that are everything.
+  // Ends our side: with trailers, or with headers that are the whole answer.
   #finish(block: Uint8Array): void {
     this.#isOver = true;
     const { sender } = this.#connection;
     if (block.length > 0) sender.headers(this.id, block, true);
     else sender.endData(this.id);
-    // A caller that has more to say has nobody to say it to; left half open, the inner stream would stay for good.
+    // What the caller still sends has no receiver; a half-open inner stream would never close.
     if (!this.isRemoteDone) this.#inner?.close(constants.NGHTTP2_NO_ERROR);
     this.#connection.end(this);
     this.#connection.flushSoon();

@@ -1,4 +1,4 @@
-// Puts header blocks together: HEADERS and what CONTINUATION frames add, with padding and priority taken off.
+// Puts header blocks together from HEADERS and CONTINUATION frames, without padding and priority.
 
 import type { Bounds, LaneCounts } from "./bounds.ts";
 import { FloodError } from "./control-frame-allowances.ts";
@@ -6,7 +6,7 @@ import { ConnectionError, ErrorCode, Flag, PRIORITY_BYTES } from "./protocol.ts"
 
 /** Takes whole blocks. */
 export interface BlockSink {
-  /** The block is `bytes` from `start` up to `end`, valid until this returns. */
+  /** The block is `bytes` from `start` to `end` (exclusive), valid until this returns. */
   takeHeaderBlock(streamId: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void;
 }
 
@@ -14,7 +14,7 @@ export class HeaderIntake {
   readonly #sink: BlockSink;
   readonly #bounds: Bounds;
   readonly #counts: LaneCounts;
-  /** The stream whose block has begun and not ended; 0 for none. No other frame may come in between. */
+  /** The stream whose block has begun and not ended; 0 if none. No other frame may come before its end. */
   openStreamId = 0;
   #isEnd = false;
   #block: Buffer | undefined;

@@ -1,5 +1,5 @@
-// Remembers what header blocks came to, by their bytes. Most clients send the same block on every call, and then nothing
-// has to be decoded. A block qualifies if decoding it changes nothing, and counts only while the table stays as it was.
+// Remembers decoded header blocks by their bytes: most clients send the same block with every call. A block qualifies if decoding it
+// leaves the header table unchanged, and is valid as long as the table stays unchanged.
 
 import { RequestHead } from "./request-head.ts";
 
@@ -14,15 +14,15 @@ class Slot {
   readonly head = new RequestHead();
 }
 
-/** The memory of one connection. Each block has one slot it can be in; a newcomer takes it over. */
+/** The memory of one connection. A block's hash gives its slot; a new block replaces the old one there. */
 export class HeaderMemory {
   readonly #slots: (Slot | undefined)[] = new Array(REMEMBERED_BLOCKS_MAX);
-  // What was last asked for in each slot: a block is worth keeping once it has come twice.
+  // By slot, the hash that was looked up last: a block is worth keeping when it comes a second time.
   readonly #lastAsked = new Int32Array(REMEMBERED_BLOCKS_MAX);
   #hash = 0;
   #isAgain = false;
 
-  /** What the block came to when it was decoded with the table at `generation`; undefined if that is not known. */
+  /** The decoded head of the block, as of the header table at `generation`; undefined if it is not remembered. */
   find(block: Buffer, start: number, end: number, generation: number): RequestHead | undefined {
     const length = end - start;
     if (length > REMEMBERED_BLOCK_BYTES_MAX) {
@@ -42,7 +42,7 @@ export class HeaderMemory {
     return undefined;
   }
 
-  /** Keeps what the block that `find` was last asked for came to, if it is likely to come again. */
+  /** Remembers the head of the block that `find` has just not found, if the block came before. */
   remember(block: Buffer, start: number, end: number, generation: number, head: RequestHead): void {
     if (!this.#isAgain) return;
     let slot = this.#slots[this.#hash];

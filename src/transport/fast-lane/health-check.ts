@@ -1,17 +1,17 @@
-// grpc.health.v1.Health/Check on bytes, so that probes depend on nothing but the fast lane.
+// grpc.health.v1.Health/Check on bytes, so that probes depend on the fast lane alone.
 
 import { GrpcStatus, type UnaryHandler, type UnaryReply } from "../../core/unary.ts";
 import { HEALTH_SERVICE } from "../load-proto.ts";
 
 export const HEALTH_CHECK_PATH = `/${HEALTH_SERVICE}/Check`;
 
-/** What is known of the services. */
+/** What knows the state of services. */
 interface HealthSource {
-  /** Whether the service may be sent calls; undefined for a name that nobody knows. */
+  /** Whether the service may be sent calls; undefined for an unknown name. */
   isServing(service: string): boolean | undefined;
 }
 
-// HealthCheckResponse: field 1, SERVING or NOT_SERVING.
+// HealthCheckResponse: field 1 is SERVING (1) or NOT_SERVING (2).
 const SERVING = Uint8Array.of(0x08, 1);
 const NOT_SERVING = Uint8Array.of(0x08, 2);
 const SERVICE_TAG = 0x0a;
@@ -35,7 +35,7 @@ export class HealthCheck implements UnaryHandler {
   }
 }
 
-// HealthCheckRequest has one field, text of less than 128 bytes as names of services are; the last one sent counts.
+// HealthCheckRequest has one text field; names of services have less than 128 bytes. If it is sent twice, the last one counts.
 function serviceOf(message: Buffer): string | undefined {
   let service = "";
   let at = 0;

@@ -1,5 +1,5 @@
-// Open unary calls per connection of a fast lane, and the GOAWAY for one of them. Streams handed to grpc-js are
-// left out: a health Watch stays open for days and costs nothing.
+// The load of a fast lane's connections: the open unary calls of each, and the GOAWAY for one of them. Streams handed to grpc-js don't
+// count: a Watch of health stays open for days and costs nothing.
 
 import { type ConnectionLoads, chooseConnection, MovingAverage } from "../connection-loads.ts";
 import type { Lane, LaneConnection } from "./lane.ts";
@@ -34,7 +34,7 @@ export class LaneLoads implements ConnectionLoads {
     const staying = [...this.#averages].filter(
       ([connection]) => !connection.isClosed && !this.#leaving.has(connection),
     );
-    // The only one would take its whole load along.
+    // The only connection would take the whole load along.
     if (staying.length < 2) return undefined;
     const chosen = chooseConnection(
       staying.map(([, average]) => average.value),

@@ -1,4 +1,4 @@
-// What all connections of a fast lane share: options, counters, pools, the time of the turn, and who still has to flush.
+// What all connections of a fast lane share: options, counters, pools, the time of the turn, and the connections that have to flush.
 
 import type { Duplex } from "node:stream";
 import type { Clock } from "../../core/clock.ts";
@@ -13,14 +13,14 @@ import type { StreamTable } from "./stream-table.ts";
 import { type CallLane, type CallOwner, UnaryStream } from "./unary-stream.ts";
 import { Unpacking } from "./unpacking.ts";
 
-/** What a lane needs of its server's options. */
+/** What a lane reads of its server's options. */
 interface LaneOptions {
   readonly maxConcurrentStreams: number;
   readonly maxMessageBytes: number;
   readonly maxConnectionAgeMs: number;
   readonly maxConnectionAgeGraceMs: number;
   readonly keepaliveMs: number;
-  /** What somebody is told who speaks something else than HTTP/2 here. */
+  /** Text for somebody who does not speak HTTP/2 here. */
   readonly httpHint: string;
 }
 
@@ -35,26 +35,26 @@ interface LaneParts {
   readonly inject: (end: Duplex) => void;
 }
 
-/** A connection, as the lane sees it, and whoever looks at all of them. */
+/** A connection, as the lane sees it, and as those see it who visit all connections. */
 export interface LaneConnection {
   readonly streams: StreamTable;
-  /** Nothing is read or sent any more, but for what was written before. */
+  /** True when nothing more is read or sent, except for what was written before. */
   readonly isClosed: boolean;
   /** Bytes of output that the peer has not read. */
   readonly unreadBytes: number;
-  /** Hands the output of this turn to the socket. */
+  /** Hands this turn's output to the socket. */
   flush(): void;
-  /** Answers the calls whose deadline has come; returns when the next one does, or Infinity. */
+  /** Answers the calls whose deadline has passed; returns the next deadline, or Infinity. */
   expireCalls(nowUs: number): number;
-  /** Looks whether anything is overdue, `seconds` after the last look. */
+  /** Checks whether anything is overdue, `seconds` after the last check. */
   look(nowUs: number, seconds: number): void;
-  /** Asks the peer to go, and ends the connection when its last stream has ended, or after the grace. */
+  /** Asks the peer to go; ends the connection after its last stream, or after `graceMs` milliseconds. */
   drain(graceMs: number): void;
-  /** Ends the connection for a bound that it passed. */
+  /** Ends the connection because of a bound, and counts it. */
   cut(trouble: Trouble): void;
 }
 
-/** Streams that rest in the pool before one serves again, so that a handler that replies twice is caught, not obeyed. */
+/** Streams that must rest in the pool before one is used again, so that a handler's second reply is noticed, and not sent. */
 const RESTING_STREAMS = 256;
 const POOLED_STREAMS_MAX = 4_096;
 
@@ -70,24 +70,24 @@ export class Lane implements CallLane {
   readonly deadlines: Deadlines;
   readonly unpacking: Unpacking;
   readonly fairHandOver: FairHandOver;
-  /** Where header text is decoded; free between any two calls. */
+  /** Buffer for decoding header text; free between any two calls. */
   readonly headerScratch: Buffer;
-  /** Streams that are open on all connections. */
+  /** Open streams of all connections. */
   streams = 0;
   partialBytes = 0;
-  /** Output of all connections that peers have not read. */
+  /** Bytes of output of all connections that peers have not read. */
   unreadBytes = 0;
   readonly #clock: Clock;
   #turnNowUs = 0;
   #toFlush: LaneConnection[] = [];
   readonly #flushAll = () => this.#flush();
-  // Calls read in this turn, each in the same place of four lists: no object per call.
+  // Calls read in this turn. Each has the same index in four lists, so that a call needs no object.
   readonly #readStreams: UnaryStream[] = [];
   readonly #readConnections: CallOwner[] = [];
   readonly #readIds: number[] = [];
   readonly #readMessages: Buffer[] = [];
   readonly #serveAll = () => this.#serve();
-  // A ring of streams at rest, oldest first out.
+  // A ring of resting streams; the oldest is used first.
   readonly #streams: (UnaryStream | undefined)[] = new Array(POOLED_STREAMS_MAX);
   #oldestStream = 0;
   #streamCount = 0;
@@ -106,7 +106,7 @@ export class Lane implements CallLane {
     this.deadlines = new Deadlines(parts.clock, (nowUs) => this.#expireCalls(nowUs));
   }
 
-  /** Begins a turn: the next question for the time reads the clock. */
+  /** Begins a turn: the next `turnNowUs` reads the clock. */
   beginTurn(): void {
     this.#turnNowUs = 0;
   }
@@ -116,12 +116,12 @@ export class Lane implements CallLane {
     return this.#turnNowUs;
   }
 
-  /** The time now, for what is not a turn of a socket. */
+  /** The time now, for work that does not belong to a turn of a socket. */
   nowUs(): number {
     return this.#clock.nowUs();
   }
 
-  /** A stream to open. */
+  /** A stream object for a new stream: one that has rested, or else a new one. */
   takeStream(): UnaryStream {
     if (this.#streamCount <= RESTING_STREAMS) return new UnaryStream(this);
     const at = this.#oldestStream;
@@ -143,13 +143,13 @@ export class Lane implements CallLane {
     this.#readMessages.push(message);
   }
 
-  /** Has a connection flush when the code that runs now is through, together with all others that asked. */
+  /** Has a connection flush after the code that runs now, together with all others that asked. */
   flushSoon(connection: LaneConnection): void {
     if (this.#toFlush.length === 0) process.nextTick(this.#flushAll);
     this.#toFlush.push(connection);
   }
 
-  /** Moves the sum of unread output; past its bound the connection with the most of it ends. */
+  /** Adds to the sum of unread output. Beyond its bound the connection with the most of it ends. */
   noteUnread(bytes: number): void {
     this.unreadBytes += bytes;
     if (bytes <= 0 || this.unreadBytes <= this.bounds.unreadBytesTotalMax) return;
@@ -160,7 +160,7 @@ export class Lane implements CallLane {
     fullest?.cut("unread_output_total");
   }
 
-  // What is served here can't add to the lists: only reading does.
+  // The lists can't grow here, because only reading adds to them.
   #serve(): void {
     this.beginTurn();
     for (let i = 0; i < this.#readStreams.length; i++) {

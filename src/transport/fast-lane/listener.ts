@@ -1,5 +1,5 @@
-// Accepts sockets, plain or TLS, and sees to it that what comes first is the preface of HTTP/2. Everything after that is
-// the Connection's.
+// Accepts sockets, plain or TLS, and checks that they begin with the preface of HTTP/2. Everything after the preface goes to the
+// Connection.
 
 import { createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
@@ -27,20 +27,20 @@ export class Listener {
     this.#look = setInterval(() => this.#lookAround(), LOOKS_MS).unref();
   }
 
-  /** Stops accepting. Connections go on. */
+  /** Stops accepting. Connections stay open. */
   close(): void {
     this.#isClosed = true;
     this.server.close();
     for (const entrance of this.#entering) entrance.socket.destroy();
   }
 
-  /** Ends every connection at once. */
+  /** Closes every connection at once. */
   destroy(): void {
     clearInterval(this.#look);
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  /** Resolves when the last connection has gone. */
+  /** Resolves when the last connection has closed. */
   async emptied(): Promise<void> {
     await Promise.all([...this.#sockets].map((socket) => new Promise((resolve) => socket.once("close", resolve))));
   }
@@ -55,7 +55,7 @@ export class Listener {
     let inForce = tls.current();
     const { handshakeMs } = this.#lane.bounds;
     const server = createTlsServer({ ...inForce, ALPNProtocols: ALPN, handshakeTimeout: handshakeMs, noDelay: true });
-    // Runs before the listener of the TLS server itself, so that this connection gets what is in force now.
+    // Runs before the TLS server's own listener, so that this connection gets the certificates in force now.
     server.prependListener("connection", (socket: Socket) => {
       const now = tls.current();
       if (now !== inForce) server.setSecureContext(now);
@@ -86,7 +86,7 @@ export class Listener {
   }
 
   #enter(socket: Socket, refusal?: string): void {
-    // A handshake that began before the end of accepting ends after it: nobody would tell this connection to go.
+    // A handshake that began before the listener closed and ends after it: this connection would not be told to go.
     if (this.#isClosed) {
       socket.destroy();
       return;
@@ -102,7 +102,7 @@ export class Listener {
   }
 }
 
-/** A socket of which we don't know yet whether it speaks HTTP/2; then the way of its bytes to the connection. */
+/** A socket until its preface is complete; after that it passes bytes to the connection. */
 class Entrance {
   readonly socket: Socket;
   readonly #lane: Lane;
@@ -111,7 +111,7 @@ class Entrance {
   readonly #onDone: () => void;
   #matched = 0;
   #connection: Connection | undefined;
-  // Read, but for a later turn.
+  // Read, but kept for a later turn.
   #late: Buffer[] = [];
 
   constructor(lane: Lane, socket: Socket, refusal: string | undefined, onDone: () => void) {
@@ -134,7 +134,7 @@ class Entrance {
     });
   }
 
-  /** Ends a socket that has taken too long. */
+  /** Closes the socket if its preface takes too long. */
   look(nowUs: number): void {
     if (nowUs - this.#sinceUs <= this.#lane.bounds.handshakeMs * 1_000) return;
     this.#lane.counts.troubles.handshake_timeout++;
@@ -167,7 +167,7 @@ class Entrance {
     } else if (at < chunk.length || this.#matched === PREFACE.length) this.#turnAway();
   }
 
-  // One answer that a person with curl can read, then nothing more.
+  // One answer that a person with curl can read.
   #turnAway(): void {
     this.#matched = -1;
     this.#lane.counts.troubles.bad_preface++;
@@ -182,7 +182,7 @@ class Entrance {
   }
 }
 
-// A client that offered other protocols has failed the handshake already; one that offered none gets here.
+// A client that offered only other protocols has failed the handshake; one that offered none gets here.
 function isForeignTls(socket: Socket): boolean {
   return "alpnProtocol" in socket && socket.alpnProtocol !== "h2";
 }

@@ -1,6 +1,6 @@
-// What goes out on one socket: frames are written into chunks, and the chunks are handed to the socket once a turn.
-// A chunk that was handed over belongs to the socket until it has called back; only then is it written to again. While the
-// socket is behind, only full chunks follow: else a peer that reads slowly would hold a chunk for every few bytes.
+// The output of one socket: frames are written into chunks, which are handed to the socket once a turn. A chunk belongs to the socket
+// until the socket calls back, and is reused only after that. While the socket is behind, only full chunks are handed over: otherwise a
+// peer that reads slowly would hold a whole chunk for every few bytes.
 
 import type { Socket } from "node:net";
 import { FRAME_HEAD_BYTES, type FrameType } from "./protocol.ts";
@@ -8,7 +8,7 @@ import { FRAME_HEAD_BYTES, type FrameType } from "./protocol.ts";
 export const CHUNK_BYTES = 32_768;
 const POOLED_CHUNKS_MAX = 256;
 
-/** Chunks that nobody uses at the moment; one pool per server. */
+/** Unused chunks; one pool per server. */
 export class ChunkPool {
   readonly #free: Buffer[] = [];
 
@@ -21,7 +21,7 @@ export class ChunkPool {
   }
 }
 
-/** Told when the socket has taken what it was given. */
+/** Told when the socket has taken output. */
 export interface OutputOwner {
   /** Some output has left this process. */
   outputWritten(): void;
@@ -31,7 +31,7 @@ export class Output {
   readonly #socket: Socket;
   readonly #pool: ChunkPool;
   readonly #owner: OutputOwner;
-  // Full chunks of this turn, then the one that is being filled.
+  // The full chunks of this turn, and the chunk that is being filled.
   #full: Buffer[] = [];
   #bytes: Buffer | undefined;
   #at = 0;
@@ -39,7 +39,7 @@ export class Output {
   readonly #handed: Buffer[] = [];
   readonly #onWritten: (error?: Error | null) => void;
   #isClosed = false;
-  /** Bytes written here that the socket has not called back about. */
+  /** Bytes written here for which the socket has not called back. */
   unread = 0;
 
   constructor(socket: Socket, pool: ChunkPool, owner: OutputOwner) {
@@ -49,7 +49,7 @@ export class Output {
     this.#onWritten = (error) => this.#written(error);
   }
 
-  /** Makes sure that `size` bytes, at most CHUNK_BYTES, lie in one piece; they begin at `at` of the buffer returned. */
+  /** Returns a buffer with room for `size` bytes, at most CHUNK_BYTES, from `at` on. */
   reserve(size: number): Buffer {
     if (this.#bytes === undefined) {
       this.#bytes = this.#pool.take();
@@ -67,19 +67,19 @@ export class Output {
     return this.#at;
   }
 
-  /** Says that everything before `end` has been written. */
+  /** Sets `at` to `end`, after the bytes before `end` were written. */
   advanceTo(end: number): void {
     this.unread += end - this.#at;
     this.#at = end;
   }
 
-  /** Writes the nine bytes before a payload, for which the caller has reserved room. */
+  /** Writes the nine bytes of a frame's head; the caller must have reserved room. */
   frameHead(length: number, type: number, flags: number, streamId: number): void {
     const end = writeFrameHead(this.#bytes as Buffer, this.#at, length, type, flags, streamId);
     this.advanceTo(end);
   }
 
-  /** Writes a frame whose payload, at most 16 KiB, is at hand. */
+  /** Writes a frame with a payload of at most 16 KiB. */
   frame(type: (typeof FrameType)[keyof typeof FrameType], flags: number, streamId: number, payload: Uint8Array): void {
     const into = this.reserve(FRAME_HEAD_BYTES + payload.length);
     this.frameHead(payload.length, type, flags, streamId);
@@ -87,7 +87,7 @@ export class Output {
     this.advanceTo(this.#at + payload.length);
   }
 
-  /** Hands what was written to the socket; the rest of a chunk waits while the socket has not called back. */
+  /** Hands full chunks to the socket; the last one too, unless the socket is behind. */
   flush(): void {
     const last = this.#bytes;
     if (last === undefined || this.#isClosed) return;
@@ -104,13 +104,13 @@ export class Output {
     this.#socket.uncork();
   }
 
-  /** Hands everything to the socket: nothing will follow. */
+  /** Hands everything to the socket; to be called when nothing will follow. */
   flushLast(): void {
     this.flush();
     if (this.#bytes !== undefined && !this.#isClosed) this.#handRest(this.#bytes);
   }
 
-  /** Drops what has not been handed to the socket; nothing is written from here on. */
+  /** Drops what has not been handed to the socket. Nothing is written from then on. */
   close(): void {
     this.#isClosed = true;
     this.#full = [];
@@ -131,7 +131,7 @@ export class Output {
   // The socket calls back in the order of the writes.
   #written(error: Error | null | undefined): void {
     const bytes = this.#handed.shift();
-    // After an error it is not certain that the socket has let go.
+    // After an error the socket may still use the chunk.
     if (bytes === undefined || error || this.#isClosed) return;
     this.unread -= bytes.length;
     this.#pool.giveBack(Buffer.from(bytes.buffer, 0, CHUNK_BYTES));
@@ -140,7 +140,7 @@ export class Output {
   }
 }
 
-/** Writes the nine bytes before a payload at `at`; returns where they end. */
+/** Writes the nine bytes of a frame's head at `at`; returns their end. */
 export function writeFrameHead(
   into: Uint8Array,
   at: number,

@@ -1,4 +1,4 @@
-// What the peer's SETTINGS change in how we send.
+// Applies the peer's SETTINGS, which change how we send.
 
 import {
   ConnectionError,
@@ -12,13 +12,13 @@ import {
 import type { Sender } from "./sender.ts";
 import type { StreamTable } from "./stream-table.ts";
 
-/** The connection, as far as settings change it. */
+/** The part of a connection that settings change. */
 export interface SettingsOwner {
   readonly sender: Sender;
   readonly streams: StreamTable;
 }
 
-/** Applies the settings in `bytes` from `start` up to `end`, in order. Throws ConnectionError. */
+/** Applies the settings in `bytes` from `start` to `end` (exclusive), in order. Throws ConnectionError. */
 export function applySettings(connection: SettingsOwner, bytes: Buffer, start: number, end: number): void {
   if ((end - start) % SETTING_BYTES !== 0) {
     throw new ConnectionError(ErrorCode.frameSizeError, "SETTINGS that are not pairs of six bytes");
@@ -53,7 +53,7 @@ function applySetting({ sender, streams }: SettingsOwner, id: number, value: num
       if (value < FRAME_BYTES_DEFAULT || value > FRAME_BYTES_LARGEST) {
         throw new ConnectionError(ErrorCode.protocolError, "a MAX_FRAME_SIZE out of bounds");
       }
-      // Larger frames would gain nothing: answers are small, and frames that are handed on are cut by grpc-js.
+      // Not used: answers are small, and grpc-js cuts frames that are handed over.
       break;
   }
 }

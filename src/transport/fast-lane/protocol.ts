@@ -1,4 +1,4 @@
-// Numbers of HTTP/2 (RFC 9113), and of gRPC on it, as they go over the wire.
+// Constants of HTTP/2 (RFC 9113), and of gRPC on it.
 
 /** Types of frames. */
 export const FrameType = {
@@ -14,7 +14,7 @@ export const FrameType = {
   continuation: 9,
 } as const;
 
-/** Flags of frames; what a bit means depends on the type. */
+/** Flags of frames; the meaning of a bit depends on the type. */
 export const Flag = { ack: 1, endStream: 1, endHeaders: 4, padded: 8, priority: 0x20 } as const;
 
 /** Why a stream or a connection ends. */
@@ -43,24 +43,24 @@ export const Setting = {
   maxHeaderListSize: 6,
 } as const;
 
-/** What a client sends first. */
+/** The first bytes of a client. */
 export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 
 export const FRAME_HEAD_BYTES = 9;
 export const PING_BYTES = 8;
 export const SETTING_BYTES = 6;
 export const PRIORITY_BYTES = 5;
-/** Largest payload that we accept, and that a peer accepts before it says otherwise. */
+/** Largest payload that we accept, and that a peer accepts unless its SETTINGS say otherwise. */
 export const FRAME_BYTES_DEFAULT = 16_384;
 export const FRAME_BYTES_LARGEST = 16_777_215;
 export const WINDOW_DEFAULT = 65_535;
 export const WINDOW_LARGEST = 0x7fff_ffff;
 export const STREAM_ID_LARGEST = 0x7fff_ffff;
 export const HEADER_TABLE_DEFAULT = 4_096;
-/** Before each gRPC message: the byte that says whether it is compressed, and its length. */
+/** Bytes before each gRPC message: one that tells whether it is compressed, and four for its length. */
 export const MESSAGE_HEAD_BYTES = 5;
 
-/** A fault of the peer, or of ours, that ends the connection with a GOAWAY of this code. */
+/** An error of the peer, or of ours, that ends the connection by a GOAWAY with this code. */
 export class ConnectionError extends Error {
   override readonly name = "ConnectionError";
   readonly code: ErrorCode;

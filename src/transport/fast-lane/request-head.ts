@@ -1,17 +1,17 @@
-// What the header fields of a request come to: a unary call that we answer ourselves, a stream for grpc-js, or a malformed request.
-// Only streams that have a method go to grpc-js: it answers any other at once, and throws where nobody can catch it if
-// the peer has reset the stream by then (test/integration/fast-lane-attacks.test.ts).
+// Decides by its header fields what a request is: a unary call for us, a stream for grpc-js, or malformed. grpc-js gets only streams of
+// methods that it has: it answers all others at once, and if the peer has reset such a stream by then, it throws where nobody can catch
+// it (test/integration/fast-lane-attacks.test.ts).
 
 import type { UnaryMethod } from "../unary-call.ts";
 import type { HeaderList } from "./hpack/header-list.ts";
 import { NameId } from "./hpack/header-names.ts";
 import type { Encoding } from "./unpacking.ts";
 
-/** Where a request goes. */
+/** What becomes of a request. */
 export const Route = { unary: 0, handOver: 1, malformed: 2, unknownMethod: 3, notGrpc: 4 } as const;
 export type Route = (typeof Route)[keyof typeof Route];
 
-/** The units of a grpc-timeout: hours, minutes, seconds, and the three parts of a second. */
+/** Microseconds of the units of a grpc-timeout. */
 const MICROS_OF_UNIT: Readonly<Record<string, number>> = {
   H: 3_600_000_000,
   M: 60_000_000,
@@ -23,26 +23,26 @@ const MICROS_OF_UNIT: Readonly<Record<string, number>> = {
 const TIMEOUT_DIGITS_MAX = 8;
 const CONTENT_TYPE = "application/grpc";
 
-/** A request as its headers tell it; filled by `readHead`. */
+/** What the headers of a request say; filled by `readHead`. */
 export class RequestHead {
   route: Route = Route.malformed;
   /** Set if the route is `unary`. */
   method: UnaryMethod | undefined;
-  /** As sent; one-byte text. */
+  /** As sent, in one-byte text. */
   path = "";
-  /** Microseconds from the arrival of the headers, or Infinity. */
+  /** Microseconds from the arrival of the headers, Infinity without a timeout, NaN for an invalid one. */
   timeoutUs = Number.POSITIVE_INFINITY;
-  /** Bytes of body announced, or -1. */
+  /** Bytes of the announced body, or -1. */
   contentLength = -1;
-  /** How a message is packed that says it is; undefined if none may be. */
+  /** How a compressed message is encoded; undefined if none may be compressed. */
   encoding: Encoding | undefined;
   /** The caller's `traceparent`, as sent. */
   traceparent: string | undefined;
-  /** While the fields are read: the first content-type, and whether nothing yet asks for grpc-js. */
+  /** Used while fields are read: the first content-type, and false once a field asks for grpc-js. */
   contentType: string | undefined;
   isPlain = true;
 
-  /** As before the first field. */
+  /** Resets everything but `path`, which every valid request sets. */
   clear(): void {
     this.route = Route.malformed;
     this.method = undefined;
@@ -71,17 +71,16 @@ const SEEN_PATH = 4;
 const SEEN_AUTHORITY = 8;
 const SEEN_NEEDED = SEEN_METHOD | SEEN_SCHEME | SEEN_PATH;
 
-/** What is served under which path. */
+/** The methods that are served, by path. */
 export interface KnownMethods {
   readonly methods: ReadonlyMap<string, UnaryMethod>;
-  /** Paths that grpc-js has methods for. */
+  /** Paths of methods that grpc-js serves. */
   readonly handedPaths: ReadonlySet<string>;
 }
 
 /**
- * Reads the fields of a request. Malformed is what RFC 9113, section 8, says is. A gRPC call that is not a plain one of
- * our own methods (packed in an unknown way, or with a deadline that can't be read) goes to grpc-js, which has an answer
- * to all of it.
+ * Reads the fields of a request into `head`. RFC 9113, section 8, says what is malformed. A gRPC call of our own methods that is not
+ * plain (with an unknown encoding, or an invalid timeout) goes to grpc-js, which has an answer to all of them.
  */
 export function readHead(list: HeaderList, known: KnownMethods, head: RequestHead): void {
   head.clear();
@@ -102,7 +101,7 @@ export function readHead(list: HeaderList, known: KnownMethods, head: RequestHea
   if ((seen & SEEN_NEEDED) === SEEN_NEEDED) head.route = routeOf(head, known);
 }
 
-/** False if it makes the request malformed. */
+/** False if the field makes the request malformed. */
 function readPseudo(pseudo: number, value: string, known: KnownMethods, head: RequestHead): boolean {
   if (pseudo === SEEN_METHOD) head.isPlain &&= value === "POST";
   if (pseudo !== SEEN_PATH) return true;
@@ -111,17 +110,17 @@ function readPseudo(pseudo: number, value: string, known: KnownMethods, head: Re
   return value !== "";
 }
 
-/** False if it makes the request malformed. */
+/** False if the field makes the request malformed. */
 function readField(nameId: NameId, value: string, head: RequestHead): boolean {
   switch (nameId) {
     case NameId.contentType:
-      // Of several the first counts, as in Node.
+      // Of several the first one counts, as in Node.
       head.contentType ??= value;
       return true;
     case NameId.te:
       return value === "trailers";
     case NameId.grpcTimeout:
-      // Several are none, as in grpc-js, which joins them to one text.
+      // Several count as invalid, as in grpc-js, which joins them to one text.
       head.timeoutUs = head.timeoutUs === Number.POSITIVE_INFINITY ? readTimeoutUs(value) : Number.NaN;
       return true;
     case NameId.grpcEncoding:
@@ -136,7 +135,7 @@ function readField(nameId: NameId, value: string, head: RequestHead): boolean {
       return !Number.isNaN(length);
     }
     case NameId.traceparent:
-      // Several are none, as W3C Trace Context says and as grpc-js has it, which joins them to one text.
+      // Several count as none, as W3C Trace Context says. grpc-js has the same result, because it joins them to one text.
       head.traceparent = head.traceparent === undefined ? value : "";
       return true;
     case NameId.connectionBound:
@@ -169,7 +168,7 @@ function pseudoBit(nameId: NameId): number {
   }
 }
 
-/** Whether the fields after a body are ones: no pseudo-header, nothing of HTTP/1.1, no invalid name. */
+/** Whether the trailers of a request are valid: no pseudo-header, no field of HTTP/1.1, no invalid name. */
 export function areTrailersValid(list: HeaderList): boolean {
   for (let i = 0; i < list.count; i++) {
     const nameId = list.nameIds[i] as NameId;
@@ -179,7 +178,7 @@ export function areTrailersValid(list: HeaderList): boolean {
   return true;
 }
 
-/** Microseconds of a `grpc-timeout` such as `20m`, or NaN if it is none. By hand, because nearly every call has one. */
+/** Microseconds of a `grpc-timeout` such as `20m`, or NaN if it is invalid. Parsed by hand, because nearly every call has one. */
 export function readTimeoutUs(value: string): number {
   const digits = value.length - 1;
   if (digits < 1 || digits > TIMEOUT_DIGITS_MAX) return Number.NaN;
@@ -196,7 +195,7 @@ function readLength(value: string): number {
   return /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
 }
 
-// Of a value that begins like one.
+// Checks the character after CONTENT_TYPE; the caller has checked the beginning.
 function isGrpcContent(value: string): boolean {
   const next = value[CONTENT_TYPE.length];
   return next === undefined || next === "+" || next === ";";

@@ -1,12 +1,12 @@
-// The header blocks of our own answers. After the first of a connection they are a few bytes of indices, kept as they are.
+// The header blocks of our answers. After a connection's first answer they are a few bytes of indices, which are kept.
 
 import { HpackEncoder } from "./hpack/encoder.ts";
 
 const CONTENT_TYPE = "application/grpc";
-/** Longer messages are cut: they travel in a header. */
+/** Longer messages are cut, because they travel in a header. */
 const MESSAGE_CHARS_MAX = 1_024;
 
-/** Makes blocks with the encoder of one connection. Each block must be written out before the next one is asked for. */
+/** Makes blocks with the encoder of one connection. Each block must be written out before the next one is made. */
 export class ResponseBlocks {
   readonly encoder = new HpackEncoder();
   #head: Buffer | undefined;
@@ -26,7 +26,7 @@ export class ResponseBlocks {
     return block;
   }
 
-  /** The trailers after a message: status OK. At most OK_TRAILERS_BYTES_MAX. */
+  /** The trailers after a message, with status OK. At most OK_TRAILERS_BYTES_MAX bytes. */
   okTrailers(): Buffer {
     if (this.#okTrailers !== undefined && this.#generation === this.encoder.generation) return this.#okTrailers;
     this.#forget();
@@ -38,7 +38,7 @@ export class ResponseBlocks {
     return block;
   }
 
-  /** Headers and trailers in one: the answer of a call that failed. */
+  /** The only block of a call that failed: headers and trailers in one. */
   trailersOnly(status: number, message: string): Buffer {
     const { encoder } = this;
     encoder.begin();
@@ -48,7 +48,7 @@ export class ResponseBlocks {
     return encoder.end();
   }
 
-  /** Trailers of a stream that fails after its headers were sent. */
+  /** The trailers of a stream that fails after its headers were sent. */
   failureTrailers(status: number, message: string): Buffer {
     this.encoder.begin();
     this.#status(status, message);
@@ -60,7 +60,7 @@ export class ResponseBlocks {
     if (message !== "") this.encoder.field("grpc-message", percentEncoded(message));
   }
 
-  // Blocks of another generation are of no use, and the two that are kept share one.
+  // Blocks of another generation are invalid. The two kept blocks have one generation.
   #forget(): void {
     if (this.#generation === this.encoder.generation) return;
     this.#generation = this.encoder.generation;
@@ -69,10 +69,10 @@ export class ResponseBlocks {
   }
 }
 
-/** Bytes that the trailers of a good answer take at most, a change of the table's size included. */
+/** Most bytes of the trailers of a good answer, with a change of the table's size. */
 export const OK_TRAILERS_BYTES_MAX = 64;
 
-/** The message as `grpc-message` carries it: printable ASCII but for percent signs, all else as %XX of its UTF-8. */
+/** The message in the form of `grpc-message`: printable ASCII except `%` stays, all other bytes of its UTF-8 become %XX. */
 export function percentEncoded(message: string): string {
   const text = message.length > MESSAGE_CHARS_MAX ? message.slice(0, MESSAGE_CHARS_MAX) : message;
   if (/^[ -$&-~]*$/.test(text)) return text;

@@ -1,5 +1,5 @@
-// The sending half of a connection: answers and control frames in the order in which they may go, within the peer's
-// windows and frame size. What has to wait for a window is kept by its stream.
+// The sending half of a connection: answers and control frames, in the order in which they may go, within the peer's windows. A stream
+// keeps what has to wait for a window.
 
 import { type Output, writeFrameHead } from "./output.ts";
 import {
@@ -18,31 +18,32 @@ import type { Stream } from "./stream.ts";
 
 const GOAWAY_DEBUG_CHARS_MAX = 200;
 
-/** A stream that is answered by one message. */
+/** A stream whose answer is one message. */
 export interface AnsweredStream extends Stream {
-  /** Keeps an answer of which the first `sent` bytes are out; `resume` sends the rest. */
+  /** Keeps an answer whose first `sent` bytes have been sent; `resume` sends the rest. */
   wait(answer: Buffer, sent: number): void;
 }
 
 export class Sender {
   readonly output: Output;
   readonly blocks = new ResponseBlocks();
-  /** Bytes of DATA that the peer lets us send on all streams together. */
+  /** Bytes of DATA that the peer allows on all streams together. */
   window = WINDOW_DEFAULT;
-  /** What a stream's window begins with, by the peer's settings. */
+  /** The initial window of a stream, by the peer's settings. */
   streamWindow = WINDOW_DEFAULT;
-  /** Largest payload to send: what the peer accepts, but never more than what fits a chunk with what goes around it. */
+  /** Largest payload to send. The peer's MAX_FRAME_SIZE does not raise it (peer-settings.ts), so that a frame fits into a chunk. */
   frameBytesMax = FRAME_BYTES_DEFAULT;
-  /** Streams with something to send that wait for a window. */
+  /** Streams that have something to send and wait for a window. */
   readonly blocked = new Set<Stream>();
-  // Those of them that wait for what all share, in the order in which they get it: only these are woken with it.
+  // Streams among them that wait for the connection's window or output, in the order in which they will get it; only these are resumed
+  // when it grows.
   readonly #held = new Set<Stream>();
 
   constructor(output: Output) {
     this.output = output;
   }
 
-  /** Sends a whole good answer and returns true, or as much as the windows allow, and has the stream keep the rest. */
+  /** Sends a good answer. True if all of it was sent; otherwise the stream keeps the rest until the windows allow more. */
   answer(stream: AnsweredStream, message: Uint8Array): boolean {
     const { output, blocks } = this;
     const head = blocks.head();
@@ -65,7 +66,7 @@ export class Sender {
     return true;
   }
 
-  /** Sends what is left of an answer whose headers are out. Its trailers go only after the last of its bytes. */
+  /** Sends the rest of an answer whose headers were sent. True if all of it was sent; its trailers go after its last byte. */
   answerRest(stream: AnsweredStream, answer: Buffer, sent: number): boolean {
     const now = this.data(stream, answer, sent, false);
     if (now < answer.length) {
@@ -78,8 +79,8 @@ export class Sender {
   }
 
   /**
-   * Sends `bytes` from `start` as far as the windows allow; returns where the rest begins. `isEnd` closes our side with
-   * the last byte.
+   * Sends `bytes` from `start` on, as far as the windows allow; returns the start of the rest. With `isEnd` the last byte ends our side
+   * of the stream.
    */
   data(stream: Stream, bytes: Uint8Array, start: number, isEnd: boolean): number {
     let at = start;
@@ -95,12 +96,12 @@ export class Sender {
     return at;
   }
 
-  /** Closes our side of a stream without a word. */
+  /** Ends our side of a stream with an empty DATA frame. */
   endData(streamId: number): void {
     this.output.frame(FrameType.data, Flag.endStream, streamId, NOTHING);
   }
 
-  /** Sends a header block, over several frames if it is long. */
+  /** Sends a header block, in several frames if it is long. */
   headers(streamId: number, block: Uint8Array, isEnd: boolean): void {
     const endStream = isEnd ? Flag.endStream : 0;
     let size = Math.min(block.length, this.frameBytesMax);
@@ -113,7 +114,7 @@ export class Sender {
     }
   }
 
-  /** Lets the peer send `bytes` more, on a stream or, for 0, on all together. */
+  /** Allows the peer `bytes` more, on a stream or, with stream 0, on the connection. */
   windowUpdate(streamId: number, bytes: number): void {
     this.#words(FrameType.windowUpdate, streamId, bytes);
   }
@@ -126,7 +127,7 @@ export class Sender {
     this.output.frame(FrameType.ping, isAck ? Flag.ack : 0, 0, payload);
   }
 
-  /** Sends our settings, as pairs of identifier and value. */
+  /** Sends our settings, given as pairs of identifier and value. */
   settings(pairs: readonly (readonly [id: number, value: number])[]): void {
     const payload = Buffer.alloc(pairs.length * 6);
     for (const [i, [id, value]] of pairs.entries()) {
@@ -140,7 +141,7 @@ export class Sender {
     this.output.frame(FrameType.settings, Flag.ack, 0, NOTHING);
   }
 
-  /** Says that no stream above `lastId` will be served. */
+  /** Sends GOAWAY: no stream above `lastId` will be served. */
   goaway(lastId: number, code: ErrorCode, debug = ""): void {
     const text = Buffer.from(debug.slice(0, GOAWAY_DEBUG_CHARS_MAX), "utf8");
     const payload = Buffer.alloc(8 + text.length);
@@ -150,7 +151,7 @@ export class Sender {
     this.output.frame(FrameType.goaway, 0, 0, payload);
   }
 
-  /** Widens the window of all streams together. False if that makes it larger than can be. */
+  /** Widens the connection's window. False if it exceeds the largest that the protocol allows. */
   widen(bytes: number): boolean {
     this.window += bytes;
     return this.window <= WINDOW_LARGEST;
@@ -162,13 +163,13 @@ export class Sender {
     if (stream.sendWindow > 0) this.#held.add(stream);
   }
 
-  /** Forgets that a stream waits; tells whether it did. */
+  /** Notes that a stream no longer waits; returns whether it did. */
   release(stream: Stream): boolean {
     this.#held.delete(stream);
     return this.blocked.delete(stream);
   }
 
-  /** Has the streams that wait for the window of all go on, one after another, while there is some left. */
+  /** Resumes the streams that wait for the connection, one after another, while its window is open. */
   resumeHeld(): void {
     let left = this.#held.size;
     for (const stream of this.#held) {
@@ -178,7 +179,7 @@ export class Sender {
     }
   }
 
-  /** Has every stream that waits go on as far as it can: the windows of all have changed. */
+  /** Resumes every stream that waits, because the peer's settings have changed the windows of all. */
   resumeAll(): void {
     for (const stream of [...this.blocked]) {
       this.release(stream);
@@ -214,7 +215,7 @@ function writeWord(into: Uint8Array, at: number, word: number): number {
   return at + 4;
 }
 
-// Answers are some dozen bytes: a loop is quicker than the call that copies.
+// Answers are some dozen bytes, for which a loop is faster than `set`.
 function copyBytes(from: Uint8Array, into: Uint8Array, at: number): number {
   const { length } = from;
   if (length > 64) into.set(from, at);

@@ -1,4 +1,4 @@
-// What a stream may ask of the connection that it is open on. A unary call asks for other things: CallOwner, in unary-stream.ts.
+// What a stream may ask of its connection. A unary call asks for more: CallOwner, in unary-stream.ts.
 
 import type { ErrorCode } from "./protocol.ts";
 import type { Sender } from "./sender.ts";
@@ -7,16 +7,16 @@ import type { Stream } from "./stream.ts";
 /** The connection, as its streams see it. */
 export interface StreamOwner {
   readonly sender: Sender;
-  /** The connection is over: it says nothing more on any stream. */
+  /** True when the connection has ended: nothing is sent on any stream. */
   readonly isClosed: boolean;
-  /** True while the peer leaves so much unread that streams which can wait should. */
+  /** True while the peer leaves so much output unread that streams should wait if they can. */
   readonly isFull: boolean;
-  /** Gives a stream's window back what was consumed. */
+  /** Returns `bytes`, which were consumed, to the stream's receive window. */
   credit(stream: Stream, bytes: number): void;
-  /** Closes a stream on which our side has said all; what the peer still sends on it is passed over. */
+  /** Closes a stream whose answer has been sent; what the peer still sends on it is ignored. */
   end(stream: Stream): void;
   /** Ends a stream by RST_STREAM. */
   reset(stream: Stream, code: ErrorCode): void;
-  /** Has output go out at the end of what runs now. */
+  /** Has output sent after the code that runs now. */
   flushSoon(): void;
 }

@@ -1,9 +1,9 @@
-// The open streams of a connection. A unary call mostly opens and ends within one read, with no other stream between its
-// frames: the newest stream is kept apart, so that such calls never enter the map.
+// The open streams of a connection. A unary call mostly opens and ends within one read, with no other stream's frames between: the newest
+// stream is kept apart, so that such calls never enter the map.
 
 import type { Stream } from "./stream.ts";
 
-/** Streams that we reset; what was under way for them is passed over. A power of two. */
+/** Streams reset by us that are remembered, because frames for them may still be under way. A power of two. */
 const RECENT_RESETS = 64;
 
 export class StreamTable {
@@ -11,7 +11,7 @@ export class StreamTable {
   #newest: Stream | undefined;
   readonly #recentResets = new Int32Array(RECENT_RESETS);
   #resets = 0;
-  /** The highest number that the peer has used. */
+  /** The highest stream number that the peer has used. */
   lastId = 0;
 
   get size(): number {
@@ -41,7 +41,7 @@ export class StreamTable {
     return all;
   }
 
-  /** Notes that we reset a stream, or never took it. */
+  /** Notes that we have reset a stream, or never accepted it. */
   noteReset(id: number): void {
     this.#recentResets[this.#resets++ & (RECENT_RESETS - 1)] = id;
   }

@@ -1,18 +1,18 @@
-// The certificates of the port in the form that node:tls takes, new whenever the files have changed.
+// The certificates of the port in the form of node:tls, made anew when the files have changed.
 
 import { X509Certificate } from "node:crypto";
 import type { TLSSocket, TlsOptions } from "node:tls";
 import { carriesName, type TlsFiles, type TlsMaterial } from "../tls-files.ts";
 
-/** Where the options of TLS come from. They may change at any time: the next connection gets the new ones. */
+/** The source of TLS options. They may change at any time; the next connection gets the new ones. */
 export interface TlsSource {
-  /** The options in force, the same object until they change. */
+  /** The options in force; the same object until they change. */
   current(): TlsOptions;
-  /** Why no call of this client is served although its certificate was verified; undefined serves it. */
+  /** Why no call of this client is served although its certificate was verified; undefined if calls are served. */
   refusalOf(socket: TLSSocket): string | undefined;
 }
 
-/** Follows `files`: clients must show a certificate if there are authorities for them. */
+/** Follows `files`. Clients must show a certificate if there are authorities for them. */
 export function tlsSourceOf(files: TlsFiles): TlsSource {
   const { clientName } = files.names;
   let material: TlsMaterial | undefined;
@@ -33,7 +33,7 @@ export function tlsSourceOf(files: TlsFiles): TlsSource {
   };
 }
 
-// Only the authorities that were named: with `ca` set, Node trusts no others.
+// With `ca` set, Node trusts these authorities alone.
 function optionsOf({ cert, key, clientCa }: TlsMaterial): TlsOptions {
   const asksClients = clientCa !== undefined;
   return {

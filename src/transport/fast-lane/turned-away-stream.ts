@@ -1,10 +1,10 @@
-// A request that is not gRPC at all: 415, and a line for the person who sent it, when the request is through.
+// A request that is not gRPC: answered with 415 and a line for its sender, once its body has arrived.
 
 import type { ErrorCode } from "./protocol.ts";
 import { Stream } from "./stream.ts";
 import type { StreamOwner } from "./stream-owner.ts";
 
-/** A longer body is not waited for. */
+/** The rest of a longer body is not waited for. */
 const BODY_BYTES_MAX = 65_536;
 
 export class TurnedAwayStream extends Stream {
@@ -55,6 +55,6 @@ export class TurnedAwayStream extends Stream {
   }
 
   giveUp(): void {
-    // It waits for the peer alone; the end of the connection ends it.
+    // It waits only for the peer; the end of the connection ends it.
   }
 }

@@ -1,5 +1,5 @@
-// One unary call on its stream: gathers the request, hands it to the handler, takes the reply. Objects are pooled: one
-// serves again only when its stream is closed and its handler has replied.
+// A unary call on its stream: gathers the request, gives it to the handler, sends the reply. Objects are pooled: one is used again only
+// after its stream has closed and its handler has replied.
 
 import { InvariantError } from "../../core/invariant.ts";
 import { GrpcStatus, type UnaryReply } from "../../core/unary.ts";
@@ -18,13 +18,13 @@ const NO_METHOD: UnaryMethod = { path: "", handler: { handle: () => undefined } 
 
 /** The connection, as a unary call sees it. */
 export interface CallOwner extends StreamOwner {
-  /** Bytes held of unary requests that have not come whole. */
+  /** Bytes of the buffers of its incomplete unary requests. */
   partialBytes: number;
-  /** Sends the good answer of a call, or has it wait for a window. */
+  /** Sends the good answer of a call, or keeps it waiting for a window. */
   answer(stream: UnaryStream, message: Uint8Array): void;
-  /** Goes on with an answer that had to wait. */
+  /** Continues with an answer that had to wait. */
   answerRest(stream: UnaryStream, answer: Buffer, sent: number): void;
-  /** Ends a call with a status that is not OK. */
+  /** Ends a call with a status other than OK. */
   answerFailure(stream: UnaryStream, status: GrpcStatus, message: string): void;
 }
 
@@ -36,13 +36,13 @@ export interface CallLane {
   readonly context: CallContext;
   readonly deadlines: Deadlines;
   readonly unpacking: Unpacking;
-  /** Bytes held of unary requests that have not come whole, over all connections. */
+  /** Bytes of the buffers of incomplete unary requests, over all connections. */
   partialBytes: number;
   /** The time, read at most once a turn. */
   turnNowUs(): number;
-  /** Has a call served at the end of the turn, when all sockets were read. `message` must stay as it is until then. */
+  /** Serves a call at the end of the turn, when all sockets have been read. `message` must stay unchanged until then. */
   serveSoon(stream: UnaryStream, connection: CallOwner, message: Buffer): void;
-  /** Takes back a stream that is closed and replied to. */
+  /** Takes back a stream that has closed and whose handler has replied. */
   release(stream: UnaryStream): void;
 }
 
@@ -51,19 +51,19 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
   #connection: CallOwner | undefined;
   #method: UnaryMethod = NO_METHOD;
   #deadlineUs = Number.POSITIVE_INFINITY;
-  /** Of the request that is served now. */
+  /** The `traceparent` of the present request. */
   traceparent: string | undefined;
   #encoding: Encoding | undefined;
-  // The handler owes no reply: it was not called yet, or has replied.
+  // True if no handler owes a reply: it has not been called yet, or it has replied.
   #isReplied = true;
-  // What has come of a message that is spread over frames, with its head.
+  // A message that is spread over several frames, as far as it has come, with its head.
   #request: Buffer | undefined;
   #filled = 0;
-  // What is left of an answer that had to wait for a window.
+  // An answer that waits for a window, and how much of it was sent.
   #waiting: Buffer | undefined;
   #sent = 0;
-  // Since when, as looks from outside see it, the request has not been whole or no byte of the answer has gone out; 0
-  // before the first look.
+  // The look that first saw the request incomplete, or the answer not moving, in microseconds; 0 before the first look. A look comes about
+  // once a second.
   #starvedUs = 0;
 
   constructor(lane: CallLane) {
@@ -71,7 +71,7 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
     this.#lane = lane;
   }
 
-  /** Makes the object serve a new stream. */
+  /** Prepares the object for a new stream. */
   open(connection: CallOwner, id: number, head: RequestHead): void {
     this.id = id;
     this.received = 0;
@@ -116,7 +116,7 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
     const connection = this.#connection;
     const { unpacking, options } = this.#lane;
     const refusal = unpacking.unpack(packed, encoding, options.maxMessageBytes, (message) => {
-      // It may have been reset meanwhile.
+      // The stream may have been reset meanwhile.
       if (this.#connection !== connection || this.id !== id) return;
       if (typeof message === "string") this.#refusePacked(message);
       else this.#serve(message);
@@ -138,7 +138,7 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
     this.#refuse(GrpcStatus.resourceExhausted, most);
   }
 
-  // False if the call has been refused for what came.
+  // False if the call has been refused because of these bytes.
   #gather(bytes: Buffer, start: number, end: number): boolean {
     if (start === end) return true;
     const connection = this.#connection as CallOwner;
@@ -195,13 +195,13 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
     this.#filled = 0;
   }
 
-  // Calls that were given up while this process stood still lie in the sockets with their end: whoever is served before all
-  // is read would be charged for them. So a call waits for the end of the turn it was read in.
+  // After a pause of this process, calls and their cancellations lie in the sockets together, and a call that was served before all of it
+  // was read would be charged although its caller has cancelled it. So a call waits for the end of the turn in which it was read.
   #serve(message: Buffer): void {
     this.#lane.serveSoon(this, this.#connection as CallOwner, message);
   }
 
-  /** Hands the message to the handler, if this is still stream `id` of `connection`: it may have been reset meanwhile. */
+  /** Gives the message to the handler, unless the object has left stream `id` of `connection`: the stream may have been reset. */
   serveNow(connection: CallOwner, id: number, message: Buffer): void {
     if (this.#connection !== connection || this.id !== id) return;
     const { context, counts } = this.#lane;
@@ -258,7 +258,7 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
     this.#connection?.answerFailure(this, status, message);
   }
 
-  /** Answers DEADLINE_EXCEEDED if it is due; what the handler replies later is dropped. */
+  /** Answers DEADLINE_EXCEEDED if the deadline has passed; the handler's later reply is dropped. */
   override expire(nowUs: number): number {
     if (this.#isReplied) return Number.POSITIVE_INFINITY;
     if (this.#deadlineUs > nowUs) return this.#deadlineUs;
@@ -266,7 +266,7 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
     return Number.POSITIVE_INFINITY;
   }
 
-  /** Fails a call whose request is not whole by its deadline, or after `stallUs` of looks every second or so. */
+  /** Fails a call whose request is not complete by its deadline, or for `stallUs` since the first look. */
   override lookAtRequest(nowUs: number, stallUs: number): void {
     if (this.#deadlineUs <= nowUs) {
       this.#refuse(GrpcStatus.deadlineExceeded, "the deadline passed before the request was whole");
@@ -293,7 +293,7 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
     (this.#connection as CallOwner).answerRest(this, answer, this.#sent);
   }
 
-  /** The connection has closed the stream: nothing more goes out on it. */
+  /** The connection has closed the stream: nothing more can be sent on it. */
   closed(): void {
     this.#dropRequest();
     this.#waiting = undefined;
@@ -306,6 +306,6 @@ export class UnaryStream extends Stream implements AnsweredStream, UnaryReply {
   }
 
   giveUp(): void {
-    // A unary call is short; it finishes or is cut with the connection.
+    // A unary call is short: it finishes, or is cut off with the connection.
   }
 }

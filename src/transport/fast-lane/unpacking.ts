@@ -1,22 +1,22 @@
-// Unpacks compressed messages beside the calls, in the threads that Node keeps for it, within a bound on all that is being
-// unpacked at once. Room is reserved before the first byte is unpacked: some 4 KB may stand for 4 MB.
+// Decompresses messages in the threads that Node keeps for zlib, within a bound on all that are under way. Room is reserved before the
+// first byte is decompressed, because 4 KB may decompress to 4 MB.
 
 import { gunzip, inflate } from "node:zlib";
 import { errorCode } from "../../core/thrown.ts";
 
-/** Encodings that are unpacked; grpc-js knows the same. */
+/** Encodings that are decompressed; the same as in grpc-js. */
 export type Encoding = "gzip" | "deflate";
 
-/** What a message needs beside itself: the window and the state of zlib. */
+/** Memory for one message besides its bytes: zlib's window and state. */
 const STATE_BYTES = 65_536;
-/** A gzip message ends with the length of what it holds. */
+/** The last bytes of a gzip message, which hold its decompressed length. */
 const GZIP_LENGTH_BYTES = 4;
-/** What it begins with, as a number. */
+/** The first two bytes of a gzip message, big-endian. */
 const GZIP_MAGIC = 0x1f8b;
-/** zlib asks for another piece when one is exactly full. */
+/** zlib asks for another chunk when one is exactly full. */
 const SLACK_BYTES = 64;
 
-/** Why a message was not unpacked. */
+/** Why a message was not decompressed. */
 export type Refusal = "too long" | "no room" | "damaged";
 
 export class Unpacking {
@@ -29,8 +29,8 @@ export class Unpacking {
   }
 
   /**
-   * Calls `done` once, on a later turn, with the message or why there is none; returns a refusal at once if it is known
-   * by then. `packed` must stay as it is until then.
+   * Calls `done` once, in a later turn, with the message or with the reason why there is none; a reason that is known at once is returned
+   * instead. `packed` must stay unchanged until then. `lengthMax`: longest message, in bytes.
    */
   unpack(
     packed: Buffer,
@@ -44,7 +44,7 @@ export class Unpacking {
     const room = length + packed.length + STATE_BYTES;
     if (this.bytes + room > this.#bytesMax) return "no room";
     this.bytes += room;
-    // In one piece, for pieces would have to be joined in as much memory again.
+    // One chunk for the whole message: several would have to be joined in as much memory again.
     const options = { maxOutputLength: Math.max(length, 1), chunkSize: Math.min(length, lengthMax) + SLACK_BYTES };
     (encoding === "gzip" ? gunzip : inflate)(packed, options, (error, message) => {
       this.bytes -= room;
@@ -55,8 +55,8 @@ export class Unpacking {
   }
 }
 
-// One that lies is found out: more than it says is not unpacked. A message of several gzip members says the length of the
-// last one only, and is refused; no gRPC library sends them.
+// A wrong length is noticed, because no more than it is decompressed. For a message of several gzip members only the last length is
+// read, and such a message is refused; no gRPC library sends them.
 function lengthOfGzip(packed: Buffer): number | undefined {
   if (packed.length < GZIP_LENGTH_BYTES || packed.readUInt16BE(0) !== GZIP_MAGIC) return undefined;
   return packed.readUInt32LE(packed.length - GZIP_LENGTH_BYTES);

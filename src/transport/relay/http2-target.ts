@@ -1,5 +1,5 @@
-// One target of a relay: keeps a connection to it, sends unary calls over it, opens streams for everything else.
-// Reconnects by itself; a call that the target never saw because its connection was ending is sent once more.
+// A target of a relay: keeps a connection to it, sends unary calls, and opens streams for everything else. It reconnects by itself. A
+// call that the target refused unseen, because its connection was ending, is sent once more.
 
 import {
   type ClientHttp2Session,
@@ -23,28 +23,28 @@ import {
 } from "./unary-exchange.ts";
 
 interface Http2TargetOptions {
-  /** `host:port`, plain text. */
+  /** `host:port`; the connection is plaintext. */
   readonly authority: string;
-  /** Longest answer that is kept; longer ones are failures. */
+  /** Longest answer that is kept, in bytes; a longer one is a failure. */
   readonly messageBytesMax: number;
   readonly clock: Clock;
 }
 
 const CONNECT_TIMEOUT_MS = 2_000;
-/** After a failed connection calls fail at once for this long, then one tries again. */
+/** After a failed connection calls fail at once for this long; then the next call tries to connect. */
 const RECONNECT_PAUSE_US = 100_000;
 const PING_INTERVAL_MS = 10_000;
 const WINDOW_BYTES = 1_048_576;
-/** Node.js turns streams away above this; its own default is too little for thousands of calls at once. */
+/** Node.js refuses streams above this; its default of 10 is too little for thousands of calls at once. */
 const SESSION_MEGABYTES_MAX = 64;
 const SENDS_MAX = 2;
 
-/** A target behind `host:port`. */
+/** A target at `host:port`. */
 export class Http2Target implements UnaryTarget {
   readonly authority: string;
   readonly #options: Http2TargetOptions;
   #session: ClientHttp2Session | undefined;
-  /** Sessions whose connection stood once: what breaks on others never reached the target. */
+  /** Sessions that were once connected: a call on any other session never reached the target. */
   readonly #stood = new WeakSet<ClientHttp2Session>();
   #pausedUntilUs = 0;
   #isClosed = false;
@@ -54,7 +54,7 @@ export class Http2Target implements UnaryTarget {
     this.#options = options;
   }
 
-  /** Whether a connection stands right now. */
+  /** Whether there is a connection right now. */
   get isConnected(): boolean {
     return this.#session !== undefined && isUsable(this.#session) && !this.#session.connecting;
   }
@@ -72,17 +72,17 @@ export class Http2Target implements UnaryTarget {
     try {
       return session.request(headersFor(this.authority, headers), { endStream });
     } catch {
-      // The session ended between the look and the call: the same as not reachable.
+      // The session ended in between; the target is not reachable at the moment.
       return undefined;
     }
   }
 
-  /** Whether the session's connection stood at any time. */
+  /** Whether the session was ever connected. */
   hasStood(session: Http2Session | undefined): boolean {
     return session !== undefined && this.#stood.has(session as ClientHttp2Session);
   }
 
-  /** Connects now, so that the first call need not wait for it. */
+  /** Connects now, so that the first call need not wait for the connection. */
   connect(): void {
     this.#usableSession();
   }
@@ -115,7 +115,7 @@ export class Http2Target implements UnaryTarget {
       clearTimeout(giveUp);
       session.setLocalWindowSize(WINDOW_BYTES);
     });
-    // Each stream of the session learns of the error itself; here it only must not end the process.
+    // Every stream of the session gets the error too. Without a listener here it would end the process.
     session.on("error", () => {
       if (!this.#stood.has(session)) this.#pausedUntilUs = this.#options.clock.nowUs() + RECONNECT_PAUSE_US;
     });
@@ -127,7 +127,7 @@ export class Http2Target implements UnaryTarget {
   }
 }
 
-/** One call over a target's connection. */
+/** One call on a target's connection. */
 class Http2Call implements SentCall {
   readonly #target: Http2Target;
   readonly #request: RelayedRequest;
@@ -234,7 +234,7 @@ function isUsable(session: ClientHttp2Session): boolean {
   return !session.closed && !session.destroyed;
 }
 
-// A peer that vanished without a word answers no ping; one interval later the connection is replaced.
+// A peer that has vanished answers no ping, and its connection is replaced half an interval later.
 function keepAlive(session: ClientHttp2Session): void {
   if (session.connecting || !isUsable(session)) return;
   const giveUp = setTimeout(() => session.destroy(new Error("no answer to a ping")), PING_INTERVAL_MS / 2);

@@ -1,5 +1,5 @@
-// A port that takes gRPC over HTTP/2 and hands on what it gets, bytes untouched: unary calls of one method whole to a
-// handler, every other stream straight to the target that answers. Knows no messages.
+// A port that takes gRPC over HTTP/2 and passes on what it gets, bytes unchanged: whole unary calls of one method to a handler, every
+// other stream to the target that answers. It decodes no messages.
 
 import {
   constants,
@@ -22,25 +22,25 @@ import { FRAME_HEADER_BYTES, headerLines, type RelayedRequest, type UnaryOutcome
 /** A call that waits for its answer. */
 export interface RelayedCall {
   readonly request: RelayedRequest;
-  /** Sends the outcome to the caller, once; nothing happens if the caller is gone. */
+  /** Sends the outcome to the caller, once; does nothing if the caller has gone. */
   answer(outcome: UnaryOutcome): void;
-  /** Called once if the caller goes away before the answer. */
+  /** `gone` is called once if the caller goes before the answer. */
   onGone(gone: () => void): void;
 }
 
 interface RelayServerOptions {
   readonly host: string;
-  /** 0 picks a free one. */
+  /** 0 picks a free port. */
   readonly port: number;
-  /** The method whose calls the handler gets, as `/package.Service/Method`. */
+  /** The method whose calls go to the handler, as `/package.Service/Method`. */
   readonly path: string;
   readonly handle: (call: RelayedCall) => void;
-  /** Where all other streams go. */
+  /** The target of all other streams. */
   readonly passOn: Http2Target;
   readonly messageBytesMax: number;
-  /** Calls that may wait for their answer; more get RESOURCE_EXHAUSTED. */
+  /** Calls that may wait for their answer; further ones get RESOURCE_EXHAUSTED. */
   readonly inFlightMax: number;
-  /** How long a call may take whatever its `grpc-timeout`, and one that names none. */
+  /** Time limit of a call, in milliseconds; a shorter `grpc-timeout` counts before it. */
   readonly callMsMax: number;
 }
 
@@ -49,10 +49,10 @@ const WINDOW_BYTES = 1_048_576;
 const SESSION_MEGABYTES_MAX = 64;
 const KEEPALIVE_MS = 60_000;
 const HTTP_OK = 200;
-/** What gRPC sends as it is in a grpc-message, though URLs don't: ASCII from blank to tilde, but for the percent sign. */
+/** Percent codes of characters that gRPC leaves plain in a grpc-message: ASCII from space to tilde, except the percent sign. */
 const PLAIN = /%(?!25)[2-7][0-9A-F](?<!%7F)/g;
 
-/** The listening side of a relay. */
+/** The port of a relay. */
 export class RelayServer {
   readonly #options: RelayServerOptions;
   readonly #server: Http2Server;
@@ -65,13 +65,13 @@ export class RelayServer {
       maxSessionMemory: SESSION_MEGABYTES_MAX,
       settings: { maxConcurrentStreams: STREAMS_MAX, initialWindowSize: WINDOW_BYTES },
     });
-    // A caller's machine that vanished without a word is found out by the kernel, and its connection let go.
+    // TCP keepalive finds out that a caller's machine has vanished, and closes the connection.
     this.#server.on("connection", (socket: Socket) => socket.setKeepAlive(true, KEEPALIVE_MS));
     this.#server.on("session", (session) => {
       this.#sessions.add(session);
       session.once("close", () => this.#sessions.delete(session));
     });
-    // A caller's broken connection ends its own streams and nothing else.
+    // An error of one caller's connection must end only its own streams.
     this.#server.on("sessionError", (_error, session) => session?.destroy());
     this.#server.on(
       "stream",
@@ -85,7 +85,7 @@ export class RelayServer {
     return this.#inFlight;
   }
 
-  /** Starts to listen; resolves to the port. Throws ConfigError if it can't. */
+  /** Starts to listen; resolves to the port. Rejects with ConfigError if it can't. */
   listen(): Promise<number> {
     const { host, port } = this.#options;
     return new Promise((resolve, reject) => {
@@ -97,7 +97,7 @@ export class RelayServer {
     });
   }
 
-  /** Takes no new connections and calls, lets the running ones finish, and after `graceMs` cuts what is left. */
+  /** Accepts no new connections and calls, lets calls under way finish, and cuts off what is left after `graceMs` milliseconds. */
   close(graceMs: number): Promise<void> {
     return new Promise((resolve) => {
       const cut = setTimeout(() => {
@@ -112,7 +112,7 @@ export class RelayServer {
   }
 
   #take(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
-    // What goes wrong with a caller's stream shows in its close.
+    // Its close follows, and that is handled.
     stream.on("error", () => stream.close());
     if (headers[":path"] !== this.#options.path) {
       passStreamOn(stream, headers, this.#options.passOn);
@@ -131,14 +131,14 @@ export class RelayServer {
     this.#collect(stream, headers);
   }
 
-  // From the headers on, so that a request that never ends is let go, too. The end of the stream tells the handler.
+  // The time runs from the headers, so that a request which never ends is dropped too. The handler learns of it by the stream's close.
   #endAtDeadline(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): NodeJS.Timeout {
     const { callMsMax } = this.#options;
     const askedMs = Math.ceil(readTimeoutUs(String(headers["grpc-timeout"])) / MICROS_PER_MILLI);
     const afterMs = askedMs < callMsMax ? askedMs : callMsMax;
     return setTimeout(() => {
       failStream(stream, GrpcStatus.deadlineExceeded, `no answer within ${afterMs} ms`);
-      // Of an answer that is on its way already the rest is not waited for.
+      // If an answer is on its way, its rest is not waited for.
       stream.close(stream.writableEnded ? constants.NGHTTP2_NO_ERROR : constants.NGHTTP2_CANCEL);
     }, afterMs);
   }
@@ -183,7 +183,7 @@ function answerStream(stream: ServerHttp2Stream, outcome: UnaryOutcome): void {
   stream.end(body);
 }
 
-// Without a `date` of our own: a target that wants one has sent it. Node's types lack the option.
+// No `date` is added: a target that wants one has sent it. Node's types lack the option.
 function respond(stream: ServerHttp2Stream, headers: OutgoingHttpHeaders, options: ServerStreamResponseOptions): void {
   const withoutDate: ServerStreamResponseOptions & { readonly sendDate: boolean } = { ...options, sendDate: false };
   stream.respond(headers, withoutDate);
@@ -207,7 +207,7 @@ function failStream(stream: ServerHttp2Stream, status: GrpcStatus, message: stri
   );
 }
 
-// Streams both ways, at the pace of the slower side.
+// Passes a stream on in both directions, at the pace of the slower side.
 function passStreamOn(caller: ServerHttp2Stream, headers: IncomingHttpHeaders, target: Http2Target): void {
   const onward = target.open(headers, caller.endAfterHeaders);
   if (onward === undefined) {
@@ -224,7 +224,7 @@ function passStreamOn(caller: ServerHttp2Stream, headers: IncomingHttpHeaders, t
     trailers = headerLines(joined, raw);
   });
   caller.on("wantTrailers", () => sendTrailers(caller, trailers ?? {}));
-  // Its close tells what to do.
+  // Its close follows and decides what happens.
   onward.on("error", () => onward.close());
   onward.once("close", () => {
     if (caller.headersSent) {

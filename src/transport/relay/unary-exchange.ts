@@ -1,12 +1,12 @@
-// What passes through a relay: one unary call as it travels over HTTP/2, headers, message bytes and trailers untouched.
-// Knows no messages and no sockets.
+// What passes through a relay: a unary call over HTTP/2, with headers, message bytes and trailers unchanged. Without messages and
+// sockets.
 
 import { type IncomingHttpHeaders, type OutgoingHttpHeaders, sensitiveHeaders } from "node:http2";
 
 /**
- * The headers of a message as they came: Node joins lines of one name into one value, here they stay lines of their own.
- * `joined` is Node's form, `raw` the list of names and values that Node hands to the same listener. Of a header that may
- * stand once only (HTTP names some) Node has kept the first line, and so does this.
+ * The headers of a message with repeated lines kept apart, which Node joins into one value. `joined` is Node's form, `raw` the list of
+ * names and values that Node gives to the same listener. Of headers that HTTP allows only once Node keeps the first line, and so does
+ * this.
  */
 export function headerLines(joined: IncomingHttpHeaders, raw: readonly string[]): IncomingHttpHeaders {
   const lines = new Map<string, string[]>();
@@ -27,47 +27,47 @@ export function headerLines(joined: IncomingHttpHeaders, raw: readonly string[])
 
 /** A caller's whole request. */
 export interface RelayedRequest {
-  /** As received, pseudo-headers included. */
+  /** As received, with pseudo-headers. */
   readonly headers: IncomingHttpHeaders;
-  /** Message with its five bytes of gRPC framing, as received. */
+  /** The message with its five bytes of gRPC framing, as received. */
   readonly body: Buffer;
 }
 
-/** Why there is no answer of the target. `refused` means that it never saw the call. */
+/** Why the target has not answered. `refused`: it never processed the call. */
 export type FailureReason = "unreachable" | "refused" | "broken" | "too_large" | "too_slow" | "cancelled";
 
-/** What a target made of a call. An `answer` may be a gRPC error: that is an answer too. */
+/** The outcome of a call. An `answer` may carry an error status of gRPC. */
 export type UnaryOutcome =
   | {
       readonly kind: "answer";
       readonly headers: IncomingHttpHeaders;
       readonly body: Buffer;
-      /** Undefined if the headers were all there was, as errors are often sent. */
+      /** Undefined if the headers were the whole answer, as is usual for errors. */
       readonly trailers: IncomingHttpHeaders | undefined;
     }
   | { readonly kind: "failure"; readonly reason: FailureReason; readonly message: string };
 
-/** A call that was sent and can be given up. */
+/** A call that was sent and can be cancelled. */
 export interface SentCall {
-  /** Ends the call if it is still under way; its outcome is a failure of this reason then. */
+  /** Ends the call if it is still under way; its outcome is then a failure with this reason. */
   cancel(reason: FailureReason): void;
 }
 
 export interface SendOptions {
-  /** Asked before each piece of the answer is kept, with its bytes; false ends the call as `too_large`. */
+  /** Asked before each piece of the answer is kept, with the piece's bytes; false ends the call as `too_large`. */
   readonly admits?: ((bytes: number) => boolean) | undefined;
 }
 
-/** Somebody who answers unary calls. */
+/** Something that answers unary calls. */
 export interface UnaryTarget {
-  /** Sends the request; `done` is called once, later, with what came of it. Never throws. */
+  /** Sends the request; `done` is called once, later, with the outcome. Never throws. */
   send(request: RelayedRequest, options: SendOptions, done: (outcome: UnaryOutcome) => void): SentCall;
 }
 
-/** Bytes of framing before a gRPC message: a compression flag and the length. */
+/** Bytes before a gRPC message: a byte for compression, and four for the length. */
 export const FRAME_HEADER_BYTES = 5;
 
-/** The gRPC status of an answer, or undefined if it has none. */
+/** The gRPC status of an answer; undefined for a failure, and for an answer without a valid status. */
 export function grpcCodeOf(outcome: UnaryOutcome): number | undefined {
   if (outcome.kind === "failure") return undefined;
   const fields = outcome.trailers?.["grpc-status"] === undefined ? outcome.headers : outcome.trailers;
@@ -75,7 +75,7 @@ export function grpcCodeOf(outcome: UnaryOutcome): number | undefined {
   return typeof text === "string" && /^\d{1,3}$/.test(text) ? Number(text) : undefined;
 }
 
-/** The request's headers for another host. */
+/** The request's headers, addressed to another host over plaintext. */
 export function headersFor(authority: string, headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   return { ...headers, ":authority": authority, ":scheme": "http" };
 }

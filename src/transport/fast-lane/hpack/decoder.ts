@@ -1,4 +1,4 @@
-// Reads header blocks (RFC 7541). One decoder per connection, for its table; every block must pass through it, in order.
+// Decodes header blocks (RFC 7541). There is one decoder per connection, for its table; every block must pass through it, in order.
 
 import { ConnectionError, ErrorCode, HEADER_TABLE_DEFAULT } from "../protocol.ts";
 import type { HeaderList } from "./header-list.ts";
@@ -6,26 +6,26 @@ import { nameIdOf } from "./header-names.ts";
 import { DynamicTable, type HeaderField, headerField, STATIC_FIELDS } from "./header-table.ts";
 import { decodeHuffman, huffmanTextMax } from "./huffman.ts";
 
-/** A number that takes more bytes than these means nothing that we could hold. */
+/** A longer integer is larger than anything that is accepted here. */
 const INTEGER_BYTES_MAX = 5;
-/** Literals longer than this are not remembered by their bytes. */
+/** Longer literals are not remembered. */
 const REMEMBERED_BYTES_MAX = 96;
 const REMEMBERED_NAMES = 64;
 
-/** Bounds of what a decoder reads. */
+/** Bounds of a decoder. */
 interface HpackBounds {
-  /** Fields of one block may count for this many bytes; more is an attack. */
+  /** Most bytes of one block's fields, as they count for SETTINGS_MAX_HEADER_LIST_SIZE. */
   readonly listBytesMax: number;
 }
 
-/** A value as it was sent last under a name that has an index: most values come again. */
+/** The last literal value of a name that has an index: most values come again. */
 interface RememberedValue {
   bytes: Buffer;
   length: number;
   text: string;
 }
 
-/** Thrown where the decoded fields pass their bound. */
+/** Thrown when the decoded fields exceed their bound. */
 export class HeaderListTooLarge extends ConnectionError {}
 
 export class HpackDecoder {
@@ -37,13 +37,13 @@ export class HpackDecoder {
   #at = 0;
   #end = 0;
 
-  /** `scratch` holds text while it is decoded and is free again afterwards, so all decoders may share one. */
+  /** `scratch` holds text while it is decoded and is free afterwards, so all decoders may share one. */
   constructor(bounds: HpackBounds, scratch: Buffer) {
     this.#bounds = bounds;
     this.#scratch = scratch;
   }
 
-  /** Reads a whole block into `list`, which it clears first. Throws ConnectionError; the table is then of no more use. */
+  /** Decodes a whole block into `list`, which it clears first. After a ConnectionError the table can't be used any more. */
   decode(block: Buffer, start: number, end: number, list: HeaderList): void {
     list.clear();
     this.#block = block;
@@ -86,7 +86,7 @@ export class HpackDecoder {
     this.table.add(headerField(name, value, nameId));
   }
 
-  // Without indexing, and never indexed: the difference matters to whoever passes fields on in a table of their own.
+  // Handles literals without indexing and never indexed alike: the difference matters only to proxies that encode fields again.
   #readLiteral(list: HeaderList): void {
     const index = this.#integer(0x0f);
     if (index === 0) {
@@ -140,7 +140,7 @@ export class HpackDecoder {
     return this.#scratch.latin1Slice(0, decoded);
   }
 
-  // Paths, lengths and the like come again and again as literals: comparing their bytes is cheaper than decoding them.
+  // Paths, lengths and the like come again and again as literals; to compare their bytes is cheaper than to decode them.
   #valueAfter(index: number): string {
     const start = this.#at;
     const known = this.#remembered[index];
@@ -163,7 +163,7 @@ export class HpackDecoder {
 
 const EMPTY = Buffer.alloc(0);
 
-// The bytes begin with their own length, so equal bytes are equal text whatever follows them.
+// The bytes begin with their own length, so equal bytes mean equal text whatever follows them.
 function holds(known: RememberedValue, block: Buffer, start: number): boolean {
   const { bytes, length } = known;
   for (let i = 0; i < length; i++) if (bytes[i] !== block[start + i]) return false;

@@ -1,5 +1,5 @@
-// Writes header blocks (RFC 7541). Names whose values hardly change go into the table, all else stays out of it, so that
-// after the first answers of a connection every block is made of indices that no longer move.
+// Encodes header blocks (RFC 7541). Fields whose values hardly change go into the table, all others stay out, so that after the first
+// answers of a connection every block consists of indices that no longer change.
 
 import { HEADER_TABLE_DEFAULT } from "../protocol.ts";
 import { DynamicTable, headerField, STATIC_FIELDS } from "./header-table.ts";
@@ -15,7 +15,7 @@ for (const [i, { name, value }] of STATIC_FIELDS.entries()) {
   staticFields.set(`${name}\0${value}`, i + 1);
 }
 
-/** Names whose fields are worth a place in the table. */
+/** Names whose fields go into the table. */
 const STEADY_NAMES: ReadonlySet<string> = new Set([
   ":status",
   "content-type",
@@ -24,31 +24,31 @@ const STEADY_NAMES: ReadonlySet<string> = new Set([
   "grpc-accept-encoding",
 ]);
 
-/** Whether a field of this name goes into the table. */
+/** Whether fields of this name go into the table. */
 type IndexPolicy = (name: string) => boolean;
 
-/** The encoder of one connection. Blocks must be sent in the order in which they were made. */
+/** The encoder of one connection. Blocks must be sent in the order in which they were encoded. */
 export class HpackEncoder {
   readonly #table = new DynamicTable();
   readonly #mayIndex: IndexPolicy;
   #bytes = Buffer.allocUnsafe(BLOCK_BYTES_FIRST);
   #at = 0;
-  // Sizes that the peer allowed and has not been told of yet: it must see the smallest on the way, then the last.
+  // The smallest of the table sizes that the peer has set since the last block: the next block must state it, and then the last one.
   #smallestSize: number | undefined;
 
   constructor(mayIndex: IndexPolicy = (name) => STEADY_NAMES.has(name)) {
     this.#mayIndex = mayIndex;
   }
 
-  /** True if the block at hand may be sent again, as long as `generation` stays: it changes no table. */
+  /** True if the present block may be sent again as long as `generation` stays: encoding it has changed no table. */
   isRepeatable = true;
 
-  /** Moves when an index has come to mean something else; a block that is repeatable may be sent again until it does. */
+  /** Changes when an index gets another meaning; until then a repeatable block may be sent again. */
   get generation(): number {
     return this.#table.generation;
   }
 
-  /** Takes the peer's SETTINGS_HEADER_TABLE_SIZE. */
+  /** Applies the peer's SETTINGS_HEADER_TABLE_SIZE. */
   allowTableSize(bytes: number): void {
     const size = Math.min(bytes, HEADER_TABLE_DEFAULT);
     if (size === this.#table.sizeMax) return;
@@ -67,7 +67,7 @@ export class HpackEncoder {
     this.#smallestSize = undefined;
   }
 
-  /** Adds a field. Name and value are one-byte text, checked by the caller. */
+  /** Adds a field. Name and value are one-byte text, which the caller has checked. */
   field(name: string, value: string): void {
     this.#reserve(name.length + value.length + 3 * INTEGER_BYTES_MAX);
     const whole = staticFields.get(`${name}\0${value}`) ?? this.#find(name, value);
@@ -86,7 +86,7 @@ export class HpackEncoder {
     this.#table.add(headerField(name, value));
   }
 
-  /** The block as made so far; valid until the next `begin`. */
+  /** The block so far; valid until the next `begin`. */
   end(): Buffer {
     return this.#bytes.subarray(0, this.#at);
   }

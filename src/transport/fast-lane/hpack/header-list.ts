@@ -1,14 +1,14 @@
-// The fields of one header block in the order sent. One list per connection is filled again and again.
+// The fields of one header block, in the order sent. Each connection fills one list again and again.
 
 import type { NameId } from "./header-names.ts";
 import { FIELD_OVERHEAD_BYTES } from "./header-table.ts";
 
-/** Names and values as one-byte text; only the first `count` elements mean anything. */
+/** Names and values as one-byte text; only the first `count` elements are valid. */
 export class HeaderList {
   count = 0;
-  /** What the fields count for, as SETTINGS_MAX_HEADER_LIST_SIZE does. */
+  /** Size of the fields, as SETTINGS_MAX_HEADER_LIST_SIZE counts it. */
   size = 0;
-  /** True if reading the same bytes again, with the table unchanged, gives the same list and changes nothing. */
+  /** True if decoding the same bytes again, with the table unchanged, gives the same list and leaves the table unchanged. */
   isRepeatable = true;
   readonly names: string[] = [];
   readonly values: string[] = [];

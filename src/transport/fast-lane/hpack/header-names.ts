@@ -1,6 +1,6 @@
-// Names of header fields that the fast lane has to know, as small numbers: reading a request compares no text.
+// The header names that the fast lane knows, as small numbers, so that reading a request compares no text.
 
-/** What a name means to us; `other` passes through. */
+/** The meaning of a name; `other` passes through. */
 export const NameId = {
   other: 0,
   method: 1,
@@ -12,22 +12,22 @@ export const NameId = {
   grpcTimeout: 7,
   grpcEncoding: 8,
   contentLength: 9,
-  /** A pseudo-header that requests don't have. */
+  /** A pseudo-header that no request has. */
   foreignPseudo: 10,
-  /** A field that belongs to a connection of HTTP/1.1. */
+  /** A field that belongs to an HTTP/1.1 connection. */
   connectionBound: 11,
-  /** A name with an upper case letter or a character that no name has. */
+  /** A name with an upper case letter, or with a character that no name may have. */
   invalid: 12,
   /** Metadata that only this process may set. */
   reserved: 13,
-  /** Whose trace a call belongs to (W3C Trace Context). */
+  /** The trace that a call belongs to (W3C Trace Context). */
   traceparent: 14,
 } as const;
 export type NameId = (typeof NameId)[keyof typeof NameId];
 
-/** Metadata that tells grpc-js who sent a stream that the fast lane handed over. Taken out of what clients send. */
+/** Metadata that tells grpc-js the peer's address of a stream that the fast lane handed over. Removed from clients' requests. */
 export const PEER_ADDRESS_NAME = "x-headgate-peer-address";
-/** The subject of the client certificate, if one was verified. Taken out of what clients send. */
+/** Fingerprint and names of the client certificate, if one was verified. Removed from clients' requests. */
 export const PEER_CERTIFICATE_NAME = "x-headgate-peer-certificate";
 
 const KNOWN: ReadonlyMap<string, NameId> = new Map<string, NameId>([
@@ -53,7 +53,7 @@ const KNOWN: ReadonlyMap<string, NameId> = new Map<string, NameId>([
 const isNameChar = new Uint8Array(256);
 for (const char of "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") isNameChar[char.charCodeAt(0)] = 1;
 
-/** What `name`, one-byte text, means to us. */
+/** The meaning of `name`, which is one-byte text. */
 export function nameIdOf(name: string): NameId {
   const known = KNOWN.get(name);
   if (known !== undefined) return known;

@@ -1,5 +1,5 @@
-// The table of header fields that a connection's two ends build up alike (RFC 7541, section 2.3): 61 fields that never
-// change, then those added on the way, newest first, within a bound of bytes.
+// The table of header fields that both ends of a connection keep (RFC 7541, section 2.3): 61 fixed fields, then those added on the way,
+// newest first, within a bound of bytes.
 
 import { HEADER_TABLE_DEFAULT } from "../protocol.ts";
 import { type NameId, nameIdOf } from "./header-names.ts";
@@ -9,11 +9,11 @@ export interface HeaderField {
   readonly name: string;
   readonly value: string;
   readonly nameId: NameId;
-  /** Bytes that the field counts for. */
+  /** Bytes that the field counts for in the table. */
   readonly size: number;
 }
 
-/** What a field counts for beyond its text. */
+/** Bytes that a field counts for besides its text (RFC 7541, section 4.1). */
 export const FIELD_OVERHEAD_BYTES = 32;
 
 // One line per name: the name, then the values that have an entry.
@@ -70,36 +70,36 @@ vary|
 via|
 www-authenticate|`;
 
-/** A field with its size and meaning worked out. */
+/** A field with its size and the meaning of its name. */
 export function headerField(name: string, value: string, nameId: NameId = nameIdOf(name)): HeaderField {
   return { name, value, nameId, size: name.length + value.length + FIELD_OVERHEAD_BYTES };
 }
 
-/** The fields that every table begins with; index 1 of the protocol is element 0. */
+/** The fixed fields of every table; the protocol's index 1 is element 0. */
 export const STATIC_FIELDS: readonly HeaderField[] = STATIC_LINES.split("\n").flatMap((line) => {
   const [name = "", ...values] = line.split("|");
   return values.map((value) => headerField(name, value));
 });
 
-/** The part of a table that changes. */
+/** The fields of a table that are added on the way. */
 export class DynamicTable {
-  // A ring: `#newest` is where the last field was put.
+  // A ring; `#newest` is the slot of the newest field.
   #ring: (HeaderField | undefined)[] = new Array(HEADER_TABLE_DEFAULT / FIELD_OVERHEAD_BYTES);
   #newest = 0;
   #size = 0;
   #sizeMax = HEADER_TABLE_DEFAULT;
   count = 0;
-  /** Moves whenever an index comes to mean something else. */
+  /** Changes when an index gets another meaning. */
   generation = 0;
 
-  /** The field at `index`, 0 being the newest; undefined beyond the oldest. */
+  /** The field at `index`, where 0 is the newest; undefined beyond the oldest. */
   at(index: number): HeaderField | undefined {
     if (index >= this.count) return undefined;
     const slot = this.#newest - index;
     return this.#ring[slot < 0 ? slot + this.#ring.length : slot];
   }
 
-  /** Adds a field and drops old ones to make room; one larger than the table empties it. */
+  /** Adds a field and drops old ones to make room. A field larger than the table empties it. */
   add(field: HeaderField): void {
     this.generation++;
     this.#shrinkTo(Math.max(0, this.#sizeMax - field.size));
@@ -114,7 +114,7 @@ export class DynamicTable {
     return this.#sizeMax;
   }
 
-  /** Sets how many bytes the fields may count for, at most HEADER_TABLE_DEFAULT. */
+  /** Sets the most bytes that the fields may count for, at most HEADER_TABLE_DEFAULT. */
   resize(sizeMax: number): void {
     if (sizeMax === this.#sizeMax) return;
     this.#sizeMax = Math.min(sizeMax, HEADER_TABLE_DEFAULT);

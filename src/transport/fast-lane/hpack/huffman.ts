@@ -1,7 +1,7 @@
-// The Huffman code of HPACK (RFC 7541, appendix B). The code is canonical: codes go up by length and, among equals, by
-// symbol, so the lengths alone tell it whole.
+// The Huffman code of HPACK (RFC 7541, appendix B). The code is canonical: codes ascend by length and, for equal lengths, by symbol, so
+// their lengths define them completely.
 
-/** Bits of each byte's code. The end-of-string symbol, number 256, has 30 and is never sent. */
+/** Bits of each byte's code. The end-of-string symbol, number 256, has 30; it is never sent. */
 const CODE_BITS =
   "13 23 28 28 28 28 28 28 28 24 30 28 28 30 28 28 28 28 28 28 28 28 30 28 28 28 28 28 28 28 28 28 " +
   "6 10 10 12 13 6 8 11 10 10 8 11 8 6 6 6 5 5 5 6 6 6 6 6 6 6 7 8 15 6 12 10 " +
@@ -15,7 +15,7 @@ const CODE_BITS =
 
 const END_OF_STRING = 256;
 const NIBBLES = 16;
-/** A step of the decoder: next state, then what it found. */
+/** Flags of a decoder step; the emitted byte is in its low 8 bits, the next state above them. */
 const EMITS = 1 << 16;
 const FAILS = 1 << 17;
 const STATE_SHIFT = 8;
@@ -24,19 +24,19 @@ const bitsOf = Uint8Array.from(CODE_BITS.split(" "), Number);
 const codeOf = canonicalCodes();
 const decoder = buildDecoder();
 
-/** Most bytes that `length` bytes of Huffman code can stand for: the shortest code has 5 bits. */
+/** Most bytes that `length` bytes of Huffman code can decode to: the shortest code has 5 bits. */
 export function huffmanTextMax(length: number): number {
   return Math.floor((length * 8) / 5);
 }
 
-/** Bytes that `text`, one-byte text, takes in Huffman code. */
+/** Length of one-byte text in Huffman code, in bytes. */
 export function huffmanLength(text: string): number {
   let bits = 0;
   for (let i = 0; i < text.length; i++) bits += bitsOf[text.charCodeAt(i) & 0xff] as number;
   return (bits + 7) >>> 3;
 }
 
-/** Writes one-byte text as Huffman code from `at`; returns where it ends. The caller has made room. */
+/** Writes one-byte text as Huffman code at `at`; returns the end. The caller must have reserved room. */
 export function encodeHuffman(text: string, into: Uint8Array, at: number): number {
   let held = 0;
   let heldBits = 0;
@@ -44,7 +44,7 @@ export function encodeHuffman(text: string, into: Uint8Array, at: number): numbe
   for (let i = 0; i < text.length; i++) {
     const symbol = text.charCodeAt(i) & 0xff;
     const bits = bitsOf[symbol] as number;
-    // Fewer than 8 bits are held, and no code has more than 30: a double holds both, an int32 does not.
+    // Fewer than 8 bits are held and a code has at most 30, which together fit a double but not an int32.
     held = held * 2 ** bits + (codeOf[symbol] as number);
     heldBits += bits;
     while (heldBits >= 8) {
@@ -60,8 +60,8 @@ export function encodeHuffman(text: string, into: Uint8Array, at: number): numbe
 }
 
 /**
- * Reads Huffman code from `start` up to `end` into `into`, which has room for `huffmanTextMax` bytes. Returns how many
- * bytes it stands for, or -1 if it is no such code: an end-of-string symbol, or padding that is too long or not all ones.
+ * Decodes Huffman code from `start` to `end` into `into`, which must have room for `huffmanTextMax` bytes. Returns the number of
+ * decoded bytes, or -1 for invalid code: an end-of-string symbol, or padding that is too long or not all ones.
  */
 export function decodeHuffman(from: Uint8Array, start: number, end: number, into: Uint8Array): number {
   let state = 0;
@@ -91,8 +91,8 @@ function canonicalCodes(): Uint32Array {
   return codes;
 }
 
-// The code's tree has 256 inner nodes, which are the states; a step takes four bits and passes at most one leaf, because
-// no code is shorter than five.
+// The code's tree has 256 inner nodes, which are the decoder's states. A step reads four bits and passes at most one leaf, because no code
+// is shorter than five bits.
 function buildDecoder(): { steps: Uint32Array; isEnd: Uint8Array } {
   const children: [number, number][] = [[0, 0]];
   for (let symbol = 0; symbol <= END_OF_STRING; symbol++) insertCode(children, symbol);
@@ -100,7 +100,7 @@ function buildDecoder(): { steps: Uint32Array; isEnd: Uint8Array } {
   for (let state = 0; state < children.length; state++) {
     for (let nibble = 0; nibble < NIBBLES; nibble++) steps[state * NIBBLES + nibble] = stepOf(children, state, nibble);
   }
-  // Padding is up to seven ones: the states on the way of ones from the root.
+  // Valid padding is up to seven ones, so these states are those reached from the root by ones.
   const isEnd = new Uint8Array(children.length);
   for (let state = 0, ones = 0; ones <= 7; ones++) {
     isEnd[state] = 1;
@@ -109,7 +109,7 @@ function buildDecoder(): { steps: Uint32Array; isEnd: Uint8Array } {
   return { steps, isEnd };
 }
 
-// Inner nodes are positive numbers, leaves are -1 - symbol, 0 is nothing yet.
+// Inner nodes are positive numbers, leaves are -1 - symbol, and 0 is a child that does not exist yet.
 function insertCode(children: [number, number][], symbol: number): void {
   const bits = bitsOf[symbol] as number;
   const code = codeOf[symbol] as number;
