@@ -1,19 +1,19 @@
-// A bucket's state some time after a store's last answer about it, if nothing has happened to the bucket since: what follows
-// from that answer and the time that has passed. Pure; how long an answer may be used is for the caller to say.
+// A bucket's state some time after the store's last answer, if nothing has happened to the bucket since: derived from the answer and the time
+// that has passed. Pure; the caller decides how long an answer may be used.
 
 import { Algorithm, endsAtOnce, type Limit } from "../core/limit.ts";
 import { refillOf, usToRefill, WAIT_US_MAX } from "../core/refill.ts";
 import { divideDown, MICROS_PER_SECOND, MICROS_PER_TOKEN } from "../core/units.ts";
 
-/** What a store told of a bucket. Times are by the clock of this process. */
+/** A store's answer about a bucket. Times are of this process's clock. */
 export interface LastAnswer {
-  /** What would have passed then. */
+  /** Cost that would have passed at the time of the answer. */
   remaining: number;
-  /** When the bucket is as new; at or before now if it is. Infinity if that is beyond WAIT_US_MAX. */
+  /** When the bucket is as new, which may be in the past. Infinity if beyond WAIT_US_MAX. */
   asNewAtUs: number;
 }
 
-/** Writes what an answer says that was received at `nowUs`. */
+/** Notes an answer received at `nowUs`. */
 export function noteAnswer(
   into: LastAnswer,
   limit: Limit,
@@ -25,7 +25,7 @@ export function noteAnswer(
   into.asNewAtUs = isAsNewSomeDay ? nowUs + answer.resetUs : Number.POSITIVE_INFINITY;
 }
 
-/** Microseconds until the bucket is as new; never fewer than there are. */
+/** Microseconds until the bucket is as new; never too few. */
 export function resetUsOf(last: LastAnswer, limit: Limit, nowUs: number): number {
   if (last.asNewAtUs <= nowUs) return 0;
   if (last.asNewAtUs !== Number.POSITIVE_INFINITY) return last.asNewAtUs - nowUs;
@@ -33,8 +33,8 @@ export function resetUsOf(last: LastAnswer, limit: Limit, nowUs: number): number
 }
 
 /**
- * Cost that would pass now; never more than there is. Of token buckets it is less by what returns in a microsecond, of
- * fixed windows exact; of the others, whose hits leave one by one, it is what was told until they are as new.
+ * Cost that would pass now; never too much. For token buckets it is too low by at most the refill of a microsecond; for fixed windows it is
+ * exact; for other kinds, whose hits leave one by one, it is the answer's until the bucket is as new.
  */
 export function remainingOf(last: LastAnswer, limit: Limit, nowUs: number): number {
   if (last.asNewAtUs <= nowUs) return limit.burst;
@@ -42,24 +42,24 @@ export function remainingOf(last: LastAnswer, limit: Limit, nowUs: number): numb
   return Math.max(last.remaining, divideDown(microTokensOf(last, limit, nowUs), MICROS_PER_TOKEN));
 }
 
-/** Tokens of a token bucket that are there now, in millionths: negative in debt. Never more than there are. */
+/** Millionths of tokens in a token bucket now; negative in debt; never too many. */
 export function microTokensOf(last: LastAnswer, limit: Limit, nowUs: number): number {
   if (last.asNewAtUs <= nowUs) return limit.burst * MICROS_PER_TOKEN;
   if (!tellsDebt(last, limit)) return last.remaining * MICROS_PER_TOKEN;
   return limit.burst * MICROS_PER_TOKEN - refillOf(last.asNewAtUs - nowUs, limit);
 }
 
-/** Whether the debt of a bucket follows from when it will be as new. */
+/** Whether the debt of a bucket follows from the time when it will be as new. */
 function tellsDebt(last: LastAnswer, limit: Limit): boolean {
   return limit.algorithm === Algorithm.tokenBucket && last.asNewAtUs !== Number.POSITIVE_INFINITY;
 }
 
-/** Whether the wait of any cost follows from the last answer. Of the other algorithms only the store knows the wait. */
+/** Whether the last answer tells the wait of any cost. For other kinds only the store knows. */
 export function tellsWaits(limit: Limit): boolean {
   return limit.algorithm === Algorithm.tokenBucket || endsAtOnce(limit);
 }
 
-/** Microseconds until a cost that fits the limit but finds no room now would pass; at most one too many. Needs `tellsWaits`. */
+/** Microseconds until a cost passes that fits the limit and has no room now; at most one too many. Needs `tellsWaits`. */
 export function waitUsOf(last: LastAnswer, limit: Limit, cost: number, nowUs: number): number {
   const resetUs = resetUsOf(last, limit, nowUs);
   if (!tellsDebt(last, limit)) return resetUs;

@@ -1,37 +1,37 @@
-// What stores report of their work; telemetry implements it. Called often: must be cheap, must not throw.
+// What stores report about their work; telemetry implements it. Called often, so implementations must be fast, and must not throw.
 
 import type { StoreError } from "../core/errors.ts";
 
 export interface StoreObserver {
-  /** One round trip to a shared store ended well. `takes` travelled in it. */
+  /** A round trip with `takes` takes to a shared store succeeded. */
   answered(elapsedUs: number, takes: number): void;
-  /** A round trip was made again, because the store had undone it for the sake of another one. Nothing was paid twice. */
+  /** A round trip was repeated, because the store had rolled it back in favour of another one. Nothing was paid twice. */
   repeated(): void;
-  /** A node of a cluster sent a round trip on to another node, having run nothing of it. */
+  /** A node of a cluster redirected a round trip to another node, and ran nothing of it. */
   redirected(): void;
-  /** A group was failed by the store. */
+  /** The store failed a group. */
   failed(error: StoreError): void;
   /** Damaged buckets, of a wrong type or with impossible numbers, were treated as new. */
   damaged(buckets: number): void;
-  /** Buckets that still meant something were dropped to stay within BUCKETS_MAX. */
+  /** Buckets that had not expired were dropped to stay within BUCKETS_MAX. */
   evicted(buckets: number): void;
-  /** Answers came after the deadline although the store was in time: this process's event loop was late. */
+  /** Answers were read after their deadline although the store had answered in time: this process's event loop was late. */
   loopLate(groups: number): void;
-  /** A reply was lost after its takes may have been paid; nothing is given back by guess. */
+  /** A reply was lost, and its takes may have been paid; nothing is given back without knowing. */
   outcomeUnknown(groups: number): void;
-  /** Payments of calls that had been answered without the store, undone by receipt. */
+  /** Payments were given back by receipt, because their calls had been answered without the store. */
   gaveBack(takes: number): void;
-  /** Payments that were to be undone and stay paid: the call that carried them was lost, or the store refused for too long. */
+  /** Payments could not be given back: the call with their receipts was lost, or the store refused for too long. */
   keptPaid(takes: number): void;
-  /** Of the worst of the servers that make up the store. */
+  /** The worst breaker state among the store's servers has changed. */
   breakerChanged(state: "closed" | "open" | "probing"): void;
-  /** Of one server, by its name in sentences. One that is no longer used is closed. */
+  /** The breaker state of one server has changed; a server that is no longer used counts as closed. */
   serverBreakerChanged(server: string, state: "closed" | "open" | "probing"): void;
 }
 
 const ignore = () => undefined;
 
-/** Reports nothing. */
+/** Ignores all reports. */
 export const SILENT_STORE_OBSERVER: StoreObserver = {
   answered: ignore,
   repeated: ignore,

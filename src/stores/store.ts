@@ -1,47 +1,50 @@
-// The contract every store keeps (test/contract/store.contract.ts), and what a shared store can be asked beside it.
+// The contract of every store (test/contract/store.contract.ts), and what else a shared store can be asked.
 
 import type { TakeGroup } from "../core/take.ts";
 
-/** Who learns that a group was settled later. */
+/** Told when a group is settled after `take` has returned. */
 export interface SettleListener {
-  /** The group's verdict and its takes' answers are written. `generation` is the one that was current at `take`. */
+  /** The group's verdict and its takes' answers have been written. `generation` is that of the group at the time of `take`. */
   settled(group: TakeGroup, generation: number): void;
 }
 
-/** Keeps buckets and takes from them atomically. */
+/** For a group whose answer nobody waits for. */
+export const NOBODY: SettleListener = { settled: () => undefined };
+
+/** Keeps buckets, and takes from them atomically. */
 export interface Store {
   /**
-   * Settles all takes of the group; never throws. Takes that get no answer stay `unanswered`, and fail the group unless the
-   * others refuse it (`verdict` failed, `failure` set). What was paid of a failed group stands until it is given back.
-   * True: settled before it returned, `then` is not called. False: `then` is called once, later, never from inside.
+   * Settles all takes of the group; never throws. Takes without an answer stay `unanswered`; they make the group fail (`verdict` failed, with a
+   * `failure`) unless the other takes refuse it. Payments of a failed group stand until they are given back. Returns true if the group was
+   * settled at once; then `then` is not called. Otherwise `then` is called once, after `take` has returned.
    */
   take(group: TakeGroup, then: SettleListener): boolean;
-  /** Undoes what was paid in a settled group, by receipt. Counted; never fails towards the caller. */
+  /** Gives the payments of a settled group back, by receipt. Never throws; failures are counted (StoreObserver.keptPaid). */
   giveBack(group: TakeGroup): void;
   close(): Promise<void>;
 }
 
 /** Whether a store answers. */
 export interface StoreHealth {
-  /** Undefined while the store answers, otherwise why not, in one sentence. For health pages. */
+  /** Undefined while the store answers; otherwise the reason, in one sentence. For health pages. */
   trouble(): string | undefined;
 }
 
-/** What a process remembers of buckets beside the store that keeps them. */
+/** What a process remembers of buckets, besides the store that keeps them. */
 export interface BucketMemory {
-  /** The bucket was reset or refunded outside `take`: drops what is remembered of it. */
+  /** Drops what is remembered of a bucket that was reset or refunded outside `take`. */
   forget(bucketKey: string): void;
 }
 
 /** The processes that share the buckets of a store. */
 export interface ProcessCounts {
-  /** How many there are, this one included; at least 1, and 1 until the first count. */
+  /** Number of processes, with this one; 1 until the first count. */
   count(): number;
   /**
-   * By how many to divide what is handed out in advance: never fewer than hand anything out at that moment. Infinity while
-   * that is not sure, as in the first seconds of a process.
+   * The divisor for what is handed out in advance: at least the number of processes that hand out at that moment. Infinity while that is not
+   * sure, as in a process's first seconds.
    */
   sureCount(): number;
-  /** Number of this process among them, from 0 on; -1 while others may not have counted it. */
+  /** This process's place among them, from 0; -1 while others may not have counted it. */
   index(): number;
 }

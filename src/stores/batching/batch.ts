@@ -1,6 +1,6 @@
-// The groups that travel in one call to a shared store: gathers what they ask as numbers, names each key and each limit
-// once, and keeps what is needed to read the reply even after the groups have returned to their pool. How the call is
-// written, and how much it may hold, is the store's business.
+// The groups that travel in one call to a shared store. A batch gathers their takes as numbers, names each key and each limit once, and keeps
+// what is needed to read the reply even after the groups have returned to their pool. The store decides how a call is written, and how much it
+// may hold.
 
 import type { Limit } from "../../core/limit.ts";
 import type { LimitStats } from "../../core/limit-stats.ts";
@@ -8,47 +8,47 @@ import type { TakeGroup } from "../../core/take.ts";
 import type { SettleListener } from "../store.ts";
 import type { Receipt } from "./receipts.ts";
 
-/** Numbers of one group's head (takes, latest time of payment, flags) and of one take (see `add`). */
+/** Numbers of a group's head (takes, latest time of payment, flags), and of a take (see `add`). */
 export const HEAD_NUMBERS = 3;
 export const TAKE_NUMBERS = 6;
 
-/** One group of a batch. `isAnswered`: it got its answer without the store and is no longer ours to write. */
+/** A group of a batch. `isAnswered`: it was answered without the store, and must no longer be written. */
 export interface BatchedGroup {
   readonly group: TakeGroup;
   readonly generation: number;
   readonly then: SettleListener;
   readonly size: number;
-  /** Where the group's head begins in the batch's numbers. */
+  /** Index of the group's head in the batch's numbers. */
   readonly at: number;
   /**
-   * When the group is answered without the store, in microseconds of the process's Clock: the call's own deadline until
-   * the settler has set a nearer one.
+   * When the group is answered without the store, in microseconds of the process's Clock: the call's own deadline, until the settler sets an
+   * earlier time.
    */
   answerByUs: number;
   hasDeadline: boolean;
   isAnswered: boolean;
 }
 
-/** A take or receipt with holds. */
+/** A take or receipt on a limit with holds. */
 export interface BatchedHold {
-  /** Where its take's numbers begin in the batch's. */
+  /** Index of its take's numbers in the batch's. */
   readonly at: number;
   readonly bucketKey: string;
   readonly limit: Limit;
   readonly holdId: string;
-  /** Where the take is counted. */
+  /** The counters of the take. */
   readonly stats: LimitStats;
 }
 
-/** What a batch asks of the server's clock. */
+/** What a batch asks about the server's clock. */
 export interface ServerTimes {
-  /** The latest time at which a group may still pay. */
+  /** The latest server time at which a group may still pay, in microseconds. */
   readonly latestOf: (batched: BatchedGroup) => number;
-  /** What it most likely shows. */
+  /** The most likely server time, in microseconds. */
   readonly bucketTimeUs: () => number;
 }
 
-/** What was taken from one bucket, as the batch remembers it. */
+/** A take, as the batch remembers it. */
 export interface BatchedTake {
   readonly bucketKey: string;
   readonly limit: Limit;
@@ -57,13 +57,13 @@ export interface BatchedTake {
   readonly holdId: string;
 }
 
-/** Groups and receipts for one call. Filled, sent, then kept until its outcome is known or given up. */
+/** Groups and receipts for one call. It is filled, sent, and kept until its outcome is known or given up. */
 export abstract class Batch {
   readonly groups: BatchedGroup[] = [];
   readonly receipts: Receipt[] = [];
   /**
-   * Which takes may travel together: those of one lane, a number that the store gives a meaning. In a cluster all keys of a
-   * lane are of one hash slot (redis/cluster-tags.ts); 0 where all takes may.
+   * Takes travel together only if they have the same lane, a number that the store gives a meaning. In a cluster all keys of a lane have one
+   * hash slot (redis/cluster-tags.ts). 0 if all takes may travel together.
    */
   readonly lane: number;
   takes = 0;
@@ -72,14 +72,14 @@ export abstract class Batch {
   /** Bytes of all keys, each counted once. */
   keyBytes = 0;
   isProbe = false;
-  /** Another server had it first, and the time that its calls had. */
+  /** True after a redirection from another server, which has used some of its calls' time. */
   isHandedOver = false;
   isSent = false;
   sentUs = 0;
   /** Groups that still wait for their answer. */
   waiting = 0;
   timer: NodeJS.Timeout | undefined;
-  /** True once its outcome is known or given up: a reply that comes later finds nobody. */
+  /** True once its outcome is known or given up; a later reply is ignored. */
   isDone = false;
 
   protected readonly keys: string[] = [];
@@ -93,7 +93,7 @@ export abstract class Batch {
     this.lane = lane;
   }
 
-  /** Whether the group fits beside what is already there. An empty batch takes any group. */
+  /** Whether the group fits beside what the batch has. An empty batch takes any group. */
   abstract hasRoomFor(group: TakeGroup): boolean;
 
   /** Whether receipts may travel with it. */
@@ -101,7 +101,7 @@ export abstract class Batch {
     return true;
   }
 
-  /** Copies the group's takes: from now on the group itself is only written to, and only while its generation is the same. */
+  /** Copies the group's takes. After this the group is only written to, and only while its generation is the same. */
   add(group: TakeGroup, then: SettleListener): void {
     const at = this.numbers.length;
     this.numbers.push(group.size, 0, flagsOf(group));
@@ -144,12 +144,12 @@ export abstract class Batch {
     return { bucketKey, limit, mode: this.numbers[at + 4] ?? 0, cost: this.numbers[at + 5] ?? 0, holdId };
   }
 
-  /** True if a reply may tell of holds that have ended. */
+  /** Whether a reply may tell of holds that have ended. */
   get asksOfHolds(): boolean {
     return this.holds.length > 0 || this.receipts.some(({ limit }) => limit.holdSeconds > 0);
   }
 
-  /** Counts holds that have ended, of the bucket whose key is at that place. */
+  /** Counts holds that have ended, for the bucket whose key has this place. */
   countEnded(place: number, count: number): void {
     const key = this.keyAt(place);
     const take = this.holds.find(({ bucketKey }) => bucketKey === key);
@@ -157,7 +157,7 @@ export abstract class Batch {
     if (stats !== undefined) stats.holdsExpired += count;
   }
 
-  /** The key at that place, counted from 1. */
+  /** The key at this place, counted from 1. */
   keyAt(place: number): string {
     return this.keys[place - 1] ?? "";
   }

@@ -1,11 +1,11 @@
-// The reports of several servers that count as one store: each has a breaker, and what is reported is the worst of them.
+// Joins the reports of several servers that make up one store: each has a breaker, and the worst state is reported.
 
 import type { StoreObserver } from "../store-observer.ts";
 import type { BreakerState } from "./breaker.ts";
 
 const FROM_BEST: readonly BreakerState[] = ["closed", "probing", "open"];
 
-/** Gives each server an observer of its own. */
+/** Gives each server its own observer. */
 export class BreakerReports {
   readonly #observer: StoreObserver;
   readonly #states = new Map<StoreObserver, BreakerState>();
@@ -16,7 +16,7 @@ export class BreakerReports {
     this.#observer = observer;
   }
 
-  /** For one more server. `suffix` follows its name where its own breaker is told, to tell it from another of that name. */
+  /** An observer for one more server. `suffix` is added to its name in reports about its breaker, to tell it from another server. */
   observer(suffix = ""): StoreObserver {
     const whole = this.#observer;
     const own: StoreObserver = {
@@ -43,7 +43,7 @@ export class BreakerReports {
     return own;
   }
 
-  /** That server is no longer used. */
+  /** Notes that the observer's server is no longer used. */
   drop(observer: StoreObserver): void {
     const name = this.#names.get(observer);
     if (name !== undefined) this.#observer.serverBreakerChanged(name, "closed");

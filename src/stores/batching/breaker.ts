@@ -1,13 +1,13 @@
-// A circuit breaker: stops asking a store that keeps failing, and finds out with single batches when it answers again.
-// Pure: time and outcomes come from the caller, state changes go to the caller.
+// A circuit breaker: stops calls to a store that keeps failing, and finds out by single batches when it answers again. Pure: the caller gives
+// times and outcomes, and is told of state changes.
 
 /** When a breaker opens and how it closes. */
 export interface BreakerOptions {
-  /** Outcomes older than this are forgotten. */
+  /** Older outcomes are forgotten. */
   readonly windowUs: number;
-  /** Fewer outcomes than this in the window never open it. */
+  /** Least number of outcomes in the window that can open the breaker. */
   readonly outcomesMin: number;
-  /** Opens when at least this share of the window's outcomes failed; above 0, at most 1. */
+  /** The share of failed outcomes in the window that opens the breaker; above 0, at most 1. */
   readonly failureShare: number;
   /** Time between opening and the next probe. */
   readonly pauseUs: number;
@@ -25,15 +25,15 @@ export type BreakerState = "closed" | "open" | "probing";
 const SLICES = 10;
 
 /**
- * Closed, it lets all through and counts. Open, it lets nothing through until the pause is over. Probing, it lets one
- * batch through, whose outcome closes or opens it; outcomes of earlier batches don't count then.
+ * Closed, it admits everything and counts outcomes. Open, it admits nothing until the pause is over. Probing, it admits one batch, whose
+ * outcome closes or opens it; outcomes of earlier batches don't count then.
  */
 export class Breaker {
   readonly #options: BreakerOptions;
   readonly #onChange: (state: BreakerState) => void;
   #state: BreakerState = "closed";
   #openedUs = 0;
-  // The window is ten slices; a slice is reused when its time comes round again.
+  // The window has ten slices; a slice is reused after a whole window.
   readonly #succeeded = new Float64Array(SLICES);
   readonly #failed = new Float64Array(SLICES);
   readonly #sliceNumbers = new Float64Array(SLICES).fill(-1);
@@ -47,13 +47,13 @@ export class Breaker {
     return this.#state;
   }
 
-  /** True when takes may be sent. When a pause is over this begins the probe: the caller sends one batch, marked as such. */
+  /** Whether takes may be sent. After the pause this begins a probe: the caller sends one batch, and marks it as the probe. */
   admits(nowUs: number): boolean {
     if (this.#state === "open" && nowUs - this.#openedUs >= this.#options.pauseUs) this.#change("probing");
     return this.#state !== "open";
   }
 
-  /** Counts outcomes of what was sent. Those of a probe decide at once: one success closes, failures alone open. */
+  /** Counts outcomes. Those of a probe decide at once: one success closes the breaker; failures without a success open it. */
   record(outcomes: { succeeded: number; failed: number; isProbe: boolean }, nowUs: number): void {
     const { succeeded, failed, isProbe } = outcomes;
     if (this.#state === "closed") {
@@ -67,12 +67,12 @@ export class Breaker {
     }
   }
 
-  /** The server has just said something, though it settled nothing: what kept it silent is over. */
+  /** Closes the breaker: the server has just answered, though it settled nothing. */
   noteAlive(): void {
     if (this.#state !== "closed") this.#close();
   }
 
-  /** Ends the pause: the reason for failing may be gone, for instance because there is a new connection. */
+  /** Ends the pause early, for instance because of a new connection: the cause of the failures may be gone. */
   endPause(): void {
     if (this.#state === "open") this.#openedUs = Number.NEGATIVE_INFINITY;
   }

@@ -1,11 +1,11 @@
-// TLS towards a server that takes travel to.
+// TLS to a server that takes travel to.
 
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import type { ConnectionOptions } from "node:tls";
 import type { ClientTls } from "../../core/store-address.ts";
 
-/** Options of a connection to that host; undefined for a Unix socket. Throws when a file can't be read. */
+/** TLS options for a connection to this host; undefined for a Unix socket. Throws if a file can't be read. */
 export function readClientTls(tls: ClientTls, host: string | undefined): ConnectionOptions {
   const options: ConnectionOptions = {};
   if (tls.caFile !== undefined) options.ca = readFileSync(tls.caFile);

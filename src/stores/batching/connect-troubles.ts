@@ -1,10 +1,9 @@
-// Why a server can't be reached: the end of a sentence that begins with the server's name. What a server says itself is for
-// its store to know.
+// Why a server can't be reached, as the end of a sentence that begins with the server's name. The store describes what the server itself says.
 
 import { errorCode } from "../../core/thrown.ts";
 import { SilenceError } from "./time-limit.ts";
 
-/** What is said of a server that hung up. */
+/** For a server that closed the connection. */
 export const HUNG_UP = "closed the connection";
 
 /** By the error's `code`. */
@@ -27,20 +26,20 @@ const CONNECT_TROUBLES: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: "shows a certificate for another host name",
 };
 
-/** By what the error's message is like, first match first. */
+/** Texts by patterns of the error's message; the first match counts. */
 export type MessageTroubles = readonly (readonly [RegExp, string])[];
 
 /** What one kind of server adds. */
 export interface OwnTroubles {
-  /** Looked at before what is said of TLS. */
+  /** Looked up before the texts about TLS. */
   readonly beforeTls: MessageTroubles;
-  /** Looked at after it. */
+  /** Looked up after the texts about TLS. */
   readonly afterTls: MessageTroubles;
-  /** What else may be the reason if TLS fails; empty, or begins with "; ". */
+  /** Another possible reason if TLS fails; empty, or begins with "; ". */
   readonly tlsHint: string;
 }
 
-/** The end of the sentence, for what connecting or a call threw and the server did not say itself. */
+/** The end of the sentence, for an error that did not come from the server itself. */
 export function describeConnectError(error: unknown, { beforeTls, afterTls, tlsHint }: OwnTroubles): string {
   if (error instanceof SilenceError) return `accepts connections but does not answer (${error.message})`;
   if (!(error instanceof Error)) return "can't be used";
@@ -56,7 +55,7 @@ export function describeConnectError(error: unknown, { beforeTls, afterTls, tlsH
   );
 }
 
-/** The entry whose pattern the text fits. */
+/** The text of the first pattern that matches. */
 export function troubleOf(text: string, troubles: MessageTroubles): string | undefined {
   return troubles.find(([pattern]) => pattern.test(text))?.[1];
 }

@@ -1,6 +1,5 @@
-// The way in to one server that takes travel to in batches: admits them or says why not, gathers what comes in one turn of
-// the event loop, and has it sent when the turn ends. Connections and the form of a call are the store's business; answering
-// is the settler's.
+// The entrance to one server that takes travel to in batches: admits takes or says why not, gathers those of one turn of the event loop, and
+// has them sent when the turn ends. The store has connections and the form of a call; the settler answers.
 
 import { StoreError } from "../../core/errors.ts";
 import { Source, type TakeGroup, Verdict } from "../../core/take.ts";
@@ -17,38 +16,38 @@ import { Settler } from "./settler.ts";
 import { WaitingBatches } from "./waiting-batches.ts";
 
 /**
- * Calls of a lane under way at which takes are held back for batching. One is settled while the next already waits at the server:
- * more would only queue there, each with the cost of a call of its own.
+ * Number of a lane's calls under way from which takes are held back for batching. The server settles one while the next waits for it; more
+ * calls would only queue there, each with its own overhead.
  */
 const UNDER_WAY_MAX = 2;
 /** Closing waits for answers at least this long. */
 const CLOSE_MS_MIN = 250;
-/** Closing waits at most this long until every receipt has been given back. */
+/** Closing waits at most this long for receipts to be given back. */
 const GIVE_BACK_MS_MAX = 1_000;
-/** How often it looks meanwhile whether what the server refused to give back travels again. */
+/** Interval at which closing checks whether receipts that the server refused can be sent again. */
 const REFUSED_MS = 10;
 
-/** What an intake asks of the server's side. */
+/** What an intake asks of the code for its server. */
 interface ServerSide<B extends Batch> {
-  /** The server in sentences: Redis. */
+  /** The server's name in sentences, such as Redis. */
   readonly name: string;
   readonly newBatch: (lane: number) => B;
   readonly isUp: () => boolean;
-  /** Why it is not up, in one sentence. */
+  /** Why the server is not up, in one sentence. */
   readonly downSentence: () => string;
-  /** A turn is over while the server is up: send what was gathered, by `takeReady` or `next`. */
+  /** Called at the end of a turn while the server is up: has to send what was gathered, from `takeReady` or `next`. */
   readonly send: () => void;
-  /** The batch got no answer for so long that its connection should be given up. */
+  /** The batch has had no answer for so long that its connection should be given up. */
   readonly onSilence: (batch: B, trouble: string) => void;
-  /** As SettlerOptions says. Absent: the server passes nobody over. */
+  /** See SettlerOptions. Absent: the server passes over no group. */
   readonly onHeld?: (bucketKey: string, holder: number) => number | undefined;
-  /** The lane in which payments of a lane are given back. Absent: the same. */
+  /** The lane in which payments of a lane are given back. Absent: the same lane. */
   readonly laneOfReceipts?: (lane: number) => number;
 }
 
-/** Takes on their way to one server. */
+/** Admits and gathers the takes for one server. */
 export class Intake<B extends Batch> {
-  /** What answers them. */
+  /** Answers the takes. */
   readonly settler: Settler<B>;
   readonly serverTime = new ServerTime();
   readonly #options: CompleteOptions;
@@ -56,18 +55,18 @@ export class Intake<B extends Batch> {
   readonly #breaker: Breaker;
   readonly #receipts: Receipts;
   readonly #receiptPause = new RetryPause();
-  /** While it runs, receipts wait: the server refused the last ones. */
+  /** While it runs, receipts wait, because the server has refused the last ones. */
   #receiptTimer: NodeJS.Timeout | undefined;
   readonly #gathering = new WaitingBatches<B>();
   readonly #pauseError: StoreError;
   readonly #fullError: StoreError;
   #isScheduled = false;
-  /** Some of what was gathered waits until a call is answered. */
+  /** True if gathered takes wait for the answer of a call under way. */
   #holds = false;
   #isClosed = false;
-  /** The one batch that may go out while the breaker probes. */
+  /** The one batch that may be sent while the breaker probes. */
   #probe: B | undefined;
-  /** What the server refused last, until it settles a call. */
+  /** What the server refused last; undefined once it settles a call. */
   #refusal: string | undefined;
 
   constructor(options: CompleteOptions, server: ServerSide<B>) {
@@ -102,7 +101,7 @@ export class Intake<B extends Batch> {
     });
   }
 
-  /** As Store.take. All takes of the group are of that lane; 0 where there are none. */
+  /** Like Store.take; all takes of the group belong to `lane`, 0 without lanes. */
   take(group: TakeGroup, then: SettleListener, lane = 0): boolean {
     group.source = Source.store;
     if (group.size === 0) {
@@ -122,7 +121,7 @@ export class Intake<B extends Batch> {
     return false;
   }
 
-  /** As Store.giveBack, for a group whose keys are of that lane. */
+  /** Like Store.giveBack; all takes of the group belong to `lane`. */
   giveBack(group: TakeGroup, lane = 0): void {
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i];
@@ -134,18 +133,18 @@ export class Intake<B extends Batch> {
     }
   }
 
-  /** Has a payment undone with the next call of that lane. */
+  /** Gives a payment back with the next call of its lane. */
   addReceipt(receipt: Receipt, lane: number): void {
     this.#receipts.add(receipt, this.#server.laneOfReceipts?.(lane) ?? lane);
     if (this.#server.isUp()) this.schedule();
   }
 
-  /** Hands over the payments that still have to be undone: another server keeps their buckets now. */
+  /** Passes on the outstanding receipts, because another server keeps their buckets now. */
   drainReceipts(each: (receipt: Receipt, lane: number) => void): void {
     this.#receipts.drain(each);
   }
 
-  /** Has what waits sent at the end of this turn: after all sockets were read, so that their takes travel together. */
+  /** Has what waits sent at the end of this turn: after all sockets have been read, so that their takes travel together. */
   schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
@@ -153,9 +152,8 @@ export class Intake<B extends Batch> {
   }
 
   /**
-   * Hands over what was gathered, with what is to be given back; with receipts alone if there is nothing else. While
-   * UNDER_WAY_MAX calls of a lane are under way, takes of that lane wait until one is answered or their call is full: so a
-   * server that is busy gets fewer and larger calls, and one that is not is asked at once.
+   * Removes and returns what was gathered, with receipts; or receipts alone. While a lane has UNDER_WAY_MAX calls under way, its takes wait
+   * until one of them is answered or their batch is full. So a busy server gets fewer and larger calls, and an idle one is asked at once.
    */
   takeReady(): B[] {
     const batches = this.#gathering.takeReady(this.#hasRoom);
@@ -163,7 +161,7 @@ export class Intake<B extends Batch> {
     if (this.#holds) this.setDeadlines();
     if (!this.#canGiveBack()) return batches;
     for (const batch of batches) this.#addReceiptsTo(batch);
-    // The rest follows in the next turns, one more call in each; at once if there are no more turns to come.
+    // Further receipts follow in the next turns, one call in each; when closing, all of them at once.
     do {
       const alone = this.#receiptsAlone();
       if (alone !== undefined) batches.push(alone);
@@ -173,8 +171,8 @@ export class Intake<B extends Batch> {
   }
 
   /**
-   * Hands over the oldest batch alone, of those whose lane has room on the way, with what is to be given back; before it
-   * receipts alone, where no batch waits that they can join. Undefined if nothing waits.
+   * Removes and returns the oldest batch whose lane `hasRoom`, with receipts; before it receipts alone, if no batch of their lane waits.
+   * Undefined if nothing can be sent.
    */
   next(hasRoom: (lane: number) => boolean = () => true): B | undefined {
     const canGiveBack = this.#canGiveBack();
@@ -188,41 +186,41 @@ export class Intake<B extends Batch> {
     return batch;
   }
 
-  /** Starts the clock of what was gathered but may have to wait: each group is answered in its time, sent or not. */
+  /** Sets deadlines for gathered takes that may have to wait: each group is answered in time, sent or not. */
   setDeadlines(): void {
     for (const batch of this.#gathering) this.settler.setDeadlines(batch);
   }
 
-  /** There is a new connection: the reason for failing may be gone. */
+  /** Notes a new connection: the cause of failures may be gone. */
   onUp(): void {
     this.#refusal = undefined;
     this.#breaker.endPause();
     if (!this.#receipts.isEmpty || !this.#gathering.isEmpty) this.schedule();
   }
 
-  /** Nothing can be sent any more: fails what was gathered. */
+  /** Fails what was gathered, because nothing can be sent. */
   failGathered(): void {
     for (const batch of this.#gathering.takeAll()) this.settler.fail(batch, this.unreachable());
   }
 
-  /** The server refused a call; the sentence says how. */
+  /** Notes that the server refused a call, with a sentence that says how. */
   onRefusal(sentence: string): void {
     this.#refusal = sentence;
   }
 
-  /** The server settled a call. */
+  /** Notes that the server settled a call. */
   onAnswer(): void {
     this.#refusal = undefined;
   }
 
-  /** Undefined while the server is up and takes are sent to it, otherwise why not. */
+  /** Undefined while the server is up and gets takes; otherwise the reason, in one sentence. */
   trouble(): string | undefined {
     if (!this.#server.isUp()) return this.#server.downSentence();
     if (this.#refusal !== undefined) return this.#refusal;
     return this.#breaker.state === "closed" ? undefined : pauseSentence(this.#server.name);
   }
 
-  /** Why what was sent gets no answer. One object per trouble: an error's stack costs more than a take. */
+  /** The error of takes that get no answer. One object per trouble, because creating an error with its stack costs more than a take. */
   unreachable(): StoreError {
     const sentence = this.#server.downSentence();
     if (this.#unreachableError?.message !== sentence) {
@@ -233,8 +231,8 @@ export class Intake<B extends Batch> {
   #unreachableError: StoreError | undefined;
 
   /**
-   * Refuses new takes and waits a moment for the answers that are due, and until everything is given back; then the
-   * connections can be closed (test/unit/stores/batching/closing.test.ts).
+   * Refuses new takes, and waits for outstanding answers, and until everything has been given back, within bounds; then the connections can be
+   * closed (test/unit/stores/batching/closing.test.ts).
    */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -246,7 +244,7 @@ export class Intake<B extends Batch> {
     const timer = setTimeout(() => {
       isLate = true;
     }, GIVE_BACK_MS_MAX);
-    // What was under way may have brought more to give back.
+    // Calls that were under way may have left more to give back.
     while (!isLate && this.#server.isUp() && !this.#receipts.isEmpty && this.#breaker.state === "closed") {
       this.#onTurnEnd();
       await this.settler.whenIdle(GIVE_BACK_MS_MAX);
@@ -255,7 +253,7 @@ export class Intake<B extends Batch> {
     clearTimeout(timer);
   }
 
-  /** The connections are closed: what was not answered fails, and what is still to be given back stays paid. */
+  /** Notes that the connections are closed: unanswered takes fail, and payments that were to be given back stay paid. */
   end(): void {
     clearTimeout(this.#receiptTimer);
     this.failGathered();
@@ -306,7 +304,7 @@ export class Intake<B extends Batch> {
     if (this.#holds) this.schedule();
   }
 
-  /** A batch of those receipts that wait longest; undefined if there are none, or all of them for too long. */
+  /** A batch of the receipts that have waited longest; undefined if there are none, or if all have waited too long. */
   #receiptsAlone(): B | undefined {
     const lane = this.#receipts.oldestLane;
     if (lane === undefined) return undefined;
@@ -320,12 +318,12 @@ export class Intake<B extends Batch> {
     this.#receipts.moveTo(batch.receipts, batch.lane, this.#options.clock.nowUs());
   }
 
-  /** A server that fails is asked for what must be, not for this. */
+  /** A failing server gets only what it must. */
   #canGiveBack(): boolean {
     return !this.#receipts.isEmpty && this.#receiptTimer === undefined && this.#breaker.state === "closed";
   }
 
-  /** The server ran nothing of the batch: its receipts travel again, less and less often while it goes on refusing. */
+  /** The server ran nothing of the batch: its receipts are sent again, after growing pauses while the server keeps refusing. */
   #giveBackLater(receipts: readonly Receipt[], lane: number): void {
     for (const receipt of receipts) this.#receipts.add(receipt, lane);
     this.#receiptTimer ??= setTimeout(() => {

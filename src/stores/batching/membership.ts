@@ -1,75 +1,75 @@
-// What a process can know of the others that share its store, from its own reports alone. Pure; when to report and where
-// is process-count.ts.
+// What a process can know about the others that share its store, from its own reports alone. Pure. process-count.ts decides when to report,
+// and the store where.
 //
-// A count that is too large costs room: each process grants less than it could. A count that is too small would grant too much. So
-// the count rises at once, and falls only when this process has been on the register without a gap for GONE_AFTER_US and has seen
-// no larger count in that time: by then every live process has reported, whatever became of the register's data meanwhile. And a
-// process hands nothing out in advance until all others that do so have counted it.
+// A count that is too high costs room: each process grants less than it could. A count that is too low would grant too much. So the count rises
+// at once, and falls only when this process has been on the register without a gap for GONE_AFTER_US and has seen no higher count in that
+// time: by then every live process has reported, whatever happened to the register's data. And a process hands nothing out in advance until
+// all others that do so have counted it.
 
 import { MICROS_PER_MILLI } from "../../core/units.ts";
 
-/** A process that has been silent for this long is taken off the register. */
+/** A process that has been silent for this long is removed from the register. */
 export const GONE_AFTER_US = 10_000 * MICROS_PER_MILLI;
-/** Who has counted within this time hands things out by that count. */
+/** A process that has counted within this time hands out by that count. */
 const FRESH_US = 2_500 * MICROS_PER_MILLI;
-/** Who has been on the register for this long was counted by all whose count is fresh, and was when their leases began. */
+/** A process on the register for this long is in every count that is fresh, and was when the leases of such counts began. */
 const KNOWN_AFTER_US = 2_800 * MICROS_PER_MILLI;
 
 /** The register's answer to a report. */
 export interface ProcessPlace {
-  /** Live processes, this one included. */
+  /** Number of live processes, with this one. */
   readonly count: number;
-  /** Place of this one in their order, from 0 on. */
+  /** This process's place among them, from 0. */
   readonly index: number;
-  /** It was not on the register before this report. */
+  /** True if the process was not on the register before this report. */
   readonly isNew: boolean;
 }
 
-/** Times are of this process's clock. */
+/** What a process knows about the others. Times are of its own clock. */
 export class Membership {
   #count = 1;
   #index = -1;
-  /** Others hold a place for this process. */
+  /** True if the others keep a place for this process. */
   #isKnown = false;
   #reportedUs = Number.NEGATIVE_INFINITY;
-  /** When the last report was sent that was answered. */
+  /** When the last answered report was sent. */
   #countedUs = Number.NEGATIVE_INFINITY;
   /** Since when this process has been on the register without a gap. */
   #sinceUs = Number.POSITIVE_INFINITY;
-  /** Since when only smaller counts were heard, and the largest of them. */
+  /** Since when all counts were lower than `#count`, and the highest of them. */
   #fewerSinceUs = 0;
   #fewer = 0;
 
-  /** Live processes: never fewer than hand anything out. 1 until the first answer. */
+  /** Number of live processes: at least as many as hand anything out. 1 until the first answer. */
   get count(): number {
     return this.#count;
   }
 
-  /** Place of this process in their order; -1 while the others may not have counted it. */
+  /** This process's place among them; -1 while the others may not have counted it. */
   get index(): number {
     return this.#isKnown ? this.#index : -1;
   }
 
   /**
-   * By how many to divide what is handed out in advance: all who do so at one moment divide by at least their number.
-   * Infinity while that is not sure.
+   * The divisor for what is handed out in advance: at any moment all processes that do so divide by at least their number. Infinity while
+   * that is not sure.
    */
   sureCount(nowUs: number): number {
     const isSure = nowUs - this.#sinceUs >= KNOWN_AFTER_US && nowUs - this.#countedUs <= FRESH_US;
     return isSure ? this.#count : Number.POSITIVE_INFINITY;
   }
 
-  /** A report goes out. Who stood still for long was taken off the register meanwhile. */
+  /** Notes a report. A process that stood still for long has been removed from the register meanwhile. */
   onReport(nowUs: number): void {
     if (nowUs - this.#reportedUs >= GONE_AFTER_US) this.#isKnown = false;
     this.#reportedUs = nowUs;
   }
 
-  /** The answer to the report of `sentUs` is there. */
+  /** Takes the answer to the report sent at `sentUs`. */
   onAnswer(place: ProcessPlace, sentUs: number, nowUs: number): void {
-    // Without an answer to the report that put it there a process can't know since when it has been there.
+    // A process that missed the answer to its first report does not know how long it has been on the register.
     if (place.isNew || this.#sinceUs === Number.POSITIVE_INFINITY) {
-      // Off for long, or the register has lost its data: only in the latter case others still hold the place.
+      // It was off for long, or the register has lost its data. Only in the second case the others still keep its place.
       if (nowUs - this.#countedUs >= GONE_AFTER_US) this.#isKnown = false;
       this.#sinceUs = nowUs;
       this.#fewerSinceUs = nowUs;

@@ -1,4 +1,4 @@
-// What every store that takes travel to in batches can be told, and what holds if it is not.
+// Options of all stores that takes travel to in batches, with their defaults.
 
 import { type Clock, SystemClock } from "../../core/clock.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
@@ -6,31 +6,31 @@ import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts"
 import { BREAKER_DEFAULTS, type BreakerOptions } from "./breaker.ts";
 import type { StorePatience } from "./store-patience.ts";
 
-/** Options of a store on a server; what is absent gets the default named. */
+/** Options of a store on a server. */
 export interface BatchingOptions {
-  /** How long a take may wait for the server; a call's own deadline counts if it is shorter. Default: 15. */
+  /** Longest wait of a take for the server, in milliseconds; an earlier deadline of its call counts. Default: 15. */
   readonly deadlineMs?: number;
-  /** How long a take may wait whose call's own deadline leaves at least twice as long. Default: `deadlineMs`. */
+  /** Longest wait of a take whose call has at least twice as much time left, in milliseconds. Default: `deadlineMs`. */
   readonly patienceMs?: number;
-  /** A connection that owes an answer for longer than this is given up. Default: 5,000. */
+  /** A connection is given up when an answer is overdue for this long. Default: 5,000. */
   readonly silenceMsMax?: number;
-  /** Takes whose outcome is not known yet; beyond them takes fail at once. Default: 16,384. */
+  /** Most takes without a known outcome; further takes fail at once. Default: 16,384. */
   readonly takesInFlightMax?: number;
   readonly breaker?: BreakerOptions;
   readonly observer?: StoreObserver;
-  /** Measures deadlines. Default: the system's. */
+  /** Measures deadlines. Default: the system's clock. */
   readonly clock?: Clock;
-  /** Time that buckets live by, in place of the server's own; for tests. */
+  /** The clock of the buckets, in place of the server's; for tests. */
   readonly injectedTime?: Clock;
 }
 
-/** Options of the whole of a store that processes share, on one server or on several. */
+/** Options of a store that processes share, on one server or on several. */
 export interface SharedStoreOptions extends BatchingOptions {
-  /** Begins the names of the store's own keys, as it begins bucket keys. Default: empty. */
+  /** Prefix of the store's own keys, the same as that of bucket keys. Default: empty. */
   readonly keyPrefix?: string;
 }
 
-/** BatchingOptions with every default in its place. */
+/** BatchingOptions with all defaults filled in. */
 export interface CompleteOptions extends StorePatience {
   readonly silenceUsMax: number;
   readonly takesInFlightMax: number;
@@ -44,7 +44,7 @@ const DEADLINE_MS = 15;
 const SILENCE_MS_MAX = 5_000;
 const TAKES_IN_FLIGHT_MAX = 16_384;
 
-/** Fills in what is absent. */
+/** Fills in the defaults. */
 export function completeOptions(options: BatchingOptions): CompleteOptions {
   const deadlineMs = options.deadlineMs ?? DEADLINE_MS;
   return {

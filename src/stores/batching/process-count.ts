@@ -1,5 +1,5 @@
-// How many processes share a store's buckets, and which of them this one is: each reports itself every second and counts
-// those that have done so lately. Where that is written down is the store's business; what follows from it is membership.ts.
+// Counts the processes that share a store's buckets, and finds this one's place among them: each reports itself every second, and counts those
+// that have reported lately. The store keeps the register; membership.ts concludes from its answers.
 
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
@@ -9,23 +9,23 @@ import type { ProcessCounts } from "../store.ts";
 import { GONE_AFTER_US, Membership, type ProcessPlace } from "./membership.ts";
 
 const BEAT_MS = 1_000;
-/** Processes that start together count each other this soon. */
+/** Second report of a process, so that processes that start together soon count each other. */
 const SECOND_BEAT_MS = 300;
-/** Leaving waits no longer than this: a process that can't report its end is counted as gone later. */
+/** Longest wait for leaving: a process that can't leave is counted as gone later. */
 const LEAVE_MS_MAX = 250;
 
-/** Where the processes that share a store report themselves. */
+/** The register of the processes that share a store. */
 export interface ProcessRegister {
   /**
-   * Notes that the process of this id lives, forgets those that were silent for `goneAfterMs`, and counts the others and
-   * the place of this one in their order. Never rejects: undefined if it can't be done now.
+   * Notes that the process lives, forgets those that were silent for `goneAfterMs`, counts the live ones, and finds this one's place. Never
+   * rejects; resolves to undefined if that is impossible now.
    */
   report(id: string, goneAfterMs: number): Promise<ProcessPlace | undefined>;
-  /** Takes the process out, so that the others need not wait for its absence to show. Never rejects. */
+  /** Removes the process, so that the others need not wait until it is forgotten. Never rejects. */
   leave(id: string): Promise<void>;
 }
 
-/** Counts once the first question was asked. A report that fails leaves the count as it was. */
+/** Counts from the first question on. A failed report leaves the count as it was. */
 export class ProcessCount implements ProcessCounts {
   readonly #register: ProcessRegister;
   readonly #clock: Clock;
@@ -55,7 +55,7 @@ export class ProcessCount implements ProcessCounts {
     return this.#membership.index;
   }
 
-  /** Reports this process and counts, now. Does nothing while not started. */
+  /** Reports this process and counts, now; does nothing before the first question. */
   async beat(): Promise<void> {
     if (this.#timer === undefined) return;
     const sentUs = this.#clock.nowUs();
@@ -64,7 +64,7 @@ export class ProcessCount implements ProcessCounts {
     if (place !== undefined) this.#membership.onAnswer(place, sentUs, this.#clock.nowUs());
   }
 
-  /** Counts no more, and tells the others that this process goes. */
+  /** Stops counting, and tells the others that this process ends. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     if (this.#timer === undefined) return;

@@ -1,37 +1,37 @@
-// What is to be given back, waiting for the next call to the store. Bounded in number and in time, because the store may be
-// away for long; what that costs is counted.
+// Payments that are to be given back with the next call to the store. Bounded in number and in time, because the store may be away for long;
+// those that are given up are counted.
 
 import { Algorithm, type Limit } from "../../core/limit.ts";
 import { weightOf } from "../../core/take.ts";
 
-/** A payment that is to be undone in the window it was paid in. */
+/** A payment that is to be undone, in the window in which it was paid. */
 export interface Receipt {
   readonly bucketKey: string;
   readonly limit: Limit;
-  /** What was paid, without capped hits; 1 to COST_ABOVE_ALL. */
+  /** The cost that was paid, without capped hits; 1 to COST_ABOVE_ALL. */
   readonly cost: number;
-  /** The store's time of payment, in microseconds. */
+  /** The store's time of the payment, in microseconds. */
   readonly paidAtUs: number;
-  /** The hold that it was to open (Take.holdId). */
+  /** The hold that it opened, if any (Take.holdId). */
   readonly holdId: string;
   /** Since when it waits, in microseconds of this process's Clock. */
   readonly sinceUs: number;
 }
 
-/** Most receipts that wait. Beyond it the oldest go, and their buckets stay a little emptier until they refill. */
+/** Most waiting receipts. Beyond it the oldest are given up; their buckets have less room until they refill. */
 const RECEIPTS_MAX = 10_000;
-/** Longest wait of a receipt, in microseconds: ten minutes. Then it goes, too. */
+/** Longest wait of a receipt, in microseconds: ten minutes. Then it is given up. */
 const WAIT_US_MAX = 600_000_000;
-/** What those of one call weigh together: 64 receipts, or 16 with holds, or two on sliding logs. */
+/** Greatest weight of the receipts of one call: 64 receipts, or 16 with holds, or two on sliding logs. */
 const WEIGHT_PER_CALL_MAX = 64;
 
-/** Receipts in the order they came, each lane's by themselves. Where there are no lanes, all have lane 0. */
+/** Receipts by lane, in the order in which they came. Without lanes, all have lane 0. */
 export class Receipts {
   readonly #waiting = new Map<number, Receipt[]>();
   readonly #onDropped: (count: number) => void;
   #count = 0;
 
-  /** `onDropped` hears how many are given up. */
+  /** `onDropped` is told how many are given up. */
   constructor(onDropped: (count: number) => void) {
     this.#onDropped = onDropped;
   }
@@ -40,7 +40,7 @@ export class Receipts {
     return this.#count === 0;
   }
 
-  /** The lane whose receipts have waited longest; undefined if none wait. */
+  /** The lane that has waited longest; undefined if nothing waits. */
   get oldestLane(): number | undefined {
     return this.#waiting.keys().next().value;
   }
@@ -56,7 +56,7 @@ export class Receipts {
     this.#count++;
   }
 
-  /** Moves as many of a lane as one call should carry to `into`; gives up those that have waited for too long. */
+  /** Moves as many of a lane's receipts to `into` as one call should carry; gives up those that have waited too long. */
   moveTo(into: Receipt[], lane: number, nowUs: number): void {
     if (this.#count === 0) return;
     let dropped = 0;
@@ -67,14 +67,14 @@ export class Receipts {
     if (dropped > 0) this.#onDropped(dropped);
   }
 
-  /** Gives all up. */
+  /** Gives up all receipts. */
   dropAll(): void {
     const count = this.#count;
     this.drain(() => undefined);
     if (count > 0) this.#onDropped(count);
   }
 
-  /** Hands all over and keeps none. */
+  /** Passes all receipts to `each`, and keeps none. */
   drain(each: (receipt: Receipt, lane: number) => void): void {
     const waiting = [...this.#waiting];
     this.#waiting.clear();

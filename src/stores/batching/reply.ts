@@ -1,37 +1,37 @@
-// Reads what a shared store replies to a batch: whole numbers only, in the order of the call's groups and takes. First the
-// server's time and how many buckets were damaged; then for each group its verdict and, if that is allowed or refused, six
-// numbers for each take: outcome (and whether it was paid, and opened a hold), remaining, wait, reset, time of payment or count,
-// capped hits; and last, for each bucket of which holds have ended, the place of its key and how many.
+// Reads a shared store's reply to a batch: whole numbers only, in the order of the call's groups and takes. First the server's time and the
+// number of damaged buckets; then for each group its verdict and, if it was allowed or refused, six numbers per take: outcome (and whether it
+// was paid, and opened a hold), remaining, wait, reset, time of payment or count, capped hits. At the end, for each bucket whose holds have
+// ended, the place of its key and their number.
 
 import { Mode, type Outcome, type TakeGroup, type Verdict } from "../../core/take.ts";
 import type { Batch, BatchedGroup } from "./batch.ts";
 
 export const REPLY_HEAD_NUMBERS = 2;
 const TAKE_NUMBERS = 6;
-/** Added to a take's outcome if it was paid. */
+/** Added to a take's outcome if the take was paid. */
 export const PAID = 4;
-/** Added to that if the payment opened a hold. */
+/** Added too if the payment opened a hold. */
 const OPENED = 8;
 
-/** The verdict of a group that came after its latest time of payment; nothing follows it. Verdict.failed's number. */
+/** Verdict of a group that came after its latest time of payment; nothing follows. Equal to Verdict.failed. */
 export const TOO_LATE = 3;
 
-/** The verdict of a group one of whose counters is none: its key holds something else. Nothing follows it. */
+/** Verdict of a group with a counter whose key holds something else; nothing follows. */
 export const NO_COUNT = 4;
 
-/** The verdict of a group that was passed over, unpaid. After it come the key that is held, by its place, and by whom. */
+/** Verdict of a group that was passed over, unpaid. The place of the held key follows, and who holds it. */
 export const HELD = 5;
-/** The verdict of a group whose hold finds no place, unpaid. Nothing follows it. */
+/** Verdict of an unpaid group whose hold finds no place; nothing follows. */
 export const HOLDS_FULL = 6;
 
 /** Numbers of a group that is HELD. */
 export const HELD_NUMBERS = 3;
-/** Numbers of a bucket of which holds have ended. */
+/** Numbers of a bucket whose holds have ended. */
 const ENDED_NUMBERS = 2;
 
 /**
- * Whether `reply` is one to a call with these groups, the first of which begins at `start`. What passes can be read
- * without further checks.
+ * Whether `reply` answers a call with these groups, the first of which begins at index `start`. Such a reply can be read without further
+ * checks.
  */
 export function isReplyTo(
   batch: Batch,
@@ -52,15 +52,15 @@ export function isReplyTo(
   return reply.every((number) => typeof number === "number");
 }
 
-/** Walks a reply's groups in the order of the batch. */
+/** Reads a reply's groups in the order of the batch. */
 export class ReplyReader {
   readonly #reply: readonly number[];
   #at: number;
 
-  /** Places of the receipts that were passed over. */
+  /** Indices of the receipts that were passed over. */
   readonly notGivenBack: readonly number[];
 
-  /** `start`: where the first group begins. */
+  /** `start`: index of the first group. */
   constructor(reply: readonly number[], start: number = REPLY_HEAD_NUMBERS, notGivenBack: readonly number[] = []) {
     this.#reply = reply;
     this.#at = start;
@@ -72,17 +72,17 @@ export class ReplyReader {
     return this.#reply[0] ?? 0;
   }
 
-  /** Buckets that were treated as new because they held something else. */
+  /** Buckets that were treated as new because their keys held something else. */
   get damaged(): number {
     return this.#reply[1] ?? 0;
   }
 
-  /** The verdict of the group whose turn it is: allowed, refused, TOO_LATE, NO_COUNT, HELD or HOLDS_FULL. */
+  /** Verdict of the present group: allowed, refused, TOO_LATE, NO_COUNT, HELD or HOLDS_FULL. */
   get verdict(): number {
     return this.#reply[this.#at] ?? TOO_LATE;
   }
 
-  /** Writes the answer of the group whose turn it is, and goes on to the next. Only for allowed and refused. */
+  /** Writes the answer of the present group, and goes on to the next. Only for allowed and refused groups. */
   writeTo(group: TakeGroup, batched: BatchedGroup): void {
     const reply = this.#reply;
     group.verdict = this.verdict as Verdict;
@@ -117,12 +117,12 @@ export class ReplyReader {
     }
   }
 
-  /** Of a group that is HELD: the place of the key, and whose it is. */
+  /** The place of the held key and its holder, for a group that is HELD. */
   get held(): { readonly place: number; readonly holder: number } {
     return { place: this.#reply[this.#at + 1] ?? 0, holder: this.#reply[this.#at + 2] ?? 0 };
   }
 
-  /** Calls `each` with every take of the group whose turn it is that was paid. Does not go on. */
+  /** Calls `each` for every paid take of the present group. Does not go on to the next. */
   eachPaid(batched: BatchedGroup, each: (index: number, paidAtUs: number, cappedHits: number) => void): void {
     if (this.verdict >= TOO_LATE) return;
     for (let i = 0; i < batched.size; i++) {
@@ -131,7 +131,7 @@ export class ReplyReader {
     }
   }
 
-  /** Calls `each` with every bucket of which holds have ended. After the last group. */
+  /** Calls `each` for every bucket whose holds have ended; to be called after the last group. */
   eachEnded(each: (place: number, count: number) => void): void {
     const reply = this.#reply;
     for (let at = this.#at; at + 1 < reply.length; at += ENDED_NUMBERS) each(reply[at] ?? 0, reply[at + 1] ?? 0);

@@ -1,4 +1,4 @@
-// How long to wait before a server that is away is tried again: hardly at first, longer after every attempt that fails.
+// The pause before the next attempt to reach a server that is away: short at first, longer after every failed attempt.
 
 const PAUSE_MS_MIN = 20;
 const PAUSE_MS_MAX = 1_000;
@@ -6,14 +6,14 @@ const PAUSE_MS_MAX = 1_000;
 export class RetryPause {
   #pauseMs = PAUSE_MS_MIN;
 
-  /** The next pause, in milliseconds. Spread, so that a fleet does not come back in one instant. */
+  /** The next pause, in milliseconds; random within a factor of two, so that many processes don't come back at the same instant. */
   next(): number {
     const pauseMs = this.#pauseMs * (0.5 + Math.random() / 2);
     this.#pauseMs = Math.min(PAUSE_MS_MAX, this.#pauseMs * 2);
     return pauseMs;
   }
 
-  /** An attempt has succeeded. */
+  /** Notes that an attempt succeeded. */
   reset(): void {
     this.#pauseMs = PAUSE_MS_MIN;
   }

@@ -1,7 +1,7 @@
-// What the server's clock shows, seen from here. Every reply carries the server's time, so every round trip is a sample;
-// the shortest one of the last minute tells most.
+// Estimates the server's clock. Every reply carries the server's time, so every round trip is a sample; the shortest one of the last minute is
+// the most exact.
 
-/** A round trip: the server read `serverUs` at some moment between the two times of this process's Clock. */
+/** A round trip: the server read `serverUs` between `sentUs` and `receivedUs` of this process's Clock. */
 interface Sample {
   readonly sentUs: number;
   readonly serverUs: number;
@@ -10,19 +10,14 @@ interface Sample {
 
 const HALF_MINUTE_US = 30_000_000;
 
-/** Converts deadlines of this process to the server's clock. Knows nothing until the first sample. */
+/** Converts times of this process to the server's clock. Needs a sample first. */
 export class ServerTime {
-  // The shortest round trips of this half minute and of the one before.
+  // The shortest round trips of the present and of the last half minute.
   #current: Sample | undefined;
   #previous: Sample | undefined;
   #currentSinceUs = 0;
 
-  /** True once a deadline can be converted. */
-  get isKnown(): boolean {
-    return this.#best() !== undefined;
-  }
-
-  /** Takes a sample. One that contradicts the best one means that a clock was set: all earlier ones are dropped. */
+  /** Takes a sample. If it contradicts the best one, a clock was set, and all earlier samples are dropped. */
   observe(sample: Sample): void {
     const best = this.#best();
     if (
@@ -41,19 +36,19 @@ export class ServerTime {
     }
   }
 
-  /** The latest server time that is surely not after `deadlineUs`: the uncertainty is taken off. Only once isKnown. */
+  /** The latest server time that is certainly not after `deadlineUs`; 0 without a sample. */
   latestFor(deadlineUs: number): number {
     const best = this.#best();
     return best === undefined ? 0 : deadlineUs + earliestOffset(best);
   }
 
-  /** What the server's clock most likely shows. Only once isKnown. */
+  /** The most likely server time at `nowUs`; `nowUs` itself without a sample. */
   estimateUs(nowUs: number): number {
     const best = this.#best();
     return best === undefined ? nowUs : nowUs + Math.floor((earliestOffset(best) + latestOffset(best)) / 2);
   }
 
-  /** Drops what is known: the next connection may lead to another server. */
+  /** Drops all samples, because the next connection may lead to another server. */
   forget(): void {
     this.#current = undefined;
     this.#previous = undefined;

@@ -1,5 +1,5 @@
-// Answers the groups of batches, each once: by the reply, by the deadline, or because the connection was lost. Knows every
-// batch that has no outcome yet. How a batch travels is the store's business.
+// Answers the groups of batches, each once: by the reply, at the deadline, or because the connection was lost. Keeps every batch without an
+// outcome. The store sends the batches.
 
 import { StoreError } from "../../core/errors.ts";
 import { HOLDS_FULL_ERROR } from "../../core/holds-full.ts";
@@ -11,15 +11,15 @@ import { HELD, HOLDS_FULL, NO_COUNT, type ReplyReader, TOO_LATE } from "./reply.
 import type { SettlerOptions } from "./settler-options.ts";
 import { answerByUs } from "./store-patience.ts";
 
-/** A latest time of payment that lies in the past of every server. */
+/** A latest time of payment that is in the past for every server. */
 const NEVER_PAY_US = 1;
-/** What the server takes as no latest time. */
+/** Means no latest time to the server. */
 const ANY_TIME = 0;
 
-/** The batches without an outcome: those that gather and those that are under way. */
+/** The batches without an outcome: those being filled, and those under way. */
 export class Settler<B extends Batch> {
   readonly #options: SettlerOptions<B>;
-  /** In the order they came. */
+  /** In the order in which they came. */
   readonly #open = new Set<B>();
   readonly #underWay = new Map<number, number>();
   #takes = 0;
@@ -29,24 +29,24 @@ export class Settler<B extends Batch> {
     this.#options = options;
   }
 
-  /** Takes whose batch has no outcome yet, those that were answered without it included. */
+  /** Takes of batches without an outcome; those answered without it count too. */
   get takes(): number {
     return this.#takes;
   }
 
-  /** Batches of that lane that were sent and have no outcome yet. */
+  /** Number of this lane's sent batches without an outcome. */
   underWay(lane: number): number {
     return this.#underWay.get(lane) ?? 0;
   }
 
-  /** Has the group travel in the batch. */
+  /** Adds the group to the batch. */
   add(batch: B, group: TakeGroup, then: SettleListener): void {
     if (batch.waiting === 0) this.#open.add(batch);
     batch.add(group, then);
     this.#takes += group.size;
   }
 
-  /** Has a group that was passed over travel in another batch. It keeps the time at which it is answered. */
+  /** Adds a group that was passed over to another batch. It keeps the time at which it is answered. */
   addAgain(batch: B, { group, then, answerByUs }: BatchedGroup): void {
     this.add(batch, group, then);
     const added = batch.groups.at(-1);
@@ -57,15 +57,15 @@ export class Settler<B extends Batch> {
   }
 
   /**
-   * Sets when the groups are answered without the store, for those that have no such time yet, and sees to it. Those whose
-   * own deadline passed already fail at once; the server is told not to pay for them.
+   * Sets the time at which groups are answered without the store, for those that have none yet, and a timer for it. Groups whose own deadline
+   * has passed fail at once; the server is told not to pay for them.
    */
   setDeadlines(batch: B): void {
     const nowUs = this.#options.clock.nowUs();
     let tooLate: StoreError | undefined;
     let count = 0;
     let hasNewDeadline = false;
-    // Who is answered may come again at once, and join this very batch: that is another turn's.
+    // A caller that is answered here may call again at once, and so add a group to this batch; that group is handled later.
     const { length } = batch.groups;
     for (let i = 0; i < length; i++) {
       const batched = batch.groups[i];
@@ -84,8 +84,8 @@ export class Settler<B extends Batch> {
   }
 
   /**
-   * Sets what deadlines are missing and begins to wait for the batch's reply. False if nothing is left in it that is worth
-   * sending: it is done then. A probe counts as one failure, so that it has an outcome; others say nothing of the server.
+   * Sets missing deadlines, and begins to wait for the batch's reply. Returns false if the batch has nothing left to send; then it is done. A
+   * probe counts as one failure then, so that it has an outcome; other batches tell nothing about the server.
    */
   begin(batch: B): boolean {
     this.setDeadlines(batch);
@@ -94,7 +94,7 @@ export class Settler<B extends Batch> {
       if (batch.isProbe) this.#record(batch, 0, 1);
       return false;
     }
-    // What goes out again has its place already.
+    // A batch that is sent again is counted already.
     if (!batch.isSent) this.#underWay.set(batch.lane, this.underWay(batch.lane) + 1);
     batch.isSent = true;
     batch.sentUs = this.#options.clock.nowUs();
@@ -106,12 +106,12 @@ export class Settler<B extends Batch> {
   readonly latestOf = (batched: BatchedGroup): number => {
     if (batched.isAnswered) return NEVER_PAY_US;
     const { injectedTime, serverTime } = this.#options;
-    // Time that is passed in is the same whenever the call arrives: it can't be late.
+    // With an injected time no call can be late, because the time does not depend on when the call arrives.
     if (injectedTime !== undefined) return ANY_TIME;
     return Math.max(NEVER_PAY_US, Math.floor(serverTime.latestFor(batched.answerByUs)));
   };
 
-  /** Settles the batch by its reply, which `isReplyTo` has let pass. */
+  /** Settles the batch by its reply, which `isReplyTo` has accepted. */
   settle(batch: B, reader: ReplyReader): void {
     const { clock, serverTime, observer, injectedTime } = this.#options;
     this.finish(batch);
@@ -139,7 +139,7 @@ export class Settler<B extends Batch> {
     }
   }
 
-  /** Fails the batch's groups: it was not sent, or the server refused it, and nothing was paid or given back. */
+  /** Fails the batch's groups, because it was not sent or was refused; nothing was paid or given back. */
   fail(batch: B, error: StoreError): void {
     if (batch.receipts.length > 0) this.#options.onNotGivenBack(batch.receipts, batch.lane);
     this.#failGroups(batch, error);
@@ -157,19 +157,19 @@ export class Settler<B extends Batch> {
     this.#noteIdle();
   }
 
-  /** Fails the batch's groups: nobody knows what was paid and given back. */
+  /** Fails the batch's groups; it is unknown what was paid and given back. */
   lose(batch: B, error: StoreError): void {
     if (batch.isDone) return;
     const { observer } = this.#options;
     if (batch.groups.length > 0) observer.outcomeUnknown(batch.groups.length);
-    // Given back twice they would let more pass than the limit allows.
+    // To give back twice would let more pass than the limit allows, so these receipts are dropped.
     if (batch.receipts.length > 0) observer.keptPaid(batch.receipts.length);
     this.#failGroups(batch, error);
   }
 
   /**
-   * The server ran nothing of the batch, because of some keys that somebody holds: passes over the groups with a take that
-   * `isHeld` is true of. Returns how many; the batch can be sent again for the rest.
+   * The server ran nothing of the batch because somebody holds some keys: passes over the groups with a take for which `isHeld` is true.
+   * Returns their number; the batch can be sent again for the rest.
    */
   passOver(batch: B, isHeld: (take: BatchedTake) => boolean, holder: number): number {
     let count = 0;
@@ -181,17 +181,17 @@ export class Settler<B extends Batch> {
         count++;
       }
     }
-    // The server works.
+    // The server works, so these count as successes.
     this.#record(batch, count, 0);
     return count;
   }
 
-  /** The connection is gone: loses those sent batches that `isOverIt` says were sent over it. */
+  /** Loses the sent batches of a lost connection, which `isOverIt` finds. */
   loseSent(error: StoreError, isOverIt: (batch: B) => boolean = () => true): void {
     for (const batch of [...this.#open]) if (batch.isSent && isOverIt(batch)) this.lose(batch, error);
   }
 
-  /** Resolves when no batch is without an outcome any more, or after `ms`. */
+  /** Resolves when every batch has an outcome, or after `ms` milliseconds. */
   async whenIdle(ms: number): Promise<void> {
     if (this.#open.size === 0) return;
     await new Promise<void>((resolve) => {
@@ -204,8 +204,8 @@ export class Settler<B extends Batch> {
   }
 
   /**
-   * Forgets a batch that has no outcome, and hands it over as it is: the server answered that another one keeps its keys,
-   * and paid nothing. The settler of that one gets it by `adopt`.
+   * Gives up a batch without an outcome, unchanged: the server answered that another one keeps its keys, and paid nothing. The other server's
+   * settler gets the batch by `adopt`.
    */
   release(batch: B): void {
     this.finish(batch);
@@ -217,7 +217,7 @@ export class Settler<B extends Batch> {
     this.#noteIdle();
   }
 
-  /** Takes over a batch that another settler released. Its groups keep the times at which they are answered. */
+  /** Takes over a batch that another settler has released. Its groups keep the times at which they are answered. */
   adopt(batch: B): void {
     batch.isHandedOver = true;
     this.#open.add(batch);
@@ -300,14 +300,14 @@ export class Settler<B extends Batch> {
     batch.timer = setTimeout(this.#onTimer, ms, batch);
   }
 
-  // Timers run before sockets are read, setImmediate after: a reply that came in while this process was busy is read
-  // before its deadline is acted upon.
+  // Timers run before sockets are read, and setImmediate after. So a reply that arrived while this process was busy is read before its deadline
+  // is handled.
   readonly #onTimer = (batch: B): void => {
     setImmediate(this.#expire, batch);
   };
 
   readonly #expire = (batch: B): void => {
-    // A batch that was handed over in this moment is another settler's, and armed there.
+    // A batch that was handed over at this moment belongs to another settler, which has its own timer for it.
     if (!this.#open.has(batch)) return;
     const { clock, deadlineUs, serverName } = this.#options;
     const nowUs = clock.nowUs();
@@ -333,7 +333,7 @@ export class Settler<B extends Batch> {
     this.#noteIdle();
   }
 
-  // A connection can be gone without anybody saying so: then it is given up, and its takes with it.
+  // A connection may be lost without any error. It is given up then, and its takes fail.
   #checkSilence(nowUs: number): void {
     const { silenceUsMax, onSilence } = this.#options;
     for (const oldest of this.#open) {
@@ -342,7 +342,7 @@ export class Settler<B extends Batch> {
     }
   }
 
-  /** Ends the wait for the batch's outcome, whatever became of its groups. */
+  /** Ends the wait for the batch's outcome, whatever happened to its groups. */
   finish(batch: B): void {
     clearTimeout(batch.timer);
     batch.isDone = true;
@@ -378,7 +378,7 @@ export class Settler<B extends Batch> {
     try {
       batched.then.settled(batched.group, batched.generation);
     } catch (error) {
-      // The caller's mistake is not the other groups': they are settled, then it shows as what it is.
+      // An exception of this caller must not reach the other groups, so it is thrown later.
       queueMicrotask(() => {
         throw error;
       });
@@ -386,7 +386,7 @@ export class Settler<B extends Batch> {
   }
 
   #record(batch: B, succeeded: number, failures: number): void {
-    // What comes too late after a hand-over says nothing of this server.
+    // A group's deadline that passes after a hand-over tells nothing about this server.
     const failed = batch.isHandedOver ? 0 : failures;
     if (succeeded === 0 && failed === 0) return;
     const { breaker, clock } = this.#options;

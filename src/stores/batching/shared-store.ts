@@ -1,5 +1,5 @@
-// The store that processes share, on whatever server or servers: takes go to its backend, processes are counted beside it.
-// openRedisStore, openClusterStore and openPostgresStore put it around backends of their own.
+// The store that processes share, on any server or servers: takes go to its backend, and processes are counted beside it. openRedisStore,
+// openClusterStore and openPostgresStore make it around their own backends.
 
 import type { TakeGroup } from "../../core/take.ts";
 import type { SettleListener, Store, StoreHealth } from "../store.ts";
@@ -7,22 +7,22 @@ import type { ProcessCount } from "./process-count.ts";
 
 /** One server that keeps buckets, or several that do so together. */
 export interface Backend extends StoreHealth {
-  /** Begins to connect. Once. */
+  /** Begins to connect; to be called once. */
   start(): void;
-  /** As Store.take. */
+  /** Settles a group like Store.take. */
   take(group: TakeGroup, then: SettleListener): boolean;
-  /** As Store.giveBack. */
+  /** Gives payments back like Store.giveBack. */
   giveBack(group: TakeGroup): void;
-  /** Refuses new takes and waits a moment for the answers that are due. */
+  /** Refuses new takes, and waits a moment for outstanding answers. */
   drain(): Promise<void>;
   /** Closes the connections. */
   close(): void;
 }
 
-/** Connects by itself. Always answers later, but for a take that can't be sent at all. */
+/** Connects in the background. A take is answered in a later turn, except one that can't be sent at all. */
 export class SharedStore<B extends Backend = Backend> implements Store, StoreHealth {
   readonly backend: B;
-  /** Begins to count with the first question. */
+  /** Begins to count at the first question. */
   readonly processes: ProcessCount;
   #isClosed = false;
 
@@ -44,7 +44,7 @@ export class SharedStore<B extends Backend = Backend> implements Store, StoreHea
     return this.backend.trouble();
   }
 
-  /** Refuses new takes, waits a moment for the answers that are due, then closes the connections. */
+  /** Refuses new takes, waits a moment for outstanding answers, then closes the connections. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;

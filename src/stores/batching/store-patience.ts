@@ -1,16 +1,16 @@
-// How long a call waits for the store: STORE_DEADLINE, longer for calls that have the time. Pure.
+// The longest wait of a call for the store: STORE_DEADLINE, or more for calls that have the time. Pure.
 
-/** Both in microseconds. */
+/** Two bounds, in microseconds. */
 export interface StorePatience {
-  /** How long any call waits, unless its own deadline is nearer. */
+  /** Longest wait of any call, unless its own deadline is earlier. */
   readonly deadlineUs: number;
-  /** How long a call waits at most whose own deadline leaves at least twice as long. */
+  /** Longest wait of a call whose own deadline leaves at least twice as long. */
   readonly patienceUs: number;
 }
 
 /**
- * When a call that is sent at `sentUs` is answered without the store: after `deadlineUs`; later, though never after half
- * of what its own deadline leaves nor after `patienceUs`; never later than its own deadline. All in microseconds.
+ * When a call sent at `sentUs` is answered without the store. It waits for `deadlineUs`, or longer: for half of what its own deadline leaves,
+ * but at most for `patienceUs`; never beyond its own deadline. All in microseconds.
  */
 export function answerByUs(sentUs: number, callDeadlineUs: number, { deadlineUs, patienceUs }: StorePatience): number {
   const leftUs = callDeadlineUs - sentUs;

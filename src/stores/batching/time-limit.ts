@@ -1,11 +1,11 @@
-// Answers that are waited for no longer than a while, on a connection that is not in use yet.
+// Bounds the wait for answers on a connection that is not in use yet.
 
-/** What came instead of an answer within the time allowed. */
+/** There was no answer within the time limit. */
 export class SilenceError extends Error {
   override readonly name = "SilenceError";
 }
 
-/** Rejects with a SilenceError when `promise` takes longer than `ms`. */
+/** Rejects with SilenceError if `promise` takes longer than `ms` milliseconds. */
 export async function withTimeLimit<T>(ms: number, promise: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const silence = new Promise<never>((_, reject) => {

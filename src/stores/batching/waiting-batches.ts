@@ -1,10 +1,10 @@
-// The batches that were not sent yet, oldest first. Each lane has at most one that still fills; where there are no
-// lanes, all takes have lane 0 and there is one.
+// The batches that have not been sent, oldest first. Each lane has at most one that is still being filled. Without lanes, all takes have lane
+// 0.
 
 import type { TakeGroup } from "../../core/take.ts";
 import type { Batch } from "./batch.ts";
 
-/** Holds batches until somebody sends them. */
+/** Keeps batches until they are sent. */
 export class WaitingBatches<B extends Batch> {
   #batches: B[] = [];
   readonly #filling = new Map<number, B>();
@@ -13,31 +13,31 @@ export class WaitingBatches<B extends Batch> {
     return this.#batches.length === 0;
   }
 
-  /** The batch that the group can join, if one of its lane waits that has room. */
+  /** The batch that the group can join; undefined if none of its lane has room. */
   batchFor(group: TakeGroup, lane: number): B | undefined {
     const batch = this.#filling.get(lane);
     return batch?.hasRoomFor(group) === true ? batch : undefined;
   }
 
-  /** True if a batch of that lane still fills. */
+  /** Whether a batch of this lane is being filled. */
   has(lane: number): boolean {
     return this.#filling.has(lane);
   }
 
-  /** Adds a batch, which takes of its lane go into from now on. */
+  /** Adds a batch; takes of its lane join it from now on. */
   begin(batch: B): void {
     this.#batches.push(batch);
     this.#filling.set(batch.lane, batch);
   }
 
-  /** Removes the oldest batch whose lane has room on the way. */
+  /** Removes and returns the oldest batch whose lane `hasRoom`. */
   shift(hasRoom: (lane: number) => boolean): B | undefined {
     const batch = this.#batches.find(({ lane }) => hasRoom(lane));
     if (batch !== undefined) this.remove(batch);
     return batch;
   }
 
-  /** Removes those that are full, and of those that still fill the ones whose lane has room on the way. */
+  /** Removes and returns all full batches, and of those being filled the ones whose lane `hasRoom`. */
   takeReady(hasRoom: (lane: number) => boolean): B[] {
     const ready: B[] = [];
     const held: B[] = [];
@@ -53,7 +53,7 @@ export class WaitingBatches<B extends Batch> {
     return ready;
   }
 
-  /** Removes all. */
+  /** Removes and returns all batches. */
   takeAll(): B[] {
     const batches = this.#batches;
     this.#batches = [];

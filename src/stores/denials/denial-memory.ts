@@ -1,5 +1,5 @@
-// Refuses what a shared store has just refused, without asking it again. Stands in front of that store always: a caller
-// that is over its limit and keeps calling costs a look into memory. What is remembered, and how many, is denial-table.ts.
+// Refuses what a shared store has just refused, without asking the store again. It always stands in front of that store, so a caller that is
+// over its limit and keeps calling costs a look into memory. denial-table.ts keeps what is remembered, in bounded number.
 
 import type { Clock } from "../../core/clock.ts";
 import { hashBucketKey } from "../../core/key-hash.ts";
@@ -7,41 +7,41 @@ import type { Limit } from "../../core/limit.ts";
 import { Mode, Outcome, Source, type Take, type TakeGroup, Verdict } from "../../core/take.ts";
 import { endOfDescriptor, isOver, VerdictFold } from "../../core/verdict.ts";
 import { noteAnswer, remainingOf, resetUsOf, tellsWaits, waitUsOf } from "../last-answer.ts";
-import type { BucketMemory, SettleListener, Store } from "../store.ts";
+import { type BucketMemory, NOBODY, type SettleListener, type Store } from "../store.ts";
 import { DenialTable, type RememberedBucket } from "./denial-table.ts";
 
-/** Nothing is used for longer than this after it was asked for: how late a refund, reset or loss elsewhere may show here. */
+/** Answers are used for this long at most after their question was sent; a refund, reset or loss elsewhere shows here as late. */
 export const DENIAL_US_MAX = 1_000_000;
 
-/** Larger groups are always passed on: looking at each take twice should stay cheap. */
+/** Larger groups are always passed on, because each take is compared with all before it. */
 const TAKES_MAX = 16;
 
 interface DenialMemoryOptions {
   readonly clock: Clock;
-  /** Most buckets remembered. A bucket takes about 250 bytes and its key. */
+  /** Most buckets remembered. A bucket takes about 250 bytes, and its key. */
   readonly entriesMax: number;
 }
 
 /**
- * Remembers, per bucket, the smallest refused cost until its wait is over or DENIAL_US_MAX after it was sent, and refuses
- * that cost and larger ones. Never allows anything. A refusal is right if nobody else gave anything back in that time
- * (test/property/denial-memory.test.ts); what this process gives back, refunds or resets is forgotten at once, and so is
- * everything when rules are reloaded, because what is remembered belongs to the limit of one rule set.
+ * Remembers the smallest refused cost of each bucket until its wait is over, at most for DENIAL_US_MAX after the question was sent, and
+ * refuses that cost and larger ones. Never allows anything. A refusal is right if nobody else has given back in that time
+ * (test/property/denial-memory.test.ts). What this process gives back, refunds or resets is forgotten at once; after a reload of rules
+ * everything is, because a remembered answer belongs to the limit of one rule set.
  *
- * Answers a group only if every take of it is known and the group is refused by those alone; then it says of each take
- * what the store would: over, or room as of at most DENIAL_US_MAX ago. All else goes to the store whole.
+ * Answers a group only if all of its takes are known and the known ones alone refuse it. Then each take gets the answer of the store: over, or
+ * room as of at most DENIAL_US_MAX ago. All other groups go to the store whole.
  */
 export class DenialMemory implements Store, BucketMemory {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #table: DenialTable;
   readonly #idle: PendingGroup[] = [];
-  /** What is known of the takes of the group that is looked at. */
+  /** What is known of the takes of the present group. */
   readonly #found: RememberedBucket[] = [];
   readonly #fold = new VerdictFold();
-  /** No refusal holds longer than this: after it, takes are passed on without a look. */
+  /** Latest end of any refusal: after it, takes are passed on without a look. */
   #latestRefusalUs = 0;
-  /** Nothing known of any bucket is used for longer than this: until then payments make it old. */
+  /** Latest end of anything known: until then, answers to paid takes are read as well. */
   #latestKnownUs = 0;
   #sequence = 0;
 
@@ -84,8 +84,8 @@ export class DenialMemory implements Store, BucketMemory {
   }
 
   /**
-   * A call that the store refused in the end held some of this bucket for a moment, and others may have been refused for
-   * it: asks again. What is known of the bucket otherwise stays.
+   * Forgets only the refusal of a bucket. A call that was refused in the end has held some of the bucket for a moment, and other calls may have
+   * been refused because of it.
    */
   forgetRefusal(bucketKey: string): void {
     const keyHash = hashBucketKey(bucketKey);
@@ -100,7 +100,7 @@ export class DenialMemory implements Store, BucketMemory {
     return this.#store.close();
   }
 
-  /** `PendingGroup` calls it when the store has settled its group. */
+  /** Called by `PendingGroup` when the store has settled its group. */
   settledLater(pending: PendingGroup, group: TakeGroup, generation: number): void {
     const { next } = pending;
     if (group.generation === generation) this.#learn(group, pending);
@@ -109,7 +109,7 @@ export class DenialMemory implements Store, BucketMemory {
     next.settled(group, generation);
   }
 
-  /** True if all takes are known and what is known of them refuses the group; they are in `#found` then. */
+  /** Whether all takes are known, and refuse the group; they are in `#found` then. */
   #isRefused(group: TakeGroup, nowUs: number): boolean {
     if (group.hasCounters || group.size > TAKES_MAX) return false;
     this.#fold.begin();
@@ -128,7 +128,7 @@ export class DenialMemory implements Store, BucketMemory {
     return this.#fold.refuses(group.hasSpareQuota);
   }
 
-  /** What is known of a take's bucket, if it tells whether the take has room and all that is said of it. */
+  /** What is known of a take's bucket, if it is enough to answer the take completely. */
   #known(group: TakeGroup, index: number, nowUs: number): RememberedBucket | undefined {
     const take = group.takes[index] as Take;
     const { limit, cost } = take;
@@ -137,7 +137,7 @@ export class DenialMemory implements Store, BucketMemory {
     if (limit.holdSeconds > 0) return undefined;
     const known = this.#table.find(take.keyHash, take.bucketKey, isOfLow(limit));
     if (known === undefined || known.limit !== limit || nowUs >= known.untilUs) return undefined;
-    // A bucket that the group names twice is judged on what the first take leaves.
+    // If the group names a bucket twice, the second take is judged after the first one's payment.
     for (let i = 0; i < index; i++) if (this.#found[i]?.bucketKey === known.bucketKey) return undefined;
     if (cost < known.refusedCost) return cost <= remainingOf(known, limit, nowUs) ? known : undefined;
     if (nowUs >= known.refusedUntilUs) return undefined;
@@ -162,7 +162,7 @@ export class DenialMemory implements Store, BucketMemory {
         take.waitUs = 0;
       } else {
         take.outcome = Outcome.over;
-        // A bucket that never refills tells the same wait at all times.
+        // A bucket that never refills has the same wait at all times.
         const isExact = cost === known.refusedCost && known.asNewAtUs !== Number.POSITIVE_INFINITY;
         take.waitUs = isExact ? known.passesAtUs - nowUs : waitUsOf(known, limit, cost, nowUs);
       }
@@ -177,8 +177,8 @@ export class DenialMemory implements Store, BucketMemory {
     else if (pending.sentUs < this.#latestKnownUs) this.#learnSettled(group, pending);
   }
 
-  // Nothing was paid, so every answer holds for the bucket as it stands; but the second take of one bucket was judged on
-  // what the first would have left.
+  // Nothing was paid, so every answer describes the bucket as it is. But a second take of the same bucket was judged after the first one's
+  // payment.
   #learnRefused(group: TakeGroup, pending: PendingGroup): void {
     const nowUs = this.#clock.nowUs();
     for (let i = 0; i < group.size && i < TAKES_MAX; i++) {
@@ -196,7 +196,7 @@ export class DenialMemory implements Store, BucketMemory {
     }
   }
 
-  // What was paid, refunded or found room changes what is known of buckets, but is no reason to remember any, nor for longer.
+  // Payments, refunds and takes with room change what is known of a bucket, but are no reason to remember one, or to remember it longer.
   #learnSettled(group: TakeGroup, pending: PendingGroup): void {
     const nowUs = this.#clock.nowUs();
     for (let i = 0; i < group.size; i++) {
@@ -221,7 +221,7 @@ export class DenialMemory implements Store, BucketMemory {
   #noteRefusal(entry: RememberedBucket, take: Take, sentUs: number, nowUs: number): void {
     entry.refusedCost = take.cost;
     entry.passesAtUs = nowUs + take.waitUs;
-    // The wait began after the take was sent, by another clock: a microsecond is left for the rounding of both.
+    // The wait began after the take was sent, by the server's clock; a microsecond is left for the rounding of both clocks.
     const waitUs = take.outcome === Outcome.never ? DENIAL_US_MAX : take.waitUs - 1;
     entry.refusedUntilUs = sentUs + Math.min(DENIAL_US_MAX, waitUs);
     if (entry.refusedUntilUs > this.#latestRefusalUs) this.#latestRefusalUs = entry.refusedUntilUs;
@@ -234,7 +234,7 @@ export class DenialMemory implements Store, BucketMemory {
     }
   }
 
-  /** A payment by one priority makes what is known of the bucket by the other one old: it is asked about anew. */
+  /** A payment by one priority makes the other priority's answer outdated, so it is dropped. */
   #dropOther({ keyHash, bucketKey, limit }: Take, sequence: number): void {
     const other = this.#table.find(keyHash, bucketKey, !isOfLow(limit));
     if (other === undefined || other.sequence > sequence) return;
@@ -248,7 +248,7 @@ export class DenialMemory implements Store, BucketMemory {
     if (sharesBucket(limit)) this.#forget(keyHash, bucketKey, !isOfLow(limit));
   }
 
-  // The entry stays, so that answers to takes that were sent before are not learned.
+  // The entry stays, so that answers to takes that were sent earlier are ignored.
   #forget(keyHash: number, bucketKey: string, isOfLow: boolean): void {
     const entry = this.#table.obtain(keyHash, bucketKey, isOfLow);
     this.#sequence++;
@@ -259,17 +259,15 @@ export class DenialMemory implements Store, BucketMemory {
   }
 }
 
-/** True for a limit as calls of low priority see it. */
+/** Whether the limit is the one for calls of low priority. */
 function isOfLow(limit: Limit): boolean {
   return limit.reserve > 0;
 }
 
-/** True if calls of another priority pay the same bucket. */
+/** Whether calls of another priority pay from the same bucket. */
 function sharesBucket(limit: Limit): boolean {
   return limit.reserve > 0 || limit.priority !== undefined;
 }
-
-const NOBODY: SettleListener = { settled: () => undefined };
 
 /** A group on its way to the store; pooled. */
 class PendingGroup implements SettleListener {
@@ -287,7 +285,7 @@ class PendingGroup implements SettleListener {
   }
 }
 
-/** True if the group only pays and peeks: a refusal then leaves every bucket as it was. */
+/** Whether the group only pays and peeks: its refusal leaves every bucket unchanged. */
 function onlyAsks(group: TakeGroup): boolean {
   for (let i = 0; i < group.size; i++) {
     const { mode } = group.takes[i] as Take;

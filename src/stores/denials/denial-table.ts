@@ -1,29 +1,29 @@
-// What is remembered of buckets, by key, in bounded number: a fixed number of sets of a few slots each. A key has one
-// set; when its slots are taken, what ends soonest gives way. So nothing grows, moves or has to be swept.
+// A table of remembered buckets with a fixed number of sets of a few slots. A key belongs to one set; if its slots are taken, the entry that ends
+// soonest is replaced. So the table never grows, moves entries, or has to be swept.
 
 import type { Limit } from "../../core/limit.ts";
 import type { LastAnswer } from "../last-answer.ts";
 
 const SLOTS_PER_SET = 4;
 
-/** What the last answers of the store said of one bucket. */
+/** The store's last answers about one bucket. */
 export class RememberedBucket implements LastAnswer {
   bucketKey: string;
-  /** What a bucket says to calls of low priority is remembered apart: they are refused where others are not. */
+  /** Calls of low priority have an entry of their own, because they are refused where others are not. */
   isOfLow: boolean;
-  /** The limit that the answer was about; undefined if nothing is known, only that older answers don't count. */
+  /** The limit of the answer. Undefined if nothing is known; the entry only makes older answers be ignored. */
   limit: Limit | undefined = undefined;
   remaining = 0;
   asNewAtUs = 0;
-  /** None of this may be used from then on. */
+  /** End of the use of this entry. */
   untilUs = 0;
-  /** The smallest cost that was refused, Infinity if none was. */
+  /** The smallest refused cost; Infinity if none was refused. */
   refusedCost = Number.POSITIVE_INFINITY;
-  /** The refusal holds until then. */
+  /** End of the refusal. */
   refusedUntilUs = 0;
-  /** When that cost passes, as told. */
+  /** When the refused cost passes, by the answer. */
   passesAtUs = 0;
-  /** Which take (by the order they were sent in) this is known from; older ones say nothing new. */
+  /** Number of the take that the answer came from, in the order of sending; answers of earlier takes are ignored. */
   sequence = 0;
 
   constructor(bucketKey: string, isOfLow: boolean) {
@@ -32,12 +32,12 @@ export class RememberedBucket implements LastAnswer {
   }
 }
 
-/** RememberedBucket buckets by key. Slots are filled with their first bucket. */
+/** Remembered buckets by key. */
 export class DenialTable {
   readonly #slots: (RememberedBucket | undefined)[];
   readonly #sets: number;
 
-  /** Holds `entriesMax` buckets, rounded down to whole sets; at least one set of four. */
+  /** Has room for `entriesMax` buckets, rounded down to whole sets, but at least for one set. */
   constructor(entriesMax: number) {
     this.#sets = Math.max(1, Math.floor(entriesMax / SLOTS_PER_SET));
     this.#slots = new Array<RememberedBucket | undefined>(this.#sets * SLOTS_PER_SET).fill(undefined);
@@ -53,7 +53,7 @@ export class DenialTable {
     return undefined;
   }
 
-  /** The entry of the key: its own, or one that was another's and knows nothing now. */
+  /** The key's entry: its own, or another's that is cleared for it. */
   obtain(keyHash: number, bucketKey: string, isOfLow: boolean): RememberedBucket {
     const first = (keyHash % this.#sets) * SLOTS_PER_SET;
     let soonest: RememberedBucket | undefined;

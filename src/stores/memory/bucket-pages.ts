@@ -1,22 +1,22 @@
-// The buckets of the memory store: pages of records of one size, each page a small hash table. A record has the hash of its
-// key in place of the key, so that a bucket costs the same whatever its key is like, and a take finds it with one trip to
-// memory. Pages are never given back; a record that is gone leaves its slot to any other.
+// The buckets of the memory store: pages of fixed-size records, each page a small hash table. A record has the hash of its key in place of
+// the key, so a bucket's size does not depend on its key, and a take finds it with one memory access. Pages are never freed; the slot of
+// a removed record is used again.
 
 import type { BucketState } from "../../algorithms/step.ts";
 import { InvariantError } from "../../core/invariant.ts";
 import type { KeyHash } from "../../core/key-hash.ts";
 
 export const PAGE_SLOTS = 512;
-/** A page takes no more records than that: beyond three quarters, looking for free slots takes long. */
+/** Most records of a page: beyond three quarters of its slots, the search for a free slot takes long. */
 export const PAGE_RECORDS_MAX = 384;
 
-// A record is five numbers, the last three of which are six words.
+// A record is five 64-bit numbers; the last three of them are six 32-bit words.
 const RECORD_NUMBERS = 5;
 export const RECORD_WORDS = RECORD_NUMBERS * 2;
 const AT_US = 0;
 const USED = 1;
 const PREVIOUS = 4;
-/** 0 in a free slot. */
+/** Second in which the record expires; 0 in a free slot. */
 const EXPIRES_S = 5;
 const HASH = 6;
 const HASH_1 = 7;
@@ -25,10 +25,10 @@ const HASH_3 = 9;
 
 export const PAGE_BYTES = PAGE_SLOTS * RECORD_NUMBERS * 8;
 
-/** `used` of a record whose state is a sliding log: AT_US is then the log's place. */
+/** `used` of a record with a sliding log; AT_US is then the place of the log. */
 const IS_LOG = -1;
 
-/** Pages lie in arrays of 2.6 MB, of which parts that were never written to take no memory. */
+/** Pages lie in arrays of 2.6 MB; parts of an array that were never written take no memory. */
 const SLAB_BITS = 7;
 const SLAB_PAGES = 1 << SLAB_BITS;
 const PAGE_BITS = 9;
@@ -38,21 +38,21 @@ const SLAB_SLOT_MASK = SLAB_PAGES * PAGE_SLOTS - 1;
 class Slab {
   readonly numbers = new Float64Array(SLAB_PAGES * PAGE_SLOTS * RECORD_NUMBERS);
   readonly words = new Int32Array(this.numbers.buffer);
-  /** By page: records in it, and how many leading bits of their hashes they have in common. */
+  /** By page: its number of records, and how many leading bits their hashes have in common. */
   readonly counts = new Uint16Array(SLAB_PAGES);
   readonly depths = new Uint8Array(SLAB_PAGES);
 }
 
-/** Records by slot. A slot is a whole number from 0 on; the slots of page p are p x 512 and those after it. */
+/** Records by slot. A slot is a whole number from 0 on; page p has the slots from p x 512 to p x 512 + 511. */
 export class BucketPages {
   readonly #slabs: Slab[] = [];
-  /** A page while it is spread over two. */
+  /** Copy of a page while it is split. */
   readonly #spread = new Int32Array(PAGE_SLOTS * RECORD_WORDS);
 
-  /** Pages there are. */
+  /** Number of pages. */
   count = 0;
 
-  /** Adds an empty page of hashes that have their first `depth` bits in common. Returns its number. */
+  /** Adds an empty page for hashes with `depth` leading bits in common. Returns its number. */
   add(depth: number): number {
     const page = this.count++;
     if (page >>> SLAB_BITS === this.#slabs.length) this.#slabs.push(new Slab());
@@ -68,7 +68,7 @@ export class BucketPages {
     return this.#slabOf(page).depths[page & (SLAB_PAGES - 1)] as number;
   }
 
-  /** Slot of the record of that hash, -1 if the page has none. All 128 bits decide. */
+  /** Slot of the record with this hash, or -1 if the page has none. All 128 bits are compared. */
   find(page: number, key: KeyHash): number {
     const { words } = this.#slabOf(page);
     const from = (page & (SLAB_PAGES - 1)) * PAGE_SLOTS;
@@ -88,7 +88,7 @@ export class BucketPages {
     }
   }
 
-  /** Adds a record with nothing used to a page that has fewer than PAGE_RECORDS_MAX and none of that hash. Returns its slot. */
+  /** Adds an empty record to a page with fewer than PAGE_RECORDS_MAX records and none of this hash. Returns its slot. */
   insert(page: number, key: KeyHash): number {
     const slab = this.#slabOf(page);
     const { words, numbers } = slab;
@@ -106,7 +106,7 @@ export class BucketPages {
     return (page >>> SLAB_BITS) * SLAB_PAGES * PAGE_SLOTS + at;
   }
 
-  /** Frees the slot and closes the gap, so that no search ends too early. Records behind it may move to other slots. */
+  /** Frees the slot and closes the gap, so that no search ends too early. Records behind the slot may move. */
   remove(slot: number): void {
     const page = slot >>> PAGE_BITS;
     const slab = this.#slabOf(page);
@@ -116,7 +116,7 @@ export class BucketPages {
     let next = (hole + 1) & SLOT_MASK;
     while (words[(from + next) * RECORD_WORDS + EXPIRES_S] !== 0) {
       const home = (words[(from + next) * RECORD_WORDS + HASH_1] as number) & SLOT_MASK;
-      // What lies at `next` may fill the hole if its home is not between the hole and itself.
+      // The record at `next` may move into the hole unless its home lies between the hole and itself.
       if (((next - home) & SLOT_MASK) >= ((next - hole) & SLOT_MASK)) {
         const source = (from + next) * RECORD_WORDS;
         words.copyWithin((from + hole) * RECORD_WORDS, source, source + RECORD_WORDS);
@@ -128,7 +128,7 @@ export class BucketPages {
     slab.counts[page & (SLAB_PAGES - 1)] = this.recordsIn(page) - 1;
   }
 
-  /** Spreads the records of a page over it and a new one, by the next bit of their hashes. Returns the new page. */
+  /** Moves records of a page to a new one, by the next bit of their hashes. Returns the new page. */
   split(page: number): number {
     const depth = this.depthOf(page);
     const other = this.add(depth + 1);
@@ -155,26 +155,26 @@ export class BucketPages {
     slab.counts[page & (SLAB_PAGES - 1)] = this.recordsIn(page) + 1;
   }
 
-  /** Second in which the bucket means nothing any more; 0 if the slot is free. */
+  /** Second in which the bucket expires; 0 if the slot is free. */
   expiresS(slot: number): number {
     const { words } = this.#slabOf(slot >>> PAGE_BITS);
     return (words[(slot & SLAB_SLOT_MASK) * RECORD_WORDS + EXPIRES_S] as number) >>> 0;
   }
 
-  /** Has the record mean something until then. */
+  /** Sets the second in which the record expires. */
   keepUntil(slot: number, expiresS: number): void {
     const { words } = this.#slabOf(slot >>> PAGE_BITS);
     words[(slot & SLAB_SLOT_MASK) * RECORD_WORDS + EXPIRES_S] = expiresS;
   }
 
-  /** Place of the record's log; 0 if it holds numbers. */
+  /** Place of the record's log; 0 if the record has numbers. */
   logOf(slot: number): number {
     const { numbers } = this.#slabOf(slot >>> PAGE_BITS);
     const at = (slot & SLAB_SLOT_MASK) * RECORD_NUMBERS;
     return numbers[at + USED] === IS_LOG ? (numbers[at + AT_US] as number) : 0;
   }
 
-  /** Copies the numbers of a record that holds no log. */
+  /** Reads the numbers of a record without a log. */
   read(slot: number, into: BucketState): void {
     const { numbers, words } = this.#slabOf(slot >>> PAGE_BITS);
     const at = slot & SLAB_SLOT_MASK;
@@ -200,14 +200,14 @@ export class BucketPages {
     words[at * RECORD_WORDS + EXPIRES_S] = expiresS;
   }
 
-  /** Copies the whole record, RECORD_WORDS words of it. */
+  /** Copies the whole record, RECORD_WORDS words. */
   copyTo(slot: number, into: Int32Array, at: number): void {
     const { words } = this.#slabOf(slot >>> PAGE_BITS);
     const from = (slot & SLAB_SLOT_MASK) * RECORD_WORDS;
     for (let i = 0; i < RECORD_WORDS; i++) into[at + i] = words[from + i] as number;
   }
 
-  /** Copies everything but the hash into the record from one that `copyTo` wrote. */
+  /** Overwrites the record, except its hash, with one that `copyTo` wrote. */
   copyFrom(slot: number, from: Int32Array, at: number): void {
     const { words } = this.#slabOf(slot >>> PAGE_BITS);
     const to = (slot & SLAB_SLOT_MASK) * RECORD_WORDS;
@@ -229,12 +229,12 @@ export function readRecordHash(words: Int32Array, at: number, into: KeyHash): vo
   into.keyHash3 = words[at + HASH_3] as number;
 }
 
-/** Second in which the bucket of such a record means nothing any more. */
+/** Second in which the bucket of a copied record expires. */
 export function expiryOfRecord(words: Int32Array, at: number): number {
   return (words[at + EXPIRES_S] as number) >>> 0;
 }
 
-/** Makes a record of nothing: that hash, and no time in which it means something. */
+/** Writes an empty record with this hash, which has expired. */
 export function writeEmptyRecord(words: Int32Array, at: number, key: KeyHash): void {
   words.fill(0, at, at + RECORD_WORDS);
   words[at + HASH] = key.keyHash;
@@ -243,7 +243,7 @@ export function writeEmptyRecord(words: Int32Array, at: number, key: KeyHash): v
   words[at + HASH_3] = key.keyHash3;
 }
 
-/** The first free slot of the page from its home on, counted from the beginning of the slab. */
+/** The first free slot of a page from `home` on, counted from the beginning of its slab. */
 function freeSlot(words: Int32Array, from: number, home: number): number {
   let slot = home;
   while (words[(from + slot) * RECORD_WORDS + EXPIRES_S] !== 0) slot = (slot + 1) & SLOT_MASK;

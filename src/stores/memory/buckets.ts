@@ -1,5 +1,5 @@
-// All buckets of the memory store by key: which page a key's record is in, how many there may be, what goes when there is
-// no more room. Settlement and time stay outside.
+// All buckets of the memory store, by key: the page of each key, the bound on their number, and what is dropped beyond it. Settlement and
+// time are elsewhere.
 
 import type { BucketAccess, WorkingBucket } from "../../algorithms/bucket-access.ts";
 import { HoldBook } from "../../algorithms/hold-book.ts";
@@ -10,39 +10,39 @@ import { divideUp, MICROS_PER_SECOND } from "../../core/units.ts";
 import { BucketPages, PAGE_BYTES, PAGE_RECORDS_MAX, PAGE_SLOTS, readRecordHash } from "./bucket-pages.ts";
 
 /**
- * There is at most one page for so many buckets, which makes 141 bytes for each bucket. Hashes fill pages evenly: in practice a page
- * holds 192 to 384 buckets, and only hashes made to collide reach this bound.
+ * There is at most one page per this many buckets, which makes 141 bytes per bucket. Hashes fill pages evenly: in practice a page has 192
+ * to 384 buckets, and only hashes that are made to collide reach this bound.
  */
 const BUCKETS_PER_PAGE_MIN = 146;
-/** Places of the directory for each page there may be, at most; pages fill unevenly by chance. */
+/** Most directory entries per possible page; by chance some pages split earlier than others. */
 const PLACES_PER_PAGE_MAX = 8;
 const DEPTH_MIN = 1;
-/** Buckets looked at, one after another in memory, to find the one that is as new soonest. */
+/** Buckets that are looked at, in memory order, to find the one that expires soonest. */
 const EVICT_LOOKS = 8;
-/** So many are looked at if none of the first few is as near to being as new as the buckets were that went before. */
+/** Buckets that are looked at if none of the first ones expires as soon as recently evicted ones did. */
 const EVICT_LOOKS_MAX = 64;
-/** Slots looked at for them, free ones included. */
+/** Most slots for that search, free ones included. */
 const EVICT_SLOTS_MAX = 2 * PAGE_SLOTS;
-/** Slots that are swept when a new bucket comes. */
+/** Slots that are swept whenever a bucket is added. */
 const SWEEP_PER_ADD = 8;
 const EXPIRES_S_MAX = 0xffff_ffff;
 
 /** Is shown buckets one by one. */
 export interface RecordViewer {
-  /** `copyTo` copies the record, and only during the call. `log` is where its entries begin; 0 if it holds numbers. */
+  /** `pages.copyTo` may copy the record during this call only. `log` is the place of its log; 0 if it has numbers. */
   view(pages: BucketPages, slot: number, log: number): void;
 }
 
 export interface BucketsOptions {
-  /** Beyond that many, one goes for each that comes. At least 1. */
+  /** Most buckets; beyond it each new one evicts another. At least 1. */
   readonly bucketsMax: number;
   /** Most bytes of the entries of sliding logs. */
   readonly logBytesMax: number;
-  /** Learns of buckets that still meant something when they were dropped for lack of room. */
+  /** Told the number of buckets that had not expired when they were dropped for lack of room. */
   readonly onEvicted: (buckets: number) => void;
 }
 
-/** Buckets by key. A page that is full is split in two, by one more bit of the hashes (extendible hashing). */
+/** Buckets by key. A full page is split in two by one more bit of the hashes (extendible hashing). */
 export class Buckets implements BucketAccess {
   readonly logs: LogBlocks;
   readonly holds = new HoldBook();
@@ -51,20 +51,20 @@ export class Buckets implements BucketAccess {
   readonly #depthMax: number;
   readonly #onEvicted: (buckets: number) => void;
   readonly #pages = new BucketPages();
-  /** The page of each hash, by its first `#depth` bits. */
+  /** The page of a hash, by the hash's first `#depth` bits. */
   #directory: Int32Array;
   #depth = DEPTH_MIN;
   #count = 0;
-  /** Where the sweep and the search for what may go stand. */
+  /** Next slots of the sweep, and of the search for a bucket to evict. */
   #sweepAt = 0;
   #evictAt = 0;
-  /** What is near enough: in how many seconds those that went last would have been as new. */
+  /** Seconds that recently evicted buckets had left until they expired: a bucket with as few may be evicted at once. */
   #evictedLeftS = 0;
   /** Changes whenever a record may have moved to another slot. */
   #version = 0;
   readonly #copied: KeyHash = { keyHash: 0, keyHash1: 0, keyHash2: 0, keyHash3: 0 };
 
-  /** The second in which the current take happens. */
+  /** The second of the present take. */
   nowS = 0;
 
   constructor({ bucketsMax, logBytesMax, onEvicted }: BucketsOptions) {
@@ -76,12 +76,12 @@ export class Buckets implements BucketAccess {
     this.#directory = Int32Array.from({ length: 2 ** DEPTH_MIN }, () => this.#pages.add(DEPTH_MIN));
   }
 
-  /** Buckets in memory, expired ones that were not swept yet included. */
+  /** Number of buckets, with expired ones that have not been swept. */
   get count(): number {
     return this.#count;
   }
 
-  /** Bytes of everything that buckets and logs are kept in, free places included. */
+  /** Bytes of all pages, logs and the directory, free places included. */
   get bytes(): number {
     return this.#pages.count * PAGE_BYTES + this.#directory.byteLength + this.logs.bytes;
   }
@@ -92,7 +92,7 @@ export class Buckets implements BucketAccess {
     bucket.placeVersion = this.#version;
     if (slot < 0) return false;
     const log = this.#pages.logOf(slot);
-    // A key names its algorithm, so this does not happen; but numbers must never be read as a log.
+    // A key contains its algorithm, so this does not happen. Still, numbers must never be read as a log.
     if ((log !== 0) !== (bucket.algorithm === Algorithm.slidingLog)) return false;
     if (log === 0) this.#pages.read(slot, bucket.state);
     else bucket.useLog().open(log);
@@ -121,14 +121,14 @@ export class Buckets implements BucketAccess {
     if (slot >= 0) this.#drop(slot);
   }
 
-  /** Looks at the next `slots` and drops the buckets in them that have expired by `nowS`. */
+  /** Looks at the next `slots` slots and drops the buckets that have expired by `nowS`. */
   sweep(slots: number, nowS: number): void {
     const all = this.#pages.count * PAGE_SLOTS;
     let passed = 0;
     for (let looks = 0; looks < slots && passed < all; looks++) {
       if (this.#sweepAt >= all) this.#sweepAt = 0;
       const expiresS = this.#pages.expiresS(this.#sweepAt);
-      // Another may have moved into the slot of one that was dropped.
+      // The slot is not passed, because another record may have moved into it.
       if (expiresS !== 0 && expiresS <= nowS) this.#drop(this.#sweepAt);
       else {
         this.#sweepAt++;
@@ -138,35 +138,35 @@ export class Buckets implements BucketAccess {
   }
 
   /**
-   * Pages there are. Pages never go, and a bucket that moves goes from its page to a new one behind all others: whoever looks
-   * at one page after another misses none, but may see one twice.
+   * Number of pages. Pages are never removed, and a bucket moves only from its page to a new last one. So whoever visits the pages in order
+   * misses no bucket, but may see one twice.
    */
   get pageCount(): number {
     return this.#pages.count;
   }
 
-  /** Shows the buckets of that page that mean something at `nowS`. */
+  /** Shows the page's buckets that expire after `nowS`. */
   viewPage(page: number, nowS: number, viewer: RecordViewer): void {
     for (let slot = page * PAGE_SLOTS; slot < (page + 1) * PAGE_SLOTS; slot++) {
       if (this.#pages.expiresS(slot) > nowS) viewer.view(this.#pages, slot, this.#pages.logOf(slot));
     }
   }
 
-  /** Shows the bucket of a copied record, wherever it is by now, if it is there and means something at `nowS`. */
+  /** Shows the bucket of a copied record, wherever it is now, if it exists and expires after `nowS`. */
   viewRecord(words: Int32Array, at: number, nowS: number, viewer: RecordViewer): void {
     readRecordHash(words, at, this.#copied);
     const slot = this.#pages.find(this.#pageOf(this.#copied), this.#copied);
     if (slot >= 0 && this.#pages.expiresS(slot) > nowS) viewer.view(this.#pages, slot, this.#pages.logOf(slot));
   }
 
-  /** Keeps nothing under the hash of a copied record. */
+  /** Drops the bucket with the hash of a copied record, if it exists. */
   removeRecord(words: Int32Array, at: number): void {
     readRecordHash(words, at, this.#copied);
     const slot = this.#pages.find(this.#pageOf(this.#copied), this.#copied);
     if (slot >= 0) this.#drop(slot);
   }
 
-  /** Keeps a copied record in place of any of its hash; `log` is where its entries begin, 0 for a record of numbers. */
+  /** Writes a copied record, replacing one of the same hash. `log` is the place of its log; 0 for a record with numbers. */
   putRecord(words: Int32Array, at: number, log: number): void {
     readRecordHash(words, at, this.#copied);
     const known = this.#pages.find(this.#pageOf(this.#copied), this.#copied);
@@ -177,7 +177,7 @@ export class Buckets implements BucketAccess {
     if (log !== 0) this.#pages.writeLog(slot, log, this.#pages.expiresS(slot));
   }
 
-  /** Where the bucket is, negative if it is nowhere: where it was loaded from, if nothing moved since. */
+  /** Slot of the bucket, negative if it does not exist. The slot that it was loaded from counts if nothing has moved since. */
   #slotOf(bucket: WorkingBucket): number {
     if (bucket.place >= 0 && bucket.placeVersion === this.#version) return bucket.place;
     return this.#pages.find(this.#pageOf(bucket), bucket);
@@ -199,13 +199,13 @@ export class Buckets implements BucketAccess {
     return this.#pages.insert(page, key);
   }
 
-  /** Splits the page of that key. False if it is as deep, or pages are as many, as they may be. */
+  /** Splits the page of this key. False if the page is as deep as it may be, or if there are as many pages as there may be. */
   #split(page: number, key: KeyHash): boolean {
     const depth = this.#pages.depthOf(page);
     if (depth >= this.#depthMax || this.#pages.count >= this.#pagesMax) return false;
     if (depth === this.#depth) this.#doubleDirectory();
     const other = this.#pages.split(page);
-    // The places of the page are those that begin with its bits; the upper half of them is the other's.
+    // The page's directory entries begin with its bits; the upper half of them becomes the new page's.
     const places = 2 ** (this.#depth - depth);
     const first = (key.keyHash >>> (32 - this.#depth)) & -places;
     this.#directory.fill(other, first + places / 2, first + places);
@@ -220,7 +220,7 @@ export class Buckets implements BucketAccess {
     this.#depth++;
   }
 
-  /** Of the next few buckets the one that is as new soonest. Hashes lie in no order, so these are as good as any. */
+  /** Of the next few buckets, the one that expires soonest. Hashes lie in random order, so these are as good as any. */
   #soonestOfNext(): number {
     const all = this.#pages.count * PAGE_SLOTS;
     const enoughS = this.nowS + this.#evictedLeftS;

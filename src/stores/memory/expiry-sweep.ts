@@ -1,12 +1,12 @@
-// Drops expired buckets a few at a time: one interval for the whole store, never a timer per key. It runs only while
-// there are buckets, and does not keep the process alive.
+// Drops expired buckets a few at a time: one interval for the whole store, never a timer per key. It runs only while there are buckets,
+// and does not keep the process alive.
 
 import type { Clock } from "../../core/clock.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../core/units.ts";
 import type { Buckets } from "./buckets.ts";
 
 const INTERVAL_MS = 50;
-/** Slots looked at per turn, of which at most three quarters have a bucket: a millisecond if every one has expired. */
+/** Slots per turn, of which at most three quarters have a bucket. A turn takes a millisecond if all buckets have expired. */
 const SLOTS_PER_TURN = 8_192;
 
 /** Sweeps buckets in the background. */
@@ -20,14 +20,14 @@ export class ExpirySweep {
     this.#clock = clock;
   }
 
-  /** Begins, if it does not run already. */
+  /** Starts the interval, unless it runs. */
   start(): void {
     if (this.#timer !== undefined) return;
     this.#timer = setInterval(() => this.turn(), INTERVAL_MS);
     this.#timer.unref();
   }
 
-  /** Looks at the next buckets; ends the sweeping when no bucket is left. */
+  /** Sweeps the next slots; stops the interval when no bucket is left. */
   turn(): void {
     this.#buckets.sweep(SLOTS_PER_TURN, divideDown(this.#clock.nowUs(), MICROS_PER_SECOND));
     if (this.#buckets.count === 0) this.stop();

@@ -1,5 +1,5 @@
-// Keeps buckets in this process. Settles every group before `take` returns; what is kept dies with the process, unless
-// snapshot/ keeps a copy in a file.
+// Keeps buckets in this process. A group is settled before `take` returns. The buckets end with the process, unless snapshot/ keeps a
+// copy in a file.
 
 import { type GroupSettlement, JointSettlement } from "../../algorithms/group-settlement.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -10,25 +10,24 @@ import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts"
 import { Buckets, type BucketsOptions } from "./buckets.ts";
 import { ExpirySweep } from "./expiry-sweep.ts";
 
-/** Most live buckets unless told otherwise; at most 141 MB. */
+/** Default of `bucketsMax`; takes at most 141 MB. */
 const BUCKETS_MAX_DEFAULT = 1_000_000;
-/** Most bytes of the entries of sliding logs unless told otherwise: some 6.8 million entries. */
+/** Default of `logBytesMax`: room for some 6.8 million entries. */
 const LOG_BYTES_MAX_DEFAULT = 134_217_728;
 
 /** What a memory store is made of. */
 export interface MemoryStoreOptions {
   readonly clock: Clock;
   readonly observer?: StoreObserver;
-  /** Most buckets held; one more evicts, of a few looked at, the one that is as new soonest. At least 1. */
+  /** Most buckets, at least 1. Beyond it a new bucket evicts the one that expires soonest among a few. */
   readonly bucketsMax?: number;
-  /** Most bytes that entries of sliding logs take; a take that needs more is left unanswered. */
+  /** Most bytes of the entries of sliding logs; a take that needs more is left unanswered. */
   readonly logBytesMax?: number;
 }
 
 /**
- * The store inside the process. Needs at most 150 bytes for each of `bucketsMax` buckets, whatever their keys are, and
- * `logBytesMax` for the entries of sliding logs (test/property/memory-bounds.test.ts). No take is held up while it grows
- * (bench/micro/take.mjs).
+ * The store inside the process. It takes at most 150 bytes for each of `bucketsMax` buckets, whatever their keys, and `logBytesMax` for the
+ * entries of sliding logs (test/property/memory-bounds.test.ts). No take waits for it to grow (bench/micro/take.mjs).
  */
 export class MemoryStore implements Store {
   readonly #clock: Clock;
@@ -52,27 +51,27 @@ export class MemoryStore implements Store {
     this.#sweep = new ExpirySweep(this.#buckets, options.clock);
   }
 
-  /** Buckets in memory, expired ones that were not swept yet included. */
+  /** Number of buckets, with expired ones that have not been swept. */
   get bucketCount(): number {
     return this.#buckets.count;
   }
 
-  /** Bytes that buckets and logs take, free places included. They are used again, not given back. */
+  /** Bytes of buckets and logs, free places included; they are reused, never freed. */
   get bytes(): number {
     return this.#buckets.bytes;
   }
 
-  /** What the store keeps. */
+  /** The buckets of this store. */
   get buckets(): Buckets {
     return this.#buckets;
   }
 
-  /** Buckets with this store's bounds and none in them. */
+  /** New, empty buckets with this store's bounds. */
   emptyBuckets(): Buckets {
     return new Buckets(this.#bounds);
   }
 
-  /** Goes on with those buckets in place of what the store keeps. */
+  /** Replaces the store's buckets. */
   useBuckets(buckets: Buckets): void {
     this.#sweep.stop();
     this.#buckets = buckets;
@@ -81,7 +80,7 @@ export class MemoryStore implements Store {
     if (buckets.count > 0) this.#sweep.start();
   }
 
-  /** Settles the group at once; always true. */
+  /** Settles the group at once; always returns true. */
   take(group: TakeGroup): boolean {
     const nowUs = this.#clock.nowUs();
     this.#buckets.nowS = divideDown(nowUs, MICROS_PER_SECOND);

@@ -1,5 +1,5 @@
-// The groups that travel in one script call: how much one may hold, which script serves it, and the script's arguments.
-// lua/take_all.lua says what they mean.
+// The groups that travel in one script call: how many fit, which script serves them, and the script's arguments. lua/take_all.lua explains
+// the arguments.
 
 import { Algorithm, COUNTER_NUMBER } from "../../core/limit.ts";
 import { Mode, type TakeGroup, weightOf } from "../../core/take.ts";
@@ -9,38 +9,38 @@ import type { ClusterTags } from "./cluster-tags.ts";
 import { packNumbers } from "./packed-numbers.ts";
 
 /**
- * Bounds of one call, so that Redis is not held longer than about a millisecond. A larger group travels alone, without
- * receipts: two milliseconds (GROUP_WEIGHT_MAX).
+ * Bounds of one call, so that Redis is blocked for about a millisecond at most. A larger group travels alone, without receipts: two
+ * milliseconds (GROUP_WEIGHT_MAX).
  */
 export const BATCH_WEIGHT_MAX = 128;
 export const BATCH_BYTES_MAX = 16_384;
-/** Numbers of a receipt as the script reads them. */
+/** Numbers of a receipt in the script's arguments. */
 const RECEIPT_NUMBERS = 4;
-/** Generous size of a take's numbers as text. */
+/** Upper estimate of a take's numbers in the arguments, in bytes. */
 const TAKE_BYTES = 48;
 
-/** Groups and receipts for one script call. Encoded anew each time it is sent. */
+/** Groups and receipts for one script call. They are encoded anew each time the call is sent. */
 export class RedisBatch extends Batch {
-  /** How often a node of a cluster has sent it on to another one. */
+  /** How often a node of a cluster has redirected it. */
   redirections = 0;
-  /** How often a node has said of it that the cluster is down. */
+  /** How often a node has answered it with CLUSTERDOWN. */
   clusterDowns = 0;
   readonly #tags: ClusterTags | undefined;
 
-  /** `tags` are those of a cluster. */
+  /** `tags` only for a cluster. */
   constructor(lane = 0, tags?: ClusterTags) {
     super(lane);
     this.#tags = tags;
   }
 
-  /** How many buckets it names. */
+  /** Number of different buckets that it names. */
   get keyCount(): number {
     return new Set([...this.keys, ...this.receipts.map(({ bucketKey }) => bucketKey)]).size;
   }
 
   hasRoomFor(group: TakeGroup): boolean {
     if (this.groups.length === 0) return true;
-    // The group's keys may be there already; that they are counted again is the cheaper mistake.
+    // Some of the group's keys may be in the batch already; to count them again costs less than to look for them.
     let bytes = this.keyBytes + (this.takes + group.size) * TAKE_BYTES;
     for (let i = 0; i < group.size; i++) bytes += group.takes[i]?.bucketKey.length ?? 0;
     return this.#weight + group.weight <= BATCH_WEIGHT_MAX && bytes <= BATCH_BYTES_MAX;
@@ -54,7 +54,7 @@ export class RedisBatch extends Batch {
     return weightOf(this.takes, this.takesOnLogs, this.holds.length);
   }
 
-  /** Whether lua/take_each.lua serves it, which says what that asks for. */
+  /** Whether lua/take_each.lua can serve it; that file states the conditions. */
   isOfPlainTakes(): boolean {
     const { groups, keys, numbers, limits } = this;
     if (this.takes !== groups.length || keys.length !== groups.length || this.receipts.length > 0) return false;
@@ -69,7 +69,8 @@ export class RedisBatch extends Batch {
   }
 
   /**
-   * The script's arguments, from the number of keys on, one-byte text. `timeUs` is 0 for the server's own time. Counters live up to `jitterSecondsMax` longer than their window.
+   * The script's arguments as one-byte text, from the number of keys on. `timeUs` is the time in microseconds since the epoch, 0 for the
+   * server's own. Counters live up to `jitterSecondsMax` longer than their window.
    */
   encode(timeUs: number, { latestOf, bucketTimeUs }: ServerTimes, jitterSecondsMax = 0): string[] {
     this.writeLatest(latestOf);
@@ -99,7 +100,7 @@ export class RedisBatch extends Batch {
     return [String(this.keys.length), ...this.#storedKeys(), ...packed];
   }
 
-  // As lua/holds.lua reads them. Receipts stand below 0, counted as the script walks over their numbers.
+  // The numbers that lua/holds.lua reads. Holds of receipts have negative indices, counted over the receipts' numbers.
   #holdNumbers(): number[] {
     const numbers: number[] = [];
     const add = (at: number, { bucketKey, limit, holdId }: Omit<BatchedHold, "at" | "stats">) => {

@@ -1,5 +1,5 @@
-// The primaries of a Redis Cluster that are in use, and which of them serves which hash slot. Nodes come and go with the
-// cluster's topology; a batch that went to the wrong one is sent on.
+// The primaries of a Redis Cluster in use, and the hash slots that each serves. Nodes come and go with the cluster's topology; a batch that
+// was sent to the wrong node is sent on.
 
 import type { TcpAddress } from "../../core/store-address.ts";
 import { BreakerReports } from "../batching/breaker-reports.ts";
@@ -17,11 +17,11 @@ import type { Scripts } from "./scripts.ts";
 import { fixedServer } from "./server-finder.ts";
 import { TagCount } from "./tag-count.ts";
 
-/** Most primaries; what more there are is not connected to, and their slots are served by nobody. */
+/** Most primaries. Further ones are not connected to, so their slots count as unserved. */
 const NODES_MAX = 512;
-/** A node without slots is kept for this long after an ASK led there. */
+/** A node without slots is kept for this long after a redirection to it. */
 const AWAITED_US = 30_000_000;
-/** How often a batch is sent on: once for a slot that has moved, and once more for an ASK at the end of the move, or a failover. */
+/** Redirections per batch: one for a slot that has moved, others for an ASK at the end of its move, and for a failover. */
 const REDIRECTIONS_MAX = 3;
 
 interface ClusterNodesOptions extends CompleteOptions {
@@ -30,9 +30,9 @@ interface ClusterNodesOptions extends CompleteOptions {
   readonly scripts: Scripts;
   readonly jitterSecondsMax: number;
   readonly tags: ClusterTags;
-  /** Something can be asked that could not be: a node's connection is up and tested, or the number of tags is known. */
+  /** Called when calls may succeed that failed before: a node's connection is up and tested, or the number of tags is known. */
   readonly onUp: () => void;
-  /** Nothing of the batch was run, because some of its buckets are here and some there: it is to be sent bucket by bucket. */
+  /** Called if nothing of the batch was run because its buckets lie on two nodes; then each bucket has to be sent by itself. */
   readonly sendApart: (batch: RedisBatch) => void;
 }
 
@@ -41,15 +41,15 @@ interface ClusterNode {
   readonly address: TcpAddress;
   readonly node: RedisNode;
   readonly observer: StoreObserver;
-  /** How many slots it serves; a node without any is dropped at the next answer about the topology. */
+  /** Number of slots that it serves. Without any, the node is dropped at the next view of the topology. */
   slots: number;
-  /** One of them; -1 without any. */
+  /** One of its slots; -1 without any. */
   oneSlot: number;
-  /** Until when it is kept although it serves none, because a slot is on its way there. By the process's Clock. */
+  /** Until when the node is kept without slots, because a slot is moving there; by the process's Clock. */
   awaitedUntilUs: number;
 }
 
-/** Nodes by address and by slot. */
+/** The nodes by address and by slot. */
 export class ClusterNodes {
   readonly #options: ClusterNodesOptions;
   readonly #topology: ClusterTopology;
@@ -59,7 +59,7 @@ export class ClusterNodes {
   /** By slot. */
   readonly #owners: (ClusterNode | undefined)[] = new Array<undefined>(SLOTS).fill(undefined);
   #unserved = SLOTS;
-  /** What was heard of the slots last, while a node that serves some by it is not connected yet. */
+  /** The last view of the slots, if a node that it names is not connected yet. */
   #awaited: readonly SlotRange[] | undefined;
 
   constructor(options: ClusterNodesOptions) {
@@ -86,17 +86,17 @@ export class ClusterNodes {
     this.#topology.start();
   }
 
-  /** The node that serves the slot, by what is known; nobody while other processes may keep its buckets under other tags. */
+  /** The node that serves the slot, as far as known. Undefined while other processes may use another number of tags. */
   ownerOf(slot: number): RedisNode | undefined {
     return this.#tagCount.wasAgreed ? this.#owners[slot]?.node : undefined;
   }
 
-  /** Something went wrong: looks soon whether the topology has changed. */
+  /** Something failed: the topology is asked for soon, in case it has changed. */
   askSoon(): void {
     this.#topology.askSoon();
   }
 
-  /** Undefined while every slot is served, otherwise why not, in one sentence. */
+  /** Undefined if every slot is served; otherwise the reason, in one sentence. */
   trouble(): string | undefined {
     if (this.#nodes.size === 0) return this.#topology.trouble ?? "no node of the Redis Cluster serves any slot";
     for (const { node } of this.#nodes.values()) {
@@ -107,7 +107,7 @@ export class ClusterNodes {
     return this.#tagCount.trouble;
   }
 
-  /** Refuses new takes and waits a moment for the answers that are due. */
+  /** Refuses new takes, and waits a moment for outstanding answers. */
   async drain(): Promise<void> {
     this.#topology.close();
     await Promise.all([...this.#nodes.values()].map(({ node }) => node.drain()));
@@ -145,7 +145,7 @@ export class ClusterNodes {
         if (this.#owners[slot] === undefined) this.#unserved--;
         named.slots++;
         named.oneSlot = slot;
-        // Until the new owner is connected, the last one sends calls on to it, where they wait for it.
+        // Until the new owner is connected, the old one keeps getting calls; it redirects them, and they wait for the new owner.
         const last = before[slot];
         const owner = !isUp(named) && last !== undefined && isUp(last) ? last : named;
         this.#owners[slot] = owner;
@@ -188,7 +188,7 @@ export class ClusterNodes {
       name: nameOfTarget(server),
       finder: fixedServer(server),
       scripts,
-      // A node without slots takes no key yet.
+      // A node without slots accepts no key yet.
       selfTestKeys: () => (made.oneSlot < 0 ? [] : [keyIn(made.oneSlot, `${keyPrefix}headgate:self-test`)]),
       jitterSecondsMax,
       tags,
@@ -203,12 +203,12 @@ export class ClusterNodes {
     return made;
   }
 
-  /** Its slots are served by others now, who give back what it still had to. */
+  /** Other nodes serve its slots now; they get its outstanding receipts. */
   #drop(one: ClusterNode): void {
     this.#nodes.delete(one.name);
     this.#breakers.drop(one.observer);
     one.node.drainReceipts((receipt, lane) => this.#giveBack(receipt, lane));
-    // What is under way to a node that only gave its slots away is answered yet.
+    // If the node has only given its slots away, it still answers the calls under way.
     void one.node.drain().then(() => one.node.close());
   }
 
@@ -218,20 +218,20 @@ export class ClusterNodes {
     else owner.node.addReceipt(receipt, lane);
   }
 
-  // Nothing was run: the batch may be sent once more. MOVED holds for the whole slot from now on, ASK for this batch alone.
+  // Nothing was run, so the batch may be sent again. MOVED is valid for the whole slot from now on, ASK for this batch only.
   #redirect(from: ClusterNode, batch: RedisBatch, message: string): boolean {
     if (message.startsWith("TRYAGAIN")) return this.#sendApart(from, batch);
     const redirection = readRedirection(message, from.address);
     if (redirection === undefined || batch.redirections >= REDIRECTIONS_MAX) return false;
     const to = this.#nodeAt(redirection.address);
     if (to === undefined) return false;
-    // Other nodes may not have heard of it yet, and say that it serves nothing.
+    // Views of other nodes may still lack this node, and it must not be dropped because of that.
     to.awaitedUntilUs = this.#options.clock.nowUs() + AWAITED_US;
     if (!redirection.isAsk) {
       if (this.#owners[redirection.slot] === undefined) this.#unserved--;
       if (isUp(to) || !isUp(this.#owners[redirection.slot])) this.#owners[redirection.slot] = to;
       to.oneSlot = redirection.slot;
-      // For what else has moved.
+      // Other slots may have moved too.
       this.askSoon();
     }
     batch.redirections++;
@@ -241,7 +241,7 @@ export class ClusterNodes {
     return true;
   }
 
-  // One bucket is here or there, so a batch for it alone never waits for its slot to have moved.
+  // A single bucket is on one node or the other, so a batch for it alone never gets TRYAGAIN.
   #sendApart(from: ClusterNode, batch: RedisBatch): boolean {
     if (batch.keyCount < 2) return false;
     this.#options.observer.redirected();
@@ -255,7 +255,7 @@ function isUp(one: ClusterNode | undefined): boolean {
   return one?.node.connection !== undefined;
 }
 
-/** A key that belongs to the slot, by a hash tag that is found by trying. */
+/** A key of the slot; its hash tag is found by trial. */
 function keyIn(slot: number, name: string): string {
   for (let i = 0; ; i++) {
     const key = `${name}{${i}}`;

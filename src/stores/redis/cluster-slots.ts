@@ -1,19 +1,19 @@
-// Reads what a node of a Redis Cluster says of its cluster: which primary serves which slots, and of which epoch that is.
+// Reads what a node of a Redis Cluster tells about the cluster: the slots of each primary, and the epoch of that view.
 
 import type { TcpAddress } from "../../core/store-address.ts";
 import { SLOTS } from "./key-slot.ts";
 
-/** Slots in a row that one primary serves. */
+/** Consecutive slots of one primary. */
 export interface SlotRange {
   readonly first: number;
   readonly last: number;
   readonly primary: TcpAddress;
 }
 
-/** More ranges than this no reply may name: one per slot. */
+/** Most ranges in a reply: one per slot. */
 const RANGES_MAX = SLOTS;
 
-/** The ranges of a CLUSTER SLOTS reply; a node without an address of its own is at that of `asked`. Throws TypeError. */
+/** The ranges of a CLUSTER SLOTS reply. `asked` is the address of a node that the reply names without one. Throws TypeError. */
 export function readSlots(reply: unknown, asked: TcpAddress): SlotRange[] {
   if (!Array.isArray(reply) || reply.length > RANGES_MAX)
     throw new TypeError("CLUSTER SLOTS replied with something else");
@@ -26,13 +26,13 @@ export function readSlots(reply: unknown, asked: TcpAddress): SlotRange[] {
   });
 }
 
-/** The epoch of a CLUSTER INFO reply: of two views of a cluster the later one has the larger. 0 if it names none. */
+/** The epoch of a CLUSTER INFO reply; a later view of the cluster has a higher one. 0 if the reply has none. */
 export function readEpoch(reply: unknown): number {
   const epoch = /^cluster_current_epoch:(\d{1,15})/m.exec(String(reply))?.[1];
   return epoch === undefined ? 0 : Number(epoch);
 }
 
-/** Where a MOVED or ASK error points, by the node at `asked`; undefined if the error is neither. */
+/** The target of a MOVED or ASK error from the node at `asked`; undefined if the error is neither. */
 export function readRedirection(
   message: string,
   asked: TcpAddress,
@@ -43,14 +43,14 @@ export function readRedirection(
   return { isAsk: word === "ASK", slot, address: addressOf(host, Number(port), asked) };
 }
 
-/** Names a node by its address. */
+/** The name of a node: its address. */
 export function nodeNameOf({ host, port }: TcpAddress): string {
   return `${host}:${port}`;
 }
 
 function addressOf(host: unknown, port: unknown, asked: TcpAddress): TcpAddress {
   const text = host === null || host === undefined ? "" : String(host);
-  // A node that does not know how others reach it says nothing, or a question mark.
+  // A node that does not know its own address sends an empty string or a question mark.
   const known = text === "" || text === "?" ? asked.host : text;
   if (typeof port !== "number" || port < 1 || port > 65_535) throw new TypeError("a node of the cluster has no port");
   return { kind: "tcp", host: known, port };

@@ -1,6 +1,6 @@
-// The store that keeps buckets in a Redis Cluster: one RedisNode for each primary, every bucket at the node that serves the
-// hash slot of its tag (cluster-tags.ts). Takes of one tag travel in one script call; a call whose buckets lie under several is
-// settled by sharded/sharded-calls.ts. Who serves what is cluster-nodes.ts.
+// The store that keeps buckets in a Redis Cluster: a RedisNode for each primary, and each bucket at the node that serves the hash slot of
+// its tag (cluster-tags.ts). Takes of one tag travel in one script call; sharded/sharded-calls.ts settles calls with buckets of several
+// tags. cluster-nodes.ts knows which node serves which slot.
 
 import { StoreError } from "../../core/errors.ts";
 import { type Take, type TakeGroup, Verdict } from "../../core/take.ts";
@@ -20,16 +20,16 @@ import { ProcessSet } from "./process-set.ts";
 import type { RedisNode, RedisOptions } from "./redis-node.ts";
 import { loadScripts } from "./scripts.ts";
 
-/** Options of a cluster's store; those of BatchingOptions hold for each node. */
+/** Options of a cluster's store. Those of BatchingOptions apply to each node. */
 export interface ClusterStoreOptions extends RedisOptions {
   readonly target: ClusterTarget;
-  /** How many hash tags buckets are spread over; the same for all processes on the cluster. Default: 16. */
+  /** Number of hash tags; must be equal for all processes on the cluster. Default: 16. */
   readonly tags?: number;
-  /** Hears of each take that was paid and is given back, because another part of its call refused or failed. */
+  /** Told of each take that was paid and is given back because another part of its call was refused or failed. */
   readonly onUndone?: (take: Take) => void;
 }
 
-/** Opens the store; it finds the nodes by itself and keeps at it. Never throws because they are away: `trouble` says so. */
+/** Opens the store, which finds and connects its nodes in the background. Never throws because they are away; `trouble` tells. */
 export function openClusterStore(options: ClusterStoreOptions): SharedStore<ClusterBackend> {
   const key = `${options.keyPrefix ?? ""}headgate:processes`;
   const backend: ClusterBackend = new ClusterBackend(options, () => void processes.beat());
@@ -43,12 +43,12 @@ export function openClusterStore(options: ClusterStoreOptions): SharedStore<Clus
   return new SharedStore(backend, processes);
 }
 
-/** The nodes of a cluster. A call whose buckets lie under several tags is settled over the nodes that serve them. */
+/** The nodes of a cluster. A call with buckets of several tags is settled over the nodes that serve them. */
 class ClusterBackend implements Backend {
   readonly #nodes: ClusterNodes;
   readonly #tags: ClusterTags;
   readonly #calls: ShardedCalls;
-  /** For calls on a slot that moves: each bucket is a shard of its own. */
+  /** For calls on a slot that is moving: each bucket is a shard. */
   readonly #callsApart: ShardedCalls;
   readonly #observer: StoreObserver;
   #isClosed = false;
@@ -81,7 +81,7 @@ class ClusterBackend implements Backend {
     this.#nodes.start();
   }
 
-  /** The node that serves the slot. */
+  /** The node that serves the slot; undefined if none is known. */
   ownerOf(slot: number): RedisNode | undefined {
     return this.#nodes.ownerOf(slot);
   }
@@ -127,7 +127,7 @@ class ClusterBackend implements Backend {
     else this.#observer.keptPaid(group.size);
   }
 
-  /** Within the times that its groups have left. */
+  /** Sends each bucket of the batch by itself, within the times that the groups have left. */
   #sendApart(batch: RedisBatch): void {
     for (const receipt of batch.receipts) {
       const lane = this.#tags.laneAlone(receipt);
@@ -137,12 +137,12 @@ class ClusterBackend implements Backend {
     }
     for (const { group, generation, then, isAnswered, answerByUs } of batch.groups) {
       if (isAnswered || group.generation !== generation) continue;
-      // What a caller throws is not the other groups'.
+      // Called later, so that an exception of one caller does not reach the other groups.
       if (this.#callsApart.takeBy(answerByUs, group, then)) queueMicrotask(() => then.settled(group, generation));
     }
   }
 
-  // One object per trouble: an error's stack costs more than a take.
+  // One object per trouble, because creating an error with its stack costs more than a take.
   #unserved(): StoreError {
     const sentence = this.#nodes.trouble() ?? "a slot of the Redis Cluster is served by nobody";
     if (this.#unservedError?.message !== sentence) this.#unservedError = new StoreError("STORE_UNREACHABLE", sentence);

@@ -1,28 +1,27 @@
-// Which hash tag the buckets of a Redis Cluster get. Tags are few, so that takes of many descriptors are of one hash slot and
-// travel in one script call (docs/decisions/0016-few-hash-tags.md). The key under which a bucket is kept has the tag behind its
-// prefix: rules and other stores know nothing of it. Counters of COMPATIBILITY_MODE keep the reference's keys, without a tag.
+// The hash tags of buckets in a Redis Cluster. There are few tags, so that takes of many descriptors belong to one hash slot and travel in
+// one script call (docs/decisions/0016-few-hash-tags.md). The tag stands in the stored key behind its prefix; rules and other stores don't
+// know of it. Counters of COMPATIBILITY_MODE keep the keys of envoyproxy/ratelimit, without a tag.
 
 import { hashBucketKey } from "../../core/key-hash.ts";
 import type { Take } from "../../core/take.ts";
 import { keySlot, SLOTS } from "./key-slot.ts";
 
-/** REDIS_CLUSTER_TAGS, unless it says otherwise: serves three or four primaries well, up to eight. */
+/** Default of REDIS_CLUSTER_TAGS: good for three or four primaries, sufficient for eight. */
 const TAGS_DEFAULT = 16;
-export const TAGS_MAX = 4_096;
 
-/** Lanes from here on are of one bucket each, which may travel with no other. */
+/** Lanes from here on belong to one bucket each. */
 const ALONE = 2 ** 32;
 
 /**
- * The tags of a cluster. A lane is a number for what may travel together: a hash slot, for counters; SLOTS and the number of a
- * tag; or one bucket alone, while its slot moves.
+ * The tags of a cluster. A lane is a number for buckets that may travel together: a hash slot, for counters; SLOTS plus the number of a
+ * tag; or, while a slot moves, a number of one bucket alone.
  */
 export class ClusterTags {
   readonly count: number;
   readonly #keyPrefix: string;
   readonly #tags: readonly string[];
 
-  /** `keyPrefix` begins every bucket key. */
+  /** `keyPrefix`: the beginning of every bucket key. */
   constructor(count = TAGS_DEFAULT, keyPrefix = "") {
     this.count = count;
     this.#keyPrefix = keyPrefix;
@@ -30,26 +29,26 @@ export class ClusterTags {
   }
 
   /**
-   * The lane of a take's bucket. The slot that the key would have by itself decides on the tag, so limits of one descriptor
-   * have one; and the tag's own slot is one of the SLOTS / count around it.
+   * The lane of a take's bucket. The slot that the key has without a tag decides the tag, so all limits of one descriptor get one tag. The
+   * tag's own slot is in the middle of the SLOTS / count slots that get it.
    */
   laneOf({ bucketKey, limit }: Pick<Take, "bucketKey" | "limit">): number {
     const slot = keySlot(bucketKey);
     return limit.isCounter ? slot : SLOTS + Math.floor((slot * this.count) / SLOTS);
   }
 
-  /** A lane of the bucket's own, of the same slot. */
+  /** A lane for this bucket alone, with the same slot. */
   laneAlone(take: Pick<Take, "bucketKey" | "limit">): number {
     return (this.laneOf(take) + 1) * ALONE + hashBucketKey(take.bucketKey);
   }
 
-  /** The hash slot of all keys of a lane. */
+  /** The hash slot of all stored keys of a lane. */
   slotOf(lane: number): number {
     const shared = sharedLane(lane);
     return shared < SLOTS ? shared : slotOfTag(shared - SLOTS, this.count);
   }
 
-  /** What a bucket of the lane is kept under. */
+  /** The key that a bucket of the lane is stored under. */
   storedKey(bucketKey: string, lane: number): string {
     const tag = this.#tags[sharedLane(lane) - SLOTS];
     if (tag === undefined) return bucketKey;
@@ -58,17 +57,17 @@ export class ClusterTags {
   }
 }
 
-/** The lane without what makes it a single bucket's. */
+/** The lane that a single bucket's lane was derived from; any other lane unchanged. */
 function sharedLane(lane: number): number {
   return lane < ALONE ? lane : Math.floor(lane / ALONE) - 1;
 }
 
-/** In the middle of the slots whose keys get that tag. */
+/** The slot of a tag: in the middle of the slots whose keys get the tag. */
 function slotOfTag(index: number, count: number): number {
   return Math.floor(((index + 0.5) * SLOTS) / count);
 }
 
-/** The first short texts whose slots are those of the tags; found by trying, some hundred thousand in a few milliseconds. */
+/** The first short text for the slot of each tag, found by trial: some hundred thousand trials in a few milliseconds. */
 function tagsOf(count: number): string[] {
   const places = new Map(Array.from({ length: count }, (_, index) => [slotOfTag(index, count), index]));
   const tags = new Array<string>(count);

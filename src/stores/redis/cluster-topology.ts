@@ -1,5 +1,5 @@
-// Keeps up with which primary serves which slots of a Redis Cluster: asks a node now and then, soon when something is
-// wrong, at once when a node says that a slot has moved. What is done with the answer is the store's business.
+// Follows which primary serves which slots of a Redis Cluster: asks a node at intervals, and sooner when a call has failed or was
+// redirected. The owner decides what to do with the answer.
 
 import type { RedisAccess, TcpAddress } from "../../core/store-address.ts";
 import { errorMessage } from "../../core/thrown.ts";
@@ -9,32 +9,32 @@ import { openConnection, type RedisConnection } from "./connect.ts";
 import { describeTrouble } from "./connect-trouble.ts";
 import { firstAnswer } from "./first-answer.ts";
 
-/** How often a cluster that is well is asked. */
+/** Interval while the cluster is well. */
 const STEADY_MS = 10_000;
-/** How often one that is not. */
+/** Interval while it is not. */
 const TROUBLED_MS = 200;
-/** Never sooner after the last time. */
+/** Shortest time before the next question. */
 const PAUSE_MS_MIN = 50;
 /** Most nodes asked in one round. */
 const ASKED_MAX = 16;
 
-/** Some nodes of a cluster, and how to reach all of them. */
+/** Addresses of some nodes, and how to reach every node. */
 export interface ClusterTarget extends RedisAccess {
   readonly seeds: readonly TcpAddress[];
 }
 
-/** A node that can be asked over the connection that takes travel on. */
+/** A node that can be asked over its open connection. */
 export interface OpenNode {
   readonly address: TcpAddress;
   readonly connection: RedisConnection;
 }
 
 interface TopologyOptions {
-  /** Its seeds are asked while no node is open. */
+  /** The cluster; its seeds are asked too if no open node answers. */
   readonly target: ClusterTarget;
   readonly openNodes: () => OpenNode[];
   readonly onSlots: (ranges: readonly SlotRange[]) => void;
-  /** Whether every slot is served by a node that is up. */
+  /** Whether every slot is served by a connected node. */
   readonly isWell: () => boolean;
 }
 
@@ -43,7 +43,7 @@ interface View {
   readonly ranges: readonly SlotRange[];
 }
 
-/** What a node said is older than what was heard before: it was away, or is cut off. */
+/** A node's view has a lower epoch than the last one: the node was away, or is cut off. */
 class StaleView extends Error {
   readonly view: View;
 
@@ -53,7 +53,7 @@ class StaleView extends Error {
   }
 }
 
-/** Asks for the slots, without end. */
+/** Asks for the slots again and again. */
 export class ClusterTopology {
   readonly #options: TopologyOptions;
   #timer: NodeJS.Timeout | undefined;
@@ -69,17 +69,17 @@ export class ClusterTopology {
     this.#options = options;
   }
 
-  /** Why nobody told of the slots when they were asked for last; undefined if somebody did. */
+  /** Why the last question had no answer; undefined if it had one. */
   get trouble(): string | undefined {
     return this.#trouble;
   }
 
-  /** Begins to ask. Once. */
+  /** Begins to ask; to be called once. */
   start(): void {
     void this.#ask();
   }
 
-  /** Asks in a moment, unless that is so already. Cheap: called for every take that fails. */
+  /** Asks soon, unless a question is due already. Cheap, because every failed take calls it. */
   askSoon(): void {
     if (this.#isAsking) this.#isWanted = true;
     else if (this.#dueMs > TROUBLED_MS) this.#schedule(PAUSE_MS_MIN);
@@ -94,8 +94,7 @@ export class ClusterTopology {
     if (this.#isClosed) return;
     clearTimeout(this.#timer);
     this.#dueMs = ms;
-    this.#timer = setTimeout(() => void this.#ask(), ms * (0.75 + Math.random() / 4));
-    this.#timer.unref();
+    this.#timer = setTimeout(() => void this.#ask(), ms * (0.75 + Math.random() / 4)).unref();
   }
 
   async #ask(): Promise<void> {
@@ -117,11 +116,11 @@ export class ClusterTopology {
     }
   }
 
-  /** The first view that is no older than the last one; if there is none, the latest of those that are. */
+  /** The first view that is not older than the last one; if there is none, the latest of the older ones. */
   async #firstView(): Promise<View> {
     const { target, openNodes } = this.#options;
     const open = openNodes();
-    // Another node first each time: one that is cut off should not be the only one heard.
+    // Begins with another node each time, so that a node that is cut off is not the only one heard.
     this.#turn++;
     const rotated = open.map((_, index) => open[(index + this.#turn) % open.length] as OpenNode);
     const asked = new Set(open.map(({ address }) => `${address.host}:${address.port}`));
@@ -136,7 +135,7 @@ export class ClusterTopology {
         if (error instanceof StaleView && error.view.epoch >= (latest?.epoch ?? 0)) latest = error.view;
       });
     } catch (error) {
-      // All are older: another cluster stands there now.
+      // All views are older, so there must be another cluster at these addresses now.
       if (latest !== undefined) return latest;
       throw error;
     }
@@ -161,7 +160,7 @@ export class ClusterTopology {
     try {
       const replies = Promise.all([
         connection.command("cluster", ["slots"]),
-        // Without the right to ask for it, every view is taken as new.
+        // A user without the right to run it gets epoch 0, and every view counts as new.
         connection.command("cluster", ["info"]).catch(() => ""),
       ]);
       const [slots, info] = await withTimeLimit(target.connectTimeoutMs, replies);
@@ -175,5 +174,5 @@ export class ClusterTopology {
   }
 }
 
-/** A node did not tell; the message is a sentence without its full stop. */
+/** A node did not answer; the message is a sentence without its full stop. */
 class UnusableView extends Error {}

@@ -1,4 +1,4 @@
-// Says in one sentence why Redis can't be used. Never quotes a password: of what Redis says only known texts are used.
+// Says in one sentence why Redis can't be used. Never quotes a password: only known parts of Redis's messages are used.
 
 import { errorCode } from "../../core/thrown.ts";
 import {
@@ -10,17 +10,17 @@ import {
 } from "../batching/connect-troubles.ts";
 import { isReplyError, type RedisTarget } from "./connect.ts";
 
-/** What messages call a server that is known as a node of a cluster. */
+/** What messages call a node of a cluster. */
 export const CLUSTER_NODE = "Redis Cluster node";
 
-/** Where Redis is, for messages: host and port, or the socket's path. No login. */
+/** The server's name in messages: host and port, or the path of its socket; never the login. */
 export function nameOfTarget(target: RedisTarget): string {
   const { address, called = "Redis" } = target;
   if (address.kind === "unix") return `${called} at ${address.path}`;
   return `${called} at ${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
 }
 
-/** The problem as a sentence without its full stop. `error` is what connecting, logging in or a command threw. */
+/** The problem as a sentence without its full stop. `error` comes from connecting, from logging in, or from a command. */
 export function describeTrouble(error: unknown, target: RedisTarget): string {
   if (error instanceof FindError) return error.message;
   const name = nameOfTarget(target);
@@ -38,7 +38,7 @@ const OWN_TROUBLES: OwnTroubles = {
   tlsHint: "; perhaps it does not speak TLS there",
 };
 
-/** As describeTrouble, for what connecting threw: a server that hangs up on a plain greeting may want TLS. */
+/** Like describeTrouble, for errors of connecting: a server that hangs up on a plaintext greeting may expect TLS. */
 export function describeConnectTrouble(error: unknown, target: RedisTarget): string {
   const sentence = describeTrouble(error, target);
   const isPlain = target.tls === undefined && target.address.kind === "tcp";
@@ -46,22 +46,22 @@ export function describeConnectTrouble(error: unknown, target: RedisTarget): str
   return `${sentence} before it said anything; if it wants TLS there, that needs rediss://`;
 }
 
-/** Nobody can say where the server is; the message is a sentence without its full stop. */
+/** The server's address can't be found out; the message is a sentence without its full stop. */
 export class FindError extends Error {
   override readonly name = "FindError";
 }
 
-/** What the server says of itself is not what it was taken for; the message follows its name. */
+/** The server has another role than expected; the message follows its name. */
 export class WrongRoleError extends Error {
   override readonly name = "WrongRoleError";
 }
 
-/** True if Redis answers but takes no writes for now; refusals and peeks still work then. */
+/** Whether Redis answers but accepts no writes for now; refusals and peeks still work. */
 export function refusesWritesForNow(error: unknown): boolean {
   return isReplyError(error) && /\b(OOM|MISCONF|NOREPLICAS)\b/.test(error.message);
 }
 
-/** True if the server refused a call before any of it ran, or at the script's first write: nothing has changed. */
+/** Whether nothing has changed: the server refused the call before any of it ran, or at the script's first write. */
 export function ranNothing(error: unknown): boolean {
   return isReplyError(error) && (refusesWritesForNow(error) || isReadOnlyReply(error) || UNTOUCHED.test(error.message));
 }
@@ -69,7 +69,7 @@ export function ranNothing(error: unknown): boolean {
 const UNTOUCHED =
   /^(BUSY|NOSCRIPT|MOVED|ASK|TRYAGAIN|CROSSSLOT|CLUSTERDOWN|MASTERDOWN|LOADING|NOPERM|NOAUTH|ERR unknown command)\b/;
 
-/** True if the server is a replica that was a primary, or was taken for one. */
+/** Whether the server is a replica that was a primary, or was taken for one. */
 export function isReadOnlyReply(error: unknown): boolean {
   return isReplyError(error) && /\bREADONLY\b/.test(error.message);
 }
@@ -118,7 +118,7 @@ function whatIsForbidden(message: string): string {
 }
 
 function describeOtherReply(message: string): string {
-  // Redis names the line of the script, never its arguments.
+  // Such a message has the script's line, never its arguments.
   const inScript = /user_script:\d+: [^@]{1,120}/.exec(message)?.[0];
   if (inScript !== undefined) return `failed in our script (${inScript.trim()})`;
   return `answers with an error (${/^[A-Z]+/.exec(message)?.[0] ?? "ERR"})`;

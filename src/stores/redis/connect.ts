@@ -1,6 +1,6 @@
-// Opens one connection to one server and logs in. The store sees a RedisConnection and nothing of ioredis, whose own ways
-// with Sentinel and Cluster send commands twice; those are server-finder.ts and cluster-store.ts here. Whoever opens a
-// connection decides what to do when it is lost.
+// Opens one connection to one server and logs in. The store sees a RedisConnection and nothing of ioredis, whose own support for Sentinel and
+// Cluster may send a command twice; server-finder.ts and cluster-store.ts take its place. The owner of a connection decides what happens when
+// it is lost.
 
 import { readFileSync } from "node:fs";
 import { Command, Redis, type RedisOptions } from "ioredis";
@@ -8,40 +8,40 @@ import type { RedisAccess, RedisAddress } from "../../core/store-address.ts";
 import { readClientTls } from "../batching/client-tls.ts";
 import { SilenceError, withTimeLimit } from "../batching/time-limit.ts";
 
-/** Where a server is and how to reach it. */
+/** A server and how to reach it. */
 export interface RedisTarget extends RedisAccess {
   readonly address: RedisAddress;
-  /** What messages call it. Default: Redis. */
+  /** The kind of server in messages. Default: Redis. */
   readonly called?: string;
 }
 
-/** An open connection. Commands are sent once, in order, many at a time, and never sent again. */
+/** An open connection. Commands are sent once, in order, without waiting for each other's replies; none is ever sent again. */
 export interface RedisConnection {
-  /** Sends a command. Rejects with a ReplyError when Redis refuses it, with another Error when its fate is unknown. */
+  /** Sends a command. Rejects with a ReplyError if Redis refuses it, or with another Error if its outcome is unknown. */
   command(name: string, args: readonly (string | Buffer)[]): Promise<unknown>;
-  /** As `send`, for arguments that are one-byte text, bytes as char codes: many of them travel as cheaply as one. */
+  /** Like `command`, for arguments in one-byte text (a char code per byte); many of them cost hardly more than one. */
   commandOfBytes(name: string, args: readonly string[]): Promise<unknown>;
-  /** Sends what `send` does in one write. */
+  /** Puts everything that `send` sends into one write. */
   together(send: () => void): void;
-  /** Hears what is published in the channel from now on; other commands can't be sent any more. */
+  /** Subscribes to the channel. No other commands can be sent after this. */
   subscribe(channel: string, onMessage: (message: string) => void): Promise<void>;
-  /** Closes it without waiting for anything; `onLost` is not called for it. */
+  /** Closes the connection at once; `onLost` is not called. */
   drop(): void;
 }
 
-/** True if Redis itself answered with an error: the command ran, or was refused, but is not under way. */
+/** Whether Redis itself answered with an error, so that the command is no longer under way. */
 export function isReplyError(error: unknown): error is Error {
   return error instanceof Error && error.name === "ReplyError";
 }
 
-/** True if the command never left this process. */
+/** Whether the command never left this process. */
 export function wasNeverSent(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("Stream isn't writeable");
 }
 
 /**
- * Connects, logs in and selects the database. Rejects with what went wrong (connect-trouble.ts makes a sentence of it).
- * `onLost` is called once if the connection ends by itself afterwards.
+ * Connects, logs in and selects the database. Rejects with the error (connect-trouble.ts describes it). `onLost` is called once if the
+ * connection ends later without `drop`.
  */
 export async function openConnection(target: RedisTarget, onLost: () => void): Promise<RedisConnection> {
   const redis = new Redis(optionsOf(target));
@@ -81,7 +81,7 @@ export async function openConnection(target: RedisTarget, onLost: () => void): P
   return connection;
 }
 
-/** A command that is put together and written as one-byte text: as UTF-8 it would be looked through char by char. */
+/** A command in one-byte text. ioredis would encode its arguments as UTF-8, char by char. */
 class ByteCommand extends Command {
   constructor(name: string, args: readonly string[]) {
     super(name, [...args], { replyEncoding: null });
@@ -94,7 +94,7 @@ class ByteCommand extends Command {
   }
 }
 
-/** The login to use now. Throws when the file can't be read. */
+/** The present login. Throws if its file can't be read. */
 function currentLogin(target: RedisAccess): RedisAccess["login"] {
   if (target.loginFile === undefined) return target.login;
   const text = readFileSync(target.loginFile, "utf8").replace(/\r?\n$/, "");
@@ -103,13 +103,14 @@ function currentLogin(target: RedisAccess): RedisAccess["login"] {
   return { username: colon === 0 ? undefined : text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
-// A take is paid at most once: nothing is queued while disconnected, nothing is sent a second time. Reconnecting is the
-// link's business, which opens a new connection. Logging in is ours, because ioredis would write its own warnings.
+// A take must be paid at most once, so nothing is queued without a connection, and nothing is sent twice. link.ts reconnects, by a new
+// connection. Logging in is done here, because ioredis would log warnings of its own.
 function optionsOf(target: RedisTarget): RedisOptions & { replyMapping: "legacy" } {
   const { address } = target;
+  const host = address.kind === "tcp" ? address.host : undefined;
   return {
     ...(address.kind === "unix" ? { path: address.path } : { host: address.host, port: address.port }),
-    ...(target.tls === undefined ? {} : { tls: readClientTls(target.tls, hostOf(address)) }),
+    ...(target.tls === undefined ? {} : { tls: readClientTls(target.tls, host) }),
     protocol: 2,
     replyMapping: "legacy",
     lazyConnect: true,
@@ -124,10 +125,6 @@ function optionsOf(target: RedisTarget): RedisOptions & { replyMapping: "legacy"
     keepAlive: 10_000,
     noDelay: true,
   };
-}
-
-function hostOf(address: RedisAddress): string | undefined {
-  return address.kind === "tcp" ? address.host : undefined;
 }
 
 async function logIn(connection: RedisConnection, target: RedisTarget): Promise<void> {

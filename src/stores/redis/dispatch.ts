@@ -1,5 +1,5 @@
-// Sends batches to Redis and reads what comes back. A batch is sent once; only what Redis answers before it runs anything
-// makes it go out again: NOSCRIPT, and in a cluster MOVED, ASK, TRYAGAIN and for a moment CLUSTERDOWN. Whose answer is whose is the settler's business.
+// Sends batches to Redis and reads the replies. A batch is sent again only if Redis refused it before it ran anything: after NOSCRIPT, and in a
+// cluster after MOVED, ASK, TRYAGAIN, and for a short time CLUSTERDOWN. The settler passes replies to their groups.
 
 import { StoreError } from "../../core/errors.ts";
 import type { ServerTimes } from "../batching/batch.ts";
@@ -15,31 +15,31 @@ import type { Scripts } from "./scripts.ts";
 interface DispatchOptions extends Pick<CompleteOptions, "injectedTime"> {
   readonly scripts: Scripts;
   readonly settler: Settler<RedisBatch>;
-  /** What the clock that buckets live by most likely shows. */
+  /** The time that the clock of the buckets most likely shows, in microseconds since the epoch. */
   readonly bucketTimeUs: () => number;
-  /** EXPIRATION_JITTER_MAX_SECONDS, for counters. */
+  /** EXPIRATION_JITTER_MAX_SECONDS; only for counters. */
   readonly jitterSecondsMax: number;
-  /** What went wrong, in one sentence. */
+  /** Describes an error in one sentence. */
   readonly describe: (error: unknown) => string;
-  /** Redis refused a call or sent something unreadable. */
+  /** Redis refused a call, or sent a reply that can't be read. */
   readonly onRefusal: (error: unknown, sentence: string) => void;
-  /** Redis settled a call. */
+  /** Redis has settled a call. */
   readonly onAnswer: () => void;
-  /** The connection should be given up, because it has that trouble. */
+  /** The connection should be replaced, for this reason. */
   readonly onTrouble: (trouble: string) => void;
-  /** Another node should get the batch; true if it does, and then it is no longer ours. In a cluster only. */
+  /** Passes the batch to another node of a cluster; true if it did, and then the batch is no longer ours. */
   readonly redirect: ((batch: RedisBatch, message: string) => boolean) | undefined;
 }
 
-/** What a node refuses in passing is sent again after this long. */
+/** Pause before a batch is sent again after a refusal that may pass. */
 const TRY_AGAIN_MS = 3;
 /**
- * A node that hands its slots over says for a moment that nobody serves them, so a batch is sent again this often. Beyond
- * that, some 30 ms, the cluster is down, and calls should not wait for it.
+ * A node that hands its slots over answers CLUSTERDOWN for a moment, so a batch is sent again this often, for some 30 ms. After that the
+ * cluster counts as down, and calls should not wait for it.
  */
 const CLUSTER_DOWNS_MAX = 10;
 
-/** The way of a batch to one Redis and back. */
+/** Sends batches to one Redis, and reads their replies. */
 export class Dispatch {
   readonly #options: DispatchOptions;
   readonly #times: ServerTimes;
@@ -49,7 +49,7 @@ export class Dispatch {
     this.#times = { latestOf: options.settler.latestOf, bucketTimeUs: options.bucketTimeUs };
   }
 
-  /** Sends the batch; every group is settled by its deadline at the latest. `isAsking`: an ASK led here. */
+  /** Sends the batch; every group is settled by its deadline at the latest. `isAsking`: another node has answered with ASK. */
   send(batch: RedisBatch, connection: RedisConnection, isAsking = false): void {
     const { settler, scripts, injectedTime, jitterSecondsMax } = this.#options;
     if (!settler.begin(batch)) return;
@@ -96,7 +96,7 @@ export class Dispatch {
       }
     }
     const sentence = describe(error);
-    // A ReplyError holds the whole command, keys and all: it is described, never passed on.
+    // A ReplyError contains the whole command with its keys, so it is described and not passed on.
     if (isReplyError(error)) {
       const code = error.message.startsWith("CLUSTERDOWN") ? "STORE_UNREACHABLE" : "STORE_COMMAND";
       const refused = new StoreError(code, sentence);
@@ -111,13 +111,13 @@ export class Dispatch {
   }
 }
 
-// Nothing was run, and a moment later it may be.
+// Nothing was run, and the batch may succeed a moment later.
 function isPassing(batch: RedisBatch, message: string): boolean {
   if (message.startsWith("CLUSTERDOWN")) return batch.clusterDowns <= CLUSTER_DOWNS_MAX;
   return message.startsWith("TRYAGAIN");
 }
 
-// The next command may touch a slot that is on its way here. Its own answer says nothing that the next one's does not.
+// Allows the next command to use a slot that is moving here. The reply is ignored: the next command's own reply tells everything.
 function ask(connection: RedisConnection): void {
   connection.command("asking", []).catch(() => undefined);
 }

@@ -1,11 +1,11 @@
-// Asks several servers the same and takes the first answer, without asking all of them when one is enough.
+// Asks several servers the same question and takes the first answer, without asking all of them if one is enough.
 
-/** If a server has not answered for this long, the next one is asked beside it. */
+/** After this time without an answer the next server is asked too. */
 const STAGGER_MS = 150;
 
 /**
- * Asks one after another, the next one once the last has failed or been silent for a moment. Rejects with the first error
- * if all fail; `onError` hears every one.
+ * Asks one server after another: the next one when the last has failed, or has been silent for STAGGER_MS. Rejects with the first error if
+ * all fail. `onError` is told of every error.
  */
 export function firstAnswer<T>(
   askers: readonly (() => Promise<T>)[],

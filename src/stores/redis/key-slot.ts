@@ -1,7 +1,7 @@
-// Which hash slot of a Redis Cluster a key belongs to, as its specification says: CRC16 (XMODEM) of the hash tag, which is
-// the text between the first brace and the next closing one, or of the whole key if there is none.
+// The hash slot of a key in a Redis Cluster, by its specification: CRC16 (XMODEM) of the hash tag, which is the text between the first `{`
+// and the next `}`; or of the whole key if there is no such text.
 
-/** How many slots a cluster has. */
+/** Number of slots of a cluster. */
 export const SLOTS = 16_384;
 
 const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
@@ -10,7 +10,7 @@ const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
   return crc & 0xffff;
 });
 
-/** Slot of a key of one-byte text, 0 to SLOTS - 1. */
+/** The slot of a key in one-byte text, 0 to SLOTS - 1. */
 export function keySlot(key: string): number {
   let from = 0;
   let to = key.length;

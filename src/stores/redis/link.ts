@@ -1,5 +1,5 @@
-// Keeps one connection to Redis up: has the server found, connects, tests it, tells when it is up and when it is lost, and tries again with
-// growing pauses, without end. What travels over it is the store's business.
+// Keeps one connection to Redis up: finds the server, connects, tests the connection, reports when it is up and when it is lost, and tries
+// again for ever, with growing pauses. The store uses the connection.
 
 import type { Clock } from "../../core/clock.ts";
 import type { RedisAddress } from "../../core/store-address.ts";
@@ -26,24 +26,24 @@ interface LinkOptions {
   readonly finder: ServerFinder;
   readonly scripts: Scripts;
   /**
-   * Keys that the self-test names; it pays on the first one, which lives for a second. Two of different hash slots make a
-   * node of a cluster refuse the test. Without any, nothing is paid.
+   * Keys of the self-test; it pays on the first one, which lives for a second. Two keys of different hash slots make a node of a cluster refuse
+   * the test. Without keys nothing is paid.
    */
   readonly selfTestKeys: () => readonly string[];
   readonly clock: Clock;
   readonly serverTime: ServerTime;
   readonly onUp: () => void;
-  /** The connection is gone: what was sent over it gets no answer. */
+  /** The connection is lost: commands under way get no reply. */
   readonly onLost: () => void;
 }
 
-/** One connection at a time, always wanted. */
+/** Keeps one connection up until it is closed. */
 export class Link {
   readonly #options: LinkOptions;
   #connection: RedisConnection | undefined;
-  /** The server that is connected to, or was last. */
+  /** The server of the present connection, or of the last one. */
   #target: RedisTarget | undefined;
-  /** Where the server was said to be since the attempt began. */
+  /** The server's address by the last message since the attempt began. */
   #latest: RedisAddress | undefined;
   #trouble: string | undefined;
   readonly #pause = new RetryPause();
@@ -55,17 +55,17 @@ export class Link {
     this.#trouble = `${options.finder.name} is not connected yet`;
   }
 
-  /** The connection, if it is up and passed its test. */
+  /** The connection, if it is up and has passed its test. */
   get connection(): RedisConnection | undefined {
     return this.#connection;
   }
 
-  /** Why there is no connection, or what Redis refused in its test; undefined if all is well. */
+  /** Why there is no connection, or what Redis refused in the test; undefined if all is well. */
   get trouble(): string | undefined {
     return this.#trouble;
   }
 
-  /** Why Redis can't be used, as a sentence without its full stop. */
+  /** Describes an error as a sentence without its full stop. */
   describe(error: unknown): string {
     const target = this.#target;
     if (error instanceof FindError) return error.message;
@@ -77,20 +77,20 @@ export class Link {
     return describeConnectTrouble(error, this.#target);
   }
 
-  /** Begins to connect. Never throws; a Redis that is away is waited for. */
+  /** Begins to connect. Never throws; waits for a Redis that is away. */
   start(): void {
     this.#options.finder.watch((address) => this.#onMoved(address));
     void this.#attempt();
   }
 
-  /** Gives the connection up, because `reason`, and opens another one. */
+  /** Drops the connection because of `reason`, and opens another one. */
   reconnect(reason: string): void {
     if (this.#connection === undefined) return;
     this.#connection.drop();
     this.#lose(`${this.#name()} ${reason}`);
   }
 
-  /** The test's complaint no longer holds: Redis took a write. */
+  /** Redis has accepted a write, so a complaint of the test is over. */
   forgetTrouble(): void {
     if (this.#connection !== undefined) this.#trouble = undefined;
   }
@@ -108,7 +108,7 @@ export class Link {
     return this.#target === undefined ? this.#options.finder.name : nameOfTarget(this.#target);
   }
 
-  // The primary has moved: the next attempt need not wait for its pause.
+  // The primary has moved, so the next attempt need not wait for its pause.
   #onMoved(address: RedisAddress): void {
     this.#latest = address;
     if (this.#isClosed || isSameAddress(address, this.#target?.address)) return;
@@ -166,8 +166,8 @@ export class Link {
   }
 
   /**
-   * Does once all that takes do later: reads the server's time, runs the scripts, pays a cost. Throws what makes the
-   * connection useless; returns what Redis refuses for now only.
+   * Tests what takes will need: reads the server's time, runs the scripts, pays a cost. Rejects if the connection can't be used; resolves to
+   * what Redis refuses only for now.
    */
   async #test(connection: RedisConnection): Promise<string | undefined> {
     const { finder, clock, serverTime } = this.#options;
@@ -186,7 +186,7 @@ export class Link {
     return undefined;
   }
 
-  // Cost 1 of a fixed window of one second by each script; nothing is left behind.
+  // Takes a cost of 1 from a fixed window of one second, with each script, and deletes the key.
   async #testTake(connection: RedisConnection): Promise<void> {
     const { scripts, selfTestKeys } = this.#options;
     const keys = selfTestKeys();
@@ -211,7 +211,7 @@ function timeOf(reply: unknown): number {
   return Number(String(reply[0])) * 1_000_000 + Number(String(reply[1]));
 }
 
-// A replica that takes writes of its own would lose them, and a primary that became one refuses them.
+// A replica that accepts writes would lose them, and a former primary refuses them.
 async function checkIsPrimary(connection: RedisConnection): Promise<void> {
   const role: unknown = await connection.command("role", []);
   const word = Array.isArray(role) ? String(role[0]) : "";

@@ -1,5 +1,5 @@
-// Numbers as the script gets them and gives them back: doubles one after another, least significant byte first. A double
-// holds every whole number below 2^53, and neither side has to write or read digits.
+// The form of numbers in scripts' arguments and replies: doubles in a row, least significant byte first. A double holds every whole number
+// below 2^53, and neither side has to write or parse digits.
 
 import { endianness } from "node:os";
 
@@ -13,7 +13,7 @@ export function packNumbers(numbers: readonly number[]): string {
   return bytes.toString("latin1");
 }
 
-/** The numbers of a packed reply; undefined if it is none. */
+/** The numbers of a packed reply; undefined if the reply has another form. */
 export function unpackNumbers(reply: unknown): readonly number[] | undefined {
   if (!Buffer.isBuffer(reply) || reply.length % BYTES !== 0) return undefined;
   // Copied, because a Float64Array has to begin at a multiple of eight bytes.

@@ -1,7 +1,7 @@
-// The processes that share the Redis, in one sorted set, scored by when each reported itself, by the server's time. One set
-// rather than a key for each process: counting keys by pattern walks the whole key space, and in a cluster the keys would
-// lie on all nodes; a set is one key, read in one step. It has no lifetime: a Redis that is full evicts keys that have one
-// (volatile-*) without touching it. The last process that ends properly empties it, which removes it.
+// The processes that share the Redis, in one sorted set; the score is the server's time of their last report. One set and not a key for each
+// process, because counting keys by pattern walks the whole key space, and in a cluster the keys would lie on all nodes. The set has no
+// lifetime: with a volatile-* policy a full Redis evicts keys with a lifetime, even if they are in use. The last process to end properly
+// empties the set, which removes it.
 
 import type { ProcessPlace } from "../batching/membership.ts";
 import type { ProcessRegister } from "../batching/process-count.ts";
@@ -9,13 +9,13 @@ import type { RedisConnection } from "./connect.ts";
 
 interface ProcessSetOptions {
   readonly key: string;
-  /** The connection, if there is one now. */
+  /** The present connection, if there is one. */
   readonly connection: () => RedisConnection | undefined;
   /** The server's time in milliseconds. */
   readonly serverTimeMs: () => number;
 }
 
-/** Places are in the order of the ids. */
+/** A process's place is that of its id in sorted order. */
 export class ProcessSet implements ProcessRegister {
   readonly #options: ProcessSetOptions;
 
@@ -32,7 +32,7 @@ export class ProcessSet implements ProcessRegister {
       connection.command("zadd", [key, String(nowMs), id]),
       connection.command("zremrangebyscore", [key, "-inf", String(nowMs - goneAfterMs)]),
       connection.command("zrange", [key, "0", "-1"]),
-      // Earlier versions gave it a lifetime.
+      // Earlier versions set a lifetime.
       connection.command("persist", [key]),
     ]);
     const [added, , counted] = replies;

@@ -1,5 +1,5 @@
-// One Redis server that takes travel to: its link, its breaker, its bound of takes in flight, its receipts. Knows nothing of
-// other servers; in a cluster there are several, and every batch holds keys of one lane.
+// One Redis server for takes: its link, its breaker, its bound on takes in flight, its receipts. It does not know other servers; a cluster has
+// several, and every batch has keys of one lane.
 
 import type { TakeGroup } from "../../core/take.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
@@ -17,39 +17,39 @@ import { Link } from "./link.ts";
 import type { Scripts } from "./scripts.ts";
 import type { ServerFinder } from "./server-finder.ts";
 
-/** Most batches that wait for a connection to a node that they were sent on to. */
+/** Most redirected batches that wait for this node's connection. */
 const ADOPTED_MAX = 1_024;
 
-/** What a store of one node and a store of many can be told. */
+/** Options of stores with one node or with many. */
 export interface RedisOptions extends SharedStoreOptions {
-  /** Seconds, at most, that counters live longer than their window. Default: none. */
+  /** Most seconds that counters live longer than their window. Default: 0. */
   readonly jitterSecondsMax?: number;
 }
 
 interface RedisNodeOptions extends CompleteOptions {
   readonly finder: ServerFinder;
-  /** The server in sentences about its queue. Default: Redis. */
+  /** The server's name in sentences about its queue. Default: Redis. */
   readonly name?: string;
   readonly scripts: Scripts;
-  /** As LinkOptions says. */
+  /** See LinkOptions. */
   readonly selfTestKeys: () => readonly string[];
-  /** Seconds, at most, that counters live longer than their window. */
+  /** Most seconds that counters live longer than their window. */
   readonly jitterSecondsMax: number;
-  /** Of the cluster that the server is a node of. Default: none, because it is no cluster's. */
+  /** The tags of its cluster; undefined outside a cluster. */
   readonly tags?: ClusterTags;
-  /** The connection is up and tested. */
+  /** Called when the connection is up and tested. */
   readonly onUp: () => void;
-  /** As DispatchOptions says. Default: none, because there is no other node. */
+  /** See DispatchOptions; undefined outside a cluster. */
   readonly redirect?: (batch: RedisBatch, message: string) => boolean;
 }
 
-/** Takes on one Redis. Always answers later, but for a take that can't be sent at all. */
+/** Takes on one Redis. A take is answered in a later turn, except one that can't be sent at all. */
 export class RedisNode implements Backend {
   readonly #options: RedisNodeOptions;
   readonly #intake: Intake<RedisBatch>;
   readonly #link: Link;
   readonly #dispatch: Dispatch;
-  /** What was sent here by another node before this one was connected to; each is answered in its time all the same. */
+  /** Redirected batches that wait for the connection. Their groups are answered by their deadlines all the same. */
   #adopted: { readonly batch: RedisBatch; readonly isAsking: boolean }[] = [];
 
   constructor(options: RedisNodeOptions) {
@@ -87,52 +87,52 @@ export class RedisNode implements Backend {
     });
   }
 
-  /** Begins to connect. Once. */
+  /** Begins to connect; to be called once. */
   start(): void {
     this.#link.start();
   }
 
-  /** The connection, if it is up. Takes have their own way over it. */
+  /** The connection, if it is up; for commands other than takes. */
   get connection(): RedisConnection | undefined {
     return this.#link.connection;
   }
 
-  /** Why Redis can't be used, as a sentence. */
+  /** Describes an error of Redis in one sentence. */
   describe(error: unknown): string {
     return this.#link.describe(error);
   }
 
-  /** What the server's clock shows, in milliseconds. */
+  /** The server's time in milliseconds since the epoch. */
   serverTimeMs(): number {
     return Math.floor(this.#intake.serverTime.estimateUs(this.#options.clock.nowUs()) / MICROS_PER_MILLI);
   }
 
-  /** As Store.take. All takes of the group are of that lane. */
+  /** Like Store.take; all takes of the group belong to `lane`. */
   take(group: TakeGroup, then: SettleListener, lane = 0): boolean {
     return this.#intake.take(group, then, lane);
   }
 
-  /** As Store.giveBack. All takes of the group are of that lane. */
+  /** Like Store.giveBack; all takes of the group belong to `lane`. */
   giveBack(group: TakeGroup, lane = 0): void {
     this.#intake.giveBack(group, lane);
   }
 
-  /** Has a payment undone with the next call of that lane. */
+  /** Gives a payment back with the next call of its lane. */
   addReceipt(receipt: Receipt, lane: number): void {
     this.#intake.addReceipt(receipt, lane);
   }
 
-  /** Hands over the payments that still have to be undone: other nodes keep their buckets now. */
+  /** Passes on the outstanding receipts, because other nodes keep their buckets now. */
   drainReceipts(each: (receipt: Receipt, lane: number) => void): void {
     this.#intake.drainReceipts(each);
   }
 
-  /** Gives up a batch that this server refused with MOVED or ASK, unpaid; another node gets it by `adopt`. */
+  /** Gives up a batch that this server has redirected, unpaid; another node gets it by `adopt`. */
   release(batch: RedisBatch): void {
     this.#intake.settler.release(batch);
   }
 
-  /** Sends a batch that another node released, within the times its groups have left. `isAsking`: an ASK led here. */
+  /** Sends a batch that another node has released, within its groups' deadlines. `isAsking`: after an ASK. */
   adopt(batch: RedisBatch, isAsking: boolean): void {
     const { settler } = this.#intake;
     settler.adopt(batch);
@@ -142,12 +142,12 @@ export class RedisNode implements Backend {
     else settler.fail(batch, this.#intake.unreachable());
   }
 
-  /** Undefined while takes are sent and settled, otherwise why not, in one sentence. */
+  /** Undefined while takes are sent and settled; otherwise the reason, in one sentence. */
   trouble(): string | undefined {
     return this.#intake.trouble() ?? this.#link.trouble;
   }
 
-  /** Refuses new takes and waits a moment for the answers that are due. */
+  /** Refuses new takes, and waits a moment for outstanding answers. */
   async drain(): Promise<void> {
     await this.#intake.close();
   }
@@ -158,7 +158,7 @@ export class RedisNode implements Backend {
     this.#intake.end();
   }
 
-  // Batches whose groups were all answered without this server take no room.
+  // Waiting batches whose groups have all been answered by their deadlines are dropped.
   #hasRoomToAdopt(): boolean {
     if (this.#adopted.length >= ADOPTED_MAX) this.#adopted = this.#adopted.filter(({ batch }) => !batch.isDone);
     return this.#adopted.length < ADOPTED_MAX;

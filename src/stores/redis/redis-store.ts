@@ -1,4 +1,4 @@
-// The store that keeps buckets in one Redis, shared by as many processes as there are: a node, and the count of processes.
+// The store that keeps buckets in one Redis, which any number of processes share: a node, and the count of processes.
 
 import { completeOptions } from "../batching/options.ts";
 import { ProcessCount } from "../batching/process-count.ts";
@@ -10,13 +10,13 @@ import { loadScripts } from "./scripts.ts";
 import { SentinelFinder, type SentinelTarget } from "./sentinel-finder.ts";
 import { fixedServer } from "./server-finder.ts";
 
-/** Options of a Redis store; what is absent gets the default named. With an injected time keys live a minute longer. */
+/** Options of a Redis store. With an injected time keys live a minute longer. */
 export interface RedisStoreOptions extends RedisOptions {
-  /** One server, or the primary that sentinels know. */
+  /** One server, or a primary that sentinels know. */
   readonly target: RedisTarget | SentinelTarget;
 }
 
-/** Opens the store; it connects by itself and keeps at it. Never throws because Redis is away: `trouble` says so. */
+/** Opens the store, which connects in the background. Never throws because Redis is away; `trouble` tells. */
 export function openRedisStore(options: RedisStoreOptions): SharedStore<RedisNode> {
   const { target, keyPrefix = "", jitterSecondsMax = 0 } = options;
   const complete = completeOptions(options);
@@ -24,7 +24,7 @@ export function openRedisStore(options: RedisStoreOptions): SharedStore<RedisNod
     ...complete,
     finder: "sentinels" in target ? new SentinelFinder(target) : fixedServer(target),
     scripts: loadScripts(),
-    // Of two hash slots, so that a node of a cluster shows as one at once and not with some later call.
+    // The keys have different hash slots, so that a node of a cluster is noticed now and not at some later call.
     selfTestKeys: () => [`${keyPrefix}headgate:self-test`, `${keyPrefix}headgate:self-test:2`],
     jitterSecondsMax,
     onUp: () => void processes.beat(),

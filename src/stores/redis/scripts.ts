@@ -1,10 +1,10 @@
-// The table of lua/: which files there are and how they are put together. Read once, at start; texts and hashes are never
-// typed in. test/lua/scripts.test.ts holds this table and the folder equal.
+// The scripts of lua/: the files of each, and how they are joined. Read once, at start; texts and hashes are never typed in.
+// test/lua/scripts.test.ts keeps this table and the folder equal.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-/** Files of algorithms, and what some share: each runs when a call first uses it (`use` in call.lua). */
+/** Files of algorithms, and files that some of them share; each runs when a call first needs it (`use` in call.lua). */
 const MODULE_FILES = [
   "token_bucket.lua",
   "aligned_window.lua",
@@ -19,7 +19,7 @@ const MODULE_FILES = [
 /** Functions that both scripts use. */
 const SHARED_FILES = ["refill.lua", "calendar_edges.lua"] as const;
 
-/** What each script is joined of; its entry file is the last one. What a file uses stands before it. */
+/** The files of each script in order: a file comes after those that it uses, so the entry file is the last. */
 export const LUA_FILES = {
   takeAll: [
     "prelude.lua",
@@ -38,7 +38,7 @@ const MODULES: ReadonlySet<string> = new Set(MODULE_FILES);
 /** A script as Redis knows it. */
 interface Script {
   readonly text: string;
-  /** What EVALSHA calls it by. */
+  /** Its SHA-1 in hex, which EVALSHA takes. */
   readonly sha: string;
 }
 
@@ -46,14 +46,14 @@ interface Script {
 export interface Scripts {
   /** For any batch. */
   readonly takeAll: Script;
-  /** For a batch of groups of one plain take each (lua/take_each.lua says which); quicker. */
+  /** For a batch whose groups have one plain take each (lua/take_each.lua states the conditions); faster. */
   readonly takeEach: Script;
 }
 
-// The same depth below the package's root in src/ and in dist/.
+// lua/ is as many levels above src/stores/redis as above dist/stores/redis.
 const LUA_FOLDER = new URL("../../../lua/", import.meta.url);
 
-/** Reads and joins the files. Throws when one is missing: the package is broken then. */
+/** Reads and joins the files. Throws if one is missing, because the package is incomplete then. */
 export function loadScripts(): Scripts {
   return { takeAll: join(LUA_FILES.takeAll), takeEach: join(LUA_FILES.takeEach) };
 }

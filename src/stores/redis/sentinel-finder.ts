@@ -1,6 +1,5 @@
-// Finds the primary that sentinels know by its name, and hears of a change from them. Sentinels are asked one after
-// another, the next one as soon as one is slow; those that they tell of are asked too. Whether the server that they name
-// is a primary by its own word is for the link to ask.
+// Finds the primary that sentinels know by a name, and learns of its changes from them. Sentinels are asked one after another, the next one
+// as soon as one is slow; sentinels that they name are asked too. The link checks whether the found server is a primary.
 
 import type { RedisAccess, RedisAddress, TcpAddress } from "../../core/store-address.ts";
 import { withTimeLimit } from "../batching/time-limit.ts";
@@ -9,17 +8,17 @@ import { describeTrouble, FindError } from "./connect-trouble.ts";
 import { firstAnswer } from "./first-answer.ts";
 import type { ServerFinder } from "./server-finder.ts";
 
-/** Most sentinels known: those named in the settings, then those told of. */
+/** Most sentinels: those of the settings, then those learned. */
 const SENTINELS_MAX = 32;
-/** A change that no message told of shows after this long. */
+/** Interval of questions: a change without a message is noticed after this long. */
 const ASK_AGAIN_MS = 3_000;
-/** Pause before the next sentinel is subscribed to. */
+/** Pause before the next subscription. */
 const WATCH_PAUSE_MS = 500;
-/** What a message told is used for this long. */
+/** How long an address from a message is used. */
 const ANNOUNCED_MS_MAX = 2_000;
 const CHANNEL = "+switch-master";
 
-/** Which primary, how to reach it, and whom to ask where it is. */
+/** The primary's name, how to reach it, and the sentinels to ask. */
 export interface SentinelTarget extends RedisAccess {
   readonly primaryName: string;
   readonly sentinels: readonly TcpAddress[];
@@ -27,27 +26,27 @@ export interface SentinelTarget extends RedisAccess {
   readonly sentinelAccess: RedisAccess;
 }
 
-/** A sentinel can't be asked, which says nothing of the primary. */
+/** A sentinel can't be asked; this tells nothing about the primary. */
 class NoSentinelError extends FindError {}
 
-/** Asks sentinels where the primary is. */
+/** Asks sentinels for the primary's address. */
 export class SentinelFinder implements ServerFinder {
   readonly wantsPrimary = true;
   readonly name: string;
   readonly #target: SentinelTarget;
   /** In the order in which they are asked. */
   #sentinels: TcpAddress[];
-  /** Where a message said the primary is; used by the next `find` alone. */
+  /** The primary's address from a message; only the next `find` uses it. */
   #announced: TcpAddress | undefined;
   #announcedTimer: NodeJS.Timeout | undefined;
-  /** The server that was found last, and the one that was in use last. */
+  /** The server found last, and the server used last. */
   #found: TcpAddress | undefined;
   #used: TcpAddress | undefined;
   #watched: RedisConnection | undefined;
   #watchTimer: NodeJS.Timeout | undefined;
   #askTimer: NodeJS.Timeout | undefined;
   #onMoved: ((address: RedisAddress) => void) | undefined;
-  /** Whoever answered last named a server that could be used, as far as we know. */
+  /** False while no server that the last answer named has been used. */
   #isTrusted = true;
   #isClosed = false;
 
@@ -60,7 +59,7 @@ export class SentinelFinder implements ServerFinder {
   async find(): Promise<RedisTarget> {
     const announced = this.#announced;
     this.#announced = undefined;
-    // Who named a server that was of no use is asked last.
+    // The sentinel that named an unusable server is asked last.
     if (!this.#isTrusted && announced === undefined) this.#rotate();
     this.#isTrusted = false;
     const address = announced ?? (await this.#askOrRemember());
@@ -77,8 +76,7 @@ export class SentinelFinder implements ServerFinder {
   watch(onMoved: (address: RedisAddress) => void): void {
     this.#onMoved = onMoved;
     void this.#watch(0);
-    this.#askTimer = setInterval(() => void this.#compare(), ASK_AGAIN_MS);
-    this.#askTimer.unref();
+    this.#askTimer = setInterval(() => void this.#compare(), ASK_AGAIN_MS).unref();
   }
 
   close(): void {
@@ -89,7 +87,7 @@ export class SentinelFinder implements ServerFinder {
     this.#watched?.drop();
   }
 
-  // Without sentinels nothing can have failed over: the primary that was in use is still right, if it is there.
+  // If no sentinel can be asked, no failover is possible either, so the last used primary is still right.
   async #askOrRemember(): Promise<TcpAddress> {
     try {
       return await this.#ask();
@@ -100,8 +98,8 @@ export class SentinelFinder implements ServerFinder {
   }
 
   /**
-   * The first answer of any sentinel; whoever gave it is asked first from now on. Rejects with a NoSentinelError if none
-   * can be asked, with a FindError if one knows no such primary.
+   * The first answer of any sentinel, which is asked first from then on. Rejects with NoSentinelError if none can be asked, or with FindError
+   * if one answers that it knows no such primary.
    */
   async #ask(): Promise<TcpAddress> {
     const asked = [...this.#sentinels];
@@ -164,7 +162,7 @@ export class SentinelFinder implements ServerFinder {
     if (first !== undefined) this.#sentinels = [...rest, first];
   }
 
-  /** Subscribes to one sentinel, to the next one when that ends, without end. */
+  /** Subscribes to one sentinel, and to the next one when that subscription ends, for ever. */
   async #watch(index: number): Promise<void> {
     const sentinel = this.#sentinels[index % this.#sentinels.length];
     if (sentinel === undefined || this.#isClosed) return;
@@ -177,10 +175,10 @@ export class SentinelFinder implements ServerFinder {
       this.#watched = connection;
       const subscribed = connection.subscribe(CHANNEL, (message) => this.#onMessage(message));
       await withTimeLimit(this.#target.sentinelAccess.connectTimeoutMs, subscribed);
-      // What changed before the subscription stood, nobody told.
+      // A change before the subscription was not announced to us.
       await this.#compare();
     } catch {
-      // Which sentinel does not answer is said by `find`, when there is need of one.
+      // `find` reports sentinels that don't answer, when the primary is needed.
       this.#watched?.drop();
       this.#watchLater(index + 1);
     }
@@ -192,7 +190,7 @@ export class SentinelFinder implements ServerFinder {
     this.#watchTimer = setTimeout(() => void this.#watch(index), WATCH_PAUSE_MS).unref();
   }
 
-  // name, old host, old port, new host, new port
+  // Fields of the message: name, old host, old port, new host, new port.
   #onMessage(message: string): void {
     const [name, , , host, port] = message.split(" ");
     const address = addressOf([host, port]);
@@ -210,7 +208,7 @@ export class SentinelFinder implements ServerFinder {
       const address = await this.#ask();
       if (!this.#isClosed) this.#onMoved?.(address);
     } catch (error) {
-      // No sentinel answers: the primary that is in use stays in use.
+      // No sentinel answers, so the present primary stays in use.
       if (!(error instanceof FindError)) throw error;
     }
   }

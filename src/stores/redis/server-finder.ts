@@ -1,4 +1,4 @@
-// Where a link connects to: told anew before each attempt, because in some set-ups the server changes.
+// Finds the server of a link. It is asked before each attempt to connect, because the server may change.
 
 import type { RedisAddress } from "../../core/store-address.ts";
 import type { RedisTarget } from "./connect.ts";
@@ -6,20 +6,20 @@ import { nameOfTarget } from "./connect-trouble.ts";
 
 /** Finds the server of a link. */
 export interface ServerFinder {
-  /** Names the server before it was found, for messages. */
+  /** What messages call the server before it is found. */
   readonly name: string;
-  /** True if the server found has to be a primary by its own word, too. */
+  /** Whether the found server must confirm by ROLE that it is a primary. */
   readonly wantsPrimary: boolean;
-  /** Where to connect now. Rejects with a FindError (connect-trouble.ts) if that can't be said. */
+  /** The server to connect to now. Rejects with FindError (connect-trouble.ts) if it can't be found. */
   find(): Promise<RedisTarget>;
-  /** The server that was found last is in use. */
+  /** Notes that the server found last is in use. */
   onUsed(): void;
-  /** Begins to watch: `onMoved` hears where the server is whenever it may have changed. Once. */
+  /** Calls `onMoved` with the server's address whenever it may have changed; to be called once. */
   watch(onMoved: (address: RedisAddress) => void): void;
   close(): void;
 }
 
-/** A server that stays where it is. */
+/** A server with a fixed address. */
 export function fixedServer(target: RedisTarget): ServerFinder {
   return {
     name: nameOfTarget(target),

@@ -1,6 +1,6 @@
-// How many hash tags the processes on a Redis Cluster use: the number stands in the cluster, so that two processes never keep
-// one bucket twice. The first one writes it; one that reads another number than its own is not put to use. It has no lifetime,
-// and what was flushed is written again with the next look.
+// The number of hash tags that the processes on a Redis Cluster use. It is stored in the cluster, so that two processes never keep one bucket
+// under different tags. The first process writes it; a process that finds another number than its own is not used. The key has no lifetime;
+// after a flush it is written again at the next look.
 
 import type { RedisConnection } from "./connect.ts";
 
@@ -8,17 +8,17 @@ interface TagCountOptions {
   /** REDIS_CLUSTER_TAGS of this process. */
   readonly count: number;
   readonly key: string;
-  /** To the node that serves the key, if there is one now. */
+  /** The connection to the node that serves the key, if there is one now. */
   readonly connection: () => RedisConnection | undefined;
-  /** What was found has changed. */
+  /** Called when the result of a look has changed. */
   readonly onNews: () => void;
-  /** Why Redis refused, as a sentence. */
+  /** Describes an error of Redis in one sentence. */
   readonly describe: (error: unknown) => string;
 }
 
 const NOT_READ = "the Redis Cluster was not asked yet how many hash tags its processes use";
 
-/** Compares, once asked to. */
+/** Compares this process's number with the cluster's. */
 export class TagCount {
   readonly #options: TagCountOptions;
   #trouble: string | undefined = NOT_READ;
@@ -29,19 +29,19 @@ export class TagCount {
   }
 
   /**
-   * True once the cluster had this process's number. A process in use stays in use when the number is another one later,
-   * because a flush let somebody else be first: `trouble` says so.
+   * True once the cluster had this process's number. It stays true if the number differs later, because another process was first after a
+   * flush; `trouble` tells then.
    */
   get wasAgreed(): boolean {
     return this.#wasAgreed;
   }
 
-  /** Undefined while the cluster has this process's number, otherwise what is wrong, in one sentence. */
+  /** Undefined if the cluster has this process's number; otherwise what is wrong, in one sentence. */
   get trouble(): string | undefined {
     return this.#trouble;
   }
 
-  /** Writes the number unless there is one, and reads it. Never rejects; what can't be asked now stays as it was. */
+  /** Writes the number if there is none, and reads it. Never rejects; if Redis can't be asked, the last result stays. */
   async look(): Promise<void> {
     const { count, key, connection, onNews, describe } = this.#options;
     const to = connection();

@@ -1,16 +1,16 @@
-// Several stores that look like one: each limit is kept in one of them. A call that needs more than one is settled by
-// sharded-calls.ts, all or nothing. For a second Redis of limits per second.
+// Several stores as one: each limit is kept in one of them. sharded-calls.ts settles calls that need more than one, all or nothing. Used for
+// a second Redis with the limits per second.
 
 import type { Take, TakeGroup } from "../../core/take.ts";
 import type { SettleListener, Store } from "../store.ts";
 import { ShardedCalls } from "./sharded-calls.ts";
 
-/** Keeps each limit in the store of the list that `shardOf` names. */
+/** Keeps each limit in the store with the index that `shardOf` returns. */
 export class SeveralStores implements Store {
   readonly #stores: readonly [Store, ...Store[]];
   readonly #parts: ShardedCalls;
 
-  /** `onUndone` as Shards says. */
+  /** `onUndone`: see Shards. */
   constructor(
     stores: readonly [Store, ...Store[]],
     shardOf: (take: Take) => number,

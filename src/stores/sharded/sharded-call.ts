@@ -1,5 +1,4 @@
-// One call whose buckets lie at several shards: its parts, and how the call is settled once every part has answered or
-// failed. Pooled.
+// A call whose buckets lie at several shards: its parts, and how the call is settled when every part has answered or failed. Pooled.
 
 import type { StoreError } from "../../core/errors.ts";
 import {
@@ -14,16 +13,14 @@ import {
   Verdict,
 } from "../../core/take.ts";
 import { collectReturns, costToReturn, isGroupRefused, isOver, Returns } from "../../core/verdict.ts";
-import type { SettleListener } from "../store.ts";
+import { NOBODY, type SettleListener } from "../store.ts";
 import { giveBackAtShards, type Shards } from "./shards.ts";
 
-const NOBODY: SettleListener = { settled: () => undefined };
-
-/** The takes of the call that lie at one shard, in the order of the call. */
+/** The takes of the call at one shard, in the order of the call. */
 interface Part {
   shard: number;
   readonly group: TakeGroup;
-  /** How many of its answers were read. */
+  /** Number of its answers that have been read. */
   read: number;
 }
 
@@ -31,10 +28,10 @@ interface Part {
 export class ShardedCall implements SettleListener {
   readonly #shards: Shards;
   readonly #onDone: (call: ShardedCall) => void;
-  /** Those of this call first, then ones from earlier calls, empty. */
+  /** The parts of this call, then empty ones left from earlier calls. */
   readonly #parts: Part[] = [];
   #size = 0;
-  /** The part of each take of the call. */
+  /** The part of each take of the call, by index. */
   readonly #partOf: Part[] = [];
   readonly #returned = new TakeGroup();
   #group: TakeGroup | undefined;
@@ -50,7 +47,7 @@ export class ShardedCall implements SettleListener {
     this.#onDone = onDone;
   }
 
-  /** Takes at all shards at once; as Store.take. Each is told that deadline. */
+  /** Takes at all shards at once, each with this deadline. Returns and answers like Store.take. */
   begin(group: TakeGroup, then: SettleListener, deadlineUs: number): boolean {
     this.#group = group;
     this.#deadlineUs = deadlineUs;
@@ -58,7 +55,7 @@ export class ShardedCall implements SettleListener {
     this.#then = then;
     this.#stopsAtOver = group.stopsAtOver;
     this.#split(group);
-    // One more than there are parts: whoever answers at once does not end the call before all were asked.
+    // One more than there are parts, so that parts that answer at once don't end the call before all were asked.
     this.#waiting = this.#size + 1;
     for (let i = 0; i < this.#size; i++) {
       const { shard, group: asked } = this.#parts[i] as Part;
@@ -71,7 +68,7 @@ export class ShardedCall implements SettleListener {
     return true;
   }
 
-  /** A part was settled later. */
+  /** Notes that a part was settled in a later turn. */
   settled(): void {
     this.#waiting--;
     if (this.#waiting > 0) return;
@@ -91,7 +88,7 @@ export class ShardedCall implements SettleListener {
       const part = this.#partAt(this.#shards.shardOf(take), group);
       const copy = copyQuestion(take, part.group);
       if (take.mode === Mode.denied) copyAnswer(take, copy);
-      // A counter that the local cache denies keeps the others from being charged, wherever they are.
+      // A counter that the local cache denies prevents the charges of all other counters, at every shard.
       if (this.#stopsAtOver && this.#hasDenied && copy.mode === Mode.charge) copy.cost = 0;
       this.#partOf.push(part);
     }
@@ -112,7 +109,7 @@ export class ShardedCall implements SettleListener {
     part.group.deadlineUs = this.#deadlineUs;
     part.group.hasCounters = group.hasCounters;
     part.group.stopsAtOver = group.stopsAtOver;
-    // Quota descriptors refuse a call together, and no shard sees them all.
+    // Quota descriptors refuse a call only together, and no shard sees all of them.
     part.group.hasSpareQuota = true;
     return part;
   }
@@ -121,7 +118,7 @@ export class ShardedCall implements SettleListener {
     const group = this.#group;
     this.#undoCharges();
     if (group === undefined || group.generation !== this.#generation) {
-      // No caller waits for the answer any more: what was paid is given back.
+      // No caller waits for the answer any more, so everything that was paid is given back.
       for (let i = 0; i < this.#size; i++) this.#giveBack((this.#parts[i] as Part).group);
       return;
     }
@@ -166,7 +163,7 @@ export class ShardedCall implements SettleListener {
     this.#onDone(this);
   }
 
-  /** Why takes have no answer; undefined if all have. */
+  /** Why some takes have no answer; undefined if all have one. */
   #failure(): StoreError | undefined {
     for (let i = 0; i < this.#size; i++) {
       const { group } = this.#parts[i] as Part;
@@ -175,7 +172,7 @@ export class ShardedCall implements SettleListener {
     return undefined;
   }
 
-  /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a shard where no counter is over has charged its counters all the same. */
+  /** With STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: refunds the charges at shards where no counter was over. */
   #undoCharges(): void {
     if (!this.#stopsAtOver || !this.#isCounterOver()) return;
     for (let i = 0; i < this.#size; i++) {
@@ -184,7 +181,7 @@ export class ShardedCall implements SettleListener {
       for (let t = 0; t < group.size; t++) {
         const take = group.takes[t] as Take;
         if (take.mode !== Mode.charge || !take.paid || take.outcome !== Outcome.room) continue;
-        // The window is in a counter's key: what is refunded goes where it came from.
+        // A counter's key names its window, so the refund reaches the window that was charged.
         const refund = copyQuestion(take, refunds);
         refund.mode = Mode.refund;
         refund.kind = Kind.shadow;

@@ -1,6 +1,6 @@
-// Settles calls whose buckets lie at several shards: the nodes of a cluster, or two stores. No shard can settle such a call
-// alone. Each shard settles its part of the call as a group of its own, all at the same time. If the call is refused, what
-// the parts paid is given back by receipt (sharded-call.ts).
+// Settles calls whose buckets lie at several shards: nodes of a cluster, or two stores. No shard can settle such a call alone, so each shard
+// settles its part as a group of its own, all at the same time. If the call is refused, the payments of its parts are given back by receipt
+// (sharded-call.ts).
 
 import type { Take, TakeGroup } from "../../core/take.ts";
 import type { SettleListener } from "../store.ts";
@@ -8,11 +8,11 @@ import { ShardedCall } from "./sharded-call.ts";
 import { giveBackAtShards, type Shards } from "./shards.ts";
 
 /**
- * Settles calls over shards. Never grants more than one store that kept all the buckets would, and refuses for the same
- * reasons; but while a call is under way, one that will be refused holds what its parts paid, so that another call at
- * that moment may find less (test/property/sharded-calls.test.ts). A call with all its buckets at one shard is that shard's alone.
+ * Settles calls over shards. It never grants more than one store with all the buckets would, and refuses for the same reasons. But while a
+ * call is under way that will be refused, its parts hold what they have paid, so another call may find less at that moment
+ * (test/property/sharded-calls.test.ts). A call with all its buckets at one shard is passed to that shard unchanged.
  *
- * A shard that gives no answer leaves its own takes unanswered. What the others say stands, and what they were paid.
+ * If a shard gives no answer, only its own takes stay unanswered. The answers and payments of other shards remain valid.
  */
 export class ShardedCalls {
   readonly #shards: Shards;
@@ -22,7 +22,7 @@ export class ShardedCalls {
     this.#shards = shards;
   }
 
-  /** As Store.take. */
+  /** Settles a group like Store.take. */
   take(group: TakeGroup, then: SettleListener): boolean {
     const first = group.takes[0];
     if (first === undefined || group.size === 0) return this.#shards.takeAt(0, group, then);
@@ -31,12 +31,12 @@ export class ShardedCalls {
     return this.#idleCall().begin(group, then, group.deadlineUs);
   }
 
-  /** As `take`, but even a call with all its buckets at one shard goes as parts, and all parts are answered by `deadlineUs`. */
+  /** Like `take`, but splits even a call with all its buckets at one shard, and all parts are answered by `deadlineUs`. */
   takeBy(deadlineUs: number, group: TakeGroup, then: SettleListener): boolean {
     return this.#idleCall().begin(group, then, Math.min(group.deadlineUs, deadlineUs));
   }
 
-  /** As Store.giveBack. */
+  /** Gives a group's payments back like Store.giveBack. */
   giveBack(group: TakeGroup): void {
     giveBackAtShards(this.#shards, group);
   }

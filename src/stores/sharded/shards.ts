@@ -1,21 +1,21 @@
-// What sharded-calls.ts asks of the servers or stores that keep buckets.
+// The servers or stores that keep buckets, as sharded-calls.ts uses them.
 
 import { copyAnswer, copyQuestion, type Take, TakeGroup } from "../../core/take.ts";
 import type { SettleListener } from "../store.ts";
 
-/** Servers or stores that keep a part of all buckets each. A shard settles all takes of one group as one. */
+/** Servers or stores, each of which keeps a part of all buckets. A shard settles all takes of a group as one. */
 export interface Shards {
-  /** Number of the shard that keeps the take's bucket. */
+  /** Number of the shard with the take's bucket. */
   shardOf(take: Take): number;
-  /** As Store.take, for a group whose buckets are all kept there. */
+  /** Like Store.take, for a group with all its buckets at this shard. */
   takeAt(shard: number, group: TakeGroup, then: SettleListener): boolean;
-  /** As Store.giveBack, for a group whose buckets are all kept there. Keeps nothing of the group. */
+  /** Like Store.giveBack, for a group with all its buckets at this shard. Must not keep the group. */
   giveBackAt(shard: number, group: TakeGroup): void;
-  /** Hears of each take of a call that was paid and is given back, because another part refused or nobody heard of it. */
+  /** Told of each take that was paid and is given back, because another part of its call refused or its caller has gone. */
   onUndone?(take: Take): void;
 }
 
-/** As Store.giveBack, for a group whose buckets may be kept anywhere. */
+/** Like Store.giveBack, for a group with buckets at any shards. */
 export function giveBackAtShards(shards: Shards, group: TakeGroup): void {
   const parts = new Map<number, TakeGroup>();
   for (let i = 0; i < group.size; i++) {

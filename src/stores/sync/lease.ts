@@ -1,5 +1,5 @@
-// sync: lease. A process pays some tokens of a busy bucket in advance and spends them in memory. What it has not spent
-// in time it gives back by receipt.
+// sync: lease. A process pays some tokens of a busy bucket in advance and spends them in memory. Tokens that it has not spent in time are
+// given back by receipt.
 
 import { endsAtOnce, type Limit } from "../../core/limit.ts";
 import { Mode, Outcome, type Take, TakeGroup } from "../../core/take.ts";
@@ -11,41 +11,41 @@ import type { SyncStrategy } from "./sync-strategy.ts";
 
 /** A lease is spent or given back within this time. */
 export const LEASE_US = 200_000;
-/** All leases of all processes together are at most this part of the burst. */
+/** The leases of all processes together have at most the burst divided by this. */
 const BURST_PARTS = 4;
 const MAINTENANCE_MS = 50;
-/** Most buckets that leases are taken of; others are asked about each time. */
+/** Most buckets with leases; takes of others go to the shared store. */
 const LEASES_MAX = 10_000;
-/** A bucket that was just over has nothing to lease, for this long at most. */
+/** Longest time without a lease for a bucket that was just over. */
 const HOLD_OFF_US_MAX = 1_000_000;
 
 /** What a process knows and holds of one bucket. */
 class Lease extends LocalBucket {
-  /** Paid for and not spent. */
+  /** Tokens that are paid for and not spent. */
   tokens = 0;
   untilUs = 0;
-  /** Receipt of the tokens. */
+  /** Receipt of the tokens: when they were paid. */
   paidAtUs = 0;
   isAsking = false;
-  /** When a take last went to the shared store. */
+  /** Time of the last take that went to the shared store. */
   askedUs = Number.NEGATIVE_INFINITY;
   holdOffUntilUs = 0;
 }
 
 interface LeasesOptions {
   readonly store: Store;
-  /** Store.sureProcessCount. Infinity while that is not sure: nothing is leased then. */
+  /** Store.sureProcessCount. Infinity while the count is not sure, and then nothing is leased. */
   readonly processCount: () => number;
 }
 
 /**
- * Takes at most burst / (4 N) tokens in advance, N being the number of processes, and spends them in memory for at most
- * LEASE_US after they were asked for, and never past a fixed window. What is granted was paid before: by at most LEASE_US,
- * and of what was paid before any moment no more than a quarter of the burst is left to grant. So a token bucket grants at
- * most 1.25 x burst + rate x t in any time t, a fixed window the limit itself, the others 1.25 x their limit
- * (test/property/lease.test.ts). A lease that dies with its process is lost to its bucket: fewer calls pass, not more.
+ * Takes at most burst / (4 N) tokens in advance, where N is the number of processes, and spends them in memory: for at most LEASE_US after
+ * they were asked for, and never beyond a fixed window. Every granted token was paid at most LEASE_US before; and at any moment at most a
+ * quarter of the burst has been paid and is not granted yet. So in any time t a token bucket grants at most 1.25 x burst + rate x t, a fixed
+ * window its limit, other kinds 1.25 x their limit (test/property/lease.test.ts). If a process dies, its leases are lost to their buckets:
+ * fewer calls pass, never more.
  *
- * Leases only buckets that were asked for twice within LEASE_US. A cost above what is held goes to the shared store.
+ * A bucket is leased only if it was asked for twice within LEASE_US. A cost above the tokens held goes to the shared store.
  */
 export class Leases implements SyncStrategy {
   readonly maintenanceMs = MAINTENANCE_MS;
@@ -94,7 +94,7 @@ export class Leases implements SyncStrategy {
     const isBusy = nowUs - lease.askedUs <= LEASE_US;
     lease.askedUs = nowUs;
     if (!isBusy || nowUs < lease.holdOffUntilUs) return 0;
-    // What is left goes back on the same way, ahead of the take: no more than `size` is ever held.
+    // The rest is given back in the same call, before the take is paid, so never more than `size` is held.
     this.#returnRest(lease);
     lease.isAsking = true;
     return size;
@@ -103,7 +103,7 @@ export class Leases implements SyncStrategy {
   learn(asked: Take, take: Take | undefined, prefetched: Take | undefined, sentUs: number, nowUs: number): void {
     const lease = this.#leases.get(asked.bucketKey);
     if (lease === undefined || lease.limit !== asked.limit) {
-      // Rules were read anew while this was under way.
+      // The rules were replaced while this was under way.
       if (prefetched?.paid) this.#giveBack(prefetched, prefetched.limit, prefetched.cost, prefetched.paidAtUs);
       return;
     }
@@ -114,13 +114,13 @@ export class Leases implements SyncStrategy {
       lease.holdOffUntilUs = nowUs + Math.min(HOLD_OFF_US_MAX, take.waitUs);
     }
     if (!prefetched?.paid) return;
-    // A bucket that was forgotten while it was asked may have been asked again.
+    // If the bucket was forgotten meanwhile, another answer may have filled the lease.
     this.#returnRest(lease);
     lease.tokens = prefetched.cost;
     lease.paidAtUs = prefetched.paidAtUs;
     lease.untilUs = sentUs + LEASE_US;
     if (endsAtOnce(lease.limit)) {
-      // Counted from after the sending, by another clock: a microsecond is left for the rounding of both.
+      // resetUs was measured by the server's clock, after `sentUs`; a microsecond is left for the rounding of both clocks.
       lease.untilUs = Math.min(lease.untilUs, sentUs + prefetched.resetUs - 1);
     }
   }
@@ -136,7 +136,7 @@ export class Leases implements SyncStrategy {
   forget(bucketKey: string): void {
     const lease = this.#leases.get(bucketKey);
     if (lease === undefined) return;
-    // A bucket that was reset has not been paid: there is nothing to give back.
+    // A reset bucket has no payments, so there is nothing to give back.
     lease.tokens = 0;
     this.#leases.delete(bucketKey);
   }
@@ -156,7 +156,7 @@ export class Leases implements SyncStrategy {
     this.#leases.clear();
   }
 
-  /** Ends a lease that was taken under another limit, ahead of the take: it is to find what was not spent. */
+  /** Gives a lease back that was taken under another limit. It goes before the take, which then finds the unspent tokens. */
   #endOther(take: Take): void {
     const lease = this.#leases.get(take.bucketKey);
     if (lease === undefined || lease.limit === take.limit) return;
@@ -185,7 +185,7 @@ export class Leases implements SyncStrategy {
   }
 }
 
-/** What was left at the shared store when it was last heard of, and what is held here. */
+/** Writes what was left by the last answer of the shared store, plus the tokens held here. */
 function describe(lease: Lease, take: Take, nowUs: number): void {
   take.remaining = Math.min(take.limit.burst, remainingOf(lease, lease.limit, nowUs) + lease.tokens);
   take.resetUs = Math.max(1, resetUsOf(lease, lease.limit, nowUs));

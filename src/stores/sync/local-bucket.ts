@@ -1,10 +1,10 @@
-// What a process keeps of a bucket that it counts in memory, whichever way it does so.
+// What a process keeps of a bucket that it counts in memory, with any strategy.
 
 import type { Limit } from "../../core/limit.ts";
 import { Mode, type Take, type TakeGroup } from "../../core/take.ts";
 import type { LastAnswer } from "../last-answer.ts";
 
-/** The bucket that a take is of, and how it stood by the shared store's last word. */
+/** A bucket, and its state by the shared store's last answer. */
 export class LocalBucket implements LastAnswer {
   readonly bucketKey: string;
   readonly keyHash: number;
@@ -19,10 +19,10 @@ export class LocalBucket implements LastAnswer {
   }
 }
 
-/** What tells a bucket from all others. */
+/** What identifies a bucket. */
 export type NamedBucket = Pick<Take, "bucketKey" | "keyHash">;
 
-/** Makes of the group the receipt of one payment, to give it back by. */
+/** Fills the group with the receipt of one payment, for Store.giveBack. */
 export function fillReceipt(
   group: TakeGroup,
   { bucketKey, keyHash }: NamedBucket,

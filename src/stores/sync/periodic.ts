@@ -1,6 +1,5 @@
-// sync: periodic. A process decides by what the shared store last said of a bucket and by what it has spent since, and
-// reports that spending once per period. The answer to the report is what it decides by next. How it is accounted for is
-// tracked-bucket.ts.
+// sync: periodic. A process decides by the shared store's last answer about a bucket and by what it has spent since, and reports its spending
+// once per period. The next decisions follow the answer to that report. tracked-bucket.ts does the accounting.
 
 import { Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../core/take.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
@@ -9,7 +8,7 @@ import { fillReceipt } from "./local-bucket.ts";
 import type { SyncStrategy } from "./sync-strategy.ts";
 import { TrackedBucket } from "./tracked-bucket.ts";
 
-/** Most buckets that are tracked; others are asked about each time. */
+/** Most tracked buckets; takes of others go to the shared store. */
 const TRACKED_MAX = 10_000;
 
 interface PeriodicOptions {
@@ -19,14 +18,13 @@ interface PeriodicOptions {
 }
 
 /**
- * Decides in memory about buckets that the shared store has told of: it was asked within the last two periods, and by all
- * that this process has spent beside that answer there is room. A bucket that is asked for the second time within a
- * period is tracked; until the first answer, and whenever the last one is too old, takes go to the store one by one, where
- * they fail like any other if it is away: the rule's failure policy decides.
+ * Decides in memory about buckets whose last answer is at most two periods old, if there is room for all that this process has spent beside
+ * that answer. A bucket that is asked for twice within a period is tracked. Until its first answer, and whenever the last one is too old,
+ * takes go to the store one by one; if the store is away they fail there, and the rule's on_store_failure decides.
  *
- * N processes together grant at most burst + rate x t + N x (burst + rate x two periods) in any time t, and of a window N
- * times its limit, whatever is late, lost or out of order, and however rules are read anew (test/property/periodic.test.ts).
- * What was granted too much is owed to the bucket, so it is not granted again.
+ * N processes together grant at most burst + rate x t + N x (burst + rate x two periods) in any time t, and N times the limit of a window;
+ * late, lost or reordered answers and reloads of rules don't change that (test/property/periodic.test.ts). A bucket owes what was granted
+ * too much, so it is not granted again.
  */
 export class Periodic implements SyncStrategy {
   readonly maintenanceMs: number;
@@ -51,7 +49,7 @@ export class Periodic implements SyncStrategy {
     bucket.endWindow(nowUs);
     const isFresh = bucket.isKnownSince(nowUs - 2 * this.#periodUs, nowUs);
     if (!isFresh) this.#report(bucket, nowUs);
-    // The store knows what was reported to it. While it does not know all, it may not grant beyond that, either.
+    // An old answer still forbids: while spending is unacknowledged, this process must not grant beyond that answer.
     if (!isFresh && (bucket.isSettled || bucket.hasRoom(take.cost, nowUs))) return false;
     bucket.wasAsked = true;
     bucket.judge(take, nowUs, this.#periodUs);
@@ -112,7 +110,7 @@ export class Periodic implements SyncStrategy {
     for (const bucket of this.#tracked.values()) if (bucket.unreported > 0) this.#report(bucket, nowUs);
   }
 
-  /** For `Report` alone. */
+  /** Only for `Report`. */
   reported(report: Report): void {
     const { bucket, group } = report;
     const peek = group.takes[group.size - 1];
@@ -121,7 +119,7 @@ export class Periodic implements SyncStrategy {
       const paid = group.size > 1 ? group.takes[0] : undefined;
       const returned = bucket.onReported(!hasFailed, paid?.paidAtUs ?? 0);
       if (returned > 0 && paid !== undefined) this.#giveBackRemotely(paid, returned, paid.paidAtUs);
-      // What a denial memory says is up to a second old: good for refusing, not for granting.
+      // An answer of a denial memory is up to a second old: good for refusing, not for granting.
       if (!hasFailed && group.source === Source.store) bucket.learn(peek, report, this.#now());
     }
     report.bucket = undefined;
@@ -129,7 +127,7 @@ export class Periodic implements SyncStrategy {
     this.#idle.push(report);
   }
 
-  /** Reports what was spent, whether or not there is room, and asks how the bucket stands. */
+  /** Reports what was spent, whether or not there is room, and asks for the bucket's state. */
   #report(bucket: TrackedBucket, nowUs: number): void {
     if (bucket.isReporting || bucket.mayHaveEnded(nowUs)) return;
     const report = this.#idle.pop() ?? new Report(this);
@@ -145,13 +143,13 @@ export class Periodic implements SyncStrategy {
   }
 }
 
-/** A report on its way; pooled. */
+/** A report under way; pooled. */
 class Report implements SettleListener {
   readonly group = new TakeGroup();
   readonly #owner: Periodic;
   bucket: TrackedBucket | undefined;
   sentUs = 0;
-  /** As TrackedBucket.covered, if it is answered. */
+  /** The value of TrackedBucket's `#covered` once the report is answered. */
   covered = 0;
 
   constructor(owner: Periodic) {

@@ -1,26 +1,26 @@
-// sync: share. Each process counts its own part of the limit in its own memory and asks nobody.
+// sync: share. Each process counts its own part of the limit in its own memory, and asks nobody.
 
 import type { Limit } from "../../core/limit.ts";
 import { partOfLimit } from "../../core/limit-part.ts";
 import { copyAnswer, Kind, Mode, Outcome, type Take, TakeGroup } from "../../core/take.ts";
-import type { SettleListener, Store } from "../store.ts";
+import { NOBODY, type Store } from "../store.ts";
 import type { SyncStrategy } from "./sync-strategy.ts";
 
 const MAINTENANCE_MS = 60_000;
 
 interface ShareOptions {
-  /** Keeps this process's buckets; must settle every take before it returns. */
+  /** Keeps this process's buckets; it must settle every take before it returns. */
   readonly memory: Store;
   readonly processCount: () => number;
-  /** Place of this process among them; -1 while it is not known. */
+  /** This process's place among all processes, from 0; -1 while it is unknown. */
   readonly processIndex: () => number;
 }
 
 /**
- * Grants floor(limit / N) in each of N processes, the remainder in the first, and never less than 1: together at most
- * max(limit, N), in burst and in rate. Until all others have counted a process it asks the shared store, whose bucket is
- * another: while processes come and go, together at most twice that, and a part more for each that comes or goes
- * (test/property/share.test.ts). What each process has granted is lost with it.
+ * Each of N processes grants floor(limit / N), the first one the remainder too, and none less than 1: together at most max(limit, N), in burst
+ * and in rate. Until all other processes have counted a process, it asks the shared store, whose bucket is separate. So while processes come
+ * and go, all together grant at most twice that, plus a part for each process that comes or goes (test/property/share.test.ts). When a process
+ * ends, its counts are lost.
  */
 export class Share implements SyncStrategy {
   readonly maintenanceMs = MAINTENANCE_MS;
@@ -44,7 +44,7 @@ export class Share implements SyncStrategy {
       take.waitUs = 0;
     } else {
       const asked = this.#ask(take, limit, take.mode);
-      // The memory has no room for a log's entry: the shared store counts it.
+      // The memory has no room for the entry of a sliding log, so the shared store counts it.
       if (asked.outcome === Outcome.unanswered) return false;
       copyAnswer(asked, take);
     }
@@ -71,7 +71,7 @@ export class Share implements SyncStrategy {
   }
 
   learn(): void {
-    // Nothing that the shared store says concerns a share.
+    // The shared store's answers do not concern a share.
   }
 
   giveBack(take: Take): boolean {
@@ -83,7 +83,7 @@ export class Share implements SyncStrategy {
   }
 
   forget(): void {
-    // The memory remembers nothing beside its buckets.
+    // The memory remembers only its buckets.
   }
 
   maintain(): void {
@@ -123,5 +123,3 @@ export class Share implements SyncStrategy {
     return part;
   }
 }
-
-const NOBODY: SettleListener = { settled: () => undefined };

@@ -1,19 +1,18 @@
-// A call whose limits are counted partly in memory, partly at the shared store: its takes in two groups of their own,
-// because the call's own group may be used again before the store answers. Pooled.
+// A call with limits that are counted partly in memory, partly at the shared store. Its takes are in two groups of its own, because the
+// call's group may be reused before the store answers. Pooled.
 
 import { copyAnswer, copyQuestion, Kind, Mode, type Take, TakeGroup } from "../../core/take.ts";
-import type { SettleListener } from "../store.ts";
+import { NOBODY, type SettleListener } from "../store.ts";
 
-/** Who goes on when the shared part is settled. */
+/** Goes on with a call when its shared part is settled. */
 export interface SplitOwner {
   finishLater(call: SplitCall): void;
 }
 
-const NOBODY: SettleListener = { settled: () => undefined };
-/** Descriptor of the first prefetch; later ones count down. No descriptor of a request has such a number. */
+/** Descriptor of the first prefetch; further ones count down. No request has such descriptors. */
 const PREFETCH_DESCRIPTOR = -2;
 
-/** The two parts of one call. */
+/** The two parts of a call. */
 export class SplitCall implements SettleListener {
   readonly #owner: SplitOwner;
   readonly remote = new TakeGroup();
@@ -22,13 +21,13 @@ export class SplitCall implements SettleListener {
   generation = 0;
   next: SettleListener = NOBODY;
   sentUs = 0;
-  /** The local part alone refuses the call. */
+  /** True if the local part alone refuses the call. */
   isRefused = false;
-  /** Takes of the call in `remote`; what stands behind them are prefetches. */
+  /** Number of the call's takes in `remote`; the takes behind them are prefetches. */
   askedTakes = 0;
-  /** Per take of the call its index in `remote`, or -1 minus its index in `local`. */
+  /** For each take of the call, its index in `remote`, or -1 minus its index in `local`. */
   readonly answerIndexes: number[] = [];
-  /** Per asked take the index of its prefetch in `remote`, or -1. */
+  /** For each asked take, the index of its prefetch in `remote`, or -1. */
   readonly prefetches: number[] = [];
 
   constructor(owner: SplitOwner) {
@@ -49,7 +48,7 @@ export class SplitCall implements SettleListener {
     this.remote.stopsAtOver = group.stopsAtOver;
   }
 
-  /** Empties the call for its pool. A late answer to its groups finds other generations. */
+  /** Empties the call for its pool. A late answer to its groups finds other generations and is ignored. */
   end(): void {
     this.group = undefined;
     this.next = NOBODY;
@@ -57,13 +56,13 @@ export class SplitCall implements SettleListener {
     this.local.reset();
   }
 
-  /** Keeps a take that was answered in memory, with its answer. */
+  /** Adds a take that was answered in memory, with its answer. */
   addLocal(take: Take): void {
     this.answerIndexes.push(-1 - this.local.size);
     copyAnswer(take, copyQuestion(take, this.local));
   }
 
-  /** Adds a take for the shared store. `isUndone`: its descriptor is over already, so it is only asked about. */
+  /** Adds a take for the shared store. If `isUndone`, its descriptor is over already, so the take only peeks. */
   addRemote(take: Take, isUndone: boolean): Take {
     this.answerIndexes.push(this.remote.size);
     const copy = copyQuestion(take, this.remote);
@@ -74,7 +73,7 @@ export class SplitCall implements SettleListener {
     return copy;
   }
 
-  /** Asks for more of a take's bucket, if the call passes and there is room. */
+  /** Asks for `cost` more of a take's bucket; it is paid if the call passes and there is room. */
   addPrefetch(asked: Take, cost: number): void {
     this.prefetches.push(this.remote.size);
     const prefetch = copyQuestion(asked, this.remote);

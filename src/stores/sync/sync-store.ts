@@ -1,5 +1,5 @@
-// Settles calls whose limits are counted partly in memory (lease, periodic, share), partly at the shared store. The
-// local parts are taken first, the rest in one group; if that refuses, the local parts are put back.
+// Settles calls with limits that are counted partly in memory (lease, periodic, share), partly at the shared store. Local parts are taken first,
+// the rest in one group; if that is refused, the local parts are put back.
 
 import type { Clock } from "../../core/clock.ts";
 import { Sync } from "../../core/limit.ts";
@@ -29,23 +29,23 @@ interface SyncStoreOptions {
   readonly share?: SyncStrategy;
 }
 
-/** Larger groups are taken to name a bucket twice, rather than comparing each take with each. */
+/** Larger groups are assumed to name a bucket twice, which costs less than to compare all takes. */
 const TAKES_COMPARED_MAX = 16;
 
 /**
- * A store around a shared one that counts limits with a `sync` other than exact in this process. Each strategy says in its
- * own file how much more may pass because of it. Calls are settled all or nothing, as by the shared store alone; while
- * the shared part of a call is under way, its local part is paid already.
+ * A store around a shared one that counts limits with a `sync` other than exact in this process. Each strategy states in its own file how much
+ * more may pass because of it. Calls are settled all or nothing, as by the shared store alone. While the shared part of a call is under way,
+ * its local part has been paid.
  */
 export class SyncStore implements Store, BucketMemory, SplitOwner {
   readonly #store: Store;
   readonly #clock: Clock;
-  /** By Sync. */
+  /** Strategies by Sync. */
   readonly #strategies: readonly (SyncStrategy | undefined)[];
   readonly #timers: (NodeJS.Timeout | undefined)[] = [];
   readonly #idle: SplitCall[] = [];
   readonly #rest = new TakeGroup();
-  /** Of the group that is being taken, by take: whether it was answered in memory, and whether its descriptor is over. */
+  /** For each take of the present group: whether it was answered in memory, and whether its descriptor is over. */
   readonly #isLocal: boolean[] = [];
   readonly #isOver: boolean[] = [];
   readonly #fold = new VerdictFold();
@@ -91,21 +91,21 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
     for (const strategy of this.#strategies) strategy?.forget(bucketKey);
   }
 
-  /** Hands over what the strategies hold, then closes the shared store. */
+  /** Gives back and reports what the strategies hold, then closes the shared store. */
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
     for (const strategy of this.#strategies) strategy?.close(this.#clock.nowUs());
     await this.#store.close();
   }
 
-  /** For `SplitCall` alone. */
+  /** Only for `SplitCall`. */
   finishLater(call: SplitCall): void {
     const { group, generation, next } = call;
     this.#finish(call);
     if (group !== undefined) next.settled(group, generation);
   }
 
-  /** Judges and pays what can be in memory, and finds out whether that refuses the call already. */
+  /** Judges and pays in memory what can be, and finds out whether that refuses the call. */
   #takeLocally(group: TakeGroup, nowUs: number): void {
     this.#fold.begin();
     this.#hasSpareQuota = group.hasSpareQuota;
@@ -126,7 +126,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
     if (this.#isRefused) this.#undo(group, 0, group.size, nowUs);
   }
 
-  /** True if the take is over by what memory knows. */
+  /** True if memory knows that the take is over. */
   #takeOne(take: Take, index: number, nowUs: number): boolean {
     const { sync } = take.limit;
     const strategy = !isOfCounter(take.mode) ? this.#strategies[sync] : undefined;
@@ -158,7 +158,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
     take.paidAtUs = 0;
   }
 
-  /** Ends a call that was wholly answered in memory. */
+  /** Ends a call that was answered in memory alone. */
   #conclude(group: TakeGroup, isRefused: boolean, nowUs: number): void {
     const namesTwice = namesBucketTwice(group);
     for (let pass = 0; pass < (namesTwice ? 2 : 1); pass++) {
@@ -166,7 +166,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
         const take = group.takes[i] as Take;
         const isRefund = take.mode === Mode.refund;
         const isUndone = take.mode === Mode.pay && (isRefused || this.#isOver[i] === true);
-        // The second pass shows what the first one has left.
+        // The second pass writes the state that the first one has left.
         if (pass === 0 ? isUndone || isRefund : !isRefund) this.#strategies[take.limit.sync]?.conclude(take, nowUs);
       }
     }
@@ -196,13 +196,13 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
     return call;
   }
 
-  /** The shared part is settled: joins both parts, and writes the call's own group unless that is in other use by now. */
+  /** Joins both parts when the shared one is settled, and writes the call's own group, unless that has been reused. */
   #finish(call: SplitCall): void {
     const nowUs = this.#clock.nowUs();
     const { remote, local, group } = call;
     for (let i = 0; i < call.askedTakes; i++) {
       const asked = remote.takes[i] as Take;
-      // What a denial memory says is up to a second old: good for refusing, not for granting.
+      // An answer of a denial memory is up to a second old: good for refusing, not for granting.
       const isFromStore = asked.outcome !== Outcome.unanswered && remote.source === Source.store;
       this.#strategies[asked.limit.sync]?.learn(
         asked,
@@ -229,7 +229,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
     }
     if (isCurrent) writeAnswer(call, group);
     else {
-      // No caller waits for the answer any more: what it paid is given back. What was prefetched is kept.
+      // No caller waits for the answer any more, so its payments are given back. Prefetched tokens are kept.
       remote.size = call.askedTakes;
       this.#store.giveBack(remote);
     }
@@ -238,13 +238,13 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
   }
 }
 
-/** True if a limit of the group is counted in more than one way. */
+/** Whether a strategy counts any limit of the group. */
 function isShared(group: TakeGroup): boolean {
   for (let i = 0; i < group.size; i++) if ((group.takes[i] as Take).limit.sync !== Sync.exact) return true;
   return false;
 }
 
-/** True if one bucket is taken from more than once: its first take was answered before the last one was paid. */
+/** Whether two takes have one bucket: the first was answered before the second was paid. */
 function namesBucketTwice(group: TakeGroup): boolean {
   if (group.size > TAKES_COMPARED_MAX) return true;
   for (let i = 1; i < group.size; i++) {

@@ -1,33 +1,33 @@
-// One way of counting in memory a limit that several processes share: lease, periodic or share. sync-store.ts settles calls
-// with it; each strategy says in its own file what bound it keeps. Everything here is synchronous.
+// A way of counting a shared limit in memory: lease, periodic or share. sync-store.ts settles calls with it; each strategy states its bound in
+// its own file. Everything here is synchronous.
 
 import type { Take } from "../../core/take.ts";
 import type { BucketMemory } from "../store.ts";
 
-/** Counts the limits of one `sync`. Nothing here throws or waits. */
+/** Counts the limits with one value of `sync`. No method throws or waits. */
 export interface SyncStrategy extends BucketMemory {
-  /** How often `maintain` wants to be called, in milliseconds. */
+  /** Interval of `maintain`, in milliseconds. */
   readonly maintenanceMs: number;
   /**
-   * Judges a take in memory, pays it if it has room, and writes its answer. False, and nothing written: this take has to
-   * be answered by the shared store. Refunds are judged here and applied by `conclude`.
+   * Judges a take in memory, pays it if there is room, and writes its answer. Returns false, and writes nothing, if the shared store has to
+   * answer. Refunds are only judged here; `conclude` applies them.
    */
   take(take: Take, nowUs: number): boolean;
-  /** Takes back what `take` paid, now or after the shared store has refused the call; leaves the answer alone. */
+  /** Undoes a payment of `take`, now or after the shared store has refused the call; does not change the answer. */
   undo(take: Take, nowUs: number): void;
-  /** Ends a take that was judged here: applies a refund, and writes the bucket's state as it is now. */
+  /** Ends a take that was judged here: applies a refund, and writes the bucket's present state. */
   conclude(take: Take, nowUs: number): void;
-  /** Tokens to ask of the shared store beside a take that goes there to pay; 0 for none. */
+  /** Number of tokens to ask for beside a take that goes to the shared store to pay; 0 for none. */
   prefetch(take: Take, nowUs: number): number;
   /**
-   * Hears the shared store's answer to a take that went there, and to the prefetch beside it. `sentUs` is when both were
-   * sent. `take` is undefined if the store failed or was not asked.
+   * Takes the shared store's answer to a take, and to the prefetch beside it, which were sent at `sentUs`. `take` is undefined if the store
+   * failed or was not asked.
    */
   learn(asked: Take, take: Take | undefined, prefetched: Take | undefined, sentUs: number, nowUs: number): void;
-  /** Takes back a paid take of a settled call. False: the shared store was paid and has to be given back. */
+  /** Gives a paid take of a settled call back. False if the shared store was paid and has to be told. */
   giveBack(take: Take, nowUs: number): boolean;
-  /** Housekeeping: returns, reports. */
+  /** Does housekeeping: gives back, reports. */
   maintain(nowUs: number): void;
-  /** Hands over what others should know before the process ends. */
+  /** Gives back and reports, before the process ends, what others should know. */
   close(nowUs: number): void;
 }

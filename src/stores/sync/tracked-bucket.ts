@@ -1,10 +1,9 @@
-// What a process has spent of a bucket that it decides about in memory (periodic.ts), and what the shared store's last
-// answer says of it.
+// What a process has spent of a bucket that it decides about in memory (periodic.ts), and what the shared store's last answer says.
 //
-// An answer may be old, and answers may overtake each other or be lost. So an answer is dated twice: what returns with time is
-// counted from when the answer was heard, and what ends (the answer's age, a fixed window) from when its question was sent. Of
-// this process's own spending an answer contains only what the store had acknowledged when the question was sent, and what
-// the question itself brought. All other spending is taken off what the answer says.
+// An answer may be old, and answers may overtake each other or be lost, so an answer has two dates. What returns with time is counted from
+// when the answer arrived; what ends (the answer's validity, a fixed window) from when its question was sent. Of this process's spending an
+// answer contains only what the store had acknowledged when the question was sent, and what the question itself reported. All other spending
+// is subtracted from the answer.
 
 import { Algorithm, endsAtOnce, type Limit } from "../../core/limit.ts";
 import { usToRefill, WAIT_US_MAX } from "../../core/refill.ts";
@@ -18,36 +17,36 @@ const NEVER = Number.NEGATIVE_INFINITY;
 /** A bucket that this process decides about. */
 export class TrackedBucket extends LocalBucket {
   readonly beganUs: number;
-  /** All that this process has spent: granted here, or asked of the store. */
+  /** All that this process has spent: granted here, or paid at the store. */
   #spent = 0;
-  /** What the store has acknowledged of `#spent`. */
+  /** The part of `#spent` that the store has acknowledged. */
   #settled = 0;
-  /** What the known answer contains of `#spent`. */
+  /** The part of `#spent` that the known answer contains. */
   #covered = 0;
-  /** When the question of the known answer was sent; NEVER if none is known. */
+  /** When the question of the known answer was sent; NEVER without an answer. */
   #sentUs = NEVER;
-  /** A fixed window has surely not ended before. */
+  /** Earliest end of a fixed window. */
   #endsUs = Number.POSITIVE_INFINITY;
   /** Granted here and in no report yet. */
   unreported = 0;
   /** True while a report is under way. */
   isReporting = false;
-  /** What the report under way carries. */
+  /** Cost in the report under way. */
   #reported = 0;
-  /** What was given back of the report under way since it was sent. */
+  /** Cost of the report under way that was given back since it was sent. */
   #returned = 0;
-  /** Number of the next report. The receipt of what is granted here bears it: giving back finds the report by it. */
+  /** Number of the next report. It is the receipt of what is granted here, so that giving back finds the report. */
   #number = 1;
   /** Number of the report under way, or of the last one. */
   #sentNumber = 0;
-  /** Number of the last report that the store has paid, and when it did. */
+  /** Number and time of the last report that the store has paid. */
   #paidNumber = 0;
   #paidAtUs = 0;
-  /** Asked about since the last report. */
+  /** True if a take has asked for the bucket since the last report. */
   wasAsked = false;
   /** The smallest cost refused here since the last report. */
   #refusedCost = Number.POSITIVE_INFINITY;
-  /** The cost that the store was asked about last, and when it said that such a cost would pass. */
+  /** The cost that the last report asked for, and when such a cost would pass by its answer. */
   #askedCost = 0;
   #passesAtUs = 0;
 
@@ -61,34 +60,34 @@ export class TrackedBucket extends LocalBucket {
     return this.#spent === this.#settled;
   }
 
-  /** Whether the limit has the numbers that the known answer is about. Rules that are read anew make another object of it. */
+  /** Whether the limit has the same numbers as the known answer's. Reloaded rules have new objects for the same limits. */
   isOf(limit: Limit): boolean {
     const own = this.limit;
     return own === limit || (own.amount === limit.amount && own.burst === limit.burst);
   }
 
-  /** Goes on with that limit. If its numbers are others, what is known of the bucket is not; what was spent still is. */
+  /** Replaces the limit. If its numbers differ, the known answer is dropped; what was spent still counts. */
   follow(limit: Limit): void {
     if (!this.isOf(limit)) this.#sentUs = NEVER;
     this.limit = limit;
   }
 
-  /** True if the answer to a question that was sent since `sinceUs` is known and still holds. */
+  /** Whether there is a valid answer to a question that was sent at `sinceUs` or later. */
   isKnownSince(sinceUs: number, nowUs: number): boolean {
     return this.#sentUs >= sinceUs && nowUs < this.#endsUs;
   }
 
-  /** True if the fixed window may have ended at the store: what is reported now might be charged to the next one. */
+  /** True if the fixed window may have ended at the store: a report now might be charged to the next window. */
   mayHaveEnded(nowUs: number): boolean {
     return this.#sentUs !== NEVER && nowUs >= this.#endsUs;
   }
 
-  /** A fixed window has ended for sure: what was granted here was granted in it, and no longer counts. */
+  /** Forgets what was granted in a fixed window that has surely ended. */
   endWindow(nowUs: number): void {
     if (this.mayHaveEnded(nowUs) && nowUs >= this.asNewAtUs) this.forget();
   }
 
-  /** Drops what is known, and what was granted and not reported. */
+  /** Drops the known answer, and what was granted and not reported. */
   forget(): void {
     this.#sentUs = NEVER;
     this.#endsUs = Number.POSITIVE_INFINITY;
@@ -97,12 +96,12 @@ export class TrackedBucket extends LocalBucket {
     this.#number++;
   }
 
-  /** Whether there is room for the cost beside all that was spent; of an answer that is too old, for this process alone. */
+  /** Whether there is room for the cost beside all that was spent. Without an answer there is. */
   hasRoom(cost: number, nowUs: number): boolean {
     if (this.#sentUs === NEVER) return true;
     const { limit } = this;
     const needed = this.#spent - this.#covered + cost;
-    // In tokens, a debt counts too: what was granted too much is worked off before anything passes.
+    // In a token bucket debt counts too: what was granted too much must be refilled before anything passes.
     if (limit.algorithm !== Algorithm.tokenBucket) return remainingOf(this, limit, nowUs) >= needed;
     return microTokensOf(this, limit, nowUs) >= needed * MICROS_PER_TOKEN;
   }
@@ -121,7 +120,7 @@ export class TrackedBucket extends LocalBucket {
     }
   }
 
-  /** Grants the take here. Its receipt is the number of the report that will carry it, below 0. */
+  /** Grants the take here. Its receipt is the number of the report that will carry it, negated. */
   pay(take: Take): void {
     this.#spent += take.cost;
     this.unreported += take.cost;
@@ -129,7 +128,7 @@ export class TrackedBucket extends LocalBucket {
     take.paidAtUs = -this.#number;
   }
 
-  /** Takes back what `pay` did. Above 0: the store was paid at that time, and has to be given it back. */
+  /** Undoes `pay`. Above 0: the store was paid at that time, and has to be given the cost back. */
   unpay(take: Take): number {
     const number = -take.paidAtUs;
     if (number === this.#number) {
@@ -137,22 +136,22 @@ export class TrackedBucket extends LocalBucket {
       this.unreported -= take.cost;
     } else if (number === this.#sentNumber && this.isReporting) this.#returned += take.cost;
     else if (number === this.#paidNumber) return this.#paidAtUs;
-    // What an earlier report has carried stays paid.
+    // An earlier report's cost stays paid.
     return 0;
   }
 
-  /** A take goes to the store. */
+  /** Notes that a take goes to the store. */
   onAsked(cost: number): void {
     this.#spent += cost;
   }
 
-  /** It was answered. */
+  /** Notes the store's answer to that take. */
   onAnswered(cost: number, wasPaid: boolean): void {
     if (wasPaid) this.#settled += cost;
     else this.#spent -= cost;
   }
 
-  /** Writes the report. Returns what its answer will contain of this process's spending. */
+  /** Fills the group with the report. Returns how much of `#spent` its answer will contain. */
   ask(group: TakeGroup): number {
     const limit = reportLimitOf(this.limit);
     const cost = this.unreported;
@@ -168,7 +167,7 @@ export class TrackedBucket extends LocalBucket {
     return this.#settled + cost;
   }
 
-  /** The report has its answer. Returns what of it is to be given back. */
+  /** Notes the report's answer. Returns the cost of it that has to be given back. */
   onReported(wasPaid: boolean, paidAtUs: number): number {
     const cost = this.#reported;
     const returned = this.#returned;
@@ -176,7 +175,7 @@ export class TrackedBucket extends LocalBucket {
     this.#returned = 0;
     this.isReporting = false;
     if (!wasPaid) {
-      // Perhaps it was paid all the same: then it is paid twice, which grants less.
+      // It may have been paid all the same; then it is paid twice, which grants less.
       this.unreported += cost - returned;
       this.#spent -= returned;
       return 0;
@@ -187,21 +186,21 @@ export class TrackedBucket extends LocalBucket {
     return returned;
   }
 
-  /** Hears how the bucket stands. */
+  /** Takes the store's answer about the bucket's state. */
   learn(answer: Take, { sentUs, covered }: { readonly sentUs: number; readonly covered: number }, nowUs: number): void {
     const { limit } = this;
     if (!this.isOf(answer.limit)) return;
     noteAnswer(this, limit, answer, nowUs);
     this.#sentUs = sentUs;
     this.#covered = covered;
-    // A window in which nothing is used tells no end. The other clock may round: a microsecond is left for it.
+    // An unused window has no end. For the rounding of the server's clock a microsecond is left.
     const ends = endsAtOnce(limit) && answer.resetUs > 0;
     this.#endsUs = ends ? sentUs + answer.resetUs - 1 : Number.POSITIVE_INFINITY;
     this.#askedCost = answer.outcome === Outcome.room ? 0 : answer.cost;
     this.#passesAtUs = nowUs + answer.waitUs;
   }
 
-  /** Writes how the bucket stands by what is known here. */
+  /** Writes the bucket's state as known here. */
   describe(take: Take, nowUs: number): void {
     const { limit } = this;
     const spent = this.#spent - this.#covered;
@@ -222,7 +221,7 @@ export class TrackedBucket extends LocalBucket {
       return usToRefill(needed * MICROS_PER_TOKEN - microTokensOf(this, limit, nowUs), limit);
     }
     if (endsAtOnce(limit) && this.asNewAtUs > nowUs) return resetUsOf(this, limit, nowUs);
-    // Only the shared store knows when hits leave the window: what it said of this cost, else the next it will say.
+    // Only the shared store knows when hits leave the window: wait for what it said of this cost, or else for its next answer.
     if (cost === this.#askedCost && this.#passesAtUs > nowUs) return this.#passesAtUs - nowUs;
     return this.#sentUs + periodUs - nowUs;
   }
@@ -240,7 +239,7 @@ export class TrackedBucket extends LocalBucket {
 
 const reportLimits = new WeakMap<Limit, Limit>();
 
-// What is spent is owed however much it is; the limit's own largest debt is for hits that nobody could refuse.
+// All spending is owed, however much it is. The limit's own largest debt is meant for hits that nobody could refuse.
 function reportLimitOf(limit: Limit): Limit {
   let reportLimit = reportLimits.get(limit);
   if (reportLimit === undefined) {

@@ -1,5 +1,5 @@
-// Holds in a snapshot: JSON, because they have texts and are few beside buckets. A bucket's record stands with its holds, both
-// as they were at one moment: a hold without its payment would give back what nobody paid.
+// Holds in a snapshot, as JSON, because they have texts and are few beside buckets. A bucket's record is written with its holds, both of
+// one moment: a hold without its payment would give back what nobody has paid.
 
 import type { Hold } from "../../../algorithms/hold-book.ts";
 import { CalendarWindows, type WindowEdges } from "../../../core/calendar-windows.ts";
@@ -11,17 +11,17 @@ import { LimitStats } from "../../../core/limit-stats.ts";
 import { type BucketPages, RECORD_WORDS, writeEmptyRecord } from "../bucket-pages.ts";
 import type { Buckets, RecordViewer } from "../buckets.ts";
 
-/** Holds of one text: some 20 KB where each has a bucket of its own. */
+/** Holds per text; a text has some 20 KB if each hold has a bucket of its own. */
 const HOLDS_PER_TEXT = 100;
 
-/** Part of the holds of a bucket. */
+/** Some or all of a bucket's holds. */
 export interface WrittenBucket {
   readonly key: string;
-  /** The record, RECORD_WORDS words of it: one of nothing if the bucket is kept nowhere. In its first part alone. */
+  /** The record, RECORD_WORDS words; an empty record if the bucket does not exist. Only in the first part of a bucket. */
   readonly record?: readonly number[];
-  /** Numbers of the limit that opened the last hold, of a calendar window also its edges: what gives back those that nobody asks about. */
+  /** The limit that opened the last hold, with its edges if its window is a calendar's. Needed to give expired holds back. */
   readonly limit: WrittenLimit;
-  /** DebtLows.numbers; in its first part alone. */
+  /** DebtLows.numbers; only in the first part of a bucket. */
   readonly lows?: readonly number[];
   readonly holds: readonly WrittenHold[];
 }
@@ -36,16 +36,16 @@ type WrittenLimit = readonly [
   ...edges: readonly number[],
 ];
 type WrittenHold = readonly [id: string, cost: number, paidAtUs: number, endsAtUs: number, payment: number];
-/** The name of a settled hold, and until when that is remembered. */
+/** The name of a settled hold, and until when it is remembered. */
 type WrittenSettled = readonly [name: string, forgetAtUs: number];
 
-/** What one text has: one of the two. */
+/** The content of a text: one of the two. */
 interface WrittenHolds {
   readonly buckets?: readonly WrittenBucket[];
   readonly settled?: readonly WrittenSettled[];
 }
 
-/** Texts of all holds, each half a millisecond of work; takes may go on between them. */
+/** Texts of all holds, each half a millisecond of work; takes may come between them. */
 export function* holdTexts(buckets: Buckets, nowS: () => number): Generator<string, void, void> {
   yield* bucketTexts(buckets, nowS);
   let settled: WrittenSettled[] = [];
@@ -65,7 +65,7 @@ function* bucketTexts(buckets: Buckets, nowS: () => number): Generator<string, v
     const { bucketKey: key } = bucket;
     const record = recordOf(buckets, key, nowS());
     const limit = numbersOf(bucket.limit);
-    // All at this moment; they don't change, so they may be written later.
+    // Copied at this moment. Holds and lows don't change, so they may be written later.
     const holds = bucket.live();
     const lows = bucket.lows.numbers();
     for (let at = 0; at < holds.length; at += HOLDS_PER_TEXT) {
@@ -85,7 +85,7 @@ function writtenOf({ id, cost, paidAtUs, endsAtUs, payment }: Hold): WrittenHold
   return [id, cost, paidAtUs, endsAtUs, payment];
 }
 
-/** One-byte text, whatever letters the ids have. */
+/** JSON in one-byte text; other letters are escaped. */
 function textOf(written: WrittenHolds): string {
   return JSON.stringify(written).replace(
     /[\u0100-\uffff]/g,
@@ -110,7 +110,7 @@ function recordOf(buckets: Buckets, bucketKey: string, nowS: number): readonly n
   return [...words];
 }
 
-/** The holds that a text has. Undefined if it is not one that `holdTexts` has made. */
+/** The holds of a text; undefined if `holdTexts` can't have made it. */
 export function readHoldText(text: string): WrittenHolds | undefined {
   let read: unknown;
   try {
@@ -127,7 +127,7 @@ export function readHoldText(text: string): WrittenHolds | undefined {
   return isRecord(read) && isGood ? { buckets, settled } : undefined;
 }
 
-/** A limit of those numbers, with nothing that people see. */
+/** A limit with these numbers, and without anything that is shown to people. */
 export function limitOfNumbers(numbers: WrittenLimit): Limit {
   const [algorithm, amount, burst, windowSeconds, debtMax, holdSeconds, isConcurrent, ...edges] = numbers;
   const [startUs = 0, endUs = 0, nextEndUs = 0] = edges;
@@ -145,10 +145,10 @@ export function limitOfNumbers(numbers: WrittenLimit): Limit {
   };
 }
 
-/** Windows that know no other edges. */
+/** Windows with no other edges than these. */
 function windowsOf(edges: WindowEdges): CalendarWindows {
   const windows = new CalendarWindows("", () => edges);
-  // They may be written again before anybody asks about them.
+  // Set now, because the windows may be written again before anybody asks for them.
   windows.turnTo(edges.startUs);
   return windows;
 }
@@ -176,7 +176,7 @@ function isLimit(limit: unknown): boolean {
   return limit.length >= 7 && areEdges(algorithm, edges) && windowSeconds > 0 && holdSeconds > 0 && isConcurrent <= 1;
 }
 
-/** True if a limit with holds of that algorithm has such edges. Only a calendar's window has any. */
+/** Whether a limit of this algorithm may have holds, and these edges. Only calendar windows have edges. */
 function areEdges(algorithm: number | undefined, edges: readonly number[]): boolean {
   const [startUs = 0, endUs = 0, nextEndUs = 0] = edges;
   if (algorithm === Algorithm.calendarWindow) return edges.length === 3 && startUs < endUs && endUs < nextEndUs;

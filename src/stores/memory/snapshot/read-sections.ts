@@ -1,5 +1,5 @@
-// Reads a snapshot into buckets, section by section. Nothing is believed: what is not exactly as it was written is refused
-// with what was expected, what came, and at which byte.
+// Reads a snapshot into buckets, section by section. Nothing is trusted: whatever differs from what is written is refused with what was
+// expected, what came, and at which byte.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { addLog, ENTRY_NUMBERS } from "../../../algorithms/log-copy.ts";
@@ -22,35 +22,35 @@ import {
 const RECORD_BYTES = RECORD_WORDS * 4;
 const ENTRY_BYTES = ENTRY_NUMBERS * 8;
 
-/** How much is taken in before others have their turn: a millisecond or two before the code is compiled. */
+/** Records and logs per turn of the event loop; a turn takes a millisecond or two before the code is compiled. */
 const RECORDS_PER_TURN = 512;
 const LOGS_PER_TURN = 16;
 
-/** Where a snapshot is read from; an open file is one. */
+/** The bytes of a snapshot, such as an open file. */
 export interface ByteSource {
-  /** Reads up to `length` bytes from `position` on to `offset`; 0 at the end. */
+  /** Reads up to `length` bytes at `position` into `buffer` from `offset` on. Resolves to 0 bytes at the end. */
   read(buffer: Buffer, offset: number, length: number, position: number): Promise<{ readonly bytesRead: number }>;
 }
 
-/** What came of a snapshot that was read. */
+/** The result of reading a snapshot. */
 export interface ReadSnapshot {
   readonly beganAtUs: number;
-  /** What the hashes in it are made with. */
+  /** The key of the snapshot's hashes. */
   readonly hashKey: Buffer;
-  /** Bytes of the whole. */
+  /** Bytes of the whole snapshot. */
   readonly bytes: number;
-  /** Buckets that were kept; those that meant nothing any more; logs that SLIDING_LOG_BYTES_MAX has no room for. */
+  /** Buckets kept, buckets that had expired, and logs for which SLIDING_LOG_BYTES_MAX has no room. */
   readonly kept: number;
   readonly ended: number;
   readonly withoutRoom: number;
 }
 
-/** The file is no snapshot that can be used. The message says what was expected, what came, and where. */
+/** The file is no usable snapshot. The message says what was expected, what came, and where. */
 export class SnapshotRefused extends Error {
   override readonly name = "SnapshotRefused";
 }
 
-/** One section: its words and numbers begin with the head. */
+/** A section; `words` and `numbers` are views of all its bytes, the head included. */
 interface Section {
   readonly type: string;
   readonly at: number;
@@ -60,8 +60,8 @@ interface Section {
 }
 
 /**
- * Keeps in `buckets` what means something at `nowUs`. Throws SnapshotRefused if anything is wrong; `buckets` are of no use
- * then. Others have their turns between.
+ * Reads all buckets that expire after `nowUs` into `buckets`. Rejects with SnapshotRefused if anything is wrong; `buckets` can't be used
+ * then. Other work runs meanwhile.
  */
 export async function readSections(source: ByteSource, buckets: Buckets, nowUs: number): Promise<ReadSnapshot> {
   const reader = new SectionReader(source);
@@ -95,12 +95,12 @@ async function inTurns(work: LongWork<void>): Promise<void> {
   while (work.next().done !== true) await nextTurn();
 }
 
-/** Reads sections and compares their checksums. */
+/** Reads sections and checks their checksums. */
 class SectionReader {
   readonly #source: ByteSource;
   readonly #checksum = new RunningChecksum();
   #buffer = Buffer.from(new ArrayBuffer(SECTION_HEAD_BYTES));
-  /** Bytes that were read. */
+  /** Number of bytes read. */
   at = 0;
 
   constructor(source: ByteSource) {
@@ -145,7 +145,7 @@ class SectionReader {
       refuse({ at }, `${into.length - from} bytes of ${what}`, `${got - from} and the end of the file: it was cut`);
   }
 
-  /** Fills from there to the end, or as far as the file goes. Returns where it ends. */
+  /** Fills `into` from `from` on, as far as the file goes. Returns where it ended. */
   async #fill(into: Buffer, from: number): Promise<number> {
     let end = from;
     while (end < into.length) {
@@ -158,13 +158,13 @@ class SectionReader {
   }
 }
 
-/** Puts records into buckets. */
+/** Puts the records of sections into buckets. */
 class Intake {
   readonly #buckets: Buckets;
   readonly #nowS: number;
   #numbers = 0;
   #logs = 0;
-  /** By their numbers: many buckets have the same. */
+  /** Limits by their numbers, because many buckets have equal ones. */
   readonly #limits = new Map<string, Limit>();
   ended = 0;
   withoutRoom = 0;
@@ -217,7 +217,7 @@ class Intake {
     else this.#buckets.putRecord(words, at, log);
   }
 
-  /** Some hundred holds, which is half a millisecond. */
+  /** Reads at most some hundred holds, which takes half a millisecond. */
   takeHolds({ at, bytes }: Section): void {
     const read = readHoldText(bytes.toString("latin1", SECTION_HEAD_BYTES));
     if (read === undefined) refuse({ at }, "holds as they are written", "other text");
@@ -248,12 +248,12 @@ class Intake {
   }
 }
 
-/** Counters of COMPATIBILITY_MODE go on above 2^53, where numbers are whole but not exact. */
+/** Not "safe integer": counters of COMPATIBILITY_MODE may exceed 2^53, where numbers are whole but not exact. */
 function isWhole(value: number | undefined): boolean {
   return Number.isInteger(value) && (value as number) >= 0;
 }
 
-/** `end` is that of the section, in bytes. */
+/** Whether there is a valid record at word `at`; `end` is the end of the section, in bytes. */
 function isRecord(words: Int32Array, numbers: Float64Array, at: number, end: number): boolean {
   const isInside = at * 4 + RECORD_BYTES <= end;
   return isInside && isWhole(numbers[at / 2]) && isWhole(numbers[at / 2 + 1]) && expiryOfRecord(words, at) > 0;

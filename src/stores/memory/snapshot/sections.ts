@@ -1,9 +1,9 @@
-// The bytes of a snapshot: a first line that names format and version, then sections, each of one type. A section ends the
-// checksum of everything up to and with it, so that none can be lost, changed or come from another file. Numbers lie as
-// they do in this machine's memory, which the first line names too.
+// The bytes of a snapshot: a first line that names format and version, then sections of one type each. A section's checksum covers all
+// bytes up to its end, so that no section can be lost, changed or taken from another file. Numbers have this machine's byte order, which
+// the first line names.
 //
 //   24 bytes  "headgate snapshot 01 le\n"
-//   section   4 bytes type, 4 bytes length of what it holds, 4 bytes checksum (CRC-32), 4 bytes of zeros, what it holds
+//   section   4 bytes type, 4 bytes length of the content, 4 bytes checksum (CRC-32), 4 bytes of zeros, the content
 
 import { endianness } from "node:os";
 import { crc32 } from "node:zlib";
@@ -14,29 +14,29 @@ const FORMAT = "headgate snapshot ";
 export const FIRST_LINE = Buffer.from(`${FORMAT}${String(VERSION).padStart(2, "0")} ${ORDER}\n`, "latin1");
 export const SECTION_HEAD_BYTES = 16;
 
-/** What a section may be. Who meets another type does not know what it would forget, and refuses the file. */
+/** Types of sections. A file with another type is refused, because ignoring it might lose buckets. */
 export const SECTION = {
-  /** When the snapshot was begun, in microseconds; the key that hashes are made with. */
+  /** When the snapshot was begun, in microseconds since the epoch; the key of its hashes. */
   begin: "HEAD",
-  /** Records of buckets whose state is numbers: 40 bytes each. */
+  /** Records of buckets with numbers: 40 bytes each. */
   numbers: "NUMS",
-  /** Records of sliding logs, whose first number says how many entries follow: 16 bytes each. */
+  /** Records with sliding logs; the first number of a record is the number of entries that follow, 16 bytes each. */
   logs: "LOGS",
-  /** Text: buckets with payments that wait for their settlement, and what was settled (hold-text.ts). */
+  /** Text: buckets with unsettled payments, and names of settled holds (hold-text.ts). */
   holds: "HOLD",
-  /** How many buckets there are of either kind; nothing follows. */
+  /** The numbers of buckets of either kind; nothing follows. */
   end: "DONE",
 } as const;
 type SectionType = (typeof SECTION)[keyof typeof SECTION];
 
-/** Longest section that is believed, so that a damaged length takes no more memory; those written have some 2 MB at most. */
+/** Longest section that is read, so that a damaged length does not take more memory. Written sections have some 2 MB at most. */
 export const SECTION_BYTES_MAX = 67_108_864;
 
-/** Checksum of the first line and of all sections that were added since. */
+/** Checksum of the first line and of all sections added so far. */
 export class RunningChecksum {
   #value = crc32(FIRST_LINE);
 
-  /** Adds a section; returns the checksum that stands in its head. */
+  /** Adds a section; returns the checksum for its head. */
   add(section: Uint8Array): number {
     this.#value = crc32(section.subarray(0, 8), this.#value);
     this.#value = crc32(section.subarray(SECTION_HEAD_BYTES), this.#value);
@@ -44,7 +44,7 @@ export class RunningChecksum {
   }
 }
 
-/** Says in one sentence what is wrong with a first line; undefined if it is ours. */
+/** What is wrong with a first line, in one sentence; undefined if it is right. */
 export function troubleOfFirstLine(line: Buffer): string | undefined {
   if (line.equals(FIRST_LINE)) return undefined;
   const expected = JSON.stringify(FIRST_LINE.toString("latin1"));
@@ -56,12 +56,12 @@ export function troubleOfFirstLine(line: Buffer): string | undefined {
   return `expected numbers in this machine's order at byte ${FORMAT.length}, ${ORDER}, got ${match[2]}`;
 }
 
-/** One section that is filled from front to back, again and again. It grows when it must. */
+/** A buffer that is filled with one section after another, and grows when it must. */
 export class SectionBuffer {
   #buffer: ArrayBuffer;
   numbers: Float64Array;
   words: Int32Array;
-  /** Bytes in use, the head included; always a multiple of 8. */
+  /** Bytes in use, with the head; always a multiple of 8. */
   end = SECTION_HEAD_BYTES;
 
   constructor(bytes: number) {
@@ -74,7 +74,7 @@ export class SectionBuffer {
     return this.end === SECTION_HEAD_BYTES;
   }
 
-  /** Makes room for so many bytes, a multiple of 8; `numbers` and `words` may be others then. Returns the first, counted in words. */
+  /** Adds `bytes` bytes, a multiple of 8, and returns the first one's index in words. May replace `numbers` and `words`. */
   add(bytes: number): number {
     const at = this.end;
     this.end += bytes;
@@ -88,7 +88,7 @@ export class SectionBuffer {
     return at / 4;
   }
 
-  /** Adds one-byte text, with blanks after it up to a whole number. */
+  /** Adds one-byte text, padded with blanks to a multiple of 8 bytes. */
   addText(text: string): void {
     const at = this.add(Math.ceil(text.length / 8) * 8) * 4;
     const bytes = Buffer.from(this.#buffer, at, this.end - at);
@@ -96,7 +96,7 @@ export class SectionBuffer {
     bytes.write(text, "latin1");
   }
 
-  /** The section's bytes; good until the next `add`, which begins a new one. */
+  /** The section's bytes, valid until the next `add`, which begins a new section. */
   finish(type: SectionType, checksum: RunningChecksum): Uint8Array {
     const section = Buffer.from(this.#buffer, 0, this.end);
     section.write(type, 0, "latin1");

@@ -1,5 +1,5 @@
-// The file of a snapshot: replaced as a whole, so that who reads it never finds half of one, and never written over unless
-// this process has read or written what stands there.
+// The file of a snapshot. It is replaced as a whole, so that nobody reads half of one, and it is replaced only if this process has read
+// or written the present file.
 
 import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
@@ -7,17 +7,17 @@ import { dirname } from "node:path";
 import { errorCode } from "../../../core/thrown.ts";
 import type { ByteSource } from "./read-sections.ts";
 
-/** Only the owner reads it: it holds the key that hashes are made with. */
+/** Only the owner may read the file, because it has the key of the hashes. */
 const MODE = 0o600;
 const OTHERS_MAY = 0o007;
-/** The first bytes of a snapshot: its first line and what it says of itself. */
+/** Bytes of a snapshot that tell it from others: its first line and its begin section. */
 const MARK_BYTES = 64;
-/** Files set aside; the operator looks at them and removes them. */
+/** Most refused files beside it; the operator has to look at them and remove them. */
 const ASIDE_MAX = 9;
 
-/** A file that is open for reading. */
+/** A snapshot file that is open for reading. */
 interface OpenSnapshot extends ByteSource {
-  /** Others than its owner and group may read or write it. */
+  /** True if users other than its owner and group may read or write it. */
   readonly isOpenToOthers: boolean;
 }
 
@@ -25,7 +25,7 @@ interface OpenSnapshot extends ByteSource {
 export class SnapshotFile {
   readonly path: string;
   readonly #draft: string;
-  /** What tells the file that this process read or wrote last from any other; undefined if it did neither. */
+  /** The first bytes of the file that this process read or wrote last; undefined if it did neither. */
   #mark: string | undefined;
 
   constructor(path: string) {
@@ -33,7 +33,7 @@ export class SnapshotFile {
     this.#draft = `${path}.new`;
   }
 
-  /** Has `read` read the file. Undefined if there is none. If `read` throws, the file is one that is not written over. */
+  /** Calls `read` with the open file. Undefined if there is no file. If `read` throws, the file will not be replaced. */
   async read<T>(read: (file: OpenSnapshot) => Promise<T>): Promise<T | undefined> {
     const handle = await openIfThere(this.path);
     if (handle === undefined) return undefined;
@@ -51,12 +51,12 @@ export class SnapshotFile {
   }
 
   /**
-   * Replaces the file by those pieces, each of which is written before the next is asked for. Returns the bytes. If it throws,
-   * or the power fails, the file is the one before.
+   * Replaces the file by `pieces`; each is written before the next one is made. Resolves to the number of bytes. If it rejects, or if the
+   * power fails, the old file remains.
    */
   async write(pieces: Iterable<Uint8Array>): Promise<number> {
     await this.#expectKnown();
-    // Of a process that was killed while it wrote; "wx+" below would not follow a link that somebody put there.
+    // Left by a process that was killed while it wrote. "wx+" below would not follow a link in its place.
     await rm(this.#draft, { force: true });
     let bytes = 0;
     let mark: string;
@@ -83,7 +83,7 @@ export class SnapshotFile {
     return bytes;
   }
 
-  /** Gives the file another name, so that the next snapshot does not replace it. Returns that name. */
+  /** Renames the file, so that the next snapshot does not replace it. Resolves to the new name. */
   async setAside(): Promise<string> {
     const names = Array.from({ length: ASIDE_MAX }, (_, i) => `${this.path}.refused-${i + 1}`);
     for (const name of names) {
@@ -111,11 +111,11 @@ export class SnapshotFile {
   }
 }
 
-/** Undefined if there is no such file. Throws if there is something else of that name: a folder, a device. */
+/** Undefined if there is no such file. Rejects with NoFileError if the name belongs to something else, such as a folder or a device. */
 async function openIfThere(path: string): Promise<FileHandle | undefined> {
   let handle: FileHandle;
   try {
-    // Opening a named pipe would wait for its writer.
+    // Without O_NONBLOCK, opening a named pipe would wait for its writer.
     handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     if (errorCode(error) === "ENOENT") return undefined;
@@ -126,12 +126,12 @@ async function openIfThere(path: string): Promise<FileHandle | undefined> {
   throw new NoFileError("expected a file, got a folder or a device of that name");
 }
 
-/** There is something else in the place of the file. It is not given another name. */
+/** Something other than a file has the name. It is not renamed. */
 export class NoFileError extends Error {
   override readonly name = "NoFileError";
 }
 
-/** When the snapshot was begun stands there, to the microsecond. What a filesystem says of its files is not the same on each. */
+/** The first bytes contain the snapshot's begin, to the microsecond. Filesystems differ in what they say about files. */
 async function markOf(handle: FileHandle): Promise<string> {
   const into = Buffer.alloc(MARK_BYTES);
   const { bytesRead } = await handle.read(into, 0, MARK_BYTES, 0);
@@ -152,7 +152,7 @@ async function writeAll(handle: FileHandle, piece: Uint8Array): Promise<void> {
   for (let at = 0; at < piece.length; ) at += (await handle.write(piece, at, piece.length - at)).bytesWritten;
 }
 
-/** Without it the new name may be lost with the power. A filesystem that does not know it says EINVAL. */
+/** Without this the rename may be lost if the power fails. EINVAL: the filesystem does not support it. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, "r");
   try {

@@ -1,5 +1,5 @@
-// Who may write a snapshot file: the process that listens on the socket beside it. The kernel ends that with the process,
-// however it ends, and tells it alike to all containers of a machine, where numbers of processes mean nothing
+// The lock of a snapshot file: held by the process that listens on the Unix socket beside the file. The kernel ends the listening with the
+// process, however that ends, and all containers of a machine see it alike, whereas process ids differ between containers
 // (docs/decisions/0018-snapshots-of-the-memory-store.md).
 
 import { randomBytes } from "node:crypto";
@@ -10,12 +10,12 @@ import { hostname } from "node:os";
 import { errorCode } from "../../../core/thrown.ts";
 import { isoTime } from "../../../core/units.ts";
 
-/** Longest wait for what the holder says of itself; one that is stopped says nothing. */
+/** Longest wait for the holder's answer; a stopped process does not answer. */
 const ANSWER_MS = 1_000;
 const ANSWER_CHARS_MAX = 300;
-/** What a holder says of itself ends with a token that no other has. */
+/** A holder's answer ends with a random token after this mark. */
 const TOKEN_MARK = ", token ";
-/** How often a lock that a dead process left is taken away; each time another process may have been quicker. */
+/** How often the lock of a dead process is removed; each time another process may take the lock first. */
 const TRIES = 5;
 
 /** Another process has the lock. */
@@ -23,7 +23,7 @@ export class LockHeldError extends Error {
   override readonly name = "LockHeldError";
 }
 
-/** A lock that this process has. */
+/** A lock that this process holds. */
 export class SnapshotLock {
   readonly #path: string;
   readonly #server: Server;
@@ -36,8 +36,8 @@ export class SnapshotLock {
   }
 
   /**
-   * Takes the lock beside `file`, also one that a dead process left. Throws LockHeldError, which says who, if a process has it
-   * that lives, and the system's error if there can be none.
+   * Takes the lock beside `file`, also if a dead process has left it. Rejects with LockHeldError, which names the holder, if a living process
+   * has it, and with the system's error if the socket can't be made.
    */
   static async take(file: string, sinceUs: number): Promise<SnapshotLock> {
     const path = `${file}.lock`;
@@ -53,20 +53,20 @@ export class SnapshotLock {
     throw new LockHeldError("others that take it at the same moment");
   }
 
-  /** False if somebody took the lock away. */
+  /** False if another process has taken the lock. */
   async isHeld(): Promise<boolean> {
     return (await askHolder(this.#path)) === this.#answer;
   }
 
   async release(): Promise<void> {
-    // Closing removes the path, which may be another's by now.
+    // To close the server would remove the path, which may belong to another process by now.
     if (!(await this.isHeld())) return;
     this.#server.close();
     await once(this.#server, "close");
   }
 }
 
-/** Undefined if the path is another process's. */
+/** Undefined if another process has the path. */
 async function listen(path: string, answer: string): Promise<Server | undefined> {
   const server = createServer((socket) => {
     socket.on("error", () => undefined);
@@ -75,23 +75,23 @@ async function listen(path: string, answer: string): Promise<Server | undefined>
   // The lock does not keep the process alive.
   server.unref();
   try {
-    // Whoever may look into the folder may ask, so that what a dead process of another user left is known for what it is.
+    // Other users may connect too, so that they can tell a dead process's lock from a living one's.
     server.listen({ path, readableAll: true, writableAll: true });
     await once(server, "listening");
     return server;
   } catch (error) {
-    // Another process had it first, or took this one for a dead one's, which it looks like until it listens.
+    // Another process was first, or it took this socket for a dead one's: before it listens it looks like one.
     if (errorCode(error) === "EADDRINUSE" || wasTakenAway(error)) return undefined;
     throw error;
   }
 }
 
-/** True if the socket was no longer there when its mode was to be set. A folder that is not there is said otherwise, by EACCES. */
+/** Whether the socket was gone when its mode was set. A missing folder is reported otherwise, by EACCES. */
 function wasTakenAway(error: unknown): boolean {
   return errorCode(error) === "ENOENT";
 }
 
-/** What the process says that listens there; undefined if none does. */
+/** The answer of the process that listens on the path; undefined if none does. */
 function askHolder(path: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     let answer = "";
@@ -109,13 +109,13 @@ function askHolder(path: string): Promise<string | undefined> {
     socket.on("end", () => end(answer));
     socket.on("error", (error) => {
       const code = errorCode(error);
-      // Whatever else is there (no socket, one of another user) may be somebody's.
+      // Anything else at the path (no socket, or another user's) may be in use.
       end(code === "ECONNREFUSED" || code === "ENOENT" ? undefined : `a process that can't be asked (${code})`);
     });
   });
 }
 
-/** Takes away what a dead process left. Another name first: somebody quicker may have put a lock of their own there. */
+/** Removes the lock of a dead process. It is renamed first and asked again, because another process may have put its own lock there. */
 async function removeDead(path: string): Promise<void> {
   const name = `${path}-${randomBytes(3).toString("hex")}`;
   try {
@@ -134,7 +134,7 @@ async function putBack(name: string, path: string): Promise<void> {
   try {
     await link(name, path);
   } catch (error) {
-    // A third process has it by now; the one whose lock this was finds out when it looks whether it holds it.
+    // A third process has the lock by now. The process whose lock this was notices when it checks its lock.
     if (errorCode(error) !== "EEXIST") throw error;
   }
 }

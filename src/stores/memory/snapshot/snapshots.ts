@@ -1,5 +1,5 @@
-// Snapshots of a memory store over the life of a process: one is read at the start, one is written every so often and one at
-// the end. Takes go on whatever becomes of a snapshot: what is wrong is counted, told in the log once, and shown.
+// The snapshots of a memory store during a process: one is read at the start, and others are written at intervals and at the end. No trouble
+// with a snapshot stops takes: it is counted, logged once, and shown.
 
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -14,19 +14,19 @@ import { NoFileError, SnapshotFile } from "./snapshot-file.ts";
 import { LockHeldError, SnapshotLock } from "./snapshot-lock.ts";
 import { type SnapshotCounts, sectionsOf } from "./write-sections.ts";
 
-/** How things stand. Times are microseconds since the epoch. */
+/** The state of the snapshots. Times are microseconds since the epoch. */
 interface SnapshotStatus {
   readonly file: string;
-  /** When the snapshot was begun that stands in the file; undefined if there is none. */
+  /** When the snapshot in the file was begun; undefined if there is none. */
   beganAtUs: number | undefined;
   bytes: number;
-  /** What writing it took; 0 if a process before wrote it. */
+  /** Seconds that writing it took; 0 if an earlier process wrote it. */
   seconds: number;
   written: number;
   failed: number;
-  /** Files that were there and could not be used. */
+  /** Number of files that were found and could not be used. */
   refused: number;
-  /** Why none can be written or read, in one sentence. */
+  /** Why no snapshot can be written or read, in one sentence. */
   trouble: string | undefined;
 }
 
@@ -41,11 +41,11 @@ interface SnapshotsOptions {
   readonly file: string;
   readonly intervalMs: number;
   readonly log: SnapshotLog;
-  /** Learns what is wrong whenever that changes; undefined: nothing is. */
+  /** Told of each change of the trouble; undefined if there is none any more. */
   readonly onTrouble: (trouble: string | undefined) => void;
 }
 
-/** The snapshots of a process. */
+/** Reads and writes the snapshots of one process. */
 export class Snapshots {
   readonly #options: SnapshotsOptions;
   readonly #file: SnapshotFile;
@@ -53,7 +53,7 @@ export class Snapshots {
   #lock: SnapshotLock | undefined;
   #timer: NodeJS.Timeout | undefined;
   #underWay: Promise<void> | undefined;
-  /** The snapshot under way is to end unfinished. */
+  /** True if the snapshot under way has to be given up. */
   #isOver = false;
 
   constructor(options: SnapshotsOptions) {
@@ -76,17 +76,16 @@ export class Snapshots {
   }
 
   /**
-   * Fills the store with what the last process left, and begins to write. Must come before anything is hashed that is kept.
-   * Throws LockHeldError if another process writes that file.
+   * Fills the store from the file and begins to write at intervals. To be called before any bucket key is hashed. Rejects with LockHeldError
+   * if another process has the file.
    */
   async open(): Promise<void> {
     await this.#trying(() => this.#needLock());
-    // Also without a lock: in a folder that can't be written to nobody writes.
+    // Read even without the lock: in a folder where no lock can be made nobody can write.
     await this.#trying(() => this.#read());
-    // Where several took away what a dead process left, one may have taken it from another.
+    // Checked again, because several processes may have removed a dead process's lock at once, and one of them another's new lock.
     if (this.#lock !== undefined) await this.#trying(() => this.#needLock());
-    this.#timer = setInterval(() => this.#writeInTime(), this.#options.intervalMs);
-    this.#timer.unref();
+    this.#timer = setInterval(() => this.#writeInTime(), this.#options.intervalMs).unref();
   }
 
   async #trying(act: () => Promise<void>): Promise<void> {
@@ -115,7 +114,7 @@ export class Snapshots {
     return this.#underWay;
   }
 
-  /** Writes the last snapshot, for `limitMs` at most: to be called when no take comes any more. */
+  /** Writes the last snapshot and releases the lock, within `limitMs` milliseconds; to be called when no more takes come. */
   async close(limitMs: number): Promise<void> {
     if (await waitAtMost(limitMs, this.#last())) return;
     this.#isOver = true;
@@ -124,7 +123,7 @@ export class Snapshots {
     );
   }
 
-  /** Ends without a last snapshot. */
+  /** Ends without a last snapshot; releases the lock. */
   async abandon(): Promise<void> {
     clearInterval(this.#timer);
     this.#isOver = true;
@@ -134,7 +133,7 @@ export class Snapshots {
 
   async #last(): Promise<void> {
     clearInterval(this.#timer);
-    // One that is under way would lack what was decided since.
+    // A snapshot under way would lack the latest takes, so it is given up.
     this.#isOver = true;
     await this.#underWay;
     this.#isOver = false;
@@ -144,7 +143,7 @@ export class Snapshots {
 
   async #needLock(): Promise<void> {
     const { file, clock } = this.#options;
-    // libuv says EACCES of a socket whose folder does not exist.
+    // Checked first, because for a missing folder libuv reports EACCES.
     await stat(dirname(file));
     if (this.#lock === undefined || !(await this.#lock.isHeld()))
       this.#lock = await SnapshotLock.take(file, clock.nowUs());
@@ -242,7 +241,7 @@ export class Snapshots {
   }
 }
 
-/** A snapshot was given up because the process ends. */
+/** Thrown to end a snapshot that is under way. */
 class GivenUp extends Error {
   override readonly name = "GivenUp";
 }

@@ -1,5 +1,5 @@
-// The sections of a snapshot, one after another, while takes go on between them. A bucket is copied in one go, so it is as it
-// was at one moment after the begin and before the end; two buckets may be of different moments.
+// Makes the sections of a snapshot one after another, while takes come between them. Each bucket is copied at one moment between begin and
+// end of the snapshot; different buckets may be of different moments.
 
 import { copyLog, ENTRY_NUMBERS, entriesOfLog } from "../../../algorithms/log-copy.ts";
 import { hashKeyInUse } from "../../../core/key-hash.ts";
@@ -11,18 +11,18 @@ import { FIRST_LINE, RunningChecksum, SECTION, SectionBuffer } from "./sections.
 
 const RECORD_BYTES = RECORD_WORDS * 4;
 const ENTRY_BYTES = ENTRY_NUMBERS * 8;
-/** A section is written as soon as it has so many bytes: some 1,600 buckets, a millisecond before the code is compiled. */
+/** Bytes at which a section is written: some 1,600 buckets, which take a millisecond before the code is compiled. */
 const SECTION_BYTES = 65_536;
 
-/** What a snapshot holds. A bucket that moved meanwhile counts twice. */
+/** The content of a snapshot. A bucket that moved meanwhile counts twice. */
 export interface SnapshotCounts {
   buckets: number;
   logs: number;
 }
 
 /**
- * Yields the bytes of a snapshot in pieces, each good until the next is asked for, and each well under a millisecond of work.
- * `counts` is complete when it ends.
+ * Yields the bytes of a snapshot in pieces, each valid until the next is asked for, and each well under a millisecond of work. `counts` is
+ * complete at the end.
  */
 export function* sectionsOf(
   buckets: Buckets,
@@ -34,7 +34,7 @@ export function* sectionsOf(
   const checksum = new RunningChecksum();
   yield FIRST_LINE;
   yield beginOf(nowUs(), checksum);
-  // More pages may come meanwhile; at most as many as there may be.
+  // Pages may be added meanwhile, up to the bound on pages.
   for (let page = 0; page < buckets.pageCount; page++) {
     const nowS = divideDown(nowUs(), MICROS_PER_SECOND);
     copy.begin(page, nowS);
@@ -43,7 +43,7 @@ export function* sectionsOf(
   }
   if (!copy.numbers.isEmpty) yield copy.numbers.finish(SECTION.numbers, checksum);
   if (!copy.logs.isEmpty) yield copy.logs.finish(SECTION.logs, checksum);
-  // Behind the buckets: each comes with its record once more, as it is by then.
+  // After all buckets: a bucket with holds is written again here, as it is by then.
   for (const text of holdTexts(buckets, () => divideDown(nowUs(), MICROS_PER_SECOND))) {
     copy.logs.addText(text);
     yield copy.logs.finish(SECTION.holds, checksum);
@@ -70,14 +70,14 @@ function endOf({ buckets, logs }: SnapshotCounts, checksum: RunningChecksum): Ui
   return section.finish(SECTION.end, checksum);
 }
 
-/** Copies the buckets of one page after another into two sections. */
+/** Copies the buckets of one page after another into two section buffers. */
 class PageCopy implements RecordViewer {
   readonly #buckets: Buckets;
   readonly numbers = new SectionBuffer(PAGE_SLOTS * RECORD_BYTES);
   readonly logs = new SectionBuffer(PAGE_SLOTS * RECORD_BYTES);
   bucketCount = 0;
   logCount = 0;
-  /** Records of the page that have a log, by which it is found again: a page may have a hundred thousand entries. */
+  /** Copies of the page's records with logs, by which each is found again: the logs of a page may have a hundred thousand entries. */
   readonly #withLog = new Int32Array(PAGE_SLOTS * RECORD_WORDS);
   #withLogEnd = 0;
   #isLogWanted = false;
@@ -86,14 +86,14 @@ class PageCopy implements RecordViewer {
     this.#buckets = buckets;
   }
 
-  /** Copies all records of numbers. */
+  /** Copies the page's records with numbers, and remembers those with logs. */
   begin(page: number, nowS: number): void {
     this.#withLogEnd = 0;
     this.#isLogWanted = false;
     this.#buckets.viewPage(page, nowS, this);
   }
 
-  /** Copies the log of one more record of the page, if it is still there. False if there is none left. */
+  /** Copies the next remembered record with its log, if it still exists. False if there is none left. */
   nextLog(nowS: number): boolean {
     if (this.#withLogEnd === 0) return false;
     this.#withLogEnd -= RECORD_WORDS;

@@ -12,13 +12,13 @@ function sample(sentUs: number, offsetUs: number, thereUs: number, backUs: numbe
   return { sentUs, serverUs: sentUs + thereUs + offsetUs, receivedUs: sentUs + thereUs + backUs };
 }
 
-test("knows nothing before the first sample and after forgetting", () => {
+test("knows no latest time before the first sample and after forgetting", () => {
   const time = new ServerTime();
-  expect(time.isKnown).toBe(false);
+  expect(time.latestFor(SECOND_US)).toBe(0);
   time.observe(sample(0, 5_000, 100, 100));
-  expect(time.isKnown).toBe(true);
+  expect(time.latestFor(SECOND_US)).toBe(SECOND_US + 4_900);
   time.forget();
-  expect(time.isKnown).toBe(false);
+  expect(time.latestFor(SECOND_US)).toBe(0);
 });
 
 test("takes the whole uncertainty off a deadline: the latest time is never after it", () => {
