@@ -1,5 +1,5 @@
-// The messages of headgate.v1.Budgets, by the field numbers of proto/headgate/v1/budgets.proto. Apart from reservation.ts, so that
-// no declaration that callers see needs the types of Node.js.
+// Writes and reads the messages of headgate.v1.Budgets, by the field numbers of proto/headgate/v1/budgets.proto. Separate from
+// reservation.ts, so that no declaration that callers see needs the types of Node.js.
 
 import type { Degraded } from "./decision.ts";
 import { checkMembers, checkWhole, describeValue } from "./misuse.ts";
@@ -9,7 +9,7 @@ import { writeEntries } from "./write-request.ts";
 
 const NAMES: readonly (keyof ReserveRequest)[] = ["domain", "entries", "amount", "id"];
 
-/** Domain, entries and id, which both requests begin with. Throws TypeError for what the protocol can't carry. */
+/** Domain, entries and id, with which both requests begin. Throws TypeError for values that the protocol can't carry. */
 export function writeHold(request: ReserveRequest, id: string): Buffer {
   checkMembers("reserve", request, NAMES);
   const { domain, entries } = request;
@@ -24,16 +24,16 @@ export function writeHold(request: ReserveRequest, id: string): Buffer {
   return message.addBytes(3, id).toBytes();
 }
 
-/** The bytes of the number that ends a request: an amount, or what was used. */
+/** The bytes of the number that ends a request: the amount, or what was used. Throws TypeError unless it is a whole number. */
 export function writeNumber(what: string, value: number): Buffer {
   checkWhole(what, value, 0, Number.MAX_SAFE_INTEGER);
   return new FieldWriter().addNumber(4, value).toBytes();
 }
 
-/** The protocol's code for a refusal. Whatever is not this is allowed, as with checks. */
+/** The protocol's code for a refusal. Any other code is allowed, as in answers to checks. */
 const OVER_LIMIT = 2;
 
-/** Reads a ReserveResponse. Throws for bytes that are none. */
+/** Reads a ReserveResponse. Throws for bytes that are no such message. */
 export function readReserved(message: Buffer): ReserveAnswer {
   let allowed = true;
   let reserved = 0;
@@ -64,7 +64,7 @@ export function readReserved(message: Buffer): ReserveAnswer {
 
 const FOUND: Readonly<Record<number, Settlement["found"]>> = { 1: "settled", 2: "unknown", 3: "already_settled" };
 
-/** Reads a SettleResponse. Throws for bytes that are none. */
+/** Reads a SettleResponse. Throws for bytes that are no such message. */
 export function readSettled(message: Buffer): Settlement {
   let found: Settlement["found"] | undefined;
   let remaining = 0;

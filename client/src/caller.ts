@@ -1,18 +1,18 @@
-// One call to one of the servers, within a deadline, sent again only where no server has begun it. Knows no messages.
+// Makes a call to one of the servers, within a deadline. A call is sent again only if no server has begun it. Without knowledge of messages.
 
 import { type ServiceError, status } from "@grpc/grpc-js";
 import { CheckFailure } from "./failure.ts";
 import { type Server, ServerRing } from "./server-ring.ts";
 
-/** A unary method and how its answer is read. */
+/** A unary method, with a reader for its answer. */
 export interface Method<Answer> {
   readonly path: string;
   /** Throws for bytes that are no answer. */
   readonly read: (message: Buffer) => Answer;
 }
 
-/** An answer, and whose it is. */
-export interface Answered<Answer> {
+/** An answer, and the server that gave it. */
+interface Answered<Answer> {
   readonly answer: Answer;
   readonly server: Server;
 }
@@ -35,9 +35,9 @@ export class Caller {
   }
 
   /**
-   * Calls once; `first` is asked before others while it is connected. Rejects with a CheckFailure where no usable answer came.
-   * A server that goes may turn calls away that it has not begun: they are sent again, to another one if there is one, as
-   * long as there is time and at most once more than there are servers.
+   * Calls once, at `first` if that is connected. Rejects with a CheckFailure if no usable answer came. A server that shuts down may refuse
+   * calls that it has not begun; they are sent again, to another server if there is one, while there is time, and at most once more than
+   * there are servers.
    */
   async call<Answer>(method: Method<Answer>, message: Buffer, first?: Server): Promise<Answered<Answer>> {
     if (this.#isClosed) throw new CheckFailure("CANCELLED", "the limiter was closed");
@@ -80,12 +80,12 @@ type Outcome<Answer> =
   | { readonly error: undefined; readonly answer: Answer }
   | { readonly error: ServiceError; readonly isUntouched: boolean };
 
-/** What grpc-js says of a stream that was reset with REFUSED_STREAM, or that a GOAWAY left out: HTTP/2's word for "not begun". */
+/** grpc-js's text for a stream that was reset with REFUSED_STREAM, or that a GOAWAY excluded: in HTTP/2 both mean "not begun". */
 const REFUSED = "Stream refused by server";
 
 /**
- * True if it is certain that no server has begun the call. A connection that breaks says nothing about the calls on it.
- * `isUnsent`: the call has no peer but the name it was meant for, because no stream was ever made for it.
+ * Whether it is certain that no server has begun the call. A broken connection does not tell that. `isUnsent`: the call has no peer but the
+ * channel's target, because no stream was ever opened for it.
  */
 function isUntouched({ code, details }: ServiceError, isUnsent: boolean): boolean {
   return code === status.UNAVAILABLE && (isUnsent || details === REFUSED);
@@ -95,7 +95,7 @@ function asItIs(bytes: Buffer): Buffer {
   return bytes;
 }
 
-/** What says something about the request, or about the version and rules of all servers, and would come from every one. */
+/** Statuses about the request, or about the version or rules of all servers: every server would answer them. */
 const SAME_EVERYWHERE: readonly status[] = [
   status.INVALID_ARGUMENT,
   status.CANCELLED,

@@ -1,4 +1,4 @@
-// What `import ... from "@headgate/client"` offers.
+// The exports of "@headgate/client".
 
 export type { CheckDecision, Degraded, DescriptorStatus, ShownLimit } from "./decision.ts";
 export { CheckFailure, type OnFailure } from "./failure.ts";

@@ -1,4 +1,4 @@
-// What a caller is told: the service's answer in the words of this package, or the policy's where there was none.
+// What a caller gets: the service's answer in the terms of this package, or the policy's if there was none.
 
 import type { CheckFailure, OnFailure } from "./failure.ts";
 import type { Unit } from "./unit.ts";
@@ -6,56 +6,56 @@ import type { Unit } from "./unit.ts";
 /** The numbers of a limit. */
 export interface ShownLimit {
   readonly requestsPerUnit: number;
-  /** Absent for a window that has no name. */
+  /** Absent for a window without a name. */
   readonly unit?: Unit;
   readonly name?: string;
 }
 
 /** The answer for one descriptor. */
 export interface DescriptorStatus {
-  /** False also where the descriptor is over a limit in shadow mode, which refuses nothing. */
+  /** False also for a descriptor that is over a limit in shadow mode; such a limit refuses no call. */
   readonly allowed: boolean;
   /** The strictest limit that applies; absent if none does. */
   readonly limit?: ShownLimit;
   /** Hits that would still pass; absent without a limit. */
   readonly remaining?: number;
-  /** Seconds: allowed, until the limit is as new; refused, until the same hits could pass. */
+  /** Whole seconds: if allowed, until the limit is as new; if refused, until the same hits could pass. */
   readonly resetSeconds?: number;
 }
 
-/** Says that the answer was not made as the rules say, and why. */
+/** Tells that the answer was not made by the rules alone, and why. */
 export interface Degraded {
-  /** `client`: no usable answer came from a server. `server`: the server could not reach its store. */
+  /** `client`: no server gave a usable answer. `server`: the server could not reach its store. */
   readonly by: "client" | "server";
-  /** What was done instead. */
+  /** The policy that decided instead. */
   readonly policy: string;
-  /** Client: the name of a gRPC status. Server: a code of docs/errors.md. */
+  /** From the client, the name of a gRPC status; from the server, a code of docs/errors.md. */
   readonly failure: string;
 }
 
 /** The answer to one check. */
 export interface CheckDecision {
   readonly allowed: boolean;
-  /** One per descriptor, in the order of the request; none if the client itself had to decide. */
+  /** One per descriptor, in the order of the request; empty if the client itself had to decide. */
   readonly statuses: readonly DescriptorStatus[];
-  /** The strictest status: these three are what headers tell. Absent if no limit applies. */
+  /** `limit`, `remaining` and `resetSeconds` of the strictest status, as in the headers. Absent if no limit applied. */
   readonly limit?: ShownLimit;
   readonly remaining?: number;
   readonly resetSeconds?: number;
-  /** Whole seconds until it makes sense to ask again; present when refused, unless this cost can never pass. */
+  /** Whole seconds until another try makes sense. Present if refused, unless this cost can never pass. */
   readonly retryAfterSeconds?: number;
-  /** Headers for the caller's response, as the service's RESPONSE_HEADERS sets them. */
+  /** Headers for the caller's own response, as the service's RESPONSE_HEADERS sets them. */
   readonly headers: Readonly<Record<string, string>>;
   /** Why the call was refused, such as `token_bucket_exceeded`. */
   readonly reason?: string;
   /** Id of the rule that refused. */
   readonly rule?: string;
-  /** All that the service said beside the answer (its RESPONSE_DYNAMIC_METADATA). */
+  /** Everything else that the service answered (its RESPONSE_DYNAMIC_METADATA). */
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly degraded?: Degraded;
 }
 
-/** What the service answered. */
+/** The service's answer. */
 export interface Answer {
   readonly allowed: boolean;
   readonly statuses: readonly DescriptorStatus[];
@@ -63,7 +63,7 @@ export interface Answer {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** The decision that an answer is. */
+/** Makes the decision of an answer. */
 export function decisionOf({ allowed, statuses, headers, metadata }: Answer): CheckDecision {
   const shown = strictest(statuses, allowed);
   const degraded = serverDegraded(metadata.degraded);
@@ -80,14 +80,14 @@ export function decisionOf({ allowed, statuses, headers, metadata }: Answer): Ch
   };
 }
 
-/** The decision of the policy where no server gave one. */
+/** Makes the policy's decision if no server gave one. */
 export function withoutAnswer(policy: Exclude<OnFailure, "throw">, failure: CheckFailure): CheckDecision {
   const degraded: Degraded = { by: "client", policy, failure: failure.code };
   const base = { statuses: [], headers: {}, metadata: {}, degraded };
   return policy === "allow" ? { allowed: true, ...base } : { allowed: false, retryAfterSeconds: 1, ...base };
 }
 
-// Refused: the longest wait. Allowed: the smallest rest; a shadowed status is over and still does not govern.
+// If refused, the longest wait; if allowed, the smallest remaining. A status over a limit in shadow mode does not count.
 function strictest(statuses: readonly DescriptorStatus[], allowed: boolean): DescriptorStatus | undefined {
   const candidates = statuses.filter((status) => status.limit !== undefined && status.allowed === allowed);
   return candidates.reduce<DescriptorStatus | undefined>((best, next) => {
@@ -105,7 +105,7 @@ function shownOf({ limit, remaining, resetSeconds }: DescriptorStatus): Partial<
   };
 }
 
-// The header carries the jitter that spreads callers out; without headers the bare wait has to do.
+// The header has the jitter that spreads callers; without the header, the wait of the status is used.
 function retryAfterOf(headers: Readonly<Record<string, string>>, shown: DescriptorStatus | undefined): number {
   const fromHeader = Number(headers["Retry-After"] ?? Number.NaN);
   return Number.isInteger(fromHeader) && fromHeader >= 0 ? fromHeader : Math.max(1, shown?.resetSeconds ?? 1);

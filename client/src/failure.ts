@@ -1,14 +1,14 @@
-// A check that got no usable answer. What the caller makes of it is left to the policy.
+// A check without a usable answer. The policy decides what the caller gets.
 
-/** What a check that failed becomes: a decision that allows, one that denies, or an exception. */
+/** What a failed check becomes: a decision that allows, a decision that denies, or an exception. */
 export type OnFailure = "allow" | "deny" | "throw";
 
-/** No usable answer came: no server in reach, too late, an error of the service, or a request that can't be sent. */
+/** There was no usable answer: no server in reach, the deadline passed, the service failed, or the request can't be sent. */
 export class CheckFailure extends Error {
   override readonly name = "CheckFailure";
-  /** Name of a gRPC status: DEADLINE_EXCEEDED, UNAVAILABLE, RESOURCE_EXHAUSTED, INVALID_ARGUMENT, CANCELLED ... */
+  /** Name of a gRPC status, such as DEADLINE_EXCEEDED, UNAVAILABLE, RESOURCE_EXHAUSTED, INVALID_ARGUMENT or CANCELLED. */
   readonly code: string;
-  /** The server that was asked; absent if none was. */
+  /** The address of the server that was asked; undefined if none was. */
   readonly server: string | undefined;
 
   constructor(code: string, message: string, options: { server?: string | undefined; cause?: unknown } = {}) {

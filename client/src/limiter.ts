@@ -1,4 +1,4 @@
-// The client for services that ask Headgate directly: checks, and reservations. HTTP is left to middleware.ts.
+// The client for services that ask Headgate directly: checks and reservations. middleware.ts adds HTTP.
 
 import { readReserved, readSettled, writeHold, writeNumber } from "./budgets-wire.ts";
 import { Caller, type Method } from "./caller.ts";
@@ -19,21 +19,21 @@ import { writeRequest } from "./write-request.ts";
 
 export interface Limiter {
   /**
-   * Asks once. A call that may have been paid is never sent again; one that no server has begun is sent again, to another server if there is one.
-   * Rejects with a TypeError for a request that can't be sent, with a CheckFailure under `onFailure: "throw"`, and else
-   * never; being over a limit is a decision.
+   * Asks once. A call that may have been paid is never sent again; a call that no server has begun is, to another server if there is one.
+   * To be over a limit is a decision, not an error. Rejects with a TypeError if the request can't be sent, and with a CheckFailure if there is no
+   * usable answer and `onFailure` is "throw".
    */
   check(request: CheckRequest): Promise<CheckDecision>;
   /**
-   * Pays what a call may cost, and leaves a hold that is settled once its cost is known. Asks once, and rejects, as `check` does;
-   * without an answer the policy allows or denies it.
+   * Pays what a call may cost, and leaves a hold that is settled once the cost is known. Asks once, and rejects, like `check`; without an
+   * answer the policy allows or denies.
    */
   reserve(request: ReserveRequest): Promise<Reservation>;
-  /** Lets go of the connections. Checks under way may end; later ones fail as the policy has it. */
+  /** Closes the connections. Checks under way may still end; later ones fail, and the policy decides. */
   close(): void;
 }
 
-/** Opens connections to the servers and returns at once. Throws TypeError for options that make no sense. */
+/** Opens connections to the servers, and returns at once. Throws TypeError for invalid options. */
 export function createLimiter(options: LimiterOptions): Limiter {
   return new GrpcLimiter(completeOptions(options));
 }
@@ -45,9 +45,9 @@ const CHECK: Method<Answer> = {
 const RESERVE: Method<ReserveAnswer> = { path: "/headgate.v1.Budgets/Reserve", read: readReserved };
 const SETTLE: Method<Settlement> = { path: "/headgate.v1.Budgets/Settle", read: readSettled };
 
-/** How often a settlement is sent that gets no answer, in all: it counts once however often it is sent. */
+/** Most attempts to send a settlement. It may be repeated, because it counts once however often it is sent. */
 const SETTLE_CALLS_MAX = 3;
-/** Pause before a settlement is sent again, in which a server may come back. */
+/** Pause between attempts, in which a server may come back. In milliseconds. */
 const SETTLE_PAUSE_MS = 100;
 
 class GrpcLimiter implements Limiter {
@@ -62,7 +62,7 @@ class GrpcLimiter implements Limiter {
   }
 
   async check(request: CheckRequest): Promise<CheckDecision> {
-    // Outside of what the policy answers for: it must not stand in for a mistake of whoever calls.
+    // Outside the try block: the policy must not hide a mistake in the request.
     const message = writeRequest(request);
     try {
       const { answer } = await this.#caller.call(CHECK, message);
@@ -90,7 +90,7 @@ class GrpcLimiter implements Limiter {
         this.#onFailure === "allow"
           ? { allowed: true, reserved: 0, degraded }
           : { allowed: false, reserved: 0, retryAfterSeconds: 1, degraded };
-      // Only the answer may have been lost: a hold that is there is settled, and what was used is charged if none is.
+      // The reservation may exist, if only its answer was lost. So it is settled in any case; without a hold, what was used is charged.
       return reservationOf(id, answer, (used) => this.#settle(hold, used, undefined));
     }
   }
@@ -99,7 +99,7 @@ class GrpcLimiter implements Limiter {
     this.#caller.close();
   }
 
-  // The server that holds goes first: with the memory store no other knows of it.
+  // The server with the hold is asked first: with the memory store no other server knows the hold.
   async #settle(hold: Buffer, used: number, first: Server | undefined): Promise<Settlement> {
     const message = Buffer.concat([hold, writeNumber("used", used)]);
     for (let callsLeft = SETTLE_CALLS_MAX - 1; ; callsLeft--) {
@@ -118,7 +118,7 @@ class GrpcLimiter implements Limiter {
     }
   }
 
-  // What listens must not decide: its own faults are told, and the policy stands.
+  // An exception of `onDegraded` must not change the decision, so it becomes a warning.
   #told(error: unknown): CheckFailure {
     const failure = asFailure(error);
     try {
@@ -132,16 +132,13 @@ class GrpcLimiter implements Limiter {
 
 const NOT_HELD: Promise<Settlement> = Promise.resolve({ found: "not_held" });
 
-/** Whether the same call may be answered a moment later. */
+/** Whether the same call may succeed a moment later. */
 function isWorthAnother(error: unknown): boolean {
   const code = asFailure(error).code;
   return code === "UNAVAILABLE" || code === "DEADLINE_EXCEEDED" || code === "RESOURCE_EXHAUSTED";
 }
 
 function asFailure(error: unknown): CheckFailure {
-  return error instanceof CheckFailure ? error : new CheckFailure("INTERNAL", messageIn(error), { cause: error });
-}
-
-function messageIn(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (error instanceof CheckFailure) return error;
+  return new CheckFailure("INTERNAL", error instanceof Error ? error.message : String(error), { cause: error });
 }

@@ -1,42 +1,42 @@
-// A limiter in front of HTTP handlers: Express, Fastify and node:http, by the few members of theirs that are used.
+// A limiter in front of HTTP handlers of Express, Fastify and node:http. Their types are described by the few members that are used.
 
 import type { CheckDecision } from "./decision.ts";
 import { CheckFailure } from "./failure.ts";
 import type { Limiter } from "./limiter.ts";
 import type { CheckRequest } from "./request.ts";
 
-// In the functions that are returned the type of a request is NoInfer: a framework's unions of handlers would make it `never`.
+// The returned functions have NoInfer on the request's type: inferred from a framework's union of handlers, it would become `never`.
 
-/** What to ask about a request; undefined lets it pass unasked. */
+/** What to ask about a request; undefined lets the request pass without a check. */
 export type Describe<Request> = (request: Request) => CheckRequest | undefined;
 
-/** What most descriptions need of node:http's request; name another type in `describe` for more. */
+/** The members of node:http's request that most descriptions need. For others, name another type in `describe`. */
 export interface RequestLike {
   readonly method?: string | undefined;
   readonly url?: string | undefined;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-/** What most descriptions need of Express's and Fastify's requests, which have more to offer. */
+/** The members of Express's and Fastify's requests that most descriptions need. */
 export interface RoutedRequestLike extends RequestLike {
-  /** The caller's address. Behind a proxy it is the proxy's, unless the framework is told whom to trust. */
+  /** The caller's address. Behind a proxy it is the proxy's, unless the framework is told which proxies to trust. */
   readonly ip?: string | undefined;
   readonly method: string;
   readonly url: string;
 }
 
-/** What is used of node:http's ServerResponse, and so of Express's. */
+/** The members of node:http's ServerResponse, and so of Express's, that are used. */
 export interface ResponseLike {
   statusCode: number;
-  /** True when the response has begun: then nothing is written into it. */
+  /** True when the headers have been sent; then nothing is written. */
   readonly headersSent?: boolean;
   setHeader(name: string, value: string): unknown;
   end(body: string): unknown;
 }
 
-/** What is used of Fastify's reply. */
+/** The members of Fastify's reply that are used. */
 export interface ReplyLike {
-  /** True when the request was answered. */
+  /** True when the request has been answered. */
   readonly sent?: boolean;
   code(status: number): unknown;
   header(name: string, value: string): unknown;
@@ -44,9 +44,9 @@ export interface ReplyLike {
 }
 
 /**
- * For node:http: resolves to true when the request may go on, to false when it was answered, here or meanwhile by others.
- * Never rejects, for that would end the process: a mistake in `describe` is answered with 500 and the first one told as a
- * warning of the process; a check that failed under `onFailure: "throw"` is answered with 503.
+ * For node:http. Resolves to true if the request may go on, and to false if it has been answered, here or meanwhile by other code. Never
+ * rejects, because an unhandled rejection would end the process: if `describe` throws, the answer is 500 and the first such error becomes a
+ * process warning; if a check fails under `onFailure: "throw"`, the answer is 503.
  */
 export function httpLimit<Request = RequestLike>(limiter: Pick<Limiter, "check">, describe: Describe<Request>) {
   let hasWarned = false;
@@ -63,7 +63,7 @@ export function httpLimit<Request = RequestLike>(limiter: Pick<Limiter, "check">
   };
 }
 
-/** For Express and its kin: `app.use(expressLimit(limiter, describe))`. Exceptions go to `next`. */
+/** For Express and similar frameworks: `app.use(expressLimit(limiter, describe))`. Errors go to `next`. */
 export function expressLimit<Request = RoutedRequestLike>(
   limiter: Pick<Limiter, "check">,
   describe: Describe<Request>,
@@ -75,14 +75,14 @@ export function expressLimit<Request = RoutedRequestLike>(
   };
 }
 
-/** For Fastify: `app.addHook("onRequest", fastifyLimit(limiter, describe))`. Exceptions go to its error handler. */
+/** For Fastify: `app.addHook("onRequest", fastifyLimit(limiter, describe))`. Errors go to Fastify's error handler. */
 export function fastifyLimit<Request = RoutedRequestLike>(
   limiter: Pick<Limiter, "check">,
   describe: Describe<Request>,
 ) {
   return async (request: NoInfer<Request>, reply: ReplyLike): Promise<unknown> => {
     const decision = await decide({ limiter, describe, request });
-    // A hook that returns the reply has answered.
+    // A hook that returns the reply tells Fastify that it has answered.
     if (reply.sent === true) return reply;
     if (decision === undefined) return undefined;
     for (const [name, value] of Object.entries(limitHeaders(decision))) reply.header(name, value);
@@ -95,7 +95,7 @@ export function fastifyLimit<Request = RoutedRequestLike>(
   };
 }
 
-/** X-RateLimit-Limit, -Remaining, -Reset and, if refused, Retry-After; then the headers that the service gave. */
+/** X-RateLimit-Limit, -Remaining, -Reset and, if refused, Retry-After; then the service's own headers, which replace them. */
 export function limitHeaders(decision: CheckDecision): Record<string, string> {
   const { limit, remaining, resetSeconds, retryAfterSeconds } = decision;
   const headers: Record<string, string> = {};
@@ -128,7 +128,7 @@ const BROKEN: Problem = {
   detail: "The rate limit of this request could not be asked for.",
 };
 
-// Over limit is the caller's doing, 429. That nobody could be asked is not: 503.
+// 429 means that the caller is over its limit. If no server could be asked, that is not the caller's fault: 503.
 function refusalOf({ degraded, reason, retryAfterSeconds }: CheckDecision): Problem {
   if (degraded?.by === "client") return { ...UNCHECKED, reason, retryAfterSeconds };
   const detail =
@@ -153,7 +153,7 @@ async function decide<Request>({ limiter, describe, request }: Asking<Request>):
 
 async function limitHttp<Request>(asking: Asking<Request>, response: ResponseLike): Promise<boolean> {
   const decision = await decide(asking);
-  // Others may have answered while the check was under way: a timeout, or a handler that did not wait.
+  // Other code may have answered while the check was under way: a timeout, or a handler that did not wait.
   if (response.headersSent === true) return false;
   if (decision === undefined) return true;
   for (const [name, value] of Object.entries(limitHeaders(decision))) response.setHeader(name, value);
@@ -175,7 +175,7 @@ function answerIfPossible(response: ResponseLike, problem: Problem): false {
     answerHttp(response, problem);
     return false;
   } catch {
-    // A response that can't be written to, which may be the very fault: its caller is gone or has been answered.
+    // The response can't be written, which may be the error itself: the client has gone, or has been answered.
     return false;
   }
 }

@@ -1,27 +1,27 @@
-// What createLimiter is given: checked once, defaults filled in.
+// The options of createLimiter: checked once, with defaults filled in.
 
 import type { CheckFailure, OnFailure } from "./failure.ts";
 import { checkMembers, checkType, checkWhole, describeValue } from "./misuse.ts";
 import type { TlsOptions } from "./tls-options.ts";
 
 export interface LimiterOptions {
-  /** `host:port`, `unix:PATH`, or `dns:///NAME:PORT` for a name with many addresses. At least one; taken in turn. */
+  /** At least one `host:port`, `unix:PATH`, or `dns:///NAME:PORT` for a name with several addresses. Used in turn. */
   readonly servers: readonly string[];
-  /** How long a check may take, with connecting: 1 to 2,147,483,647. Default: 100. */
+  /** Longest time of a check in milliseconds, with connecting: 1 to 2,147,483,647. Default: 100. */
   readonly deadlineMs?: number;
-  /** What a check becomes that got no usable answer. Default: `allow`. */
+  /** What a check without a usable answer becomes. Default: `allow`. */
   readonly onFailure?: OnFailure;
-  /** Told of every check that got no usable answer, once each: count them here. Must not throw. */
+  /** Called once for every check without a usable answer, for example to count them. Must not throw. */
   readonly onDegraded?: (failure: CheckFailure) => void;
-  /** Connections are pinged this often, so that one that died without a word is noticed. 0: never. Default: 20,000. */
+  /** Interval of pings on connections, in milliseconds, which find dead connections. 0: no pings. Default: 20,000. */
   readonly keepaliveMs?: number;
-  /** How long a ping may stay unanswered. Default: 5,000. */
+  /** Longest time for the answer to a ping, in milliseconds. Default: 5,000. */
   readonly keepaliveTimeoutMs?: number;
   /** `true`: TLS with the public authorities. Default: no TLS. */
   readonly tls?: boolean | TlsOptions;
 }
 
-/** The options with nothing left open. */
+/** The options with all defaults filled in. */
 export interface CompleteOptions {
   readonly servers: readonly string[];
   readonly deadlineMs: number;
@@ -33,7 +33,7 @@ export interface CompleteOptions {
   readonly tls: TlsOptions | undefined;
 }
 
-/** Node's timers hold no more; a longer one would end at once. */
+/** The longest timer of Node.js; it would fire a longer one at once. */
 const TIMER_MS_MAX = 2_147_483_647;
 
 const NAMES: readonly (keyof LimiterOptions)[] = [
@@ -48,7 +48,7 @@ const NAMES: readonly (keyof LimiterOptions)[] = [
 const TLS_NAMES: readonly (keyof TlsOptions)[] = ["ca", "cert", "key", "serverName"];
 const POLICIES: readonly OnFailure[] = ["allow", "deny", "throw"];
 
-/** Throws TypeError for whatever could only fail later, check by check. */
+/** Throws TypeError for whatever would otherwise fail in every check. */
 export function completeOptions(options: LimiterOptions): CompleteOptions {
   checkMembers("createLimiter", options, NAMES);
   const { servers, deadlineMs = 100, onFailure = "allow", onDegraded } = options;
@@ -78,7 +78,7 @@ function checkServers(servers: unknown): void {
     throw new TypeError(`servers: expected an array of at least one host:port, got ${describeValue(servers)}`);
   }
   for (const server of servers) {
-    // Without a port gRPC would ask at 443.
+    // Without a port gRPC would use 443.
     if (typeof server === "string" && /^unix:.|.:\d{1,5}$/.test(server)) continue;
     throw new TypeError(`servers: expected host:port, got ${describeValue(server)}`);
   }
@@ -92,7 +92,7 @@ function checkTls(tls: TlsOptions): void {
   for (const name of ["ca", "cert", "key"] as const) {
     const pem: unknown = tls[name];
     if (pem === undefined || typeof pem === "string" || pem instanceof Uint8Array) continue;
-    // Not shown: it may be a secret.
+    // The value is not shown, because it may be a secret.
     throw new TypeError(`tls.${name}: expected PEM as text or bytes, got ${typeof pem}`);
   }
   if (tls.serverName !== undefined && (typeof tls.serverName !== "string" || tls.serverName === "")) {

@@ -1,15 +1,15 @@
-// The bytes of a RateLimitResponse to an answer. Field numbers are those of proto/envoy/service/ratelimit/v3/rls.proto.
+// Reads a RateLimitResponse. The field numbers are those of proto/envoy/service/ratelimit/v3/rls.proto.
 
 import type { Answer, DescriptorStatus, ShownLimit } from "./decision.ts";
 import { unitOf } from "./unit.ts";
 import { bytesOf, numberOf, readFields, readWholeSeconds, textOf } from "./wire.ts";
 
-/** The protocol's code for a refusal. Whatever is not this is allowed, as Envoy has it. */
+/** The protocol's code for a refusal. Any other code is allowed, as in Envoy. */
 const OVER_LIMIT = 2;
-/** Maps and lists inside each other; the service writes at most 30. */
+/** Deepest nesting of maps and lists; the service writes at most 30 levels. */
 const DEPTH_MAX = 100;
 
-/** Reads an answer. Throws for bytes that are none. */
+/** Reads an answer. Throws for bytes that are no such message. */
 export function readAnswer(message: Buffer): Answer {
   let allowed = true;
   const statuses: DescriptorStatus[] = [];
@@ -79,7 +79,7 @@ function readStruct(message: Buffer, depth: number): Record<string, unknown> {
   return Object.fromEntries(members);
 }
 
-/** A google.protobuf.Value; null for one without any, too. */
+/** A google.protobuf.Value; null also for a Value without any member. */
 function readValue(message: Buffer, depth: number): unknown {
   let plain: unknown = null;
   readFields(message, (field, value) => {

@@ -1,4 +1,4 @@
-// A reservation: what was held for a call that is under way, and its one settlement. How it is sent is left to limiter.ts.
+// A reservation: what was held for a call under way, and its one settlement. limiter.ts sends both.
 
 /// <reference lib="esnext.disposable" preserve="true" />
 
@@ -6,43 +6,46 @@ import type { Degraded } from "./decision.ts";
 import { checkWhole } from "./misuse.ts";
 import type { Entries } from "./request.ts";
 
-/** What a call may cost, of a rule with `hold`. */
+/** What a call may cost, under a rule with `hold`. */
 export interface ReserveRequest {
   /** The domain of the rule file. */
   readonly domain: string;
-  /** One descriptor's; what it matches is told by `headgate explain`. */
+  /** The entries of one descriptor; `headgate explain` tells what it matches. */
   readonly entries: Entries;
   /**
-   * In units of the rule, or in the parts of them that its `per` names: a whole number up to 2^53 - 1. Absent or 0: the rule's
-   * `default`. More than its `max` counts as that.
+   * In units of the rule, or in the parts of a unit that its `per` names: a whole number up to 2^53 - 1. Absent or 0: the rule's `default`.
+   * An amount above the rule's `max` counts as `max`.
    */
   readonly amount?: number;
-  /** Of this reservation alone. Default: a random UUID. */
+  /** Must belong to this reservation alone. Default: a random UUID. */
   readonly id?: string;
 }
 
-/** What a reservation was answered. */
+/** The answer to a reservation. */
 export interface ReserveAnswer {
   readonly allowed: boolean;
-  /** What was paid: the amount within the rule's bounds, rounded up to whole units of the rule. 0 where it was refused, is not limited, or got no answer. */
+  /**
+   * What was paid: the amount within the rule's bounds, rounded up to whole units of the rule. 0 if the reservation was refused, is not
+   * limited, or got no answer.
+   */
   readonly reserved: number;
-  /** What the limit still has that is nearest to its end; absent without an answer. */
+  /** What the limit with the least left still has; absent without an answer. */
   readonly remaining?: number;
-  /** Whole seconds until it makes sense to ask again; present when refused, unless this amount can never pass. */
+  /** Whole seconds until another try makes sense. Present if refused, unless this amount can never pass. */
   readonly retryAfterSeconds?: number;
   /** Why it was refused, such as `token_bucket_exceeded`. */
   readonly reason?: string;
-  /** Id of the rule that refused, or whose limit `remaining` is of. */
+  /** Id of the rule that refused, or whose limit `remaining` describes. */
   readonly rule?: string;
   readonly degraded?: Degraded;
 }
 
-/** What became of a settlement. */
+/** The result of a settlement. */
 export interface Settlement {
   /**
-   * `settled`: the hold came to what was used. `unknown`: there was no hold any more, and what was used is charged.
-   * `already_settled`: an earlier settlement counts. `not_held`: the reservation was refused, nothing was sent.
-   * `unanswered`: no server took it; settle again, or the hold ends by itself.
+   * `settled`: the hold was replaced by what was used. `unknown`: there was no such hold any more, and what was used was charged.
+   * `already_settled`: an earlier settlement counts. `not_held`: the reservation was refused, and nothing was sent. `unanswered`: no server
+   * accepted it; settle again, or the hold expires by itself.
    */
   readonly found: "settled" | "unknown" | "already_settled" | "not_held" | "unanswered";
   readonly remaining?: number;
@@ -50,25 +53,25 @@ export interface Settlement {
 }
 
 /**
- * One reservation, allowed or refused. Settle it once the call is over, however it ends: the first of `settle`, `cancel` and the
- * end of a `using` block counts. Those after it come to the same, and send it again where no server had taken it.
+ * A reservation, allowed or refused. Settle it once the call is over, however it ended. The first of `settle`, `cancel` and the end of a
+ * `using` block counts; later ones have the same result, and send it again if no server had accepted it.
  */
 export interface Reservation extends ReserveAnswer, Disposable, AsyncDisposable {
   readonly id: string;
   /**
-   * Has the reservation come to `used`, a whole number up to 2^53 - 1, whether that is less or more than what was reserved.
-   * Rejects with a TypeError for another number, and with a CheckFailure where no server took it under `onFailure: "throw"`.
+   * Settles at `used`, a whole number up to 2^53 - 1, which may be less or more than what was reserved. Rejects with a TypeError for any other
+   * number, and with a CheckFailure if no server accepted it and `onFailure` is "throw".
    */
   settle(used: number): Promise<Settlement>;
   /** Gives back all that was reserved: settles at 0. */
   cancel(): Promise<Settlement>;
-  /** Cancels unless it was settled, and waits for no answer. Never throws. */
+  /** Cancels unless it was settled, without waiting for an answer. Never throws. */
   [Symbol.dispose](): void;
   /** Cancels unless it was settled, and waits for the answer. Never rejects. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** `send` settles at what was used, and rejects where no server took it. */
+/** Makes a reservation. `send` settles at what was used, and rejects if no server accepted it. */
 export function reservationOf(
   id: string,
   answer: ReserveAnswer,
@@ -87,9 +90,9 @@ class SettledOnce implements Reservation {
   declare readonly rule?: string;
   declare readonly degraded?: Degraded;
   readonly #send: (used: number) => Promise<Settlement>;
-  /** What the first settlement said. */
+  /** The number of the first settlement. */
   #used: number | undefined;
-  /** Under way, or taken by a server. */
+  /** A settlement under way, or accepted by a server. */
   #settlement: Promise<Settlement> | undefined;
 
   constructor(id: string, answer: ReserveAnswer, send: (used: number) => Promise<Settlement>) {
@@ -116,7 +119,7 @@ class SettledOnce implements Reservation {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // What can fail here was told to `onDegraded`, and the hold ends by itself.
+    // `onDegraded` has been told of a failure, and the hold expires by itself.
     await this.cancel().catch(() => undefined);
   }
 

@@ -1,4 +1,4 @@
-// The servers of one client: a channel each, taken in turn, those out of reach passed over. Knows no rate limits.
+// The servers of one client: a channel for each, used in turn; servers out of reach are skipped. Without knowledge of rate limits.
 
 import { type ChannelOptions, Client, connectivityState, credentials } from "@grpc/grpc-js";
 import { describeValue } from "./misuse.ts";
@@ -11,28 +11,28 @@ interface RingOptions {
   readonly keepaliveTimeoutMs: number;
 }
 
-/** One entry of `servers`. */
+/** An entry of `servers`. */
 export interface Server {
   readonly address: string;
   readonly client: Client;
   failuresInRow: number;
-  /** Until then others go first; milliseconds since the epoch. */
+  /** Until then other servers are preferred; milliseconds since the epoch. */
   restsUntilMs: number;
 }
 
-/** Failures in a row after which a server lets others go first. It is never given up where there is no other. */
+/** Consecutive failures after which other servers are preferred. If there is no other, the server is used all the same. */
 const FAILURES_IN_ROW_MAX = 5;
-/** How long it lets others go first. */
+/** How long other servers are preferred. */
 const REST_MS = 1_000;
 const RECONNECT_MS_MIN = 100;
 const RECONNECT_MS_MAX = 2_000;
 
-/** Picks servers in turn. Connects to all of them at once, and again to those that were lost. */
+/** Picks servers in turn. Connects to all of them at once, and reconnects those that were lost. */
 export class ServerRing {
   readonly #servers: readonly Server[];
   #next = 0;
 
-  /** Throws TypeError for an address or a certificate that can't be read. */
+  /** Throws TypeError for an invalid address or certificate. */
   constructor(options: RingOptions) {
     this.#servers = options.servers.map((address) => ({
       address,
@@ -43,14 +43,14 @@ export class ServerRing {
     for (const { client } of this.#servers) client.getChannel().getConnectivityState(true);
   }
 
-  /** How many servers there are. */
+  /** Number of servers. */
   get size(): number {
     return this.#servers.length;
   }
 
   /**
-   * The next server that is connected. Waits while none is and some still may come to be: `late` when the deadline passed
-   * over that, `away` when all are out of reach. `first` goes first while it is connected.
+   * The next connected server; `first`, if that is connected. If none is, waits while one may still connect. `late`: `deadlineMs` (since the
+   * epoch) has passed meanwhile. `away`: all are out of reach.
    */
   async pick(deadlineMs: number, first?: Server): Promise<Server | "late" | "away"> {
     for (;;) {
@@ -73,12 +73,12 @@ export class ServerRing {
     if (server.failuresInRow >= FAILURES_IN_ROW_MAX) server.restsUntilMs = Date.now() + REST_MS;
   }
 
-  /** Calls under way may still end. */
+  /** Closes all channels. Calls under way may still end. */
   close(): void {
     for (const { client } of this.#servers) client.close();
   }
 
-  // The first in turn that is ready and does not rest; a resting one if there is no other.
+  // The next ready server that does not rest; a resting one if there is no other.
   #nextReady(): Server | undefined {
     const nowMs = Date.now();
     let resting: number | undefined;
@@ -98,7 +98,7 @@ export class ServerRing {
   }
 }
 
-// Asking is what makes an idle channel connect again.
+// To ask for the state, with `true`, has an idle channel connect.
 function stateOf({ client }: Server): connectivityState {
   return client.getChannel().getConnectivityState(true);
 }
@@ -108,7 +108,7 @@ function isHopeful(server: Server): boolean {
   return state === connectivityState.IDLE || state === connectivityState.CONNECTING;
 }
 
-/** True when the state has changed, false when the deadline passed first. */
+/** Resolves to true when the state has changed, to false when the deadline has passed. */
 function stateChange(server: Server, deadlineMs: number): Promise<boolean> {
   const channel = server.client.getChannel();
   return new Promise((resolve) => {
@@ -135,8 +135,7 @@ function credentialsOf(tls: TlsOptions | undefined) {
   }
 }
 
-// A name that stands for several addresses is spread over all of them. grpc-js sends a call again of itself only if no
-// server has begun it.
+// A name with several addresses is spread over all of them. grpc-js by itself repeats only calls that no server has begun.
 function channelOptions({ tls, keepaliveMs, keepaliveTimeoutMs }: RingOptions): ChannelOptions {
   return {
     "grpc.service_config": JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),

@@ -1,12 +1,12 @@
-// TLS towards the servers, as callers of this package write it. Needs no types of Node.js.
+// The TLS options of this package. Needs no types of Node.js.
 
-/** TLS towards the servers. `true`: with the public authorities. */
+/** TLS to the servers. */
 export interface TlsOptions {
-  /** Authorities to trust, PEM; without them the public ones. */
+  /** PEM of the authorities to trust. Default: the public ones. */
   readonly ca?: string | Uint8Array;
-  /** The client's own certificate and key, PEM: both or none. */
+  /** PEM of the client's own certificate and its key: both or neither. */
   readonly cert?: string | Uint8Array;
   readonly key?: string | Uint8Array;
-  /** Name that the servers' certificates carry, where it is not the one they are called by. */
+  /** The name in the servers' certificates, if it differs from the name in `servers`. */
   readonly serverName?: string;
 }

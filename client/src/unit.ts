@@ -1,6 +1,6 @@
-// The windows that have a name, and the protocol's numbers for them.
+// The windows with names, and their numbers in the protocol.
 
-/** A window that has a name. */
+/** A window with a name. */
 export type Unit = "second" | "minute" | "hour" | "day" | "week" | "month" | "year";
 
 /** The protocol's numbers, in requests and in answers. */
@@ -14,7 +14,7 @@ export const UNIT_NUMBERS: Readonly<Record<Unit, number>> = {
   week: 7,
 };
 
-/** Undefined for a number that stands for no window with a name. */
+/** The unit with this number; undefined if there is none. */
 export function unitOf(number: number): Unit | undefined {
   return (Object.keys(UNIT_NUMBERS) as Unit[]).find((unit) => UNIT_NUMBERS[unit] === number);
 }

@@ -1,20 +1,20 @@
-// The protocol buffer wire format: the fields of a message out of its bytes, and its bytes out of fields. Knows no messages.
+// The protocol buffer wire format: reads fields from bytes, and writes fields to bytes. Without knowledge of messages.
 
 /** A number, or the bytes of text or of an embedded message. */
 type FieldValue = number | Buffer;
 
-// Types of a field's encoding, the low three bits of its tag. Groups (3 and 4) are obsolete: no message here has any.
+// Wire types, the low three bits of a tag. Groups (3 and 4) are obsolete, and no message here has any.
 const VARINT = 0;
 const FIXED64 = 1;
 const BYTES = 2;
 const FIXED32 = 5;
 
-/** A number of 64 bits, seven to a byte. */
+/** Longest varint: 64 bits, seven in each byte. */
 const VARINT_BYTES_MAX = 10;
 
 /**
- * Calls `onField` for each field of a message in the order of its bytes; a reader passes over the numbers that it doesn't know.
- * Numbers above 2^53 are rounded, eight bytes are read as a double. Throws for bytes that are no message.
+ * Calls `onField` for each field of a message, in the order of its bytes; readers ignore field numbers that they don't know. Numbers above
+ * 2^53 are rounded, and eight-byte fields are read as doubles. Throws for bytes that are no message.
  */
 export function readFields(message: Buffer, onField: (field: number, value: FieldValue) => void): void {
   let at = 0;
@@ -64,7 +64,7 @@ export function textOf(value: FieldValue): string {
   return bytesOf(value).toString("utf8");
 }
 
-/** Reads a google.protobuf.Duration. A second that has begun counts whole: who comes back after it is not early. */
+/** Reads a google.protobuf.Duration, rounded up to whole seconds, so that a caller who waits for it is not too early. */
 export function readWholeSeconds(message: Buffer): number {
   let seconds = 0;
   let nanos = 0;
@@ -75,24 +75,24 @@ export function readWholeSeconds(message: Buffer): number {
   return seconds + (nanos > 0 ? 1 : 0);
 }
 
-/** The fields of one message, in the order in which they are added. Field numbers are 1 to 15, so that a tag is one byte. */
+/** Writes the fields of a message in the order in which they are added. Field numbers are 1 to 15, so a tag takes one byte. */
 export class FieldWriter {
   readonly #parts: Buffer[] = [];
 
-  /** A whole number, 0 to 2^53 - 1. */
+  /** A whole number from 0 to 2^53 - 1. */
   addNumber(field: number, value: number): this {
     this.#parts.push(Buffer.from([field * 8 + VARINT, ...varintOf(value)]));
     return this;
   }
 
-  /** Text, or an embedded message. Half a surrogate pair becomes U+FFFD. */
+  /** Text, or an embedded message. An unpaired surrogate becomes U+FFFD. */
   addBytes(field: number, value: string | Buffer): this {
     const bytes = typeof value === "string" ? Buffer.from(value) : value;
     this.#parts.push(Buffer.from([field * 8 + BYTES, ...varintOf(bytes.length)]), bytes);
     return this;
   }
 
-  /** The message. */
+  /** The bytes of the message. */
   toBytes(): Buffer {
     return Buffer.concat(this.#parts);
   }

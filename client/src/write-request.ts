@@ -1,5 +1,5 @@
-// A question to the bytes of a RateLimitRequest. Field numbers are those of proto/envoy/service/ratelimit/v3/rls.proto and what
-// it imports. Apart from request.ts, so that no declaration that callers see needs the types of Node.js.
+// Writes a RateLimitRequest. The field numbers are those of proto/envoy/service/ratelimit/v3/rls.proto and what it imports. Separate from
+// request.ts, so that no declaration that callers see needs the types of Node.js.
 
 import { checkMembers, checkType, checkWhole, describeValue } from "./misuse.ts";
 import type { CheckRequest, DescriptorInput, Entries, EntryValue, FullDescriptor } from "./request.ts";
@@ -8,7 +8,7 @@ import { FieldWriter } from "./wire.ts";
 
 const UINT32_MAX = 4_294_967_295;
 
-/** The bytes of the request. Throws TypeError for what the protocol can't carry. */
+/** The bytes of the request. Throws TypeError for values that the protocol can't carry. */
 export function writeRequest(request: CheckRequest): Buffer {
   checkMembers("check", request, REQUEST_NAMES);
   const { domain, descriptors, hits = 1 } = request;
@@ -29,7 +29,7 @@ export function writeRequest(request: CheckRequest): Buffer {
 const REQUEST_NAMES: readonly (keyof CheckRequest)[] = ["domain", "descriptors", "hits", "peek", "refund"];
 const DESCRIPTOR_NAMES: readonly (keyof FullDescriptor)[] = ["entries", "hits", "peek", "refund", "override"];
 
-// On the request 0 would mean 1, so a peek is said on each descriptor; a refund without hits gives back one.
+// In the request's own field 0 means 1, so each descriptor of a peek has its own 0. A refund without hits gives back one.
 function writeDescriptor(input: DescriptorInput, request: CheckRequest): Buffer {
   const full = fullForm(input);
   const isRefund = full.refund ?? request.refund ?? false;
@@ -43,7 +43,7 @@ function writeDescriptor(input: DescriptorInput, request: CheckRequest): Buffer 
   return message.toBytes();
 }
 
-/** Adds each entry as a field of that number; returns how many. Throws TypeError for what is no entry. */
+/** Adds each entry as a field with this number; returns how many. Throws TypeError for an invalid entry. */
 export function writeEntries(entries: Entries, field: number, message: FieldWriter): number {
   const pairs = pairsOf(entries);
   for (const [key, value] of pairs) {
@@ -66,7 +66,7 @@ function isObject(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-// In the short form every value is text, a number or a boolean, so an object under `entries` can only be the full form.
+// In the short form every value is text, a number or a boolean, so an object under `entries` means the full form.
 function isFull(input: DescriptorInput): input is FullDescriptor {
   return typeof input.entries === "object" && input.entries !== null;
 }
@@ -84,7 +84,7 @@ function isPairs(entries: Entries): entries is readonly (readonly [string, Entry
   return Array.isArray(entries);
 }
 
-// A forgotten value must not become the text "undefined" or "NaN": all such callers would share one bucket.
+// A missing value must not become the text "undefined" or "NaN", because all such callers would share one bucket.
 function textOf(key: string, value: unknown): string {
   if (typeof value === "string") return value;
   if (typeof value === "boolean" || Number.isFinite(value)) return String(value);
