@@ -130,7 +130,8 @@ export class PageServer {
       // A connection that is kept alive would delay the end of the server.
       await send(response, this.#isClosing ? withHeaders(answer, { connection: "close" }) : answer);
     } catch (error) {
-      if (!isHangUp(error)) this.#options.onError(error);
+      const isHangUp = errorCode(error) === "ERR_STREAM_PREMATURE_CLOSE";
+      if (!isHangUp) this.#options.onError(error);
       response.destroy();
     }
   }
@@ -138,7 +139,8 @@ export class PageServer {
   /** The answer to a failed request; undefined if the client has left before it sent all. */
   #answerTo(error: unknown, request: IncomingMessage): HttpAnswer | undefined {
     if (request.destroyed && !request.complete) return undefined;
-    if (error instanceof BodyTooLargeError) return tooLarge(error);
+    if (error instanceof BodyTooLargeError)
+      return withHeaders(text(413, `REQUEST_TOO_LARGE: ${error.message}\n`), { connection: "close" });
     if (error instanceof RequestError) return text(400, `${error.code}: ${error.message}\n`);
     this.#options.onError(error);
     return text(500, "Internal Server Error\n");
@@ -177,14 +179,6 @@ function shownBody(body: string, type = ""): string {
 /** The answer to a path that has no page. */
 export function notFound(): HttpAnswer {
   return text(404, "404 page not found\n");
-}
-
-function isHangUp(error: unknown): boolean {
-  return errorCode(error) === "ERR_STREAM_PREMATURE_CLOSE";
-}
-
-function tooLarge(error: BodyTooLargeError): HttpAnswer {
-  return withHeaders(text(413, `REQUEST_TOO_LARGE: ${error.message}\n`), { connection: "close" });
 }
 
 export function withHeaders(answer: HttpAnswer, headers: Readonly<Record<string, string>>): HttpAnswer {

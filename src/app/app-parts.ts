@@ -95,8 +95,9 @@ export function buildAppParts(options: AppOptions): AppParts {
   const health = new HealthState(link === undefined ? "" : partPrefix(link.number));
   const { store, health: storeHealth, processes, memories } = openStore({ settings, clock, observer: storeCounts });
   const openLocalStore = () => openMemoryStore(settings, clock, storeCounts);
-  const onStoreFailure = policyOf(settings);
-  const localCache = openLocalCache(settings);
+  const onStoreFailure = ON_STORE_FAILURE_NAMES.indexOf(settings.onStoreFailure) as OnStoreFailure;
+  const cacheBytes = settings.compatibilityMode ? settings.localCacheBytes : 0;
+  const localCache = cacheBytes > 0 ? new LocalCache(cacheBytes) : undefined;
   const limiting = {
     store,
     clock,
@@ -169,10 +170,6 @@ function compatibleLimiting({ settings, clock }: AppOptions) {
     stopsAtOver,
     windowClock: settings.redis !== undefined && clock instanceof SystemClock ? new WallClock() : clock,
   };
-}
-
-function openLocalCache({ compatibilityMode, localCacheBytes }: Settings): LocalCache | undefined {
-  return compatibilityMode && localCacheBytes > 0 ? new LocalCache(localCacheBytes) : undefined;
 }
 
 function openStatsd({
@@ -248,8 +245,4 @@ function planeNote({ state, server, lastEnd, isKept, heardAtUs }: XdsStatus): st
     return `not connected to ${server}${why}; ${isKept ? kept : "the rules in force stay"}`;
   }
   return isKept ? `${server} has not sent anything yet; ${kept}` : undefined;
-}
-
-function policyOf(settings: Settings): OnStoreFailure {
-  return ON_STORE_FAILURE_NAMES.indexOf(settings.onStoreFailure) as OnStoreFailure;
 }

@@ -1,6 +1,5 @@
 // TLS for grpc-js: certificates that may change while it serves, and a required name in client certificates.
 
-import { X509Certificate } from "node:crypto";
 import type { SecureContextOptions } from "node:tls";
 import {
   ServerCredentials,
@@ -9,7 +8,7 @@ import {
   ServerListenerBuilder,
   status,
 } from "@grpc/grpc-js";
-import { carriesName, type TlsFiles, type TlsMaterial } from "./tls-files.ts";
+import { type TlsFiles, type TlsMaterial, whyNotNamed } from "./tls-files.ts";
 
 /** Credentials that follow `files`. Clients must show a certificate if there are authorities for them. */
 export class FileCredentials extends ServerCredentials {
@@ -30,15 +29,12 @@ export class FileCredentials extends ServerCredentials {
 /** Refuses calls with UNAUTHENTICATED, before anything is decoded, if the client certificate does not carry `name`. */
 export function clientNameInterceptor(name: string): ServerInterceptor {
   return (_method, call) => {
-    const raw = call.getAuthContext().sslPeerCertificate?.raw;
-    if (raw !== undefined && carriesName(new X509Certificate(raw), name)) return new ServerInterceptingCall(call);
+    const details = whyNotNamed(call.getAuthContext().sslPeerCertificate?.raw, name);
+    if (details === undefined) return new ServerInterceptingCall(call);
     return new ServerInterceptingCall(call, {
       start: (next) => {
         next(new ServerListenerBuilder().build());
-        call.sendStatus({
-          code: status.UNAUTHENTICATED,
-          details: `the client certificate does not carry the name ${name} (GRPC_CLIENT_TLS_SAN)`,
-        });
+        call.sendStatus({ code: status.UNAUTHENTICATED, details });
       },
     });
   };

@@ -1,7 +1,7 @@
 // The certificates of the gRPC port: read from files, checked, and read again when the files change. A pair that can't be used, or that
 // clients would reject, never replaces one that serves.
 
-import { createHash, type X509Certificate } from "node:crypto";
+import { createHash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { type Clock, WallClock } from "../core/clock.ts";
@@ -208,7 +208,13 @@ function hashOf({ cert, key, clientCa }: TlsMaterial): string {
   return hash.digest("hex");
 }
 
-/** Whether the certificate carries the DNS name, exactly or by a wildcard for its first label. */
-export function carriesName(certificate: X509Certificate, name: string): boolean {
-  return certificate.checkHost(name, { subject: "never", wildcards: true }) !== undefined;
+/**
+ * Why a client with this certificate (DER) gets no answer, in one sentence; undefined if the certificate carries the DNS name, exactly or by
+ * a wildcard for its first label.
+ */
+export function whyNotNamed(raw: Buffer | undefined, name: string): string | undefined {
+  const found = raw && new X509Certificate(raw).checkHost(name, { subject: "never", wildcards: true });
+  return found === undefined
+    ? `the client certificate does not carry the name ${name} (GRPC_CLIENT_TLS_SAN)`
+    : undefined;
 }

@@ -122,7 +122,7 @@ export class Supervisor {
     } catch (error) {
       this.#isStopping = true;
       clearInterval(this.#look);
-      for (const worker of this.#workers.values()) worker.kill();
+      this.kill();
       await this.#closeListeners();
       throw error;
     } finally {

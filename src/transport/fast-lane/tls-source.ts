@@ -1,8 +1,7 @@
 // The certificates of the port in the form of node:tls, made anew when the files have changed.
 
-import { X509Certificate } from "node:crypto";
 import type { TLSSocket, TlsOptions } from "node:tls";
-import { carriesName, type TlsFiles, type TlsMaterial } from "../tls-files.ts";
+import { type TlsFiles, type TlsMaterial, whyNotNamed } from "../tls-files.ts";
 
 /** The source of TLS options. They may change at any time; the next connection gets the new ones. */
 export interface TlsSource {
@@ -25,10 +24,7 @@ export function tlsSourceOf(files: TlsFiles): TlsSource {
       return options;
     },
     refusalOf(socket) {
-      if (clientName === undefined) return undefined;
-      const { raw } = socket.getPeerCertificate();
-      if (raw !== undefined && carriesName(new X509Certificate(raw), clientName)) return undefined;
-      return `the client certificate does not carry the name ${clientName} (GRPC_CLIENT_TLS_SAN)`;
+      return clientName === undefined ? undefined : whyNotNamed(socket.getPeerCertificate().raw, clientName);
     },
   };
 }
