@@ -30,8 +30,7 @@ export function parseGoFlags(args: readonly string[], kinds: FlagKinds): GoFlags
     i++;
     if (arg === "--") break;
     const [, name = "", given] = /^--?([^=]*)(?:=(.*))?$/s.exec(arg) ?? [];
-    const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
-    if (kind === undefined) throw new FlagError(`there is no flag -${name}`);
+    const kind = kindOf(name, kinds);
     if (kind === "boolean") {
       values.set(name, booleanText(name, given ?? "true"));
       continue;
@@ -42,6 +41,12 @@ export function parseGoFlags(args: readonly string[], kinds: FlagKinds): GoFlags
     else lists.set(name, [...(lists.get(name) ?? []), value]);
   }
   return { values, lists, rest: args.slice(i) };
+}
+
+function kindOf(name: string, kinds: FlagKinds): FlagKinds[string] {
+  const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
+  if (kind === undefined) throw new FlagError(`there is no flag -${name}`);
+  return kind;
 }
 
 function booleanText(name: string, text: string): string {

@@ -137,16 +137,12 @@ function refuseDeep(root: CST.Token | undefined): void {
   let level: CST.Token[] = root === undefined ? [] : [root];
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > DEPTH_MAX) throw new TooDeep(level[0]?.offset ?? 0);
-    const next: CST.Token[] = [];
-    for (const token of level) {
-      if (!("items" in token)) continue;
-      for (const { key, value } of token.items) {
-        if (key !== undefined && key !== null) next.push(key);
-        if (value !== undefined) next.push(value);
-      }
-    }
-    level = next;
+    level = level.flatMap((token) => ("items" in token ? token.items.flatMap(partsOf) : []));
   }
+}
+
+function partsOf({ key, value }: { readonly key?: CST.Token | null; readonly value?: CST.Token }): CST.Token[] {
+  return [key, value].filter((part) => part !== undefined && part !== null);
 }
 
 function composeRest(composer: Composer, text: string): Document.Parsed | undefined {

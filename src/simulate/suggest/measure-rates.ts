@@ -26,33 +26,39 @@ export async function measureRates({ openCalls, holdNames }: RecordedCalls, shap
   const request = new LimitRequest();
   const held = holdNames === undefined ? undefined : new HeldCalls(holdNames);
   let nowUs = 0;
+  // `hits` count for the rate; `heldCall` is what the descriptor says of a call that holds.
+  const learn = (descriptor: Descriptor, hits: number, heldCall: HeldCall | undefined) => {
+    const shape = shapes.of(request.domain, descriptor);
+    if (shape === undefined) return;
+    if (heldCall !== undefined) {
+      shape.use ??= new HoldUse();
+      shape.use.learn(heldCall);
+    }
+    if (heldCall?.tookUs === undefined) shape.calls++;
+    const caller = shape.callers.of(callerName(descriptor, holdNames));
+    if (caller !== undefined && hits > 0) countHits(caller, hits, Math.floor(nowUs / STRETCH_US));
+  };
+  const readDescriptor = (descriptor: Descriptor) => {
+    if (held === undefined) {
+      const hits = hitsOf(request, descriptor);
+      if (hits > 0) learn(descriptor, hits, undefined);
+      return;
+    }
+    const heldCall = held.read(request, descriptor, nowUs);
+    if (heldCall !== undefined) learn(descriptor, paidBy(heldCall), heldCall);
+  };
   for await (const batch of openCalls()) {
     for (const { atUs, question } of batch) {
       nowUs = Math.max(nowUs, atUs);
       if (!isFilled(question, request)) continue;
-      const stretch = Math.floor(nowUs / STRETCH_US);
-      for (let i = 0; i < request.descriptorCount; i++) {
-        const descriptor = request.descriptors[i] as Descriptor;
-        const heldCall = held?.read(request, descriptor, nowUs);
-        const hits = held === undefined ? hitsOf(request, descriptor) : paidBy(heldCall);
-        const isCounted = held === undefined ? hits > 0 : heldCall !== undefined;
-        const shape = isCounted ? shapes.of(request.domain, descriptor) : undefined;
-        if (shape === undefined) continue;
-        if (heldCall !== undefined) {
-          shape.use ??= new HoldUse();
-          shape.use.learn(heldCall);
-        }
-        if (heldCall?.tookUs === undefined) shape.calls++;
-        const caller = shape.callers.of(callerName(descriptor, holdNames));
-        if (caller !== undefined && hits > 0) countHits(caller, hits, stretch);
-      }
+      for (let i = 0; i < request.descriptorCount; i++) readDescriptor(request.descriptors[i] as Descriptor);
     }
   }
 }
 
 /** Hits that count for the rate. Calls with holds count when they end: only then it is known what they used. */
-function paidBy(call: HeldCall | undefined): number {
-  return call === undefined || call.part === "begin" ? 0 : (call.used ?? call.stated ?? 0);
+function paidBy(call: HeldCall): number {
+  return call.part === "begin" ? 0 : (call.used ?? call.stated ?? 0);
 }
 
 function countHits(caller: SampledCaller, hits: number, stretch: number): void {
