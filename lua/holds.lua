@@ -117,7 +117,7 @@ local function count_stored(book, now_us)
   lows.last, lows.held, lows.payments[1], lows.lows[1] = now_us, math.huge, now_us, 0
 end
 
-local function live_count(book)
+function holds.live_count(book)
   return book.stored - book.ended - book.removed_count + #book.added
 end
 
@@ -137,7 +137,7 @@ end
 -- Must be called before each payment on a limit with holds: records the debt of a token bucket.
 function holds.note_payment(ref, state, limit, now_us)
   local lows = ref.book.lows
-  if lows and live_count(ref.book) > 0 then note_low(lows, limit.algorithm.debt(state, limit, now_us)) end
+  if lows and holds.live_count(ref.book) > 0 then note_low(lows, limit.algorithm.debt(state, limit, now_us)) end
 end
 
 -- Records that a hold of `cost` has ended. After the last one the lows are reset.
@@ -145,7 +145,7 @@ local function release(book, cost)
   local lows = book.lows
   if not lows then return end
   lows.is_changed, lows.held = true, lows.held - cost * TICKS
-  if live_count(book) == 0 then lows.last, lows.last_held, lows.held, lows.payments, lows.lows = 0, 0, 0, {}, {} end
+  if holds.live_count(book) == 0 then lows.last, lows.last_held, lows.held, lows.payments, lows.lows = 0, 0, 0, {}, {} end
 end
 
 -- Marks the state as changed, so that it is written even if only time has changed it.
@@ -186,7 +186,7 @@ function holds.open_count(book, limit, now_us)
   book.dropped = min(book.ended, endings_left)
   endings_left = endings_left - book.dropped
   local state = limit.algorithm.open(false, limit, now_us)
-  limit.algorithm.pay(state, live_count(book))
+  limit.algorithm.pay(state, holds.live_count(book))
   note_anew(limit.algorithm, state)
   return state
 end
@@ -256,7 +256,7 @@ end
 
 -- Whether the bucket has room for one more hold.
 function holds.has_room(ref)
-  return live_count(ref.book) < PER_BUCKET_MAX
+  return holds.live_count(ref.book) < PER_BUCKET_MAX
 end
 
 -- Opens a hold for what was paid. A payment whose id is already known opens none and is final, except on a `concurrent` limit, where the
@@ -331,7 +331,7 @@ end
 -- Microseconds after which a caller that `concurrent` refused may try again (waitForHold in src/algorithms/holds.ts).
 function holds.wait_us(ref, now_us)
   local book = ref.book
-  local count = live_count(book)
+  local count = holds.live_count(book)
   if count == 0 then return nil end
   local ends_at_us, paid_at_us
   local stored = redis.call('ZRANGE', book.key, digits(book.ended), digits(book.ended + book.removed_count), 'WITHSCORES')
@@ -373,7 +373,7 @@ local function write_book(book, bucket, extra_ms)
       member = table.concat({ member, '+' })
     end
   end
-  local lows, is_live = book.lows, live_count(book) > 0
+  local lows, is_live = book.lows, holds.live_count(book) > 0
   if not is_live then
     if lows and lows.was_there then redis.call('DEL', KEYS[lows.place]) end
     return

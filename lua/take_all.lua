@@ -244,10 +244,6 @@ local function answer_take(take, limit, at)
   held[take], opened[take] = nil, nil
 end
 
-local function live_count(book)
-  return book.stored - book.ended - book.removed_count + #book.added
-end
-
 local function answer_verdict(verdict)
   size_of_out = size_of_out + 1
   out[size_of_out] = verdict
@@ -263,7 +259,7 @@ local function answer(verdict, first, size)
       answer_take(take, limit, size_of_out)
       local first_of_take = first + take * 6 - 6
       local ref = holds and groups[first_of_take + 4] == MODE_PEEK and holds.at(first_of_take)
-      if ref then out[size_of_out + 5] = live_count(ref.book) end
+      if ref then out[size_of_out + 5] = holds.live_count(ref.book) end
     end
     size_of_out = size_of_out + 6
   end

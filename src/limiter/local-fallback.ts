@@ -8,11 +8,10 @@ import { copyAnswer, copyQuestion, Mode, Outcome, type Take, TakeGroup } from ".
 import { COST_ABOVE_ALL, divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 import { isOver } from "../core/verdict.ts";
 import type { SettleListener, Store } from "../stores/store.ts";
+import { REFUNDS } from "./bucket-admin.ts";
 
 /** Most buckets whose last answer, or local counting, is remembered. */
 const KNOWN_MAX = 50_000;
-/** Refunds of COST_ABOVE_ALL that reset any bucket: a sliding window keeps two counts of up to AMOUNT_MAX, the others one. */
-const REFUNDS = 2;
 /** Any index but 0: the remainder of a divided limit goes to no process, because processes don't know their indexes here. */
 const NOT_FIRST = 1;
 

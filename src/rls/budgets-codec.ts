@@ -3,7 +3,7 @@
 
 import { RequestError } from "../core/errors.ts";
 import { HoldAsk, type LimitRequest } from "../core/request.ts";
-import { readDomain, readEntry, readEntryText, reader } from "./codec.ts";
+import { CODE_OK, CODE_OVER_LIMIT, readDomain, readEntry, readEntryText, reader } from "./codec.ts";
 import { WireType } from "./wire-reader.ts";
 import type { WireWriter } from "./wire-writer.ts";
 
@@ -78,9 +78,6 @@ interface Settled {
   readonly remaining: number;
   readonly degraded: Degraded | undefined;
 }
-
-const CODE_OK = 1;
-const CODE_OVER_LIMIT = 2;
 
 /** Writes the wire form of a ReserveResponse. Returns a view into the writer's buffer, good until its next use. */
 export function encodeReserved(answer: Reserved, writer: WireWriter): Uint8Array {

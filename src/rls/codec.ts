@@ -140,8 +140,9 @@ function readHits(descriptor: Descriptor): void {
   reader.end = outerEnd;
 }
 
-const CODE_OK = 1;
-const CODE_OVER_LIMIT = 2;
+/** RateLimitResponse.Code, of RLS v3 as of headgate.v1. */
+export const CODE_OK = 1;
+export const CODE_OVER_LIMIT = 2;
 const UINT32_MAX = 0xffff_ffff;
 /** Largest google.protobuf.Duration, about 10,000 years. */
 const DURATION_SECONDS_MAX = 315_576_000_000;

@@ -19,6 +19,7 @@ import type { LongWork } from "../core/long-work.ts";
 import { DESCRIPTORS_MAX, ENTRIES_MAX } from "../core/request.ts";
 import { errorMessage } from "../core/thrown.ts";
 import { GrpcStatus, type UnaryHandler } from "../core/unary.ts";
+import { CODE_OVER_LIMIT } from "./codec.ts";
 
 /** An HTTP answer. The case of header names is as the decision has it. */
 export interface JsonAnswer {
@@ -59,7 +60,6 @@ const REQUEST_TYPE = "envoy.service.ratelimit.v3.RateLimitRequest";
 const RESPONSE_TYPE = "envoy.service.ratelimit.v3.RateLimitResponse";
 /** Used as a type without fields. */
 const EMPTY_TYPE = "grpc.health.v1.HealthListRequest";
-const CODE_OVER_LIMIT = 2;
 /** Descriptors parsed per step, which takes about 3 ms if they have all the entries they may have. */
 const DESCRIPTORS_PER_STEP = 8;
 /** Bodies up to this length are parsed in one step, which takes up to 5 ms. */
