@@ -12,7 +12,7 @@ interface AdminTarget {
   /** `http://host:port` or `host:port`. */
   readonly server: string;
   /** A file whose first token is sent; otherwise ADMIN_TOKEN or ADMIN_TOKEN_FILE of the environment, if set. */
-  readonly tokenFile: string | undefined;
+  readonly tokenFile?: string | undefined;
 }
 
 /** Sends `question` as JSON; GET without one. Returns the answer's JSON; undefined if there is none, after the terminal was told why. */

@@ -28,8 +28,8 @@ interface AskOptions {
   readonly asJson: boolean;
 }
 
-/** Sends the request `times` times. Exit code 0 if all passed, 1 if one was over limit, 2 at the first error. */
-export async function ask(options: AskOptions, terminal: Terminal): Promise<void> {
+/** Sends the request `times` times. Returns the exit code: 0 if all passed, 1 if one was over limit, 2 at the first error. */
+export async function ask(options: AskOptions, terminal: Terminal): Promise<0 | 1 | 2> {
   const client = new Client(options.server, credentials.createInsecure());
   const clock = new SystemClock();
   const totals = { passed: 0, refused: 0 };
@@ -46,11 +46,11 @@ export async function ask(options: AskOptions, terminal: Terminal): Promise<void
       else terminal.out(options.times > 1 ? answerLine(shown, terminal) : answerText(shown, terminal));
     }
     if (options.times > 1 && !options.asJson) terminal.out(totalsText(totals, terminal));
-    terminal.setExitCode(totals.refused > 0 ? 1 : 0);
+    return totals.refused > 0 ? 1 : 0;
   } catch (error) {
     if (!isServiceError(error)) throw error;
     terminal.err(`${paint(terminal, "red", errorText(error, options))}\n`);
-    terminal.setExitCode(2);
+    return 2;
   } finally {
     client.close();
   }

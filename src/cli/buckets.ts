@@ -100,7 +100,7 @@ async function askBuckets(
     descriptors: descriptors.map((entries) => ({ entries })),
     global_limit: flags.globalLimit ?? false,
   };
-  const answer = await askAdmin(`/buckets/${way}`, question, { ...flags, tokenFile: flags.tokenFile }, terminal);
+  const answer = await askAdmin(`/buckets/${way}`, question, flags, terminal);
   if (!isAnswer(answer)) {
     if (answer !== undefined)
       terminal.err("the answer is not Headgate's; --server takes the HTTP port, 8080 by default\n");

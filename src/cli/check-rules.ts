@@ -38,14 +38,13 @@ export async function checkRules(options: CheckOptions, terminal: Terminal): Pro
       const text = suggestion === undefined ? message : `${message}. ${suggestion}`;
       terminal.out(githubAnnotation(severity, at, "headgate check", text));
     }
-    terminal.out(`${lastLine(result, { errors, warnings, isGood }, terminal)}\n`);
-    return;
+  } else {
+    const excerpts = new Excerpts(terminal);
+    for (const problem of result.problems) {
+      terminal.out(`${problemLine(problem, terminal)}\n${await excerpts.of(problem)}`);
+    }
+    for (const hint of hints) terminal.out(`${paint(terminal, "cyan", "hint")}: ${visible(hint)}\n`);
   }
-  const excerpts = new Excerpts(terminal);
-  for (const problem of result.problems) {
-    terminal.out(`${problemLine(problem, terminal)}\n${await excerpts.of(problem)}`);
-  }
-  for (const hint of hints) terminal.out(`${paint(terminal, "cyan", "hint")}: ${visible(hint)}\n`);
   terminal.out(`${lastLine(result, { errors, warnings, isGood }, terminal)}\n`);
 }
 

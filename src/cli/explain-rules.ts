@@ -1,14 +1,12 @@
 // `headgate explain`: which rule a descriptor meets and why, from rule files or from a running server.
 
-import { visible } from "../core/visible.ts";
 import { explainRequest } from "../rules/explain.ts";
 import type { ExplainReport } from "../rules/explain-report.ts";
-import { formatProblem } from "../rules/problems.ts";
 import { askAdmin } from "./admin-call.ts";
 import type { TypedEntry } from "./arguments.ts";
 import { explainText } from "./explain-text.ts";
-import { loadChosen, type RulesChoice } from "./rules-source.ts";
-import { paint, type Terminal } from "./terminal.ts";
+import { type RulesChoice, rulesOrTrouble } from "./rules-source.ts";
+import type { Terminal } from "./terminal.ts";
 
 /** Not read if `server` is given. */
 interface ExplainOptions extends RulesChoice {
@@ -35,11 +33,8 @@ export async function explainRules(options: ExplainOptions, terminal: Terminal):
 }
 
 async function fromFiles(options: ExplainOptions, terminal: Terminal): Promise<ExplainReport | undefined> {
-  const { ruleSet, problems } = await loadChosen(options, terminal.env);
-  if (ruleSet !== undefined) return explainRequest(ruleSet, options.domain, [options.entries]);
-  for (const problem of problems) terminal.err(`${visible(formatProblem(problem))}\n`);
-  terminal.err(`${paint(terminal, "red", "the rules can't be used")}\n`);
-  return undefined;
+  const ruleSet = await rulesOrTrouble(options, "the rules", terminal);
+  return ruleSet === undefined ? undefined : explainRequest(ruleSet, options.domain, [options.entries]);
 }
 
 async function fromServer(options: ExplainOptions, terminal: Terminal): Promise<ExplainReport | undefined> {

@@ -254,7 +254,7 @@ Examples:
     )
     .action(async (descriptors: readonly (readonly TypedEntry[])[], flags: AskFlags) => {
       const { ask } = await import("./ask.ts");
-      await ask(
+      const code = await ask(
         {
           domain: flags.domain,
           descriptors,
@@ -267,5 +267,6 @@ Examples:
         },
         terminal,
       );
+      terminal.setExitCode(code);
     });
 }

@@ -68,7 +68,7 @@ function addClient(program: Command, terminal: Terminal): void {
         if (descriptors.length === 0) throw new FlagError("flag -descriptors is needed, as key=value,key2=value2");
         refuseRest(rest);
         const { ask } = await import("./ask.ts");
-        await ask(
+        const code = await ask(
           {
             domain,
             descriptors,
@@ -79,24 +79,11 @@ function addClient(program: Command, terminal: Terminal): void {
             timeoutMs: TIMEOUT_MS,
             asJson: false,
           },
-          { ...boundTerminal(terminal), setExitCode: (code) => terminal.setExitCode(code === 2 ? 1 : 0) },
+          terminal,
         );
+        terminal.setExitCode(code === 2 ? 1 : 0);
       }),
     );
-}
-
-// A terminal may be an instance of a class: spreading it would lose its methods.
-function boundTerminal(terminal: Terminal): Terminal {
-  return {
-    out: (text) => terminal.out(text),
-    err: (text) => terminal.err(text),
-    setExitCode: (code) => terminal.setExitCode(code),
-    isColoured: terminal.isColoured,
-    isScreen: terminal.isScreen,
-    isWatched: terminal.isWatched,
-    columns: terminal.columns,
-    env: terminal.env,
-  };
 }
 
 function readDescriptor(text: string): ReturnType<typeof parseDescriptor> {

@@ -5,11 +5,14 @@ import { compileFiles, type LoadResult, loadRules } from "../config/load.ts";
 import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../core/limit.ts";
 import { LimitStats, type StatsBook } from "../core/limit-stats.ts";
 import { errorCode, errorMessage } from "../core/thrown.ts";
+import { visible } from "../core/visible.ts";
 import { type CompileOptions, type CompileResult, compileRules } from "../rules/compile.ts";
-import { makeProblem } from "../rules/problems.ts";
+import { formatProblem, makeProblem } from "../rules/problems.ts";
+import type { RuleSet } from "../rules/rule-set.ts";
 import type { SourceFile, SourceNode } from "../rules/source.ts";
 import { readSettings, type Settings } from "../settings.ts";
 import { readDump } from "../xds/dump.ts";
+import { paint, type Terminal } from "./terminal.ts";
 
 /** Which rules to load. */
 export interface RulesChoice {
@@ -69,6 +72,20 @@ export async function loadChosen(
   }
   const files = [{ name: choice.path, bytes }];
   return compileFiles(choice.path, { files, failures: [], hash: "" }, options);
+}
+
+/** The chosen rules; undefined once standard error was told why `called` (as "the rules") can't be used. */
+export async function rulesOrTrouble(
+  choice: RulesChoice,
+  called: string,
+  terminal: Terminal,
+  settings?: Settings,
+): Promise<RuleSet | undefined> {
+  const { ruleSet, problems } = await loadChosen(choice, terminal.env, settings);
+  if (ruleSet !== undefined) return ruleSet;
+  for (const problem of problems) terminal.err(`${visible(formatProblem(problem))}\n`);
+  terminal.err(`${paint(terminal, "red", `${called} can't be used`)}\n`);
+  return undefined;
 }
 
 /** The rules that a control plane has sent, if the file holds such. */

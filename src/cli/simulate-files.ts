@@ -4,7 +4,6 @@ import { stat } from "node:fs/promises";
 import { SystemClock } from "../core/clock.ts";
 import { isoTime } from "../core/units.ts";
 import { visible, visibleJson } from "../core/visible.ts";
-import { formatProblem } from "../rules/problems.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
 import type { Settings } from "../settings.ts";
 import type { SimulationReport } from "../simulate/report.ts";
@@ -13,7 +12,7 @@ import type { Mapping } from "../simulate/sources/mapping.ts";
 import type { LineCounts } from "../simulate/sources/open-calls.ts";
 import type { FileChoiceFlags } from "./call-options.ts";
 import { orTrouble } from "./or-trouble.ts";
-import { decidingSettings, loadChosen } from "./rules-source.ts";
+import { decidingSettings, rulesOrTrouble } from "./rules-source.ts";
 import { simulationText } from "./simulation-text.ts";
 import { paint, type Terminal } from "./terminal.ts";
 import { virtualSettings } from "./virtual-settings.ts";
@@ -23,7 +22,6 @@ export interface SimulateFlags extends FileChoiceFlags {
   readonly against?: string;
   readonly mergeDomains?: true;
   readonly explain: number;
-  readonly values: "show" | "hash";
   readonly tolerate?: number;
   readonly json?: true;
 }
@@ -69,19 +67,14 @@ export async function simulateFiles({ files, flags, mapping }: SimulateOptions, 
   terminal.setExitCode(flags.tolerate !== undefined && refusedShare(report) > flags.tolerate ? 1 : 0);
 }
 
-/** Loads rules, or says on standard error why they can't be used. */
-async function rulesAt(
+function rulesAt(
   path: string | undefined,
-  flags: { readonly mergeDomains?: true },
+  { mergeDomains }: SimulateFlags,
   settings: Settings,
   terminal: Terminal,
 ): Promise<RuleSet | undefined> {
-  const { ruleSet, problems } = await loadChosen({ path, mergesDomains: flags.mergeDomains }, terminal.env, settings);
-  if (ruleSet !== undefined) return ruleSet;
-  for (const problem of problems) terminal.err(`${visible(formatProblem(problem))}\n`);
-  const where = path === undefined ? "the rules" : `the rules in ${visible(path)}`;
-  terminal.err(`${paint(terminal, "red", `${where} can't be used`)}\n`);
-  return undefined;
+  const called = path === undefined ? "the rules" : `the rules in ${visible(path)}`;
+  return rulesOrTrouble({ path, mergesDomains: mergeDomains }, called, terminal, settings);
 }
 
 function refusedShare({ calls, changes }: SimulationReport): number {

@@ -57,13 +57,10 @@ export async function testFiles(
 }
 
 function exitCodeOf({ files, coverage }: TestRun, { requireCoverage }: TestFlags): number {
-  if (files.length === 0 || files.some(({ problems }) => problems.some(isError))) return 2;
+  if (files.length === 0 || files.some(({ problems }) => problems.some(({ severity }) => severity === "error")))
+    return 2;
   if (files.some(({ cases }) => cases.some(({ failures }) => failures.length > 0))) return 1;
   return requireCoverage === true && coverage.some(({ report }) => report.neverMet.length > 0) ? 1 : 0;
-}
-
-function isError({ severity }: Problem): boolean {
-  return severity === "error";
 }
 
 async function runFiles(paths: readonly string[], flags: TestFlags): Promise<TestRun> {

@@ -11,25 +11,17 @@ import type { FileResult, TestRun } from "./test-results.ts";
 /** Most names shown of rules that no case meets. */
 const UNCOVERED_SHOWN = 20;
 
+const WRITERS: Readonly<Record<TestFlags["format"], (run: TestRun, terminal: Terminal) => string>> = {
+  text: textOf,
+  tap: tapOf,
+  junit: junitOf,
+  github: (run) => `${annotationsOf(run)}${summaryOf(run)}\n`,
+  json: ({ files, coverage }) => `${visibleJson(JSON.stringify({ files, coverage }, null, 2))}\n`,
+};
+
 /** Prints the run in the format that is asked for. */
 export function printResults(run: TestRun, { format }: TestFlags, terminal: Terminal): void {
-  switch (format) {
-    case "text":
-      terminal.out(textOf(run, terminal));
-      return;
-    case "tap":
-      terminal.out(tapOf(run));
-      return;
-    case "junit":
-      terminal.out(junitOf(run));
-      return;
-    case "github":
-      terminal.out(annotationsOf(run));
-      terminal.out(`${summaryOf(run)}\n`);
-      return;
-    case "json":
-      terminal.out(`${visibleJson(JSON.stringify({ files: run.files, coverage: run.coverage }, null, 2))}\n`);
-  }
+  terminal.out(WRITERS[format](run, terminal));
 }
 
 function textOf(run: TestRun, terminal: Terminal): string {

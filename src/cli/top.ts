@@ -95,9 +95,8 @@ async function refresh(
 
 /** Undefined once the terminal was told why there is none. */
 async function ask(flags: TopFlags, terminal: Terminal): Promise<TopAnswer | undefined> {
-  const { server, tokenFile, window, by, keys } = flags;
-  const path = `/top?window=${window}&by=${by}&keys=${keys}`;
-  const answer = await askAdmin(path, undefined, { server, tokenFile }, terminal);
+  const path = `/top?window=${flags.window}&by=${flags.by}&keys=${flags.keys}`;
+  const answer = await askAdmin(path, undefined, flags, terminal);
   if (answer === undefined || isTopAnswer(answer)) return answer;
   terminal.err("the answer is none of Headgate's; --server is the HTTP port, 8080 by default\n");
   return undefined;
