@@ -1,11 +1,10 @@
 // Callers as text for reports: entries of descriptors, with values hidden if their rule says so (`hash_values`).
 
 import { type Descriptor, textOf } from "../core/request.ts";
-import type { Take } from "../core/take.ts";
+import { GLOBAL_DESCRIPTOR, type Take } from "../core/take.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { shownValues } from "../limiter/hidden-values.ts";
 import { shownValue } from "../rules/bucket-key.ts";
-import { isGlobal } from "./limit-tally.ts";
 
 /** Longer entries are cut, so that a report stays readable whatever callers send. */
 const ENTRY_CHARS_MAX = 120;
@@ -23,7 +22,7 @@ export class CallText {
 
   /** The entries that tell the take's bucket from others; of the global limit, that it is for every call. */
   callerOf(call: LimitCall, take: Take): string {
-    if (isGlobal(take)) return "every call";
+    if (take.descriptor === GLOBAL_DESCRIPTOR) return "every call";
     const { domain } = call;
     return this.#entriesText(call, take.descriptor, (key) => domain?.costEntries.has(key) !== true);
   }

@@ -1,7 +1,7 @@
 // What a simulation counts of one limit: its calls, those that it refused, whose, and for how long.
 
 import type { Limit } from "../core/limit.ts";
-import { GLOBAL_DESCRIPTOR, type Take } from "../core/take.ts";
+import type { Take } from "../core/take.ts";
 import { canRefuseCall, isOver } from "../core/verdict.ts";
 import { waitUsOf } from "../limiter/retry-after.ts";
 import { callerOf } from "./caller-of.ts";
@@ -137,9 +137,4 @@ export class LimitTally {
     if (this.#longest !== undefined && this.#longest.untilUs - this.#longest.fromUs >= untilUs - sinceUs) return;
     this.#longest = { caller: label, fromUs: sinceUs, untilUs, calls: refusedSince };
   }
-}
-
-/** True if the take is on the domain's global limit, which has no callers. */
-export function isGlobal(take: Take): boolean {
-  return take.descriptor === GLOBAL_DESCRIPTOR;
 }

@@ -192,6 +192,7 @@ function limitReport(tally: LimitTally, endUs: number): LimitReport {
 }
 
 function holdReport(holds: HoldTally, endUs: number): HoldReport {
+  // Comes first: it counts the holds that have ended by then as expired.
   const live = holds.liveAt(endUs);
   return {
     opened: holds.opened,

@@ -66,6 +66,5 @@ function hasRule({ domain }: LimitCall, descriptor: Descriptor): boolean {
 }
 
 function shown(oneByte: string): string {
-  const text = textOf(oneByte.length <= NAME_CHARS_MAX ? oneByte : oneByte.slice(0, NAME_CHARS_MAX));
-  return oneByte.length <= NAME_CHARS_MAX ? text : `${text}...`;
+  return oneByte.length <= NAME_CHARS_MAX ? textOf(oneByte) : `${textOf(oneByte.slice(0, NAME_CHARS_MAX))}...`;
 }

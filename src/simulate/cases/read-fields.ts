@@ -1,7 +1,7 @@
 // Reads mappings of a file of cases: known keys, and values of few kinds. Every problem is reported at its place.
 
 import { describeSource, type ProblemLog } from "../../rules/problems.ts";
-import type { MappingNode, Place, SourceNode } from "../../rules/source.ts";
+import type { MappingNode, SourceNode } from "../../rules/source.ts";
 import { suggest } from "../../rules/suggest.ts";
 import { parseGoDuration } from "../../settings/value-types.ts";
 
@@ -10,13 +10,11 @@ const DURATION_US_MAX = 315_360_000_000_000;
 
 /** The values of a mapping by their keys. */
 export class CaseFields {
-  readonly at: Place;
   readonly log: ProblemLog;
   readonly #values = new Map<string, SourceNode>();
 
   /** `title` names the mapping in messages, as the end of a sentence. */
   constructor(node: MappingNode, known: readonly string[], title: string, log: ProblemLog) {
-    this.at = node.at;
     this.log = log;
     for (const { key, value } of node.entries) {
       if (!known.includes(key.text)) {

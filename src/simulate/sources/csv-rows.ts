@@ -47,25 +47,13 @@ function splitRow(row: string, separator: string): readonly string[] | undefined
   const fields: string[] = [];
   let at = 0;
   while (at <= row.length) {
-    if (row[at] !== '"') {
-      const found = row.indexOf(separator, at);
-      const end = found < 0 ? row.length : found;
-      fields.push(row.slice(at, end));
-      at = end + 1;
-      continue;
-    }
     let field = "";
-    let from = at + 1;
-    for (;;) {
-      const end = row.indexOf('"', from);
+    // Inside quotes two quotes stand for one: each quoted part after the first begins with it.
+    for (let parts = 0; row[at] === '"'; parts++) {
+      const end = row.indexOf('"', at + 1);
       if (end < 0) return undefined;
-      field += row.slice(from, end);
-      if (row[end + 1] !== '"') {
-        at = end + 1;
-        break;
-      }
-      field += '"';
-      from = end + 2;
+      field += row.slice(parts === 0 ? at + 1 : at, end);
+      at = end + 1;
     }
     const found = row.indexOf(separator, at);
     const end = found < 0 ? row.length : found;

@@ -1,6 +1,7 @@
 // How the fields of a log become a call: which field is its time, and which make up the entries of its descriptors.
 
 import { oneByteOf } from "../../core/request.ts";
+import { AMOUNT_MAX } from "../../core/units.ts";
 import type { AskedCall, AskedDescriptor, RecordedQuestion } from "../question.ts";
 import { timeOfCall } from "./time-of-call.ts";
 
@@ -128,5 +129,5 @@ function isAbsent(value: unknown): boolean {
 
 function hitsOf(value: unknown): number {
   const hits = Math.floor(Number(value));
-  return hits >= 1 ? Math.min(hits, 4_294_967_295) : 1;
+  return hits >= 1 ? Math.min(hits, AMOUNT_MAX) : 1;
 }

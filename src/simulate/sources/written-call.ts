@@ -2,6 +2,7 @@
 // as the decision, are ignored.
 
 import { isRecord } from "../../core/is-record.ts";
+import { UNIT_NAMES } from "../../core/limit.ts";
 import { oneByteOf, oneByteValueOf } from "../../core/request.ts";
 import { AMOUNT_MAX } from "../../core/units.ts";
 import type { AskedDescriptor, RecordedQuestion } from "../question.ts";
@@ -9,7 +10,7 @@ import { NoCall } from "./mapping.ts";
 import { timeOfCall } from "./time-of-call.ts";
 
 /** Names of the units in proto3 JSON, by wire number. */
-const UNITS = ["UNKNOWN", "SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "YEAR", "WEEK"];
+const UNITS: readonly string[] = UNIT_NAMES.map((name) => name.toUpperCase());
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -50,7 +50,8 @@ export async function measureRates({ openCalls, holdNames }: RecordedCalls, shap
   for await (const batch of openCalls()) {
     for (const { atUs, question } of batch) {
       nowUs = Math.max(nowUs, atUs);
-      if (!isFilled(question, request)) continue;
+      request.reset();
+      if (!isUnderstood(() => fillRequest(question, request))) continue;
       for (let i = 0; i < request.descriptorCount; i++) readDescriptor(request.descriptors[i] as Descriptor);
     }
   }
@@ -68,11 +69,6 @@ function countHits(caller: SampledCaller, hits: number, stretch: number): void {
   }
   caller.hits += hits;
   caller.peak = Math.max(caller.peak, caller.hits);
-}
-
-function isFilled(question: RecordedQuestion["question"], request: LimitRequest): boolean {
-  request.reset();
-  return isUnderstood(() => fillRequest(question, request));
 }
 
 /** False for a request that the service answers with an error. */

@@ -6,7 +6,6 @@ import type { Take } from "../../core/take.ts";
 import { AMOUNT_MAX } from "../../core/units.ts";
 import type { RuleSet } from "../../rules/rule-set.ts";
 import { NeededBursts } from "../needed-bursts.ts";
-import type { RecordedQuestion } from "../question.ts";
 import { type DecidingSettings, SimulatedService } from "../simulated-service.ts";
 import { SampleShare } from "./caller-sample.ts";
 import { callerName } from "./callers.ts";
@@ -78,7 +77,7 @@ async function measureBursts(options: SuggestOptions, found: readonly Shape[]): 
   for await (const batch of openCalls()) {
     for (const { atUs, question } of batch) {
       nowUs = Math.max(nowUs, atUs);
-      if (!isDecided(service, question, nowUs)) continue;
+      if (!isUnderstood(() => service.decide(question, nowUs))) continue;
       needs.settle(service.call.group, onNeed);
       if (held !== undefined) judgeCalls(service.call.request, nowUs, held, useOf);
     }
@@ -118,8 +117,4 @@ function noteNeed({ call }: SimulatedService, take: Take, burst: number, needed:
 
 function nameOf({ domain, keys }: Shape): string {
   return JSON.stringify([domain, ...keys]);
-}
-
-function isDecided(service: SimulatedService, question: RecordedQuestion["question"], atUs: number): boolean {
-  return isUnderstood(() => service.decide(question, atUs));
 }
