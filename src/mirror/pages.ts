@@ -2,6 +2,7 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { listenTrouble } from "../core/cannot-listen.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { MirrorExporter } from "../telemetry/mirror-metrics.ts";
 import { type Report, reportText } from "./report.ts";
@@ -53,8 +54,7 @@ export async function openPages(options: PagesOptions): Promise<Pages> {
   const { host, port } = options;
   await new Promise<void>((resolve, reject) => {
     server.once("error", (cause: NodeJS.ErrnoException) => {
-      const why = cause.code === "EADDRINUSE" ? "something else listens there" : cause.message;
-      reject(new ConfigError("CONFIG_SETTINGS", `HTTP can't listen on ${host}:${port}: ${why}`));
+      reject(new ConfigError("CONFIG_SETTINGS", `HTTP can't listen on ${host}:${port}: ${listenTrouble(cause)}`));
     });
     server.listen(port, host, resolve);
   });

@@ -32,8 +32,6 @@ export class ProcessSet implements ProcessRegister {
       connection.command("zadd", [key, String(nowMs), id]),
       connection.command("zremrangebyscore", [key, "-inf", String(nowMs - goneAfterMs)]),
       connection.command("zrange", [key, "0", "-1"]),
-      // Earlier versions set a lifetime.
-      connection.command("persist", [key]),
     ]);
     const [added, , counted] = replies;
     if (added.status !== "fulfilled" || counted.status !== "fulfilled" || !Array.isArray(counted.value))

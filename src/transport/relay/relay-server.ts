@@ -12,6 +12,7 @@ import {
   type ServerStreamResponseOptions,
 } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
+import { listenTrouble } from "../../core/cannot-listen.ts";
 import { ConfigError } from "../../core/errors.ts";
 import { GrpcStatus } from "../../core/unary.ts";
 import { MICROS_PER_MILLI } from "../../core/units.ts";
@@ -90,8 +91,7 @@ export class RelayServer {
     const { host, port } = this.#options;
     return new Promise((resolve, reject) => {
       this.#server.once("error", (cause: NodeJS.ErrnoException) => {
-        const why = cause.code === "EADDRINUSE" ? "something else listens there" : cause.message;
-        reject(new ConfigError("CONFIG_SETTINGS", `gRPC can't listen on ${host}:${port}: ${why}`));
+        reject(new ConfigError("CONFIG_SETTINGS", `gRPC can't listen on ${host}:${port}: ${listenTrouble(cause)}`));
       });
       this.#server.listen(port, host, () => resolve((this.#server.address() as AddressInfo).port));
     });
