@@ -92,7 +92,7 @@ describe("limits that calls bring along, leased,", () => {
         seen.inMemory += fleet.grantedInMemory;
         checkEachAmount(fleet);
       }),
-      { numRuns: runs(30) },
+      { numRuns: runs(60) },
     );
     expect(seen.inMemory).toBeGreaterThan(seen.granted / 20);
   });
