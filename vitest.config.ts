@@ -43,6 +43,8 @@ export default defineConfig({
           include: ["test/{lua,integration,fault}/**/*.test.ts", "test/**/*.server.test.ts"],
           exclude: [LONG],
           globalSetup: [RUN, ...SERVERS],
+          // As above.
+          isolate: false,
           // Half of what they do is waiting.
           maxWorkers: CORES + 2,
           // Only for what never ends.

@@ -18,7 +18,7 @@ end
 local limits, groups, out = ARGV[2], ARGV[4], {}
 local damaged = 0
 
--- A key of another type reads as nothing here; `write_string` detects it.
+-- A key of another type reads as nothing here; SET with NX, or EXISTS, finds it below.
 local texts = call('MGET', unpack(KEYS))
 
 for at = 1, #groups / 72 do

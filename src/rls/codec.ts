@@ -140,7 +140,7 @@ function readHits(descriptor: Descriptor): void {
   reader.end = outerEnd;
 }
 
-/** RateLimitResponse.Code, of RLS v3 as of headgate.v1. */
+/** RateLimitResponse.Code. The numbers of RLS v3, which headgate.v1 uses, too. */
 export const CODE_OK = 1;
 export const CODE_OVER_LIMIT = 2;
 const UINT32_MAX = 0xffff_ffff;

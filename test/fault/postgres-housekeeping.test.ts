@@ -62,6 +62,8 @@ async function whileAllAreBusy<T>(
 }
 
 async function waiting(): Promise<number> {
+  // Within a transaction a session that came after the first look is not seen: a connection may be late.
+  await server.query("SELECT pg_stat_clear_snapshot()");
   const text = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'headgate' AND wait_event_type = 'Lock'";
   return Number((await server.query(text))[0]?.count);
 }
@@ -115,15 +117,15 @@ test("sweeping keeps pace with takes of ever new buckets", async () => {
     }
   });
   // Buckets that are made now expire some 17 s later: these stand for those made 17 s ago.
-  await until(
-    "all that was dead is gone",
-    async () => (await count("bucket WHERE bucket_key LIKE 'dead%'")) === 0,
-    20_000,
-  );
+  const left = () => count("bucket WHERE bucket_key LIKE 'dead%'");
+  await until("the first turn is over, a second after the start", async () => (await left()) < dead);
+  const madeBefore = made;
+  await until("all that was dead is gone", async () => (await left()) === 0);
+  const madeMeanwhile = made - madeBefore;
   isOver = true;
   await Promise.all(callers);
   await store.close();
-  expect(made).toBeGreaterThan(0);
+  expect(madeBefore).toBeGreaterThan(0);
   // Its first turns are small, and a busy machine gives it less than its share: one that starves would let through many times as many.
-  expect(made).toBeLessThan(2 * dead);
+  expect(madeMeanwhile).toBeLessThan(2 * dead);
 });
