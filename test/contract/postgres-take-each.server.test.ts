@@ -128,7 +128,7 @@ async function takeEach(
   nowUs: number,
 ) {
   const sorted = [...asked].sort((a, b) => (places[a.key] ?? 0) - (places[b.key] ?? 0) || a.key - b.key);
-  const rows = await server.query("SELECT * FROM take_each_v2($1, $2, $3, $4, $5)", [
+  const rows = await server.query("SELECT * FROM take_each_v3($1, $2, $3, $4, $5)", [
     array(sorted.map(({ key }) => prefix + KEYS[key])),
     array(sorted.map(({ cost }) => cost)),
     array(sorted.map(({ lateByUs }) => (lateByUs === undefined ? Number.MAX_SAFE_INTEGER : nowUs - lateByUs))),
@@ -240,7 +240,7 @@ test.each([
     name: "groups of two takes",
     second: [{ limit: makeLimit(), identity: "both" }],
     needs: "take_all",
-    broken: "take_each_v2",
+    broken: "take_each_v3",
   },
 ])("$name need nothing but $needs", async ({ second, broken }) => {
   const schema = `without_${broken}`;

@@ -24,8 +24,8 @@ export const TAKE_ALL = {
     FROM set_config('lock_timeout', $8, true)`,
 } as const;
 export const TAKE_EACH = {
-  name: "take_each_v2",
-  text: "SELECT * FROM take_each_v2($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint)",
+  name: "take_each_v3",
+  text: "SELECT * FROM take_each_v3($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint)",
 } as const;
 
 export interface LinkOptions {

@@ -31,7 +31,7 @@ export const SQL_FILES = [
   "033_hold.sql",
   "034_take_all.sql",
   "035_sweep.sql",
-  "036_take_each.sql",
+  "037_take_each.sql",
 ] as const;
 
 // The same depth below the package's root in src/ and in dist/.

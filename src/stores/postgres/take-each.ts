@@ -1,6 +1,6 @@
 // Writes a batch of plain takes as the arguments of take_each, and reads its reply. PostgreSQL decides and pays. What a paid
 // bucket has left, and when it is as new, is computed here from the state in the reply.
-// sql/036_take_each.sql says what arguments and rows mean.
+// sql/037_take_each.sql says what arguments and rows mean.
 
 import { calendarWindow } from "../../algorithms/calendar-window.ts";
 import { fixedWindow } from "../../algorithms/fixed-window.ts";
