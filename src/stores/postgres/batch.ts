@@ -84,11 +84,12 @@ export class PostgresBatch extends Batch {
   plainTakes(latestOf: (batched: BatchedGroup) => number): readonly (PlainTake | undefined)[] | undefined {
     if (this.lane !== Lane.plain || this.receipts.length > 0) return undefined;
     return this.groups.map((batched) => {
-      const take = this.takeOf(batched, 0);
-      if (take === undefined || batched.isAnswered) return undefined;
-      const { bucketKey, limit, cost } = take;
-      const place = this.numbers[batched.at + HEAD_NUMBERS] ?? 0;
-      return { place, storedKey: storedKey(bucketKey), limit, cost, latestUs: latestOf(batched) };
+      const at = batched.at + HEAD_NUMBERS;
+      const place = this.numbers[at] ?? 0;
+      const limit = this.limits[(this.numbers[at + 1] ?? 0) - 1];
+      if (limit === undefined || batched.isAnswered) return undefined;
+      const cost = this.numbers[at + 5] ?? 0;
+      return { place, storedKey: storedKey(this.keyAt(place)), limit, cost, latestUs: latestOf(batched) };
     });
   }
 

@@ -67,6 +67,7 @@ function byLimitAndKey(one: Payment, other: Payment): number {
 }
 
 function byNumbers(one: Limit, other: Limit): number {
+  if (one === other) return 0;
   return (
     one.algorithm - other.algorithm ||
     one.amount - other.amount ||
