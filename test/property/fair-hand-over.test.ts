@@ -35,7 +35,7 @@ class Peer implements TurnTaker {
   drop(): void {
     if (this.streams === 0) return;
     this.streams--;
-    this.#turns.noteGone(this);
+    this.#turns.noteEnding(this);
   }
 }
 
@@ -161,6 +161,23 @@ describe("turns", () => {
       }),
       { numRuns: runs(30) },
     );
+  });
+
+  test("are every other one for connections that are gone, as long as there are such", async () => {
+    const turns = new FairHandOver(1);
+    const seen: string[] = [];
+    for (const name of ["first", "second", "third"]) turns.endLater(() => seen.push(name));
+    const peer = new Peer(turns);
+    peer.takeTurn = () => seen.push("piece") < 8;
+    turns.enter(peer);
+    for (let turn = 1; turn <= 8; turn++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(seen).toHaveLength(turn);
+    }
+    expect(seen).toEqual(["first", "piece", "second", "piece", "third", "piece", "piece", "piece"]);
+    turns.endLater(() => seen.push("last"));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(seen.at(-1)).toBe("last");
   });
 
   test("go first to a newcomer, however many have had one already", async () => {

@@ -4,7 +4,7 @@
 
 /** A connection with work for grpc-js. */
 export interface TurnTaker {
-  /** Its streams that grpc-js has, or is about to get. */
+  /** Its streams that could be displaced: those that are not ending already. */
   readonly streams: number;
   /** The peer's address; equal for all connections from one host. */
   readonly address: string;
@@ -27,15 +27,19 @@ export class FairHandOver {
   readonly #streamsMax: number;
   // Connections with work, in the order in which they got it or had their last turn.
   readonly #waiting = new Set<TurnTaker>();
-  // Connections with streams, and the number of streams by address.
+  // Connections with streams that could be displaced, and the number of these streams by address.
   readonly #holders = new Set<TurnTaker>();
   readonly #byAddress = new Map<string, number>();
   readonly #run = () => this.#takeTurn();
+  #isTurnDue = false;
+  // Ends of connections that are gone, oldest first; and whether the last turn was for one.
+  readonly #ends: (() => void)[] = [];
+  #isTurnToEnd = false;
   // Streams begun in this turn; and the reads that wait for a later turn.
   #begun = 0;
   #late: (() => void)[] = [];
   #isTurnEndDue = false;
-  /** Streams of all connections that grpc-js has, or is about to get. */
+  /** Streams of all connections that could be displaced. */
   streams = 0;
 
   constructor(streamsMax: number) {
@@ -76,14 +80,28 @@ export class FairHandOver {
 
   /** Gives a connection turns until its work is done. */
   enter(taker: TurnTaker): void {
-    if (this.#waiting.size === 0) setImmediate(this.#run);
     this.#waiting.add(taker);
+    this.#scheduleTurn();
+  }
+
+  /** Ends what a connection that is gone had at grpc-js, in a turn of its own: every other turn is for such work, if there is any. */
+  endLater(end: () => void): void {
+    this.#ends.push(end);
+    this.#scheduleTurn();
+  }
+
+  #scheduleTurn(): void {
+    if (this.#isTurnDue) return;
+    this.#isTurnDue = true;
+    setImmediate(this.#run);
   }
 
   /**
    * Whether a connection may open one more stream. If all places are taken, the address with the most streams loses one. But if the
    * address of `taker` would then have as many as that one, its own fullest connection loses one, by the same rule. So a flood costs the
-   * flooder, even one of single streams on many connections, and newcomers don't displace each other.
+   * flooder, even one of single streams on many connections, and newcomers don't displace each other. Streams that are ending take no
+   * place, or a flooder who leaves would keep all places for as long as grpc-js needs to end its streams. So grpc-js may have that many
+   * more.
    */
   mayOpen(taker: TurnTaker): boolean {
     if (this.streams < this.#streamsMax) return true;
@@ -111,8 +129,8 @@ export class FairHandOver {
     this.#byAddress.set(taker.address, (this.#byAddress.get(taker.address) ?? 0) + 1);
   }
 
-  /** Notes a stream's end; to be called after `taker.streams` has fallen. */
-  noteGone(taker: TurnTaker): void {
+  /** Notes that a stream is ending; to be called after `taker.streams` has fallen. */
+  noteEnding(taker: TurnTaker): void {
     this.streams--;
     if (taker.streams === 0) this.#holders.delete(taker);
     const left = (this.#byAddress.get(taker.address) ?? 0) - 1;
@@ -121,12 +139,19 @@ export class FairHandOver {
   }
 
   #takeTurn(): void {
+    this.#isTurnDue = false;
+    this.#isTurnToEnd = this.#waiting.size === 0 || (this.#ends.length > 0 && !this.#isTurnToEnd);
+    if (this.#isTurnToEnd) this.#ends.shift()?.();
+    else this.#takeTurnOfFewest();
+    if (this.#waiting.size > 0 || this.#ends.length > 0) this.#scheduleTurn();
+  }
+
+  #takeTurnOfFewest(): void {
     let taker: TurnTaker | undefined;
     for (const one of this.#waiting) if (taker === undefined || one.turns < taker.turns) taker = one;
     if (taker === undefined) return;
     this.#waiting.delete(taker);
     taker.turns++;
     if (taker.takeTurn()) this.#waiting.add(taker);
-    if (this.#waiting.size > 0) setImmediate(this.#run);
   }
 }

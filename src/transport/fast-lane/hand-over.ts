@@ -28,8 +28,9 @@ export class HandOver implements TurnTaker {
   readonly #connection: HandOverOwner;
   readonly #turns: FairHandOver;
   #session: ClientHttp2Session | undefined;
-  // Streams that grpc-js has or is about to get, oldest first.
+  // Streams that grpc-js has or is about to get; and those of them that are not ending, oldest first.
   readonly #open = new Set<HandedStream>();
+  readonly #lasting = new Set<HandedStream>();
   // Work that waits for a turn.
   #work: (() => void)[] = [];
 
@@ -40,7 +41,7 @@ export class HandOver implements TurnTaker {
   }
 
   get streams(): number {
-    return this.#open.size;
+    return this.#lasting.size;
   }
 
   /** Opens a stream with these headers at grpc-js when its turn comes; or returns the code to refuse it with. */
@@ -56,13 +57,15 @@ export class HandOver implements TurnTaker {
     const stream = new HandedStream(this.#connection, id, {
       request: () => this.#innerSession().request(headers, { endStream: isEnd }),
       later: (work) => this.#later(work),
+      ending: () => this.#noteEnding(stream),
       gone: () => {
         if (!this.#open.delete(stream)) return;
-        this.#turns.noteGone(this);
+        this.#noteEnding(stream);
         if (this.#open.size === 0) this.#later(() => this.#closeIdle());
       },
     });
     this.#open.add(stream);
+    this.#lasting.add(stream);
     this.#turns.noteOpened(this);
     counts.handedStreams++;
     return stream;
@@ -75,7 +78,11 @@ export class HandOver implements TurnTaker {
 
   displaceOne(): boolean {
     this.#connection.lane.counts.troubles.handed_streams++;
-    return [...this.#open].reverse().some((stream) => stream.displace());
+    return [...this.#lasting].reverse().some((stream) => stream.displace());
+  }
+
+  #noteEnding(stream: HandedStream): void {
+    if (this.#lasting.delete(stream)) this.#turns.noteEnding(this);
   }
 
   /** Ends the inner session with all its streams, and drops the work that waits. */
@@ -84,7 +91,7 @@ export class HandOver implements TurnTaker {
     const session = this.#session;
     this.#session = undefined;
     // In a turn of its own, because thousands of connections may end at once.
-    if (session !== undefined) this.#later(() => session.destroy());
+    if (session !== undefined) this.#turns.endLater(() => session.destroy());
   }
 
   // Closed when it has no streams, because a session takes more memory than a stream.

@@ -20,6 +20,8 @@ interface HandedPlace {
   request(): ClientHttp2Stream;
   /** Does a piece of work in a turn of its own; never, if the connection ends before. */
   later(work: () => void): void;
+  /** The stream is ending: it can't be displaced any more. */
+  ending(): void;
   /** The stream has ended at grpc-js, or will never get there. */
   gone(): void;
 }
@@ -57,7 +59,7 @@ export class HandedStream extends Stream {
       inner = this.#place.request();
     } catch {
       // The headers are well-formed, but node:http2 can't send such a request.
-      this.#isOver = true;
+      this.#end();
       this.#place.gone();
       this.#connection.reset(this, ErrorCode.protocolError);
       return;
@@ -141,7 +143,7 @@ export class HandedStream extends Stream {
   }
 
   abandon(code: ErrorCode): void {
-    this.#isOver = true;
+    this.#end();
     this.#waiting = [];
     this.#unheard = [];
     if (this.#inner === undefined) this.#place.gone();
@@ -213,7 +215,7 @@ export class HandedStream extends Stream {
 
   // Ends our side: with trailers, or with headers that are the whole answer.
   #finish(block: Uint8Array): void {
-    this.#isOver = true;
+    this.#end();
     const { sender } = this.#connection;
     if (block.length > 0) sender.headers(this.id, block, true);
     else sender.endData(this.id);
@@ -235,8 +237,13 @@ export class HandedStream extends Stream {
       this.#innerDone();
       return;
     }
-    this.#isOver = true;
+    this.#end();
     this.#connection.reset(this, code === ErrorCode.noError ? ErrorCode.internalError : (code as ErrorCode));
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#place.ending();
   }
 
   #blockOf(headers: IncomingHttpHeaders): Uint8Array {
