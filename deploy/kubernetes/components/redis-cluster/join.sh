@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs beside each Redis of a cluster and keeps it a member: makes the cluster if there is none, joins it if this server is
-# new, becomes a replica where one is wanted most, and forgets members whose pods are gone. Nothing is kept on disk, so a pod
+# new, becomes a replica where one is wanted most, also later, and forgets members whose pods are gone. Nothing is kept on disk, so a pod
 # that is made anew is a new member. SELF is this server's host, HOSTS are all of them, the first of which makes the cluster.
 port=${REDIS_PORT:-6379}
 
@@ -40,19 +40,20 @@ leave_solitude() {
   timeout 20 redis-cli --cluster create $servers --cluster-replicas 1 --cluster-yes
 }
 
-# A primary without slots serves nobody: it follows the primary that has the fewest replicas.
+# A primary without slots serves nobody: it follows the primary that has the fewest replicas. Servers that choose at one moment may
+# all choose the same one. So a replica whose primary has another one, too, follows a primary that has none; of several, the one
+# whose id comes first.
 # Lines of CLUSTER NODES: id, address, flags, the primary's id, and after four more the slots.
 take_a_place() {
   primary=$(ask "$SELF" CLUSTER NODES | awk '
-    $3 ~ /myself/ && ($3 !~ /master/ || NF > 8) { exit }
     $3 ~ /fail|handshake|noaddr/ { next }
-    $3 ~ /slave/ { replicas[$4]++; next }
-    $3 ~ /master/ && $3 !~ /myself/ && NF > 8 { primaries[$1] }
-    $3 ~ /myself/ { is_idle = 1 }
+    $3 ~ /myself/ { self = $1; own = $4; is_idle = $3 ~ /master/ && NF <= 8 }
+    $3 ~ /slave/ { replicas[$4]++; if (!($4 in first) || $1 "" < first[$4] "") first[$4] = $1 }
+    $3 ~ /master/ && NF > 8 { primaries[$1] }
     END {
-      if (!is_idle) exit
       for (id in primaries) if (best == "" || replicas[id] + 0 < replicas[best] + 0) best = id
-      print best
+      is_spare = own in primaries && replicas[own] > 1 && replicas[best] + 0 == 0 && first[own] == self
+      if (is_idle || is_spare) print best
     }')
   [ -n "$primary" ] && ask "$SELF" CLUSTER REPLICATE "$primary" >/dev/null
 }
