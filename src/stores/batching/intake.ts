@@ -40,7 +40,7 @@ interface ServerSide<B extends Batch> {
   /** The batch has had no answer for so long that its connection should be given up. */
   readonly onSilence: (batch: B, trouble: string) => void;
   /** See SettlerOptions. Absent: the server passes over no group. */
-  readonly onHeld?: (bucketKey: string, holder: number) => number | undefined;
+  readonly onHeld?: (bucketKey: string, holder: number, group: TakeGroup) => number | undefined;
   /** The lane in which payments of a lane are given back. Absent: the same lane. */
   readonly laneOfReceipts?: (lane: number) => number;
 }
@@ -90,7 +90,7 @@ export class Intake<B extends Batch> {
       giveBack: (receipt, lane) => this.addReceipt(receipt, lane),
       onGivenBack: () => this.#receiptPause.reset(),
       onNotGivenBack: (receipts, lane) => this.#giveBackLater(receipts, lane),
-      onHeld: (bucketKey, holder) => server.onHeld?.(bucketKey, holder),
+      onHeld: (bucketKey, holder, group) => server.onHeld?.(bucketKey, holder, group),
       again: (batched, lane) => {
         this.settler.addAgain(this.#batchFor(batched.group, lane), batched);
         this.schedule();

@@ -1,5 +1,6 @@
 // The options of a settler, with the functions that it calls when a batch has an outcome.
 
+import type { TakeGroup } from "../../core/take.ts";
 import type { Batch, BatchedGroup } from "./batch.ts";
 import type { Breaker } from "./breaker.ts";
 import type { CompleteOptions } from "./options.ts";
@@ -18,7 +19,7 @@ export interface SettlerOptions<B extends Batch> extends Omit<CompleteOptions, "
   /** The server did not give these receipts back, so they have to be sent again. */
   readonly onNotGivenBack: (receipts: readonly Receipt[], lane: number) => void;
   /** A group was passed over because `holder` holds this key. Returns the lane in which it waits, or undefined if it shall fail. */
-  readonly onHeld: (bucketKey: string, holder: number) => number | undefined;
+  readonly onHeld: (bucketKey: string, holder: number, group: TakeGroup) => number | undefined;
   /** Sends a group again, in this lane. */
   readonly again: (batched: BatchedGroup, lane: number) => void;
   /** All groups of a batch were answered before it was sent, so it need not be sent. */

@@ -267,7 +267,7 @@ export class Settler<B extends Batch> {
 
   #passOver(batch: B, batched: BatchedGroup, bucketKey: string, holder: number): void {
     const { onHeld, again, serverName } = this.#options;
-    const lane = onHeld(bucketKey, holder);
+    const lane = onHeld(bucketKey, holder, batched.group);
     if (lane === undefined) {
       const text = `somebody else has held rows of the call in ${serverName} for long`;
       this.#fail(batch, batched, new StoreError("STORE_TIMEOUT", text));

@@ -62,8 +62,11 @@ export class Lanes {
     return lane;
   }
 
-  /** Notes that a key's row was passed over, and its holder (UNKNOWN_HOLDER, too). Returns the lane to wait in; undefined: waits no more. */
-  passedOver(key: string, holder: number, nowUs: number): number | undefined {
+  /**
+   * Notes that a group was passed over because `holder` (UNKNOWN_HOLDER, too) has the row of this key. Returns the lane in which the group
+   * waits; undefined: it waits no more.
+   */
+  passedOver(group: TakeGroup, key: string, holder: number, nowUs: number): number | undefined {
     const known = this.#keys.get(key);
     // Transactions that insert rows can be told apart only by the time between them.
     const isKnown = known?.holder === holder && (holder !== UNKNOWN_HOLDER || known.untilUs > nowUs);
@@ -75,6 +78,9 @@ export class Lanes {
     this.#keys.delete(key);
     this.#keys.set(key, { holder, sinceUs, lane, untilUs: nowUs + staysUs });
     if (this.#keys.size > KEYS_MAX) this.#keys.delete(this.#keys.keys().next().value ?? "");
-    return isLong ? undefined : lane;
+    if (isLong) return undefined;
+    // The worst lane of its keys: if it waited for a row that is held for long, it would keep the others locked meanwhile.
+    const worst = this.laneOf(group, nowUs);
+    return worst === Lane.closed ? undefined : worst;
   }
 }

@@ -82,9 +82,9 @@ export class PostgresBackend implements Backend {
       downSentence: () => this.#links[0]?.trouble ?? "PostgreSQL is not connected",
       send: () => this.#send(),
       onSilence: (batch, trouble) => batch.link?.reconnect(`${serverName} ${trouble}`),
-      onHeld: (bucketKey, holder) => {
+      onHeld: (bucketKey, holder, group) => {
         if (holder === NOT_PLAIN) return Lane.free;
-        return this.#lanes.passedOver(bucketKey, holder, this.#complete.clock.nowUs());
+        return this.#lanes.passedOver(group, bucketKey, holder, this.#complete.clock.nowUs());
       },
       laneOfReceipts: (lane) => (lane === Lane.plain ? Lane.free : lane),
     });
