@@ -11,7 +11,7 @@ import { loadProto } from "../../src/transport/load-proto.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startBareApp } from "../support/test-app.ts";
 import type { CounterStore } from "./counter-stores.ts";
-import { awayFromTheHour, differences, keyDifferences, nowSeconds, withWindows } from "./expect-answer.ts";
+import { clock, differences, keyDifferences, nowSeconds, withWindows } from "./expect-answer.ts";
 import { type LoadedResponse, normalResponse } from "./normal-form.ts";
 import { type HttpStep, needsOwnService, type RecordedCase, type RecordedKey, type Step } from "./recorded.ts";
 import { statDifferences } from "./stats-of-metrics.ts";
@@ -44,18 +44,14 @@ export async function replayGroup(
   if (first === undefined) return [];
   await store.flush();
   const rules = await openRules(first.files ?? {});
-  const { app } = await startBareApp({
-    COMPATIBILITY_MODE: "true",
-    ...store.env,
-    ...rules.env,
-    STORE_DEADLINE: "1s",
-    ...first.env,
-  });
+  const { app } = await startBareApp(
+    { COMPATIBILITY_MODE: "true", ...store.env, ...rules.env, STORE_DEADLINE: "1s", ...first.env },
+    clock,
+  );
   const replay = new Replay(app, store, rules);
   try {
     const results: string[][] = [];
     for (const one of cases) {
-      await awayFromTheHour();
       if (cases.length > 1) await replay.useRules(one.files ?? {});
       results.push(await replay.run(one, !needsOwnService(one)));
     }
