@@ -75,7 +75,7 @@ export async function openGrpc(parts: AppParts, httpPort: number): Promise<GrpcS
     clock: parts.clock,
     health: parts.health,
     reflection: settings.grpcReflection,
-    maxConnectionAgeMs: settings.grpcMaxConnectionAgeMs,
+    maxConnectionAgeMs: settings.grpcMaxConnectionAgeMs || Number.POSITIVE_INFINITY,
     maxConnectionAgeGraceMs: settings.grpcMaxConnectionAgeGraceMs,
     keepaliveMs: KEEPALIVE_MS,
     maxConcurrentStreams: CONCURRENT_STREAMS_MAX,

@@ -61,6 +61,8 @@ export interface GrpcServices {
 }
 
 const KEEPALIVE_TIMEOUT_MS = 20_000;
+/** 20 days: grpc-js waits for up to a tenth more, and a timer of Node.js that is longer than 24 days fires at once. */
+const AGE_MS_MAX = 1_728_000_000;
 const REFLECTION_PATHS = ["v1", "v1alpha"].map(
   (version) => `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`,
 );
@@ -73,7 +75,7 @@ export function createGrpcServices(options: ServicesOptions): GrpcServices {
     "grpc.max_concurrent_streams": options.maxConcurrentStreams,
     "grpc.max_receive_message_length": options.maxMessageBytes,
     ...(Number.isFinite(options.maxConnectionAgeMs) && {
-      "grpc.max_connection_age_ms": options.maxConnectionAgeMs,
+      "grpc.max_connection_age_ms": Math.min(options.maxConnectionAgeMs, AGE_MS_MAX),
       "grpc.max_connection_age_grace_ms": options.maxConnectionAgeGraceMs,
     }),
     ...(Number.isFinite(options.keepaliveMs) && {
