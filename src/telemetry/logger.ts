@@ -23,8 +23,10 @@ export interface LoggerOptions {
 const CENSOR = "[redacted]";
 const SECRET_FIELDS = ["password", "auth", "authorization", "REDIS_AUTH", "secret", "token"];
 const SECRET_LENGTH_MIN = 4;
+/** Bytes of lines that wait for room on the disk; further lines are dropped. */
+const BACKLOG_BYTES_MAX = 1_048_576;
 
-/** Makes the log. A line is written before the call returns, so none is lost when the process ends. */
+/** Makes the log. A line is written before the call returns, so none is lost when the process ends; on a full disk it may be. */
 export function createLogger(options: LoggerOptions): Logger {
   const write = options.write ?? standardOutput();
   const secrets = asWritten(options.secrets);
@@ -42,8 +44,10 @@ export function createLogger(options: LoggerOptions): Logger {
   );
 }
 
+// On a full disk lines are lost, but the service goes on. Up to BACKLOG_BYTES_MAX of them are written when there is room again.
 function standardOutput(): (line: string) => void {
-  const output = destination({ dest: 1, sync: true });
+  const output = destination({ dest: 1, sync: true, maxLength: BACKLOG_BYTES_MAX });
+  output.on("error", () => undefined);
   return (line) => {
     output.write(line);
   };
