@@ -2,7 +2,18 @@
 
 import { ADMIN_ROWS } from "./admin-rows.ts";
 import { optional, setting, under } from "./setting.ts";
-import { BOOLEAN, durationMs, HOST_NAME, oneOf, PATH, PORT, TEXT, wholeNumber, wholeNumberOr } from "./value-types.ts";
+import {
+  BOOLEAN,
+  durationMs,
+  HOST_NAME,
+  oneOf,
+  PATH,
+  PORT,
+  SOCKET_PATH,
+  TEXT,
+  wholeNumber,
+  wholeNumberOr,
+} from "./value-types.ts";
 
 const DAY_MS = 86_400_000;
 const WORKERS_MAX = 128;
@@ -10,7 +21,11 @@ const WORKERS_MAX = 128;
 export const LISTENING_SETTINGS = under("Listening", {
   grpcHost: setting("GRPC_HOST", HOST_NAME, "0.0.0.0", "Address that the gRPC port listens on."),
   grpcPort: setting("GRPC_PORT", PORT, 8081, "Port of gRPC; 0 takes a free one."),
-  grpcUnixSocket: optional("GRPC_UDS", PATH, "Path of a Unix socket for gRPC, instead of GRPC_HOST and GRPC_PORT."),
+  grpcUnixSocket: optional(
+    "GRPC_UDS",
+    SOCKET_PATH,
+    "Path of a Unix socket for gRPC, instead of GRPC_HOST and GRPC_PORT.",
+  ),
   grpcTransport: setting(
     "GRPC_TRANSPORT",
     oneOf(["fast-lane", "grpc-js"]),

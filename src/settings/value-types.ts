@@ -52,6 +52,13 @@ export const PATH: SettingType<string> = {
   parse: (text) => (text.includes("-----BEGIN") ? undefined : TEXT.parse(text)),
 };
 
+/** The path of a Unix socket; the system cuts longer ones (macOS; Linux has room for four bytes more). */
+export const SOCKET_PATH: SettingType<string> = {
+  ...PATH,
+  expects: "a path of at most 103 bytes",
+  parse: (text) => (Buffer.byteLength(text) <= 103 ? PATH.parse(text) : undefined),
+};
+
 /** The path of a file that gets a socket beside it. Sockets' paths have at most 104 bytes, of which a suffix takes 12. */
 export const SNAPSHOT_PATH: SettingType<string> = {
   ...PATH,

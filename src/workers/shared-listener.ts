@@ -1,7 +1,7 @@
 // An address that the supervisor listens on for its workers: accepts connections and passes them on unread.
 
-import { rm } from "node:fs/promises";
 import { createServer, type ListenOptions, type Server, type Socket } from "node:net";
+import { removeAbandonedSocket } from "../transport/unix-socket.ts";
 
 /** Connections that may wait to be accepted; the system may allow fewer (net.core.somaxconn). */
 const BACKLOG = 1_024;
@@ -10,7 +10,6 @@ export class SharedListener {
   readonly #target: ListenOptions;
   readonly #server: Server;
   #port: Promise<number> | undefined;
-  #closed: Promise<void> | undefined;
 
   /** `give` gets each socket, and must pass it on or destroy it. */
   constructor(target: ListenOptions, give: (socket: Socket) => void) {
@@ -25,7 +24,13 @@ export class SharedListener {
 
   /** Listens; resolves to the port, or to 0 for a Unix socket. A second call gets the same promise. Rejects with the system's error. */
   open(): Promise<number> {
-    this.#port ??= new Promise((resolve, reject) => {
+    this.#port ??= this.#open();
+    return this.#port;
+  }
+
+  async #open(): Promise<number> {
+    if (this.#target.path !== undefined) await removeAbandonedSocket(this.#target.path);
+    return new Promise((resolve, reject) => {
       this.#server.once("error", reject);
       this.#server.listen({ ...this.#target, backlog: BACKLOG }, () => {
         this.#server.off("error", reject);
@@ -35,18 +40,10 @@ export class SharedListener {
         resolve(address !== null && typeof address === "object" ? address.port : 0);
       });
     });
-    return this.#port;
   }
 
-  /** Stops listening. A second call gets the same promise. */
-  close(): Promise<void> {
-    this.#closed ??= this.#close();
-    return this.#closed;
-  }
-
-  async #close(): Promise<void> {
-    if (this.#port === undefined) return;
+  /** Stops listening, which removes the file of a Unix socket; the file of another process, which was in the way, stays. */
+  close(): void {
     this.#server.close();
-    if (this.#target.path !== undefined) await rm(this.#target.path, { force: true });
   }
 }

@@ -9,7 +9,6 @@ import type { Settings } from "../settings.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { SupervisorPage } from "../telemetry/supervisor-page.ts";
 import { grpcCannotListen } from "../transport/grpc-cannot-listen.ts";
-import { removeAbandonedSocket } from "../transport/unix-socket.ts";
 import { nameOf, targetOf } from "./addresses.ts";
 import { chooseWorker } from "./choose-worker.ts";
 import { othersOf } from "./fleet-health.ts";
@@ -123,7 +122,7 @@ export class Supervisor {
       this.#isStopping = true;
       clearInterval(this.#look);
       this.kill();
-      await this.#closeListeners();
+      this.#closeListeners();
       throw error;
     } finally {
       this.#start = undefined;
@@ -160,7 +159,7 @@ export class Supervisor {
     const giveUp = setTimeout(() => this.kill(), boundMs);
     if (this.#workers.size > 0) await new Promise<void>((resolve) => (this.#whenEmpty = resolve));
     clearTimeout(giveUp);
-    await this.#closeListeners();
+    this.#closeListeners();
   }
 
   /** Kills every worker at once. */
@@ -259,7 +258,6 @@ export class Supervisor {
     const { settings } = this.#options;
     const { grpcUnixSocket: unixSocket } = settings;
     const listener = this.#listeners.get("grpc") as SharedListener;
-    if (unixSocket !== undefined && this.#ports.grpc === undefined) await removeAbandonedSocket(unixSocket);
     try {
       return await listener.open();
     } catch (error) {
@@ -392,7 +390,7 @@ export class Supervisor {
     this.#restarts.add(restart);
   }
 
-  async #closeListeners(): Promise<void> {
-    await Promise.all([...this.#listeners.values()].map((listener) => listener.close()));
+  #closeListeners(): void {
+    for (const listener of this.#listeners.values()) listener.close();
   }
 }
