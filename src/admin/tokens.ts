@@ -5,7 +5,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import type { Clock } from "../core/clock.ts";
 import { ConfigError } from "../core/errors.ts";
-import { errorMessage } from "../core/thrown.ts";
+import { errorCode, errorMessage } from "../core/thrown.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
 import { ADMIN_TOKEN } from "../settings/value-types.ts";
 
@@ -106,10 +106,14 @@ function readTokens(file: string): readonly Token[] {
   return tokens;
 }
 
-// The inode counts too: Kubernetes changes a mounted file by swapping a link.
+// The inode counts too: Kubernetes changes a mounted file by swapping a link. A file that can't be looked at can't be read either.
 function stampOf(file: string): string {
-  const stat = statSync(file, { throwIfNoEntry: false });
-  return stat === undefined ? "missing" : `${stat.ino} ${stat.mtimeMs} ${stat.size}`;
+  try {
+    const { ino, mtimeMs, size } = statSync(file);
+    return `${ino} ${mtimeMs} ${size}`;
+  } catch (cause) {
+    return errorCode(cause) ?? "unreadable";
+  }
 }
 
 function digestOf(text: string): Buffer {

@@ -65,17 +65,25 @@ test("a link that is swapped, as Kubernetes does, counts as a change", async () 
   expect([later(FIRST), later(FIRST.replace("first", "other"))]).toEqual([undefined, "line 1"]);
 });
 
+async function linkInstead(target: string): Promise<void> {
+  await symlink(target, join(folder, "next"));
+  await rename(join(folder, "next"), file);
+}
+
 test.each([
   { name: "emptied", change: () => writeFile(file, "\n"), says: /found none/ },
   { name: "filled with nonsense", change: () => writeFile(file, Buffer.from([0, 255, 1])), says: /line 1/ },
   { name: "given a token that is short", change: () => writeFile(file, "short"), says: /16 to 1024 .* line 1/ },
   { name: "taken away", change: () => rm(file), says: /ENOENT/ },
+  { name: "a link to itself", change: () => linkInstead("token"), says: /ELOOP/ },
+  { name: "a link into a file", change: () => linkInstead("/dev/null/token"), says: /ENOTDIR/ },
 ])("a file that is $name leaves the tokens before it in force, and is told once", async ({ change, says }) => {
   await writeFile(file, FIRST);
   const { later, events } = open();
   await change();
   expect([later(FIRST), later(FIRST), later("short")]).toEqual(["line 1", "line 1", undefined]);
   expect(events).toEqual([expect.stringMatching(says)]);
+  await rm(file, { force: true });
   await writeFile(file, `carol ${SECOND}`);
   expect(later(SECOND)).toBe("carol");
 });
