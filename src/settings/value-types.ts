@@ -207,6 +207,18 @@ export function pairs(sign: "=" | ":"): SettingType<ReadonlyMap<string, string>>
   };
 }
 
+/** Metadata of gRPC calls, `name:value,name2:value2`. Names that end in `-bin` would need bytes as values. */
+export const METADATA: SettingType<ReadonlyMap<string, string>> = {
+  ...pairs(":"),
+  expects:
+    "a comma-separated list of name:value, names of letters, digits and _.- without the ending -bin, values in ASCII",
+  parse: (text) => {
+    const found = pairs(":").parse(text);
+    const isOne = ([name, value]: [string, string]) => /^(?!.*-bin$)[\w.-]+$/i.test(name) && /^[ -~]*$/.test(value);
+    return found !== undefined && [...found].every(isOne) ? found : undefined;
+  },
+};
+
 /** Durations in Go's notation, as microseconds from `minUs` to `maxUs`. */
 export function durationUs(minUs: number, maxUs: number): SettingType<number> {
   return {

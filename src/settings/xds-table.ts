@@ -1,7 +1,7 @@
 // Settings of a control plane as the source of rules (CONFIG_TYPE), under envoyproxy/ratelimit's names.
 
 import { optional, setting, under } from "./setting.ts";
-import { BOOLEAN, decimalNumber, durationMs, oneOf, PATH, pairs, TEXT, wholeNumber } from "./value-types.ts";
+import { BOOLEAN, decimalNumber, durationMs, METADATA, oneOf, PATH, pairs, TEXT, wholeNumber } from "./value-types.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -32,7 +32,7 @@ export const XDS_SETTINGS = under("Rules", {
   ),
   xdsHeaders: optional(
     "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS",
-    pairs(":"),
+    METADATA,
     "Headers of the stream to the control plane.",
     { secret: true },
   ),

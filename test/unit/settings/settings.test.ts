@@ -256,6 +256,19 @@ describe("a control plane", () => {
     expect(mistakesOf({ CONFIG_GRPC_XDS_NODE_METADATA: "a:1" })).toEqual([expect.stringContaining("name=value")]);
   });
 
+  test.each([
+    { what: "a sign beyond ASCII", headers: "authorization:Bearer s3same\u2019open" },
+    { what: "a sign that nobody sees", headers: "authorization:Bearer s3same\u200bopen" },
+    { what: "a name with a blank", headers: "x a:s3same" },
+    { what: "a name of HTTP/2's own", headers: ":path:s3same" },
+    { what: "a name for bytes", headers: "x-key-bin:s3same" },
+    { what: "a second one that is wrong", headers: "x-a:1,x-b:s3same\u00e9" },
+  ])("gets no header that can't be sent, and the mistake shows nothing of it: $what", ({ headers }) => {
+    const mistakes = mistakesOf({ ...XDS, CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: headers });
+    expect(mistakes).toEqual([expect.stringMatching(/CLIENT_ADDITIONAL_HEADERS: .*not shown/)]);
+    expect(mistakes.join()).not.toContain("s3same");
+  });
+
   test("needs a key with its certificate", () => {
     const env = {
       ...XDS,
