@@ -197,6 +197,8 @@ export class XdsRules implements RuleSource {
     this.#keeper.accept(result.ruleSet, !this.#hasBadFiles);
     // Not awaited, so that a hanging disk delays neither this set nor the next.
     if (this.#options.writesCache) void this.#cache?.write(answer, this.#heardAtUs);
+    // Files may have been refused only because of the set before.
+    if (isAnotherSet && this.#hasBadFiles) void this.reload();
     return undefined;
   }
 

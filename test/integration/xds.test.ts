@@ -375,4 +375,26 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     expect((await app.hit({ tenant: "t" })).statuses[0]?.current_limit?.requests_per_unit).toBe(3);
     expect(plane.requests().filter(({ error }) => error !== "")).toEqual([]);
   });
+
+  test("that stood in the way of a file make room for it when they change, without another edit", async () => {
+    const plane = await startPlane();
+    const rate_limit = { unit: "HOUR", requests_per_unit: 9 };
+    const edge = (key: string) => [{ name: "edge", domain: "edge", descriptors: [{ key, rate_limit }] }];
+    await plane.serve({ version: "1", resources: edge("tokens") });
+    const folder = temporaryFolder("headgate-beside");
+    const app = await startApp(plane.port, { RULES_DIR: folder, RULES_POLL_INTERVAL: "100ms" });
+    // No other rule of the domain may have the key of the entry that says what a call costs.
+    writeFileSync(
+      join(folder, "edge.yaml"),
+      "domain: edge\ndescriptors: [{ key: model, cost: { entry: tokens }, rate_limit: { unit: hour, requests_per_unit: 7 } }]\n",
+    );
+    const shown = async () => (await (await app.http("/config")).json()) as { rules: { last_error: unknown } };
+    await expect.poll(async () => (await shown()).rules.last_error, { timeout: 20_000 }).not.toBeNull();
+    const rules = async () => (await app.http("/rlconfig")).text();
+    expect(await rules()).not.toContain("edge.model");
+    await plane.serve({ version: "2", resources: edge("user") });
+    await expect.poll(rules, { timeout: 20_000 }).toContain("edge.model");
+    expect(await rules()).toContain("edge.user");
+    expect((await shown()).rules.last_error).toBeNull();
+  });
 });
