@@ -157,7 +157,10 @@ export class PageServer {
 }
 
 async function send(response: ServerResponse, answer: HttpAnswer): Promise<void> {
-  if (response.destroyed) return;
+  if (response.destroyed) {
+    await abandon(answer.body);
+    return;
+  }
   const body = typeof answer.body === "string" ? shownBody(answer.body, answer.headers["content-type"]) : answer.body;
   const headers = { "cache-control": "no-store", "x-content-type-options": "nosniff", ...answer.headers };
   if (typeof body === "string" || body instanceof Uint8Array) {
@@ -168,6 +171,11 @@ async function send(response: ServerResponse, answer: HttpAnswer): Promise<void>
   response.writeHead(answer.status, headers);
   if (response.req.method === "HEAD") response.end();
   else await pipeline(body, response);
+}
+
+/** Ends a body that nobody reads, so that whoever makes its pieces can stop. */
+async function abandon(body: HttpAnswer["body"]): Promise<void> {
+  if (typeof body === "object" && Symbol.asyncIterator in body) await body[Symbol.asyncIterator]().return?.();
 }
 
 // Names from rule files and from callers may hold control characters, which must not reach a terminal as they are.

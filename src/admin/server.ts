@@ -87,12 +87,21 @@ function metricsPage({
   };
 }
 
-async function* startingWith(first: IteratorResult<string>, rest: AsyncIterator<string>): AsyncGenerator<string> {
-  try {
-    for (let next = first; next.done !== true; next = await rest.next()) yield next.value;
-  } finally {
-    await rest.return?.();
-  }
+// No generator: one that is never read, because the client has left, would not end the other one.
+function startingWith(first: IteratorResult<string>, rest: AsyncIterator<string>): AsyncIterable<string> {
+  let held: IteratorResult<string> | undefined = first;
+  const pieces: AsyncIterator<string> = {
+    async next() {
+      const next = held ?? (await rest.next());
+      held = undefined;
+      return next;
+    },
+    async return() {
+      await rest.return?.();
+      return { done: true, value: undefined };
+    },
+  };
+  return { [Symbol.asyncIterator]: () => pieces };
 }
 
 function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<string, Page> {
