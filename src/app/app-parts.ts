@@ -174,6 +174,7 @@ function compatibleLimiting({ settings, clock }: AppOptions) {
 
 function openStatsd({
   settings,
+  clock,
   link,
   calls,
   reloader,
@@ -192,7 +193,7 @@ function openStatsd({
       isDog: settings.usesDogStatsd,
       worker: link?.number,
     },
-    { calls, reloads: () => reloader.status(), statsBook, localCache, log: rareLog },
+    { calls, reloads: () => reloader.status(), statsBook, localCache, log: rareLog, clock },
   );
 }
 

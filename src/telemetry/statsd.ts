@@ -2,8 +2,11 @@
 // what has changed; nothing here runs on the decision path. Response times go to Prometheus only: statsd would need each one.
 
 import { StatsD } from "hot-shots";
+import type { Clock } from "../core/clock.ts";
 import type { LimitStats } from "../core/limit-stats.ts";
 import { oneByteOf, textOf } from "../core/request.ts";
+import { MICROS_PER_SECOND } from "../core/units.ts";
+import { waitAtMost } from "../core/wait-at-most.ts";
 import type { CallCounts } from "./observers.ts";
 import type { LocalCacheNumbers } from "./prometheus.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
@@ -33,6 +36,7 @@ interface StatsdSources {
   /** Undefined without a local cache. */
   readonly localCache: LocalCacheNumbers | undefined;
   readonly log: RateLimitedLog;
+  readonly clock: Clock;
 }
 
 /** Counters of a rule: the field of LimitStats, and the last part of the name. */
@@ -56,6 +60,10 @@ const BUFFER_BYTES = 1_400;
 /** Longest part of a name that rules and callers choose; the whole name then fits into a packet. */
 const NAME_BYTES_MAX = 512;
 const BUFFER_FLUSH_MS = 20;
+/** A TCP server that takes nothing for this long gets a new connection. */
+const SILENCE_US_MAX = 10 * MICROS_PER_SECOND;
+/** Longest wait for the last counters to be written. */
+const CLOSE_MS_MAX = 1_000;
 
 /** Sends changes every `flushMs` milliseconds, and once more when it is closed. */
 export class StatsdExporter {
@@ -71,6 +79,8 @@ export class StatsdExporter {
   /** Functions that undo what the last flush noted as sent. */
   readonly #undo: (() => void)[] = [];
   #link: { readonly client: StatsD; hasFailed: boolean };
+  /** Since when the connection has had something to write. */
+  #writesSinceUs: number | undefined;
   /** Errors while sending, since the start. */
   errors = 0;
 
@@ -86,8 +96,9 @@ export class StatsdExporter {
     this.#timer = setInterval(() => this.flush(), flushMs).unref();
   }
 
-  /** Sends what has changed since the last flush. Never throws. */
+  /** Sends what has changed since the last flush, once that is written: a server that takes nothing must not cost memory. Never throws. */
   flush(): void {
+    if (this.#stillWrites()) return;
     this.#mend();
     const { calls, reloads, statsBook } = this.#sources;
     for (const { domain, path, stats } of statsBook.entries()) {
@@ -111,13 +122,16 @@ export class StatsdExporter {
     this.#showLocalCache();
   }
 
-  /** Sends the last changes and closes the socket. */
-  close(): Promise<void> {
+  /** Sends the last changes and closes the socket, within CLOSE_MS_MAX or a little more. */
+  async close(): Promise<void> {
     clearInterval(this.#timer);
     this.flush();
-    return new Promise((resolve) => {
-      this.#link.client.close(() => resolve());
+    const { client } = this.#link;
+    const closed = new Promise<void>((resolve) => {
+      client.close(() => resolve());
     });
+    // What still has to be written would keep the process.
+    if (!(await waitAtMost(CLOSE_MS_MAX, closed))) client.socket.close();
   }
 
   #open(): { readonly client: StatsD; hasFailed: boolean } {
@@ -133,14 +147,33 @@ export class StatsdExporter {
       includeDataDogTags: isDog,
       // hot-shots gives up for ever if a connection is refused within its first second; #mend opens a new one instead.
       tcpGracefulErrorHandling: false,
-      errorHandler: (error) => {
-        link.hasFailed = true;
-        this.errors++;
-        this.#sources.log.warn("statsd", "statsd does not take counters", () => ({ reason: error.message }));
-      },
+      errorHandler: (error) => this.#fail(link, error.message),
     });
     const link = { client, hasFailed: false };
     return link;
+  }
+
+  #fail(link: { hasFailed: boolean }, reason: string): void {
+    link.hasFailed = true;
+    this.errors++;
+    this.#sources.log.warn("statsd", "statsd does not take counters", () => ({ reason }));
+  }
+
+  #stillWrites(): boolean {
+    const { client, hasFailed } = this.#link;
+    // Not in the types of hot-shots: packets that the system has not taken yet.
+    const { messagesInFlight = 0 } = client as { readonly messagesInFlight?: number };
+    if (this.#options.protocol === "udp" || hasFailed || messagesInFlight === 0) {
+      this.#writesSinceUs = undefined;
+      return false;
+    }
+    const nowUs = this.#sources.clock.nowUs();
+    this.#writesSinceUs ??= nowUs;
+    if (nowUs - this.#writesSinceUs < SILENCE_US_MAX) return true;
+    this.#writesSinceUs = undefined;
+    client.socket.close();
+    this.#fail(this.#link, `it has read nothing for ${SILENCE_US_MAX / MICROS_PER_SECOND} s`);
+    return false;
   }
 
   // Over TCP a server that was away gets what it missed: the failed flush is undone and sent again on a new socket. What the server had

@@ -3,6 +3,7 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { StatsD } from "hot-shots";
 import { describe, expect, test, vi } from "vitest";
 import { CallCounts } from "../../src/telemetry/observers.ts";
@@ -152,7 +153,14 @@ descriptors:
     const address = { host: "127.255.255.255", port: 9, protocol: "udp", flushMs: 3_600_000 } as const;
     const statsd = new StatsdExporter(
       { ...address, tags: new Map(), isDog: false },
-      { calls: new CallCounts(log), reloads: () => ({ loads: 0, failures: 0 }), statsBook, localCache: undefined, log },
+      {
+        calls: new CallCounts(log),
+        reloads: () => ({ loads: 0, failures: 0 }),
+        statsBook,
+        localCache: undefined,
+        log,
+        clock: new ManualClock(),
+      },
     );
     statsBook.statsOf("edge", ["user"], "").totalHits = 5;
     statsd.flush();
@@ -226,6 +234,7 @@ descriptors:
           statsBook: new LimitStatsBook(0),
           localCache: numbers,
           log,
+          clock: new ManualClock(),
         },
       );
     });
@@ -271,6 +280,103 @@ descriptors:
     await app.stop();
     await third.stop();
     expect(hits()).toBe(2);
+  });
+
+  describe("that accepts a connection over TCP and reads nothing", () => {
+    const RULES_MAX = 20_000;
+    const total = (sums: Sums) => [...sums.values].reduce((sum, [, value]) => sum + value, 0);
+
+    /** A server whose connections are read once that is allowed, and an exporter with more to say than fits on the way. */
+    async function stuck() {
+      const sums = new Sums();
+      const sockets: Socket[] = [];
+      const server = createServer({ pauseOnConnect: true }, (socket) => {
+        sockets.push(socket);
+        socket.on("error", ignore);
+      });
+      server.listen(0, "127.0.0.1");
+      await once(server, "listening");
+      const { port } = server.address() as { port: number };
+      const log = new RateLimitedLog({ info: ignore, warn: ignore, error: ignore }, new ManualClock());
+      const statsBook = new LimitStatsBook(0);
+      const clock = new ManualClock();
+      const exporter = new StatsdExporter(
+        { host: "127.0.0.1", port, protocol: "tcp", flushMs: 3_600_000, tags: new Map(), isDog: false },
+        {
+          calls: new CallCounts(log),
+          reloads: () => ({ loads: 0, failures: 0 }),
+          statsBook,
+          localCache: undefined,
+          log,
+          clock,
+        },
+      );
+      const move = () => {
+        for (let i = 0; i < RULES_MAX; i++) statsBook.statsOf("edge", [`rule ${i} ${"x".repeat(480)}`], "").totalHits++;
+      };
+      const read = (socket: Socket | undefined) => socket?.on("data", (data) => sums.add(data.toString())).resume();
+      const stop = async () => {
+        for (const socket of sockets) socket.destroy();
+        server.close();
+        await once(server, "close");
+      };
+      return { sums, sockets, clock, exporter, move, read, stop };
+    }
+
+    test("does not hold up the end", async () => {
+      const { sockets, exporter, move, stop } = await stuck();
+      move();
+      exporter.flush();
+      await expect.poll(() => sockets.length).toBe(1);
+      // Before, it never ended.
+      await exporter.close();
+      await stop();
+    });
+
+    test("costs no memory beyond one flush, and gets each hit once when it reads", async () => {
+      const { sums, sockets, exporter, move, read, stop } = await stuck();
+      move();
+      exporter.flush();
+      await expect.poll(() => sockets.length).toBe(1);
+      const increments = vi.spyOn(StatsD.prototype, "increment");
+      for (let i = 0; i < 3; i++) {
+        move();
+        await sleep(100);
+        exporter.flush();
+      }
+      expect(increments).not.toHaveBeenCalled();
+      increments.mockRestore();
+      read(sockets[0]);
+      await expect.poll(() => total(sums), { timeout: 20_000 }).toBe(RULES_MAX);
+      await expect
+        .poll(
+          () => {
+            exporter.flush();
+            return total(sums);
+          },
+          { timeout: 20_000 },
+        )
+        .toBe(4 * RULES_MAX);
+      await exporter.close();
+      await stop();
+    });
+
+    test("gets a new connection after ten seconds, and everything over that", async () => {
+      const { sums, sockets, clock, exporter, move, read, stop } = await stuck();
+      move();
+      exporter.flush();
+      await expect.poll(() => sockets.length).toBe(1);
+      await sleep(100);
+      exporter.flush();
+      clock.advanceSeconds(10);
+      exporter.flush();
+      await expect.poll(() => sockets.length).toBe(2);
+      read(sockets[1]);
+      await expect.poll(() => total(sums), { timeout: 20_000 }).toBe(RULES_MAX);
+      await exporter.close();
+      await stop();
+      expect(exporter.errors).toBe(1);
+    });
   });
 
   test("that is not there troubles nobody", async () => {
