@@ -188,19 +188,6 @@ local function refund_all(first, size)
   end
 end
 
--- True if there is room for the holds of the group's payments.
-local function has_room_for_holds(first, size)
-  for take = 1, size do
-    local at = first + take * 6 - 6
-    local ref = groups[at + 4] == MODE_PAY and holds.at(at)
-    if ref and holds.opens(ref) then
-      state_of(groups[at], limits[groups[at + 1]])
-      if not holds.has_room(ref) then return false end
-    end
-  end
-  return true
-end
-
 -- Opens holds for the group's payments.
 local function open_holds(first, size)
   for take = 1, size do
@@ -221,6 +208,22 @@ local function conclude(state, limit)
   local reset_us = limit.algorithm.reset_us(state, limit, now_us)
   state.lifetime_us = max(state.lifetime_us, reset_us)
   return reset_us
+end
+
+-- True if there is room for the holds of the group's payments. If not, the buckets are noted all the same, because holds may have ended in them.
+local function has_room_for_holds(first, size)
+  local opened_states, has_room = {}, true
+  for take = 1, size do
+    local at = first + take * 6 - 6
+    local ref = has_room and groups[at + 4] == MODE_PAY and holds.at(at)
+    if ref and holds.opens(ref) then
+      opened_states[take] = state_of(groups[at], limits[groups[at + 1]])
+      has_room = holds.has_room(ref)
+    end
+  end
+  if has_room then return true end
+  for take, state in pairs(opened_states) do conclude(state, limits[groups[first + take * 6 - 5]]) end
+  return false
 end
 
 local function answer_counter(take, limit, at)

@@ -68,7 +68,7 @@ export class JointSettlement implements GroupSettlement {
   settle(group: TakeGroup, nowUs: number): void {
     this.#working.reset();
     if (group.takesWithHolds > 0 && !this.#hasRoomForHolds(group, nowUs)) {
-      this.#save(nowUs);
+      this.#keepOpened(group, nowUs);
       group.verdict = Verdict.failed;
       group.failure = HOLDS_FULL_ERROR;
       group.source = Source.store;
@@ -122,6 +122,18 @@ export class JointSettlement implements GroupSettlement {
       if (!this.#access.holds.hasRoom(take.bucketKey)) return false;
     }
     return true;
+  }
+
+  /** Saves the buckets in which holds have ended, though the group pays nothing. */
+  #keepOpened(group: TakeGroup, nowUs: number): void {
+    for (let i = 0; i < group.size; i++) {
+      const take = takeAt(group, i);
+      if (take.mode !== Mode.pay || !opensHold(take)) continue;
+      const bucket = this.#working.open(take, nowUs);
+      reportBucket(bucket, take.limit, nowUs, this.#standing);
+      keepFor(bucket, this.#standing.resetUs);
+    }
+    this.#save(nowUs);
   }
 
   #openHolds(group: TakeGroup, nowUs: number): void {

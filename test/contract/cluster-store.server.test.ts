@@ -3,6 +3,7 @@
 import { afterAll, beforeAll } from "vitest";
 import { ClusterRig } from "../support/redis-cluster.ts";
 import { describeAlgorithmContract } from "./algorithm.contract.ts";
+import { describeHoldsContract } from "./holds.contract.ts";
 import { clusterHarness } from "./redis-harness.ts";
 import { describeStoreContract } from "./store.contract.ts";
 
@@ -13,4 +14,5 @@ beforeAll(async () => {
 afterAll(() => rig.stop());
 
 describeStoreContract("cluster store", () => clusterHarness(rig));
+describeHoldsContract("cluster store", () => clusterHarness(rig));
 describeAlgorithmContract("cluster store", () => clusterHarness(rig));

@@ -8,6 +8,7 @@ import { PostgresServer } from "../support/postgres-server.ts";
 import { describeAlgorithmContract } from "./algorithm.contract.ts";
 import { describeCalendarContract } from "./calendar.contract.ts";
 import { describeCounterContract } from "./counter.contract.ts";
+import { describeHoldsContract } from "./holds.contract.ts";
 import { postgresHarness } from "./postgres-harness.ts";
 import { describeStoreContract } from "./store.contract.ts";
 
@@ -18,6 +19,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 describeStoreContract("PostgreSQL store", () => postgresHarness(server));
+describeHoldsContract("PostgreSQL store", () => postgresHarness(server));
 describeAlgorithmContract("PostgreSQL store", () => postgresHarness(server));
 describeCalendarContract("PostgreSQL store", () => postgresHarness(server));
 describeCounterContract("PostgreSQL store", () => postgresHarness(server));

@@ -5,6 +5,7 @@ import { RedisServer } from "../support/redis-server.ts";
 import { describeAlgorithmContract } from "./algorithm.contract.ts";
 import { describeCalendarContract } from "./calendar.contract.ts";
 import { describeCounterContract } from "./counter.contract.ts";
+import { describeHoldsContract } from "./holds.contract.ts";
 import { redisHarness } from "./redis-harness.ts";
 import { describeStoreContract } from "./store.contract.ts";
 
@@ -15,6 +16,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 describeStoreContract("Redis store", () => redisHarness(server));
+describeHoldsContract("Redis store", () => redisHarness(server));
 describeAlgorithmContract("Redis store", () => redisHarness(server));
 describeCalendarContract("Redis store", () => redisHarness(server));
 describeCounterContract("Redis store", () => redisHarness(server));

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll } from "vitest";
 import { RedisServer } from "../support/redis-server.ts";
 import { describeAlgorithmContract } from "./algorithm.contract.ts";
+import { describeHoldsContract } from "./holds.contract.ts";
 import { twoRedisHarness } from "./redis-harness.ts";
 import { describeStoreContract } from "./store.contract.ts";
 
@@ -13,4 +14,5 @@ beforeAll(async () => {
 afterAll(() => Promise.all(servers.map((server) => server.stop())));
 
 describeStoreContract("two Redis stores", () => twoRedisHarness(servers));
+describeHoldsContract("two Redis stores", () => twoRedisHarness(servers));
 describeAlgorithmContract("two Redis stores", () => twoRedisHarness(servers));

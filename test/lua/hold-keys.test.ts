@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Algorithm, type Limit } from "../../src/core/limit.ts";
 import { HoldFound, Mode, TakeGroup, Verdict } from "../../src/core/take.ts";
+import { HOLDS_FULL } from "../../src/stores/batching/reply.ts";
 import { RedisBatch } from "../../src/stores/redis/batch.ts";
 import { unpackNumbers } from "../../src/stores/redis/packed-numbers.ts";
 import { overspent, type Use } from "../property/overspent.ts";
@@ -123,6 +124,38 @@ async function expectKept(): Promise<void> {
     else expect(leftMs, keys[i]).toBeGreaterThanOrEqual(neededMs - 2);
   }
 }
+
+test("a call for whose holds one bucket has no room leaves the lifetimes of its other buckets", async () => {
+  await server.flush();
+  const limit = makeLimit({
+    algorithm: Algorithm.tokenBucket,
+    amount: 10,
+    burst: 100,
+    windowSeconds: 3_600,
+    holdSeconds: 1,
+  });
+  const crowded = makeLimit({ algorithm: Algorithm.fixedWindow, amount: 99, windowSeconds: 3_600, holdSeconds: 60 });
+  const crowd = "{bench}|crowd";
+  const inTheCrowd = { limit: crowded, mode: Mode.pay, key: crowd };
+  await ask([{ ...inTheCrowd, holdId: "first" }]);
+  const [, endsUs = ""] = (await server.command("ZRANGE", `${crowd}|holds`, 0, 0, "WITHSCORES")) as string[];
+  const members = Array.from({ length: 9_999 }, (_, i) => [endsUs, `1 1 1 |r${i}`]).flat();
+  await server.command("ZADD", `${crowd}|holds`, ...members);
+  await ask([{ limit, mode: Mode.pay, cost: 90 }]);
+  await ask([{ limit, mode: Mode.pay, cost: 5, holdId: "ends" }]);
+  await expect
+    .poll(async () => {
+      const { verdict } = await ask([
+        { limit, mode: Mode.pay, holdId: "new" },
+        { ...inTheCrowd, holdId: "one more" },
+      ]);
+      expect(verdict).toBe(HOLDS_FULL);
+      return server.command("ZCARD", `${KEY}|holds`);
+    })
+    .toBe(0);
+  // 90 of 100 are owed: nine hours.
+  expect((await look(KEY)).leftMs).toBeGreaterThan(8 * 3_600_000);
+});
 
 // Some wait until the bucket is as new, and many use all or nothing of much: there giving back too much shows.
 const stream = fc.record({
