@@ -69,17 +69,21 @@ export class Settler<B extends Batch> {
     const { length } = batch.groups;
     for (let i = 0; i < length; i++) {
       const batched = batch.groups[i];
-      if (batched === undefined || batched.hasDeadline) continue;
+      if (batched === undefined || batched.hasDeadline || batched.isAnswered) continue;
       hasNewDeadline = true;
       batched.hasDeadline = true;
       batched.answerByUs = answerByUs(nowUs, batched.answerByUs, this.#options);
       if (batched.answerByUs > nowUs) continue;
-      const text = "the call's deadline passed before its takes could be sent";
-      tooLate ??= new StoreError("STORE_TOO_LATE", text);
+      tooLate ??= new StoreError("STORE_TOO_LATE", "the call's deadline passed before its takes could be sent");
       count++;
       this.#fail(batch, batched, tooLate);
     }
     if (count > 0) this.#options.observer.loopLate(count);
+    if (count > 0 && batch.waiting === 0 && batch.isProbe) {
+      // It may never be sent, and then the breaker would wait for its outcome for ever.
+      this.#record(batch, 0, count);
+      batch.isProbe = false;
+    }
     if (hasNewDeadline) this.#arm(batch);
   }
 

@@ -1,0 +1,163 @@
+// Whatever happens to a server and its callers: each call is answered once, and when the server is well again, so are the calls.
+
+import fc from "fast-check";
+import { expect, test, vi } from "vitest";
+import { StoreError } from "../../src/core/errors.ts";
+import { TakeGroup, Verdict } from "../../src/core/take.ts";
+import { MICROS_PER_MILLI } from "../../src/core/units.ts";
+import { Batch } from "../../src/stores/batching/batch.ts";
+import { Intake } from "../../src/stores/batching/intake.ts";
+import { completeOptions } from "../../src/stores/batching/options.ts";
+import { ReplyReader } from "../../src/stores/batching/reply.ts";
+import { makeLimit } from "../support/builders.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { runs } from "../support/runs.ts";
+
+const limit = makeLimit({ amount: 7 });
+const LOST = new StoreError("STORE_UNREACHABLE", "the connection is gone");
+/** The breaker's pause is 250 ms. */
+const ROUND_MS = 300;
+
+class SmallBatch extends Batch {
+  hasRoomFor(group: TakeGroup): boolean {
+    return this.takes + group.size <= 3;
+  }
+}
+
+class World {
+  readonly clock = new ManualClock();
+  readonly intake: Intake<SmallBatch>;
+  readonly calls: { group: TakeGroup; answers: number }[] = [];
+  sent: SmallBatch[] = [];
+  isUp = true;
+
+  constructor() {
+    this.intake = new Intake(completeOptions({ clock: this.clock, deadlineMs: 15 }), {
+      name: "The server",
+      newBatch: (lane) => new SmallBatch(lane),
+      isUp: () => this.isUp,
+      downSentence: () => "The server is away",
+      send: () => undefined,
+      onSilence: () => this.goDown(),
+    });
+  }
+
+  take(lane: number, deadlineMs = Number.POSITIVE_INFINITY): TakeGroup {
+    const group = new TakeGroup();
+    group.add(limit).bucketKey = "a";
+    group.deadlineUs = this.clock.nowUs() + deadlineMs * MICROS_PER_MILLI;
+    const call = { group, answers: 0 };
+    this.calls.push(call);
+    const settled = () => {
+      call.answers++;
+    };
+    if (this.intake.take(group, { settled }, lane)) settled();
+    return group;
+  }
+
+  async passMs(ms: number): Promise<void> {
+    this.clock.advanceMs(ms);
+    await vi.advanceTimersByTimeAsync(ms);
+    await vi.advanceTimersByTimeAsync(1);
+  }
+
+  /** As a turn's end: sends what may be sent, `most` batches at most. */
+  send(most = Number.POSITIVE_INFINITY): void {
+    if (!this.isUp) return;
+    for (let i = 0; i < most; i++) {
+      const batch = this.intake.next((lane) => this.intake.settler.underWay(lane) < 2);
+      if (batch === undefined) break;
+      if (this.intake.settler.begin(batch)) this.sent.push(batch);
+    }
+    this.intake.setDeadlines();
+  }
+
+  answer(which: number, how: "allows" | "refuses"): void {
+    const [batch] = this.sent.splice(which % Math.max(1, this.sent.length), 1);
+    if (batch === undefined || batch.isDone) return;
+    if (how === "refuses") {
+      this.intake.settler.fail(batch, new StoreError("STORE_COMMAND", "no"));
+      return;
+    }
+    const answers = batch.groups.map(() => [1, 5, 6, 0, 9, 77, 0]);
+    this.intake.onAnswer();
+    this.intake.settler.settle(batch, new ReplyReader([this.clock.nowUs(), 0, ...answers.flat()]));
+  }
+
+  goDown(): void {
+    this.isUp = false;
+    this.sent = [];
+    this.intake.settler.loseSent(LOST);
+    this.intake.failGathered();
+  }
+
+  comeUp(): void {
+    if (this.isUp) return;
+    this.isUp = true;
+    this.intake.onUp();
+  }
+}
+
+const event = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ take: fc.nat({ max: 2 }), deadlineMs: fc.constantFrom(1, 5, 1_000) }) },
+  // Enough that get no answer to open the breaker, and the end of its pause.
+  { weight: 2, arbitrary: fc.record({ silent: fc.integer({ min: 20, max: 40 }) }) },
+  { weight: 4, arbitrary: fc.record({ passMs: fc.constantFrom(0, 2, 16, 30, 260) }) },
+  { weight: 3, arbitrary: fc.record({ send: fc.constantFrom(0, 1, 100) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ answer: fc.nat({ max: 5 }), how: fc.constantFrom("allows" as const, "refuses") }),
+  },
+  { weight: 1, arbitrary: fc.constant({ turnsTo: "down" as const }) },
+  { weight: 2, arbitrary: fc.constant({ turnsTo: "up" as const }) },
+);
+
+type Event = typeof event extends fc.Arbitrary<infer E> ? E : never;
+
+/** What has gone wrong once. */
+const FOUND: Event[][] = [
+  // The calls of a probe end before it can be sent, and then the connection is lost.
+  [{ silent: 30 }, { take: 0, deadlineMs: 1 }, { passMs: 2 }, { send: 100 }, { turnsTo: "down" }],
+  // A call joins a batch that waits, and both their times end before it is sent.
+  [{ take: 0, deadlineMs: 1 }, { send: 0 }, { take: 0, deadlineMs: 1 }, { take: 0, deadlineMs: 1_000 }, { passMs: 2 }],
+];
+
+async function apply(world: World, event: Event): Promise<void> {
+  if ("take" in event) world.take(event.take, event.deadlineMs);
+  else if ("silent" in event) {
+    for (let i = 0; i < event.silent; i++) world.take(i % 3);
+    world.send();
+    await world.passMs(16);
+    await world.passMs(260);
+  } else if ("passMs" in event) await world.passMs(event.passMs);
+  else if ("send" in event) world.send(event.send);
+  else if ("answer" in event) world.answer(event.answer, event.how);
+  else if (event.turnsTo === "down") world.goDown();
+  else world.comeUp();
+}
+
+test("each call is answered once, and a server that is well again answers within two pauses of the breaker", async () => {
+  vi.useFakeTimers();
+  try {
+    await fc.assert(
+      fc.asyncProperty(fc.array(event, { maxLength: 60 }), async (events) => {
+        const world = new World();
+        for (const event of events) await apply(world, event);
+        world.comeUp();
+        let last = world.take(0);
+        for (let round = 0; round < 3; round++) {
+          await world.passMs(ROUND_MS);
+          last = world.take(round % 3);
+          world.send();
+          while (world.sent.length > 0) world.answer(0, "allows");
+        }
+        expect([last.verdict, last.failure?.code]).toEqual([Verdict.allowed, undefined]);
+        await world.passMs(ROUND_MS);
+        expect(new Set(world.calls.map(({ answers }) => answers))).toEqual(new Set([1]));
+      }),
+      { numRuns: runs(1_000), examples: FOUND.map((events) => [events]) },
+    );
+  } finally {
+    vi.useRealTimers();
+  }
+});
