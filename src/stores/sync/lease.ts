@@ -85,7 +85,8 @@ export class Leases implements SyncStrategy {
     if (lease !== undefined) describe(lease, take, nowUs);
   }
 
-  prefetch(take: Take, nowUs: number): number {
+  prefetch(take: Take, nowUs: number, hasRoom: boolean): number {
+    if (!hasRoom) return 0;
     this.#endOther(take);
     const size = divideDown(take.limit.burst, BURST_PARTS * Math.max(1, this.#processCount()));
     if (size === 0) return 0;

@@ -5,7 +5,7 @@ import { Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../../core
 import { MICROS_PER_MILLI } from "../../core/units.ts";
 import type { SettleListener, Store } from "../store.ts";
 import { fillReceipt } from "./local-bucket.ts";
-import type { SyncStrategy } from "./sync-strategy.ts";
+import { type SyncStrategy, UNFOLLOWED } from "./sync-strategy.ts";
 import { TrackedBucket } from "./tracked-bucket.ts";
 
 /** Most tracked buckets; takes of others go to the shared store. */
@@ -15,6 +15,8 @@ interface PeriodicOptions {
   readonly store: Store;
   readonly periodMs: number;
   readonly now: () => number;
+  /** Default: TRACKED_MAX. */
+  readonly trackedMax?: number;
 }
 
 /**
@@ -31,15 +33,17 @@ export class Periodic implements SyncStrategy {
   readonly #store: Store;
   readonly #periodUs: number;
   readonly #now: () => number;
+  readonly #trackedMax: number;
   readonly #tracked = new Map<string, TrackedBucket>();
   readonly #idle: Report[] = [];
   readonly #returned = new TakeGroup();
 
-  constructor({ store, periodMs, now }: PeriodicOptions) {
+  constructor({ store, periodMs, now, trackedMax = TRACKED_MAX }: PeriodicOptions) {
     this.#store = store;
     this.maintenanceMs = periodMs;
     this.#periodUs = periodMs * MICROS_PER_MILLI;
     this.#now = now;
+    this.#trackedMax = trackedMax;
   }
 
   take(take: Take, nowUs: number): boolean {
@@ -69,7 +73,7 @@ export class Periodic implements SyncStrategy {
   prefetch(take: Take, nowUs: number): number {
     let bucket = this.#tracked.get(take.bucketKey);
     if (bucket === undefined) {
-      if (this.#tracked.size >= TRACKED_MAX) return 0;
+      if (this.#tracked.size >= this.#trackedMax) return UNFOLLOWED;
       bucket = new TrackedBucket(take, nowUs);
       this.#tracked.set(take.bucketKey, bucket);
     } else {

@@ -9,6 +9,8 @@ export interface SplitOwner {
   finishLater(call: SplitCall): void;
 }
 
+const NONE = -1;
+const UNHEARD = -2;
 /** Descriptor of the first prefetch; further ones count down. No request has such descriptors. */
 const PREFETCH_DESCRIPTOR = -2;
 
@@ -27,8 +29,8 @@ export class SplitCall implements SettleListener {
   askedTakes = 0;
   /** For each take of the call, its index in `remote`, or -1 minus its index in `local`. */
   readonly answerIndexes: number[] = [];
-  /** For each asked take, the index of its prefetch in `remote`, or -1. */
-  readonly prefetches: number[] = [];
+  /** For each asked take, the index of its prefetch in `remote`; NONE, or UNHEARD if its strategy does not hear of the answer. */
+  readonly #prefetches: number[] = [];
 
   constructor(owner: SplitOwner) {
     this.#owner = owner;
@@ -41,7 +43,7 @@ export class SplitCall implements SettleListener {
     this.sentUs = sentUs;
     this.isRefused = false;
     this.answerIndexes.length = 0;
-    this.prefetches.length = 0;
+    this.#prefetches.length = 0;
     this.remote.deadlineUs = group.deadlineUs;
     this.remote.hasSpareQuota = group.hasSpareQuota;
     this.remote.hasCounters = group.hasCounters;
@@ -75,16 +77,25 @@ export class SplitCall implements SettleListener {
 
   /** Asks for `cost` more of a take's bucket; it is paid if the call passes and there is room. */
   addPrefetch(asked: Take, cost: number): void {
-    this.prefetches.push(this.remote.size);
+    this.#prefetches.push(this.remote.size);
     const prefetch = copyQuestion(asked, this.remote);
     prefetch.descriptor = PREFETCH_DESCRIPTOR - (this.remote.size - this.askedTakes);
     prefetch.kind = Kind.shadow;
     prefetch.cost = cost;
   }
 
+  addNoPrefetch(isFollowed: boolean): void {
+    this.#prefetches.push(isFollowed ? NONE : UNHEARD);
+  }
+
   prefetchOf(index: number): Take | undefined {
-    const at = this.prefetches[index] ?? -1;
+    const at = this.#prefetches[index] ?? NONE;
     return at < 0 ? undefined : this.remote.takes[at];
+  }
+
+  /** Whether the take's strategy has noted it. */
+  isFollowed(index: number): boolean {
+    return this.#prefetches[index] !== UNHEARD;
   }
 
   settled(): void {

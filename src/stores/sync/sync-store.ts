@@ -20,7 +20,7 @@ import {
 import { costToReturn, endOfDescriptor, isGroupRefused, isOver, VerdictFold } from "../../core/verdict.ts";
 import type { BucketMemory, SettleListener, Store } from "../store.ts";
 import { SplitCall, type SplitOwner } from "./split-call.ts";
-import type { SyncStrategy } from "./sync-strategy.ts";
+import { type SyncStrategy, UNFOLLOWED } from "./sync-strategy.ts";
 
 interface SyncStoreOptions {
   readonly clock: Clock;
@@ -189,9 +189,9 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
       const strategy = asked.mode === Mode.pay ? this.#strategies[sync] : undefined;
       if (strategy !== undefined) this.#startMaintenance(strategy, sync);
       const hasRoom = call.remote.weight + LOG_WEIGHT <= GROUP_WEIGHT_MAX;
-      const prefetch = hasRoom ? (strategy?.prefetch(asked, nowUs) ?? 0) : 0;
+      const prefetch = strategy?.prefetch(asked, nowUs, hasRoom) ?? 0;
       if (prefetch > 0) call.addPrefetch(asked, prefetch);
-      else call.prefetches.push(-1);
+      else call.addNoPrefetch(prefetch !== UNFOLLOWED);
     }
     return call;
   }
@@ -201,6 +201,7 @@ export class SyncStore implements Store, BucketMemory, SplitOwner {
     const nowUs = this.#clock.nowUs();
     const { remote, local, group } = call;
     for (let i = 0; i < call.askedTakes; i++) {
+      if (!call.isFollowed(i)) continue;
       const asked = remote.takes[i] as Take;
       // An answer of a denial memory is up to a second old: good for refusing, not for granting.
       const isFromStore = asked.outcome !== Outcome.unanswered && remote.source === Source.store;

@@ -4,6 +4,8 @@
 import type { Take } from "../../core/take.ts";
 import type { BucketMemory } from "../store.ts";
 
+export const UNFOLLOWED = -1;
+
 /** Counts the limits with one value of `sync`. No method throws or waits. */
 export interface SyncStrategy extends BucketMemory {
   /** Interval of `maintain`, in milliseconds. */
@@ -17,8 +19,11 @@ export interface SyncStrategy extends BucketMemory {
   undo(take: Take, nowUs: number): void;
   /** Ends a take that was judged here: applies a refund, and writes the bucket's present state. */
   conclude(take: Take, nowUs: number): void;
-  /** Number of tokens to ask for beside a take that goes to the shared store to pay; 0 for none. */
-  prefetch(take: Take, nowUs: number): number;
+  /**
+   * Notes a take that goes to the shared store to pay. Returns the number of tokens to ask for beside it; 0 for none, as always if the call
+   * has no room for more; UNFOLLOWED if the strategy does not follow this take: `learn` is not called for it.
+   */
+  prefetch(take: Take, nowUs: number, hasRoom: boolean): number;
   /**
    * Takes the shared store's answer to a take, and to the prefetch beside it, which were sent at `sentUs`. `take` is undefined if the store
    * failed or was not asked.

@@ -151,6 +151,42 @@ describe("calls in parts", () => {
   });
 });
 
+describe("periodic exchange grants no more than the store said", () => {
+  /** Spends what is left in memory, one by one over some periods, and returns how much passed. */
+  function spend(): number {
+    let passed = 0;
+    for (let i = 0; i < 40; i++) {
+      clock.advanceMs(10);
+      exchange.maintain(clock.nowUs());
+      if (ask({ limit: periodic }).verdict === Verdict.allowed) passed++;
+    }
+    return passed;
+  }
+
+  test("though a question was sent while it could not follow the bucket, and answered while it did", () => {
+    exchange = new Periodic({ store: behind, periodMs: 100, now: () => clock.nowUs(), trackedMax: 1 });
+    store = new SyncStore(behind, { clock, periodic: exchange });
+    ask({ limit: periodic, identity: "another" });
+    behind.holdsBack = true;
+    ask({ limit: periodic, cost: 4 });
+    behind.holdsBack = false;
+    for (let i = 0; i < 5; i++) {
+      clock.advanceMs(200);
+      exchange.maintain(clock.nowUs());
+    }
+    expect(ask({ limit: periodic }).verdict).toBe(Verdict.allowed);
+    behind.release();
+    expect(4 + 1 + spend()).toBe(10);
+  });
+
+  test("though a call had no room for more than it asked", () => {
+    const others = Array.from({ length: 240 }, (_, i) => ({ limit: exact, identity: `other ${i}`, cost: 0 }));
+    ask({ limit: periodic });
+    expect(ask({ limit: periodic, cost: 4 }, ...others).verdict).toBe(Verdict.allowed);
+    expect(1 + 4 + spend()).toBe(10);
+  });
+});
+
 describe("late answers", () => {
   test("settle the call once, with the generation of the take", () => {
     behind.holdsBack = true;
