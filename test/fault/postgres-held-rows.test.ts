@@ -102,9 +102,15 @@ test.each(HOLDS.flatMap((hold) => EXTRAS.map((extra) => ({ ...hold, ...extra }))
 
 test("the table of the logs' entries is held: calls on logs are decided by policy, all others are answered", async () => {
   const log = makeLimit({ algorithm: Algorithm.slidingLog, amount: 1_000_000, windowSeconds: 3_600 });
-  for (let i = 0; i < KEYS; i++) await settle(store, groupOn(keyOf(i)));
+  // Calls on two buckets: what is to be given back travels with such calls.
+  const beside = (key: string) => `beside ${key}`;
+  for (let i = 0; i < KEYS; i++) {
+    for (const key of [keyOf(i), beside(keyOf(i))]) await settle(store, groupOn(key));
+  }
+  const paid = await settle(store, groupOn("log paid", log));
   await server.query("BEGIN");
   await server.query("LOCK TABLE headgate.log_entry IN ACCESS EXCLUSIVE MODE");
+  store.giveBack(paid);
   const endMs = performance.now() + 2 * DEADLINE_MS;
   const isOver = () => performance.now() > endMs;
   const onLogs = new Set<number>();
@@ -114,7 +120,7 @@ test("the table of the logs' entries is held: calls on logs are decided by polic
       await sleep(1); // closed ones are answered at once
     }
   };
-  const [during] = await Promise.all([load(40, isOver), askLogs(1), askLogs(2), askLogs(3)]);
+  const [during] = await Promise.all([load(40, isOver, beside), askLogs(1), askLogs(2), askLogs(3)]);
   await server.query("ROLLBACK");
 
   const { others, held } = during.answers;
@@ -124,6 +130,11 @@ test("the table of the logs' entries is held: calls on logs are decided by polic
   expect(reports.breakerStates).toEqual([]);
   const asksLog = async () => (await settle(store, groupOn("log 1", log))).verdict === Verdict.allowed;
   await until("logs are answered", asksLog);
+  const isGivenBack = async () =>
+    Number(
+      (await server.query("SELECT count(*) FROM headgate.log_entry WHERE bucket_key LIKE '%log paid%'"))[0]?.count,
+    ) === 0;
+  await until("what was to be given back is", isGivenBack);
 });
 
 test.each([{ table: "hold" }, { table: "hold_book" }])(

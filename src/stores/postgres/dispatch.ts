@@ -35,6 +35,8 @@ const ATTEMPTS_MAX = 6;
 /** From the third attempt on there is a pause first, of a random length that may double each time. */
 const PAUSE_MS = 1;
 
+type IsHeld = (one: Pick<BatchedTake, "bucketKey" | "limit">) => boolean;
+
 interface DispatchOptions extends Pick<CompleteOptions, "clock" | "injectedTime" | "observer"> {
   readonly intake: Intake<PostgresBatch>;
   readonly isSerializable: boolean;
@@ -145,21 +147,19 @@ export class Dispatch {
     return true;
   }
 
-  /** True if the batch waited for rows of only some of its groups; these are passed over now. */
+  /** True if the batch waited for rows of only some of its groups and receipts; these are passed over now. */
   #passesOver(batch: PostgresBatch, error: unknown): boolean {
-    const { settler } = this.#options.intake;
+    const { intake } = this.#options;
     // Somebody holds a row of a take_each call, which does not tell which one. take_all can pass that row over.
     if (batch.lane === Lane.plain && waitedTooLong(error) && placeOfMade(error) === undefined) {
-      return settler.passOver(batch, () => true, NOT_PLAIN) > 0;
+      return intake.settler.passOver(batch, () => true, NOT_PLAIN) > 0;
     }
-    const place = placeOfMade(error);
-    if (place !== undefined) {
-      const key = batch.keyAt(place);
-      return settler.passOver(batch, ({ bucketKey }) => bucketKey === key, UNKNOWN_HOLDER) > 0;
-    }
-    const isOnLog = ({ limit }: BatchedTake) => limit.algorithm === Algorithm.slidingLog;
-    if (waitedForLogs(error)) return settler.passOver(batch, isOnLog, UNKNOWN_HOLDER) > 0;
-    return waitedForHolds(error) && settler.passOver(batch, ({ limit }) => limit.holdSeconds > 0, UNKNOWN_HOLDER) > 0;
+    const isHeld = heldBy(batch, error);
+    if (isHeld === undefined) return false;
+    const groups = intake.settler.passOver(batch, isHeld, UNKNOWN_HOLDER);
+    // The next wait for their table keeps no other groups waiting.
+    const receipts = intake.passOverReceipts(batch, isHeld, Lane.held);
+    return groups + receipts > 0;
   }
 
   #onReply(batch: PostgresBatch, link: Link, reader: ReplyReader | undefined): void {
@@ -194,4 +194,15 @@ export class Dispatch {
     else intake.settler.lose(batch, refused);
     onRefusal(error, sentence, link);
   }
+}
+
+/** Tells which takes and receipts of the batch the error is about; undefined if it is about all or none. */
+function heldBy(batch: PostgresBatch, error: unknown): IsHeld | undefined {
+  const place = placeOfMade(error);
+  if (place !== undefined) {
+    const key = batch.keyAt(place);
+    return ({ bucketKey }) => bucketKey === key;
+  }
+  if (waitedForLogs(error)) return ({ limit }) => limit.algorithm === Algorithm.slidingLog;
+  return waitedForHolds(error) ? ({ limit }) => limit.holdSeconds > 0 : undefined;
 }

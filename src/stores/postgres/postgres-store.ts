@@ -86,7 +86,8 @@ export class PostgresBackend implements Backend {
         if (holder === NOT_PLAIN) return Lane.free;
         return this.#lanes.passedOver(group, bucketKey, holder, this.#complete.clock.nowUs());
       },
-      laneOfReceipts: (lane) => (lane === Lane.plain ? Lane.free : lane),
+      // What is to be given back can wait until its row is free, so it never waits with other rows locked.
+      laneOfReceipts: () => Lane.free,
     });
     const length = options.connections ?? CONNECTIONS;
     // All connections that meet the same held row, one after another, wait no longer than a call that waits for it.
