@@ -33,9 +33,13 @@ export class RedisBatch extends Batch {
     this.#tags = tags;
   }
 
-  /** Number of different buckets that it names. */
-  get keyCount(): number {
-    return new Set([...this.keys, ...this.receipts.map(({ bucketKey }) => bucketKey)]).size;
+  /** Number of different buckets that it names, however many keys they have. */
+  get bucketCount(): number {
+    const keys = new Set(this.receipts.map(({ bucketKey }) => bucketKey));
+    for (const { at, size } of this.groups) {
+      for (let i = 0; i < size; i++) keys.add(this.keyAt(this.numbers[at + HEAD_NUMBERS + i * TAKE_NUMBERS] ?? 0));
+    }
+    return keys.size;
   }
 
   hasRoomFor(group: TakeGroup): boolean {

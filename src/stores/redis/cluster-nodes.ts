@@ -243,7 +243,7 @@ export class ClusterNodes {
 
   // A single bucket is on one node or the other, so a batch for it alone never gets TRYAGAIN.
   #sendApart(from: ClusterNode, batch: RedisBatch): boolean {
-    if (batch.keyCount < 2) return false;
+    if (batch.bucketCount < 2) return false;
     this.#options.observer.redirected();
     from.node.release(batch);
     this.#options.sendApart(batch);

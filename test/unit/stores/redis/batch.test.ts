@@ -52,6 +52,21 @@ describe("packed numbers", () => {
   });
 });
 
+test("counts buckets, however many keys the holds of a bucket add when it is sent", () => {
+  const held = makeLimit({ amount: 7, holdSeconds: 60 });
+  const batch = new RedisBatch();
+  const add = (key: string, holdId: string) => {
+    const group = new TakeGroup();
+    Object.assign(group.add(held), { bucketKey: key, holdId, cost: 1 });
+    batch.add(group, nobody);
+    batch.encode(0, timesOf(0));
+    return batch.bucketCount;
+  };
+  expect([add("a", "1"), add("a", "2"), add("b", "1")]).toEqual([1, 1, 2]);
+  batch.receipts.push({ bucketKey: "c", limit: held, cost: 1, paidAtUs: 1, holdId: "x", sinceUs: 0 });
+  expect(batch.bucketCount).toBe(3);
+});
+
 describe("arguments", () => {
   test("hand over the edges of a calendar's windows around the server's time", () => {
     const perHour = makeLimit({ algorithm: Algorithm.calendarWindow, amount: 5, windowSeconds: 3_600 });
