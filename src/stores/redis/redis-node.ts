@@ -137,8 +137,13 @@ export class RedisNode implements Backend {
     const { settler } = this.#intake;
     settler.adopt(batch);
     const { connection } = this.#link;
-    if (connection !== undefined) connection.together(() => this.#dispatch.send(batch, connection, isAsking));
-    else if (this.#hasRoomToAdopt()) this.#adopted.push({ batch, isAsking });
+    if (connection !== undefined) {
+      connection.together(() => this.#dispatch.send(batch, connection, isAsking));
+      return;
+    }
+    // Without groups no deadline ends the batch. Waiting here, receipts are bounded and counted, and passed on if this node is dropped.
+    for (const receipt of batch.receipts.splice(0)) this.#intake.addReceipt(receipt, batch.lane);
+    if (batch.waiting > 0 && this.#hasRoomToAdopt()) this.#adopted.push({ batch, isAsking });
     else settler.fail(batch, this.#intake.unreachable());
   }
 

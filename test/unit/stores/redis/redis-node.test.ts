@@ -6,6 +6,7 @@ import { TakeGroup } from "../../../../src/core/take.ts";
 import { completeOptions } from "../../../../src/stores/batching/options.ts";
 import { RedisBatch } from "../../../../src/stores/redis/batch.ts";
 import { RedisNode } from "../../../../src/stores/redis/redis-node.ts";
+import { SILENT_STORE_OBSERVER } from "../../../../src/stores/store-observer.ts";
 import { makeLimit } from "../../../support/builders.ts";
 import { ManualClock } from "../../../support/manual-clock.ts";
 
@@ -14,11 +15,18 @@ const ADOPTED_MAX = 1_024;
 const DEADLINE_MS = 20;
 const SCRIPT = { text: "text", sha: "sha" };
 
-test("batches for a node that stays away wait until their deadline, and leave their room to later ones", async () => {
-  vi.useFakeTimers();
+/** A node that is never connected to. */
+function openNode() {
   const clock = new ManualClock();
+  let kept = 0;
+  const observer = {
+    ...SILENT_STORE_OBSERVER,
+    keptPaid(takes: number) {
+      kept += takes;
+    },
+  };
   const node = new RedisNode({
-    ...completeOptions({ clock, deadlineMs: DEADLINE_MS }),
+    ...completeOptions({ clock, deadlineMs: DEADLINE_MS, observer }),
     scripts: { takeAll: SCRIPT, takeEach: SCRIPT },
     selfTestKeys: () => [],
     jitterSecondsMax: 0,
@@ -32,6 +40,12 @@ test("batches for a node that stays away wait until their deadline, and leave th
       close: () => undefined,
     },
   });
+  return { clock, node, kept: () => kept };
+}
+
+test("batches for a node that stays away wait until their deadline, and leave their room to later ones", async () => {
+  vi.useFakeTimers();
+  const { clock, node } = openNode();
   const adopt = (): { answers: number } => {
     const group = new TakeGroup();
     const take = group.add(makeLimit({ amount: 10, burst: 10 }));
@@ -57,5 +71,28 @@ test("batches for a node that stays away wait until their deadline, and leave th
   await pass(DEADLINE_MS + 5);
   expect(later.answers).toBe(1);
   node.close();
+  vi.useRealTimers();
+});
+
+test("receipts for a node that can't be reached are counted when it closes, and passed on when it is dropped", async () => {
+  vi.useFakeTimers();
+  const limit = makeLimit({ amount: 10, burst: 10 });
+  const receipt = { bucketKey: "k", limit, cost: 1, paidAtUs: 1, holdId: "", sinceUs: 0 };
+  const adoptOne = () => {
+    const { node, kept } = openNode();
+    const batch = new RedisBatch();
+    batch.receipts.push(receipt, receipt);
+    node.adopt(batch, false);
+    return { node, kept, batch };
+  };
+  const closed = adoptOne();
+  expect(closed.batch.isDone).toBe(true);
+  closed.node.close();
+  expect(closed.kept()).toBe(2);
+  const dropped = adoptOne();
+  const passedOn: unknown[] = [];
+  dropped.node.drainReceipts((one) => passedOn.push(one));
+  dropped.node.close();
+  expect([passedOn, dropped.kept()]).toEqual([[receipt, receipt], 0]);
   vi.useRealTimers();
 });
