@@ -65,13 +65,13 @@ export const STORE_SETTINGS = under("Store", {
     "STORE_DEADLINE",
     durationUs(100, 60_000_000),
     10_000,
-    "How long a call waits for the store, unless the caller's deadline is nearer.",
+    "How long a call waits for the store at least, unless the caller's deadline is nearer.",
   ),
   storePatienceMs: setting(
     "STORE_PATIENCE",
     durationMs(1, 60_000),
     100,
-    "How long a call waits for the store, instead of STORE_DEADLINE, if the caller's deadline leaves at least twice as long or the call has no deadline.",
+    "How long a call waits for the store at most: for half of what the caller's deadline leaves, but at least for STORE_DEADLINE. Without a deadline it waits for this.",
   ),
   storeQueueMax: setting(
     "STORE_QUEUE_MAX",
