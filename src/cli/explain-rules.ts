@@ -5,6 +5,7 @@ import type { ExplainReport } from "../rules/explain-report.ts";
 import { askAdmin } from "./admin-call.ts";
 import type { TypedEntry } from "./arguments.ts";
 import { explainText } from "./explain-text.ts";
+import { orTrouble } from "./or-trouble.ts";
 import { type RulesChoice, rulesOrTrouble } from "./rules-source.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -20,10 +21,12 @@ interface ExplainOptions extends RulesChoice {
   readonly asJson: boolean;
 }
 
-/** Explains one descriptor. Exit code 2 if the rules can't be had, 1 if a match is required and no rule applies, else 0. */
+/** Explains one descriptor. Exit code 2 if rules or settings can't be used, 1 if a match is required and no rule applies, else 0. */
 export async function explainRules(options: ExplainOptions, terminal: Terminal): Promise<void> {
   const report =
-    options.server === undefined ? await fromFiles(options, terminal) : await fromServer(options, terminal);
+    options.server === undefined
+      ? await orTrouble(terminal, () => fromFiles(options, terminal))
+      : await fromServer(options, terminal);
   if (report === undefined) {
     terminal.setExitCode(2);
     return;

@@ -9,6 +9,7 @@ import { VALUE_MODES, type ValueMode } from "../mirror/value-guard.ts";
 import { HOST_NAME, listOf, oneOf, PORT } from "../settings/value-types.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { parseWhole } from "./arguments.ts";
+import { orTrouble } from "./or-trouble.ts";
 import type { Terminal } from "./terminal.ts";
 import { duration, parseShare, readAs, typed } from "./typed-options.ts";
 
@@ -84,7 +85,7 @@ function addReplay(mirror: Command, terminal: Terminal): void {
     .summary("send recorded calls again and compare")
     .description(
       "Sends the calls of a recording to one service, or to two that are compared, and prints the report. Ends with 1 if" +
-        " more than --tolerate differed or could not be compared.",
+        " more than --tolerate differed or could not be compared, with 2 if the recording can't be read.",
     )
     .argument("<file>", "a recording of `headgate mirror --record`")
     .requiredOption("--target <host:port>", "gRPC address of the service", parseAuthority);
@@ -165,17 +166,20 @@ async function runUntilStopped(
 async function replayFile(file: string, flags: ReplayFlags, terminal: Terminal): Promise<void> {
   const isPaced = Number.isFinite(flags.speed);
   const { replay } = await import("../mirror/replay.ts");
-  const report = await replay({
-    file,
-    target: flags.target,
-    compareWith: flags.compareWith,
-    speed: flags.speed,
-    inFlightMax: flags.inFlight ?? (isPaced ? PACED_IN_FLIGHT : 1),
-    timeoutMs: flags.timeout,
-    compare: compareOptions(flags),
-    values: flags.values,
-    clock: new SystemClock(),
-  });
+  const report = await orTrouble(terminal, () =>
+    replay({
+      file,
+      target: flags.target,
+      compareWith: flags.compareWith,
+      speed: flags.speed,
+      inFlightMax: flags.inFlight ?? (isPaced ? PACED_IN_FLIGHT : 1),
+      timeoutMs: flags.timeout,
+      compare: compareOptions(flags),
+      values: flags.values,
+      clock: new SystemClock(),
+    }),
+  );
+  if (report === undefined) return;
   printReport(report, flags, terminal);
   terminal.setExitCode(troubleShare(report) > flags.tolerate ? 1 : 0);
 }

@@ -1,16 +1,16 @@
-// Tells in one sentence why a command can't use its files.
+// Tells why a command can't use its files or settings.
 
 import { ConfigError } from "../core/errors.ts";
-import { visible } from "../core/visible.ts";
+import { visibleLines } from "../core/visible.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
-/** The result of `work`. If files can't be used: undefined, exit code 2, and the reason on standard error. */
-export async function orTrouble<T>(terminal: Terminal, work: Promise<T>): Promise<T | undefined> {
+/** The result of `work`. If that throws ConfigError: undefined, exit code 2, and the reason on standard error. */
+export async function orTrouble<T>(terminal: Terminal, work: () => T | Promise<T>): Promise<T | undefined> {
   try {
-    return await work;
+    return await work();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    terminal.err(`${paint(terminal, "red", visible(error.message))}\n`);
+    terminal.err(`${paint(terminal, "red", visibleLines(error.message))}\n`);
     terminal.setExitCode(2);
     return undefined;
   }

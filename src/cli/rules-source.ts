@@ -1,7 +1,8 @@
 // Loads rules for the commands that look at files: a directory as the service would, or a single file.
 
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { compileFiles, type LoadResult, loadRules } from "../config/load.ts";
+import { readOneFile } from "../config/read-files.ts";
 import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../core/limit.ts";
 import { LimitStats, type StatsBook } from "../core/limit-stats.ts";
 import { errorCode, errorMessage } from "../core/thrown.ts";
@@ -45,7 +46,7 @@ function pickedSettings(env: Environment, isPicked: (name: string) => boolean): 
   return readSettings(Object.fromEntries(Object.entries(env).filter(([name]) => isPicked(name))));
 }
 
-/** Loads the chosen rules. Missing and bad files are among the result's problems. */
+/** Loads the chosen rules. Missing, unreadable and bad files are among the result's problems. Rejects with ConfigError for settings. */
 export async function loadChosen(
   choice: RulesChoice,
   env: Environment,
@@ -64,14 +65,14 @@ export async function loadChosen(
       namePrefix: asFolder(choice.path),
     });
   }
-  const bytes = await readFile(choice.path);
-  const resources = resourcesOf(choice.path, bytes);
+  const read = await readOneFile(choice.path);
+  const [file] = read.files;
+  const resources = file && resourcesOf(file.name, file.bytes);
   if (resources !== undefined) {
     const names = resources.map(({ name }) => name);
     return { ...compileRules(resources, options), hash: "", files: names };
   }
-  const files = [{ name: choice.path, bytes }];
-  return compileFiles(choice.path, { files, failures: [], hash: "" }, options);
+  return compileFiles(choice.path, read, options);
 }
 
 /** The chosen rules; undefined once standard error was told why `called` (as "the rules") can't be used. */

@@ -32,9 +32,10 @@ interface SimulateOptions {
   readonly mapping: Mapping | undefined;
 }
 
-/** Simulates the files. Exit code 0, or 1 if more was refused than is tolerated, or 2 if rules or files can't be used. */
+/** Simulates the files. Exit code 0, or 1 if more was refused than is tolerated, or 2 if settings, rules or files can't be used. */
 export async function simulateFiles({ files, flags, mapping }: SimulateOptions, terminal: Terminal): Promise<void> {
-  const settings = decidingSettings(terminal.env);
+  const settings = await orTrouble(terminal, () => decidingSettings(terminal.env));
+  if (settings === undefined) return;
   const ruleSet = await rulesAt(flags.rules, flags, settings, terminal);
   const against = flags.against === undefined ? undefined : await rulesAt(flags.against, flags, settings, terminal);
   if (ruleSet === undefined || (flags.against !== undefined && against === undefined)) {
@@ -42,8 +43,7 @@ export async function simulateFiles({ files, flags, mapping }: SimulateOptions, 
     return;
   }
   const progress = new ProgressLine(await bytesOf(files), terminal);
-  const result = await orTrouble(
-    terminal,
+  const result = await orTrouble(terminal, () =>
     simulate({
       ruleSet,
       against,

@@ -44,7 +44,7 @@ interface DomainFile {
 
 /** Suggests rules for the files. Exit code 0, 1 if no call needs a rule, 2 if files can't be used or written. */
 export async function suggestRules(options: SuggestRulesOptions, terminal: Terminal): Promise<void> {
-  const made = await orTrouble(terminal, makeFiles(options, terminal));
+  const made = await orTrouble(terminal, () => makeFiles(options, terminal));
   if (made === undefined) return;
   if (made.length === 0) {
     terminal.err("no call has a descriptor that a rule could stand for\n");
@@ -53,7 +53,7 @@ export async function suggestRules(options: SuggestRulesOptions, terminal: Termi
   }
   const { out } = options.flags;
   const [first] = made;
-  if (out !== undefined) await orTrouble(terminal, writeFiles(made, out, terminal));
+  if (out !== undefined) await orTrouble(terminal, () => writeFiles(made, out, terminal));
   else if (made.length === 1 && first !== undefined) terminal.out(first.text);
   else {
     const names = made.map(({ domain }) => visible(domain)).join(", ");

@@ -5,6 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseFile } from "../config/parse-file.ts";
 import { ConfigError } from "../core/errors.ts";
+import { errorCode, errorMessage } from "../core/thrown.ts";
 import { makeProblem } from "../rules/problems.ts";
 import type { Problem, RuleSet } from "../rules/rule-set.ts";
 import { readSettings, type Settings } from "../settings.ts";
@@ -66,7 +67,11 @@ function exitCodeOf({ files, coverage }: TestRun, { requireCoverage }: TestFlags
 async function runFiles(paths: readonly string[], flags: TestFlags): Promise<TestRun> {
   const rules = new RulesOfCases(flags.rules);
   const files: FileResult[] = [];
-  for (const name of await filesIn(paths)) files.push(await runFile(name, rules));
+  for (const path of paths) {
+    const { names, problems } = await filesIn(path);
+    if (problems.length > 0) files.push({ name: path, problems, cases: [] });
+    for (const name of names) files.push(await runFile(name, rules));
+  }
   const coverage = rules.all().map(({ title, coverage }) => ({ rules: title, report: coverage.report() }));
   return { files, coverage, watched: rules.watched };
 }
@@ -87,8 +92,8 @@ async function parsed(name: string): Promise<ReturnType<typeof parseFile>> {
   try {
     return parseFile({ name, bytes: await readFile(name) });
   } catch (cause) {
-    if (!(cause instanceof Error && "code" in cause)) throw cause;
-    return { name, root: undefined, problems: [problemAt(name, cause.message)] };
+    if (errorCode(cause) === undefined) throw cause;
+    return { name, root: undefined, problems: [problemAt(name, errorMessage(cause))] };
   }
 }
 
@@ -150,23 +155,23 @@ function problemAt(file: string, message: string, suggestion?: string): Problem 
   return makeProblem("error", { file, line: 1, column: 1 }, message, suggestion);
 }
 
-/** The files named, and those in directories named, in the order of their names. */
-async function filesIn(paths: readonly string[]): Promise<readonly string[]> {
-  const found: string[] = [];
-  for (const path of paths) {
-    const isFolder = await stat(path).then(
-      (one) => one.isDirectory(),
-      () => false,
-    );
-    if (!isFolder) {
-      found.push(path);
-      continue;
-    }
+/** The path itself, or the files of cases below the folder that it names, by name. A folder that can't be read is a problem. */
+async function filesIn(
+  path: string,
+): Promise<{ readonly names: readonly string[]; readonly problems: readonly Problem[] }> {
+  const isFolder = await stat(path).then(
+    (one) => one.isDirectory(),
+    () => false,
+  );
+  if (!isFolder) return { names: [path], problems: [] };
+  try {
     const names = await readdir(path, { recursive: true });
     const cases = names.filter((name) => /\.ya?ml$/.test(name)).sort();
-    found.push(...cases.map((name) => join(path, name)));
+    return { names: cases.map((name) => join(path, name)), problems: [] };
+  } catch (cause) {
+    if (errorCode(cause) === undefined) throw cause;
+    return { names: [], problems: [problemAt(path, errorMessage(cause))] };
   }
-  return found;
 }
 
 /** A text that changes whenever a file of these paths changes. */

@@ -61,6 +61,15 @@ export async function readRuleFiles(directory: string, choice: FileChoice = {}):
   return last;
 }
 
+/** Reads a single file, whatever its ending and length. Never rejects: if it can't be read, it is in `failures`. */
+export async function readOneFile(name: string): Promise<RuleFiles> {
+  try {
+    return { files: [{ name, bytes: await readFile(name) }], failures: [], hash: "" };
+  } catch (error) {
+    return { files: [], failures: [failureOf(name, error)], hash: "" };
+  }
+}
+
 /** The hash of one reading, to notice changes. Equal to that of `readRuleFiles` if nothing changed. */
 export async function hashRuleFiles(directory: string, choice: FileChoice = {}): Promise<string> {
   return (await readOnce(directory, choice)).hash;
@@ -79,7 +88,7 @@ async function readOnce(directory: string, choice: FileChoice): Promise<RuleFile
     try {
       files.push({ name, bytes: await readFile(join(directory, name)) });
     } catch (error) {
-      failures.push({ name, message: `can't read the file: ${reasonOf(error)}` });
+      failures.push(failureOf(name, error));
     }
   }
   failures.sort((a, b) => compareText(a.name, b.name));
@@ -149,7 +158,7 @@ async function listEntry(listing: Listing, name: string, baseName: string): Prom
     } else if (names.length < FILES_MAX) names.push(name);
     else if (names.length === FILES_MAX) failures.push({ name, message: `more than ${FILES_MAX} files` });
   } catch (error) {
-    if (isRuleName) failures.push({ name, message: `can't read the file: ${reasonOf(error)}` });
+    if (isRuleName) failures.push(failureOf(name, error));
   }
 }
 
@@ -170,6 +179,10 @@ async function hashOf(files: readonly ReadFile[], failures: readonly ReadFailure
   }
   for (const { name, message } of failures) hash.update(`failure ${JSON.stringify([name, message])}`);
   return hash.digest("hex");
+}
+
+function failureOf(name: string, error: unknown): ReadFailure {
+  return { name, message: `can't read the file: ${reasonOf(error)}` };
 }
 
 function reasonOf(error: unknown): string {
