@@ -207,6 +207,37 @@ test("a connection that is silent for too long is given up, and a new one answer
   await impatient.store.close();
 });
 
+test("connections that are silent keep the others from no call, and are given up", async () => {
+  const options = { target: server.target(), deadlineMs: DEADLINE_MS, silenceMsMax: 3_000, connections: 3 };
+  const { store: three, reports: itsReports } = await openPostgresRig({ ...options, sweeps: false });
+  const stopped: number[] = [];
+  try {
+    await until("all are connected", async () => {
+      const up = "FROM pg_stat_activity WHERE application_name = 'headgate' AND state = 'idle'";
+      return Number((await server.query(`SELECT count(*) ${up}`))[0]?.count) === 6;
+    });
+    // Two, because no more than two calls of plain takes are under way.
+    for (const name of ["first", "second"]) {
+      expect((await settle(three, groupOn(name))).verdict).toBe(Verdict.allowed);
+      const [last] = await server.query(
+        `SELECT pid FROM pg_stat_activity WHERE application_name = 'headgate' AND query LIKE '%take_each%'
+         ORDER BY query_start DESC LIMIT 1`,
+      );
+      stopped.push(Number(last?.pid));
+      process.kill(Number(last?.pid), "SIGSTOP");
+      expect((await settle(three, groupOn(name))).failure?.code).toBe("STORE_TIMEOUT");
+    }
+    expect((await settle(three, groupOn("third"))).verdict).toBe(Verdict.allowed);
+    expect(itsReports.unknownGroups).toBe(0);
+    // Their calls have been answered, and no other call fails meanwhile.
+    await until("they are given up", () => itsReports.unknownGroups === 2);
+    expect(itsReports.failures.map(({ code }) => code)).toEqual(["STORE_TIMEOUT", "STORE_TIMEOUT"]);
+  } finally {
+    for (const pid of stopped) process.kill(pid, "SIGCONT");
+    await three.close();
+  }
+});
+
 test("too many takes under way are refused at once", async () => {
   const target = server.target({ port: proxy.port });
   const bounded = await openPostgresRig({ target, deadlineMs: DEADLINE_MS, takesInFlightMax: 10, connections: 1 });

@@ -61,8 +61,6 @@ export class Intake<B extends Batch> {
   readonly #pauseError: StoreError;
   readonly #fullError: StoreError;
   #isScheduled = false;
-  /** True if gathered takes wait for the answer of a call under way. */
-  #holds = false;
   #isClosed = false;
   /** The one batch that may be sent while the breaker probes. */
   #probe: B | undefined;
@@ -96,7 +94,9 @@ export class Intake<B extends Batch> {
         this.schedule();
       },
       onUnsent: (batch) => this.#gathering.remove(batch),
-      onRoom: () => this.#onRoom(),
+      onRoom: () => {
+        if (!this.#gathering.isEmpty) this.schedule();
+      },
       onSilence: server.onSilence,
     });
   }
@@ -169,8 +169,7 @@ export class Intake<B extends Batch> {
    */
   takeReady(): B[] {
     const batches = this.#gathering.takeReady(this.#hasRoom);
-    this.#holds = !this.#gathering.isEmpty;
-    if (this.#holds) this.setDeadlines();
+    this.setDeadlines();
     if (!this.#canGiveBack()) return batches;
     for (const batch of batches) this.#addReceiptsTo(batch);
     // Further receipts follow in the next turns, one call in each; when closing, all of them at once.
@@ -311,10 +310,6 @@ export class Intake<B extends Batch> {
   };
 
   readonly #hasRoom = (lane: number): boolean => this.settler.underWay(lane) < UNDER_WAY_MAX;
-
-  #onRoom(): void {
-    if (this.#holds) this.schedule();
-  }
 
   /** A batch of the receipts that have waited longest; undefined if there are none, or if all have waited too long. */
   #receiptsAlone(): B | undefined {

@@ -24,7 +24,7 @@ export interface SettlerOptions<B extends Batch> extends Omit<CompleteOptions, "
   readonly again: (batched: BatchedGroup, lane: number) => void;
   /** All groups of a batch were answered before it was sent, so it need not be sent. */
   readonly onUnsent: (batch: B) => void;
-  /** A sent batch has its outcome, so the lane has room for another. */
+  /** A sent batch has its outcome, or all its calls were answered without it: the lane has room for another. */
   readonly onRoom: () => void;
   /** A sent batch has had no answer for so long that its connection should be given up. */
   readonly onSilence: (batch: B, trouble: string) => void;

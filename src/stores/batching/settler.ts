@@ -4,12 +4,14 @@
 import { StoreError } from "../../core/errors.ts";
 import { HOLDS_FULL_ERROR } from "../../core/holds-full.ts";
 import { type TakeGroup, Verdict } from "../../core/take.ts";
+import { MICROS_PER_SECOND } from "../../core/units.ts";
 import { costToReturn } from "../../core/verdict.ts";
 import type { SettleListener } from "../store.ts";
 import type { Batch, BatchedGroup, BatchedTake } from "./batch.ts";
 import { HELD, HOLDS_FULL, NO_COUNT, type ReplyReader, TOO_LATE } from "./reply.ts";
 import type { SettlerOptions } from "./settler-options.ts";
 import { answerByUs } from "./store-patience.ts";
+import { UnderWay } from "./under-way.ts";
 
 /** A latest time of payment that is in the past for every server. */
 const NEVER_PAY_US = 1;
@@ -21,12 +23,13 @@ export class Settler<B extends Batch> {
   readonly #options: SettlerOptions<B>;
   /** In the order in which they came. */
   readonly #open = new Set<B>();
-  readonly #underWay = new Map<number, number>();
+  readonly #underWay: UnderWay<B>;
   #takes = 0;
   #onIdle: (() => void) | undefined;
 
   constructor(options: SettlerOptions<B>) {
     this.#options = options;
+    this.#underWay = new UnderWay(options.onRoom);
   }
 
   /** Takes of batches without an outcome; those answered without it count too. */
@@ -34,9 +37,9 @@ export class Settler<B extends Batch> {
     return this.#takes;
   }
 
-  /** Number of this lane's sent batches without an outcome. */
+  /** Number of this lane's sent batches without an outcome; those whose calls were all answered without it do not count. */
   underWay(lane: number): number {
-    return this.#underWay.get(lane) ?? 0;
+    return this.#underWay.count(lane);
   }
 
   /** Adds the group to the batch. */
@@ -98,11 +101,11 @@ export class Settler<B extends Batch> {
       if (batch.isProbe) this.#record(batch, 0, 1);
       return false;
     }
-    // A batch that is sent again is counted already.
-    if (!batch.isSent) this.#underWay.set(batch.lane, this.underWay(batch.lane) + 1);
+    this.#underWay.enter(batch);
     batch.isSent = true;
     batch.sentUs = this.#options.clock.nowUs();
     this.#open.add(batch);
+    if (batch.waiting === 0) this.#arm(batch);
     return true;
   }
 
@@ -295,7 +298,7 @@ export class Settler<B extends Batch> {
 
   #arm(batch: B): void {
     clearTimeout(batch.timer);
-    let earliestUs = Number.POSITIVE_INFINITY;
+    let earliestUs = batch.isSent ? batch.sentUs + this.#options.silenceUsMax : Number.POSITIVE_INFINITY;
     for (const batched of batch.groups) {
       if (!batched.isAnswered && batched.answerByUs < earliestUs) earliestUs = batched.answerByUs;
     }
@@ -313,7 +316,7 @@ export class Settler<B extends Batch> {
   readonly #expire = (batch: B): void => {
     // A batch that was handed over at this moment belongs to another settler, which has its own timer for it.
     if (!this.#open.has(batch)) return;
-    const { clock, deadlineUs, serverName } = this.#options;
+    const { clock, deadlineUs, serverName, silenceUsMax, onSilence } = this.#options;
     const nowUs = clock.nowUs();
     let error: StoreError | undefined;
     let failed = 0;
@@ -325,9 +328,18 @@ export class Settler<B extends Batch> {
       failed++;
     }
     this.#record(batch, 0, failed);
-    if (batch.waiting > 0) this.#arm(batch);
-    else if (!batch.isSent) this.#dropUnsent(batch);
-    this.#checkSilence(nowUs);
+    if (batch.waiting === 0 && !batch.isSent) {
+      this.#dropUnsent(batch);
+      return;
+    }
+    // A connection may be lost without any error. It is given up then, and its takes fail.
+    if (batch.isSent && nowUs - batch.sentUs >= silenceUsMax) {
+      onSilence(batch, `has not answered for ${silenceUsMax / MICROS_PER_SECOND} seconds`);
+      return;
+    }
+    // Other calls need not wait for an answer that nobody waits for.
+    if (batch.waiting === 0) this.#underWay.leave(batch);
+    this.#arm(batch);
   };
 
   #dropUnsent(batch: B): void {
@@ -337,29 +349,13 @@ export class Settler<B extends Batch> {
     this.#noteIdle();
   }
 
-  // A connection may be lost without any error. It is given up then, and its takes fail.
-  #checkSilence(nowUs: number): void {
-    const { silenceUsMax, onSilence } = this.#options;
-    for (const oldest of this.#open) {
-      if (!oldest.isSent || nowUs - oldest.sentUs <= silenceUsMax) return;
-      onSilence(oldest, `has not answered for ${silenceUsMax / 1_000_000} seconds`);
-    }
-  }
-
   /** Ends the wait for the batch's outcome, whatever happened to its groups. */
   finish(batch: B): void {
     clearTimeout(batch.timer);
     batch.isDone = true;
     if (!this.#open.delete(batch)) return;
     this.#takes -= batch.takes;
-    if (batch.isSent) this.#leaveWay(batch.lane);
-  }
-
-  #leaveWay(lane: number): void {
-    const left = this.underWay(lane) - 1;
-    if (left > 0) this.#underWay.set(lane, left);
-    else this.#underWay.delete(lane);
-    this.#options.onRoom();
+    this.#underWay.leave(batch);
   }
 
   #noteIdle(): void {

@@ -166,6 +166,27 @@ describe("a server that is asked already", () => {
     expect(send(intake)).toHaveLength(1);
   });
 
+  test("and lets the calls of one wait in vain has room again", async () => {
+    const { intake, underWay } = busy();
+    const patient = new Call("c");
+    patient.group.deadlineUs = clock.nowUs() + 80_000;
+    intake.take(patient.group, patient);
+    expect(send(intake)).toEqual([]);
+    await vi.advanceTimersByTimeAsync(0);
+    turns = 0;
+    // The calls under way have no deadline of their own: they wait for as long as patience lasts.
+    const late = new Call("d");
+    await passMs(60);
+    late.group.deadlineUs = clock.nowUs() + 80_000;
+    intake.take(late.group, late);
+    await passMs(41);
+    expect(turns).toBeGreaterThan(0);
+    expect(send(intake).map(({ waiting }) => waiting)).toEqual([1]);
+    // Their answers come late, and leave no more room than they took.
+    for (const batch of underWay) intake.settler.settle(batch, allowing(1));
+    expect(intake.settler.underWay(0)).toBe(1);
+  });
+
   test("a second time for the same call keeps one place for it", () => {
     const { intake, underWay } = busy();
     const [first] = underWay as [SmallBatch];
@@ -385,19 +406,49 @@ describe("a take fails at once", () => {
   });
 });
 
-test("a server that owes an answer for too long is given up", async () => {
-  const intake = open({ silenceMsMax: 5_000 });
-  take(intake, "a");
-  const [first] = intake.takeReady();
-  take(intake, "b");
-  const [second] = intake.takeReady();
-  if (first === undefined || second === undefined) throw new Error("nothing gathered");
-  intake.settler.begin(first);
-  await passMs(4_950);
-  intake.settler.begin(second);
-  expect(silent).toEqual([]);
-  await passMs(100);
-  expect(silent).toEqual(["has not answered for 5 seconds"]);
+describe("a server that owes an answer for too long is given up", () => {
+  test("once for each call that has none", async () => {
+    const intake = open({ silenceMsMax: 5_000 });
+    take(intake, "a");
+    const [first] = intake.takeReady();
+    take(intake, "b");
+    const [second] = intake.takeReady();
+    if (first === undefined || second === undefined) throw new Error("nothing gathered");
+    intake.settler.begin(first);
+    await passMs(4_950);
+    intake.settler.begin(second);
+    expect(silent).toEqual([]);
+    await passMs(100);
+    expect(silent).toEqual(["has not answered for 5 seconds"]);
+    await passMs(5_000);
+    expect(silent).toHaveLength(2);
+  });
+
+  test("if it owes it to nobody but those who want to give back", async () => {
+    const intake = open({ silenceMsMax: 5_000 });
+    const { group } = new Call("a");
+    Object.assign(group.takes[0] ?? {}, { paid: true, paidAtUs: 5 });
+    intake.giveBack(group);
+    const [batch] = intake.takeReady();
+    if (batch === undefined) throw new Error("nothing gathered");
+    expect(intake.settler.begin(batch)).toBe(true);
+    await passMs(4_999);
+    expect(silent).toEqual([]);
+    await passMs(2);
+    expect(silent).toHaveLength(1);
+  });
+
+  test("but not if it answers in time", async () => {
+    const intake = open({ silenceMsMax: 5_000 });
+    take(intake, "a");
+    const [batch] = intake.takeReady();
+    if (batch === undefined) throw new Error("nothing gathered");
+    intake.settler.begin(batch);
+    await passMs(4_999);
+    intake.settler.settle(batch, allowing(1));
+    await passMs(20_000);
+    expect(silent).toEqual([]);
+  });
 });
 
 test("what is to be given back waits until the server is up, one call more in each turn", async () => {
