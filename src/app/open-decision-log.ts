@@ -34,24 +34,27 @@ export function openDecisionLog({
   if (kind === "off") return undefined;
   const bounds = { kind, share, linesPerSecond, clock };
   if (settings.decisionLogFile === undefined) {
-    const log = new DecisionLog({
+    const log: DecisionLog = new DecisionLog({
       ...bounds,
       write: (_, fields) => {
         logger.info(fields, "decision");
+        log.noteEnd(1, 0);
         return true;
       },
     });
     return { log, close: () => Promise.resolve() };
   }
   const path = fileOfWorker(settings.decisionLogFile, worker);
+  const log = new DecisionLog({ ...bounds, write: (line) => file.write(line) });
   const file = new RotatingFile({
     file: path,
     bytesMax: settings.decisionLogBytesMax,
     filesMax: settings.decisionLogFilesMax,
     onTrouble: (message) =>
       rareLog.warn("decision log", "the decision log can't be written", () => ({ path, message })),
+    onEnd: (written, lost) => log.noteEnd(written, lost),
   });
-  return { log: new DecisionLog({ ...bounds, write: (line) => file.write(line) }), close: () => file.close() };
+  return { log, close: () => file.close() };
 }
 
 /** The file of one worker: `decisions.jsonl` becomes `decisions.2.jsonl` for worker 2. */

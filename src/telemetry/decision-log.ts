@@ -19,7 +19,7 @@ export interface DecisionLogOptions {
   /** Lines per second for each limit, and the burst. */
   readonly linesPerSecond: number;
   readonly clock: Clock;
-  /** Takes a line without its line feed; returns false if there is no room for it. */
+  /** Takes a line without its line feed; returns false if there is no room for it. What becomes of lines it took, `noteEnd` is told. */
   readonly write: (line: string, fields: DecisionLine) => boolean;
   /** Uniform in 0 to 1; Math.random unless given. */
   readonly random?: () => number;
@@ -41,7 +41,7 @@ interface DecisionLine {
   readonly trace_id?: string;
   /** The call's span, if it is recorded. */
   readonly span_id?: string;
-  /** Decisions of this limit that were left out since its last line, by the rate or because the disk is too slow. */
+  /** Decisions of this limit that were left out since its last line, by the rate or because the disk is too slow; not those that the disk lost. */
   readonly left_out?: number;
 }
 
@@ -63,7 +63,7 @@ export class DecisionLog {
   readonly #options: DecisionLogOptions;
   readonly #random: () => number;
   readonly #allowances = new Map<string, Allowance>();
-  /** Lines written, and decisions left out by the rate or for lack of room. Decisions that sampling skips count in neither. */
+  /** Lines written, and decisions left out by the rate or by the disk. Decisions that sampling skips count in neither. */
   written = 0;
   leftOut = 0;
 
@@ -79,16 +79,21 @@ export class DecisionLog {
     if (share < 1 && this.#random() >= share) return;
     // The map is bounded: a rule set has few limits, and limits that callers send in requests share one id per domain.
     const allowance = this.#allowanceOf(call.governing?.limit.id ?? "");
-    const isWritten =
+    const isTaken =
       this.#spend(allowance) &&
       this.#write(decisionLine(call, span ?? { traceId: readTraceparent(traceparent)?.traceId }, allowance.leftOut));
-    if (isWritten) {
+    if (isTaken) {
       allowance.leftOut = 0;
-      this.written++;
     } else {
       allowance.leftOut++;
       this.leftOut++;
     }
+  }
+
+  /** Notes how many of the lines that `write` took are written now, and how many are lost. */
+  noteEnd(written: number, lost: number): void {
+    this.written += written;
+    this.leftOut += lost;
   }
 
   #write(fields: DecisionLine): boolean {

@@ -6,14 +6,17 @@ import { type FileHandle, open, rename, rm } from "node:fs/promises";
 const BACKLOG_CHARS_MAX = 4_194_304;
 /** Lines are written at least this often, so a killed process loses no more than these milliseconds. */
 const WRITE_MS = 500;
+const LINE_FEED = 0x0a;
 
 interface RotatingFileOptions {
   readonly file: string;
   readonly bytesMax: number;
   /** Number of files, the current one included; at least 1. */
   readonly filesMax: number;
-  /** Told of each failed write. Its lines are lost; the next lines are tried again. */
+  /** Told of each failed write. The lines that it has not written are lost; the next lines are tried again. */
   readonly onTrouble: (message: string) => void;
+  /** Told after each write how many lines are in the file, and how many are lost. */
+  readonly onEnd: (written: number, lost: number) => void;
 }
 
 /** Writes lines in the background, to a file that only its owner can read. */
@@ -51,44 +54,59 @@ export class RotatingFile {
     if (this.#writing !== undefined || this.#waiting === "") return;
     const text = this.#waiting;
     this.#waiting = "";
-    this.#writing = this.#write(text)
-      .catch((error: Error) => this.#options.onTrouble(error.message))
-      .finally(() => {
-        this.#writing = undefined;
-      });
+    this.#writing = this.#write(Buffer.from(text)).finally(() => {
+      this.#writing = undefined;
+    });
   }
 
   /** Appends as many whole lines as the file has room for, then continues in a new file. */
-  async #write(text: string): Promise<void> {
-    let rest = Buffer.from(text);
-    while (rest.length > 0) {
-      const handle = await this.#opened();
-      const end = this.#endOf(rest);
-      if (end === 0) {
-        await this.#rotate(handle);
-        continue;
+  async #write(bytes: Buffer): Promise<void> {
+    let rest = bytes;
+    try {
+      while (rest.length > 0) {
+        const handle = await this.#opened();
+        let end = this.#endOf(rest);
+        if (end === 0) await this.#rotate(handle);
+        // A disk that is nearly full takes less than it is given.
+        while (end > 0) {
+          const { bytesWritten } = await handle.write(rest, 0, end);
+          this.#size += bytesWritten;
+          end -= bytesWritten;
+          rest = rest.subarray(bytesWritten);
+        }
       }
-      await handle.appendFile(rest.subarray(0, end));
-      this.#size += end;
-      rest = rest.subarray(end);
+    } catch (error) {
+      this.#options.onTrouble((error as Error).message);
+      // Opened again, the file gets a line feed if its last line was cut.
+      await this.#handle?.close().catch(() => undefined);
+      this.#handle = undefined;
     }
+    const lost = linesIn(rest);
+    this.#options.onEnd(linesIn(bytes) - lost, lost);
   }
 
   /** End of the last line that fits into the file. A line longer than a whole file gets an empty file to itself. */
   #endOf(bytes: Buffer): number {
     const room = this.#options.bytesMax - this.#size;
     if (bytes.length <= room) return bytes.length;
-    const end = room <= 0 ? 0 : bytes.lastIndexOf(0x0a, room - 1) + 1;
-    return end === 0 && this.#size === 0 ? bytes.indexOf(0x0a) + 1 : end;
+    const end = room <= 0 ? 0 : bytes.lastIndexOf(LINE_FEED, room - 1) + 1;
+    return end === 0 && this.#size === 0 ? bytes.indexOf(LINE_FEED) + 1 : end;
   }
 
   async #opened(): Promise<FileHandle> {
     if (this.#handle === undefined) {
-      const handle = await open(this.#options.file, "a", 0o600);
-      this.#size = (await handle.stat()).size;
-      this.#handle = handle;
+      this.#handle = await open(this.#options.file, "a+", 0o600);
+      this.#size = (await this.#handle.stat()).size;
+      await this.#endLine(this.#handle);
     }
     return this.#handle;
+  }
+
+  // A full disk or the end of a process may have cut the last line.
+  async #endLine(handle: FileHandle): Promise<void> {
+    if (this.#size === 0) return;
+    const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, this.#size - 1);
+    if (buffer[0] !== LINE_FEED) this.#size += (await handle.write("\n")).bytesWritten;
   }
 
   async #rotate(handle: FileHandle): Promise<void> {
@@ -106,4 +124,11 @@ export class RotatingFile {
       });
     }
   }
+}
+
+/** Number of lines that end in the bytes. */
+function linesIn(bytes: Buffer): number {
+  let lines = 0;
+  for (let at = bytes.indexOf(LINE_FEED); at >= 0; at = bytes.indexOf(LINE_FEED, at + 1)) lines++;
+  return lines;
 }

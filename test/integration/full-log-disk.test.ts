@@ -1,8 +1,8 @@
-// A log that can't be written, as on a full disk: the service answers, reloads and ends as if it could.
+// Logs that can't be written, as on a full disk: the service answers, reloads and ends as if it could, and counts what it lost.
 
-import { spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, type StdioOptions, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, openSync, renameSync, writeFileSync } from "node:fs";
+import { closeSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test, vi } from "vitest";
 import { PROGRAM, requireProgram } from "../support/built-program.ts";
@@ -16,20 +16,16 @@ vi.setConfig({ testTimeout: 3 * DONE_MS });
 
 beforeAll(requireProgram);
 
-test.each(["1", "2"])("with WORKERS=%s the service answers, reloads, and ends with 0 at SIGTERM", async (WORKERS) => {
-  const rulesDir = temporaryFolder("headgate-full-log");
-  const write = (domain: string) => {
-    // Renamed in, so that nobody reads half a file.
-    writeFileSync(
-      join(rulesDir, "beside"),
-      `domain: ${domain}\ndescriptors: [{ key: a, rate_limit: { unit: day, requests_per_unit: 1 } }]\n`,
-    );
-    renameSync(join(rulesDir, "beside"), join(rulesDir, "rules.yaml"));
-  };
-  write("first");
-  const port = await freePort();
-  const full = openSync("/dev/full", "w");
-  const child = ownProcess(
+const RULES = "descriptors: [{ key: a, rate_limit: { unit: day, requests_per_unit: 1 } }]";
+
+/** A service whose rules lie in this folder; its HTTP port is `port`. */
+function serve(
+  rulesDir: string,
+  port: number,
+  env: Readonly<Record<string, string>>,
+  stdio: StdioOptions,
+): ChildProcess {
+  return ownProcess(
     spawn(process.execPath, [...PROGRAM, "serve"], {
       env: {
         PATH: process.env.PATH ?? "",
@@ -40,11 +36,24 @@ test.each(["1", "2"])("with WORKERS=%s the service answers, reloads, and ends wi
         RULES_DIR: rulesDir,
         SHUTDOWN_DELAY: "0s",
         LOG_LEVEL: "debug",
-        WORKERS,
+        ...env,
       },
-      stdio: ["ignore", full, "inherit"],
+      stdio,
     }),
   );
+}
+
+test.each(["1", "2"])("with WORKERS=%s the service answers, reloads, and ends with 0 at SIGTERM", async (WORKERS) => {
+  const rulesDir = temporaryFolder("headgate-full-log");
+  const write = (domain: string) => {
+    // Renamed in, so that nobody reads half a file.
+    writeFileSync(join(rulesDir, "beside"), `domain: ${domain}\n${RULES}\n`);
+    renameSync(join(rulesDir, "beside"), join(rulesDir, "rules.yaml"));
+  };
+  write("first");
+  const port = await freePort();
+  const full = openSync("/dev/full", "w");
+  const child = serve(rulesDir, port, { WORKERS }, ["ignore", full, "inherit"]);
   closeSync(full);
   const rules = async () =>
     await fetch(`http://127.0.0.1:${port}/rlconfig`).then(
@@ -55,6 +64,51 @@ test.each(["1", "2"])("with WORKERS=%s the service answers, reloads, and ends wi
   write("second");
   child.kill("SIGHUP");
   await vi.waitFor(async () => expect(await rules()).toContain("second.a"), { timeout: DONE_MS, interval: 100 });
+  child.kill("SIGTERM");
+  expect(await once(child, "exit")).toEqual([0, null]);
+});
+
+test("decisions that a full disk lost count as left out, and the next ones stand in lines of their own", async () => {
+  const rulesDir = temporaryFolder("headgate-full-decisions");
+  writeFileSync(join(rulesDir, "rules.yaml"), `domain: full\n${RULES}\n`);
+  const file = join(temporaryFolder("headgate-decisions"), "decisions.jsonl");
+  const port = await freePort();
+  const env = { DECISION_LOG: "all", DECISION_LOG_FILE: file, DECISION_LOG_RATE: "1000" };
+  const child = serve(rulesDir, port, env, ["ignore", "ignore", "inherit"]);
+  const url = `http://127.0.0.1:${port}`;
+  const isReady = async () => (await fetch(`${url}/healthcheck`)).status;
+  await vi.waitFor(async () => expect(await isReady()).toBe(200), { timeout: DONE_MS, interval: 100 });
+  const ask = async (count: number) => {
+    const body = JSON.stringify({ domain: "full", descriptors: [{ entries: [{ key: "a", value: "b" }] }] });
+    for (let i = 0; i < count; i++) await (await fetch(`${url}/json`, { method: "POST", body })).text();
+  };
+  const counts = async () => {
+    const page = await (await fetch(`${url}/metrics`)).text();
+    const of = (result: string) =>
+      Number(new RegExp(`^headgate_decision_log_lines_total\\{result="${result}"\\} (\\d+)`, "m").exec(page)?.[1]);
+    return { written: of("written"), leftOut: of("left_out") };
+  };
+  const counted = async (count: number) => {
+    const sum = async () => Object.values(await counts()).reduce((all, each) => all + each);
+    await vi.waitFor(async () => expect(await sum()).toBe(count), { timeout: DONE_MS, interval: 100 });
+    return await counts();
+  };
+  // No file of this process may become longer, as on a disk that gets full within a line.
+  const BYTES = 2_000;
+  execFileSync("prlimit", [`--pid=${child.pid}`, `--fsize=${BYTES}:unlimited`]);
+  await ask(30);
+  const full = await counted(30);
+  const cut = readFileSync(file, "latin1");
+  expect(cut).toHaveLength(BYTES);
+  expect(full.written).toBe(cut.split("\n").length - 1);
+  await ask(5);
+  expect((await counted(35)).written).toBe(full.written);
+  execFileSync("prlimit", [`--pid=${child.pid}`, "--fsize=unlimited:unlimited"]);
+  await ask(7);
+  expect(await counted(42)).toEqual({ written: full.written + 7, leftOut: full.leftOut + 5 });
+  const lines = readFileSync(file, "utf8").split("\n").slice(0, -1);
+  const cutLines = lines.filter((line) => !(line.startsWith("{") && line.endsWith("}")));
+  expect([lines.length - cutLines.length, cutLines]).toEqual([full.written + 7, [cut.split("\n").at(-1)]]);
   child.kill("SIGTERM");
   expect(await once(child, "exit")).toEqual([0, null]);
 });

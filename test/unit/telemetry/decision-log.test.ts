@@ -36,6 +36,7 @@ class Rig {
       clock,
       write: (line) => {
         this.lines.push(line);
+        this.log.noteEnd(1, 0);
         return true;
       },
       ...options,
@@ -159,5 +160,13 @@ describe("the decision log", () => {
     const rig = new Rig(RULES, { write: () => false });
     rig.ask(call(["user", "ann"]));
     expect(rig.log).toMatchObject({ written: 0, leftOut: 1 });
+  });
+
+  test("counts a line as written once it is, and as left out if the disk has lost it", () => {
+    const rig = new Rig(RULES, { write: () => true });
+    for (let i = 0; i < 5; i++) rig.ask(call(["user", "ann"]));
+    expect(rig.log).toMatchObject({ written: 0, leftOut: 0 });
+    rig.log.noteEnd(3, 2);
+    expect(rig.log).toMatchObject({ written: 3, leftOut: 2 });
   });
 });

@@ -20,10 +20,17 @@ test("keep the newest lines, whole and in order, whatever their lengths", async 
       fc.integer({ min: 1, max: 4 }),
       async (lengths, bytesMax, filesMax) => {
         const file = newFile();
-        const rotating = new RotatingFile({ file, bytesMax, filesMax, onTrouble: (message) => expect.fail(message) });
+        const ends = { written: 0, lost: 0 };
+        const onEnd = (lines: number, lost: number) => {
+          ends.written += lines;
+          ends.lost += lost;
+        };
+        const onTrouble = (message: string) => expect.fail(message);
+        const rotating = new RotatingFile({ file, bytesMax, filesMax, onTrouble, onEnd });
         const written = lengths.map((length, i) => `${i} ${"x".repeat(length)}`);
         for (const line of written) expect(rotating.write(line)).toBe(true);
         await rotating.close();
+        expect(ends).toEqual({ written: written.length, lost: 0 });
         const names = [file, ...Array.from({ length: 6 }, (_, i) => `${file}.${i + 1}`)].filter((name) =>
           existsSync(name),
         );
@@ -50,6 +57,7 @@ test("go on in a file that is there, readable by its owner alone", async () => {
       bytesMax: 100,
       filesMax: 2,
       onTrouble: (message) => expect.fail(message),
+      onEnd: () => undefined,
     });
     rotating.write(line);
     await rotating.close();
@@ -60,20 +68,42 @@ test("go on in a file that is there, readable by its owner alone", async () => {
   expect(statSync(file).mode & 0o777).toBe(0o600);
 });
 
+test("begin a line of their own where a file ends within one", async () => {
+  const file = newFile();
+  writeFileSync(file, "whole\ncu");
+  const ends: number[][] = [];
+  const rotating = new RotatingFile({
+    file,
+    bytesMax: 100,
+    filesMax: 2,
+    onTrouble: (message) => expect.fail(message),
+    onEnd: (written, lost) => ends.push([written, lost]),
+  });
+  rotating.write("next");
+  await rotating.close();
+  expect(readFileSync(file, "utf8")).toBe("whole\ncu\nnext\n");
+  expect(ends).toEqual([[1, 0]]);
+});
+
 test("say when they can't be written, and hold nobody up", async () => {
   const blocked = newFile();
   writeFileSync(blocked, "");
   const troubles: string[] = [];
   const onTrouble = (message: string) => troubles.push(message);
-  const rotating = new RotatingFile({ file: join(blocked, "log"), bytesMax: 100, filesMax: 2, onTrouble });
+  const ends: number[][] = [];
+  const onEnd = (written: number, lost: number) => ends.push([written, lost]);
+  const rotating = new RotatingFile({ file: join(blocked, "log"), bytesMax: 100, filesMax: 2, onTrouble, onEnd });
   expect(rotating.write("line")).toBe(true);
+  expect(rotating.write("another")).toBe(true);
   await rotating.close();
   expect(troubles).toEqual([expect.stringContaining("ENOTDIR")]);
+  expect(ends).toEqual([[0, 2]]);
 });
 
 test("take no more than a bound while the disk is behind", async () => {
   const file = newFile();
-  const rotating = new RotatingFile({ file, bytesMax: 1e9, filesMax: 1, onTrouble: (message) => expect.fail(message) });
+  const onTrouble = (message: string) => expect.fail(message);
+  const rotating = new RotatingFile({ file, bytesMax: 1e9, filesMax: 1, onTrouble, onEnd: () => undefined });
   const line = "x".repeat(1_000_000);
   expect([1, 2, 3, 4, 5].map(() => rotating.write(line))).toEqual([true, true, true, true, false]);
   await rotating.close();
