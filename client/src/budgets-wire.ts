@@ -3,6 +3,7 @@
 
 import type { Degraded } from "./decision.ts";
 import { checkMembers, checkWhole, describeValue } from "./misuse.ts";
+import { OVER_LIMIT } from "./read-answer.ts";
 import type { ReserveAnswer, ReserveRequest, Settlement } from "./reservation.ts";
 import { bytesOf, FieldWriter, numberOf, readFields, readWholeSeconds, textOf } from "./wire.ts";
 import { writeEntries } from "./write-request.ts";
@@ -29,9 +30,6 @@ export function writeNumber(what: string, value: number): Buffer {
   checkWhole(what, value, 0, Number.MAX_SAFE_INTEGER);
   return new FieldWriter().addNumber(4, value).toBytes();
 }
-
-/** The protocol's code for a refusal. Any other code is allowed, as in answers to checks. */
-const OVER_LIMIT = 2;
 
 /** Reads a ReserveResponse. Throws for bytes that are no such message. */
 export function readReserved(message: Buffer): ReserveAnswer {

@@ -5,7 +5,7 @@ import { unitOf } from "./unit.ts";
 import { bytesOf, numberOf, readFields, readWholeSeconds, textOf } from "./wire.ts";
 
 /** The protocol's code for a refusal. Any other code is allowed, as in Envoy. */
-const OVER_LIMIT = 2;
+export const OVER_LIMIT = 2;
 /** Deepest nesting of maps and lists; the service writes at most 30 levels. */
 const DEPTH_MAX = 100;
 

@@ -1,5 +1,7 @@
 // Reads flags as Go programs take them: -name value, -name=value, one dash or two, bare -name for booleans, `--` ends them.
 
+import { BOOLEAN } from "../settings/value-types.ts";
+
 /** Kinds of flags by name: of a `text` the last value counts, a `list` has all values, a `boolean` needs none. */
 export type FlagKinds = Readonly<Record<string, "text" | "list" | "boolean">>;
 
@@ -15,9 +17,6 @@ interface GoFlags {
 export class FlagError extends Error {
   override readonly name = "FlagError";
 }
-
-const TRUE_WORDS = ["1", "t", "T", "true", "TRUE", "True"];
-const FALSE_WORDS = ["0", "f", "F", "false", "FALSE", "False"];
 
 /** Reads all flags up to the first other argument. Throws FlagError. */
 export function parseGoFlags(args: readonly string[], kinds: FlagKinds): GoFlags {
@@ -50,7 +49,7 @@ function kindOf(name: string, kinds: FlagKinds): FlagKinds[string] {
 }
 
 function booleanText(name: string, text: string): string {
-  if (TRUE_WORDS.includes(text)) return "true";
-  if (FALSE_WORDS.includes(text)) return "false";
-  throw new FlagError(`flag -${name} takes true or false, got '${text}'`);
+  const value = BOOLEAN.parse(text);
+  if (value === undefined) throw new FlagError(`flag -${name} takes ${BOOLEAN.expects}, got '${text}'`);
+  return BOOLEAN.show(value);
 }

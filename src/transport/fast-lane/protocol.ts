@@ -23,7 +23,6 @@ export const ErrorCode = {
   protocolError: 1,
   internalError: 2,
   flowControlError: 3,
-  settingsTimeout: 4,
   streamClosed: 5,
   frameSizeError: 6,
   refusedStream: 7,
