@@ -83,9 +83,13 @@ export class Bed {
 
   /** When the gateway had read its files last, in milliseconds since 1970: what it then makes of them goes to all others. */
   lastReadMs(): number {
-    const lines = readFileSync(this.#gatewayLog, "utf8").split("\n");
-    const line = lines.findLast((each) => each.includes("reload resources finished")) ?? "";
-    return Date.parse(line.split("\t")[0] ?? "");
+    const log = readFileSync(this.#gatewayLog, "utf8");
+    // Its Envoy writes to the same file: a line of the gateway may begin within one of Envoy's.
+    const read = [...log.matchAll(/(\d{4}-\d\d-\d\dT[\d:.+Z-]+)\t(?:(?!\n|\d{4}-).)*reload resources finished/g)].at(
+      -1,
+    )?.[1];
+    if (read === undefined) throw new Error("the gateway's log does not say that it has read its files");
+    return Date.parse(read);
   }
 
   /** A page of Headgate's HTTP port. */

@@ -32,20 +32,21 @@ function open({ connections, answerMs }: Server): { intake: Intake<SmallBatch>; 
   const clock = new ManualClock();
   let free = connections;
   const send = () => {
-    const batches = connections === Number.POSITIVE_INFINITY ? intake.takeReady() : oneByOne();
-    for (const batch of batches) {
-      if (!intake.settler.begin(batch)) continue;
-      free--;
-      const answer = () => {
-        free++;
+    const ready = connections === Number.POSITIVE_INFINITY ? intake.takeReady() : oneByOne();
+    const batches = ready.filter((batch) => intake.settler.begin(batch));
+    if (batches.length === 0) return;
+    free -= batches.length;
+    const answer = () => {
+      free += batches.length;
+      for (const batch of batches) {
         for (const { paidAtUs } of batch.receipts) settled.push(paidAtUs);
         intake.settler.settle(batch, new ReplyReader([clock.nowUs(), 0]));
-        intake.schedule();
-      };
-      // Before this turn is over, or some time later.
-      if (answerMs === 0) queueMicrotask(answer);
-      else setTimeout(answer, answerMs);
-    }
+      }
+      intake.schedule();
+    };
+    // Before this turn is over, or some time later.
+    if (answerMs === 0) queueMicrotask(answer);
+    else setTimeout(answer, answerMs);
   };
   const oneByOne = () => {
     const batches: SmallBatch[] = [];
