@@ -226,7 +226,8 @@ function plainText(status: number, text: string): JsonAnswer {
   return { status, headers: { "content-type": "text/plain; charset=utf-8" }, body: `${text}\n` };
 }
 
+// The message may quote the body, line feeds and all; a reason is one line.
 function reasonOf(error: unknown): string {
-  const reason = errorMessage(error);
-  return reason.slice(0, REASON_CHARS_MAX);
+  const reason = errorMessage(error).slice(0, REASON_CHARS_MAX);
+  return reason.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

@@ -162,6 +162,8 @@ describe("a request", () => {
     { name: "half a surrogate pair", body: '{"domain":"\\ud800"}', says: "domain" },
     { name: "a null descriptor", body: '{"descriptors":[null]}', says: "descriptors" },
     { name: "bytes that are no UTF-8", body: Buffer.from([0x22, 0xff, 0x22]), says: "UTF-8" },
+    { name: "a line feed after a wrong word", body: '{"domain":"a",\n"b"\nfalse}', says: "\\u000a" },
+    { name: "text with lines for a number", body: '{"hitsAddend":"a\\nb\\u2028c"}', says: "a\\u000ab\\u2028c" },
     {
       name: "100,000 open brackets",
       body: `{"descriptors":${"[".repeat(100_000)}${"]".repeat(100_000)}}`,
@@ -170,7 +172,7 @@ describe("a request", () => {
   ])("of $name is refused with the reason and never asked", async ({ body, says }) => {
     const answer = await post(body);
     expect(answer).toMatchObject({ status: 400, headers: { "content-type": "text/plain; charset=utf-8" } });
-    expect(answer.body).toMatch(/^REQUEST_BODY: expected /);
+    expect(answer.body).toMatch(/^REQUEST_BODY: expected [^\p{Cc}\p{Zl}\p{Zp}]+\n$/u);
     expect(answer.body).toContain(says);
     expect(asked).toBeUndefined();
     expect(requestErrors.map(({ code }) => code)).toEqual(["REQUEST_BODY"]);
