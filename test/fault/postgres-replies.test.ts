@@ -128,6 +128,7 @@ test("connections cut with takes under way fail them at once, and nothing is sen
 
 test("a connection that the server ends is replaced, and another one carries on meanwhile", async () => {
   const { store: two } = await openPostgresRig({ target: server.target(), deadlineMs: 5_000, connections: 2 });
+  others.push(two);
   const count = async () => {
     const text = "SELECT pid FROM pg_stat_activity WHERE application_name = 'headgate' AND client_port <> $1";
     return (await server.query(text, [0])).length;
@@ -136,10 +137,14 @@ test("a connection that the server ends is replaced, and another one carries on 
   await server.query(
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'headgate' LIMIT 1",
   );
-  const groups = await Promise.all(Array.from({ length: 5 }, () => settle(two, groupOn("k"))));
-  expect(groups.filter(({ verdict }) => verdict === Verdict.allowed).length).toBeGreaterThan(0);
+  // A call may be on its way over that connection before its end is noticed.
+  const failed: unknown[] = [];
+  for (let call = 0; call < 5; call++) {
+    const { failure } = await settle(two, groupOn("k"));
+    if (failure !== undefined) failed.push(failure.code);
+  }
+  expect(failed.length, String(failed)).toBeLessThanOrEqual(1);
   await until("all are connected again", async () => (await count()) >= 3);
-  await two.close();
 });
 
 test("an event loop that is late does not make an answered take look lost", async () => {
