@@ -6,9 +6,8 @@ import { describe, expect, test } from "vitest";
 import { Algorithm, type Limit, Sync } from "../../src/core/limit.ts";
 import { makeLimit } from "../support/builders.ts";
 import { runs } from "../support/runs.ts";
+import { calling, changing, weathers } from "../support/schedules.ts";
 import {
-  calling,
-  changing,
   Fleet,
   leftOf,
   mostBeyondRate,
@@ -16,15 +15,14 @@ import {
   mostInAnyWindow,
   SETTLE_US,
   type Step,
-  weathers,
 } from "../support/simulated-fleet.ts";
 
 /** Until then nobody leases. */
 const known: Step = { does: "waits", us: SETTLE_US };
 const processes = fc.integer({ min: 1, max: 4 });
 const bucket = fc
-  .tuple(fc.integer({ min: 1, max: 300 }), fc.integer({ min: 1, max: 3 }))
-  .map(([amount, bursts]) => makeLimit({ amount, burst: amount * bursts, sync: Sync.lease }));
+  .tuple(fc.integer({ min: 1, max: 300 }), fc.constantFrom(0.1, 1, 3))
+  .map(([amount, bursts]) => makeLimit({ amount, burst: Math.ceil(amount * bursts), sync: Sync.lease }));
 const window = (algorithm: Algorithm) =>
   fc.integer({ min: 1, max: 300 }).map((amount) => makeLimit({ algorithm, amount, sync: Sync.lease }));
 

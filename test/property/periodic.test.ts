@@ -6,16 +6,8 @@ import { describe, expect, test } from "vitest";
 import { Algorithm, type Limit, Sync } from "../../src/core/limit.ts";
 import { makeLimit } from "../support/builders.ts";
 import { runs } from "../support/runs.ts";
-import {
-  calling,
-  changing,
-  Fleet,
-  mostBeyondRate,
-  mostInAlignedWindow,
-  mostInAnyWindow,
-  PERIOD_MS,
-  weathers,
-} from "../support/simulated-fleet.ts";
+import { calling, changing, weathers } from "../support/schedules.ts";
+import { Fleet, mostBeyondRate, mostInAlignedWindow, mostInAnyWindow, PERIOD_MS } from "../support/simulated-fleet.ts";
 
 const processes = fc.integer({ min: 1, max: 4 });
 const window = (algorithm: Algorithm) =>
@@ -32,8 +24,8 @@ const bounds: Bound[] = [
   {
     name: "token bucket: burst + rate x t + N x (burst + rate x two periods) in any time t",
     limits: fc
-      .tuple(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 3 }))
-      .map(([amount, bursts]) => makeLimit({ amount, burst: amount * bursts, sync: Sync.periodic })),
+      .tuple(fc.integer({ min: 1, max: 60 }), fc.constantFrom(0.1, 1, 3))
+      .map(([amount, bursts]) => makeLimit({ amount, burst: Math.ceil(amount * bursts), sync: Sync.periodic })),
     passed: ({ grants }, { amount }) => mostBeyondRate(grants, amount),
     atMost: ({ burst, amount }, count) => burst + count * (burst + (amount * 2 * PERIOD_MS) / 1_000),
   },

@@ -6,16 +6,14 @@ import { describe, expect, test } from "vitest";
 import { Algorithm, type Limit, Sync } from "../../src/core/limit.ts";
 import { makeLimit } from "../support/builders.ts";
 import { runs } from "../support/runs.ts";
+import { calling, changing, weathers } from "../support/schedules.ts";
 import {
-  calling,
-  changing,
   Fleet,
   mostBeyondRate,
   mostInAlignedWindow,
   mostInAnyWindow,
   SETTLE_US,
   type Step,
-  weathers,
 } from "../support/simulated-fleet.ts";
 
 /** Until then processes ask the store. */

@@ -13,16 +13,8 @@ import { CountingStatsBook } from "../support/limiter-rig.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { rulesFromYaml } from "../support/rules.ts";
 import { runs } from "../support/runs.ts";
-import {
-  calling,
-  changing,
-  Fleet,
-  leftOf,
-  mostInAlignedWindow,
-  SETTLE_US,
-  type Step,
-  weathers,
-} from "../support/simulated-fleet.ts";
+import { calling, changing, weathers } from "../support/schedules.ts";
+import { Fleet, leftOf, mostInAlignedWindow, SETTLE_US, type Step } from "../support/simulated-fleet.ts";
 
 /** Until then nobody leases. */
 const known: Step = { does: "waits", us: SETTLE_US };

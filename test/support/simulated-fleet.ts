@@ -1,7 +1,6 @@
 // Processes of the service in a simulated world, each with everything around the store that the service puts there: they
 // come and go, stand still and die, and their callers' grants are written down.
 
-import fc from "fast-check";
 import type { Limit } from "../../src/core/limit.ts";
 import { Mode, Source, type Take, TakeGroup, Verdict } from "../../src/core/take.ts";
 import { MICROS_PER_SECOND } from "../../src/core/units.ts";
@@ -22,7 +21,8 @@ const SECOND_BEAT_US = 300_000;
 /** Long enough for processes to know of each other. */
 export const SETTLE_US = 4_200_000;
 
-const GIVE_BACK_US_MAX = 300_000;
+/** How late a caller may give back. */
+export const GIVE_BACK_US_MAX = 300_000;
 
 /** What passed, at which time of the server: when it was paid there, or granted in memory. */
 export interface Grant {
@@ -257,99 +257,6 @@ export class Fleet {
     };
     if (process.store.take(group, { settled })) settled();
   }
-}
-
-/** Any weather; `delayUsMax` and loss from none to a lot. */
-export const weathers: fc.Arbitrary<Weather> = fc.record({
-  seed: fc.nat(),
-  delayUsMax: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 10_000 }), fc.integer({ min: 1, max: 60_000 })),
-  lossOneIn: fc.oneof(
-    { weight: 2, arbitrary: fc.constant(0) },
-    fc.integer({ min: 2, max: 4 }),
-    fc.integer({ min: 5, max: 50 }),
-  ),
-  deadlineUs: fc.constantFrom(15_000, 50_000, 300_000),
-  skewUs: fc.integer({ min: -5_000_000, max: 5_000_000 }),
-});
-
-const pauseUs = fc.oneof(
-  { weight: 6, arbitrary: fc.integer({ min: 0, max: 3_000 }) },
-  { weight: 3, arbitrary: fc.integer({ min: 0, max: 60_000 }) },
-  { weight: 1, arbitrary: fc.integer({ min: 0, max: 1_200_000 }) },
-);
-const process = fc.nat({ max: 9 });
-
-/** Callers that call in bursts, wait, sometimes give back, and go on over the ends of windows; rules that are read anew. */
-export function calling(costMax: number): fc.Arbitrary<Step[]> {
-  const cost = fc.oneof({ weight: 3, arbitrary: fc.constant(1) }, fc.integer({ min: 1, max: costMax }));
-  const calls = fc.record({
-    does: fc.constant("calls" as const),
-    process,
-    times: fc.integer({ min: 1, max: 12 }),
-    cost,
-  });
-  const givesBack = fc.record({
-    does: fc.constant("givesBack" as const),
-    process,
-    cost,
-    afterUs: fc.integer({ min: 0, max: GIVE_BACK_US_MAX }),
-  });
-  const waits = fc.record({ does: fc.constant("waits" as const), us: pauseUs });
-  const reloads = fc.constant({ does: "reloads" as const });
-  const one = fc.oneof(
-    { weight: 10, arbitrary: calls },
-    { weight: 8, arbitrary: waits },
-    { weight: 1, arbitrary: givesBack },
-    { weight: 1, arbitrary: reloads },
-  );
-  const few = fc.array(one, { minLength: 10, maxLength: 40, size: "max" });
-  return fc.tuple(few, overEnd, few, overEnd).map((blocks) => blocks.flat());
-}
-
-/** Work that goes on over the end of a window, quicker and quicker. */
-const overEnd: fc.Arbitrary<Step[]> = fc
-  .record({
-    beforeUs: fc.integer({ min: 0, max: 60_000 }),
-    everyUs: fc.integer({ min: 4_000, max: 20_000 }),
-    times: fc.integer({ min: 0, max: 40 }),
-    process: fc.nat({ max: 9 }),
-  })
-  .map(({ beforeUs, everyUs, times, process }) => [
-    { does: "works", us: 250_000, everyUs },
-    { does: "waitsForEnd", us: beforeUs },
-    { does: "works", us: 100_000, everyUs: 2_000 + (everyUs >> 2) },
-    { does: "calls", process, times, cost: 1 },
-    { does: "works", us: 200_000, everyUs },
-  ]);
-
-/** Processes that work on, and come, go, die and stand still meanwhile. `accidents` of the data come on top. */
-export function changing(accidents: readonly Step["does"][] = []): fc.Arbitrary<Step[]> {
-  const works = fc.record({
-    does: fc.constant("works" as const),
-    us: fc.oneof(fc.integer({ min: 1_000, max: 400_000 }), fc.integer({ min: 1_000, max: 4_000_000 })),
-    everyUs: fc.integer({ min: 10_000, max: 40_000 }),
-  });
-  const events: fc.Arbitrary<Step>[] = [
-    fc.record({ does: fc.constant("joins" as const), count: fc.integer({ min: 1, max: 3 }) }),
-    fc.record({ does: fc.constantFrom("leaves" as const, "dies" as const), process }),
-    fc.record({
-      does: fc.constant("stops" as const),
-      process,
-      us: fc.oneof(fc.integer({ min: 1_000, max: 400_000 }), fc.integer({ min: 1_000, max: 13_000_000 })),
-    }),
-    ...accidents.map((does) => fc.constant({ does } as Step)),
-  ];
-  const drains = fc.record({
-    does: fc.constant("drains" as const),
-    afterUs: fc.integer({ min: 0, max: 200_000 }),
-    againUs: fc.integer({ min: 700_000, max: 1_000_000 }),
-    times: fc.integer({ min: 20, max: 100 }),
-  });
-  return fc.array(fc.oneof(works, drains, { weight: 2, arbitrary: fc.oneof(...events) }), {
-    minLength: 4,
-    maxLength: 10,
-    size: "max",
-  });
 }
 
 /** The most by which grants of any stretch of time t exceed rate x t. */

@@ -23,6 +23,8 @@ const HOLD_OFF_US_MAX = 1_000_000;
 class Lease extends LocalBucket {
   /** Tokens that are paid for and not spent. */
   tokens = 0;
+  /** Tokens that were paid for. */
+  size = 0;
   untilUs = 0;
   /** Receipt of the tokens: when they were paid. */
   paidAtUs = 0;
@@ -118,6 +120,7 @@ export class Leases implements SyncStrategy {
     // If the bucket was forgotten meanwhile, another answer may have filled the lease.
     this.#returnRest(lease);
     lease.tokens = prefetched.cost;
+    lease.size = prefetched.cost;
     lease.paidAtUs = prefetched.paidAtUs;
     lease.untilUs = sentUs + LEASE_US;
     if (endsAtOnce(lease.limit)) {
@@ -130,6 +133,8 @@ export class Leases implements SyncStrategy {
     const lease = this.#leases.get(take.bucketKey);
     if (lease === undefined || lease.limit !== take.limit) return false;
     if (lease.paidAtUs !== take.paidAtUs || nowUs >= lease.untilUs || lease.tokens === 0) return false;
+    // The take beside which the tokens were asked for has the same receipt. Its cost goes to the store: a lease never holds more than its size.
+    if (lease.tokens + take.cost > lease.size) return false;
     lease.tokens += take.cost;
     return true;
   }

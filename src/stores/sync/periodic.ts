@@ -37,6 +37,7 @@ export class Periodic implements SyncStrategy {
   readonly #tracked = new Map<string, TrackedBucket>();
   readonly #idle: Report[] = [];
   readonly #returned = new TakeGroup();
+  #reports = 0;
 
   constructor({ store, periodMs, now, trackedMax = TRACKED_MAX }: PeriodicOptions) {
     this.#store = store;
@@ -74,7 +75,7 @@ export class Periodic implements SyncStrategy {
     let bucket = this.#tracked.get(take.bucketKey);
     if (bucket === undefined) {
       if (this.#tracked.size >= this.#trackedMax) return UNFOLLOWED;
-      bucket = new TrackedBucket(take, nowUs);
+      bucket = new TrackedBucket(take, nowUs, this.#newNumber);
       this.#tracked.set(take.bucketKey, bucket);
     } else {
       bucket.endWindow(nowUs);
@@ -140,6 +141,8 @@ export class Periodic implements SyncStrategy {
     report.covered = bucket.ask(report.group);
     if (this.#store.take(report.group, report)) this.reported(report);
   }
+
+  readonly #newNumber = (): number => ++this.#reports;
 
   #giveBackRemotely(take: Take, cost: number, paidAtUs: number): void {
     fillReceipt(this.#returned, take, take.limit, { cost, paidAtUs });

@@ -35,8 +35,9 @@ export class TrackedBucket extends LocalBucket {
   #reported = 0;
   /** Cost of the report under way that was given back since it was sent. */
   #returned = 0;
+  readonly #newNumber: () => number;
   /** Number of the next report. It is the receipt of what is granted here, so that giving back finds the report. */
-  #number = 1;
+  #number: number;
   /** Number of the report under way, or of the last one. */
   #sentNumber = 0;
   /** Number and time of the last report that the store has paid. */
@@ -50,9 +51,12 @@ export class TrackedBucket extends LocalBucket {
   #askedCost = 0;
   #passesAtUs = 0;
 
-  constructor(take: Take, nowUs: number) {
+  /** `newNumber` returns another number above 0 each time: receipts may outlive the bucket, and mean nothing to the next one of this key. */
+  constructor(take: Take, nowUs: number, newNumber: () => number) {
     super(take);
     this.beganUs = nowUs;
+    this.#newNumber = newNumber;
+    this.#number = newNumber();
   }
 
   /** True if the store has acknowledged all that this process has spent. */
@@ -93,7 +97,7 @@ export class TrackedBucket extends LocalBucket {
     this.#endsUs = Number.POSITIVE_INFINITY;
     this.#settled += this.unreported;
     this.unreported = 0;
-    this.#number++;
+    this.#number = this.#newNumber();
   }
 
   /** Whether there is room for the cost beside all that was spent. Without an answer there is. */
@@ -160,7 +164,8 @@ export class TrackedBucket extends LocalBucket {
     this.#reported = cost;
     this.#returned = 0;
     this.unreported = 0;
-    this.#sentNumber = this.#number++;
+    this.#sentNumber = this.#number;
+    this.#number = this.#newNumber();
     this.isReporting = true;
     this.wasAsked = false;
     this.#refusedCost = Number.POSITIVE_INFINITY;
