@@ -9,7 +9,7 @@ import { Authority } from "../support/certificates.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { startWorkers, type WorkerRig } from "../support/worker-rig.ts";
+import { type ShownWorker, startWorkers, type WorkerRig } from "../support/worker-rig.ts";
 
 const FREE = requestAbout("free", "x");
 const authority = new Authority();
@@ -18,11 +18,14 @@ const pair = authority.issue("headgate.test");
 let redis: RedisServer;
 const rigs: WorkerRig[] = [];
 const callers: Caller[] = [];
+/** Ends what a test has running, also of one that has failed. */
+let endLoad = () => Promise.resolve();
 
 beforeAll(async () => {
   redis = await RedisServer.start();
 });
 afterEach(async () => {
+  await endLoad();
   for (const caller of callers.splice(0)) caller.close();
   await Promise.all(rigs.splice(0).map((rig) => rig.stop()));
 });
@@ -76,22 +79,36 @@ test("a worker with far more open calls than the other sends one connection away
     LOG_LEVEL: "debug",
     DENIALS_MAX: "0",
   });
+  let isOver = false;
+  const busy: ReturnType<Caller["keepAsking"]>[] = [];
   const slowness = setInterval(() => {
     proxy.release();
     proxy.hold();
   }, 25);
-  const opened = openCallers(4, rig.target);
-  callers.push(...opened);
-  // One after the other, so that the first and the third are with one worker, the second and the fourth with the other.
-  for (const caller of opened) await caller.ask(FREE);
-  let isOver = false;
-  const busy = [opened[0], opened[2]].map((caller) =>
-    (caller as Caller).keepAsking(
-      () => FREE,
-      40,
-      () => isOver,
-    ),
-  );
+  endLoad = async () => {
+    isOver = true;
+    clearInterval(slowness);
+    proxy.release();
+    await Promise.all(busy);
+    await proxy.stop();
+  };
+  // Among workers with as many connections, a new one goes where fewer calls are open: which that is depends on the reports.
+  const callersOf = new Map<number, Caller[]>();
+  for (const caller of openCallers(4, rig.target)) {
+    callers.push(caller);
+    const before = await rig.workers();
+    await caller.ask(FREE);
+    const at = async () => {
+      const workers = await rig.workers();
+      return workers.findIndex(({ connections }, i) => connections > (before[i] as ShownWorker).connections);
+    };
+    await expect.poll(at).toBeGreaterThanOrEqual(0);
+    const worker = await at();
+    callersOf.set(worker, [...(callersOf.get(worker) ?? []), caller]);
+  }
+  expect([...callersOf.values()].map(({ length }) => length)).toEqual([2, 2]);
+  const ask = () => FREE;
+  for (const caller of callersOf.get(0) as Caller[]) busy.push(caller.keepAsking(ask, 40, () => isOver));
   await expect.poll(() => rig.metric("headgate_worker_moves_total"), { timeout: 60_000 }).toBe(1);
   const counts = async () => (await rig.workers()).map(({ connections }) => connections).sort();
   await expect.poll(counts, { timeout: 20_000 }).toEqual([1, 3]);
@@ -105,7 +122,4 @@ test("a worker with far more open calls than the other sends one connection away
   const outcomes = (await Promise.all(busy)).flat();
   expect(outcomes.filter(({ code }) => code !== status.OK)).toEqual([]);
   expect(rig.log.filter((line) => line.includes("has asked a connection to go"))).toHaveLength(1);
-  clearInterval(slowness);
-  proxy.release();
-  await proxy.stop();
 });
