@@ -152,6 +152,8 @@ end
 local function note_anew(algorithm, state)
   state.is_redated, state.is_changed = true, true
   algorithm.note(state)
+  -- And again at the end of the group, which may have handed the state over to another limit.
+  state.is_redated = true
 end
 
 -- Opens the bucket's state and brings it to now. Holds that have ended are given back, each as of the time of its end.

@@ -61,11 +61,21 @@ const HELD_EDITS = [
   { ...heldMinute, amount: 1, burst: 1, debtMax: 8 },
 ];
 
+const heldLong = {
+  algorithm: Algorithm.tokenBucket,
+  windowSeconds: 9_614_490,
+  holdSeconds: 27_035,
+  amount: 10,
+  debtMax: 200,
+};
+
+const HELD_TAKE = { identity: "0", descriptor: 0, kind: Kind.ordinary, mode: Mode.pay, cost: 1, holdId: "a" };
+
 function held(...takes: readonly [limit: number, mode: Mode, cost: number][]): HistoryStep {
   return {
     advanceUs: 0,
     takes: takes.map(([limit, mode, cost], descriptor) => {
-      return { limit, identity: "0", descriptor, kind: Kind.ordinary, mode, cost, holdId: "a" };
+      return { ...HELD_TAKE, limit, descriptor, mode, cost };
     }),
     hasSpareQuota: false,
     isGivenBack: false,
@@ -97,6 +107,19 @@ export const REPLAYED_EDITS: readonly History[] = [
       held([1, Mode.pay, 2]),
       { ...held([0, Mode.peek, 1], [1, Mode.pay, 1]), advanceUs: 60 },
       { ...held([1, Mode.pay, 2], [2, Mode.pay, 1]), advanceUs: 1 },
+    ],
+  },
+  // A hold ends in a call that is refused, and whose takes reach the bucket by two limits, in the middle of a tick.
+  {
+    startUs: 1_767_225_719_999_993,
+    limits: [
+      { ...heldLong, burst: 40 },
+      { ...heldLong, burst: 39, reserve: 1 },
+    ],
+    steps: [
+      held([0, Mode.postPaid, 1], [0, Mode.pay, 1]),
+      { ...held([0, Mode.pay, 1], [1, Mode.pay, 40]), advanceUs: 27_035_000_000 },
+      held([0, Mode.pay, 1]),
     ],
   },
 ];
