@@ -15,7 +15,8 @@ local function advance(state, limit, now_us)
   if state.current == 0 or now_us >= state.end_us then
     state.start_us, state.end_us, state.current = now_us, end_us, 0
   elseif state.start_us - now_us > SKEW_US_MAX or state.end_us - end_us > EDGE_SKEW_US_MAX then
-    state.start_us, state.end_us, state.is_changed = now_us, end_us, true
+    -- The count stays, so its payments still belong to the window and can be given back.
+    state.start_us, state.end_us, state.is_changed = min(state.start_us, now_us), end_us, true
   end
   state.noted_current = state.current
 end

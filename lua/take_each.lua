@@ -162,7 +162,7 @@ for at = 1, #groups / 72 do
           if current == 0 or now_us >= end_us then
             start_us, current, seconds_text, end_us = now_us, 0, nil, own_end_us
           elseif start_us - now_us > SKEW_US_MAX or end_us - own_end_us > EDGE_SKEW_US_MAX then
-            start_us, seconds_text, end_us, is_changed = now_us, nil, own_end_us, true
+            start_us, seconds_text, end_us, is_changed = min(start_us, now_us), nil, own_end_us, true
           end
         end
       end

@@ -44,7 +44,9 @@ BEGIN
     END IF;
     IF used = 0 OR now_us >= held_end_us THEN RETURN ARRAY[now_us, 0, own_seconds, 0]; END IF;
     IF at_us - now_us > skew_max_us OR held_end_us - own_end_us > edge_skew_max_us THEN
-      RETURN ARRAY[now_us, used, own_seconds, 1];
+      -- The count stays, so its payments still belong to the window and can be given back.
+      at_us := least(at_us, now_us);
+      RETURN ARRAY[at_us, used, own_end_us / micros - at_us / micros, 1];
     END IF;
     RETURN ARRAY[at_us, used, previous, 0];
   END IF;

@@ -40,13 +40,14 @@ function stateEndUs({ atUs, previous }: BucketState): number {
   return (divideDown(atUs, MICROS_PER_SECOND) + previous) * MICROS_PER_SECOND;
 }
 
-function begin(state: BucketState, limit: Limit, nowUs: number): void {
-  state.atUs = nowUs;
-  state.previous = endUsOf(limit, nowUs) / MICROS_PER_SECOND - divideDown(nowUs, MICROS_PER_SECOND);
+/** Has the state's window begin at `atUs`, `nowUs` at the latest, and end with the limit's. */
+function setEdges(state: BucketState, limit: Limit, atUs: number, nowUs: number): void {
+  state.atUs = atUs;
+  state.previous = endUsOf(limit, nowUs) / MICROS_PER_SECOND - divideDown(atUs, MICROS_PER_SECOND);
 }
 
 function clear(state: BucketState, limit: Limit, nowUs: number): void {
-  begin(state, limit, nowUs);
+  setEdges(state, limit, nowUs, nowUs);
   state.used = 0;
 }
 
@@ -55,7 +56,8 @@ function advance(state: BucketState, limit: Limit, nowUs: number): boolean {
   const endUs = stateEndUs(state);
   if (state.used === 0 || nowUs >= endUs) clear(state, limit, nowUs);
   else if (state.atUs - nowUs > SKEW_US_MAX || endUs - endUsOf(limit, nowUs) > EDGE_SKEW_US_MAX) {
-    begin(state, limit, nowUs);
+    // The count stays, so its payments still belong to the window and can be given back.
+    setEdges(state, limit, Math.min(state.atUs, nowUs), nowUs);
     return true;
   }
   return false;

@@ -160,11 +160,16 @@ export function describeCalendarContract(name: string, factory: HarnessFactory):
       { name: "26 hours and a second is not", laterUs: 26 * HOUR_US + SECOND_US, isBelieved: false },
     ])("an end that is later by $name", async ({ laterUs, isBelieved }) => {
       const [own, other] = [tenUntil(START_US + DAY_US), tenUntil(START_US + DAY_US + laterUs)];
-      await askOne(harness, { limit: other, cost: 7 });
-      const endUs = isBelieved ? DAY_US + laterUs : DAY_US;
+      await askOne(harness, { limit: other, cost: 4 });
+      const late = await ask(harness, [{ limit: other, cost: 3 }]);
+      advance(harness, 1);
+      const endUs = (isBelieved ? DAY_US + laterUs : DAY_US) - 1;
       // What was counted stays, and the new end is kept, though nobody has paid.
       expect(await look(harness, own)).toMatchObject({ remaining: 3, resetUs: endUs });
       expect(await look(harness, other)).toMatchObject({ remaining: 3, resetUs: endUs });
+      // And so does the right to have it back.
+      await harness.giveBack(late);
+      expect(await look(harness, own)).toMatchObject({ remaining: 6, resetUs: endUs });
     });
 
     test("what was paid before a window began is not given back to it", async () => {
