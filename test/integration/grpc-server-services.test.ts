@@ -205,6 +205,25 @@ describe("listening on a Unix socket", () => {
     expect((await callRaw(plainClient(`unix:${unixSocket}`), HELLO)).code).toBe(grpc.status.OK);
   });
 
+  test("leaves the path to the process that comes after it while its last calls end", async () => {
+    const unixSocket = socketPath();
+    let held: UnaryReply | undefined;
+    const waiting: UnaryHandler = {
+      handle: (_message, _deadlineUs, reply) => {
+        held = reply;
+      },
+    };
+    const { server } = await serve({ unixSocket }, waiting);
+    const running = callRaw(plainClient(`unix:${unixSocket}`), HELLO);
+    await expect.poll(() => held).toBeDefined();
+    const drained = server.drain(10_000);
+    await serve({ unixSocket });
+    held?.ok(HELLO);
+    await running;
+    await drained;
+    expect((await callRaw(plainClient(`unix:${unixSocket}`), HELLO)).code).toBe(grpc.status.OK);
+  });
+
   test("fails with one sentence when a living process has it, and leaves that one alone", async () => {
     const unixSocket = socketPath();
     await serve({ unixSocket });

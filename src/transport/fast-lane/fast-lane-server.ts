@@ -1,7 +1,6 @@
 // gRPC by the fast lane: listens, drains and stops in place of grpc-server.ts, with the same interface. It answers unary methods and
 // health checks itself, and passes everything else to the grpc-js server of this process, behind the same connections.
 
-import { rm } from "node:fs/promises";
 import type { Server } from "node:net";
 import { ServerCredentials } from "@grpc/grpc-js";
 import { grpcCannotListen } from "../grpc-cannot-listen.ts";
@@ -104,9 +103,10 @@ interface Running {
   readonly listener: Listener;
 }
 
-async function drain(running: Running, graceMs: number, { sockets, unixSocket }: FastLaneOptions): Promise<void> {
+async function drain(running: Running, graceMs: number, { sockets }: FastLaneOptions): Promise<void> {
   const { services, lane, listener } = running;
   sockets?.close();
+  // Removes a Unix socket, too, at once: the path may be another process's before this one has ended.
   listener.close();
   services.health.close();
   for (const connection of lane.connections) connection.drain(graceMs);
@@ -116,5 +116,4 @@ async function drain(running: Running, graceMs: number, { sockets, unixSocket }:
   listener.destroy();
   lane.deadlines.close();
   services.server.forceShutdown();
-  if (unixSocket !== undefined && sockets === undefined) await rm(unixSocket, { force: true });
 }
