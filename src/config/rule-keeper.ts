@@ -117,6 +117,11 @@ export class RuleKeeper {
     return "loaded";
   }
 
+  /** What was refused last is no longer there, and nothing else has come in its place. */
+  forgetError(): void {
+    this.#lastError = undefined;
+  }
+
   /** Records and logs a refused attempt; the set in force stays. */
   refuse(error: ConfigError, all: readonly Problem[]): void {
     const { log, origin } = this.#options;

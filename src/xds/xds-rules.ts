@@ -234,7 +234,10 @@ export class XdsRules implements RuleSource {
       return;
     }
     this.#files = files;
-    if (this.#set !== undefined && result.ruleSet !== undefined) this.#keeper.accept(result.ruleSet);
+    const isWhole = this.#lastRefusal === undefined;
+    if (this.#set === undefined || result.ruleSet === undefined) {
+      if (isWhole) this.#keeper.forgetError();
+    } else this.#keeper.accept(result.ruleSet, isWhole);
   }
 
   async #useKept(): Promise<void> {

@@ -349,6 +349,39 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     expect(config.rules.last_error).toBeNull();
   });
 
+  const lastError = async (app: TestApp) => {
+    const { rules } = (await (await app.http("/config")).json()) as { rules: { last_error: unknown } };
+    return rules.last_error;
+  };
+
+  test("and a refused set stays refused when the files beside it are read again", async () => {
+    const plane = await startPlane();
+    await plane.serve({ version: "1", resources: [resource("edge", 5)] });
+    const folder = temporaryFolder("headgate-beside");
+    const app = await startApp(plane.port, { RULES_DIR: folder });
+    expect(await limitOf(app)).toBe(5);
+    await plane.serve({ version: "2", resources: [resource("edge", 6, "UNKNOWN")] });
+    await expect.poll(() => lastError(app)).not.toBeNull();
+    for (const text of ["domain: third\n", "domain: other\n", "domain: other\nunknown: 1\n", "domain: other\n"]) {
+      writeFileSync(join(folder, "other.yaml"), text);
+      await app.app.reload();
+      expect(await lastError(app)).not.toBeNull();
+    }
+    await plane.serve({ version: "3", resources: [resource("edge", 7)] });
+    await expect.poll(() => lastError(app)).toBeNull();
+  });
+
+  test("and mistakes in files are forgotten once they are mended, though the control plane has sent nothing yet", async () => {
+    const plane = await startPlane();
+    const folder = temporaryFolder("headgate-beside");
+    writeFileSync(join(folder, "edge.yaml"), "domain: edge\nkye: 1\n");
+    const app = await startApp(plane.port, { RULES_DIR: folder });
+    expect(await lastError(app)).not.toBeNull();
+    writeFileSync(join(folder, "edge.yaml"), "domain: edge\n");
+    await app.app.reload();
+    expect(await lastError(app)).toBeNull();
+  });
+
   test("are joined by the files of RULES_DIR; a rule of a file that the control plane has, too, is left out", async () => {
     const plane = await startPlane();
     await plane.serve({ version: "1", resources: [resource("edge", 2)] });
