@@ -34,10 +34,12 @@ export function openDecisionLog({
   if (kind === "off") return undefined;
   const bounds = { kind, share, linesPerSecond, clock };
   if (settings.decisionLogFile === undefined) {
+    // Who asks for decisions gets them, whatever LOG_LEVEL leaves out.
+    const lines = logger.child({}, { level: "info" });
     const log: DecisionLog = new DecisionLog({
       ...bounds,
       write: (_, fields) => {
-        logger.info(fields, "decision");
+        lines.info(fields, "decision");
         log.noteEnd(1, 0);
         return true;
       },

@@ -54,6 +54,14 @@ describe.each(["fast-lane", "grpc-js"])("on the transport %s", (transport) => {
   });
 });
 
+test("decisions that were asked for are in the process's log, whatever LOG_LEVEL leaves out", async () => {
+  const app = await startTestApp(RULES, { DECISION_LOG: "all", LOG_LEVEL: "error" });
+  await app.hit({ user: "eve" });
+  const log = [...app.log];
+  await app.stop();
+  expect(log.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual(["decision"]);
+});
+
 test("all decisions go to the process's log, which a simulation reads too", async () => {
   const app = await startTestApp(RULES, { DECISION_LOG: "all" });
   for (let i = 0; i < 3; i++) await app.hit({ user: "bob" });

@@ -114,7 +114,13 @@ export async function startBareApp(
     SHUTDOWN_GRACE: "1s",
     ...env,
   });
-  const logger = createLogger({ level: "info", format: "json", clock, secrets: [], write: (line) => log.push(line) });
+  const logger = createLogger({
+    level: settings.logLevel,
+    format: "json",
+    clock,
+    secrets: [],
+    write: (line) => log.push(line),
+  });
   return { app: await startApp({ settings, clock, logger, version: "0.0.0-test" }), log };
 }
 
