@@ -4,6 +4,7 @@
 import type { IncomingMessage } from "node:http";
 import type { HealthState } from "../core/health.ts";
 import { errorMessage } from "../core/thrown.ts";
+import type { HttpCaller } from "../core/unary.ts";
 import { joinInPieces } from "../telemetry/join-in-pieces.ts";
 import { readBody } from "./body.ts";
 import { whyCrossSiteOnOpenPage } from "./cross-site.ts";
@@ -25,7 +26,7 @@ import { configView, limitLines, type RulesState, readinessView } from "./views.
 /** Where the pages get what they show. */
 export interface AdminSources extends GuardedSources {
   /** Decides a request in proto3 JSON, unless too many are under way. Rejects only with what `readBody` rejects with. */
-  readonly answerJson: (readBody: () => Promise<Buffer>, traceparent: string | undefined) => Promise<HttpAnswer>;
+  readonly answerJson: (readBody: () => Promise<Buffer>, caller: HttpCaller) => Promise<HttpAnswer>;
   readonly health: HealthState;
   readonly metricsText: () => AsyncIterable<string>;
   readonly metricsContentType: string;
@@ -119,7 +120,10 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
   );
   addOwn("/json", "POST a RateLimitRequest as JSON, get a decision", undefined, async (request) =>
     // Several headers of one name are joined by commas here, and the result is not a valid traceparent.
-    answerJson(() => readBody(request, bodyBytesMax), request.headers.traceparent?.toString()),
+    answerJson(() => readBody(request, bodyBytesMax), {
+      traceparent: request.headers.traceparent?.toString(),
+      isGone: () => request.socket.destroyed,
+    }),
   );
   for (const [path, page] of guardedPages(sources, bodyBytesMax)) pages.set(path, page);
   add("/healthcheck", "200 OK or 500", undefined, () =>

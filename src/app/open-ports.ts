@@ -145,7 +145,7 @@ function adminSources(parts: AppParts): AdminSources {
   const conditions = () => watch.look();
   link?.attach(workerService(parts, { page: () => exporter.metricsText(), counts: countsOf(parts), conditions }));
   return {
-    answerJson: (readBody, traceparent) => endpoint.answer(readBody, traceparent),
+    answerJson: (readBody, caller) => endpoint.answer(readBody, caller),
     health,
     metricsText: () => link?.fleetPage() ?? exporter.metricsText(),
     metricsContentType: exporter.contentType,

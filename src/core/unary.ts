@@ -27,6 +27,14 @@ export interface UnaryReply {
   fail(status: GrpcStatus, message: string): void;
 }
 
+/** Who asks over HTTP. */
+export interface HttpCaller {
+  /** The caller's `traceparent` header; undefined if there was none. */
+  readonly traceparent?: string | undefined;
+  /** True once the connection is gone. */
+  isGone(): boolean;
+}
+
 /** Handles the calls of one unary method. */
 export interface UnaryHandler {
   /**

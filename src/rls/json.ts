@@ -18,7 +18,7 @@ import { isRecord } from "../core/is-record.ts";
 import type { LongWork } from "../core/long-work.ts";
 import { DESCRIPTORS_MAX, ENTRIES_MAX } from "../core/request.ts";
 import { errorMessage } from "../core/thrown.ts";
-import { GrpcStatus, type UnaryHandler } from "../core/unary.ts";
+import { GrpcStatus, type HttpCaller, type UnaryHandler } from "../core/unary.ts";
 import { CODE_OVER_LIMIT } from "./codec.ts";
 
 /** An HTTP answer. The case of header names is as the decision has it. */
@@ -48,9 +48,8 @@ interface JsonEndpointOptions {
 interface JsonEndpoint {
   /**
    * Answers one request: 200 or 429 with JSON, other statuses with a sentence of plain text. Rejects only if `readBody` rejects.
-   * `traceparent` is the caller's header, if it sent one.
    */
-  answer(readBody: () => Promise<Buffer>, traceparent?: string): Promise<JsonAnswer>;
+  answer(readBody: () => Promise<Buffer>, caller?: HttpCaller): Promise<JsonAnswer>;
 }
 
 /** Longest body in bytes. Checking one takes up to 25 ms, during which no other call is answered (test/fault/long-turns.test.ts). */
@@ -80,6 +79,8 @@ export function httpStatusOf({ status, isRefused }: { readonly status: number; r
   return HTTP_STATUS[status as GrpcStatus] ?? 500;
 }
 
+const WHO_STAYS: HttpCaller = { isGone: () => false };
+
 interface RequestTypes {
   readonly requestType: DescMessage;
   readonly emptyType: DescMessage;
@@ -90,9 +91,9 @@ export function createJsonEndpoint(options: JsonEndpointOptions): JsonEndpoint {
   const { registry, handler, inFlightMax, joinInPieces } = options;
   const types = { requestType: messageType(registry, REQUEST_TYPE), emptyType: messageType(registry, EMPTY_TYPE) };
   const responseType = messageType(registry, RESPONSE_TYPE);
-  const decide = async (body: Buffer, traceparent: string | undefined): Promise<JsonAnswer> => {
+  const decide = async (body: Buffer, caller: HttpCaller): Promise<JsonAnswer> => {
     try {
-      const outcome = await ask(handler, await joinInPieces(requestSteps(types, body)), traceparent);
+      const outcome = await ask(handler, await joinInPieces(requestSteps(types, body)), caller);
       if (outcome.status !== GrpcStatus.ok) return plainText(httpStatusOf(outcome), outcome.text);
       return jsonAnswer(responseType, outcome.message);
     } catch (error) {
@@ -106,14 +107,14 @@ export function createJsonEndpoint(options: JsonEndpointOptions): JsonEndpoint {
   };
   let inFlight = 0;
   return {
-    async answer(readBody, traceparent) {
+    async answer(readBody, caller = WHO_STAYS) {
       if (inFlight >= inFlightMax) {
         options.onOverload();
         return plainText(503, `SERVICE_OVERLOADED: more than ${inFlightMax} requests under way`);
       }
       inFlight++;
       try {
-        return await decide(await readBody(), traceparent);
+        return await decide(await readBody(), caller);
       } finally {
         inFlight--;
       }
@@ -189,11 +190,14 @@ type Outcome =
   | { readonly status: typeof GrpcStatus.ok; readonly message: Uint8Array }
   | { readonly status: Exclude<GrpcStatus, typeof GrpcStatus.ok>; readonly text: string };
 
-function ask(handler: UnaryHandler, message: Buffer, traceparent: string | undefined): Promise<Outcome> {
+function ask(handler: UnaryHandler, message: Buffer, caller: HttpCaller): Promise<Outcome> {
   return new Promise((resolve) => {
     // HTTP has no deadline; the store's own deadline bounds the wait.
     handler.handle(message, Number.POSITIVE_INFINITY, {
-      traceparent,
+      traceparent: caller.traceparent,
+      get isGone() {
+        return caller.isGone();
+      },
       ok: (answer) => resolve({ status: GrpcStatus.ok, message: Uint8Array.from(answer) }),
       fail: (status, text) => {
         invariant(status !== GrpcStatus.ok, "a call does not fail with status OK");

@@ -367,6 +367,23 @@ describe("the connection", () => {
     await expect(get(`${url}/livez`)).rejects.toThrow();
   });
 
+  test("a call tells whether its caller is still there", async () => {
+    let isGone: (() => boolean) | undefined;
+    const { url } = await startServer({
+      answerJson: async (readBody, caller) => {
+        await readBody();
+        isGone = () => caller.isGone();
+        return new Promise(() => undefined);
+      },
+    });
+    const leaving = new AbortController();
+    const left = fetch(`${url}/json`, { method: "POST", body: "{}", signal: leaving.signal }).catch(() => undefined);
+    await expect.poll(() => isGone?.()).toBe(false);
+    leaving.abort();
+    await left;
+    await expect.poll(() => isGone?.()).toBe(true);
+  });
+
   test("close cuts off what takes longer than the grace", async () => {
     const { server, url } = await startServer({ answerJson: () => new Promise(() => undefined) });
     const reply = get(`${url}/json`, { method: "POST", body: "{}" }).then(

@@ -65,6 +65,19 @@ test("of too many at once those too many are turned away, whatever of the others
   expect(overloads).toBe(1);
 });
 
+test("whoever decides can see whether the caller has left", async () => {
+  let isGone = false;
+  const seen: (boolean | undefined)[] = [];
+  const endpoint = openEndpoint((reply) => {
+    seen.push(reply.isGone);
+    isGone = true;
+    seen.push(reply.isGone);
+    respond({})(reply);
+  });
+  await endpoint.answer(async () => Buffer.from("{}"), { isGone: () => isGone });
+  expect(seen).toEqual([false, true]);
+});
+
 test("a body that can't be read leaves its place to others", async () => {
   const endpoint = openEndpoint(respond({}), 1);
   await expect(endpoint.answer(() => Promise.reject(new Error("gone")))).rejects.toThrow("gone");
