@@ -10,6 +10,7 @@ import { BucketAdmin } from "../limiter/bucket-admin.ts";
 import { Limiter } from "../limiter/limiter.ts";
 import { LocalCache } from "../limiter/local-cache.ts";
 import { LocalFallback } from "../limiter/local-fallback.ts";
+import { OVERRIDE_PATH } from "../limiter/override-limits.ts";
 import type { RuleSet } from "../rules/rule-set.ts";
 import type { Settings } from "../settings.ts";
 import type { Snapshots } from "../stores/memory/snapshot/snapshots.ts";
@@ -202,12 +203,14 @@ function putInForce(parts: AppParts, rules: RuleSet): void {
   const inUse = new Set<LimitStats>();
   for (const domain of rules.domains.values()) {
     for (const limit of domain.limits) inUse.add(limit.stats);
+    const overrides = parts.statsBook.find(domain.domain, OVERRIDE_PATH, "");
+    if (overrides !== undefined) inUse.add(overrides);
   }
   // Counts of rules that are dropped now must not be lost between two flushes.
   parts.running.statsd?.flush();
   parts.statsBook.retainOnly(inUse);
   parts.series.forgetDropped();
-  parts.calls.unmatched.retain(rules.domains.keys());
+  parts.calls.unmatched.retain(rules.domains.values());
   showRulesHealth(parts);
 }
 

@@ -76,7 +76,7 @@ export class BucketAdmin {
 
   constructor(options: BucketAdminOptions) {
     this.#options = options;
-    this.#filler = new TakeFiller(options);
+    this.#filler = new TakeFiller({ ...options, countsNothing: true });
   }
 
   /**

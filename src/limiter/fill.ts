@@ -45,6 +45,8 @@ export interface FillOptions {
   /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a call that is over charges only the counters that are over. Default: false. */
   readonly stopsAtOver?: boolean;
   readonly statsBook: StatsBook & ValueStatsBook;
+  /** True for questions of operators: no descriptor and no value is counted. Default: false. */
+  readonly countsNothing?: boolean;
 }
 
 /** Fills calls, one at a time. Keeps working memory that all calls reuse. */
@@ -106,9 +108,7 @@ export class TakeFiller {
     this.#readQuestion(call, rules, rule, descriptor, hits);
     call.rules[index] = rule;
     if (rule === undefined) {
-      countUnmatched(rules.unmatched, descriptor);
-      if (rules.root.rules.length > 0) call.unmatched.push(index);
-      if (this.#options.quotaMode) call.group.hasSpareQuota = true;
+      this.#passUnmatched(call, rules, index);
       return;
     }
     if (rule.limits.length === 0) return;
@@ -127,6 +127,13 @@ export class TakeFiller {
   }
 
   /** Adds the take of an override in place of the takes of the rule that the entries match. */
+  #passUnmatched(call: LimitCall, rules: DomainRules, index: number): void {
+    const { countsNothing, quotaMode } = this.#options;
+    if (countsNothing !== true) countUnmatched(rules.unmatched, call.request.descriptors[index] as Descriptor);
+    if (rules.root.rules.length > 0) call.unmatched.push(index);
+    if (quotaMode) call.group.hasSpareQuota = true;
+  }
+
   #fillOverride(call: LimitCall, rules: DomainRules, index: number, hits: number): void {
     const descriptor = call.request.descriptors[index] as Descriptor;
     const rule = this.#overridden(rules, descriptor);
@@ -137,18 +144,15 @@ export class TakeFiller {
     if (rules.counterPrefix !== undefined) {
       const key = counterKey(rules.counterPrefix, rules, descriptor, undefined, hashesValues);
       const take = this.#addCounter(call, limit, key, index, hits, undefined);
-      take.stats = this.#options.statsBook.statsOfValues(
-        limit.stats,
-        rules.domain,
-        entryPath(descriptor, hashesValues),
-        "",
-      );
+      if (this.#options.countsNothing === true) return;
+      const path = entryPath(descriptor, hashesValues);
+      take.stats = this.#options.statsBook.statsOfValues(limit.stats, rules.domain, path, "");
       return;
     }
-    this.#addOverride(call, rules, index, limit, hashesValues, rule);
+    this.#addOverride(call, rules, index, limit, hashesValues, rule, undefined);
     for (const other of rule?.limits ?? []) {
-      // An override replaces the rule's amounts, but not its `concurrent`.
-      if (other.isConcurrent) this.#addOverride(call, rules, index, other, hashesValues, rule);
+      // An override replaces the rule's amounts, but not its `concurrent`, whose places all calls of the rule share.
+      if (other.isConcurrent) this.#addOverride(call, rules, index, other, hashesValues, rule, this.#matched);
     }
   }
 
@@ -159,11 +163,12 @@ export class TakeFiller {
     limit: Limit,
     hashesValues: boolean,
     rule: Rule | undefined,
+    matched: readonly Rule[] | undefined,
   ): void {
     if (this.#leavesAlone(limit)) return;
     const { keys } = call.group;
     const keyAt = keys.end;
-    writeBaseKey(keys, rules, call.request.descriptors[index] as Descriptor, undefined, hashesValues);
+    writeBaseKey(keys, rules, call.request.descriptors[index] as Descriptor, matched, hashesValues);
     keys.write(limit.keySuffix);
     const take = this.#addTake(call, limit, index, rule);
     take.endKey(keyAt);
@@ -278,6 +283,7 @@ export class TakeFiller {
   }
 
   #countByValue(call: LimitCall, rules: DomainRules, descriptor: Descriptor, firstTake: number): void {
+    if (this.#options.countsNothing === true) return;
     const path = valuePath(rules, descriptor, this.#matched);
     for (let i = firstTake; i < call.group.size; i++) {
       const take = call.group.takes[i] as Take;

@@ -77,6 +77,9 @@ class LimitTable {
   }
 }
 
+/** The path of the counters of all overrides of a domain. */
+export const OVERRIDE_PATH: readonly string[] = ["override"];
+
 /** Makes and caches limits of overrides. */
 export class OverrideLimits {
   readonly #options: OverrideOptions;
@@ -151,7 +154,7 @@ export class OverrideLimits {
       sync: first?.sync === Sync.lease ? Sync.lease : Sync.exact,
       replaces: [],
       // One series for all overrides of a domain, however many amounts callers bring.
-      stats: this.#options.statsBook.statsOf(rules.domain, ["override"], ""),
+      stats: this.#options.statsBook.statsOf(rules.domain, OVERRIDE_PATH, ""),
     };
     this.#templateCount++;
     return {

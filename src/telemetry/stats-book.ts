@@ -66,6 +66,11 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     return entry.stats;
   }
 
+  /** The counters that `statsOf` has given out and that are kept; undefined if there are none. */
+  find(domain: string, path: readonly string[], limit: string): LimitStats | undefined {
+    return this.#rules.get(joined([domain, limit, ...path]))?.stats;
+  }
+
   statsOfValues(ruleStats: LimitStats, domain: string, path: readonly string[], limit: string): LimitStats {
     const rule = this.#ruleOf.get(ruleStats);
     // A reload has dropped the rule while this call was under way; its counters are no longer shown.

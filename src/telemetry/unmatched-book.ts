@@ -31,15 +31,17 @@ interface Kept {
 /** Keeps UnmatchedStats by domain. Domains are given as one-byte text. */
 export class UnmatchedBook implements UnmatchedStatsBook {
   readonly #kept = new Map<string, Kept>();
+  /** Given to sets of rules that are not in force, and may never be. */
+  readonly #offered = new Map<string, UnmatchedStats>();
   #unknown = 0;
 
   unmatchedOf(domain: string): UnmatchedStats {
     const name = nameOf(domain);
-    const known = this.#kept.get(name);
-    if (known === undefined) return this.#keep(name, true);
-    if (!known.hasRules) this.#unknown--;
-    known.hasRules = true;
-    return known.stats;
+    const known = this.#kept.get(name)?.stats ?? this.#offered.get(name);
+    if (known !== undefined) return known;
+    const stats = new UnmatchedStats();
+    this.#offered.set(name, stats);
+    return stats;
   }
 
   /** Counts the descriptors of a call that named a domain without rules. */
@@ -49,9 +51,15 @@ export class UnmatchedBook implements UnmatchedStatsBook {
     kept.descriptors += descriptors;
   }
 
-  /** Takes the domains (one-byte) that have rules after a reload. Domains that have lost their rules count as unknown from now on. */
-  retain(domains: Iterable<string>): void {
-    const names = new Set([...domains].map(nameOf));
+  /** Takes the domains that have rules after a reload. Domains that have lost their rules count as unknown from now on. */
+  retain(domains: Iterable<{ readonly domain: string; readonly unmatched: UnmatchedStats }>): void {
+    this.#offered.clear();
+    const names = new Set<string>();
+    for (const { domain, unmatched } of domains) {
+      const name = nameOf(domain);
+      names.add(name);
+      this.#noteRules(name, unmatched);
+    }
     for (const [name, kept] of this.#kept) {
       if (!kept.hasRules || names.has(name)) continue;
       kept.hasRules = false;
@@ -84,8 +92,16 @@ export class UnmatchedBook implements UnmatchedStatsBook {
     }
   }
 
-  #keep(domain: string, hasRules: boolean): UnmatchedStats {
-    const stats = new UnmatchedStats();
+  #noteRules(name: string, stats: UnmatchedStats): void {
+    const kept = this.#kept.get(name);
+    if (kept === undefined) this.#keep(name, true, stats);
+    else if (!kept.hasRules) {
+      kept.hasRules = true;
+      this.#unknown--;
+    }
+  }
+
+  #keep(domain: string, hasRules: boolean, stats = this.#offered.get(domain) ?? new UnmatchedStats()): UnmatchedStats {
     this.#kept.set(domain, { domain, hasRules, stats, toldDescriptors: 0 });
     return stats;
   }

@@ -119,6 +119,32 @@ describe("reload", () => {
     }
   });
 
+  test("keeps the counters of overrides, and those of rules that stay", async () => {
+    const rules = "domain: edge\ndescriptors:\n  - { key: u, rate_limit: { requests_per_unit: 5, unit: hour } }\n";
+    const app = await startTestApp(rules);
+    try {
+      const override = { requests_per_unit: 9, unit: "HOUR" };
+      const descriptor = { entries: [{ key: "u", value: "a" }], limit: override };
+      const hits = async () => {
+        const text = await (await app.http("/metrics")).text();
+        return [...text.matchAll(/^ratelimit_service_rate_limit_total_hits\{.*key1="(\w+)".*\} (\d+)$/gm)].map(
+          ([, key, count]) => [key, count],
+        );
+      };
+      await app.ask({ domain: "edge", descriptors: [descriptor] });
+      await app.hit({ u: "a" });
+      const counted = await hits();
+      expect(counted.flat()).toContain("override");
+      await app.writeRules({ "rules.yaml": `# the same\n${rules}` });
+      await app.app.reload();
+      expect(await hits()).toEqual(counted);
+      await app.ask({ domain: "edge", descriptors: [descriptor] });
+      expect(await hits()).toContainEqual(["override", "2"]);
+    } finally {
+      await app.stop();
+    }
+  });
+
   test("a first rule set that is wrong is loud, not ready, and UNAVAILABLE, until it is mended", async () => {
     const app = await startTestApp("domain: edge\ndescriptors: 5\n");
     try {

@@ -144,13 +144,11 @@ export class LimiterRig implements CallFinisher {
   }
 
   useRules(rules: string | readonly string[]): void {
-    this.limiter.useRules(
-      rulesFromYaml(rules, {
-        statsBook: this.statsBook,
-        unmatchedBook: this.observer.unmatched,
-        compatible: this.#compatible,
-      }),
-    );
+    const { unmatched } = this.observer;
+    const options = { statsBook: this.statsBook, unmatchedBook: unmatched, compatible: this.#compatible };
+    const ruleSet = rulesFromYaml(rules, options);
+    this.limiter.useRules(ruleSet);
+    unmatched.retain(ruleSet.domains.values());
   }
 
   /** Asks and gets the answer at once; throws if the store answers later. */

@@ -74,7 +74,7 @@ function openRig(rules: string, { compatible = false, localCache, wrapped = fals
     limiter.decide(call, Number.POSITIVE_INFINITY);
     return !call.decision.overLimit;
   };
-  return { clock, memory, hit, admin: new BucketAdmin({ ...common, memories, rules: () => limiter.rules }) };
+  return { clock, memory, hit, ruleSet, admin: new BucketAdmin({ ...common, memories, rules: () => limiter.rules }) };
 }
 
 function wrap(memory: Store, clock: ManualClock): Pick<OpenedStore, "store" | "memories"> {
@@ -103,6 +103,17 @@ const KINDS = [
   { kind: "fixed window", limit: "requests_per_unit: 10, unit: minute, algorithm: fixed_window" },
   { kind: "sliding log", limit: "requests_per_unit: 10, unit: minute, algorithm: sliding_log" },
 ];
+
+test("questions about buckets count no descriptor as one that met no rule", async () => {
+  const { admin, ruleSet } = openRig(
+    `global_limit: { requests_per_unit: 5, unit: hour }\n${one("requests_per_unit: 10, unit: minute")}`,
+  );
+  for (const asked of [of({ k: "a" }, true), of({ nothing: "here" }), of({}, true)]) {
+    await admin.peek(asked);
+    await admin.reset(asked);
+  }
+  expect(ruleSet.domains.get("edge")?.unmatched).toMatchObject({ descriptors: 0, exampleKeys: [] });
+});
 
 describe("a bucket that several limits see", () => {
   const RULES = `domain: edge

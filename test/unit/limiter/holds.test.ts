@@ -219,3 +219,19 @@ descriptors:
   rig.hit({ tenant: "a", request_id: "r7", settle: "" }, 1);
   expect(rig.hit({ tenant: "a", request_id: "one more" }).over).toBe(false);
 });
+
+test("places that all values of a rule share are shared by calls with an override, too", () => {
+  const rig = new LimiterRig(`
+domain: edge
+descriptors:
+  - key: model
+    value: gpt*
+    share_threshold: true
+    rate_limit: { algorithm: fixed_window, requests_per_unit: 100, unit: hour }
+    hold: { id: request_id, ttl: 60s }
+    concurrent: 2
+`);
+  const ask = (model: string, id: string, more = {}) => rig.ask([{ entries: { model, request_id: id }, ...more }]).over;
+  expect([ask("gpt-a", "1"), ask("gpt-b", "2")]).toEqual([false, false]);
+  expect(ask("gpt-c", "3", { override: { amount: 50, unit: 3 } })).toBe(true);
+});

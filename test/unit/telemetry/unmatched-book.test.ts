@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { Descriptor, oneByteOf } from "../../../src/core/request.ts";
-import { countUnmatched } from "../../../src/core/unmatched-stats.ts";
+import { countUnmatched, type UnmatchedStats } from "../../../src/core/unmatched-stats.ts";
 import { RateLimitedLog } from "../../../src/telemetry/rate-limited-log.ts";
 import { SHOWN_BYTES_MAX } from "../../../src/telemetry/short-text.ts";
 import { UNKNOWN_DOMAINS_MAX, UnmatchedBook } from "../../../src/telemetry/unmatched-book.ts";
@@ -17,6 +17,13 @@ function makeBook() {
   return { clock, lines, book, tell: () => book.tell(log) };
 }
 
+/** Gives the domain rules, and takes those of all others. */
+function rulesFor(book: UnmatchedBook, domain: string): UnmatchedStats {
+  const unmatched = book.unmatchedOf(domain);
+  book.retain([{ domain, unmatched }]);
+  return unmatched;
+}
+
 function descriptorOf(...keys: readonly string[]): Descriptor {
   const descriptor = new Descriptor();
   for (const key of keys) descriptor.addEntry(oneByteOf(key), "secret");
@@ -25,7 +32,7 @@ function descriptorOf(...keys: readonly string[]): Descriptor {
 
 test("a line names the domain and the keys of one, never a value", () => {
   const { lines, book, tell } = makeBook();
-  const stats = book.unmatchedOf(oneByteOf("küche"));
+  const stats = rulesFor(book, oneByteOf("küche"));
   countUnmatched(stats, descriptorOf("plan", "api_key", "weight"));
   countUnmatched(stats, descriptorOf("other"));
   tell();
@@ -45,7 +52,7 @@ test("a domain without rules is told of too", () => {
 
 test("nothing is shown of a domain where all was matched", () => {
   const { lines, book, tell } = makeBook();
-  book.unmatchedOf("edge");
+  rulesFor(book, "edge");
   tell();
   expect([lines, [...book.entries()]]).toEqual([[], []]);
 });
@@ -62,7 +69,7 @@ test("callers who write any domain fill neither memory nor metrics", () => {
 test("a domain that gets rules goes on counting, one that loses them too, and none has two series", () => {
   const { book } = makeBook();
   book.countUnknown("edge", 2);
-  const stats = book.unmatchedOf("edge");
+  const stats = rulesFor(book, "edge");
   countUnmatched(stats, descriptorOf("a"));
   expect([...book.entries()]).toMatchObject([{ domain: "edge", hasRules: true, descriptors: 3 }]);
   book.retain([]);
@@ -73,8 +80,32 @@ test("a domain that gets rules goes on counting, one that loses them too, and no
 test("reloads that rename domains again and again fill nothing", () => {
   const { book } = makeBook();
   for (let i = 0; i < 5 * UNKNOWN_DOMAINS_MAX; i++) {
-    countUnmatched(book.unmatchedOf(`d${i}`), descriptorOf("a"));
-    book.retain([`d${i}`]);
+    countUnmatched(rulesFor(book, `d${i}`), descriptorOf("a"));
   }
   expect([...book.entries()].length).toBeLessThanOrEqual(UNKNOWN_DOMAINS_MAX + 1);
+});
+
+test("a domain has no rules as long as its set is not in force, and counts as before", () => {
+  const { book, lines, tell } = makeBook();
+  book.countUnknown("early", 1);
+  const refused = ["early", "late"].map((domain) => ({ domain, unmatched: book.unmatchedOf(domain) }));
+  expect(book.unmatchedOf("late")).toBe(refused[1]?.unmatched);
+  book.countUnknown("early", 1);
+  book.countUnknown("late", 3);
+  const entries = () => [...book.entries()].map(({ domain, hasRules, descriptors }) => [domain, hasRules, descriptors]);
+  const unknown = [
+    ["early", false, 2],
+    ["late", false, 3],
+  ];
+  expect(entries()).toEqual(unknown);
+  book.retain([]);
+  expect(entries()).toEqual(unknown);
+  tell();
+  expect(lines).toHaveLength(2);
+  // Calls that named a domain while its first set was judged are in the counters of that set.
+  const offered = book.unmatchedOf("new");
+  book.countUnknown("new", 1);
+  book.retain([{ domain: "new", unmatched: offered }]);
+  countUnmatched(offered, descriptorOf("a"));
+  expect(entries()).toEqual([...unknown, ["new", true, 2]]);
 });
