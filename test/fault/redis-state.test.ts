@@ -81,6 +81,8 @@ test("a Redis that is full refuses writes: counted and said; refusals are still 
   const late = openRedisStore({ target: server.target() });
   await until("the late one is told, too", () => late.trouble() === paying.failure?.message);
   await server.command("CONFIG", "SET", "maxmemory", "0");
+  // Without a take: a process that is not ready for it would get none.
+  await until("the late one finds out by itself", () => late.trouble() === undefined);
   for (const each of [store, late]) {
     expect((await settle(each, groupOn("k", limit))).verdict).toBe(Verdict.allowed);
     expect(each.trouble()).toBeUndefined();

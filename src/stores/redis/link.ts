@@ -21,6 +21,8 @@ import type { Scripts } from "./scripts.ts";
 import type { ServerFinder } from "./server-finder.ts";
 
 const TIME_PINGS = 3;
+/** Pause before a test is repeated that the server has refused for now. */
+const TEST_AGAIN_MS = 500;
 
 interface LinkOptions {
   readonly finder: ServerFinder;
@@ -48,6 +50,7 @@ export class Link {
   #trouble: string | undefined;
   readonly #pause = new RetryPause();
   #timer: NodeJS.Timeout | undefined;
+  #testTimer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
   constructor(options: LinkOptions) {
@@ -98,6 +101,7 @@ export class Link {
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#testTimer);
     this.#options.finder.close();
     this.#connection?.drop();
     this.#connection = undefined;
@@ -150,6 +154,22 @@ export class Link {
     this.#pause.reset();
     this.#options.finder.onUsed();
     this.#options.onUp();
+    this.#testAgain(connection);
+  }
+
+  // A process that is not ready because of the test may get no take that would show that the server is well again.
+  #testAgain(connection: RedisConnection): void {
+    clearTimeout(this.#testTimer);
+    if (connection !== this.#connection || this.#trouble === undefined) return;
+    this.#testTimer = setTimeout(async () => {
+      const patienceMs = this.#target?.connectTimeoutMs ?? TEST_AGAIN_MS;
+      try {
+        await withTimeLimit(patienceMs, this.#testTake(connection));
+        if (connection === this.#connection) this.#trouble = undefined;
+      } catch {
+        this.#testAgain(connection);
+      }
+    }, TEST_AGAIN_MS).unref();
   }
 
   #lose(trouble: string): void {
