@@ -10,6 +10,7 @@ export class BreakerReports {
   readonly #observer: StoreObserver;
   readonly #states = new Map<StoreObserver, BreakerState>();
   readonly #names = new Map<StoreObserver, string>();
+  readonly #dropped = new WeakSet<StoreObserver>();
   #reported: BreakerState = "closed";
 
   constructor(observer: StoreObserver) {
@@ -31,10 +32,13 @@ export class BreakerReports {
       gaveBack: (takes) => whole.gaveBack(takes),
       keptPaid: (takes) => whole.keptPaid(takes),
       breakerChanged: (state) => {
+        // A probe may end after its server was dropped.
+        if (this.#dropped.has(own)) return;
         this.#states.set(own, state);
         this.#report();
       },
       serverBreakerChanged: (server, state) => {
+        if (this.#dropped.has(own)) return;
         const name = `${server}${suffix}`;
         this.#names.set(own, name);
         whole.serverBreakerChanged(name, state);
@@ -45,6 +49,7 @@ export class BreakerReports {
 
   /** Notes that the observer's server is no longer used. */
   drop(observer: StoreObserver): void {
+    this.#dropped.add(observer);
     const name = this.#names.get(observer);
     if (name !== undefined) this.#observer.serverBreakerChanged(name, "closed");
     this.#names.delete(observer);

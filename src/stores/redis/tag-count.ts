@@ -48,7 +48,14 @@ export class TagCount {
     if (to === undefined) return;
     const before = this.#trouble;
     try {
-      const [, found] = await Promise.all([to.command("set", [key, String(count), "NX"]), to.command("get", [key])]);
+      // A server that refuses writes, because it is full or lacks replicas, refuses this one even if there is nothing to write.
+      const [written, read] = await Promise.allSettled([
+        to.command("set", [key, String(count), "NX"]),
+        to.command("get", [key]),
+      ]);
+      if (read.status === "rejected") throw read.reason;
+      const found = read.value;
+      if (found === null && written.status === "rejected") throw written.reason;
       this.#trouble = String(found) === String(count) ? undefined : differs(String(found), count, key);
       this.#wasAgreed ||= this.#trouble === undefined;
     } catch (error) {

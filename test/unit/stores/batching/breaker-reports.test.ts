@@ -38,3 +38,23 @@ test("each server's own breaker is told by its name; one that goes is closed", (
   breakers.drop(other);
   expect(told).toEqual(["Redis: open", "Redis, the second: open", "Redis: closed", "Redis, the second: closed"]);
 });
+
+test("a server that was dropped while its breaker probed says nothing more", () => {
+  const reported: string[] = [];
+  const breakers = new BreakerReports({
+    ...SILENT_STORE_OBSERVER,
+    breakerChanged: (state) => reported.push(state),
+    serverBreakerChanged: (_, state) => reported.push(`server ${state}`),
+  });
+  const one = breakers.observer();
+  for (const state of ["open", "probing"] as const) {
+    one.breakerChanged(state);
+    one.serverBreakerChanged("Redis", state);
+  }
+  breakers.drop(one);
+  const before = [...reported];
+  one.breakerChanged("open");
+  one.serverBreakerChanged("Redis", "open");
+  expect(reported).toEqual(before);
+  expect(reported.slice(-2)).toEqual(["server closed", "closed"]);
+});

@@ -9,7 +9,10 @@ const KEY = "rl:headgate:cluster-tags";
 let stored: string | undefined;
 let error: Error | undefined;
 let isConnected = true;
+/** As a server without room: it refuses any SET. */
+let isFull = false;
 beforeEach(() => {
+  isFull = false;
   stored = undefined;
   error = undefined;
   isConnected = true;
@@ -22,6 +25,7 @@ const connection = {
     expect(key).toBe(KEY);
     if (name === "get") return stored === undefined ? null : Buffer.from(stored);
     expect([name, condition]).toEqual(["set", "NX"]);
+    if (isFull) throw new Error("OOM command not allowed when used memory > 'maxmemory'.");
     if (stored !== undefined) return null;
     stored = value;
     return Buffer.from("OK");
@@ -85,6 +89,18 @@ describe("a process in use", () => {
     await made.look();
     expect([made.wasAgreed, made.trouble]).toEqual([true, undefined]);
   });
+});
+
+test("a server that refuses writes tells the number all the same, and only who would be first has to wait", async () => {
+  isFull = true;
+  const first = tagCount(64);
+  await first.made.look();
+  expect([first.made.wasAgreed, first.made.trouble]).toEqual([false, "Redis is not allowed to"]);
+  stored = "64";
+  const [same, other] = [tagCount(64), tagCount(16)];
+  for (const { made } of [same, other]) await made.look();
+  expect([same.made.wasAgreed, same.made.trouble]).toEqual([true, undefined]);
+  expect([other.made.wasAgreed, other.made.trouble]).toEqual([false, expect.stringContaining("but 64 for")]);
 });
 
 test("one that may not ask is not put to use, and says why", async () => {
