@@ -1,7 +1,7 @@
 // Rate limits of the gateway's own API, from its resources through its Envoy to Headgate's answers: what each selects, whom it
 // counts together, and that it bites.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Answer, Caller, headerOf } from "../envoy/support/caller.ts";
 import { Bed } from "./support/bed.ts";
 import { hasGateway } from "./support/require-gateway.ts";
@@ -76,6 +76,13 @@ describe.runIf(hasGateway)("limits of Envoy Gateway", () => {
   beforeAll(async () => {
     bed = await Bed.start(2, resources);
     callers = bed.ports.map((port) => new Caller(port));
+    // Each listener gets its routes by itself, one maybe later. Without the header that their rules select, no request counts.
+    for (const caller of callers) {
+      for (const name of ["exact", "shared-a", "shared-b"]) {
+        const status = async () => (await caller.get("/", { host: `${name}.test` })).status;
+        await vi.waitFor(async () => expect(await status()).toBe(200), { timeout: 30_000 });
+      }
+    }
   });
   afterAll(async () => {
     for (const caller of callers ?? []) caller.close();
