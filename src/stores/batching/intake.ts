@@ -64,6 +64,10 @@ export class Intake<B extends Batch> {
   #isClosed = false;
   /** The one batch that may be sent while the breaker probes. */
   #probe: B | undefined;
+  /** The last batch of receipts alone. Only one at a time is under way: those of many refused calls would keep takes waiting. */
+  #alone: B | undefined;
+  /** The batch that `next` returned last. */
+  #last: B | undefined;
   /** What the server refused last; undefined once it settles a call. */
   #refusal: string | undefined;
 
@@ -95,7 +99,7 @@ export class Intake<B extends Batch> {
       },
       onUnsent: (batch) => this.#gathering.remove(batch),
       onRoom: () => {
-        if (!this.#gathering.isEmpty) this.schedule();
+        if (!this.#gathering.isEmpty || this.#canGiveBack()) this.schedule();
       },
       onSilence: server.onSilence,
     });
@@ -172,29 +176,20 @@ export class Intake<B extends Batch> {
     this.setDeadlines();
     if (!this.#canGiveBack()) return batches;
     for (const batch of batches) this.#addReceiptsTo(batch);
-    // Further receipts follow in the next turns, one call in each; when closing, all of them at once.
-    do {
-      const alone = this.#receiptsAlone();
-      if (alone !== undefined) batches.push(alone);
-    } while (this.#isClosed && !this.#receipts.isEmpty);
-    if (!this.#receipts.isEmpty) this.schedule();
+    // Further receipts follow when these have their answer; when closing, all of them at once.
+    for (let alone = this.#receiptsAlone(); alone !== undefined; alone = this.#receiptsAlone()) batches.push(alone);
     return batches;
   }
 
   /**
-   * Removes and returns the oldest batch whose lane `hasRoom`, with receipts; before it receipts alone, if no batch of their lane waits.
-   * Undefined if nothing can be sent.
+   * Removes and returns the oldest batch whose lane `hasRoom`, with receipts; before it receipts alone, if no batch of their lane waits, and in
+   * turns with takes, because there may be only one connection. Undefined if nothing can be sent.
    */
   next(hasRoom: (lane: number) => boolean = () => true): B | undefined {
-    const canGiveBack = this.#canGiveBack();
-    const lane = this.#receipts.oldestLane;
-    if (canGiveBack && lane !== undefined && hasRoom(lane) && !this.#gathering.has(lane)) {
-      const alone = this.#receiptsAlone();
-      if (alone !== undefined) return alone;
-    }
-    const batch = this.#gathering.shift(hasRoom);
-    if (batch !== undefined && canGiveBack) this.#addReceiptsTo(batch);
-    return batch;
+    const wasAlone = this.#last !== undefined && this.#last === this.#alone;
+    const alone = wasAlone ? undefined : this.#nextAlone(hasRoom);
+    this.#last = alone ?? this.#nextOfTakes(hasRoom) ?? this.#nextAlone(hasRoom);
+    return this.#last;
   }
 
   /** Sets deadlines for gathered takes that may have to wait: each group is answered in time, sent or not. */
@@ -311,13 +306,30 @@ export class Intake<B extends Batch> {
 
   readonly #hasRoom = (lane: number): boolean => this.settler.underWay(lane) < UNDER_WAY_MAX;
 
-  /** A batch of the receipts that have waited longest; undefined if there are none, or if all have waited too long. */
-  #receiptsAlone(): B | undefined {
+  #nextOfTakes(hasRoom: (lane: number) => boolean): B | undefined {
+    const batch = this.#gathering.shift(hasRoom);
+    if (batch !== undefined && this.#canGiveBack()) this.#addReceiptsTo(batch);
+    return batch;
+  }
+
+  #nextAlone(hasRoom: (lane: number) => boolean): B | undefined {
     const lane = this.#receipts.oldestLane;
-    if (lane === undefined) return undefined;
-    const batch = this.#server.newBatch(lane);
-    this.#addReceiptsTo(batch);
-    return batch.receipts.length > 0 ? batch : undefined;
+    if (lane === undefined || !hasRoom(lane) || this.#gathering.has(lane)) return undefined;
+    return this.#canGiveBack() ? this.#receiptsAlone() : undefined;
+  }
+
+  /** A batch of the receipts that have waited longest; undefined if there are none, or while the last such batch is under way here. */
+  #receiptsAlone(): B | undefined {
+    const last = this.#alone;
+    if (last !== undefined && !last.isDone && !last.isHandedOver && !this.#isClosed) return undefined;
+    for (let lane = this.#receipts.oldestLane; lane !== undefined; lane = this.#receipts.oldestLane) {
+      const batch = this.#server.newBatch(lane);
+      this.#addReceiptsTo(batch);
+      if (batch.receipts.length === 0) continue;
+      this.#alone = batch;
+      return batch;
+    }
+    return undefined;
   }
 
   #addReceiptsTo(batch: B): void {

@@ -65,7 +65,7 @@ export class Dispatch {
     };
   }
 
-  /** Sends waiting batches over free connections; a batch of receipts only if there is no other. */
+  /** Sends waiting batches over free connections. */
   pump(): void {
     const { freeLink, intake } = this.#options;
     for (let link = freeLink(); link !== undefined; link = freeLink()) {

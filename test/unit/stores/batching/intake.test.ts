@@ -451,21 +451,84 @@ describe("a server that owes an answer for too long is given up", () => {
   });
 });
 
-test("what is to be given back waits until the server is up, one call more in each turn", async () => {
-  const intake = open();
-  isUp = false;
-  for (let i = 0; i < 100; i++) {
+/** Has `count` payments of a lane given back. */
+function giveBack(intake: Intake<SmallBatch>, count: number, lane = 0): void {
+  for (let i = 0; i < count; i++) {
     const { group } = new Call(`k${i}`);
     Object.assign(group.takes[0] ?? {}, { paid: true, paidAtUs: 5 });
-    intake.giveBack(group);
+    intake.giveBack(group, lane);
   }
-  await vi.advanceTimersByTimeAsync(0);
-  expect(turns).toBe(0);
-  isUp = true;
-  intake.onUp();
-  await vi.advanceTimersByTimeAsync(0);
-  expect(intake.takeReady().map(({ receipts }) => receipts.length)).toEqual([64]);
-  await vi.advanceTimersByTimeAsync(0);
-  expect(turns).toBe(2);
-  expect(intake.takeReady().map(({ receipts }) => receipts.length)).toEqual([36]);
+}
+
+describe("what is to be given back", () => {
+  const sizes = (batches: readonly SmallBatch[]) => batches.map(({ receipts }) => receipts.length);
+
+  test("waits until the server is up, and then travels in one call after the other", async () => {
+    const intake = open();
+    isUp = false;
+    giveBack(intake, 100);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(turns).toBe(0);
+    isUp = true;
+    intake.onUp();
+    await vi.advanceTimersByTimeAsync(0);
+    const [first, ...others] = intake.takeReady() as [SmallBatch];
+    expect([first, ...others].map(({ receipts }) => receipts.length)).toEqual([64]);
+    intake.settler.begin(first);
+    await vi.advanceTimersByTimeAsync(20);
+    expect([turns, intake.takeReady()]).toEqual([1, []]);
+    intake.settler.settle(first, allowing(0));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(turns).toBe(2);
+    expect(sizes(intake.takeReady())).toEqual([36]);
+  });
+
+  test("leaves room for takes, which carry more of it", () => {
+    const intake = open();
+    giveBack(intake, 200);
+    for (const batch of intake.takeReady()) intake.settler.begin(batch);
+    take(intake, "a");
+    const batches = intake.takeReady();
+    expect(batches.map(({ takes, receipts }) => [takes, receipts.length])).toEqual([[1, 64]]);
+  });
+
+  test("goes on while the last call of it is another server's", async () => {
+    const intake = open();
+    giveBack(intake, 100);
+    const [batch] = intake.takeReady() as [SmallBatch];
+    intake.settler.begin(batch);
+    intake.settler.release(batch);
+    open().settler.adopt(batch);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(sizes(intake.takeReady())).toEqual([36]);
+  });
+
+  test("takes turns with takes over a single connection", () => {
+    const intake = open();
+    giveBack(intake, 9_000);
+    const kinds = Array.from({ length: 6 }, (_, i) => {
+      // Calls of lane 1 carry nothing of lane 0.
+      take(intake, `k${i}`, 1);
+      const batch = intake.next() ?? new SmallBatch();
+      intake.settler.begin(batch);
+      intake.settler.settle(batch, allowing(batch.groups.length));
+      return [batch.takes, batch.receipts.length];
+    });
+    expect(kinds).toEqual([
+      [0, 64],
+      [2, 0],
+      [0, 64],
+      [2, 0],
+      [0, 64],
+      [2, 0],
+    ]);
+  });
+
+  test("uses one connection of several", () => {
+    const intake = open();
+    giveBack(intake, 9_000);
+    take(intake, "a", 1);
+    const batches = [intake.next(), intake.next(), intake.next(), intake.next()];
+    expect(batches.map((batch) => batch?.takes)).toEqual([0, 1, undefined, undefined]);
+  });
 });
