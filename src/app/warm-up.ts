@@ -3,14 +3,14 @@
 
 import { parseFile } from "../config/parse-file.ts";
 import type { Clock } from "../core/clock.ts";
-import { Algorithm, type Limit, OnStoreFailure, Unit } from "../core/limit.ts";
-import { LimitStats } from "../core/limit-stats.ts";
+import { hashBucketKey } from "../core/key-hash.ts";
+import { OnStoreFailure } from "../core/limit.ts";
+import { OWN_LIMIT } from "../core/own-limit.ts";
 import { Mode, TakeGroup } from "../core/take.ts";
 import type { UnaryReply } from "../core/unary.ts";
 import { Limiter } from "../limiter/limiter.ts";
 import { LocalFallback } from "../limiter/local-fallback.ts";
 import { RateLimitService } from "../rls/service.ts";
-import { hashBucketKey, limitKeySuffix } from "../rules/bucket-key.ts";
 import { compileRules } from "../rules/compile.ts";
 import { MemoryStore } from "../stores/memory/memory-store.ts";
 import type { Store } from "../stores/store.ts";
@@ -84,8 +84,8 @@ export async function warmUpStore(store: Store): Promise<void> {
 
 function peek(store: Store, name: string): Promise<boolean> {
   const group = new TakeGroup();
-  const take = group.add(LIMIT);
-  take.bucketKey = `${name}${LIMIT.keySuffix}`;
+  const take = group.add(OWN_LIMIT);
+  take.bucketKey = name;
   take.keyHash = hashBucketKey(take.bucketKey);
   take.mode = Mode.peek;
   return new Promise((resolve) => {
@@ -93,30 +93,3 @@ function peek(store: Store, name: string): Promise<boolean> {
     if (store.take(group, { settled })) settled();
   });
 }
-
-const LIMIT: Limit = {
-  algorithm: Algorithm.tokenBucket,
-  amount: 1,
-  burst: 1,
-  windowSeconds: 1,
-  calendar: undefined,
-  writtenSeconds: 1,
-  debtMax: 1,
-  holdSeconds: 0,
-  isConcurrent: false,
-  reserve: 0,
-  priority: undefined,
-  shownAmount: 1,
-  shownUnit: Unit.second,
-  name: "",
-  readableName: "",
-  id: "warm-up",
-  path: "warm-up",
-  keySuffix: limitKeySuffix(Algorithm.tokenBucket, 1, ""),
-  isCounter: false,
-  sync: 0,
-  retryAfterJitter: 0,
-  onStoreFailure: OnStoreFailure.allow,
-  replaces: [],
-  stats: new LimitStats(),
-};

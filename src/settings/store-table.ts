@@ -101,7 +101,7 @@ export const STORE_SETTINGS = under("Store", {
     "BREAKER_PROBE_INTERVAL",
     durationMs(10, 600_000),
     250,
-    "How long the open breaker waits until one store call probes the store.",
+    "How long the open breaker waits until one store call probes the store: a caller's, or one of Headgate's own.",
   ),
   expirationJitterSecondsMax: setting(
     "EXPIRATION_JITTER_MAX_SECONDS",

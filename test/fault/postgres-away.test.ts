@@ -57,6 +57,19 @@ test("a PostgreSQL that hangs for two seconds costs no call more than its deadli
   await store.close();
 });
 
+test("a PostgreSQL that has hung is found well again by a process that gets no calls meanwhile", async () => {
+  const { store, reports } = await openPostgresRig({ target: server.target(), deadlineMs: DEADLINE_MS });
+  server.pause();
+  await until("the breaker is open", async () => {
+    await Promise.all(Array.from({ length: 30 }, (_, i) => settle(store, groupOn(`k${i}`))));
+    return reports.breakerStates.at(-1) === "open";
+  });
+  server.resume();
+  await until("it is well again", () => store.trouble() === undefined);
+  expect(reports.breakerStates.at(-1)).toBe("closed");
+  await store.close();
+});
+
 test("a killed PostgreSQL costs no call more than its deadline, and is found again", async () => {
   const { store, reports } = await openPostgresRig({ target: server.target(), deadlineMs: DEADLINE_MS });
   const load = new Load(store, LOAD);

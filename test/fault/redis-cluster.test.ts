@@ -291,6 +291,8 @@ describe("a cluster that is down", () => {
     expect([patient.reports.unknownGroups, patient.reports.breakerStates]).toEqual([0, []]);
     await lost.restart();
     await rig.whenWell();
+    // Without a take: a process that is not ready for it would get none.
+    await until("it is well again", () => store.trouble() === undefined);
     await until("all takes are paid", () => paysAll(store));
     expect(store.trouble()).toBeUndefined();
   });

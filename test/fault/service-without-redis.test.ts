@@ -196,6 +196,30 @@ test("a Redis that is not up yet is waited for: answered by policy, not ready, t
   }
 });
 
+test("with ON_STORE_FAILURE=error a process that was taken out of rotation while Redis hung comes back by itself", async () => {
+  const redis = await RedisServer.start();
+  const env = { REDIS_URL: `127.0.0.1:${redis.port}`, STORE_DEADLINE: "30ms", ON_STORE_FAILURE: "error" };
+  const app = await startTestApp(RULES, env);
+  const readiness = async () => (await app.http("/readyz")).status;
+  try {
+    await expect.poll(readiness).toBe(200);
+    redis.pause();
+    await expect
+      .poll(async () => {
+        await Promise.allSettled(Array.from({ length: 30 }, () => app.hit({ open: "a" })));
+        return await readiness();
+      })
+      .toBe(503);
+    redis.resume();
+    await expect.poll(readiness, { timeout: 5_000 }).toBe(200);
+    expect(isDegraded(await app.hit({ open: "a" }))).toBe(false);
+  } finally {
+    redis.resume();
+    await app.stop();
+    await redis.stop();
+  }
+});
+
 test("an old and a new process with different amounts on one Redis agree on the count", async () => {
   const redis = await RedisServer.start();
   const perHour = (amount: number) =>

@@ -119,6 +119,7 @@ test("no batch weighs more than GROUP_WEIGHT_MAX with its receipts, and all rece
             intake.settler.settle(batch, new ReplyReader([0, 0, ...answers]));
           }
         },
+        probeBucket: () => undefined,
         onSilence: () => undefined,
       });
       let receipts = 0;

@@ -70,6 +70,7 @@ class Rig {
       isUp: () => this.isUp,
       downSentence: () => "The server is away",
       send: () => this.#send(),
+      probeBucket: () => undefined,
       onSilence: () => undefined,
     });
   }

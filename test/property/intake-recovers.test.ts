@@ -39,6 +39,7 @@ class World {
       downSentence: () => "The server is away",
       send: () => undefined,
       onSilence: () => this.goDown(),
+      probeBucket: () => ({ bucketKey: "own", lane: 9 }),
     });
   }
 
@@ -76,6 +77,7 @@ class World {
     const [batch] = this.sent.splice(which % Math.max(1, this.sent.length), 1);
     if (batch === undefined || batch.isDone) return;
     if (how === "refuses") {
+      this.intake.onRefusal("no");
       this.intake.settler.fail(batch, new StoreError("STORE_COMMAND", "no"));
       return;
     }
@@ -136,28 +138,48 @@ async function apply(world: World, event: Event): Promise<void> {
   else world.comeUp();
 }
 
-test("each call is answered once, and a server that is well again answers within two pauses of the breaker", async () => {
+/** Three pauses of the breaker, in which the server does all that it is asked. */
+async function beWell(world: World, each: (round: number) => void): Promise<void> {
+  world.comeUp();
+  for (let round = 0; round < 3; round++) {
+    await world.passMs(ROUND_MS);
+    each(round);
+    world.send();
+    while (world.sent.length > 0) world.answer(0, "allows");
+  }
+}
+
+async function check(property: (world: World) => Promise<void>): Promise<void> {
   vi.useFakeTimers();
   try {
     await fc.assert(
       fc.asyncProperty(fc.array(event, { maxLength: 60 }), async (events) => {
         const world = new World();
         for (const event of events) await apply(world, event);
-        world.comeUp();
-        let last = world.take(0);
-        for (let round = 0; round < 3; round++) {
-          await world.passMs(ROUND_MS);
-          last = world.take(round % 3);
-          world.send();
-          while (world.sent.length > 0) world.answer(0, "allows");
-        }
-        expect([last.verdict, last.failure?.code]).toEqual([Verdict.allowed, undefined]);
-        await world.passMs(ROUND_MS);
-        expect(new Set(world.calls.map(({ answers }) => answers))).toEqual(new Set([1]));
+        await property(world);
       }),
       { numRuns: runs(1_000), examples: FOUND.map((events) => [events]) },
     );
   } finally {
     vi.useRealTimers();
   }
+}
+
+test("each call is answered once, and a server that is well again answers within two pauses of the breaker", async () => {
+  await check(async (world) => {
+    let last = world.take(0);
+    await beWell(world, (round) => {
+      last = world.take(round % 3);
+    });
+    expect([last.verdict, last.failure?.code]).toEqual([Verdict.allowed, undefined]);
+    await world.passMs(ROUND_MS);
+    expect(new Set(world.calls.map(({ answers }) => answers))).toEqual(new Set([1]));
+  });
+});
+
+test("a server that is well again is found so within three pauses of the breaker, though nobody takes", async () => {
+  await check(async (world) => {
+    await beWell(world, () => undefined);
+    expect(world.intake.trouble()).toBeUndefined();
+  });
 });

@@ -73,6 +73,7 @@ class Rig {
         send: () => {
           for (const batch of this.intake.takeReady()) this.#dispatch.send(batch, this.#connection);
         },
+        probeBucket: () => undefined,
         onSilence: () => undefined,
       },
     );

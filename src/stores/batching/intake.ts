@@ -9,6 +9,7 @@ import type { SettleListener } from "../store.ts";
 import type { Batch } from "./batch.ts";
 import { Breaker } from "./breaker.ts";
 import type { CompleteOptions } from "./options.ts";
+import { type ProbeBucket, Probes } from "./probes.ts";
 import { type Receipt, Receipts } from "./receipts.ts";
 import { RetryPause } from "./retry-pause.ts";
 import { ServerTime } from "./server-time.ts";
@@ -39,6 +40,8 @@ interface ServerSide<B extends Batch> {
   readonly send: () => void;
   /** The batch has had no answer for so long that its connection should be given up. */
   readonly onSilence: (batch: B, trouble: string) => void;
+  /** See ProbesOptions. */
+  readonly probeBucket: () => ProbeBucket | undefined;
   /** See SettlerOptions. Absent: the server passes over no group. */
   readonly onHeld?: (bucketKey: string, holder: number, group: TakeGroup) => number | undefined;
   /** The lane in which payments of a lane are given back. Absent: the same lane. */
@@ -53,6 +56,7 @@ export class Intake<B extends Batch> {
   readonly #options: CompleteOptions;
   readonly #server: ServerSide<B>;
   readonly #breaker: Breaker;
+  readonly #probes: Probes;
   readonly #receipts: Receipts;
   readonly #receiptPause = new RetryPause();
   /** While it runs, receipts wait, because the server has refused the last ones. */
@@ -83,6 +87,13 @@ export class Intake<B extends Batch> {
       options.observer.breakerChanged(state);
       options.observer.serverBreakerChanged(name, state);
       if (state === "closed" && !this.#receipts.isEmpty) this.schedule();
+      if (state === "open") this.#probes.begin();
+    });
+    this.#probes = new Probes({
+      pauseUs: options.breaker.pauseUs,
+      areNeeded: () => !this.#isClosed && server.isUp() && this.trouble() !== undefined,
+      bucket: server.probeBucket,
+      take: (group, then, lane) => this.take(group, then, lane),
     });
     this.settler = new Settler<B>({
       ...options,
@@ -201,6 +212,7 @@ export class Intake<B extends Batch> {
   onUp(): void {
     this.#refusal = undefined;
     this.#breaker.endPause();
+    this.#probes.begin();
     if (!this.#receipts.isEmpty || !this.#gathering.isEmpty) this.schedule();
   }
 
@@ -212,6 +224,7 @@ export class Intake<B extends Batch> {
   /** Notes that the server refused a call, with a sentence that says how. */
   onRefusal(sentence: string): void {
     this.#refusal = sentence;
+    this.#probes.begin();
   }
 
   /** Notes that the server settled a call. */
@@ -262,6 +275,7 @@ export class Intake<B extends Batch> {
   /** Notes that the connections are closed: unanswered takes fail, and payments that were to be given back stay paid. */
   end(): void {
     clearTimeout(this.#receiptTimer);
+    this.#probes.end();
     this.failGathered();
     this.settler.loseSent(this.unreachable());
     this.#receipts.dropAll();

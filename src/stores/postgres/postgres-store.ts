@@ -68,13 +68,14 @@ export class PostgresBackend implements Backend {
   readonly #dispatch: Dispatch;
   readonly #sweep: Sweep;
   readonly #lanes: Lanes;
-
   constructor(options: PostgresStoreOptions, onAsideUp: () => void) {
     this.#options = options;
     this.#complete = completeOptions(options);
     // Calls are told apart by how long they may wait, less the resolution of timers.
     this.#lanes = new Lanes((this.#lockTimeoutMs - LITTLE_MS) * MICROS_PER_MILLI);
     const serverName = nameOfTarget(options.target);
+    // No other process has this key, so none locks its row.
+    const probeBucket = { bucketKey: `${options.keyPrefix ?? ""}headgate:self-test:${randomUUID()}`, lane: Lane.free };
     this.#intake = new Intake<PostgresBatch>(this.#complete, {
       name: "PostgreSQL",
       newBatch: (lane) => new PostgresBatch(lane),
@@ -82,6 +83,7 @@ export class PostgresBackend implements Backend {
       downSentence: () => this.#links[0]?.trouble ?? "PostgreSQL is not connected",
       send: () => this.#send(),
       onSilence: (batch, trouble) => batch.link?.reconnect(`${serverName} ${trouble}`),
+      probeBucket: () => probeBucket,
       onHeld: (bucketKey, holder, group) => {
         if (holder === NOT_PLAIN) return Lane.free;
         return this.#lanes.passedOver(group, bucketKey, holder, this.#complete.clock.nowUs());

@@ -21,8 +21,6 @@ import type { Scripts } from "./scripts.ts";
 import type { ServerFinder } from "./server-finder.ts";
 
 const TIME_PINGS = 3;
-/** Pause before a test is repeated that the server has refused for now. */
-const TEST_AGAIN_MS = 500;
 
 interface LinkOptions {
   readonly finder: ServerFinder;
@@ -34,7 +32,8 @@ interface LinkOptions {
   readonly selfTestKeys: () => readonly string[];
   readonly clock: Clock;
   readonly serverTime: ServerTime;
-  readonly onUp: () => void;
+  /** The connection is up and tested. `refusal` says what Redis refused in the test for now. */
+  readonly onUp: (refusal: string | undefined) => void;
   /** The connection is lost: commands under way get no reply. */
   readonly onLost: () => void;
 }
@@ -50,7 +49,6 @@ export class Link {
   #trouble: string | undefined;
   readonly #pause = new RetryPause();
   #timer: NodeJS.Timeout | undefined;
-  #testTimer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
   constructor(options: LinkOptions) {
@@ -63,7 +61,7 @@ export class Link {
     return this.#connection;
   }
 
-  /** Why there is no connection, or what Redis refused in the test; undefined if all is well. */
+  /** Why there is no connection; undefined while it is up. */
   get trouble(): string | undefined {
     return this.#trouble;
   }
@@ -93,15 +91,9 @@ export class Link {
     this.#lose(`${this.#name()} ${reason}`);
   }
 
-  /** Redis has accepted a write, so a complaint of the test is over. */
-  forgetTrouble(): void {
-    if (this.#connection !== undefined) this.#trouble = undefined;
-  }
-
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    clearTimeout(this.#testTimer);
     this.#options.finder.close();
     this.#connection?.drop();
     this.#connection = undefined;
@@ -135,12 +127,12 @@ export class Link {
         if (connection !== undefined && connection === this.#connection)
           this.#lose(`${nameOfTarget(target)} closed the connection`);
       });
-      const trouble = await withTimeLimit(target.connectTimeoutMs, this.#test(connection));
+      const refusal = await withTimeLimit(target.connectTimeoutMs, this.#test(connection));
       if (isLost) throw new Error("Connection is closed.");
       if (this.#latest !== undefined && !isSameAddress(this.#latest, target.address))
         throw new WrongRoleError("is no longer the primary");
       if (this.#isClosed) connection.drop();
-      else this.#use(connection, trouble);
+      else this.#use(connection, refusal);
     } catch (error) {
       connection?.drop();
       this.#trouble = this.#describeConnecting(error);
@@ -148,28 +140,12 @@ export class Link {
     }
   }
 
-  #use(connection: RedisConnection, trouble: string | undefined): void {
+  #use(connection: RedisConnection, refusal: string | undefined): void {
     this.#connection = connection;
-    this.#trouble = trouble;
+    this.#trouble = undefined;
     this.#pause.reset();
     this.#options.finder.onUsed();
-    this.#options.onUp();
-    this.#testAgain(connection);
-  }
-
-  // A process that is not ready because of the test may get no take that would show that the server is well again.
-  #testAgain(connection: RedisConnection): void {
-    clearTimeout(this.#testTimer);
-    if (connection !== this.#connection || this.#trouble === undefined) return;
-    this.#testTimer = setTimeout(async () => {
-      const patienceMs = this.#target?.connectTimeoutMs ?? TEST_AGAIN_MS;
-      try {
-        await withTimeLimit(patienceMs, this.#testTake(connection));
-        if (connection === this.#connection) this.#trouble = undefined;
-      } catch {
-        this.#testAgain(connection);
-      }
-    }, TEST_AGAIN_MS).unref();
+    this.#options.onUp(refusal);
   }
 
   #lose(trouble: string): void {

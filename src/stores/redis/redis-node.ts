@@ -13,6 +13,7 @@ import type { ClusterTags } from "./cluster-tags.ts";
 import type { RedisConnection } from "./connect.ts";
 import { isReadOnlyReply } from "./connect-trouble.ts";
 import { Dispatch } from "./dispatch.ts";
+import { keySlot } from "./key-slot.ts";
 import { Link } from "./link.ts";
 import type { Scripts } from "./scripts.ts";
 import type { ServerFinder } from "./server-finder.ts";
@@ -62,6 +63,11 @@ export class RedisNode implements Backend {
       downSentence: () => this.#link.trouble ?? "Redis is not connected",
       send: () => this.#send(),
       onSilence: (_batch, trouble) => this.#link.reconnect(trouble),
+      probeBucket: () => {
+        const [bucketKey] = options.selfTestKeys();
+        if (bucketKey === undefined) return undefined;
+        return { bucketKey, lane: options.tags === undefined ? 0 : keySlot(bucketKey) };
+      },
     });
     const { settler, serverTime } = this.#intake;
     this.#link = new Link({
@@ -70,7 +76,7 @@ export class RedisNode implements Backend {
       selfTestKeys: options.selfTestKeys,
       clock,
       serverTime,
-      onUp: () => this.#onUp(),
+      onUp: (refusal) => this.#onUp(refusal),
       onLost: () => settler.loseSent(this.#intake.unreachable()),
     });
     this.#dispatch = new Dispatch({
@@ -81,7 +87,7 @@ export class RedisNode implements Backend {
       jitterSecondsMax: options.jitterSecondsMax,
       describe: (error) => this.#link.describe(error),
       onRefusal: (error, sentence) => this.#onRefusal(error, sentence),
-      onAnswer: () => this.#onAnswer(),
+      onAnswer: () => this.#intake.onAnswer(),
       onTrouble: (trouble) => this.#link.reconnect(trouble),
       redirect: options.redirect,
     });
@@ -149,7 +155,7 @@ export class RedisNode implements Backend {
 
   /** Undefined while takes are sent and settled; otherwise the reason, in one sentence. */
   trouble(): string | undefined {
-    return this.#intake.trouble() ?? this.#link.trouble;
+    return this.#intake.trouble();
   }
 
   /** Refuses new takes, and waits a moment for outstanding answers. */
@@ -177,8 +183,9 @@ export class RedisNode implements Backend {
     });
   }
 
-  #onUp(): void {
+  #onUp(refusal: string | undefined): void {
     this.#intake.onUp();
+    if (refusal !== undefined) this.#intake.onRefusal(refusal);
     const { connection } = this.#link;
     connection?.together(() => {
       for (const { batch, isAsking } of this.#adopted.splice(0)) {
@@ -191,10 +198,5 @@ export class RedisNode implements Backend {
   #onRefusal(error: unknown, sentence: string): void {
     this.#intake.onRefusal(sentence);
     if (isReadOnlyReply(error)) this.#link.reconnect("is a read-only replica");
-  }
-
-  #onAnswer(): void {
-    this.#intake.onAnswer();
-    this.#link.forgetTrouble();
   }
 }

@@ -63,6 +63,7 @@ function open({ connections, answerMs }: Server): { intake: Intake<SmallBatch>; 
     isUp: () => true,
     downSentence: () => "The server is away",
     send,
+    probeBucket: () => undefined,
     onSilence: () => undefined,
   });
   return { intake, settled };

@@ -35,6 +35,7 @@ function open(options: BatchingOptions = {}): Intake<SmallBatch> {
     send: () => {
       turns++;
     },
+    probeBucket: () => ({ bucketKey: "own", lane: 3 }),
     onSilence: (_batch, trouble) => silent.push(trouble),
   });
 }
@@ -396,6 +397,25 @@ describe("a take fails at once", () => {
     intake.settler.settle(probe, allowing(3));
     expect(probing.map(({ answers }) => answers)).toEqual([1, 1, 1]);
     expect(intake.trouble()).toBeUndefined();
+  });
+
+  test("while the breaker is open; a take of its own is the probe if nobody takes", async () => {
+    const intake = open({ breaker: { windowUs: 1_000_000, outcomesMin: 1, failureShare: 0.5, pauseUs: 250_000 } });
+    take(intake, "a");
+    intake.settler.fail(intake.takeReady()[0] as SmallBatch, lost);
+    for (const end of ["fail", "settle"] as const) {
+      await passMs(249);
+      expect(intake.takeReady()).toEqual([]);
+      await passMs(5);
+      const [probe] = intake.takeReady() as [SmallBatch];
+      expect([probe.lane, probe.takes, probe.isProbe]).toEqual([3, 1, true]);
+      intake.settler.begin(probe);
+      if (end === "fail") intake.settler.fail(probe, lost);
+      else intake.settler.settle(probe, allowing(1));
+    }
+    expect(intake.trouble()).toBeUndefined();
+    await passMs(1_000);
+    expect(intake.takeReady()).toEqual([]);
   });
 
   test("once the intake is closed", async () => {
