@@ -2,7 +2,7 @@
 
 import { type ServiceError, status } from "@grpc/grpc-js";
 import { CheckFailure } from "./failure.ts";
-import { type Server, ServerRing } from "./server-ring.ts";
+import { type Preference, type Server, ServerRing } from "./server-ring.ts";
 
 /** A unary method, with a reader for its answer. */
 export interface Method<Answer> {
@@ -11,10 +11,10 @@ export interface Method<Answer> {
   readonly read: (message: Buffer) => Answer;
 }
 
-/** An answer, and the server that gave it. */
+/** An answer, and the address of the server that gave it. */
 interface Answered<Answer> {
   readonly answer: Answer;
-  readonly server: Server;
+  readonly server: string;
 }
 
 /** Calls the servers of one client. */
@@ -35,21 +35,21 @@ export class Caller {
   }
 
   /**
-   * Calls once, at `first` if that is connected. Rejects with a CheckFailure if no usable answer came. A server that shuts down may refuse
+   * Calls once, at the preferred server. Rejects with a CheckFailure if no usable answer came. A server that shuts down may refuse
    * calls that it has not begun; they are sent again, to another server if there is one, while there is time, and at most once more than
    * there are servers.
    */
-  async call<Answer>(method: Method<Answer>, message: Buffer, first?: Server): Promise<Answered<Answer>> {
+  async call<Answer>(method: Method<Answer>, message: Buffer, preference?: Preference): Promise<Answered<Answer>> {
     if (this.#isClosed) throw new CheckFailure("CANCELLED", "the limiter was closed");
     const deadline = Date.now() + this.#deadlineMs;
     for (let retriesLeft = this.#ring.size; ; retriesLeft--) {
-      const server = await this.#ring.pick(deadline, retriesLeft === this.#ring.size ? first : undefined);
+      const server = await this.#ring.pick(deadline, retriesLeft === this.#ring.size ? preference : undefined);
       if (server === "away") throw new CheckFailure("UNAVAILABLE", "none of the servers is in reach");
       if (server === "late") {
         throw new CheckFailure("DEADLINE_EXCEEDED", `no connection to any server within ${this.#deadlineMs} ms`);
       }
       const outcome = await this.#send(server, method, message, deadline);
-      if (outcome.error === undefined) return { answer: outcome.answer, server };
+      if (outcome.error === undefined) return { answer: outcome.answer, server: server.address };
       if (!outcome.isUntouched || retriesLeft <= 0) throw failureOf(outcome.error, server.address);
     }
   }

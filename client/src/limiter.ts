@@ -14,7 +14,6 @@ import {
   reservationOf,
   type Settlement,
 } from "./reservation.ts";
-import type { Server } from "./server-ring.ts";
 import { writeRequest } from "./write-request.ts";
 
 export interface Limiter {
@@ -91,7 +90,7 @@ class GrpcLimiter implements Limiter {
           ? { allowed: true, reserved: 0, degraded }
           : { allowed: false, reserved: 0, retryAfterSeconds: 1, degraded };
       // The reservation may exist, if only its answer was lost. So it is settled in any case; without a hold, what was used is charged.
-      return reservationOf(id, answer, (used) => this.#settle(hold, used, undefined));
+      return reservationOf(id, answer, (used) => this.#settle(hold, used, failure.server));
     }
   }
 
@@ -99,14 +98,19 @@ class GrpcLimiter implements Limiter {
     this.#caller.close();
   }
 
-  // The server with the hold is asked first: with the memory store no other server knows the hold.
-  async #settle(hold: Buffer, used: number, first: Server | undefined): Promise<Settlement> {
+  // The server with the hold is asked: with the memory store no other server knows the hold, and would charge what was used once more. The last
+  // call is for another server, because with a shared store that knows the hold, too.
+  async #settle(hold: Buffer, used: number, holder: string | undefined): Promise<Settlement> {
+    let first = holder;
     const message = Buffer.concat([hold, writeNumber("used", used)]);
     for (let callsLeft = SETTLE_CALLS_MAX - 1; ; callsLeft--) {
       try {
-        const { answer } = await this.#caller.call(SETTLE, message, first);
+        const preference = callsLeft === 0 ? { avoided: first } : { first };
+        const { answer } = await this.#caller.call(SETTLE, message, preference);
         return answer;
       } catch (error) {
+        // Without an answer it may have settled all the same.
+        first ??= asFailure(error).server;
         if (callsLeft > 0 && isWorthAnother(error)) {
           await new Promise((resolve) => setTimeout(resolve, SETTLE_PAUSE_MS));
           continue;

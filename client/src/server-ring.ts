@@ -20,6 +20,12 @@ export interface Server {
   restsUntilMs: number;
 }
 
+/** Addresses of the server that is asked first, and of the one that is asked only if there is no other. */
+export interface Preference {
+  readonly first?: string | undefined;
+  readonly avoided?: string | undefined;
+}
+
 /** Consecutive failures after which other servers are preferred. If there is no other, the server is used all the same. */
 const FAILURES_IN_ROW_MAX = 5;
 /** How long other servers are preferred. */
@@ -49,12 +55,14 @@ export class ServerRing {
   }
 
   /**
-   * The next connected server; `first`, if that is connected. If none is, waits while one may still connect. `late`: `deadlineMs` (since the
+   * The next connected server; the one of the preference's address, if that is connected, or any but the one to avoid, if there is another. If
+   * none is, waits while one may still connect. `late`: `deadlineMs` (since the
    * epoch) has passed meanwhile. `away`: all are out of reach.
    */
-  async pick(deadlineMs: number, first?: Server): Promise<Server | "late" | "away"> {
+  async pick(deadlineMs: number, { first, avoided }: Preference = {}): Promise<Server | "late" | "away"> {
     for (;;) {
-      const ready = first !== undefined && stateOf(first) === connectivityState.READY ? first : this.#nextReady();
+      const preferred = this.#servers.find((server) => server.address === first && isReady(server));
+      const ready = preferred ?? this.#nextReady(avoided);
       if (ready !== undefined) return ready;
       const hopeful = this.#servers.filter((server) => isHopeful(server));
       if (hopeful.length === 0) return "away";
@@ -78,18 +86,18 @@ export class ServerRing {
     for (const { client } of this.#servers) client.close();
   }
 
-  // The next ready server that does not rest; a resting one if there is no other.
-  #nextReady(): Server | undefined {
+  // The next ready server that does not rest and is not to be avoided; one of these if there is no other.
+  #nextReady(avoided: string | undefined): Server | undefined {
     const nowMs = Date.now();
-    let resting: number | undefined;
+    let last: number | undefined;
     for (let i = 0; i < this.#servers.length; i++) {
       const at = (this.#next + i) % this.#servers.length;
       const server = this.#servers[at] as Server;
-      if (stateOf(server) !== connectivityState.READY) continue;
-      if (server.restsUntilMs <= nowMs) return this.#turnTo(at);
-      resting ??= at;
+      if (!isReady(server)) continue;
+      if (server.restsUntilMs <= nowMs && server.address !== avoided) return this.#turnTo(at);
+      last ??= at;
     }
-    return resting === undefined ? undefined : this.#turnTo(resting);
+    return last === undefined ? undefined : this.#turnTo(last);
   }
 
   #turnTo(at: number): Server {
@@ -101,6 +109,10 @@ export class ServerRing {
 // To ask for the state, with `true`, has an idle channel connect.
 function stateOf({ client }: Server): connectivityState {
   return client.getChannel().getConnectivityState(true);
+}
+
+function isReady(server: Server): boolean {
+  return stateOf(server) === connectivityState.READY;
 }
 
 function isHopeful(server: Server): boolean {

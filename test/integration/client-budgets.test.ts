@@ -164,6 +164,57 @@ describe("answers that are lost", () => {
   });
 });
 
+test("of two servers with counts of their own, the one whose answer to the reservation was lost is settled at", async () => {
+  const apps = [await startTestApp(BUDGET_RULES), await startTestApp(BUDGET_RULES)];
+  const proxies = await Promise.all(apps.map((app) => FaultProxy.start(app.grpcPort)));
+  const limiter = openLimiter(
+    proxies.map(({ port }) => `127.0.0.1:${port}`),
+    { deadlineMs: 300 },
+  );
+  // Both are connected once two calls in turn find a whole budget each.
+  let warm = 0;
+  await expect
+    .poll(async () => {
+      const tenant = `warm-${warm++}`;
+      return [(await limiter.reserve(of(tenant, 1))).remaining, (await limiter.reserve(of(tenant, 1))).remaining];
+    })
+    .toEqual([99, 99]);
+  for (const tenant of ["a", "b", "c"]) {
+    for (const proxy of proxies) proxy.hold();
+    const held = await limiter.reserve(of(tenant, 50));
+    expect(held.degraded).toMatchObject({ failure: "DEADLINE_EXCEEDED" });
+    for (const proxy of proxies) proxy.release();
+    expect(await held.settle(7)).toMatchObject({ found: "settled", remaining: 93 });
+    const lefts = await Promise.all(apps.map((app) => budgetLeft(app, tenant)));
+    expect(lefts.sort()).toEqual([100, 93]);
+  }
+  for (const each of [...proxies, ...apps]) await each.stop();
+});
+
+test("of two servers with one store, the other one settles what a hanging one has held", async () => {
+  const app = await startTestApp(BUDGET_RULES);
+  const proxies = [await FaultProxy.start(app.grpcPort), await FaultProxy.start(app.grpcPort)] as const;
+  const limiter = openLimiter(
+    proxies.map(({ port }) => `127.0.0.1:${port}`),
+    { deadlineMs: 300 },
+  );
+  // Both are connected once one of two calls in turn gets no answer.
+  await expect
+    .poll(async () => {
+      proxies[1].hold();
+      const two = [await limiter.reserve(of("warm", 1)), await limiter.reserve(of("warm", 1))];
+      proxies[1].release();
+      return two.filter(({ degraded }) => degraded === undefined).length;
+    })
+    .toBe(1);
+  const held = [await limiter.reserve(of("a", 50)), await limiter.reserve(of("b", 50))];
+  proxies[0].begin({ kind: "black hole" });
+  const settled = await Promise.all(held.map((each) => each.settle(7)));
+  expect(settled.map(({ found }) => found)).toEqual(["settled", "settled"]);
+  proxies[0].end();
+  for (const each of [...proxies, app]) await each.stop();
+});
+
 test("of two servers with counts of their own, the one that holds is settled at", async () => {
   const apps = [await startTestApp(BUDGET_RULES), await startTestApp(BUDGET_RULES)];
   const limiter = openLimiter(apps.map(addressOf));
