@@ -126,7 +126,6 @@ export class TakeFiller {
     }
   }
 
-  /** Adds the take of an override in place of the takes of the rule that the entries match. */
   #passUnmatched(call: LimitCall, rules: DomainRules, index: number): void {
     const { countsNothing, quotaMode } = this.#options;
     if (countsNothing !== true) countUnmatched(rules.unmatched, call.request.descriptors[index] as Descriptor);
@@ -134,6 +133,7 @@ export class TakeFiller {
     if (quotaMode) call.group.hasSpareQuota = true;
   }
 
+  /** Adds the take of an override in place of the takes of the rule that the entries match, except for `concurrent`. */
   #fillOverride(call: LimitCall, rules: DomainRules, index: number, hits: number): void {
     const descriptor = call.request.descriptors[index] as Descriptor;
     const rule = this.#overridden(rules, descriptor);
@@ -149,10 +149,9 @@ export class TakeFiller {
       take.stats = this.#options.statsBook.statsOfValues(limit.stats, rules.domain, path, "");
       return;
     }
-    this.#addOverride(call, rules, index, limit, hashesValues, rule, undefined);
+    this.#addOverride(call, rules, index, limit, hashesValues, rule);
     for (const other of rule?.limits ?? []) {
-      // An override replaces the rule's amounts, but not its `concurrent`, whose places all calls of the rule share.
-      if (other.isConcurrent) this.#addOverride(call, rules, index, other, hashesValues, rule, this.#matched);
+      if (other.isConcurrent) this.#addOverride(call, rules, index, other, hashesValues, rule);
     }
   }
 
@@ -163,9 +162,10 @@ export class TakeFiller {
     limit: Limit,
     hashesValues: boolean,
     rule: Rule | undefined,
-    matched: readonly Rule[] | undefined,
   ): void {
     if (this.#leavesAlone(limit)) return;
+    // All calls of the rule share the places of its `concurrent`.
+    const matched = limit.isConcurrent ? this.#matched : undefined;
     const { keys } = call.group;
     const keyAt = keys.end;
     writeBaseKey(keys, rules, call.request.descriptors[index] as Descriptor, matched, hashesValues);

@@ -69,15 +69,9 @@ const lateReturn: fc.Arbitrary<Step[]> = fc
     times: fc.integer({ min: 2, max: 12 }),
     againUs: fc.integer({ min: 0, max: 3_000 }),
   })
-  .map(({ process, cost, quietUs, times, againUs }) => [
-    { does: "calls", process, times: 2, cost: 1 },
-    { does: "waits", us: 1_000 },
-    { does: "givesBack", process, cost, afterUs: quietUs + againUs },
-    { does: "waits", us: quietUs },
-    { does: "calls", process, times, cost: 1 },
-    { does: "waits", us: 2 * againUs },
-    { does: "calls", process, times: 60, cost: 1 },
-  ]);
+  .map(({ quietUs, againUs, ...rest }) =>
+    returning({ ...rest, first: 2, afterUs: quietUs + againUs, quietUs, againUs: 2 * againUs }),
+  );
 
 /** A large cost that is given back soon, while the bucket is leased, before the end of a window; then all that there is. */
 const largeReturn: fc.Arbitrary<Step[]> = fc
@@ -86,19 +80,36 @@ const largeReturn: fc.Arbitrary<Step[]> = fc
     cost: fc.integer({ min: 2, max: 36 }),
     beforeUs: fc.integer({ min: 0, max: 150_000 }),
     afterUs: fc.integer({ min: 0, max: 20_000 }),
-    pauseUs: fc.integer({ min: 20_000, max: 190_000 }),
+    quietUs: fc.integer({ min: 20_000, max: 190_000 }),
     againUs: fc.constantFrom(0, 850_000),
   })
-  .map(({ process, cost, beforeUs, afterUs, pauseUs, againUs }) => [
+  .map(({ beforeUs, ...rest }) => [
     { does: "waitsForEnd", us: beforeUs },
-    { does: "calls", process, times: 1, cost: 1 },
+    ...returning({ ...rest, first: 1, times: 60 }),
+  ]);
+
+interface Returning {
+  readonly process: number;
+  readonly first: number;
+  readonly cost: number;
+  readonly afterUs: number;
+  readonly quietUs: number;
+  readonly times: number;
+  readonly againUs: number;
+}
+
+/** Calls, something that is given back, a quiet time, and calls again, at last for all that there is. */
+function returning({ process, first, cost, afterUs, quietUs, times, againUs }: Returning): Step[] {
+  return [
+    { does: "calls", process, times: first, cost: 1 },
     { does: "waits", us: 1_000 },
     { does: "givesBack", process, cost, afterUs },
-    { does: "waits", us: pauseUs },
-    { does: "calls", process, times: 60, cost: 1 },
+    { does: "waits", us: quietUs },
+    { does: "calls", process, times, cost: 1 },
     { does: "waits", us: againUs },
     { does: "calls", process, times: 60, cost: 1 },
-  ]);
+  ];
+}
 
 /** Work that goes on over the end of a window, quicker and quicker. */
 const overEnd: fc.Arbitrary<Step[]> = fc

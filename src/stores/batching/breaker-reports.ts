@@ -8,9 +8,9 @@ const FROM_BEST: readonly BreakerState[] = ["closed", "probing", "open"];
 /** Gives each server its own observer. */
 export class BreakerReports {
   readonly #observer: StoreObserver;
+  /** Of the servers that are in use. */
   readonly #states = new Map<StoreObserver, BreakerState>();
   readonly #names = new Map<StoreObserver, string>();
-  readonly #dropped = new WeakSet<StoreObserver>();
   #reported: BreakerState = "closed";
 
   constructor(observer: StoreObserver) {
@@ -33,23 +33,23 @@ export class BreakerReports {
       keptPaid: (takes) => whole.keptPaid(takes),
       breakerChanged: (state) => {
         // A probe may end after its server was dropped.
-        if (this.#dropped.has(own)) return;
+        if (!this.#states.has(own)) return;
         this.#states.set(own, state);
         this.#report();
       },
       serverBreakerChanged: (server, state) => {
-        if (this.#dropped.has(own)) return;
+        if (!this.#states.has(own)) return;
         const name = `${server}${suffix}`;
         this.#names.set(own, name);
         whole.serverBreakerChanged(name, state);
       },
     };
+    this.#states.set(own, "closed");
     return own;
   }
 
   /** Notes that the observer's server is no longer used. */
   drop(observer: StoreObserver): void {
-    this.#dropped.add(observer);
     const name = this.#names.get(observer);
     if (name !== undefined) this.#observer.serverBreakerChanged(name, "closed");
     this.#names.delete(observer);
