@@ -147,6 +147,28 @@ describe.each(TRANSPORTS)("on %s", (transport) => {
   });
 });
 
+test("the hold of a /json caller that leaves while its call is decided is given back", async () => {
+  const redis = await RedisServer.start();
+  open.push(() => redis.stop());
+  const proxy = await FaultProxy.start(redis.port);
+  open.push(() => proxy.stop());
+  const { app } = await serve({ REDIS_URL: `127.0.0.1:${proxy.port}`, STORE_DEADLINE: "5s" });
+  await expect.poll(async () => (await app.http("/readyz")).status).toBe(200);
+  proxy.hold();
+  const asked = Object.entries({ ...tenant, request_id: "r1", max_tokens: "50" });
+  const entries = asked.map(([key, value]) => ({ key, value }));
+  const body = JSON.stringify({ domain: "edge", descriptors: [{ entries }] });
+  const leaving = new AbortController();
+  const call = app.http("/json", { method: "POST", body, signal: leaving.signal });
+  await expect.poll(() => redis.command("KEYS", "*tenant*")).not.toEqual([]);
+  leaving.abort();
+  await expect(call).rejects.toThrow(/abort/);
+  // Nothing tells that the service has heard of it; what comes after it over other connections has.
+  for (let asked = 0; asked < 5; asked++) await app.http("/metrics");
+  proxy.release();
+  await expect.poll(() => budgetLeft(app)).toBe(100);
+});
+
 test.each(TRANSPORTS)("is known to reflection on %s", async (transport) => {
   const { app } = await serve({ GRPC_TRANSPORT: transport, GRPC_REFLECTION: "true" });
   const client = new Client(`127.0.0.1:${app.grpcPort}`, credentials.createInsecure());
