@@ -57,7 +57,7 @@ function openRedisStores(choice: StoreChoice): OpenedStore {
   invariant(redis !== undefined, "settings say where Redis is");
   // A remembered refusal may come from what this call held and has given back, so the refusal is forgotten.
   let memory: DenialMemory | undefined;
-  const onUndone = ({ bucketKey }: Take) => memory?.forgetRefusal(bucketKey);
+  const onUndone = (take: Take) => memory?.forgetRefusal(take);
   const opened = openOneOrTwo([redis, perSecondRedis], { ...sharedOptions(choice), jitterSecondsMax, tags, onUndone });
   memory = openDenialMemory(opened.store, settings, clock);
   return countInMemory(opened, memory, settings, clock);

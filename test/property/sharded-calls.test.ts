@@ -205,7 +205,7 @@ test("a refusal for what another call held for a moment is not remembered", () =
   const several = new SeveralStores(
     shards,
     (take) => shardOf(take) % 2,
-    ({ bucketKey }) => memory.forgetRefusal(bucketKey),
+    (take) => memory.forgetRefusal(take),
   );
   const memory = new DenialMemory(several, { clock, entriesMax: 100 });
   shards[1].holdsBack = true;

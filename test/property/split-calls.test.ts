@@ -198,7 +198,7 @@ function play(asked: readonly Asked[], allWays: readonly Way[]) {
     const several = new SeveralStores(
       [first, ...others],
       ({ limit }) => Number(limit.path.at(-1)),
-      ({ bucketKey }) => memory?.forgetRefusal(bucketKey),
+      (take) => memory?.forgetRefusal(take),
     );
     memory = new DenialMemory(several, { clock, entriesMax: 100 });
     return new SyncStore(memory, { clock });

@@ -87,12 +87,10 @@ export class DenialMemory implements Store, BucketMemory {
    * Forgets only the refusal of a bucket. A call that was refused in the end has held some of the bucket for a moment, and other calls may have
    * been refused because of it.
    */
-  forgetRefusal(bucketKey: string): void {
+  forgetRefusal({ bucketKey, limit }: Pick<Take, "bucketKey" | "limit">): void {
     const keyHash = hashBucketKey(bucketKey);
-    for (const isOfLow of [false, true]) {
-      const entry = this.#table.find(keyHash, bucketKey, isOfLow);
-      if (entry !== undefined) entry.refusedCost = Number.POSITIVE_INFINITY;
-    }
+    this.#forgetRefusal(keyHash, bucketKey, isOfLow(limit));
+    if (sharesBucket(limit)) this.#forgetRefusal(keyHash, bucketKey, !isOfLow(limit));
   }
 
   close(): Promise<void> {
@@ -246,6 +244,18 @@ export class DenialMemory implements Store, BucketMemory {
   #forgetOf({ keyHash, bucketKey, limit }: Take): void {
     this.#forget(keyHash, bucketKey, isOfLow(limit));
     if (sharesBucket(limit)) this.#forget(keyHash, bucketKey, !isOfLow(limit));
+  }
+
+  // As with #forget, answers to takes that were sent earlier are ignored.
+  #forgetRefusal(keyHash: number, bucketKey: string, isOfLow: boolean): void {
+    const entry = this.#table.obtain(keyHash, bucketKey, isOfLow);
+    if (entry.untilUs <= this.#clock.nowUs()) {
+      this.#forget(keyHash, bucketKey, isOfLow);
+      return;
+    }
+    this.#sequence++;
+    entry.refusedCost = Number.POSITIVE_INFINITY;
+    entry.sequence = this.#sequence;
   }
 
   // The entry stays, so that answers to takes that were sent earlier are ignored.

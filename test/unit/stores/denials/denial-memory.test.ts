@@ -252,6 +252,21 @@ describe("forgetting", () => {
     expect(sourceOf({ limit: minute })).toBe(Source.store);
   });
 
+  test.each([{ isKnown: false }, { isKnown: true }])(
+    "an answer to a take that was sent before a call was undone is not learned, known before: $isKnown",
+    ({ isKnown }) => {
+      ask({ limit: minute, cost: 10 });
+      if (isKnown) ask({ limit: minute, cost: 3 });
+      store.holdsBack = true;
+      expect(ask({ limit: minute, cost: 2 }).source).not.toBe(Source.denialMemory);
+      memory.forgetRefusal({ bucketKey: bucketKeyOf({ limit: minute }, ""), limit: minute });
+      store.release();
+      store.holdsBack = false;
+      expect(sourceOf({ limit: minute, cost: 2 })).toBe(Source.store);
+      expect(sourceOf({ limit: minute, cost: 2 })).toBe(Source.denialMemory);
+    },
+  );
+
   test("a later answer is learned", () => {
     ask({ limit: minute, cost: 10 });
     store.holdsBack = true;
