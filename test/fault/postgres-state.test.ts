@@ -205,6 +205,17 @@ test("a store sweeps by itself", async () => {
   await sweeper.close();
 });
 
+test("processes with another prefix of keys, which share no bucket, do not count each other", async () => {
+  const open = async (keyPrefix: string) =>
+    (await openPostgresRig({ target: server.target(), ...patient, keyPrefix })).store;
+  const stores = await Promise.all(["", "a:", "a:b:", "a:"].map(open));
+  for (const each of stores) each.processes.count();
+  const counts = () => stores.map(({ processes }) => processes.count());
+  await until("those with one prefix have found each other", () => counts().join() === "1,2,1,2");
+  await until("each has a place", () => stores.every(({ processes }) => processes.index() >= 0));
+  await Promise.all(stores.map((each) => each.close()));
+});
+
 test("processes that share a PostgreSQL count each other, and one that closes is gone at once", async () => {
   const options = { target: server.target(), ...patient };
   const { store: second } = await openPostgresRig(options);

@@ -22,7 +22,6 @@ export const SQL_FILES = [
   "021_calendar_window.sql",
   "022_read_buckets.sql",
   "023_step.sql",
-  "025_beat.sql",
   "026_write_buckets.sql",
   "029_words.sql",
   "030_holds.sql",
@@ -32,6 +31,7 @@ export const SQL_FILES = [
   "034_take_all.sql",
   "035_sweep.sql",
   "037_take_each.sql",
+  "038_beat.sql",
 ] as const;
 
 // The same depth below the package's root in src/ and in dist/.

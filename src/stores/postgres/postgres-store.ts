@@ -50,7 +50,10 @@ const CLOSED_ERROR = new StoreError(
 /** Opens the store, which connects by itself and keeps trying. Never throws because PostgreSQL is away: `trouble` says so. */
 export function openPostgresStore(options: PostgresStoreOptions): SharedStore<PostgresBackend> {
   const backend: PostgresBackend = new PostgresBackend(options, () => void processes.beat());
-  const processes = new ProcessCount(new ProcessTable(backend.ask), completeOptions(options).clock);
+  const processes = new ProcessCount(
+    new ProcessTable(backend.ask, options.keyPrefix ?? ""),
+    completeOptions(options).clock,
+  );
   return new SharedStore(backend, processes);
 }
 

@@ -1,22 +1,25 @@
-// The table of processes that share the PostgreSQL, each with the server's time of its last report (sql/025_beat.sql).
+// The table of processes that share the PostgreSQL, each with the server's time of its last report (sql/038_beat.sql).
 
 import type { ProcessPlace } from "../batching/membership.ts";
 import type { ProcessRegister } from "../batching/process-count.ts";
+import { storedKey } from "./batch.ts";
 import type { AskBeside } from "./side-connection.ts";
 
-/** Places are in the order of the ids. */
+/** Processes with the same prefix of keys count each other: with another prefix they share no bucket. Places are in the order of the ids. */
 export class ProcessTable implements ProcessRegister {
   readonly #ask: AskBeside;
+  readonly #prefix: string;
 
-  constructor(ask: AskBeside) {
+  constructor(ask: AskBeside, keyPrefix: string) {
     this.#ask = ask;
+    this.#prefix = storedKey(keyPrefix);
   }
 
   async report(id: string, goneAfterMs: number): Promise<ProcessPlace | undefined> {
-    const values = [id, `${goneAfterMs} milliseconds`];
+    const values = [this.#prefix, id, `${goneAfterMs} milliseconds`];
     const answer = await this.#ask({
-      name: "beat_v2",
-      text: "SELECT array_to_string(beat_v2($1, $2::interval), ',')",
+      name: "beat_v3",
+      text: "SELECT array_to_string(beat_v3($1, $2, $3::interval), ',')",
       values,
     });
     const [count, index, added] = answer?.split(",").map(Number) ?? [];
@@ -24,6 +27,6 @@ export class ProcessTable implements ProcessRegister {
   }
 
   async leave(id: string): Promise<void> {
-    await this.#ask({ text: "DELETE FROM process WHERE process_id = $1", values: [id] });
+    await this.#ask({ text: "DELETE FROM process WHERE process_id = $1", values: [`${this.#prefix}${id}`] });
   }
 }
