@@ -12,7 +12,7 @@ export interface BatchingOptions {
   readonly deadlineMs?: number;
   /** Longest wait of a take whose call has at least twice as much time left, in milliseconds. Default: `deadlineMs`. */
   readonly patienceMs?: number;
-  /** A connection is given up when an answer is overdue for this long. Default: 5,000. */
+  /** A connection is given up when it has owed an answer for this long, and longer than any call waits. Default: 5,000. */
   readonly silenceMsMax?: number;
   /** Most takes without a known outcome; further takes fail at once. Default: 16,384. */
   readonly takesInFlightMax?: number;
@@ -47,10 +47,12 @@ const TAKES_IN_FLIGHT_MAX = 16_384;
 /** Fills in the defaults. */
 export function completeOptions(options: BatchingOptions): CompleteOptions {
   const deadlineMs = options.deadlineMs ?? DEADLINE_MS;
+  const patienceMs = options.patienceMs ?? deadlineMs;
+  const silenceMsMax = Math.max(options.silenceMsMax ?? SILENCE_MS_MAX, deadlineMs, patienceMs);
   return {
     deadlineUs: deadlineMs * MICROS_PER_MILLI,
-    patienceUs: (options.patienceMs ?? deadlineMs) * MICROS_PER_MILLI,
-    silenceUsMax: (options.silenceMsMax ?? SILENCE_MS_MAX) * MICROS_PER_MILLI,
+    patienceUs: patienceMs * MICROS_PER_MILLI,
+    silenceUsMax: silenceMsMax * MICROS_PER_MILLI,
     takesInFlightMax: options.takesInFlightMax ?? TAKES_IN_FLIGHT_MAX,
     breaker: options.breaker ?? BREAKER_DEFAULTS,
     observer: options.observer ?? SILENT_STORE_OBSERVER,

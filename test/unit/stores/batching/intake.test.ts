@@ -458,6 +458,20 @@ describe("a server that owes an answer for too long is given up", () => {
     expect(silent).toHaveLength(1);
   });
 
+  test.each([{ deadlineMs: 15_000 }, { patienceMs: 15_000 }])(
+    "but not before $deadlineMs$patienceMs ms, in which calls wait for it",
+    async (waits) => {
+      const intake = open({ silenceMsMax: 5_000, ...waits });
+      const call = take(intake, "a");
+      const [batch] = intake.takeReady() as [SmallBatch];
+      intake.settler.begin(batch);
+      await passMs(14_900);
+      expect(silent).toEqual([]);
+      intake.settler.settle(batch, allowing(1));
+      expect(call.group.verdict).toBe(Verdict.allowed);
+    },
+  );
+
   test("but not if it answers in time", async () => {
     const intake = open({ silenceMsMax: 5_000 });
     take(intake, "a");
