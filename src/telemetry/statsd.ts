@@ -73,11 +73,14 @@ export class StatsdExporter {
   readonly #gaugeSuffix: string;
   readonly #gaugeTags: Record<string, string>;
   readonly #timer: NodeJS.Timeout;
-  readonly #sent = new Map<string, number>();
-  /** What was sent of a rule, in the order of RULE_COUNTERS; dropped with the rule. */
-  readonly #sentOfRules = new WeakMap<LimitStats, Float64Array>();
-  /** Functions that undo what the last flush noted as sent. */
-  readonly #undo: (() => void)[] = [];
+  /** What was read of each counter but those of rules. */
+  readonly #read = new Map<string, number>();
+  /** What was read of a rule's counters, in the order of RULE_COUNTERS; dropped with the rule. */
+  readonly #readOfRules = new WeakMap<LimitStats, Float64Array>();
+  /** Changes by name that are to be sent. They outlive their rule. */
+  #due = new Map<string, number>();
+  /** What the last flush sent. */
+  #last = new Map<string, number>();
   #link: { readonly client: StatsD; hasFailed: boolean };
   /** Since when the connection has had something to write. */
   #writesSinceUs: number | undefined;
@@ -98,8 +101,16 @@ export class StatsdExporter {
 
   /** Sends what has changed since the last flush, once that is written: a server that takes nothing must not cost memory. Never throws. */
   flush(): void {
+    this.#collect();
     if (this.#stillWrites()) return;
     this.#mend();
+    for (const [name, delta] of this.#due) this.#link.client.increment(name + this.#suffix, delta);
+    this.#last = this.#due;
+    this.#due = new Map();
+    this.#showLocalCache();
+  }
+
+  #collect(): void {
     const { calls, reloads, statsBook } = this.#sources;
     for (const { domain, path, stats } of statsBook.entries()) {
       const rule = `ratelimit.service.rate_limit.${ruleName(domain, path)}`;
@@ -119,7 +130,6 @@ export class StatsdExporter {
       "ratelimit_server.ShouldRateLimit.total_requests",
       calls.responseTime.count() + calls.storeErrors() + calls.serviceErrors(),
     );
-    this.#showLocalCache();
   }
 
   /** Sends the last changes and closes the socket, within CLOSE_MS_MAX or a little more. */
@@ -176,44 +186,36 @@ export class StatsdExporter {
     return false;
   }
 
-  // Over TCP a server that was away gets what it missed: the failed flush is undone and sent again on a new socket. What the server had
+  // Over TCP a server that was away gets what it missed: the failed flush is sent again on a new socket. What the server had
   // read before the connection broke counts twice, at most one flush. Over UDP nobody reports which packets arrived: what is lost stays
   // lost, and nothing counts twice.
   #mend(): void {
-    const undo = this.#undo.splice(0);
     if (!this.#link.hasFailed) return;
-    if (this.#options.protocol === "tcp") for (const takeBack of undo) takeBack();
+    if (this.#options.protocol === "tcp") for (const [name, delta] of this.#last) this.#add(name, delta);
     this.#link.client.close(() => undefined);
     this.#link = this.#open();
   }
 
   // Two limits of one rule share a name, as in envoyproxy/ratelimit; the server adds them up.
   #countRule(rule: string, stats: LimitStats): void {
-    let sent = this.#sentOfRules.get(stats);
-    if (sent === undefined) {
-      sent = new Float64Array(RULE_COUNTERS.length);
-      this.#sentOfRules.set(stats, sent);
+    let read = this.#readOfRules.get(stats);
+    if (read === undefined) {
+      read = new Float64Array(RULE_COUNTERS.length);
+      this.#readOfRules.set(stats, read);
     }
-    const known = sent;
     for (const [i, [field, name]] of RULE_COUNTERS.entries()) {
-      const before = known[i] ?? 0;
-      this.#send(`${rule}.${name}`, stats[field] - before, () => {
-        known[i] = before;
-      });
-      known[i] = stats[field];
+      this.#add(`${rule}.${name}`, stats[field] - (read[i] ?? 0));
+      read[i] = stats[field];
     }
   }
 
   #count(name: string, value: number): void {
-    const before = this.#sent.get(name) ?? 0;
-    this.#send(name, value - before, () => this.#sent.set(name, before));
-    this.#sent.set(name, value);
+    this.#add(name, value - (this.#read.get(name) ?? 0));
+    this.#read.set(name, value);
   }
 
-  #send(name: string, delta: number, takeBack: () => void): void {
-    if (delta === 0) return;
-    this.#undo.push(takeBack);
-    this.#link.client.increment(name + this.#suffix, delta);
+  #add(name: string, delta: number): void {
+    if (delta !== 0) this.#due.set(name, (this.#due.get(name) ?? 0) + delta);
   }
 
   #showLocalCache(): void {

@@ -282,6 +282,34 @@ descriptors:
     expect(hits()).toBe(2);
   });
 
+  test("gets over TCP what rules counted that a reload dropped while it was away", async () => {
+    const sums = new Sums();
+    const first = await listenOverTcp(sums, 0);
+    await first.stop();
+    // The next flush by time is far away.
+    const app = await startTestApp(RULES, {
+      USE_STATSD: "true",
+      STATSD_HOST: "127.0.0.1",
+      STATSD_PORT: String(first.port),
+      STATS_FLUSH_INTERVAL: "1h",
+    });
+    const errors = async () =>
+      Number(/^headgate_statsd_errors_total (\d+)/m.exec(await (await app.http("/metrics")).text())?.[1]);
+    await app.hit({ user: "a" });
+    for (const key of ["person", "human"]) {
+      const before = await errors();
+      await app.writeRules({ "rules.yaml": RULES.replace("key: user", `key: ${key}`) });
+      await app.app.reload();
+      await expect.poll(errors).toBeGreaterThan(before);
+      await app.hit({ [key]: "a" });
+    }
+    const second = await listenOverTcp(sums, first.port);
+    await app.stop();
+    const hits = (key: string) => sums.values.get(`ratelimit.service.rate_limit.edge.${key}.total_hits`);
+    await expect.poll(() => ["user", "person", "human"].map(hits)).toEqual([1, 1, 1]);
+    await second.stop();
+  });
+
   describe("that accepts a connection over TCP and reads nothing", () => {
     const RULES_MAX = 20_000;
     const total = (sums: Sums) => [...sums.values].reduce((sum, [, value]) => sum + value, 0);
