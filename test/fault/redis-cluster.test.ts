@@ -232,6 +232,18 @@ describe("resharding under load", () => {
     for (const key of loadKeys) expect(await ledgerOn(spare, storedKey(key))).toBe(load.paid.get(key));
   });
 
+  test("that was left half done keeps no new process from the node", async () => {
+    rig = await ClusterRig.start({ replicas: false });
+    // The self-test has its key in the last slot that a node serves.
+    const slot = 16_383;
+    const from = await rig.ownerOf(slot);
+    const to = await rig.ownerOf(0);
+    await to.command("CLUSTER", "SETSLOT", slot, "IMPORTING", String(await from.command("CLUSTER", "MYID")));
+    await from.command("CLUSTER", "SETSLOT", slot, "MIGRATING", String(await to.command("CLUSTER", "MYID")));
+    const { store } = await openOn(rig.target(), 5_000);
+    expect(await paysAll(store)).toBe(true);
+  });
+
   test("grants a bucket no more than it holds", async () => {
     rig = await ClusterRig.start({ replicas: false });
     const { store } = await openOn(rig.target(), 500);

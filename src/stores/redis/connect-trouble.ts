@@ -61,6 +61,11 @@ export function refusesWritesForNow(error: unknown): boolean {
   return isReplyError(error) && /\b(OOM|MISCONF|NOREPLICAS)\b/.test(error.message);
 }
 
+/** Whether the slot of the keys is being handed over at this moment. The server itself works. */
+export function isOnTheMove(error: unknown): boolean {
+  return isReplyError(error) && /^(ASK|TRYAGAIN)\b/.test(error.message);
+}
+
 /** Whether nothing has changed: the server refused the call before any of it ran, or at the script's first write. */
 export function ranNothing(error: unknown): boolean {
   return isReplyError(error) && (refusesWritesForNow(error) || isReadOnlyReply(error) || UNTOUCHED.test(error.message));

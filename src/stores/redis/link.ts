@@ -11,6 +11,7 @@ import {
   describeConnectTrouble,
   describeTrouble,
   FindError,
+  isOnTheMove,
   isReadOnlyReply,
   nameOfTarget,
   refusesWritesForNow,
@@ -176,6 +177,7 @@ export class Link {
     try {
       await this.#testTake(connection);
     } catch (error) {
+      if (isOnTheMove(error)) return undefined;
       if (refusesWritesForNow(error) && !isReadOnlyReply(error)) return this.describe(error);
       throw error;
     }
