@@ -184,7 +184,8 @@ export class DenialMemory implements Store, BucketMemory {
       if (take.outcome === Outcome.unanswered || isNamedBefore(group, i)) continue;
       const entry = this.#table.obtain(take.keyHash, take.bucketKey, isOfLow(take.limit));
       if (entry.sequence > pending.sequence) continue;
-      const isRefused = isOver(take);
+      const isOutdated = entry.undoneSequence >= pending.sequence;
+      const isRefused = isOver(take) && !isOutdated;
       const isSmaller = entry.limit !== take.limit || take.cost <= entry.refusedCost || nowUs >= entry.refusedUntilUs;
       this.#note(entry, take, pending, nowUs);
       entry.untilUs = pending.sentUs + DENIAL_US_MAX;
@@ -246,16 +247,15 @@ export class DenialMemory implements Store, BucketMemory {
     if (sharesBucket(limit)) this.#forget(keyHash, bucketKey, !isOfLow(limit));
   }
 
-  // As with #forget, answers to takes that were sent earlier are ignored.
+  // Refusals of takes that were sent earlier are not learned; the rest of such an answer is, also that of the call itself.
   #forgetRefusal(keyHash: number, bucketKey: string, isOfLow: boolean): void {
     const entry = this.#table.obtain(keyHash, bucketKey, isOfLow);
-    if (entry.untilUs <= this.#clock.nowUs()) {
-      this.#forget(keyHash, bucketKey, isOfLow);
-      return;
-    }
-    this.#sequence++;
     entry.refusedCost = Number.POSITIVE_INFINITY;
-    entry.sequence = this.#sequence;
+    entry.undoneSequence = this.#sequence;
+    const nowUs = this.#clock.nowUs();
+    if (nowUs < entry.untilUs) return;
+    entry.limit = undefined;
+    entry.untilUs = nowUs + DENIAL_US_MAX;
   }
 
   // The entry stays, so that answers to takes that were sent earlier are ignored.

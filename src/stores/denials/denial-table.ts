@@ -25,6 +25,8 @@ export class RememberedBucket implements LastAnswer {
   passesAtUs = 0;
   /** Number of the take that the answer came from, in the order of sending; answers of earlier takes are ignored. */
   sequence = 0;
+  /** Number of the last take before something was undone; refusals of takes up to it are ignored. */
+  undoneSequence = 0;
 
   constructor(bucketKey: string, isOfLow: boolean) {
     this.bucketKey = bucketKey;
@@ -73,6 +75,7 @@ export class DenialTable {
     victim.refusedCost = Number.POSITIVE_INFINITY;
     victim.untilUs = 0;
     victim.sequence = 0;
+    victim.undoneSequence = 0;
     return victim;
   }
 }

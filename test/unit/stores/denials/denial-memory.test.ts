@@ -267,6 +267,16 @@ describe("forgetting", () => {
     },
   );
 
+  test("a call that was undone itself is remembered all the same", () => {
+    ask({ limit: minute, cost: 10 });
+    store.holdsBack = true;
+    ask({ limit: minute }, { limit: global });
+    memory.forgetRefusal({ bucketKey: bucketKeyOf({ limit: global }, ""), limit: global });
+    store.release();
+    store.holdsBack = false;
+    expect(sourceOf({ limit: minute }, { limit: global })).toBe(Source.denialMemory);
+  });
+
   test("a later answer is learned", () => {
     ask({ limit: minute, cost: 10 });
     store.holdsBack = true;
