@@ -21,6 +21,11 @@ import { WaitingBatches } from "./waiting-batches.ts";
  * calls would only queue there, each with its own overhead.
  */
 const UNDER_WAY_MAX = 2;
+/**
+ * Most calls of receipts alone under way: those of an outage would keep takes waiting, which carry receipts as well. A call that is refused over
+ * several lanes of a cluster is undone at once all the same.
+ */
+const ALONE_MAX = 8;
 /** Closing waits for answers at least this long. */
 const CLOSE_MS_MIN = 250;
 /** Closing waits at most this long for receipts to be given back. */
@@ -68,10 +73,10 @@ export class Intake<B extends Batch> {
   #isClosed = false;
   /** The one batch that may be sent while the breaker probes. */
   #probe: B | undefined;
-  /** The last batch of receipts alone. Only one at a time is under way: those of many refused calls would keep takes waiting. */
-  #alone: B | undefined;
-  /** The batch that `next` returned last. */
-  #last: B | undefined;
+  /** The batches of receipts alone that are under way. */
+  readonly #alone = new Set<B>();
+  /** Whether the batch that `next` returned last was one of them. */
+  #wasAlone = false;
   /** What the server refused last; undefined once it settles a call. */
   #refusal: string | undefined;
 
@@ -188,8 +193,11 @@ export class Intake<B extends Batch> {
     if (!this.#canGiveBack()) return batches;
     for (const batch of batches) this.#addReceiptsTo(batch);
     // Further receipts follow when these have their answer; when closing, all of them at once.
-    for (let alone = this.#receiptsAlone(); alone !== undefined; alone = this.#receiptsAlone()) batches.push(alone);
-    return batches;
+    for (;;) {
+      const alone = this.#receiptsAlone(ALONE_MAX);
+      if (alone === undefined) return batches;
+      batches.push(alone);
+    }
   }
 
   /**
@@ -197,10 +205,10 @@ export class Intake<B extends Batch> {
    * turns with takes, because there may be only one connection. Undefined if nothing can be sent.
    */
   next(hasRoom: (lane: number) => boolean = () => true): B | undefined {
-    const wasAlone = this.#last !== undefined && this.#last === this.#alone;
-    const alone = wasAlone ? undefined : this.#nextAlone(hasRoom);
-    this.#last = alone ?? this.#nextOfTakes(hasRoom) ?? this.#nextAlone(hasRoom);
-    return this.#last;
+    const alone = this.#wasAlone ? undefined : this.#nextAlone(hasRoom);
+    const batch = alone ?? this.#nextOfTakes(hasRoom) ?? this.#nextAlone(hasRoom);
+    this.#wasAlone = batch !== undefined && this.#alone.has(batch);
+    return batch;
   }
 
   /** Sets deadlines for gathered takes that may have to wait: each group is answered in time, sent or not. */
@@ -326,21 +334,24 @@ export class Intake<B extends Batch> {
     return batch;
   }
 
+  // One at a time, because each needs a connection.
   #nextAlone(hasRoom: (lane: number) => boolean): B | undefined {
-    const lane = this.#receipts.oldestLane;
-    if (lane === undefined || !hasRoom(lane) || this.#gathering.has(lane)) return undefined;
-    return this.#canGiveBack() ? this.#receiptsAlone() : undefined;
+    if (!this.#canGiveBack()) return undefined;
+    return this.#receiptsAlone(1, (lane) => hasRoom(lane) && !this.#gathering.has(lane));
   }
 
-  /** A batch of the receipts that have waited longest; undefined if there are none, or while the last such batch is under way here. */
-  #receiptsAlone(): B | undefined {
-    const last = this.#alone;
-    if (last !== undefined && !last.isDone && !last.isHandedOver && !this.#isClosed) return undefined;
-    for (let lane = this.#receipts.oldestLane; lane !== undefined; lane = this.#receipts.oldestLane) {
+  /** A batch of the receipts that have waited longest, of lanes that may send one; undefined if none may, or `countMax` are under way. */
+  #receiptsAlone(countMax: number, mayBe: (lane: number) => boolean = () => true): B | undefined {
+    for (const batch of this.#alone) if (batch.isDone || batch.isHandedOver) this.#alone.delete(batch);
+    // When closing, all can leave at once.
+    if (this.#alone.size >= countMax && !this.#isClosed) return undefined;
+    for (const lane of this.#receipts.lanes()) {
+      if (!mayBe(lane)) continue;
       const batch = this.#server.newBatch(lane);
       this.#addReceiptsTo(batch);
+      // They may all have waited too long.
       if (batch.receipts.length === 0) continue;
-      this.#alone = batch;
+      this.#alone.add(batch);
       return batch;
     }
     return undefined;

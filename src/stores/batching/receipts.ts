@@ -40,13 +40,13 @@ export class Receipts {
     return this.#count === 0;
   }
 
-  /** The lane that has waited longest; undefined if nothing waits. */
-  get oldestLane(): number | undefined {
-    return this.#waiting.keys().next().value;
+  /** The lanes with receipts, the one that has waited longest first. */
+  lanes(): IterableIterator<number> {
+    return this.#waiting.keys();
   }
 
   add(receipt: Receipt, lane = 0): void {
-    const oldest = this.oldestLane;
+    const oldest = this.lanes().next().value;
     if (this.#count >= RECEIPTS_MAX && oldest !== undefined) {
       this.#onDropped(this.#remove(oldest, RECEIPTS_MAX / 10).length);
     }

@@ -37,7 +37,7 @@ export class Settler<B extends Batch> {
     return this.#takes;
   }
 
-  /** Number of this lane's sent batches without an outcome; those whose calls were all answered without it do not count. */
+  /** Number of this lane's sent batches without an outcome; those do not count for which nobody waits: of receipts, or all answered. */
   underWay(lane: number): number {
     return this.#underWay.count(lane);
   }
@@ -218,7 +218,6 @@ export class Settler<B extends Batch> {
     this.finish(batch);
     this.#record(batch, 1, 0);
     this.#options.breaker.noteAlive();
-    batch.isDone = false;
     batch.isProbe = false;
     batch.isSent = false;
     this.#noteIdle();
@@ -227,6 +226,7 @@ export class Settler<B extends Batch> {
   /** Takes over a batch that another settler has released. Its groups keep the times at which they are answered. */
   adopt(batch: B): void {
     batch.isHandedOver = true;
+    batch.isDone = false;
     this.#open.add(batch);
     this.#takes += batch.takes;
     this.#arm(batch);

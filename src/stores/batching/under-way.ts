@@ -2,18 +2,19 @@
 
 import type { Batch } from "./batch.ts";
 
-/** The sent batches that somebody waits for, counted by lane. */
+/** The sent batches; those that somebody waits for are counted by lane. */
 export class UnderWay<B extends Batch> {
-  readonly #batches = new Set<B>();
+  /** Whether somebody waited for the batch when it was sent. */
+  readonly #batches = new Map<B, boolean>();
   readonly #counts = new Map<number, number>();
   readonly #onRoom: () => void;
 
-  /** `onRoom` is called when a lane has one batch less under way. */
+  /** `onRoom` is called when one batch less is under way. */
   constructor(onRoom: () => void) {
     this.#onRoom = onRoom;
   }
 
-  /** Number of this lane's batches under way. */
+  /** Number of this lane's batches under way that somebody waits for. */
   count(lane: number): number {
     return this.#counts.get(lane) ?? 0;
   }
@@ -21,16 +22,21 @@ export class UnderWay<B extends Batch> {
   /** A batch that is sent again is under way once. */
   enter(batch: B): void {
     if (this.#batches.has(batch)) return;
-    this.#batches.add(batch);
-    this.#counts.set(batch.lane, this.count(batch.lane) + 1);
+    const isAwaited = batch.waiting > 0;
+    this.#batches.set(batch, isAwaited);
+    if (isAwaited) this.#counts.set(batch.lane, this.count(batch.lane) + 1);
   }
 
   /** The batch has its outcome, or nobody waits for it any more. */
   leave(batch: B): void {
-    if (!this.#batches.delete(batch)) return;
-    const left = this.count(batch.lane) - 1;
-    if (left > 0) this.#counts.set(batch.lane, left);
-    else this.#counts.delete(batch.lane);
+    const wasAwaited = this.#batches.get(batch);
+    if (wasAwaited === undefined) return;
+    this.#batches.delete(batch);
+    if (wasAwaited) {
+      const left = this.count(batch.lane) - 1;
+      if (left > 0) this.#counts.set(batch.lane, left);
+      else this.#counts.delete(batch.lane);
+    }
     this.#onRoom();
   }
 }

@@ -497,44 +497,55 @@ function giveBack(intake: Intake<SmallBatch>, count: number, lane = 0): void {
 describe("what is to be given back", () => {
   const sizes = (batches: readonly SmallBatch[]) => batches.map(({ receipts }) => receipts.length);
 
-  test("waits until the server is up, and then travels in one call after the other", async () => {
+  test("waits until the server is up, and then travels in eight calls at a time", async () => {
     const intake = open();
     isUp = false;
-    giveBack(intake, 100);
+    giveBack(intake, 600);
     await vi.advanceTimersByTimeAsync(0);
     expect(turns).toBe(0);
     isUp = true;
     intake.onUp();
     await vi.advanceTimersByTimeAsync(0);
-    const [first, ...others] = intake.takeReady() as [SmallBatch];
-    expect([first, ...others].map(({ receipts }) => receipts.length)).toEqual([64]);
-    intake.settler.begin(first);
+    const first = intake.takeReady();
+    expect(sizes(first)).toEqual([64, 64, 64, 64, 64, 64, 64, 64]);
+    for (const batch of first) intake.settler.begin(batch);
     await vi.advanceTimersByTimeAsync(20);
     expect([turns, intake.takeReady()]).toEqual([1, []]);
-    intake.settler.settle(first, allowing(0));
+    intake.settler.settle(first[3] as SmallBatch, allowing(0));
     await vi.advanceTimersByTimeAsync(0);
     expect(turns).toBe(2);
-    expect(sizes(intake.takeReady())).toEqual([36]);
+    expect(sizes(intake.takeReady())).toEqual([64]);
+    expect(intake.takeReady()).toEqual([]);
   });
 
   test("leaves room for takes, which carry more of it", () => {
     const intake = open();
-    giveBack(intake, 200);
+    giveBack(intake, 600);
     for (const batch of intake.takeReady()) intake.settler.begin(batch);
     take(intake, "a");
     const batches = intake.takeReady();
     expect(batches.map(({ takes, receipts }) => [takes, receipts.length])).toEqual([[1, 64]]);
   });
 
-  test("goes on while the last call of it is another server's", async () => {
+  test.each([
+    { what: "another server's", isAdopted: true },
+    // As after TRYAGAIN: what it had goes on in lanes of single buckets.
+    { what: "nobody's any more", isAdopted: false },
+  ])("goes on while calls of it are $what", ({ isAdopted }) => {
     const intake = open();
-    giveBack(intake, 100);
-    const [batch] = intake.takeReady() as [SmallBatch];
-    intake.settler.begin(batch);
-    intake.settler.release(batch);
-    open().settler.adopt(batch);
-    await vi.advanceTimersByTimeAsync(0);
-    expect(sizes(intake.takeReady())).toEqual([36]);
+    giveBack(intake, 600);
+    for (const batch of intake.takeReady()) {
+      intake.settler.begin(batch);
+      intake.settler.release(batch);
+      if (isAdopted) open().settler.adopt(batch);
+    }
+    expect(sizes(intake.takeReady())).toEqual([64, 24]);
+  });
+
+  test("of one call over several lanes leaves at once", () => {
+    const intake = open();
+    for (let lane = 0; lane < 6; lane++) giveBack(intake, 1, lane);
+    expect(intake.takeReady().map(({ lane }) => lane)).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
   test("takes turns with takes over a single connection", () => {
