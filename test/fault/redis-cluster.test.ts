@@ -285,6 +285,50 @@ describe("resharding under load", () => {
   });
 });
 
+describe("while a slot is on two nodes", () => {
+  const tags = new ClusterTags(1);
+  const keys = ["one", "two"];
+  const stored = keys.map((key) => storedKey(key, tags));
+  const slot = keySlot(stored[0] as string);
+
+  /** A store with both keys in one slot, each paid once by one call; and the slot's node and another. */
+  async function paidOn() {
+    rig = await ClusterRig.start({ replicas: false });
+    const { store, reports } = await openOn(rig.target(), 5_000, 1);
+    const from = await rig.ownerOf(slot);
+    const to = rig.nodes.find((node) => node !== from) as RedisServer;
+    const paid = groupOn(keys[0] as string);
+    const second = paid.add(LEDGER);
+    second.bucketKey = keys[1] as string;
+    second.keyHash = hashBucketKey(second.bucketKey);
+    expect((await settle(store, paid)).verdict).toBe(Verdict.allowed);
+    await to.command("CLUSTER", "SETSLOT", slot, "IMPORTING", String(await from.command("CLUSTER", "MYID")));
+    await from.command("CLUSTER", "SETSLOT", slot, "MIGRATING", String(await to.command("CLUSTER", "MYID")));
+    const migrate = (key: string) => from.command("MIGRATE", "127.0.0.1", to.port, key, 0, 5_000);
+    return { store, reports, from, to, paid, migrate };
+  }
+
+  test("what is to be given back is, though no call follows", async () => {
+    const { store, reports, paid, migrate } = await paidOn();
+    await migrate(stored[0] as string);
+    store.giveBack(paid);
+    await until("both are given back", () => reports.takesGivenBack === 2);
+    expect(reports.takesKeptPaid).toBe(0);
+  });
+
+  test("a store that closes in the moment of the move answers, and gives back", async () => {
+    const { store, reports, from, to, paid, migrate } = await paidOn();
+    for (const key of stored) await migrate(key);
+    const owner = String(await to.command("CLUSTER", "MYID"));
+    for (const node of [to, from]) await node.command("CLUSTER", "SETSLOT", slot, "NODE", owner);
+    const last = settle(store, groupOn(keys[0] as string));
+    store.giveBack(paid);
+    await store.close();
+    expect((await last).verdict).toBe(Verdict.allowed);
+    expect([reports.takesGivenBack, reports.takesKeptPaid]).toEqual([2, 0]);
+  });
+});
+
 describe("a cluster that is down", () => {
   test("says so, fails no slower than its deadline, and heals when it does", async () => {
     rig = await ClusterRig.start({ replicas: false });

@@ -110,7 +110,10 @@ export class ClusterNodes {
   /** Refuses new takes, and waits a moment for outstanding answers. */
   async drain(): Promise<void> {
     this.#topology.close();
-    await Promise.all([...this.#nodes.values()].map(({ node }) => node.drain()));
+    // A node may redirect what it has to a node that was idle, or new.
+    for (let round = 0; round <= REDIRECTIONS_MAX; round++) {
+      await Promise.all([...this.#nodes.values()].map(({ node }) => node.drain()));
+    }
   }
 
   close(): void {
