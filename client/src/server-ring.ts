@@ -30,6 +30,8 @@ export interface Preference {
 const FAILURES_IN_ROW_MAX = 5;
 /** How long other servers are preferred. */
 const REST_MS = 1_000;
+/** How long a call waits for the server that it should go to, if that has just lost its connection. */
+const RECONNECT_MS_WAITED = 200;
 const RECONNECT_MS_MIN = 100;
 const RECONNECT_MS_MAX = 2_000;
 
@@ -61,14 +63,24 @@ export class ServerRing {
    */
   async pick(deadlineMs: number, { first, avoided }: Preference = {}): Promise<Server | "late" | "away"> {
     for (;;) {
-      const preferred = this.#servers.find((server) => server.address === first && isReady(server));
-      const ready = preferred ?? this.#nextReady(avoided);
+      const ready = (await this.#whenReady(first, deadlineMs)) ?? this.#nextReady(avoided);
       if (ready !== undefined) return ready;
       const hopeful = this.#servers.filter((server) => isHopeful(server));
       if (hopeful.length === 0) return "away";
       const changed = await Promise.race(hopeful.map((server) => stateChange(server, deadlineMs)));
       if (!changed) return "late";
     }
+  }
+
+  // The preferred server, if it is connected, or is again within RECONNECT_MS_WAITED.
+  async #whenReady(address: string | undefined, deadlineMs: number): Promise<Server | undefined> {
+    const server = this.#servers.find((each) => each.address === address);
+    if (server === undefined) return undefined;
+    const untilMs = Math.min(deadlineMs, Date.now() + RECONNECT_MS_WAITED);
+    while (!isReady(server) && isHopeful(server)) {
+      if (!(await stateChange(server, untilMs))) break;
+    }
+    return isReady(server) ? server : undefined;
   }
 
   answered(server: Server): void {

@@ -188,6 +188,10 @@ test("of two servers with counts of their own, the one whose answer to the reser
     const lefts = await Promise.all(apps.map((app) => budgetLeft(app, tenant)));
     expect(lefts.sort()).toEqual([100, 93]);
   }
+  // A connection that is lost for a moment.
+  const held = await limiter.reserve(of("d", 50));
+  for (const proxy of proxies) proxy.cutAll();
+  expect(await held.settle(7)).toMatchObject({ found: "settled", remaining: 93 });
   for (const each of [...proxies, ...apps]) await each.stop();
 });
 
