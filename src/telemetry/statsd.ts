@@ -62,6 +62,8 @@ const NAME_BYTES_MAX = 512;
 const BUFFER_FLUSH_MS = 20;
 /** A TCP server that takes nothing for this long gets a new connection. */
 const SILENCE_US_MAX = 10 * MICROS_PER_SECOND;
+/** Most changed counters that wait for the server; those beyond are lost, and count as errors. */
+const DUE_MAX = 1_000_000;
 /** Longest wait for the last counters to be written. */
 const CLOSE_MS_MAX = 1_000;
 
@@ -117,8 +119,10 @@ export class StatsdExporter {
       this.#countRule(rule, stats);
     }
     for (const { domain, hasRules, descriptors } of calls.unmatched.entries()) {
-      if (hasRules) continue;
-      this.#count(`ratelimit.service.rate_limit.${sanitized(domain)}.domain_not_found`, descriptors);
+      const name = `ratelimit.service.rate_limit.${sanitized(domain)}.domain_not_found`;
+      // What met no rule while the domain had rules is not sent when a reload takes them away.
+      if (hasRules) this.#read.set(name, descriptors);
+      else this.#count(name, descriptors);
     }
     const { loads, failures } = reloads();
     this.#count("ratelimit.service.config_load_success", loads);
@@ -215,7 +219,11 @@ export class StatsdExporter {
   }
 
   #add(name: string, delta: number): void {
-    if (delta !== 0) this.#due.set(name, (this.#due.get(name) ?? 0) + delta);
+    if (delta === 0) return;
+    const due = this.#due.get(name);
+    // A server that is away for many reloads must not cost memory for the rules of all of them.
+    if (due === undefined && this.#due.size >= DUE_MAX) this.errors++;
+    else this.#due.set(name, (due ?? 0) + delta);
   }
 
   #showLocalCache(): void {
