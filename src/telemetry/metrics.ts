@@ -168,7 +168,11 @@ export const METRICS = {
 
   storeTime: histogram("headgate_store_seconds", "Time of one round trip to the shared store."),
   storeTakes: counter("headgate_store_takes_total", "Takes that travelled to the shared store."),
-  storeFailures: counter("headgate_store_failures_total", "Calls that the store failed, by error code.", ["code"]),
+  storeFailures: counter(
+    "headgate_store_failures_total",
+    "Calls that the store failed, by error code; while it is in trouble Headgate's own probes, too.",
+    ["code"],
+  ),
   storeRepeats: counter(
     "headgate_store_repeats_total",
     "Round trips that were repeated because PostgreSQL had rolled them back in favour of another transaction.",
