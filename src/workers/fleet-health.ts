@@ -22,9 +22,22 @@ interface ExpectedWorkers {
   readonly isStarting: boolean;
 }
 
+/** The part of a worker's health that says whether it has rules. */
+const RULES = "rules";
+
+/**
+ * The workers that connections are given to. One that was started while the rules can't be read has none, and gets connections only if all
+ * others have none either.
+ */
+export function workersForCalls<W extends HealthyWorker>(all: readonly W[]): readonly W[] {
+  const serving = all.filter(({ serves }) => serves);
+  const withRules = serving.filter(({ troubles }) => troubles[RULES] === undefined);
+  return withRules.length > 0 ? withRules : serving;
+}
+
 /**
  * Troubles and notes of the workers other than `one` that take calls. Missing workers are a trouble while the process starts. Later
- * they are a note: a worker that is being replaced gets no calls, so callers need not stay away.
+ * they are a note, as is a worker without rules beside others that have theirs: they get no calls, so callers need not stay away.
  */
 export function othersOf(
   one: HealthyWorker,
@@ -36,14 +49,20 @@ export function othersOf(
   const missing = count - serving.length;
   const isMissed = missing > 0 && isStarting;
   const isReplaced = missing > 0 && !isStarting;
+  const called = isStarting ? serving : workersForCalls(all);
+  const uncalled = others.filter((worker) => !called.includes(worker));
   return {
     troubles: {
       ...(isMissed ? { workers: `${missing} of ${count} workers are still starting` } : {}),
-      ...prefixed(others, ({ troubles }) => troubles),
+      ...prefixed(
+        others.filter((worker) => called.includes(worker)),
+        ({ troubles }) => troubles,
+      ),
     },
     notes: {
       ...(isReplaced ? { workers: `${missing} of ${count} workers are being replaced and take no calls yet` } : {}),
       ...prefixed(others, ({ notes }) => notes),
+      ...prefixed(uncalled, ({ troubles }) => troubles),
     },
   };
 }

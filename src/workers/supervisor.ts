@@ -11,7 +11,7 @@ import { SupervisorPage } from "../telemetry/supervisor-page.ts";
 import { grpcCannotListen } from "../transport/grpc-cannot-listen.ts";
 import { nameOf, targetOf } from "./addresses.ts";
 import { chooseWorker } from "./choose-worker.ts";
-import { othersOf } from "./fleet-health.ts";
+import { othersOf, workersForCalls } from "./fleet-health.ts";
 import { FleetPage } from "./fleet-page.ts";
 import { FleetTop } from "./fleet-top.ts";
 import { type FromWorker, LISTENER_NAMES, type ListenerName } from "./messages.ts";
@@ -268,7 +268,7 @@ export class Supervisor {
   #give(name: ListenerName, socket: Socket): void {
     const takers = this.#all().filter((worker) => worker.takesAt(name));
     // A worker that still starts knows less than one that serves, so its pages are a last resort.
-    const serving = takers.filter(({ serves }) => serves);
+    const serving = workersForCalls(takers);
     const counted = (serving.length > 0 ? serving : takers).map((worker) => {
       return { worker, connections: worker.heldAt(name), openStreams: worker.openStreams, lastGiven: worker.lastGiven };
     });
@@ -307,10 +307,7 @@ export class Supervisor {
 
   #rebalance(): void {
     const nowUs = this.#options.clock.nowUs();
-    const move = this.#rebalancer.look(
-      this.#all().filter(({ serves }) => serves),
-      nowUs,
-    );
+    const move = this.#rebalancer.look(workersForCalls(this.#all()), nowUs);
     if (move === undefined) return;
     this.#moving = { from: move.from, untilUs: nowUs + COMING_BACK_US };
     move.from.send({ kind: "move", surplus: move.surplus });

@@ -1,12 +1,13 @@
 // Several workers behind one port, with real processes and a real Redis: limits hold over all of them, every one gets its
 // share, what one says the others say too, and none of it ends with a worker.
 
+import { writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { status } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Caller, isOverLimit, openCallers, requestAbout } from "../support/callers.ts";
 import { RedisServer } from "../support/redis-server.ts";
-import { isAlive, startWorkers, type WorkerRig } from "../support/worker-rig.ts";
+import { isAlive, RULES, startWorkers, type WorkerRig } from "../support/worker-rig.ts";
 
 const TOTAL = 'ratelimit_service_total_requests{grpc_method="ShouldRateLimit"}';
 const RESTARTS = "headgate_worker_restarts_total";
@@ -197,6 +198,21 @@ describe("a fleet of two", () => {
     const hits = 'ratelimit_service_rate_limit_total_hits{domain="edge",key1="free",key2="",rule="free",limit=""}';
     expect(await rig.metric(hits)).toBe(100);
     expect(await rig.metric('ratelimit_service_response_time_seconds_count{grpc_method="ShouldRateLimit"}')).toBe(100);
+  });
+
+  test("whose rule file is wrong when a worker dies answers all calls by the rules that the other one has", async () => {
+    const rig = await start();
+    await writeFile(rig.rulesFile, "domain: [");
+    await expect.poll(() => rig.log.some((line) => line.includes("the last good rules stay in force"))).toBe(true);
+    const [victim] = await rig.workers();
+    process.kill(victim?.pid ?? -1, "SIGKILL");
+    const states = async () => (await rig.workers()).map((each) => each.status).sort();
+    await expect.poll(states, { timeout: 20_000 }).toEqual(["not ready", "ready"]);
+    await expect.poll(async () => (await rig.http("/readyz")).status).toBe(200);
+    const outcomes = await Promise.all(open(8, rig).map((caller) => caller.ask(FREE)));
+    expect(outcomes.map(({ code }) => code)).toEqual(outcomes.map(() => status.OK));
+    await writeFile(rig.rulesFile, RULES);
+    await expect.poll(states, { timeout: 20_000 }).toEqual(["ready", "ready"]);
   });
 
   test("a signal to every process there is, as a terminal sends it, is taken once", async () => {

@@ -1,7 +1,7 @@
 // What one worker hears of the others.
 
 import { expect, test } from "vitest";
-import { othersOf } from "../../../src/workers/fleet-health.ts";
+import { othersOf, workersForCalls } from "../../../src/workers/fleet-health.ts";
 
 const worker = (number: number, troubles: Record<string, string> = {}, serves = true) => {
   return { number, serves, troubles, notes: { store: `slow ${number}` } };
@@ -9,11 +9,27 @@ const worker = (number: number, troubles: Record<string, string> = {}, serves = 
 
 test("names parts by worker, and leaves out the one who asks and those that take no calls", () => {
   const one = worker(1, { store: "away" });
-  const all = [one, worker(2, { store: "away", rules: "none" }), worker(3, { rules: "none" }, false)];
+  const all = [one, worker(2, { store: "away", disk: "full" }), worker(3, { rules: "none" }, false)];
   expect(othersOf(one, all, { count: 2, isStarting: false })).toEqual({
-    troubles: { "worker 2: store": "away", "worker 2: rules": "none" },
+    troubles: { "worker 2: store": "away", "worker 2: disk": "full" },
     notes: { "worker 2: store": "slow 2" },
   });
+});
+
+test("a worker without rules is a note beside one that has its rules, and gets no calls; all without are a trouble", () => {
+  const one = worker(1);
+  const bare = worker(2, { rules: "none" });
+  expect(othersOf(one, [one, bare], { count: 2, isStarting: false })).toEqual({
+    troubles: {},
+    notes: { "worker 2: store": "slow 2", "worker 2: rules": "none" },
+  });
+  expect(workersForCalls([one, bare, worker(3, {}, false)])).toEqual([one]);
+  expect(othersOf(one, [one, bare], { count: 2, isStarting: true }).troubles).toEqual({ "worker 2: rules": "none" });
+  const other = worker(3, { rules: "none" });
+  expect(othersOf(other, [bare, other], { count: 2, isStarting: false }).troubles).toEqual({
+    "worker 2: rules": "none",
+  });
+  expect(workersForCalls([bare, other])).toEqual([bare, other]);
 });
 
 test("missing workers are a trouble while the process starts, and a note when they are replaced later", () => {
