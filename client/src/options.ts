@@ -78,11 +78,21 @@ function checkServers(servers: unknown): void {
     throw new TypeError(`servers: expected an array of at least one host:port, got ${describeValue(servers)}`);
   }
   for (const server of servers) {
-    // Without a port gRPC would use 443.
-    if (typeof server === "string" && /^unix:.|.:\d{1,5}$/.test(server)) continue;
-    throw new TypeError(`servers: expected host:port, got ${describeValue(server)}`);
+    if (typeof server === "string" && isAddress(server)) continue;
+    const hint = typeof server === "string" && /^\w+:\/\//.test(server) ? ", without a scheme such as http://" : "";
+    throw new TypeError(`servers: expected host:port${hint}, got ${describeValue(server)}`);
   }
 }
+
+// What grpc-js takes for an address may never lead anywhere: without a port it would use 443.
+function isAddress(server: string): boolean {
+  if (server.startsWith("unix:")) return server.length > "unix:".length;
+  const port = ADDRESS.exec(server)?.[1];
+  return port !== undefined && Number(port) >= 1 && Number(port) <= 65_535;
+}
+
+/** A name or an IP address with its port, as a target of gRPC's resolvers or alone. */
+const ADDRESS = /^(?:dns:(?:\/\/[^/]*\/)?|ipv4:|ipv6:)?(?:\[[\da-fA-F:.]+(?:%\w+)?\]|[\w.-]+):(\d{1,5})$/;
 
 function checkTls(tls: TlsOptions): void {
   checkMembers("tls", tls, TLS_NAMES);

@@ -22,7 +22,7 @@ export async function askAdmin(
   { server, tokenFile }: AdminTarget,
   terminal: Terminal,
 ): Promise<unknown> {
-  const url = `${/^https?:\/\//.test(server) ? server.replace(/\/+$/, "") : `http://${server}`}${path}`;
+  const url = `${/^https?:\/\//.test(server) ? "" : "http://"}${server.replace(/\/+$/, "")}${path}`;
   try {
     const token = findToken(tokenFile, terminal.env);
     const response = await fetch(url, {

@@ -1,6 +1,7 @@
 // Reads files of calls: recordings of the mirror, decision logs, and logs in JSON or CSV that a mapping describes. The first
 // line tells which kind a file is.
 
+import { stat } from "node:fs/promises";
 import { ConfigError } from "../../core/errors.ts";
 import { readLines } from "../../mirror/file-lines.ts";
 import { parseCall, parseHead } from "../../mirror/read-recording.ts";
@@ -54,6 +55,14 @@ async function* callsOf(file: string, options: CallFilesOptions, counts: LineCou
 }
 
 async function firstLineOf(file: string): Promise<string> {
+  // A file that can't be read is reported where it is read.
+  const info = await stat(file).catch(() => undefined);
+  if (info?.isFIFO() || info?.isSocket()) {
+    return fail(
+      file,
+      "expected a file, because calls are read more than once; it is a pipe. Write the calls to a file first",
+    );
+  }
   for await (const [line = ""] of readLines(file, { fail, encoding: "utf8", keepsLastPart: true })) return line;
   return fail(file, "it is empty");
 }

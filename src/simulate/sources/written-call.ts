@@ -27,6 +27,7 @@ export function readWrittenCall(object: Json): RecordedQuestion | NoCall {
   const descriptors = (object.descriptors as readonly unknown[]).map(readDescriptor);
   const bad = descriptors.find((descriptor) => descriptor instanceof NoCall);
   if (bad !== undefined) return bad as NoCall;
+  if (!areHits(either(object, "hits_addend", "hitsAddend"))) return NO_HITS;
   return {
     atUs,
     question: {
@@ -42,10 +43,13 @@ function readDescriptor(value: unknown): AskedDescriptor | NoCall {
   const entries: [string, string][] = [];
   for (const entry of value.entries as readonly unknown[]) {
     if (!isRecord(entry) || typeof entry.key !== "string") return new NoCall("expected a 'key' in each entry");
+    if (typeof (entry.value ?? "") !== "string")
+      return new NoCall(`expected text as 'value', got ${typeof entry.value}`);
     const text = typeof entry.value === "string" ? entry.value : "";
     const valueBase64 = typeof entry.value_base64 === "string" ? { valueBase64: entry.value_base64 } : {};
     entries.push([oneByteOf(entry.key), oneByteValueOf({ key: entry.key, value: text, ...valueBase64 })]);
   }
+  if (!areHits(either(value, "hits_addend", "hitsAddend"))) return NO_HITS;
   return {
     entries,
     hits: hitsOf(either(value, "hits_addend", "hitsAddend")),
@@ -65,6 +69,13 @@ function hitsOf(value: unknown): number | undefined {
   const hits = typeof value === "string" && value !== "" ? Number(value) : value;
   return typeof hits === "number" && Number.isSafeInteger(hits) && hits >= 0 ? hits : undefined;
 }
+
+/** Whether the value is a number of hits, or absent. */
+function areHits(value: unknown): boolean {
+  return (value ?? undefined) === undefined || hitsOf(value) !== undefined;
+}
+
+const NO_HITS = new NoCall("expected a whole number of at least 0 as 'hits_addend'");
 
 function either(object: Json, one: string, other: string): unknown {
   return object[one] ?? object[other];

@@ -1,5 +1,6 @@
 // Files of calls in every form that is read: which calls come out, in which order, and what is said of lines that hold none.
 
+import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -112,6 +113,12 @@ describe("access logs", () => {
     await expect(read([written(content)])).rejects.toThrow(message);
   });
 
+  test("that come through a pipe, which can be read only once, are refused", async () => {
+    const pipe = `${written("")}.pipe`;
+    execFileSync("mkfifo", [pipe]);
+    await expect(read([pipe])).rejects.toThrow(/it is a pipe\. Write the calls to a file first/);
+  });
+
   test("that nobody tells how to read are refused", async () => {
     const counts = new LineCounts();
     const calls = openCalls({ files: [written(JSON_LINES.join("\n"))], mapping: undefined, lateMaxUs: 0 }, counts);
@@ -126,6 +133,35 @@ describe("access logs", () => {
 });
 
 describe("written calls", () => {
+  test.each([
+    {
+      what: "a number as a value",
+      entries: [{ key: "a", value: 1 }],
+      more: {},
+      why: /expected text as 'value', got number/,
+    },
+    {
+      what: "half a hit",
+      entries: [{ key: "a" }],
+      more: { hits_addend: 2.5 },
+      why: /a whole number of at least 0 as 'hits_/,
+    },
+    {
+      what: "less than no hit",
+      entries: [{ key: "a" }],
+      more: { hits_addend: -1 },
+      why: /a whole number of at least 0/,
+    },
+  ])("with $what are none", async ({ entries, more, why }) => {
+    const at = "2026-01-01T00:00:00Z";
+    for (const call of [
+      { at, domain: "edge", descriptors: [{ entries, ...more }] },
+      ...("hits_addend" in more ? [{ at, domain: "edge", descriptors: [{ entries }], ...more }] : []),
+    ]) {
+      await expect(read([written(`${JSON.stringify(call)}\n`)])).rejects.toThrow(why);
+    }
+  });
+
   test("hold what the body of /json holds, and whatever else", async () => {
     const line = {
       at: "2026-01-01T00:00:00.000250Z",
