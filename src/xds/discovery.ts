@@ -16,6 +16,8 @@ export interface WireResource {
 export interface DiscoveryAnswer {
   readonly version: string;
   readonly nonce: string;
+  /** The type of its resources; empty if it does not say. */
+  readonly typeUrl: string;
   readonly resources: readonly WireResource[];
   /** SHA-256 in hex, equal for answers with the same resources in any order. */
   readonly digest: string;
@@ -23,12 +25,13 @@ export interface DiscoveryAnswer {
 
 /** Reads an answer. Throws RequestError if the bytes are no DiscoveryResponse. */
 export function readAnswer(bytes: Buffer): DiscoveryAnswer {
-  const answer = { version: "", nonce: "", resources: [] as WireResource[] };
+  const answer = { version: "", nonce: "", typeUrl: "", resources: [] as WireResource[] };
   const wire = new WireReader();
   wire.open(bytes);
   eachField(wire, bytes.length, (field) => {
     if (field === 1) answer.version = readText(wire, bytes);
     else if (field === 2) answer.resources.push(readResource(wire, bytes));
+    else if (field === 4) answer.typeUrl = readText(wire, bytes);
     else if (field === 5) answer.nonce = readText(wire, bytes);
     else return false;
     return true;

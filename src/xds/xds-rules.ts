@@ -174,7 +174,10 @@ export class XdsRules implements RuleSource {
   }
 
   async #judge(answer: DiscoveryAnswer): Promise<string | undefined> {
-    const foreign = answer.resources.find(({ typeUrl }) => typeUrl !== RATE_LIMIT_TYPE);
+    // An answer without resources takes all rules away, so it has to be one about rules.
+    const foreign = [answer, ...answer.resources].find(
+      (each) => each.typeUrl !== RATE_LIMIT_TYPE && (each !== answer || each.typeUrl !== ""),
+    );
     if (foreign !== undefined) {
       return this.#refuse(
         answer.version,
