@@ -8,6 +8,7 @@ import { ConfigError } from "../core/errors.ts";
 import { errorCode, errorMessage } from "../core/thrown.ts";
 import { makeProblem } from "../rules/problems.ts";
 import type { Problem, RuleSet } from "../rules/rule-set.ts";
+import { SETTINGS } from "../settings/table.ts";
 import { readSettings, type Settings } from "../settings.ts";
 import type { CaseFile } from "../simulate/cases/case-file.ts";
 import { Coverage } from "../simulate/cases/coverage.ts";
@@ -130,6 +131,13 @@ class RulesOfCases {
       if (!(error instanceof ConfigError)) throw error;
       return { ruleSet: undefined, problems: [problemAt(file.name, `settings: ${error.message}`)] };
     }
+    const known = Object.values(SETTINGS).map(({ name }) => name);
+    const stranger = Object.keys(file.settings).find((name) => !known.includes(name));
+    if (stranger !== undefined) {
+      const warning = settings.warnings.find((line) => line.startsWith(`${stranger}:`));
+      const message = `settings: ${warning ?? `${stranger}: there is no such setting`}`;
+      return { ruleSet: undefined, problems: [problemAt(file.name, message)] };
+    }
     if (this.#chosen === undefined && rules === undefined) {
       const message = "expected 'rules': a path from this file, or the rules themselves";
       return { ruleSet: undefined, problems: [problemAt(file.name, message, "Or give --rules.")] };
@@ -137,8 +145,8 @@ class RulesOfCases {
     const path = this.#chosen ?? (typeof rules === "string" ? join(dirname(file.name), rules) : undefined);
     const title = path ?? file.name;
     const key = JSON.stringify([path === undefined ? file.name : resolve(path), file.settings]);
-    const known = this.#loaded.get(key);
-    if (known !== undefined) return known;
+    const loadedBefore = this.#loaded.get(key);
+    if (loadedBefore !== undefined) return loadedBefore;
     if (path !== undefined) this.watched.push(path);
     const { ruleSet, problems } =
       path === undefined && typeof rules === "object"

@@ -72,6 +72,11 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
     inFlightMax: IN_FLIGHT_MAX,
     callMsMax: CALL_MS_MAX,
   });
+  // A recording that has no call yet would keep the next start from its name.
+  const forgetRecording = async (error: unknown): Promise<never> => {
+    await recording?.abandon();
+    throw error;
+  };
   const pages = await openPages({
     ...options.http,
     report,
@@ -81,11 +86,10 @@ export async function runMirror(options: RunMirrorOptions): Promise<RunningMirro
       return answering.isConnected;
     },
     onError: (error) => logger.error({ err: error }, "a page failed"),
-  });
+  }).catch(forgetRecording);
   const grpcPort = await relay.listen().catch(async (error: unknown) => {
     await pages.close();
-    await recording?.close();
-    throw error;
+    return await forgetRecording(error);
   });
   answering.connect();
   compared?.connect();

@@ -1,7 +1,9 @@
 // `headgate mirror` between real Headgates and targets that fail: what callers get, what is found, what is bounded.
 
 import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
 import { createServer } from "node:http2";
+import { join } from "node:path";
 import { Metadata, Server, ServerCredentials, status } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Report } from "../../src/mirror/report.ts";
@@ -19,6 +21,7 @@ import {
   startSlowTarget,
   until,
 } from "../support/mirror-rig.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { askOnce, openClient, type Reply, startTestApp, type TestApp } from "../support/test-app.ts";
 
 const rulesWith = (perUser: number) => `
@@ -83,6 +86,14 @@ describe("between two Headgates that differ in one rule", () => {
       compared: "OK",
     });
     expect(JSON.stringify(report)).not.toContain("secret-value");
+  });
+
+  test.each(["grpc", "http"] as const)("leaves no recording behind if its port for %s is taken", async (name) => {
+    const file = join(temporaryFolder("headgate-recording"), "calls.jsonl");
+    const port = name === "grpc" ? a.grpcPort : a.httpPort;
+    const options = { record: { file, bytesMax: 1_000_000 }, [name]: { host: "127.0.0.1", port } };
+    await expect(startMirror(`127.0.0.1:${a.grpcPort}`, undefined, options)).rejects.toThrow(/listens there/);
+    expect(existsSync(file)).toBe(false);
   });
 
   test("shows report and metrics over HTTP", async () => {

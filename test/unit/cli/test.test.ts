@@ -211,6 +211,16 @@ describe("headgate test", () => {
       "settings: { RETRY_AFTER_JITTER: much }\ncases: [{ name: a, steps: [{ call: a=b }] }]",
       /settings:.*RETRY_AFTER_JITTER/s,
     ],
+    [
+      "a setting that there is not",
+      "settings: { SHADOW_MOD: true }\ncases: [{ name: a, steps: [{ call: a=b }] }]",
+      /1:1: error: settings: SHADOW_MOD: .*SHADOW_MODE/,
+    ],
+    [
+      "a setting like no other",
+      "settings: { NOSUCHTHING: 5 }\ncases: [{ name: a, steps: [{ call: a=b }] }]",
+      /1:1: error: settings: NOSUCHTHING: there is no such setting/,
+    ],
   ])("refuses a file with %s, at its place", async (_, text, message) => {
     const head = text.startsWith("rules") ? "domain: edge\n" : HEAD;
     const { out, exitCode } = await runProgram(["test", written(head + text)]);
