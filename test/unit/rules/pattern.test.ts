@@ -120,3 +120,17 @@ descriptors:
     expect([...(mixed?.byKey.keys() ?? [])]).toEqual(["k", "j"]);
   });
 });
+
+test.each([
+  ["one_of: [gold, '/api/*']", ["one_of: a * stands only for itself here, got '/api/*'"]],
+  ["prefix: '/api/*'", ["prefix: a * stands only for itself here, got '/api/*'"]],
+  ["suffix: '*.png'", ["suffix: a * stands only for itself here, got '*.png'"]],
+  ["regex: 'a*'", []],
+])("a star in %s is warned of where it is no wildcard", (match, messages) => {
+  const rule = `{ key: k, match: { ${match} }, rate_limit: { requests_per_unit: 1, unit: day } }`;
+  const { ruleSet, problems } = compileYaml([`domain: d\ndescriptors: [${rule}]\n`]);
+  expect(ruleSet).toBeDefined();
+  expect(problems.map(({ severity, message }) => [severity, message])).toEqual(
+    messages.map((message) => ["warning", message]),
+  );
+});
