@@ -86,7 +86,11 @@ function* readMatch(field: Field, regexes: Regexes, log: ProblemLog): LongWork<P
 
 function makePattern(name: string, text: string, at: Place, regexes: Regexes, log: ProblemLog): Pattern | undefined {
   if (name !== "regex" && text.includes("*")) {
-    log.warn(at, `${name}: a * stands only for itself here, got '${textOf(text)}'`, "Patterns with * are written as 'value'.");
+    log.warn(
+      at,
+      `${name}: a * stands only for itself here, got '${textOf(text)}'`,
+      "Patterns with * are written as 'value'.",
+    );
   }
   if (name === "one_of") return { kind: "exact", value: text };
   if (text === "") {
