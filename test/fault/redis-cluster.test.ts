@@ -329,6 +329,21 @@ describe("while a slot is on two nodes", () => {
   });
 });
 
+test("a store that closes waits for a node that hangs once, and no longer", async () => {
+  rig = await ClusterRig.start({ replicas: false });
+  const { store } = await openOn(rig.target());
+  const hung = await rig.ownerOf(slotOf("k"));
+  hung.pause();
+  const call = settle(store, groupOn("k"));
+  const late = new LateWatch();
+  const startMs = performance.now();
+  await store.close();
+  // Once is 250 ms here.
+  expect(performance.now() - startMs).toBeLessThan(500 + late.stop());
+  expect((await call).verdict).toBe(Verdict.failed);
+  hung.resume();
+});
+
 describe("a cluster that is down", () => {
   test("says so, fails no slower than its deadline, and heals when it does", async () => {
     rig = await ClusterRig.start({ replicas: false });

@@ -59,6 +59,8 @@ export class ClusterNodes {
   /** By slot. */
   readonly #owners: (ClusterNode | undefined)[] = new Array<undefined>(SLOTS).fill(undefined);
   #unserved = SLOTS;
+  /** Batches that were sent on, since the start. */
+  #redirections = 0;
   /** The last view of the slots, if a node that it names is not connected yet. */
   #awaited: readonly SlotRange[] | undefined;
 
@@ -110,10 +112,12 @@ export class ClusterNodes {
   /** Refuses new takes, and waits a moment for outstanding answers. */
   async drain(): Promise<void> {
     this.#topology.close();
-    // A node may redirect what it has to a node that was idle, or new.
-    for (let round = 0; round <= REDIRECTIONS_MAX; round++) {
+    // A node may redirect what it has to a node that was idle, or new; each batch at most REDIRECTIONS_MAX times.
+    let before: number;
+    do {
+      before = this.#redirections;
       await Promise.all([...this.#nodes.values()].map(({ node }) => node.drain()));
-    }
+    } while (this.#redirections !== before);
   }
 
   close(): void {
@@ -238,16 +242,21 @@ export class ClusterNodes {
       this.askSoon();
     }
     batch.redirections++;
-    this.#options.observer.redirected();
+    this.#noteRedirection();
     from.node.release(batch);
     to.node.adopt(batch, redirection.isAsk);
     return true;
   }
 
+  #noteRedirection(): void {
+    this.#redirections++;
+    this.#options.observer.redirected();
+  }
+
   // A single bucket is on one node or the other, so a batch for it alone never gets TRYAGAIN.
   #sendApart(from: ClusterNode, batch: RedisBatch): boolean {
     if (batch.bucketCount < 2) return false;
-    this.#options.observer.redirected();
+    this.#noteRedirection();
     from.node.release(batch);
     this.#options.sendApart(batch);
     return true;
