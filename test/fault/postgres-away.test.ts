@@ -8,7 +8,7 @@ import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { whenUp } from "../support/when-up.ts";
 import { debts, flush, openPostgresRig } from "./postgres-rig.ts";
-import { groupOn, Load, settle, until } from "./store-rig.ts";
+import { groupOn, hangAndHeal, Load, settle, until } from "./store-rig.ts";
 
 const DEADLINE_MS = 30;
 /** A little: the timer's grain, and the turn in which sockets are read once more. */
@@ -59,14 +59,7 @@ test("a PostgreSQL that hangs for two seconds costs no call more than its deadli
 
 test("a PostgreSQL that has hung is found well again by a process that gets no calls meanwhile", async () => {
   const { store, reports } = await openPostgresRig({ target: server.target(), deadlineMs: DEADLINE_MS });
-  server.pause();
-  await until("the breaker is open", async () => {
-    await Promise.all(Array.from({ length: 30 }, (_, i) => settle(store, groupOn(`k${i}`))));
-    return reports.breakerStates.at(-1) === "open";
-  });
-  server.resume();
-  await until("it is well again", () => store.trouble() === undefined);
-  expect(reports.breakerStates.at(-1)).toBe("closed");
+  await hangAndHeal(server, store, reports);
   await store.close();
 });
 

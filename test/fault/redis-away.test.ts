@@ -7,7 +7,7 @@ import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { openRedisStore } from "../../src/stores/redis/redis-store.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { whenUp } from "../support/when-up.ts";
-import { groupOn, Load, openRig, settle, until } from "./store-rig.ts";
+import { groupOn, hangAndHeal, Load, openRig, settle, until } from "./store-rig.ts";
 
 const DEADLINE_MS = 20;
 /** A little: the timer's grain, and the turn in which sockets are read once more. */
@@ -66,14 +66,7 @@ test("a Redis that hangs for two seconds costs no call more than its deadline, a
 
 test("a Redis that has hung is found well again by a process that gets no calls meanwhile", async () => {
   const { store, reports } = await openRig({ target: server.target(), deadlineMs: DEADLINE_MS });
-  server.pause();
-  await until("the breaker is open", async () => {
-    await Promise.all(Array.from({ length: 30 }, (_, i) => settle(store, groupOn(`k${i}`))));
-    return reports.breakerStates.at(-1) === "open";
-  });
-  server.resume();
-  await until("it is well again", () => store.trouble() === undefined);
-  expect(reports.breakerStates.at(-1)).toBe("closed");
+  await hangAndHeal(server, store, reports);
   await store.close();
 });
 

@@ -2,6 +2,7 @@
 
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "vitest";
 import type { StoreError } from "../../src/core/errors.ts";
 import type { Limit } from "../../src/core/limit.ts";
 import { TakeGroup, Verdict } from "../../src/core/take.ts";
@@ -160,4 +161,20 @@ export class Load {
 export async function ledgerOn(server: RedisServer, bucketKey: string): Promise<number> {
   const text = await server.command("GET", bucketKey);
   return text === null ? 0 : Number(String(text).split(" ")[0]) / 1_000_000;
+}
+
+/** Stops the server until the breaker is open, and lets it go on; resolves when the store, whom nobody asks, has found it well again. */
+export async function hangAndHeal(
+  server: { pause(): void; resume(): void },
+  store: SharedStore,
+  reports: Reports,
+): Promise<void> {
+  server.pause();
+  await until("the breaker is open", async () => {
+    await Promise.all(Array.from({ length: 30 }, (_, i) => settle(store, groupOn(`k${i}`))));
+    return reports.breakerStates.at(-1) === "open";
+  });
+  server.resume();
+  await until("it is well again", () => store.trouble() === undefined);
+  expect(reports.breakerStates.at(-1)).toBe("closed");
 }
