@@ -57,9 +57,9 @@ export class ServerRing {
   }
 
   /**
-   * The next connected server; the one of the preference's address, if that is connected, or any but the one to avoid, if there is another. If
-   * none is, waits while one may still connect. `late`: `deadlineMs` (since the
-   * epoch) has passed meanwhile. `away`: all are out of reach.
+   * The next connected server: `first`, if it is connected or is again within RECONNECT_MS_WAITED, else one that is not `avoided`, if there is
+   * one. If none is connected, waits while one may still connect. `late`: `deadlineMs` (since the epoch) has passed meanwhile. `away`: all are
+   * out of reach.
    */
   async pick(deadlineMs: number, { first, avoided }: Preference = {}): Promise<Server | "late" | "away"> {
     for (;;) {

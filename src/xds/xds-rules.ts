@@ -175,15 +175,10 @@ export class XdsRules implements RuleSource {
 
   async #judge(answer: DiscoveryAnswer): Promise<string | undefined> {
     // An answer without resources takes all rules away, so it has to be one about rules.
-    const foreign = [answer, ...answer.resources].find(
-      (each) => each.typeUrl !== RATE_LIMIT_TYPE && (each !== answer || each.typeUrl !== ""),
-    );
+    const typeUrls = [answer.typeUrl || RATE_LIMIT_TYPE, ...answer.resources.map(({ typeUrl }) => typeUrl)];
+    const foreign = typeUrls.find((typeUrl) => typeUrl !== RATE_LIMIT_TYPE);
     if (foreign !== undefined) {
-      return this.#refuse(
-        answer.version,
-        [`expected resources of type ${RATE_LIMIT_TYPE}, got ${foreign.typeUrl}`],
-        [],
-      );
+      return this.#refuse(answer.version, [`expected resources of type ${RATE_LIMIT_TYPE}, got ${foreign}`], []);
     }
     const result = await this.#compile(answer, this.#files);
     if (result.ruleSet === undefined) {

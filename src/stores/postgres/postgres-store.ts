@@ -71,6 +71,7 @@ export class PostgresBackend implements Backend {
   readonly #dispatch: Dispatch;
   readonly #sweep: Sweep;
   readonly #lanes: Lanes;
+
   constructor(options: PostgresStoreOptions, onAsideUp: () => void) {
     this.#options = options;
     this.#complete = completeOptions(options);
