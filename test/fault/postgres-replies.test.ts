@@ -8,7 +8,7 @@ import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
 import { whenUp } from "../support/when-up.ts";
-import { debtOf, flush, openPostgresRig } from "./postgres-rig.ts";
+import { areUp, debtOf, flush, openPostgresRig } from "./postgres-rig.ts";
 import { groupOn, LEDGER, type Reports, settle, until } from "./store-rig.ts";
 
 /** Long enough for a server on a busy machine to answer. */
@@ -23,12 +23,6 @@ let reports: Reports;
 /** Stores that a test has opened beside it. */
 let others: SharedStore[] = [];
 
-/** Whether so many connections of stores have tested themselves, and nothing else since. One that is only idle is not up yet. */
-async function areUp(count: number): Promise<boolean> {
-  const idle = "state = 'idle' AND query LIKE 'SELECT take_all%' AND application_name = 'headgate'";
-  return (await server.query(`SELECT FROM pg_stat_activity WHERE ${idle}`)).length === count;
-}
-
 beforeAll(async () => {
   server = await PostgresServer.start();
   await (await openPostgresRig({ target: server.target() })).store.close();
@@ -39,7 +33,7 @@ beforeEach(async () => {
   const target = server.target({ port: proxy.port });
   ({ store, reports } = await openPostgresRig({ target, deadlineMs: DEADLINE_MS, connections: 1, sweeps: false }));
   // So that nothing but takes passes the proxy.
-  await until("the connection beside it is up, too", () => areUp(2));
+  await until("the connection beside it is up, too", () => areUp(server, 2));
 });
 afterEach(async () => {
   proxy.release();
@@ -220,7 +214,7 @@ test("connections that are silent keep the others from no call, and are given up
   const { store: three, reports: itsReports } = await openPostgresRig({ ...options, sweeps: false });
   const stopped: number[] = [];
   try {
-    await until("all are up", () => areUp(6));
+    await until("all are up", () => areUp(server, 6));
     // Two, because no more than two calls of plain takes are under way.
     for (const name of ["first", "second"]) {
       expect((await settle(three, groupOn(name))).verdict).toBe(Verdict.allowed);

@@ -17,6 +17,12 @@ export async function openPostgresRig(
   return { store, reports };
 }
 
+/** Whether so many connections of stores have tested themselves, and nothing else since. One that is only idle is not up yet. */
+export async function areUp(server: PostgresServer, count: number): Promise<boolean> {
+  const idle = "state = 'idle' AND query LIKE 'SELECT take_all%' AND application_name = 'headgate'";
+  return (await server.query(`SELECT FROM pg_stat_activity WHERE ${idle}`)).length === count;
+}
+
 /** Tokens owed by the token buckets of the database, by key; without what stores try for themselves when they connect. */
 export async function debts(server: PostgresServer): Promise<Map<string, number>> {
   const rows = await server.query(

@@ -10,7 +10,7 @@ import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { makeLimit } from "../support/builders.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { PostgresServer } from "../support/postgres-server.ts";
-import { debtOf, debts, flush, openPostgresRig } from "./postgres-rig.ts";
+import { areUp, debtOf, debts, flush, openPostgresRig } from "./postgres-rig.ts";
 import { groupOn, LEDGER, type Reports, settle, until } from "./store-rig.ts";
 
 const SECOND_US = 1_000_000;
@@ -21,7 +21,7 @@ let server: PostgresServer;
 let store: SharedStore<PostgresBackend>;
 let reports: Reports;
 // Nothing here is about time: a deadline that no busy machine reaches.
-const patient = { deadlineMs: 5_000, sweeps: false } as const;
+const patient = { deadlineMs: 5_000, sweeps: false, connections: 4 } as const;
 
 beforeAll(async () => {
   server = await PostgresServer.start();
@@ -101,6 +101,8 @@ test("stores that make the same buckets at the same time pay each call once", as
 });
 
 test("tables that are dropped are made again", async () => {
+  // One that comes up afterwards would make them before the first take.
+  await until("all connections are up", () => areUp(server, patient.connections + 1));
   await server.query("DROP SCHEMA headgate CASCADE");
   expect((await settle(store, groupOn("k"))).failure?.code).toBe("STORE_COMMAND");
   await until("it answers", async () => (await settle(store, groupOn("k"))).verdict === Verdict.allowed);
