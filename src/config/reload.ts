@@ -95,7 +95,7 @@ export class Reloader implements RuleSource {
     try {
       return await this.#attempt();
     } catch (cause) {
-      this.#keeper.fault(cause);
+      this.#keeper.fault("files", cause);
       return "refused";
     }
   }
@@ -104,8 +104,8 @@ export class Reloader implements RuleSource {
     const { directory, load } = this.#options;
     const result: LoadResult = await loadRules(directory, { ...load, version: this.#keeper.nextVersion });
     this.#seenHash = result.hash;
-    if (result.ruleSet !== undefined) return this.#keeper.accept(result.ruleSet);
-    this.#keeper.refuse(loadError(directory, result), result.problems);
+    if (result.ruleSet !== undefined) return this.#keeper.accept("files", result.ruleSet);
+    this.#keeper.refuse("files", loadError(directory, result), result.problems);
     return "refused";
   }
 }

@@ -25,12 +25,15 @@ export interface RuleSource {
 export interface RulesStatus {
   /** When the set in force was loaded; undefined without one. */
   readonly loadedAtUs: number | undefined;
-  /** Why the last attempt was refused; undefined if it was not. */
+  /** The last refusal that still holds: nothing good has come in its place. Undefined if there is none. */
   readonly lastError: RulesFailure | undefined;
   /** Attempts that put a set in force, and attempts that were refused. */
   readonly loads: number;
   readonly failures: number;
 }
+
+/** What is judged by itself. A mistake in one of them holds until that one is good again, whatever the other brings. */
+export type RulesPart = "files" | "set";
 
 /** A load that was refused. */
 export interface RulesFailure {
@@ -64,7 +67,8 @@ export class RuleKeeper {
   readonly #listeners = new Set<(ruleSet: RuleSet) => void>();
   #current: RuleSet | undefined;
   #loadedAtUs: number | undefined;
-  #lastError: RulesFailure | undefined;
+  /** The refusals that still hold, in the order in which they came. */
+  readonly #errors = new Map<RulesPart, RulesFailure>();
   #loads = 0;
   #failures = 0;
 
@@ -90,19 +94,16 @@ export class RuleKeeper {
   status(): RulesStatus {
     return {
       loadedAtUs: this.#loadedAtUs,
-      lastError: this.#lastError,
+      lastError: [...this.#errors.values()].at(-1),
       loads: this.#loads,
       failures: this.#failures,
     };
   }
 
-  /**
-   * Puts a good set in force, unless it is in force already. `isWhole` false: a part of the source is still refused, so `lastError`
-   * stays.
-   */
-  accept(ruleSet: RuleSet, isWhole = true): "loaded" | "unchanged" {
+  /** Puts a good set in force, unless it is in force already. `part` is what has been found good. */
+  accept(part: RulesPart, ruleSet: RuleSet): "loaded" | "unchanged" {
     const { clock, log, origin } = this.#options;
-    if (isWhole) this.#lastError = undefined;
+    this.forgetError(part);
     if (ruleSet.hash === this.#current?.hash) {
       log.info({ ...origin, hash: ruleSet.hash, version: this.#current.version }, "rules are unchanged");
       return "unchanged";
@@ -117,30 +118,31 @@ export class RuleKeeper {
     return "loaded";
   }
 
-  /** What was refused last is no longer there, and nothing else has come in its place. */
-  forgetError(): void {
-    this.#lastError = undefined;
+  /** What was refused of `part` is no longer there. */
+  forgetError(part: RulesPart): void {
+    this.#errors.delete(part);
   }
 
   /** Records and logs a refused attempt; the set in force stays. */
-  refuse(error: ConfigError, all: readonly Problem[]): void {
+  refuse(part: RulesPart, error: ConfigError, all: readonly Problem[]): void {
     const { log, origin } = this.#options;
     const { code, message, problems } = error;
     const state = this.#current === undefined ? "no rules are in force" : "the last good rules stay in force";
     const lines = problems.slice(0, PROBLEMS_LOGGED_MAX);
     log.error({ code, ...origin, problems: lines, more: problems.length - lines.length }, `${message}; ${state}`);
-    this.#remember(message, all);
+    this.#remember(part, message, all);
   }
 
   /** Records and logs an unexpected error. The set in force is still good, so the process goes on. */
-  fault(cause: unknown): void {
+  fault(part: RulesPart, cause: unknown): void {
     const { log, origin } = this.#options;
     log.error({ err: cause, ...origin }, "loading the rules failed unexpectedly");
-    this.#remember(`loading failed unexpectedly: ${String(cause)}`, []);
+    this.#remember(part, `loading failed unexpectedly: ${String(cause)}`, []);
   }
 
-  #remember(message: string, problems: readonly Problem[]): void {
+  #remember(part: RulesPart, message: string, problems: readonly Problem[]): void {
     this.#failures++;
-    this.#lastError = { atUs: this.#options.clock.nowUs(), message, problems };
+    this.#errors.delete(part);
+    this.#errors.set(part, { atUs: this.#options.clock.nowUs(), message, problems });
   }
 }

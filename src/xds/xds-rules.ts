@@ -4,7 +4,13 @@
 import { createHash } from "node:crypto";
 import { parseInThread } from "../config/parse-in-thread.ts";
 import { type FileChoice, type RuleFiles, readRuleFiles } from "../config/read-files.ts";
-import { type ReloadLog, RuleKeeper, type RuleSource, type RulesStatus } from "../config/rule-keeper.ts";
+import {
+  type ReloadLog,
+  RuleKeeper,
+  type RuleSource,
+  type RulesPart,
+  type RulesStatus,
+} from "../config/rule-keeper.ts";
 import { DirectoryWatcher } from "../config/watch.ts";
 import type { Clock } from "../core/clock.ts";
 import { ConfigError } from "../core/errors.ts";
@@ -85,7 +91,7 @@ export class XdsRules implements RuleSource {
   /** The last files without mistakes. */
   #files = NO_FILES;
   #seenFilesHash: string | undefined;
-  /** True while the current files are refused: an accepted set then must not clear the error. */
+  /** True while the current files are refused. */
   #hasBadFiles = false;
   #firstJudged: () => void = () => undefined;
 
@@ -126,7 +132,7 @@ export class XdsRules implements RuleSource {
   async reload(): Promise<void> {
     const { files } = this.#options;
     if (files === undefined) return;
-    await this.#inTurn(() => this.#readFiles(files));
+    await this.#inTurn("files", () => this.#readFiles(files));
   }
 
   subscribe(listener: (ruleSet: RuleSet) => void): () => void {
@@ -155,9 +161,9 @@ export class XdsRules implements RuleSource {
     this.#watcher?.close();
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T | undefined> {
+  #inTurn<T>(part: RulesPart, work: () => Promise<T>): Promise<T | undefined> {
     const done = this.#work.then(work).catch((cause: unknown) => {
-      this.#keeper.fault(cause);
+      this.#keeper.fault(part, cause);
       return undefined;
     });
     this.#work = done;
@@ -166,7 +172,7 @@ export class XdsRules implements RuleSource {
 
   async #queue(answer: DiscoveryAnswer): Promise<string | undefined> {
     let refusal: string | undefined = "the set can't be judged: see the log of the rate limit service";
-    await this.#inTurn(async () => {
+    await this.#inTurn("set", async () => {
       refusal = await this.#judge(answer);
     });
     this.#firstJudged();
@@ -192,7 +198,7 @@ export class XdsRules implements RuleSource {
     this.#lastRefusal = undefined;
     if (isAnotherSet) this.#warnOfLoss(result.domains);
     this.#domains = result.domains;
-    this.#keeper.accept(result.ruleSet, !this.#hasBadFiles);
+    this.#keeper.accept("set", result.ruleSet);
     // Not awaited, so that a hanging disk delays neither this set nor the next.
     if (this.#options.writesCache) void this.#cache?.write(answer, this.#heardAtUs);
     // Files may have been refused only because of the set before.
@@ -203,7 +209,7 @@ export class XdsRules implements RuleSource {
   #refuse(version: string, lines: readonly string[], problems: readonly Problem[]): string {
     const count = lines.length === 1 ? "1 error" : `${lines.length} errors`;
     const message = `the control plane's set, version ${JSON.stringify(version)}, can't be used: ${count}`;
-    this.#keeper.refuse(new ConfigError("CONFIG_RULES", message, lines), problems);
+    this.#keeper.refuse("set", new ConfigError("CONFIG_RULES", message, lines), problems);
     const told = lines.slice(0, REFUSAL_PROBLEMS_MAX).join("\n");
     this.#lastRefusal = { atUs: this.#options.clock.nowUs(), version, message: told };
     return told;
@@ -228,32 +234,30 @@ export class XdsRules implements RuleSource {
     this.#hasBadFiles = faults.length > 0;
     if (this.#hasBadFiles) {
       const message = `the rule files in ${directory} can't stand beside the control plane's rules`;
-      this.#keeper.refuse(new ConfigError("CONFIG_RULES", message, faults), result.faults);
+      this.#keeper.refuse("files", new ConfigError("CONFIG_RULES", message, faults), result.faults);
       return;
     }
     this.#files = files;
-    const isWhole = this.#lastRefusal === undefined;
-    if (this.#set === undefined || result.ruleSet === undefined) {
-      if (isWhole) this.#keeper.forgetError();
-    } else this.#keeper.accept(result.ruleSet, isWhole);
+    if (this.#set === undefined || result.ruleSet === undefined) this.#keeper.forgetError("files");
+    else this.#keeper.accept("files", result.ruleSet);
   }
 
   async #useKept(): Promise<void> {
     const kept = await this.#cache?.read();
     if (kept === undefined) return;
-    await this.#inTurn(async () => {
+    await this.#inTurn("set", async () => {
       const { ruleSet, problems, domains } = await this.#compile(kept.set, this.#files);
       if (ruleSet === undefined) {
         const lines = problems.filter(({ severity }) => severity === "error").map(formatProblem);
         const error = new ConfigError("CONFIG_RULES", "the rules that RULES_CACHE has kept can't be used", lines);
-        this.#keeper.refuse(error, problems);
+        this.#keeper.refuse("set", error, problems);
         return;
       }
       this.#set = kept.set;
       this.#domains = domains;
       this.#heardAtUs = kept.savedAtUs;
       this.#isKept = true;
-      this.#keeper.accept(ruleSet, !this.#hasBadFiles);
+      this.#keeper.accept("set", ruleSet);
     });
   }
 

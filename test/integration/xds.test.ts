@@ -371,6 +371,40 @@ describe.runIf(program !== undefined)("rules from a control plane", () => {
     await expect.poll(() => lastError(app)).toBeNull();
   });
 
+  test("and of mistakes in files and in the set the later one is shown, each until its own part is mended", async () => {
+    const plane = await startPlane();
+    await plane.serve({ version: "0", resources: [resource("edge", 5)] });
+    const folder = temporaryFolder("headgate-beside");
+    const app = await startApp(plane.port, { RULES_DIR: folder });
+    const blamed = async () => {
+      const error = (await lastError(app)) as { message: string } | null;
+      if (error === null) return "nothing";
+      return error.message.startsWith("the control plane's set") ? "set" : "files";
+    };
+    const steps = [
+      ["files", "bad", "files"],
+      ["set", "bad", "set"],
+      ["set", "good", "files"],
+      ["set", "bad", "set"],
+      ["files", "good", "set"],
+      ["files", "bad", "files"],
+      ["files", "good", "set"],
+      ["set", "good", "nothing"],
+    ] as const;
+    for (const [i, [part, kind, expected]] of steps.entries()) {
+      if (part === "set") {
+        await plane.serve({
+          version: String(i),
+          resources: [resource("edge", i, kind === "bad" ? "UNKNOWN" : "HOUR")],
+        });
+      } else {
+        writeFileSync(join(folder, "other.yaml"), kind === "bad" ? "domain: other\nkye: 1\n" : "domain: other\n");
+        await app.app.reload();
+      }
+      await expect.poll(blamed, { message: `step ${i}: ${part} ${kind}` }).toBe(expected);
+    }
+  });
+
   test("and mistakes in files are forgotten once they are mended, though the control plane has sent nothing yet", async () => {
     const plane = await startPlane();
     const folder = temporaryFolder("headgate-beside");
