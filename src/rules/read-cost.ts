@@ -1,7 +1,10 @@
 // Reads the cost of a hit (`cost`) or of a call (the estimate of `hold`): the entry that carries it, its bounds, and the parts in which
 // callers count.
 
+import { textOf } from "../core/request.ts";
 import { AMOUNT_MAX } from "../core/units.ts";
+import { unitsUp } from "./cost.ts";
+import { limitsOfDraft, type RuleDraft } from "./draft.ts";
 import type { Fields } from "./fields.ts";
 import type { ProblemLog } from "./problems.ts";
 import { readText, readWhole } from "./readers.ts";
@@ -27,4 +30,23 @@ export function readCostEntry(section: "cost" | "hold", fields: Fields, log: Pro
   }
   if (entry !== "") return { entry, default: byDefault, max, per };
   return fields.given("per") === undefined ? undefined : { entry: undefined, default: 1, max: AMOUNT_MAX * per, per };
+}
+
+/** Warns of a `default` above a limit of the rule: calls without the entry would never pass. */
+export function warnNoRoom(draft: RuleDraft, fields: Fields, log: ProblemLog): void {
+  const section = draft.hold === undefined ? "cost" : "hold";
+  const cost = draft.hold === undefined ? draft.cost : draft.hold.estimate;
+  // What is paid afterwards is never refused for its size.
+  if (cost?.entry === undefined || draft.isPostPaid) return;
+  const units = unitsUp(cost.default, cost);
+  for (const { burst, name, isConcurrent } of limitsOfDraft(draft).flatMap(({ limits }) => limits)) {
+    // A limit of 0 is there to refuse all calls.
+    if (isConcurrent || burst === 0 || units <= burst) continue;
+    const limit = name === "" ? "the limit" : `limit '${textOf(name)}'`;
+    log.warn(
+      fields.get(section)?.keyAt ?? fields.at,
+      `${section}: a call without '${textOf(cost.entry)}' costs ${units} and ${limit} has room for ${burst} at most, so it never passes`,
+      "Lower 'default', or raise the limit.",
+    );
+  }
 }

@@ -20,7 +20,7 @@ import { type Fields, isNull, readFields } from "./fields.ts";
 import type { LimitsByName, ReadLimits } from "./named-limits.ts";
 import type { Place } from "./place.ts";
 import { describeSource, type ProblemLog } from "./problems.ts";
-import { readCostEntry } from "./read-cost.ts";
+import { readCostEntry, warnNoRoom } from "./read-cost.ts";
 import { checkHold, readHold } from "./read-hold.ts";
 import { readLimit, readOnStoreFailure } from "./read-limit.ts";
 import { readLimits, readNamed, readWritten } from "./read-limits.ts";
@@ -238,6 +238,7 @@ function checkSettings(draft: RuleDraft, fields: Fields, log: ProblemLog): void 
   const isUnlimited = choices.every((limits) => limits.isUnlimited);
   const reason = !draft.limits.hasLimit ? "a rule without a limit" : isUnlimited ? "an unlimited rule" : undefined;
   if (reason === undefined) {
+    warnNoRoom(draft, fields, log);
     for (const { limits } of choices) {
       if (draft.isPostPaid) refuseSync(limits, log);
       else warnDebt(limits, log);
