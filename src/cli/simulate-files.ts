@@ -9,12 +9,12 @@ import type { Settings } from "../settings.ts";
 import type { SimulationReport } from "../simulate/report.ts";
 import { type Progress, simulate } from "../simulate/simulate.ts";
 import type { Mapping } from "../simulate/sources/mapping.ts";
-import type { LineCounts } from "../simulate/sources/open-calls.ts";
 import type { FileChoiceFlags } from "./call-options.ts";
 import { orTrouble } from "./or-trouble.ts";
 import { decidingSettings, rulesOrTrouble } from "./rules-source.ts";
+import { sayLines } from "./say-lines.ts";
 import { simulationText } from "./simulation-text.ts";
-import { paint, type Terminal } from "./terminal.ts";
+import type { Terminal } from "./terminal.ts";
 import { virtualSettings } from "./virtual-settings.ts";
 
 export interface SimulateFlags extends FileChoiceFlags {
@@ -80,12 +80,6 @@ function rulesAt(
 function refusedShare({ calls, changes }: SimulationReport): number {
   if (calls.read === 0) return 0;
   return (changes === null ? calls.refused : changes.newly_refused.calls) / calls.read;
-}
-
-function sayLines({ lines, skipped, firstSkipped = "" }: LineCounts, terminal: Terminal): void {
-  if (skipped === 0) return;
-  const text = `${skipped} of ${lines} lines hold no call and were passed over; the first: ${visible(firstSkipped)}`;
-  terminal.err(`${paint(terminal, "yellow", text)}\n`);
 }
 
 /** Bytes of all files. Whoever reads a file reports it if it is not there. */

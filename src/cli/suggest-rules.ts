@@ -19,6 +19,7 @@ import { suggest } from "../simulate/suggest/suggest.ts";
 import type { FileChoiceFlags } from "./call-options.ts";
 import { orTrouble } from "./or-trouble.ts";
 import { compileOptions, decidingSettings } from "./rules-source.ts";
+import { sayLines } from "./say-lines.ts";
 import { headText, notesOf } from "./suggest-notes.ts";
 import { paint, type Terminal } from "./terminal.ts";
 import { virtualSettings } from "./virtual-settings.ts";
@@ -88,13 +89,14 @@ async function makeFiles(
     },
   });
   if (suggestion.shapes.length === 0) return [];
-  const { report } = await simulate({
+  const { report, lines } = await simulate({
     ...calls,
     ruleSet: compile(suggestion.shapes),
     settings: deciding,
     clock: new SystemClock(),
     onProgress: () => undefined,
   });
+  sayLines(lines, terminal);
   const outcomes = new Map(report.limits.map((limit) => [limit.limit, limit]));
   const head = headText(suggestion, flags, files);
   const printed = filesOf(suggestion.shapes, { noteOf: (shape) => notesOf(shape, outcomes, flags), names });

@@ -33,13 +33,33 @@ export interface Mapping {
 }
 
 /** The fields of a line, by name; undefined for one that is not there. */
-type Fields = (name: string) => unknown;
+export type Fields = (name: string) => unknown;
 
 /** Why a line holds no call. */
 export class NoCall {
   readonly why: string;
   constructor(why: string) {
     this.why = why;
+  }
+}
+
+/** Finds out which of a mapping's fields no line has. A field that is there without a value, as Envoy writes `-`, is there. */
+export class UnseenFields {
+  readonly #names: Set<string>;
+
+  constructor({ domain, time, descriptors, hits }: Mapping) {
+    const templates = [domain, ...descriptors.flatMap((entries) => entries.map(({ value }) => value))];
+    const references = templates.flat().filter((piece) => typeof piece !== "string");
+    this.#names = new Set([time, ...(hits === undefined ? [] : [hits]), ...references.map(({ field }) => field)]);
+  }
+
+  /** In the order of the mapping. */
+  get names(): readonly string[] {
+    return [...this.#names];
+  }
+
+  see(fields: Fields): void {
+    for (const name of this.#names) if (fields(name) !== undefined) this.#names.delete(name);
   }
 }
 

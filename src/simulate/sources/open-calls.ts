@@ -8,7 +8,7 @@ import { parseCall, parseHead } from "../../mirror/read-recording.ts";
 import type { RecordedQuestion } from "../question.ts";
 import { CsvRows } from "./csv-rows.ts";
 import { merged, sorted } from "./in-order.ts";
-import { callOf, fieldsOf, type Mapping, NoCall } from "./mapping.ts";
+import { callOf, type Fields, fieldsOf, type Mapping, NoCall, UnseenFields } from "./mapping.ts";
 import { TIME_US_MAX } from "./time-of-call.ts";
 import { looksWritten, readWrittenCall } from "./written-call.ts";
 
@@ -21,13 +21,15 @@ export interface CallFilesOptions {
   readonly onRead?: ((bytes: number) => void) | undefined;
 }
 
-/** Counts lines of logs. */
+/** What is said of the lines of logs. */
 export class LineCounts {
   lines = 0;
   /** Lines that hold no call. */
   skipped = 0;
   /** `file, line n: why` of the first of them. */
   firstSkipped: string | undefined;
+  /** The mapping's fields that no line has; undefined if no file is read by a mapping. */
+  unseen: UnseenFields | undefined;
 }
 
 type Batches = AsyncGenerator<readonly RecordedQuestion[]>;
@@ -49,7 +51,7 @@ async function* callsOf(file: string, options: CallFilesOptions, counts: LineCou
     return;
   }
   const lines = readLines(file, { fail, onRead, encoding: "utf8", keepsLastPart: true });
-  const readLine = lineReader(file, head, object, options.mapping);
+  const readLine = lineReader(file, head, object, options.mapping, counts);
   const hint = options.mapping === undefined ? UNMAPPED_HINT : "";
   yield* sorted(logCalls(file, lines, readLine, counts, hint), options.lateMaxUs);
 }
@@ -98,6 +100,7 @@ function lineReader(
   head: string,
   object: Readonly<Record<string, unknown>> | undefined,
   mapping: Mapping | undefined,
+  counts: LineCounts,
 ): ReadLine {
   // A service's log has lines that are no decisions, too.
   const isWritten = object !== undefined && (mapping === undefined || looksWritten(object));
@@ -105,7 +108,13 @@ function lineReader(
   if (mapping === undefined) {
     fail(file, "it is neither a recording nor a decision log; for other logs give --domain, --time and --descriptor");
   }
-  if (object !== undefined) return (line) => onObject(line, (found) => callOf(fieldsOf(found), mapping));
+  counts.unseen ??= new UnseenFields(mapping);
+  const { unseen } = counts;
+  const mapped = (fields: Fields) => {
+    unseen.see(fields);
+    return callOf(fields, mapping);
+  };
+  if (object !== undefined) return (line) => onObject(line, (found) => mapped(fieldsOf(found)));
   const rows = new CsvRows(head);
   let isHeader = true;
   return (line) => {
@@ -115,7 +124,7 @@ function lineReader(
     }
     const fields = rows.next(line);
     if (fields === null) return new NoCall("expected a row; a quote seems not to be closed");
-    return fields === undefined || line === "" ? undefined : callOf(fields, mapping);
+    return fields === undefined || line === "" ? undefined : mapped(fields);
   };
 }
 

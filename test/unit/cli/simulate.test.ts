@@ -258,6 +258,42 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
     expect(sorted.out).not.toContain("came late");
   });
 
+  test.each(["jsonl", "csv"])("says which fields of the options no line of a %s log has", async (kind) => {
+    const lines = [
+      { t: 1, user: "ann", size: "-", "via.host": "-" },
+      { t: 2, user: "bob", size: "2", "via.host": "-" },
+    ];
+    const file = join(folder, `fields.${kind}`);
+    const rows = [Object.keys(lines[0] ?? {}), ...lines.map(Object.values)].map((row) => `${row.join(",")}\n`);
+    writeFileSync(file, (kind === "csv" ? rows : lines.map((line) => `${JSON.stringify(line)}\n`)).join(""));
+    const run = (hits: string, ...descriptors: string[]) =>
+      runProgram(
+        ["simulate", "--rules", NEW, "--domain", "edge", "--time", "t", "--hits", hits, file].concat(
+          descriptors.flatMap((descriptor) => ["--descriptor", descriptor]),
+        ),
+      );
+    // A field that is there and empty, as Envoy writes `-`, is no mistake.
+    expect((await run("size", "user={user}", "via={via.host}")).err).toBe("");
+    const { err, exitCode } = await run("sise", "user={user}", "user={user},ip={ip}");
+    expect(err).toBe(
+      "no line has 'sise' and 'ip': a descriptor without its field is left out, a call without its hits counts as 1\n",
+    );
+    expect(exitCode).toBe(0);
+    const suggested = await runProgram([
+      "suggest",
+      "--domain",
+      "edge",
+      "--time",
+      "t",
+      "--descriptor",
+      "user={user}",
+      "--hits",
+      "sise",
+      file,
+    ]);
+    expect(suggested.err).toContain("no line has 'sise'");
+  });
+
   test("hides all values when asked to", async () => {
     const { out } = await runProgram(["simulate", "--rules", NEW, "--values", "hash", "--explain", "3", CALLS]);
     expect(out).toContain("user=%#");
