@@ -2,9 +2,9 @@
 // rarely what a contract means. The rules are correct, so a hint counts as no problem.
 
 import { Algorithm, type Limit, UNIT_NAMES, Unit } from "../core/limit.ts";
-import type { Place } from "../rules/place.ts";
+import { textOf } from "../core/request.ts";
 import { formatPlace } from "../rules/problems.ts";
-import type { Level, RuleSet } from "../rules/rule-set.ts";
+import type { DomainRules, Level, RuleSet } from "../rules/rule-set.ts";
 import { count } from "./terminal.ts";
 
 const MEANINGS: ReadonlyMap<Unit, string> = new Map([
@@ -15,30 +15,40 @@ const MEANINGS: ReadonlyMap<Unit, string> = new Map([
 
 interface Found {
   limits: number;
-  readonly first: Place;
+  /** Where the first is, in words. */
+  readonly first: string;
 }
 
 /** A sentence for each such unit in the rule set. */
 export function calendarHints(ruleSet: RuleSet): readonly string[] {
   const found = new Map<Unit, Found>();
-  for (const { root } of ruleSet.domains.values()) gather(root, found);
+  for (const domain of ruleSet.domains.values()) gather(domain, found);
   return [...found].map(([unit, { limits, first }]) => {
     const name = UNIT_NAMES[unit];
-    const where = `${count(limits, "limit")}, the first at ${formatPlace(first)}`;
+    const where = `${count(limits, "limit")}, the first ${first}`;
     return `a ${name} here ${MEANINGS.get(unit)} (${where}); window: { calendar: ${name}, time_zone: Europe/Berlin } is a calendar's`;
   });
 }
 
-function gather({ rules }: Level, found: Map<Unit, Found>): void {
-  for (const { limits, at, children } of rules) {
-    for (const limit of limits) {
-      if (!isMeant(limit)) continue;
-      const known = found.get(limit.shownUnit);
-      if (known === undefined) found.set(limit.shownUnit, { limits: 1, first: at });
-      else known.limits++;
+function gather({ domain, globalLimit, root }: DomainRules, found: Map<Unit, Found>): void {
+  if (globalLimit !== undefined) note(globalLimit.limit, `the global limit of '${textOf(domain)}'`, found);
+  gatherLevel(root, found);
+}
+
+function gatherLevel({ rules }: Level, found: Map<Unit, Found>): void {
+  for (const rule of rules) {
+    for (const { limits } of rule.tiers?.byName.values() ?? [rule]) {
+      for (const limit of limits) note(limit, `at ${formatPlace(rule.at)}`, found);
     }
-    if (children !== undefined) gather(children, found);
+    if (rule.children !== undefined) gatherLevel(rule.children, found);
   }
+}
+
+function note(limit: Limit, where: string, found: Map<Unit, Found>): void {
+  if (!isMeant(limit)) return;
+  const known = found.get(limit.shownUnit);
+  if (known === undefined) found.set(limit.shownUnit, { limits: 1, first: where });
+  else known.limits++;
 }
 
 // In COMPATIBILITY_MODE both services are to count alike; a token bucket has no window.

@@ -238,7 +238,7 @@ function addAsk(program: Command, terminal: Terminal): void {
     .requiredOption("-d, --domain <name>", "domain of the call")
     .option("-s, --server <host:port>", "gRPC address of the service", "localhost:8081")
     .option("--hits <n>", "hits that the call stands for", parseWhole(1, HITS_MAX))
-    .option("--peek", "pay nothing, only ask whether one more would pass")
+    .addOption(new Option("--peek", "pay nothing, only ask whether one more would pass").conflicts(["hits", "refund"]))
     .option("--refund", "give the hits back")
     .option("-n, --times <n>", "send it so many times, one after another", parseWhole(1, 1_000_000), 1)
     .option("--timeout <ms>", "wait this long for each answer", parseWhole(1, 3_600_000), 1_000)

@@ -115,6 +115,12 @@ test.each([
   { name: "no descriptor", args: ["ask", "--domain", "d"], says: "descriptors" },
   { name: "an entry without a key", args: ["explain", "-d", "d", "=x"], says: "Expected key=value, got '=x'." },
   { name: "hits that are no number", args: ["ask", "-d", "d", "--hits", "-1", "a=b"], says: "whole number" },
+  {
+    name: "a peek that is a refund",
+    args: ["ask", "-d", "d", "--peek", "--refund", "a=b"],
+    says: "cannot be used with",
+  },
+  { name: "a peek with hits", args: ["ask", "-d", "d", "--peek", "--hits", "2", "a=b"], says: "cannot be used with" },
   { name: "no command", args: [], says: "Commands:" },
 ])("$name is refused with a word of help and ends with 2, which no finding does", async ({ args, says }) => {
   const { err, exitCode } = await runProgram(args);
@@ -240,6 +246,16 @@ describe("check", () => {
     expect(exitCode).toBe(0);
     expect(out.match(/^hint: .*$/gm)).toEqual([
       `hint: a month here has 30 days, counted from 1970 on (2 limits, the first at ${rules}:3:5); window: { calendar: month, time_zone: Europe/Berlin } is a calendar's`,
+    ]);
+    writeFileSync(
+      rules,
+      "domain: d\nglobal_limit: { requests_per_unit: 5, unit: week }\n" +
+        "limits:\n  free: { requests_per_unit: 5, unit: day }\n  gold: { requests_per_unit: 5, unit: month }\n" +
+        "descriptors:\n  - { key: user, tier: { entry: plan, default: free } }\n",
+    );
+    expect((await runProgram(["check", rules])).out.match(/^hint: .*\)/gm)).toEqual([
+      "hint: a week here begins on Thursday at midnight UTC (1 limit, the first the global limit of 'd')",
+      `hint: a month here has 30 days, counted from 1970 on (1 limit, the first at ${rules}:7:5)`,
     ]);
   });
 
