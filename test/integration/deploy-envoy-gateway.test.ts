@@ -290,7 +290,12 @@ describe("budgets of language models", () => {
     readonly spec: {
       readonly rules: readonly { readonly timeouts: { readonly request: string } }[];
       readonly rateLimit: {
-        readonly global: { readonly rules: readonly { readonly clientSelectors: readonly Selector[] }[] };
+        readonly global: {
+          readonly rules: readonly {
+            readonly clientSelectors: readonly Selector[];
+            readonly limit: { readonly requests: number; readonly unit: string };
+          }[];
+        };
       };
       readonly lua: readonly { readonly inline: string }[];
     };
@@ -306,9 +311,9 @@ describe("budgets of language models", () => {
 
   /** The limits that the gateway makes of the policy, as it sends them. */
   function sent() {
-    const descriptors = spec.rateLimit.global.rules.map(({ clientSelectors }, rule) => {
+    const descriptors = spec.rateLimit.global.rules.map(({ clientSelectors, limit }, rule) => {
       const keys = clientSelectors.flatMap(({ headers }) => headers.map((_, match) => `rule-${rule}-match-${match}`));
-      const end: WireDescriptor = { rate_limit: { unit: "DAY", requests_per_unit: 9 } };
+      const end: WireDescriptor = { rate_limit: { unit: limit.unit.toUpperCase(), requests_per_unit: limit.requests } };
       const chain = keys.reduceRight<WireDescriptor>(
         (below, key) => ({ key, ...(below.key === undefined ? below : { descriptors: [below] }) }),
         end,
