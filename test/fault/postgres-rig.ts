@@ -17,10 +17,16 @@ export async function openPostgresRig(
   return { store, reports };
 }
 
-/** Whether so many connections of stores have tested themselves, and nothing else since. One that is only idle is not up yet. */
+/**
+ * Whether stores have so many connections, all of which have tested themselves and done nothing since. One that is only idle is not up yet,
+ * and one of a store that is closed may still be making tables.
+ */
 export async function areUp(server: PostgresServer, count: number): Promise<boolean> {
-  const idle = "state = 'idle' AND query LIKE 'SELECT take_all%' AND application_name = 'headgate'";
-  return (await server.query(`SELECT FROM pg_stat_activity WHERE ${idle}`)).length === count;
+  const [found] = await server.query(
+    `SELECT count(*) AS all, count(*) FILTER (WHERE state = 'idle' AND query LIKE 'SELECT take_all%') AS up
+     FROM pg_stat_activity WHERE application_name = 'headgate'`,
+  );
+  return Number(found?.all) === count && Number(found?.up) === count;
 }
 
 /** Tokens owed by the token buckets of the database, by key; without what stores try for themselves when they connect. */
