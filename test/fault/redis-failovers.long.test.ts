@@ -8,6 +8,7 @@ import type { SharedStore } from "../../src/stores/batching/shared-store.ts";
 import type { SentinelTarget } from "../../src/stores/redis/sentinel-finder.ts";
 import { makeLimit } from "../support/builders.ts";
 import { FaultProxy } from "../support/fault-proxy.ts";
+import { replicasWith, writtenIn } from "../support/redis-replicas.ts";
 import { hurry, SentinelRig } from "../support/redis-sentinel.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { groupOn, ledgerOn, openRig, settle, until } from "./store-rig.ts";
@@ -64,7 +65,10 @@ test("two failovers in a row let pass once more what the replicas lacked, and no
     const others = rig.servers.filter((server) => server !== old && server.isRunning);
     const before = await ledgerOn(old, KEY);
     passed += await pay(store, 300);
-    await old.command("WAIT", String(others.length), "5000");
+    const written = writtenIn(await old.command("ROLE")) ?? Number.POSITIVE_INFINITY;
+    await until("the replicas have it", async () => {
+      return replicasWith(await old.command("ROLE"), written) === others.length;
+    });
     // The replicas are cut off for a moment: what is paid now, they lack.
     for (const server of others) await server.command("REPLICAOF", "127.0.0.1", "1");
     passed += await pay(store, 100 * failover);

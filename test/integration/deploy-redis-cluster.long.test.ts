@@ -2,7 +2,7 @@
 // cluster by themselves and stay one, and that Headgate goes on counting meanwhile.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { askRedis, RedisPod } from "../support/redis-pods.ts";
+import { askRedis, RedisPod, ReplicasInStep } from "../support/redis-pods.ts";
 import { freePort } from "../support/redis-server.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
@@ -58,12 +58,13 @@ const WHOLE = { primaries: 3, followed: 3, replicas: 3, others: [] as string[], 
 
 /** A primary beside the first host, once its replica knows all that it does. On a busy machine another one may take over meanwhile. */
 async function primaryInStep(): Promise<RedisPod> {
+  const inStep = new ReplicasInStep(port);
   let primary: Member | undefined;
   await expect
     .poll(async () => {
       const seen = await membersSeenBy(HOSTS[0] ?? "");
       primary = seen.find(({ flags, slots, host }) => flags.includes("master") && slots > 0 && host !== HOSTS[0]);
-      return primary === undefined ? 0 : await askRedis(primary.host, port, "wait", "1", "100");
+      return primary === undefined ? 0 : await inStep.of(primary.host);
     }, WITHIN)
     .toBe(1);
   return pods.find(({ host }) => host === primary?.host) as RedisPod;

@@ -2,7 +2,7 @@
 // primary, who takes over, and that Headgate goes on counting where the others went on.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { askRedis, RedisPod } from "../support/redis-pods.ts";
+import { askRedis, RedisPod, ReplicasInStep } from "../support/redis-pods.ts";
 import { freePort } from "../support/redis-server.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
@@ -54,11 +54,12 @@ async function count(user: string): Promise<number> {
 
 /** The one primary, once both replicas have what it has. On a busy machine another one may take over meanwhile. */
 async function primaryInStep(): Promise<RedisPod> {
+  const inStep = new ReplicasInStep(ports.redis);
   let primary: string | undefined;
   await expect
     .poll(async () => {
       ({ primary } = await standing());
-      return primary === undefined ? 0 : await askRedis(primary, ports.redis, "wait", "2", "100");
+      return primary === undefined ? 0 : await inStep.of(primary);
     }, WITHIN)
     .toBe(2);
   return pods.find(({ host }) => host === primary) as RedisPod;

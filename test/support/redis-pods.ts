@@ -8,6 +8,7 @@ import { join, resolve } from "node:path";
 import { Redis } from "ioredis";
 import { parseAllDocuments } from "yaml";
 import { ownProcess, showOnFailure } from "./child-processes.ts";
+import { replicasWith, writtenIn } from "./redis-replicas.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 const COMPONENTS = resolve(import.meta.dirname, "../../deploy/kubernetes/components");
@@ -107,6 +108,24 @@ export async function askRedis(
     return undefined;
   } finally {
     client.disconnect();
+  }
+}
+
+/** Counts the replicas that have what their primary had written when it was first asked about: later come sentinels' own words. */
+export class ReplicasInStep {
+  readonly #port: number;
+  readonly #written = new Map<string, number>();
+
+  constructor(port: number) {
+    this.#port = port;
+  }
+
+  async of(primary: string): Promise<number> {
+    const role = await askRedis(primary, this.#port, "role");
+    const written = this.#written.get(primary) ?? writtenIn(role);
+    if (written === undefined) return 0;
+    this.#written.set(primary, written);
+    return replicasWith(role, written);
   }
 }
 

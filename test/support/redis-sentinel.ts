@@ -8,6 +8,11 @@ const DOWN_AFTER_MS = 500;
 /** How often sentinels look at servers and tell each other of themselves; without this it is every two to ten seconds. */
 const QUICK =
   "INFO-PERIOD 300 PING-PERIOD 200 ASK-PERIOD 100 PUBLISH-PERIOD 100 ELECTION-TIMEOUT 1000 MIN-LINK-RECONNECT-PERIOD 100";
+/**
+ * Once they know each other. A server that calls itself primary before a sentinel has heard of a change is made a replica again after four
+ * of these periods: on a busy machine the sentinel that makes the change may be silent for longer than the quick four.
+ */
+const PATIENT = "PUBLISH-PERIOD 1500";
 const SETTLE_MS_MAX = 60_000;
 
 export interface SentinelRigOptions {
@@ -65,7 +70,7 @@ export class SentinelRig {
     };
     const sentinels = await Promise.all([0, 1, 2].map(startSentinel));
     const rig = new SentinelRig([primary, ...replicas], sentinels);
-    await rig.#whenKnown();
+    await rig.#settle();
     return rig;
   }
 
@@ -105,7 +110,7 @@ export class SentinelRig {
       if (!server.isRunning) await server.restart();
     }
     for (const sentinel of this.sentinels) await hurry(sentinel);
-    await this.#whenKnown();
+    await this.#settle();
   }
 
   async stop(): Promise<void> {
@@ -121,6 +126,11 @@ export class SentinelRig {
   async #primaryPort(): Promise<number> {
     const place = await this.#asker().command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", PRIMARY_NAME);
     return Array.isArray(place) ? Number(place[1]) : 0;
+  }
+
+  async #settle(): Promise<void> {
+    await this.#whenKnown();
+    for (const sentinel of this.sentinels) await setPeriods(sentinel, PATIENT);
   }
 
   async #whenKnown(): Promise<void> {
@@ -140,9 +150,13 @@ export class SentinelRig {
   }
 }
 
-/** Redis 7 can; an older sentinel takes its time. */
 export async function hurry(sentinel: RedisServer): Promise<void> {
-  await sentinel.command("SENTINEL", "DEBUG", ...QUICK.split(" ")).catch(() => undefined);
+  await setPeriods(sentinel, QUICK);
+}
+
+/** Redis 7 can; an older sentinel takes its time. */
+async function setPeriods(sentinel: RedisServer, periods: string): Promise<void> {
+  await sentinel.command("SENTINEL", "DEBUG", ...periods.split(" ")).catch(() => undefined);
 }
 
 async function withTimeLimit(what: string, isSo: () => Promise<boolean>): Promise<void> {
