@@ -62,13 +62,13 @@ function breakerFinding(server: string, state: string): Finding {
 
 function refusedRules({ rules: { areInForce, lastFailure }, planeRefusal }: ProcessFacts): Finding[] {
   if (lastFailure === undefined) return [];
-  const { message, problems } = lastFailure;
+  const { part, message, problems } = lastFailure;
   const errors = problems.filter(({ severity }) => severity === "error");
   const lines = errors.slice(0, DETAILS_MAX).map(formatProblem);
   if (errors.length > lines.length) lines.push(`and ${errors.length - lines.length} more; /config has them all`);
   const state = areInForce ? "The last good rules stay in force." : "No rules are in force, so calls get no decision.";
   const refused =
-    planeRefusal === undefined
+    part === "files" || planeRefusal === undefined
       ? "The rules as they are now were refused"
       : `Version ${planeRefusal.version} of the control plane's rules was refused, and it was told so (NACK)`;
   return [

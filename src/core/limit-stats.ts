@@ -55,7 +55,7 @@ export interface StatsBook {
 export interface ValueStatsBook {
   /**
    * The stats of a rule for the values of one call: the same object for the same arguments. Once the rule has METRIC_VALUES_MAX
-   * values, the stats of `other`. `ruleStats` are the rule's own; `path` and `limit` are as for `statsOf`.
+   * values, the stats of `other`. `ruleStats` are those that `statsOf` gave for the rule; `path` is as there.
    */
-  statsOfValues(ruleStats: LimitStats, domain: string, path: readonly string[], limit: string): LimitStats;
+  statsOfValues(ruleStats: LimitStats, path: readonly string[]): LimitStats;
 }

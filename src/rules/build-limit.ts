@@ -102,7 +102,7 @@ export class LimitBuilder {
       retryAfterJitter: draft.retryAfterJitter ?? defaultRetryAfterJitter ?? 0,
       onStoreFailure: draft.onStoreFailure ?? owner.onStoreFailure ?? defaultOnStoreFailure ?? OnStoreFailure.allow,
       sync: draft.sync,
-      replaces: draft.replaces.map((replaced) => this.#names.safe(replaced.name)),
+      replaces: this.#names.safeOfKnown(draft.replaces),
       stats: statsBook.statsOf(owner.domain, owner.statPath, label === "" ? owner.readableName : label),
     };
     if (draft.priority !== undefined) limit.priority = this.#priority(limit, draft.priority, owner, label);

@@ -97,7 +97,7 @@ class RuleTree {
   ruleOf(labels: string): string | undefined {
     const [domain = "", limit = "", ...path] = stepsOf(labels);
     const branch = this.#root.next.get(domain)?.next.get(limit);
-    return branch === undefined ? undefined : findRule(branch, path, 0);
+    return branch === undefined ? undefined : findRule(branch, path, 0, new Map());
   }
 }
 
@@ -105,22 +105,41 @@ function emptyBranch(): Branch {
   return { next: new Map(), labels: undefined };
 }
 
-// A value may contain slashes, which also separate the elements of a path, so an element may span several steps.
-function findRule(branch: Branch, path: readonly string[], from: number): string | undefined {
-  if (from === path.length) return branch.labels;
-  for (let to = from + 1; to <= path.length; to++) {
-    for (const element of elementsOf(path.slice(from, to).join("/"))) {
-      const next = branch.next.get(element);
-      const found = next === undefined ? undefined : findRule(next, path, to);
+/**
+ * The rule below `branch` that the elements from `from` on belong to. A value may contain slashes, which also separate elements, so a
+ * value may span several of them; the key before it has none. `failed` holds the positions that led nowhere for each branch: a
+ * caller who chooses a value like `/_/_/_` must not choose how long this takes.
+ */
+function findRule(
+  branch: Branch,
+  path: readonly string[],
+  from: number,
+  failed: Map<Branch, Set<number>>,
+): string | undefined {
+  const element = path[from];
+  if (element === undefined) return branch.labels;
+  let positions = failed.get(branch);
+  if (positions === undefined) {
+    positions = new Set();
+    failed.set(branch, positions);
+  }
+  if (positions.has(from)) return undefined;
+  const whole = branch.next.get(element);
+  const exact = whole === undefined ? undefined : findRule(whole, path, from + 1, failed);
+  if (exact !== undefined) return exact;
+  const keys = [...beginnings(element)].flatMap((text) => branch.next.get(text) ?? []);
+  for (let to = from + 1; keys.length > 0 && to <= path.length; to++) {
+    for (const next of keys) {
+      const found = findRule(next, path, to, failed);
       if (found !== undefined) return found;
     }
   }
+  positions.add(from);
   return undefined;
 }
 
-/** Elements of rules that a value could belong to: the whole text, then each prefix before a `_`, the longest first. */
-function* elementsOf(text: string): Generator<string> {
-  yield text;
+/** What stands before each `_`, the longest first: the keys that a value could belong to. */
+function* beginnings(text: string): Generator<string> {
   for (let at = text.lastIndexOf("_"); at > 0; at = text.lastIndexOf("_", at - 1)) yield text.slice(0, at);
 }
 

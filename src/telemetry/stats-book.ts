@@ -8,7 +8,7 @@ import { shortText } from "./short-text.ts";
 /** Most entries for callers' values in all, however high METRIC_VALUES_MAX is. */
 export const VALUE_ENTRIES_MAX = 20_000;
 
-/** The label of the entry for all further values of a rule. */
+/** The value under which all further values of a rule are counted, with those of callers who send it. */
 export const OTHER_VALUES = "other";
 
 /** The counters of one rule, or of one value of a rule, with their exported labels: `domain="edge",key1=...`. */
@@ -30,9 +30,8 @@ interface StatsOwner {
 
 interface RuleEntry extends StatsEntry {
   readonly owner: StatsOwner;
-  /** Entries of this rule's values by their path; `other` is separate. */
+  /** Entries of this rule's values by their path. */
   readonly values: Map<string, StatsEntry>;
-  other: StatsEntry | undefined;
 }
 
 /** Keeps LimitStats by rule. All given text is one-byte (core/request.ts). */
@@ -58,7 +57,6 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
         labels: labelsOf(domain, path, limit),
         stats: new LimitStats(),
         values: new Map(),
-        other: undefined,
       };
       this.#rules.set(key, entry);
       this.#ruleOf.set(entry.stats, entry);
@@ -71,25 +69,30 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     return this.#rules.get(joined([domain, limit, ...path]))?.stats;
   }
 
-  statsOfValues(ruleStats: LimitStats, domain: string, path: readonly string[], limit: string): LimitStats {
+  statsOfValues(ruleStats: LimitStats, path: readonly string[]): LimitStats {
     const rule = this.#ruleOf.get(ruleStats);
     // A reload has dropped the rule while this call was under way; its counters are no longer shown.
     if (rule === undefined) return ruleStats;
     const key = joined(path);
     const known = rule.values.get(key);
     if (known !== undefined) return known.stats;
-    // Bytes that are not UTF-8 are shown, and so counted, as replacement characters, and long values as their beginning and a hash:
-    // no two series may have the same labels.
+    // Bytes that are not UTF-8 are shown, and so counted, as replacement characters, and long values as their beginning and a hash.
     const shown = path.map((element) => shortText(showable(element)));
     const shownKey = joined(shown);
     const alike = shownKey === key ? undefined : rule.values.get(shownKey);
     if (alike !== undefined) return alike.stats;
-    if (rule.values.size >= this.#valuesMax || this.#valueEntries >= VALUE_ENTRIES_MAX) {
-      rule.other ??= entryOf(domain, otherPath(rule.path), limit);
-      return rule.other.stats;
+    if (rule.values.size < this.#valuesMax && this.#valueEntries < VALUE_ENTRIES_MAX) {
+      return this.#addValue(rule, shownKey, shown);
     }
-    const entry = entryOf(domain, shown, limit);
-    rule.values.set(shownKey, entry);
+    const other = otherPath(rule.path);
+    const otherKey = joined(other);
+    return rule.values.get(otherKey)?.stats ?? this.#addValue(rule, otherKey, other);
+  }
+
+  #addValue(rule: RuleEntry, key: string, path: readonly string[]): LimitStats {
+    const { domain, limit } = rule.owner;
+    const entry = { domain, path: [...path], labels: labelsOf(domain, path, limit), stats: new LimitStats() };
+    rule.values.set(key, entry);
     this.#valueEntries++;
     return entry.stats;
   }
@@ -109,7 +112,7 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
     }
   }
 
-  /** All entries, in the order in which rules appeared. */
+  /** All entries, in the order in which rules appeared. Some may have equal labels: `a` with `b_c`, and `a_b` with `c`. */
   *entries(): Generator<StatsEntry> {
     for (const rule of this.#rules.values()) yield* entriesOfRule(rule);
   }
@@ -129,11 +132,6 @@ export class LimitStatsBook implements StatsBook, ValueStatsBook {
 function* entriesOfRule(rule: RuleEntry): Generator<StatsEntry> {
   yield rule;
   yield* rule.values.values();
-  if (rule.other !== undefined) yield rule.other;
-}
-
-function entryOf(domain: string, path: readonly string[], limit: string): StatsEntry {
-  return { domain, path: [...path], labels: labelsOf(domain, path, limit), stats: new LimitStats() };
 }
 
 function otherPath(path: readonly string[]): readonly string[] {

@@ -90,6 +90,34 @@ test("live holds of a rule go with it, and are in the sum of further rules while
   ]);
 });
 
+test("values whose labels are equal are one series, which does not fall when one of their rules goes", () => {
+  const book = new LimitStatsBook(200);
+  const series = new SeriesBook(book, 10);
+  const [a, ab] = [book.statsOf("edge", ["a"], ""), book.statsOf("edge", ["a_b"], "")];
+  const shown = () => [...series.entries()].map(({ path, stats }) => [path.join("/"), stats.totalHits]);
+  book.statsOfValues(a, ["a_b_c"]).totalHits = 3;
+  expect(shown()).toEqual([["a_b_c", 3]]);
+  book.statsOfValues(ab, ["a_b_c"]).totalHits = 4;
+  expect(shown()).toEqual([["a_b_c", 7]]);
+  book.retainOnly(new Set([ab]));
+  series.forgetDropped();
+  expect(shown()).toEqual([["a_b_c", 7]]);
+  book.retainOnly(new Set());
+  series.forgetDropped();
+  expect(shown()).toEqual([]);
+});
+
+test("a value that reads like the one for all further values is one with it", () => {
+  const book = new LimitStatsBook(1);
+  const rule = book.statsOf("edge", ["a"], "x");
+  for (const value of ["b", "other", "c"]) book.statsOfValues(rule, [`a_${value}`]).totalHits++;
+  const shown = [...new SeriesBook(book, 10).entries()].map(({ labels, stats }) => [labels, stats.totalHits]);
+  expect(shown).toEqual([
+    ['domain="edge",key1="a_b",key2="",rule="a_b",limit="x"', 1],
+    ['domain="edge",key1="a_other",key2="",rule="a_other",limit="x"', 2],
+  ]);
+});
+
 test("sums hold every field, in every step exact", () => {
   const book = new LimitStatsBook(200);
   const series = new SeriesBook(book, 1);

@@ -18,6 +18,7 @@ const WELL: ProcessFacts = {
 const DAY = 86_400;
 const FAILURE = {
   atUs: 0,
+  part: "set",
   message: "the rules can't be used",
   problems: [
     { severity: "warning", file: "a.yaml", line: 1, column: 1, message: "odd" },
@@ -77,6 +78,13 @@ const CASES: readonly {
     facts: { rules: { areInForce: true, lastFailure: FAILURE }, planeRefusal: PLANE_REFUSAL },
     severity: "critical",
     says: /^Version 7 of the control plane's rules was refused, and it was told so \(NACK\)/,
+    details: ["a.yaml:2:3: error: wrong. Did you mean 'x'?"],
+  },
+  {
+    name: "files beside a control plane that are refused, while its set is, too",
+    facts: { rules: { areInForce: true, lastFailure: { ...FAILURE, part: "files" } }, planeRefusal: PLANE_REFUSAL },
+    severity: "critical",
+    says: /^The rules as they are now were refused/,
     details: ["a.yaml:2:3: error: wrong. Did you mean 'x'?"],
   },
   {

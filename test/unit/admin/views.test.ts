@@ -57,7 +57,12 @@ describe("/config", () => {
       directory: "/rules",
       rules: rulesFromYaml({ "edge.yaml": "domain: edge" }, { version: 2, hash: "abc" }),
       loadedAtUs: Date.UTC(2026, 0, 1) * 1_000,
-      lastFailure: { atUs: Date.UTC(2026, 0, 2) * 1_000, message: "1 problem", problems: [problem] },
+      lastFailure: {
+        part: "files",
+        atUs: Date.UTC(2026, 0, 2) * 1_000,
+        message: "1 problem",
+        problems: [problem],
+      } as const,
       unmatched: [
         { domain: "edge", hasRules: true, descriptors: 3, exampleKeys: ["plan", "weight"] },
         { domain: "egde", hasRules: false, descriptors: 2, exampleKeys: [] },

@@ -17,7 +17,7 @@ test("values of a rule count with it, those beyond METRIC_VALUES_MAX too", () =>
   const { book, tenant, other } = bookOfTwo();
   tenant.totalHits = 1;
   for (const value of ["a", "b", "c"]) {
-    book.statsOfValues(tenant, "edge", ["plan_free", `tenant_${value}`], "").totalHits += 10;
+    book.statsOfValues(tenant, ["plan_free", `tenant_${value}`]).totalHits += 10;
   }
   expect(ownRuleCount(book, tenant)).toEqual({ hits: 31, refused: 0, shadowed: 0 });
   expect(ownRuleCount(book, other)).toEqual({ hits: 0, refused: 0, shadowed: 0 });
@@ -52,7 +52,7 @@ function bookOf(rules: readonly { path: readonly string[]; hits: Readonly<Record
   for (const [i, { path, hits }] of rules.entries()) {
     for (const [value, count] of Object.entries(hits)) {
       const last = `${path.at(-1)}_${value}`;
-      book.statsOfValues(stats[i] as never, "edge", [...path.slice(0, -1), last], "").totalHits += count;
+      book.statsOfValues(stats[i] as never, [...path.slice(0, -1), last]).totalHits += count;
     }
   }
   return { book, stats };
@@ -92,4 +92,19 @@ test.each([
   const { book, stats } = bookOf(paths.map((path) => ({ path, hits: {} })));
   const fleet = new FleetRuleCounts(seriesOf(bookOf(all).book), book);
   expect(stats.map((one) => fleet.of(one).hits)).toEqual(counted);
+});
+
+test("values that callers make of slashes and underscores cost no more time than others", () => {
+  // Each piece of the value could be the next level of a rule that lies deeper, which ends otherwise.
+  const rules = [["a"], [...Array.from({ length: 9 }, () => "a"), "z"]];
+  const values = Array.from({ length: 20 }, (_, i) => `${"/a_".repeat(22)}${i}`);
+  const hits = Object.fromEntries(values.map((value) => [value, 1]));
+  const other = bookOf(rules.map((path, i) => ({ path, hits: i === 0 ? hits : {} })));
+  const { book, stats } = bookOf(rules.map((path) => ({ path, hits: {} })));
+  const watch = process.cpuUsage();
+  const fleet = new FleetRuleCounts(seriesOf(other.book), book);
+  const { user } = process.cpuUsage(watch);
+  expect(stats.map((one) => fleet.of(one).hits)).toEqual([20, 0]);
+  // 20 lookups take some milliseconds; to try all ways to cut such a value takes many seconds.
+  expect(user).toBeLessThan(500_000);
 });

@@ -40,7 +40,7 @@ describe("counters of rules", () => {
   test("of values that look the same once shown as text are one", () => {
     const book = new LimitStatsBook(200);
     const rule = book.statsOf("edge", ["tenant"], "");
-    const [first, second] = ["tenant_\xff", "tenant_\xfe"].map((path) => book.statsOfValues(rule, "edge", [path], ""));
+    const [first, second] = ["tenant_\xff", "tenant_\xfe"].map((path) => book.statsOfValues(rule, [path]));
     expect(first).toBe(second);
     expect([...book.entries()].map((entry) => entry.labels)).toEqual([
       expect.stringContaining('key1="tenant"'),
@@ -52,7 +52,7 @@ describe("counters of rules", () => {
     const book = new LimitStatsBook(200);
     const rule = book.statsOf("edge", ["tenant"], "");
     const long = `tenant_${oneByteOf("ü").repeat(30_000)}`;
-    const of = (path: string) => book.statsOfValues(rule, "edge", [path], "");
+    const of = (path: string) => book.statsOfValues(rule, [path]);
     const [one, other] = [of(`${long}1`), of(`${long}2`)];
     expect(one).not.toBe(other);
     expect(of(`${long}1`)).toBe(one);
@@ -66,10 +66,10 @@ describe("counters of rules", () => {
     const book = new LimitStatsBook(200);
     const kept = book.statsOf("edge", ["a"], "");
     const gone = book.statsOf("edge", ["b"], "");
-    book.statsOfValues(gone, "edge", ["b_1"], "");
+    book.statsOfValues(gone, ["b_1"]);
     book.retainOnly(new Set([kept]));
     expect([...book.entries()].map((entry) => entry.stats)).toEqual([kept]);
-    expect(book.statsOfValues(gone, "edge", ["b_2"], "")).toBe(gone);
+    expect(book.statsOfValues(gone, ["b_2"])).toBe(gone);
   });
 });
 
@@ -77,7 +77,7 @@ describe("counters of values", () => {
   test("are one per value up to the bound, then those of other", () => {
     const book = new LimitStatsBook(2);
     const rule = book.statsOf("edge", ["tenant"], "");
-    const of = (value: string) => book.statsOfValues(rule, "edge", [`tenant_${value}`], "");
+    const of = (value: string) => book.statsOfValues(rule, [`tenant_${value}`]);
     const [acme, blue, carp, dune] = [of("acme"), of("blue"), of("carp"), of("dune")];
     expect(new Set([rule, acme, blue, carp]).size).toBe(4);
     expect(dune).toBe(carp);
@@ -93,10 +93,10 @@ describe("counters of values", () => {
   test("are bounded for each rule by itself, and in all", () => {
     const book = new LimitStatsBook(VALUE_ENTRIES_MAX * 2);
     const first = book.statsOf("edge", ["a"], "");
-    for (let i = 0; i < VALUE_ENTRIES_MAX + 10; i++) book.statsOfValues(first, "edge", [`a_${i}`], "");
+    for (let i = 0; i < VALUE_ENTRIES_MAX + 10; i++) book.statsOfValues(first, [`a_${i}`]);
     const second = book.statsOf("edge", ["b"], "");
-    const other = book.statsOfValues(second, "edge", ["b_1"], "");
-    expect(book.statsOfValues(second, "edge", ["b_2"], "")).toBe(other);
+    const other = book.statsOfValues(second, ["b_1"]);
+    expect(book.statsOfValues(second, ["b_2"])).toBe(other);
     expect([...book.entries()]).toHaveLength(VALUE_ENTRIES_MAX + 2 + 2);
   });
 });
