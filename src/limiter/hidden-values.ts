@@ -8,8 +8,16 @@ import type { LimitCall } from "./call.ts";
 
 /** The values of descriptor `index` as they may be shown, in the order of its entries. One-byte. */
 export function shownValues(call: LimitCall, index: number): readonly string[] {
-  const { domain, request } = call;
-  const descriptor = request.descriptors[index] as Descriptor;
-  const isHidden = domain !== undefined && hidesValues(domain, descriptor);
+  const descriptor = call.request.descriptors[index] as Descriptor;
+  const isHidden = hides(call, index);
   return descriptor.values.slice(0, descriptor.entryCount).map((value) => shownValue(value, isHidden));
+}
+
+/** A value that came beside descriptor `index`, as it may be shown. One-byte. */
+export function shownBeside(call: LimitCall, index: number, value: string): string {
+  return shownValue(value, hides(call, index));
+}
+
+function hides({ domain, request }: LimitCall, index: number): boolean {
+  return domain !== undefined && hidesValues(domain, request.descriptors[index] as Descriptor);
 }

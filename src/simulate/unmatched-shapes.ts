@@ -60,9 +60,9 @@ export class UnmatchedShapes {
   }
 }
 
-// A rule is met even if another rule replaces all its limits.
+// A rule is met even if another rule replaces all its limits, or if its limits take no settlements.
 function hasRule({ domain }: LimitCall, descriptor: Descriptor): boolean {
-  return domain?.hasReplaces === true && findRule(domain, descriptor, []) !== undefined;
+  return domain !== undefined && findRule(domain, descriptor, []) !== undefined;
 }
 
 function shown(oneByte: string): string {

@@ -6,8 +6,9 @@ import { base64Unless, type Descriptor, HoldAsk, textOf } from "../core/request.
 import { readTraceparent, type SpanIds } from "../core/trace-context.ts";
 import { isoTime, MICROS_PER_SECOND } from "../core/units.ts";
 import type { LimitCall } from "../limiter/call.ts";
-import { shownValues } from "../limiter/hidden-values.ts";
+import { shownBeside, shownValues } from "../limiter/hidden-values.ts";
 import { waitUsOf } from "../limiter/retry-after.ts";
+import type { DomainRules } from "../rules/rule-set.ts";
 
 /** Longer lines are left out: a call may have 256 descriptors of 64 KiB each. In UTF-16 units. */
 const LINE_CHARS_MAX = 65_536;
@@ -128,8 +129,7 @@ function decisionLine(call: LimitCall, { traceId, spanId }: LineTrace, leftOut: 
     // Date has milliseconds; the last three digits are added so that the line has the microseconds of the process's clock.
     at: `${isoTime(call.startedUs).slice(0, -1)}${String(call.startedUs % 1_000).padStart(3, "0")}Z`,
     domain: textOf(request.domain),
-    descriptors: request.descriptors.slice(0, request.descriptorCount).map((_, i) => descriptorOf(call, i)),
-    ...(request.hitsAddend > 1 ? { hits_addend: request.hitsAddend } : {}),
+    ...askedOf(call),
     code: decision.overLimit ? "OVER_LIMIT" : "OK",
     ...(governing === undefined
       ? {}
@@ -143,10 +143,8 @@ function decisionLine(call: LimitCall, { traceId, spanId }: LineTrace, leftOut: 
 
 function descriptorOf(call: LimitCall, index: number): object {
   const descriptor = call.request.descriptors[index] as Descriptor;
-  const entries = shownValues(call, index).map((value, i) => entryOf(descriptor.keys[i] as string, value));
-  if (call.request.holdAsk !== HoldAsk.none) return heldDescriptor(call, entries);
   return {
-    entries,
+    entries: shownEntries(call, index),
     ...(descriptor.hasHits ? { hits_addend: descriptor.hits } : {}),
     ...(descriptor.isRefund ? { is_negative_hits: true } : {}),
     ...(descriptor.hasOverride
@@ -159,22 +157,58 @@ interface WrittenEntry {
   readonly key: string;
 }
 
+function shownEntries(call: LimitCall, index: number): readonly WrittenEntry[] {
+  const { keys } = call.request.descriptors[index] as Descriptor;
+  return shownValues(call, index).map((value, i) => entryOf(keys[i] as string, value));
+}
+
 function entryOf(key: string, value: string): WrittenEntry {
   const base64 = base64Unless(value);
   const text = base64 === undefined ? { value: textOf(value) } : { value_base64: base64 };
   return { key: textOf(key), ...text };
 }
 
+/** Descriptors and hits of the call, in the form of a body of /json. */
+function askedOf(call: LimitCall): Pick<DecisionLine, "descriptors" | "hits_addend"> {
+  const { request } = call;
+  if (request.holdAsk !== HoldAsk.none) return heldAsEntries(call);
+  return {
+    descriptors: request.descriptors.slice(0, request.descriptorCount).map((_, i) => descriptorOf(call, i)),
+    // One hit, said or not, is the same for all but settlements: to them it says what was used.
+    ...(request.hitsAddend > 0 ? { hits_addend: request.hitsAddend } : {}),
+  };
+}
+
 // A hold that the request names in its fields is written as the entries that mean the same, so that a simulation repeats it.
-function heldDescriptor({ request, rules }: LimitCall, entries: readonly WrittenEntry[]): object {
-  const { holdAsk, holdId, holdAmount } = request;
-  const hold = rules[0]?.hold;
-  if (hold === undefined) return { entries };
-  const { idEntry, settleEntry, settleValue = "", estimate } = hold;
+function heldAsEntries(call: LimitCall): Pick<DecisionLine, "descriptors" | "hits_addend"> {
+  const { holdAsk, holdId, holdAmount } = call.request;
+  const entries = shownEntries(call, 0);
+  const hold = call.rules[0]?.hold;
+  if (hold === undefined) return { descriptors: [{ entries }] };
+  const { idEntry, settleEntry, settleValue, estimate } = hold;
   const names = [idEntry, settleEntry, estimate?.entry].map((name) => name !== undefined && textOf(name));
-  const written = [...entries.filter(({ key }) => !names.includes(key)), entryOf(idEntry, holdId)];
-  if (holdAsk === HoldAsk.settle)
-    return { entries: [...written, entryOf(settleEntry, settleValue)], hits_addend: holdAmount };
-  if (estimate?.entry === undefined) return { entries: written, hits_addend: Math.max(1, holdAmount) };
-  return { entries: [...written, entryOf(estimate.entry, String(holdAmount))] };
+  const written = [
+    ...entries.filter(({ key }) => !names.includes(key)),
+    entryOf(idEntry, shownBeside(call, 0, holdId)),
+  ];
+  if (holdAsk === HoldAsk.settle) {
+    const settled = [...written, entryOf(settleEntry, settleValue ?? "")];
+    return { descriptors: [{ entries: settled, hits_addend: holdAmount }] };
+  }
+  if (estimate?.entry !== undefined) {
+    const amount = unmarked(estimate.entry, String(holdAmount), call.domain?.settleEntries);
+    return { descriptors: [{ entries: [...written, entryOf(estimate.entry, amount)] }] };
+  }
+  const hits = Math.max(1, holdAmount);
+  // Under a rule that marks by value, a descriptor with hits of its own would only ask.
+  if (settleValue !== undefined) return { descriptors: [{ entries: written }], hits_addend: hits };
+  return { descriptors: [{ entries: written, hits_addend: hits }] };
+}
+
+/** The number as the value of an entry that does not mark a settlement: a zero before it changes nothing. */
+function unmarked(key: string, number: string, settleEntries: DomainRules["settleEntries"] | undefined): string {
+  const marks = settleEntries?.get(key);
+  let text = number;
+  while (marks?.has(text)) text = `0${text}`;
+  return text;
 }

@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import type { RateLimitService } from "../../../src/rls/service.ts";
 import { Simulation } from "../../../src/simulate/simulation.ts";
 import { LineCounts, openCalls } from "../../../src/simulate/sources/open-calls.ts";
+import { readWrittenCall } from "../../../src/simulate/sources/written-call.ts";
 import { MemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import { DecisionLog, type DecisionLogOptions } from "../../../src/telemetry/decision-log.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -15,7 +16,7 @@ import { PLAIN_SETTINGS, plainService } from "../../support/recorded-service.ts"
 import { rulesFromYaml } from "../../support/rules.ts";
 import { runs } from "../../support/runs.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
-import { bytesField } from "../../support/wire.ts";
+import { bytesField, varintField } from "../../support/wire.ts";
 
 const folder = temporaryFolder("headgate-decisions");
 const TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -130,6 +131,31 @@ describe("the decision log", () => {
     expect(rig.lines.join("")).not.toContain("password");
     expect(rig.lines[0]).toMatch(/"value":"%#[\w-]{43}"/);
     expect(rig.lines[1]).toContain('"value_base64":"/w=="');
+  });
+
+  test("says what a settlement reports, one hit included, and hides ids of holds like values", () => {
+    const hold = "hold: { id: r, ttl: 60s }";
+    const limit = "rate_limit: { algorithm: fixed_window, requests_per_unit: 9, unit: hour }";
+    const rule = (key: string, more = "") => `  - { key: ${key}, ${hold}, ${more} ${limit} }\n`;
+    const rig = new Rig(`domain: edge\ndescriptors:\n${rule("user")}${rule("secret", "hash_values: true,")}`);
+    const one = varintField(3, 1);
+    rig.ask(Buffer.concat([call(["user", "ann"], ["r", "r1"], ["settle", "1"]), one]));
+    rig.ask(call(["secret", "ann"], ["r", "r1"]));
+    rig.ask(call(["secret", "ann"], ["r", "r1"], ["settle", "1"]));
+    expect(JSON.parse(rig.lines[0] ?? "")).toMatchObject({ hits_addend: 1 });
+    // The same hash in both, so that a simulation finds the hold.
+    const [paid, settled] = rig.lines.slice(1).map((line) => /"key":"r","value":"([^"]+)"/.exec(line)?.[1]);
+    expect(paid).toMatch(/^%#/);
+    expect(settled).toBe(paid);
+  });
+
+  test("of hits beyond all bounds is read back", () => {
+    const rig = new Rig(RULES);
+    const hits = varintField(1, 2n ** 60n);
+    const entry = bytesField(1, Buffer.concat([bytesField(1, "user"), bytesField(2, "ann")]));
+    rig.ask(Buffer.concat([bytesField(1, "edge"), bytesField(2, Buffer.concat([entry, bytesField(3, hits)]))]));
+    const [read] = rig.lines.map((line) => readWrittenCall(JSON.parse(line) as Record<string, unknown>));
+    expect(read).toMatchObject({ question: { descriptors: [{ hits: 2 ** 60 }] } });
   });
 
   test("writes no more lines of a limit than its rate, and says how many were left out", () => {
