@@ -67,7 +67,7 @@ const DEADLINE_US = 2 * MICROS_PER_SECOND;
 /** A refund of a counter that is above every count. */
 const COUNT_ABOVE_ALL = Number.MAX_SAFE_INTEGER;
 /** Refunds of COST_ABOVE_ALL that reset any bucket: a sliding window keeps two counts of up to AMOUNT_MAX, the others one. */
-export const REFUNDS = 2;
+const REFUNDS = 2;
 
 /** Reads and resets buckets. */
 export class BucketAdmin {

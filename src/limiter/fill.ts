@@ -146,7 +146,7 @@ export class TakeFiller {
       const take = this.#addCounter(call, limit, key, index, hits, undefined);
       if (this.#options.countsNothing === true) return;
       const path = entryPath(descriptor, hashesValues);
-      take.stats = this.#options.statsBook.statsOfValues(limit.stats, rules.domain, path, "");
+      take.stats = this.#options.statsBook.statsOfValues(limit.stats, path);
       return;
     }
     this.#addOverride(call, rules, index, limit, hashesValues, rule);
@@ -287,7 +287,7 @@ export class TakeFiller {
     const path = valuePath(rules, descriptor, this.#matched);
     for (let i = firstTake; i < call.group.size; i++) {
       const take = call.group.takes[i] as Take;
-      take.stats = this.#options.statsBook.statsOfValues(take.limit.stats, rules.domain, path, take.limit.readableName);
+      take.stats = this.#options.statsBook.statsOfValues(take.limit.stats, path);
     }
   }
 

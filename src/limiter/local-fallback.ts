@@ -5,10 +5,9 @@ import { invariant } from "../core/invariant.ts";
 import { type Limit, OnStoreFailure } from "../core/limit.ts";
 import { partOfLimit } from "../core/limit-part.ts";
 import { copyAnswer, copyQuestion, Mode, Outcome, type Take, TakeGroup } from "../core/take.ts";
-import { COST_ABOVE_ALL, divideDown, MICROS_PER_SECOND } from "../core/units.ts";
+import { divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 import { isOver } from "../core/verdict.ts";
-import type { SettleListener, Store } from "../stores/store.ts";
-import { REFUNDS } from "./bucket-admin.ts";
+import type { LocalStore, SettleListener } from "../stores/store.ts";
 
 /** Most buckets whose last answer, or local counting, is remembered. */
 const KNOWN_MAX = 50_000;
@@ -33,9 +32,9 @@ const NOBODY: SettleListener = {
  * grants at most its part of what the store last reported as remaining, plus its part of what returns meanwhile.
  */
 export class LocalFallback {
-  readonly #openStore: () => Store;
+  readonly #openStore: () => LocalStore;
   readonly #processCount: () => number;
-  #store: Store | undefined;
+  #store: LocalStore | undefined;
   /** When all buckets counted here are as new, in microseconds. */
   #asNewAtUs = 0;
   readonly #known = new Map<string, Known>();
@@ -43,8 +42,8 @@ export class LocalFallback {
   readonly #other = new TakeGroup();
   readonly #parts = new WeakMap<Limit, { processCount: number; limit: Limit }>();
 
-  /** `openStore` makes an empty memory store; it must settle every take before it returns. */
-  constructor(openStore: () => Store, processCount: () => number) {
+  /** `openStore` makes an empty store. */
+  constructor(openStore: () => LocalStore, processCount: () => number) {
     this.#openStore = openStore;
     this.#processCount = processCount;
   }
@@ -55,7 +54,7 @@ export class LocalFallback {
       const take = group.takes[i] as Take;
       if (take.limit.onStoreFailure !== OnStoreFailure.local || take.byPolicy || take.outcome === Outcome.unanswered)
         continue;
-      if (this.#store !== undefined && this.#known.get(take.bucketKey)?.isCountedHere) this.#empty(take, this.#store);
+      if (this.#store !== undefined && this.#known.get(take.bucketKey)?.isCountedHere) this.#store.forget(take);
       const resetUs = isOver(take) ? Math.max(take.waitUs, take.resetUs) : take.resetUs;
       const asNewAtUs = nowUs + resetUs + take.windowSecondsLeft * MICROS_PER_SECOND;
       // At 0 remaining, the store does not tell how much of the reserve is used; it counts as unused.
@@ -103,24 +102,8 @@ export class LocalFallback {
       const asked = this.#asked.takes[next++] as Take;
       copyAnswer(asked, take);
       take.byPolicy = take.outcome !== Outcome.unanswered;
-      const asNewAtUs = nowUs + take.resetUs + take.windowSecondsLeft * MICROS_PER_SECOND;
-      this.#asNewAtUs = take.limit.amount === 0 ? Number.POSITIVE_INFINITY : Math.max(this.#asNewAtUs, asNewAtUs);
+      this.#asNewAtUs = Math.max(this.#asNewAtUs, nowUs + lastsUs(take));
     }
-  }
-
-  /** Resets the local bucket, because the store counts it again. */
-  #empty({ bucketKey, keyHash, limit, windowSecondsLeft }: Take, store: Store): void {
-    this.#other.reset();
-    for (let i = 0; i < REFUNDS; i++) {
-      const refund = this.#other.add(limit);
-      refund.bucketKey = bucketKey;
-      refund.keyHash = keyHash;
-      refund.windowSecondsLeft = windowSecondsLeft;
-      refund.mode = Mode.refund;
-      refund.cost = COST_ABOVE_ALL;
-    }
-    this.#other.hasCounters = limit.isCounter;
-    store.take(this.#other, NOBODY);
   }
 
   #drop(): void {
@@ -140,7 +123,7 @@ export class LocalFallback {
   }
 
   // Before the first local take of a bucket, pays what the store last reported as used.
-  #seed(take: Take, nowUs: number, processCount: number, store: Store): void {
+  #seed(take: Take, nowUs: number, processCount: number, store: LocalStore): void {
     const known = this.#known.get(take.bucketKey);
     if (known?.isCountedHere) return;
     this.#remember(take.bucketKey, { remaining: 0, asNewAtUs: 0, isCountedHere: true });
@@ -164,6 +147,12 @@ export class LocalFallback {
     this.#parts.set(limit, { processCount, limit: part });
     return part;
   }
+}
+
+/** For how long what the take has changed matters, in microseconds. */
+function lastsUs({ limit, resetUs, windowSecondsLeft }: Take): number {
+  if (limit.isConcurrent) return limit.holdSeconds * MICROS_PER_SECOND;
+  return limit.amount === 0 ? Number.POSITIVE_INFINITY : resetUs + windowSecondsLeft * MICROS_PER_SECOND;
 }
 
 function isForHere(take: Take): boolean {

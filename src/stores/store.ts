@@ -1,6 +1,6 @@
 // The contract of every store (test/contract/store.contract.ts), and what else a shared store can be asked.
 
-import type { TakeGroup } from "../core/take.ts";
+import type { Take, TakeGroup } from "../core/take.ts";
 
 /** Told when a group is settled after `take` has returned. */
 export interface SettleListener {
@@ -22,6 +22,12 @@ export interface Store {
   /** Gives the payments of a settled group back, by receipt. Never throws; failures are counted (StoreObserver.keptPaid). */
   giveBack(group: TakeGroup): void;
   close(): Promise<void>;
+}
+
+/** A store in this process: it settles every take before it returns. */
+export interface LocalStore extends Store {
+  /** Drops the bucket of the take, and its holds, without giving anything back. */
+  forget(take: Take): void;
 }
 
 /** Whether a store answers. */

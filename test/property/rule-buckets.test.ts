@@ -1,5 +1,5 @@
-// Rules and their buckets, over generated trees of rules whose texts are made to meet: two rules never share a bucket, and
-// what `hash_values` hides is hidden wherever values are shown.
+// Rules, their buckets and their series, over generated trees of rules whose texts are made to meet: two rules never share a
+// bucket, no two series have the same labels, and what `hash_values` hides is hidden wherever values are shown.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -13,8 +13,10 @@ import { TakeFiller } from "../../src/limiter/fill.ts";
 import { addMetadata } from "../../src/rls/metadata.ts";
 import { explainRequest } from "../../src/rules/explain.ts";
 import type { DomainRules, RuleSet } from "../../src/rules/rule-set.ts";
+import { SeriesBook } from "../../src/telemetry/series-book.ts";
+import { LimitStatsBook } from "../../src/telemetry/stats-book.ts";
 import { ManualClock } from "../support/manual-clock.ts";
-import { rulesFromYaml } from "../support/rules.ts";
+import { PlainStatsBook, rulesFromYaml } from "../support/rules.ts";
 import { runs } from "../support/runs.ts";
 
 interface Entry {
@@ -31,15 +33,19 @@ class LabelBook implements StatsBook, ValueStatsBook {
     return this.#stats;
   }
 
-  statsOfValues(_of: LimitStats, _domain: string, path: readonly string[]): LimitStats {
+  statsOfValues(_of: LimitStats, path: readonly string[]): LimitStats {
     this.labels.push(...path);
     return this.#stats;
   }
 }
 
-function rulesOf(descriptors: readonly object[], compatible: boolean): RuleSet | undefined {
+function rulesOf(
+  descriptors: readonly object[],
+  compatible: boolean,
+  statsBook: StatsBook = new PlainStatsBook(),
+): RuleSet | undefined {
   try {
-    return rulesFromYaml(JSON.stringify({ domain: "edge", descriptors }), { compatible });
+    return rulesFromYaml(JSON.stringify({ domain: "edge", descriptors }), { compatible, statsBook });
   } catch (error) {
     if (error instanceof Error && error.message.startsWith("the test's rules don't compile")) return undefined;
     throw error;
@@ -138,6 +144,85 @@ describe("two rules never share a bucket", () => {
     expect(keyFor("path", "/a*1")).toBe("{edge|path=%:prefix:/a*}|tb/1");
     expect(keyFor("ac_x", "c_bz")).toBe("{edge|ac_x=%=a*c=b*}|tb/1");
     expect(keyFor("ac_x", "bz")).toBe("{edge|ac_x=%=*=b*}|tb/1");
+  });
+});
+
+describe("a scrape has no labels twice", () => {
+  type Asked = readonly (readonly [entries: readonly Entry[], isOverridden: boolean])[];
+  // Keys and values whose joined texts meet, and limits with and without names.
+  const key = fc.constantFrom("a", "a_b");
+  const value = fc.constantFrom("b_c", "c", "other", "b_other");
+  const switches = fc.constantFrom({ detailed_metric: true }, { value_to_metric: true }, {});
+  const HOLD = { id: "request_id", ttl: "120s" };
+  const amounts = fc.constantFrom<object>(
+    { rate_limit: { requests_per_unit: 5, unit: "minute" } },
+    {
+      rate_limits: [
+        { requests_per_unit: 5, unit: "minute" },
+        { requests_per_unit: 50, unit: "hour" },
+      ],
+    },
+    {
+      rate_limits: [
+        { tokens_per_second: 5, name: "x" },
+        { tokens_per_second: 7, burst: 9 },
+      ],
+      hold: HOLD,
+      concurrent: 3,
+    },
+  );
+  const valued = fc.constantFrom<object>({}, {}, {}, { value: "b_c" }, { value: "b*" });
+  const node = fc
+    .tuple(key, valued, switches, amounts)
+    .map((parts) => Object.assign({}, { key: parts[0] }, ...parts.slice(1)));
+  const level = fc.uniqueArray(node, {
+    minLength: 1,
+    maxLength: 5,
+    selector: ({ key, value }: { key: string; value?: string }) => `${key} ${value}`,
+  });
+  const tree = fc
+    .tuple(level, fc.option(level, { nil: undefined }))
+    .map(([rules, below]) =>
+      rules.map((rule, i) => (i === 0 && below !== undefined ? { ...rule, descriptors: below } : rule)),
+    );
+  const entries = fc.array(fc.record({ key, value }), { minLength: 1, maxLength: 2 });
+  const calls = fc.array(fc.tuple(entries, fc.boolean()), { minLength: 10, maxLength: 30 });
+
+  test.each([
+    { mode: "its own way", compatible: false },
+    { mode: "the compatibility mode", compatible: true },
+  ])("in $mode, and its sum is what was counted", ({ compatible }) => {
+    let met = 0;
+    const check = (rules: readonly object[], asked: Asked, valuesMax: number) => {
+      const book = new LimitStatsBook(valuesMax);
+      const domain = rulesOf(rules, compatible, book)?.domains.get("edge");
+      fc.pre(domain !== undefined);
+      if (domain === undefined) return;
+      const filler = fillerOf(book);
+      const series = new SeriesBook(book, 1_000);
+      let counted = 0;
+      for (const [given, overridden] of asked) {
+        const call = callOf(domain, given, overridden);
+        filler.fill(call, domain);
+        for (const { stats } of takesOf(call)) stats.totalHits += 1;
+        counted += call.group.size;
+        const labels = [...series.entries()].map((entry) => entry.labels);
+        expect(labels).toEqual([...new Set(labels)]);
+        const hits = [...series.entries()].reduce((sum, { stats }) => sum + stats.totalHits, 0);
+        expect(hits).toBe(counted);
+      }
+      const all = [...book.entries()].filter(({ stats }) => stats.hasMoved);
+      if (all.length > new Set(all.map((entry) => entry.labels)).size) met++;
+    };
+    const meeting = ["a", "a_b"].map((key) => ({ key, detailed_metric: true, rate_limit: { tokens_per_second: 5 } }));
+    const asked = [
+      [[{ key: "a", value: "b_c" }], false],
+      [[{ key: "a_b", value: "c" }], false],
+    ] as const;
+    const examples: [readonly object[], typeof asked, number][] = [[meeting, asked, 200]];
+    const property = fc.property<[readonly object[], Asked, number]>(tree, calls, fc.constantFrom(1, 200, 200), check);
+    fc.assert(property, { numRuns: runs(100), examples });
+    expect(met).toBeGreaterThan(0);
   });
 });
 

@@ -48,15 +48,18 @@ export interface Answer {
 
 export class CountingStatsBook implements StatsBook, ValueStatsBook {
   readonly stats = new Map<string, LimitStats>();
+  readonly #owners = new Map<LimitStats, { readonly domain: string; readonly limit: string }>();
 
   statsOf(domain: string, path: readonly string[], limit: string): LimitStats {
     const key = [domain, ...path, limit].join("|");
     const known = this.stats.get(key) ?? new Stats();
     this.stats.set(key, known);
+    this.#owners.set(known, { domain, limit });
     return known;
   }
 
-  statsOfValues(_ruleStats: LimitStats, domain: string, path: readonly string[], limit: string): LimitStats {
+  statsOfValues(ruleStats: LimitStats, path: readonly string[]): LimitStats {
+    const { domain = "", limit = "" } = this.#owners.get(ruleStats) ?? {};
     return this.statsOf(domain, path, limit);
   }
 }

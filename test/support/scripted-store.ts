@@ -6,8 +6,8 @@ import { HoldBook } from "../../src/algorithms/hold-book.ts";
 import { LogBlocks } from "../../src/algorithms/log-blocks.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import type { StoreError } from "../../src/core/errors.ts";
-import { type TakeGroup, Verdict } from "../../src/core/take.ts";
-import type { SettleListener, Store } from "../../src/stores/store.ts";
+import { type Take, type TakeGroup, Verdict } from "../../src/core/take.ts";
+import type { LocalStore, SettleListener } from "../../src/stores/store.ts";
 
 interface Kept {
   readonly atUs: number;
@@ -47,7 +47,7 @@ class MapAccess implements BucketAccess {
 }
 
 /** Answers at once from a map, unless told to fail or to hold answers back. */
-export class ScriptedStore implements Store {
+export class ScriptedStore implements LocalStore {
   /** When set, every take fails with it. */
   failure: StoreError | undefined;
   /** When true, answers wait for `release`. */
@@ -91,6 +91,10 @@ export class ScriptedStore implements Store {
 
   giveBack(group: TakeGroup): void {
     this.#settlement.giveBack(group, this.#clock.nowUs());
+  }
+
+  forget(take: Take): void {
+    this.#settlement.forget(take, this.#clock.nowUs());
   }
 
   close(): Promise<void> {

@@ -3,9 +3,9 @@
 
 import { type GroupSettlement, JointSettlement } from "../../algorithms/group-settlement.ts";
 import type { Clock } from "../../core/clock.ts";
-import { type TakeGroup, Verdict } from "../../core/take.ts";
+import { type Take, type TakeGroup, Verdict } from "../../core/take.ts";
 import { divideDown, MICROS_PER_SECOND } from "../../core/units.ts";
-import type { Store } from "../store.ts";
+import type { LocalStore } from "../store.ts";
 import { SILENT_STORE_OBSERVER, type StoreObserver } from "../store-observer.ts";
 import { Buckets, type BucketsOptions } from "./buckets.ts";
 import { ExpirySweep } from "./expiry-sweep.ts";
@@ -29,7 +29,7 @@ export interface MemoryStoreOptions {
  * The store inside the process. It takes at most 150 bytes for each of `bucketsMax` buckets, whatever their keys, and `logBytesMax` for the
  * entries of sliding logs (test/property/memory-bounds.test.ts). No take waits for it to grow (bench/micro/take.mjs).
  */
-export class MemoryStore implements Store {
+export class MemoryStore implements LocalStore {
   readonly #clock: Clock;
   readonly #observer: StoreObserver;
   readonly #bounds: BucketsOptions;
@@ -95,6 +95,10 @@ export class MemoryStore implements Store {
     this.#buckets.nowS = divideDown(nowUs, MICROS_PER_SECOND);
     const takes = this.#settlement.giveBack(group, nowUs);
     if (takes > 0) this.#observer.gaveBack(takes);
+  }
+
+  forget(take: Take): void {
+    this.#settlement.forget(take, this.#clock.nowUs());
   }
 
   close(): Promise<void> {

@@ -128,6 +128,72 @@ describe("on_store_failure: local", () => {
   });
 });
 
+describe("on_store_failure: local, of holds", () => {
+  const HOLDS = `
+domain: edge
+descriptors:
+  - key: tenant
+    on_store_failure: local
+    rate_limit: { algorithm: fixed_window, requests_per_unit: 100, unit: hour }
+    hold: { id: request_id, estimate: max_tokens, default: 20, ttl: 60s }
+  - key: job
+    on_store_failure: local
+    hold: { id: request_id, ttl: 60s }
+    concurrent: 2
+`;
+  const reserve = (rig: LimiterRig, id: string, tokens: number) =>
+    rig.hit({ tenant: "a", request_id: id, max_tokens: String(tokens) });
+  const fails = (rig: LimiterRig, failure: StoreError | undefined) => {
+    rig.store.failure = failure;
+  };
+
+  test("what one outage held is not given back in the next one, once the store has answered of it", () => {
+    const rig = new LimiterRig(HOLDS);
+    reserve(rig, "r0", 1);
+    fails(rig, DOWN);
+    expect(reserve(rig, "r1", 99).over).toBe(false);
+    expect(reserve(rig, "r2", 1).over).toBe(true);
+    fails(rig, undefined);
+    expect(rig.hit({ tenant: "a", request_id: "r3", max_tokens: "99" }).over).toBe(false);
+    fails(rig, DOWN);
+    expect(reserve(rig, "r4", 1).over).toBe(true);
+    // The hold of the first outage would have ended by now.
+    rig.clock.advanceSeconds(61);
+    expect([1, 2, 3].map((i) => reserve(rig, `late${i}`, 50).over)).toEqual([true, true, true]);
+  });
+
+  test("places that the store counts again are free in the next outage", () => {
+    const rig = new LimiterRig(HOLDS);
+    const open = (id: string) => rig.hit({ job: "a", request_id: id }).over;
+    fails(rig, DOWN);
+    expect(["r1", "r2", "r3"].map(open)).toEqual([false, false, true]);
+    fails(rig, undefined);
+    expect(open("r4")).toBe(false);
+    fails(rig, DOWN);
+    expect(["r5", "r6", "r7"].map(open)).toEqual([false, false, true]);
+  });
+
+  test("its memory goes once the last place is free, and not before", () => {
+    const rig = new LimiterRig(HOLDS);
+    const open = (key: string, id: string) => rig.hit({ job: key, request_id: id }).over;
+    const storeAnswers = () => {
+      fails(rig, undefined);
+      open("other", "r9");
+      fails(rig, DOWN);
+    };
+    fails(rig, DOWN);
+    expect(["r1", "r2", "r3"].map((id) => open("a", id))).toEqual([false, false, true]);
+    rig.clock.advanceSeconds(59);
+    storeAnswers();
+    expect(open("a", "r4")).toBe(true);
+    expect(rig.local).toHaveLength(1);
+    rig.clock.advanceSeconds(60);
+    storeAnswers();
+    expect(open("a", "r5")).toBe(false);
+    expect(rig.local).toHaveLength(2);
+  });
+});
+
 describe("an answer that comes later", () => {
   test("finishes its call once", () => {
     const rig = new LimiterRig(RULES);

@@ -1,7 +1,8 @@
 // What the memory store adds to settlement and buckets: bounds, reports, the sweep in the background.
 
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { TakeGroup } from "../../../../src/core/take.ts";
+import { Algorithm } from "../../../../src/core/limit.ts";
+import { Mode, TakeGroup } from "../../../../src/core/take.ts";
 import { MemoryStore } from "../../../../src/stores/memory/memory-store.ts";
 import { SILENT_STORE_OBSERVER } from "../../../../src/stores/store-observer.ts";
 import { type Ask, fillGroup, takeOf } from "../../../contract/store-harness.ts";
@@ -46,6 +47,33 @@ describe("memory store", () => {
     expect([gaveBack, store.bucketCount]).toEqual([2, 0]);
     void store.close();
   });
+
+  test.each(Object.values(Algorithm))(
+    "forgets a bucket of algorithm %i with its log and its holds, and no other",
+    (algorithm) => {
+      const clock = new ManualClock();
+      const store = new MemoryStore({ clock });
+      const hasHolds = algorithm === Algorithm.tokenBucket || algorithm === Algorithm.fixedWindow;
+      const own = makeLimit({ algorithm, amount: 1_000, windowSeconds: 60, holdSeconds: hasHolds ? 30 : 0 });
+      const pay = (identity: string, count: number) => {
+        for (let i = 0; i < count; i++) take(store, { limit: own, identity, cost: 3 });
+      };
+      const left = (identity: string) => takeOf(take(store, { limit: own, identity, mode: Mode.peek }), 0).remaining;
+      // Some payments are old when the bucket is forgotten.
+      pay("a", 40);
+      clock.advanceSeconds(20);
+      pay("a", 40);
+      pay("b", 1);
+      store.forget(takeOf(take(store, { limit: own, identity: "a", mode: Mode.peek }), 0));
+      expect([left("a"), left("b")]).toEqual([1_000, 997]);
+      expect(store.bucketCount).toBe(1);
+      // Nothing of it comes back, and what it had can be used again.
+      clock.advanceSeconds(35);
+      pay("a", 80);
+      expect(left("a")).toBe(760);
+      void store.close();
+    },
+  );
 
   test("sweeps idle buckets in the background, and rests when none is left", () => {
     vi.useFakeTimers();
