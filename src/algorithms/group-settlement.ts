@@ -41,6 +41,8 @@ export interface GroupSettlement {
   settle(group: TakeGroup, nowUs: number): void;
   /** Gives back what the group paid, each payment in the window of its payment. Returns how many takes had paid. */
   giveBack(group: TakeGroup, nowUs: number): number;
+  /** Drops the bucket of the take, and its holds. */
+  forget(take: Take, nowUs: number): void;
 }
 
 /**
@@ -105,6 +107,12 @@ export class JointSettlement implements GroupSettlement {
       this.#keep(bucket, take.limit, nowUs);
     }
     return paidTakes;
+  }
+
+  forget(take: Take, nowUs: number): void {
+    this.#access.holds.drop(take.bucketKey);
+    this.#working.reset();
+    this.#access.remove(this.#working.open(take, nowUs));
   }
 
   /** Saves a bucket whose state is not reported to a take. */

@@ -129,6 +129,9 @@ function changeLines({ changes, calls }: SimulationReport): string[] {
     `against the old rules: ${newly_refused.calls} newly refused${percent(newly_refused.calls, calls.read)},` +
       ` ${newly_allowed.calls} newly allowed, ${changes.refused_by_both} refused by both`,
   ];
+  for (const [code, number] of Object.entries(changes.rejected_by_old)) {
+    lines.push(`  ${number} rejected by the old rules with ${code}, and not compared`);
+  }
   for (const { limit, calls: number, callers } of newly_refused.limits.slice(0, CHANGED_SHOWN)) {
     lines.push(`  ${number} newly refused by ${limit}, of ${count(callers, "caller")}`);
   }

@@ -107,6 +107,8 @@ interface HoldReport {
 
 interface ChangesReport {
   readonly refused_by_both: number;
+  /** Requests that the service answers with an error under the old rules, by its code; in none of the other numbers. */
+  readonly rejected_by_old: Readonly<Record<string, number>>;
   readonly newly_refused: { readonly calls: number; readonly limits: readonly ChangedLimit[] };
   readonly newly_allowed: { readonly calls: number; readonly limits: readonly ChangedLimit[] };
   readonly edited: readonly EditedLimit[];
@@ -152,6 +154,7 @@ export function reportOf(simulation: Simulation): SimulationReport {
         ? null
         : {
             refused_by_both: changes.refusedByBoth,
+            rejected_by_old: Object.fromEntries(changes.rejectedByOld),
             newly_refused: { calls: changes.newlyRefused.calls, limits: changes.newlyRefused.list() },
             newly_allowed: { calls: changes.newlyAllowed.calls, limits: changes.newlyAllowed.list() },
             edited: editedLimits(simulation.ruleSet, against),

@@ -107,17 +107,14 @@ export class Simulation {
   feed({ atUs, question }: RecordedQuestion): void {
     const nowUs = this.timeline.place(atUs);
     const { call } = this.#service;
-    try {
-      this.#service.decide(question, nowUs);
-      this.#old?.decide(question, nowUs);
-    } catch (error) {
-      if (!(error instanceof RequestError)) throw error;
-      this.rejected.set(error.code, (this.rejected.get(error.code) ?? 0) + 1);
-      return;
-    }
+    const isDecided = decides(this.#service, question, nowUs, this.rejected);
+    const old = this.#old;
+    // The old rules are asked in any case: what they let pass counts in their buckets.
+    const isDecidedByOld = old !== undefined && decides(old, question, nowUs, this.changes.rejectedByOld);
+    if (!isDecided) return;
     this.#count(call, nowUs);
     this.#needs.settle(call.group, this.#onNeed);
-    if (this.#old !== undefined) this.changes.compare(call, this.#old.call, this.timeline.calls, nowUs);
+    if (isDecidedByOld) this.changes.compare(call, old.call, this.timeline.calls, nowUs);
     this.#options.onDecided?.(call);
   }
 
@@ -152,5 +149,22 @@ export class Simulation {
     }
     this.#tallies.set(limit, tally);
     return tally;
+  }
+}
+
+/** Decides the question, or counts it as rejected: as a mistake that the service would answer with an error. */
+function decides(
+  service: SimulatedService,
+  question: RecordedQuestion["question"],
+  atUs: number,
+  rejected: Map<string, number>,
+): boolean {
+  try {
+    service.decide(question, atUs);
+    return true;
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    rejected.set(error.code, (rejected.get(error.code) ?? 0) + 1);
+    return false;
   }
 }

@@ -6,6 +6,7 @@ import type { Take } from "../../core/take.ts";
 import { isOver } from "../../core/verdict.ts";
 import type { LimitCall } from "../../limiter/call.ts";
 import type { DomainRules, Level, Rule, RuleSet } from "../../rules/rule-set.ts";
+import { rulesOfTiers } from "../../rules/tiers.ts";
 
 /** What cases have met of one rule set. */
 export interface CoverageReport {
@@ -67,14 +68,15 @@ export class Coverage {
   }
 }
 
-/** Rules whose descriptors pass: unlimited ones. */
+/** Rules whose descriptors pass: unlimited ones, of each tier too. */
 function* passingRules(level: Level): Generator<Rule> {
   for (const rule of level.rules) {
-    if (rule.isUnlimited) yield rule;
+    for (const one of rulesOfTiers(rule)) if (one.isUnlimited) yield one;
     if (rule.children !== undefined) yield* passingRules(rule.children);
   }
 }
 
 function passingName({ domain }: DomainRules, rule: Rule): string {
-  return `${textOf(domain)}/${textOf(rule.path)} (unlimited)`;
+  const tier = rule.tiers === undefined ? "" : `#${textOf(rule.limitsName)}`;
+  return `${textOf(domain)}/${textOf(rule.path)}${tier} (unlimited)`;
 }

@@ -12,6 +12,9 @@ import { timeOfCall } from "./time-of-call.ts";
 /** Names of the units in proto3 JSON, by wire number. */
 const UNITS: readonly string[] = UNIT_NAMES.map((name) => name.toUpperCase());
 
+/** The wire's uint64, as a number. The decision log writes what callers sent. */
+const HITS_MAX = 2 ** 64;
+
 type Json = Readonly<Record<string, unknown>>;
 
 /** True for an object that looks like such a call. */
@@ -67,7 +70,7 @@ function overrideOf(value: unknown): AskedDescriptor["override"] {
 
 function hitsOf(value: unknown): number | undefined {
   const hits = typeof value === "string" && value !== "" ? Number(value) : value;
-  return typeof hits === "number" && Number.isSafeInteger(hits) && hits >= 0 ? hits : undefined;
+  return typeof hits === "number" && Number.isInteger(hits) && hits >= 0 && hits <= HITS_MAX ? hits : undefined;
 }
 
 /** Whether the value is a number of hits, or absent. */

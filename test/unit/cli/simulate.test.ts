@@ -248,6 +248,39 @@ descriptors: [{ key: tenant, tier: { entry: plan, default: free } }]
     expect(text.out).toContain("0 left before, 0 after, room again in 800 ms");
   });
 
+  test("counts calls that only the old rules reject, and what the new ones make of them", async () => {
+    const logs = (key: string) =>
+      `  - { key: ${key}, rate_limits: [${[1, 2, 3, 4, 5].map((n) => `{ name: l${n}, algorithm: sliding_log, requests_per_unit: ${n}, unit: hour }`).join(", ")}] }\n`;
+    const many = rules("many", `domain: edge\ndescriptors:\n${logs("user")}${logs("color")}`);
+    const { out } = await runProgram(["simulate", "--rules", NEW, "--against", many, CALLS, "--json"]);
+    const report = JSON.parse(out) as SimulationReport;
+    expect(report.calls).toMatchObject({ read: 8, allowed: 5, refused: 3, rejected: {} });
+    expect(report.changes?.rejected_by_old).toEqual({ REQUEST_LIMITS_TOO_MANY: 1 });
+    const text = await runProgram(["simulate", "--rules", NEW, "--against", many, CALLS]);
+    expect(text.out).toContain("1 rejected by the old rules with REQUEST_LIMITS_TOO_MANY, and not compared");
+    const other = await runProgram(["simulate", "--rules", many, "--against", NEW, CALLS, "--json"]);
+    expect(JSON.parse(other.out)).toMatchObject({
+      calls: { rejected: { REQUEST_LIMITS_TOO_MANY: 1 } },
+      changes: { rejected_by_old: {} },
+    });
+  });
+
+  test("counts no settlement as unmatched that leads to a rule without holds", async () => {
+    const path = rules(
+      "settled",
+      "domain: llm\ndescriptors:\n  - { key: tenant, rate_limit: { requests_per_unit: 9, unit: day } }\n" +
+        "  - { key: held, hold: { id: request_id, ttl: 60s }, rate_limit: { requests_per_unit: 9, unit: day, algorithm: fixed_window } }\n",
+    );
+    const file = join(folder, "settled.jsonl");
+    const entries = [
+      { key: "tenant", value: "a" },
+      { key: "settle", value: "1" },
+    ];
+    writeFileSync(file, `${JSON.stringify({ at: at(0), domain: "llm", descriptors: [{ entries }] })}\n`);
+    const { out } = await runProgram(["simulate", "--rules", path, file, "--json"]);
+    expect(JSON.parse(out)).toMatchObject({ calls: { read: 1, allowed: 1 }, unmatched: { descriptors: 0 } });
+  });
+
   test("says that a file in another order has to be sorted", async () => {
     const file = join(folder, "newest-first.jsonl");
     writeFileSync(file, [120_000, 60_000, 0].map((ms) => `${call(ms, "ann")}\n`).join(""));

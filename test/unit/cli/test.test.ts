@@ -245,6 +245,16 @@ describe("headgate test", () => {
     expect((await runProgram(["test", ...flags, written(text)])).exitCode).toBe(code);
   });
 
+  test("names plans without a limit that no case met", async () => {
+    const rules =
+      "rules:\n  domain: own\n  limits: { free: { requests_per_unit: 1, unit: day }, gold: { unlimited: true }, staff: { unlimited: true } }\n" +
+      "  descriptors: [{ key: a, tier: { entry: plan, default: free } }]\n";
+    const cases = 'cases: [{ name: a, steps: [{ call: "a=b,plan=gold", expect: OK }] }]\n';
+    const { out } = await runProgram(["test", written(rules + cases)]);
+    expect(out).toContain("never met:\n    own/a#free\n    own/a#staff (unlimited)\n");
+    expect(out).toContain("1 of 3 rules met");
+  });
+
   test("prints TAP", async () => {
     const good = written(GOOD);
     const bad = written(BAD);
