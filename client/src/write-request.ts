@@ -27,7 +27,8 @@ export function writeRequest(request: CheckRequest): Buffer {
 }
 
 const REQUEST_NAMES: readonly (keyof CheckRequest)[] = ["domain", "descriptors", "hits", "peek", "refund"];
-const DESCRIPTOR_NAMES: readonly (keyof FullDescriptor)[] = ["entries", "hits", "peek", "refund", "override"];
+const SETTING_NAMES = ["hits", "peek", "refund", "override"] as const;
+const DESCRIPTOR_NAMES: readonly (keyof FullDescriptor)[] = ["entries", ...SETTING_NAMES];
 
 // In the request's own field 0 means 1, so each descriptor of a peek has its own 0. A refund without hits gives back one.
 function writeDescriptor(input: DescriptorInput, request: CheckRequest): Buffer {
@@ -54,12 +55,22 @@ export function writeEntries(entries: Entries, field: number, message: FieldWrit
 
 function fullForm(input: DescriptorInput): FullDescriptor {
   if (!isObject(input)) throw new TypeError(`descriptors: expected { key: value }, got ${describeValue(input)}`);
-  if (!isFull(input)) return { entries: input };
+  if (!isFull(input)) return shortForm(input);
   checkMembers("a descriptor with entries", input, DESCRIPTOR_NAMES);
   if (input.hits !== undefined) checkWhole("hits", input.hits, 0, Number.MAX_SAFE_INTEGER);
   checkType("peek", input.peek, "boolean");
   checkType("refund", input.refund, "boolean");
   return input;
+}
+
+// `{ tenant: "acme", hits: 5 }` would be a descriptor with an entry `hits`, which meets no rule: every call would pass.
+function shortForm(entries: Readonly<Record<string, EntryValue>>): FullDescriptor {
+  const misplaced = SETTING_NAMES.find((name) => Object.hasOwn(entries, name) && typeof entries[name] !== "string");
+  if (misplaced === undefined) return { entries };
+  throw new TypeError(
+    `descriptors: '${misplaced}' beside entries: expected { entries: { key: value }, ${misplaced}: ... }` +
+      " (or text as its value, for an entry of that name)",
+  );
 }
 
 function isObject(value: unknown): boolean {

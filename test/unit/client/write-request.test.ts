@@ -50,6 +50,14 @@ describe("a request", () => {
     expect(sent({ descriptors: [{ entries: "7" }] }).descriptors[0]?.entries).toEqual([{ key: "entries", value: "7" }]);
   });
 
+  test("takes entries that are named like a descriptor's settings in the short form, if their values are text", () => {
+    const [descriptor] = sent({ descriptors: [{ hits: "5", peek: "true" }] }).descriptors;
+    expect(descriptor?.entries).toEqual([
+      { key: "hits", value: "5" },
+      { key: "peek", value: "true" },
+    ]);
+  });
+
   test.each([
     { name: "nothing said", request: {}, full: {}, hits: null, isRefund: false },
     { name: "a peek on the request", request: { peek: true }, full: {}, hits: 0, isRefund: false },
@@ -119,6 +127,10 @@ describe("a request", () => {
     ...[undefined, "", "fortnight", "toString", 3].map(
       (unit) => ["a unit", asking({ entries, override: { requestsPerUnit: 1, unit } })] as const,
     ),
+    ["hits beside entries", asking({ user: "a", hits: 5 })],
+    ["a peek beside entries", asking({ user: "a", peek: true })],
+    ["a refund beside entries", asking({ user: "a", refund: true })],
+    ["an override beside entries", asking({ user: "a", override: { requestsPerUnit: 1, unit: "day" } })],
     ["a misspelt name", { ...asking(entries), descriptor: [] }],
     ["a misspelt name of a descriptor", asking({ entries, hit: 5 })],
     ["hits that the request can't carry", { ...asking(entries), hits: 2 ** 32 }],
