@@ -228,7 +228,7 @@ function makeRule(
     at: draft.at,
     hasLimit: limits.hasLimit,
     isUnlimited: limits.isUnlimited,
-    unlimitedReplaces: limits.unlimitedReplaces.map(({ name }) => names.safe(name)),
+    unlimitedReplaces: names.safeOfKnown(limits.unlimitedReplaces),
     unlimitedRequests: limits.unlimitedRequests,
     limits: built,
     limitsName,

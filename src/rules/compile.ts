@@ -234,30 +234,40 @@ function* warnUnknownReplaces(rules: readonly RuleDraft[], names: SafeNames, log
   }
 }
 
-/** The keys of entries that matching skips. Reports rules that use one of them as their key. */
+/**
+ * The keys of entries that matching skips. Reports rules that use one of them as their key, and entries that carry something in one
+ * rule and mark settlements in another: all calls with them would be settlements, which are never refused.
+ */
 function* checkSideEntries(
   rules: readonly RuleDraft[],
   globalLimits: readonly GlobalLimitDraft[],
   log: ProblemLog,
 ): LongWork<ReadonlySet<string>> {
-  const firstUse = new Map<string, { readonly at: Place; readonly says: string }>();
+  const firstUse = new Map<string, SideUse>();
   const note = (entry: string, at: Place, says: string) => {
     if (!firstUse.has(entry)) firstUse.set(entry, { at, says });
   };
+  const carried = new Map<string, SideUse>();
+  const marks = new Map<string, Place>();
+  const noteCarried = (entry: string, at: Place, says: string) => {
+    note(entry, at, says);
+    if (!carried.has(entry)) carried.set(entry, { at, says });
+  };
   const notePriority = ({ priority }: LimitDraft) => {
-    if (priority !== undefined) note(priority.entry, priority.at, "tells the priority");
+    if (priority !== undefined) noteCarried(priority.entry, priority.at, "tells the priority");
   };
   for (const { limit } of globalLimits) notePriority(limit);
   for (const rule of eachRule(rules)) {
     yield;
     const { cost, hold, tier, at } = rule;
-    if (tier !== undefined) note(tier.entry, at, "tells the tier");
+    if (tier !== undefined) noteCarried(tier.entry, at, "tells the tier");
     for (const { limits } of limitsOfDraft(rule)) limits.forEach(notePriority);
-    if (cost?.entry !== undefined) note(cost.entry, at, "carries the cost");
+    if (cost?.entry !== undefined) noteCarried(cost.entry, at, "carries the cost");
     if (hold === undefined) continue;
-    note(hold.idEntry, at, "names the holds");
+    noteCarried(hold.idEntry, at, "names the holds");
     note(hold.settleEntry, at, "marks the settlements");
-    if (hold.estimate?.entry !== undefined) note(hold.estimate.entry, at, "carries the estimate");
+    if (hold.settleValue === undefined && !marks.has(hold.settleEntry)) marks.set(hold.settleEntry, at);
+    if (hold.estimate?.entry !== undefined) noteCarried(hold.estimate.entry, at, "carries the estimate");
   }
   for (const rule of firstUse.size === 0 ? [] : eachRule(rules)) {
     yield;
@@ -266,7 +276,23 @@ function* checkSideEntries(
     const message = `'${textOf(rule.key)}' ${use.says} of the rule at ${formatPlace(use.at)} and is skipped in matching, so it can't be a key`;
     log.error(rule.keyAt, message, "Rename the entry or the key.");
   }
+  reportMarked(marks, carried, log);
   return new Set(firstUse.keys());
+}
+
+interface SideUse {
+  readonly at: Place;
+  /** What a rule uses the entry for, as the predicate of a sentence. */
+  readonly says: string;
+}
+
+function reportMarked(marks: ReadonlyMap<string, Place>, carried: ReadonlyMap<string, SideUse>, log: ProblemLog): void {
+  for (const [entry, markedAt] of marks) {
+    const use = carried.get(entry);
+    if (use === undefined) continue;
+    const message = `'${textOf(entry)}' ${use.says} here, but marks settlements with any value by the rule at ${formatPlace(markedAt)}, so no call with it would be refused`;
+    log.error(use.at, message, "Name different entries, or give that 'settle' a 'value'.");
+  }
 }
 
 /** The entries that mark settlements, each with its values; no values means any (DomainRules.settleEntries). */

@@ -75,7 +75,10 @@ function descriptorReport(domain: DomainRules, walk: Walk, replaced: ReadonlySet
   const descriptor = descriptorOf(entries);
   const costEntry = rule?.hold === undefined ? rule?.cost : rule.hold.estimate;
   const cost = costOf(1, costEntry, descriptor);
-  if (rule === undefined) return { outcome: "no limit", ...walk.end, entries: walk.entries, cost, limits: [] };
+  // As in the limiter: a settlement pays limits with holds only.
+  const paysNothing = walk.settles && rule?.hold === undefined;
+  if (rule === undefined || paysNothing)
+    return { outcome: "no limit", ...walk.end, entries: walk.entries, cost, limits: [] };
   const base = walk.keyParts(rule.hashesValues);
   const isReplaced = (limit: Limit) => limit.name !== "" && replaced.has(limit.name);
   const keyOf = (limit: Limit) =>
@@ -299,7 +302,8 @@ function limitReport(limit: Limit, bucketKey: string, isReplaced: boolean): Limi
 }
 
 function globalReportOf({ globalLimit }: DomainRules, walks: readonly Walk[]): LimitReport | undefined {
-  if (globalLimit === undefined) return undefined;
+  const onlySettles = walks.length > 0 && walks.every(({ settles }) => settles);
+  if (globalLimit === undefined || onlySettles) return undefined;
   const { key, countsHits } = globalLimit;
   const descriptors = walks.map(({ entries }) => descriptorOf(entries));
   const limit = limitForCall(globalLimit.limit, { descriptors, descriptorCount: descriptors.length });

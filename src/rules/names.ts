@@ -28,9 +28,14 @@ export class SafeNames {
     }
   }
 
-  /** The safe form of a name as written. A name that no limit has is returned unchanged; it matches nothing. */
+  /** The safe form of a name as written; the name itself if no limit has it. */
   safe(name: string): string {
     return this.#safeOf.get(name) ?? name;
+  }
+
+  /** The safe form of those names that limits have as written. A name that is merely another's safe form is none. */
+  safeOfKnown(names: readonly { readonly name: string }[]): readonly string[] {
+    return names.flatMap(({ name }) => this.#safeOf.get(name) ?? []);
   }
 
   has(name: string): boolean {

@@ -57,7 +57,7 @@ export function readLimits(
   const own = fields.given("post_paid") === undefined ? undefined : readSwitch(fields, "post_paid", log);
   const byDefault = defaultPostPaid(added.defaults, sections, added.limit);
   const beside = {
-    takesNoSync: own ?? (byDefault === true || fields.given("hold") !== undefined),
+    takesNoSync: (own ?? byDefault) === true || fields.given("hold") !== undefined,
     takesOnlyLease: isOfTier,
     hasFailurePolicy: fields.given("on_store_failure") !== undefined,
   };

@@ -170,6 +170,13 @@ describe("defaults of a domain", () => {
     for (const key of ["plain", "leased", "free", "own"]) expect(found.get(key)).toEqual([false, false]);
   });
 
+  test.each(["", "post_paid: false,"])("leave limits with holds exact, whatever else the rule says: '%s'", (says) => {
+    const rule = `{ key: held, ${says} hold: { id: r, ttl: 60s }, rate_limit: { unit: hour, requests_per_unit: 9, algorithm: fixed_window } }`;
+    const { limits, problems } = compile([], `domain: edge\ndefaults: { sync: lease }\ndescriptors:\n  - ${rule}\n`);
+    expect(problems.map(formatProblem)).toEqual([]);
+    expect(limits?.map(shown)).toEqual(["fixed_window 9/3600 9 allow exact"]);
+  });
+
   test("are refused where they make no sense", () => {
     const lines = compile(
       [],

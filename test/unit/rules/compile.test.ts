@@ -126,6 +126,39 @@ descriptors:
     expect(domain?.hasReplaces).toBe(true);
   });
 
+  test("replaces means names as written: the safe form of another name replaces nothing", () => {
+    const { ruleSet, problems } = compileYaml(`domain: d
+descriptors:
+  - { key: a, rate_limit: { rps: 1, name: a b } }
+  - { key: b, rate_limit: { rps: 1, name: b, replaces: [{ name: a_b }] } }
+  - { key: c, rate_limit: { unlimited: true, replaces: [{ name: a_b }] } }
+`);
+    const domain = ruleSet?.domains.get("d");
+    expect(domain?.limits.map(({ name, replaces }) => [name, replaces])).toEqual([
+      ["a_b", []],
+      ["b", []],
+    ]);
+    expect(domain?.hasReplaces).toBe(false);
+    expect(problems.filter(({ message }) => message.includes("nothing is replaced"))).toHaveLength(2);
+  });
+
+  const COUNT = "rate_limit: { requests_per_unit: 9, unit: hour, algorithm: fixed_window }";
+  test.each([
+    `{ key: a, hold: { id: r, ttl: 60s, estimate: mark }, ${COUNT} }`,
+    `{ key: a, hold: { id: mark, ttl: 60s }, ${COUNT} }`,
+    `{ key: a, cost: { entry: mark }, ${COUNT} }`,
+    `{ key: a, rate_limit: { requests_per_unit: 9, unit: hour, priority: { entry: mark, high: 10% } } }`,
+  ])("an entry that marks settlements in another rule can't carry anything else: %s", (rule) => {
+    const marking = (settle: string) => `{ key: b, hold: { id: r2, ttl: 60s, settle: ${settle} }, ${COUNT} }`;
+    const errors = (settle: string) =>
+      compileYaml(`domain: d\ndescriptors:\n  - ${rule}\n  - ${marking(settle)}\n`)
+        .problems.filter(({ severity }) => severity === "error")
+        .map(({ line, message }) => [line, message]);
+    expect(errors("mark")).toEqual([[3, expect.stringMatching(/^'mark' .* no call with it would be refused$/)]]);
+    expect(errors("{ entry: mark, value: end }")).toEqual([]);
+    expect(errors("other")).toEqual([]);
+  });
+
   test("an unlimited rule deep in the tree is enough for hasReplaces", () => {
     const text = `domain: d
 descriptors:

@@ -184,6 +184,30 @@ descriptors:
     expect(explainOne(RULES, "plan=basic").rule).not.toHaveProperty("per");
   });
 
+  test("names no limit that a settlement does not pay", () => {
+    const rules = rulesFromYaml(`
+domain: edge
+global_limit: { requests_per_unit: 5, unit: hour }
+descriptors:
+  - { key: plain, rate_limit: { requests_per_unit: 5, unit: hour } }
+  - key: held
+    hold: { id: request_id, ttl: 60s }
+    rate_limit: { requests_per_unit: 5, unit: hour, algorithm: fixed_window }
+`);
+    const settles = (key: string) => [
+      { key, value: "a" },
+      { key: "settle", value: "x" },
+    ];
+    const plain = explainRequest(rules, "edge", [settles("plain")]);
+    expect(plain).not.toHaveProperty("globalLimit");
+    expect(plain.descriptors[0]).toMatchObject({ outcome: "no limit", limits: [] });
+    const held = explainRequest(rules, "edge", [settles("held")]);
+    expect(held).not.toHaveProperty("globalLimit");
+    expect(held.descriptors[0]?.limits).toHaveLength(1);
+    const both = explainRequest(rules, "edge", [settles("held"), [{ key: "plain", value: "a" }]]);
+    expect(both).toHaveProperty("globalLimit");
+  });
+
   test("lists all limits of the rule", () => {
     const { limits } = explainOne(RULES, "plan=basic");
     expect(limits.map((limit) => [limit.name, limit.says])).toEqual([
