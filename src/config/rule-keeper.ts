@@ -38,6 +38,8 @@ export type RulesPart = "files" | "set";
 /** A load that was refused. */
 export interface RulesFailure {
   readonly atUs: number;
+  /** What was refused. */
+  readonly part: RulesPart;
   /** One sentence. */
   readonly message: string;
   /** Errors and warnings of that load. */
@@ -143,6 +145,6 @@ export class RuleKeeper {
   #remember(part: RulesPart, message: string, problems: readonly Problem[]): void {
     this.#failures++;
     this.#errors.delete(part);
-    this.#errors.set(part, { atUs: this.#options.clock.nowUs(), message, problems });
+    this.#errors.set(part, { atUs: this.#options.clock.nowUs(), part, message, problems });
   }
 }

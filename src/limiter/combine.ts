@@ -53,20 +53,24 @@ export function wouldRefuse(call: LimitCall, quotaMode: boolean): boolean {
 /**
  * Sets `call.governing` as the reference service picks the descriptor of its headers: the first descriptor with the least
  * remaining, unless descriptors refuse that are no quota descriptors; then the last of these. A global limit that refuses governs
- * in any case. Must be called after `combine`, whose choice it replaces.
+ * in any case, and one that does not if no descriptor has a limit of its own. Must be called after `combine`, whose choice it
+ * replaces.
  */
 export function governAsReference(call: LimitCall, quotaMode: boolean): void {
   if (call.globalTake !== undefined && isOver(call.globalTake)) return;
-  call.governing = undefined;
+  let governing: Take | undefined;
+  let hasOwn = false;
   let least = AMOUNT_MAX;
   for (let i = 0; i < call.request.descriptorCount; i++) {
     const shown = strictestOf(call, i, undefined);
     if (shown === undefined) continue;
+    hasOwn = true;
     const takesOver = call.decision.statuses[i]?.overLimit === true && !quotaMode && call.rules[i]?.isQuota !== true;
     if (!takesOver && shown.remaining >= least) continue;
-    call.governing = shown;
+    governing = shown;
     least = takesOver ? 0 : shown.remaining;
   }
+  if (hasOwn) call.governing = governing;
 }
 
 /** Writes an answer that allows the call without any limit; statuses show no limit. */

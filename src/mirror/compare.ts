@@ -164,25 +164,36 @@ function compareMetadata(a: unknown, b: unknown, options: CompareOptions, add: A
   const left = leavesOf(a);
   const right = leavesOf(b);
   let count = 0;
-  for (const path of new Set([...left.keys(), ...right.keys()])) {
-    const one = left.get(path);
-    const other = right.get(path);
+  for (const [place, { path }] of new Map([...left, ...right])) {
+    const one = left.get(place)?.value;
+    const other = right.get(place)?.value;
     if (isSameLeaf(path, one, other, options)) continue;
     add("metadata", WHOLE_CALL, one, other, path);
     if (++count === PATHS_MAX) return;
   }
 }
 
-// All values without members by their path. Empty objects and lists are leaves too.
-function leavesOf(root: unknown): Map<string, unknown> {
-  const leaves = new Map<string, unknown>();
-  const visit = (value: unknown, path: string): void => {
-    const inner = typeof value === "object" && value !== null ? Object.entries(value) : [];
-    for (const [key, child] of inner) visit(child, path === "" ? key : `${path}.${key}`);
-    if (inner.length > 0 || value === undefined) return;
-    leaves.set(path, typeof value === "object" && value !== null ? JSON.stringify(value) : value);
+interface Leaf {
+  /** For people: a key with a dot reads like two keys. */
+  readonly path: string;
+  readonly value: unknown;
+}
+
+// All values without members, by a place that tells lists from objects and keys from paths. Empty objects and lists are leaves too.
+function leavesOf(root: unknown): Map<string, Leaf> {
+  const leaves = new Map<string, Leaf>();
+  const visit = (value: unknown, path: string, place: string): void => {
+    if (value === undefined) return;
+    if (typeof value !== "object" || value === null) {
+      leaves.set(place, { path, value });
+      return;
+    }
+    const inside = `${place}${Array.isArray(value) ? "[" : "{"}`;
+    const inner = Object.entries(value);
+    for (const [key, child] of inner) visit(child, path === "" ? key : `${path}.${key}`, inside + JSON.stringify(key));
+    if (inner.length === 0) leaves.set(inside, { path, value: JSON.stringify(value) });
   };
-  visit(root, "");
+  visit(root, "", "");
   return leaves;
 }
 

@@ -3,7 +3,7 @@
 import { isRecord } from "../core/is-record.ts";
 import { ALGORITHM_NAMES, type Limit, ON_STORE_FAILURE_NAMES, OnStoreFailure, UNIT_NAMES } from "../core/limit.ts";
 import { type Descriptor, textOf } from "../core/request.ts";
-import { GLOBAL_DESCRIPTOR, Outcome, Source, type Take } from "../core/take.ts";
+import { GLOBAL_DESCRIPTOR, Kind, Outcome, Source, type Take } from "../core/take.ts";
 import { isOver } from "../core/verdict.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { shownValues } from "../limiter/hidden-values.ts";
@@ -137,7 +137,7 @@ function fieldsOf(take: Take): Record<string, unknown> {
 function overShadow(call: LimitCall): Take | undefined {
   for (let i = 0; i < call.group.size; i++) {
     const take = call.group.takes[i] as Take;
-    if (isOver(take)) return take;
+    if (take.kind === Kind.shadow && isOver(take)) return take;
   }
   return undefined;
 }

@@ -30,10 +30,22 @@ export default function startRun(): (() => Promise<void>) | undefined {
   };
 }
 
+/**
+ * What is there at every look for that long. One look is not enough: it may meet a process of Vitest's at its end, without its command
+ * line, which looks like anybody's.
+ */
+export async function leftAfter<T>(look: () => readonly T[], maxMs: number): Promise<readonly T[]> {
+  const endMs = performance.now() + maxMs;
+  let found = look();
+  while (found.length > 0 && performance.now() < endMs) {
+    await sleep(50);
+    found = look();
+  }
+  return found;
+}
+
 async function endRun(folder: string): Promise<void> {
-  const endMs = performance.now() + END_MS_MAX;
-  while (processesOf(folder).length > 0 && performance.now() < endMs) await sleep(50);
-  const processes = processesOf(folder);
+  const processes = await leftAfter(() => processesOf(folder), END_MS_MAX);
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" });
   for (const { pid } of processes) process.kill(pid, "SIGKILL");
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 });

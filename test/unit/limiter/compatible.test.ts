@@ -16,6 +16,13 @@ descriptors:
 const rigOf = (options = {}) => new LimiterRig(RULES, { compatible: true, ...options });
 const statsOf = (rig: LimiterRig, rule: string) => rig.statsBook.stats.get(`edge|${rule}|`);
 
+test("the global limit governs a call that has no other one, and so has headers", () => {
+  const global = "global_limit: { requests_per_unit: 5, unit: hour, algorithm: fixed_window }";
+  const rig = new LimiterRig(`${RULES}${global}\n`, { compatible: true });
+  expect(rig.hit({ nothing: "here" })).toMatchObject({ over: false, governing: "edge#global" });
+  expect(rig.hit({ two: "a" }).governing).toBe("edge/two");
+});
+
 describe("each limit is charged for itself, always", () => {
   test("refused hits are charged, those of other limits too", () => {
     const rig = rigOf();

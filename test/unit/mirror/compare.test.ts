@@ -73,6 +73,16 @@ describe("two answers", () => {
       other: { ...ANSWER, metadata: { rule: "edge/user", remaining: 6, deep: { list: [1, "three"] } } },
       found: ["metadata|-1|deep.list.1"],
     },
+    {
+      name: "with metadata in which a list is an object",
+      other: { ...ANSWER, metadata: { rule: "edge/user", remaining: 5, deep: { list: { 0: 1, 1: "two" } } } },
+      found: ["deep.list.0", "deep.list.1", "deep.list.0", "deep.list.1"].map((path) => `metadata|-1|${path}`),
+    },
+    {
+      name: "with metadata in which a path is a key",
+      other: { ...ANSWER, metadata: { rule: "edge/user", remaining: 5, "deep.list": [1, "two"] } },
+      found: ["deep.list.0", "deep.list.1", "deep.list.0", "deep.list.1"].map((path) => `metadata|-1|${path}`),
+    },
     { name: "one without metadata", other: { ...ANSWER, metadata: undefined }, found: ["metadata|-1|"] },
     { name: "one with a body", other: { ...ANSWER, rawBody: "eA==" }, found: ["body|-1|"] },
     {

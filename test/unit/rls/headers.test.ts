@@ -174,6 +174,16 @@ describe("metadata", () => {
     expect(metadata).toMatchObject({ code: "OK", shadowed: true, rule: "edge/shadow" });
   });
 
+  test("names the shadow rule that would have refused, not a quota that is used up", () => {
+    const rig = new LimiterRig(
+      "domain: edge\ndescriptors:\n  - { key: quota, quota_mode: true, rate_limit: { requests_per_unit: 0, unit: hour } }\n" +
+        "  - { key: free, quota_mode: true, rate_limit: { requests_per_unit: 9, unit: hour } }\n" +
+        "  - { key: ghost, shadow_mode: true, rate_limit: { requests_per_unit: 0, unit: hour } }\n",
+    );
+    const asked = ["quota", "free", "ghost"].map((key) => ({ entries: { [key]: "a" } }));
+    expect(metadataOf(decide(rig, asked), "notable")).toMatchObject({ shadowed: true, rule: "edge/ghost" });
+  });
+
   test("says that and why an answer was given without the store", () => {
     const rig = new LimiterRig(RULES);
     rig.store.failure = new StoreError("STORE_TIMEOUT", "no reply");

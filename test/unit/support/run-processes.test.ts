@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { ownProcess } from "../../support/child-processes.ts";
 import { processesOf } from "../../support/run-processes.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { leftAfter } from "../../support/test-run.ts";
 
 const LISTENS = `const server = require("node:net").createServer().listen(0, "127.0.0.1", () => console.log(server.address().port))`;
 
@@ -23,4 +24,10 @@ test.each([
   child.kill("SIGKILL");
   await once(child, "exit");
   expect(processesOf(folder)).toEqual([]);
+});
+
+test("what was gone at one look is not left behind, whatever a further look would meet", async () => {
+  const looks = [["server"], [], ["ends just now"]];
+  expect(await leftAfter(() => looks.shift() ?? [], 5_000)).toEqual([]);
+  expect(await leftAfter(() => ["server"], 60)).toEqual(["server"]);
 });
