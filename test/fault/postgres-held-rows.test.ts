@@ -100,42 +100,68 @@ test.each(HOLDS.flatMap((hold) => EXTRAS.map((extra) => ({ ...hold, ...extra }))
   },
 );
 
-test("the table of the logs' entries is held: calls on logs are decided by policy, all others are answered", async () => {
-  const log = makeLimit({ algorithm: Algorithm.slidingLog, amount: 1_000_000, windowSeconds: 3_600 });
-  // Calls on two buckets: what is to be given back travels with such calls.
-  const beside = (key: string) => `beside ${key}`;
-  for (let i = 0; i < KEYS; i++) {
-    for (const key of [keyOf(i), beside(keyOf(i))]) await settle(store, groupOn(key));
-  }
-  const paid = await settle(store, groupOn("log paid", log));
-  await server.query("BEGIN");
-  await server.query("LOCK TABLE headgate.log_entry IN ACCESS EXCLUSIVE MODE");
-  store.giveBack(paid);
-  const endMs = performance.now() + 2 * DEADLINE_MS;
-  const isOver = () => performance.now() > endMs;
-  const onLogs = new Set<number>();
-  const askLogs = async (number: number) => {
-    while (!isOver()) {
-      onLogs.add((await settle(store, groupOn(`log ${number}`, log))).verdict);
-      await sleep(1); // closed ones are answered at once
-    }
+/** Makes each call pause when it comes to a log, while it has the rows of all its groups locked. Resolves to the way back. */
+async function slowLogs(seconds: number): Promise<() => Promise<void>> {
+  const numbers = ["at_us", "used", "previous", "amount", "tick_us", "cost", "paid_us", "now_us", "entries"];
+  const types = `text, text, ${numbers.map(() => "bigint").join()}`;
+  await server.query(`ALTER FUNCTION headgate.sliding_log_v2(${types}) RENAME TO quick_log`);
+  await server.query(
+    `CREATE FUNCTION headgate.sliding_log_v2(op text, key text, ${numbers.map((name) => `${name} bigint`).join()})
+     RETURNS bigint[] LANGUAGE plpgsql AS $$ BEGIN
+       IF op = 'open' THEN PERFORM pg_sleep(${seconds}); END IF;
+       RETURN headgate.quick_log(op, key, ${numbers.join()});
+     END $$`,
+  );
+  return async () => {
+    await server.query(`DROP FUNCTION headgate.sliding_log_v2(${types})`);
+    await server.query(`ALTER FUNCTION headgate.quick_log(${types}) RENAME TO sliding_log_v2`);
   };
-  const [during] = await Promise.all([load(40, isOver, beside), askLogs(1), askLogs(2), askLogs(3)]);
-  await server.query("ROLLBACK");
+}
 
-  const { others, held } = during.answers;
-  expect([others[1], held[1]]).toEqual([0, 0]);
-  expect(others[0]).toBeGreaterThan(KEYS);
-  expect(onLogs).toEqual(new Set([Verdict.failed]));
-  expect(reports.breakerStates).toEqual([]);
-  const asksLog = async () => (await settle(store, groupOn("log 1", log))).verdict === Verdict.allowed;
-  await until("logs are answered", asksLog);
-  const isGivenBack = async () =>
-    Number(
-      (await server.query("SELECT count(*) FROM headgate.log_entry WHERE bucket_key LIKE '%log paid%'"))[0]?.count,
-    ) === 0;
-  await until("what was to be given back is", isGivenBack);
-});
+test.each([
+  { name: "at once", slowSeconds: 0 },
+  { name: "late, with the rows of others locked", slowSeconds: 0.05 },
+])(
+  "the table of the logs' entries is held: calls that come to it $name are decided by policy, all others are answered",
+  async ({ slowSeconds }) => {
+    const letLogsBeQuick = slowSeconds > 0 ? await slowLogs(slowSeconds) : undefined;
+    const log = makeLimit({ algorithm: Algorithm.slidingLog, amount: 1_000_000, windowSeconds: 3_600 });
+    // Calls on two buckets: what is to be given back travels with such calls.
+    const beside = (key: string) => `beside ${key}`;
+    for (let i = 0; i < KEYS; i++) {
+      for (const key of [keyOf(i), beside(keyOf(i))]) await settle(store, groupOn(key));
+    }
+    const paid = await settle(store, groupOn("log paid", log));
+    await server.query("BEGIN");
+    await server.query("LOCK TABLE headgate.log_entry IN ACCESS EXCLUSIVE MODE");
+    store.giveBack(paid);
+    const endMs = performance.now() + 2 * DEADLINE_MS;
+    const isOver = () => performance.now() > endMs;
+    const onLogs = new Set<number>();
+    const askLogs = async (number: number) => {
+      while (!isOver()) {
+        onLogs.add((await settle(store, groupOn(`log ${number}`, log))).verdict);
+        await sleep(1); // closed ones are answered at once
+      }
+    };
+    const [during] = await Promise.all([load(40, isOver, beside), askLogs(1), askLogs(2), askLogs(3)]);
+    await server.query("ROLLBACK");
+
+    const { others, held } = during.answers;
+    expect([others[1], held[1]]).toEqual([0, 0]);
+    expect(others[0]).toBeGreaterThan(KEYS);
+    expect(onLogs).toEqual(new Set([Verdict.failed]));
+    expect(reports.breakerStates).toEqual([]);
+    const asksLog = async () => (await settle(store, groupOn("log 1", log))).verdict === Verdict.allowed;
+    await until("logs are answered", asksLog);
+    const isGivenBack = async () =>
+      Number(
+        (await server.query("SELECT count(*) FROM headgate.log_entry WHERE bucket_key LIKE '%log paid%'"))[0]?.count,
+      ) === 0;
+    await until("what was to be given back is", isGivenBack);
+    await letLogsBeQuick?.();
+  },
+);
 
 test.each([{ table: "hold" }, { table: "hold_book" }])(
   "the table $table is held: calls on limits with holds are decided by policy, others wait once at most",

@@ -39,8 +39,10 @@ export interface PostgresStoreOptions extends SharedStoreOptions {
 }
 
 const CONNECTIONS = 4;
-/** Even a call that waited for a call that waited for a locked row is answered in time. */
-const WAITS_PER_DEADLINE = 3;
+/** Even a call that waits as long as this behind a call that did is answered in time. */
+const HELD_PER_DEADLINE = 3;
+/** A call that waits has other rows locked meanwhile, and lets them go long before they count as held for long. */
+const WAITS_PER_HELD = 2;
 const LITTLE_MS = 1;
 const CLOSED_ERROR = new StoreError(
   "STORE_TIMEOUT",
@@ -76,7 +78,7 @@ export class PostgresBackend implements Backend {
     this.#options = options;
     this.#complete = completeOptions(options);
     // Calls are told apart by how long they may wait, less the resolution of timers.
-    this.#lanes = new Lanes((this.#lockTimeoutMs - LITTLE_MS) * MICROS_PER_MILLI);
+    this.#lanes = new Lanes((this.#heldMs - LITTLE_MS) * MICROS_PER_MILLI);
     const serverName = nameOfTarget(options.target);
     // No other process has this key, so none locks its row.
     const probeBucket = { bucketKey: `${options.keyPrefix ?? ""}headgate:self-test:${randomUUID()}`, lane: Lane.free };
@@ -97,7 +99,7 @@ export class PostgresBackend implements Backend {
     });
     const length = options.connections ?? CONNECTIONS;
     // All connections that meet the same held row, one after another, wait no longer than a call that waits for it.
-    const plainWaitMs = Math.max(LITTLE_MS, Math.floor(this.#lockTimeoutMs / length));
+    const plainWaitMs = Math.max(LITTLE_MS, Math.floor(this.#heldMs / length));
     this.#links = Array.from({ length }, () =>
       this.#newLink(plainWaitMs, {
         onUp: () => this.#intake.onUp(),
@@ -192,14 +194,20 @@ export class PostgresBackend implements Backend {
   }
 
   /**
-   * How long a call waits for locked rows. With row locks: long enough for ordinary calls to end, and short enough that calls
-   * beside a row that is locked for longer are still answered. With SERIALIZABLE: as long as a call may last.
+   * How long somebody may keep a row before calls on it wait no longer. With row locks: long enough for ordinary calls to end, and
+   * short enough that calls beside a row that is locked for longer are still answered. With SERIALIZABLE: as long as a call may last.
    */
-  get #lockTimeoutMs(): number {
+  get #heldMs(): number {
     const { deadlineUs, patienceUs } = this.#complete;
     if (this.#options.isolation === "serializable")
       return Math.ceil(Math.max(deadlineUs, patienceUs) / MICROS_PER_MILLI);
-    return Math.max(LITTLE_MS + 1, Math.floor(deadlineUs / (WAITS_PER_DEADLINE * MICROS_PER_MILLI)));
+    return Math.max(LITTLE_MS + 1, Math.floor(deadlineUs / (HELD_PER_DEADLINE * MICROS_PER_MILLI)));
+  }
+
+  /** How long a call waits for a locked row or table at a time. */
+  get #lockTimeoutMs(): number {
+    if (this.#options.isolation === "serializable") return this.#heldMs;
+    return Math.max(LITTLE_MS, Math.floor(this.#heldMs / WAITS_PER_HELD));
   }
 
   #isUp(): boolean {
