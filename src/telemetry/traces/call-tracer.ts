@@ -73,11 +73,12 @@ class TracedReply implements UnaryReply {
     this.#reply.fail(status, message);
   }
 
-  // Noted before the answer is sent, because after that every call looks gone. The transport answers a late call by itself.
+  // Noted before the answer is sent, because after that every call looks gone. Nobody hears a late answer: the deadline here is that of the
+  // caller plus the way of the call, and grpc-js may have answered at this moment by itself, which it does not tell.
   #note(status: GrpcStatus): void {
     this.#answeredUs = this.#options.clock.nowUs();
-    if (!this.isGone) this.#status = status;
-    else this.#status = this.#answeredUs >= this.#deadlineUs ? GrpcStatus.deadlineExceeded : CANCELLED;
+    if (this.#answeredUs >= this.#deadlineUs) this.#status = GrpcStatus.deadlineExceeded;
+    else this.#status = this.isGone ? CANCELLED : status;
   }
 
   /** Ends the span; to be called after the answer. Returns the ids of the span, or undefined if it is not recorded. */
