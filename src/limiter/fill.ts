@@ -18,7 +18,7 @@ import {
 } from "../core/take.ts";
 import { divideDown, MICROS_PER_SECOND } from "../core/units.ts";
 import { countUnmatched } from "../core/unmatched-stats.ts";
-import { shownValue, writeEntry, writeSharedEntry } from "../rules/bucket-key.ts";
+import { writeEntry, writeSharedEntry } from "../rules/bucket-key.ts";
 import { counterKey } from "../rules/counter-key.ts";
 import { holdIdOf, isSettlement, keptId } from "../rules/hold-id.ts";
 import { findRule, hidesValues } from "../rules/match.ts";
@@ -29,6 +29,7 @@ import type { LimitCall } from "./call.ts";
 import { addCounter, entryPath } from "./fill-counter.ts";
 import { OverrideLimits } from "./override-limits.ts";
 import { checkHeld, heldCost, isReported, modeOf, onlyAsks, takenCost, usedOf } from "./read-question.ts";
+import { countsValues, valuePath } from "./value-path.ts";
 
 export interface FillOptions {
   /** Bounds the time of matching (rules/match-work.ts). */
@@ -111,7 +112,11 @@ export class TakeFiller {
       this.#passUnmatched(call, rules, index);
       return;
     }
-    if (rule.limits.length === 0) return;
+    if (rule.limits.length === 0) {
+      // The reference service, which counters are shared with, counts no unlimited descriptor among the quota descriptors.
+      if (rules.counterPrefix === undefined && this.#isQuota(rule)) call.group.hasSpareQuota = true;
+      return;
+    }
     const sizeBefore = call.group.size;
     if (rules.counterPrefix !== undefined && (rule.limits[0] as Limit).isCounter) {
       const key = counterKey(rules.counterPrefix, rules, descriptor, this.#matched);
@@ -293,11 +298,15 @@ export class TakeFiller {
 
   #kindOf(call: LimitCall, rule: Rule | undefined): Kind {
     const isShadow = rule !== undefined && rule.kind === Kind.shadow;
-    const isQuota = this.#options.quotaMode || rule?.isQuota === true;
+    const isQuota = this.#isQuota(rule);
     // A shadow rule always passes, so in quota mode it is a quota descriptor that passes.
     if (isShadow && isQuota) call.group.hasSpareQuota = true;
     if (isShadow || this.#options.shadowMode) return Kind.shadow;
     return isQuota ? Kind.quota : Kind.ordinary;
+  }
+
+  #isQuota(rule: Rule | undefined): boolean {
+    return this.#options.quotaMode || rule?.isQuota === true;
   }
 
   // A call that asks for admission pays the global limit; a call with peeks only peeks at it; other calls do not touch it.
@@ -339,42 +348,6 @@ function tooManyLimits({ size, takesOnLogs, takesWithHolds, weight }: TakeGroup)
     "REQUEST_LIMITS_TOO_MANY",
     `expected at most ${GROUP_WEIGHT_MAX} limits for all descriptors and the global one, got ${size}${logs}${holds}${inAll}`,
   );
-}
-
-/** True if the rule or one on the path to it puts callers' values into metric labels. */
-function countsValues(rule: Rule, matched: readonly Rule[], descriptor: Descriptor): boolean {
-  if (rule.detailedMetric) return true;
-  // `matched` may still hold rules of an earlier, deeper descriptor after this one's; the rule itself is the last valid element.
-  for (let i = 0; i < descriptor.entryCount; i++) {
-    if (matched[i]?.valueToMetric) return true;
-    if (matched[i] === rule || (rule.tiers !== undefined && matched[i]?.tiers === rule.tiers)) return false;
-  }
-  return false;
-}
-
-/** The stat path for counting by value, one element per level. A level with share_threshold shows its pattern. */
-function valuePath(rules: DomainRules, descriptor: Descriptor, matched: readonly Rule[]): string[] {
-  const path: string[] = [];
-  const last = lastRuleOf(rules, descriptor, matched);
-  for (let i = 0; i < descriptor.entryCount; i++) {
-    const key = descriptor.keys[i] as string;
-    if (rules.costEntries.has(key)) continue;
-    const rule = matched[path.length] as Rule;
-    const value = shownValue(descriptor.values[i] as string, last?.hashesValues === true);
-    if (rule.sharesThreshold) path.push(`${key}_${rule.patternText}`);
-    else if (last?.detailedMetric) path.push(`${key}_${value}`);
-    else if (rule.valueToMetric) path.push(value === "" ? key : `${key}_${value}`);
-    else path.push(rule.patternText === "" ? rule.key : `${rule.key}_${rule.patternText}`);
-  }
-  return path;
-}
-
-function lastRuleOf(rules: DomainRules, descriptor: Descriptor, matched: readonly Rule[]): Rule | undefined {
-  let depth = 0;
-  for (let i = 0; i < descriptor.entryCount; i++) {
-    if (!rules.costEntries.has(descriptor.keys[i] as string)) depth++;
-  }
-  return matched[depth - 1];
 }
 
 /**
