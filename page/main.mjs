@@ -75,9 +75,9 @@ async function requireAccess() {
 
 async function lookAtTop() {
   try {
-    const { keys, at } = await server.ask("top?window=minute&by=refused&keys=10");
-    showTop(keys, at, (key) => void explainKey(server, key, noteRefusal));
-    showFlood(keys, at);
+    const top = await server.ask("top?window=minute&by=refused&keys=10");
+    showTop(top, (key) => void explainKey(server, key, noteRefusal));
+    showFlood(top);
   } catch (error) {
     if (!(error instanceof NoAnswer) || error.why !== "not there") throw error;
     hideTop(error.message);

@@ -1,5 +1,7 @@
 // A key of GET /top, and how it is called.
 
+import { plural } from "./words.mjs";
+
 /**
  * @typedef {object} TopKey
  * @property {string} domain
@@ -8,8 +10,16 @@
  * @property {string} key the name of its bucket
  * @property {readonly { key: string, value?: string, value_base64?: string }[]} [descriptor] absent where it can't be told
  * @property {number} asked
- * @property {number} refused
+ * @property {number} refused at most
+ * @property {number} refused_overcount by how much `refused` may be too high
  * @property {string | null} refused_since
+ */
+
+/**
+ * @typedef {object} TopAnswer
+ * @property {string} at
+ * @property {number} refused refusals of all keys
+ * @property {readonly TopKey[]} keys
  */
 
 /** Whose key it is: its entries if they can be told, else the name of its bucket. @param {TopKey} key */
@@ -22,4 +32,20 @@ export function keyWords({ descriptor, key }) {
 export function ruleWords({ domain, rule, limit }) {
   if (rule === "") return `the global limit of ${domain}`;
   return `rule ${rule}${limit === "" ? "" : ` (${limit})`} of ${domain}`;
+}
+
+/** The least part of all refusals that a key must have to be named as the one refused most. */
+const STANDS_OUT = 0.01;
+
+/** The key that is refused most; undefined if none has a part of all refusals that is worth a word. @param {TopAnswer} answer */
+export function outstandingKey({ keys, refused }) {
+  const [key] = keys;
+  if (key === undefined || key.refused === 0) return undefined;
+  return key.refused - key.refused_overcount >= STANDS_OUT * refused ? key : undefined;
+}
+
+/** Said where no key is outstanding. @param {number} refusals of all keys */
+export function noKeyWords(refusals) {
+  if (refusals === 0) return "None within the last minute.";
+  return `No key stands out among ${plural(refusals, "refusal")} within the last minute.`;
 }

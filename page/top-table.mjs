@@ -1,18 +1,21 @@
 // The keys that are refused most.
 
 import { bodyOf, byId, keepChildren, make, part, setShown, setText } from "./dom.mjs";
-import { keyWords } from "./top-key.mjs";
+import { keyWords, noKeyWords, outstandingKey } from "./top-key.mjs";
 import { countWords, shown, sinceWords } from "./words.mjs";
 
-/** @typedef {import("./top-key.mjs").TopKey} TopKey */
+/**
+ * @typedef {import("./top-key.mjs").TopKey} TopKey
+ * @typedef {import("./top-key.mjs").TopAnswer} TopAnswer
+ */
 
-/** @param {readonly TopKey[]} keys @param {string} now @param {(key: TopKey) => void} explain */
-export function showTop(keys, now, explain) {
+const WITH_KEYS = "Within the last minute; counts may be a little too high.";
+
+/** @param {TopAnswer} answer @param {(key: TopKey) => void} explain */
+export function showTop(answer, explain) {
+  const { keys, at, refused: all } = answer;
   const refused = keys.filter((key) => key.refused > 0);
-  setText(
-    byId("top-note"),
-    refused.length === 0 ? "None within the last minute." : "Within the last minute; counts may be a little too high.",
-  );
+  setText(byId("top-note"), outstandingKey(answer) === undefined ? noKeyWords(all) : WITH_KEYS);
   setShown(byId("top"), refused.length > 0);
   keepChildren(bodyOf("top"), refused, {
     key: ({ domain, rule, key }) => JSON.stringify([domain, rule, key]),
@@ -20,7 +23,7 @@ export function showTop(keys, now, explain) {
     update: (row, key) => {
       setText(part(row, ".refused"), countWords(key.refused));
       setText(part(row, ".asked"), countWords(key.asked));
-      setText(part(row, ".since"), key.refused_since === null ? "-" : sinceWords(key.refused_since, now));
+      setText(part(row, ".since"), key.refused_since === null ? "-" : sinceWords(key.refused_since, at));
     },
   });
 }

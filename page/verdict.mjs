@@ -1,13 +1,13 @@
 // The first lines of the page: whether all is well, in words, what is wrong, and which key is refused most. Pure but for what draws.
 
 import { byId, keepChildren, make, part, setShown, setText } from "./dom.mjs";
-import { keyWords, ruleWords } from "./top-key.mjs";
+import { keyWords, noKeyWords, outstandingKey, ruleWords } from "./top-key.mjs";
 import { countWords, plural, shown, sinceWords } from "./words.mjs";
 
 /**
  * @typedef {import("../src/admin/state-json.ts").StateView} State
  * @typedef {import("../src/admin/state-json.ts").ConditionView} Condition
- * @typedef {import("./top-key.mjs").TopKey} TopKey
+ * @typedef {import("./top-key.mjs").TopAnswer} TopAnswer
  */
 
 /** @param {State} state */
@@ -58,16 +58,18 @@ function ageOf({ severity, since, workers }, now) {
   return `${severity}, since ${sinceWords(since, now)}${who}`;
 }
 
-/** The key that is refused most, in one sentence; nothing if none is. @param {readonly TopKey[]} keys @param {string} now */
-export function showFlood(keys, now) {
+/** The key that is refused most, in one sentence; nothing if nothing is refused. @param {TopAnswer} answer */
+export function showFlood(answer) {
   const flood = byId("flood");
-  const [key] = keys.filter(({ refused }) => refused > 0);
-  setShown(flood, key !== undefined);
-  if (key === undefined) return;
-  const since = key.refused_since === null ? "" : `, since ${sinceWords(key.refused_since, now)}`;
+  setShown(flood, answer.refused > 0);
+  if (answer.refused > 0) setText(flood, floodWords(answer));
+}
+
+/** @param {TopAnswer} answer */
+export function floodWords(answer) {
+  const key = outstandingKey(answer);
+  if (key === undefined) return noKeyWords(answer.refused);
+  const since = key.refused_since === null ? "" : `, since ${sinceWords(key.refused_since, answer.at)}`;
   const name = shown(keyWords(key), 80);
-  setText(
-    flood,
-    `Refused most: ${name} by ${shown(ruleWords(key), 80)}, ${countWords(key.refused)} in the last minute${since}.`,
-  );
+  return `Refused most: ${name} by ${shown(ruleWords(key), 80)}, ${countWords(key.refused)} in the last minute${since}.`;
 }

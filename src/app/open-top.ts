@@ -4,7 +4,7 @@ import type { TopSource } from "../admin/top-page.ts";
 import type { Clock } from "../core/clock.ts";
 import { textOf } from "../core/request.ts";
 import type { LimitStatsBook } from "../telemetry/stats-book.ts";
-import { firstOf, mergeSummaries, summaryOf, type TopSummary } from "../telemetry/top/summary.ts";
+import { firstOf, mergeSummaries, NO_SUMMARY, summaryOf, type TopSummary } from "../telemetry/top/summary.ts";
 import { TopKeys } from "../telemetry/top/top-keys.ts";
 import { topView } from "../telemetry/top/top-view.ts";
 import type { TopWanted } from "../workers/messages.ts";
@@ -28,7 +28,7 @@ export function openTopKeys(keysMax: number, clock: Clock, statsBook: LimitStats
 
 /** The top keys of this process alone; none if TOP_KEYS is 0. */
 export function ownTop({ topKeys, clock }: TopParts, wanted: TopWanted): TopSummary {
-  if (topKeys === undefined) return { fromUs: 0, rows: [], restAsked: 0, restRefused: 0 };
+  if (topKeys === undefined) return NO_SUMMARY;
   const { parts, fromUs } = topKeys.partsOf(wanted.window, clock.nowUs());
   return summaryOf(parts, fromUs, wanted.keysMax);
 }

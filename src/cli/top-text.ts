@@ -10,6 +10,9 @@ export interface TopAnswer {
   readonly window: string;
   readonly by: string;
   readonly keys: readonly TopKey[];
+  /** Of all keys. */
+  readonly asked: number;
+  readonly refused: number;
   readonly workers?: number;
 }
 
@@ -36,15 +39,22 @@ const TITLES = ["REFUSED", "ASKED", "SINCE", "RULE", "KEY"];
 const NUMBERS = 3;
 
 /** The table, with a line above it. */
-export function topText({ at, window, by, keys, workers }: TopAnswer, terminal: Terminal): string {
+export function topText(answer: TopAnswer, terminal: Terminal): string {
+  const { at, window, by, keys, workers } = answer;
   const who = by === "refused" ? "refused most" : "asking most";
   const of = workers === undefined ? "" : `, ${count(workers, "worker")}`;
   const head = paint(terminal, "bold", visible(`${who} within the last ${window}, ${at.slice(11, 19)} UTC${of}`));
-  if (keys.length === 0) return `${head}\n\n${by === "refused" ? "nobody is refused" : "nobody asks"}\n`;
+  if (keys.length === 0) return `${head}\n\n${withoutKeys(answer)}\n`;
   const rows = keys.map((key) => cellsOf(key, at));
   const widths = TITLES.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]?.length ?? 0)));
   const line = (cells: readonly string[]) => cells.map((cell, i) => padded(cell, i, widths[i] ?? 0)).join("  ");
   return `${head}\n\n${paint(terminal, "dim", line(TITLES))}\n${rows.map((row) => `${line(row)}\n`).join("")}`;
+}
+
+function withoutKeys({ by, asked, refused }: TopAnswer): string {
+  const [all, noun, none] =
+    by === "refused" ? [refused, "refusal", "nobody is refused"] : [asked, "question", "nobody asks"];
+  return all === 0 ? none : `no key stands out among ${count(all, noun)}`;
 }
 
 function cellsOf(key: TopKey, at: string): readonly string[] {

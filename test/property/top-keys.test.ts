@@ -151,6 +151,7 @@ describe("a sum of sketches", () => {
         const tally = sum.tally();
         expect(tally.keys.length).toBeLessThanOrEqual(slotsMax);
         expect(outOfBounds(tally, exactOf(calls))).toEqual([]);
+        expect(tally.total).toBe(calls.length);
         expect(widest(tally)).toBeLessThanOrEqual((2 * calls.length) / slotsMax + parts.length);
       }),
       { numRuns: runs(100) },
@@ -186,19 +187,21 @@ describe("summaries of several workers", () => {
           const summaries = workers.map(({ passed, refused, slotsMax }) =>
             summaryOf([partOf(passed, refused, slotsMax)], 0, keysMax),
           );
-          const { rows, restAsked, restRefused } = mergeSummaries(summaries);
+          const { rows, restAsked, restRefused, asked, refused } = mergeSummaries(summaries);
           const keys = rows.map(({ text }) => Number(text.key));
           const tallyOfRows = (by: "asked" | "refused", rest: number) => ({
             keys,
             least: rows.map((row) => row[by].least),
             most: rows.map((row) => row[by].most),
             rest,
+            total: 0,
           });
           const allRefused = workers.flatMap(({ refused }) => refused);
           const allAsked = [...allRefused, ...workers.flatMap(({ passed }) => passed)];
           expect(outOfBounds(tallyOfRows("refused", restRefused), exactOf(allRefused))).toEqual([]);
           expect(outOfBounds(tallyOfRows("asked", restAsked), exactOf(allAsked))).toEqual([]);
           expect(new Set(keys).size).toBe(keys.length);
+          expect({ asked, refused }).toEqual({ asked: allAsked.length, refused: allRefused.length });
         },
       ),
       { numRuns: runs(100) },

@@ -30,6 +30,7 @@ export class Sketch<Named> {
   readonly named: (Named | undefined)[];
   /** Number of slots in use; they are the first ones. */
   #size = 0;
+  #total = 0;
   /** The least count at the last search, and the slots that had it then. A slot that was counted since has more. */
   #least = 0;
   readonly #leastSlots: Int32Array;
@@ -54,6 +55,7 @@ export class Sketch<Named> {
 
   /** Adds the key with this hash once. Returns its slot, or NONE (below 0) if it has none. */
   add({ keyHash, keyHash1 }: KeyHash): number {
+    this.#total++;
     const hash0 = keyHash | 0;
     const hashes = this.#hashes;
     const cell = (hash0 & this.#cellMask) << 1;
@@ -96,13 +98,14 @@ export class Sketch<Named> {
         most.push(count);
       }
     }
-    return { keys, least, most, rest };
+    return { keys, least, most, rest, total: this.#total };
   }
 
   /** Forgets all keys without calling `onLeft`. */
   clear(): void {
     this.named.fill(undefined, 0, this.#size);
     this.#size = 0;
+    this.#total = 0;
     this.#least = 0;
     this.#leastSize = 0;
     for (let at = 0; at < this.#cells.length; at += 2) {

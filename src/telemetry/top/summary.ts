@@ -31,7 +31,13 @@ export interface TopSummary {
   /** The most that a key without a row can have. */
   readonly restAsked: number;
   readonly restRefused: number;
+  /** All takes that asked, and those that were refused, of whatever key. Exact. */
+  readonly asked: number;
+  readonly refused: number;
 }
+
+/** Of a process that counts nothing. */
+export const NO_SUMMARY: TopSummary = { fromUs: 0, rows: [], restAsked: 0, restRefused: 0, asked: 0, refused: 0 };
 
 /** The top `keysMax` keys of the parts, in each order. */
 export function summaryOf(parts: readonly Part[], fromUs: number, keysMax: number): TopSummary {
@@ -49,6 +55,8 @@ export function summaryOf(parts: readonly Part[], fromUs: number, keysMax: numbe
     rows: [...shown].map(rowOf),
     restAsked: others.reduce((most, { asked }) => Math.max(most, asked.most), passed.rest + refused.rest),
     restRefused: others.reduce((most, each) => Math.max(most, each.refused.most), refused.rest),
+    asked: passed.total + refused.total,
+    refused: refused.total,
   };
 }
 
@@ -69,6 +77,8 @@ export function mergeSummaries(summaries: readonly TopSummary[]): TopSummary {
     rows: [...found.values()].map((same) => merged(same, restAsked, restRefused)),
     restAsked,
     restRefused,
+    asked: sumOf(summaries, (each) => each.asked),
+    refused: sumOf(summaries, (each) => each.refused),
   };
 }
 

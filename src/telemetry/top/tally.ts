@@ -7,6 +7,8 @@ export interface Tally<Key> {
   readonly most: readonly number[];
   /** The most that any other key can have. */
   readonly rest: number;
+  /** The sum of all keys' counts, exact. */
+  readonly total: number;
 }
 
 /** A count between two bounds, both inclusive. */
@@ -25,10 +27,12 @@ interface Counted {
 export class TallySum<Key> {
   readonly #byKey = new Map<Key, Counted>();
   #rest = 0;
+  #total = 0;
 
   /** Adds a tally. `onNew` is told each key that the sum did not have. */
-  add({ keys, least, most, rest }: Tally<Key>, onNew?: (key: Key) => void): void {
+  add({ keys, least, most, rest, total }: Tally<Key>, onNew?: (key: Key) => void): void {
     this.#rest += rest;
+    this.#total += total;
     keys.forEach((key, i) => {
       let counted = this.#byKey.get(key);
       if (counted === undefined) {
@@ -66,6 +70,10 @@ export class TallySum<Key> {
     return this.#rest;
   }
 
+  get total(): number {
+    return this.#total;
+  }
+
   /** The bounds of a key's count. */
   of(key: Key): Between {
     const counted = this.#byKey.get(key);
@@ -76,6 +84,12 @@ export class TallySum<Key> {
   tally(): Tally<Key> {
     const keys = [...this.#byKey.keys()];
     const counts = keys.map((key) => this.of(key));
-    return { keys, least: counts.map(({ least }) => least), most: counts.map(({ most }) => most), rest: this.#rest };
+    return {
+      keys,
+      least: counts.map(({ least }) => least),
+      most: counts.map(({ most }) => most),
+      rest: this.#rest,
+      total: this.#total,
+    };
   }
 }

@@ -17,7 +17,7 @@ export interface TopQuestion {
 /** `workers`: how many workers answered; undefined if this process is the only one. */
 export function topView(
   { window, by, keys }: TopQuestion,
-  { fromUs, rows }: TopSummary,
+  { fromUs, rows, asked, refused }: TopSummary,
   nowUs: number,
   workers?: number,
 ): object {
@@ -27,6 +27,8 @@ export function topView(
     window,
     window_seconds: TOP_WINDOWS[window],
     by,
+    asked,
+    refused,
     keys: firstOf(rows, by, keys).map((row) => rowView(row, nowUs)),
     ...(workers === undefined ? {} : { workers }),
   };

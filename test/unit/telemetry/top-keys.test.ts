@@ -1,6 +1,9 @@
 // Which calls count as asked and as refused, under which key, in which window, and what is told of them.
 
 import { describe, expect, test } from "vitest";
+import type { TopAnswer as PageAnswer } from "../../../page/top-key.mjs";
+import { floodWords } from "../../../page/verdict.mjs";
+import { type TopAnswer, topText } from "../../../src/cli/top-text.ts";
 import { StoreError } from "../../../src/core/errors.ts";
 import type { LimitStats } from "../../../src/core/limit-stats.ts";
 import { MemoryStore } from "../../../src/stores/memory/memory-store.ts";
@@ -9,6 +12,7 @@ import { TopKeys, type TopWindow } from "../../../src/telemetry/top/top-keys.ts"
 import { topView } from "../../../src/telemetry/top/top-view.ts";
 import { type AskedDescriptor, LimiterRig, type RigOptions } from "../../support/limiter-rig.ts";
 import type { ManualClock } from "../../support/manual-clock.ts";
+import { RecordedTerminal } from "../../support/recorded-terminal.ts";
 
 interface ShownKey {
   readonly rule: string;
@@ -55,6 +59,8 @@ function open(rules: string, options: RigOptions & { readonly keysMax?: number }
   const show = (window: TopWindow = "minute", by: TopOrder = "refused") =>
     topView({ window, by, keys: 100 }, summary(window), rig.clock.nowUs()) as {
       readonly from: string;
+      readonly asked: number;
+      readonly refused: number;
       readonly keys: readonly ShownKey[];
     };
   const keys = (window: TopWindow = "minute", by: TopOrder = "refused") => show(window, by).keys;
@@ -314,6 +320,23 @@ test("callers who are all new fill no memory: text is kept of so many keys, howe
   expect(most).toBeLessThanOrEqual(2 * 14 * 50);
   expect(counts("minute")[0]?.[0]).toBe("{edge|user=steady}|fw/86400");
   expect(counts("hour")[0]?.[0]).toBe("{edge|user=steady}|fw/86400");
+});
+
+test("refusals of keys that are all new are counted, though no key stands out", () => {
+  const { rig, show } = open(`${RULES}  - { key: none, rate_limit: { requests_per_unit: 0, unit: day } }\n`, {
+    keysMax: 5,
+  });
+  for (let i = 0; i < 3_000; i++) {
+    rig.hit({ none: `new-${i}` });
+    rig.clock.advanceMs(10);
+  }
+  const { asked, refused, keys } = show();
+  expect([asked, refused, keys]).toEqual([3_000, 3_000, []]);
+  const said = topText(show() as unknown as TopAnswer, new RecordedTerminal());
+  expect(said).toContain("no key stands out among 3000 refusals");
+  expect(floodWords(show() as unknown as PageAnswer)).toBe(
+    "No key stands out among 3,000 refusals within the last minute.",
+  );
 });
 
 describe("several workers", () => {

@@ -1,7 +1,7 @@
 // Top keys of all workers: who answers in time counts, who hangs or ends is left out.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { TopSummary } from "../../../src/telemetry/top/summary.ts";
+import { NO_SUMMARY, type TopSummary } from "../../../src/telemetry/top/summary.ts";
 import { FleetTop } from "../../../src/workers/fleet-top.ts";
 import type { ToWorker } from "../../../src/workers/messages.ts";
 
@@ -20,7 +20,7 @@ function makeWorker(showsPages = true) {
 }
 
 function summary(fromUs: number): TopSummary {
-  return { fromUs, rows: [], restAsked: 0, restRefused: 0 };
+  return { ...NO_SUMMARY, fromUs };
 }
 
 function idOf(worker: ReturnType<typeof makeWorker>): number {

@@ -5,6 +5,7 @@ import { Socket } from "node:net";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { HealthState } from "../../../src/core/health.ts";
 import type { CountChanges } from "../../../src/telemetry/changed-counts.ts";
+import { NO_SUMMARY } from "../../../src/telemetry/top/summary.ts";
 import type { FromWorker, ToWorker } from "../../../src/workers/messages.ts";
 import { type Channel, WorkerLink } from "../../../src/workers/worker-link.ts";
 
@@ -69,7 +70,7 @@ function attach(link: WorkerLink, page: readonly string[] = []): void {
     },
     counts: async () => told.shift() ?? { text: "", isAfresh: false },
     moveAway: (surplus) => (surplus > 10 ? 4 : undefined),
-    top: () => ({ fromUs: 7, rows: [], restAsked: 0, restRefused: 0 }),
+    top: () => ({ ...NO_SUMMARY, fromUs: 7 }),
   });
 }
 
