@@ -1,5 +1,6 @@
 // Comments in suggested rules that say what the numbers are made of.
 
+import { AMOUNT_MAX } from "../core/units.ts";
 import { visible } from "../core/visible.ts";
 import type { LimitReport } from "../simulate/report.ts";
 import type { HoldUse } from "../simulate/suggest/hold-use.ts";
@@ -15,7 +16,11 @@ interface Wanted {
 
 /** Lines above a limit: what it would have done in a simulation, and what its hold is made of. */
 export function notesOf(shape: Shape, outcomes: ReadonlyMap<string, LimitReport>, wanted: Wanted): readonly string[] {
-  return [outcomeNote(shape, outcomes), ...(shape.use?.hold === undefined ? [] : holdNotes(shape.use, wanted))];
+  return [
+    outcomeNote(shape, outcomes),
+    ...(shape.isCapped ? [`capped: callers need more than ${AMOUNT_MAX}, the largest rate or burst`] : []),
+    ...(shape.use?.hold === undefined ? [] : holdNotes(shape.use, wanted)),
+  ];
 }
 
 function holdNotes(use: HoldUse, { percentile, headroom }: Wanted): readonly string[] {
@@ -54,11 +59,16 @@ function outcomeNote({ domain, keys, calls }: Shape, outcomes: ReadonlyMap<strin
 }
 
 /** The head of a file, ending in a line feed. */
-export function headText({ leftOut, neverEnded, oneIn }: Suggestion, wanted: Wanted, files: readonly string[]): string {
+export function headText(
+  { shapes, leftOut, neverEnded, oneIn }: Suggestion,
+  wanted: Wanted,
+  files: readonly string[],
+): string {
   const lines = [
     `Suggested by headgate suggest from ${files.map(visible).join(", ")}:`,
     `limits under which ${wanted.percentile} % of callers would never have been refused, times ${wanted.headroom}.`,
   ];
+  if (shapes.some(({ isCapped }) => isCapped)) lines.push("That does not hold for limits below that are capped.");
   if (oneIn > 1) lines.push(`One in ${oneIn} callers was looked at: there were too many for all.`);
   if (leftOut > 0) lines.push(`${count(leftOut, "descriptor")} had keys that no rule was made for.`);
   if (neverEnded > 0) {

@@ -245,27 +245,30 @@ export function durationMs(minMs: number, maxMs: number): SettingType<number> {
   };
 }
 
-const US_PER: Readonly<Record<string, number>> = {
-  ns: 0.001,
-  us: 1,
+const NS_PER: Readonly<Record<string, number>> = {
+  ns: 1,
+  us: 1_000,
   // Go accepts the micro sign and the Greek letter mu.
-  "\u00b5s": 1,
-  "\u03bcs": 1,
-  ms: 1_000,
-  s: 1_000_000,
-  m: 60_000_000,
-  h: 3_600_000_000,
+  "\u00b5s": 1_000,
+  "\u03bcs": 1_000,
+  ms: 1_000_000,
+  s: 1_000_000_000,
+  m: 60_000_000_000,
+  h: 3_600_000_000_000,
 };
+/** Digits after the point of an amount. */
+const FRACTION_MAX = 15;
+const PARTS_PER_US = 1_000n * 10n ** BigInt(FRACTION_MAX);
 
 /** A duration of 0 or more in Go's notation, as microseconds rounded up. Undefined for any other text. */
 export function parseGoDuration(text: string): number | undefined {
   if (text === "0") return 0;
   if (!/^\+?(?:(?:\d{1,15}\.?\d{0,15}|\.\d{1,15})(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+$/.test(text)) return undefined;
-  let us = 0;
-  for (const [, amount, unit] of text.matchAll(/([\d.]+)([a-z\u00b5\u03bc]+)/g))
-    us += Number(amount) * (US_PER[unit ?? ""] ?? 0);
-  // Rounded to thousandths first, so that 0.1ms is 100 and not 101 microseconds.
-  return Math.ceil(Math.round(us * 1_000) / 1_000);
+  // Counted in 10^-15 ns: floating point would make 0.1ms 101 microseconds, and a hundred days one microsecond too long.
+  let parts = 0n;
+  for (const [, whole = "", fraction = "", unit = ""] of text.matchAll(/(\d*)\.?(\d*)([a-z\u00b5\u03bc]+)/g))
+    parts += BigInt(whole + fraction.padEnd(FRACTION_MAX, "0")) * BigInt(NS_PER[unit] ?? 0);
+  return Number((parts + PARTS_PER_US - 1n) / PARTS_PER_US);
 }
 
 /** A duration in Go's notation without zero parts: 90000000 becomes 1m30s. */
@@ -274,7 +277,7 @@ export function showDuration(us: number): string {
   let left = us;
   let shown = "";
   for (const unit of ["h", "m", "s", "ms", "us"]) {
-    const unitUs = US_PER[unit] ?? 1;
+    const unitUs = (NS_PER[unit] ?? 1_000) / 1_000;
     const count = Math.floor(left / unitUs);
     if (count > 0) shown += `${count}${unit}`;
     left -= count * unitUs;

@@ -20,6 +20,8 @@ export class Shape {
   /** The rate and burst that it needs, set after the first and after the second reading. */
   perMinute = 0;
   burst = 0;
+  /** True if it needs more than the largest rate or burst: its share of callers may be refused all the same. */
+  isCapped = false;
 
   constructor(domain: string, keys: readonly string[], share: SampleShare) {
     this.domain = domain;

@@ -52,6 +52,7 @@ export async function suggest(options: SuggestOptions): Promise<Suggestion> {
     } else shape.use = undefined;
     const perMinute = Math.max(1, Math.ceil(shape.callers.peakOf(options.share) * options.headroom));
     shape.perMinute = Math.min(perMinute, AMOUNT_MAX);
+    shape.isCapped = perMinute > AMOUNT_MAX;
     shape.burst = AMOUNT_MAX;
   }
   const { leftOut, share } = shapes;
@@ -89,6 +90,7 @@ async function measureBursts(options: SuggestOptions, found: readonly Shape[]): 
     const ofHold = shape.use?.hold?.max ?? 0;
     const burst = Math.max(Math.ceil(perSecond(shape.perMinute)), Math.ceil(peak * headroom), ofHold);
     shape.burst = Math.min(burst, AMOUNT_MAX);
+    shape.isCapped ||= burst > AMOUNT_MAX;
   }
   return needed.share.oneIn;
 }

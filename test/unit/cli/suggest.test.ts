@@ -47,6 +47,29 @@ descriptors:
   expect(simulated.limits[0]).toMatchObject({ callers: 100, callers_refused: 10, refused: 110 });
 });
 
+test("says which limit can't be as large as callers need, and that its share of callers is not promised", async () => {
+  const huge = join(folder, "huge.jsonl");
+  const line = (user: string, hits: number) =>
+    JSON.stringify({
+      at: "2026-01-01T00:00:00Z",
+      domain: "edge",
+      descriptors: [{ entries: [{ key: "user", value: user }], hits_addend: hits }],
+    });
+  const callers = ["a", "b", "c", "d"].map((user, i) => line(user, i < 2 ? 4_294_967_295 : 5));
+  writeFileSync(huge, `${[...callers, line("a", 9), line("b", 9)].join("\n")}\n`);
+  const { out } = await runProgram(["suggest", huge, "--percentile", "99.9", "--headroom", "1"]);
+  expect(out).toBe(`# Suggested by headgate suggest from ${huge}:
+# limits under which 99.9 % of callers would never have been refused, times 1.
+# That does not hold for limits below that are capped.
+domain: edge
+descriptors:
+  # 6 calls of 4 callers; 2 would have been refused at some time, 2 calls in all
+  # capped: callers need more than 4294967295, the largest rate or burst
+  - key: user
+    rate_limit: { tokens_per_second: 71582789, burst: 4294967295 }
+`);
+});
+
 test("makes a file per domain, and rules below rules", async () => {
   const both = join(folder, "both.jsonl");
   writeFileSync(both, callsOf("edge", ["plan", "user"], 9) + callsOf("edge", ["plan"], 9) + callsOf("a b", ["yes"], 9));

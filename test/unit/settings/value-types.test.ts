@@ -37,10 +37,29 @@ describe("durations", () => {
     expect(parseGoDuration(text)).toBe(us);
   });
 
+  const TEN_YEARS_US = 315_360_000_000_000;
+  const anyUs = fc.oneof(fc.integer({ min: 0, max: 10 ** 7 }), fc.integer({ min: 0, max: TEN_YEARS_US }));
+
   test("read back as they are shown", () => {
     fc.assert(
-      fc.property(fc.integer({ min: 0, max: 10 ** 13 }), (us) => {
+      fc.property(anyUs, (us) => {
         expect(parseGoDuration(showDuration(us))).toBe(us);
+      }),
+    );
+  });
+
+  test("are exact to the microsecond in every unit, and less than one is rounded up", () => {
+    const decimal = (us: number, digits: number) => {
+      const text = String(us).padStart(digits + 1, "0");
+      return `${text.slice(0, -digits)}.${text.slice(-digits)}`;
+    };
+    fc.assert(
+      fc.property(anyUs, (us) => {
+        for (const text of [`${us}us`, `${decimal(us, 3)}ms`, `${decimal(us, 6)}s`, `0.5m${us}us`]) {
+          const more = text.startsWith("0.5m") ? 30_000_000 : 0;
+          expect(parseGoDuration(text)).toBe(us + more);
+          expect(parseGoDuration(`${text}0.001ns`)).toBe(us + more + 1);
+        }
       }),
     );
   });
