@@ -70,12 +70,18 @@ export class LimitBuilder {
     this.#ids = ids;
   }
 
+  /** The labels of the limit's series: its own, and that of its low priority if it has one. */
+  labelsOf(draft: LimitDraft, owner: LimitOwner): readonly string[] {
+    const label = labelOf(draft, owner, this.#algorithmOf(draft, owner), this.#names.safe(draft.name));
+    return draft.priority === undefined ? [label] : [label, joined(label, LOW_LABEL)];
+  }
+
   build(draft: LimitDraft, owner: LimitOwner): Limit {
     const name = this.#names.safe(draft.name);
     const { burst, keySeconds, debtMax, unit, calendar } = draft;
-    const isCounter = this.#options.compatible === true && draft.isPlain && !owner.isOwnKind;
-    const algorithm = isCounter ? Algorithm.fixedWindow : draft.algorithm;
-    const label = this.#labelOf(draft, owner, algorithm, name);
+    const algorithm = this.#algorithmOf(draft, owner);
+    const isCounter = this.#isCounter(draft, owner);
+    const label = labelOf(draft, owner, algorithm, name);
     const { defaultOnStoreFailure, defaultRetryAfterJitter, statsBook } = this.#options;
     const { amount, windowSeconds } =
       algorithm === Algorithm.tokenBucket ? reduceRate(draft.amount, draft.windowSeconds) : draft;
@@ -119,9 +125,12 @@ export class LimitBuilder {
     return { entry, values, percent, low };
   }
 
-  #labelOf(draft: LimitDraft, owner: LimitOwner, algorithm: Algorithm, name: string): string {
-    const shape = owner.isList ? `${ALGORITHM_NAMES[algorithm]}/${windowKeyOf(draft)}` : "";
-    return joined(owner.limitsName, draft.isConcurrent ? "concurrent" : name === "" ? shape : name);
+  #isCounter(draft: LimitDraft, owner: LimitOwner): boolean {
+    return this.#options.compatible === true && draft.isPlain && !owner.isOwnKind;
+  }
+
+  #algorithmOf(draft: LimitDraft, owner: LimitOwner): Algorithm {
+    return this.#isCounter(draft, owner) ? Algorithm.fixedWindow : draft.algorithm;
   }
 
   // Equal calendars share one CalendarWindows, so that edges are computed once for all their limits.
@@ -142,6 +151,11 @@ export class LimitBuilder {
     this.#ids.add(id);
     return id;
   }
+}
+
+function labelOf(draft: LimitDraft, owner: LimitOwner, algorithm: Algorithm, name: string): string {
+  const shape = owner.isList ? `${ALGORITHM_NAMES[algorithm]}/${windowKeyOf(draft)}` : "";
+  return joined(owner.limitsName, draft.isConcurrent ? "concurrent" : name === "" ? shape : name);
 }
 
 // Such as edge/plan/api_key#per-day. The global limit has no path: edge#global, or edge#name if it has a name.

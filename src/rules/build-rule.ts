@@ -164,9 +164,11 @@ function* buildRule(
     isOwnKind: isOwnKind(draft) || hashesValues,
     holdSeconds: draft.hold?.seconds ?? 0,
   };
+  const labels = new Map<string, Place>();
   const limitsOf = (limitsName: string, limits: LimitsDraft): OwnLimits => {
     const safeName = context.limitsNames.safe(limitsName);
-    const built = buildLimits(limits.limits, { ...owner, isList: limits.isList, limitsName: safeName }, context);
+    const limitOwner = { ...owner, isList: limits.isList, limitsName: safeName };
+    const built = buildLimits(limits.limits, limitOwner, labels, context);
     return { limitsName, limits, built };
   };
   const own = limitsOf(draft.limitsName, draft.limits);
@@ -258,7 +260,13 @@ function isOwnKind({ limits, limitsName, isPostPaid, cost, hold }: RuleDraft): b
   return limits.isList || limitsName !== "" || isPostPaid || cost !== undefined || hold !== undefined;
 }
 
-function buildLimits(drafts: readonly LimitDraft[], owner: LimitOwner, context: DomainContext): Limit[] {
+/** `labels` are those of the rule's limits so far, under all its tiers. */
+function buildLimits(
+  drafts: readonly LimitDraft[],
+  owner: LimitOwner,
+  labels: Map<string, Place>,
+  context: DomainContext,
+): Limit[] {
   const seen = new Map<string, Place>();
   const limits: Limit[] = [];
   for (const draft of drafts) {
@@ -272,6 +280,14 @@ function buildLimits(drafts: readonly LimitDraft[], owner: LimitOwner, context: 
       continue;
     }
     seen.set(suffix, draft.at);
+    for (const label of context.limitBuilder.labelsOf(draft, owner)) {
+      const other = labels.get(label);
+      if (other === undefined) labels.set(label, draft.at);
+      else {
+        const message = `metrics and answers call this limit '${textOf(label)}', as they call the one at ${formatPlace(other)}`;
+        context.log.error(draft.nameAt, message, "Give one of them another 'name'.");
+      }
+    }
     limits.push(context.limitBuilder.build(draft, owner));
   }
   for (const limit of limits) context.limits.push(...limitsOnBucket(limit));
