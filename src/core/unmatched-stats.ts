@@ -2,6 +2,9 @@
 
 import type { Descriptor } from "./request.ts";
 
+/** Stands for all domains without rules beyond those that are told apart. No domain with rules has this name. */
+export const OTHER_DOMAINS = "(other domains)";
+
 /** Descriptors of one domain that met no rule. */
 export class UnmatchedStats {
   /** How many descriptors passed unlimited because no rule limits them or declares them unlimited. Only grows. */

@@ -5,6 +5,7 @@ import { SYNC_NAMES, Sync } from "../core/limit.ts";
 import type { LongWork } from "../core/long-work.ts";
 import { textOf } from "../core/request.ts";
 import { Kind } from "../core/take.ts";
+import { OTHER_DOMAINS } from "../core/unmatched-stats.ts";
 import { type AddedKeys, addedKeys, type Defaults, defaultPostPaid, withoutOwnKeys } from "./added-keys.ts";
 import type { DefaultHold, DefaultHolds } from "./default-holds.ts";
 import {
@@ -70,6 +71,8 @@ export function* readFile(
   if (domain === "" && (field === undefined || field.value.kind === "scalar")) {
     log.error(field?.value.at ?? top, "the domain is missing or empty; every file needs one, as callers name it");
   }
+  if (domain === OTHER_DOMAINS)
+    log.error(field?.value.at ?? top, `metrics call all unknown domains '${OTHER_DOMAINS}'`, "Give it another domain.");
   const globalLimit = readGlobalLimit(fields, log);
   const ofDomain = { defaults: defaults.get(domain), named: named.get(domain) ?? NO_LIMITS };
   const hold = isResource ? holds.get(domain) : undefined;

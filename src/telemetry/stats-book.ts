@@ -9,7 +9,7 @@ import { shortText } from "./short-text.ts";
 export const VALUE_ENTRIES_MAX = 20_000;
 
 /** The value under which all further values of a rule are counted, with those of callers who send it. */
-export const OTHER_VALUES = "other";
+const OTHER_VALUES = "other";
 
 /** The counters of one rule, or of one value of a rule, with their exported labels: `domain="edge",key1=...`. */
 export interface StatsEntry {

@@ -2,12 +2,11 @@
 // the domain.
 
 import { showable, textOf } from "../core/request.ts";
-import { UnmatchedStats, type UnmatchedStatsBook } from "../core/unmatched-stats.ts";
+import { OTHER_DOMAINS, UnmatchedStats, type UnmatchedStatsBook } from "../core/unmatched-stats.ts";
 import type { RateLimitedLog } from "./rate-limited-log.ts";
 import { shortText } from "./short-text.ts";
-import { OTHER_VALUES } from "./stats-book.ts";
 
-/** Most domains without rules that are told apart; all further ones count as `other`. */
+/** Most domains without rules that are told apart; all further ones count as OTHER_DOMAINS. */
 export const UNKNOWN_DOMAINS_MAX = 200;
 /** Most keys of an example. */
 const KEYS_SHOWN_MAX = 8;
@@ -111,7 +110,7 @@ export class UnmatchedBook implements UnmatchedStatsBook {
       this.#unknown++;
       return this.#keep(name, false);
     }
-    return this.#kept.get(OTHER_VALUES)?.stats ?? this.#keep(OTHER_VALUES, false);
+    return this.#kept.get(OTHER_DOMAINS)?.stats ?? this.#keep(OTHER_DOMAINS, false);
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { Descriptor, oneByteOf } from "../../../src/core/request.ts";
-import { countUnmatched, type UnmatchedStats } from "../../../src/core/unmatched-stats.ts";
+import { countUnmatched, OTHER_DOMAINS, type UnmatchedStats } from "../../../src/core/unmatched-stats.ts";
 import { RateLimitedLog } from "../../../src/telemetry/rate-limited-log.ts";
 import { SHOWN_BYTES_MAX } from "../../../src/telemetry/short-text.ts";
 import { UNKNOWN_DOMAINS_MAX, UnmatchedBook } from "../../../src/telemetry/unmatched-book.ts";
@@ -57,12 +57,14 @@ test("nothing is shown of a domain where all was matched", () => {
   expect([lines, [...book.entries()]]).toEqual([[], []]);
 });
 
-test("callers who write any domain fill neither memory nor metrics", () => {
+test("callers who write any domain fill neither memory nor metrics, and count for no domain that has rules", () => {
   const { book } = makeBook();
+  countUnmatched(rulesFor(book, "other"), descriptorOf("key"));
   for (let i = 0; i < 10 * UNKNOWN_DOMAINS_MAX; i++) book.countUnknown(`${i}-${"\xff".repeat(1_000)}`, 1);
   const entries = [...book.entries()];
-  expect(entries).toHaveLength(UNKNOWN_DOMAINS_MAX + 1);
-  expect(entries.at(-1)).toMatchObject({ domain: "other", descriptors: 9 * UNKNOWN_DOMAINS_MAX });
+  expect(entries).toHaveLength(UNKNOWN_DOMAINS_MAX + 2);
+  expect(entries[0]).toMatchObject({ domain: "other", descriptors: 1 });
+  expect(entries.at(-1)).toMatchObject({ domain: OTHER_DOMAINS, descriptors: 9 * UNKNOWN_DOMAINS_MAX });
   expect(Math.max(...entries.map(({ domain }) => Buffer.byteLength(domain)))).toBeLessThanOrEqual(SHOWN_BYTES_MAX);
 });
 
