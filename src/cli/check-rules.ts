@@ -2,6 +2,7 @@
 
 import type { LoadResult } from "../config/load.ts";
 import { visible } from "../core/visible.ts";
+import { isInResource } from "../rules/place.ts";
 import { formatProblem } from "../rules/problems.ts";
 import type { Level, Problem, RuleSet } from "../rules/rule-set.ts";
 import { calendarHints } from "./calendar-hints.ts";
@@ -25,7 +26,10 @@ export async function checkRules(options: CheckOptions, terminal: Terminal): Pro
   const warnings = result.problems.length - errors;
   const isGood = errors === 0 && (warnings === 0 || !options.isStrict);
   terminal.setExitCode(isGood ? 0 : 1);
-  const hints = result.ruleSet === undefined ? [] : calendarHints(result.ruleSet);
+  const hints = [
+    ...(result.ruleSet === undefined ? [] : calendarHints(result.ruleSet)),
+    ...controlPlaneHints(result.ruleSet, terminal.env),
+  ];
   if (options.asJson) {
     const summary = result.ruleSet === undefined ? null : summaryOf(result.ruleSet);
     terminal.out(
@@ -46,6 +50,15 @@ export async function checkRules(options: CheckOptions, terminal: Terminal): Pro
     for (const hint of hints) terminal.out(`${paint(terminal, "cyan", "hint")}: ${visible(hint)}\n`);
   }
   terminal.out(`${lastLine(result, { errors, warnings, isGood }, terminal)}\n`);
+}
+
+/** What the service adds to the files, and this command can't see. */
+function controlPlaneHints(ruleSet: RuleSet | undefined, { CONFIG_TYPE: type }: Terminal["env"]): string[] {
+  const rules = [...(ruleSet?.domains.values() ?? [])].flatMap(({ root }) => root.rules);
+  if (type?.toLowerCase() !== "grpc_xds_sotw" || rules.some(({ at }) => isInResource(at))) return [];
+  return [
+    "CONFIG_TYPE is GRPC_XDS_SOTW: these files were checked without the control plane's rules, which they join. /config of the service shows what becomes of both",
+  ];
 }
 
 function problemLine(problem: Problem, terminal: Terminal): string {

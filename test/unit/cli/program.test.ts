@@ -229,6 +229,15 @@ describe("check", () => {
     });
   });
 
+  test("says that it lacks a control plane's rules, which files join", async () => {
+    const env = { CONFIG_TYPE: "GRPC_XDS_SOTW", RULES_DIR: good };
+    const { out, exitCode } = await runProgram(["check"], { env });
+    expect([exitCode, out.match(/^hint: .*$/gm)]).toEqual([
+      0,
+      [expect.stringMatching(/^hint: CONFIG_TYPE is GRPC_XDS_SOTW: .* without the control plane's rules/)],
+    ]);
+  });
+
   test("hints at calendars where weeks, months and years are those of the reference", async () => {
     const rules = join(directory, "months.yaml");
     const limits = [
