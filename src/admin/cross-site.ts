@@ -2,12 +2,17 @@
 // only the browser's host reaches. Headers that browsers add, and that pages can't change, tell its requests from others.
 
 import type { IncomingMessage } from "node:http";
+import { isIPv4 } from "node:net";
 
 /** No other address of 127.0.0.0/8: Istio's sidecar calls from 127.0.0.6 on behalf of remote callers. */
 const LOOPBACK_PEERS: readonly string[] = ["127.0.0.1", "::1", "::ffff:127.0.0.1"];
 const LOOPBACK_HOST = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;
 /** Headers that proxies set on requests that they pass on. */
 const FORWARDED_HEADER = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|x-envoy-.*)$/;
+/** Names that nobody can register; names without a dot and addresses are private, too. */
+const PRIVATE_HOSTS = ["*.localhost", "*.internal", "*.svc", "*.svc.cluster.local"];
+/** A Host header; the name in it, or the address in brackets, without its last dot. */
+const HOST_WITH_PORT = /^(\[[0-9a-f:.]+\]|[^:[\]]+?)\.?(?::\d{1,5})?$/;
 /** Values of Sec-Fetch-Site for requests of the page's own origin (same-origin) and for typed addresses (none). */
 const OWN_SITES: readonly (string | undefined)[] = [undefined, "none", "same-origin"];
 
@@ -39,13 +44,20 @@ export function whyCrossSite({ headers, rawHeaders }: IncomingMessage): string |
 }
 
 /**
- * Like whyCrossSite, for pages that callers on other hosts may use: they may call this host by any name. A caller on this host uses
- * only loopback names; another name may belong to a site whose owner has pointed it at 127.0.0.1 (DNS rebinding).
+ * Like whyCrossSite, for pages that callers on other hosts may use, too. `hosts` are names beside the private ones by which
+ * callers may call this port (HTTP_HOSTS). No header lifts this check: a page can set almost all of them on requests to its own origin.
  */
-export function whyCrossSiteOnOpenPage(request: IncomingMessage): string | undefined {
-  const why = whyCrossSite(request);
-  if (why !== undefined || !isLoopback(request.socket.remoteAddress)) return why;
+export function whyCrossSiteOnOpenPage(request: IncomingMessage, hosts: readonly string[]): string | undefined {
   const { host } = request.headers;
-  const isNamed = host !== undefined && /[a-z]\.|\.[a-z]/i.test(host) && !isLoopbackHost(host);
-  return isNamed && forwardedHeaderOf(request) === undefined ? "names another host" : undefined;
+  // Only programs send no host.
+  const isOurs = host === undefined || host === "" || isOwnHost(host, hosts);
+  return isOurs ? whyCrossSite(request) : "names a host that HTTP_HOSTS does not list";
+}
+
+// The owner of a public name may point it at an address in here (DNS rebinding); then a page from there has this port's origin.
+function isOwnHost(host: string, hosts: readonly string[]): boolean {
+  const name = HOST_WITH_PORT.exec(host.toLowerCase())?.[1];
+  if (name === undefined) return false;
+  if (!name.includes(".") || name.startsWith("[") || isIPv4(name)) return true;
+  return [...PRIVATE_HOSTS, ...hosts].some((one) => (one.startsWith("*") ? name.endsWith(one.slice(1)) : name === one));
 }

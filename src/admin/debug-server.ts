@@ -4,6 +4,7 @@
 import type { RuleSet } from "../rules/rule-set.ts";
 import { joinInPieces } from "../telemetry/join-in-pieces.ts";
 import { json, type Page, type PageAddress, PageServer, text } from "./page-server.ts";
+import { refuseForeign } from "./server.ts";
 import { referenceLimitLines } from "./views.ts";
 
 interface DebugSources {
@@ -11,16 +12,22 @@ interface DebugSources {
   readonly rules: () => RuleSet | undefined;
   /** The JSON of `/stats`. */
   readonly stats: () => object;
+  /** HTTP_HOSTS. */
+  readonly hosts: readonly string[];
   /** Told of internal errors; must not throw. */
   readonly onError: (error: unknown) => void;
 }
 
 /** Makes the server. An unknown path gets the list of known ones, as in envoyproxy/ratelimit. */
-export function openDebugServer(address: PageAddress, { rules, stats, onError }: DebugSources): PageServer {
+export function openDebugServer(address: PageAddress, { rules, stats, hosts, onError }: DebugSources): PageServer {
   const pages = new Map<string, Page>();
   const list = () => text(200, [...pages].map(([path, { help }]) => `${path}: ${help}\n`).join(""));
   const add = (path: string, help: string, answer: Page["answer"]) =>
-    pages.set(path, { methods: undefined, help, answer });
+    pages.set(path, {
+      methods: undefined,
+      help,
+      answer: (request) => refuseForeign(request, hosts) ?? answer(request),
+    });
   // In the order of the paths: the list keeps the order in which they are added.
   add("/", "this list", list);
   add("/rlconfig", "one line per limit in force", () => {

@@ -47,6 +47,8 @@ interface AdminOptions {
   readonly metricsPath: string;
   /** Longest body that is read. */
   readonly bodyBytesMax: number;
+  /** HTTP_HOSTS. */
+  readonly hosts: readonly string[];
 }
 
 /** Makes the HTTP server of the process; it does not listen yet. */
@@ -107,13 +109,13 @@ function startingWith(first: IteratorResult<string>, rest: AsyncIterator<string>
 
 function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<string, Page> {
   const { answerJson, health, rulesState, settings, tls, snapshot, workers } = sources;
-  const { bodyBytesMax } = options;
+  const { bodyBytesMax, hosts } = options;
   const pages = new Map<string, Page>();
   const add = (path: string, help: string, methods: Page["methods"], answer: Page["answer"]) =>
     pages.set(path, { help, methods, answer });
   // For pages that pay, or that show the rules; probes and scrapers are no browsers and need no such check.
   const addOwn: typeof add = (path, help, methods, answer) =>
-    add(path, help, methods, (request) => refuseForeign(request) ?? answer(request));
+    add(path, help, methods, (request) => refuseForeign(request, hosts) ?? answer(request));
   const { page, files } = readOperatorsPage();
   add("/", "this list; in a browser the operator's page", READ, (request) =>
     wantsPage(request) ? page : withHeaders(text(200, index(pages)), { vary: "accept" }),
@@ -144,8 +146,9 @@ function makePages(options: AdminOptions, sources: AdminSources): ReadonlyMap<st
   return pages;
 }
 
-function refuseForeign(request: IncomingMessage): HttpAnswer | undefined {
-  const why = whyCrossSiteOnOpenPage(request);
+/** The answer to a request that a page of another site may have sent; undefined for others. */
+export function refuseForeign(request: IncomingMessage, hosts: readonly string[]): HttpAnswer | undefined {
+  const why = whyCrossSiteOnOpenPage(request, hosts);
   if (why === undefined) return undefined;
   const answer = text(403, `403 this page is for programs and for pages of this port, and this request ${why}\n`);
   // The rest of the request is not read, so the connection can't be used again.

@@ -49,7 +49,11 @@ export async function openAdmin(parts: AppParts): Promise<OpenPages> {
   const sources = adminSources(parts);
   const address = { host: settings.httpHost, port: settings.httpPort, sockets: parts.link?.socketSource("http") };
   const bodyBytesMax = Math.min(settings.requestBytesMax, JSON_BYTES_MAX);
-  const admin = openAdminServer(address, { metricsPath: settings.prometheusPath, bodyBytesMax }, sources);
+  const admin = openAdminServer(
+    address,
+    { metricsPath: settings.prometheusPath, bodyBytesMax, hosts: settings.httpHosts },
+    sources,
+  );
   const httpPort = await listenOrExplain(admin, settings);
   return { admin, httpPort, side: await openSidePorts(parts, sources) };
 }

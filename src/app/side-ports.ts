@@ -18,7 +18,7 @@ export interface SidePorts {
 /** Opens the ports that the settings name. Never rejects because a port is taken. */
 export async function openSidePorts(parts: AppParts, sources: AdminSources): Promise<SidePorts> {
   const { settings, reloader, link } = parts;
-  const { debugHost, debugPort, prometheusAddress, prometheusPath } = settings;
+  const { debugHost, debugPort, httpHosts: hosts, prometheusAddress, prometheusPath } = settings;
   const servers: PageServer[] = [];
   const open = async (
     name: "debug" | "metrics",
@@ -42,7 +42,7 @@ export async function openSidePorts(parts: AppParts, sources: AdminSources): Pro
     }
   };
   const debugAddress = debugPort === undefined ? undefined : { host: debugHost, port: debugPort };
-  const debugSources = { rules: () => reloader.current, stats: processStats, onError: sources.onError };
+  const debugSources = { rules: () => reloader.current, stats: processStats, hosts, onError: sources.onError };
   const ports = {
     debugPort: await open("debug", "DEBUG_PORT", debugAddress, (at) => openDebugServer(at, debugSources)),
     metricsPort: await open("metrics", "PROMETHEUS_ADDR", prometheusAddress, (at) =>

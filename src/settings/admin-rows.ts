@@ -1,9 +1,15 @@
-// Settings of the guarded pages of the HTTP port.
+// Settings of who may use which pages of the HTTP port.
 
-import { optional } from "./setting.ts";
-import { ADMIN_TOKEN, PATH } from "./value-types.ts";
+import { optional, setting } from "./setting.ts";
+import { ADMIN_TOKEN, HOST_PATTERNS, PATH } from "./value-types.ts";
 
 export const ADMIN_ROWS = {
+  httpHosts: setting(
+    "HTTP_HOSTS",
+    HOST_PATTERNS,
+    [],
+    "Names (`limits.example.com`, or `*.example.com` for all below) by which callers may ask for `/json`, `/config` and `/rlconfig`, beside addresses, names without a dot, `*.localhost`, `*.internal`, `*.svc` and `*.svc.cluster.local`. Requests with another `Host` get 403: somebody may have pointed that name here to let a web page ask.",
+  ),
   adminToken: optional(
     "ADMIN_TOKEN",
     ADMIN_TOKEN,

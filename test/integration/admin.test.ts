@@ -21,7 +21,7 @@ async function startServer(overrides: Partial<AdminSources> = {}, bodyBytesMax =
   const errors: unknown[] = [];
   const server = openAdminServer(
     { host: "127.0.0.1", port: 0 },
-    { metricsPath: "/metrics", bodyBytesMax },
+    { metricsPath: "/metrics", bodyBytesMax, hosts: ["*.example.com"] },
     {
       answerJson: async (readBody) => answer(200, `got ${(await readBody()).toString()}`),
       health,
@@ -272,6 +272,27 @@ describe("pages", () => {
   });
 });
 
+describe("a request to a name that anybody may have pointed here", () => {
+  test.each([
+    { path: "/json", isOpen: false },
+    { path: "/config", isOpen: false },
+    { path: "/rlconfig", isOpen: false },
+    { path: "/readyz", isOpen: true },
+    { path: "/metrics", isOpen: true },
+  ])("to $path", async ({ path, isOpen }) => {
+    const { port } = await startServer();
+    const ask = (host: string) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const headers = { host, "x-forwarded-for": "10.0.0.7", "x-envoy-internal": "true" };
+        httpRequest({ port, path, headers }, (response) => resolve(response.resume().statusCode))
+          .on("error", reject)
+          .end();
+      });
+    expect(await ask("evil.example")).toBe(isOpen ? 200 : 403);
+    expect(await ask("limits.example.com")).toBe(200);
+  });
+});
+
 describe("POST /explain", () => {
   const question = { domain: "edge", descriptors: [{ entries: [{ key: "a", value: "b" }, { key: "c" }] }] };
 
@@ -401,7 +422,7 @@ test("listen rejects when the port is taken", async () => {
   const { port } = await startServer();
   const second = openAdminServer(
     { host: "127.0.0.1", port },
-    { metricsPath: "/metrics", bodyBytesMax: 1 },
+    { metricsPath: "/metrics", bodyBytesMax: 1, hosts: [] },
     {} as unknown as AdminSources & { health: HealthState },
   );
   await expect(second.listen()).rejects.toThrow(/EADDRINUSE/);

@@ -56,6 +56,14 @@ describe("the debug port", () => {
     expect(await get(debugPort, "/rlconfig", "POST")).toEqual(page);
   });
 
+  test("shows no rules to a page of another site", async () => {
+    const { debugPort } = (await start({ DEBUG_PORT: "0" })).app;
+    const response = await fetch(`http://127.0.0.1:${debugPort}/rlconfig`, {
+      headers: { origin: "http://evil.example" },
+    });
+    expect(response.status).toBe(403);
+  });
+
   test("has memory under the names of Go's runtime, and no arguments that may hold secrets", async () => {
     const { debugPort } = (await start({ DEBUG_PORT: "0" })).app;
     const { cmdline, memstats } = JSON.parse((await get(debugPort, "/stats")).body);
