@@ -202,6 +202,11 @@ export class HoldBook {
     this.keepSettled(nameOf(bucketKey, id), forgetAtUs);
   }
 
+  /** Whether a hold of that id is live, or was settled and is not forgotten yet. */
+  knows(bucketKey: string, id: string, nowUs: number): boolean {
+    return (this.of(bucketKey)?.find(id)?.endsAtUs ?? 0) > nowUs || this.isSettled(bucketKey, id, nowUs);
+  }
+
   isSettled(bucketKey: string, id: string, nowUs: number): boolean {
     if (id === "") return false;
     const name = nameOf(bucketKey, id);

@@ -39,6 +39,8 @@ export class LocalFallback {
   #asNewAtUs = 0;
   readonly #known = new Map<string, Known>();
   readonly #asked = new TakeGroup();
+  /** The takes of the group that `#asked` asks, in the same order. */
+  readonly #decided: Take[] = [];
   readonly #other = new TakeGroup();
   readonly #parts = new WeakMap<Limit, { processCount: number; limit: Limit }>();
 
@@ -64,7 +66,10 @@ export class LocalFallback {
     if (this.#store !== undefined && nowUs >= this.#asNewAtUs) this.#drop();
   }
 
-  /** Answers the unanswered takes of limits with `local`, with each limit cut to this process's part. */
+  /**
+   * Answers the unanswered takes of limits with `local`, with each limit cut to this process's part. A settlement of a hold that was not
+   * opened here stays unanswered: the store may have that hold.
+   */
   settle(group: TakeGroup, nowUs: number): void {
     this.#store ??= this.#openStore();
     const processCount = Math.max(1, this.#processCount());
@@ -75,13 +80,15 @@ export class LocalFallback {
     this.#asked.hasSpareQuota = true;
     for (let i = 0; i < group.size; i++) {
       const take = group.takes[i] as Take;
-      if (!isForHere(take)) continue;
+      if (take.outcome !== Outcome.unanswered || take.limit.onStoreFailure !== OnStoreFailure.local) continue;
+      if (take.mode === Mode.settle && !this.#store.knowsHold(take)) continue;
+      this.#decided.push(take);
       const asked = copyQuestion(take, this.#asked);
       asked.limit = this.#partOf(take.limit, processCount);
       this.#seed(asked, nowUs, processCount, this.#store);
     }
     this.#store.take(this.#asked, NOBODY);
-    this.#writeAnswers(group, nowUs);
+    this.#writeAnswers(nowUs);
   }
 
   /** Gives back payments of `settle`. Replaces the limits of the takes by their parts. */
@@ -94,16 +101,14 @@ export class LocalFallback {
     this.#store?.giveBack(group);
   }
 
-  #writeAnswers(group: TakeGroup, nowUs: number): void {
-    let next = 0;
-    for (let i = 0; i < group.size; i++) {
-      const take = group.takes[i] as Take;
-      if (!isForHere(take)) continue;
-      const asked = this.#asked.takes[next++] as Take;
-      copyAnswer(asked, take);
+  #writeAnswers(nowUs: number): void {
+    for (let i = 0; i < this.#asked.size; i++) {
+      const take = this.#decided[i] as Take;
+      copyAnswer(this.#asked.takes[i] as Take, take);
       take.byPolicy = take.outcome !== Outcome.unanswered;
       this.#asNewAtUs = Math.max(this.#asNewAtUs, nowUs + lastsUs(take));
     }
+    this.#decided.length = 0;
   }
 
   #drop(): void {
@@ -153,8 +158,4 @@ export class LocalFallback {
 function lastsUs({ limit, resetUs, windowSecondsLeft }: Take): number {
   if (limit.isConcurrent) return limit.holdSeconds * MICROS_PER_SECOND;
   return limit.amount === 0 ? Number.POSITIVE_INFINITY : resetUs + windowSecondsLeft * MICROS_PER_SECOND;
-}
-
-function isForHere(take: Take): boolean {
-  return take.outcome === Outcome.unanswered && take.limit.onStoreFailure === OnStoreFailure.local;
 }

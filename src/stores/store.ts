@@ -28,6 +28,8 @@ export interface Store {
 export interface LocalStore extends Store {
   /** Drops the bucket of the take, and its holds, without giving anything back. */
   forget(take: Take): void;
+  /** Whether the take's hold is live here, or was settled here and is not forgotten yet. */
+  knowsHold(take: Take): boolean;
 }
 
 /** Whether a store answers. */

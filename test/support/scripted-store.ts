@@ -97,6 +97,10 @@ export class ScriptedStore implements LocalStore {
     this.#settlement.forget(take, this.#clock.nowUs());
   }
 
+  knowsHold({ bucketKey, holdId }: Take): boolean {
+    return this.#access.holds.knows(bucketKey, holdId, this.#clock.nowUs());
+  }
+
   close(): Promise<void> {
     return Promise.resolve();
   }

@@ -101,6 +101,10 @@ export class MemoryStore implements LocalStore {
     this.#settlement.forget(take, this.#clock.nowUs());
   }
 
+  knowsHold({ bucketKey, holdId }: Take): boolean {
+    return this.#buckets.holds.knows(bucketKey, holdId, this.#clock.nowUs());
+  }
+
   close(): Promise<void> {
     this.#sweep.stop();
     return Promise.resolve();

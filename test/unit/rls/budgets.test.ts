@@ -162,7 +162,7 @@ describe("a store that does not answer", () => {
     expect(() => budgets.reserve({ entries: tenant, id: "r1" })).toThrow("14 SERVICE_STORE_FAILED: ");
   });
 
-  test.each(["allow", "deny", "error"])(
+  test.each(["allow", "deny", "error", "local"])(
     "fails a settlement, which counts once when it is sent again: policy %s",
     (policy) => {
       const { rig, budgets } = open(policy);
