@@ -64,10 +64,13 @@ export class RequestError extends Error {
 export class StoreError extends Error {
   override readonly name = "StoreError";
   readonly code: StoreErrorCode;
+  /** True if the store may have counted unanswered takes all the same. */
+  readonly isOutcomeUnknown: boolean;
 
-  constructor(code: StoreErrorCode, message: string, cause?: unknown) {
+  constructor(code: StoreErrorCode, message: string, cause?: unknown, isOutcomeUnknown = false) {
     super(message, cause === undefined ? undefined : { cause });
     this.code = code;
+    this.isOutcomeUnknown = isOutcomeUnknown;
   }
 }
 

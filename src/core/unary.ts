@@ -3,6 +3,7 @@
 /** The gRPC status codes in use, with the protocol's numbers. */
 export const GrpcStatus = {
   ok: 0,
+  unknown: 2,
   invalidArgument: 3,
   deadlineExceeded: 4,
   notFound: 5,

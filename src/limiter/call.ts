@@ -11,7 +11,7 @@ import type { SettleListener } from "../stores/store.ts";
 /** Why a call got no decision at all. */
 export type CallFailure =
   | { readonly kind: "no-rules" }
-  | { readonly kind: "store"; readonly error: StoreError }
+  | { readonly kind: "store"; readonly error: StoreError; readonly mayCountTwice: boolean }
   | { readonly kind: "internal"; readonly error: unknown };
 
 /** Continues a call that the store did not settle at once. */

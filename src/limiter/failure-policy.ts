@@ -2,7 +2,7 @@
 // without a failure. Answers of the store stay valid, and its payments stand if the call passes.
 
 import { OnStoreFailure } from "../core/limit.ts";
-import { copyAnswer, copyQuestion, Kind, Outcome, Source, type Take, TakeGroup, Verdict } from "../core/take.ts";
+import { copyAnswer, copyQuestion, Kind, Mode, Outcome, Source, type Take, TakeGroup, Verdict } from "../core/take.ts";
 import { MICROS_PER_SECOND } from "../core/units.ts";
 import { canRefuseCall, collectReturns, isGroupRefused, Returns } from "../core/verdict.ts";
 import type { Store } from "../stores/store.ts";
@@ -26,22 +26,21 @@ export class FailurePolicy {
 
   /**
    * Decides a failed group: afterwards it is allowed, refused, or still failed if the call must end with an error. If any take
-   * refuses (by the store's answer, by `deny` or by `local`), the call is refused; else one `error` ends it. Shadow takes and takes
-   * that ask for no admission have no say. Returns the strictest policy that was applied.
+   * refuses (by the store's answer, by `deny` or by `local`), the call is refused; else one `error` ends it. Shadow takes have no say.
+   * Reports, refunds and settlements refuse nothing. Returns the strictest policy of the unanswered takes that had its way.
    */
   decide(group: TakeGroup, nowUs: number): OnStoreFailure {
-    let policy = denyUnanswered(group);
+    const policy = denyUnanswered(group);
     let isRefused = isGroupRefused(group);
     if (!isRefused && hasUnanswered(group, OnStoreFailure.local)) {
       this.#fallback.settle(group, nowUs);
       isRefused = isGroupRefused(group);
     }
     const endsWithError = !isRefused && hasUnanswered(group, OnStoreFailure.error);
-    if (endsWithError) policy = OnStoreFailure.error;
-    else group.verdict = isRefused ? Verdict.refused : Verdict.allowed;
+    if (!endsWithError) group.verdict = isRefused ? Verdict.refused : Verdict.allowed;
     this.#collectReturns(group, endsWithError ? Returns.unheard : isRefused ? Returns.refused : Returns.over);
     group.source = Source.local;
-    return policy;
+    return endsWithError ? OnStoreFailure.error : policy;
   }
 
   /** Returns the payments that the group made to pass; post-paid hits stand. */
@@ -63,18 +62,18 @@ export class FailurePolicy {
   }
 }
 
-/** Refuses the unanswered takes of limits with `deny`. Returns the strictest policy, except `error`, of unanswered takes. */
+/** Refuses the unanswered takes of limits with `deny`. Returns the strictest policy of unanswered takes, `error` last. */
 function denyUnanswered(group: TakeGroup): OnStoreFailure {
-  let policy: OnStoreFailure = OnStoreFailure.allow;
+  let policy: OnStoreFailure | undefined;
   for (let i = 0; i < group.size; i++) {
     const take = group.takes[i] as Take;
-    if (take.outcome !== Outcome.unanswered || !canRefuseCall(take)) continue;
+    if (take.outcome !== Outcome.unanswered) continue;
     const { onStoreFailure } = take.limit;
     if (onStoreFailure === OnStoreFailure.error) continue;
-    if (onStoreFailure > policy) policy = onStoreFailure;
-    if (onStoreFailure === OnStoreFailure.deny) deny(take);
+    if (policy === undefined || onStoreFailure > policy) policy = onStoreFailure;
+    if (onStoreFailure === OnStoreFailure.deny && canRefuseCall(take)) deny(take);
   }
-  return policy;
+  return policy ?? OnStoreFailure.error;
 }
 
 function deny(take: Take): void {
@@ -84,12 +83,25 @@ function deny(take: Take): void {
   take.waitUs = DENIED_WAIT_US;
 }
 
-/** Whether any unanswered take has this policy. For `error` only takes count that could refuse the call. */
+/** Whether any unanswered take has this policy. For `error` shadow takes do not count. */
 function hasUnanswered(group: TakeGroup, policy: OnStoreFailure): boolean {
   for (let i = 0; i < group.size; i++) {
     const take = group.takes[i] as Take;
     if (take.outcome !== Outcome.unanswered || take.limit.onStoreFailure !== policy) continue;
-    if (policy === OnStoreFailure.local || (canRefuseCall(take) && take.kind !== Kind.shadow)) return true;
+    if (policy === OnStoreFailure.local || take.kind !== Kind.shadow) return true;
+  }
+  return false;
+}
+
+/**
+ * Whether a report or refund of a call that ends with an error may stand, so that the same call sent again would count it twice. A
+ * settlement with an id counts once.
+ */
+export function mayCountTwice(group: TakeGroup): boolean {
+  for (let i = 0; i < group.size; i++) {
+    const { mode, holdId, outcome, paid } = group.takes[i] as Take;
+    const isReport = mode === Mode.postPaid || mode === Mode.refund || (mode === Mode.settle && holdId === "");
+    if (isReport && (outcome === Outcome.unanswered ? group.failure?.isOutcomeUnknown : paid)) return true;
   }
   return false;
 }

@@ -10,7 +10,7 @@ import type { Store } from "../stores/store.ts";
 import type { LimitCall } from "./call.ts";
 import { allowAll, combine, governAsReference, wouldRefuse } from "./combine.ts";
 import { countHits, countOpened, countOutcomes, looksLikeLateReport } from "./count-hits.ts";
-import { FailurePolicy } from "./failure-policy.ts";
+import { FailurePolicy, mayCountTwice } from "./failure-policy.ts";
 import { type FillOptions, TakeFiller } from "./fill.ts";
 import type { LocalCache } from "./local-cache.ts";
 import type { LocalFallback } from "./local-fallback.ts";
@@ -150,7 +150,9 @@ export class Limiter {
     call.storeFailure = error;
     call.policy = this.#policy.decide(group, nowUs);
     this.#options.observer.degraded(call.policy, error);
-    if (group.verdict === Verdict.failed) call.failure = { kind: "store", error };
+    if (group.verdict === Verdict.failed) {
+      call.failure = { kind: "store", error, mayCountTwice: mayCountTwice(group) };
+    }
   }
 
   #allowUnknown(call: LimitCall): boolean {

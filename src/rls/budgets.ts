@@ -1,7 +1,7 @@
 // headgate.v1.Budgets: Reserve and Settle for callers that ask directly. Each call becomes a LimitRequest of one descriptor. Its hold
 // fields say what entries of a ShouldRateLimit call would say; otherwise the limiter treats both alike.
 
-import { ON_STORE_FAILURE_NAMES, OnStoreFailure } from "../core/limit.ts";
+import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../core/limit.ts";
 import { HoldAsk, type LimitRequest, textOf } from "../core/request.ts";
 import { GLOBAL_DESCRIPTOR, HoldFound, Outcome, type Take, type TakeGroup } from "../core/take.ts";
 import type { UnaryReply } from "../core/unary.ts";
@@ -55,8 +55,7 @@ export class SettleService extends CallService {
       failUnsettled(reply, call.storeFailure?.code ?? "");
       return;
     }
-    // If the store did not answer, only `local` can have settled: the other policies decide admission alone.
-    const degraded = call.policy === undefined ? undefined : degradedBy(OnStoreFailure.local, call);
+    const degraded = call.policy === undefined ? undefined : degradedBy(call.policy, call);
     const answer = { found: foundBy(call.group), remaining: remainingOf(call), degraded };
     reply.ok(encodeSettled(answer, this.#writer));
   }

@@ -31,12 +31,19 @@ export function failWithCallFailure(reply: UnaryReply, failure: CallFailure): vo
       reply.fail(GrpcStatus.unavailable, "SERVICE_NO_RULES: no rule set has been loaded yet; see /readyz");
       return;
     case "store":
-      reply.fail(
-        GrpcStatus.unavailable,
-        `SERVICE_STORE_FAILED: the store did not answer (${failure.error.code}) and the rule says on_store_failure: error`,
-      );
+      failUnanswered(reply, failure);
       return;
     case "internal":
       failWithError(reply, failure.error);
   }
+}
+
+// UNAVAILABLE invites callers and proxies to send the call again.
+function failUnanswered(
+  reply: UnaryReply,
+  { error, mayCountTwice }: Extract<CallFailure, { readonly kind: "store" }>,
+): void {
+  const text = `SERVICE_STORE_FAILED: the store did not answer (${error.code}) and the rule says on_store_failure: error`;
+  if (!mayCountTwice) reply.fail(GrpcStatus.unavailable, text);
+  else reply.fail(GrpcStatus.unknown, `${text}; it may have counted the report, and would count another one, too`);
 }

@@ -164,6 +164,24 @@ describe("when a shard fails", () => {
     expect(left("0")).toBe(10);
   });
 
+  test("the call fails as unknown if any shard may have counted its part", () => {
+    const { shards, ask } = twoShards();
+    const unknown = new StoreError("STORE_TIMEOUT", "no reply", undefined, true);
+    for (const [first, second] of [
+      [down, unknown],
+      [unknown, down],
+    ] as const) {
+      shards[0].failure = first;
+      shards[1].failure = second;
+      expect(
+        ask([
+          { limit: bucket, identity: "0" },
+          { limit: bucket, identity: "1" },
+        ]).failure,
+      ).toBe(unknown);
+    }
+  });
+
   test("refunds of the other shards stand", () => {
     const { shards, ask, left } = twoShards();
     ask([{ limit: bucket, identity: "0", cost: 6 }]);

@@ -171,7 +171,7 @@ export class Settler<B extends Batch> {
     if (batch.groups.length > 0) observer.outcomeUnknown(batch.groups.length);
     // To give back twice would let more pass than the limit allows, so these receipts are dropped.
     if (batch.receipts.length > 0) observer.keptPaid(batch.receipts.length);
-    this.#failGroups(batch, error);
+    this.#failGroups(batch, new StoreError(error.code, error.message, error.cause, true));
   }
 
   /**
@@ -248,7 +248,7 @@ export class Settler<B extends Batch> {
         failed++;
       } else if (reader.verdict === NO_COUNT) {
         const error = "the key of a counter holds no count; the call's other counters were charged";
-        this.#fail(batch, batched, new StoreError("STORE_COUNTER", error));
+        this.#fail(batch, batched, new StoreError("STORE_COUNTER", error, undefined, true));
         reader.skip(batched);
         succeeded++;
       } else if (reader.verdict === HOLDS_FULL) {
@@ -323,7 +323,7 @@ export class Settler<B extends Batch> {
     for (const batched of batch.groups) {
       if (batched.isAnswered || batched.answerByUs > nowUs) continue;
       const text = `no reply from ${serverName} within ${deadlineUs / 1000} ms or the call's deadline`;
-      error ??= new StoreError("STORE_TIMEOUT", text);
+      error ??= new StoreError("STORE_TIMEOUT", text, undefined, batch.isSent);
       this.#fail(batch, batched, error);
       failed++;
     }

@@ -163,13 +163,15 @@ export class ShardedCall implements SettleListener {
     this.#onDone(this);
   }
 
-  /** Why some takes have no answer; undefined if all have one. */
+  /** Why some takes have no answer, at best of a shard that may have counted them; undefined if all have one. */
   #failure(): StoreError | undefined {
+    let failure: StoreError | undefined;
     for (let i = 0; i < this.#size; i++) {
       const { group } = this.#parts[i] as Part;
-      if (group.verdict === Verdict.failed) return group.failure;
+      if (group.verdict !== Verdict.failed) continue;
+      if (failure === undefined || group.failure?.isOutcomeUnknown) failure = group.failure;
     }
-    return undefined;
+    return failure;
   }
 
   /** With STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: refunds the charges at shards where no counter was over. */

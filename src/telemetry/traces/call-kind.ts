@@ -54,6 +54,7 @@ export function httpCalls(path: string, httpStatusOf: HttpStatusOf): CallKind {
 
 /** Statuses that the conventions call errors of the server; all others are errors of the caller, or answers. */
 const SERVER_FAILURES: readonly number[] = [
+  GrpcStatus.unknown,
   GrpcStatus.deadlineExceeded,
   GrpcStatus.unimplemented,
   GrpcStatus.internal,

@@ -12,7 +12,6 @@ descriptors:
   - { key: deny, on_store_failure: deny, rate_limit: { requests_per_unit: 4, unit: hour } }
   - { key: local, on_store_failure: local, rate_limit: { requests_per_unit: 4, unit: hour } }
   - { key: error, on_store_failure: error, rate_limit: { requests_per_unit: 4, unit: hour } }
-  - { key: report, post_paid: true, on_store_failure: deny, rate_limit: { requests_per_unit: 4, unit: hour } }
 `;
 const DOWN = new StoreError("STORE_TIMEOUT", "no reply");
 
@@ -56,12 +55,6 @@ describe("when the store fails", () => {
   ])("of $keys the strictest that decides is told: a refusal stands, whatever the others say", ({ keys, ...told }) => {
     const rig = brokenRig();
     expect(rig.ask(keys.map((key) => ({ entries: { [key]: "x" } })))).toMatchObject(told);
-  });
-
-  test("reports and refunds are let pass, whatever the policy: they never refuse", () => {
-    const rig = brokenRig();
-    expect(rig.hit({ report: "x" }, 3).over).toBe(false);
-    expect(rig.ask([{ entries: { deny: "x" }, hits: 1, refund: true }]).over).toBe(false);
   });
 
   test("a call that meets no limit is answered as ever", () => {

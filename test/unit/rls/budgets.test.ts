@@ -169,7 +169,7 @@ describe("a store that does not answer", () => {
       budgets.reserve({ entries: tenant, id: "r1", number: 30 });
       rig.store.failure = failure;
       expect(() => budgets.settle({ entries: tenant, id: "r1", number: 9 })).toThrow(
-        "14 SERVICE_STORE_FAILED: the store did not answer (STORE_TIMEOUT); settle again",
+        "14 SERVICE_STORE_FAILED: the store did not answer (STORE_TIMEOUT)",
       );
       rig.store.failure = undefined;
       expect(budgets.settle({ entries: tenant, id: "r1", number: 9 }).found).toBe("SETTLED");

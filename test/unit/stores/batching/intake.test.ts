@@ -53,8 +53,10 @@ class Call {
     this.answers++;
   }
 
+  /** Why it failed, with a question mark if it may have been counted all the same. */
   get code(): string | undefined {
-    return this.group.failure?.code;
+    const { failure } = this.group;
+    return failure === undefined ? undefined : `${failure.code}${failure.isOutcomeUnknown ? "?" : ""}`;
   }
 }
 
@@ -236,7 +238,7 @@ describe("a group is answered once", () => {
     await passMs(14);
     expect(call.answers).toBe(0);
     await passMs(1);
-    expect([call.answers, call.code]).toEqual([1, "STORE_TIMEOUT"]);
+    expect([call.answers, call.code]).toEqual([1, "STORE_TIMEOUT?"]);
     // Those that have no deadline of their own wait for as long as patience lasts.
     expect(patient.answers).toBe(0);
     await passMs(85);
@@ -277,7 +279,7 @@ describe("a group is answered once", () => {
     intake.settler.begin(batch);
     const waiting = take(intake, "b");
     intake.settler.loseSent(lost);
-    expect([sent.code, waiting.answers]).toEqual(["STORE_UNREACHABLE", 0]);
+    expect([sent.code, waiting.answers]).toEqual(["STORE_UNREACHABLE?", 0]);
     intake.failGathered();
     expect(waiting.code).toBe("STORE_UNREACHABLE");
   });
@@ -299,7 +301,7 @@ describe("a group is answered once", () => {
     await passMs(39);
     expect(answered.answers + late.answers).toBe(0);
     await passMs(1);
-    expect([answered.code, late.code]).toEqual(["STORE_TIMEOUT", "STORE_TIMEOUT"]);
+    expect([answered.code, late.code]).toEqual(["STORE_TIMEOUT?", "STORE_TIMEOUT?"]);
     there.settler.settle(batch, allowing(2));
     expect(there.next()?.receipts.map(({ bucketKey }) => bucketKey)).toEqual(["a", "b"]);
     expect(here.next()).toBeUndefined();
