@@ -292,8 +292,8 @@ function holds.settle(ref, state, limit, used, now_us)
   local hold = live_hold(ref, now_us)
   if not hold then
     if is_settled(ref, now_us) then return FOUND_SETTLED, 0 end
-    if ref.is_concurrent then return FOUND_NONE, 0 end
     note_settled(ref, now_us)
+    if ref.is_concurrent then return FOUND_NONE, 0 end
     holds.note_payment(ref, state, limit, now_us)
     return FOUND_NONE, limit.algorithm.post_pay(state, limit, used, now_us)
   end

@@ -40,6 +40,9 @@ RETURNS held_bucket_v1 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   end_us CONSTANT bigint := now_us + bucket.hold_us;
 BEGIN
+  -- An ended hold may still wait to be given back; its id is free.
+  UPDATE hold h SET hold_id = NULL
+  WHERE h.bucket_key = bucket.bucket_key COLLATE "C" AND h.hold_id = id COLLATE "C" AND h.ends_us <= now_us;
   IF id IS NOT NULL AND (is_settled_v1(bucket, id, now_us) OR EXISTS (
     SELECT FROM hold h WHERE h.bucket_key = bucket.bucket_key COLLATE "C" AND h.hold_id = id COLLATE "C"
   )) THEN
@@ -85,8 +88,9 @@ BEGIN
   RETURNING * INTO settled;
   IF NOT FOUND THEN
     bucket.found := CASE WHEN is_settled_v1(bucket, id, now_us) THEN settled_already ELSE none END;
-    IF bucket.found = settled_already OR bucket.is_concurrent THEN RETURN bucket; END IF;
+    IF bucket.found = settled_already THEN RETURN bucket; END IF;
     PERFORM note_settled_v1(bucket, id, now_us);
+    IF bucket.is_concurrent THEN RETURN bucket; END IF;
     RETURN charge_reported_v1(bucket, used, now_us);
   END IF;
   bucket.found := settled.cost;

@@ -50,14 +50,14 @@ export class BucketHolds {
     return this.#live;
   }
 
-  find(id: string): Hold | undefined {
-    return id === "" ? undefined : this.#byId.get(id);
+  /** The hold of that id, unless it has ended: an ended one may still wait here to be given back (ENDINGS_PER_STEP). */
+  find(id: string, nowUs: number): Hold | undefined {
+    const hold = id === "" ? undefined : this.#byId.get(id);
+    return hold !== undefined && hold.endsAtUs > nowUs ? hold : undefined;
   }
 
-  /** The live hold that was paid at that time, under that id or without one; undefined if there is none. */
-  paidAt(id: string, paidAtUs: number): Hold | undefined {
-    const named = this.find(id);
-    if (named?.paidAtUs === paidAtUs) return named;
+  /** The hold without an id that was paid at that time; undefined if there is none. */
+  namelessPaidAt(paidAtUs: number): Hold | undefined {
     for (let at = this.#inOrder.length - 1; at >= this.#first; at--) {
       const hold = this.#inOrder[at] as Hold;
       if (hold.id === "" && hold.paidAtUs === paidAtUs) return hold;
@@ -88,10 +88,12 @@ export class BucketHolds {
     return undefined;
   }
 
-  /** Adds a hold. If its id is taken, the new hold is kept without an id. */
+  /** Adds a hold, whose id belongs to no hold that has not ended. */
   add({ id, cost, paidAtUs, endsAtUs }: Omit<Hold, "payment">): void {
     this.lows.hold(cost * MICROS_PER_TOKEN);
-    this.keep({ id: this.#byId.has(id) ? "" : id, cost, paidAtUs, endsAtUs, payment: this.lows.last });
+    const ended = this.#byId.get(id);
+    if (ended !== undefined) this.#inOrder[this.#inOrder.indexOf(ended)] = { ...ended, id: "" };
+    this.keep({ id, cost, paidAtUs, endsAtUs, payment: this.lows.last });
   }
 
   /** Adds a hold restored from another process; its number of payment is known. */
@@ -204,7 +206,7 @@ export class HoldBook {
 
   /** Whether a hold of that id is live, or was settled and is not forgotten yet. */
   knows(bucketKey: string, id: string, nowUs: number): boolean {
-    return (this.of(bucketKey)?.find(id)?.endsAtUs ?? 0) > nowUs || this.isSettled(bucketKey, id, nowUs);
+    return this.of(bucketKey)?.find(id, nowUs) !== undefined || this.isSettled(bucketKey, id, nowUs);
   }
 
   isSettled(bucketKey: string, id: string, nowUs: number): boolean {

@@ -81,15 +81,15 @@ export function opensHold({ limit, holdId }: Take): boolean {
 export function closeHold(bucket: WorkingBucket, take: Take, cost: number, book: HoldBook, nowUs: number): void {
   const { limit, holdId, paidAtUs } = take;
   const holds = book.of(take.bucketKey);
-  const hold = opensHold(take) ? holds?.paidAt(holdId, paidAtUs) : undefined;
+  const named = holds?.find(holdId, nowUs);
+  const hold = named?.paidAtUs === paidAtUs ? named : limit.isConcurrent ? holds?.namelessPaidAt(paidAtUs) : undefined;
   if (holds !== undefined && hold !== undefined) {
     giveBackHeld(bucket, limit, holds, hold, cost, nowUs);
     book.remove(holds, hold);
     return;
   }
   // The payment opened no hold if it had no id, or if another payment's hold has its id.
-  const wasFinal = !opensHold(take) || holds?.find(holdId) !== undefined;
-  if (wasFinal) giveBackCost(bucket, limit, cost, paidAtUs, nowUs);
+  if (named !== undefined || !opensHold(take)) giveBackCost(bucket, limit, cost, paidAtUs, nowUs);
 }
 
 /**
@@ -98,7 +98,7 @@ export function closeHold(bucket: WorkingBucket, take: Take, cost: number, book:
  */
 export function openHold(take: Take, book: HoldBook, nowUs: number): boolean {
   const { bucketKey, holdId, limit, cost, paidAtUs } = take;
-  const isKnown = book.of(bucketKey)?.find(holdId) !== undefined || book.isSettled(bucketKey, holdId, nowUs);
+  const isKnown = book.knows(bucketKey, holdId, nowUs);
   if (!limit.isConcurrent && (isKnown || holdId === "")) return false;
   const id = isKnown ? "" : holdId;
   const endsAtUs = nowUs + limit.holdSeconds * MICROS_PER_SECOND;
@@ -108,18 +108,18 @@ export function openHold(take: Take, book: HoldBook, nowUs: number): boolean {
 
 /**
  * Settles the take's hold: gives back what was held and not used, or charges what was used beyond. Without a live hold the whole
- * use is charged, once. Writes `take.counted` (what was held, or a HoldFound). Returns the hits that could not be recorded.
+ * use is charged, once; a `concurrent` limit charges nothing, but its id is settled, too. Writes `take.counted` (what was held, or a HoldFound). Returns the hits that could not be recorded.
  */
 export function settleHold(bucket: WorkingBucket, take: Take, book: HoldBook, nowUs: number): number {
   const { bucketKey, holdId, limit } = take;
   const holds = book.of(bucketKey);
-  const hold = holds?.find(holdId);
-  // A hold that has ended may still be in the book (ENDINGS_PER_STEP); it is given back later.
-  if (holds === undefined || hold === undefined || hold.endsAtUs <= nowUs) {
+  const hold = holds?.find(holdId, nowUs);
+  if (holds === undefined || hold === undefined) {
     const isSettled = book.isSettled(bucketKey, holdId, nowUs);
     take.counted = isSettled ? HoldFound.settled : HoldFound.none;
-    if (isSettled || limit.isConcurrent) return 0;
+    if (isSettled) return 0;
     noteSettled(take, book, nowUs);
+    if (limit.isConcurrent) return 0;
     notePayment(bucket, limit, book, nowUs);
     return postPayCost(bucket, limit, take.cost, nowUs);
   }

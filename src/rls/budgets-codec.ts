@@ -69,12 +69,11 @@ interface Reserved {
 }
 
 /** The protocol's numbers for what a settlement found. */
-export const Found = { settled: 1, unknown: 2, alreadySettled: 3 } as const;
-export type Found = (typeof Found)[keyof typeof Found];
+const FOUND = { settled: 1, unknown: 2, already_settled: 3 } as const;
 
 /** An answer to Settle. */
 interface Settled {
-  readonly found: Found;
+  readonly found: keyof typeof FOUND;
   readonly remaining: number;
   readonly degraded: Degraded | undefined;
 }
@@ -100,7 +99,7 @@ export function encodeReserved(answer: Reserved, writer: WireWriter): Uint8Array
 /** Writes the wire form of a SettleResponse. Returns a view into the writer's buffer, good until its next use. */
 export function encodeSettled({ found, remaining, degraded }: Settled, writer: WireWriter): Uint8Array {
   writer.clear();
-  writer.writeVarintField(1, found);
+  writer.writeVarintField(1, FOUND[found]);
   if (remaining !== 0) writer.writeVarintField(2, remaining);
   if (degraded !== undefined) writeDegraded(3, degraded, writer);
   return writer.view();

@@ -3,11 +3,12 @@
 
 import { ON_STORE_FAILURE_NAMES, type OnStoreFailure } from "../core/limit.ts";
 import { HoldAsk, type LimitRequest, textOf } from "../core/request.ts";
-import { GLOBAL_DESCRIPTOR, HoldFound, Outcome, type Take, type TakeGroup } from "../core/take.ts";
+import { GLOBAL_DESCRIPTOR, Outcome, type Take, type TakeGroup } from "../core/take.ts";
 import type { UnaryReply } from "../core/unary.ts";
 import type { LimitCall } from "../limiter/call.ts";
 import { canPassLater, retryAfterSeconds } from "../limiter/retry-after.ts";
-import { type Degraded, decodeHoldRequest, encodeReserved, encodeSettled, Found } from "./budgets-codec.ts";
+import { settlementFound } from "../limiter/settlement-found.ts";
+import { type Degraded, decodeHoldRequest, encodeReserved, encodeSettled } from "./budgets-codec.ts";
 import { CallService } from "./call-service.ts";
 import { reasonOf } from "./headers.ts";
 import { checkRequest } from "./service.ts";
@@ -56,7 +57,7 @@ export class SettleService extends CallService {
       return;
     }
     const degraded = call.policy === undefined ? undefined : degradedBy(call.policy, call);
-    const answer = { found: foundBy(call.group), remaining: remainingOf(call), degraded };
+    const answer = { found: settlementFound(call.group, 0), remaining: remainingOf(call), degraded };
     reply.ok(encodeSettled(answer, this.#writer));
   }
 }
@@ -78,17 +79,6 @@ function paidBy({ group, rules }: LimitCall): number {
 function hasUnanswered(group: TakeGroup): boolean {
   for (let i = 0; i < group.size; i++) if ((group.takes[i] as Take).outcome === Outcome.unanswered) return true;
   return false;
-}
-
-/** What the limits of the rule found. `settled` if any found a live hold: an earlier attempt may have settled the other limits. */
-function foundBy(group: TakeGroup): Found {
-  let found: Found = Found.unknown;
-  for (let i = 0; i < group.size; i++) {
-    const { counted } = group.takes[i] as Take;
-    if (counted >= 0) return Found.settled;
-    if (counted === HoldFound.settled) found = Found.alreadySettled;
-  }
-  return found;
 }
 
 function degradedBy(policy: OnStoreFailure, { storeFailure }: LimitCall): Degraded {

@@ -1,8 +1,9 @@
-// What every store does with a bucket that can have no more holds.
+// What every store does with buckets that have many holds.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Algorithm } from "../../src/core/limit.ts";
-import { Verdict } from "../../src/core/take.ts";
+import { HoldFound, Mode, Verdict } from "../../src/core/take.ts";
+import { CONCURRENT_KEY_SUFFIX } from "../../src/rules/bucket-key.ts";
 import { makeLimit } from "../support/builders.ts";
 import { advance, ask, type HarnessFactory, look, SECOND_US, type StoreHarness } from "./store-harness.ts";
 
@@ -19,6 +20,14 @@ const crowded = makeLimit({
   windowSeconds: 86_400,
   holdSeconds: 3_600,
 });
+const crowdedFor60 = makeLimit({
+  algorithm: Algorithm.fixedWindow,
+  amount: 1_000_000,
+  windowSeconds: 86_400,
+  holdSeconds: 60,
+});
+/** More than one call ends. */
+const MANY = 300;
 const HOLDS_MAX = 10_000;
 const TOGETHER = 50;
 
@@ -30,6 +39,28 @@ export function describeHoldsContract(name: string, factory: HarnessFactory): vo
       harness = await factory();
     });
     afterEach(() => harness.close());
+
+    test("an id is free once its hold has ended, although the hold still waits to be given back", async () => {
+      const keySuffix = CONCURRENT_KEY_SUFFIX;
+      const many = { amount: 0, burst: 1_000, windowSeconds: 60, holdSeconds: 60 };
+      const places = makeLimit({ ...many, isConcurrent: true, keySuffix });
+      const limits = [crowdedFor60, places];
+      const asks = (holdId: string, more = {}) => limits.map((limit) => ({ limit, identity: "many", holdId, ...more }));
+      const counted = async (holdId: string, more = {}) =>
+        (await ask(harness, asks(holdId, more))).takes.slice(0, 2).map((take) => take.counted);
+      for (let i = 0; i < MANY; i += 25)
+        await ask(harness, Array.from({ length: 25 }, (_, j) => asks(`r${i + j}`)).flat());
+      advance(harness, 61 * SECOND_US);
+      const last = `r${MANY - 1}`;
+      expect(await counted(last, { mode: Mode.settle })).toEqual([HoldFound.none, HoldFound.none]);
+      const again = `r${MANY - 2}`;
+      expect(await counted(again)).toEqual([1, 1]);
+      expect(await counted(again, { mode: Mode.settle })).toEqual([1, 1]);
+      expect(await counted(again, { mode: Mode.settle })).toEqual([HoldFound.settled, HoldFound.settled]);
+      for (let i = 0; i < 20; i++) for (const limit of limits) await look(harness, limit, "many");
+      const left = await Promise.all(limits.map((limit) => look(harness, limit, "many")));
+      expect(left.map(({ remaining }) => remaining)).toEqual([crowdedFor60.burst - 2, 1_000]);
+    });
 
     test("a call for whose holds one bucket has no room leaves its other buckets what they owe", async () => {
       for (let i = 0; i < HOLDS_MAX; i += TOGETHER) {

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { RequestError } from "../../src/core/errors.ts";
 import { HoldAsk, LimitRequest, textOf } from "../../src/core/request.ts";
-import { decodeHoldRequest, encodeReserved, encodeSettled, Found } from "../../src/rls/budgets-codec.ts";
+import { decodeHoldRequest, encodeReserved, encodeSettled } from "../../src/rls/budgets-codec.ts";
 import { WireWriter } from "../../src/rls/wire-writer.ts";
 import { loadProto, loadRegistry } from "../../src/transport/load-proto.ts";
 import { readReserved, readSettled } from "../support/budgets.ts";
@@ -121,9 +121,9 @@ test("an answer to Reserve reads as what it was made of, and is canonical", () =
 test("an answer to Settle reads as what it was made of, and is canonical", () => {
   const type = registry.getMessage("headgate.v1.SettleResponse") as DescMessage;
   const found = fc.constantFrom(
-    [Found.settled, "SETTLED"] as const,
-    [Found.unknown, "UNKNOWN"] as const,
-    [Found.alreadySettled, "ALREADY_SETTLED"] as const,
+    ["settled", "SETTLED"] as const,
+    ["unknown", "UNKNOWN"] as const,
+    ["already_settled", "ALREADY_SETTLED"] as const,
   );
   fc.assert(
     fc.property(found, count, degraded, ([number, name], remaining, why) => {

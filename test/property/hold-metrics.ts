@@ -79,7 +79,7 @@ class Counts {
       if (!this.#isOfPlaces) this.heldUnused += Math.max(0, hold.cost - used);
       if (!this.#isOfPlaces) this.usedUnheld += Math.max(0, used - hold.cost);
     }
-    if (hold !== undefined || !this.#isOfPlaces) this.#settledUntilUs.set(id, nowUs + TTL_US);
+    this.#settledUntilUs.set(id, nowUs + TTL_US);
   }
 
   #isSettled(id: string, nowUs: number): boolean {
@@ -140,7 +140,10 @@ async function expectCounted(
       if (!call.decision.overLimit) models.tokens.pay(id, cost, nowUs);
       if (!call.decision.overLimit) models.concurrent.pay(id, 1, nowUs);
     } else if (kind === "settle") {
-      await rig.call({ entries: { tenant, request_id: id, settle: "" }, hits: amount });
+      const { group } = await rig.call({ entries: { tenant, request_id: id, settle: "" }, hits: amount });
+      // The budget and its places tell one story of the id.
+      const [one, other] = group.takes.slice(0, group.size).map(({ counted }) => Math.min(counted, 0));
+      expect(one).toBe(other);
       models.tokens.settle(id, amount, nowUs);
       models.concurrent.settle(id, 0, nowUs);
     } else {

@@ -56,8 +56,7 @@ export class HoldModel {
     const hold = this.#live.find((one) => one.id === id);
     if (hold === undefined) {
       if ((this.#settledUntil.get(id) ?? 0) > now) return SETTLED;
-      if (this.#limit.isConcurrent) return NONE;
-      this.#add(used);
+      if (!this.#limit.isConcurrent) this.#add(used);
     } else {
       this.#live = this.#live.filter((one) => one !== hold);
       const rest = this.#limit.isConcurrent ? hold.cost : hold.cost - used;

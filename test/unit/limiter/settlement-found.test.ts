@@ -1,0 +1,36 @@
+// One word for what a settlement found, though its limits differ: what was charged is never called settled before.
+
+import { expect, test } from "vitest";
+import { HoldFound, Mode } from "../../../src/core/take.ts";
+import { settlementFound } from "../../../src/limiter/settlement-found.ts";
+import { groupOf } from "../../contract/store-harness.ts";
+import { makeLimit } from "../../support/builders.ts";
+
+const budget = makeLimit({ holdSeconds: 60 });
+const places = makeLimit({ holdSeconds: 60, isConcurrent: true });
+const { none, settled } = HoldFound;
+const LIVE = 20;
+
+test.each([
+  { of: "a budget", limits: [budget], counted: [LIVE], says: "settled" },
+  { of: "a budget", limits: [budget], counted: [none], says: "unknown" },
+  { of: "a budget", limits: [budget], counted: [settled], says: "already_settled" },
+  { of: "two budgets", limits: [budget, budget], counted: [settled, LIVE], says: "settled" },
+  { of: "two budgets", limits: [budget, budget], counted: [none, settled], says: "unknown" },
+  { of: "two budgets", limits: [budget, budget], counted: [none, LIVE], says: "unknown" },
+  { of: "a budget and places", limits: [budget, places], counted: [settled, 1], says: "already_settled" },
+  { of: "places and a budget", limits: [places, budget], counted: [none, settled], says: "already_settled" },
+  { of: "a budget and places", limits: [budget, places], counted: [none, settled], says: "unknown" },
+  { of: "a budget and places", limits: [budget, places], counted: [LIVE, none], says: "settled" },
+  { of: "places alone", limits: [places], counted: [1], says: "settled" },
+])("$counted of $of is $says", ({ limits, counted, says }) => {
+  const group = groupOf(
+    limits.map((limit) => ({ limit, mode: Mode.settle, descriptor: 0 })),
+    "",
+  );
+  group.takes.forEach((take, i) => {
+    take.outcome = 1;
+    take.counted = counted[i] as number;
+  });
+  expect(settlementFound(group, 0)).toBe(says);
+});
