@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import type { Descriptor } from "../core/request.ts";
 import type { DomainRules, HoldEntries } from "./rule-set.ts";
 
-/** Longer ids are replaced by their SHA-256, so that holds stay small whatever callers send. */
+/** Longer ids are replaced by `#` and their SHA-256, so that holds stay small whatever callers send. */
 const ID_BYTES_MAX = 64;
 
 /** The id of the descriptor's hold, one-byte; empty if it names none. */
@@ -16,9 +16,11 @@ export function holdIdOf(descriptor: Descriptor, { idEntry }: HoldEntries): stri
   return "";
 }
 
-/** The id as the store keeps it. One-byte. */
+/** The id as the store keeps it. One-byte. An id that begins with `#` is replaced too, so that it can't equal another one's hash. */
 export function keptId(id: string): string {
-  return id.length <= ID_BYTES_MAX ? id : `#${createHash("sha256").update(id, "latin1").digest("base64url")}`;
+  return id.length <= ID_BYTES_MAX && !id.startsWith("#")
+    ? id
+    : `#${createHash("sha256").update(id, "latin1").digest("base64url")}`;
 }
 
 /** Whether the descriptor settles a hold. */
