@@ -17,7 +17,13 @@ import { whenUp } from "../support/when-up.ts";
 import { groupOn, settle, until } from "./store-rig.ts";
 
 const RIGHTS = "~* +@read +@write +@scripting +@connection +time -@dangerous +info".split(" ");
-const SENTINEL_RIGHTS = ["+sentinel|get-master-addr-by-name", "+sentinel|sentinels", "+subscribe", "&+switch-master"];
+const SENTINEL_RIGHTS = [
+  "+sentinel|get-master-addr-by-name",
+  "+sentinel|sentinels",
+  "+subscribe",
+  "&+switch-master",
+  "&+failover-state-wait-promotion",
+];
 
 const authority = new Authority();
 const pair = authority.issue("localhost");

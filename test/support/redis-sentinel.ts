@@ -91,13 +91,14 @@ export class SentinelRig {
     return await this.primary();
   }
 
-  /** Has the sentinels change the primary although nothing is wrong. */
+  /** Has the last sentinel, which a store asks last, change the primary although nothing is wrong. */
   async failOver(): Promise<void> {
     const old = await this.primary();
     // Refused for a while after another failover, given up if no replica was heard of lately: asked until it is done.
     await withTimeLimit("the sentinels change the primary", async () => {
-      await this.#asker()
-        .command("SENTINEL", "FAILOVER", PRIMARY_NAME)
+      await this.#running()
+        .at(-1)
+        ?.command("SENTINEL", "FAILOVER", PRIMARY_NAME)
         .catch(() => undefined);
       return (await this.#primaryPort()) !== (old.tlsPort ?? old.port);
     });
@@ -118,9 +119,13 @@ export class SentinelRig {
   }
 
   #asker(): RedisServer {
-    const asker = this.sentinels.find((one) => one.isRunning && !one.isPaused);
+    const [asker] = this.#running();
     if (asker === undefined) throw new Error("no sentinel runs");
     return asker;
+  }
+
+  #running(): readonly RedisServer[] {
+    return this.sentinels.filter((one) => one.isRunning && !one.isPaused);
   }
 
   async #primaryPort(): Promise<number> {

@@ -23,8 +23,8 @@ export interface RedisConnection {
   commandOfBytes(name: string, args: readonly string[]): Promise<unknown>;
   /** Puts everything that `send` sends into one write. */
   together(send: () => void): void;
-  /** Subscribes to the channel. No other commands can be sent after this. */
-  subscribe(channel: string, onMessage: (message: string) => void): Promise<void>;
+  /** Subscribes to the channels. No other commands can be sent after this. */
+  subscribe(channels: readonly string[], onMessage: (channel: string, message: string) => void): Promise<void>;
   /** Closes the connection at once; `onLost` is not called. */
   drop(): void;
 }
@@ -61,9 +61,9 @@ export async function openConnection(target: RedisTarget, onLost: () => void): P
         stream.uncork();
       }
     },
-    subscribe: async (channel, onMessage) => {
-      redis.on("message", (_channel: string, message: string) => onMessage(message));
-      await redis.subscribe(channel);
+    subscribe: async (channels, onMessage) => {
+      redis.on("message", onMessage);
+      await redis.subscribe(...channels);
     },
     drop: () => {
       redis.off("end", onLost);

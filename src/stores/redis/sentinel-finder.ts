@@ -12,11 +12,17 @@ import type { ServerFinder } from "./server-finder.ts";
 const SENTINELS_MAX = 32;
 /** Interval of questions: a change without a message is noticed after this long. */
 const ASK_AGAIN_MS = 3_000;
-/** Pause before the next subscription. */
+/** Pause before the next subscription to a sentinel. */
 const WATCH_PAUSE_MS = 500;
-/** How long an address from a message is used. */
+/** How long an address from a message counts, whatever sentinels say: they notice a promotion up to 1.1 s after they ordered it. */
 const ANNOUNCED_MS_MAX = 2_000;
-const CHANNEL = "+switch-master";
+/** Every sentinel announces the new primary: `name old-host old-port host port`. */
+const SWITCHED = "+switch-master";
+/**
+ * The sentinel in charge has just ordered a replica to be primary: `slave id host port @ name old-host old-port`. Payments to the old primary
+ * are lost from then on, and SWITCHED is a second away.
+ */
+const PROMOTING = "+failover-state-wait-promotion";
 
 /** The primary's name, how to reach it, and the sentinels to ask. */
 export interface SentinelTarget extends RedisAccess {
@@ -36,14 +42,15 @@ export class SentinelFinder implements ServerFinder {
   readonly #target: SentinelTarget;
   /** In the order in which they are asked. */
   #sentinels: TcpAddress[];
-  /** The primary's address from a message; only the next `find` uses it. */
+  /** The primary's address from a message, for ANNOUNCED_MS_MAX. */
   #announced: TcpAddress | undefined;
   #announcedTimer: NodeJS.Timeout | undefined;
   /** The server found last, and the server used last. */
   #found: TcpAddress | undefined;
   #used: TcpAddress | undefined;
-  #watched: RedisConnection | undefined;
-  #watchTimer: NodeJS.Timeout | undefined;
+  /** The last subscription to each sentinel. */
+  readonly #watched = new Map<TcpAddress, RedisConnection>();
+  readonly #watchTimers = new Map<TcpAddress, NodeJS.Timeout>();
   #askTimer: NodeJS.Timeout | undefined;
   #onMoved: ((address: RedisAddress) => void) | undefined;
   /** False while no server that the last answer named has been used. */
@@ -58,7 +65,6 @@ export class SentinelFinder implements ServerFinder {
 
   async find(): Promise<RedisTarget> {
     const announced = this.#announced;
-    this.#announced = undefined;
     // The sentinel that named an unusable server is asked last.
     if (!this.#isTrusted && announced === undefined) this.#rotate();
     this.#isTrusted = false;
@@ -75,16 +81,16 @@ export class SentinelFinder implements ServerFinder {
 
   watch(onMoved: (address: RedisAddress) => void): void {
     this.#onMoved = onMoved;
-    void this.#watch(0);
+    for (const sentinel of this.#sentinels) void this.#watch(sentinel);
     this.#askTimer = setInterval(() => void this.#compare(), ASK_AGAIN_MS).unref();
   }
 
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#announcedTimer);
-    clearTimeout(this.#watchTimer);
     clearInterval(this.#askTimer);
-    this.#watched?.drop();
+    for (const timer of this.#watchTimers.values()) clearTimeout(timer);
+    for (const connection of this.#watched.values()) connection.drop();
   }
 
   // If no sentinel can be asked, no failover is possible either, so the last used primary is still right.
@@ -152,8 +158,9 @@ export class SentinelFinder implements ServerFinder {
       if (!Array.isArray(other) || this.#sentinels.length >= SENTINELS_MAX) continue;
       const texts = other.map(String);
       const address = addressOf([texts[texts.indexOf("ip") + 1], texts[texts.indexOf("port") + 1]]);
-      if (address !== undefined && !this.#sentinels.some((known) => isSame(known, address)))
-        this.#sentinels.push(address);
+      if (address === undefined || this.#sentinels.some((known) => isSame(known, address))) continue;
+      this.#sentinels.push(address);
+      if (this.#onMoved !== undefined) void this.#watch(address);
     }
   }
 
@@ -162,39 +169,42 @@ export class SentinelFinder implements ServerFinder {
     if (first !== undefined) this.#sentinels = [...rest, first];
   }
 
-  /** Subscribes to one sentinel, and to the next one when that subscription ends, for ever. */
-  async #watch(index: number): Promise<void> {
-    const sentinel = this.#sentinels[index % this.#sentinels.length];
-    if (sentinel === undefined || this.#isClosed) return;
+  /** Subscribes to a sentinel, again and again: only the sentinel in charge of a failover announces the promotion. */
+  async #watch(sentinel: TcpAddress): Promise<void> {
+    if (this.#isClosed) return;
+    let connection: RedisConnection | undefined;
     try {
-      const connection = await openConnection(this.#targetOf(sentinel), () => this.#watchLater(index + 1));
+      connection = await openConnection(this.#targetOf(sentinel), () => this.#watchLater(sentinel));
       if (this.#isClosed) {
         connection.drop();
         return;
       }
-      this.#watched = connection;
-      const subscribed = connection.subscribe(CHANNEL, (message) => this.#onMessage(message));
+      this.#watched.set(sentinel, connection);
+      const subscribed = connection.subscribe([SWITCHED, PROMOTING], (channel, message) => {
+        const fields = message.split(" ");
+        const [name, host, port] =
+          channel === SWITCHED ? [fields[0], fields[3], fields[4]] : [fields[5], fields[2], fields[3]];
+        if (name === this.#target.primaryName) this.#onAnnounced(addressOf([host, port]));
+      });
       await withTimeLimit(this.#target.sentinelAccess.connectTimeoutMs, subscribed);
       // A change before the subscription was not announced to us.
       await this.#compare();
     } catch {
       // `find` reports sentinels that don't answer, when the primary is needed.
-      this.#watched?.drop();
-      this.#watchLater(index + 1);
+      connection?.drop();
+      this.#watchLater(sentinel);
     }
   }
 
-  #watchLater(index: number): void {
+  #watchLater(sentinel: TcpAddress): void {
     if (this.#isClosed) return;
-    clearTimeout(this.#watchTimer);
-    this.#watchTimer = setTimeout(() => void this.#watch(index), WATCH_PAUSE_MS).unref();
+    // A connection that ends while it subscribes comes here twice.
+    clearTimeout(this.#watchTimers.get(sentinel));
+    this.#watchTimers.set(sentinel, setTimeout(() => void this.#watch(sentinel), WATCH_PAUSE_MS).unref());
   }
 
-  // Fields of the message: name, old host, old port, new host, new port.
-  #onMessage(message: string): void {
-    const [name, , , host, port] = message.split(" ");
-    const address = addressOf([host, port]);
-    if (name !== this.#target.primaryName || address === undefined) return;
+  #onAnnounced(address: TcpAddress | undefined): void {
+    if (address === undefined) return;
     this.#announced = address;
     clearTimeout(this.#announcedTimer);
     this.#announcedTimer = setTimeout(() => {
@@ -206,7 +216,8 @@ export class SentinelFinder implements ServerFinder {
   async #compare(): Promise<void> {
     try {
       const address = await this.#ask();
-      if (!this.#isClosed) this.#onMoved?.(address);
+      // What was announced meanwhile is newer than the answer.
+      if (!this.#isClosed && this.#announced === undefined) this.#onMoved?.(address);
     } catch (error) {
       // No sentinel answers, so the present primary stays in use.
       if (!(error instanceof FindError)) throw error;
