@@ -3,7 +3,7 @@
 import { NoAnswer } from "./ask.mjs";
 import { byId, make, setShown } from "./dom.mjs";
 import { bucketTable, reportParts } from "./explained.mjs";
-import { readDescriptors, typedDescriptor } from "./read-descriptor.mjs";
+import { looksLikeTwo, readDescriptors, typedDescriptor } from "./read-descriptor.mjs";
 import { askReset } from "./reset.mjs";
 import { hides, sentence, shown } from "./words.mjs";
 
@@ -60,7 +60,9 @@ async function explainBox(server, refused) {
   if (question.domain === "") return showProblem("Expected a domain.");
   try {
     const [report, peeked] = await Promise.all([server.ask("explain", question), server.ask("buckets/peek", question)]);
+    const doubt = looksLikeTwo(read.descriptors);
     byId("explained").replaceChildren(
+      ...(doubt === undefined ? [] : [make("p", { class: "warning" }, shown(doubt, 300))]),
       ...reportParts(report),
       ...bucketParts(server, question, peeked.buckets, peeked.says),
     );

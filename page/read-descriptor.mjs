@@ -84,47 +84,66 @@ function isRecord(json) {
   return typeof json === "object" && json !== null && !Array.isArray(json);
 }
 
-/** As `headgate buckets` reads it, a descriptor a line. @param {string} text @returns {Question | { problem: string }} */
+/** As src/core/entry-text.ts reads it, a descriptor a line. @param {string} text @returns {Question | { problem: string }} */
 function readTyped(text) {
   const [, domain, rest = text] = /^(?:-d|--domain)[ =](\S+)\s+([\s\S]*)$/.exec(text) ?? [];
-  const descriptors = rest
-    .split(/\r?\n/)
-    .map((line) => line.trim())
-    .filter((line) => line !== "")
-    .map((line) => ({ entries: splitAtCommas(line).map(entryOf).map(withBytes) }));
-  if (descriptors.some(({ entries }) => entries.some(({ key }) => key === ""))) {
-    return { problem: "Expected key=value,key2=value2, found a part without a key." };
+  const lines = rest.split(/\r?\n/).map((line) => line.trim());
+  const descriptors = [];
+  for (const line of lines.filter((each) => each !== "")) {
+    const entries = splitAtCommas(line).map(readPieces);
+    if (entries.includes(undefined)) return { problem: `Expected key=value,key2=value2, got '${line}'.` };
+    descriptors.push({ entries: /** @type {Entry[]} */ (entries) });
   }
   return { ...(domain === undefined ? {} : { domain }), descriptors };
 }
 
-/** The first = divides. @param {string} text @returns {Entry & { value: string }} */
+/** `tenant=acme`, as metadata has it: the first = divides. @param {string} text @returns {Entry} */
 function entryOf(text) {
   const at = text.indexOf("=");
   return at < 0 ? { key: text, value: "" } : { key: text.slice(0, at), value: text.slice(at + 1) };
 }
 
-/** What stands for a byte written as \xff until its value is taken apart. No text that is typed holds it. */
-const BYTE_MARK = "\0";
-
-/** @param {string} text */
+/** The pieces of each entry: characters, and what a backslash and the characters after it stand for. @param {string} text */
 function splitAtCommas(text) {
-  const parts = [""];
-  for (const [piece] of text.matchAll(/\\[\\,]|\\x[0-9a-fA-F]{2}|[\s\S]/gu)) {
-    if (piece === ",") parts.push("");
-    else if (/^\\[\\,]$/.test(piece)) parts[parts.length - 1] += piece.slice(1);
-    else parts[parts.length - 1] += /^\\x../.test(piece) ? `${BYTE_MARK}${piece.slice(2)}` : piece;
+  /** @type {string[][]} */
+  const parts = [[]];
+  for (const [piece] of text.matchAll(/\\(?:[\\,]|x[0-9a-fA-F]{2})|[\s\S]/gu)) {
+    if (piece === ",") parts.push([]);
+    else parts.at(-1)?.push(piece);
   }
   return parts;
 }
 
-/** @param {Entry & { value: string }} entry @returns {Entry} */
-function withBytes({ key, value }) {
-  const [first = "", ...others] = value.split(BYTE_MARK);
-  if (others.length === 0) return { key, value };
-  const bytes = [...new TextEncoder().encode(first)];
-  for (const piece of others) {
-    bytes.push(Number.parseInt(piece.slice(0, 2), 16), ...new TextEncoder().encode(piece.slice(2)));
+/** @param {readonly string[]} pieces @returns {Entry | undefined} */
+function readPieces(pieces) {
+  const at = pieces.indexOf("=");
+  const key = pieces.slice(0, at);
+  if (at < 1 || key.some((piece) => piece.startsWith("\\x"))) return undefined;
+  const bytes = bytesOf(pieces.slice(at + 1));
+  const name = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytesOf(key));
+  try {
+    return { key: name, value: new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes) };
+  } catch {
+    return { key: name, value_base64: btoa(String.fromCharCode(...bytes)) };
   }
-  return { key, value_base64: btoa(String.fromCharCode(...bytes)) };
+}
+
+/** @param {readonly string[]} pieces */
+function bytesOf(pieces) {
+  return new Uint8Array(
+    pieces.flatMap((piece) => {
+      if (piece.length === 1 || !piece.startsWith("\\")) return [...new TextEncoder().encode(piece)];
+      return piece.startsWith("\\x") ? [Number.parseInt(piece.slice(2), 16)] : [piece.charCodeAt(1)];
+    }),
+  );
+}
+
+/** Which value looks like two, because a blank was typed for a comma. @param {readonly Descriptor[]} descriptors */
+export function looksLikeTwo(descriptors) {
+  for (const { key, value = "" } of descriptors.flatMap(({ entries }) => entries)) {
+    const [, first, second] = /^(.*?)[ \t]+([\w.-]+=.*)$/s.exec(value) ?? [];
+    if (first === undefined) continue;
+    return `The value of ${key} looks like two entries; commas separate entries: ${key}=${first},${second}`;
+  }
+  return undefined;
 }

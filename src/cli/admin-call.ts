@@ -1,6 +1,7 @@
 // Asks the guarded pages of a running server's HTTP port, with the token that the environment names.
 
 import { readFileSync } from "node:fs";
+import type { WrittenEntry } from "../core/request.ts";
 import { visible } from "../core/visible.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -46,6 +47,15 @@ export async function askAdmin(
     terminal.err(`can't ask ${visible(url)}: ${visible(why)}\n`);
   }
   return undefined;
+}
+
+/** A descriptor in the JSON of these pages. */
+export function askedDescriptor(entries: readonly WrittenEntry[]): object {
+  return {
+    entries: entries.map(({ key, value, valueBase64 }) =>
+      valueBase64 === undefined ? { key, value } : { key, value_base64: valueBase64 },
+    ),
+  };
 }
 
 function findToken(tokenFile: string | undefined, env: Terminal["env"]): string | undefined {

@@ -1,8 +1,9 @@
 // Writes an answer of ShouldRateLimit as text for people or as JSON for machines.
 
+import { typedText } from "../core/entry-text.ts";
 import { visible } from "../core/visible.ts";
 import { plainStruct, type WireStruct } from "../transport/plain-struct.ts";
-import type { TypedEntry } from "./arguments.ts";
+import { type TypedDescriptor, unmetText } from "./arguments.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
 /** What the service answered, as proto-loader gives it. */
@@ -34,7 +35,7 @@ interface ShownAnswer {
   readonly options: {
     readonly domain: string;
     readonly server: string;
-    readonly descriptors: readonly (readonly TypedEntry[])[];
+    readonly descriptors: readonly TypedDescriptor[];
   };
 }
 
@@ -50,11 +51,13 @@ export function answerText({ answer, elapsedMs, options }: ShownAnswer, terminal
   if (isUnknownDomain(answer)) text += `${paint(terminal, "yellow", UNKNOWN_DOMAIN)}\n`;
   const unmatched = unmatchedIn(answer);
   answer.statuses.forEach((status, i) => {
-    const descriptor = (options.descriptors[i] ?? []).map(({ key, value }) => `${key}=${value}`).join(", ");
+    const descriptor = typedText(options.descriptors[i] ?? []);
     text += `\n${paint(terminal, "bold", visible(descriptor === "" ? "(no entries)" : descriptor))}\n`;
     text += `  ${codeText(status.code, terminal)}  ${statusText(status, degraded !== undefined)}\n`;
     if (status.current_limit !== null && unmatched.has(i)) text += `  ${paint(terminal, "yellow", UNMATCHED)}\n`;
   });
+  const unmet = answer.statuses.flatMap((status, at) => (isUnmet(status) || unmatched.has(at) ? [at] : []));
+  if (degraded === undefined && !isUnknownDomain(answer)) text += unmetText(unmet, options.descriptors);
   text += section("headers for the client", headerLines(answer.response_headers_to_add), terminal);
   text += section("headers for the upstream", headerLines(answer.request_headers_to_add), terminal);
   return text + section("metadata", metadataLines(answer), terminal);
@@ -122,6 +125,10 @@ const UNMATCHED = "no rule applies to this descriptor: only the global limit cou
 function unmatchedIn({ dynamic_metadata: metadata }: RateLimitAnswer): ReadonlySet<unknown> {
   const unmatched = metadata === null ? undefined : plainStruct(metadata).unmatched;
   return new Set(Array.isArray(unmatched) ? unmatched : []);
+}
+
+function isUnmet({ current_limit: limit, limit_remaining: remaining }: AnswerStatus): boolean {
+  return limit === null && remaining !== UNLIMITED;
 }
 
 function statusText(status: AnswerStatus, isDegraded: boolean): string {

@@ -1,44 +1,43 @@
-// Entries and descriptors as they are typed: key=value, and key=value,key2=value2.
+// What is typed on a command line: descriptors, addresses, numbers.
 
 import { InvalidArgumentError } from "commander";
-import { BYTE_ESCAPES, BYTE_MARK, splitAtCommas } from "../core/entry-text.ts";
+import { looksLikeTwo, readTyped } from "../core/entry-text.ts";
+import type { WrittenEntry } from "../core/request.ts";
+import { visible } from "../core/visible.ts";
+import { LISTEN_ADDRESS } from "../settings/value-types.ts";
+import { paint, type Terminal } from "./terminal.ts";
 
-/** An entry as typed. */
-export interface TypedEntry {
-  readonly key: string;
-  readonly value: string;
+/** A descriptor as typed. */
+export type TypedDescriptor = readonly WrittenEntry[];
+
+/** Reads `key=value,key2=value2`, and warns of a value that looks like two entries. */
+export function descriptorParser(terminal: Terminal): (text: string) => TypedDescriptor {
+  return (text) => {
+    const entries = readTyped(text);
+    if (typeof entries === "string") throw expected(entries);
+    const doubt = looksLikeTwo(entries);
+    if (doubt !== undefined) terminal.err(`${paint(terminal, "yellow", visible(`warning: ${doubt}`))}\n`);
+    return entries;
+  };
 }
 
-/** Reads `key=value`; the first = divides, so values may hold more of them. `key` alone has the empty value. */
-export function parseEntry(text: string): TypedEntry {
-  const at = text.indexOf("=");
-  const key = at < 0 ? text : text.slice(0, at);
-  if (key === "") throw new InvalidArgumentError(`Expected key=value, got '${text}'.`);
-  return { key, value: at < 0 ? "" : text.slice(at + 1) };
+/** The same for values that must be text. */
+export function textParser(terminal: Terminal): (text: string) => TypedDescriptor {
+  const parse = descriptorParser(terminal);
+  return (text) => {
+    const entries = parse(text);
+    const odd = entries.find(({ valueBase64 }) => valueBase64 !== undefined);
+    if (odd !== undefined) throw expected(`expected UTF-8 as the value of '${odd.key}', got '${text}'`);
+    return entries;
+  };
 }
 
-/** Reads `key=value,key2=value2`; `\,` is a comma and `\\` a backslash inside a value. The empty text has no entries. */
-export function parseDescriptor(text: string): readonly TypedEntry[] {
-  return text === "" ? [] : splitAtCommas(text).map(parseEntry);
-}
-
-/** An entry. A value that is no text is given as base64. */
-export type ByteEntry = TypedEntry | { readonly key: string; readonly value_base64: string };
-
-/** Reads what `parseDescriptor` reads, and `\xff` in a value as that byte (`\\xff` is the text). */
-export function parseByteDescriptor(text: string): readonly ByteEntry[] {
-  const parts = text === "" ? [] : splitAtCommas(text, BYTE_ESCAPES);
-  return parts.map((part) => {
-    const { key, value } = parseEntry(part);
-    if (key.includes(BYTE_MARK))
-      throw new InvalidArgumentError(`Expected bytes as \\xff in values only, got '${text}'.`);
-    const [first = "", ...others] = value.split(BYTE_MARK);
-    if (others.length === 0) return { key, value };
-    const pieces = others.map((piece) => [Buffer.from(piece.slice(0, 2), "hex"), Buffer.from(piece.slice(2))]);
-    const bytes = Buffer.concat([Buffer.from(first), ...pieces.flat()]);
-    const shown = bytes.toString();
-    return Buffer.from(shown).equals(bytes) ? { key, value: shown } : { key, value_base64: bytes.toString("base64") };
-  });
+/** Reads `host:port`. */
+export function parseAuthority(text: string): string {
+  const address = LISTEN_ADDRESS.parse(text);
+  if (address !== undefined && address.port > 0 && !text.startsWith(":")) return text;
+  const hint = /^\w+:\/\//.test(text) ? " without a scheme" : "";
+  throw expected(`expected host:port${hint}, got '${text}'`);
 }
 
 /** For options that repeat. */
@@ -53,6 +52,17 @@ export function parseWhole(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
     if (value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`Expected a whole number from ${min} to ${max}.`);
+    throw expected(`expected a whole number from ${min} to ${max}`);
   };
+}
+
+function expected(says: string): InvalidArgumentError {
+  return new InvalidArgumentError(`${says.charAt(0).toUpperCase()}${visible(says.slice(1))}.`);
+}
+
+/** With several descriptors of one entry a blank was perhaps typed for a comma. `unmet`: places of those that met no rule. */
+export function unmetText(unmet: readonly number[], asked: readonly TypedDescriptor[]): string {
+  if (unmet.length === 0 || asked.length < 2 || asked.some(({ length }) => length > 1)) return "";
+  const places = unmet.map((at) => at + 1).join(", ");
+  return `\nNo limit for descriptor ${places} of ${asked.length}. Commas separate the entries of a descriptor.\n`;
 }

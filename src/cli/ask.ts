@@ -9,16 +9,15 @@ import {
   status,
 } from "@grpc/grpc-js";
 import { type Clock, SystemClock } from "../core/clock.ts";
-import { errorMessage } from "../core/thrown.ts";
 import { visible } from "../core/visible.ts";
 import { loadProto, RATE_LIMIT_SERVICE } from "../transport/load-proto.ts";
 import { answerJson, answerLine, answerText, type RateLimitAnswer, totalsText } from "./answer-text.ts";
-import type { TypedEntry } from "./arguments.ts";
+import type { TypedDescriptor } from "./arguments.ts";
 import { paint, type Terminal } from "./terminal.ts";
 
 interface AskOptions {
   readonly domain: string;
-  readonly descriptors: readonly (readonly TypedEntry[])[];
+  readonly descriptors: readonly TypedDescriptor[];
   /** `host:port`. */
   readonly server: string;
   /** Undefined: the protocol's default, one. 0: a peek. */
@@ -31,8 +30,8 @@ interface AskOptions {
 
 /** Sends the request `times` times. Returns the exit code: 0 if all passed, 1 if one was over limit, 2 at the first error. */
 export async function ask(options: AskOptions, terminal: Terminal): Promise<0 | 1 | 2> {
-  const client = clientOf(options.server, terminal);
-  if (client === undefined) return 2;
+  // With its scheme, so that a host named as another scheme is a host.
+  const client = new Client(`dns:${options.server}`, credentials.createInsecure());
   const clock = new SystemClock();
   const totals = { passed: 0, refused: 0 };
   try {
@@ -55,17 +54,6 @@ export async function ask(options: AskOptions, terminal: Terminal): Promise<0 | 
     return 2;
   } finally {
     client.close();
-  }
-}
-
-/** Undefined once the terminal was told that the text can't be an address. Most texts can; then the first call tells what is wrong. */
-function clientOf(server: string, terminal: Terminal): Client | undefined {
-  try {
-    return new Client(server, credentials.createInsecure());
-  } catch (cause) {
-    const why = `expected host:port of the service, got '${server}': ${errorMessage(cause)}`;
-    terminal.err(`${paint(terminal, "red", visible(why))}\n`);
-    return undefined;
   }
 }
 

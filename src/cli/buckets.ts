@@ -2,8 +2,8 @@
 
 import type { Command } from "commander";
 import { visible } from "../core/visible.ts";
-import { askAdmin } from "./admin-call.ts";
-import { type ByteEntry, collect, parseByteDescriptor } from "./arguments.ts";
+import { askAdmin, askedDescriptor } from "./admin-call.ts";
+import { collect, descriptorParser, type TypedDescriptor, unmetText } from "./arguments.ts";
 import { count, paint, type Terminal } from "./terminal.ts";
 
 interface BucketFlags {
@@ -44,7 +44,7 @@ function addWay(buckets: Command, terminal: Terminal, way: "peek" | "reset", sum
     .argument(
       "[descriptors...]",
       "descriptors as key=value,key2=value2; in a value \\, is a comma, \\xff the byte 0xff",
-      collect(parseByteDescriptor),
+      collect(descriptorParser(terminal)),
     )
     .requiredOption("-d, --domain <name>", "domain of the calls")
     .option("-s, --server <url>", "HTTP port of the service", "localhost:8080")
@@ -60,7 +60,7 @@ Examples:
   headgate buckets ${way} --domain edge --global-limit
 `,
     )
-    .action((descriptors: readonly (readonly ByteEntry[])[] | undefined, flags: BucketFlags) =>
+    .action((descriptors: readonly TypedDescriptor[] | undefined, flags: BucketFlags) =>
       askBuckets(way, descriptors ?? [], flags, terminal),
     );
 }
@@ -91,13 +91,13 @@ interface ShownBucket extends ShownSnapshot {
 
 async function askBuckets(
   way: "peek" | "reset",
-  descriptors: readonly (readonly ByteEntry[])[],
+  descriptors: readonly TypedDescriptor[],
   flags: BucketFlags,
   terminal: Terminal,
 ): Promise<void> {
   const question = {
     domain: flags.domain,
-    descriptors: descriptors.map((entries) => ({ entries })),
+    descriptors: descriptors.map(askedDescriptor),
     global_limit: flags.globalLimit ?? false,
   };
   const answer = await askAdmin(`/buckets/${way}`, question, flags, terminal);
@@ -108,10 +108,10 @@ async function askBuckets(
     return;
   }
   terminal.setExitCode(answer.buckets.length > 0 ? 0 : 1);
-  terminal.out(flags.json ? `${JSON.stringify(answer, null, 2)}\n` : answerText(answer, descriptors.length, terminal));
+  terminal.out(flags.json ? `${JSON.stringify(answer, null, 2)}\n` : answerText(answer, descriptors, terminal));
 }
 
-function answerText({ says, buckets }: BucketAnswer, asked: number, terminal: Terminal): string {
+function answerText({ says, buckets }: BucketAnswer, asked: readonly TypedDescriptor[], terminal: Terminal): string {
   let text = `${paint(terminal, "bold", visible(says))}\n`;
   for (const bucket of buckets) {
     text += `\n${visible(bucket.rule)}: ${visible(bucket.algorithm)} of ${bucket.burst}\n`;
@@ -119,17 +119,8 @@ function answerText({ says, buckets }: BucketAnswer, asked: number, terminal: Te
     if (bucket.before === undefined || bucket.after === undefined) text += `  left    ${snapshotText(bucket)}\n`;
     else text += `  before  ${snapshotText(bucket.before)}\n  now     ${snapshotText(bucket.after)}\n`;
   }
-  return text + unmetText(buckets, asked);
-}
-
-// With several descriptors a blank was perhaps typed for a comma.
-function unmetText(buckets: readonly ShownBucket[], asked: number): string {
-  const unmet = Array.from({ length: asked }, (_, at) => at).filter(
-    (at) => !buckets.some(({ descriptor }) => descriptor === at),
-  );
-  if (unmet.length === 0 || buckets.length === 0) return "";
-  const places = unmet.map((at) => at + 1).join(", ");
-  return `\nno limit is met by descriptor ${places} of ${asked}; commas join the entries of one descriptor\n`;
+  const unmet = [...asked.keys()].filter((at) => !buckets.some(({ descriptor }) => descriptor === at));
+  return text + unmetText(unmet, asked);
 }
 
 // Writes bytes that are no text as the arguments take them.

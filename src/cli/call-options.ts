@@ -2,7 +2,8 @@
 
 import { type Command, Option } from "commander";
 import { type Mapping, parseTemplate, type Template } from "../simulate/sources/mapping.ts";
-import { collect, parseDescriptor, type TypedEntry } from "./arguments.ts";
+import { collect, type TypedDescriptor, textParser } from "./arguments.ts";
+import type { Terminal } from "./terminal.ts";
 import { duration, typed } from "./typed-options.ts";
 
 const HOUR_MS = 3_600_000;
@@ -11,21 +12,21 @@ const HOUR_MS = 3_600_000;
 export interface FileChoiceFlags {
   readonly domain?: string;
   readonly time?: string;
-  readonly descriptor?: readonly (readonly TypedEntry[])[];
+  readonly descriptor?: readonly TypedDescriptor[];
   readonly hits?: string;
   readonly late: number;
   readonly values: "show" | "hash";
 }
 
 /** Adds the options of logs, and of how callers are shown. */
-export function addCallOptions(command: Command): Command {
+export function addCallOptions(command: Command, terminal: Terminal): Command {
   return command
     .option("-d, --domain <name>", "logs: domain of the calls; {field} is what the field holds")
     .option("--time <field>", "logs: field with the time (ISO 8601, or since 1970 in s, ms or us)")
     .option(
       "--descriptor <entries>",
       "logs: a descriptor as key={field},key2=text; repeatable",
-      collect(parseDescriptor),
+      collect(textParser(terminal)),
     )
     .option("--hits <field>", "logs: field with the hits (default: 1 each)")
     .addOption(typed("--late <time>", "logs: how late a line may come to be put in order", duration(0, HOUR_MS), "60s"))

@@ -2,8 +2,8 @@
 
 import { explainRequest } from "../rules/explain.ts";
 import type { ExplainReport } from "../rules/explain-report.ts";
-import { askAdmin } from "./admin-call.ts";
-import type { TypedEntry } from "./arguments.ts";
+import { askAdmin, askedDescriptor } from "./admin-call.ts";
+import { type TypedDescriptor, unmetText } from "./arguments.ts";
 import { explainText } from "./explain-text.ts";
 import { orTrouble } from "./or-trouble.ts";
 import { type RulesChoice, rulesOrTrouble } from "./rules-source.ts";
@@ -12,7 +12,7 @@ import type { Terminal } from "./terminal.ts";
 /** Not read if `server` is given. */
 interface ExplainOptions extends RulesChoice {
   readonly domain: string;
-  readonly entries: readonly TypedEntry[];
+  readonly descriptors: readonly TypedDescriptor[];
   /** `http://host:port` or `host:port` of a running server's HTTP port. */
   readonly server: string | undefined;
   /** A file with a token for that server. */
@@ -21,7 +21,7 @@ interface ExplainOptions extends RulesChoice {
   readonly asJson: boolean;
 }
 
-/** Explains one descriptor. Exit code 2 if rules or settings can't be used, 1 if a match is required and no rule applies, else 0. */
+/** Explains descriptors. Exit code 2 if rules or settings can't be used, 1 if a match is required and no rule applies, else 0. */
 export async function explainRules(options: ExplainOptions, terminal: Terminal): Promise<void> {
   const report =
     options.server === undefined
@@ -32,17 +32,22 @@ export async function explainRules(options: ExplainOptions, terminal: Terminal):
     return;
   }
   if (options.requiresMatch && !isMatched(report)) terminal.setExitCode(1);
-  terminal.out(options.asJson ? `${JSON.stringify(report, null, 2)}\n` : explainText(report, terminal));
+  if (options.asJson) {
+    terminal.out(`${JSON.stringify(report, null, 2)}\n`);
+    return;
+  }
+  const unmet = report.descriptors.flatMap(({ rule }, at) => (rule === undefined ? [at] : []));
+  terminal.out(`${explainText(report, terminal)}${unmetText(unmet, options.descriptors)}`);
 }
 
 async function fromFiles(options: ExplainOptions, terminal: Terminal): Promise<ExplainReport | undefined> {
   const ruleSet = await rulesOrTrouble(options, "the rules", terminal);
-  return ruleSet === undefined ? undefined : explainRequest(ruleSet, options.domain, [options.entries]);
+  return ruleSet === undefined ? undefined : explainRequest(ruleSet, options.domain, options.descriptors);
 }
 
 async function fromServer(options: ExplainOptions, terminal: Terminal): Promise<ExplainReport | undefined> {
-  const { domain, entries, server = "", tokenFile } = options;
-  const question = { domain, descriptors: [{ entries }] };
+  const { domain, descriptors, server = "", tokenFile } = options;
+  const question = { domain, descriptors: descriptors.map(askedDescriptor) };
   const report = await askAdmin("/explain", question, { server, tokenFile }, terminal);
   if (isReport(report)) return report;
   if (report !== undefined)

@@ -6,9 +6,9 @@ import { type CompareOptions, IGNORABLE_FIELDS, type IgnorableField } from "../m
 import { type Report, reportText, troubleShare } from "../mirror/report.ts";
 import type { ListenAddress } from "../mirror/run-mirror.ts";
 import { VALUE_MODES, type ValueMode } from "../mirror/value-guard.ts";
-import { HOST_NAME, listOf, oneOf, PORT } from "../settings/value-types.ts";
+import { LISTEN_ADDRESS, listOf, oneOf } from "../settings/value-types.ts";
 import { createLogger } from "../telemetry/logger.ts";
-import { parseWhole } from "./arguments.ts";
+import { parseAuthority, parseWhole } from "./arguments.ts";
 import { orTrouble } from "./or-trouble.ts";
 import type { Terminal } from "./terminal.ts";
 import { duration, parseShare, readAs, typed } from "./typed-options.ts";
@@ -58,8 +58,8 @@ export function addMirror(program: Command, terminal: Terminal, untilStopped = u
     .enablePositionalOptions()
     .option("--answer-from <host:port>", "gRPC address of the service whose answers callers get", parseAuthority);
   addSharedOptions(mirror)
-    .addOption(typed("--listen <host:port>", "take calls here", parseListen, "0.0.0.0:8081"))
-    .addOption(typed("--http <host:port>", "show report and metrics here", parseListen, "0.0.0.0:8080"))
+    .addOption(typed("--listen <host:port>", "take calls here", readAs(LISTEN_ADDRESS), "0.0.0.0:8081"))
+    .addOption(typed("--http <host:port>", "show report and metrics here", readAs(LISTEN_ADDRESS), "0.0.0.0:8080"))
     .addOption(
       typed("--compare-timeout <time>", "give up on the compared service after this", duration(1, HOUR_MS), "1s"),
     )
@@ -206,22 +206,6 @@ async function untilSignal(): Promise<void> {
 }
 
 /** Reads `host:port`; the host may be `[::1]`. */
-function parseAuthority(text: string): string {
-  const { host, port } = parseListen(text);
-  if (port === 0 || host === "") throw new InvalidArgumentError("Expected host:port.");
-  return text;
-}
-
-/** Reads `host:port` or `:port`, which is every address. */
-function parseListen(text: string): ListenAddress {
-  const at = text.lastIndexOf(":");
-  const host = text.slice(0, at).replace(/^\[(.*)\]$/, "$1");
-  const port = at < 0 ? undefined : PORT.parse(text.slice(at + 1));
-  const isHost = host === "" || HOST_NAME.parse(host) !== undefined;
-  if (port === undefined || !isHost) throw new InvalidArgumentError("Expected host:port.");
-  return { host: host === "" ? "0.0.0.0" : host, port };
-}
-
 function parseSpeed(text: string): number {
   if (text === "max") return Number.POSITIVE_INFINITY;
   const speed = /^\d{1,6}(?:\.\d{1,3})?x?$/.test(text) ? Number.parseFloat(text) : 0;

@@ -2,7 +2,14 @@
 // command runs: loading takes longer than all the rest.
 
 import { Command, CommanderError, Option } from "commander";
-import { collect, parseDescriptor, parseEntry, parseWhole, type TypedEntry } from "./arguments.ts";
+import {
+  collect,
+  descriptorParser,
+  parseAuthority,
+  parseWhole,
+  type TypedDescriptor,
+  textParser,
+} from "./arguments.ts";
 import { addBuckets } from "./buckets.ts";
 import { addMirror } from "./mirror.ts";
 import { addReferenceCommands } from "./reference-commands.ts";
@@ -171,10 +178,10 @@ function addExplain(program: Command, terminal: Terminal): void {
     .command("explain")
     .summary("see which rule applies to a descriptor, and why")
     .description(
-      "Shows for one descriptor which rules are tried at each entry, which one matches and why the others don't, the" +
+      "Shows for each descriptor which rules are tried at each entry, which one matches and why the others don't, the" +
         " limits that apply and the buckets they are counted in.",
     )
-    .argument("[entries...]", "entries in their order, as key=value; values may hold = and ,", collect(parseEntry))
+    .argument("<descriptors...>", DESCRIPTORS, collect(descriptorParser(terminal)))
     .requiredOption("-d, --domain <name>", "domain of the call")
     .option("-r, --rules <path>", "directory or file with the rules (default: what the service would read)")
     .option("-s, --server <url>", "ask a running server's HTTP port instead, such as localhost:8080")
@@ -186,17 +193,17 @@ function addExplain(program: Command, terminal: Terminal): void {
       "after",
       `
 Examples:
-  headgate explain --domain edge plan=free api_key=abc
-  headgate explain --domain edge --rules rules/ path=/search?q=a,b
+  headgate explain --domain edge plan=free,api_key=abc
+  headgate explain --domain edge --rules rules/ 'path=/search?q=a\\,b'
   headgate explain --domain edge --server localhost:8080 tenant=acme
 `,
     )
-    .action(async (entries: readonly TypedEntry[] | undefined, flags: ExplainFlags) => {
+    .action(async (descriptors: readonly TypedDescriptor[], flags: ExplainFlags) => {
       const { explainRules } = await import("./explain-rules.ts");
       await explainRules(
         {
           domain: flags.domain,
-          entries: entries ?? [],
+          descriptors,
           path: flags.rules,
           mergesDomains: flags.mergeDomains,
           server: flags.server,
@@ -220,6 +227,8 @@ interface AskFlags {
   readonly json?: true;
 }
 
+const DESCRIPTORS = "descriptors as key=value,key2=value2; \\, is a comma in a value";
+
 const HITS_MAX = 4_294_967_295;
 
 function addAsk(program: Command, terminal: Terminal): void {
@@ -230,13 +239,9 @@ function addAsk(program: Command, terminal: Terminal): void {
       "Sends a ShouldRateLimit request and prints the answer. Ends with 0 if every call passed, with 1 if one was over" +
         " limit, with 2 on an error.",
     )
-    .argument(
-      "<descriptors...>",
-      "descriptors as key=value,key2=value2; \\, is a comma in a value",
-      collect(parseDescriptor),
-    )
+    .argument("<descriptors...>", DESCRIPTORS, collect(textParser(terminal)))
     .requiredOption("-d, --domain <name>", "domain of the call")
-    .option("-s, --server <host:port>", "gRPC address of the service", "localhost:8081")
+    .option("-s, --server <host:port>", "gRPC address of the service", parseAuthority, "localhost:8081")
     .option("--hits <n>", "hits that the call stands for", parseWhole(1, HITS_MAX))
     .addOption(new Option("--peek", "pay nothing, only ask whether one more would pass").conflicts(["hits", "refund"]))
     .option("--refund", "give the hits back")
@@ -252,7 +257,7 @@ Examples:
   headgate ask --domain edge --server ratelimit:8081 --hits 5 tenant=acme
 `,
     )
-    .action(async (descriptors: readonly (readonly TypedEntry[])[], flags: AskFlags) => {
+    .action(async (descriptors: readonly TypedDescriptor[], flags: AskFlags) => {
       const { ask } = await import("./ask.ts");
       const code = await ask(
         {

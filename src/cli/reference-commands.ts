@@ -2,7 +2,7 @@
 // docs/migrating.md says where they differ.
 
 import { type Command, InvalidArgumentError } from "commander";
-import { parseDescriptor } from "./arguments.ts";
+import { parseAuthority, textParser } from "./arguments.ts";
 import { FlagError, parseGoFlags } from "./go-flags.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -63,7 +63,10 @@ function addClient(program: Command, terminal: Terminal): void {
           descriptors: "list",
         });
         const domain = values.get("domain") ?? "";
-        const descriptors = (lists.get("descriptors") ?? []).map(readDescriptor);
+        const descriptors = (lists.get("descriptors") ?? []).map((text) =>
+          asFlag("descriptors", () => textParser(terminal)(text)),
+        );
+        const server = asFlag("dial_string", () => parseAuthority(values.get("dial_string") ?? DIAL_DEFAULT));
         if (domain === "") throw new FlagError("flag -domain is needed");
         if (descriptors.length === 0) throw new FlagError("flag -descriptors is needed, as key=value,key2=value2");
         refuseRest(rest);
@@ -72,7 +75,7 @@ function addClient(program: Command, terminal: Terminal): void {
           {
             domain,
             descriptors,
-            server: values.get("dial_string") ?? DIAL_DEFAULT,
+            server,
             hits: 1,
             isRefund: false,
             times: 1,
@@ -86,11 +89,11 @@ function addClient(program: Command, terminal: Terminal): void {
     );
 }
 
-function readDescriptor(text: string): ReturnType<typeof parseDescriptor> {
+function asFlag<T>(name: string, read: () => T): T {
   try {
-    return parseDescriptor(text);
+    return read();
   } catch (error) {
-    if (error instanceof InvalidArgumentError) throw new FlagError(`flag -descriptors: ${error.message}`);
+    if (error instanceof InvalidArgumentError) throw new FlagError(`flag -${name}: ${error.message}`);
     throw error;
   }
 }

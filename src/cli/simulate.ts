@@ -23,7 +23,7 @@ export function addSimulate(program: Command, terminal: Terminal): void {
     .option("--explain <n>", "show so many refusals with buckets before and after", parseWhole(0, 10_000), 0)
     .option("--tolerate <share>", "end with 1 if more calls are refused (with --against: newly refused)", parseShare)
     .option("--merge-domains", "join files of the same domain, as MERGE_DOMAIN_CONFIG=true does");
-  addCallOptions(command)
+  addCallOptions(command, terminal)
     .option("--json", "print the report as JSON")
     .addHelpText(
       "after",

@@ -1,7 +1,7 @@
 // `headgate suggest`: options in, rules out. What it does is in src/simulate/suggest.
 
 import { type Command, InvalidArgumentError } from "commander";
-import { parseEntries } from "../core/entry-text.ts";
+import { readTyped } from "../core/entry-text.ts";
 import { addCallOptions, mappingOf } from "./call-options.ts";
 import type { SuggestFlags } from "./suggest-rules.ts";
 import type { Terminal } from "./terminal.ts";
@@ -24,7 +24,7 @@ export function addSuggest(program: Command, terminal: Terminal): void {
       parseHold,
     )
     .option("--out <directory>", "write a file per domain there, in place of printing");
-  addCallOptions(command)
+  addCallOptions(command, terminal)
     .addHelpText(
       "after",
       `
@@ -43,7 +43,8 @@ Examples:
 
 /** The keys of entries about holds, in ordinary text. */
 function parseHold(text: string): NonNullable<SuggestFlags["hold"]> {
-  const said = new Map(parseEntries(text) ?? []);
+  const entries = readTyped(text);
+  const said = new Map(typeof entries === "string" ? [] : entries.map(({ key, value }) => [key, value]));
   const { id = "", estimate = "", settle = "settle" } = Object.fromEntries(said);
   const known = [...said.keys()].every((key) => key === "id" || key === "estimate" || key === "settle");
   const names = { id, estimate, settle };

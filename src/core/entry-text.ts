@@ -1,37 +1,59 @@
-// Descriptors as one line of text, for command lines and case files: key=value,key2=value2.
+// Descriptors as they are typed at terminals, in options and in case files: key=value,key2=value2.
 
-/** Takes the place of the backslash of `\xHH` while a descriptor is parsed; no argument of a program can contain it. */
-export const BYTE_MARK = "\0";
-/** What follows the backslash where a byte is written as two hex digits. */
-export const BYTE_ESCAPES = /^x[0-9a-fA-F]{2}/;
+import type { WrittenEntry } from "./request.ts";
+
+/** A character, or what a backslash and the characters after it stand for. */
+const PIECE = /\\(?:[\\,]|x[0-9a-fA-F]{2})|[\s\S]/gu;
 
 /**
- * Splits text at commas. Inside a part `\,` is a comma and `\\` a backslash. `escapes` matches what else may follow a backslash; the
- * backslash then becomes BYTE_MARK.
+ * Reads `key=value,key2=value2`; the first = of an entry divides it. `\,` is a comma, `\\` a backslash, and `\xff` in a value that byte.
+ * A string says what is wrong.
  */
-export function splitAtCommas(text: string, escapes?: RegExp): string[] {
-  const parts = [""];
-  for (let i = 0; i < text.length; i++) {
-    const char = text[i] ?? "";
-    const next = text[i + 1];
-    if (char === "\\" && (next === "," || next === "\\")) {
-      parts.push(`${parts.pop() ?? ""}${next}`);
-      i++;
-    } else if (char === "\\" && escapes?.test(text.slice(i + 1, i + 4)) === true) {
-      parts.push(`${parts.pop() ?? ""}${BYTE_MARK}`);
-      i++;
-    } else if (char === ",") parts.push("");
-    else parts.push(`${parts.pop() ?? ""}${char}`);
+export function readTyped(text: string): readonly WrittenEntry[] | string {
+  const parts: string[][] = [[]];
+  for (const [piece] of text.matchAll(PIECE)) {
+    if (piece === ",") parts.push([]);
+    else parts.at(-1)?.push(piece);
   }
-  return parts;
+  const entries: WrittenEntry[] = [];
+  for (const part of parts) {
+    const at = part.indexOf("=");
+    if (at < 1) return `expected key=value,key2=value2, got '${text}'`;
+    const key = part.slice(0, at);
+    if (key.some((piece) => piece.startsWith("\\x"))) return `expected bytes as \\xff in values only, got '${text}'`;
+    entries.push(entryOf(bytesOf(key).toString(), bytesOf(part.slice(at + 1))));
+  }
+  return entries;
 }
 
-/** The entries of a descriptor: a key without `=` has the empty value, empty text has no entries. Undefined if a key is empty. */
-export function parseEntries(text: string): readonly (readonly [key: string, value: string])[] | undefined {
-  const parts = text === "" ? [] : splitAtCommas(text);
-  const entries = parts.map((part): readonly [string, string] => {
-    const at = part.indexOf("=");
-    return at < 0 ? [part, ""] : [part.slice(0, at), part.slice(at + 1)];
-  });
-  return entries.some(([key]) => key === "") ? undefined : entries;
+/** The entries as they would be typed, with bytes that are no text as U+FFFD. */
+export function typedText(entries: readonly WrittenEntry[]): string {
+  return entries.map(({ key, value }) => `${key}=${value.replace(/[\\,]/g, "\\$&")}`).join(",");
+}
+
+/** A value that is probably two, because a blank was typed for a comma. */
+const TWO_ENTRIES = /^(.*?)[ \t]+([\w.-]+=.*)$/s;
+
+/** Says which value looks like two entries; undefined if none does. */
+export function looksLikeTwo(entries: readonly WrittenEntry[]): string | undefined {
+  for (const { key, value } of entries) {
+    const [, first, second] = TWO_ENTRIES.exec(value) ?? [];
+    if (first === undefined) continue;
+    return `the value '${value}' of '${key}' looks like two entries; commas separate entries: ${key}=${first},${second}`;
+  }
+  return undefined;
+}
+
+function bytesOf(pieces: readonly string[]): Buffer {
+  return Buffer.concat(
+    pieces.map((piece) => {
+      if (piece.length === 1 || !piece.startsWith("\\")) return Buffer.from(piece);
+      return piece.startsWith("\\x") ? Buffer.from(piece.slice(2), "hex") : Buffer.from(piece.slice(1));
+    }),
+  );
+}
+
+function entryOf(key: string, bytes: Buffer): WrittenEntry {
+  const value = bytes.toString();
+  return Buffer.from(value).equals(bytes) ? { key, value } : { key, value, valueBase64: bytes.toString("base64") };
 }

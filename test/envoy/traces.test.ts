@@ -4,6 +4,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { typedText } from "../../src/core/entry-text.ts";
 import { OtlpReceiver, type ReceivedSpan } from "../support/otlp-receiver.ts";
 import { runProgram } from "../support/run-program.ts";
 import { cluster, fromHeader, listener, route } from "./support/bootstrap.ts";
@@ -81,9 +82,9 @@ test("the trace id of a refusal in the access log leads to span, decision and ex
   const [decision] = lines();
   expect(decision).toMatchObject({ trace_id: traceId, span_id: span?.spanId, limit: "edge/tenant#hourly" });
 
-  const entries = decision?.descriptors[0]?.entries.map(({ key, value }) => `${key}=${value}`) ?? [];
+  const descriptor = typedText(decision?.descriptors[0]?.entries ?? []);
   const server = `127.0.0.1:${rig.headgate.httpPort}`;
-  const { out } = await runProgram(["explain", "--server", server, "--domain", decision?.domain ?? "", ...entries]);
+  const { out } = await runProgram(["explain", "--server", server, "--domain", decision?.domain ?? "", descriptor]);
   expect(out).toContain("=> the rule 'tenant' applies");
   expect(out).toContain("hourly: 2 hits per hour");
 });

@@ -148,7 +148,7 @@ describe("a bucket", () => {
     const two = await runProgram(["buckets", "peek", ...server, "tenant=acme", "other=x"], {
       env: { ADMIN_TOKEN: TOKEN },
     });
-    expect(two.out).toMatch(/\n\nno limit is met by descriptor 2 of 2; commas join the entries of one descriptor\n$/);
+    expect(two.out).toMatch(/\n\nNo limit for descriptor 2 of 2\. Commas separate the entries of a descriptor\.\n$/);
     expect(seen.out).not.toContain("no limit is met");
     const none = await runProgram(["buckets", "peek", ...server, "other=x"], { env: { ADMIN_TOKEN: TOKEN } });
     expect([none.exitCode, none.out]).toEqual([1, expect.stringContaining("no limit is met")]);

@@ -77,7 +77,7 @@ test("a descriptor that meets no rule is told by ask, explain, /config, metrics 
   const { out } = await runProgram(["ask", ...at, "tenant=a,weight=5"]);
   expect(out).toContain("no rule applies: passes without a limit");
   const server = `127.0.0.1:${app.httpPort}`;
-  const explained = await runProgram(["explain", "-d", "edge", "-s", server, "tenant=a", "weight=5"]);
+  const explained = await runProgram(["explain", "-d", "edge", "-s", server, "tenant=a,weight=5"]);
   expect(explained.out).toContain("If 'weight' carries a cost, say so at that rule: cost: { entry: weight }.");
   expect(explained.out).toContain("1 descriptor of this domain met no rule since the server began; one had the keys");
   const config = (await (await app.http("/config")).json()) as { rules: { unmatched_descriptors: object[] } };

@@ -46,7 +46,7 @@ test.each([
 test.each([
   { args: ["no-such-command"], code: 2 },
   { args: ["ask", "--domain", "edge", "--server", "127.0.0.1:1", "tenant=a"], code: 2 },
-  { args: ["explain", "--rules", "no-such-folder", "--domain", "edge"], code: 2 },
+  { args: ["explain", "--rules", "no-such-folder", "--domain", "edge", "tenant=a"], code: 2 },
   { args: ["client", "-domain", "edge"], code: 2 },
 ])("a command whose standard error is closed ends with its own exit code $code: $args", async ({ args, code }) => {
   expect(await runWithout("stderr", args)).toEqual({ code, said: "" });

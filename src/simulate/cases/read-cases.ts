@@ -1,8 +1,8 @@
 // Turns a parsed file into its cases, or into every problem in it. docs/testing-rules.md describes the format.
 
-import { parseEntries } from "../../core/entry-text.ts";
+import { looksLikeTwo, readTyped } from "../../core/entry-text.ts";
 import { UNIT_NAMES } from "../../core/limit.ts";
-import { oneByteOf } from "../../core/request.ts";
+import { oneByteOf, oneByteValueOf } from "../../core/request.ts";
 import { AMOUNT_MAX } from "../../core/units.ts";
 import { ProblemLog } from "../../rules/problems.ts";
 import type { Problem } from "../../rules/rule-set.ts";
@@ -163,9 +163,14 @@ function readEntries(node: SourceNode, log: ProblemLog): AskedDescriptor["entrie
     return node.entries.map(({ key, value }) => [oneByteOf(key.text), oneByteOf(textOf(value, key.text, log) ?? "")]);
   }
   const text = textOf(node, "call", log) ?? "";
-  const entries = parseEntries(text);
-  if (entries === undefined) log.error(node.at, `call: expected key=value,key2=value2, got '${text}'`);
-  return (entries ?? []).map(([key, value]) => [oneByteOf(key), oneByteOf(value)]);
+  const entries = readTyped(text);
+  if (typeof entries === "string") {
+    log.error(node.at, `call: ${entries}`);
+    return [];
+  }
+  const doubt = looksLikeTwo(entries);
+  if (doubt !== undefined) log.warn(node.at, `call: ${doubt}`);
+  return entries.map((entry) => [oneByteOf(entry.key), oneByteValueOf(entry)]);
 }
 
 function readOverride(node: SourceNode, log: ProblemLog): AskedDescriptor["override"] {

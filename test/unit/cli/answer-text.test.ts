@@ -63,7 +63,7 @@ test("says code, limits, what is left, headers and metadata", () => {
 tier=free
   OVER_LIMIT  free: 5 per minute, 0 left, room again in 12 s
 
-a=1, b=2
+a=1,b=2
   OK  6 of 7 left, full again in 30 s
 
 (no entries)

@@ -1,93 +1,72 @@
-// Descriptors and entries as they are typed.
+// Addresses and numbers as they are typed. Descriptors: test/unit/core/entry-text.test.ts.
 
-import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseByteDescriptor, parseDescriptor, parseEntry, parseWhole } from "../../../src/cli/arguments.ts";
+import { parseAuthority, parseWhole } from "../../../src/cli/arguments.ts";
+import { runProgram } from "../../support/run-program.ts";
 
-test.each([
-  { name: "key and value", text: "a=b", expected: [{ key: "a", value: "b" }] },
-  {
-    name: "several entries",
-    text: "a=b,c=d",
-    expected: [
-      { key: "a", value: "b" },
-      { key: "c", value: "d" },
-    ],
-  },
-  { name: "an = in a value", text: "q=x=y", expected: [{ key: "q", value: "x=y" }] },
-  {
-    name: "a comma in a value",
-    text: "a=b\\,c,d=e",
-    expected: [
-      { key: "a", value: "b,c" },
-      { key: "d", value: "e" },
-    ],
-  },
-  {
-    name: "a backslash in a value",
-    text: "a=b\\\\,c=d",
-    expected: [
-      { key: "a", value: "b\\" },
-      { key: "c", value: "d" },
-    ],
-  },
-  { name: "a lone backslash", text: "a=\\d", expected: [{ key: "a", value: "\\d" }] },
-  { name: "no value", text: "a", expected: [{ key: "a", value: "" }] },
-  { name: "an empty value", text: "a=", expected: [{ key: "a", value: "" }] },
-  { name: "nothing", text: "", expected: [] },
-])("reads $name", ({ text, expected }) => {
-  expect(parseDescriptor(text)).toEqual(expected);
-});
-
-test("every descriptor can be typed", () => {
-  const entry = fc.record({ key: fc.string({ minLength: 1 }).filter((key) => !key.includes("=")), value: fc.string() });
-  const typed = (text: string) => text.replaceAll("\\", "\\\\").replaceAll(",", "\\,");
-  fc.assert(
-    fc.property(fc.array(entry, { minLength: 1, maxLength: 4 }), (entries) => {
-      const text = entries.map(({ key, value }) => `${typed(key)}=${typed(value)}`).join(",");
-      expect(parseDescriptor(text)).toEqual(entries);
-    }),
-  );
+test.each(["localhost:8081", "127.0.0.1:1", "[::1]:8081", "a.b-c_d:65535", "unix:80"])("%s is an address", (text) => {
+  expect(parseAuthority(text)).toBe(text);
 });
 
 test.each([
-  { name: "a byte that is no text", text: "a=x\\xff", expected: [{ key: "a", value_base64: "eP8=" }] },
-  {
-    name: "a comma and a byte",
-    text: "a=\\,\\xFFz,b=c",
-    expected: [
-      { key: "a", value_base64: "LP96" },
-      { key: "b", value: "c" },
-    ],
-  },
-  { name: "bytes that are text", text: "a=\\xc3\\xa9", expected: [{ key: "a", value: "é" }] },
-  { name: "a comma as a byte", text: "a=b\\x2cc", expected: [{ key: "a", value: "b,c" }] },
-  { name: "a backslash before what looks like a byte", text: "a=\\\\xff", expected: [{ key: "a", value: "\\xff" }] },
-  { name: "what is no byte", text: "a=\\xfg", expected: [{ key: "a", value: "\\xfg" }] },
-])("reads $name where bytes may stand", ({ text, expected }) => {
-  expect(parseByteDescriptor(text)).toEqual(expected);
+  ["localhost", "Expected host:port, got 'localhost'."],
+  ["", "Expected host:port, got ''."],
+  [":8081", "Expected host:port, got ':8081'."],
+  ["localhost:0", "Expected host:port, got 'localhost:0'."],
+  ["localhost:65536", "Expected host:port, got 'localhost:65536'."],
+  ["http://localhost:8081", "Expected host:port without a scheme, got 'http://localhost:8081'."],
+  ["::1", "Expected host:port, got '::1'."],
+  ["a b:1", "Expected host:port, got 'a b:1'."],
+])("%s is no address", (text, says) => {
+  expect(() => parseAuthority(text)).toThrow(says);
 });
 
-test("every value can be typed as bytes", () => {
-  const typed = (bytes: Uint8Array) => [...bytes].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
-  fc.assert(
-    fc.property(fc.uint8Array({ maxLength: 12 }), (bytes) => {
-      const [entry] = parseByteDescriptor(`a=${typed(bytes)}`);
-      const read =
-        entry !== undefined && "value" in entry
-          ? Buffer.from(entry.value)
-          : Buffer.from(entry?.value_base64 ?? "", "base64");
-      expect(read).toEqual(Buffer.from(bytes));
-    }),
+test.each([
+  ["ask", "-d", "d", "tenant"],
+  ["ask", "-d", "d", ""],
+  ["explain", "-d", "d", "tenant"],
+  ["buckets", "peek", "-d", "d", "tenant"],
+  ["buckets", "reset", "-d", "d", "a=b,,c=d"],
+  ["client", "-domain", "d", "-descriptors", "tenant"],
+  ["simulate", "--descriptor", "tenant", "f"],
+])("%s %s %s %s %s is refused before anything is asked", async (...args) => {
+  const run = await runProgram(args.filter((each) => each !== undefined));
+  expect(run.exitCode).toBe(2);
+  expect(run.err).toMatch(/[Ee]xpected key=value,key2=value2, got '(?:tenant||a=b,,c=d)'/);
+});
+
+test.each([
+  ["ask", "-d", "d", "-s", "localhost", "a=b"],
+  ["ask", "-d", "d", "-s", "http://localhost:8081", "a=b"],
+  ["client", "-dial_string", "localhost", "-domain", "d", "-descriptors", "a=b"],
+])("%s %s %s %s %s is refused for its address", async (...args) => {
+  const run = await runProgram(args);
+  expect(run.exitCode).toBe(2);
+  expect(run.err).toMatch(/Expected host:port(?: without a scheme)?, got '/);
+});
+
+test.each([
+  ["explain", "-d", "d", "-r", "deploy/rules", "tenant=acme plan=gold"],
+  ["buckets", "peek", "-d", "d", "-s", "127.0.0.1:1", "tenant=acme plan=gold"],
+  ["ask", "-d", "d", "-s", "127.0.0.1:1", "tenant=acme plan=gold"],
+  ["client", "-dial_string", "127.0.0.1:1", "-domain", "d", "-descriptors", "tenant=acme plan=gold"],
+])("%s %s %s %s %s warns of a blank where a comma was meant", async (...args) => {
+  const { err } = await runProgram(args);
+  expect(err).toContain(
+    "warning: the value 'acme plan=gold' of 'tenant' looks like two entries; commas separate entries: tenant=acme,plan=gold\n",
   );
 });
 
-test("bytes stand in values only", () => {
-  expect(() => parseByteDescriptor("\\xff=a")).toThrow(/in values only/);
-});
-
-test("an entry needs a key", () => {
-  expect(() => parseEntry("=b")).toThrow(/Expected key=value/);
+test("ask, client and the options of logs want text", async () => {
+  for (const args of [
+    ["ask", "-d", "d", "a=\\xff"],
+    ["client", "-domain", "d", "-descriptors", "a=\\xff"],
+    ["simulate", "--descriptor", "a=\\xff", "f"],
+  ]) {
+    const run = await runProgram(args);
+    expect(run.err).toContain("xpected UTF-8 as the value of 'a', got 'a=\\xff'");
+    expect(run.exitCode).toBe(2);
+  }
 });
 
 test("whole numbers stay within their bounds", () => {

@@ -139,7 +139,7 @@ test.each([
 
 test.each([
   { args: ["ask", "-d", "d", "-s", "", "a=b"], code: 2 },
-  { args: ["client", "-dial_string", "", "-domain", "d", "-descriptors", "a=b"], code: 1 },
+  { args: ["client", "-dial_string", "", "-domain", "d", "-descriptors", "a=b"], code: 2 },
   { args: ["mirror", "replay", calls, "--target", ""], code: 2 },
 ])("an empty address ends $args.0 with $code", async ({ args, code }) => {
   const { err, exitCode } = await ended(args);

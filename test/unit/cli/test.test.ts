@@ -228,6 +228,15 @@ describe("headgate test", () => {
     expect(exitCode).toBe(2);
   });
 
+  test("warns of a call whose value looks like two entries", async () => {
+    const { out, exitCode } = await runProgram([
+      "test",
+      written(`${HEAD}cases: [{ name: one, steps: [{ call: user=ann plan=x, expect: OK }] }]\n`),
+    ]);
+    expect(out).toMatch(/:3:\d+: warning: call: the value 'ann plan=x' of 'user' looks like two entries/);
+    expect(exitCode).toBe(0);
+  });
+
   test("takes rules that stand in the file, and says where they are wrong", async () => {
     const own = (rate: string) =>
       `rules:\n  domain: own\n  descriptors: [{ key: a, rate_limit: { requests_per_unit: ${rate}, unit: day } }]\n` +

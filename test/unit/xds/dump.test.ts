@@ -88,8 +88,7 @@ describe("a dump of resources", () => {
       path,
       "--domain",
       "default/a/http",
-      `${ROUTE}=${ROUTE}`,
-      "rule-0-match-0=me",
+      `${ROUTE}=${ROUTE},rule-0-match-0=me`,
     ]);
     expect(explained.out).toContain("resource default/a/http: descriptors[0].descriptors[0]");
     writeFileSync(
